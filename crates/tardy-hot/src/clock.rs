@@ -1,0 +1,28 @@
+//! The clock: `CLOCK_MONOTONIC`, the one that `bpf_ktime_get_ns` and hrtimers use.
+
+/// Nanoseconds of `CLOCK_MONOTONIC`. Served by the vDSO where the clock source allows it; then it
+/// is no system call.
+#[inline(always)]
+#[must_use]
+pub fn now_ns() -> i64 {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `now` is a valid, writable timespec, and CLOCK_MONOTONIC exists on every Linux, so
+    // the call can neither fail nor write elsewhere.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
+    from_timespec(now)
+}
+
+/// A `timespec` as nanoseconds.
+#[inline(always)]
+#[must_use]
+pub const fn from_timespec(t: libc::timespec) -> i64 {
+    t.tv_sec * 1_000_000_000 + t.tv_nsec
+}
+
+/// Nanoseconds as a `timespec`; `ns` must not be negative (a negative one reads as 0).
+#[inline(always)]
+#[must_use]
+pub const fn to_timespec(ns: i64) -> libc::timespec {
+    let ns = if ns < 0 { 0 } else { ns };
+    libc::timespec { tv_sec: ns / 1_000_000_000, tv_nsec: ns % 1_000_000_000 }
+}

@@ -1,0 +1,30 @@
+//! The measuring loops of tardy, and the few things they touch.
+//!
+//! # The contract
+//!
+//! Between the first and the last turn of a loop in this crate there is, per turn: one wait, the
+//! clock reads that the loop's documentation names, stores into memory that was touched before the
+//! loop began, and relaxed loads of flags. There is no allocation, lock, formatting, logging,
+//! floating point, panic path or branch on configuration: which loop runs is chosen before, by
+//! generics. Differences are signed. A failed system call is stored as a number and ends the loop;
+//! somebody else explains it. `tests/no_surprises.rs` counts allocations, page faults and system
+//! calls per turn; `tests/interleavings.rs` tries the ring and the flag under loom.
+//!
+//! # The rooms
+//!
+//! - [`clock`]: one clock read, as signed nanoseconds
+//! - [`histogram`]: fixed log-linear counts that one thread writes and others may read meanwhile
+//! - [`tally`]: what a histogram cannot hold exactly: min, max, sum, early, above, missed
+//! - [`ring`]: single samples on their way to a reader, bounded, never waiting
+//! - [`stop`]: the flag that ends a loop
+//! - [`wakeup`]: the loop of the `timer` probe
+//!
+//! All times are nanoseconds in `i64`: 292 years, with a sign.
+
+pub mod clock;
+pub mod histogram;
+pub mod ring;
+pub mod stop;
+mod sync;
+pub mod tally;
+pub mod wakeup;

@@ -1,0 +1,112 @@
+//! Single samples on their way from one measuring thread to one reader.
+//!
+//! Bounded: when the reader is late, samples are dropped and counted, and the writer never waits.
+
+use crate::sync::{Arc, AtomicU64, AtomicUsize, Ordering, UnsafeCell};
+
+/// One sample of a series.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Sample {
+    /// The programmed expiry, `CLOCK_MONOTONIC` ns; the wake-up was at `t_ns + latency_ns`.
+    pub t_ns: i64,
+    /// Lateness in ns, negative when early.
+    pub latency_ns: i64,
+}
+
+#[repr(align(64))]
+#[derive(Debug)]
+struct Apart<T>(T);
+
+#[derive(Debug)]
+struct Ring {
+    slots: Box<[UnsafeCell<Sample>]>,
+    mask: usize,
+    /// Next slot to read; written by the reader.
+    head: Apart<AtomicUsize>,
+    /// Next slot to write; written by the writer.
+    tail: Apart<AtomicUsize>,
+    dropped: Apart<AtomicU64>,
+}
+
+// SAFETY: a slot is written only by the writer while it lies in [tail, head + capacity) and read
+// only by the reader while it lies in [head, tail); `head` and `tail` are handed over with
+// release and acquire. `Writer` and `Reader` are unique, and their methods take `&mut self`.
+unsafe impl Sync for Ring {}
+// SAFETY: see `Sync`; nothing in it belongs to a thread.
+unsafe impl Send for Ring {}
+
+/// The measuring thread's end.
+#[derive(Debug)]
+pub struct Writer {
+    ring: Arc<Ring>,
+    tail: usize,
+}
+
+/// The reader's end.
+#[derive(Debug)]
+pub struct Reader {
+    ring: Arc<Ring>,
+}
+
+/// A ring for at least `capacity` samples (rounded up to a power of two, at least 2), its memory
+/// already written to.
+#[must_use]
+pub fn ring(capacity: usize) -> (Writer, Reader) {
+    let capacity = capacity.max(2).next_power_of_two();
+    // A value that is not zero forces the pages in; nobody reads a slot before it is written again.
+    let untouched = Sample { t_ns: -1, latency_ns: -1 };
+    let ring = Arc::new(Ring {
+        slots: (0..capacity).map(|_| UnsafeCell::new(untouched)).collect(),
+        mask: capacity - 1,
+        head: Apart(AtomicUsize::new(0)),
+        tail: Apart(AtomicUsize::new(0)),
+        dropped: Apart(AtomicU64::new(0)),
+    });
+    (Writer { ring: Arc::clone(&ring), tail: 0 }, Reader { ring })
+}
+
+impl Writer {
+    /// Hands `sample` over, or counts it as dropped where the ring is full.
+    #[inline(always)]
+    pub fn push(&mut self, sample: Sample) {
+        let ring = &*self.ring;
+        if self.tail.wrapping_sub(ring.head.0.load(Ordering::Acquire)) > ring.mask {
+            let dropped = ring.dropped.0.load(Ordering::Relaxed);
+            ring.dropped.0.store(dropped + 1, Ordering::Relaxed);
+            return;
+        }
+        if let Some(slot) = ring.slots.get(self.tail & ring.mask) {
+            // SAFETY: the slot lies outside [head, tail), so the reader does not touch it until
+            // the store to `tail` below.
+            slot.with_mut(|slot| unsafe { *slot = sample });
+        }
+        self.tail = self.tail.wrapping_add(1);
+        ring.tail.0.store(self.tail, Ordering::Release);
+    }
+}
+
+impl Reader {
+    /// Takes everything that is there, oldest first, and returns how many samples that were.
+    pub fn drain(&mut self, mut take: impl FnMut(Sample)) -> usize {
+        let ring = &*self.ring;
+        let mut head = ring.head.0.load(Ordering::Relaxed);
+        let tail = ring.tail.0.load(Ordering::Acquire);
+        let there = tail.wrapping_sub(head);
+        while head != tail {
+            if let Some(slot) = ring.slots.get(head & ring.mask) {
+                // SAFETY: the slot lies in [head, tail), so the writer does not touch it until
+                // the store to `head` below.
+                take(slot.with(|slot| unsafe { *slot }));
+            }
+            head = head.wrapping_add(1);
+            ring.head.0.store(head, Ordering::Release);
+        }
+        there
+    }
+
+    /// Samples dropped so far because the ring was full.
+    #[must_use]
+    pub fn dropped(&self) -> u64 {
+        self.ring.dropped.0.load(Ordering::Relaxed)
+    }
+}

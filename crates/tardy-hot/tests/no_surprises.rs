@@ -1,0 +1,245 @@
+//! Counted, not timed: between its first and its last turn a loop allocates nothing, takes no page
+//! fault, and makes one system call per turn.
+//!
+//! Every kind of wait is tried with every kind of sink. Allocations are counted by this test's own
+//! allocator, page faults by the kernel, system calls by a tracer (`no_surprises/traced.rs`).
+
+#![cfg(not(loom))]
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    clippy::unwrap_used,
+    reason = "a traced child tells its parent by its output, and a test fails by panicking"
+)]
+
+#[path = "no_surprises/alloc.rs"]
+mod alloc;
+#[path = "no_surprises/traced.rs"]
+mod traced;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tardy_hot::{
+    clock::now_ns,
+    ring::ring,
+    stop::Stop,
+    wakeup::{Absolute, Counted, Ended, Kept, Periodic, Relative, Series, Sink, Until, Wake, run},
+};
+
+const PERIOD_NS: i64 = 200_000;
+
+/// Turns before anything is counted, as the warm-up of a run.
+const WARMUP: u64 = 3;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Waits {
+    Absolute,
+    Relative,
+    Periodic,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Sinks {
+    Counted,
+    Kept,
+}
+
+/// A loop to be looked at.
+#[derive(Debug, Clone, Copy)]
+struct Case(Waits, Sinks);
+
+const CASES: [Case; 6] = [
+    Case(Waits::Absolute, Sinks::Counted),
+    Case(Waits::Absolute, Sinks::Kept),
+    Case(Waits::Relative, Sinks::Counted),
+    Case(Waits::Relative, Sinks::Kept),
+    Case(Waits::Periodic, Sinks::Counted),
+    Case(Waits::Periodic, Sinks::Kept),
+];
+
+impl Case {
+    /// Warms up, then has `turns` turns between `begin` and `end`, whose difference it returns.
+    fn between<T>(self, turns: u64, begin: impl FnOnce() -> T, end: impl FnOnce(T) -> u64) -> u64 {
+        self.with_series(&Arc::default(), turns, begin, end)
+    }
+
+    /// The same into a series of the caller's.
+    fn with_series<T>(
+        self,
+        series: &Arc<Series>,
+        turns: u64,
+        begin: impl FnOnce() -> T,
+        end: impl FnOnce(T) -> u64,
+    ) -> u64 {
+        match self.1 {
+            Sinks::Counted => self.with(&mut Counted(Arc::clone(series)), turns, begin, end),
+            Sinks::Kept => {
+                let (writer, mut reader) = ring(usize::try_from(turns + WARMUP).unwrap());
+                let found = self.with(&mut Kept(Arc::clone(series), writer), turns, begin, end);
+                assert_eq!(reader.drain(|_| {}) as u64, turns + WARMUP, "{self:?}: samples");
+                found
+            }
+        }
+    }
+
+    fn with<T>(
+        self,
+        sink: &mut impl Sink,
+        turns: u64,
+        begin: impl FnOnce() -> T,
+        end: impl FnOnce(T) -> u64,
+    ) -> u64 {
+        let first_ns = now_ns() + PERIOD_NS;
+        match self.0 {
+            Waits::Absolute => {
+                looked_at(&mut Absolute::new(first_ns, PERIOD_NS), sink, turns, begin, end)
+            }
+            Waits::Relative => looked_at(&mut Relative::new(PERIOD_NS), sink, turns, begin, end),
+            Waits::Periodic => {
+                let timer = Timer::new(first_ns);
+                let mut wake = Periodic::new(timer.0, first_ns, PERIOD_NS);
+                looked_at(&mut wake, sink, turns, begin, end)
+            }
+        }
+    }
+}
+
+fn looked_at<T>(
+    wake: &mut impl Wake,
+    sink: &mut impl Sink,
+    turns: u64,
+    begin: impl FnOnce() -> T,
+    end: impl FnOnce(T) -> u64,
+) -> u64 {
+    let stop = Stop::new();
+    let until = |samples| Until { end_ns: i64::MAX, samples, stop_over_ns: i64::MAX };
+    assert_eq!(run(wake, sink, until(WARMUP), &stop), Ended::Done);
+    let before = begin();
+    let ended = run(wake, sink, until(turns), &stop);
+    let found = end(before);
+    assert_eq!(ended, Ended::Done);
+    found
+}
+
+/// A timerfd that is closed when this goes.
+struct Timer(i32);
+
+impl Timer {
+    fn new(first_ns: i64) -> Self {
+        let at = tardy_hot::clock::to_timespec;
+        let setting = libc::itimerspec { it_interval: at(PERIOD_NS), it_value: at(first_ns) };
+        // SAFETY: takes two numbers.
+        let timer = unsafe { libc::timerfd_create(libc::CLOCK_MONOTONIC, libc::TFD_CLOEXEC) };
+        assert!(timer >= 0);
+        let absolute = libc::TFD_TIMER_ABSTIME;
+        // SAFETY: `setting` is a valid itimerspec, and no old one is asked for.
+        let failed = unsafe {
+            libc::timerfd_settime(timer, absolute, &raw const setting, core::ptr::null_mut())
+        };
+        assert_eq!(failed, 0);
+        Self(timer)
+    }
+}
+
+impl Drop for Timer {
+    fn drop(&mut self) {
+        // SAFETY: the descriptor is this one's own.
+        unsafe { libc::close(self.0) };
+    }
+}
+
+/// Page faults of the calling thread so far.
+fn page_faults() -> u64 {
+    // SAFETY: an rusage of zeros is a valid value; the kernel fills it in.
+    let mut usage: libc::rusage = unsafe { core::mem::zeroed() };
+    // SAFETY: `usage` is writable, and RUSAGE_THREAD exists on every Linux.
+    let failed = unsafe { libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage) };
+    assert_eq!(failed, 0);
+    u64::try_from(usage.ru_minflt + usage.ru_majflt).unwrap()
+}
+
+/// Memory is locked for the whole process, so one of these tests at a time.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn faults_in(case: Case) -> u64 {
+    // The first call of anything may itself fault.
+    page_faults();
+    case.between(1_000, page_faults, |before| page_faults() - before)
+}
+
+#[test]
+fn no_loop_allocates() {
+    for case in CASES {
+        let found = case.between(1_000, || alloc::arm(3), |()| alloc::disarm());
+        assert_eq!(found, 0, "{case:?}: allocations (their backtraces stand above)");
+    }
+}
+
+#[test]
+fn an_allocation_would_be_noticed() {
+    alloc::arm(0);
+    drop(std::hint::black_box(Box::new(7_u64)));
+    assert!(alloc::disarm() > 0);
+}
+
+#[test]
+fn no_loop_takes_a_page_fault_even_where_memory_is_merely_touched() {
+    let _alone = alone();
+    for case in CASES {
+        assert_eq!(faults_in(case), 0, "{case:?}: page faults");
+    }
+}
+
+#[test]
+fn no_loop_takes_a_page_fault_where_memory_is_locked() {
+    let _alone = alone();
+    // SAFETY: takes a number.
+    if unsafe { libc::mlockall(libc::MCL_CURRENT) } != 0 {
+        let why = std::io::Error::last_os_error();
+        println!("skipped: memory cannot be locked here: {why}");
+        return;
+    }
+    for case in CASES {
+        assert_eq!(faults_in(case), 0, "{case:?}: page faults");
+    }
+    // SAFETY: has no preconditions.
+    unsafe { libc::munlockall() };
+}
+
+#[test]
+fn a_page_fault_would_be_noticed() {
+    let before = page_faults();
+    let fresh = vec![1_u8; 64 << 20];
+    std::hint::black_box(&fresh);
+    assert!(page_faults() > before);
+}
+
+#[test]
+fn each_turn_is_one_system_call_and_no_other() {
+    if traced::is_child() {
+        return traced::child();
+    }
+    let found = match traced::count("each_turn_is_one_system_call_and_no_other") {
+        Ok(found) => found,
+        Err(why) => return println!("skipped: {why}"),
+    };
+    let clock_reads = found.clock_reads_in_kernel();
+    if clock_reads {
+        let source = std::fs::read_to_string(
+            "/sys/devices/system/clocksource/clocksource0/current_clocksource",
+        );
+        let source = source.unwrap_or_else(|_| "unknown".into());
+        println!(
+            "skipped: that clock reads are no system calls: the clock source {} has no vDSO",
+            source.trim()
+        );
+    }
+    for case in CASES {
+        for turns in traced::TURNS {
+            found.check(case, turns, clock_reads);
+        }
+    }
+}

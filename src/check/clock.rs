@@ -1,0 +1,58 @@
+//! Clocks and timers.
+
+use super::{Finding, Gravity, Look, Subject};
+
+/// The group, worst cost first.
+pub const LOOKS: &[Look] = &[clock_source, timer_migration];
+
+fn clock_source(subject: &Subject) -> Finding {
+    const CODE: &str = "clock_source";
+    let directory = "/sys/devices/system/clocksource/clocksource0";
+    let Some(now) = subject.root.read(format!("{directory}/current_clocksource")) else {
+        return Finding::unknown(
+            CODE,
+            format!("{directory} cannot be read"),
+            "`dmesg | grep -i clocksource` tells it",
+        );
+    };
+    let others = subject.root.read(format!("{directory}/available_clocksource"));
+    let others = others.unwrap_or_default();
+    match now.as_str() {
+        "tsc" | "arch_sys_counter" | "kvm-clock" | "hyperv_clocksource_tsc_page" | "timebase" => {
+            Finding::ok(CODE, format!("{now}: read without a system call"))
+        }
+        "hpet" | "acpi_pm" | "jiffies" | "refined-jiffies" | "pit" => Finding::costs(
+            CODE,
+            Gravity::Serious,
+            format!("{now} (there are: {others}): every look at the clock costs a microsecond"),
+            format!(
+                "`dmesg | grep -i -e tsc -e clocksource` tells why; where the TSC is sound, kernel \
+                 option `tsc=reliable`, or now: `echo tsc > {directory}/current_clocksource`"
+            ),
+        ),
+        _ => Finding::costs(
+            CODE,
+            Gravity::Little,
+            format!("{now} (there are: {others}): a look at the clock may be a system call"),
+            format!("`echo tsc > {directory}/current_clocksource`, if tsc is among them"),
+        ),
+    }
+}
+
+fn timer_migration(subject: &Subject) -> Finding {
+    const CODE: &str = "timer_migration";
+    match subject.root.read("/proc/sys/kernel/timer_migration").as_deref() {
+        Some("0") => Finding::ok(CODE, "timers stay on the CPU that set them"),
+        Some(_) => Finding::costs(
+            CODE,
+            Gravity::Little,
+            "timers of idle CPUs are moved to busy ones, and fire there",
+            "`sysctl -w kernel.timer_migration=0`",
+        ),
+        None => Finding::unknown(
+            CODE,
+            "/proc/sys/kernel/timer_migration cannot be read",
+            "`sysctl kernel.timer_migration` tells it, where the kernel has it",
+        ),
+    }
+}

@@ -1,0 +1,178 @@
+//! What in this system will cost latency: findings with evidence and remedy. Reads, and changes
+//! nothing. One function a finding, in a table a group; `docs/check.md` lists every code.
+//!
+//! Everything is read below a [`Root`], so that a machine that is not at hand can be asked about.
+
+mod clock;
+mod interrupts;
+mod kernel;
+mod memory;
+mod place;
+mod power;
+mod rights;
+mod scheduler;
+
+use serde::Serialize;
+
+use crate::sys::{cpus::Cpus, kernel_config::KernelConfig, root::Root};
+
+/// Whether something costs latency.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// It does not.
+    Ok,
+    /// It does.
+    Costs,
+    /// It cannot be found out; the evidence says why.
+    Unknown,
+}
+
+/// How much it costs a real-time thread. The order is that of gravity.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Gravity {
+    /// Microseconds, or something only in special cases.
+    Little,
+    /// Tens to hundreds of microseconds now and then.
+    Matters,
+    /// A millisecond or more, or what is measured is not worth it.
+    Serious,
+}
+
+/// One thing that was looked at.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// Stable name, explained in `docs/check.md`.
+    pub code: &'static str,
+    /// What came of it.
+    pub status: Status,
+    /// How much it costs; absent where it costs nothing or is unknown.
+    pub gravity: Option<Gravity>,
+    /// What was read.
+    pub evidence: String,
+    /// What to do: a command, a setting, an option of the kernel; empty where all is well.
+    pub remedy: String,
+}
+
+impl Finding {
+    fn ok(code: &'static str, evidence: impl Into<String>) -> Self {
+        let (status, gravity, remedy) = (Status::Ok, None, String::new());
+        Self { code, status, gravity, evidence: evidence.into(), remedy }
+    }
+
+    fn costs(
+        code: &'static str,
+        gravity: Gravity,
+        evidence: impl Into<String>,
+        remedy: impl Into<String>,
+    ) -> Self {
+        let (status, gravity) = (Status::Costs, Some(gravity));
+        Self { code, status, gravity, evidence: evidence.into(), remedy: remedy.into() }
+    }
+
+    /// `why` it cannot be found out, and what would help.
+    fn unknown(code: &'static str, why: impl Into<String>, remedy: impl Into<String>) -> Self {
+        let (status, gravity) = (Status::Unknown, None);
+        Self { code, status, gravity, evidence: why.into(), remedy: remedy.into() }
+    }
+
+    /// Whether it alone is reason enough for exit code 1.
+    #[must_use]
+    pub fn is_serious(&self) -> bool {
+        self.gravity == Some(Gravity::Serious)
+    }
+}
+
+/// The machine that is asked about.
+#[derive(Debug)]
+pub struct Subject {
+    root: Root,
+    /// The CPUs that shall answer in time.
+    cpus: Cpus,
+    /// Whether somebody named them; otherwise they are all there are.
+    named: bool,
+    config: KernelConfig,
+    cmdline: String,
+}
+
+impl Subject {
+    /// The machine below `root`, with a look at `cpus`, or at all that are online.
+    #[must_use]
+    pub fn new(root: Root, cpus: Option<Cpus>) -> Self {
+        let named = cpus.is_some();
+        let online = || root.value("/sys/devices/system/cpu/online").unwrap_or_default();
+        let cpus = cpus.unwrap_or_else(online);
+        let config = KernelConfig::read(&root);
+        let cmdline = root.read("/proc/cmdline").unwrap_or_default();
+        Self { root, cpus, named, config, cmdline }
+    }
+
+    /// The CPUs that are looked at.
+    #[must_use]
+    pub const fn cpus(&self) -> &Cpus {
+        &self.cpus
+    }
+
+    /// Whether no CPU is left beside them.
+    fn is_everything(&self) -> bool {
+        let online = self.root.value::<Cpus>("/sys/devices/system/cpu/online");
+        online.is_some_and(|online| online.without(&self.cpus).is_empty())
+    }
+
+    /// The value of an option on the kernel's command line; the last one counts.
+    fn option(&self, name: &str) -> Option<&str> {
+        let mut words = self.cmdline.split_ascii_whitespace().rev();
+        words.find_map(|word| word.strip_prefix(name)?.strip_prefix('='))
+    }
+}
+
+/// Looks at one thing.
+type Look = fn(&Subject) -> Finding;
+
+/// Looks at everything: worst first, then what is unknown, then what is well; in the order of the
+/// tables otherwise.
+#[must_use]
+pub fn check(subject: &Subject) -> Vec<Finding> {
+    let mut findings: Vec<Finding> = looks(subject.named).map(|look| look(subject)).collect();
+    let unknown = |finding: &Finding| finding.status == Status::Unknown;
+    findings.sort_by_key(|finding| std::cmp::Reverse((finding.gravity, unknown(finding))));
+    findings
+}
+
+fn looks(named: bool) -> impl Iterator<Item = &'static Look> {
+    let of_named = |group: &'static [Look]| if named { group } else { &[] };
+    let groups: [&[Look]; 10] = [
+        of_named(scheduler::OF_NAMED),
+        of_named(interrupts::OF_NAMED),
+        kernel::LOOKS,
+        clock::LOOKS,
+        place::LOOKS,
+        rights::LOOKS,
+        power::LOOKS,
+        scheduler::LOOKS,
+        interrupts::LOOKS,
+        memory::LOOKS,
+    ];
+    groups.into_iter().flatten()
+}
+
+/// `CPU 1`, `CPUs 0-3`
+fn said(cpus: &Cpus) -> String {
+    if cpus.len() == 1 { format!("CPU {cpus}") } else { format!("CPUs {cpus}") }
+}
+
+/// Up to so many names are written out.
+const NAMES: usize = 4;
+
+/// Some names, and how many more there are.
+fn some_of(names: &[String]) -> String {
+    let shown = names.iter().take(NAMES).cloned().collect::<Vec<_>>().join(", ");
+    match names.len().saturating_sub(NAMES) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
+    }
+}
+
+#[cfg(test)]
+mod tests;

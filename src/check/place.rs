@@ -1,0 +1,157 @@
+//! Where this system runs: on metal or in a virtual machine, in a container, under limits.
+
+use super::{Finding, Gravity, Look, Subject, said};
+use crate::{
+    setup::facts,
+    sys::{counters::Stat, cpus::Cpus},
+};
+
+/// The group, worst cost first.
+pub const LOOKS: &[Look] =
+    &[cpu_limit, steal_time, cpu_set, virtual_machine, real_time_group, container];
+
+fn virtual_machine(subject: &Subject) -> Finding {
+    const CODE: &str = "virtual_machine";
+    match facts::virtualisation(&subject.root) {
+        Some(kind) => Finding::costs(
+            CODE,
+            Gravity::Matters,
+            format!("this is a virtual machine ({kind}): its host decides when it runs"),
+            "measure on the bare machine; or on the host: CPUs of its own for this guest (`virsh \
+             vcpupin`), real-time priority for them, huge pages",
+        ),
+        None => Finding::ok(CODE, "no sign of a hypervisor"),
+    }
+}
+
+fn steal_time(subject: &Subject) -> Finding {
+    const CODE: &str = "steal_time";
+    let ticks = Stat::read(&subject.root).cpus;
+    let share = |steal: u64, all: u64| steal as f64 * 100.0 / all.max(1) as f64;
+    let ours = ticks.iter().filter(|cpu| subject.cpus.contains(cpu.cpu));
+    let worst = ours.max_by(|a, b| share(a.steal, a.all).total_cmp(&share(b.steal, b.all)));
+    let Some(worst) = worst else {
+        return Finding::unknown(CODE, "/proc/stat names none of these CPUs", "`cat /proc/stat`");
+    };
+    let percent = share(worst.steal, worst.all);
+    if percent < 0.1 {
+        return Finding::ok(CODE, "the hypervisor took nothing, if there is one");
+    }
+    let gravity = if percent > 5.0 { Gravity::Serious } else { Gravity::Matters };
+    Finding::costs(
+        CODE,
+        gravity,
+        format!("the hypervisor took {percent:.1} % of CPU {}'s time since boot", worst.cpu),
+        "ask for a host that is not overcommitted, or for CPUs of your own (a dedicated instance)",
+    )
+}
+
+fn container(subject: &Subject) -> Finding {
+    const CODE: &str = "container";
+    let marks = ["/.dockerenv", "/run/.containerenv"];
+    let marked = marks.iter().any(|mark| subject.root.path(mark).exists());
+    let groups = subject.root.read("/proc/1/cgroup").unwrap_or_default();
+    let named = ["docker", "kubepods", "lxc", "libpod"].iter().find(|name| groups.contains(**name));
+    if !marked && named.is_none() {
+        return Finding::ok(CODE, "no sign of one");
+    }
+    Finding::costs(
+        CODE,
+        Gravity::Little,
+        format!("this is a container ({})", named.unwrap_or(&"/.dockerenv or its like is there")),
+        "start it with `--cap-add SYS_NICE --cap-add IPC_LOCK --ulimit rtprio=99 --ulimit \
+         memlock=-1 --cpuset-cpus LIST` and without `--cpus`",
+    )
+}
+
+/// The directories of this process's cgroup and those above it: v2, and v1's `controller`.
+fn groups(subject: &Subject, controller: &str) -> Vec<String> {
+    let text = subject.root.read("/proc/self/cgroup").unwrap_or_default();
+    let mut directories = Vec::new();
+    for line in text.lines() {
+        let mut parts = line.splitn(3, ':');
+        let (_, controllers, path) = (parts.next(), parts.next(), parts.next());
+        let (Some(controllers), Some(path)) = (controllers, path) else { continue };
+        let mounts: &[&str] = match controllers {
+            "" => &["/sys/fs/cgroup", "/sys/fs/cgroup/unified"],
+            _ if controllers.split(',').any(|own| own == controller) => {
+                &["/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpu,cpuacct"]
+            }
+            _ => continue,
+        };
+        for mount in mounts {
+            let mut path = path.trim_end_matches('/').to_owned();
+            loop {
+                directories.push(format!("{mount}{path}"));
+                let Some(up) = path.rfind('/') else { break };
+                path.truncate(up);
+            }
+        }
+    }
+    directories
+}
+
+fn cpu_limit(subject: &Subject) -> Finding {
+    const CODE: &str = "cpu_limit";
+    for directory in groups(subject, "cpu") {
+        let read = |name: &str| subject.root.read(format!("{directory}/{name}"));
+        // "max 100000" or "50000 100000"
+        let limit = read("cpu.max").filter(|limit| !limit.starts_with("max"));
+        let quota = read("cpu.cfs_quota_us").filter(|quota| !quota.starts_with('-'));
+        let Some(limit) = limit.or_else(|| {
+            Some(format!("{} {}", quota?, read("cpu.cfs_period_us").unwrap_or_default()))
+        }) else {
+            continue;
+        };
+        return Finding::costs(
+            CODE,
+            Gravity::Serious,
+            format!("{directory} has CPU time of {limit} us only (quota, period): then all wait"),
+            format!(
+                "`echo max > {directory}/cpu.max` (v1: `echo -1 > {directory}/cpu.cfs_quota_us`), \
+                 or no `--cpus` and no limits.cpu where the container is started"
+            ),
+        );
+    }
+    Finding::ok(CODE, "no cgroup above this process limits its CPU time")
+}
+
+fn real_time_group(subject: &Subject) -> Finding {
+    const CODE: &str = "real_time_group";
+    for directory in groups(subject, "cpu") {
+        let runtime = subject.root.read(format!("{directory}/cpu.rt_runtime_us"));
+        if runtime.as_deref() == Some("0") {
+            return Finding::costs(
+                CODE,
+                Gravity::Serious,
+                format!("{directory} allows no real-time tasks (CONFIG_RT_GROUP_SCHED)"),
+                format!("`echo 950000 > {directory}/cpu.rt_runtime_us`, from the top down"),
+            );
+        }
+    }
+    Finding::ok(CODE, "no cgroup forbids real-time tasks")
+}
+
+fn cpu_set(subject: &Subject) -> Finding {
+    const CODE: &str = "cpu_set";
+    let status = subject.root.read("/proc/self/status").unwrap_or_default();
+    let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+    let Some(allowed) = list.and_then(|list| list.trim().parse::<Cpus>().ok()) else {
+        return Finding::unknown(CODE, "/proc/self/status cannot be read", "`taskset -pc $$`");
+    };
+    let missing = subject.cpus.without(&allowed);
+    if missing.is_empty() {
+        return Finding::ok(CODE, format!("this process may use {}", said(&allowed)));
+    }
+    let gravity = if subject.named { Gravity::Serious } else { Gravity::Little };
+    Finding::costs(
+        CODE,
+        gravity,
+        format!("this process may not use {}, only {allowed}", said(&missing)),
+        format!(
+            "`taskset -pc {} $$`; where that is refused, a cpuset holds it: `cat \
+             /proc/self/cgroup` names it",
+            subject.cpus
+        ),
+    )
+}

@@ -1,0 +1,200 @@
+//! Power: frequency, idle states, hardware threads, heat, ACPI and the firmware's own interrupts.
+
+use super::{Finding, Gravity, Look, Subject, said, some_of};
+use crate::sys::cpus::Cpus;
+
+/// The group, worst cost first.
+pub const LOOKS: &[Look] =
+    &[idle_states, governor, thermal, smi_sources, battery, acpi_interrupts, smt];
+
+/// Leaving a state below this is no more than a cache miss or two, us.
+const DEEP_US: u64 = 10;
+
+fn cpu_file(cpu: u32, name: &str) -> String {
+    format!("/sys/devices/system/cpu/cpu{cpu}/{name}")
+}
+
+fn governor(subject: &Subject) -> Finding {
+    const CODE: &str = "governor";
+    let of = |cpu: u32| subject.root.read(cpu_file(cpu, "cpufreq/scaling_governor"));
+    let found: Vec<(u32, String)> =
+        subject.cpus.iter().filter_map(|cpu| Some((cpu, of(cpu)?))).collect();
+    let slow: Cpus = found
+        .iter()
+        .filter(|(_, governor)| governor != "performance")
+        .map(|(cpu, _)| *cpu)
+        .collect();
+    let Some((_, first)) = found.iter().find(|(_, governor)| governor != "performance") else {
+        let what = if found.is_empty() { "nobody here sets frequencies" } else { "performance" };
+        return Finding::ok(CODE, what);
+    };
+    Finding::costs(
+        CODE,
+        Gravity::Matters,
+        format!("{first} on {}: a CPU that was idle begins slowly", said(&slow)),
+        "`cpupower frequency-set -g performance`, and stop what sets it back \
+         (power-profiles-daemon, tuned, TLP)",
+    )
+}
+
+fn idle_states(subject: &Subject) -> Finding {
+    const CODE: &str = "idle_states";
+    let mut deepest: Option<(u64, String, u32)> = None;
+    for cpu in subject.cpus.iter() {
+        let directory = cpu_file(cpu, "cpuidle");
+        for state in subject.root.names(&directory) {
+            let file = |name: &str| format!("{directory}/{state}/{name}");
+            let is_off = subject.root.read(file("disable")).is_some_and(|off| off != "0");
+            let exit_us: u64 = subject.root.value(file("latency")).unwrap_or(0);
+            if !is_off && exit_us > deepest.as_ref().map_or(0, |(deepest, ..)| *deepest) {
+                deepest = Some((exit_us, subject.root.read(file("name")).unwrap_or(state), cpu));
+            }
+        }
+    }
+    match deepest {
+        Some((exit_us, name, cpu)) if exit_us > DEEP_US => Finding::costs(
+            CODE,
+            Gravity::Matters,
+            format!("idle CPUs fall into {name}, and need {exit_us} us to leave it (CPU {cpu})"),
+            format!(
+                "`cpupower idle-set -D {DEEP_US}`, or kernel options `intel_idle.max_cstate=1 \
+                 processor.max_cstate=1`; `tardy run` holds /dev/cpu_dma_latency meanwhile"
+            ),
+        ),
+        Some((exit_us, name, _)) => {
+            Finding::ok(CODE, format!("the deepest is {name}, left within {exit_us} us"))
+        }
+        None => Finding::ok(CODE, "none that takes time to leave"),
+    }
+}
+
+fn smt(subject: &Subject) -> Finding {
+    const CODE: &str = "smt";
+    if subject.root.read("/sys/devices/system/cpu/smt/active").as_deref() != Some("1") {
+        return Finding::ok(CODE, "no two CPUs share a core");
+    }
+    let sibling = |cpu: u32| {
+        let list = subject.root.read(cpu_file(cpu, "topology/thread_siblings_list"))?;
+        list.parse::<Cpus>().ok().filter(|siblings| siblings.len() > 1)
+    };
+    let Some(first) = subject.cpus.iter().find_map(sibling) else {
+        return Finding::ok(CODE, "the CPUs that are looked at share no core");
+    };
+    Finding::costs(
+        CODE,
+        Gravity::Matters,
+        format!("CPUs {first} are one core: what one does, slows the other"),
+        "`echo off > /sys/devices/system/cpu/smt/control`, or kernel option `nosmt`; or leave the \
+         second CPU of each core idle",
+    )
+}
+
+fn thermal(subject: &Subject) -> Finding {
+    const CODE: &str = "thermal";
+    let count = |cpu: u32| {
+        let value = |of: &str| {
+            subject
+                .root
+                .value::<u64>(cpu_file(cpu, &format!("thermal_throttle/{of}_throttle_count")))
+        };
+        Some((cpu, value("core")?.max(value("package").unwrap_or(0))))
+    };
+    let counts: Vec<(u32, u64)> = subject.cpus.iter().filter_map(count).collect();
+    let hot = counts.iter().max_by_key(|(_, times)| *times).filter(|(_, times)| *times > 0);
+    match hot {
+        Some((cpu, times)) => Finding::costs(
+            CODE,
+            Gravity::Matters,
+            format!("CPU {cpu} was slowed down because of heat {times} times since boot"),
+            "cool the machine (fans, dust, a hard and flat place), and watch it: `turbostat` or \
+             `sensors`",
+        ),
+        None if counts.is_empty() => Finding::ok(CODE, "nobody here counts throttling"),
+        None => Finding::ok(CODE, "never throttled since boot"),
+    }
+}
+
+fn battery(subject: &Subject) -> Finding {
+    const CODE: &str = "battery";
+    let directory = "/sys/class/power_supply";
+    let is = |name: &String, file: &str, wanted: &str| {
+        subject.root.read(format!("{directory}/{name}/{file}")).as_deref() == Some(wanted)
+    };
+    let supplies = subject.root.names(directory);
+    if supplies.iter().any(|name| is(name, "status", "Discharging")) {
+        return Finding::costs(
+            CODE,
+            Gravity::Matters,
+            "the machine runs on its battery, and saves power",
+            "plug it in",
+        );
+    }
+    let profile = subject.root.read("/sys/firmware/acpi/platform_profile");
+    match profile.as_deref() {
+        Some(profile) if profile != "performance" => Finding::costs(
+            CODE,
+            Gravity::Little,
+            format!("the firmware's power profile is {profile}"),
+            "`echo performance > /sys/firmware/acpi/platform_profile`",
+        ),
+        _ => Finding::ok(CODE, "the machine does not run on a battery"),
+    }
+}
+
+/// More ACPI interrupts a second than this are no accident.
+const ACPI_PER_S: f64 = 5.0;
+
+fn acpi_interrupts(subject: &Subject) -> Finding {
+    const CODE: &str = "acpi_interrupts";
+    let directory = "/sys/firmware/acpi/interrupts";
+    let count = |name: &str| {
+        let text = subject.root.read(format!("{directory}/{name}"))?;
+        text.split_ascii_whitespace().next()?.parse::<u64>().ok()
+    };
+    let uptime = subject.root.read("/proc/uptime");
+    let uptime_s: f64 = uptime
+        .and_then(|text| text.split(' ').next()?.parse().ok())
+        .filter(|seconds| *seconds > 1.0)
+        .unwrap_or(f64::INFINITY);
+    let per_s = count("sci").unwrap_or(0) as f64 / uptime_s;
+    if per_s <= ACPI_PER_S {
+        return Finding::ok(CODE, "ACPI interrupts are rare or absent");
+    }
+    let names = subject.root.names(directory);
+    let gpes = names.iter().filter(|name| name.starts_with("gpe") && *name != "gpe_all");
+    let busiest = gpes.max_by_key(|name| count(name)).cloned().unwrap_or_else(|| "gpe??".into());
+    Finding::costs(
+        CODE,
+        Gravity::Matters,
+        format!("{per_s:.0} ACPI interrupts a second since boot, most of them {busiest}"),
+        format!("`echo disable > {directory}/{busiest}`, and look what then does not work"),
+    )
+}
+
+/// Modules that make the firmware work by system management interrupts, or wait for it.
+const SMI_MODULES: [&str; 6] =
+    ["dell_smm_hwmon", "i8k", "iTCO_wdt", "ipmi_si", "hpwdt", "acpi_pad"];
+
+fn smi_sources(subject: &Subject) -> Finding {
+    const CODE: &str = "smi_sources";
+    let modules = subject.root.read("/proc/modules").unwrap_or_default();
+    let loaded: Vec<String> = modules
+        .lines()
+        .filter_map(|line| line.split(' ').next())
+        .filter(|name| SMI_MODULES.contains(name))
+        .map(str::to_owned)
+        .collect();
+    if loaded.is_empty() {
+        return Finding::ok(CODE, "no driver is loaded that is known to cause them");
+    }
+    let first = loaded.first().cloned().unwrap_or_default();
+    Finding::costs(
+        CODE,
+        Gravity::Matters,
+        format!("drivers that make the firmware stop all CPUs (SMI): {}", some_of(&loaded)),
+        format!(
+            "`modprobe -r {first}`, and a line `blacklist {first}` in /etc/modprobe.d; count them: \
+             `perf stat -a -e msr/smi/ sleep 10`"
+        ),
+    )
+}

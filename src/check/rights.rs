@@ -1,0 +1,91 @@
+//! Rights: whether a program may have real-time priority, locked memory and awake CPUs.
+
+use rustix::fs::{Access, access};
+
+use super::{Finding, Gravity, Look, Subject};
+
+/// The group, worst cost first.
+pub const LOOKS: &[Look] = &[real_time_rights, memory_lock_rights, dma_latency];
+
+/// Bits of `CapEff`.
+const CAP_IPC_LOCK: u32 = 14;
+const CAP_SYS_NICE: u32 = 23;
+
+/// What a run needs to lock, and more; bytes.
+const ENOUGH_MEMORY: u64 = 512 << 20;
+
+fn has_capability(subject: &Subject, bit: u32) -> Option<bool> {
+    let status = subject.root.read("/proc/self/status")?;
+    let sets = status.lines().find_map(|line| line.strip_prefix("CapEff:"))?;
+    u64::from_str_radix(sets.trim(), 16).ok().map(|sets| sets >> bit & 1 == 1)
+}
+
+/// The soft limit of that name; `u64::MAX` for none.
+fn limit(subject: &Subject, name: &str) -> Option<u64> {
+    let limits = subject.root.read("/proc/self/limits")?;
+    let line = limits.lines().find_map(|line| line.strip_prefix(name))?;
+    let soft = line.split_ascii_whitespace().next()?;
+    if soft == "unlimited" { Some(u64::MAX) } else { soft.parse().ok() }
+}
+
+fn right(
+    subject: &Subject,
+    (code, bit): (&'static str, u32),
+    (name, enough): (&str, u64),
+    (gravity, evidence, remedy): (Gravity, &str, &str),
+) -> Finding {
+    let capable = has_capability(subject, bit);
+    match (capable, limit(subject, name)) {
+        (Some(true), _) => Finding::ok(code, "by capability"),
+        (_, Some(limit)) if limit >= enough => Finding::ok(code, "by the limit for this user"),
+        (None, None) => {
+            Finding::unknown(code, "/proc/self cannot be read", "`ulimit -a` and `capsh --print`")
+        }
+        _ => Finding::costs(code, gravity, evidence, remedy),
+    }
+}
+
+fn real_time_rights(subject: &Subject) -> Finding {
+    right(
+        subject,
+        ("real_time_rights", CAP_SYS_NICE),
+        ("Max realtime priority", 90),
+        (
+            Gravity::Serious,
+            "this user may not run real-time threads of priority 90: everything else runs first",
+            "as root: `setcap cap_sys_nice,cap_ipc_lock+ep $(which tardy)`, or a line `@group - \
+             rtprio 95` in /etc/security/limits.conf and a new login",
+        ),
+    )
+}
+
+fn memory_lock_rights(subject: &Subject) -> Finding {
+    right(
+        subject,
+        ("memory_lock_rights", CAP_IPC_LOCK),
+        ("Max locked memory", ENOUGH_MEMORY),
+        (
+            Gravity::Matters,
+            "this user may not lock memory: a page may be gone when it is needed",
+            "a line `@group - memlock unlimited` in /etc/security/limits.conf and a new login, or \
+             the capability cap_ipc_lock (`setcap`)",
+        ),
+    )
+}
+
+fn dma_latency(subject: &Subject) -> Finding {
+    const CODE: &str = "dma_latency";
+    let device = subject.root.path("/dev/cpu_dma_latency");
+    if !device.exists() {
+        return Finding::ok(CODE, "there is no such device, and so nothing to hold awake with");
+    }
+    if access(&device, Access::WRITE_OK).is_ok() {
+        return Finding::ok(CODE, "this user may keep CPUs out of deep idle states");
+    }
+    Finding::costs(
+        CODE,
+        Gravity::Little,
+        "this user may not open /dev/cpu_dma_latency, which keeps CPUs out of deep idle states",
+        "as root: `chgrp GROUP /dev/cpu_dma_latency && chmod g+w /dev/cpu_dma_latency`",
+    )
+}

@@ -1,0 +1,155 @@
+//! The scheduler: throttling, isolation, watchdogs, housekeeping, mitigations.
+
+use super::{Finding, Gravity, Look, Subject, said, some_of};
+use crate::sys::cpus::Cpus;
+
+/// The group, worst cost first.
+pub const LOOKS: &[Look] =
+    &[rt_throttling, nmi_watchdog, soft_watchdog, vm_stat_interval, mitigations];
+
+/// What has a meaning for some CPUs only.
+pub const OF_NAMED: &[Look] = &[isolcpus, nohz_full, rcu_nocbs];
+
+fn rt_throttling(subject: &Subject) -> Finding {
+    const CODE: &str = "rt_throttling";
+    let file = "/proc/sys/kernel/sched_rt_runtime_us";
+    let Some(runtime_us) = subject.root.value::<i64>(file) else {
+        return Finding::unknown(CODE, format!("{file} cannot be read"), "look as root");
+    };
+    let period_us = subject.root.value("/proc/sys/kernel/sched_rt_period_us").unwrap_or(1_000_000);
+    let fair = subject.root.path("/sys/kernel/debug/sched/fair_server").exists();
+    if runtime_us < 0 || runtime_us >= period_us {
+        return Finding::ok(CODE, "real-time tasks may take all time");
+    }
+    let ms = (period_us - runtime_us) / 1000;
+    let remedy = if fair {
+        "for tasks that spin: `sysctl -w kernel.sched_rt_runtime_us=-1`, and `for f in \
+         /sys/kernel/debug/sched/fair_server/cpu*/runtime; do echo 0 > $f; done`"
+    } else {
+        "for tasks that spin: `sysctl -w kernel.sched_rt_runtime_us=-1`; then one that never \
+         sleeps locks its CPU up"
+    };
+    Finding::costs(
+        CODE,
+        Gravity::Little,
+        format!("a real-time task that never sleeps is stopped for {ms} ms of each second"),
+        remedy,
+    )
+}
+
+/// What kernel option keeps something off `missing`, one of the CPUs that somebody named.
+fn kept_off(subject: &Subject, code: &'static str, kept: &Cpus, what: &str) -> Finding {
+    let missing = subject.cpus.without(kept);
+    if missing.is_empty() {
+        return Finding::ok(code, format!("{what} kept off {}", said(&subject.cpus)));
+    }
+    let option = if code == "isolcpus" { "isolcpus=managed_irq,domain," } else { code };
+    let equals = if option.ends_with(',') { "" } else { "=" };
+    let shield = match code {
+        "isolcpus" => format!("; or without a reboot: `tardy shield {} -- COMMAND`", subject.cpus),
+        _ => String::new(),
+    };
+    Finding::costs(
+        code,
+        Gravity::Matters,
+        format!("{what} not kept off {}", said(&missing)),
+        if subject.is_everything() {
+            "name fewer with --cpus: one CPU at least must do everything else".to_owned()
+        } else {
+            format!("kernel option `{option}{equals}{}`{shield}", subject.cpus)
+        },
+    )
+}
+
+fn list(text: Option<String>) -> Cpus {
+    text.and_then(|text| text.parse().ok()).unwrap_or_default()
+}
+
+fn isolcpus(subject: &Subject) -> Finding {
+    let isolated = list(subject.root.read("/sys/devices/system/cpu/isolated"));
+    kept_off(subject, "isolcpus", &isolated, "other tasks are")
+}
+
+fn nohz_full(subject: &Subject) -> Finding {
+    let free = list(subject.root.read("/sys/devices/system/cpu/nohz_full"));
+    kept_off(subject, "nohz_full", &free, "the timer tick is")
+}
+
+fn rcu_nocbs(subject: &Subject) -> Finding {
+    let free = |name: &str| list(subject.option(name).map(str::to_owned));
+    // A CPU without a tick is one without callbacks.
+    let free: Cpus = free("rcu_nocbs").iter().chain(free("nohz_full").iter()).collect();
+    let all = subject.option("rcu_nocbs") == Some("all");
+    let free = if all { subject.cpus.clone() } else { free };
+    kept_off(subject, "rcu_nocbs", &free, "RCU callbacks are")
+}
+
+fn switch(
+    subject: &Subject,
+    (code, name): (&'static str, &str),
+    evidence: &str,
+    remedy: &str,
+) -> Finding {
+    match subject.root.read(format!("/proc/sys/kernel/{name}")).as_deref() {
+        Some("0") => Finding::ok(code, "off"),
+        Some(_) => Finding::costs(code, Gravity::Little, evidence, remedy),
+        None => Finding::ok(code, "the kernel has none"),
+    }
+}
+
+fn nmi_watchdog(subject: &Subject) -> Finding {
+    switch(
+        subject,
+        ("nmi_watchdog", "nmi_watchdog"),
+        "the NMI watchdog interrupts every CPU about every ten seconds, and takes a perf counter",
+        "`sysctl -w kernel.nmi_watchdog=0`, or kernel option `nmi_watchdog=0`",
+    )
+}
+
+fn soft_watchdog(subject: &Subject) -> Finding {
+    switch(
+        subject,
+        ("soft_watchdog", "soft_watchdog"),
+        "the lock-up watchdog wakes a task of priority 99 on every CPU every 4 s",
+        "`sysctl -w kernel.soft_watchdog=0`, or kernel option `nosoftlockup`; or keep it off some \
+         CPUs: `sysctl -w kernel.watchdog_cpumask=LIST`",
+    )
+}
+
+fn vm_stat_interval(subject: &Subject) -> Finding {
+    const CODE: &str = "vm_stat_interval";
+    match subject.root.value::<u32>("/proc/sys/vm/stat_interval") {
+        Some(seconds) if seconds >= 10 => Finding::ok(CODE, format!("{seconds} s")),
+        Some(seconds) => Finding::costs(
+            CODE,
+            Gravity::Little,
+            format!("memory statistics are gathered on every CPU every {seconds} s"),
+            "`sysctl -w vm.stat_interval=10`",
+        ),
+        None => Finding::ok(CODE, "the kernel gathers none"),
+    }
+}
+
+fn mitigations(subject: &Subject) -> Finding {
+    const CODE: &str = "mitigations";
+    if subject.option("mitigations") == Some("off") {
+        return Finding::ok(CODE, "off on the kernel's command line");
+    }
+    let directory = "/sys/devices/system/cpu/vulnerabilities";
+    let is_mitigated = |name: &String| {
+        let text = subject.root.read(format!("{directory}/{name}"));
+        text.is_some_and(|text| text.starts_with("Mitigation"))
+    };
+    let mut names = subject.root.names(directory);
+    names.retain(is_mitigated);
+    if names.is_empty() {
+        return Finding::ok(CODE, "none is needed or known");
+    }
+    Finding::costs(
+        CODE,
+        Gravity::Little,
+        format!("entering the kernel is slower because of {}", some_of(&names)),
+        "leave them on, unless every program on this machine is trusted: kernel option \
+         `mitigations=off`",
+    )
+}

@@ -1,0 +1,115 @@
+//! `tardy check`: what in this system will cost latency, and what to do about it.
+
+use anstyle::{AnsiColor, Style};
+use anyhow::{Result, ensure};
+use clap::Args;
+use serde_json::json;
+
+use super::{Exit, flags::FormatFlags, output, setup::recover_first};
+use crate::{
+    check::{Finding, Gravity, Status, Subject, check},
+    run::Caveat,
+    sys::{cpus::Cpus, root::Root},
+};
+
+/// Tell what in this system will cost latency, and the remedy.
+///
+/// Changes nothing, but for what a killed tardy left changed, which is put back first.
+///
+/// Exit code 1 when something serious is found: what costs a real-time thread a millisecond or
+/// more.
+#[derive(Debug, Args)]
+pub struct CheckFlags {
+    /// CPUs that shall answer in time, as 0-3,7: also tells what else runs there
+    #[arg(long, value_name = "LIST")]
+    cpus: Option<Cpus>,
+    /// Show what is well too, a line each
+    #[arg(long)]
+    all: bool,
+    #[command(flatten)]
+    format: FormatFlags,
+}
+
+/// Looks at everything and prints it, worst first.
+pub fn run(flags: &CheckFlags) -> Result<Exit> {
+    // What a killed tardy left is not how this machine is.
+    for doubt in recover_first(flags.format.is_json()) {
+        output::tell(&Caveat::from(doubt).text);
+    }
+    let root = Root::default();
+    if let Some(cpus) = &flags.cpus {
+        let online: Cpus = root.value("/sys/devices/system/cpu/online").unwrap_or_default();
+        let missing = cpus.without(&online);
+        ensure!(
+            online.is_empty() || missing.is_empty(),
+            "--cpus {cpus}: {missing} is not online; online are {online}"
+        );
+    }
+    let subject = Subject::new(root, flags.cpus.clone());
+    let findings = check(&subject);
+    if flags.format.is_json() {
+        output::put(&(serde_json::to_string_pretty(&json!({ "findings": findings }))? + "\n"))?;
+    } else {
+        let cpus = subject.cpus().to_string();
+        output::put(&text(&findings, &cpus, flags.cpus.is_some(), flags.all))?;
+    }
+    let is_serious = findings.iter().any(Finding::is_serious);
+    Ok(if is_serious { Exit::No } else { Exit::Done })
+}
+
+/// What heads the lines of one gravity, and how.
+const HEADS: [(&str, Gravity, Style); 3] = [
+    ("Serious: a millisecond or more", Gravity::Serious, AnsiColor::Red.on_default().bold()),
+    ("Matters: tens to hundreds of us", Gravity::Matters, AnsiColor::Yellow.on_default().bold()),
+    ("Little: a few us, or in special cases", Gravity::Little, Style::new().bold()),
+];
+
+const DIM: Style = Style::new().dimmed();
+
+fn text(findings: &[Finding], cpus: &str, named: bool, all: bool) -> String {
+    let of = |gravity| findings.iter().filter(move |finding| finding.gravity == Some(gravity));
+    let with = |status| findings.iter().filter(move |finding| finding.status == status);
+    let word = if cpus.parse::<u32>().is_ok() { "CPU" } else { "CPUs" };
+    let mut out = format!(
+        "{word} {cpus}: {} serious, {} that matter, {} little, {} unknown, {} fine\n",
+        of(Gravity::Serious).count(),
+        of(Gravity::Matters).count(),
+        of(Gravity::Little).count(),
+        with(Status::Unknown).count(),
+        with(Status::Ok).count(),
+    );
+    for (head, gravity, style) in HEADS {
+        push(&mut out, head, style, of(gravity));
+    }
+    push(&mut out, "Unknown", Style::new().bold(), with(Status::Unknown));
+    let fine: Vec<&str> = with(Status::Ok).map(|finding| finding.code).collect();
+    if all {
+        push(&mut out, "Fine", AnsiColor::Green.on_default().bold(), with(Status::Ok));
+    } else if !fine.is_empty() {
+        out.push_str(&format!("\n{DIM}Fine (--all tells why): {}{DIM:#}\n", fine.join(", ")));
+    }
+    if !named {
+        out.push_str(&format!(
+            "{DIM}With --cpus LIST it tells too what else runs on those CPUs.{DIM:#}\n"
+        ));
+    }
+    out
+}
+
+fn push<'a>(
+    out: &mut String,
+    head: &str,
+    style: Style,
+    findings: impl Iterator<Item = &'a Finding>,
+) {
+    for (number, finding) in findings.enumerate() {
+        if number == 0 {
+            out.push_str(&format!("\n{style}{head}{style:#}\n"));
+        }
+        let Finding { code, evidence, remedy, .. } = finding;
+        out.push_str(&format!("  {code}: {evidence}\n"));
+        if !remedy.is_empty() {
+            out.push_str(&format!("    {DIM}do:{DIM:#} {remedy}\n"));
+        }
+    }
+}

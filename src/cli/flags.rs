@@ -1,0 +1,99 @@
+//! Flags that several verbs share, and how their values are read.
+
+use anyhow::{Context, Result};
+use clap::{Args, ValueEnum};
+
+use crate::{
+    loads::{LoadSpec, command},
+    units::Nanos,
+};
+
+/// How the result is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// Tables for people.
+    Text,
+    /// One JSON document.
+    Json,
+}
+
+/// The result's format.
+#[derive(Debug, Clone, Copy, Args)]
+#[command(next_help_heading = "Output")]
+pub struct FormatFlags {
+    /// Print the result as text or as JSON
+    #[arg(long, value_enum, default_value = "text", value_name = "FORMAT")]
+    format: Format,
+    /// Short for --format json
+    #[arg(long)]
+    json: bool,
+}
+
+/// Loads that are somebody else's programs.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Loads")]
+pub struct CommandFlags {
+    /// A command of your own as a load, run by sh -c; repeatable
+    ///
+    /// It is ended with everything that it started. What it does is known by the CPU time it
+    /// takes; one that ends early, even well, has died.
+    #[arg(long = "load-command", value_name = "CMD")]
+    pub load_commands: Vec<String>,
+}
+
+impl CommandFlags {
+    /// The loads that run them.
+    pub fn specs(&self) -> impl Iterator<Item = Result<LoadSpec>> {
+        let named =
+            |text: &String| command::spec(text).with_context(|| format!("--load-command {text:?}"));
+        self.load_commands.iter().map(named)
+    }
+}
+
+impl FormatFlags {
+    /// Whether JSON is wanted.
+    #[must_use]
+    pub fn is_json(self) -> bool {
+        self.json || self.format == Format::Json
+    }
+}
+
+/// A time that is more than nothing and at most an hour.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn interval(text: &str) -> Result<Nanos, String> {
+    let time: Nanos = text.parse().map_err(|error: crate::units::UnitError| error.to_string())?;
+    match time.0 {
+        0 => Err("an interval of 0 leaves no time to sleep; use 1us or more, as in 1ms".into()),
+        1..1_000 => Err(format!("{time} is shorter than a system call; use 1us or more")),
+        1_000..=3_600_000_000_000 => Ok(time),
+        _ => Err(format!("{time} is longer than tardy measures; use 1h or less")),
+    }
+}
+
+/// A time that is more than nothing.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn positive(text: &str) -> Result<Nanos, String> {
+    let time: Nanos = text.parse().map_err(|error: crate::units::UnitError| error.to_string())?;
+    if time.0 == 0 { Err("0 is no time to measure; use 1s or more".into()) } else { Ok(time) }
+}
+
+/// A count that may be written as 1000, 50k or 300M.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn samples(text: &str) -> Result<u64, String> {
+    let (digits, factor) = match text.as_bytes() {
+        [.., b'k' | b'K'] => (text.get(..text.len() - 1), 1_000),
+        [.., b'M'] => (text.get(..text.len() - 1), 1_000_000),
+        _ => (Some(text), 1),
+    };
+    let count = digits.and_then(|digits| digits.parse::<u64>().ok());
+    match count.and_then(|count| count.checked_mul(factor)) {
+        Some(0) | None => Err(format!("\"{text}\" is no count; use 1 or more, as in 1000 or 50k")),
+        Some(count) => Ok(count),
+    }
+}

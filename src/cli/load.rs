@@ -1,0 +1,240 @@
+//! `tardy load`: loads alone, and what loads there are.
+
+use std::{
+    fs::File,
+    io::{self, IsTerminal},
+    os::fd::AsFd,
+};
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use serde_json::{Value, json};
+
+use super::{
+    Exit,
+    flags::{CommandFlags, FormatFlags, positive},
+    output,
+    progress::Line,
+};
+use crate::{
+    loads::{LOADS, Load, LoadSpec},
+    report::{table::Table, words},
+    session::{
+        LoadGlance,
+        alone::{Alone, AloneEnd},
+    },
+    sys::signals::Quit,
+    units::{Nanos, count, rate, span},
+};
+
+/// Run loads alone, without measuring
+///
+/// They go on until Ctrl-C or the end of --duration; then a table says what they did. A load that
+/// dies, or does nothing, ends with exit code 4.
+#[derive(Debug, Args)]
+#[command(after_long_help = list_text())]
+pub struct Flags {
+    /// What to run: NAME[:key=value,...]; one or more
+    #[arg(value_name = "LOAD")]
+    loads: Vec<String>,
+    #[command(flatten)]
+    commands: CommandFlags,
+    /// List all loads with their parameters
+    #[arg(long, conflicts_with_all = ["loads", "load_commands", "duration"])]
+    #[arg(help_heading = "Loads")]
+    list: bool,
+    /// How long they go on [default: until Ctrl-C]
+    #[arg(long, value_name = "LENGTH", value_parser = positive, help_heading = "Length")]
+    #[arg(allow_hyphen_values = true)]
+    duration: Option<Nanos>,
+    /// Print the result alone: no progress, no hints
+    #[arg(long, help_heading = "Output")]
+    quiet: bool,
+    #[command(flatten)]
+    format: FormatFlags,
+}
+
+/// Runs them to their end, or lists what there is.
+pub fn load(flags: &Flags) -> Result<Exit> {
+    if flags.list {
+        return list(flags.format.is_json());
+    }
+    let specs = flags.specs()?;
+    let quit = Quit::listen().context("cannot set a signal handler")?;
+    // What they print is for whoever looks on.
+    let log = io::stderr().as_fd().try_clone_to_owned().context("cannot use standard error")?;
+    let alone = match Alone::start(specs, &File::from(log), || quit.seen().is_some()) {
+        Err(error) if quit.seen().is_some() => {
+            output::tell(&error.to_string());
+            return Ok(Exit::Done);
+        }
+        started => started?,
+    };
+    let mut line = Line::new(!flags.quiet && io::stderr().is_terminal());
+    let mut pace = Pace::default();
+    let end = alone.run(
+        flags.duration.map(|length| length.0),
+        || quit.seen().is_some(),
+        |elapsed_ns, loads| line.write(|| pace.text(elapsed_ns, loads)),
+    );
+    line.clear();
+    if flags.format.is_json() {
+        output::put(&(serde_json::to_string_pretty(&end_json(&end))? + "\n"))?;
+    } else {
+        output::put(&end_text(&end))?;
+    }
+    let mut exit = Exit::Done;
+    for (load, fault) in end.loads.iter().zip(&end.faults) {
+        if let Some(fault) = fault {
+            output::tell(&format!("load {}: {fault}", words::load(load)));
+            exit = Exit::Invalid;
+        }
+    }
+    Ok(exit)
+}
+
+impl Flags {
+    fn specs(&self) -> Result<Vec<LoadSpec>> {
+        if self.loads.is_empty() && self.commands.load_commands.is_empty() {
+            bail!(
+                "no LOAD is named: write for example `tardy load hackbench`; `tardy load --list` \
+                 shows what there is"
+            );
+        }
+        let read = |text: &String| Ok(LoadSpec::parse(text)?);
+        self.loads.iter().map(read).chain(self.commands.specs()).collect()
+    }
+}
+
+/// Operations per second between two lines.
+#[derive(Debug, Default)]
+struct Pace {
+    before_ns: i64,
+    before: Vec<u64>,
+}
+
+impl Pace {
+    fn text(&mut self, elapsed_ns: i64, loads: &[LoadGlance]) -> String {
+        let seconds = Nanos(elapsed_ns - self.before_ns).seconds().max(1e-9);
+        let now: Vec<u64> = loads.iter().map(|load| load.operations.unwrap_or(0)).collect();
+        let mut parts = vec![span(Nanos(elapsed_ns).seconds())];
+        for (place, (load, now)) in loads.iter().zip(&now).enumerate() {
+            let before = self.before.get(place).copied().unwrap_or(0);
+            let per_s = now.saturating_sub(before) as f64 / seconds;
+            parts.push(match &load.died {
+                Some(how) => format!("{} DIED: {how}", load.name),
+                None if load.unit.is_empty() => load.name.clone(),
+                None => format!("{} {} {}/s", load.name, rate(per_s), load.unit),
+            });
+        }
+        (self.before_ns, self.before) = (elapsed_ns, now);
+        parts.join(" | ")
+    }
+}
+
+fn end_text(end: &AloneEnd) -> String {
+    let headings = ["load", "unit", "per second", "in all", "switches/s", "CPUs", "tasks", "idle"];
+    let mut table = Table::new(2, &headings);
+    for load in &end.loads {
+        let name = words::load(load);
+        table.row(match &load.proof {
+            Some(proof) => vec![
+                name,
+                proof.unit.clone(),
+                rate(proof.operations_per_s),
+                count(proof.operations),
+                rate(proof.context_switches_per_s),
+                format!("{:.2}", proof.cpu_share),
+                count(proof.tasks),
+                count(proof.tasks_idle),
+            ],
+            None => vec![name, load.ended.clone().unwrap_or_default()],
+        });
+    }
+    table.lines().join("\n") + "\n"
+}
+
+fn end_json(end: &AloneEnd) -> Value {
+    let load = |(load, fault): (&crate::run::LoadRecord, &Option<String>)| {
+        let mut entry = json!(load);
+        if let Some(entry) = entry.as_object_mut() {
+            entry.insert("fault".into(), json!(fault));
+        }
+        entry
+    };
+    let loads: Vec<Value> = end.loads.iter().zip(&end.faults).map(load).collect();
+    json!({ "duration_ns": end.duration_ns, "loads": loads })
+}
+
+fn list(json: bool) -> Result<Exit> {
+    if json {
+        let loads: Vec<Value> = LOADS.iter().map(load_json).collect();
+        output::put(&(serde_json::to_string_pretty(&loads)? + "\n"))?;
+    } else {
+        output::put(&(list_text() + "\n"))?;
+    }
+    Ok(Exit::Done)
+}
+
+fn load_json(load: &Load) -> Value {
+    let parameter = |parameter: &crate::loads::Parameter| {
+        json!({
+            "key": parameter.key,
+            "default": parameter.default,
+            "values": parameter.kind.expected(),
+            "help": parameter.help,
+        })
+    };
+    let parameters: Vec<Value> = load.parameters.iter().map(parameter).collect();
+    let (name, summary, unit) = (load.name, load.summary, load.unit);
+    json!({ "name": name, "summary": summary, "unit": unit, "parameters": parameters })
+}
+
+/// All loads and their parameters, for help and `--list`.
+fn list_text() -> String {
+    let mut lines = vec!["Loads, their parameters and defaults:".to_owned()];
+    for load in LOADS {
+        lines.push(format!("\n  {}: {}", load.name, load.summary));
+        for parameter in load.parameters {
+            let (key, default, kind) = (parameter.key, parameter.default, parameter.kind);
+            lines.push(format!("    {key}={default}: {} ({})", parameter.help, kind.expected()));
+        }
+    }
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn glance(operations: u64, died: Option<&str>) -> LoadGlance {
+        LoadGlance {
+            name: "burn".into(),
+            unit: "ms of CPU",
+            operations: Some(operations),
+            died: died.map(Into::into),
+        }
+    }
+
+    #[test]
+    fn the_line_tells_what_was_done_since_the_line_before() {
+        let mut pace = Pace::default();
+        let text = pace.text(1_000_000_000, &[glance(500, None)]);
+        assert_eq!(text, format!("1 s | burn {} ms of CPU/s", rate(500.0)));
+        let text = pace.text(3_000_000_000, &[glance(900, None)]);
+        assert_eq!(text, format!("3 s | burn {} ms of CPU/s", rate(200.0)));
+        let text = pace.text(4_000_000_000, &[glance(900, Some("worker 0: signal 9"))]);
+        assert_eq!(text, "4 s | burn DIED: worker 0: signal 9");
+    }
+
+    #[test]
+    fn every_load_and_parameter_is_listed() {
+        let text = list_text();
+        for load in LOADS {
+            assert!(text.contains(&format!("\n  {}: ", load.name)), "{}", load.name);
+            for parameter in load.parameters {
+                assert!(text.contains(&format!("    {}={}: ", parameter.key, parameter.default)));
+            }
+        }
+    }
+}

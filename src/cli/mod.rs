@@ -1,0 +1,226 @@
+//! What was typed, and which exit code follows. Nothing below this prints.
+
+mod check;
+mod flags;
+mod load;
+mod output;
+mod progress;
+mod report;
+mod restore;
+mod run;
+mod runs;
+mod setup;
+mod shield;
+
+use std::{path::PathBuf, process::ExitCode};
+
+use anyhow::Result;
+use clap::{CommandFactory, Parser, Subcommand};
+
+use crate::{
+    loads::{self, protocol::SUBCOMMAND, supervisor},
+    run::{Document, Status, Validity},
+    store::Store,
+};
+
+/// Tells when Linux answers late, and whether the numbers may be believed.
+#[derive(Debug, Parser)]
+#[command(
+    name = "tardy",
+    version,
+    max_term_width = 100,
+    after_help = "First steps: `tardy run` measures for a minute and prints what came of it; \
+                  `tardy report last -o page.html` draws it.\n\n\
+                  Times need a unit: 250us, 1ms, 1.5s. RUN is a path, a name, the beginning of an \
+                  id, or `last`, `last~1`.\n\n\
+                  Exit codes: 0 done; 1 measured, and the answer is no (--stop-over hit, check \
+                  found something serious); 2 could not do it; 4 the run is invalid. `shield` \
+                  passes its command's code on."
+)]
+struct Cli {
+    /// Where runs are kept [default: $XDG_DATA_HOME/tardy/runs]
+    #[arg(long, global = true, value_name = "DIR", env = "TARDY_STORE", hide_env_values = true)]
+    store: Option<PathBuf>,
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    // By far the largest.
+    Run(Box<run::Flags>),
+    List(runs::ListFlags),
+    Show(runs::ShowFlags),
+    Report(report::ReportFlags),
+    Plot(report::PlotFlags),
+    Check(check::CheckFlags),
+    Load(load::Flags),
+    Shield(shield::ShieldFlags),
+    Restore(restore::RestoreFlags),
+}
+
+/// The exit codes; the worst of those that apply wins, in the order of [`Exit::of`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exit {
+    /// Done.
+    Done,
+    /// Measured, and the answer is no.
+    No,
+    /// Could not do it.
+    Failed,
+    /// The run is invalid.
+    Invalid,
+    /// What the command of `shield` said.
+    Passed(u8),
+}
+
+impl Exit {
+    /// What a run that has ended comes to.
+    #[must_use]
+    pub fn of(document: &Document) -> Self {
+        match (document.validity, document.status) {
+            (Validity::Invalid, _) => Self::Invalid,
+            (_, Status::StoppedOver) => Self::No,
+            _ => Self::Done,
+        }
+    }
+
+    /// The number for the shell.
+    #[must_use]
+    pub const fn code(self) -> u8 {
+        match self {
+            Self::Done => 0,
+            Self::No => 1,
+            Self::Failed => 2,
+            Self::Invalid => 4,
+            Self::Passed(code) => code,
+        }
+    }
+}
+
+/// The definition of the command line; help, man pages and completions come from it.
+#[must_use]
+pub fn command() -> clap::Command {
+    Cli::command()
+}
+
+/// Parses the command line and does what it says.
+#[must_use]
+pub fn main() -> ExitCode {
+    let argv: Vec<String> =
+        std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
+    // Not a verb for users: a load's supervisor is this same program.
+    if let [_, verb, spec] = argv.as_slice()
+        && verb == SUBCOMMAND
+    {
+        return supervisor::supervise(spec).into();
+    }
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Help and version are no errors; clap knows which stream is theirs.
+            let _ = error.print();
+            return if error.use_stderr() { Exit::Failed.code().into() } else { ExitCode::SUCCESS };
+        }
+    };
+    match dispatch(cli, argv) {
+        Ok(exit) => exit.code().into(),
+        Err(error) => {
+            output::complain(&error);
+            Exit::Failed.code().into()
+        }
+    }
+}
+
+fn dispatch(cli: Cli, argv: Vec<String>) -> Result<Exit> {
+    let store = Store::at(cli.store)?;
+    if matches!(cli.verb, Verb::Run(_) | Verb::Load(_)) {
+        loads::adopt();
+    }
+    match cli.verb {
+        Verb::Run(flags) => run::run(*flags, &store, argv),
+        Verb::List(flags) => runs::list(&flags, &store),
+        Verb::Show(flags) => runs::show(&flags, &store),
+        Verb::Report(flags) => report::report(&flags, &store),
+        Verb::Plot(flags) => report::plot(&flags, &store),
+        Verb::Check(flags) => check::run(&flags),
+        Verb::Load(flags) => load::load(&flags),
+        Verb::Shield(flags) => shield::shield(&flags, &argv),
+        Verb::Restore(flags) => restore::restore(&flags),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use clap::{Arg, Command};
+
+    use super::*;
+
+    /// Every flag and argument that a user can see, with the verb it belongs to.
+    fn each_argument(mut check: impl FnMut(&str, &Arg)) {
+        fn visit(command: &Command, check: &mut impl FnMut(&str, &Arg)) {
+            let own = |arg: &&Arg| !matches!(arg.get_id().as_str(), "help" | "version");
+            for arg in command.get_arguments().filter(own).filter(|arg| !arg.is_hide_set()) {
+                check(command.get_name(), arg);
+            }
+            command.get_subcommands().for_each(|verb| visit(verb, check));
+        }
+        visit(&command(), &mut check);
+    }
+
+    fn help(arg: &Arg) -> String {
+        arg.get_help().map(ToString::to_string).unwrap_or_default()
+    }
+
+    #[test]
+    fn the_definition_holds_together() {
+        command().debug_assert();
+    }
+
+    #[test]
+    fn every_flag_has_a_help_text_that_is_no_sentence_with_an_end() {
+        each_argument(|verb, arg| {
+            let help = help(arg);
+            assert!(!help.is_empty(), "{verb} {arg} has no help");
+            assert!(!help.ends_with('.'), "{verb} {arg}: {help}");
+            let first = help.chars().next().unwrap();
+            assert!(!first.is_lowercase(), "{verb} {arg}: {help}");
+        });
+    }
+
+    #[test]
+    fn every_verb_says_what_it_is_for_in_one_line() {
+        for verb in command().get_subcommands() {
+            let about = verb.get_about().map(ToString::to_string).unwrap_or_default();
+            assert!((5..90).contains(&about.len()), "{}: {about}", verb.get_name());
+            assert!(!about.ends_with('.'), "{}: {about}", verb.get_name());
+        }
+    }
+
+    #[test]
+    fn names_of_values_are_upper_case() {
+        each_argument(|verb, arg| {
+            for name in arg.get_value_names().unwrap_or_default() {
+                let plain = arg.get_action().takes_values();
+                let is_upper = name.chars().all(|c| c.is_ascii_uppercase());
+                assert!(!plain || is_upper, "{verb} {arg}: {name}");
+            }
+        });
+    }
+
+    #[test]
+    fn a_flag_of_two_verbs_that_takes_the_same_has_the_same_help() {
+        // `run -o DIR` and `report -o FILE` are not the same; the name of the value says so.
+        let mut known: BTreeMap<(String, String), (String, String)> = BTreeMap::new();
+        each_argument(|verb, arg| {
+            let Some(long) = arg.get_long() else { return };
+            let value = arg.get_value_names().unwrap_or_default().join(" ");
+            let own = (verb.to_owned(), help(arg));
+            let (other, text) = known.entry((long.into(), value)).or_insert(own.clone());
+            assert_eq!(*text, own.1, "--{long} of {other} and of {verb}");
+        });
+        assert!(known.len() > 20, "{known:?}");
+    }
+}

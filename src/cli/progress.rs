@@ -1,0 +1,122 @@
+//! The line on a terminal while a run goes on: time left, the worst so far, loads alive.
+
+use std::{
+    io::Write,
+    time::{Duration, Instant},
+};
+
+use crate::{
+    session::{Glance, LoadGlance},
+    units::{Nanos, span},
+};
+
+/// A line of standard error that is written over once a second.
+#[derive(Debug)]
+pub struct Line {
+    on: bool,
+    next: Instant,
+}
+
+impl Line {
+    /// Writes only where `on`.
+    #[must_use]
+    pub fn new(on: bool) -> Self {
+        Self { on, next: Instant::now() }
+    }
+
+    /// Shows `glance`, if the last one is old enough.
+    pub fn show(&mut self, glance: &Glance) {
+        self.write(|| text(glance));
+    }
+
+    /// Shows any text in its place.
+    pub fn write(&mut self, text: impl FnOnce() -> String) {
+        if !self.on || Instant::now() < self.next {
+            return;
+        }
+        self.next = Instant::now() + Duration::from_millis(500);
+        let text = cut(&text(), width());
+        let mut err = std::io::stderr().lock();
+        // Erase after writing: the line never blinks. A terminal that is gone is nobody's loss.
+        let _ = write!(err, "\r{text}\x1b[K").and_then(|()| err.flush());
+    }
+
+    /// Takes the line away again.
+    pub fn clear(&mut self) {
+        if self.on {
+            let mut err = std::io::stderr().lock();
+            let _ = write!(err, "\r\x1b[K").and_then(|()| err.flush());
+        }
+    }
+}
+
+fn text(glance: &Glance) -> String {
+    if glance.elapsed_ns < 0 {
+        return format!("warm-up, {} left", span(-glance.elapsed_ns as f64 / 1e9));
+    }
+    let left = glance.left_ns.map_or_else(
+        || span(glance.elapsed_ns as f64 / 1e9),
+        |left| format!("{} left", span(left.max(0) as f64 / 1e9)),
+    );
+    let mut parts = vec![left];
+    parts.extend(glance.loads.iter().map(load));
+    let worst = |(name, _, worst): &(String, u64, Option<i64>)| {
+        Some(format!("{name} {}", Nanos((*worst)?)))
+    };
+    let worst: Vec<String> = glance.series.iter().filter_map(worst).collect();
+    if !worst.is_empty() {
+        parts.push(format!("worst {}", worst.join(", ")));
+    }
+    parts.join(" | ")
+}
+
+fn load(load: &LoadGlance) -> String {
+    match (&load.died, load.operations) {
+        (Some(how), _) => format!("{} DIED: {how}", load.name),
+        (None, Some(0)) => format!("{} does nothing", load.name),
+        (None, _) => format!("{} alive", load.name),
+    }
+}
+
+fn width() -> usize {
+    let size = rustix::termios::tcgetwinsize(std::io::stderr());
+    // A terminal that does not know its size says 0.
+    size.map(|size| usize::from(size.ws_col)).ok().filter(|&width| width > 0).unwrap_or(80).max(20)
+}
+
+fn cut(text: &str, width: usize) -> String {
+    if text.chars().count() < width {
+        return text.into();
+    }
+    text.chars().take(width.saturating_sub(4)).chain("...".chars()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn glance(elapsed_ns: i64) -> Glance {
+        Glance {
+            elapsed_ns,
+            left_ns: Some(41_000_000_000),
+            series: vec![("cpu0".into(), 5, Some(123_000)), ("cpu1".into(), 0, None)],
+            loads: vec![LoadGlance {
+                name: "hackbench".into(),
+                unit: "messages",
+                operations: Some(7),
+                died: None,
+            }],
+        }
+    }
+
+    #[test]
+    fn it_tells_time_loads_and_the_worst() {
+        assert_eq!(text(&glance(1)), "41 s left | hackbench alive | worst cpu0 123 us");
+        assert_eq!(text(&glance(-500_000_000)), "warm-up, 500 ms left");
+    }
+
+    #[test]
+    fn it_fits_the_terminal() {
+        assert_eq!(cut(&"x".repeat(300), 80).len(), 79);
+    }
+}

@@ -1,0 +1,131 @@
+//! `tardy report` and `tardy plot`: pages and pictures of one run or several.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context, Result, bail, ensure};
+use clap::{Args, ValueEnum};
+
+use super::{Exit, output};
+use crate::{
+    report::{
+        collect, html,
+        page::Page,
+        plot::{self, Kind, Size},
+    },
+    store::Store,
+    sys::memory,
+};
+
+/// Make one self-contained HTML page of one run, or of several side by side.
+#[derive(Debug, Args)]
+pub struct ReportFlags {
+    /// Paths, names, beginnings of ids, `last` or `last~1`
+    #[arg(value_name = "RUN", required = true)]
+    runs: Vec<String>,
+    /// The file to write; an older one is replaced
+    ///
+    /// Its name ends in .html.
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+}
+
+/// Draw one run, or several for comparison, as SVG or PNG.
+///
+/// For papers, readmes and mails. Percentiles and histograms of several runs lie over each other:
+/// the same colour for the same series, another dash for each run. Scatters and heat maps stand
+/// side by side on the same scales.
+#[derive(Debug, Args)]
+pub struct PlotFlags {
+    /// Paths, names, beginnings of ids, `last` or `last~1`
+    #[arg(value_name = "RUN", required = true)]
+    runs: Vec<String>,
+    /// The file to write; an older one is replaced
+    ///
+    /// Its name ends in .svg or .png, which says what it becomes.
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+    /// What the picture shows
+    #[arg(long, value_enum, default_value = "percentile", value_name = "KIND")]
+    kind: PlotKind,
+    /// Width and height in pixels; letters grow with them, as far as both allow
+    #[arg(long, value_name = "SIZE", default_value = "900x560")]
+    size: Size,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum PlotKind {
+    /// Latencies over time, a point each
+    Scatter,
+    /// Latency by percentile, from 50 % to as many nines as there are samples for
+    Percentile,
+    /// How many samples by time and latency, as colours
+    Heatmap,
+    /// How many samples by latency, both scales logarithmic
+    Histogram,
+}
+
+/// Writes the picture.
+pub fn plot(flags: &PlotFlags, store: &Store) -> Result<Exit> {
+    let kind = match flags.kind {
+        PlotKind::Scatter => Kind::Scatter,
+        PlotKind::Percentile => Kind::Percentile,
+        PlotKind::Heatmap => Kind::Heatmap,
+        PlotKind::Histogram => Kind::Histogram,
+    };
+    let is_svg = match flags.output.extension().and_then(|kind| kind.to_str()) {
+        Some("svg") => true,
+        Some("png") => false,
+        _ => bail!(
+            "-o {}: a picture is an SVG or a PNG; name a file that ends in .svg or .png",
+            flags.output.display()
+        ),
+    };
+    let page = page_of(&flags.runs, store)?;
+    let bytes = if is_svg {
+        plot::svg(&page, kind, flags.size)?.into_bytes()
+    } else {
+        plot::png(&page, kind, flags.size)?
+    };
+    write(&flags.output, &bytes)?;
+    Ok(Exit::Done)
+}
+
+/// Writes the page.
+pub fn report(flags: &ReportFlags, store: &Store) -> Result<Exit> {
+    let kind = flags.output.extension().and_then(|kind| kind.to_str());
+    ensure!(
+        matches!(kind, Some("html" | "htm")),
+        "-o {}: a report is an HTML page; name a file that ends in .html",
+        flags.output.display()
+    );
+    let page = page_of(&flags.runs, store)?;
+    let text = html::render(&page).context("cannot write the data of the page")?;
+    write(&flags.output, text.as_bytes())?;
+    Ok(Exit::Done)
+}
+
+fn page_of(names: &[String], store: &Store) -> Result<Page> {
+    // A day has thousands of histograms, each larger than what malloc gives back at once.
+    memory::keep_heap();
+    let runs = names.iter().map(|name| store.find(name)).collect::<Result<Vec<_>, _>>()?;
+    if let Some(empty) = runs.iter().find(|run| run.document.series.is_empty()) {
+        bail!("{} has no series: there is nothing to draw", empty.path.display());
+    }
+    Ok(collect::page(runs))
+}
+
+/// Writes by way of a temporary name beside it, so that there is the old file or the new one.
+fn write(path: &Path, bytes: &[u8]) -> Result<()> {
+    let mut draft = path.to_owned().into_os_string();
+    draft.push(".tmp");
+    let placed = fs::write(&draft, bytes).and_then(|()| fs::rename(&draft, path));
+    if placed.is_err() {
+        let _ = fs::remove_file(&draft);
+    }
+    placed.with_context(|| format!("cannot write {}", path.display()))?;
+    output::tell(&format!("wrote {}", path.display()));
+    Ok(())
+}

@@ -1,0 +1,73 @@
+//! `tardy restore`: put back whatever a killed tardy left changed.
+
+use anyhow::{Result, bail};
+use clap::Args;
+use serde_json::json;
+
+use super::{Exit, flags::FormatFlags, output};
+use crate::{
+    setup::journal::{Place, Recovered, Undone, recover},
+    sys::root::Root,
+};
+
+/// Put back whatever a killed tardy left changed.
+///
+/// Interrupts, cpusets, CPUs of tasks, governors: everything that tardy changes is written to
+/// /run/tardy/journal first, with its old value. A tardy that ends in any other way than by kill -9
+/// puts it back itself.
+#[derive(Debug, Args)]
+pub struct RestoreFlags {
+    #[command(flatten)]
+    format: FormatFlags,
+}
+
+/// Undoes, and says what.
+pub fn restore(flags: &RestoreFlags) -> Result<Exit> {
+    let recovered = recover(&Place::usual(), &Root::default())?;
+    let (state, undone) = match recovered {
+        Recovered::Nothing => ("nothing", Undone::default()),
+        Recovered::OtherBoot => ("other_boot", Undone::default()),
+        Recovered::Undone(undone) => ("restored", undone),
+        Recovered::Alive(owner) => bail!(
+            "process {} ({}) holds these changes and is alive; it puts them back at its end. End \
+             it with kill {}",
+            owner.pid,
+            owner.command,
+            owner.pid
+        ),
+    };
+    if flags.format.is_json() {
+        let result =
+            json!({ "state": state, "put_back": undone.put_back, "failed": undone.failed });
+        output::put(&(serde_json::to_string_pretty(&result)? + "\n"))?;
+    } else {
+        output::put(&text(state, &undone))?;
+    }
+    undone.failed.iter().for_each(|what| output::tell(&format!("not put back: {what}")));
+    Ok(if undone.failed.is_empty() { Exit::Done } else { Exit::Failed })
+}
+
+fn text(state: &str, undone: &Undone) -> String {
+    match state {
+        "other_boot" => "The journal was of an earlier boot, whose settings are gone: discarded.\n",
+        _ if undone.put_back.is_empty() && undone.failed.is_empty() => "Nothing to put back.\n",
+        _ => {
+            let line = |what: &String| format!("put back: {what}\n");
+            return undone.put_back.iter().map(line).collect();
+        }
+    }
+    .into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_thing_has_its_line() {
+        let undone = Undone { put_back: vec!["a".into(), "b".into()], failed: Vec::new() };
+        assert_eq!(text("restored", &undone), "put back: a\nput back: b\n");
+        assert_eq!(text("nothing", &Undone::default()), "Nothing to put back.\n");
+        assert!(text("other_boot", &Undone::default()).contains("discarded"));
+    }
+}

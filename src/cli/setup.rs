@@ -1,0 +1,202 @@
+//! What of the machine a user may ask `run` to arrange, and how these flags are read.
+
+use anyhow::{Result, bail, ensure};
+use clap::Args;
+
+use super::output;
+use crate::{
+    run::{Doubt, SetupDoubt},
+    setup::{
+        Wish,
+        arrange::Wishes,
+        journal::{self, JournalError, Place, Recovered, Undone},
+    },
+    sys::{
+        cpus::Cpus,
+        root::Root,
+        sched::{Budget, Policy},
+    },
+    units::Nanos,
+};
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Setup")]
+pub struct SetupFlags {
+    /// Scheduling policy of the measured threads: fifo, rr, deadline or other [default: fifo]
+    #[arg(long, value_name = "POLICY")]
+    policy: Option<Policy>,
+    /// Real-time priority of the measured threads, 1 to 99 [default: 90]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=99))]
+    pub priority: Option<u32>,
+    /// Time for each thread of policy deadline [default: half the interval, in each interval]
+    ///
+    /// RUNTIME/DEADLINE/PERIOD, as in 100us/1ms/1ms. A deadline thread that is bound to one CPU
+    /// needs that CPU for itself: --cpus 3 --shield.
+    #[arg(long, value_name = "TIMES", value_parser = budget)]
+    deadline_params: Option<Budget>,
+    /// Timer slack of the measured threads; matters to policy other
+    #[arg(long, value_name = "TIME", default_value = "1ns")]
+    pub timer_slack: Nanos,
+    /// Keep tasks, interrupts and kernel work off the measured CPUs
+    ///
+    /// Put back at the end, and by tardy restore after a kill.
+    #[arg(long)]
+    shield: bool,
+    /// CPUs for loads and for the threads that record [default: those not measured; loads: all]
+    #[arg(long, value_name = "CPUS")]
+    housekeeping: Option<Cpus>,
+    /// Frequency governor of the measured CPUs, as performance
+    #[arg(long, value_name = "GOVERNOR")]
+    governor: Option<String>,
+    /// Keep CPUs out of idle states that take longer to leave [default: 0us]
+    #[arg(long, value_name = "TIME", conflicts_with = "no_dma_latency")]
+    max_idle_latency: Option<Nanos>,
+    /// Let CPUs fall into deep idle states: do not hold /dev/cpu_dma_latency
+    #[arg(long)]
+    pub no_dma_latency: bool,
+    /// Take hardware threads offline that share a core with a measured CPU
+    #[arg(long)]
+    no_smt_sibling: bool,
+}
+
+impl SetupFlags {
+    /// The policy, with its budget where it has one.
+    pub fn policy(&self, interval: Nanos) -> Result<Wish<Policy>> {
+        let wish = Wish::new(self.policy, Policy::Fifo);
+        let Policy::Deadline(_) = wish.value else {
+            if self.deadline_params.is_some() {
+                bail!("--deadline-params has no meaning without --policy deadline");
+            }
+            return Ok(wish);
+        };
+        let interval_ns = u64::try_from(interval.0).unwrap_or(0);
+        let budget = self.deadline_params.unwrap_or(Budget {
+            runtime_ns: interval_ns / 2,
+            deadline_ns: interval_ns,
+            period_ns: interval_ns,
+        });
+        Ok(Wish { value: Policy::Deadline(budget), ..wish })
+    }
+
+    /// Whether the user named a policy.
+    pub fn says_policy(&self) -> bool {
+        self.policy.is_some()
+    }
+
+    /// What the machine is asked for while `measured` is measured.
+    pub fn wishes(&self, measured: &Cpus) -> Result<Wishes> {
+        let housekeeping = self.housekeeping.clone();
+        if let Some(cpus) = &housekeeping {
+            let both = cpus.common(measured);
+            ensure!(
+                both.is_empty() || !self.shield,
+                "--housekeeping {cpus}: CPU {both} is measured, and --shield keeps everything \
+                 else off it; name others"
+            );
+        }
+        let longest_us = |time: Nanos| i32::try_from(time.0 / 1_000).unwrap_or(i32::MAX);
+        Ok(Wishes {
+            shield: self.shield,
+            governor: self.governor.clone(),
+            max_idle_latency_us: self.max_idle_latency.map(longest_us),
+            no_smt_sibling: self.no_smt_sibling,
+            housekeeping,
+        })
+    }
+}
+
+/// Reads `RUNTIME/DEADLINE/PERIOD`.
+fn budget(text: &str) -> Result<Budget, String> {
+    let times: Vec<&str> = text.split('/').collect();
+    let [runtime, deadline, period] = times.as_slice() else {
+        return Err("write RUNTIME/DEADLINE/PERIOD, as in 100us/1ms/1ms".into());
+    };
+    let ns = |text: &str| -> Result<u64, String> {
+        let time: Nanos =
+            text.parse().map_err(|error: crate::units::UnitError| error.to_string())?;
+        u64::try_from(time.0).map_err(|_| format!("{time} is no time to give"))
+    };
+    let (runtime_ns, deadline_ns, period_ns) = (ns(runtime)?, ns(deadline)?, ns(period)?);
+    if !(1_000..=deadline_ns).contains(&runtime_ns) || deadline_ns > period_ns {
+        return Err("it must be 1us <= RUNTIME <= DEADLINE <= PERIOD".into());
+    }
+    Ok(Budget { runtime_ns, deadline_ns, period_ns })
+}
+
+/// Puts back what a killed tardy left and says so. What could not be put back, and what a living
+/// tardy holds, are doubts.
+pub fn recover_first(quiet: bool) -> Vec<Doubt> {
+    let recovered = journal::recover(&Place::usual(), &Root::default());
+    if let Ok(Recovered::Undone(Undone { put_back, .. })) = &recovered
+        && !put_back.is_empty()
+        && !quiet
+    {
+        let what = put_back.join("; ");
+        output::tell(&format!("Put back what a killed tardy had changed: {what}."));
+    }
+    doubt_of(recovered).map(Doubt::from).into_iter().collect()
+}
+
+fn doubt_of(recovered: Result<Recovered, JournalError>) -> Option<SetupDoubt> {
+    let what = match recovered {
+        Ok(Recovered::Nothing | Recovered::OtherBoot) => return None,
+        Ok(Recovered::Alive(owner)) => {
+            let who = format!("process {} ({})", owner.pid, owner.command);
+            return Some(SetupDoubt::HeldByOther { who });
+        }
+        Ok(Recovered::Undone(undone)) if undone.failed.is_empty() => return None,
+        Ok(Recovered::Undone(undone)) => undone.failed.join("; "),
+        Err(error) => error.to_string(),
+    };
+    Some(SetupDoubt::LeftChanged { what })
+}
+
+/// Adds to an error who holds the machine changed: behind another one's shield, say, its CPUs are
+/// nobody else's.
+pub fn name_holder(error: anyhow::Error, left: &[Doubt]) -> anyhow::Error {
+    let held = left.iter().find_map(|doubt| match doubt {
+        Doubt::Setup(SetupDoubt::HeldByOther { who }) => Some(who),
+        _ => None,
+    });
+    match held {
+        Some(who) => error.context(format!("another tardy has changed this machine, {who}")),
+        None => error,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::Caveat;
+
+    #[test]
+    fn a_budget_has_three_times_in_order() {
+        let read = budget("100us/1ms/2ms").unwrap();
+        assert_eq!(
+            (read.runtime_ns, read.deadline_ns, read.period_ns),
+            (100_000, 1_000_000, 2_000_000)
+        );
+        for (text, why) in [
+            ("100us", "RUNTIME/DEADLINE/PERIOD"),
+            ("2ms/1ms/1ms", "RUNTIME <= DEADLINE"),
+            ("1us/2ms/1ms", "DEADLINE <= PERIOD"),
+            ("1us/2ms/x", "x"),
+            ("0us/1ms/1ms", "1us <="),
+        ] {
+            assert!(budget(text).unwrap_err().contains(why), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_a_killed_one_left_is_told_where_it_stays_so() {
+        let codes = |failed: &[&str]| {
+            let failed = failed.iter().map(ToString::to_string).collect();
+            let undone = Undone { put_back: vec!["x: 1".into()], failed };
+            let doubt = doubt_of(Ok(Recovered::Undone(undone))).map(Doubt::from);
+            doubt.map(Caveat::from).map(|caveat| (caveat.code, caveat.text))
+        };
+        assert_eq!(codes(&[]), None);
+        let (code, text) = codes(&["/proc/irq/7: no such file"]).unwrap();
+        assert!(code == "left_changed" && text.contains("/proc/irq/7"), "{code}: {text}");
+    }
+}

@@ -1,0 +1,125 @@
+//! `tardy shield`: keep tasks and interrupts off CPUs while a command runs, or until Ctrl-C.
+
+use std::{
+    os::unix::process::ExitStatusExt,
+    process::{Child, Command, ExitStatus},
+    thread::sleep,
+    time::Duration,
+};
+
+use anyhow::{Context, Result};
+use clap::Args;
+
+use super::{Exit, output};
+use crate::{
+    report::terminal,
+    run::{Caveat, Doubt},
+    setup::{
+        journal::{Journal, Place},
+        shield::Shield,
+    },
+    sys::{
+        cpus::Cpus,
+        process::{Pid, terminate},
+        root::Root,
+        signals::Quit,
+    },
+};
+
+/// Keep tasks and interrupts off CPUs while a command runs on them.
+///
+/// Without COMMAND until Ctrl-C; it says where to put a task then. Everything is put back at the
+/// end, and by tardy restore after a kill.
+#[derive(Debug, Args)]
+pub struct ShieldFlags {
+    /// CPUs to shield, as 2-3
+    #[arg(value_name = "CPUS")]
+    cpus: Cpus,
+    /// What to run on them; its exit code is passed on
+    #[arg(value_name = "COMMAND", last = true)]
+    command: Vec<String>,
+    /// Print the result alone: no progress, no hints
+    #[arg(long)]
+    quiet: bool,
+}
+
+/// Puts the shield up, waits, and takes it down again.
+pub fn shield(flags: &ShieldFlags, argv: &[String]) -> Result<Exit> {
+    let quit = Quit::listen().context("cannot set a signal handler")?;
+    let mut journal = Journal::claim(&Place::usual(), &Root::default(), &argv.join(" "))?;
+    let shield = Shield::raise(&mut journal, &Root::default(), &flags.cpus)?;
+    if !flags.quiet {
+        output::tell(&told(&shield, &flags.cpus, flags.command.is_empty()));
+    }
+    let exit = match flags.command.split_first() {
+        None => {
+            while quit.seen().is_none() {
+                sleep(Duration::from_millis(20));
+            }
+            Exit::Done
+        }
+        Some((program, arguments)) => {
+            shield.group.enter()?;
+            let child = Command::new(program).args(arguments).spawn();
+            shield.group.leave()?;
+            let child = child.with_context(|| format!("cannot run {program}"))?;
+            Exit::Passed(code_of(wait(child, &quit)?))
+        }
+    };
+    let undone = journal.undo();
+    undone.failed.iter().for_each(|what| output::tell(&format!("not put back: {what}")));
+    match (undone.failed.is_empty(), exit) {
+        (false, Exit::Done) => Ok(Exit::Failed),
+        (_, exit) => Ok(exit),
+    }
+}
+
+fn told(shield: &Shield, cpus: &Cpus, is_open: bool) -> String {
+    let mut text = format!(
+        "CPUs {cpus} are shielded ({}); everything else runs on {}.\n",
+        shield.group.backend(),
+        shield.rest()
+    );
+    if is_open {
+        let door = shield.group.door();
+        text.push_str(&format!("Put a task there with: echo PID > {door}\nCtrl-C ends it.\n"));
+    }
+    for doubt in shield.doubts() {
+        terminal::push_caveat(&mut text, &Caveat::from(Doubt::from(doubt.clone())));
+    }
+    text.trim_end().into()
+}
+
+/// Waits for the command. Ctrl-C reaches it by itself, as it reaches all of a terminal's
+/// foreground; other requests to end are passed on.
+fn wait(mut child: Child, quit: &Quit) -> Result<ExitStatus> {
+    let interrupt = usize::try_from(libc::SIGINT).unwrap_or(0);
+    let mut passed_on = false;
+    loop {
+        if let Some(status) = child.try_wait().context("cannot wait for the command")? {
+            return Ok(status);
+        }
+        if !passed_on && quit.seen().is_some_and(|signal| signal != interrupt) {
+            terminate(Pid::from_child(&child));
+            passed_on = true;
+        }
+        sleep(Duration::from_millis(10));
+    }
+}
+
+/// As a shell has it: 128 and the signal's number for a command that a signal ended.
+fn code_of(status: ExitStatus) -> u8 {
+    let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
+    code.and_then(|code| u8::try_from(code).ok()).unwrap_or(255)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_are_those_that_a_shell_would_give() {
+        assert_eq!(code_of(ExitStatus::from_raw(7 << 8)), 7);
+        assert_eq!(code_of(ExitStatus::from_raw(15)), 143);
+    }
+}

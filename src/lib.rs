@@ -1,0 +1,31 @@
+//! tardy as a library: the rooms, in the order of the layers.
+//!
+//! Makers write runs, readers read them; they meet in [`run`] alone. `docs/architecture.md` tells
+//! who may import whom, and `tests/layers.rs` holds it.
+
+#![deny(unsafe_code)]
+
+// What was typed, and which exit code follows.
+pub mod cli;
+// Makers: the conductor, from a plan to a finished run.
+pub mod session;
+// Makers: what produces latency samples.
+pub mod probes;
+// Makers: what disturbs the machine meanwhile, and proves that it did.
+pub mod loads;
+// Makers: what in this system will cost latency, and the remedy.
+pub mod check;
+// Makers: make the machine fit, read back, let go.
+pub mod setup;
+// Readers: many runs, and how a user names one.
+pub mod store;
+// Readers: tables, pages and pictures.
+pub mod report;
+// Readers: what needs an interval estimate or more than one run.
+pub mod analysis;
+// The waist: what a measurement is, and the directory that holds it.
+pub mod run;
+// Quantities with their units.
+pub mod units;
+// Safe wrappers over the operating system.
+pub mod sys;

@@ -1,0 +1,180 @@
+//! What `disk-write`, `disk-read` and `disk-copy` share: their parameters, their files, and the
+//! way in which a block is moved.
+//!
+//! The files have no name, so that nothing is left however a load ends. `cached` goes through the
+//! page cache, `direct` past it.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::PathBuf;
+
+use super::crew::Crew;
+use super::scratch::nameless;
+use super::turns::PROCESS_BYTES;
+use super::{Kind, LoadError, LoadSpec, Need, Parameter, spec::refuse};
+use crate::sys::region::Region;
+
+/// The same for all three.
+pub(super) const PARAMETERS: &[Parameter] = &[
+    Parameter {
+        key: "dir",
+        help: "Directory whose file system is used.",
+        default: "/var/tmp",
+        kind: Kind::Text,
+    },
+    Parameter {
+        key: "size",
+        help: "Size of a file; it is gone through again and again.",
+        default: "64MiB",
+        kind: Kind::Bytes { min: 4096, max: 1 << 40 },
+    },
+    Parameter {
+        key: "block",
+        help: "How much one call moves; a multiple of 4096 where access is direct.",
+        default: "128KiB",
+        kind: Kind::Bytes { min: 512, max: 64 << 20 },
+    },
+    Parameter {
+        key: "access",
+        help: "Through the page cache, or past it.",
+        default: "cached",
+        kind: Kind::Choice(&["cached", "direct"]),
+    },
+    Parameter {
+        key: "tasks",
+        help: "Processes, each with files of its own.",
+        default: "1",
+        kind: Kind::Count { min: 1, max: 64 },
+    },
+];
+
+/// Of what a block of direct access must be a multiple: the largest sector in use.
+const SECTOR: u64 = 4096;
+
+/// The parameters, typed.
+#[derive(Debug, Clone)]
+pub(super) struct Shape {
+    dir: PathBuf,
+    /// Blocks in a file.
+    blocks: u64,
+    block_bytes: usize,
+    is_direct: bool,
+    pub tasks: u64,
+}
+
+impl Shape {
+    pub(super) fn of(spec: &LoadSpec) -> Result<Self, LoadError> {
+        let block = spec.number("block")?;
+        let is_direct = spec.text("access")? == "direct";
+        if is_direct && !block.is_multiple_of(SECTOR) {
+            let expected = "a multiple of 4096, as access=direct wants it";
+            return Err(refuse(spec, "block", &block.to_string(), expected, "128KiB"));
+        }
+        Ok(Self {
+            dir: spec.text("dir")?.into(),
+            blocks: (spec.number("size")? / block).max(1),
+            block_bytes: usize::try_from(block).unwrap_or(usize::MAX),
+            is_direct,
+            tasks: spec.number("tasks")?,
+        })
+    }
+
+    /// What it takes with so many files a task.
+    pub(super) fn need(&self, files: u64) -> Need {
+        let block_bytes = self.block_bytes as u64;
+        let file_bytes = self.blocks.saturating_mul(block_bytes);
+        Need {
+            tasks: self.tasks,
+            counters: self.tasks,
+            open_files: files,
+            memory_bytes: self.tasks.saturating_mul(PROCESS_BYTES + block_bytes),
+            disk_bytes: file_bytes.saturating_mul(files).saturating_mul(self.tasks),
+        }
+    }
+
+    /// A file and a buffer for its blocks. Made before the worker is forked, so that what is wrong
+    /// with the directory is told as an error of the start.
+    pub(super) fn open(&self, crew: &Crew) -> Result<Blocks, LoadError> {
+        let file = nameless(&self.dir, self.is_direct).map_err(|error| {
+            let action = format!("make a file in {}", self.dir.display());
+            let remedy = if self.is_direct && error.raw_os_error() == Some(libc::EINVAL) {
+                "this file system has no direct access: say access=cached"
+            } else {
+                "name a directory that you may write to with dir="
+            };
+            crew.refuse(&action, error, remedy)
+        })?;
+        let mut buffer = Region::map(self.block_bytes, false)
+            .map_err(|error| crew.cannot("get memory for a block", error))?;
+        // Zeros are what a clever file system does not write.
+        for (number, byte) in (0_u32..).zip(buffer.bytes()) {
+            *byte = number.wrapping_mul(2_654_435_761).to_be_bytes().first().copied().unwrap_or(0);
+        }
+        Ok(Blocks { file, buffer, blocks: self.blocks, next: 0 })
+    }
+}
+
+/// A file of a fixed number of blocks, gone through in a circle.
+#[derive(Debug)]
+pub(super) struct Blocks {
+    file: File,
+    buffer: Region,
+    blocks: u64,
+    next: u64,
+}
+
+impl Blocks {
+    /// Writes the next block, from its own buffer.
+    pub(super) fn write(&mut self) -> io::Result<()> {
+        self.file.write_all(self.buffer.bytes())?;
+        self.go_on()
+    }
+
+    /// Writes what another file has read.
+    pub(super) fn write_block(&mut self, block: &[u8]) -> io::Result<()> {
+        self.file.write_all(block)?;
+        self.go_on()
+    }
+
+    /// After the last block, all of them are brought to the disk, and the file begins anew from
+    /// nothing: space is taken and given back, too.
+    fn go_on(&mut self) -> io::Result<()> {
+        if self.is_last() {
+            self.file.sync_data()?;
+            self.file.set_len(0)?;
+            self.file.seek(SeekFrom::Start(0))?;
+        }
+        Ok(())
+    }
+
+    /// Writes the whole file once, to be read afterwards.
+    pub(super) fn fill(&mut self) -> io::Result<()> {
+        for _ in 0..self.blocks {
+            self.file.write_all(self.buffer.bytes())?;
+        }
+        self.file.sync_all()?;
+        self.rewind()
+    }
+
+    /// Reads the next block.
+    pub(super) fn read(&mut self) -> io::Result<&mut [u8]> {
+        self.file.read_exact(self.buffer.bytes())?;
+        if self.is_last() {
+            self.rewind()?;
+        }
+        Ok(self.buffer.bytes())
+    }
+
+    /// Begins at the start, and out of the page cache: the disk shall be read, not memory.
+    fn rewind(&mut self) -> io::Result<()> {
+        self.file.seek(SeekFrom::Start(0))?;
+        // Advice that a file system does not take makes it a load on the cache alone.
+        let _ = rustix::fs::fadvise(&self.file, 0, None, rustix::fs::Advice::DontNeed);
+        Ok(())
+    }
+
+    fn is_last(&mut self) -> bool {
+        self.next = (self.next + 1) % self.blocks;
+        self.next == 0
+    }
+}

@@ -1,0 +1,128 @@
+//! What can go wrong with a load: each error names the object and the remedy.
+
+use std::io;
+use std::time::Duration;
+
+/// What can go wrong with a load.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// There is no load of that name.
+    #[error("unknown load `{name}`: use one of {known}")]
+    UnknownLoad {
+        /// As typed.
+        name: String,
+        /// All loads.
+        known: String,
+    },
+    /// The load has no such parameter.
+    #[error("load {load}: unknown parameter `{key}`: {known}")]
+    UnknownParameter {
+        /// The load.
+        load: String,
+        /// As typed.
+        key: String,
+        /// What it has instead, as a remedy.
+        known: String,
+    },
+    /// Something that is no `key=value`.
+    #[error("load {load}: `{text}` is no KEY=VALUE: write for example {example}")]
+    NoPair {
+        /// The load.
+        load: String,
+        /// As typed.
+        text: String,
+        /// A pair that would do.
+        example: String,
+    },
+    /// The same parameter twice.
+    #[error("load {load}: `{key}` is given twice: give it once")]
+    Twice {
+        /// The load.
+        load: String,
+        /// The parameter.
+        key: String,
+    },
+    /// A value out of range or of the wrong kind.
+    #[error("load {load}: {key}={value} is not {expected}: write for example {key}={example}")]
+    BadValue {
+        /// The load.
+        load: String,
+        /// The parameter.
+        key: String,
+        /// As typed.
+        value: String,
+        /// The range or the words.
+        expected: String,
+        /// A value that would do.
+        example: String,
+    },
+    /// The description that the supervisor was started with is damaged.
+    #[error("the load's description `{text}` is unreadable: {why}; start loads with `tardy load`")]
+    BadDescription {
+        /// What there was.
+        text: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The machine has less than the load needs.
+    #[error("load {load} needs {needed} {what}, and {available} are to be had: {remedy}")]
+    TooLarge {
+        /// The load.
+        load: String,
+        /// How many it needs.
+        needed: u64,
+        /// Of what.
+        what: &'static str,
+        /// How many there are.
+        available: u64,
+        /// What to do.
+        remedy: &'static str,
+    },
+    /// A system call failed.
+    #[error("load {load}: cannot {action}: {source}; {remedy}")]
+    System {
+        /// The load.
+        load: String,
+        /// What was tried, on which object.
+        action: String,
+        /// What the system said.
+        source: io::Error,
+        /// What to do.
+        remedy: &'static str,
+    },
+    /// A program or a right that the load cannot do without.
+    #[error("load {load} needs {what}: {remedy}")]
+    Missing {
+        /// The load.
+        load: String,
+        /// What is not there.
+        what: String,
+        /// What to do.
+        remedy: String,
+    },
+    /// It said that it cannot start, or ended before it had begun.
+    #[error("load {load} did not start: {why}")]
+    NotStarted {
+        /// The load.
+        load: String,
+        /// In its own words.
+        why: String,
+    },
+    /// It is still starting.
+    #[error(
+        "load {load} is not ready after {waited:?}: make it smaller, or leave it more of the \
+         machine"
+    )]
+    NotReady {
+        /// The load.
+        load: String,
+        /// How long it was waited for.
+        waited: Duration,
+    },
+    /// It was told to end while it was still starting.
+    #[error("load {load} was told to end before it had started: start it again")]
+    Cancelled {
+        /// The load.
+        load: String,
+    },
+}

@@ -1,0 +1,53 @@
+//! The load `ipi`: threads that interrupt each other's CPUs as fast as they can.
+//!
+//! One thread a CPU calls `membarrier`; the kernel sends an interrupt to each other CPU that runs
+//! a thread of the process and waits for its answer. A barrier is one operation. With one CPU, or
+//! where others keep the threads from running, there is nobody to interrupt.
+
+use std::io;
+
+use super::burn::per_cpu;
+use super::crew::Crew;
+use super::turns::{THREAD_BYTES, threads};
+use super::{Kind, Load, LoadError, LoadSpec, Need, Parameter, Work};
+use crate::sys::cpus::Cpus;
+use crate::sys::membarrier;
+
+/// Its line in the table.
+pub const LOAD: Load = Load {
+    name: "ipi",
+    summary: "Storms of interrupts from CPU to CPU (membarrier).",
+    unit: "barriers",
+    parameters: PARAMETERS,
+    work: Some(Work { need, start }),
+};
+
+const PARAMETERS: &[Parameter] = &[Parameter {
+    key: "threads",
+    help: "Threads, each on one CPU; 0 is one for each CPU that tardy may use.",
+    default: "0",
+    kind: Kind::Count { min: 0, max: 4096 },
+}];
+
+fn need(spec: &LoadSpec) -> Result<Need, LoadError> {
+    let tasks = per_cpu(spec.number("threads")?);
+    Ok(Need { tasks, counters: tasks, memory_bytes: tasks * THREAD_BYTES, ..Need::default() })
+}
+
+fn start(spec: &LoadSpec, crew: &mut Crew) -> Result<(), LoadError> {
+    let remedy = "this kernel is built without CONFIG_MEMBARRIER; choose another load";
+    membarrier::register().map_err(|error| crew.refuse("call membarrier", error, remedy))?;
+    let allowed = Cpus::allowed()
+        .map_err(|error| crew.cannot("ask which CPUs this process may use", error))?;
+    let allowed: Vec<u32> = allowed.iter().collect();
+    let prepare = |number| settle(&allowed, number);
+    threads(crew, 0..per_cpu(spec.number("threads")?), prepare, |()| membarrier::barrier())
+}
+
+fn settle(allowed: &[u32], number: u64) -> io::Result<()> {
+    // What its parent had registered, a fork has not.
+    membarrier::register()?;
+    let place = usize::try_from(number).unwrap_or(0) % allowed.len().max(1);
+    let own: Cpus = allowed.get(place).copied().into_iter().collect();
+    own.pin_this_thread().map(|_| ())
+}

@@ -1,0 +1,239 @@
+//! Loads: what disturbs the machine while a probe measures, and the proof that it did.
+//!
+//! This file owns the table of loads. Each load is described by one [`Load`] in a file of its own,
+//! and runs in a supervisor process, never in tardy itself:
+//!
+//! - [`spec`]: `NAME:key=value,...` made into a checked [`LoadSpec`]
+//! - [`running`]: tardy's side of one load: start, progress, end, proof
+//! - [`history`]: how many operations were done by when, in bounded memory
+//! - [`supervisor`]: the process that starts workers, counts, and leaves none behind
+//! - [`crew`]: the workers of one load, as the supervisor sees them
+//! - [`worker`]: a worker, as it sees itself
+//! - `turns`: the shape that most loads have: many tasks that repeat one operation
+//! - `scratch`: files of loads, and how they are found again
+//! - `orphans`: what a killed supervisor leaves
+//! - [`protocol`]: what the supervisor tells tardy
+//! - [`limits`]: whether the machine can give what a load needs
+//! - [`error`]: what can go wrong
+//! - [`command`]: any other program as a load
+//! - all others: a load each
+//!
+//! Nothing here prints, writes files, or knows what is measured.
+
+pub mod background;
+pub mod burn;
+pub mod command;
+pub mod compile;
+pub mod crew;
+mod disk;
+pub mod disk_copy;
+pub mod disk_read;
+pub mod disk_write;
+pub mod error;
+pub mod files;
+pub mod futex;
+pub mod hackbench;
+pub mod history;
+pub mod ipi;
+pub mod limits;
+pub mod memory;
+pub mod netflood;
+mod orphans;
+pub mod printk;
+pub mod procfs;
+pub mod protocol;
+pub mod running;
+mod scratch;
+pub mod signals;
+pub mod spec;
+pub mod supervisor;
+pub mod timers;
+mod turns;
+pub mod worker;
+
+pub use error::LoadError;
+pub use orphans::adopt;
+pub use running::{LoadEnd, LoadFault, RunningLoad};
+pub use spec::LoadSpec;
+
+use std::path::Path;
+
+use crate::sys::root::Root;
+use crew::Crew;
+use limits::Machine;
+
+/// All loads. To add one, write its file and add its line.
+pub const LOADS: &[Load] = &[
+    hackbench::LOAD,
+    burn::LOAD,
+    background::LOAD,
+    disk_write::LOAD,
+    disk_read::LOAD,
+    disk_copy::LOAD,
+    files::LOAD,
+    procfs::LOAD,
+    memory::LOAD,
+    compile::LOAD,
+    netflood::LOAD,
+    timers::LOAD,
+    futex::LOAD,
+    ipi::LOAD,
+    signals::LOAD,
+    printk::LOAD,
+    IDLE,
+];
+
+/// The load that is none: it names what a run without disturbance ran under.
+const IDLE: Load = Load {
+    name: "idle",
+    summary: "Nothing at all: the machine as it is.",
+    unit: "",
+    parameters: &[],
+    work: None,
+};
+
+/// One kind of load.
+#[derive(Debug, Clone, Copy)]
+pub struct Load {
+    /// As typed.
+    pub name: &'static str,
+    /// One sentence for lists and help.
+    pub summary: &'static str,
+    /// What one operation is, in the plural: `messages`.
+    pub unit: &'static str,
+    /// What can be chosen.
+    pub parameters: &'static [Parameter],
+    /// How it is done; a load without work needs no process.
+    pub work: Option<Work>,
+}
+
+/// The work of a load, in two steps: what it needs, asked before anything starts, and the doing.
+#[derive(Debug, Clone, Copy)]
+pub struct Work {
+    /// What it will need with these parameters. Runs in tardy and again in the supervisor.
+    pub need: fn(&LoadSpec) -> Result<Need, LoadError>,
+    /// Spawns the workers and returns. Runs in the supervisor. Each worker calls
+    /// [`worker::Worker::begin`] in each of its tasks when it is ready to work, adds one to a
+    /// counter per operation, and never returns; it is ended by SIGKILL at any moment, so
+    /// whatever outlives a process (files, say) must be found and removed by the next start.
+    pub start: fn(&LoadSpec, &mut Crew) -> Result<(), LoadError>,
+}
+
+/// What a load needs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Need {
+    /// Processes and threads that will call [`worker::Worker::begin`].
+    pub tasks: u64,
+    /// Counters; each is written by one task.
+    pub counters: u64,
+    /// Files open at the same time in its greediest process.
+    pub open_files: u64,
+    /// Memory, bytes, that kernel and user space will hold at least.
+    pub memory_bytes: u64,
+    /// Space, bytes, in the directory that the parameter `dir` names.
+    pub disk_bytes: u64,
+}
+
+/// One parameter of a load.
+#[derive(Debug, Clone, Copy)]
+pub struct Parameter {
+    /// As typed before the `=`.
+    pub key: &'static str,
+    /// One sentence for lists and help.
+    pub help: &'static str,
+    /// The value where none is given; also the example in errors.
+    pub default: &'static str,
+    /// What values it takes.
+    pub kind: Kind,
+}
+
+/// What values a parameter takes.
+#[derive(Debug, Clone, Copy)]
+pub enum Kind {
+    /// A whole number, both ends included.
+    Count {
+        /// The smallest.
+        min: u64,
+        /// The largest.
+        max: u64,
+    },
+    /// A size in bytes, bare or with a unit, both ends included.
+    Bytes {
+        /// The smallest.
+        min: u64,
+        /// The largest.
+        max: u64,
+    },
+    /// A time with its unit, kept in ns, both ends included.
+    Time {
+        /// The shortest, ns.
+        min_ns: i64,
+        /// The longest, ns.
+        max_ns: i64,
+    },
+    /// One of these words.
+    Choice(&'static [&'static str]),
+    /// Any text without a comma that is not empty.
+    Text,
+}
+
+/// The load of that name.
+///
+/// # Errors
+/// [`LoadError::UnknownLoad`], which lists all of them.
+pub fn find(name: &str) -> Result<&'static Load, LoadError> {
+    // Known to the supervisor, and named by a flag of its own.
+    const COMMAND: &Load = &command::LOAD;
+    if name == COMMAND.name {
+        return Ok(COMMAND);
+    }
+    LOADS.iter().find(|load| load.name == name).ok_or_else(|| LoadError::UnknownLoad {
+        name: name.to_owned(),
+        known: spec::listed(LOADS.iter().map(|load| load.name)),
+    })
+}
+
+/// The load of `spec`, its work and its need, after a check that the machine can give what it
+/// needs. Changes nothing.
+fn prepare(spec: &LoadSpec) -> Result<Option<(Work, Need)>, LoadError> {
+    spec.check()?;
+    let load = find(&spec.name)?;
+    let Some(work) = load.work else { return Ok(None) };
+    let need = (work.need)(spec)?;
+    let mut machine = Machine::read(&Root::default());
+    if need.disk_bytes > 0 {
+        machine.disk_bytes = limits::free_disk(load.name, Path::new(spec.text("dir")?))?;
+    }
+    limits::check(load.name, &need, &machine)?;
+    Ok(Some((work, need)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_key_and_default_in_the_table_is_sound() {
+        for (at, load) in LOADS.iter().enumerate() {
+            assert!(LOADS[..at].iter().all(|other| other.name != load.name), "{}", load.name);
+            assert!(load.summary.ends_with('.'), "{}", load.name);
+            assert_eq!(load.unit.is_empty(), load.work.is_none(), "{}", load.name);
+            let spec = LoadSpec::parse(load.name).unwrap();
+            assert_eq!(spec.parameters.len(), load.parameters.len(), "{}", load.name);
+            spec.check().unwrap();
+            for Parameter { key, help, .. } in load.parameters {
+                assert!(help.ends_with('.'), "{} {key}", load.name);
+            }
+        }
+    }
+
+    #[test]
+    fn an_unknown_load_is_told_the_known_ones() {
+        let said = find("hackbnech").unwrap_err().to_string();
+        assert!(
+            said.starts_with("unknown load `hackbnech`: use one of hackbench, burn, "),
+            "{said}"
+        );
+        assert!(said.ends_with(", idle"), "{said}");
+    }
+}

@@ -1,0 +1,7 @@
+//! Parse, act, exit code.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    tardy::cli::main()
+}

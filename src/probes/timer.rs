@@ -1,0 +1,244 @@
+//! The `timer` probe: threads that sleep until a programmed time, and how late they wake up.
+//!
+//! One thread per CPU, or several of falling priority. What lies between the clock reads is told in
+//! `tardy_hot::wakeup`, per kind of wait.
+
+use std::{io, os::fd::AsRawFd, sync::Arc};
+
+use serde_json::{Map, Value, json};
+use tardy_hot::{
+    ring::{Writer, ring},
+    stop::Stop,
+    wakeup::{self, Absolute, Counted, Ended, Kept, Periodic, Relative, Series, Until, Wake},
+};
+
+use super::{ArmError, Armed, Probe, Recorded, Report, Schedule};
+use crate::{
+    run::SeriesHead,
+    setup::threads::{Found, Terms},
+    sys::{
+        cpus::Cpus,
+        faults::Usage,
+        memory,
+        sched::{self, Policy},
+        timer,
+    },
+};
+
+/// How a thread waits for its next expiry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WakeKind {
+    /// Absolute `clock_nanosleep`.
+    Nanosleep,
+    /// Relative `clock_nanosleep`.
+    Relative,
+    /// `read` of a periodic timerfd.
+    Timerfd,
+}
+
+impl WakeKind {
+    /// As on the command line.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Nanosleep => "nanosleep",
+            Self::Relative => "relative",
+            Self::Timerfd => "timerfd",
+        }
+    }
+
+    /// Whether expiries lie on a grid, so that periods can be missed.
+    #[must_use]
+    pub const fn has_schedule(self) -> bool {
+        !matches!(self, Self::Relative)
+    }
+}
+
+/// A planned timer probe.
+#[derive(Debug, Clone)]
+pub struct Timer {
+    /// The CPUs to measure.
+    pub cpus: Cpus,
+    /// Threads on each of them.
+    pub threads_per_cpu: u32,
+    /// Time between expiries, ns.
+    pub interval_ns: i64,
+    /// Distance between the expiries of one thread and the next, ns.
+    pub distance_ns: i64,
+    /// How they wait.
+    pub wake: WakeKind,
+    /// Their policy.
+    pub policy: Policy,
+    /// Priority of the first thread on each CPU; 0 for `other`.
+    pub priority: u32,
+    /// By how much the priority falls from one thread of a CPU to the next.
+    pub priority_step: u32,
+    /// Timer slack in ns.
+    pub slack_ns: u64,
+}
+
+/// One thread to be.
+struct Place {
+    head: SeriesHead,
+    terms: Terms,
+    phase_ns: i64,
+}
+
+impl Timer {
+    fn places(&self) -> Vec<Place> {
+        let mut places = Vec::new();
+        for cpu in self.cpus.iter() {
+            for number in 0..self.threads_per_cpu {
+                let name = match number {
+                    0 => format!("cpu{cpu}"),
+                    _ => format!("cpu{cpu}#{number}"),
+                };
+                let period_ns = self.wake.has_schedule().then_some(self.interval_ns);
+                let interval_ns = self.interval_ns.max(1);
+                let phase_ns =
+                    (places.len() as i64 * (self.distance_ns % interval_ns)) % interval_ns;
+                let priority = self.priority.saturating_sub(number * self.priority_step);
+                places.push(Place {
+                    head: SeriesHead { name, cpu: Some(cpu), period_ns },
+                    terms: Terms { policy: self.policy, priority, cpu, slack_ns: self.slack_ns },
+                    phase_ns,
+                });
+            }
+        }
+        places
+    }
+}
+
+impl Probe for Timer {
+    fn name(&self) -> &'static str {
+        "timer"
+    }
+
+    fn parameters(&self) -> Map<String, Value> {
+        let parameters = json!({
+            "wake": self.wake.as_str(),
+            "interval_ns": self.interval_ns,
+            "distance_ns": self.distance_ns,
+            "cpus": self.cpus.to_string(),
+            "threads_per_cpu": self.threads_per_cpu,
+            "priority_step": self.priority_step,
+        });
+        parameters.as_object().cloned().unwrap_or_default()
+    }
+
+    fn heads(&self) -> Vec<SeriesHead> {
+        self.places().into_iter().map(|place| place.head).collect()
+    }
+
+    fn arm(&self, ring_samples: Option<usize>, stop: &Arc<Stop>) -> Result<Armed, ArmError> {
+        let mut armed = Armed::new(stop);
+        for Place { head, terms, phase_ns } in self.places() {
+            let series = Arc::new(Series::default());
+            let (writer, reader) = ring_samples.map(ring).unzip();
+            let thread = Thread {
+                name: head.name.clone(),
+                series: Arc::clone(&series),
+                scratch: Arc::new(Series::default()),
+                writer,
+                stop: Arc::clone(stop),
+                terms: terms.clone(),
+                wake: self.wake,
+                interval_ns: self.interval_ns,
+                phase_ns,
+            };
+            armed.spawn(
+                Recorded { head, series, samples: reader },
+                move || terms.apply(),
+                move |schedule, found| thread.measure(schedule, found),
+            )?;
+        }
+        Ok(armed)
+    }
+}
+
+/// What a measuring thread owns.
+struct Thread {
+    name: String,
+    series: Arc<Series>,
+    /// Takes the samples of the warm-up, and stays until the end: freeing memory within the run
+    /// would interrupt every CPU.
+    scratch: Arc<Series>,
+    writer: Option<Writer>,
+    stop: Arc<Stop>,
+    terms: Terms,
+    wake: WakeKind,
+    interval_ns: i64,
+    phase_ns: i64,
+}
+
+impl Thread {
+    fn measure(mut self, schedule: Schedule, found: &Found) -> Report {
+        memory::touch_stack();
+        let migrations_before = sched::migrations_of_this_thread();
+        let (ended, usage) = match self.wake {
+            WakeKind::Nanosleep => {
+                let period_ns = self.interval_ns;
+                self.both_loops(schedule, |first_ns| Ok(Absolute::new(first_ns, period_ns)))
+            }
+            WakeKind::Relative => {
+                let period_ns = self.interval_ns;
+                self.both_loops(schedule, |_| Ok(Relative::new(period_ns)))
+            }
+            WakeKind::Timerfd => self.both_loops_by_timerfd(schedule),
+        };
+        let report = Report { usage, ..Report::of(&self.name, ended) };
+        // Whoever meddles with threads does it while they run, so the end counts too.
+        let at_end = Found::of_this_thread();
+        let broken = self.terms.broken_by(found).or_else(|| self.terms.broken_by(&at_end.ok()?));
+        let migrations = sched::migrations_of_this_thread()
+            .and_then(|after| after.checked_sub(migrations_before?));
+        Report { broken, migrations, ..report }
+    }
+
+    fn both_loops_by_timerfd(&mut self, schedule: Schedule) -> (Ended, Usage) {
+        let mut timers = Vec::with_capacity(2);
+        let period_ns = self.interval_ns;
+        self.both_loops(schedule, |first_ns| {
+            let timer = timer::periodic(first_ns, period_ns)?;
+            let descriptor = timer.as_raw_fd();
+            // Kept open until both loops are over.
+            timers.push(timer);
+            Ok(Periodic::new(descriptor, first_ns, period_ns))
+        })
+    }
+
+    /// The warm-up, then the measured loop; their waits are made by `wake_from` beforehand.
+    fn both_loops<W: Wake>(
+        &mut self,
+        schedule: Schedule,
+        mut wake_from: impl FnMut(i64) -> io::Result<W>,
+    ) -> (Ended, Usage) {
+        let made = wake_from(schedule.warmup_ns + self.phase_ns)
+            .and_then(|warm| Ok((warm, wake_from(schedule.start_ns + self.phase_ns)?)));
+        let (mut warm, mut wake) = match made {
+            Ok(both) => both,
+            Err(error) => {
+                return (Ended::Failed(error.raw_os_error().unwrap_or(0)), Usage::default());
+            }
+        };
+        let warm_until =
+            Until { end_ns: schedule.start_ns, samples: u64::MAX, stop_over_ns: i64::MAX };
+        let mut scratch = Counted(Arc::clone(&self.scratch));
+        let warmed = wakeup::run(&mut warm, &mut scratch, warm_until, &self.stop);
+        if warmed != Ended::Done {
+            return (warmed, Usage::default());
+        }
+        let Schedule { end_ns, samples, stop_over_ns, .. } = schedule;
+        let until = Until { end_ns, samples, stop_over_ns };
+        let series = Arc::clone(&self.series);
+        let before = Usage::of_this_thread();
+        let ended = match self.writer.take() {
+            Some(writer) => {
+                let mut kept = Kept(series, writer);
+                wakeup::run(&mut wake, &mut kept, until, &self.stop)
+            }
+            None => wakeup::run(&mut wake, &mut Counted(series), until, &self.stop),
+        };
+        (ended, Usage::of_this_thread().since(before))
+    }
+}

@@ -1,0 +1,181 @@
+//! Interrupts for a terminal: a row a source, a column a CPU, and above them how late that CPU was
+//! and how busy.
+
+use super::{page::InterruptRow, table::Table, terminal::us};
+use crate::{
+    run::{Document, SeriesSummary},
+    units::{count, rate},
+};
+
+/// So many sources are shown, the busiest.
+const SOURCES: usize = 12;
+/// So many CPUs are shown, the latest of them.
+const CPUS: usize = 8;
+/// A name is cut after so many characters.
+const NAME: usize = 34;
+
+/// The table as lines; none where nothing moved.
+#[must_use]
+pub fn lines(document: &Document, rows: &[InterruptRow]) -> Vec<String> {
+    if rows.is_empty() {
+        return Vec::new();
+    }
+    let (cpus, of) = shown(document, rows);
+    let mut headings = vec!["interrupts, per second".to_owned(), "all".to_owned()];
+    headings.extend(cpus.iter().map(|cpu| format!("cpu{cpu}")));
+    let mut table = Table::new(1, &headings.iter().map(String::as_str).collect::<Vec<_>>());
+    let each = |cell: &dyn Fn(u32) -> String| cpus.iter().map(|cpu| cell(*cpu)).collect::<Vec<_>>();
+    let mut row = |name: &str, all: String, cells: Vec<String>| {
+        table.row([vec![name.to_owned(), all], cells].concat());
+    };
+    let p99 = |series: &SeriesSummary| {
+        series.percentiles.get("99").and_then(|ns| i64::try_from(*ns).ok())
+    };
+    row("latency p99, us", String::new(), each(&|cpu| us(worst(document, cpu, p99))));
+    row("latency max, us", String::new(), each(&|cpu| us(worst(document, cpu, |own| own.max))));
+    row("busy, %", String::new(), each(&|cpu| busy(document, cpu)));
+    let seconds = (document.duration_ns as f64 / 1e9).max(1e-9);
+    for source in rows.iter().take(SOURCES) {
+        let on = |cpu: u32| source.per_cpu.iter().find(|(own, _)| *own == cpu);
+        let cell = |cpu: u32| on(cpu).map_or_else(String::new, |(_, n)| per_s(*n as f64 / seconds));
+        row(&name(source), per_s(source.per_s), each(&cell));
+    }
+    let mut lines = table.lines();
+    let more = rows.len().saturating_sub(SOURCES);
+    let mut rest = Vec::new();
+    if more > 0 {
+        rest.push(format!("{more} more that moved less"));
+    }
+    if of > cpus.len() {
+        let hidden = count((of - cpus.len()) as u64);
+        rest.push(format!("{hidden} CPUs that were less late"));
+    }
+    if !rest.is_empty() {
+        lines.push(format!("and {}: interrupts.csv has all", rest.join(", and ")));
+    }
+    lines
+}
+
+/// The CPUs that are shown, in their order, and how many there are.
+fn shown(document: &Document, rows: &[InterruptRow]) -> (Vec<u32>, usize) {
+    let of_series = document.series.iter().filter_map(|series| series.cpu);
+    let of_rows = rows.iter().flat_map(|row| row.per_cpu.iter().map(|(cpu, _)| *cpu));
+    let all: std::collections::BTreeSet<u32> = of_series.chain(of_rows).collect();
+    let mut cpus: Vec<u32> = all.iter().copied().collect();
+    cpus.sort_by_key(|cpu| std::cmp::Reverse(worst(document, *cpu, |series| series.max)));
+    cpus.truncate(CPUS);
+    cpus.sort_unstable();
+    (cpus, all.len())
+}
+
+/// The worst figure of the series that were measured on a CPU.
+fn worst(
+    document: &Document,
+    cpu: u32,
+    figure: impl Fn(&SeriesSummary) -> Option<i64>,
+) -> Option<i64> {
+    let own = document.series.iter().filter(|series| series.cpu == Some(cpu));
+    own.filter_map(figure).max()
+}
+
+fn busy(document: &Document, cpu: u32) -> String {
+    let cpus = document.machine.iter().flat_map(|machine| &machine.cpus);
+    let own = cpus.into_iter().find(|own| own.cpu == cpu);
+    own.map_or_else(|| "-".into(), |own| format!("{:.0}", own.busy * 100.0))
+}
+
+fn per_s(rate_per_s: f64) -> String {
+    if rate_per_s >= 10.0 { rate(rate_per_s.round()) } else { format!("{rate_per_s:.1}") }
+}
+
+/// `LOC Local timer interrupts`, `36 virtio1-req.0`, `TIMER softirq`.
+fn name(row: &InterruptRow) -> String {
+    let is_device = row.source.parse::<u32>().is_ok();
+    let words: Vec<&str> = row.description.split(' ').collect();
+    // "PCI-MSIX-0000:00:02.0 1-edge virtio1-req.0": chip, line and kind, then the handlers.
+    let kind = |word: &&str| ["edge", "level", "fasteoi"].iter().any(|end| word.ends_with(end));
+    let handlers = words.iter().position(kind).map_or(0, |at| at + 1);
+    let what = match (row.kind.as_str(), is_device) {
+        ("softirq", _) => "softirq".to_owned(),
+        (_, true) if handlers < words.len() => words.get(handlers..).unwrap_or(&[]).join(" "),
+        _ => row.description.clone(),
+    };
+    let name = format!("{} {what}", row.source);
+    if name.chars().count() <= NAME {
+        return name.trim_end().to_owned();
+    }
+    name.chars().take(NAME - 1).chain(['~']).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::run::Facts;
+
+    fn row(kind: &str, source: &str, description: &str) -> InterruptRow {
+        InterruptRow {
+            kind: kind.into(),
+            source: source.into(),
+            description: description.into(),
+            per_s: 1.0,
+            per_cpu: vec![(0, 2)],
+        }
+    }
+
+    /// A run on so many CPUs, the later in the list the later to answer.
+    fn document(cpus: u32) -> Document {
+        let series = |cpu: u32| {
+            json!({
+                "name": format!("cpu{cpu}"), "cpu": cpu, "unit": "ns", "count": 1, "missed": 0,
+                "early": 0, "above": 0, "min": 1, "mean": 1, "stddev": 0,
+                "max": 1_000_000 * (cpu + 1), "percentiles": {"99": 2_000 * (cpu + 1)},
+                "uncertain": [], "scheduled": null,
+            })
+        };
+        let document = json!({
+            "schema_version": 1, "id": "i", "name": "n", "argv": [], "status": "complete",
+            "validity": "valid", "caveats": [], "probe": {"name": "timer", "parameters": {}},
+            "loads": [], "setup": {"asked": {}, "found": {}},
+            "trace": {"asked": "off", "found": "off"}, "facts": Facts::default(),
+            "started_at": "", "ended_at": null, "duration_ns": 2_000_000_000_u64,
+            "start_monotonic_ns": 1, "machine": {"cpus": [{"cpu": 9, "busy": 0.934, "steal": 0.0}]},
+            "series": (0..cpus).map(series).collect::<Vec<_>>(),
+        });
+        serde_json::from_value(document).unwrap()
+    }
+
+    #[test]
+    fn the_latest_cpus_and_the_busiest_sources_are_shown_and_the_rest_is_counted() {
+        let mut rows: Vec<InterruptRow> =
+            (0..20).map(|number| row("irq", &number.to_string(), "x")).collect();
+        rows[0].per_cpu = vec![(2, 2_600), (9, 5)];
+        let lines = lines(&document(10), &rows);
+        let cells = |at: usize| lines[at].split_whitespace().collect::<Vec<_>>();
+        let cpus: Vec<String> = (2..10).map(|cpu| format!("cpu{cpu}")).collect();
+        assert_eq!(cells(0)[4..], cpus, "cpu0 and cpu1 were the least late");
+        assert_eq!(cells(1)[3..], ["6.0", "8.0", "10.0", "12.0", "14.0", "16.0", "18.0", "20.0"]);
+        assert_eq!(cells(2).last(), Some(&"10000"));
+        assert_eq!(cells(3)[2..], ["-", "-", "-", "-", "-", "-", "-", "93"]);
+        assert_eq!(cells(4), ["0", "x", "1.0", "1300", "2.5"], "a CPU without any has none");
+        let last = "and 8 more that moved less, and 2 CPUs that were less late: interrupts.csv \
+                    has all";
+        assert_eq!((lines.len(), lines[16].as_str()), (17, last));
+        assert_eq!(super::lines(&document(1), &[]), [""; 0]);
+    }
+
+    #[test]
+    fn a_source_is_named_as_people_know_it() {
+        let device = row("irq", "36", "PCI-MSIX-0000:00:02.0 1-edge virtio1-req.0");
+        assert_eq!(name(&device), "36 virtio1-req.0");
+        let shared = row("irq", "16", "IO-APIC 16-fasteoi i801_smbus, snd_hda_intel:card0");
+        assert_eq!(name(&shared), "16 i801_smbus, snd_hda_intel:card0");
+        let own = row("irq", "LOC", "Local timer interrupts");
+        assert_eq!(name(&own), "LOC Local timer interrupts");
+        assert_eq!(name(&row("softirq", "TIMER", "")), "TIMER softirq");
+        let odd = row("irq", "7", &"x".repeat(100));
+        assert_eq!(name(&odd).chars().count(), NAME);
+        assert_eq!(name(&row("irq", "9", "")), "9");
+    }
+}

@@ -1,0 +1,11 @@
+//! Summary to pages: tables for a terminal, one self-contained HTML page.
+
+pub mod collect;
+pub mod html;
+pub mod interrupts;
+pub mod page;
+pub mod plot;
+pub mod points;
+pub mod table;
+pub mod terminal;
+pub mod words;

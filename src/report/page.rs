@@ -1,0 +1,156 @@
+//! The page's data model: the one JSON block that the drawing code reads.
+//!
+//! `docs/page-data.md` describes it for readers; `web/src/model.ts` is its mirror. Latencies and
+//! interval lengths are integers in ns; `t_s` is seconds since the run's `started_at`.
+
+use serde::{Deserialize, Serialize};
+
+use crate::run::Document;
+
+/// The version of the page's data.
+pub const PAGE_VERSION: u32 = 1;
+
+/// All that one page shows.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Page {
+    /// See [`PAGE_VERSION`].
+    pub page_version: u32,
+    /// The tardy that made the page.
+    pub tardy_version: String,
+    /// RFC 3339, UTC.
+    pub made_at: String,
+    /// Edges of the latency bins that histograms and heat maps of all runs share, ascending, ns;
+    /// bin `i` holds `edges[i] <= latency < edges[i + 1]`.
+    pub latency_edges_ns: Vec<u64>,
+    /// The runs, in the order they were named.
+    pub runs: Vec<PageRun>,
+}
+
+/// One run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PageRun {
+    /// One sentence for a manager.
+    pub headline: String,
+    /// Machine, kernel, load and duration in one line.
+    pub line: String,
+    /// `run.json`, with the status as a reader sees it.
+    pub record: Document,
+    /// The command line, quoted for a shell.
+    pub command: String,
+    /// Edges of the time bins of the heat maps: bin `i` is from edge `i` to edge `i + 1`.
+    pub time_edges_s: Vec<f64>,
+    /// All series together, counts per time and latency bin.
+    pub heat: Heat,
+    /// One entry a series of `record.series`, in its order.
+    pub series: Vec<PageSeries>,
+    /// What the machine did meanwhile.
+    pub machine: MachineTrack,
+    /// One track a load, in the order of `record.loads`; a load without figures has an empty one.
+    pub loads: Vec<LoadTrack>,
+    /// Interrupt and softirq sources that moved, busiest first.
+    pub interrupts: Vec<InterruptRow>,
+}
+
+/// One series.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PageSeries {
+    /// As in `record.series`.
+    pub name: String,
+    /// The percentile curve: pairs of percentile (0 to 100) and latency in ns, ascending, the last
+    /// one the maximum at 100.
+    pub curve: Vec<(f64, i64)>,
+    /// Counts per bin of `latency_edges_ns`: pairs of bin and count, empty bins left out.
+    pub histogram: Vec<(u32, u64)>,
+    /// Counts per time and latency bin of this series alone; absent where there are many series.
+    pub heat: Option<Heat>,
+    /// Latencies over time.
+    pub points: Points,
+}
+
+/// Counts per time and latency bin, empty cells left out; three columns of one length.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Heat {
+    /// Index into `time_edges_s`.
+    pub time: Vec<u32>,
+    /// Index into `latency_edges_ns`.
+    pub latency: Vec<u32>,
+    /// Samples in the cell, at least 1.
+    pub count: Vec<u64>,
+}
+
+/// Latencies over time; two columns of one length.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Points {
+    /// What a point is.
+    pub kind: PointKind,
+    /// Samples (or intervals) there were; more than the points where the crowd was thinned.
+    pub of: u64,
+    /// How the crowd was thinned, in words; empty where it was not.
+    pub thinned: String,
+    /// Seconds since the start of the run.
+    pub t_s: Vec<f64>,
+    /// Latency in ns; early wake-ups are negative.
+    pub latency_ns: Vec<i64>,
+}
+
+/// What a point of [`Points`] is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PointKind {
+    /// One wake-up.
+    Sample,
+    /// The largest latency of an interval; single samples were not kept.
+    IntervalMax,
+}
+
+/// What the machine did, second by second; columns of one length, rates per second.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct MachineTrack {
+    /// End of each interval, seconds since the start of the run.
+    pub t_s: Vec<f64>,
+    /// Hard interrupts per second, all CPUs.
+    pub interrupts_per_s: Vec<f64>,
+    /// Soft interrupts per second, all CPUs.
+    pub softirqs_per_s: Vec<f64>,
+    /// Context switches per second, all CPUs.
+    pub context_switches_per_s: Vec<f64>,
+    /// Share of time that each CPU was not idle, 0 to 1.
+    pub cpu_busy: Vec<CpuBusy>,
+}
+
+/// How busy one CPU was.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CpuBusy {
+    /// Its number.
+    pub cpu: u32,
+    /// Share of time not idle, 0 to 1, one per interval of [`MachineTrack`].
+    pub busy: Vec<f64>,
+}
+
+/// What a load did over time.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LoadTrack {
+    /// Its name.
+    pub name: String,
+    /// What one operation is.
+    pub unit: String,
+    /// End of each interval, seconds since the start of the run.
+    pub t_s: Vec<f64>,
+    /// Operations per second.
+    pub operations_per_s: Vec<f64>,
+}
+
+/// One source of interrupts that moved during the run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct InterruptRow {
+    /// `irq` or `softirq`.
+    pub kind: String,
+    /// `LOC`, `24`, `TIMER`, ...
+    pub source: String,
+    /// What the kernel calls it: `Local timer interrupts`.
+    pub description: String,
+    /// Total per second, all CPUs.
+    pub per_s: f64,
+    /// Count per CPU during the run; pairs of CPU and count, CPUs without any left out.
+    pub per_cpu: Vec<(u32, u64)>,
+}

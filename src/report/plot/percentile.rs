@@ -1,0 +1,119 @@
+//! Latency by percentile: x in nines, y logarithmic; all runs in one panel.
+
+use super::{
+    PlotError,
+    axis::{Axis, NINES_FROM},
+    frame::{Frame, Labels},
+    legend,
+    palette::{self, DASHES},
+    picture::{Point, Shape, Stroke},
+    scatter::with_headroom,
+    sheet::{Mark, Sheet},
+    subject::{Subject, highest},
+};
+use crate::{
+    report::page::{Page, PageRun, PageSeries},
+    run::summary::ENOUGH_BEYOND,
+};
+
+/// What must be said of every such picture.
+pub fn notes() -> Vec<String> {
+    vec![format!("Thin: fewer than {ENOUGH_BEYOND} samples lie beyond. Dot: the maximum.")]
+}
+
+/// Draws the curves.
+pub fn draw(page: &Page, subjects: &[Subject], sheet: &mut Sheet) -> Result<(), PlotError> {
+    let colours = palette::Series::of(page);
+    sheet.legend(&legend(page, &colours, Mark::Line(&[])));
+    let panels = sheet.panels(1, 86.0, false)?;
+    let Some(panel) = panels.first() else { return Ok(()) };
+    let curves = curves(page);
+    let all = || curves.iter().flat_map(|curve| &curve.points);
+    let most = all().map(|(nines, _)| *nines).fold(1.0, f64::max);
+    let least = all().map(|(_, ns)| *ns).fold(highest(page), f64::min);
+    let x = Axis::nines("percentile of wake-ups", most * 1.02, panel.area.width());
+    let (low, room) = (least / 1.15, 14.0 + 14.0 * subjects.len() as f64);
+    let high = with_headroom(low, highest(page), panel.area.height(), room);
+    let y = Axis::latency("latency", low, high, panel.area.height(), 22.0);
+    let frame = Frame { area: panel.area, x: &x, y: &y, names_y: true, names_x: true };
+    frame.draw(&mut sheet.picture);
+    for others in [true, false] {
+        for curve in &curves {
+            let colour = colours.colour(curve.series);
+            if (colour == palette::OTHERS) == others {
+                curve.draw(&frame, colour, &mut sheet.picture);
+            }
+        }
+    }
+    let mut labels = Labels::default();
+    for curve in &curves {
+        labels.avoid(&curve.points.iter().map(|(x, y)| frame.at(*x, *y)).collect::<Vec<_>>());
+    }
+    for (run, subject) in subjects.iter().enumerate() {
+        let Some(largest) = &subject.largest else { continue };
+        let own = |curve: &&Curve| curve.run == run && curve.series == largest.series;
+        let Some(end) = curves.iter().find(own).and_then(|curve| curve.points.last()) else {
+            continue;
+        };
+        let words = subject.before(subjects.len() == 1) + &largest.words();
+        let at = frame.at(end.0, end.1);
+        labels.put(&mut sheet.picture, &panel.area, at, &words, palette::INK);
+    }
+    Ok(())
+}
+
+/// One series of one run: nines and ns, the maximum last.
+struct Curve<'a> {
+    run: usize,
+    series: &'a str,
+    points: Vec<Point>,
+    /// From here on, fewer than [`ENOUGH_BEYOND`] samples lie beyond.
+    thin_from: f64,
+}
+
+fn curves(page: &Page) -> Vec<Curve<'_>> {
+    let of_run = |(run, page_run): (usize, &'_ PageRun)| -> Vec<(usize, f64)> {
+        let counts = page_run.record.series.iter().map(|series| series.count as f64);
+        counts.map(|count| (run, count)).collect()
+    };
+    let counts = page.runs.iter().enumerate().flat_map(of_run);
+    let series = page.runs.iter().flat_map(|run| &run.series);
+    let curve = |(series, (run, count))| curve(run, series, count);
+    series.zip(counts).map(curve).filter(|curve| !curve.points.is_empty()).collect()
+}
+
+fn curve(run: usize, series: &PageSeries, count: f64) -> Curve<'_> {
+    let all = count.max(2.0).log10().max(NINES_FROM);
+    let place = |(p, ns): &(f64, i64)| {
+        let nines = if *p >= 100.0 { all } else { -(1.0 - p / 100.0).log10() };
+        (nines.min(all), (*ns).max(1) as f64)
+    };
+    let mut points: Vec<Point> = series.curve.iter().map(place).collect();
+    points.retain(|(nines, _)| *nines >= NINES_FROM - 1e-6);
+    if let Some(&(_, first)) = points.first() {
+        points.insert(0, (NINES_FROM, first));
+    }
+    let thin_from = all - (ENOUGH_BEYOND as f64).log10();
+    Curve { run, series: &series.name, points, thin_from }
+}
+
+impl Curve<'_> {
+    fn draw(
+        &self,
+        frame: &Frame<'_>,
+        colour: super::picture::Colour,
+        picture: &mut super::picture::Picture,
+    ) {
+        let dash = DASHES.get(self.run).copied().unwrap_or(&[]);
+        let split = self.points.partition_point(|(nines, _)| *nines <= self.thin_from);
+        let place = |points: &[Point]| points.iter().map(|(x, y)| frame.at(*x, *y)).collect();
+        let (certain, thin) = self.points.split_at(split);
+        // The thin part begins where the other one ends.
+        let thin = self.points.get(split.saturating_sub(1)..).unwrap_or(thin);
+        picture.line(place(certain), Stroke { width: 2.2, colour, dash });
+        picture.line(place(thin), Stroke { width: 1.1, colour, dash });
+        if let Some((x, y)) = self.points.last() {
+            picture.shapes.push(Shape::Dot { at: frame.at(*x, *y), radius: 3.2, colour });
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! One run as a picture speaks of it: its name, what it counted, and its largest latency.
+
+use super::{frame::SMALL, text};
+use crate::{
+    report::{
+        page::{Page, PageRun},
+        words,
+    },
+    run::{Status, Validity},
+    units::{Nanos, count},
+};
+
+/// The largest latency of a run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Largest {
+    /// How late.
+    pub latency_ns: i64,
+    /// In which series.
+    pub series: String,
+    /// When, in seconds since the start.
+    pub t_s: Option<f64>,
+}
+
+impl Largest {
+    /// `max 8.33 ms, cpu1`.
+    #[must_use]
+    pub fn words(&self) -> String {
+        format!("max {}, {}", Nanos(self.latency_ns), self.series)
+    }
+}
+
+/// A run in words.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Subject {
+    /// Its name, and what the reader must know before any number of it.
+    pub name: String,
+    /// Machine, kernel, loads, length.
+    pub line: String,
+    /// Wake-ups.
+    pub samples: u64,
+    /// Wake-ups before their expiry.
+    pub early: u64,
+    /// Latencies over an hour.
+    pub above: u64,
+    /// Absent where no latency can be drawn.
+    pub largest: Option<Largest>,
+}
+
+impl Subject {
+    /// What there is to say of a run.
+    #[must_use]
+    pub fn of(run: &PageRun) -> Self {
+        let record = &run.record;
+        let sum = |of: fn(&crate::run::SeriesSummary) -> u64| record.series.iter().map(of).sum();
+        Self {
+            name: name(run),
+            line: run.line.clone(),
+            samples: sum(|series| series.count),
+            early: sum(|series| series.early),
+            above: sum(|series| series.above),
+            largest: largest(run),
+        }
+    }
+
+    /// Its name before a word about it; nothing where it is `alone`.
+    #[must_use]
+    pub fn before(&self, alone: bool) -> String {
+        const ROOM: f64 = 200.0;
+        if alone { String::new() } else { format!("{}: ", text::cut(&self.name, SMALL, ROOM)) }
+    }
+
+    /// `19 919 samples`.
+    #[must_use]
+    pub fn count(&self) -> String {
+        match self.samples {
+            1 => "1 sample".into(),
+            samples => format!("{} samples", count(samples)),
+        }
+    }
+}
+
+/// The run's name; with the verdict where it is not the best, and how it ended where not in order.
+fn name(run: &PageRun) -> String {
+    let record = &run.record;
+    let mut doubts = Vec::new();
+    if record.validity != Validity::Valid {
+        doubts.push(record.validity.as_str());
+    }
+    if record.status != Status::Complete {
+        doubts.push(words::status(record.status));
+    }
+    let name = &record.name;
+    if doubts.is_empty() { name.clone() } else { format!("{name} ({})", doubts.join(", ")) }
+}
+
+fn largest(run: &PageRun) -> Option<Largest> {
+    let maxima = run.record.series.iter().enumerate();
+    let maxima = maxima.filter_map(|(number, series)| Some((number, series.max?)));
+    let (number, latency_ns) =
+        maxima.rev().max_by_key(|(_, max)| *max).filter(|(_, max)| *max >= 0)?;
+    let series = run.series.get(number)?;
+    let points = series.points.latency_ns.iter().zip(&series.points.t_s);
+    let late = points.rev().max_by_key(|(latency, _)| **latency);
+    Some(Largest { latency_ns, series: series.name.clone(), t_s: late.map(|(_, t_s)| *t_s) })
+}
+
+/// The smallest latency on the picture, in ns, at least 1.
+#[must_use]
+pub fn lowest(page: &Page) -> f64 {
+    let bins = page.runs.iter().flat_map(|run| &run.series);
+    let bins = bins.filter_map(|series| series.histogram.first()).map(|(bin, _)| *bin as usize);
+    let edge = bins.min().and_then(|bin| page.latency_edges_ns.get(bin)).copied();
+    edge.unwrap_or(u64::MAX).min(highest(page) as u64).max(1) as f64
+}
+
+/// The largest latency on the picture, in ns, at least 1.
+#[must_use]
+pub fn highest(page: &Page) -> f64 {
+    let all = page.runs.iter().flat_map(|run| &run.record.series);
+    all.filter_map(|series| series.max).max().unwrap_or(1).max(1) as f64
+}
+
+/// The sentence about what a log axis has no place for; empty where all has one.
+#[must_use]
+pub fn not_drawn(subject: &Subject) -> String {
+    match subject.early {
+        0 => String::new(),
+        1 => "1 early wake-up is not drawn: a log axis has no place for it.".into(),
+        early => {
+            format!(
+                "{} early wake-ups are not drawn: a log axis has no place for them.",
+                count(early)
+            )
+        }
+    }
+}
+
+/// The sentence about latencies over an hour; empty where there is none.
+#[must_use]
+pub fn above(subject: &Subject) -> String {
+    match subject.above {
+        0 => String::new(),
+        above => format!("{} above 1 h: in the maximum only.", count(above)),
+    }
+}

@@ -1,0 +1,58 @@
+//! Columns of text: numbers to the right, names to the left.
+
+/// A table that is printed as a whole.
+#[derive(Debug, Clone)]
+pub struct Table {
+    rows: Vec<Vec<String>>,
+    /// Columns that are aligned to the left.
+    left: usize,
+}
+
+impl Table {
+    /// A table with these headings, the first `left` columns aligned to the left.
+    #[must_use]
+    pub fn new(left: usize, headings: &[&str]) -> Self {
+        Self { rows: vec![headings.iter().map(|text| (*text).to_owned()).collect()], left }
+    }
+
+    /// Adds a row.
+    pub fn row(&mut self, cells: Vec<String>) {
+        self.rows.push(cells);
+    }
+
+    /// The lines, two spaces between columns, none at the end.
+    #[must_use]
+    pub fn lines(&self) -> Vec<String> {
+        let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
+        let width = |column: usize| {
+            let cells = self.rows.iter().filter_map(|row| row.get(column));
+            cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
+        };
+        let widths: Vec<usize> = (0..columns).map(width).collect();
+        let line = |row: &Vec<String>| {
+            let cell = |(column, (cell, width)): (usize, (&String, &usize))| {
+                if column < self.left {
+                    format!("{cell:<width$}")
+                } else {
+                    format!("{cell:>width$}")
+                }
+            };
+            let cells: Vec<String> = row.iter().zip(&widths).enumerate().map(cell).collect();
+            cells.join("  ").trim_end().to_owned()
+        };
+        self.rows.iter().map(line).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_stand_under_each_other() {
+        let mut table = Table::new(1, &["", "min", "max"]);
+        table.row(vec!["cpu0".into(), "1".into(), "100".into()]);
+        table.row(vec!["cpu10".into(), "20".into(), "3".into()]);
+        assert_eq!(table.lines(), ["       min  max", "cpu0     1  100", "cpu10   20    3"]);
+    }
+}

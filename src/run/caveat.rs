@@ -1,0 +1,101 @@
+//! Caveats: doubts about a run, as values. A code, a text, a remedy, and what it does to the
+//! verdict.
+
+use serde::{Deserialize, Serialize};
+
+/// May the numbers be believed? Follows from the worst caveat.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Validity {
+    /// Nothing speaks against them.
+    Valid,
+    /// Some caveat weakens them.
+    Weakened,
+    /// Some caveat invalidates them.
+    Invalid,
+}
+
+impl Validity {
+    /// As in `run.json`.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Valid => "valid",
+            Self::Weakened => "weakened",
+            Self::Invalid => "invalid",
+        }
+    }
+}
+
+/// What a caveat does to the run. The order is that of gravity.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Effect {
+    /// Worth knowing.
+    Informs,
+    /// The numbers may be worse (or better) than the machine.
+    Weakens,
+    /// The numbers do not say what the run claims.
+    Invalidates,
+}
+
+impl Effect {
+    /// As in `run.json`.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Informs => "informs",
+            Self::Weakens => "weakens",
+            Self::Invalidates => "invalidates",
+        }
+    }
+}
+
+/// A doubt about a run, as `run.json` keeps it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Caveat {
+    /// Stable name, explained in `docs/measuring.md`.
+    pub code: String,
+    /// What it does to the verdict.
+    pub effect: Effect,
+    /// What was found, with its figures.
+    pub text: String,
+    /// What to do about it.
+    pub remedy: String,
+}
+
+/// The verdict that follows from these caveats.
+#[must_use]
+pub fn verdict(caveats: &[Caveat]) -> Validity {
+    match caveats.iter().map(|caveat| caveat.effect).max() {
+        Some(Effect::Invalidates) => Validity::Invalid,
+        Some(Effect::Weakens) => Validity::Weakened,
+        Some(Effect::Informs) | None => Validity::Valid,
+    }
+}
+
+/// Sorts caveats, worst first, and keeps their order otherwise.
+pub fn sort(caveats: &mut [Caveat]) {
+    caveats.sort_by_key(|caveat| std::cmp::Reverse(caveat.effect));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn caveat(effect: Effect) -> Caveat {
+        Caveat { code: "c".into(), effect, text: "t".into(), remedy: "r".into() }
+    }
+
+    #[test]
+    fn the_verdict_is_that_of_the_worst_caveat() {
+        use Effect::{Informs, Invalidates, Weakens};
+        let verdict_of = |effects: &[Effect]| {
+            verdict(&effects.iter().map(|effect| caveat(*effect)).collect::<Vec<_>>())
+        };
+        assert_eq!(verdict_of(&[]), Validity::Valid);
+        assert_eq!(verdict_of(&[Informs, Informs]), Validity::Valid);
+        assert_eq!(verdict_of(&[Informs, Weakens]), Validity::Weakened);
+        assert_eq!(verdict_of(&[Weakens, Invalidates, Informs]), Validity::Invalid);
+    }
+}

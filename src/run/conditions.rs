@@ -1,0 +1,104 @@
+//! What went on beside the measurement, in figures: the machine's averages, and the conditions that
+//! the caveats are drawn from. Reading them is the session's work.
+
+use serde::{Deserialize, Serialize};
+
+/// What the machine did over the measured time, on average. The same second by second is in
+/// `machine.csv`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct MachineRecord {
+    /// Hard interrupts.
+    pub interrupts_per_s: f64,
+    /// Soft interrupts.
+    pub softirqs_per_s: f64,
+    /// Context switches.
+    pub context_switches_per_s: f64,
+    /// Tasks created.
+    pub forks_per_s: f64,
+    /// Page faults of every kind.
+    pub page_faults_per_s: f64,
+    /// Page faults that had to wait for a disk.
+    pub major_faults_per_s: f64,
+    /// Bytes read from disks that are hardware (or a hypervisor's).
+    pub disk_read_bytes_per_s: f64,
+    /// Bytes written to them.
+    pub disk_written_bytes_per_s: f64,
+    /// Bytes received from the network, loopback not counted.
+    pub network_received_bytes_per_s: f64,
+    /// Bytes sent to the network, loopback not counted.
+    pub network_sent_bytes_per_s: f64,
+    /// Bytes sent over loopback.
+    pub loopback_bytes_per_s: f64,
+    /// Each CPU that was online all the time.
+    pub cpus: Vec<CpuUse>,
+}
+
+/// What one CPU's time went to, as shares from 0 to 1.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct CpuUse {
+    /// Its number.
+    pub cpu: u32,
+    /// Not idle.
+    pub busy: f64,
+    /// Taken away by the hypervisor; part of `busy`.
+    pub steal: f64,
+}
+
+/// The conditions of a run, as they were found while it went on.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ConditionsRecord {
+    /// How often policy, priority and CPUs of the measured threads were asked for.
+    pub looks: u64,
+    /// One entry a series: what its thread used between its first and its last turn.
+    pub threads: Vec<ThreadUse>,
+    /// One entry a measured CPU.
+    pub cpus: Vec<CpuRecord>,
+    /// The clock source, and those that came after it.
+    pub clock_sources: Vec<String>,
+    /// Time suspended meanwhile, ns.
+    pub suspended_ns: i64,
+    /// Bytes of locked memory at the end; absent where unknown.
+    pub locked_bytes: Option<u64>,
+    /// System management interrupts; absent where nothing counts them.
+    pub smis: Option<u64>,
+    /// Whether the kernel stopped real-time tasks for the sake of others; absent where unknown.
+    pub rt_throttled: Option<bool>,
+}
+
+/// What a measured thread used.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ThreadUse {
+    /// Its series.
+    pub series: String,
+    /// Times it went to sleep of its own accord.
+    pub voluntary_switches: u64,
+    /// Times it was made to leave the CPU.
+    pub involuntary_switches: u64,
+    /// Page faults served without a disk.
+    pub minor_faults: u64,
+    /// Page faults served from a disk.
+    pub major_faults: u64,
+    /// Times it was moved to another CPU; absent where the kernel does not tell.
+    pub migrations: Option<u64>,
+    /// CPU time, ns.
+    pub cpu_ns: u64,
+}
+
+/// What became of a measured CPU.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CpuRecord {
+    /// Its number.
+    pub cpu: u32,
+    /// Its frequency governor; absent without one.
+    pub governor: Option<String>,
+    /// Its frequency before and after; absent where it cannot be read.
+    pub frequency_khz: Option<(u64, u64)>,
+    /// Times its frequency was changed; absent where nobody counts.
+    pub frequency_changes: Option<u64>,
+    /// Times it was slowed down because of heat; absent where nobody counts.
+    pub throttles: Option<u64>,
+    /// Non-maskable interrupts; absent where nobody counts.
+    pub nmis: Option<u64>,
+}

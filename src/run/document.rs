@@ -1,0 +1,152 @@
+//! `run.json`: the record of one run, field by field.
+//!
+//! The JSON Schema is `docs/run.schema.json`; `docs/run-file.md` explains it. Latencies are
+//! integers in ns throughout.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::{
+    caveat::{Caveat, Validity},
+    conditions::{ConditionsRecord, MachineRecord},
+    facts::Facts,
+    summary::SeriesSummary,
+};
+
+/// The version of `run.json` that this tardy writes. Raised by any change a reader would notice.
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// What `run.json` holds.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Document {
+    /// See [`SCHEMA_VERSION`].
+    pub schema_version: u32,
+    /// Unique: start time and four random digits, `20261121-203055-1f0c`.
+    pub id: String,
+    /// What the user calls it; the id where no name was given.
+    pub name: String,
+    /// The command line that made it.
+    pub argv: Vec<String>,
+    /// How far it came.
+    pub status: Status,
+    /// The verdict, from the caveats.
+    pub validity: Validity,
+    /// Every doubt about this run, worst first.
+    pub caveats: Vec<Caveat>,
+    /// What measured.
+    pub probe: ProbeRecord,
+    /// What disturbed the machine meanwhile.
+    pub loads: Vec<LoadRecord>,
+    /// What tardy arranged.
+    pub setup: SetupRecord,
+    /// Whether wake-ups were traced, as asked and as found.
+    pub trace: TraceRecord,
+    /// What the machine was.
+    pub facts: Facts,
+    /// RFC 3339, UTC: the first programmed expiry after the warm-up.
+    pub started_at: String,
+    /// RFC 3339, UTC; absent while running.
+    pub ended_at: Option<String>,
+    /// From the first programmed expiry to the end of the last loop, ns.
+    pub duration_ns: u64,
+    /// `CLOCK_MONOTONIC` at `started_at`, ns: the zero of `t_s` in other files.
+    pub start_monotonic_ns: i64,
+    /// What the machine did meanwhile, on average; absent until the end.
+    #[serde(default)]
+    pub machine: Option<MachineRecord>,
+    /// Under which conditions; absent until the end.
+    #[serde(default)]
+    pub conditions: Option<ConditionsRecord>,
+    /// One entry a series, in the order of CPUs.
+    pub series: Vec<SeriesSummary>,
+}
+
+/// How far a run came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// Its maker is alive.
+    Running,
+    /// It ended as asked.
+    Complete,
+    /// Ctrl-C or a signal ended it early; what there is, is whole.
+    Interrupted,
+    /// A latency passed `--stop-over`.
+    StoppedOver,
+    /// Its maker went away without a word. Never written; readers find it out.
+    Crashed,
+}
+
+impl Status {
+    /// As in `run.json`.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Complete => "complete",
+            Self::Interrupted => "interrupted",
+            Self::StoppedOver => "stopped_over",
+            Self::Crashed => "crashed",
+        }
+    }
+}
+
+/// What measured, with every parameter that it ran with.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ProbeRecord {
+    /// `timer`, ...
+    pub name: String,
+    /// Parameters by name; times in ns, their names end in `_ns`.
+    pub parameters: Map<String, Value>,
+}
+
+/// One load and the proof that it worked.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LoadRecord {
+    /// `hackbench`, `idle`, ...
+    pub name: String,
+    /// Parameters by name.
+    pub parameters: Map<String, Value>,
+    /// What it did during the run; absent for a load that never started.
+    pub proof: Option<LoadProof>,
+    /// How it ended: `stopped`, `exit 1`, `signal 9`, `not started: ...`; absent while running.
+    pub ended: Option<String>,
+}
+
+/// What a load did while the run went on.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LoadProof {
+    /// What one operation is: `messages`, ...
+    pub unit: String,
+    /// Operations in the measured time.
+    pub operations: u64,
+    /// Operations per second of measured time.
+    pub operations_per_s: f64,
+    /// Context switches of the load's tasks, per second of its life.
+    pub context_switches_per_s: f64,
+    /// CPU seconds of the load's tasks per second of its life; 2.0 is two CPUs busy.
+    pub cpu_share: f64,
+    /// Tasks it ran with.
+    pub tasks: u64,
+    /// Of those that count operations, how many completed none in its life.
+    #[serde(default)]
+    pub tasks_idle: u64,
+}
+
+/// What was arranged, as asked and as read back from the kernel.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct SetupRecord {
+    /// By name of the setting; what the user or the default wanted.
+    pub asked: Map<String, Value>,
+    /// By name of the setting; what the kernel said afterwards. `threads` has an entry a series.
+    pub found: Map<String, Value>,
+}
+
+/// Whether wake-ups were traced.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TraceRecord {
+    /// `auto`, `off`, ...
+    pub asked: String,
+    /// What it came to.
+    pub found: String,
+}

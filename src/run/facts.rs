@@ -1,0 +1,83 @@
+//! What the machine was: read once before a run, stored with it. Reading is `setup`'s work.
+
+use serde::{Deserialize, Serialize};
+
+/// Facts of the machine and of the program that measured. What could not be read is absent.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Facts {
+    /// Name of the machine.
+    pub hostname: String,
+    /// `uname -r`
+    pub kernel: String,
+    /// `uname -v`
+    pub kernel_version: String,
+    /// `uname -m`
+    pub architecture: String,
+    /// `PRETTY_NAME` of os-release.
+    pub distribution: Option<String>,
+    /// The kernel's command line.
+    pub kernel_cmdline: Option<String>,
+    /// How far the kernel lets itself be preempted.
+    pub preemption: Preemption,
+    /// Model name of the first CPU.
+    pub cpu_model: Option<String>,
+    /// CPUs online, as a list: `0-3`.
+    pub cpus_online: String,
+    /// CPUs that tardy was allowed to use.
+    pub cpus_allowed: String,
+    /// Packages, cores and threads as the kernel counts them.
+    pub topology: Vec<CpuPlace>,
+    /// Current clock source: `tsc`, `kvm-clock`, ...
+    pub clock_source: Option<String>,
+    /// What kind of virtual machine or container this is; absent on bare metal or where unknown.
+    pub virtualisation: Option<String>,
+    /// Frequency governor, one entry for each different one: `performance: 0-3`.
+    pub governors: Vec<String>,
+    /// Idle states of the first measured CPU: name and exit latency in us.
+    pub idle_states: Vec<IdleState>,
+    /// Memory of the machine, bytes.
+    pub memory_bytes: Option<u64>,
+    /// Load averages over 1, 5 and 15 minutes when the run began.
+    pub load_average: Option<[f64; 3]>,
+    /// Share of time real-time tasks may take, in percent; absent where unlimited or unknown.
+    pub rt_throttling_percent: Option<f64>,
+    /// The kernel's id of this boot.
+    pub boot_id: Option<String>,
+    /// The tardy that measured.
+    pub tardy_version: String,
+}
+
+/// The preemption model, and which source said so.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Preemption {
+    /// `none`, `voluntary`, `full`, `lazy`, `rt` or `unknown`.
+    pub model: String,
+    /// Where that comes from; empty for `unknown`.
+    pub source: String,
+}
+
+impl Default for Preemption {
+    fn default() -> Self {
+        Self { model: "unknown".into(), source: String::new() }
+    }
+}
+
+/// Where a CPU sits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CpuPlace {
+    /// Its number.
+    pub cpu: u32,
+    /// Physical package.
+    pub package: u32,
+    /// Core within the package; two CPUs of one core are hardware threads.
+    pub core: u32,
+}
+
+/// A state that an idle CPU may fall into.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IdleState {
+    /// `POLL`, `C1`, ...
+    pub name: String,
+    /// How long leaving it takes, us, as the driver says.
+    pub exit_latency_us: u64,
+}

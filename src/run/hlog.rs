@@ -1,0 +1,281 @@
+//! `series.hlog`: an HdrHistogram interval log, one tag per series, values in ns.
+//!
+//! Any HdrHistogram reader opens it. What a histogram cannot hold (early and above, exact sum,
+//! minimum and maximum, missed periods) stands in a comment behind each interval, cumulative, so
+//! that a run is whole up to its last complete line however it ended:
+//!
+//! ```text
+//! Tag=cpu0,12.000,0.100,0.041,HISTFAAAA...
+//! #[Totals: tag=cpu0 count=12100 early=0 above=0 missed=3 sum_ns=... min_ns=... max_ns=...]
+//! ```
+//!
+//! Format: HistogramLogWriter of HdrHistogram, log format 1.3; times in s relative to `BaseTime`,
+//! the maximum in ms.
+
+use std::{
+    fmt::Write as _,
+    io::{BufRead, Read},
+};
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use hdrhistogram::{
+    Histogram,
+    serialization::{
+        Deserializer, Serializer, V2DeflateSerializer,
+        interval_log::{IntervalLogIterator, LogEntry},
+    },
+};
+use tardy_hot::{
+    histogram::{HIGHEST_NS, LEN},
+    tally::Totals,
+};
+use thiserror::Error;
+
+/// An empty histogram with the bounds that every series has: 1 ns to 1 hour, three digits.
+#[must_use]
+pub fn empty() -> Histogram<u64> {
+    match Histogram::new_with_bounds(1, HIGHEST_NS as u64, 3) {
+        Ok(histogram) => histogram,
+        Err(_) => unreachable!("the bounds are constants that HdrHistogram takes"),
+    }
+}
+
+/// A complete line is never longer than this; a longer one is damage, not data.
+const LONGEST_LINE: u64 = 2 << 20;
+
+/// What stands at the head of a log that began at `start_s` (seconds since the epoch).
+#[must_use]
+pub fn header(start_s: f64, start_text: &str) -> String {
+    format!(
+        "#[Logged with tardy {}]\n\
+         #[Histogram log format version 1.3]\n\
+         #[StartTime: {start_s:.3} (seconds since epoch), {start_text}]\n\
+         #[BaseTime: {start_s:.3} (seconds since epoch)]\n\
+         \"StartTimestamp\",\"Interval_Length\",\"Interval_Max\",\"Interval_Compressed_Histogram\"\n",
+        env!("CARGO_PKG_VERSION")
+    )
+}
+
+/// One interval of one series, without its counts.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Span {
+    /// Name of the series.
+    pub tag: String,
+    /// Seconds since the start of the run.
+    pub start_s: f64,
+    /// Length in seconds.
+    pub length_s: f64,
+}
+
+/// Appends an interval and the totals so far to `out`, two lines.
+pub fn append(out: &mut String, span: &Span, counts: &Histogram<u64>, totals: &Totals) {
+    let mut packed = Vec::new();
+    if V2DeflateSerializer::new().serialize(counts, &mut packed).is_err() {
+        unreachable!("a histogram of u64 always serializes into memory");
+    }
+    // Not the bucket's upper edge where that lies above everything measured.
+    let max_ns = counts.max().min(u64::try_from(totals.max_ns).unwrap_or(0));
+    let Span { tag, start_s, length_s } = span;
+    let max_ms = max_ns as f64 / 1e6;
+    let _ = write!(out, "Tag={tag},{start_s:.3},{length_s:.3},{max_ms:.6},");
+    STANDARD.encode_string(&packed, out);
+    let Totals { count, early, above, missed, sum_ns, min_ns, max_ns } = totals;
+    let _ = writeln!(
+        out,
+        "\n#[Totals: tag={tag} count={count} early={early} above={above} missed={missed} \
+         sum_ns={sum_ns} min_ns={min_ns} max_ns={max_ns}]"
+    );
+}
+
+/// What a line of a log says.
+#[derive(Debug)]
+pub enum Line {
+    /// Counts of one interval.
+    Interval(Span, Histogram<u64>),
+    /// Totals of one series since the start.
+    Totals(String, Totals),
+}
+
+/// Why a log could not be read to its end.
+#[derive(Debug, Error)]
+pub enum HlogError {
+    /// The file itself.
+    #[error("cannot be read: {0}")]
+    Io(#[from] std::io::Error),
+    /// A complete line that makes no sense.
+    #[error("line {line} is damaged: {what}")]
+    Damaged {
+        /// Counted from 1.
+        line: usize,
+        /// What was wrong with it.
+        what: &'static str,
+    },
+}
+
+/// Reads a log line by line and hands over what each says. A last line without its end is what a
+/// killed writer leaves, and is passed over.
+///
+/// # Errors
+/// At the first damaged line; what came before was handed over.
+pub fn read(mut log: impl BufRead, mut take: impl FnMut(Line)) -> Result<(), HlogError> {
+    let mut text = Vec::new();
+    for line in 1.. {
+        text.clear();
+        if (&mut log).take(LONGEST_LINE).read_until(b'\n', &mut text)? == 0 {
+            break;
+        }
+        if text.last() != Some(&b'\n') {
+            if text.len() as u64 == LONGEST_LINE {
+                return Err(HlogError::Damaged { line, what: "it has no end" });
+            }
+            break;
+        }
+        let damaged = |what| HlogError::Damaged { line, what };
+        let text = std::str::from_utf8(&text).map_err(|_| damaged("it is not text"))?;
+        if let Some(totals) = text.strip_prefix("#[Totals: ") {
+            let (tag, totals) = read_totals(totals).ok_or_else(|| damaged("totals expected"))?;
+            take(Line::Totals(tag, totals));
+        } else if let Some((span, counts)) = read_interval(text).map_err(damaged)? {
+            take(Line::Interval(span, counts));
+        }
+    }
+    Ok(())
+}
+
+fn read_interval(line: &str) -> Result<Option<(Span, Histogram<u64>)>, &'static str> {
+    for entry in IntervalLogIterator::new(line.as_bytes()) {
+        if let LogEntry::Interval(interval) = entry.map_err(|_| "no interval, no comment")? {
+            let span = Span {
+                tag: interval.tag().map(|tag| tag.as_str().to_owned()).unwrap_or_default(),
+                start_s: interval.start_timestamp().as_secs_f64(),
+                length_s: interval.duration().as_secs_f64(),
+            };
+            let counts = unpack(interval.encoded_histogram()).ok_or("its histogram is damaged")?;
+            return Ok(Some((span, counts)));
+        }
+    }
+    Ok(None)
+}
+
+/// Decodes a packed histogram; what it unpacks to is bounded before it is believed.
+fn unpack(text: &str) -> Option<Histogram<u64>> {
+    // The cookie of the deflated V2 encoding, with 1 byte as its word size.
+    const PACKED: [u8; 4] = 0x1c84_9314_u32.to_be_bytes();
+    const HEADER: u64 = 40;
+    let packed = STANDARD.decode(text).ok()?;
+    let body = packed.strip_prefix(&PACKED)?.get(4..)?;
+    let mut plain = Vec::new();
+    // A count takes at most 9 bytes.
+    let limit = HEADER + 9 * LEN as u64;
+    flate2::read::ZlibDecoder::new(body).take(limit).read_to_end(&mut plain).ok()?;
+    let length = u32::from_be_bytes(plain.get(4..8)?.try_into().ok()?);
+    let digits = u32::from_be_bytes(plain.get(12..16)?.try_into().ok()?);
+    if length as usize > plain.len() || digits != 3 {
+        return None;
+    }
+    let read: Histogram<u64> = Deserializer::new().deserialize(&mut plain.as_slice()).ok()?;
+    if (read.low(), read.high()) == (1, HIGHEST_NS as u64) {
+        return Some(read);
+    }
+    // Somebody else's bounds.
+    let mut counts = empty();
+    counts.add(&read).ok()?;
+    Some(counts)
+}
+
+fn read_totals(text: &str) -> Option<(String, Totals)> {
+    let mut tag = None;
+    let mut totals = Totals::NONE;
+    for pair in text.trim_end().strip_suffix(']')?.split(' ') {
+        let (key, value) = pair.split_once('=')?;
+        match key {
+            "tag" => tag = Some(value.to_owned()),
+            "count" => totals.count = value.parse().ok()?,
+            "early" => totals.early = value.parse().ok()?,
+            "above" => totals.above = value.parse().ok()?,
+            "missed" => totals.missed = value.parse().ok()?,
+            "sum_ns" => totals.sum_ns = value.parse().ok()?,
+            "min_ns" => totals.min_ns = value.parse().ok()?,
+            "max_ns" => totals.max_ns = value.parse().ok()?,
+            _ => {}
+        }
+    }
+    Some((tag?, totals))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn log(values: &[u64]) -> String {
+        let mut counts = empty();
+        for value in values {
+            counts.record(*value).unwrap();
+        }
+        let totals = Totals {
+            count: values.len() as u64,
+            max_ns: values.iter().max().copied().unwrap_or(0) as i64,
+            ..Totals::NONE
+        };
+        let mut text = header(1_441_812_279.474, "then");
+        let span = Span { tag: "cpu0".into(), start_s: 0.5, length_s: 0.1 };
+        append(&mut text, &span, &counts, &totals);
+        text
+    }
+
+    fn count_in(text: &[u8]) -> Result<(u64, usize), HlogError> {
+        let (mut samples, mut totals) = (0, 0);
+        read(text, |line| match line {
+            Line::Interval(_, counts) => samples += counts.len(),
+            Line::Totals(..) => totals += 1,
+        })?;
+        Ok((samples, totals))
+    }
+
+    #[test]
+    fn what_was_written_is_read_back() {
+        let text = log(&[1, 2_000, 2_000, 3_600_000_000_000]);
+        read(text.as_bytes(), |line| match line {
+            Line::Interval(span, counts) => {
+                assert_eq!(span, Span { tag: "cpu0".into(), start_s: 0.5, length_s: 0.1 });
+                assert_eq!((counts.len(), counts.count_at(2_000)), (4, 2));
+            }
+            Line::Totals(tag, totals) => {
+                assert_eq!((tag.as_str(), totals.count), ("cpu0", 4));
+            }
+        })
+        .unwrap();
+    }
+
+    #[test]
+    fn a_last_line_without_its_end_is_passed_over() {
+        let text = log(&[5_000]);
+        for cut in 1..text.len() {
+            let (samples, _) = count_in(&text.as_bytes()[..cut]).unwrap();
+            assert!(samples <= 1);
+        }
+    }
+
+    #[test]
+    fn a_damaged_line_is_named() {
+        let text = log(&[5_000]).replace("HISTF", "HISTG");
+        let error = count_in(text.as_bytes()).unwrap_err();
+        assert_eq!(error.to_string(), "line 6 is damaged: its histogram is damaged");
+    }
+
+    proptest! {
+        #[test]
+        fn damage_is_an_error_or_harmless_and_never_a_panic(
+            at in 0usize..600,
+            byte in any::<u8>(),
+            values in prop::collection::vec(1u64..1_000_000, 1..50),
+        ) {
+            let mut text = log(&values).into_bytes();
+            let at = at % text.len();
+            text[at] = byte;
+            let _ = count_in(&text);
+        }
+    }
+}

@@ -1,0 +1,25 @@
+//! The waist: what a measurement *is*. Makers write it, readers read it; neither imports the other.
+
+pub mod caveat;
+pub mod conditions;
+pub mod document;
+pub mod doubt;
+pub mod facts;
+pub mod hlog;
+pub mod lock;
+pub mod maker;
+pub mod reader;
+pub mod samples;
+pub mod spool;
+pub mod summary;
+pub mod tracks;
+
+pub use caveat::{Caveat, Effect, Validity};
+pub use document::{
+    Document, LoadProof, LoadRecord, ProbeRecord, SCHEMA_VERSION, SetupRecord, Status, TraceRecord,
+};
+pub use doubt::{Doubt, Incident, SetupDoubt};
+pub use facts::Facts;
+pub use maker::{IntervalOf, MakeError, Maker, names};
+pub use reader::{OpenError, Run};
+pub use summary::{Percentiles, Scheduled, SeriesHead, SeriesSummary};

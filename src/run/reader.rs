@@ -1,0 +1,250 @@
+//! The reader's side of a run directory. Never writes; takes what a crash left.
+
+use std::{
+    fs::File,
+    io::{self, BufReader, Read},
+    path::{Path, PathBuf},
+};
+
+use hdrhistogram::Histogram;
+use serde::Deserialize;
+use tardy_hot::{ring::Sample, tally::Totals};
+use thiserror::Error;
+
+use super::{
+    caveat::{self, Caveat},
+    document::{Document, SCHEMA_VERSION, Status},
+    doubt::Doubt,
+    hlog::{self, HlogError, Line, Span},
+    lock,
+    maker::names,
+    samples,
+    summary::{SeriesHead, summarize},
+};
+
+/// `run.json` is refused above this size.
+const LARGEST_RECORD: u64 = 64 << 20;
+
+/// Why a run could not be opened.
+#[derive(Debug, Error)]
+pub enum OpenError {
+    /// No run there.
+    #[error("{} is no run directory: {source}", .path.display())]
+    NoRun {
+        /// The directory.
+        path: PathBuf,
+        /// What the system said of its `run.json`.
+        source: io::Error,
+    },
+    /// Not what a `run.json` holds.
+    #[error("{} is damaged: {what}", .path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// Line, column and field.
+        what: String,
+    },
+    /// Written by a newer tardy.
+    #[error(
+        "{} has schema version {found}, and this tardy reads up to {SCHEMA_VERSION}; \
+         open it with the tardy that made it, or a newer one", .path.display()
+    )]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// Its version.
+        found: u32,
+    },
+}
+
+/// A run, open for reading.
+#[derive(Debug, Clone)]
+pub struct Run {
+    /// Its directory.
+    pub path: PathBuf,
+    /// Its record; of a run that did not end in order, what could be recovered.
+    pub document: Document,
+}
+
+impl Run {
+    /// Opens the run in `path`.
+    ///
+    /// # Errors
+    /// See [`OpenError`]. A run that is damaged elsewhere opens, with a caveat.
+    pub fn open(path: &Path) -> Result<Self, OpenError> {
+        let record = path.join(names::RUN);
+        let (mut document, mut alive) = read_record(&record)?;
+        if document.status == Status::Running && !alive {
+            // The maker may have put its last record in place since that one was opened.
+            (document, alive) = read_record(&record)?;
+        }
+        let mut run = Self { path: path.into(), document };
+        if run.document.status != Status::Running {
+            return Ok(run);
+        }
+        run.recover();
+        if !alive {
+            run.document.status = Status::Crashed;
+            run.doubt(Doubt::Crashed.into());
+        }
+        Ok(run)
+    }
+
+    /// Hands over every interval of every series with the number of its series, oldest first; also
+    /// the one that was in progress where the maker did not end in order.
+    ///
+    /// # Errors
+    /// At the first damaged line of `series.hlog`; what came before was handed over.
+    pub fn intervals(
+        &self,
+        mut take: impl FnMut(usize, Span, Histogram<u64>),
+    ) -> Result<(), HlogError> {
+        self.lines(|line| {
+            if let Line::Interval(span, counts) = line
+                && let Some(number) = self.number_of(&span.tag)
+            {
+                take(number, span, counts);
+            }
+        })
+    }
+
+    /// Hands over every sample with the number of its series, oldest file first.
+    ///
+    /// # Errors
+    /// The file that is damaged, and how; the samples of the others were handed over.
+    pub fn samples(&self, mut take: impl FnMut(usize, Sample)) -> Result<(), String> {
+        let series: Vec<String> =
+            self.document.series.iter().map(|series| series.name.clone()).collect();
+        let mut damage = Vec::new();
+        for file in samples::files(&self.path.join(names::SAMPLES)) {
+            if let Err(error) = samples::read(&file, &series, &mut take) {
+                damage.push(format!("{} is damaged: {error}", file.display()));
+            }
+        }
+        if damage.is_empty() { Ok(()) } else { Err(damage.join("; ")) }
+    }
+
+    /// Whether single samples were kept.
+    #[must_use]
+    pub fn has_samples(&self) -> bool {
+        !samples::files(&self.path.join(names::SAMPLES)).is_empty()
+    }
+
+    /// The heads of its series, as the probe planned them.
+    #[must_use]
+    pub fn heads(&self) -> Vec<SeriesHead> {
+        let period = self.document.probe.parameters.get("interval_ns").and_then(|ns| ns.as_i64());
+        let head = |series: &super::SeriesSummary| SeriesHead {
+            name: series.name.clone(),
+            cpu: series.cpu,
+            period_ns: series.missed.and(period),
+        };
+        self.document.series.iter().map(head).collect()
+    }
+
+    /// Adds a doubt that reading found, and judges anew.
+    pub fn doubt(&mut self, caveat: Caveat) {
+        self.document.caveats.push(caveat);
+        caveat::sort(&mut self.document.caveats);
+        self.document.validity = caveat::verdict(&self.document.caveats);
+    }
+
+    fn number_of(&self, tag: &str) -> Option<usize> {
+        self.document.series.iter().position(|series| series.name == tag)
+    }
+
+    /// The lines of `series.hlog`, then those of `live.hlog` that are younger.
+    fn lines(&self, mut take: impl FnMut(Line)) -> Result<(), HlogError> {
+        let mut end_s = vec![0.0_f64; self.document.series.len()];
+        let file = File::open(self.path.join(names::SERIES))?;
+        hlog::read(BufReader::new(file), |line| {
+            if let Line::Interval(span, _) = &line
+                && let Some(end) = self.number_of(&span.tag).and_then(|at| end_s.get_mut(at))
+            {
+                *end = span.start_s + span.length_s;
+            }
+            take(line);
+        })?;
+        let Ok(live) = File::open(self.path.join(names::LIVE)) else {
+            return Ok(());
+        };
+        let mut younger = vec![false; end_s.len()];
+        hlog::read(BufReader::new(live), |line| {
+            let at = match &line {
+                Line::Interval(span, _) => {
+                    let at = self.number_of(&span.tag);
+                    if let Some(at) = at
+                        && let (Some(younger), Some(end)) = (younger.get_mut(at), end_s.get(at))
+                    {
+                        // Times in the log are rounded to 1 ms.
+                        *younger = span.start_s > end - 0.002;
+                    }
+                    at
+                }
+                Line::Totals(tag, _) => self.number_of(tag),
+            };
+            if at.and_then(|at| younger.get(at)).copied().unwrap_or(false) {
+                take(line);
+            }
+        })
+    }
+
+    /// Fills in from the log what `run.json` does not say of a run that has not ended.
+    fn recover(&mut self) {
+        let heads = self.heads();
+        let mut counts = vec![hlog::empty(); heads.len()];
+        let mut totals = vec![Totals::NONE; heads.len()];
+        let mut end_s = 0.0_f64;
+        let damage = self.lines(|line| match line {
+            Line::Interval(span, interval) => {
+                end_s = end_s.max(span.start_s + span.length_s);
+                if let Some(counts) = self.number_of(&span.tag).and_then(|at| counts.get_mut(at)) {
+                    // Bounds are equal, so that nothing can be lost.
+                    let _ = counts.add(&interval);
+                }
+            }
+            Line::Totals(tag, now) => {
+                if let Some(totals) = self.number_of(&tag).and_then(|at| totals.get_mut(at)) {
+                    *totals = now;
+                }
+            }
+        });
+        for (at, head) in heads.iter().enumerate() {
+            if let (Some(series), Some(counts), Some(totals)) =
+                (self.document.series.get_mut(at), counts.get(at), totals.get_mut(at))
+            {
+                // Totals may run one sample ahead of the counts they stand beside.
+                let outside = totals.early.saturating_add(totals.above);
+                totals.count = counts.len().saturating_add(outside);
+                *series = summarize(head, counts, totals);
+            }
+        }
+        self.document.duration_ns = (end_s * 1e9) as u64;
+        if let Err(error) = damage {
+            self.doubt(Doubt::SeriesDamaged { what: error.to_string() }.into());
+        }
+    }
+}
+
+/// Reads `run.json`, and whether its maker is alive.
+fn read_record(path: &Path) -> Result<(Document, bool), OpenError> {
+    let no_run = |source| OpenError::NoRun { path: path.parent().unwrap_or(path).into(), source };
+    let damaged = |what: String| OpenError::Damaged { path: path.into(), what };
+    let mut file = File::open(path).map_err(no_run)?;
+    let mut text = Vec::new();
+    (&mut file).take(LARGEST_RECORD).read_to_end(&mut text).map_err(no_run)?;
+    let version: Version =
+        serde_json::from_slice(&text).map_err(|error| damaged(error.to_string()))?;
+    if version.schema_version > SCHEMA_VERSION {
+        return Err(OpenError::Newer { path: path.into(), found: version.schema_version });
+    }
+    let document: Document =
+        serde_json::from_slice(&text).map_err(|error| damaged(error.to_string()))?;
+    let alive = lock::is_held(&file).unwrap_or(false);
+    Ok((document, alive))
+}
+
+#[derive(Deserialize)]
+struct Version {
+    schema_version: u32,
+}

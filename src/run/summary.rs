@@ -1,0 +1,289 @@
+//! The summary of a series: percentiles, mean, scheduled view. Computed here and nowhere else.
+
+use std::collections::BTreeMap;
+
+use hdrhistogram::Histogram;
+use serde::{Deserialize, Serialize};
+use tardy_hot::tally::Totals;
+
+use super::hlog;
+
+/// The percentiles that every summary has, by their names in `run.json`.
+pub const PERCENTILES: [(&str, f64); 6] = [
+    ("50", 50.0),
+    ("90", 90.0),
+    ("99", 99.0),
+    ("99.9", 99.9),
+    ("99.99", 99.99),
+    ("99.999", 99.999),
+];
+
+/// Percentiles by their name: `"50"`, `"99.9"`.
+pub type Percentiles = BTreeMap<String, u64>;
+
+/// With fewer samples than this beyond it, a percentile is little more than the maximum.
+pub const ENOUGH_BEYOND: u64 = 10;
+
+/// One series in figures. All latencies in ns; values that need a sample are absent without one.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SeriesSummary {
+    /// `cpu0`, `cpu0#1`, ...
+    pub name: String,
+    /// The CPU it was measured on.
+    pub cpu: Option<u32>,
+    /// Always `ns`.
+    pub unit: String,
+    /// All wake-ups: those in the histogram, `early` and `above`.
+    pub count: u64,
+    /// Periods that passed without a wake-up of their own; absent where there is no schedule.
+    pub missed: Option<u64>,
+    /// Wake-ups before their expiry; in `count`, `min` and `mean`, not in the percentiles.
+    pub early: u64,
+    /// Latencies over one hour; in `count`, `mean` and `max`, not in the percentiles.
+    pub above: u64,
+    /// Smallest latency; negative when early.
+    pub min: Option<i64>,
+    /// Mean of all latencies, rounded.
+    pub mean: Option<i64>,
+    /// Standard deviation of the histogram's latencies, rounded.
+    pub stddev: Option<u64>,
+    /// Largest latency.
+    pub max: Option<i64>,
+    /// Highest value of the bucket (0.1 % wide) in which the percentile lies, at most `max`.
+    pub percentiles: Percentiles,
+    /// The names of those percentiles that have fewer than 10 samples beyond them.
+    pub uncertain: Vec<String>,
+    /// The same per scheduled period instead of per wake-up; absent where there is no schedule.
+    pub scheduled: Option<Scheduled>,
+}
+
+/// The view per scheduled period: a wake-up late by L at period T counts as L, L-T, ..., L-kT.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Scheduled {
+    /// Periods counted.
+    pub count: u64,
+    /// Mean, rounded.
+    pub mean: Option<i64>,
+    /// Largest latency.
+    pub max: Option<i64>,
+    /// As in [`SeriesSummary`].
+    pub percentiles: Percentiles,
+    /// As in [`SeriesSummary`].
+    pub uncertain: Vec<String>,
+}
+
+/// What a series was measured as: its name, its CPU, and its period where it follows a schedule.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SeriesHead {
+    /// Name: `cpu0`, `cpu0#1`.
+    pub name: String,
+    /// The CPU it is measured on.
+    pub cpu: Option<u32>,
+    /// The period of its schedule in ns; absent where there is none (relative sleeps).
+    pub period_ns: Option<i64>,
+}
+
+/// Everything that `run.json` says of a series, from its counts and exact totals.
+#[must_use]
+pub fn summarize(head: &SeriesHead, counts: &Histogram<u64>, totals: &Totals) -> SeriesSummary {
+    let some = totals.count > 0;
+    let max = some.then_some(totals.max_ns);
+    let stddev = counts.stdev().round() as u64;
+    SeriesSummary {
+        name: head.name.clone(),
+        cpu: head.cpu,
+        unit: "ns".into(),
+        count: totals.count,
+        missed: head.period_ns.map(|_| totals.missed),
+        early: totals.early,
+        above: totals.above,
+        min: some.then_some(totals.min_ns),
+        mean: some.then(|| mean(totals.sum_ns, totals.count)),
+        stddev: (!counts.is_empty()).then_some(stddev),
+        max,
+        percentiles: percentiles(counts, max),
+        uncertain: uncertain(counts.len()),
+        scheduled: head.period_ns.map(|period_ns| scheduled(counts, totals, period_ns)),
+    }
+}
+
+fn scheduled(counts: &Histogram<u64>, totals: &Totals, period_ns: i64) -> Scheduled {
+    let view = per_period(counts, totals, period_ns);
+    // Early and above stay what they are: one period each.
+    let outside = totals.early.saturating_add(totals.above);
+    let max = (totals.count > 0).then_some(totals.max_ns);
+    Scheduled {
+        count: view.len().saturating_add(outside),
+        mean: (!view.is_empty()).then(|| view.mean().round() as i64),
+        max,
+        percentiles: percentiles(&view, max),
+        uncertain: uncertain(view.len()),
+    }
+}
+
+/// The view per scheduled period, derived from the view per wake-up: a latency L at period T counts
+/// as L, L-T, ..., L-kT with k = floor(L/T). Bucket middles stand for their values.
+#[must_use]
+pub fn per_period(counts: &Histogram<u64>, totals: &Totals, period_ns: i64) -> Histogram<u64> {
+    let Some(period) = u64::try_from(period_ns).ok().filter(|period| *period > 0) else {
+        return counts.clone();
+    };
+    let max = u64::try_from(totals.max_ns).unwrap_or(0);
+    let mut view = hlog::empty();
+    for bucket in counts.iter_recorded() {
+        let value = counts.median_equivalent(bucket.value_iterated_to()).min(max);
+        let count = bucket.count_since_last_iteration();
+        if value / period < tardy_hot::histogram::LEN as u64 {
+            for missed in 0..=value / period {
+                view.saturating_record_n(value - missed * period, count);
+            }
+        } else {
+            spread(&mut view, value, period, count);
+        }
+    }
+    view
+}
+
+/// The same for a latency of very many periods: bucket by bucket instead of period by period.
+fn spread(view: &mut Histogram<u64>, value: u64, period: u64, count: u64) {
+    for index in 0..tardy_hot::histogram::LEN - 1 {
+        let low = tardy_hot::histogram::lowest_of(index) as u64;
+        let high = (tardy_hot::histogram::highest_of(index) as u64).min(value);
+        if low > value {
+            break;
+        }
+        // Periods j with low <= value - j * period <= high.
+        let most = (value - low) / period;
+        let fewest = (value - high).div_ceil(period);
+        if most >= fewest {
+            view.saturating_record_n(low, count.saturating_mul(most - fewest + 1));
+        }
+    }
+}
+
+fn mean(sum_ns: i64, count: u64) -> i64 {
+    (sum_ns as f64 / count as f64).round() as i64
+}
+
+/// The value of percentile `p`: the highest of its bucket, but never above what was measured.
+#[must_use]
+pub fn percentile(counts: &Histogram<u64>, p: f64, max: Option<i64>) -> i64 {
+    let samples = counts.len().max(1) as f64;
+    // 99.9 / 100 is a little above 0.999 in binary: a rank that is whole must not become the next.
+    let rank = (samples * p / 100.0 * (1.0 - 1e-12)).ceil();
+    // In the middle of the rank, so that no further rounding leaves it.
+    let quantile = (rank - 0.5).max(0.0) / samples;
+    let value = i64::try_from(counts.value_at_quantile(quantile)).unwrap_or(i64::MAX);
+    max.map_or(value, |max| value.min(max))
+}
+
+fn percentiles(counts: &Histogram<u64>, max: Option<i64>) -> Percentiles {
+    if counts.is_empty() {
+        return Percentiles::new();
+    }
+    let of = |p| u64::try_from(percentile(counts, p, max)).unwrap_or(0);
+    PERCENTILES.iter().map(|(name, p)| ((*name).to_owned(), of(*p))).collect()
+}
+
+/// The names of the percentiles that `count` samples leave with fewer than [`ENOUGH_BEYOND`].
+#[must_use]
+pub fn uncertain(count: u64) -> Vec<String> {
+    let beyond = |p: f64| count as f64 * (100.0 - p) / 100.0;
+    let few = PERCENTILES.iter().filter(|(_, p)| beyond(*p) < ENOUGH_BEYOND as f64 - 1e-6);
+    few.map(|(name, _)| (*name).to_owned()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn series(latencies: &[i64], missed: u64) -> (Histogram<u64>, Totals) {
+        let recorded = tardy_hot::wakeup::Series::default();
+        let mut counts = hlog::empty();
+        for latency in latencies {
+            recorded.record(*latency);
+            if *latency >= 0 {
+                counts.record(*latency as u64).unwrap();
+            }
+        }
+        recorded.tally.add_missed(missed);
+        (counts, recorded.tally.totals())
+    }
+
+    fn head(period_ns: Option<i64>) -> SeriesHead {
+        SeriesHead { name: "cpu0".into(), cpu: Some(0), period_ns }
+    }
+
+    #[test]
+    fn a_stall_of_twenty_periods_counts_once_per_wakeup_and_twenty_one_times_per_period() {
+        let ms = 1_000_000;
+        let mut latencies = vec![5_000; 979];
+        latencies.push(20 * ms + ms / 2);
+        let (counts, totals) = series(&latencies, 20);
+        let summary = summarize(&head(Some(ms)), &counts, &totals);
+        assert_eq!((summary.count, summary.missed), (980, Some(20)));
+        let scheduled = summary.scheduled.unwrap();
+        assert_eq!((scheduled.count, scheduled.max), (1000, Some(20 * ms + ms / 2)));
+        assert!(summary.percentiles["99"] < 6_000);
+        assert!(scheduled.percentiles["99"] > 9 * ms as u64, "10 of 1000 periods were later");
+    }
+
+    #[test]
+    fn early_wakeups_are_in_count_min_and_mean_but_not_in_percentiles() {
+        let (counts, totals) = series(&[-3_000, 1_000, 2_000], 0);
+        let summary = summarize(&head(None), &counts, &totals);
+        assert_eq!((summary.count, summary.early), (3, 1));
+        assert_eq!((summary.min, summary.mean, summary.max), (Some(-3_000), Some(0), Some(2_000)));
+        assert_eq!(summary.percentiles["50"], 1_000);
+        assert_eq!((summary.missed, summary.scheduled), (None, None));
+    }
+
+    #[test]
+    fn a_percentile_is_the_smallest_value_that_enough_samples_reach() {
+        for samples in [1, 7, 100, 1_000, 1_999, 2_000] {
+            let latencies: Vec<i64> = (1..=samples).collect();
+            let (counts, _) = series(&latencies, 0);
+            for (tenths, p) in [(500, 50.0), (900, 90.0), (990, 99.0), (999, 99.9)] {
+                // Latencies are their own ranks, and below 2048 ns buckets are 1 ns wide.
+                let rank = (samples * tenths + 999) / 1_000;
+                assert_eq!(percentile(&counts, p, Some(samples)), rank, "{p} of {samples}");
+            }
+            assert_eq!(percentile(&counts, 100.0, Some(samples)), samples);
+        }
+    }
+
+    #[test]
+    fn nothing_measured_is_nothing_said() {
+        let (counts, totals) = series(&[], 0);
+        let summary = summarize(&head(Some(1_000)), &counts, &totals);
+        assert_eq!(
+            (summary.min, summary.mean, summary.max, summary.stddev),
+            (None, None, None, None)
+        );
+        assert!(summary.percentiles.is_empty());
+    }
+
+    #[test]
+    fn percentiles_with_fewer_than_ten_beyond_are_named() {
+        assert_eq!(uncertain(1_000), ["99.9", "99.99", "99.999"]);
+        assert_eq!(uncertain(10_000), ["99.99", "99.999"]);
+        assert!(uncertain(1_000_000).is_empty());
+    }
+
+    proptest! {
+        #[test]
+        fn spreading_by_bucket_equals_spreading_by_period(
+            value in 0u64..3_000_000_000, period in 100_000u64..1_000_000, count in 1u64..5
+        ) {
+            let mut by_bucket = hlog::empty();
+            spread(&mut by_bucket, value, period, count);
+            let mut by_period = hlog::empty();
+            for missed in 0..=value / period {
+                by_period.record_n(value - missed * period, count).unwrap();
+            }
+            prop_assert_eq!(by_bucket, by_period);
+        }
+    }
+}

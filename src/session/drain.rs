@@ -1,0 +1,334 @@
+//! The drain: the helper thread that carries samples and counts from memory into the run directory.
+//!
+//! It runs below the measured threads and above every load. Rings hold 5 s; when it is later than
+//! that, single samples are lost and counted, and histograms are whole all the same.
+
+use std::{
+    io,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread::{Builder, JoinHandle},
+    time::Duration,
+};
+
+use tardy_hot::{
+    clock::now_ns,
+    ring::{Reader, Sample},
+};
+
+use super::{conditions::Watcher, machine::Machine, watch::Watch};
+use crate::{
+    loads::RunningLoad,
+    run::{
+        IntervalOf, Maker,
+        conditions::MachineRecord,
+        names,
+        tracks::{LoadRow, to_csv},
+    },
+    setup::threads::{become_helper, plain},
+    sys::{cpus::Cpus, root::Root},
+};
+
+const SECOND_NS: i64 = 1_000_000_000;
+
+/// An open file of samples is closed so often.
+const SAMPLES_FILE_NS: i64 = 10 * SECOND_NS;
+
+/// What the drain works with.
+#[derive(Debug)]
+pub struct Work {
+    /// Where everything goes.
+    pub maker: Maker,
+    /// The series, and the rings of those whose samples are kept.
+    pub series: Vec<(Watch, Option<Reader>)>,
+    /// The loads, for their progress.
+    pub loads: Vec<Arc<RunningLoad>>,
+    /// The zero of all times: `CLOCK_MONOTONIC` ns.
+    pub start_ns: i64,
+    /// Length of an interval of the log, ns.
+    pub interval_ns: i64,
+    /// Priority of the measured threads, 0 where they are ordinary tasks.
+    pub measured_priority: u32,
+    /// CPUs that are not measured.
+    pub housekeeping: Cpus,
+    /// Watches over what must not change.
+    pub watcher: Watcher,
+}
+
+/// What the drain leaves.
+#[derive(Debug)]
+pub struct Drained {
+    /// The directory, for the last record.
+    pub maker: Maker,
+    /// The series, for their totals.
+    pub series: Vec<Watch>,
+    /// How recording went.
+    pub recording: Recording,
+    /// What the machine did, on average.
+    pub machine: MachineRecord,
+    /// What changed meanwhile.
+    pub watcher: Watcher,
+}
+
+/// How recording went.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Recording {
+    /// Samples that no ring had room for.
+    pub lost: u64,
+    /// The longest the drain was late, ns.
+    pub late_ns: i64,
+    /// What the disk refused, the first time.
+    pub refused: Option<String>,
+    /// Why the drain had to run as an ordinary thread.
+    pub not_real_time: Option<String>,
+}
+
+/// The running thread.
+#[derive(Debug)]
+pub struct Drain {
+    finished: Arc<AtomicBool>,
+    handle: JoinHandle<Drained>,
+}
+
+impl Drain {
+    /// Starts it.
+    ///
+    /// # Errors
+    /// No thread to be had.
+    pub fn start(work: Work) -> io::Result<Self> {
+        let finished = Arc::new(AtomicBool::new(false));
+        let told = Arc::clone(&finished);
+        let handle = Builder::new()
+            .name("tardy/drain".into())
+            .spawn(move || Thread::new(work).run(&told))?;
+        Ok(Self { finished, handle })
+    }
+
+    /// Waits until everything that has been measured is written; the loops must have ended.
+    ///
+    /// # Errors
+    /// The thread died.
+    pub fn finish(self) -> Result<Drained, String> {
+        self.finished.store(true, Ordering::Release);
+        self.handle.thread().unpark();
+        self.handle.join().map_err(|_| "the thread that records died".to_owned())
+    }
+}
+
+struct Thread {
+    work: Work,
+    machine: Machine,
+    /// Start of the interval in progress: when the one before was really read.
+    interval_start_ns: i64,
+    /// On the grid of intervals, so that a tick a little late does not shift those after it.
+    next_interval_ns: i64,
+    next_live_ns: i64,
+    next_look_ns: i64,
+    next_watch_ns: i64,
+    next_file_ns: i64,
+    load_before: Vec<(i64, u64)>,
+    batch: Vec<Sample>,
+    headers: Vec<&'static str>,
+    late_ns: i64,
+    refused: Option<String>,
+}
+
+impl Thread {
+    fn new(work: Work) -> Self {
+        let start_ns = work.start_ns;
+        Self {
+            machine: Machine::new(Root::default(), now_ns()),
+            interval_start_ns: start_ns,
+            next_interval_ns: start_ns + work.interval_ns,
+            next_live_ns: start_ns + SECOND_NS,
+            next_look_ns: start_ns + SECOND_NS,
+            next_watch_ns: start_ns + SECOND_NS,
+            next_file_ns: start_ns + SAMPLES_FILE_NS,
+            load_before: vec![(0, 0); work.loads.len()],
+            batch: Vec::new(),
+            headers: Vec::new(),
+            late_ns: 0,
+            refused: None,
+            work,
+        }
+    }
+
+    fn run(mut self, finished: &AtomicBool) -> Drained {
+        let refused = become_helper(self.work.measured_priority, &self.work.housekeeping);
+        self.work.watcher.begin();
+        // What the machine and the loads did in the warm-up is not the run's.
+        wait_until(self.work.start_ns, finished);
+        self.machine = Machine::new(Root::default(), now_ns());
+        self.load_rows();
+        let tick_ns = self.work.interval_ns.min(SECOND_NS);
+        let mut due_ns = self.work.start_ns + tick_ns;
+        loop {
+            let done = wait_until(due_ns, finished);
+            let now = now_ns();
+            if !done {
+                self.late_ns = self.late_ns.max(now - due_ns);
+            }
+            self.tick(now);
+            if done {
+                break;
+            }
+            // What passed while this tick worked is not made up for.
+            while due_ns <= now_ns() {
+                due_ns += tick_ns;
+            }
+        }
+        self.end();
+        let (series, rings): (Vec<_>, Vec<_>) = self.work.series.into_iter().unzip();
+        let recording = Recording {
+            lost: rings.iter().flatten().map(Reader::dropped).sum(),
+            late_ns: self.late_ns,
+            refused: self.refused,
+            not_real_time: refused.err().map(|error| plain(&error)),
+        };
+        let machine = self.machine.average();
+        Drained { maker: self.work.maker, series, recording, machine, watcher: self.work.watcher }
+    }
+
+    fn tick(&mut self, now: i64) {
+        self.move_samples();
+        if now >= self.next_interval_ns {
+            self.next_interval_ns = on_grid(self.next_interval_ns, self.work.interval_ns, now);
+            self.write_interval(now);
+        } else if now >= self.next_live_ns {
+            self.next_live_ns = on_grid(self.next_live_ns, SECOND_NS, now);
+            let intervals = self.read(now);
+            let replaced = self.work.maker.replace_live(&intervals);
+            self.note(replaced, "live.hlog");
+        }
+        if now >= self.next_look_ns {
+            // A day has no more rows than its log has intervals.
+            let step_ns = self.work.interval_ns.max(SECOND_NS);
+            self.next_look_ns = on_grid(self.next_look_ns, step_ns, now);
+            self.write_tracks(now);
+        }
+        if now >= self.next_watch_ns {
+            self.next_watch_ns = on_grid(self.next_watch_ns, SECOND_NS, now);
+            self.work.watcher.look((now - self.work.start_ns) as f64 / 1e9);
+        }
+        if now >= self.next_file_ns {
+            self.next_file_ns = on_grid(self.next_file_ns, SAMPLES_FILE_NS, now);
+            let closed = self.work.maker.close_samples();
+            self.note(closed, "samples");
+        }
+    }
+
+    /// The last of everything, now that nothing more comes.
+    fn end(&mut self) {
+        self.work.maker.release_reserve();
+        self.move_samples();
+        self.write_interval(now_ns());
+        self.write_tracks(now_ns());
+        self.work.watcher.end();
+        let closed = self.work.maker.close_samples();
+        self.note(closed, "samples");
+    }
+
+    fn read(&mut self, now: i64) -> Vec<IntervalOf> {
+        let start_s = (self.interval_start_ns - self.work.start_ns) as f64 / 1e9;
+        let length_s = (now - self.interval_start_ns).max(0) as f64 / 1e9;
+        self.work.series.iter_mut().map(|(watch, _)| watch.read(start_s, length_s)).collect()
+    }
+
+    fn write_interval(&mut self, now: i64) {
+        let intervals = self.read(now);
+        let appended = self.work.maker.append_intervals(&intervals);
+        if appended.is_ok() {
+            self.work.series.iter_mut().for_each(|(watch, _)| watch.keep());
+            self.interval_start_ns = now;
+        }
+        self.note(appended, "series.hlog");
+    }
+
+    fn move_samples(&mut self) {
+        for number in 0..self.work.series.len() {
+            self.batch.clear();
+            if let Some((_, Some(ring))) = self.work.series.get_mut(number) {
+                ring.drain(|sample| self.batch.push(sample));
+            }
+            let appended = self.work.maker.append_samples(number, &self.batch);
+            self.note(appended, "samples");
+        }
+    }
+
+    fn write_tracks(&mut self, now: i64) {
+        let rows = self.machine.look(now, self.work.start_ns);
+        let written = self.append(names::MACHINE, |header| to_csv(&rows, header));
+        self.note(written, names::MACHINE);
+        let rows = self.load_rows();
+        if !rows.is_empty() {
+            let written = self.append(names::LOADS, |header| to_csv(&rows, header));
+            self.note(written, names::LOADS);
+        }
+    }
+
+    fn load_rows(&mut self) -> Vec<LoadRow> {
+        let mut rows = Vec::new();
+        let start_ns = self.work.start_ns;
+        for (load, (running, before)) in
+            self.work.loads.iter().zip(&mut self.load_before).enumerate()
+        {
+            let Some(now) = running.latest().filter(|now| now.monotonic_ns > before.0) else {
+                continue;
+            };
+            // The first look is the base: what the load did before the run is not the run's.
+            if before.1 > 0 {
+                let took_s = (now.monotonic_ns - before.0) as f64 / 1e9;
+                let done = now.operations.saturating_sub(before.1) as f64;
+                let t_s = (now.monotonic_ns - start_ns) as f64 / 1e9;
+                rows.push(LoadRow {
+                    t_s: (t_s * 1e3).round() / 1e3,
+                    load,
+                    operations_per_s: (done / took_s).round(),
+                });
+            }
+            *before = (now.monotonic_ns, now.operations);
+        }
+        rows
+    }
+
+    fn append(&mut self, name: &'static str, csv: impl FnOnce(bool) -> Vec<u8>) -> io::Result<()> {
+        let first = !self.headers.contains(&name);
+        self.work.maker.append(name, &csv(first))?;
+        if first {
+            self.headers.push(name);
+        }
+        Ok(())
+    }
+
+    fn note(&mut self, written: io::Result<()>, what: &str) {
+        if let Err(error) = written
+            && self.refused.is_none()
+        {
+            let at_s = (now_ns() - self.work.start_ns) as f64 / 1e9;
+            self.refused = Some(format!("{what} at {at_s:.1} s: {}", plain(&error)));
+        }
+    }
+}
+
+/// The first moment after `now` that lies whole steps after `due_ns`: a tick that comes a little
+/// late must not put off the next one by a whole step.
+fn on_grid(due_ns: i64, step_ns: i64, now: i64) -> i64 {
+    let step_ns = step_ns.max(1);
+    due_ns + ((now - due_ns).max(0) / step_ns + 1) * step_ns
+}
+
+/// Sleeps until `due_ns`, or until everything has been measured: then true.
+fn wait_until(due_ns: i64, finished: &AtomicBool) -> bool {
+    loop {
+        if finished.load(Ordering::Acquire) {
+            return true;
+        }
+        let left_ns = due_ns - now_ns();
+        if left_ns <= 0 {
+            return false;
+        }
+        std::thread::park_timeout(Duration::from_nanos(left_ns.unsigned_abs()));
+    }
+}

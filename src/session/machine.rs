@@ -1,0 +1,188 @@
+//! What the machine does meanwhile: rates from the kernel's counters, second by second.
+
+use crate::{
+    run::{
+        conditions::{CpuUse, MachineRecord},
+        tracks::{InterruptCount, MachineRow},
+    },
+    sys::{
+        counters::{CpuTicks, Source, Stat, interrupt_sources},
+        root::Root,
+    },
+};
+
+/// The counters at the last look, and at the first.
+#[derive(Debug)]
+pub struct Machine {
+    root: Root,
+    first: (i64, Stat),
+    before: (i64, Stat),
+}
+
+impl Machine {
+    /// Begins at `at_ns`.
+    #[must_use]
+    pub fn new(root: Root, at_ns: i64) -> Self {
+        let first = (at_ns, Stat::read(&root));
+        Self { root, before: first.clone(), first }
+    }
+
+    /// What happened since the last look; `start_ns` is the zero of `t_s`.
+    pub fn look(&mut self, now_ns: i64, start_ns: i64) -> Vec<MachineRow> {
+        let now = (now_ns, Stat::read(&self.root));
+        let record = averages(&self.before, &now);
+        self.before = now;
+        rows(&record, (now_ns - start_ns) as f64 / 1e9)
+    }
+
+    /// From the beginning to the last look.
+    #[must_use]
+    pub fn average(&self) -> MachineRecord {
+        averages(&self.first, &self.before)
+    }
+}
+
+fn averages((from_ns, before): &(i64, Stat), (to_ns, now): &(i64, Stat)) -> MachineRecord {
+    let took_s = (to_ns - from_ns).max(1) as f64 / 1e9;
+    let rate = |of: fn(&Stat) -> u64| (of(now).saturating_sub(of(before)) as f64 / took_s).round();
+    MachineRecord {
+        interrupts_per_s: rate(|stat| stat.interrupts),
+        softirqs_per_s: rate(|stat| stat.softirqs),
+        context_switches_per_s: rate(|stat| stat.context_switches),
+        forks_per_s: rate(|stat| stat.forks),
+        page_faults_per_s: rate(|stat| stat.page_faults),
+        major_faults_per_s: rate(|stat| stat.major_faults),
+        disk_read_bytes_per_s: rate(|stat| stat.disk_bytes.0),
+        disk_written_bytes_per_s: rate(|stat| stat.disk_bytes.1),
+        network_received_bytes_per_s: rate(|stat| stat.network_bytes.0),
+        network_sent_bytes_per_s: rate(|stat| stat.network_bytes.1),
+        loopback_bytes_per_s: rate(|stat| stat.loopback_bytes),
+        // A CPU that came online meanwhile has no past here.
+        cpus: now
+            .cpus
+            .iter()
+            .filter_map(|cpu| Some((before.cpus.iter().find(|known| known.cpu == cpu.cpu)?, cpu)))
+            .filter_map(|(before, now)| shares(before, now))
+            .collect(),
+    }
+}
+
+fn shares(before: &CpuTicks, now: &CpuTicks) -> Option<CpuUse> {
+    let ticks = now.all.saturating_sub(before.all);
+    let share = |before: u64, now: u64| {
+        let share = now.saturating_sub(before) as f64 / ticks as f64;
+        (share * 1e3).round() / 1e3
+    };
+    (ticks > 0).then(|| CpuUse {
+        cpu: now.cpu,
+        busy: share(before.busy, now.busy),
+        steal: share(before.steal, now.steal),
+    })
+}
+
+fn rows(record: &MachineRecord, t_s: f64) -> Vec<MachineRow> {
+    let t_s = (t_s * 1e3).round() / 1e3;
+    let row = |what: &str, value: f64| MachineRow { t_s, what: what.into(), value };
+    let mut rows: Vec<MachineRow> = [
+        ("interrupts", record.interrupts_per_s),
+        ("softirqs", record.softirqs_per_s),
+        ("context_switches", record.context_switches_per_s),
+        ("forks", record.forks_per_s),
+        ("page_faults", record.page_faults_per_s),
+        ("major_faults", record.major_faults_per_s),
+        ("disk_read_bytes", record.disk_read_bytes_per_s),
+        ("disk_written_bytes", record.disk_written_bytes_per_s),
+        ("network_received_bytes", record.network_received_bytes_per_s),
+        ("network_sent_bytes", record.network_sent_bytes_per_s),
+        ("loopback_bytes", record.loopback_bytes_per_s),
+    ]
+    .map(|(what, value)| row(what, value))
+    .into();
+    rows.extend(record.cpus.iter().map(|cpu| row(&format!("cpu{}", cpu.cpu), cpu.busy)));
+    rows
+}
+
+/// Interrupt counts at the start of a run.
+#[derive(Debug)]
+pub struct Interrupts(Vec<Source>);
+
+impl Interrupts {
+    /// Reads them.
+    #[must_use]
+    pub fn begin() -> Self {
+        Self(interrupt_sources(&Root::default()))
+    }
+
+    /// Every source on every CPU where it ever fired, before and now.
+    #[must_use]
+    pub fn end(&self) -> Vec<InterruptCount> {
+        let mut rows = Vec::new();
+        for source in interrupt_sources(&Root::default()) {
+            let known =
+                self.0.iter().find(|old| old.kind == source.kind && old.name == source.name);
+            for (cpu, after) in source.counts {
+                let old = known.and_then(|old| old.counts.iter().find(|(was, _)| *was == cpu));
+                let before = old.map_or(0, |(_, count)| *count);
+                if after == 0 {
+                    continue;
+                }
+                rows.push(InterruptCount {
+                    kind: source.kind.into(),
+                    source: source.name.clone(),
+                    description: source.description.clone(),
+                    cpu,
+                    before,
+                    after,
+                    difference: after.saturating_sub(before),
+                });
+            }
+        }
+        rows
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ticks(cpu: u32, busy: u64, steal: u64, all: u64) -> CpuTicks {
+        CpuTicks { cpu, busy, steal, all }
+    }
+
+    #[test]
+    fn rates_are_per_second_and_shares_of_time() {
+        let before = Stat { interrupts: 100, cpus: vec![ticks(0, 10, 0, 100)], ..Stat::default() };
+        let now = Stat {
+            interrupts: 1_100,
+            disk_bytes: (4_096, 0),
+            cpus: vec![ticks(0, 35, 10, 150), ticks(1, 5, 0, 5)],
+            ..Stat::default()
+        };
+        let record = averages(&(0, before), &(500_000_000, now));
+        assert_eq!(record.cpus, [CpuUse { cpu: 0, busy: 0.5, steal: 0.2 }], "1 was not there");
+        let rows = rows(&record, 1.5);
+        let value = |what: &str| rows.iter().find(|row| row.what == what).map(|row| row.value);
+        assert_eq!((value("interrupts"), value("disk_read_bytes")), (Some(2_000.0), Some(8_192.0)));
+        assert_eq!((value("cpu0"), value("cpu1")), (Some(0.5), None));
+        assert!(rows.iter().all(|row| row.t_s == 1.5));
+    }
+
+    #[test]
+    fn the_average_is_over_the_whole_time_and_not_over_the_looks() {
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::create_dir(directory.path().join("proc")).unwrap();
+        let count = |switches: u64| {
+            let stat = format!("ctxt {switches}\ncpu0 {switches} 0 0 0 0 0 0 0\n");
+            std::fs::write(directory.path().join("proc/stat"), stat).unwrap();
+        };
+        count(0);
+        let mut machine = Machine::new(Root::at(directory.path()), 0);
+        let second = 1_000_000_000;
+        count(300);
+        machine.look(second, 0);
+        count(400);
+        let rows = machine.look(4 * second, 0);
+        assert_eq!(rows[2].value, 33.0, "{:?}", rows[2]);
+        assert_eq!(machine.average().context_switches_per_s, 100.0);
+    }
+}

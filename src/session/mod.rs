@@ -1,0 +1,376 @@
+//! The conductor: a plan becomes a run. Planned -> Armed -> Finished.
+//!
+//! Changes on the machine, all undone at the end or by the kernel when the process goes: locked
+//! memory, a request on `/dev/cpu_dma_latency`, policy and affinity of its own threads, and what
+//! the loads do. What `setup::arrange` changes is undone at the end, or from its journal.
+
+pub mod alone;
+mod conditions;
+mod doubts;
+mod drain;
+mod glance;
+mod loads;
+mod machine;
+mod record;
+mod watch;
+mod watchdog;
+
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use anyhow::{Context, Result};
+use tardy_hot::{
+    clock::now_ns,
+    stop::Stop,
+    wakeup::{Ended, Series},
+};
+
+use crate::{
+    loads::{LoadEnd, LoadSpec, RunningLoad},
+    probes::{Armed, Probe, Recorded, Report, Schedule},
+    run::{Document, Doubt, Maker, SetupDoubt, Status, maker::discard, names, tracks::to_csv},
+    setup::{
+        Wish,
+        arrange::{Arranged, Wishes},
+        memory::Locked,
+        power::DmaLatency,
+        threads::become_helper,
+    },
+    sys::{cpus::Cpus, memory, root::Root, sched::Policy, signals},
+};
+use conditions::Watcher;
+use drain::{Drain, Work};
+pub use glance::{Glance, LoadGlance};
+use machine::Interrupts;
+use watch::Watch;
+use watchdog::Watchdog;
+
+/// How long a run shall be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Length {
+    /// So many ns.
+    Time(i64),
+    /// So many samples per series.
+    Samples(u64),
+}
+
+/// Everything that is settled before anything is touched.
+pub struct Plan {
+    /// What measures.
+    pub probe: Box<dyn Probe>,
+    /// What disturbs.
+    pub loads: Vec<LoadSpec>,
+    /// How long.
+    pub length: Length,
+    /// Time between expiries, ns.
+    pub interval_ns: i64,
+    /// Time before that is not recorded, ns.
+    pub warmup_ns: i64,
+    /// A latency above this ends the run; ns.
+    pub stop_over_ns: Option<i64>,
+    /// Keep every single sample.
+    pub raw: bool,
+    /// The CPUs that are measured.
+    pub cpus: Cpus,
+    /// Policy of the measured threads, as wished and as it can be had.
+    pub policy: (Wish<Policy>, Policy),
+    /// Priority of the first of them, as wished and as it can be had.
+    pub priority: (Wish<u32>, u32),
+    /// Timer slack of the measured threads, ns.
+    pub slack_ns: u64,
+    /// Hold `/dev/cpu_dma_latency`.
+    pub hold_dma_latency: bool,
+    /// What else shall be arranged.
+    pub wishes: Wishes,
+    /// `--trace` as asked.
+    pub trace: String,
+    /// What planning already found doubtful.
+    pub doubts: Vec<Doubt>,
+    /// The run directory.
+    pub directory: PathBuf,
+    /// Its name; the id where the user gave none.
+    pub name: Option<String>,
+    /// Its id.
+    pub id: String,
+    /// The command line.
+    pub argv: Vec<String>,
+}
+
+/// A plan whose threads wait and whose loads run.
+pub struct Session {
+    plan: Plan,
+    armed: Armed,
+    stop: Arc<Stop>,
+    locked: Locked,
+    dma_latency: Option<DmaLatency>,
+    arranged: Arranged,
+    loads: Vec<Arc<RunningLoad>>,
+    /// Until the drain has it.
+    maker: Option<Maker>,
+    document: Document,
+    doubts: Vec<Doubt>,
+}
+
+impl Session {
+    /// Arranges the machine, arms the probe and starts the loads.
+    ///
+    /// # Errors
+    /// Something that was asked for cannot be had; then nothing is left behind.
+    pub fn arm(mut plan: Plan) -> Result<Self> {
+        memory::keep_heap();
+        signals::accept_nudges().context("cannot set a signal handler")?;
+        let doubts = std::mem::take(&mut plan.doubts);
+        let document = record::planned(&plan);
+        let (directory, existed) = (plan.directory.clone(), plan.directory.exists());
+        let maker = Maker::create(&directory, &document, plan.raw)?;
+        Self::arm_within(plan, maker, document, doubts)
+            // Nothing was measured: an empty run would only be in the way.
+            .inspect_err(|_| discard(&directory, existed))
+    }
+
+    fn arm_within(
+        plan: Plan,
+        maker: Maker,
+        document: Document,
+        mut doubts: Vec<Doubt>,
+    ) -> Result<Self> {
+        let arranged = Arranged::make(&plan.wishes, &plan.cpus, &plan.argv.join(" "))?;
+        // Loads first: their processes shall not inherit locked memory or wait for ours.
+        let loads = start_loads(&plan.loads, maker.path())?;
+        let mut locked = Locked::before_arming();
+        let stop = Arc::new(Stop::new());
+        let armed = arranged.within(|| plan.probe.arm(ring_size(&plan), &stop))??;
+        locked.after_arming();
+        doubts.extend(locked.doubt());
+        let dma_latency = hold_dma_latency(&plan, &mut doubts)?;
+        let maker = Some(maker);
+        Ok(Self {
+            plan,
+            armed,
+            stop,
+            locked,
+            dma_latency,
+            arranged,
+            loads,
+            maker,
+            document,
+            doubts,
+        })
+    }
+
+    /// Measures until the plan's end, a latency over the limit, or `quit` says so; `show` is called
+    /// about ten times a second.
+    ///
+    /// # Errors
+    /// The record cannot be written. What was appended by then is readable.
+    pub fn run(
+        mut self,
+        mut quit: impl FnMut() -> Option<String>,
+        mut show: impl FnMut(&Glance),
+    ) -> Result<Document> {
+        let schedule = self.schedule();
+        record::begin(&mut self.document, &self.plan, &self.armed, &schedule);
+        record::setup(&mut self.document, &self.plan, &self.locked, self.dma_latency.as_ref());
+        self.document.setup.found.extend(self.arranged.found());
+        let interrupts = Interrupts::begin();
+        let series = self.tallies();
+        let drain = self.start(schedule)?;
+        let watchdog = self.watchdog()?;
+        // A load must not keep Ctrl-C waiting. The drain tells where this is refused.
+        let _ = become_helper(self.plan.priority.1, &self.housekeeping()?);
+        let mut ended_by = None;
+        while !self.armed.is_done() {
+            std::thread::sleep(Duration::from_millis(50));
+            watchdog.iter().for_each(Watchdog::beat);
+            if ended_by.is_none() {
+                ended_by = quit();
+            }
+            if ended_by.is_some() || self.stop.is_set() {
+                self.armed.stop();
+            }
+            show(&self.glance(&schedule, &series));
+        }
+        self.doubts.extend(watchdog.and_then(Watchdog::finish));
+        self.finish(schedule, drain, ended_by, &interrupts)
+    }
+
+    /// Only where measured threads could keep every CPU from this one.
+    fn watchdog(&self) -> Result<Option<Watchdog>> {
+        let free = self.housekeeping()?.without(&self.plan.cpus);
+        if !self.plan.policy.1.is_real_time() || !free.is_empty() {
+            return Ok(None);
+        }
+        let watchdog = Watchdog::start(self.plan.priority.1, &self.stop, self.armed.tids());
+        Ok(Some(watchdog.context("cannot start the watchdog")?))
+    }
+
+    /// The CPUs that are not measured; may be none.
+    fn housekeeping(&self) -> Result<Cpus> {
+        let housekeeping = self.arranged.housekeeping(&self.plan.cpus);
+        housekeeping.context("cannot ask which CPUs this process may use")
+    }
+
+    fn tallies(&self) -> Vec<(String, Arc<Series>)> {
+        let tally =
+            |recorded: &Recorded| (recorded.head.name.clone(), Arc::clone(&recorded.series));
+        self.armed.recorded.iter().map(tally).collect()
+    }
+
+    /// The warm-up begins in 20 ms, so that every thread is there in time.
+    fn schedule(&self) -> Schedule {
+        let warmup_ns = now_ns() + 20_000_000;
+        let start_ns = warmup_ns.saturating_add(self.plan.warmup_ns);
+        let (end_ns, samples) = match self.plan.length {
+            Length::Time(ns) => (start_ns.saturating_add(ns), u64::MAX),
+            Length::Samples(samples) => (i64::MAX, samples),
+        };
+        let stop_over_ns = self.plan.stop_over_ns.unwrap_or(i64::MAX);
+        Schedule { warmup_ns, start_ns, end_ns, samples, stop_over_ns }
+    }
+
+    /// Starts the drain, which owns the series and the directory from now on, then the loops.
+    fn start(&mut self, schedule: Schedule) -> Result<Drain> {
+        let mut maker = self.maker.take().context("a session runs once")?;
+        maker.begin(&self.document).context("cannot write the run directory")?;
+        let watch = |recorded: Recorded| {
+            (Watch::new(&recorded.head.name, recorded.series), recorded.samples)
+        };
+        let work = Work {
+            maker,
+            series: self.armed.recorded.drain(..).map(watch).collect(),
+            loads: self.loads.clone(),
+            start_ns: schedule.start_ns,
+            interval_ns: log_interval_ns(&self.plan),
+            measured_priority: self.plan.priority.1,
+            housekeeping: self.housekeeping()?,
+            watcher: Watcher::new(Root::default(), self.plan.cpus.clone(), &self.armed.found),
+        };
+        let drain = Drain::start(work).context("cannot start the thread that records")?;
+        self.armed.start(schedule);
+        Ok(drain)
+    }
+
+    fn glance(&self, schedule: &Schedule, series: &[(String, Arc<Series>)]) -> Glance {
+        let elapsed_ns = now_ns() - schedule.start_ns;
+        let at_a_glance = |(name, series): &(String, Arc<Series>)| {
+            let totals = series.tally.totals();
+            (name.clone(), totals.count, (totals.count > 0).then_some(totals.max_ns))
+        };
+        let series: Vec<_> = series.iter().map(at_a_glance).collect();
+        let left_ns = match self.plan.length {
+            Length::Time(ns) => Some(ns - elapsed_ns.max(0)),
+            Length::Samples(samples) => {
+                let done = series.iter().map(|(_, count, _)| *count).min().unwrap_or(0);
+                let left = i64::try_from(samples.saturating_sub(done)).unwrap_or(i64::MAX);
+                Some(left.saturating_mul(self.plan.interval_ns))
+            }
+        };
+        let loads = loads::at_a_glance(&self.plan.loads, &self.loads);
+        Glance { elapsed_ns, left_ns, series, loads }
+    }
+
+    /// Joins everything and writes the last record.
+    fn finish(
+        self,
+        schedule: Schedule,
+        drain: Drain,
+        ended_by: Option<String>,
+        interrupts: &Interrupts,
+    ) -> Result<Document> {
+        let Self { plan, armed, loads, arranged, mut document, mut doubts, .. } = self;
+        let reports = armed.finish();
+        let end_ns = end_of(&reports, &schedule);
+        let drained = drain.finish().map_err(anyhow::Error::msg)?;
+        let interrupts = interrupts.end();
+        let csv = to_csv(&interrupts, true);
+        let refused = drained.maker.append(names::INTERRUPTS, &csv).err();
+        // The drain has ended, so that nobody else holds the loads any more.
+        let loads = loads.into_iter().filter_map(Arc::into_inner);
+        let ends: Vec<LoadEnd> = loads.map(|load| load.stop(schedule.start_ns, end_ns)).collect();
+
+        doubts.extend(arranged.finish());
+
+        record::end(&mut document, &schedule, end_ns, &drained.series);
+        record::ended_loads(&mut document.loads, &ends);
+        let by_watchdog =
+            |doubt: &Doubt| matches!(doubt, Doubt::Setup(SetupDoubt::WatchdogEnded { .. }));
+        document.status = match (&ended_by, plan.stop_over_ns) {
+            (Some(_), _) => Status::Interrupted,
+            _ if doubts.iter().any(by_watchdog) => Status::Interrupted,
+            (None, Some(limit)) if record::worst(&document) > Some(limit) => Status::StoppedOver,
+            _ => Status::Complete,
+        };
+        doubts.extend(ended_by.map(|how| Doubt::Interrupted { how }));
+        record::conditions(&mut document, &drained, &reports, &interrupts);
+        doubts::of_threads(&mut doubts, &reports, &drained.watcher);
+        doubts::of_preemption(&mut doubts, plan.policy.1, &document.series, &reports);
+        doubts::of_steal(&mut doubts, &plan.cpus, &drained.machine.cpus);
+        doubts::of_interrupts(&mut doubts, &plan.cpus, &interrupts);
+        doubts::of_smis(&mut doubts, drained.watcher.smis());
+        doubts.extend(drained.watcher.doubts());
+        doubts::of_loads(&mut doubts, &plan.loads, &ends);
+        doubts::of_recording(&mut doubts, &drained.recording, refused);
+        doubts::of_series(&mut doubts, &document.series);
+        doubts::of_facts(&mut doubts, &document.facts);
+        record::judge(&mut document, &doubts);
+        drained.maker.finish(&document).with_context(|| {
+            let place = plan.directory.display();
+            format!("cannot write the last record of {place}; what was appended is readable")
+        })?;
+        Ok(document)
+    }
+}
+
+/// What was asked for must be had; the default only makes a doubt.
+fn hold_dma_latency(plan: &Plan, doubts: &mut Vec<Doubt>) -> Result<Option<DmaLatency>> {
+    if let Some(longest_us) = plan.wishes.max_idle_latency_us {
+        return Ok(Some(DmaLatency::hold_asked(longest_us)?));
+    }
+    match plan.hold_dma_latency.then(DmaLatency::hold).transpose() {
+        Ok(held) => Ok(held),
+        Err(doubt) => {
+            doubts.push(doubt);
+            Ok(None)
+        }
+    }
+}
+
+/// When the last loop ended. One that went on to its planned end covered the time up to there: the
+/// expiry after its last one would lie beyond.
+fn end_of(reports: &[Report], schedule: &Schedule) -> i64 {
+    let end = |report: &Report| match (report.ended, schedule.end_ns) {
+        (Ended::Done, planned) if planned < i64::MAX => report.ended_ns.max(planned),
+        _ => report.ended_ns,
+    };
+    reports.iter().map(end).max().unwrap_or_else(now_ns)
+}
+
+fn start_loads(specs: &[LoadSpec], directory: &Path) -> Result<Vec<Arc<RunningLoad>>> {
+    let log = std::fs::OpenOptions::new()
+        .create(true)
+        .append(true)
+        .read(true)
+        .open(directory.join(names::LOAD_LOG))
+        .context("cannot write load.log")?;
+    Ok(loads::start(specs, &log, || false)?.into_iter().map(Arc::new).collect())
+}
+
+/// 5 s of samples, if they are kept.
+fn ring_size(plan: &Plan) -> Option<usize> {
+    let samples = 5_000_000_000 / plan.interval_ns.max(1);
+    plan.raw.then(|| usize::try_from(samples).unwrap_or(0).clamp(1024, 8 << 20))
+}
+
+/// An interval of the log: a thousandth of the run, but at least 100 ms.
+fn log_interval_ns(plan: &Plan) -> i64 {
+    let expected_ns = match plan.length {
+        Length::Time(ns) => ns,
+        Length::Samples(samples) => {
+            i64::try_from(samples).unwrap_or(i64::MAX).saturating_mul(plan.interval_ns)
+        }
+    };
+    (expected_ns / 1000).max(100_000_000)
+}

@@ -1,0 +1,196 @@
+//! Fills in `run.json`: as planned, when it begins, when it ends.
+
+use serde_json::{Map, Value, json};
+
+use super::{Length, Plan, drain::Drained, watch::Watch};
+use crate::{
+    loads::{LoadEnd, LoadSpec},
+    probes::{Armed, Report, Schedule},
+    run::{
+        Document, Doubt, LoadRecord, ProbeRecord, SCHEMA_VERSION, SetupRecord, Status, TraceRecord,
+        Validity, caveat,
+        conditions::ThreadUse,
+        hlog,
+        summary::{SeriesHead, summarize},
+        tracks::InterruptCount,
+    },
+    setup::{
+        facts,
+        memory::Locked,
+        power::DmaLatency,
+        threads::{Found, describe},
+    },
+    sys::clock::realtime_offset_ns,
+};
+use tardy_hot::tally::Totals;
+
+/// The record before anything is touched.
+pub fn planned(plan: &Plan) -> Document {
+    let first_cpu = plan.cpus.iter().next().unwrap_or(0);
+    Document {
+        schema_version: SCHEMA_VERSION,
+        id: plan.id.clone(),
+        name: plan.name.clone().unwrap_or_else(|| plan.id.clone()),
+        argv: plan.argv.clone(),
+        status: Status::Running,
+        validity: Validity::Valid,
+        caveats: Vec::new(),
+        probe: ProbeRecord { name: plan.probe.name().into(), parameters: parameters(plan) },
+        loads: plan.loads.iter().map(planned_load).collect(),
+        setup: SetupRecord { asked: asked(plan), found: Map::new() },
+        // Until tracing exists, "auto" means off.
+        trace: TraceRecord { asked: plan.trace.clone(), found: "off".into() },
+        facts: facts::read(first_cpu),
+        started_at: rfc3339(tardy_hot::clock::now_ns()),
+        ended_at: None,
+        duration_ns: 0,
+        start_monotonic_ns: 0,
+        machine: None,
+        conditions: None,
+        series: plan.probe.heads().iter().map(empty).collect(),
+    }
+}
+
+/// A load that has not begun.
+pub fn planned_load(spec: &LoadSpec) -> LoadRecord {
+    LoadRecord {
+        name: spec.name.clone(),
+        parameters: spec.parameters.clone(),
+        proof: None,
+        ended: None,
+    }
+}
+
+fn empty(head: &SeriesHead) -> crate::run::SeriesSummary {
+    summarize(head, &hlog::empty(), &Totals::NONE)
+}
+
+/// The probe's parameters, and those of the run around it.
+fn parameters(plan: &Plan) -> Map<String, Value> {
+    let mut parameters = plan.probe.parameters();
+    let (key, value) = match plan.length {
+        Length::Time(ns) => ("duration_ns", json!(ns)),
+        Length::Samples(samples) => ("samples", json!(samples)),
+    };
+    parameters.insert(key.into(), value);
+    parameters.insert("warmup_ns".into(), json!(plan.warmup_ns));
+    parameters.insert("stop_over_ns".into(), json!(plan.stop_over_ns));
+    parameters.insert("raw".into(), json!(plan.raw));
+    parameters
+}
+
+fn asked(plan: &Plan) -> Map<String, Value> {
+    let (policy, priority) = (plan.policy.0, plan.priority.0);
+    let asked = json!({
+        "policy": policy.value.to_string(),
+        "policy_explicit": policy.explicit,
+        "priority": if policy.value.is_real_time() { priority.value } else { 0 },
+        "priority_explicit": priority.explicit,
+        "cpus": plan.cpus.to_string(),
+        "timer_slack_ns": plan.slack_ns,
+        "memory_lock": true,
+        "dma_latency_us":
+            plan.wishes.max_idle_latency_us.or(plan.hold_dma_latency.then_some(0)),
+    });
+    let mut asked = asked.as_object().cloned().unwrap_or_default();
+    asked.extend(plan.wishes.asked());
+    asked
+}
+
+/// What is known when the schedule is: the moment of the first expiry.
+pub fn begin(document: &mut Document, plan: &Plan, armed: &Armed, schedule: &Schedule) {
+    document.started_at = rfc3339(schedule.start_ns);
+    document.start_monotonic_ns = schedule.start_ns;
+    let thread = |(series, found): &(String, Found)| {
+        let mut entry = json!(found);
+        if let Some(entry) = entry.as_object_mut() {
+            entry.insert("series".into(), json!(series));
+        }
+        entry
+    };
+    let threads: Vec<Value> = armed.found.iter().map(thread).collect();
+    let found = &mut document.setup.found;
+    found.insert("threads".into(), Value::Array(threads));
+    found.insert("policy".into(), json!(describe(plan.policy.1, plan.priority.1)));
+}
+
+/// What came of memory and power.
+pub fn setup(document: &mut Document, plan: &Plan, locked: &Locked, held: Option<&DmaLatency>) {
+    let found = &mut document.setup.found;
+    found.insert("cpus".into(), json!(plan.cpus.to_string()));
+    found.insert("memory_lock".into(), locked.found());
+    found.insert("dma_latency_us".into(), json!(held.and_then(|held| held.found_us)));
+}
+
+/// The series as they are now, and when that is.
+pub fn end(document: &mut Document, schedule: &Schedule, end_ns: i64, watches: &[Watch]) {
+    document.ended_at = Some(rfc3339(end_ns));
+    document.duration_ns = u64::try_from(end_ns - schedule.start_ns).unwrap_or(0);
+    let period = document.probe.parameters.get("interval_ns").and_then(Value::as_i64);
+    for (series, watch) in document.series.iter_mut().zip(watches) {
+        let (counts, totals) = watch.total();
+        let head = SeriesHead {
+            name: series.name.clone(),
+            cpu: series.cpu,
+            period_ns: series.missed.and(period),
+        };
+        *series = summarize(&head, &counts, &totals);
+    }
+}
+
+/// What the loads did, and how they ended.
+pub fn ended_loads(loads: &mut [LoadRecord], ends: &[LoadEnd]) {
+    for (load, end) in loads.iter_mut().zip(ends) {
+        load.proof.clone_from(&end.proof);
+        load.ended = Some(end.ended.clone());
+    }
+}
+
+/// What the machine did meanwhile, and under which conditions.
+pub fn conditions(
+    document: &mut Document,
+    drained: &Drained,
+    reports: &[Report],
+    interrupts: &[InterruptCount],
+) {
+    let mut conditions = drained.watcher.record();
+    conditions.threads = reports.iter().map(thread_use).collect();
+    for cpu in &mut conditions.cpus {
+        let nmi = interrupts.iter().find(|row| row.source == "NMI" && row.cpu == cpu.cpu);
+        cpu.nmis = nmi.map(|row| row.difference);
+    }
+    document.machine = Some(drained.machine.clone());
+    document.conditions = Some(conditions);
+}
+
+fn thread_use(report: &Report) -> ThreadUse {
+    let usage = report.usage;
+    ThreadUse {
+        series: report.series.clone(),
+        voluntary_switches: usage.voluntary_switches,
+        involuntary_switches: usage.involuntary_switches,
+        minor_faults: usage.minor_faults,
+        major_faults: usage.major_faults,
+        migrations: report.migrations,
+        cpu_ns: usage.cpu_ns,
+    }
+}
+
+/// The largest latency of all series.
+pub fn worst(document: &Document) -> Option<i64> {
+    document.series.iter().filter_map(|series| series.max).max()
+}
+
+/// Turns doubts into caveats and the verdict.
+pub fn judge(document: &mut Document, doubts: &[Doubt]) {
+    document.caveats = doubts.iter().cloned().map(Into::into).collect();
+    caveat::sort(&mut document.caveats);
+    document.validity = caveat::verdict(&document.caveats);
+}
+
+/// A moment of `CLOCK_MONOTONIC` as RFC 3339, UTC, to the microsecond.
+fn rfc3339(monotonic_ns: i64) -> String {
+    let ns = i128::from(monotonic_ns) + i128::from(realtime_offset_ns());
+    let time = jiff::Timestamp::from_nanosecond(ns).unwrap_or_default();
+    format!("{time:.6}")
+}

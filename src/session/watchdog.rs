@@ -1,0 +1,149 @@
+//! The watchdog: measured threads of real-time policy that never sleep would keep every CPU for
+//! themselves, and nobody could end the run. A thread of higher priority notices and ends it.
+//!
+//! There is one only where the measured CPUs are all that this process has: elsewhere the thread
+//! that conducts the run has a CPU that no measured thread takes. It wakes once a second, for a few
+//! us, on no multiple of any interval in use.
+
+use std::{
+    io,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
+    },
+    thread::{Builder, JoinHandle},
+    time::Duration,
+};
+
+use tardy_hot::stop::Stop;
+
+use crate::{
+    run::{Doubt, SetupDoubt},
+    sys::sched::{self, Policy},
+};
+
+/// A second, and so much more that its wake-ups drift through the period of the measured ones
+/// instead of meeting them time after time.
+const TICK: Duration = Duration::from_nanos(1_000_371_700);
+
+/// So many ticks without a sign of life are too many. Rings hold 5 s.
+const PATIENCE: u32 = 3;
+
+/// What the watchdog and who is watched share.
+#[derive(Debug, Default)]
+struct Shared {
+    /// Grows as long as the conducting thread gets to run.
+    beats: AtomicU64,
+    finished: AtomicBool,
+    /// Ticks without a sign of life when it ended the run; 0 while it has not.
+    ended_after: AtomicU32,
+    made_ordinary: AtomicBool,
+}
+
+/// The running thread.
+#[derive(Debug)]
+pub struct Watchdog {
+    shared: Arc<Shared>,
+    handle: JoinHandle<()>,
+}
+
+impl Watchdog {
+    /// Starts it above measured threads `tids` of priority `measured`. The kernel's number of a
+    /// thread stays its own as long as nobody has joined it.
+    ///
+    /// # Errors
+    /// No thread to be had.
+    pub fn start(measured: u32, stop: &Arc<Stop>, tids: Vec<i32>) -> io::Result<Self> {
+        let shared = Arc::new(Shared::default());
+        let (own, stop) = (Arc::clone(&shared), Arc::clone(stop));
+        let handle = Builder::new().name("tardy/watchdog".into()).spawn(move || {
+            // Among equals of the highest priority it gets its turn only if one of them sleeps.
+            let priority = (measured + 1).min(99);
+            if sched::set_this_thread(Policy::Fifo, priority).is_ok() {
+                own.watch(&stop, &tids);
+            }
+        })?;
+        Ok(Self { shared, handle })
+    }
+
+    /// A sign of life.
+    pub fn beat(&self) {
+        self.shared.beats.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Ends it, and says whether it had to end the run.
+    #[must_use]
+    pub fn finish(self) -> Option<Doubt> {
+        self.shared.finished.store(true, Ordering::Release);
+        self.handle.thread().unpark();
+        // It holds nothing that matters if it died.
+        let _ = self.handle.join();
+        self.shared.verdict()
+    }
+}
+
+impl Shared {
+    fn watch(&self, stop: &Stop, tids: &[i32]) {
+        let (mut seen, mut still) = (self.beats.load(Ordering::Relaxed), 0_u32);
+        while !self.finished.load(Ordering::Acquire) {
+            std::thread::park_timeout(TICK);
+            let beats = self.beats.load(Ordering::Relaxed);
+            // Its own ticks count, not the clock: a process that was stopped has slept, too.
+            still = if beats == seen { still + 1 } else { 0 };
+            seen = beats;
+            if still == PATIENCE {
+                self.ended_after.store(still, Ordering::Relaxed);
+                stop.set();
+            }
+            if still > PATIENCE {
+                // They do not look at the flag.
+                self.made_ordinary.store(true, Ordering::Relaxed);
+                tids.iter().for_each(|tid| drop(sched::make_ordinary(*tid)));
+            }
+        }
+    }
+
+    fn verdict(&self) -> Option<Doubt> {
+        let seconds = self.ended_after.load(Ordering::Relaxed);
+        if seconds == 0 {
+            return None;
+        }
+        let more = if self.made_ordinary.load(Ordering::Relaxed) {
+            " and made ordinary tasks of them"
+        } else {
+            ""
+        };
+        let what = format!(
+            "for {seconds} s no other thread of tardy got to run; the watchdog ended the run{more}"
+        );
+        Some(SetupDoubt::WatchdogEnded { what }.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn silence_sets_the_flag_and_a_sign_of_life_does_not() {
+        let (quiet, lively) = (Arc::new(Shared::default()), Arc::new(Shared::default()));
+        let stops = [Arc::new(Stop::new()), Arc::new(Stop::new())];
+        std::thread::scope(|scope| {
+            let watch = |shared: &Arc<Shared>, stop: &Arc<Stop>| {
+                let (shared, stop) = (Arc::clone(shared), Arc::clone(stop));
+                scope.spawn(move || shared.watch(&stop, &[]))
+            };
+            watch(&quiet, &stops[0]);
+            watch(&lively, &stops[1]);
+            while !stops[0].is_set() {
+                lively.beats.fetch_add(1, Ordering::Relaxed);
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            quiet.finished.store(true, Ordering::Release);
+            lively.finished.store(true, Ordering::Release);
+        });
+        assert!(!stops[1].is_set());
+        assert!(quiet.verdict().is_some_and(|doubt| format!("{doubt:?}").contains("for 3 s")));
+        assert_eq!(lively.verdict(), None);
+    }
+}

@@ -1,0 +1,282 @@
+//! What a run asks of the machine beyond its own threads: arranged in one order, undone in the
+//! other.
+
+use std::io;
+
+use serde_json::{Map, Value, json};
+
+use super::{
+    SetupError, governor,
+    journal::{Journal, JournalError, Place},
+    shield::Shield,
+    siblings,
+    threads::plain,
+};
+use crate::{
+    run::{Doubt, SetupDoubt},
+    sys::{cpus::Cpus, root::Root},
+};
+
+/// What the user said.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Wishes {
+    /// Keep everything else off the measured CPUs.
+    pub shield: bool,
+    /// Frequency governor of the measured CPUs.
+    pub governor: Option<String>,
+    /// Idle states with a longer exit than this are not entered; us.
+    pub max_idle_latency_us: Option<i32>,
+    /// Take hardware threads offline that share a core with a measured one.
+    pub no_smt_sibling: bool,
+    /// Where helper threads and loads run.
+    pub housekeeping: Option<Cpus>,
+}
+
+impl Wishes {
+    /// Whether settings of the machine are to be changed, and so journalled.
+    fn change_the_machine(&self) -> bool {
+        self.shield || self.governor.is_some() || self.no_smt_sibling
+    }
+
+    /// Says which flags need the journal that cannot be written.
+    fn name(&self, error: JournalError) -> SetupError {
+        let JournalError::Write { path, why } = error else { return error.into() };
+        let governor = self.governor.as_ref().map(|name| format!("--governor {name}"));
+        let flags = [
+            self.shield.then(|| "--shield".to_owned()),
+            governor,
+            self.no_smt_sibling.then(|| "--no-smt-sibling".to_owned()),
+        ];
+        let flags: Vec<String> = flags.into_iter().flatten().collect();
+        let why = format!("old values cannot be written down in {path}: {why}");
+        let remedy = "Run as root, with room on a writable /run.";
+        SetupError::Wish { flag: flags.join(" and "), why, remedy }
+    }
+
+    /// For `setup.asked` of `run.json`.
+    #[must_use]
+    pub fn asked(&self) -> Map<String, Value> {
+        let asked = json!({
+            "shield": self.shield,
+            "governor": self.governor,
+            "max_idle_latency_us": self.max_idle_latency_us,
+            "no_smt_sibling": self.no_smt_sibling,
+            "housekeeping": self.housekeeping.as_ref().map(Cpus::to_string),
+        });
+        asked.as_object().cloned().unwrap_or_default()
+    }
+}
+
+/// A machine that is arranged, until this is finished or dropped.
+#[derive(Debug)]
+pub struct Arranged {
+    wishes: Wishes,
+    shield: Option<Shield>,
+    offline: Option<Cpus>,
+    found: Map<String, Value>,
+    journal: Option<Journal>,
+}
+
+impl Arranged {
+    /// Does what is wished for the measured `cpus`; the calling thread goes to the housekeeping
+    /// CPUs, and what it starts from now on is born there.
+    ///
+    /// # Errors
+    /// A wish that cannot be had; then everything is as it was.
+    pub fn make(wishes: &Wishes, cpus: &Cpus, command: &str) -> Result<Self, SetupError> {
+        Self::make_on(&Root::default(), &Place::usual(), wishes, cpus, command)
+    }
+
+    fn make_on(
+        root: &Root,
+        place: &Place,
+        wishes: &Wishes,
+        cpus: &Cpus,
+        command: &str,
+    ) -> Result<Self, SetupError> {
+        let mut arranged = Self {
+            wishes: wishes.clone(),
+            shield: None,
+            offline: None,
+            found: Map::new(),
+            journal: None,
+        };
+        if wishes.change_the_machine() {
+            let mut journal =
+                Journal::claim(place, root, command).map_err(|error| wishes.name(error))?;
+            // What is done when a later wish is refused is undone with the journal.
+            if wishes.no_smt_sibling {
+                arranged.offline = Some(siblings::offline(&mut journal, root, cpus)?);
+            }
+            if let Some(name) = &wishes.governor {
+                governor::set(&mut journal, root, name, cpus)?;
+                arranged.found.insert("governor".into(), json!(name));
+            }
+            if wishes.shield {
+                arranged.shield = Some(Shield::raise(&mut journal, root, cpus)?);
+            }
+            arranged.journal = Some(journal);
+        }
+        if let Some(cpus) = &wishes.housekeeping {
+            let found = cpus.pin_this_thread().map_err(|error| refused(cpus, &plain(&error)))?;
+            if found != *cpus {
+                return Err(refused(cpus, &format!("the kernel leaves CPUs {found} of them")));
+            }
+        }
+        Ok(arranged)
+    }
+
+    /// Does `work` on the shielded CPUs, where there are some: threads that it makes are born
+    /// there.
+    ///
+    /// # Errors
+    /// The shield lets nobody in or out, or what `work` says.
+    pub fn within<T, E>(
+        &self,
+        work: impl FnOnce() -> Result<T, E>,
+    ) -> Result<Result<T, E>, SetupError> {
+        let Some(shield) = &self.shield else {
+            return Ok(work());
+        };
+        shield.group.enter()?;
+        let done = work();
+        shield.group.leave()?;
+        if let Some(cpus) = &self.wishes.housekeeping
+            && !shield.group.holds_helpers()
+        {
+            cpus.pin_this_thread().map_err(|error| refused(cpus, &plain(&error)))?;
+        }
+        Ok(done)
+    }
+
+    /// Where helper threads run: what was wished, or else what is not measured; may be none.
+    ///
+    /// # Errors
+    /// What the kernel says to who asks where it may run.
+    pub fn housekeeping(&self, measured: &Cpus) -> io::Result<Cpus> {
+        if self.shield.as_ref().is_some_and(|shield| shield.group.holds_helpers()) {
+            return Ok(Cpus::default());
+        }
+        match &self.wishes.housekeeping {
+            Some(cpus) => Ok(cpus.clone()),
+            None => Ok(Cpus::allowed()?.without(measured)),
+        }
+    }
+
+    /// For `setup.found` of `run.json`.
+    #[must_use]
+    pub fn found(&self) -> Map<String, Value> {
+        let mut found = self.found.clone();
+        found.insert("shield".into(), json!(self.shield.as_ref().map(Shield::found)));
+        if let Some(offline) = &self.offline {
+            found.insert("siblings_offline".into(), json!(offline.to_string()));
+        }
+        found
+    }
+
+    /// Puts everything back, and says what is doubtful of all this.
+    #[must_use]
+    pub fn finish(mut self) -> Vec<Doubt> {
+        let shield = self.shield.iter().flat_map(|shield| shield.doubts().iter().cloned());
+        let mut doubts: Vec<Doubt> = shield.map(Doubt::from).collect();
+        let undone = self.journal.as_mut().map(Journal::undo).unwrap_or_default();
+        if !undone.failed.is_empty() {
+            doubts.push(SetupDoubt::NotPutBack { what: undone.failed.join("; ") }.into());
+        }
+        doubts
+    }
+}
+
+fn refused(cpus: &Cpus, why: &str) -> SetupError {
+    SetupError::Wish {
+        flag: format!("--housekeeping {cpus}"),
+        why: why.into(),
+        remedy: "Name CPUs that are online, allowed for this process, and not shielded.",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::run::Caveat;
+
+    #[test]
+    fn a_later_wish_that_is_refused_undoes_the_earlier_ones() {
+        let directory = tempfile::tempdir().unwrap();
+        let write = |path: &str, text: &str| {
+            let path = directory.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        let governor = "sys/devices/system/cpu/cpu1/cpufreq/scaling_governor";
+        write(governor, "powersave\n");
+        write("sys/devices/system/cpu/online", "0-1\n");
+        write("proc/mounts", "");
+        let (root, place) =
+            (Root::at(directory.path()), Place::at(directory.path().join("run/journal")));
+        let wishes =
+            Wishes { shield: true, governor: Some("performance".into()), ..Wishes::default() };
+        let cpus = "1".parse().unwrap();
+        let error = Arranged::make_on(&root, &place, &wishes, &cpus, "test").unwrap_err();
+        assert!(error.to_string().contains("no cgroup hierarchy"), "{error}");
+        assert_eq!(root.read(format!("/{governor}")).unwrap(), "powersave");
+        assert!(!place.path().exists());
+        let wishes = Wishes { governor: Some("performance".into()), ..Wishes::default() };
+        let arranged = Arranged::make_on(&root, &place, &wishes, &cpus, "test").unwrap();
+        assert_eq!(root.read(format!("/{governor}")).unwrap(), "performance");
+        assert_eq!(arranged.found()["governor"], "performance");
+        assert_eq!(
+            (&wishes.asked()["shield"], &arranged.found()["shield"]),
+            (&json!(false), &json!(null))
+        );
+        assert_eq!(arranged.finish(), []);
+        assert_eq!(root.read(format!("/{governor}")).unwrap(), "powersave");
+    }
+
+    #[test]
+    fn what_cannot_be_put_back_at_the_end_is_told() {
+        let directory = tempfile::tempdir().unwrap();
+        let governor =
+            directory.path().join("sys/devices/system/cpu/cpu1/cpufreq/scaling_governor");
+        fs::create_dir_all(governor.parent().unwrap()).unwrap();
+        fs::write(&governor, "powersave\n").unwrap();
+        let (root, place) =
+            (Root::at(directory.path()), Place::at(directory.path().join("run/journal")));
+        let wishes = Wishes { governor: Some("performance".into()), ..Wishes::default() };
+        let cpus = "1".parse().unwrap();
+        let arranged = Arranged::make_on(&root, &place, &wishes, &cpus, "test").unwrap();
+        fs::remove_file(&governor).unwrap();
+        // It can be read, and takes no value.
+        std::os::unix::fs::symlink("/proc/version", &governor).unwrap();
+        let caveats: Vec<Caveat> = arranged.finish().into_iter().map(Caveat::from).collect();
+        assert_eq!(caveats.len(), 1, "{caveats:?}");
+        assert_eq!(caveats[0].code, "not_put_back");
+        assert!(caveats[0].text.contains("scaling_governor"), "{caveats:?}");
+    }
+
+    #[test]
+    fn a_journal_that_cannot_be_written_is_told_with_the_flags_that_need_it() {
+        let directory = tempfile::tempdir().unwrap();
+        fs::write(directory.path().join("run"), "a file where a directory should be").unwrap();
+        let place = Place::at(directory.path().join("run/journal"));
+        let wishes = Wishes { shield: true, no_smt_sibling: true, ..Wishes::default() };
+        let root = Root::at(directory.path());
+        let error = Arranged::make_on(&root, &place, &wishes, &"0".parse().unwrap(), "test");
+        let said = error.unwrap_err().to_string();
+        assert!(said.starts_with("--shield and --no-smt-sibling cannot be had: old"), "{said}");
+        assert!(said.contains("Run as root"), "{said}");
+    }
+
+    #[test]
+    fn without_wishes_nothing_is_claimed() {
+        let place = Place::at("/nonexistent/journal");
+        let wishes = Wishes::default();
+        let root = Root::default();
+        let arranged =
+            Arranged::make_on(&root, &place, &wishes, &"0".parse().unwrap(), "test").unwrap();
+        assert_eq!(arranged.within(|| Ok::<_, ()>(7)), Ok(Ok(7)));
+        assert_eq!(arranged.finish(), []);
+    }
+}

@@ -1,0 +1,196 @@
+//! Journals in a tree that stands for a machine: whole, torn, foreign, damaged, refused.
+
+use super::*;
+
+const IRQ: &str = "/proc/irq/7/smp_affinity_list";
+const MASK: &str = "/proc/irq/default_smp_affinity";
+
+struct Machine {
+    directory: tempfile::TempDir,
+    root: Root,
+    place: Place,
+}
+
+impl Machine {
+    fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let at = |path: &str| directory.path().join(path);
+        fs::create_dir_all(at("proc/irq/7")).unwrap();
+        fs::create_dir_all(at("proc/sys/kernel/random")).unwrap();
+        fs::write(at("proc/sys/kernel/random/boot_id"), "boot-1\n").unwrap();
+        fs::write(at("proc/irq/7/smp_affinity_list"), "0-1\n").unwrap();
+        fs::write(at("proc/irq/default_smp_affinity"), "3\n").unwrap();
+        let root = Root::at(directory.path());
+        let place = Place::at(at("run/tardy/journal"));
+        Self { directory, root, place }
+    }
+
+    fn claim(&self) -> Result<Journal, JournalError> {
+        Journal::claim(&self.place, &self.root, "tardy test")
+    }
+
+    fn value(&self, path: &str) -> String {
+        self.root.read(path).unwrap()
+    }
+
+    /// Changes both files, as a shield would.
+    fn change(&self, journal: &mut Journal) {
+        let changes = [IRQ, MASK].map(|path| Change::of_file(&self.root, path).unwrap());
+        journal.note(changes.to_vec()).unwrap();
+        [IRQ, MASK].iter().for_each(|path| fs::write(self.root.path(path), "1").unwrap());
+    }
+
+    /// Leaves the journal of a process that is gone, with `more` at its end.
+    fn killed(&self, more: &str) {
+        let mut journal = self.claim().unwrap();
+        self.change(&mut journal);
+        let text = fs::read_to_string(self.place.path()).unwrap();
+        // The process with this number began at another time: not the owner.
+        let text = text.replace(&format!("\"start\":{}", journal.owner.start), "\"start\":1");
+        std::mem::forget(journal);
+        fs::write(self.place.path(), text + more).unwrap();
+    }
+
+    fn recover(&self) -> Undone {
+        match recover(&self.place, &self.root).unwrap() {
+            Recovered::Undone(undone) => undone,
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[test]
+fn what_was_changed_is_put_back_last_change_first_and_the_journal_goes() {
+    let machine = Machine::new();
+    let mut journal = machine.claim().unwrap();
+    machine.change(&mut journal);
+    let text = fs::read_to_string(machine.place.path()).unwrap();
+    assert_eq!(text.lines().count(), 3, "owner and two changes: {text}");
+    let undone = journal.undo();
+    assert_eq!(undone.put_back, [format!("{MASK}: 3"), format!("{IRQ}: 0-1")]);
+    assert_eq!(undone.failed, [""; 0]);
+    assert_eq!((machine.value(IRQ), machine.value(MASK)), ("0-1".into(), "3".into()));
+    assert!(!machine.place.path().exists());
+}
+
+#[test]
+fn dropping_undoes_too_also_in_a_panic() {
+    let machine = Machine::new();
+    let died = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        let mut journal = machine.claim().unwrap();
+        machine.change(&mut journal);
+        panic!("as planned");
+    }));
+    assert!(died.is_err());
+    assert_eq!(machine.value(IRQ), "0-1");
+    assert!(!machine.place.path().exists());
+}
+
+#[test]
+fn a_second_one_is_refused_while_the_first_lives_and_told_who_that_is() {
+    let machine = Machine::new();
+    let first = machine.claim().unwrap();
+    let error = machine.claim().unwrap_err().to_string();
+    let pid = std::process::id().to_string();
+    assert!(error.contains(&pid) && error.contains("tardy test"), "{error}");
+    let found = recover(&machine.place, &machine.root).unwrap();
+    assert_eq!(found, Recovered::Alive(first.owner.clone()), "nobody undoes what is held");
+    drop(first);
+    machine.claim().unwrap();
+}
+
+#[test]
+fn what_a_killed_one_left_is_put_back_and_a_torn_last_line_was_never_a_change() {
+    let machine = Machine::new();
+    machine.killed("{\"change\":\"file\",\"path\":\"/proc/irq/8/smp_aff");
+    let undone = machine.recover();
+    assert_eq!((undone.put_back.len(), undone.failed.len()), (2, 0), "{undone:?}");
+    assert_eq!(machine.value(IRQ), "0-1");
+    assert_eq!(recover(&machine.place, &machine.root), Ok(Recovered::Nothing));
+}
+
+#[test]
+fn the_next_one_that_changes_puts_back_first() {
+    let machine = Machine::new();
+    machine.killed("");
+    let mut journal = machine.claim().unwrap();
+    assert_eq!(machine.value(IRQ), "0-1", "before it looks at what there is");
+    journal.undo();
+}
+
+#[test]
+fn a_journal_of_another_boot_is_discarded_and_changes_nothing() {
+    let machine = Machine::new();
+    machine.killed("");
+    fs::write(machine.root.path("/proc/sys/kernel/random/boot_id"), "boot-2").unwrap();
+    assert_eq!(recover(&machine.place, &machine.root), Ok(Recovered::OtherBoot));
+    assert_eq!(machine.value(IRQ), "1", "that is what this boot has");
+    assert!(!machine.place.path().exists());
+}
+
+#[test]
+fn a_damaged_line_is_told_the_others_are_undone_and_it_is_out_of_the_way() {
+    let machine = Machine::new();
+    machine.killed("{\"change\":\n{\"change\":\"file\",\"path\":\"/etc/passwd\",\"old\":\"\"}\n");
+    let undone = machine.recover();
+    assert_eq!(undone.put_back.len(), 2, "{undone:?}");
+    assert!(undone.failed[0].contains("line 4") && undone.failed[0].contains("damaged"));
+    assert!(undone.failed[1].contains("line 5"), "{undone:?}");
+    assert_eq!(recover(&machine.place, &machine.root), Ok(Recovered::Nothing));
+    assert!(machine.place.path().with_extension("damaged").exists());
+}
+
+#[test]
+fn a_journal_without_an_owner_is_not_believed() {
+    for text in ["", "{\"boot_id\":\"bo"] {
+        let machine = Machine::new();
+        fs::create_dir_all(machine.directory.path().join("run/tardy")).unwrap();
+        fs::write(machine.place.path(), text).unwrap();
+        assert_eq!(recover(&machine.place, &machine.root), Ok(Recovered::Nothing), "{text}");
+    }
+    let machine = Machine::new();
+    machine.killed("");
+    let text = fs::read_to_string(machine.place.path()).unwrap();
+    fs::write(machine.place.path(), text.replacen("boot_id", "boot", 1)).unwrap();
+    let undone = machine.recover();
+    assert!(undone.put_back.is_empty() && undone.failed[0].contains("line 1"), "{undone:?}");
+    assert_eq!(machine.value(IRQ), "1");
+}
+
+#[test]
+fn what_cannot_be_put_back_is_named_and_kept_and_the_rest_is_put_back() {
+    let machine = Machine::new();
+    machine.killed("");
+    // It takes the old value and does not show it: as a file that ends in white space.
+    let text = fs::read_to_string(machine.place.path()).unwrap();
+    fs::write(machine.place.path(), text.replace("\"old\":\"0-1\"", "\"old\":\"0-1 \"")).unwrap();
+    let undone = machine.recover();
+    assert_eq!(undone.put_back, [format!("{MASK}: 3")]);
+    assert!(undone.failed[0].contains(IRQ), "{undone:?}");
+    let error = machine.claim().unwrap_err().to_string();
+    assert!(error.contains(IRQ) && error.contains("by hand"), "{error}");
+    let text = fs::read_to_string(machine.place.path()).unwrap();
+    assert!(text.contains(IRQ) && !text.contains(MASK), "only what is open is kept: {text}");
+}
+
+#[test]
+fn where_old_values_cannot_be_written_down_nothing_is_changed() {
+    let machine = Machine::new();
+    fs::write(machine.directory.path().join("run"), "no directory").unwrap();
+    let error = machine.claim().unwrap_err().to_string();
+    assert!(error.contains("run/tardy/journal") && error.contains("nothing is changed"), "{error}");
+}
+
+#[test]
+fn a_full_disk_refuses_the_note() {
+    if !Path::new("/dev/full").exists() {
+        return;
+    }
+    let machine = Machine::new();
+    let mut journal = machine.claim().unwrap();
+    journal.file = OpenOptions::new().append(true).open("/dev/full").unwrap();
+    let change = Change::of_file(&machine.root, IRQ).unwrap();
+    let error = journal.note(vec![change]).unwrap_err().to_string();
+    assert!(error.contains("No space left"), "{error}");
+    assert_eq!(journal.undo(), Undone::default());
+}

@@ -1,0 +1,57 @@
+//! Locks memory for the time of a run.
+//!
+//! With the right to lock without limit, everything is locked before arming, also what is allocated
+//! later. Without it only what exists after arming is locked: locking the future under a limit
+//! would make later allocations fail.
+
+use serde_json::{Value, json};
+
+use super::threads::plain;
+use crate::{run::Doubt, sys::memory};
+
+/// Memory that is locked until this is dropped.
+#[derive(Debug)]
+pub struct Locked {
+    whole: bool,
+    refused: Option<String>,
+}
+
+impl Locked {
+    /// To be called before anything is armed.
+    #[must_use]
+    pub fn before_arming() -> Self {
+        let whole = memory::may_lock_without_limit() && memory::lock_all(true).is_ok();
+        Self { whole, refused: None }
+    }
+
+    /// To be called when everything that a loop will touch exists.
+    pub fn after_arming(&mut self) {
+        if !self.whole {
+            self.refused = memory::lock_all(false).err().map(|error| plain(&error));
+        }
+    }
+
+    /// What came of it, as the kernel counts.
+    #[must_use]
+    pub fn found(&self) -> Value {
+        let how = match (self.whole, &self.refused) {
+            (true, _) => "all",
+            (false, None) => "what existed when armed",
+            (false, Some(_)) => "none",
+        };
+        json!({ "locked": how, "bytes": memory::locked_bytes() })
+    }
+
+    /// The doubt that comes of it, if one does.
+    #[must_use]
+    pub fn doubt(&self) -> Option<Doubt> {
+        self.refused.clone().map(|why| Doubt::MemoryNotLocked { why })
+    }
+}
+
+impl Drop for Locked {
+    fn drop(&mut self) {
+        // The process may go on to other things; nothing can be done about a failure.
+        let _ = memory::unlock_all();
+    }
+}

@@ -1,0 +1,201 @@
+//! Scheduling policy and priority of threads: set, and read back from the kernel.
+
+use std::{fmt, io, str::FromStr};
+
+use serde::{Deserialize, Serialize};
+
+/// A scheduling policy that tardy can set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Policy {
+    /// `SCHED_OTHER`, the ordinary one; no priority.
+    Other,
+    /// `SCHED_FIFO`: runs until it sleeps or something of higher priority wants to run.
+    Fifo,
+    /// `SCHED_RR`: as `fifo`, in turns among equals.
+    Rr,
+    /// `SCHED_DEADLINE`: so much time in each period, before everything else.
+    Deadline(Budget),
+}
+
+/// What a thread of `SCHED_DEADLINE` is given: `runtime_ns` of each `period_ns`, within
+/// `deadline_ns` of its start.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Budget {
+    /// Time on a CPU, ns.
+    pub runtime_ns: u64,
+    /// From the start of a period until that time has been given, ns.
+    pub deadline_ns: u64,
+    /// From one start to the next, ns.
+    pub period_ns: u64,
+}
+
+impl Policy {
+    /// Whether it has a priority from 1 to 99.
+    #[must_use]
+    pub const fn is_real_time(self) -> bool {
+        matches!(self, Self::Fifo | Self::Rr)
+    }
+}
+
+impl fmt::Display for Policy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Other => "other",
+            Self::Fifo => "fifo",
+            Self::Rr => "rr",
+            Self::Deadline(_) => "deadline",
+        })
+    }
+}
+
+impl FromStr for Policy {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "other" => Ok(Self::Other),
+            "fifo" => Ok(Self::Fifo),
+            "rr" => Ok(Self::Rr),
+            "deadline" => Ok(Self::Deadline(Budget::default())),
+            _ => Err(format!("\"{text}\" is no policy; use fifo, rr, deadline or other")),
+        }
+    }
+}
+
+/// What the kernel says of a thread.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Scheduling {
+    /// `other`, `fifo`, `rr`, `deadline`, or the kernel's number for any other.
+    pub policy: String,
+    /// Real-time priority, 0 for `other`.
+    pub priority: u32,
+    /// Nice value.
+    pub nice: i32,
+}
+
+/// Sets policy and priority of the calling thread; children do not inherit them.
+///
+/// # Errors
+/// `EPERM` without the right (`CAP_SYS_NICE` or `RLIMIT_RTPRIO`), `EINVAL` for a priority that the
+/// policy has not.
+pub fn set_this_thread(policy: Policy, priority: u32) -> io::Result<()> {
+    let number = match policy {
+        Policy::Other => libc::SCHED_OTHER,
+        Policy::Fifo => libc::SCHED_FIFO,
+        Policy::Rr => libc::SCHED_RR,
+        Policy::Deadline(budget) => return set_deadline(budget),
+    };
+    let parameter = libc::sched_param { sched_priority: i32::try_from(priority).unwrap_or(-1) };
+    let flags = if policy.is_real_time() { libc::SCHED_RESET_ON_FORK } else { 0 };
+    // SAFETY: `parameter` is a valid sched_param; pid 0 is the calling thread.
+    let failed = unsafe { libc::sched_setscheduler(0, number | flags, &raw const parameter) };
+    if failed == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// `EPERM` also for a thread that may not run on every CPU of its scheduling domain, `EBUSY` where
+/// the CPUs have no such time left to give.
+fn set_deadline(budget: Budget) -> io::Result<()> {
+    // SAFETY: sched_attr consists of integers only, for which all bits zero is a value.
+    let mut attributes: libc::sched_attr = unsafe { core::mem::zeroed() };
+    attributes.size = size_of::<libc::sched_attr>() as u32;
+    attributes.sched_policy = libc::SCHED_DEADLINE as u32;
+    attributes.sched_flags = libc::SCHED_FLAG_RESET_ON_FORK as u64;
+    attributes.sched_runtime = budget.runtime_ns;
+    attributes.sched_deadline = budget.deadline_ns;
+    attributes.sched_period = budget.period_ns;
+    // SAFETY: `attributes` is a valid sched_attr of the size it says; 0 is the calling thread.
+    let failed = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) };
+    if failed == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Makes thread `tid` of this process an ordinary one.
+///
+/// # Errors
+/// What the kernel says; `ESRCH` where it is gone.
+pub fn make_ordinary(tid: i32) -> io::Result<()> {
+    let parameter = libc::sched_param { sched_priority: 0 };
+    // SAFETY: `parameter` is a valid sched_param, and the kernel checks `tid`.
+    let failed = unsafe { libc::sched_setscheduler(tid, libc::SCHED_OTHER, &raw const parameter) };
+    if failed == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Policy, priority and nice value of the calling thread, as the kernel has them.
+///
+/// # Errors
+/// None are known for one's own thread; what the kernel says.
+pub fn of_this_thread() -> io::Result<Scheduling> {
+    of_thread(thread_id())
+}
+
+/// Policy, priority and nice value of thread `tid`, as the kernel has them.
+///
+/// # Errors
+/// `ESRCH` for a thread that is gone.
+pub fn of_thread(tid: i32) -> io::Result<Scheduling> {
+    // SAFETY: reads a number.
+    let number = unsafe { libc::sched_getscheduler(tid) };
+    let mut parameter = libc::sched_param { sched_priority: 0 };
+    // SAFETY: `parameter` is writable.
+    let failed = unsafe { libc::sched_getparam(tid, &raw mut parameter) };
+    if number < 0 || failed != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let policy = match number & !libc::SCHED_RESET_ON_FORK {
+        libc::SCHED_OTHER => "other".to_owned(),
+        libc::SCHED_FIFO => "fifo".to_owned(),
+        libc::SCHED_RR => "rr".to_owned(),
+        libc::SCHED_DEADLINE => "deadline".to_owned(),
+        other => other.to_string(),
+    };
+    // On Linux a nice value belongs to a thread.
+    let nice = rustix::process::getpriority_process(rustix::process::Pid::from_raw(tid))?;
+    Ok(Scheduling { policy, priority: u32::try_from(parameter.sched_priority).unwrap_or(0), nice })
+}
+
+/// How often the calling thread has been moved to another CPU; absent where the kernel does not
+/// tell (`CONFIG_SCHED_DEBUG`). Reads a file, and so is nothing for a measuring loop.
+#[must_use]
+pub fn migrations_of_this_thread() -> Option<u64> {
+    migrations(&super::text::read("/proc/thread-self/sched")?)
+}
+
+/// "se.nr_migrations                 :                    3"
+fn migrations(sched: &str) -> Option<u64> {
+    let line = sched.lines().find(|line| line.starts_with("se.nr_migrations"))?;
+    line.split_once(':')?.1.trim().parse().ok()
+}
+
+/// Gives the calling thread the nice value -20, or what of it the limits allow.
+///
+/// # Errors
+/// `EACCES` or `EPERM` without `CAP_SYS_NICE` and without `RLIMIT_NICE`.
+pub fn raise_nice() -> io::Result<()> {
+    // On Linux a nice value belongs to a thread, and "process 0" names the calling one.
+    Ok(rustix::process::setpriority_process(None, -20)?)
+}
+
+/// The kernel's number of the calling thread.
+#[must_use]
+pub fn thread_id() -> i32 {
+    rustix::thread::gettid().as_raw_nonzero().get()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn migrations_are_read_where_the_kernel_tells() {
+        let sched = "head (28902, #threads: 1)\nse.nr_migrations          :            3\n";
+        assert_eq!(migrations(sched), Some(3));
+        assert_eq!(migrations("nr_switches : 1\n"), None);
+    }
+
+    #[test]
+    fn a_thread_that_is_gone_is_an_error() {
+        let gone = std::thread::spawn(thread_id).join().unwrap();
+        assert!(of_thread(gone).is_err());
+        assert_eq!(of_this_thread().unwrap(), of_thread(thread_id()).unwrap());
+    }
+}

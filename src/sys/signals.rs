@@ -1,0 +1,67 @@
+//! Signals: noticing that somebody wants the run to end, and waking a thread out of its sleep.
+
+use std::{
+    io,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+/// Notes SIGINT, SIGTERM and SIGHUP instead of dying of them.
+#[derive(Debug, Clone)]
+pub struct Quit(Arc<AtomicUsize>);
+
+impl Quit {
+    /// Begins to listen. A second signal of the same kind kills as usual, so that a run that hangs
+    /// can be ended by hand.
+    ///
+    /// # Errors
+    /// What the kernel says to a signal handler.
+    pub fn listen() -> io::Result<Self> {
+        use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+        let seen = Arc::new(AtomicUsize::new(0));
+        for signal in [SIGINT, SIGTERM, SIGHUP] {
+            let number = usize::try_from(signal).unwrap_or(0);
+            let twice = Arc::new(std::sync::atomic::AtomicBool::new(false));
+            signal_hook::flag::register_conditional_default(signal, Arc::clone(&twice))?;
+            signal_hook::flag::register(signal, twice)?;
+            signal_hook::flag::register_usize(signal, Arc::clone(&seen), number)?;
+        }
+        Ok(Self(seen))
+    }
+
+    /// The signal that came, if one came.
+    #[must_use]
+    pub fn seen(&self) -> Option<usize> {
+        match self.0.load(Ordering::SeqCst) {
+            0 => None,
+            signal => Some(signal),
+        }
+    }
+}
+
+/// The signal that interrupts a sleeping thread; what it does is nothing.
+const NUDGE: i32 = libc::SIGUSR2;
+
+/// Makes [`nudge`] harmless in this process. Call before threads that may be nudged begin.
+///
+/// # Errors
+/// What the kernel says to a signal handler.
+pub fn accept_nudges() -> io::Result<()> {
+    extern "C" fn nothing(_: i32) {}
+    // SAFETY: a sigaction of zeros is valid: no flags, so no SA_RESTART, and an empty mask.
+    let mut action: libc::sigaction = unsafe { core::mem::zeroed() };
+    action.sa_sigaction = nothing as *const () as usize;
+    // SAFETY: the handler does nothing, and so is safe at any moment.
+    let failed = unsafe { libc::sigaction(NUDGE, &raw const action, core::ptr::null_mut()) };
+    if failed == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Ends the sleep of thread `tid` of this process with EINTR. A thread that is gone is no error.
+pub fn nudge(tid: i32) {
+    let own = std::process::id();
+    // SAFETY: sends a signal that this process has made harmless, to one of its own threads; the
+    // kernel checks that `tid` belongs to `own`.
+    unsafe { libc::syscall(libc::SYS_tgkill, own, tid, NUDGE) };
+}

@@ -1,0 +1,108 @@
+//! Tasks (threads, also the kernel's): who there is, since when, and on which CPUs each may run.
+
+use std::{fs, path::Path};
+
+use super::{cpus::Cpus, root::Root};
+
+/// A task and the moment it began, which together are never given twice in one boot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Task {
+    /// The kernel's number.
+    pub tid: i32,
+    /// Clock ticks from boot to its start.
+    pub start: u64,
+}
+
+/// Numbers in the names of `directory`, ascending.
+#[must_use]
+pub fn numbers(directory: &Path) -> Vec<i32> {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    let mut numbers: Vec<i32> =
+        entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
+    numbers.sort_unstable();
+    numbers
+}
+
+/// Every task, with its process. What ends meanwhile is left out.
+#[must_use]
+pub fn all(root: &Root) -> Vec<(i32, i32)> {
+    let of = |pid: i32| {
+        let tasks = numbers(&root.path(format!("/proc/{pid}/task")));
+        tasks.into_iter().map(move |tid| (pid, tid))
+    };
+    numbers(&root.path("/proc")).into_iter().flat_map(of).collect()
+}
+
+/// When task `tid` began; absent where it is gone. A zombie is gone.
+#[must_use]
+pub fn start(root: &Root, tid: i32) -> Option<u64> {
+    let fields = fields(root, tid)?;
+    let is_gone = matches!(fields.first()?.as_str(), "Z" | "X");
+    if is_gone { None } else { fields.get(19)?.parse().ok() }
+}
+
+/// Whether the kernel alone decides on which CPUs task `tid` runs: nobody can bind it elsewhere.
+#[must_use]
+pub fn is_bound_by_kernel(root: &Root, tid: i32) -> bool {
+    /// `PF_NO_SETAFFINITY`.
+    const FIXED: u64 = 0x0400_0000;
+    let flags = fields(root, tid).and_then(|fields| fields.get(6)?.parse::<u64>().ok());
+    flags.is_some_and(|flags| flags & FIXED != 0)
+}
+
+/// The fields of a task's `stat` from the third on. The second is a name that may hold spaces and
+/// brackets, and no UTF-8.
+fn fields(root: &Root, tid: i32) -> Option<Vec<String>> {
+    let stat = fs::read(root.path(format!("/proc/{tid}/stat"))).ok()?;
+    let after_name = stat.iter().rposition(|&byte| byte == b')')?;
+    let rest = std::str::from_utf8(stat.get(after_name + 1..)?).ok()?;
+    Some(rest.split_ascii_whitespace().map(str::to_owned).collect())
+}
+
+/// The CPUs that task `tid` may run on; absent where it is gone.
+#[must_use]
+pub fn cpus(root: &Root, tid: i32) -> Option<Cpus> {
+    let status = root.read(format!("/proc/{tid}/status"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
+    line.trim().parse().ok()
+}
+
+/// The name of task `tid`; absent where it is gone.
+#[must_use]
+pub fn name(root: &Root, tid: i32) -> Option<String> {
+    root.read(format!("/proc/{tid}/comm"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_thread_is_among_all_tasks_and_began_once() {
+        let (root, own) = (Root::default(), crate::sys::sched::thread_id());
+        assert!(all(&root).iter().any(|(_, tid)| *tid == own));
+        assert_eq!(start(&root, own), start(&root, own));
+        assert_eq!(cpus(&root, own), Cpus::allowed().ok());
+        assert!(name(&root, own).is_some());
+        assert_eq!(start(&root, i32::MAX), None);
+    }
+
+    #[test]
+    fn the_start_is_found_behind_a_name_full_of_brackets_and_a_zombie_is_gone() {
+        let directory = tempfile::tempdir().unwrap();
+        fs::create_dir_all(directory.path().join("proc/7")).unwrap();
+        let root = Root::at(directory.path());
+        let stat = |state: &str| {
+            let fields = (4..22).map(|n| n.to_string()).collect::<Vec<_>>().join(" ");
+            let text = format!("7 (a) b) {state} {fields} 4711 23 24");
+            fs::write(directory.path().join("proc/7/stat"), text).unwrap();
+            start(&root, 7)
+        };
+        assert_eq!(stat("S"), Some(4711));
+        assert_eq!(stat("Z"), None);
+        assert!(!is_bound_by_kernel(&root, 7));
+        let text = "7 (kworker/0:1) S 2 0 0 0 -1 69238880 0 0";
+        fs::write(directory.path().join("proc/7/stat"), text).unwrap();
+        assert!(is_bound_by_kernel(&root, 7));
+    }
+}

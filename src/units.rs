@@ -1,0 +1,289 @@
+//! Quantities with their units: parsed and printed here and nowhere else.
+//!
+//! A time without a unit is refused, with the units it could have had: `--interval 1000` meant
+//! microseconds in one tool and milliseconds in the next.
+
+use std::{fmt, str::FromStr};
+
+use thiserror::Error;
+
+/// A signed time in nanoseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Nanos(pub i64);
+
+/// Units of time, smallest first, with their length in ns.
+const UNITS: [(&str, i64); 6] = [
+    ("ns", 1),
+    ("us", 1_000),
+    ("ms", 1_000_000),
+    ("s", 1_000_000_000),
+    ("m", 60_000_000_000),
+    ("h", 3_600_000_000_000),
+];
+
+/// Why a quantity was refused.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum UnitError {
+    /// A number and nothing else.
+    #[error("{0} has no unit; write {0}us, {0}ms or {0}s")]
+    Bare(String),
+    /// A unit nobody knows.
+    #[error("\"{unit}\" is no unit of time; use ns, us, ms, s, m or h, as in 250us or 1.5s")]
+    Unknown {
+        /// What stood behind the number.
+        unit: String,
+    },
+    /// No number at its beginning.
+    #[error("\"{0}\" is no time; write a number and a unit, as in 250us or 1.5s")]
+    NoNumber(String),
+    /// Below zero, finer than 1 ns or longer than 292 years.
+    #[error("{0} is out of range; times are from 0 to 292 years in whole nanoseconds")]
+    Range(String),
+}
+
+impl Nanos {
+    /// Seconds, rounded to what an `f64` holds.
+    #[must_use]
+    pub fn seconds(self) -> f64 {
+        self.0 as f64 / 1e9
+    }
+}
+
+impl FromStr for Nanos {
+    type Err = UnitError;
+
+    fn from_str(text: &str) -> Result<Self, UnitError> {
+        let text = text.trim();
+        let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+        let (number, unit) = text.split_at(end);
+        let unit = unit.trim().replace('µ', "u");
+        if number.is_empty() {
+            return Err(UnitError::NoNumber(text.into()));
+        }
+        if unit.is_empty() {
+            return Err(UnitError::Bare(text.into()));
+        }
+        let unit = if unit == "min" { "m" } else { unit.as_str() };
+        let Some((_, length)) = UNITS.iter().find(|(name, _)| *name == unit) else {
+            return Err(UnitError::Unknown { unit: unit.into() });
+        };
+        decimal(number, *length).map(Self).ok_or_else(|| UnitError::Range(text.into()))
+    }
+}
+
+/// `number` (digits with at most one point) times `length`, exact, or nothing where it does not
+/// fit.
+fn decimal(number: &str, length: i64) -> Option<i64> {
+    let (whole, part) = number.split_once('.').unwrap_or((number, ""));
+    if whole.is_empty() && part.is_empty() {
+        return None;
+    }
+    let whole = if whole.is_empty() { 0 } else { whole.parse::<i64>().ok()? };
+    let mut total = whole.checked_mul(length)?;
+    let mut place = length;
+    for digit in part.chars() {
+        let digit = i64::from(digit.to_digit(10)?);
+        if place % 10 != 0 && digit != 0 {
+            // Minutes and hours divide by 10 only so often; below that use f64 once.
+            let rest: f64 = format!("0.{part}").parse().ok()?;
+            return whole.checked_mul(length)?.checked_add((rest * length as f64).round() as i64);
+        }
+        place /= 10;
+        total = total.checked_add(digit.checked_mul(place)?)?;
+    }
+    Some(total)
+}
+
+impl fmt::Display for Nanos {
+    /// Four significant digits at the most, in the unit that fits: `38.2 us`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let unit = Scale::of(self.0);
+        write!(f, "{} {}", unit.number(self.0), unit.name())
+    }
+}
+
+/// A unit of time to print a column of numbers in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Scale {
+    /// Nanoseconds.
+    Ns,
+    /// Microseconds.
+    Us,
+    /// Milliseconds.
+    Ms,
+    /// Seconds.
+    S,
+}
+
+impl Scale {
+    /// The unit in which `ns` has one to three digits before the point.
+    #[must_use]
+    pub const fn of(ns: i64) -> Self {
+        match ns.unsigned_abs() {
+            0..1_000 => Self::Ns,
+            1_000..1_000_000 => Self::Us,
+            1_000_000..1_000_000_000 => Self::Ms,
+            _ => Self::S,
+        }
+    }
+
+    /// Its name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Ns => "ns",
+            Self::Us => "us",
+            Self::Ms => "ms",
+            Self::S => "s",
+        }
+    }
+
+    const fn length(self) -> f64 {
+        match self {
+            Self::Ns => 1.0,
+            Self::Us => 1e3,
+            Self::Ms => 1e6,
+            Self::S => 1e9,
+        }
+    }
+
+    /// `ns` in this unit, without the unit's name; as many digits as three significant ones need.
+    #[must_use]
+    pub fn number(self, ns: i64) -> String {
+        let value = ns as f64 / self.length();
+        let decimals = match value.abs() {
+            _ if self == Self::Ns => 0,
+            v if v >= 100.0 => 0,
+            v if v >= 10.0 => 1,
+            _ => 2,
+        };
+        format!("{value:.decimals$}")
+    }
+}
+
+/// A number of seconds as a person says it: `46 ms`, `7 s`, `3 min 20 s`, `2 h 5 min`.
+#[must_use]
+pub fn span(seconds: f64) -> String {
+    if seconds > 0.0 && seconds < 0.95 {
+        return format!("{:.0} ms", seconds * 1e3);
+    }
+    let whole = seconds.max(0.0).round() as u64;
+    match whole {
+        0..100 if seconds < 9.95 && seconds.fract() > 0.04 => format!("{seconds:.1} s"),
+        0..100 => format!("{whole} s"),
+        100..3600 if whole.is_multiple_of(60) => format!("{} min", whole / 60),
+        100..3600 => format!("{} min {} s", whole / 60, whole % 60),
+        _ if whole % 3600 < 60 => format!("{} h", whole / 3600),
+        _ => format!("{} h {} min", whole / 3600, whole % 3600 / 60),
+    }
+}
+
+/// A count with thin groups of three digits: `1 234 567`.
+#[must_use]
+pub fn count(n: u64) -> String {
+    let digits = n.to_string();
+    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            out.push(' ');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// A rate with a prefix: `812 k`, `1.42 M`.
+#[must_use]
+pub fn rate(per_s: f64) -> String {
+    let (value, prefix) = match per_s.abs() {
+        v if v >= 999.5e6 => (per_s / 1e9, " G"),
+        v if v >= 999.5e3 => (per_s / 1e6, " M"),
+        v if v >= 9999.5 => (per_s / 1e3, " k"),
+        _ => (per_s, ""),
+    };
+    let decimals = usize::from(value.abs() < 100.0) + usize::from(value.abs() < 10.0);
+    let decimals = if prefix.is_empty() && value.fract() == 0.0 { 0 } else { decimals };
+    format!("{value:.decimals$}{prefix}")
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn ns(text: &str) -> Result<i64, UnitError> {
+        text.parse::<Nanos>().map(|n| n.0)
+    }
+
+    #[test]
+    fn times_with_units_are_exact() {
+        for (text, want) in [
+            ("250us", 250_000),
+            ("1ms", 1_000_000),
+            ("1.5s", 1_500_000_000),
+            ("0.000000001s", 1),
+            ("2m", 120_000_000_000),
+            ("0.1h", 360_000_000_000),
+            ("1.23456789123m", 74_074_073_474),
+            ("7 µs", 7_000),
+            (".5us", 500),
+        ] {
+            assert_eq!(ns(text), Ok(want), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_bare_number_is_refused_with_the_units_it_could_have_had() {
+        let error = ns("250").unwrap_err();
+        assert_eq!(error.to_string(), "250 has no unit; write 250us, 250ms or 250s");
+    }
+
+    #[test]
+    fn nonsense_is_refused_by_name() {
+        for text in ["", "us", "-1us", "1.2.3ms", "1parsec", ".us", "1e3us", "99999999999h"] {
+            assert!(ns(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn printed_times_have_three_significant_digits() {
+        for (value, want) in [
+            (0, "0 ns"),
+            (999, "999 ns"),
+            (38_240, "38.2 us"),
+            (2_400_000, "2.40 ms"),
+            (-1_500, "-1.50 us"),
+            (20_000_000_000, "20.0 s"),
+        ] {
+            assert_eq!(Nanos(value).to_string(), want);
+        }
+    }
+
+    #[test]
+    fn spans_counts_and_rates_read_well() {
+        assert_eq!(span(20.0), "20 s");
+        assert_eq!(span(1.5), "1.5 s");
+        assert_eq!(span(0.046), "46 ms");
+        assert_eq!(span(200.0), "3 min 20 s");
+        assert_eq!(span(86_400.0), "24 h");
+        assert_eq!(span(7_500.0), "2 h 5 min");
+        assert_eq!(count(1_234_567), "1 234 567");
+        assert_eq!(rate(812_345.0), "812 k");
+        assert_eq!(rate(1_420_000.0), "1.42 M");
+        assert_eq!(rate(12.0), "12");
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_panics(text in "\\PC{0,20}") {
+            let _ = ns(&text);
+        }
+
+        #[test]
+        fn whole_numbers_of_every_unit_come_back(n in 0i64..2_000_000, unit in 0usize..6) {
+            let (name, length) = UNITS[unit];
+            prop_assert_eq!(ns(&format!("{n}{name}")), Ok(n * length));
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! kill -9 at any moment: the run reads as crashed, with all but the last second, and no load is
+//! left behind.
+
+use std::{
+    process::Child,
+    thread::sleep,
+    time::{Duration, Instant},
+};
+
+use tardy_hot::clock::now_ns;
+
+use super::{
+    chance::{Chance, is_long},
+    support::{Store, codes, eventually, finish, list, signal, whole},
+};
+
+/// What may be missing, and as much again for a machine that is busy.
+const MISSING_NS: i64 = 2_000_000_000;
+
+fn start(store: &Store, duration: &str) -> Child {
+    store.start(&[
+        "run",
+        "timer",
+        "--warmup",
+        "0s",
+        "--duration",
+        duration,
+        "--raw",
+        "--load",
+        "hackbench:groups=1",
+        "--name",
+        "r",
+    ])
+}
+
+#[test]
+fn a_run_that_is_killed_at_a_random_moment_has_all_but_its_last_second() {
+    let mut chance = Chance::new("kill -9");
+    let times = if is_long() { 50 } else { 5 };
+    for number in 0..times {
+        // A short interval of the log, and one that lives in live.hlog for seconds.
+        let duration = if number % 2 == 0 { "60s" } else { "2h" };
+        let after = Duration::from_millis(chance.next() % 4_000);
+        killed_after(duration, after);
+    }
+}
+
+fn killed_after(duration: &str, after: Duration) {
+    let store = Store::new();
+    let started = Instant::now();
+    let child = start(&store, duration);
+    sleep(after.saturating_sub(started.elapsed()));
+    let killed_ns = now_ns();
+    signal(&child, "KILL");
+    finish(child);
+    eventually("the load is gone", || store.processes().is_empty());
+    if !store.runs().join("r/run.json").exists() {
+        // It had not begun: then there is no run, and tardy says so.
+        assert_eq!(store.run(&["show", "r"]).code, Some(2), "{after:?}");
+        return;
+    }
+    let record = store.show("r");
+    let moment = format!("killed after {after:?} of {duration}: {record}");
+    assert_eq!(record["status"], "crashed", "{moment}");
+    assert!(codes(&record).contains(&"crashed"), "{moment}");
+    let text = store.run(&["show", "r"]);
+    assert!(text.code == Some(0) && text.out.contains("crashed"), "{text:?}");
+    let page = store.page(&["r"]);
+    let start_ns = whole(&record["start_monotonic_ns"]);
+    if start_ns == 0 || killed_ns - start_ns < MISSING_NS {
+        return;
+    }
+    let shown_ns = start_ns + whole(&record["duration_ns"]);
+    assert!(killed_ns - shown_ns <= MISSING_NS, "{} ns: {moment}", killed_ns - shown_ns);
+    assert!(shown_ns <= killed_ns + MISSING_NS, "{moment}");
+    for (number, series) in list(&record["series"]).iter().enumerate() {
+        let periods = whole(&series["count"]) + whole(&series["missed"]);
+        let expected = whole(&record["duration_ns"]) / 1_000_000;
+        assert!((periods - expected).abs() <= 2 + whole(&series["max"]) / 1_000_000, "{moment}");
+        let samples = whole(&page["runs"][0]["series"][number]["points"]["of"]);
+        let apart = (samples - whole(&series["count"])).abs();
+        assert!(apart <= MISSING_NS / 1_000_000, "{samples} single samples: {moment}");
+    }
+}
+
+#[test]
+fn a_run_is_running_until_its_maker_is_killed_and_crashed_from_then_on() {
+    let store = Store::new();
+    let child = start(&store, "60s");
+    store.wait_measuring("r");
+    assert_eq!(store.show("r")["status"], "running");
+    // Readers come and go; the lock stays the maker's.
+    store.page(&["r"]);
+    assert_eq!(store.show("r")["status"], "running");
+    signal(&child, "KILL");
+    finish(child);
+    let before = super::support::contents(&store.runs());
+    assert_eq!(store.show("r")["status"], "crashed");
+    store.page(&["r"]);
+    let list = store.run(&["list"]);
+    assert!(list.out.contains("crashed"), "{list:?}");
+    assert_eq!(super::support::contents(&store.runs()), before, "readers never write");
+}
+
+#[test]
+fn a_run_that_nobody_holds_a_lock_on_reads_as_crashed() {
+    let store = Store::new();
+    let run = store.measure("r", &["--duration", "200ms"]);
+    let text = std::fs::read_to_string(run.join("run.json")).unwrap();
+    let text = text.replace("\"status\": \"complete\"", "\"status\": \"running\"");
+    std::fs::write(run.join("run.json"), text).unwrap();
+    assert_eq!(store.show("r")["status"], "crashed", "as after a reboot, or on another machine");
+}
+
+#[test]
+fn a_stopped_reader_does_not_hold_up_the_maker() {
+    let store = Store::new();
+    let child = start(&store, "1s");
+    store.wait_measuring("r");
+    let reader = store.start(&["report", "r", "-o", "x.html"]);
+    signal(&reader, "STOP");
+    assert_eq!(finish(child).code, Some(0));
+    signal(&reader, "CONT");
+    assert_eq!(finish(reader).code, Some(0));
+}

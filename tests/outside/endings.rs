@@ -1,0 +1,151 @@
+//! How a run ends, and which exit code and status that gives.
+
+use std::fs;
+
+use serde_json::Value;
+
+use super::support::{SHORT, Said, Store, codes, eventually, finish, list, signal, whole};
+
+fn ended(store: &Store, arguments: &[&str]) -> (Said, Value) {
+    let said = store.run(&[&SHORT[..], arguments, &["--name", "r"]].concat());
+    (said, store.show("r"))
+}
+
+#[test]
+fn a_latency_over_the_limit_ends_the_run_with_exit_code_1() {
+    let started = std::time::Instant::now();
+    for probe in ["timer", "fake"] {
+        let store = Store::new();
+        let arguments = ["run", probe, "--warmup", "0s", "--duration", "1h", "--stop-over", "1us"];
+        let said = store.run(&[&arguments[..], &["--name", "r"]].concat());
+        assert_eq!(said.code, Some(1), "{said:?}");
+        let record = store.show("r");
+        assert_eq!(record["status"], "stopped_over");
+        let worst =
+            list(&record["series"]).iter().filter_map(|series| series["max"].as_i64()).max();
+        assert!(worst > Some(1_000), "the sample that ended the run is in it: {record}");
+        assert!(said.out.contains("stopped by --stop-over"), "{said:?}");
+    }
+    assert!(started.elapsed().as_secs() < 3600, "it did end");
+}
+
+#[test]
+fn a_limit_that_is_not_reached_changes_nothing() {
+    let store = Store::new();
+    let (said, record) = ended(&store, &["--duration", "200ms", "--stop-over", "1h"]);
+    assert_eq!((said.code, &record["status"]), (Some(0), &"complete".into()));
+}
+
+#[test]
+fn so_many_samples_are_taken_as_were_asked_for() {
+    let store = Store::new();
+    let (said, record) = ended(&store, &["--samples", "321", "--interval", "500us"]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    for series in list(&record["series"]) {
+        assert_eq!(whole(&series["count"]), 321);
+    }
+}
+
+#[test]
+fn signals_end_a_run_early_and_keep_it_whole() {
+    for (name, word) in [("INT", "Ctrl-C"), ("TERM", "SIGTERM"), ("HUP", "SIGHUP")] {
+        let store = Store::new();
+        let child = store.start(&[&SHORT[..], &["--duration", "1h", "--name", "r"]].concat());
+        eventually("the run", || fs::read_to_string(store.runs().join("r/machine.csv")).is_ok());
+        signal(&child, name);
+        let said = finish(child);
+        assert_eq!(said.code, Some(0), "{said:?}");
+        let record = store.show("r");
+        assert_eq!(record["status"], "interrupted");
+        assert!(codes(&record).contains(&"interrupted"));
+        assert!(record["caveats"].to_string().contains(word), "{}", record["caveats"]);
+        assert!(list(&record["series"]).iter().all(|series| whole(&series["count"]) > 0));
+        assert!(!store.runs().join("r/live.hlog").exists(), "it ended in order");
+    }
+}
+
+#[test]
+fn a_bare_run_says_first_that_it_measures_under_hackbench() {
+    let store = Store::new();
+    let child = store.start(&["run"]);
+    eventually("a run", || !store.run(&["list"]).out.is_empty());
+    eventually("a second of it", || whole(&store.show("last")["series"][0]["count"]) > 1_000);
+    signal(&child, "INT");
+    let said = finish(child);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let first = said.err.lines().next().unwrap();
+    assert!(first.contains("timer under hackbench (4 groups), 60 s"), "{first}");
+    let record = store.show("last");
+    assert_eq!(record["loads"][0]["name"], "hackbench");
+    assert_eq!(record["loads"][0]["parameters"]["groups"], 4);
+    assert_eq!(whole(&record["probe"]["parameters"]["duration_ns"]), 60_000_000_000);
+}
+
+#[test]
+fn a_load_that_dies_makes_the_run_invalid_with_exit_code_4() {
+    let store = Store::new();
+    let child = store.start(
+        &[&SHORT[..], &["--duration", "8s", "--load", "hackbench:groups=1", "--name", "r"]]
+            .concat(),
+    );
+    store.wait_measuring("r");
+    let own = i32::try_from(child.id()).unwrap();
+    let supervisor = children(&store, own)[0];
+    let worker = children(&store, supervisor)[0];
+    rustix::process::kill_process(
+        rustix::process::Pid::from_raw(worker).unwrap(),
+        rustix::process::Signal::KILL,
+    )
+    .unwrap();
+    let said = finish(child);
+    assert_eq!(said.code, Some(4), "{said:?}");
+    let record = store.show("r");
+    assert_eq!((&record["validity"], &record["status"]), (&"invalid".into(), &"complete".into()));
+    assert_eq!(codes(&record)[0], "load_died", "the worst comes first");
+    assert!(said.out.contains("r: invalid"), "{said:?}");
+    assert!(record["loads"][0]["ended"].as_str().unwrap().contains("signal 9"), "{record}");
+}
+
+/// The children of `parent` among the processes of this store.
+pub fn children(store: &Store, parent: i32) -> Vec<i32> {
+    let is_child = |pid: &i32| {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        let parent_of = stat.rsplit(')').next().and_then(|rest| rest.split_whitespace().nth(1));
+        parent_of == Some(parent.to_string().as_str())
+    };
+    store.processes().into_iter().filter(is_child).collect()
+}
+
+#[test]
+fn the_worse_code_wins_where_two_apply() {
+    let store = Store::new();
+    // Only the stall below passes this limit.
+    let child = store.start(&[
+        "run",
+        "timer",
+        "--warmup",
+        "0s",
+        "--duration",
+        "1h",
+        "--interval",
+        "10ms",
+        "--stop-over",
+        "900ms",
+        "--load",
+        "hackbench:groups=1",
+        "--name",
+        "r",
+    ]);
+    store.wait_measuring("r");
+    let supervisor = children(&store, i32::try_from(child.id()).unwrap())[0];
+    let pid = rustix::process::Pid::from_raw(supervisor).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+    // A stall ends the run over its limit after the load has died.
+    signal(&child, "STOP");
+    std::thread::sleep(std::time::Duration::from_millis(1000));
+    signal(&child, "CONT");
+    let said = finish(child);
+    let record = store.show("r");
+    assert_eq!(record["status"], "stopped_over", "{said:?}");
+    assert_eq!((said.code, &record["validity"]), (Some(4), &"invalid".into()), "4 is over 1");
+}

@@ -1,0 +1,138 @@
+//! What other people's programs read from a run: Python's hdrhistogram, pandas and DuckDB.
+//!
+//! The Python to use is `TARDY_TEST_PYTHON` (default `python3`); its modules are listed in
+//! `tests/python/requirements.txt`.
+
+use std::{path::Path, process::Command, time::Duration};
+
+use serde_json::Value;
+
+use super::support::{
+    Store, finish, in_histogram, list, patience, piped, read_record, signal, skip, whole,
+};
+
+fn python() -> Command {
+    let python = std::env::var_os("TARDY_TEST_PYTHON").unwrap_or_else(|| "python3".into());
+    Command::new(python)
+}
+
+fn has_modules() -> bool {
+    let asked = python().args(["-c", "import hdrh, pandas, pyarrow, duckdb"]).output();
+    let there = asked.is_ok_and(|output| output.status.success());
+    if !there {
+        skip("no Python with the modules of tests/python/requirements.txt (TARDY_TEST_PYTHON)");
+    }
+    there
+}
+
+/// What `tests/python/read_run.py` finds.
+fn read(run: &Path) -> Value {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python/read_run.py");
+    let said = finish(piped(python().arg(script).arg(run)));
+    assert_eq!(said.code, Some(0), "{}", said.err);
+    serde_json::from_str(&said.out).unwrap()
+}
+
+/// Equal within 0.1 %, the width of a histogram's bucket, and 1 ns.
+fn is_close(found: i64, ours: i64) -> bool {
+    (found - ours).abs() as f64 <= ours as f64 * 0.001 + 1.0
+}
+
+fn assert_log(found: &Value, record: &Value) {
+    for series in list(&record["series"]) {
+        let tag = series["name"].as_str().unwrap();
+        let log = &found["log"][tag];
+        assert_eq!(whole(&log["count"]), in_histogram(series), "{tag}: {found}");
+        assert!(is_close(whole(&log["max"]), whole(&series["max"])), "{tag}: {log} {series}");
+    }
+}
+
+fn assert_samples(found: &Value, record: &Value) {
+    for series in list(&record["series"]) {
+        let name = series["name"].as_str().unwrap();
+        for reader in ["pandas", "duckdb"] {
+            let rows = &found[reader][name];
+            assert_eq!(rows["count"], series["count"], "{reader}: {found}");
+            assert_eq!(rows["max"], series["max"], "{reader}: {found}");
+        }
+        for (percentile, ours) in series["percentiles"].as_object().unwrap() {
+            let theirs = whole(&found["pandas"][name]["percentiles"][percentile]);
+            assert!(is_close(theirs, whole(ours)), "{name} {percentile} %: {theirs} {ours}");
+        }
+        let distance = whole(&found["pandas"][name]["distance_ns"]);
+        let interval = whole(&record["probe"]["parameters"]["interval_ns"]);
+        assert_eq!(distance, interval, "expiries are one interval apart");
+    }
+}
+
+#[test]
+fn python_reads_what_a_run_measured_and_agrees() {
+    if !has_modules() {
+        return;
+    }
+    let store = Store::new();
+    let run = store.measure(
+        "timer",
+        &["--duration", "2s", "--raw", "--interval", "500us", "--load", "hackbench:groups=1"],
+    );
+    let (found, record) = (read(&run), read_record(&run));
+    assert_log(&found, &record);
+    assert_samples(&found, &record);
+}
+
+#[test]
+fn python_agrees_on_a_hundred_thousand_known_samples() {
+    if !has_modules() {
+        return;
+    }
+    let store = Store::new();
+    store.made_up("100k");
+    let run = store.runs().join("r");
+    let (found, record) = (read(&run), read_record(&run));
+    assert_log(&found, &record);
+    assert_samples(&found, &record);
+}
+
+#[test]
+fn python_reads_the_closed_files_of_a_run_that_was_killed() {
+    if !has_modules() {
+        return;
+    }
+    let store = Store::new();
+    let child = store.start(&[
+        "run",
+        "timer",
+        "--warmup",
+        "0s",
+        "--duration",
+        "60s",
+        "--raw",
+        "--name",
+        "r",
+    ]);
+    let run = store.runs().join("r");
+    let first = run.join("samples/000001.parquet");
+    // Files are closed every 10 s; what comes after is in a spool.
+    let deadline = std::time::Instant::now() + patience();
+    while !first.exists() {
+        assert!(std::time::Instant::now() < deadline, "no file was closed");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    std::thread::sleep(Duration::from_millis(700));
+    signal(&child, "KILL");
+    finish(child);
+    let (found, record) = (read(&run), store.show("r"));
+    assert_eq!(record["status"], "crashed");
+    assert_eq!(whole(&found["files"]), 1, "{found}");
+    let page = store.page(&["r"]);
+    for (number, series) in list(&record["series"]).iter().enumerate() {
+        let name = series["name"].as_str().unwrap();
+        // The interval in progress is in live.hlog, which is a log of its own.
+        let logged = whole(&found["log"][name]["count"]);
+        assert!(0 < logged && logged <= in_histogram(series), "{found} {series}");
+        let closed = whole(&found["pandas"][name]["count"]);
+        assert_eq!(found["duckdb"][name]["count"], found["pandas"][name]["count"]);
+        let all = whole(&page["runs"][0]["series"][number]["points"]["of"]);
+        assert!(0 < closed && closed < all, "the spool holds the rest: {closed} of {all}");
+    }
+}

@@ -1,0 +1,143 @@
+//! A disk that fills up while a run goes on, or is full before. The disk is a small tmpfs in a
+//! mount namespace of its own, which ends with the test.
+
+use std::process::Command;
+
+use serde_json::Value;
+
+use super::support::{
+    SHORT, Said, Store, codes, finish, in_histogram, is_root, list, piped, read_record, skip, whole,
+};
+
+/// Whether tmpfs can be mounted where nobody else sees it.
+fn can_mount(store: &Store) -> bool {
+    let mount = "mount -t tmpfs -o size=1m tmpfs \"$0\"";
+    let tried = Command::new("unshare").args(["-m", "sh", "-c", mount]).arg(store.path()).output();
+    let can = is_root() && tried.is_ok_and(|output| output.status.success());
+    if !can {
+        skip("mounting a small tmpfs needs root and unshare");
+    }
+    can
+}
+
+/// Runs `script` in a namespace with a tmpfs of 3 MiB on `disk`; `tardy` is the program there, and
+/// what lies in `disk/r` afterwards is copied to `kept`.
+fn on_a_small_disk(store: &Store, script: &str, arguments: &[&str]) -> Said {
+    std::fs::create_dir(store.path().join("disk")).unwrap();
+    let script = format!(
+        "mount -t tmpfs -o size=3m tmpfs disk || exit 99
+         tardy() {{ \"$0\" \"$@\"; }}
+         fill() {{ cat /dev/zero >disk/fill 2>/dev/null; }}
+         {script}
+         code=$?
+         wait
+         rm -f disk/fill
+         [ -d disk/r ] && cp -r disk/r kept
+         ls -A disk >left
+         exit $code"
+    );
+    let tardy = store.tardy(&[""; 0]);
+    let mut command = Command::new("unshare");
+    command.args(["-m", "sh", "-c", &script]).arg(tardy.get_program()).args(arguments);
+    command.current_dir(store.path()).stdin(std::process::Stdio::null());
+    for (name, value) in tardy.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    finish(piped(&mut command))
+}
+
+#[test]
+fn a_disk_that_fills_up_costs_nothing_that_was_measured() {
+    let store = Store::new();
+    if !can_mount(&store) {
+        return;
+    }
+    for raw in [false, true] {
+        let store = Store::new();
+        let mut arguments =
+            [&SHORT[..], &["--duration", "4s", "-o", "disk/r", "--cpus", "0"]].concat();
+        arguments.extend(raw.then_some("--raw"));
+        // Not before the log has begun: that is the next test.
+        let script = "{ until grep -q ^Tag disk/r/series.hlog; do sleep 0.05; done; fill; } \
+                      2>/dev/null &\ntardy \"$@\"";
+        let said = on_a_small_disk(&store, script, &arguments);
+        assert_eq!(said.code, Some(0), "{said:?}");
+        let record = read_record(&store.path().join("kept"));
+        assert_eq!(record["status"], "complete", "{said:?}");
+        assert!(codes(&record).contains(&"record_incomplete"), "{record}");
+        assert_eq!(record["validity"], "weakened");
+        let caveat = record["caveats"].to_string();
+        assert!(caveat.contains("No space left on device"), "{caveat}");
+        assert_counts(&store, &record);
+    }
+}
+
+/// What memory held is in the record, and reached the log with the space that was held back.
+fn assert_counts(store: &Store, record: &Value) {
+    let kept = store.path().join("kept");
+    let page = store.page(&[kept.to_str().unwrap()]);
+    for (number, series) in list(&record["series"]).iter().enumerate() {
+        let sum = whole(&series["count"]) + whole(&series["missed"]);
+        let beyond = 2 + whole(&series["max"]) / 1_000_000;
+        assert!((4_000..=4_000 + beyond).contains(&sum), "{series}");
+        let drawn: i64 = list(&page["runs"][0]["series"][number]["histogram"])
+            .iter()
+            .map(|bin| whole(&bin[1]))
+            .sum();
+        assert_eq!(drawn, in_histogram(series), "series.hlog has every sample");
+    }
+}
+
+#[test]
+fn a_disk_that_is_full_from_the_start_is_an_error_that_says_so() {
+    let store = Store::new();
+    if !can_mount(&store) {
+        return;
+    }
+    let arguments = [&SHORT[..], &["--duration", "1s", "-o", "disk/r"]].concat();
+    let said = on_a_small_disk(&store, "fill; tardy \"$@\"", &arguments);
+    assert_eq!((said.code, said.out.as_str()), (Some(2), ""), "{said:?}");
+    for word in ["disk/r", "No space left on device", "-o or --store"] {
+        assert!(said.err.contains(word), "{word}: {said:?}");
+    }
+    let left = std::fs::read_to_string(store.path().join("left")).unwrap();
+    assert_eq!(left, "", "nothing is left of the attempt");
+}
+
+#[test]
+fn a_disk_that_fills_up_under_a_load_is_told_as_what_it_is() {
+    let store = Store::new();
+    if !can_mount(&store) {
+        return;
+    }
+    let load = "disk-write:dir=disk,size=2MiB";
+    let arguments = [&SHORT[..], &["--duration", "6s", "--load", load, "--name", "r"]].concat();
+    let script = "{ until grep -q ^Tag runs/r/series.hlog; do sleep 0.05; done
+                    for i in 1 2 3 4 5 6 7 8 9; do cat /dev/zero >>disk/fill; sleep 0.1; done
+                  } 2>/dev/null &\ntardy \"$@\"";
+    let said = on_a_small_disk(&store, script, &arguments);
+    assert_eq!(said.code, Some(4), "{said:?}");
+    let record = store.show("r");
+    assert_eq!(codes(&record)[0], "load_died", "{record}");
+    let text = record["caveats"][0]["text"].to_string();
+    assert!(text.contains("disk-write") && text.contains("No space left on device"), "{text}");
+    let left = std::fs::read_to_string(store.path().join("left")).unwrap();
+    assert_eq!(left, "", "nothing is left of the load");
+}
+
+#[test]
+fn a_load_that_is_larger_than_the_disk_is_refused() {
+    let store = Store::new();
+    if !can_mount(&store) {
+        return;
+    }
+    let arguments = [&SHORT[..], &["--load", "disk-copy:dir=disk,size=2MiB"]].concat();
+    let said = on_a_small_disk(&store, "tardy \"$@\"", &arguments);
+    assert_eq!((said.code, said.out.as_str()), (Some(2), ""), "{said:?}");
+    for word in ["disk-copy", "needs 4194304 bytes of free disk space", "with dir="] {
+        assert!(said.err.contains(word), "{word}: {said:?}");
+    }
+}

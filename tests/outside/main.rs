@@ -1,0 +1,42 @@
+//! tardy from outside: the built program as a user, a script or a stranger's tool meets it.
+//!
+//! Every test has a store of its own and knows its own processes by a mark in their environment, so
+//! that tests disturb neither each other nor the runs of whoever else works on this machine. Tests
+//! that need root, Python modules or other tools say `skipped: why` without them.
+//!
+//! Modules whose names begin with `root_` run in a guest of `cargo xtask vm` as well. What changes
+//! the whole machine runs there only, or puts all of it back and has the machine to itself
+//! meanwhile (`turn`).
+//!
+//! `TARDY_TEST_LONG=1` makes the random ones long; `TARDY_TEST_SEED` repeats one of them;
+//! `TARDY_TEST_PYTHON` names the Python that has the modules of `tests/python/requirements.txt`.
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
+
+mod beside;
+mod chance;
+mod check;
+mod crash;
+mod damage;
+mod endings;
+mod flags;
+mod foreign_readers;
+mod full_disk;
+mod leaves_nothing;
+mod loads;
+mod meddling;
+mod page;
+mod record;
+mod root_shield;
+mod root_vm;
+mod schema;
+mod settings;
+mod stalls;
+mod support;
+mod turn;
+mod unprivileged;
+mod verbs;

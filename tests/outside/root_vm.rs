@@ -1,0 +1,242 @@
+//! In a guest of `cargo xtask vm`: what a run says about another kernel, and what it does on a
+//! machine that changes under it. Here the whole machine may be changed.
+
+use std::fs;
+
+use serde_json::Value;
+
+use super::{
+    schema::{faults, schema},
+    support::{
+        SHORT, Store, codes, eventually, finish, in_guest, list, piped, signal, skip, whole,
+    },
+};
+
+const CGROUPS: &str = "/sys/fs/cgroup";
+
+/// A file of /proc or /sys that is there in every guest.
+fn read(path: &str) -> String {
+    let text = fs::read_to_string(path).unwrap_or_else(|error| panic!("{path}: {error}"));
+    text.trim().to_owned()
+}
+
+/// Writes a setting.
+fn set(path: &str, value: &str) {
+    fs::write(path, value).unwrap_or_else(|error| panic!("{path}: {error}"));
+}
+
+/// A setting that is as before again when this goes, so that tests do not meet each other's.
+struct Changed {
+    path: String,
+    before: String,
+}
+
+impl Changed {
+    fn to(path: &str, value: &str) -> Self {
+        let before = read(path);
+        set(path, value);
+        Self { path: path.to_owned(), before }
+    }
+}
+
+impl Drop for Changed {
+    fn drop(&mut self) {
+        let _ = fs::write(&self.path, &self.before);
+    }
+}
+
+/// Whether this is no guest; says so.
+fn is_elsewhere() -> bool {
+    if !in_guest() {
+        skip("only in a guest of cargo xtask vm");
+    }
+    !in_guest()
+}
+
+/// The record of a run of half a second.
+fn measured(store: &Store, more: &[&str]) -> Value {
+    store.measure("r", &[&["--duration", "500ms"], more].concat());
+    store.show("r")
+}
+
+#[test]
+fn facts_are_those_of_the_guest() {
+    if is_elsewhere() {
+        return;
+    }
+    let record = measured(&Store::new(), &[]);
+    let facts = &record["facts"];
+    assert_eq!(facts["kernel"], read("/proc/sys/kernel/osrelease"));
+    assert_eq!(facts["kernel_version"], read("/proc/sys/kernel/version"));
+    assert_eq!(facts["kernel_cmdline"], read("/proc/cmdline"));
+    assert_eq!(facts["hostname"], "guest");
+    assert_eq!(facts["cpus_online"], "0-1");
+    assert_eq!(facts["boot_id"], read("/proc/sys/kernel/random/boot_id"));
+    let source = read("/sys/devices/system/clocksource/clocksource0/current_clocksource");
+    assert_eq!(facts["clock_source"], source);
+    // Plain emulation sets the bit of a hypervisor, and its firmware names its maker.
+    assert_eq!(facts["virtualisation"], "QEMU", "{facts}");
+    assert!(codes(&record).contains(&"virtual_machine"), "{record}");
+}
+
+#[test]
+fn preemption_is_what_the_kernel_was_built_or_told_to_do() {
+    if is_elsewhere() {
+        return;
+    }
+    let found = measured(&Store::new(), &[])["facts"]["preemption"].clone();
+    let cmdline = read("/proc/cmdline");
+    let told = cmdline.split(' ').rev().find_map(|word| word.strip_prefix("preempt="));
+    // A kernel with PREEMPT_RT heeds nothing else.
+    let is_rt = read("/proc/sys/kernel/version").contains("PREEMPT_RT");
+    let expected = if is_rt { "rt" } else { told.expect("a guest is told by preempt=") };
+    assert_eq!(found["model"], expected, "{found}");
+}
+
+#[test]
+fn without_debugfs_the_log_or_the_command_line_knows_the_preemption() {
+    if is_elsewhere() {
+        return;
+    }
+    let store = Store::new();
+    let hidden = "mount -t tmpfs tmpfs /sys/kernel/debug || exit 9; exec \"$0\" \"$@\"";
+    let mut command = std::process::Command::new("unshare");
+    let tardy = store.tardy(&["run", "timer", "--duration", "200ms", "--name", "r"]);
+    command.args(["-m", "sh", "-c", hidden]).arg(tardy.get_program()).args(tardy.get_args());
+    command.current_dir(store.path()).env("TARDY_STORE", store.runs());
+    let said = finish(piped(&mut command));
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let hidden = store.show("r")["facts"]["preemption"].clone();
+    let seen = measured(&Store::new(), &[])["facts"]["preemption"].clone();
+    assert_eq!(hidden["model"], seen["model"], "{hidden} {seen}");
+    assert_ne!(hidden["source"], "debugfs");
+}
+
+#[test]
+fn a_loaded_run_is_whole_and_keeps_to_the_schema() {
+    if is_elsewhere() {
+        return;
+    }
+    let store = Store::new();
+    let record = measured(&store, &["--load", "hackbench:groups=1", "--raw"]);
+    assert_eq!(record["status"], "complete", "{record}");
+    assert_ne!(record["validity"], "invalid", "{record}");
+    assert_eq!(faults(&schema(), &record), [""; 0], "{record}");
+    let names: Vec<&Value> = list(&record["series"]).iter().map(|one| &one["name"]).collect();
+    assert_eq!(names, ["cpu0", "cpu1"]);
+    assert!(list(&record["series"]).iter().all(|series| whole(&series["count"]) > 0));
+    assert!(whole(&record["loads"][0]["proof"]["operations"]) > 0, "{record}");
+    assert_eq!(record["setup"]["found"]["policy"], "fifo 90", "{record}");
+    assert_eq!(record["setup"]["found"]["memory_lock"]["locked"], "all", "{record}");
+}
+
+#[test]
+fn a_cgroup_of_the_unified_hierarchy_says_which_cpus_there_are() {
+    if is_elsewhere() {
+        return;
+    }
+    let controllers = read(&format!("{CGROUPS}/cgroup.controllers"));
+    assert!(controllers.split(' ').any(|name| name == "cpuset"), "{controllers}");
+    set(&format!("{CGROUPS}/cgroup.subtree_control"), "+cpuset");
+    let group = format!("{CGROUPS}/tardy-test");
+    fs::create_dir(&group).unwrap();
+    set(&format!("{group}/cpuset.cpus"), "1");
+    let store = Store::new();
+    let enter = format!("echo $$ >{group}/cgroup.procs || exit 9");
+    let arguments = [&SHORT[..], &["--duration", "300ms", "--name", "r"]].concat();
+    let said = finish(piped(&mut store.shell(&enter, &arguments)));
+    let refused = [&arguments[..], &["--cpus", "0"]].concat();
+    let refused = finish(piped(&mut store.shell(&enter, &refused)));
+    fs::remove_dir(&group).unwrap();
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let record = store.show("r");
+    assert_eq!(record["facts"]["cpus_allowed"], "1");
+    assert_eq!(list(&record["series"]).len(), 1);
+    assert_eq!(record["series"][0]["name"], "cpu1");
+    assert_eq!((refused.code, refused.out.as_str()), (Some(2), ""), "{refused:?}");
+    assert!(refused.err.contains("--cpus 0") && refused.err.contains("allowed are 1"));
+}
+
+#[test]
+fn a_limit_of_real_time_is_a_fact() {
+    if is_elsewhere() {
+        return;
+    }
+    let limit = "/proc/sys/kernel/sched_rt_runtime_us";
+    for (set, expected) in [("600000", Some(60.0)), ("-1", None)] {
+        let _changed = Changed::to(limit, set);
+        let record = measured(&Store::new(), &[]);
+        assert_eq!(record["facts"]["rt_throttling_percent"].as_f64(), expected, "{set}");
+    }
+}
+
+#[test]
+fn governors_are_those_of_the_moment() {
+    if is_elsewhere() {
+        return;
+    }
+    let governor = |cpu| format!("/sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_governor");
+    let _first = Changed::to(&governor(0), "performance");
+    let _second = Changed::to(&governor(1), "schedutil");
+    let record = measured(&Store::new(), &[]);
+    let expected = ["performance: 0", "schedutil: 1"].map(Value::from);
+    assert_eq!(list(&record["facts"]["governors"]), expected);
+    let _second = Changed::to(&governor(1), "performance");
+    let record = measured(&Store::new(), &[]);
+    assert_eq!(list(&record["facts"]["governors"]), [Value::from("performance: 0-1")]);
+}
+
+/// The record of a run during which `change` holds for some intervals, and tardy's exit code.
+fn disturbed(store: &Store, change: impl FnOnce() -> Vec<Changed>) -> (Value, Option<i32>) {
+    let child = store.start(&[&SHORT[..], &["--duration", "1h", "--name", "r"]].concat());
+    store.wait_measuring("r");
+    let changed = change();
+    let log = store.runs().join("r/series.hlog");
+    let intervals = || fs::read_to_string(&log).unwrap().matches("\nTag=cpu0,").count();
+    let before = intervals();
+    eventually("more of CPU 0", || intervals() > before + 2);
+    drop(changed);
+    signal(&child, "INT");
+    let said = finish(child);
+    assert_eq!(store.processes(), [0; 0], "{said:?}");
+    let record = store.show("r");
+    assert_eq!(record["status"], "interrupted", "{said:?}");
+    for series in list(&record["series"]) {
+        assert!(whole(&series["count"]) > 0, "{series}");
+    }
+    (record, said.code)
+}
+
+#[test]
+fn a_cpu_that_goes_offline_ends_no_run_but_makes_it_invalid() {
+    if is_elsewhere() {
+        return;
+    }
+    let store = Store::new();
+    let (record, code) = disturbed(&store, || {
+        let gone = Changed::to("/sys/devices/system/cpu/cpu1/online", "0");
+        assert_eq!(read("/sys/devices/system/cpu/online"), "0");
+        vec![gone]
+    });
+    assert_eq!(read("/sys/devices/system/cpu/online"), "0-1");
+    assert!(codes(&record).contains(&"measured_cpu_offline"), "{record}");
+    assert_eq!((&record["validity"], code), (&"invalid".into(), Some(4)), "{record}");
+}
+
+#[test]
+fn another_clock_and_another_governor_are_told_even_when_the_first_come_back() {
+    if is_elsewhere() {
+        return;
+    }
+    let clock = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
+    let governor = "/sys/devices/system/cpu/cpu1/cpufreq/scaling_governor";
+    let store = Store::new();
+    let (record, code) = disturbed(&store, || {
+        vec![Changed::to(clock, "hpet"), Changed::to(governor, "performance")]
+    });
+    for expected in ["clock_source_changed", "governor_changed"] {
+        assert!(codes(&record).contains(&expected), "{expected}: {record}");
+    }
+    assert_eq!((&record["validity"], code), (&"invalid".into(), Some(4)), "{record}");
+    assert_eq!((read(clock), read(governor)), ("tsc".into(), "schedutil".into()));
+}

@@ -1,0 +1,197 @@
+//! `docs/run.schema.json`: it takes what tardy writes, and refuses what tardy would not.
+
+use std::{fs, path::Path};
+
+use jsonschema::Validator;
+use serde_json::{Value, json};
+
+use super::support::{Store, finish, read_record, signal};
+
+/// The schema, itself checked against draft 2020-12.
+pub fn schema() -> Validator {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/run.schema.json");
+    let schema: Value = serde_json::from_slice(&fs::read(file).unwrap()).unwrap();
+    jsonschema::draft202012::meta::validate(&schema).unwrap();
+    jsonschema::draft202012::new(&schema).unwrap()
+}
+
+pub fn faults(schema: &Validator, record: &Value) -> Vec<String> {
+    let fault =
+        |error: jsonschema::ValidationError<'_>| format!("{}: {error}", error.instance_path());
+    schema.iter_errors(record).map(fault).collect()
+}
+
+#[test]
+fn every_kind_of_run_keeps_to_the_schema() {
+    let (store, schema) = (Store::new(), schema());
+    for (name, arguments) in [
+        ("loaded", &["--duration", "200ms", "--load", "hackbench:groups=1", "--load", "idle"][..]),
+        ("raw", &["--samples", "100", "--raw", "--threads", "2", "--trace", "off"]),
+        ("relative", &["--duration", "200ms", "--wake", "relative", "--no-dma-latency"]),
+        ("timerfd", &["--duration", "200ms", "--wake", "timerfd", "--policy", "other"]),
+        ("limited", &["--duration", "200ms", "--stop-over", "1h", "--cpus", "0"]),
+    ] {
+        let record = read_record(&store.measure(name, arguments));
+        assert_eq!(faults(&schema, &record), [""; 0], "{name}: {record}");
+    }
+    let fake = ["run", "fake", "--warmup", "0s", "--duration", "1h", "--stop-over", "1us"];
+    store.run(&[&fake[..], &["--name", "fake"]].concat());
+    let record = store.show("fake");
+    assert_eq!(faults(&schema, &record), [""; 0], "{record}");
+}
+
+#[test]
+fn a_run_that_goes_on_or_was_killed_keeps_to_the_schema() {
+    let (store, schema) = (Store::new(), schema());
+    let child = store.start(&["run", "timer", "--warmup", "0s", "--duration", "1h", "--name", "r"]);
+    store.wait_measuring("r");
+    let on_disk = read_record(&store.runs().join("r"));
+    assert_eq!(on_disk["status"], "running");
+    assert_eq!(faults(&schema, &on_disk), [""; 0], "{on_disk}");
+    assert_eq!(faults(&schema, &store.show("r")), [""; 0]);
+    signal(&child, "KILL");
+    finish(child);
+    let crashed = store.show("r");
+    assert_eq!(crashed["status"], "crashed");
+    assert_eq!(faults(&schema, &crashed), [""; 0], "{crashed}");
+}
+
+/// Changes that no tardy makes: where, and what stands there then.
+fn mutations() -> Vec<(&'static str, Value)> {
+    vec![
+        ("/schema_version", json!(2)),
+        ("/id", json!("last")),
+        ("/name", json!("")),
+        ("/argv", json!([])),
+        ("/status", json!("done")),
+        ("/validity", json!("fine")),
+        ("/validity", json!("invalid")),
+        ("/caveats", json!([{"code": "x", "effect": "informs", "text": "t"}])),
+        ("/caveats", json!([{"code": "x", "effect": "scares", "text": "t", "remedy": "r"}])),
+        (
+            "/caveats",
+            json!([{"code": "load_died", "effect": "invalidates", "text": "t", "remedy": "r"}]),
+        ),
+        ("/probe/name", json!(7)),
+        ("/probe/parameters/interval_ns", json!("1ms")),
+        ("/probe/parameters/interval_ns", json!(0)),
+        ("/probe/parameters/samples", json!(5)),
+        ("/loads/0/proof/operations", json!(1.5)),
+        ("/loads/0/proof/tasks", json!(0)),
+        ("/loads/0/ended", json!(0)),
+        ("/setup/asked/policy", json!("batch")),
+        ("/setup/found/threads/0/tid", json!("1")),
+        ("/trace", json!(null)),
+        ("/facts/kernel", json!(null)),
+        ("/facts/preemption/model", json!("")),
+        ("/started_at", json!("yesterday")),
+        ("/ended_at", json!(null)),
+        ("/duration_ns", json!(-1)),
+        ("/duration_ns", json!(0.5)),
+        ("/start_monotonic_ns", json!(0)),
+        ("/machine/interrupts_per_s", json!(null)),
+        ("/machine/cpus/0/busy", json!(1.5)),
+        ("/conditions/looks", json!(-1)),
+        ("/conditions/threads/0/migrations", json!("none")),
+        ("/conditions/cpus/0/frequency_khz", json!([1])),
+        ("/series", json!([])),
+        ("/series/0/unit", json!("us")),
+        ("/series/0/count", json!(-1)),
+        ("/series/0/count", json!(0)),
+        ("/series/0/missed", json!(null)),
+        ("/series/0/max", json!(12.5)),
+        ("/series/0/max", json!(null)),
+        ("/series/0/percentiles", json!({"50": 1})),
+        ("/series/0/percentiles/50", json!(1.5)),
+        ("/series/0/percentiles/50", json!(-1)),
+        ("/series/0/uncertain", json!(["98"])),
+        ("/series/0/scheduled", json!(null)),
+        ("/series/0/scheduled/percentiles", json!({"100": 1})),
+    ]
+}
+
+/// Every place of a member in `value`, as JSON pointers.
+fn members(value: &Value, at: &str, places: &mut Vec<(String, String)>) {
+    match value {
+        Value::Object(object) => {
+            for (key, value) in object {
+                places.push((at.to_owned(), key.clone()));
+                members(
+                    value,
+                    &format!("{at}/{}", key.replace('~', "~0").replace('/', "~1")),
+                    places,
+                );
+            }
+        }
+        Value::Array(list) => {
+            for (number, value) in list.iter().enumerate() {
+                members(value, &format!("{at}/{number}"), places);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn loaded() -> Value {
+    let store = Store::new();
+    let arguments = ["--duration", "200ms", "--cpus", "0", "--load", "hackbench:groups=1"];
+    let mut record = read_record(&store.measure("r", &arguments));
+    // What the machine at hand adds is not what is mutated here.
+    record["caveats"] = json!([]);
+    record["validity"] = json!("valid");
+    record
+}
+
+#[test]
+fn a_record_that_was_tampered_with_is_refused() {
+    let (schema, record) = (schema(), loaded());
+    assert_eq!(faults(&schema, &record), [""; 0]);
+    for (place, value) in mutations() {
+        let mut record = record.clone();
+        match record.pointer_mut(place) {
+            Some(at) => *at = value.clone(),
+            // A member that should not be there at all.
+            None => drop(
+                record["probe"]["parameters"]
+                    .as_object_mut()
+                    .unwrap()
+                    .insert(place.rsplit('/').next().unwrap().to_owned(), value.clone()),
+            ),
+        }
+        assert!(!schema.is_valid(&record), "{place} = {value} was taken");
+    }
+}
+
+#[test]
+fn a_record_without_one_of_its_members_is_refused() {
+    /// Named by load or by probe; or what the machine did not let be read back.
+    const MAY_BE_ABSENT: [&str; 3] = ["/loads/0/parameters", "/probe/parameters", "/setup/found"];
+    /// Added to version 1 after its first runs, which are to stay readable.
+    const ADDED_LATER: [&str; 1] = ["tasks_idle"];
+    let (schema, record) = (schema(), loaded());
+    let mut places = Vec::new();
+    members(&record, "", &mut places);
+    assert!(places.len() > 100, "a record has many members: {}", places.len());
+    places.retain(|(at, key)| {
+        !MAY_BE_ABSENT.contains(&at.as_str()) && !ADDED_LATER.contains(&key.as_str())
+    });
+    for (at, key) in &places {
+        let mut record = record.clone();
+        record.pointer_mut(at).unwrap().as_object_mut().unwrap().remove(key);
+        assert!(!schema.is_valid(&record), "without {at}/{key} it was taken");
+    }
+}
+
+#[test]
+fn what_a_later_tardy_adds_is_passed_over() {
+    let (store, schema) = (Store::new(), schema());
+    let mut record = loaded();
+    for place in ["", "/series/0", "/facts", "/setup/found", "/probe/parameters", "/loads/0"] {
+        record.pointer_mut(place).unwrap()["from_the_future"] = json!({"any": ["thing"]});
+    }
+    assert_eq!(faults(&schema, &record), [""; 0]);
+    let run = store.runs().join("r");
+    fs::create_dir_all(&run).unwrap();
+    fs::write(run.join("run.json"), serde_json::to_vec(&record).unwrap()).unwrap();
+    assert_eq!(store.show("r")["id"], record["id"], "and tardy reads it, too");
+}

@@ -1,0 +1,327 @@
+//! Starts tardy in a store of its own, waits with patience, and reads what it left.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    io::{Read, Write},
+    os::unix::{fs::PermissionsExt, process::CommandExt},
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    sync::atomic::{AtomicU32, Ordering},
+    thread::sleep,
+    time::{Duration, Instant},
+};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use super::turn::Turn;
+
+/// The program under test.
+pub const TARDY: &str = env!("CARGO_BIN_EXE_tardy");
+
+/// Long enough for any machine that is busy; nothing waits that long when all is well. A slow
+/// machine may have a multiple: `TARDY_TEST_PATIENCE`.
+pub fn patience() -> Duration {
+    let times = std::env::var("TARDY_TEST_PATIENCE").ok().and_then(|text| text.parse().ok());
+    Duration::from_secs(120) * times.unwrap_or(1)
+}
+
+/// `nobody` on every distribution that matters.
+const NOBODY: u32 = 65_534;
+
+/// In the environment of every process that a test starts, and so of all below it.
+const MARK: &str = "TARDY_TEST_MARK";
+
+/// Measures for a short while; what differs from test to test follows.
+pub const SHORT: [&str; 4] = ["run", "timer", "--warmup", "100ms"];
+
+/// A store of its own, removed at the end.
+pub struct Store {
+    directory: TempDir,
+    mark: String,
+    /// Whom tardy runs as; the caller where absent.
+    user: Option<u32>,
+    program: PathBuf,
+    _turn: Turn,
+}
+
+/// What a process that has ended said.
+#[derive(Debug)]
+pub struct Said {
+    pub code: Option<i32>,
+    pub out: String,
+    pub err: String,
+}
+
+impl Store {
+    pub fn new() -> Self {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        Self {
+            directory: tempfile::tempdir().unwrap(),
+            mark: format!("{}-{number}", std::process::id()),
+            user: None,
+            program: TARDY.into(),
+            _turn: Turn::beside(),
+        }
+    }
+
+    /// A store whose tardy has no rights: run by `nobody` where the caller is root.
+    pub fn unprivileged() -> Self {
+        let mut store = Self::new();
+        if is_root() {
+            // The build may lie where nobody else may look.
+            let program = store.path().join("tardy");
+            fs::copy(TARDY, &program).unwrap();
+            fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+            std::os::unix::fs::chown(store.path(), Some(NOBODY), Some(NOBODY)).unwrap();
+            store.program = program;
+            store.user = Some(NOBODY);
+        }
+        store
+    }
+
+    /// The directory; runs lie in `runs` below it.
+    pub fn path(&self) -> &Path {
+        self.directory.path()
+    }
+
+    pub fn runs(&self) -> PathBuf {
+        self.path().join("runs")
+    }
+
+    /// tardy with these arguments, ready to be started.
+    pub fn tardy<S: AsRef<str>>(&self, arguments: &[S]) -> Command {
+        self.under(self.program.to_str().unwrap(), &[], arguments)
+    }
+
+    /// tardy started by a shell that first does `script`, `ulimit -v 100` say.
+    pub fn shell<S: AsRef<str>>(&self, script: &str, arguments: &[S]) -> Command {
+        let script = format!("{script}\nexec \"$0\" \"$@\"");
+        self.under("sh", &["-c", &script, self.program.to_str().unwrap()], arguments)
+    }
+
+    fn under<S: AsRef<str>>(&self, program: &str, before: &[&str], arguments: &[S]) -> Command {
+        let mut command = Command::new(program);
+        command
+            .args(before)
+            .args(arguments.iter().map(AsRef::as_ref))
+            .current_dir(self.path())
+            .env("TARDY_STORE", self.runs())
+            .env(MARK, &self.mark)
+            .env("RUST_BACKTRACE", "0")
+            .env_remove("NO_COLOR")
+            .stdin(Stdio::null());
+        if let Some(user) = self.user {
+            command.uid(user).gid(user);
+        }
+        command
+    }
+
+    /// tardy that may lock so much memory; where the caller is root, the limit is set before the
+    /// rights are given up.
+    pub fn may_lock(&self, bytes: u64, arguments: &[&str]) -> Command {
+        let Some(user) = self.user else {
+            return self.shell(&format!("ulimit -l {} || exit 9", bytes >> 10), arguments);
+        };
+        let limit = format!("--memlock={bytes}:{bytes}");
+        let (user, group) = (format!("--reuid={user}"), format!("--regid={user}"));
+        let program = self.program.to_str().unwrap();
+        let before = [&limit, "setpriv", &user, &group, "--clear-groups", program];
+        let mut command = self.under("prlimit", &before, arguments);
+        command.uid(0).gid(0);
+        command
+    }
+
+    /// Runs tardy to its end.
+    pub fn run<S: AsRef<str>>(&self, arguments: &[S]) -> Said {
+        finish(self.start(arguments))
+    }
+
+    /// Starts tardy and leaves it to the caller.
+    pub fn start<S: AsRef<str>>(&self, arguments: &[S]) -> Child {
+        piped(&mut self.tardy(arguments))
+    }
+
+    /// Feeds so many made-up samples (`tardy::probes::fake`) into the run `r`, single ones kept.
+    pub fn made_up(&self, samples: &str) {
+        let run = ["run", "fake", "--warmup", "0s", "--cpus", "0", "--interval", "10us"];
+        let said = self.run(
+            &[&run[..], &["--unpaced", "--raw", "--samples", samples, "--name", "r"]].concat(),
+        );
+        assert_eq!(said.code, Some(0), "{said:?}");
+    }
+
+    /// Measures under `name` and returns the run's directory.
+    pub fn measure(&self, name: &str, arguments: &[&str]) -> PathBuf {
+        let said = self.run(&[&SHORT, arguments, &["--name", name]].concat());
+        assert_eq!(said.code, Some(0), "{arguments:?}: {said:?}");
+        self.runs().join(name)
+    }
+
+    /// `show --json`.
+    pub fn show(&self, name: &str) -> Value {
+        let said = self.run(&["show", name, "--json"]);
+        assert_eq!(said.code, Some(0), "{said:?}");
+        serde_json::from_str(&said.out).unwrap()
+    }
+
+    /// The data of `report`'s page about these runs.
+    pub fn page(&self, names: &[&str]) -> Value {
+        let file = self.path().join("page.html");
+        let out = ["-o", file.to_str().unwrap()];
+        let said = self.run(&[&["report"], names, &out].concat());
+        assert_eq!((said.code, said.out.as_str()), (Some(0), ""), "{said:?}");
+        page_data(&fs::read_to_string(file).unwrap())
+    }
+
+    /// Living processes that this store's tardies started, and themselves.
+    pub fn processes(&self) -> Vec<i32> {
+        let wanted = format!("{MARK}={}", self.mark);
+        let is_ours = |pid: &i32| {
+            let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+            environment.split(|byte| *byte == 0).any(|word| word == wanted.as_bytes())
+        };
+        let pids = fs::read_dir("/proc").unwrap().flatten();
+        pids.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).filter(is_ours).collect()
+    }
+
+    /// Waits until the run has written an interval of every series.
+    pub fn wait_measuring(&self, name: &str) {
+        let log = self.runs().join(name).join("series.hlog");
+        eventually("a first interval", || {
+            fs::read_to_string(&log).is_ok_and(|text| text.contains("\nTag="))
+        });
+    }
+}
+
+/// With standard output and error caught.
+pub fn piped(command: &mut Command) -> Child {
+    command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+/// Waits for the end; a process that hangs is killed, and the test fails.
+pub fn finish(mut child: Child) -> Said {
+    let out = read_all(child.stdout.take());
+    let err = read_all(child.stderr.take());
+    let deadline = Instant::now() + patience();
+    let status = loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            break status;
+        }
+        if Instant::now() > deadline {
+            child.kill().unwrap();
+            let (out, err) = (out.join().unwrap(), err.join().unwrap());
+            panic!("it hangs\nstdout: {out}\nstderr: {err}");
+        }
+        sleep(Duration::from_millis(5));
+    };
+    Said { code: status.code(), out: out.join().unwrap(), err: err.join().unwrap() }
+}
+
+fn read_all(pipe: Option<impl Read + Send + 'static>) -> std::thread::JoinHandle<String> {
+    std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        if let Some(mut pipe) = pipe {
+            pipe.read_to_end(&mut bytes).unwrap();
+        }
+        String::from_utf8_lossy(&bytes).into_owned()
+    })
+}
+
+/// Waits for a condition that must come true.
+pub fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
+    let deadline = Instant::now() + patience();
+    while !condition() {
+        assert!(Instant::now() < deadline, "in vain: {what}");
+        sleep(Duration::from_millis(5));
+    }
+}
+
+/// Sends a signal, `KILL` say, to one process.
+pub fn signal(child: &Child, name: &str) {
+    let pid = child.id().to_string();
+    let sent = Command::new("kill").args(["-s", name, &pid]).status().unwrap();
+    assert!(sent.success(), "kill -s {name} {pid}");
+}
+
+/// The JSON in a report page.
+pub fn page_data(html: &str) -> Value {
+    let begin = "<script type=\"application/json\" id=\"tardy-data\">";
+    let at = html.find(begin).expect("the page has a block of data") + begin.len();
+    let length = html[at..].find("</script>").expect("the block has an end");
+    serde_json::from_str(&html[at..at + length]).unwrap()
+}
+
+/// `run.json` as it lies there.
+pub fn read_record(run: &Path) -> Value {
+    serde_json::from_slice(&fs::read(run.join("run.json")).unwrap()).unwrap()
+}
+
+/// Every file below `directory` with its content.
+pub fn contents(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut files = BTreeMap::new();
+    for entry in fs::read_dir(directory).unwrap().flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            files.extend(contents(&path));
+        } else {
+            files.insert(path.clone(), fs::read(path).unwrap());
+        }
+    }
+    files
+}
+
+/// Copies a directory and what is in it.
+pub fn copy(from: &Path, to: &Path) {
+    for (path, bytes) in contents(from) {
+        let place = to.join(path.strip_prefix(from).unwrap());
+        fs::create_dir_all(place.parent().unwrap()).unwrap();
+        fs::write(place, bytes).unwrap();
+    }
+}
+
+/// The codes of a record's caveats.
+pub fn codes(record: &Value) -> Vec<&str> {
+    list(&record["caveats"]).iter().map(|caveat| caveat["code"].as_str().unwrap()).collect()
+}
+
+/// A JSON array.
+pub fn list(value: &Value) -> &[Value] {
+    value.as_array().expect("an array")
+}
+
+/// A JSON number that is whole.
+pub fn whole(value: &Value) -> i64 {
+    value.as_i64().unwrap_or_else(|| panic!("{value} is no whole number"))
+}
+
+/// Samples that a series has in its histogram.
+pub fn in_histogram(series: &Value) -> i64 {
+    whole(&series["count"]) - whole(&series["early"]) - whole(&series["above"])
+}
+
+pub fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+/// Says that a test did not run, past the harness, which hides what passing tests print; and notes
+/// it in the file that `TARDY_TEST_SKIPS` names, for the account of what ran nowhere.
+pub fn skip(why: &str) {
+    let name = std::thread::current().name().unwrap_or_default().to_owned();
+    let _ = writeln!(std::io::stderr().lock(), "{name} skipped: {why}");
+    // What is only too slow for each change runs in `make test-long`, and is no gap.
+    let is_slow = why.contains("TARDY_TEST_LONG");
+    if let Some(file) = std::env::var_os("TARDY_TEST_SKIPS").filter(|_| !is_slow) {
+        // One write a line, for tests skip at the same time.
+        let line = format!("{name}\t{}\n", why.replace('\n', " "));
+        let file = fs::OpenOptions::new().create(true).append(true).open(file);
+        file.and_then(|mut file| file.write_all(line.as_bytes())).unwrap();
+    }
+}
+
+/// Whether this is a guest of `cargo xtask vm`, where a test may change the whole machine.
+pub fn in_guest() -> bool {
+    std::env::var_os("TARDY_TEST_VM").is_some_and(|value| value == "1")
+}

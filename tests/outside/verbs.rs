@@ -1,0 +1,162 @@
+//! What each verb prints, where, and in which form.
+
+use std::{
+    fs::File,
+    process::{Command, Stdio},
+};
+
+use super::support::{SHORT, Store, TARDY, contents, finish, list, skip};
+
+#[test]
+fn every_verb_explains_itself_on_standard_output() {
+    let store = Store::new();
+    for arguments in [
+        &["--help"][..],
+        &["-h"],
+        &["run", "--help"],
+        &["list", "--help"],
+        &["show", "--help"],
+        &["report", "--help"],
+        &["load", "--help"],
+    ] {
+        let said = store.run(arguments);
+        assert_eq!((said.code, said.err.as_str()), (Some(0), ""), "{arguments:?}: {said:?}");
+        assert!(said.out.contains("Usage: tardy"), "{arguments:?}: {}", said.out);
+        assert!(said.out.lines().all(|line| line.chars().count() <= 100), "{}", said.out);
+    }
+    let said = store.run(&["--version"]);
+    assert_eq!(said.code, Some(0));
+    assert_eq!(said.out, format!("tardy {}\n", env!("CARGO_PKG_VERSION")));
+}
+
+#[test]
+fn the_help_names_every_exit_code_that_there_is() {
+    let help = Store::new().run(&["--help"]).out;
+    let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
+    for word in ["Exit codes", "0 done", "1 measured", "2 could not", "4 the run is invalid"] {
+        assert!(help.contains(word), "{word}: {help}");
+    }
+}
+
+#[test]
+fn an_empty_store_is_said_to_be_empty_and_makes_no_directory() {
+    let store = Store::new();
+    let said = store.run(&["list"]);
+    assert_eq!((said.code, said.out.as_str()), (Some(0), ""));
+    assert!(said.err.contains("No runs in") && said.err.contains("`tardy run`"), "{said:?}");
+    let said = store.run(&["list", "--json"]);
+    assert_eq!((said.code, said.out.as_str(), said.err.as_str()), (Some(0), "[]\n", ""));
+    assert!(contents(store.path()).is_empty() && !store.runs().exists());
+}
+
+#[test]
+fn runs_are_found_by_name_path_beginning_of_their_id_and_by_age() {
+    let store = Store::new();
+    let old = store.measure("old", &["--duration", "100ms"]);
+    // Ids begin with the second of the start.
+    std::thread::sleep(std::time::Duration::from_millis(1100));
+    store.measure("new", &["--duration", "100ms"]);
+    let id = store.show("old")["id"].as_str().unwrap().to_owned();
+    for name in ["old", old.to_str().unwrap(), "runs/old", id.as_str(), "last~1"] {
+        assert_eq!(store.show(name)["name"], "old", "{name}");
+    }
+    assert_eq!(store.show("last")["name"], "new");
+    let said = store.run(&["show"]);
+    assert!(said.out.starts_with("new: "), "`show` alone is the last: {said:?}");
+    // Both were made in this century.
+    let said = store.run(&["show", "20"]);
+    assert_eq!(said.code, Some(2), "{said:?}");
+    assert!(said.err.contains(&id) && said.err.contains("write more of it"), "{said:?}");
+
+    let text = store.run(&["list"]);
+    let lines: Vec<&str> = text.out.lines().collect();
+    assert_eq!(lines.len(), 3, "{text:?}");
+    assert!(lines[0].starts_with("id "), "{text:?}");
+    assert!(lines[1].contains(" old ") && lines[2].contains(" new "), "oldest first: {text:?}");
+    let json: serde_json::Value =
+        serde_json::from_str(&store.run(&["list", "--json"]).out).unwrap();
+    let names: Vec<_> = list(&json).iter().map(|run| run["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["old", "new"]);
+    assert_eq!(json[0]["path"], old.to_str().unwrap());
+    assert_eq!(json[0]["status"], "complete");
+}
+
+#[test]
+fn a_damaged_run_is_told_beside_the_list_of_the_others() {
+    let store = Store::new();
+    store.measure("good", &["--duration", "100ms"]);
+    std::fs::create_dir(store.runs().join("bad")).unwrap();
+    std::fs::write(store.runs().join("bad/run.json"), "{").unwrap();
+    std::fs::create_dir(store.runs().join("stray")).unwrap();
+    let said = store.run(&["list"]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert!(said.out.contains("good") && !said.out.contains("bad"), "{said:?}");
+    assert!(said.err.contains("bad/run.json is damaged"), "{said:?}");
+    assert!(!said.err.contains("stray"), "a directory of something else is no damage: {said:?}");
+}
+
+#[test]
+fn a_reader_that_went_away_is_no_failure_of_tardy() {
+    let store = Store::new();
+    store.measure("r", &["--duration", "100ms"]);
+    for arguments in [&["list"][..], &["show", "r"], &["show", "r", "--json"], &["--help"]] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let mut command = store.tardy(arguments);
+        let said = finish(command.stdout(writer).stderr(Stdio::piped()).spawn().unwrap());
+        assert_eq!((said.code, said.err.as_str()), (Some(0), ""), "{arguments:?}: {said:?}");
+    }
+    let mut shell = store.shell("\"$0\" list | head -n 0; echo $? >&2; set -- --version", &["x"]);
+    let said = finish(super::support::piped(&mut shell));
+    assert_eq!((said.code, said.err.as_str()), (Some(0), "0\n"), "{said:?}");
+}
+
+#[test]
+fn a_result_that_cannot_be_written_is_an_error() {
+    let store = Store::new();
+    store.measure("r", &["--duration", "100ms"]);
+    for arguments in [&["list"][..], &["show", "r"], &["show", "r", "--json"]] {
+        let full = File::options().write(true).open("/dev/full").unwrap();
+        let mut command = store.tardy(arguments);
+        let said = finish(command.stdout(full).stderr(Stdio::piped()).spawn().unwrap());
+        assert_eq!(said.code, Some(2), "{arguments:?}: {said:?}");
+        assert!(said.err.contains("cannot write the result"), "{said:?}");
+    }
+}
+
+/// What tardy writes to a terminal.
+fn on_a_terminal(store: &Store, arguments: &str, colour: &str) -> String {
+    let mut command = Command::new("script");
+    command
+        .args(["-qec", &format!("{colour} {TARDY} {arguments}"), "/dev/null"])
+        .env("TARDY_STORE", store.runs())
+        .env("TERM", "xterm-256color")
+        .env_remove("NO_COLOR")
+        .env_remove("CI")
+        .stdin(Stdio::null());
+    finish(super::support::piped(&mut command)).out
+}
+
+#[test]
+fn colour_and_progress_go_to_a_terminal_and_nowhere_else() {
+    let store = Store::new();
+    let said = store.run(&[&SHORT[..], &["--duration", "1s", "--name", "r"]].concat());
+    let shown = store.run(&["show", "r"]);
+    let refused = store.run(&["show", "nosuch"]);
+    for said in [&said, &shown, &refused] {
+        assert!(!said.out.contains('\x1b') && !said.out.contains('\r'), "{said:?}");
+        assert!(!said.err.contains('\x1b') && !said.err.contains('\r'), "{said:?}");
+    }
+    assert_eq!(said.out, shown.out, "`run` prints what `show` prints");
+    if Command::new("script").arg("--version").output().is_err() {
+        return skip("no `script` to play a terminal");
+    }
+    assert!(on_a_terminal(&store, "show r", "").contains("\x1b["), "no colour on a terminal");
+    let plain = on_a_terminal(&store, "show r", "NO_COLOR=1");
+    assert!(plain.contains("cpu0") && !plain.contains('\x1b'), "NO_COLOR is not honoured: {plain}");
+    let run = "run timer --warmup 100ms --duration 1s";
+    let progress = on_a_terminal(&store, run, "");
+    assert!(progress.contains(" left") && progress.contains("\x1b[K"), "{progress:?}");
+    let quiet = on_a_terminal(&store, &format!("{run} --quiet"), "");
+    assert!(!quiet.contains(" left"), "{quiet:?}");
+}

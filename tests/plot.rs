@@ -1,0 +1,324 @@
+//! Pictures: every kind in both formats, of runs that are whole and of runs that are not. A picture
+//! or a clear error, never a panic; and what the data says is what is drawn.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::path::Path;
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+
+use tardy::report::collect;
+use tardy::report::page::{Page, PointKind};
+use tardy::report::plot::{self, Kind, PlotError, Size};
+use tardy::run::{Run, Status, Validity};
+
+const KINDS: [(Kind, &str); 4] = [
+    (Kind::Scatter, "scatter"),
+    (Kind::Percentile, "percentile"),
+    (Kind::Heatmap, "heatmap"),
+    (Kind::Histogram, "histogram"),
+];
+
+const SIZE: Size = Size { width: 900, height: 560 };
+
+fn tardy(store: &Path, words: &[&str]) -> Output {
+    let tardy = env!("CARGO_BIN_EXE_tardy");
+    Command::new(tardy).arg("--store").arg(store).args(words).output().unwrap()
+}
+
+/// A store with the fake runs `a` (samples kept), `b` and `one` (a single sample).
+fn store() -> &'static Path {
+    static STORE: OnceLock<tempfile::TempDir> = OnceLock::new();
+    let directory = STORE.get_or_init(|| {
+        let directory = tempfile::tempdir().unwrap();
+        let runs: [&[&str]; 3] = [
+            &["--duration", "1s", "--raw", "--name", "a"],
+            &["--duration", "1s", "--name", "b"],
+            &["--samples", "1", "--name", "one"],
+        ];
+        for flags in runs {
+            let mut words = vec!["run", "fake", "--cpus", "0", "--warmup", "0s", "--quiet"];
+            words.extend(flags);
+            let out = tardy(directory.path(), &words);
+            assert!(matches!(out.status.code(), Some(0 | 4)), "{out:?}");
+        }
+        directory
+    });
+    directory.path()
+}
+
+fn page(names: &[&str]) -> Page {
+    let runs = names.iter().map(|name| Run::open(&store().join(name)).unwrap());
+    collect::page(runs.collect())
+}
+
+/// One run with a series for each latency list, as if measured on as many CPUs.
+fn many_series(count: usize) -> Page {
+    let mut page = page(&["b"]);
+    let run = &mut page.runs[0];
+    for number in 1..count {
+        let (mut record, mut series) = (run.record.series[0].clone(), run.series[0].clone());
+        (record.name, series.name) = (format!("cpu{number}"), format!("cpu{number}"));
+        record.max = record.max.map(|max| max - number as i64);
+        run.record.series.push(record);
+        run.series.push(series);
+    }
+    page
+}
+
+fn svg(page: &Page, kind: Kind) -> String {
+    plot::svg(page, kind, SIZE).unwrap()
+}
+
+/// The texts of a picture; fails unless it is well-formed XML.
+fn texts(svg: &str) -> Vec<String> {
+    let document = roxmltree::Document::parse(svg).unwrap();
+    let texts = document.descendants().filter(|node| node.has_tag_name("text"));
+    texts.map(|node| node.text().unwrap_or_default().trim().to_owned()).collect()
+}
+
+/// How many shapes of that name are filled with a colour of the data.
+fn filled(svg: &str, name: &str) -> usize {
+    let document = roxmltree::Document::parse(svg).unwrap();
+    let shapes = document.descendants().filter(|node| node.has_tag_name(name));
+    let fills = shapes.filter_map(|node| node.attribute("fill").map(str::to_owned));
+    fills.filter(|fill| fill != "none" && fill != "#FFFFFF").count()
+}
+
+fn assert_png(bytes: &[u8], size: Size) {
+    let mut reader = png::Decoder::new(std::io::Cursor::new(bytes)).read_info().unwrap();
+    let mut pixels = vec![0; reader.output_buffer_size().unwrap()];
+    let info = reader.next_frame(&mut pixels).unwrap();
+    assert_eq!((info.width, info.height), (size.width, size.height));
+    assert_eq!(pixels[..3], [255, 255, 255], "the corner is white");
+    let dark = pixels.chunks_exact(3).filter(|pixel| pixel.iter().all(|part| *part < 160)).count();
+    assert!(dark > 50, "there is text: {dark}");
+}
+
+#[test]
+fn every_kind_is_drawn_in_both_formats_for_one_run_and_for_two() {
+    let directory = tempfile::tempdir().unwrap();
+    for runs in [vec!["a"], vec!["a", "b"], vec!["one"]] {
+        for (_, kind) in KINDS {
+            for format in ["svg", "png"] {
+                let file = directory.path().join(format!("{kind}.{format}"));
+                let mut words = vec!["plot", "--kind", kind, "-o", file.to_str().unwrap()];
+                words.extend(&runs);
+                let out = tardy(store(), &words);
+                assert_eq!(out.status.code(), Some(0), "{words:?} {out:?}");
+                let bytes = std::fs::read(&file).unwrap();
+                if format == "png" {
+                    assert_png(&bytes, SIZE);
+                } else {
+                    let texts = texts(std::str::from_utf8(&bytes).unwrap());
+                    assert!(texts.iter().any(|text| text.contains("sample")), "{texts:?}");
+                    assert!(texts.iter().any(|text| text.contains("max ")), "{texts:?}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_picture_holds_each_point_and_each_cell_of_the_data_once() {
+    let page = page(&["a", "b"]);
+    let points: usize =
+        page.runs.iter().flat_map(|run| &run.series).map(|series| series.points.t_s.len()).sum();
+    assert!(points > 900, "{points}");
+    assert_eq!(filled(&svg(&page, Kind::Scatter), "circle"), points);
+    let cells: usize = page.runs.iter().map(|run| run.heat.count.len()).sum();
+    assert!(cells > 20, "{cells}");
+    assert_eq!(filled(&svg(&page, Kind::Heatmap), "rect"), cells);
+    // A dot at the maximum of each curve.
+    assert_eq!(filled(&svg(&page, Kind::Percentile), "circle"), 2);
+}
+
+#[test]
+fn a_sample_after_the_end_is_drawn_where_it_was() {
+    let mut page = page(&["a"]);
+    let points = &mut page.runs[0].series[0].points;
+    let last = points.t_s.len() - 1;
+    (points.t_s[last - 1], points.t_s[last]) = (3.0, 5.0);
+    let picture = svg(&page, Kind::Scatter);
+    let document = roxmltree::Document::parse(&picture).unwrap();
+    let dots = document.descendants().filter(|node| node.has_tag_name("circle"));
+    let mut places: Vec<u32> =
+        dots.filter_map(|dot| dot.attribute("cx")).map(|x| x.parse().unwrap()).collect();
+    places.sort_unstable();
+    let [.., third, second, first] = places[..] else { unreachable!() };
+    assert!(third < second && second < first, "{third} {second} {first}");
+}
+
+#[test]
+fn the_same_runs_give_the_same_picture() {
+    let mut again = page(&["a", "b"]);
+    again.made_at = "another day".into();
+    for (kind, name) in KINDS {
+        assert_eq!(svg(&page(&["a", "b"]), kind), svg(&again, kind), "{name}");
+    }
+}
+
+#[test]
+fn each_picture_says_what_was_measured_and_how_much_of_it() {
+    let page = page(&["a", "b"]);
+    let samples = page.runs[0].record.series[0].count;
+    for (kind, name) in KINDS {
+        let all = texts(&svg(&page, kind)).join("\n");
+        assert!(all.contains("preemption"), "{name}: {all}");
+        assert!(
+            all.contains(&format!("{} samples", tardy::units::count(samples))),
+            "{name}: {all}"
+        );
+        assert!(all.contains(" us"), "{name}: {all}");
+        assert!(!all.contains("1e"), "{name}: {all}");
+    }
+    let scatter = texts(&svg(&page, Kind::Scatter)).join("\n");
+    assert!(scatter.contains("one wake-up"), "{scatter}");
+    assert!(scatter.contains("largest latency of an interval"), "{scatter}");
+    assert_eq!(page.runs[1].series[0].points.kind, PointKind::IntervalMax);
+}
+
+#[test]
+fn sixty_four_series_are_all_drawn_and_the_worst_are_named() {
+    let page = many_series(64);
+    for (kind, name) in KINDS {
+        let picture = svg(&page, kind);
+        let all = texts(&picture).join("\n");
+        assert_eq!(all.contains("57 others"), kind != Kind::Heatmap, "{name}: {all}");
+        assert_png(&plot::png(&page, kind, SIZE).unwrap(), SIZE);
+    }
+    assert_eq!(filled(&svg(&page, Kind::Percentile), "circle"), 64);
+}
+
+#[test]
+fn early_wakeups_are_counted_where_they_cannot_be_drawn() {
+    let mut page = page(&["a"]);
+    let run = &mut page.runs[0];
+    run.record.series[0].early = 2;
+    run.record.series[0].min = Some(-3_000);
+    run.series[0].points.latency_ns[7] = -3_000;
+    run.series[0].points.latency_ns[8] = -1;
+    let points = run.series[0].points.t_s.len();
+    let picture = svg(&page, Kind::Scatter);
+    assert_eq!(filled(&picture, "circle"), points - 2);
+    for (kind, name) in KINDS {
+        let all = texts(&svg(&page, kind)).join(" ");
+        assert!(all.contains("2 early wake-ups are not drawn"), "{name}: {all}");
+    }
+}
+
+#[test]
+fn a_run_without_samples_is_an_empty_panel_beside_others_and_an_error_alone() {
+    let mut page = page(&["a", "b"]);
+    let empty = &mut page.runs[1];
+    empty.heat = Default::default();
+    let record = &mut empty.record.series[0];
+    (record.count, record.max, record.min, record.mean) = (0, None, None, None);
+    let series = &mut empty.series[0];
+    series.curve.clear();
+    series.histogram.clear();
+    series.points.t_s.clear();
+    series.points.latency_ns.clear();
+    for (kind, name) in KINDS {
+        let all = texts(&svg(&page, kind)).join("\n");
+        assert!(all.contains("b: 0 samples"), "{name}: {all}");
+        assert_png(&plot::png(&page, kind, SIZE).unwrap(), SIZE);
+    }
+    page.runs.remove(0);
+    for (kind, _) in KINDS {
+        let error = plot::svg(&page, kind, SIZE).unwrap_err();
+        assert_eq!(error, PlotError::Nothing("no run has a sample"));
+    }
+}
+
+#[test]
+fn only_early_wakeups_are_nothing_to_draw() {
+    let mut page = page(&["one"]);
+    page.runs[0].record.series[0].max = Some(-5);
+    page.runs[0].series[0].histogram.clear();
+    page.runs[0].series[0].curve = vec![(0.0, -5), (100.0, -5)];
+    for (kind, _) in KINDS {
+        let error = plot::png(&page, kind, SIZE).unwrap_err().to_string();
+        assert!(error.contains("early"), "{error}");
+    }
+}
+
+#[test]
+fn latencies_of_nothing_and_of_an_hour_share_a_picture() {
+    let mut page = page(&["a", "b"]);
+    page.latency_edges_ns.insert(0, 0);
+    *page.latency_edges_ns.last_mut().unwrap() = 4_000_000_000_000;
+    let run = &mut page.runs[0];
+    run.record.series[0].max = Some(3_600_000_000_000);
+    run.record.series[0].above = 1;
+    run.series[0].points.latency_ns[0] = 0;
+    run.series[0].points.latency_ns[1] = 3_600_000_000_000;
+    run.series[0].curve.push((100.0, 3_600_000_000_000));
+    for (kind, name) in KINDS {
+        let all = texts(&svg(&page, kind)).join(" ");
+        assert!(all.contains("max 3600 s, cpu0"), "{name}: {all}");
+        assert!(all.contains("1 above 1 h"), "{name}: {all}");
+    }
+}
+
+#[test]
+fn names_of_runs_cannot_break_the_file() {
+    let mut page = page(&["a", "b"]);
+    let name = "</text><script>alert(1)</script>&\"'\u{1}\u{ffff}\n\u{202e}";
+    page.runs[0].record.name = format!("{name}{}", "x".repeat(5_000));
+    page.runs[0].line = name.into();
+    page.runs[0].headline = name.into();
+    page.runs[1].record.name = "\u{4e2d}\u{6587}".into();
+    page.runs[0].record.series[0].name = name.into();
+    page.runs[0].series[0].name = name.into();
+    for (kind, _) in KINDS {
+        let picture = svg(&page, kind);
+        let document = roxmltree::Document::parse(&picture).unwrap();
+        assert!(!document.descendants().any(|node| node.has_tag_name("script")));
+        assert_png(&plot::png(&page, kind, SIZE).unwrap(), SIZE);
+    }
+}
+
+#[test]
+fn a_run_that_crashed_or_is_invalid_says_so_beside_its_name() {
+    let mut page = page(&["a"]);
+    page.runs[0].record.status = Status::Crashed;
+    page.runs[0].record.validity = Validity::Invalid;
+    let texts = texts(&svg(&page, Kind::Scatter));
+    assert!(texts.contains(&"a (invalid, crashed)".to_owned()), "{texts:?}");
+}
+
+#[test]
+fn what_cannot_be_drawn_is_refused_with_a_remedy() {
+    let file = |name: &str| store().join(name).to_str().unwrap().to_owned();
+    let svg = file("x.svg");
+    let missing = file("no/such/place.png");
+    let refused: [(&[&str], &str); 7] = [
+        (&["a", "-o", "x.gif"], "-o x.gif: a picture is an SVG or a PNG; name a file that ends in"),
+        (&["a", "-o", "x"], ".svg or .png"),
+        (&["a", "-o", &missing], "cannot write"),
+        (&["a", "-o", &svg, "--size", "900"], "as in 900x560"),
+        (&["a", "-o", &svg, "--size", "100000x2"], "from 200 to 8000"),
+        (&["nobody", "-o", &svg], "no run \"nobody\""),
+        (&["a", "a", "a", "a", "a", "a", "a", "-o", &svg], "7 runs in one picture"),
+    ];
+    for (words, want) in refused {
+        let out = tardy(store(), &[&["plot"], words].concat());
+        let told = String::from_utf8(out.stderr).unwrap();
+        assert_eq!(out.status.code(), Some(2), "{words:?} {told}");
+        assert!(told.contains(want), "{words:?} {told}");
+    }
+    let tight = Size { width: 200, height: 200 };
+    let page = page(&["a", "b", "a", "b", "a", "b"]);
+    let error = plot::svg(&page, Kind::Heatmap, tight).unwrap_err();
+    assert_eq!(error, PlotError::Small { size: tight });
+}
+
+#[test]
+fn small_and_large_sizes_are_kept() {
+    for size in ["200x200", "333x1000", "2000x300"] {
+        let size: Size = size.parse().unwrap();
+        for (kind, _) in KINDS {
+            assert_png(&plot::png(&page(&["a"]), kind, size).unwrap(), size);
+        }
+    }
+}

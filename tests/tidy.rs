@@ -1,0 +1,336 @@
+//! Style as an ordinary test: lengths, leftovers, links, dead files, caveats without a word.
+//!
+//! Each rule is a function from text to offenders, and has a test that it finds one.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::{Path, PathBuf},
+};
+
+const LONGEST_FILE: usize = 400;
+const LONGEST_FUNCTION: usize = 70;
+const LONGEST_LINE: usize = 100;
+
+/// Files of `src/` that are longer and not split yet. Only ever gets shorter.
+const LONG_FILES: &[&str] = &[];
+
+/// Functions (`path: name`) that are longer and not split yet. Only ever gets shorter.
+/// `words` is a table: one arm a caveat.
+const LONG_FUNCTIONS: &[&str] =
+    &["src/run/doubt/words.rs: words", "src/run/doubt/incident.rs: words"];
+
+/// Split, so that this file does not find itself.
+const BANNED: [&str; 5] = [
+    concat!("TO", "DO"),
+    concat!("FIX", "ME"),
+    concat!("XX", "X"),
+    concat!("dbg", "!("),
+    concat!("todo", "!("),
+];
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Files below `directory` (relative to the root) whose names end in `ending`.
+fn files(directory: &str, ending: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(root().join(directory)).into_iter().flatten().flatten() {
+        let name = entry.file_name().into_string().unwrap();
+        let path = if directory.is_empty() { name.clone() } else { format!("{directory}/{name}") };
+        let skip = name.starts_with('.') || ["target", "node_modules"].contains(&name.as_str());
+        if entry.path().is_dir() && !skip {
+            found.extend(files(&path, ending));
+        } else if name.ends_with(ending) && entry.path().is_file() {
+            found.push(path.into());
+        }
+    }
+    found
+}
+
+fn rust_files() -> Vec<PathBuf> {
+    ["src", "crates", "tests", "xtask", "benches", "fuzz"]
+        .iter()
+        .flat_map(|directory| files(directory, ".rs"))
+        .collect()
+}
+
+fn text(path: &Path) -> String {
+    fs::read_to_string(root().join(path)).unwrap()
+}
+
+/// Applies a rule to files; what it finds is named with its file.
+fn offenders(files: Vec<PathBuf>, rule: impl Fn(&str) -> Vec<String>) -> Vec<String> {
+    assert!(!files.is_empty(), "there is something to look at");
+    let name = |path: &Path, what: String| format!("{}: {what}", path.display());
+    let of = |path: PathBuf| -> Vec<String> {
+        rule(&text(&path)).into_iter().map(|what| name(&path, what)).collect()
+    };
+    files.into_iter().flat_map(of).collect()
+}
+
+fn assert_none(offenders: &[String]) {
+    assert!(offenders.is_empty(), "\n{}", offenders.join("\n"));
+}
+
+fn long_lines(text: &str) -> Vec<String> {
+    let long = |(number, line): (usize, &str)| {
+        let length = line.chars().count();
+        // What has no space in it cannot be broken.
+        let is_breakable = line.trim().contains(' ');
+        (length > LONGEST_LINE && is_breakable)
+            .then(|| format!("line {} has {length} characters", number + 1))
+    };
+    text.lines().enumerate().filter_map(long).collect()
+}
+
+fn control_characters(text: &str) -> Vec<String> {
+    let odd = |(number, line): (usize, &str)| {
+        let found = line.chars().find(|c| c.is_control())?;
+        Some(format!("line {} has the control character {found:?}", number + 1))
+    };
+    text.split('\n').enumerate().filter_map(odd).collect()
+}
+
+fn banned_words(text: &str) -> Vec<String> {
+    let found = BANNED.iter().filter(|word| text.contains(**word));
+    found.map(|word| format!("has {word:?}")).collect()
+}
+
+/// Lines without the tests at the end, which are not counted.
+fn length_without_tests(text: &str) -> usize {
+    let tests = text.lines().position(|line| line == "#[cfg(test)]");
+    tests.unwrap_or_else(|| text.lines().count())
+}
+
+/// Functions that are too long, as rustfmt lays them out: from `fn` to the closing brace in the
+/// same column.
+fn long_functions(text: &str) -> Vec<String> {
+    let lines: Vec<&str> = text.lines().collect();
+    let mut found = Vec::new();
+    for (start, line) in lines.iter().enumerate() {
+        let Some(name) = function_name(line) else { continue };
+        let indent = line.len() - line.trim_start().len();
+        let close = format!("{}}}", " ".repeat(indent));
+        let after = &lines[start..];
+        // A declaration ends before any body does.
+        let Some(length) = after.iter().position(|line| {
+            **line == close || line.ends_with(';') && line.len() - line.trim_start().len() == indent
+        }) else {
+            continue;
+        };
+        if length + 1 > LONGEST_FUNCTION {
+            found.push(name);
+        }
+    }
+    found
+}
+
+fn function_name(line: &str) -> Option<String> {
+    let mut words = line.trim_start().split(' ');
+    let before = words.by_ref().take_while(|word| *word != "fn");
+    let modifiers = ["pub", "pub(crate)", "pub(super)", "const", "unsafe", "async", "extern"];
+    if !before.into_iter().all(|word| modifiers.contains(&word) || word.starts_with('"')) {
+        return None;
+    }
+    let name = words.next()?;
+    let end = name.find(|c: char| !c.is_alphanumeric() && c != '_')?;
+    line.contains("fn ").then(|| name[..end].to_owned())
+}
+
+/// Targets of relative links in Markdown, without their anchors.
+fn relative_links(text: &str) -> Vec<String> {
+    let mut links = Vec::new();
+    for part in text.split("](").skip(1) {
+        let Some(target) = part.split(')').next() else { continue };
+        let target = target.split('#').next().unwrap_or_default().trim();
+        let elsewhere = target.contains("://") || target.starts_with("mailto:");
+        if !target.is_empty() && !elsewhere && !target.contains(char::is_whitespace) {
+            links.push(target.to_owned());
+        }
+    }
+    links
+}
+
+/// Names that a file declares as modules of their own files.
+fn declared_modules(text: &str) -> BTreeSet<String> {
+    let declared = |line: &str| {
+        let line = line.trim_start().strip_suffix(';')?;
+        let name = line.strip_prefix("mod ").or_else(|| Some(line.split_once("pub mod ")?.1))?;
+        name.chars().all(|c| c.is_alphanumeric() || c == '_').then(|| name.to_owned())
+    };
+    text.lines().filter_map(declared).collect()
+}
+
+/// Codes of caveats in the source of `Doubt::words`: the strings before an effect.
+fn caveat_codes(text: &str) -> BTreeSet<String> {
+    let lines: Vec<&str> = text.lines().map(str::trim).collect();
+    let code = |pair: &[&str]| {
+        let is_effect = ["Informs,", "Weakens,", "Invalidates,"].contains(&pair[1]);
+        let code = pair[0].strip_prefix('"')?.strip_suffix("\",")?;
+        is_effect.then(|| code.to_owned())
+    };
+    lines.windows(2).filter_map(code).collect()
+}
+
+#[test]
+fn source_files_are_short_enough_to_read() {
+    let long = |path: &PathBuf| {
+        let length = length_without_tests(&text(path));
+        let known = LONG_FILES.contains(&path.to_str().unwrap());
+        (length > LONGEST_FILE && !known).then(|| format!("{}: {length} lines", path.display()))
+    };
+    assert_none(&files("src", ".rs").iter().filter_map(long).collect::<Vec<_>>());
+}
+
+#[test]
+fn functions_are_short_enough_to_see() {
+    let mut offenders = offenders(rust_files(), long_functions);
+    offenders.retain(|offender| !LONG_FUNCTIONS.contains(&offender.as_str()));
+    assert_none(&offenders);
+}
+
+#[test]
+fn lines_fit_the_screen() {
+    assert_none(&offenders(rust_files(), long_lines));
+}
+
+#[test]
+fn sources_have_no_tabs_and_no_control_characters() {
+    assert_none(&offenders(rust_files(), control_characters));
+}
+
+#[test]
+fn nothing_is_left_over() {
+    assert_none(&offenders(rust_files(), banned_words));
+}
+
+#[test]
+fn every_file_says_what_it_is() {
+    let silent = |text: &str| {
+        let says = text.starts_with("//! ");
+        if says { Vec::new() } else { vec!["does not begin with //!".to_owned()] }
+    };
+    assert_none(&offenders(rust_files(), silent));
+}
+
+#[test]
+fn links_between_documents_lead_somewhere() {
+    let mut broken = Vec::new();
+    for path in files("", ".md") {
+        let directory = root().join(&path).parent().unwrap().to_owned();
+        for link in relative_links(&text(&path)) {
+            if !directory.join(&link).exists() {
+                broken.push(format!("{}: {link} is not there", path.display()));
+            }
+        }
+    }
+    assert_none(&broken);
+}
+
+#[test]
+fn every_source_file_is_a_module_of_another() {
+    let mut dead = Vec::new();
+    for path in files("src", ".rs").into_iter().chain(files("tests", ".rs")) {
+        let (directory, name) = (path.parent().unwrap(), path.file_stem().unwrap());
+        let is_root = ["lib", "main"].iter().any(|own| name == *own)
+            || path.parent() == Some(Path::new("tests"));
+        if is_root {
+            continue;
+        }
+        // A `mod.rs` belongs to its directory's parent.
+        let (module, around) = if name == "mod" {
+            (directory.file_name().unwrap(), directory.parent().unwrap())
+        } else {
+            (name, directory)
+        };
+        let by_directory = around.with_extension("rs");
+        let owners = ["mod.rs", "lib.rs", "main.rs"].map(|owner| around.join(owner));
+        let owners =
+            owners.into_iter().chain([by_directory]).filter(|owner| root().join(owner).exists());
+        let declares =
+            |owner: PathBuf| declared_modules(&text(&owner)).contains(module.to_str().unwrap());
+        if !owners.into_iter().any(declares) {
+            dead.push(format!("{} is not reached by any mod", path.display()));
+        }
+    }
+    assert_none(&dead);
+}
+
+#[test]
+fn every_caveat_is_explained() {
+    let codes: BTreeSet<String> =
+        files("src/run/doubt", ".rs").iter().flat_map(|path| caveat_codes(&text(path))).collect();
+    assert!(codes.len() >= 20, "the codes are found: {codes:?}");
+    let explained = fs::read_to_string(root().join("docs/measuring.md")).unwrap_or_default();
+    let is_missing = |code: &&String| !explained.contains(&format!("`{code}`"));
+    let missing: Vec<&String> = codes.iter().filter(is_missing).collect();
+    assert!(missing.is_empty(), "docs/measuring.md does not explain {missing:?}");
+}
+
+/// Rows of a table in Markdown whose first cell is a code: the code, and the last cell.
+fn rows_of_codes(text: &str) -> Vec<(String, String)> {
+    let row = |line: &str| {
+        let line = line.strip_prefix("| `")?.strip_suffix(" |")?;
+        let (code, rest) = line.split_once('`')?;
+        let last = rest.rsplit(" | ").next()?;
+        Some((code.to_owned(), last.trim_matches('`').to_owned()))
+    };
+    text.lines().filter_map(row).collect()
+}
+
+#[test]
+fn every_caveat_names_a_test_that_is_there() {
+    let codes: BTreeSet<String> =
+        files("src/run/doubt", ".rs").iter().flat_map(|path| caveat_codes(&text(path))).collect();
+    let explained = fs::read_to_string(root().join("docs/measuring.md")).unwrap_or_default();
+    let sources: Vec<String> = rust_files().iter().map(|path| text(path)).collect();
+    let mut rows = rows_of_codes(&explained);
+    rows.retain(|(code, _)| codes.contains(code));
+    assert_eq!(rows.len(), codes.len(), "a row for each code: {rows:?}");
+    let is_there = |(code, test): &(String, String)| {
+        let (function, code) = (format!("\nfn {test}()"), format!("\"{code}\""));
+        let inner = format!("    fn {test}()");
+        // The file that has the test also has the code, if only in a table of its own.
+        sources.iter().any(|source| {
+            (source.contains(&function) || source.contains(&inner)) && source.contains(&code)
+        })
+    };
+    let missing: Vec<_> = rows.iter().filter(|row| !is_there(row)).collect();
+    assert!(missing.is_empty(), "no such test, or its file does not name the code: {missing:?}");
+}
+
+#[test]
+fn each_rule_finds_an_offender() {
+    assert_eq!(
+        rows_of_codes("| code | test |\n| `a_b` | weakens | x \\| y | `a_test` |\n"),
+        [("a_b".to_owned(), "a_test".to_owned())]
+    );
+    assert_eq!(long_lines(&"x ".repeat(51)).len(), 1);
+    assert_eq!(long_lines(&"ü".repeat(100)).len(), 0);
+    assert_eq!(
+        control_characters("a\n\tb\n\u{7}"),
+        ["line 2 has the control character '\\t'", "line 3 has the control character '\\u{7}'",]
+    );
+    assert_eq!(banned_words(concat!("// TO", "DO: later")).len(), 1);
+    assert_eq!(length_without_tests("a\nb\n#[cfg(test)]\nmod tests {}\n"), 2);
+    assert_eq!(relative_links("[a](b.md#c) [d](https://e) [f](#g)"), ["b.md"]);
+    assert_eq!(
+        declared_modules("mod a;\npub mod b;\nmod c {\n}"),
+        ["a", "b"].map(String::from).into()
+    );
+    assert_eq!(caveat_codes("(\n\"a_b\",\nWeakens,\n\"no\","), ["a_b".to_owned()].into());
+}
+
+#[test]
+fn a_long_function_is_found_by_its_name_and_a_short_one_is_not() {
+    let function = |lines: usize| {
+        format!("    pub fn f(x: u8) {{\n{}    }}\n", "        g();\n".repeat(lines))
+    };
+    assert_eq!(long_functions(&function(LONGEST_FUNCTION)), ["f"]);
+    assert_eq!(long_functions(&function(LONGEST_FUNCTION - 2)), [""; 0]);
+    let declared = format!("    fn declared();\n{}", function(LONGEST_FUNCTION - 2));
+    assert_eq!(long_functions(&declared), [""; 0]);
+}

@@ -1,0 +1,117 @@
+// What all parts of the page share: the data, the selection, the common scales, and which series has
+// which colour. Computed once from the data.
+
+import type { Page, PageRun, PageSeries, SeriesSummary } from './model';
+import { logScale, type LogScale } from './scale';
+import type { Theme } from './theme';
+import { Selection, Stretch } from './view';
+
+/** Up to so many series each has a colour of its own; of more, only the worst. */
+const COLOURS = 7;
+
+export interface Context {
+  page: Page;
+  selection: Selection;
+  /** The time axis of all time charts, seconds since each run's start. */
+  time: Stretch;
+  /** The latency axis that heat maps and latencies over time of all runs share. */
+  latency: LogScale;
+  /** Names of all series, in order of first appearance. */
+  names: string[];
+  /** Colour slot by name; series without one are the crowd. */
+  slots: Map<string, number>;
+}
+
+export function makeContext(page: Page): Context {
+  const names = [...new Set(page.runs.flatMap((run) => seriesOf(run).map((item) => item.name)))];
+  return {
+    page,
+    selection: new Selection(),
+    time: new Stretch(0, longest(page)),
+    latency: latencyScale(page),
+    names,
+    slots: colourSlots(page, names),
+  };
+}
+
+/** One series of a run: its figures and its pictures; either may be absent in a damaged run. */
+export interface SeriesPair {
+  name: string;
+  summary: SeriesSummary | null;
+  drawn: PageSeries | null;
+}
+
+export function seriesOf(run: PageRun): SeriesPair[] {
+  const length = Math.max(run.record.series.length, run.series.length);
+  return Array.from({ length }, (_, index) => {
+    const summary = run.record.series[index] ?? null;
+    const drawn = run.series[index] ?? null;
+    return { name: summary?.name ?? drawn?.name ?? '?', summary, drawn };
+  });
+}
+
+/** All samples of a run, or of one series. */
+export function samplesOf(run: PageRun, series: string | null): number {
+  return run.record.series.reduce((sum, s) => sum + (series === null || s.name === series ? s.count : 0), 0);
+}
+
+export function seriesColour(context: Context, name: string, colours: Theme): string {
+  const slot = context.slots.get(name);
+  return slot === undefined ? colours.crowd : colours.series[slot];
+}
+
+/** Largest number of a long column; spreading one into Math.max would overflow the stack. */
+export function largest(values: number[], otherwise: number): number {
+  return values.reduce((most, value) => (value > most ? value : most), otherwise);
+}
+
+function longest(page: Page): number {
+  const ends = page.runs.flatMap((run) => [
+    run.record.duration_ns / 1e9,
+    run.time_edges_s[run.time_edges_s.length - 1] ?? 0,
+    run.machine.t_s[run.machine.t_s.length - 1] ?? 0,
+    ...run.loads.map((load) => load.t_s[load.t_s.length - 1] ?? 0),
+    ...run.series.map((series) => largest(series.points.t_s, 0)),
+  ]);
+  return largest(ends, 0) || 1;
+}
+
+function latencyScale(page: Page): LogScale {
+  let least = Infinity;
+  let most = 0;
+  let early = false;
+  const take = (ns: number): void => {
+    if (ns > 0) least = Math.min(least, ns);
+    else early = true;
+    most = Math.max(most, ns);
+  };
+  for (const run of page.runs) {
+    for (const bin of new Set(run.heat.latency)) {
+      take(page.latency_edges_ns[bin] || (page.latency_edges_ns[bin + 1] ?? 1000) / 2);
+      take((page.latency_edges_ns[bin + 1] ?? 0) * 0.95 || 1);
+    }
+    for (const { summary, drawn } of seriesOf(run)) {
+      if (summary?.max !== null && summary?.max !== undefined) take(summary.max);
+      for (const ns of drawn?.points.latency_ns ?? []) if (Number.isFinite(ns)) take(ns);
+    }
+  }
+  return logScale(least, most, early);
+}
+
+function colourSlots(page: Page, names: string[]): Map<string, number> {
+  if (names.length <= COLOURS) return new Map(names.map((name, index) => [name, index]));
+  const worst = new Map<string, number>();
+  for (const run of page.runs) {
+    for (const { name, max } of run.record.series) {
+      worst.set(name, Math.max(worst.get(name) ?? -Infinity, max ?? -Infinity));
+    }
+  }
+  const ranked = [...names].sort((a, b) => (worst.get(b) ?? -Infinity) - (worst.get(a) ?? -Infinity));
+  return new Map(ranked.slice(0, COLOURS).map((name, index) => [name, index]));
+}
+
+/** What the colours mean where not every series has one; empty where each has. */
+export function colourNote(context: Context): string {
+  if (context.names.length <= COLOURS) return '';
+  return `Coloured: the ${COLOURS} series with the largest maxima; grey: the other ${context.names.length - COLOURS}.`;
+}

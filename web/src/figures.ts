@@ -1,0 +1,155 @@
+// The table of series: a row a series and run, in the view per wake-up or per scheduled period.
+
+import { Table, type Column } from './table';
+import { seriesColour, seriesOf, type Context, type SeriesPair } from './context';
+import { h } from './dom';
+import type { Percentiles } from './model';
+import { spark } from './spark';
+import { onTheme, theme } from './theme';
+import { columnUnit, count, latency } from './units';
+
+interface Row extends SeriesPair {
+  run: number;
+  runName: string;
+}
+
+type View = 'wake-up' | 'scheduled';
+const SHOWN = ['50', '99', '99.9', '99.99'];
+
+/** What a row says in one of the two views. */
+interface Numbers {
+  count: number;
+  min: number | null;
+  max: number | null;
+  percentiles: Percentiles;
+  uncertain: string[];
+}
+
+function numbers({ summary }: Row, view: View): Numbers | null {
+  if (!summary) return null;
+  if (view === 'wake-up') return summary;
+  const { scheduled } = summary;
+  // The earliest period is the earliest wake-up: the view only adds later ones behind a late one.
+  return scheduled && { ...scheduled, min: null };
+}
+
+/** Series side by side with the same series of the other runs: what is compared stands together. */
+function rowsOf(context: Context): Row[] {
+  const rows = context.page.runs.flatMap((run, index) =>
+    seriesOf(run).map((pair): Row => ({ ...pair, run: index, runName: run.record.name })));
+  const place = new Map(context.names.map((name, index) => [name, index]));
+  return rows.sort((a, b) => (place.get(a.name) ?? 0) - (place.get(b.name) ?? 0) || a.run - b.run);
+}
+
+export function figures(context: Context): HTMLElement {
+  let view: View = 'wake-up';
+  const rows = rowsOf(context);
+  const spec = () => ({
+    name: 'series', rows, columns: columns(context, rows, view),
+    rowClass: (row: Row) => (context.selection.series === row.name ? 'chosen' : ''),
+  });
+  const table = new Table(spec());
+  const redraw = (): void => table.show(spec());
+  context.selection.onChange(redraw);
+  onTheme(redraw);
+  const toggle = rows.some(({ summary }) => summary?.scheduled)
+    ? viewToggle((chosen) => { view = chosen; redraw(); }) : null;
+  return h('section', { class: 'figures', 'aria-label': 'the series in figures' },
+    h('div', { class: 'bar-line' }, h('h2', {}, 'Series'), toggle, h('span', { class: 'tools' }, table.copy)),
+    rows.length === 0 ? h('p', { class: 'muted' }, 'No series were recorded.') : table.element,
+    notes(rows));
+}
+
+function viewToggle(choose: (view: View) => void): HTMLElement {
+  const option = (view: View, words: string, hint: string): HTMLElement => {
+    const input = h('input', { type: 'radio', name: 'view', value: view, checked: view === 'wake-up' });
+    input.addEventListener('change', () => choose(view));
+    return h('label', { title: hint }, input, words);
+  };
+  return h('fieldset', { class: 'toggle' }, h('legend', { class: 'vh' }, 'what is counted'),
+    option('wake-up', 'per wake-up', 'Each wake-up counts once'),
+    option('scheduled', 'per scheduled period', 'A wake-up late by L at period T counts as L, L-T, ..., L-kT: one for each period it missed'));
+}
+
+function notes(rows: Row[]): HTMLElement | null {
+  const uncertain = rows.some(({ summary }) => summary && summary.uncertain.some((name) => SHOWN.includes(name)));
+  return uncertain ? h('p', { class: 'note' }, h('span', { class: 'doubt' }, 'Grey'),
+    ': fewer than 10 samples lie beyond, so it is little more than the maximum.') : null;
+}
+
+function columns(context: Context, rows: Row[], view: View): Column<Row>[] {
+  const several = context.page.runs.length > 1;
+  const any = (pick: (row: Row) => number | undefined): boolean => rows.some((row) => (pick(row) ?? 0) > 0);
+  const whole = (title: string, pick: (row: Row) => number | null, hint?: string): Column<Row> => ({
+    title, raw: title, hint, value: pick,
+    cell: (row) => { const n = pick(row); return n === null ? '–' : count(n); },
+  });
+  const found: Column<Row>[] = [nameColumn(context)];
+  if (several) found.push(runColumn());
+  found.push(whole('count', (row) => numbers(row, view)?.count ?? null, view === 'wake-up' ? 'Wake-ups' : 'Periods'));
+  if (rows.some(({ summary }) => summary?.missed !== null)) {
+    found.push(whole('missed', ({ summary }) => summary?.missed ?? null, 'Periods that passed without a wake-up of their own'));
+  }
+  if (any(({ summary }) => summary?.early)) found.push(whole('early', ({ summary }) => summary?.early ?? null, 'Wake-ups before their expiry; in count and min, not in the percentiles'));
+  if (any(({ summary }) => summary?.above)) found.push(whole('over 1 h', ({ summary }) => summary?.above ?? null, 'Latencies over one hour; in count and max, not in the percentiles'));
+  if (view === 'wake-up') found.push(latencyColumn(rows, 'min', 'min_ns', (row) => row.summary?.min ?? null));
+  for (const name of SHOWN) {
+    found.push({
+      ...latencyColumn(rows, `p${name}`, `p${name}_ns`, (row) => numbers(row, view)?.percentiles[name] ?? null),
+      doubt: (row) => doubt(row, name, view),
+    });
+  }
+  found.push(latencyColumn(rows, 'max', 'max_ns', (row) => numbers(row, view)?.max ?? null));
+  found.push(shapeColumn(context));
+  return found;
+}
+
+function doubt(row: Row, name: string, view: View): string | null {
+  const own = numbers(row, view);
+  if (!own?.uncertain.includes(name) || own.percentiles[name] === undefined) return null;
+  return `uncertain: fewer than 10 of ${count(own.count)} samples lie beyond p${name}; it is little more than the maximum`;
+}
+
+function nameColumn(context: Context): Column<Row> {
+  return {
+    title: 'series', raw: 'series', left: true, value: (row) => row.name,
+    cell: (row) => {
+      const swatch = h('span', { class: 'swatch' });
+      swatch.style.background = seriesColour(context, row.name, theme());
+      const button = h('button', {
+        type: 'button', class: 'name', 'aria-pressed': String(context.selection.series === row.name),
+        title: `${row.name}: show alone in the charts; again: all`,
+      }, swatch, h('span', { class: 'short' }, row.name));
+      button.addEventListener('click', () => {
+        context.selection.toggle(row.name);
+        const again = [...document.querySelectorAll<HTMLElement>('.figures button.name')];
+        again.find((other) => other.textContent === row.name)?.focus();
+      });
+      return button;
+    },
+  };
+}
+
+function runColumn(): Column<Row> {
+  return {
+    title: 'run', raw: 'run', left: true, value: (row) => row.runName,
+    cell: (row) => h('span', { class: 'run-name', title: row.runName }, h('span', { class: `dash dash${row.run % 4}` }), h('span', { class: 'short' }, row.runName)),
+  };
+}
+
+function latencyColumn(rows: Row[], title: string, raw: string, value: (row: Row) => number | null): Column<Row> {
+  const { unit, write } = columnUnit(rows.flatMap((row) => value(row) ?? []));
+  return {
+    title, unit, raw, value,
+    cell: (row) => { const ns = value(row); return ns === null ? '–' : write(ns); },
+  };
+}
+
+function shapeColumn(context: Context): Column<Row> {
+  const { foot, high } = context.latency;
+  return {
+    title: 'distribution', raw: '', left: true, sortable: false, value: () => null,
+    hint: `Counts (log) over latency (log), ${latency(Math.pow(10, foot))} to ${latency(Math.pow(10, high))} in all rows; the last tick is the maximum`,
+    cell: (row) => spark(row, context.page.latency_edges_ns, context.latency),
+  };
+}

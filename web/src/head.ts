@@ -1,0 +1,65 @@
+// The first five seconds: what each run says in one sentence, whether it may be believed, on what
+// machine it ran; and the caveats that weigh on it, with their remedies.
+
+import { h } from './dom';
+import type { Caveat, PageRun, Status, Validity } from './model';
+import { instant, count } from './units';
+
+const STATUS: { [status in Status]: string } = {
+  complete: '',
+  running: 'still running when this page was made',
+  interrupted: 'interrupted: ended early, what there is, is whole',
+  stopped_over: 'stopped: a latency passed the limit to stop at',
+  crashed: 'crashed: the record ends where it was last written',
+};
+
+export function head(runs: PageRun[]): HTMLElement {
+  const several = runs.length > 1;
+  return h('header', { class: several ? 'page-head several' : 'page-head' },
+    several ? h('h1', {}, runs.length === 2 ? `${runs[0].record.name} and ${runs[1].record.name}` : `${runs.length} runs`) : null,
+    h('div', { class: 'runs', 'data-runs': runs.length }, ...runs.map((run, index) => card(run, index, several))));
+}
+
+function card(run: PageRun, index: number, several: boolean): HTMLElement {
+  const { record } = run;
+  const name = several
+    ? h('h2', { class: 'run-name' }, h('span', { class: `dash dash${index % 4}`, title: 'how the lines of this run are drawn' }), record.name)
+    : h('h1', {}, record.name);
+  return h('article', { class: 'card' },
+    h('div', { class: 'title-line' }, name, verdict(record.validity), status(record.status)),
+    h('p', { class: 'headline' }, run.headline || emptyHeadline(run)),
+    h('p', { class: 'line' }, run.line, record.started_at ? `${run.line ? ' · ' : ''}${instant(record.started_at)}` : ''),
+    weighty(record.caveats));
+}
+
+function emptyHeadline(run: PageRun): string {
+  const samples = run.record.series.reduce((sum, series) => sum + series.count, 0);
+  return samples === 0 ? 'No samples were recorded.' : `${count(samples)} samples.`;
+}
+
+function verdict(validity: Validity): HTMLElement {
+  const known = ['valid', 'weakened', 'invalid'].includes(validity);
+  return h('span', { class: `verdict ${known ? validity : 'invalid'}`, title: 'May the numbers be believed? Follows from the worst caveat.' }, validity);
+}
+
+function status(value: Status): HTMLElement | null {
+  const words = value in STATUS ? STATUS[value] : value;
+  return words ? h('span', { class: 'status' }, words) : null;
+}
+
+/** Caveats that invalidate or weaken, in full; the rest is in the record. */
+function weighty(caveats: Caveat[]): HTMLElement | null {
+  const heavy = caveats.filter((caveat) => caveat.effect !== 'informs');
+  const light = caveats.length - heavy.length;
+  if (caveats.length === 0) return null;
+  const more = light > 0
+    ? h('p', { class: 'muted more' }, h('a', { href: '#record-caveats' }, `${light} ${heavy.length ? 'more ' : ''}caveat${light === 1 ? '' : 's'} for information`)) : null;
+  return h('div', { class: 'caveats' }, heavy.length ? caveatList(heavy) : null, more);
+}
+
+export function caveatList(caveats: Caveat[]): HTMLElement {
+  return h('ul', { class: 'caveat-list' }, ...caveats.map((caveat) => h('li', { class: caveat.effect },
+    h('span', { class: 'effect' }, caveat.effect), ' ', h('span', { class: 'what' }, caveat.text || caveat.code),
+    caveat.code ? h('code', {}, caveat.code) : null,
+    caveat.remedy ? h('div', { class: 'remedy' }, h('b', {}, 'Remedy: '), caveat.remedy) : null)));
+}

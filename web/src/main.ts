@@ -1,0 +1,90 @@
+// The page: reads the data, puts the sections in order, draws the charts one after another so that
+// the first are seen at once, and gets ready for paper.
+
+import { heatPanel } from './chart/heat';
+import { histogramPanel } from './chart/histogram';
+import { machinePanel } from './chart/machine';
+import { percentilePanel } from './chart/percentile';
+import { pointsPanel } from './chart/points';
+import { makeContext, type Context } from './context';
+import { h } from './dom';
+import { figures } from './figures';
+import { head } from './head';
+import { PAGE_VERSION, type Page } from './model';
+import { Panel, panels } from './panel';
+import { preparePrinting } from './paper';
+import { readPage } from './read';
+import { record } from './record';
+import { seriesSelect } from './selector';
+import { instant } from './units';
+
+declare global {
+  // For the tests: the charts, and when the first and all were drawn, ms since the page began.
+  interface Window { tardyCharts?: Panel[]; tardyDrawn?: { first: number; all: number } }
+}
+
+function main(): void {
+  const root = document.getElementById('page');
+  if (!root) return;
+  try {
+    const page = readPage(document);
+    root.append(...sections(page));
+    window.tardyCharts = panels;
+    preparePrinting();
+    drawInTurn([...panels], 0);
+  } catch (error) {
+    root.append(h('p', { class: 'notice', role: 'alert' }, `This page cannot show its data: ${String(error)}`));
+    throw error;
+  }
+}
+
+function sections(page: Page): HTMLElement[] {
+  const context = makeContext(page);
+  return [
+    ...newer(page),
+    head(page.runs),
+    ...(page.runs.length === 0 ? [h('p', { class: 'notice' }, 'This page holds no runs.')] : body(context)),
+    h('footer', {}, `Made by tardy ${page.tardy_version}${page.made_at ? `, ${instant(page.made_at)}` : ''}. This page is one file and loads nothing.`),
+  ];
+}
+
+function body(context: Context): HTMLElement[] {
+  return [
+    h('div', { class: 'minute' }, figures(context), percentilePanel(context).element),
+    shape(context),
+    record(context.page),
+  ];
+}
+
+/** The shape: a column a run, all on the same scales and one time axis. */
+function shape(context: Context): HTMLElement {
+  const { runs } = context.page;
+  const columns = runs.map((run, index) => h('div', { class: 'run-column' },
+    runs.length > 1 ? h('h3', { class: 'run-name' }, h('span', { class: `dash dash${index % 4}` }), run.record.name) : null,
+    heatPanel(context, run, index).element, pointsPanel(context, run, index).element,
+    machinePanel(context, run, index)?.element ?? null));
+  return h('section', { class: 'shape', 'aria-label': 'the shape' },
+    h('div', { class: 'bar-line' }, h('h2', {}, 'Over time'), seriesSelect(context),
+      h('span', { class: 'hint', id: 'chart-keys' }, 'Drag to zoom, double click to show all. Keys: arrows read, + and - zoom, Escape resets.')),
+    h('div', { class: 'columns', 'data-runs': runs.length }, ...columns),
+    histogramPanel(context).element);
+}
+
+function newer(page: Page): HTMLElement[] {
+  return page.page_version > PAGE_VERSION
+    ? [h('p', { class: 'notice', role: 'alert' }, `The data of this page has version ${page.page_version}; its drawing code knows version ${PAGE_VERSION}. Something may be missing or wrong.`)]
+    : [];
+}
+
+/** One chart a turn of the event loop: the page stays alive while a day of data is drawn. */
+function drawInTurn(waiting: Panel[], first: number): void {
+  const next = waiting.shift();
+  if (!next) {
+    window.tardyDrawn = { first, all: performance.now() };
+    return;
+  }
+  next.start();
+  setTimeout(() => drawInTurn(waiting, first || performance.now()), 0);
+}
+
+main();

@@ -1,0 +1,122 @@
+// A table that can be sorted (click or keyboard on a header) and copied as TSV, in its own scroll
+// box. Knows columns and rows, not what they mean.
+
+import { copyButton, h, tsv } from './dom';
+
+export interface Column<Row> {
+  title: string;
+  /** Beside the title, smaller: a unit. */
+  unit?: string;
+  /** The title in a copy: names the raw unit. */
+  raw: string;
+  /** What sorts and what is copied; null: nothing there. */
+  value: (row: Row) => number | string | null;
+  cell: (row: Row) => Node | string;
+  /** Text reads from the left; numbers are set right. */
+  left?: boolean;
+  sortable?: boolean;
+  /** Marks a cell, with the reason. */
+  doubt?: (row: Row) => string | null;
+  hint?: string;
+  /** Said below the title, a line each. */
+  under?: string[];
+}
+
+interface Order {
+  column: number;
+  down: boolean;
+}
+
+export interface TableSpec<Row> {
+  name: string;
+  columns: Column<Row>[];
+  rows: Row[];
+  /** Row attributes, for a selected or a first row. */
+  rowClass?: (row: Row) => string;
+}
+
+/** A table whose columns and rows can be replaced while its order stays. */
+export class Table<Row> {
+  readonly element: HTMLElement;
+  readonly copy: HTMLButtonElement;
+  private order: Order | null = null;
+  private readonly table = h('table', {});
+
+  constructor(private spec: TableSpec<Row>) {
+    this.element = h('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': spec.name }, this.table);
+    this.copy = copyButton(() => this.text(), 'copy', `the table ${spec.name}`);
+    this.draw();
+  }
+
+  show(spec: TableSpec<Row>): void {
+    this.spec = spec;
+    this.draw();
+  }
+
+  draw(): void {
+    const { columns } = this.spec;
+    this.table.replaceChildren(
+      h('caption', { class: 'vh' }, this.spec.name),
+      h('thead', {}, h('tr', {}, ...columns.map((column, index) => this.header(column, index)))),
+      h('tbody', {}, ...this.sorted().map((row) => this.row(row))),
+    );
+  }
+
+  private header(column: Column<Row>, index: number): HTMLElement {
+    const own = this.order?.column === index ? this.order : null;
+    const unit = column.unit ? h('span', { class: 'unit' }, ` ${column.unit}`) : null;
+    const under = (column.under ?? []).map((line) => h('span', { class: 'under' }, line));
+    const props = {
+      scope: 'col', class: column.left ? 'left' : '', title: column.hint ?? null,
+      'aria-sort': own ? (own.down ? 'descending' : 'ascending') : null,
+    };
+    if (column.sortable === false) return h('th', props, column.title, unit, ...under);
+    const button = h('button', { type: 'button' }, column.title, unit,
+      h('span', { class: 'arrow', 'aria-hidden': 'true' }, own ? (own.down ? '▼' : '▲') : ''));
+    button.addEventListener('click', () => this.sort(index));
+    // A printed table repeats its head on each page, but not the buttons in it.
+    return h('th', props, button, h('span', { class: 'on-paper' }, column.title, unit?.cloneNode(true)), ...under);
+  }
+
+  /** First the interesting end (largest numbers, first names), then the other, then as it came. */
+  private sort(index: number): void {
+    const first = !this.spec.columns[index].left;
+    if (this.order?.column !== index) this.order = { column: index, down: first };
+    else if (this.order.down === first) this.order = { column: index, down: !first };
+    else this.order = null;
+    this.draw();
+    this.table.querySelectorAll<HTMLElement>('thead th')[index]?.querySelector('button')?.focus();
+  }
+
+  private sorted(): Row[] {
+    if (!this.order) return this.spec.rows;
+    const { value } = this.spec.columns[this.order.column];
+    const sign = this.order.down ? -1 : 1;
+    return [...this.spec.rows].sort((a, b) => compare(value(a), value(b), sign));
+  }
+
+  private row(row: Row): HTMLElement {
+    const cells = this.spec.columns.map((column, index) => {
+      const doubt = column.doubt?.(row) ?? null;
+      const tag = index === 0 ? 'th' : 'td';
+      return h(tag, {
+        class: [column.left ? 'left' : '', doubt ? 'doubt' : ''].filter(Boolean).join(' '),
+        scope: index === 0 ? 'row' : null, title: doubt,
+      }, column.cell(row), doubt ? h('span', { class: 'vh' }, ` (${doubt})`) : null);
+    });
+    return h('tr', { class: this.spec.rowClass?.(row) ?? '' }, ...cells);
+  }
+
+  private text(): string {
+    const columns = this.spec.columns.filter((column) => column.raw);
+    return tsv([columns.map((column) => column.raw),
+      ...this.sorted().map((row) => columns.map((column) => String(column.value(row) ?? '')))]);
+  }
+}
+
+/** Absent values last, whichever way; names with numbers in them in the numbers' order. */
+function compare(a: number | string | null, b: number | string | null, sign: number): number {
+  if (a === null || b === null) return a === b ? 0 : a === null ? 1 : -1;
+  if (typeof a === 'number' && typeof b === 'number') return (a - b) * sign;
+  return String(a).localeCompare(String(b), 'en', { numeric: true }) * sign;
+}

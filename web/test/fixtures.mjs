@@ -1,0 +1,377 @@
+// Synthetic pages, made by code from a fixed seed: what the drawing must cope with, from a plain run
+// of 20 s to a day on 64 CPUs, a crash, nothing at all, and text that would like to be markup.
+
+const NS_PER_S = 1e9;
+export const HOSTILE = `</script><img src=x onerror="window.hostile=1"><b>&amp;{{}}'"\u2028`;
+
+/** A small generator of reproducible numbers in [0, 1). */
+function random(seed) {
+  let state = seed >>> 0;
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let x = Math.imul(state ^ (state >>> 15), state | 1);
+    x ^= x + Math.imul(x ^ (x >>> 7), x | 61);
+    return ((x ^ (x >>> 14)) >>> 0) / 4294967296;
+  };
+}
+
+function normal(next) {
+  return Math.sqrt(-2 * Math.log(1 - next())) * Math.cos(2 * Math.PI * next());
+}
+
+/** 16 bins an octave from 128 ns on, below that one. */
+export function edges(most_ns) {
+  const found = [0];
+  for (let i = 0; found[found.length - 1] <= most_ns; i += 1) {
+    const edge = Math.round(128 * 2 ** (i / 8));
+    if (edge > found[found.length - 1]) found.push(edge);
+  }
+  return found;
+}
+
+function binOf(bounds, ns) {
+  let [low, high] = [0, bounds.length - 1];
+  while (high - low > 1) {
+    const middle = (low + high) >> 1;
+    if (bounds[middle] <= ns) low = middle;
+    else high = middle;
+  }
+  return low;
+}
+
+/** A wake-up latency: a body, a shoulder under load, now and then a peak. */
+function wakeUp(next, { base, spread, shoulder, peak, peakShare }) {
+  const dice = next();
+  if (dice < peakShare) return Math.round(peak * (0.15 + 0.85 * next() ** 3));
+  if (dice < shoulder) return Math.round(base * (4 + 9 * next() ** 2));
+  return Math.max(400, Math.round(base * Math.exp(spread * normal(next))));
+}
+
+const NAMES = [['50', 50], ['90', 90], ['99', 99], ['99.9', 99.9], ['99.99', 99.99], ['99.999', 99.999]];
+
+function ranks(sorted) {
+  const at = (p) => sorted[Math.max(0, Math.ceil((p / 100) * sorted.length) - 1)];
+  const percentiles = {};
+  const uncertain = [];
+  for (const [name, p] of NAMES) {
+    percentiles[name] = at(p);
+    if (sorted.length * (1 - p / 100) < 10) uncertain.push(name);
+  }
+  return { percentiles, uncertain };
+}
+
+function curve(sorted) {
+  const found = [];
+  for (let n = 0; 10 ** n <= sorted.length; n += 0.05) {
+    const p = 100 * (1 - 10 ** -n);
+    found.push([p, sorted[Math.max(0, Math.ceil((p / 100) * sorted.length) - 1)]]);
+  }
+  found.push([100, sorted[sorted.length - 1]]);
+  return found;
+}
+
+export function columns(cells) {
+  const heat = { time: [], latency: [], count: [] };
+  for (const [key, count] of [...cells].sort((a, b) => a[0] - b[0])) {
+    heat.time.push(Math.floor(key / 4096));
+    heat.latency.push(key % 4096);
+    heat.count.push(count);
+  }
+  return heat;
+}
+
+const bump = (map, key, by = 1) => map.set(key, (map.get(key) ?? 0) + by);
+
+/** Samples of one series turned into its summary and its pictures. */
+function series(name, cpu, samples, bounds, timeEdges, options = {}) {
+  const good = samples.map(([, ns]) => ns).filter((ns) => ns >= 0).sort((a, b) => a - b);
+  const early = samples.length - good.length;
+  const least = samples.reduce((a, [, ns]) => Math.min(a, ns), Infinity);
+  const [histogram, cells] = [new Map(), new Map()];
+  const width = timeEdges[1] - timeEdges[0];
+  for (const [t, ns] of samples) {
+    if (ns < 0) continue;
+    bump(histogram, binOf(bounds, ns));
+    bump(cells, Math.min(timeEdges.length - 1, Math.floor(t / width)) * 4096 + binOf(bounds, ns));
+  }
+  const missed = samples.reduce((sum, [, ns]) => sum + Math.floor(Math.max(0, ns) / 1e6), 0);
+  const mean = good.length ? Math.round(good.reduce((a, b) => a + b, 0) / good.length) : null;
+  const some = good.length > 0;
+  const figures = some ? ranks(good) : { percentiles: {}, uncertain: [] };
+  const max = some ? good[good.length - 1] : null;
+  const summary = {
+    name, cpu, unit: 'ns', count: samples.length, missed, early, above: 0,
+    min: some ? least : null, mean, stddev: some ? 4200 : null, max, ...figures,
+    scheduled: some ? { count: samples.length + missed, mean, max, ...figures } : null,
+  };
+  return {
+    summary, cells,
+    drawn: {
+      name, curve: some ? curve(good) : [], histogram: [...histogram].sort((a, b) => a[0] - b[0]),
+      heat: options.noHeat ? null : columns(cells), points: options.points ?? points(samples),
+    },
+  };
+}
+
+/** The largest stay, of the crowd every so-manieth. */
+function points(samples, most = 6000) {
+  const step = Math.ceil(samples.length / most);
+  const late = new Set([...samples].sort((a, b) => b[1] - a[1]).slice(0, 500));
+  const kept = samples.filter((sample, i) => i % step === 0 || late.has(sample) || sample[1] < 0);
+  return {
+    kind: 'sample', of: samples.length,
+    thinned: step > 1 ? `of the crowd every ${step}th, of the 500 largest every one` : '',
+    t_s: kept.map(([t]) => t), latency_ns: kept.map(([, ns]) => ns),
+  };
+}
+
+function machine(next, seconds, cpus, busy, loads = []) {
+  const step = Math.max(1, seconds / 720);
+  const t_s = Array.from({ length: Math.floor(seconds / step) }, (_, i) => (i + 1) * step);
+  const about = (value, share = 0.08) => t_s.map(() => Math.round(value * (1 + share * normal(next))));
+  return {
+    machine: {
+      t_s, interrupts_per_s: about(2300 * cpus), softirqs_per_s: about(900 * cpus), context_switches_per_s: about(210000 * cpus * busy),
+      cpu_busy: Array.from({ length: cpus }, (_, cpu) => ({ cpu, busy: t_s.map(() => Math.min(1, Math.max(0, busy - (cpu % 5) * 0.05 + 0.03 * normal(next)))) })),
+    },
+    loads: loads.map(([name, unit, per_s]) => ({ name, unit, t_s, operations_per_s: about(per_s) })),
+  };
+}
+
+function interrupts(next, cpus, seconds) {
+  const row = (kind, source, description, per_cpu_s) => {
+    const per_cpu = Array.from({ length: cpus }, (_, cpu) => [cpu, Math.round(per_cpu_s * seconds * (0.8 + 0.4 * next()))]).filter(([, n]) => n > 0);
+    return { kind, source, description, per_s: per_cpu.reduce((sum, [, n]) => sum + n, 0) / seconds, per_cpu };
+  };
+  return [
+    row('irq', 'LOC', 'Local timer interrupts', 1800), row('irq', 'RES', 'Rescheduling interrupts', 420),
+    row('softirq', 'SCHED', '', 300), row('softirq', 'TIMER', '', 250), row('irq', 'CAL', 'Function call interrupts', 40),
+    { ...row('irq', '29', 'PCI-MSIX-0000:00:04.0 virtio1-req.0', 12), per_cpu: [[1 % cpus, Math.round(12 * seconds)]] },
+  ];
+}
+
+const FACTS = {
+  hostname: 'rack3-node7', kernel: '6.12.57+deb13-rt-amd64', kernel_version: '#1 SMP PREEMPT_RT Debian 6.12.57-1 (2025-11-05)', architecture: 'x86_64',
+  distribution: 'Debian GNU/Linux 13 (trixie)', kernel_cmdline: 'BOOT_IMAGE=/vmlinuz root=/dev/vda1 ro quiet isolcpus=managed_irq,domain,1 nohz_full=1 rcu_nocbs=1 processor.max_cstate=1',
+  preemption: { model: 'rt', source: '/sys/kernel/realtime' }, cpu_model: 'AMD Ryzen Embedded V1605B with Radeon Vega Gfx', cpus_online: '0-1', cpus_allowed: '0-1',
+  topology: [{ cpu: 0, package: 0, core: 0 }, { cpu: 1, package: 0, core: 1 }], clock_source: 'tsc', virtualisation: null, governors: ['performance: 0-1'],
+  idle_states: [{ name: 'POLL', exit_latency_us: 0 }, { name: 'C1', exit_latency_us: 1 }, { name: 'C2', exit_latency_us: 400 }],
+  memory_bytes: 8243200000, load_average: [0.42, 0.3, 0.18], rt_throttling_percent: 95, boot_id: '0d6b4f0e-77a4-4e1c-b4a8-7a6d0a2b9c11', tardy_version: '0.1.0',
+};
+
+const CAVEATS = {
+  idle: { code: 'deep-idle', effect: 'weakens', text: 'CPU 0 may enter C2, which takes 400 us to leave.', remedy: 'Hold /dev/cpu_dma_latency at 0 (--power hold), or boot with processor.max_cstate=1.' },
+  throttle: { code: 'rt-throttling', effect: 'informs', text: 'Real-time tasks may take 95 % of the time only.', remedy: 'sysctl kernel.sched_rt_runtime_us=-1' },
+  drain: { code: 'samples-lost', effect: 'invalidates', text: '1 204 samples were overwritten before they were read: the drain came 6.1 s late.', remedy: 'Give tardy a housekeeping CPU (--cpus without CPU 0), or lengthen the interval.' },
+};
+
+function record(name, seconds, summaries, more = {}) {
+  return {
+    schema_version: 1, id: `20261121-203055-${name.length.toString(16).padStart(4, '0')}`, name, argv: ['tardy', 'run', 'timer', '--load', 'hackbench', '--gate', 'max<1ms'],
+    status: 'complete', validity: 'valid', caveats: [], probe: { name: 'timer', parameters: { interval_ns: 1000000, clock: 'monotonic', sleep: 'absolute', warmup_ns: NS_PER_S } },
+    loads: [{ name: 'hackbench', parameters: { groups: 4, fds: 20 }, proof: { unit: 'messages', operations: Math.round(161000 * seconds), operations_per_s: 161000, context_switches_per_s: 412345.6, cpu_share: 1.93, tasks: 160 }, ended: 'stopped' }],
+    setup: {
+      asked: { policy: 'fifo', priority: 90, affinity: '0-1', memory_lock: true, dma_latency_us: 0, timer_slack_ns: 1 },
+      found: { threads: summaries.map((s) => ({ series: s.name, policy: 'fifo', priority: 90, affinity: String(s.cpu) })), memory_lock: true, dma_latency_us: 0, timer_slack_ns: 1 },
+    },
+    trace: { asked: 'auto', found: 'off: no BTF in this kernel' }, facts: FACTS, started_at: '2026-11-21T20:30:55.120Z',
+    ended_at: new Date(Date.parse('2026-11-21T20:30:55.120Z') + seconds * 1000).toISOString(), duration_ns: Math.round(seconds * NS_PER_S), start_monotonic_ns: 81234567890123, series: summaries, ...more,
+  };
+}
+
+function page(runs, bounds) {
+  return { page_version: 1, tardy_version: '0.1.0', made_at: '2026-11-21T20:40:00Z', latency_edges_ns: bounds, runs };
+}
+
+const timeEdges = (seconds, bins) => Array.from({ length: bins }, (_, i) => (i * seconds) / bins);
+
+function merged(parts) {
+  const all = new Map();
+  for (const { cells } of parts) for (const [key, n] of cells) bump(all, key, n);
+  return columns(all);
+}
+
+/** A run of some CPUs at 1 kHz. */
+function run(name, { seed, seconds, cpus, shape, early = 0, more = {}, headline, loads = [['hackbench', 'messages', 161000]] }) {
+  const next = random(seed);
+  const bounds = edges(8e6);
+  const times = timeEdges(seconds, Math.min(1000, seconds * 10));
+  const parts = Array.from({ length: cpus }, (_, cpu) => {
+    const samples = Array.from({ length: seconds * 1000 }, (_, i) => [i / 1000, wakeUp(next, shape)]);
+    for (let i = 0; i < early; i += 1) samples[100 + i * 37] = [samples[100 + i * 37][0], -Math.round(200 + 900 * next())];
+    return series(`cpu${cpu}`, cpu, samples, bounds, times);
+  });
+  return {
+    headline, line: `rack3-node7 · Linux 6.12.57 PREEMPT_RT · AMD Ryzen Embedded V1605B · hackbench (4 groups) · ${seconds} s`,
+    record: record(name, seconds, parts.map((part) => part.summary), more), command: `tardy run timer --load hackbench --cpus 0-${cpus - 1} --gate 'max<1ms' --name ${name}`,
+    time_edges_s: times, heat: merged(parts), series: parts.map((part) => part.drawn), ...machine(next, seconds, cpus, 0.95, loads), interrupts: interrupts(next, cpus, seconds),
+  };
+}
+
+const RT = { base: 3400, spread: 0.25, shoulder: 0.03, peak: 120000, peakShare: 0.00012 };
+const STOCK = { base: 5200, spread: 0.45, shoulder: 0.08, peak: 2400000, peakShare: 0.0006 };
+
+export function plain() {
+  return page([run('hackbench-stock', {
+    seed: 1, seconds: 20, cpus: 2, shape: STOCK, early: 5,
+    headline: '99.9 % of wake-ups came within 64 us; the worst took 2.4 ms, on CPU 1, 14.2 s after the start.',
+    more: { caveats: [CAVEATS.idle, CAVEATS.throttle], validity: 'weakened' },
+  })], edges(8e6));
+}
+
+export function comparison() {
+  return page([
+    run('stock', { seed: 2, seconds: 30, cpus: 2, shape: STOCK, headline: '99.9 % of wake-ups came within 66 us; the worst took 2.4 ms, on CPU 0.', more: { facts: { ...FACTS, kernel: '6.12.57+deb13-amd64', preemption: { model: 'voluntary', source: '/sys/kernel/debug/sched/preempt' } } } }),
+    run('rt', { seed: 3, seconds: 20, cpus: 2, shape: RT, headline: '99.9 % of wake-ups came within 42 us; the worst took 118 us, on CPU 1.', more: { caveats: [CAVEATS.throttle] } }),
+  ], edges(8e6));
+}
+
+export function four() {
+  const of = (name, seed, status, validity, caveats) => run(name, { seed, seconds: 8, cpus: 4, shape: seed % 2 ? RT : STOCK, headline: `A run called ${name}.`, more: { status, validity, caveats } });
+  return page([of('first', 4, 'complete', 'valid', []), of('second', 5, 'interrupted', 'weakened', [CAVEATS.idle]),
+    of('third', 6, 'stopped_over', 'valid', []), of('fourth with a rather long name that someone typed in a hurry', 7, 'running', 'invalid', [CAVEATS.drain])], edges(8e6));
+}
+
+/** A crash without raw samples: interval maxima only, no end, a machine that was not recorded. */
+export function crashed() {
+  const data = plain();
+  const [only] = data.runs;
+  Object.assign(only.record, { status: 'crashed', validity: 'invalid', ended_at: null, caveats: [CAVEATS.drain, CAVEATS.idle] });
+  only.record.loads = [{ name: 'hackbench', parameters: { groups: 4 }, proof: null, ended: null }];
+  for (const series of only.series) series.points = intervalMaxima(series.points, 0.1);
+  only.machine = { t_s: [], interrupts_per_s: [], softirqs_per_s: [], context_switches_per_s: [], cpu_busy: [] };
+  only.loads = [{ name: 'hackbench', unit: 'messages', t_s: [], operations_per_s: [] }];
+  only.interrupts = [];
+  return data;
+}
+
+function intervalMaxima({ t_s, latency_ns }, width) {
+  const best = new Map();
+  t_s.forEach((t, i) => {
+    const bin = Math.floor(t / width);
+    if ((best.get(bin) ?? -Infinity) < latency_ns[i]) best.set(bin, latency_ns[i]);
+  });
+  return { kind: 'interval_max', of: best.size, thinned: '', t_s: [...best.keys()].map((bin) => (bin + 1) * width), latency_ns: [...best.values()] };
+}
+
+/** A day on 64 CPUs at 1 kHz, as histograms: counts are made directly, no sample is. */
+export function day() {
+  const next = random(8);
+  const [seconds, cpus, bins] = [86400, 64, 1000];
+  const bounds = edges(8e6);
+  const times = timeEdges(seconds, bins);
+  const all = new Map();
+  const parts = Array.from({ length: cpus }, (_, cpu) => daySeries(cpu, { next, seconds, bins, bounds, all }));
+  return page([{
+    headline: '99.999 % of wake-ups came within 48 us; the worst of 5.5 billion took 3.1 ms, on CPU 41, 11 h 20 min after the start.',
+    line: 'rack3-node7 · Linux 6.12.57 PREEMPT_RT · 64 CPUs · hackbench (64 groups) and disk · 24 h',
+    record: record('day-64', seconds, parts.map((part) => part.summary), { facts: { ...FACTS, cpus_online: '0-63', cpus_allowed: '0-63', topology: Array.from({ length: 64 }, (_, cpu) => ({ cpu, package: cpu >> 5, core: cpu & 31 })) } }),
+    command: 'tardy run timer --duration 24h --load hackbench:groups=64 --load disk', time_edges_s: times, heat: columns(all), series: parts.map((part) => part.drawn),
+    ...machine(next, seconds, cpus, 0.8, [['hackbench', 'messages', 4100000], ['disk', 'operations', 5200]]), interrupts: interrupts(next, cpus, seconds),
+  }], bounds);
+}
+
+function daySeries(cpu, { next, seconds, bins, bounds, all }) {
+  const histogram = new Map();
+  const points = { kind: 'interval_max', of: bins, thinned: '', t_s: [], latency_ns: [] };
+  const perBin = (seconds / bins) * 1000;
+  const base = 3200 * (1 + 0.15 * normal(next));
+  for (let t = 0; t < bins; t += 1) {
+    let max = 0;
+    for (let k = -10; k <= 10; k += 1) {
+      const ns = base * Math.exp(k * 0.08);
+      const count = Math.round(perBin * 0.032 * Math.exp(-(k * k) / 22) * 1.2) + 1;
+      max = Math.max(max, ns);
+      bump(histogram, binOf(bounds, ns), count);
+      bump(all, t * 4096 + binOf(bounds, ns), count);
+    }
+    for (let k = 0; k < 6; k += 1) {
+      const ns = base * (2 + 11 * next() ** 2) * (next() < 0.002 ? 1 + 60 * next() ** 3 : 1);
+      max = Math.max(max, ns);
+      bump(histogram, binOf(bounds, ns));
+      bump(all, t * 4096 + binOf(bounds, ns));
+    }
+    points.t_s.push(((t + 1) * seconds) / bins);
+    points.latency_ns.push(Math.round(max));
+  }
+  return fromHistogram(`cpu${cpu}`, cpu, histogram, points, bounds);
+}
+
+/** A series known by its histogram alone. */
+function fromHistogram(name, cpu, histogram, points, bounds) {
+  const bins = [...histogram].sort((a, b) => a[0] - b[0]);
+  const total = bins.reduce((sum, [, n]) => sum + n, 0);
+  const max = points.latency_ns.reduce((a, b) => Math.max(a, b), 0);
+  const at = (p) => {
+    let sum = 0;
+    for (const [bin, n] of bins) {
+      sum += n;
+      if (sum >= (p / 100) * total) return Math.min(max, bounds[bin + 1] - 1);
+    }
+    return max;
+  };
+  const line = [];
+  for (let n = 0; 10 ** n <= total; n += 0.1) line.push([100 * (1 - 10 ** -n), at(100 * (1 - 10 ** -n))]);
+  line.push([100, max]);
+  const percentiles = Object.fromEntries(NAMES.map(([key, p]) => [key, at(p)]));
+  const figures = { mean: 4100, max, percentiles, uncertain: [] };
+  return {
+    summary: { name, cpu, unit: 'ns', count: total, missed: 0, early: 0, above: 0, min: bounds[bins[0][0]], stddev: 900, ...figures, scheduled: { count: total, ...figures } },
+    drawn: { name, curve: line, histogram: bins, heat: null, points },
+  };
+}
+
+/** Every text of a run tries to become markup. */
+export function hostile() {
+  const keep = new Set(['page_version', 'kind', 'status', 'validity', 'effect', 'started_at', 'ended_at', 'made_at']);
+  const spoil = (value, key) => {
+    if (typeof value === 'string') return keep.has(key) ? value : `${value}${HOSTILE}`;
+    if (Array.isArray(value)) return value.map((item) => spoil(item, key));
+    if (value === null || typeof value !== 'object') return value;
+    return Object.fromEntries(Object.entries(value).map(([name, inner]) => [key === 'parameters' || key === 'asked' ? name + HOSTILE : name, key === 'percentiles' ? inner : spoil(inner, name === 'uncertain' ? 'kind' : name)]));
+  };
+  const data = comparison();
+  return { ...data, runs: data.runs.map((one) => spoil(one, '')) };
+}
+
+/** No samples, holes and nulls where a record may have them. */
+export function empty() {
+  const none = series('cpu0', 0, [], edges(1e6), [0, 1]);
+  return page([{
+    headline: '', line: '', record: { ...record('empty', 0, [none.summary]), started_at: '', ended_at: null, facts: {}, setup: {}, loads: [], status: 'crashed', validity: 'invalid' }, command: '',
+    time_edges_s: [], heat: { time: [], latency: [], count: [] }, series: [none.drawn], machine: null, loads: null, interrupts: null,
+  }], edges(1e6));
+}
+
+/** All samples alike, all of them early, and data of a later version. */
+export function odd() {
+  const bounds = edges(1e6);
+  const times = timeEdges(1, 10);
+  const alike = series('alike', 0, Array.from({ length: 100 }, (_, i) => [i / 100, 5000]), bounds, times);
+  const early = series('early', 1, Array.from({ length: 100 }, (_, i) => [i / 100, -300 - i]), bounds, times);
+  Object.assign(early.summary, { min: -399, mean: -350, max: -300 });
+  const one = series('one', null, [[0.5, 40000]], bounds, times);
+  const parts = [alike, early, one];
+  for (const { summary } of parts) Object.assign(summary, { missed: null, scheduled: null });
+  return { ...page([{
+    headline: 'Odd series.', line: '', record: record('odd', 1, parts.map((part) => part.summary)), command: 'tardy run', time_edges_s: times,
+    heat: merged(parts), series: parts.map((part) => part.drawn), ...machine(random(9), 1, 2, 0), interrupts: [],
+  }], bounds), page_version: 99 };
+}
+
+/** 256 series of two runs. */
+export function many() {
+  const make = (name, seed) => {
+    const next = random(seed);
+    const bounds = edges(8e6);
+    const times = timeEdges(2, 20);
+    const parts = Array.from({ length: 256 }, (_, cpu) => series(`cpu${cpu}`, cpu, Array.from({ length: 200 }, (_, i) => [i / 100, wakeUp(next, STOCK)]), bounds, times, { noHeat: true }));
+    return {
+      headline: `256 series: ${name}.`, line: '', record: record(name, 2, parts.map((part) => part.summary)), command: 'tardy run', time_edges_s: times,
+      heat: merged(parts), series: parts.map((part) => part.drawn), ...machine(next, 2, 256, 0.4), interrupts: interrupts(next, 256, 2),
+    };
+  };
+  return page([make('before', 10), make('after', 11)], edges(8e6));
+}
+
+export const FIXTURES = { plain, comparison, four, crashed, day, hostile, empty, odd, many };

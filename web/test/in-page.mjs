@@ -1,0 +1,93 @@
+// What is asked inside the page: functions that the browser runs. Each gives reasons to fail, as text.
+
+/** Compares what every chart drew with the data block: nothing may be lost on the way. */
+export function drawnAsData() {
+  const data = JSON.parse(document.getElementById('tardy-data').textContent);
+  const reasons = [];
+  const say = (panel, text) => reasons.push(`${panel.spec.kind}${panel.spec.run === null ? '' : ` of run ${panel.spec.run}`}: ${text}`);
+  const seriesOf = (panel) => panel.chart.getModel().getSeries();
+  const sum = (numbers) => numbers.reduce((a, b) => a + b, 0);
+  const equal = (panel, what, drawn, known) => { if (drawn !== known) say(panel, `${drawn} ${what} drawn, ${known} in the data`); };
+  const checks = {
+    heat(panel, run) {
+      const cells = panel.chart.getOption().series[0].data;
+      equal(panel, 'cells', sum(cells.map((item) => item[1])), run.heat.count.length);
+      equal(panel, 'samples', sum(cells.map((item) => item[2])), sum(run.heat.count));
+    },
+    points(panel, run) {
+      const clouds = panel.chart.getOption().series.filter((series) => series.id.startsWith('points/'));
+      equal(panel, 'points', sum(clouds.map((series) => series.data[0][0])), sum(run.series.map((series) => series.points.t_s.length)));
+      const worst = seriesOf(panel).find((series) => series.id === 'worst').getData().count();
+      equal(panel, 'largest', worst, run.series.some((series) => series.points.t_s.length) ? 1 : 0);
+    },
+    percentile(panel) {
+      const curves = sum(data.runs.map((run) => run.series.filter((series) => series.curve.length).length));
+      equal(panel, 'lines', seriesOf(panel).filter((series) => series.id.endsWith('/enough')).length, curves);
+      const maxima = seriesOf(panel).filter((series) => series.id.startsWith('max/'));
+      equal(panel, 'maxima', sum(maxima.map((series) => series.getData().count())), curves);
+    },
+    histogram(panel) {
+      const counts = data.runs.flatMap((run) => run.series.flatMap((series) => series.histogram.map(([, n]) => n)));
+      const csv = panel.spec.csv().trim().split('\n').slice(1);
+      equal(panel, 'rows of data', csv.length, counts.length);
+      equal(panel, 'samples of data', sum(csv.map((row) => Number(row.split(',').pop()))), sum(counts));
+    },
+    machine(panel, run) {
+      const lines = seriesOf(panel).filter((series) => series.type === 'series.line').length;
+      if (lines === 0 && run.machine.t_s.length) say(panel, 'no lines');
+    },
+  };
+  for (const panel of window.tardyCharts) {
+    if (!panel.chart) say(panel, 'not drawn');
+    else checks[panel.spec.kind](panel, data.runs[panel.spec.run ?? 0]);
+  }
+  return reasons;
+}
+
+/** Every chart has ink on its canvas, and words for who cannot see it. */
+export function inked() {
+  const reasons = [];
+  for (const panel of window.tardyCharts) {
+    const canvas = panel.element.querySelector('canvas');
+    const context = canvas?.getContext('2d');
+    const dots = context ? context.getImageData(0, 0, canvas.width, canvas.height).data : [];
+    let ink = 0;
+    for (let at = 3; at < dots.length; at += 4) if (dots[at] > 0) ink += 1;
+    if (ink < 200) reasons.push(`${panel.spec.kind}: blank canvas (${ink} dots)`);
+    if (!panel.element.querySelector('.count').textContent.match(/\d/)) reasons.push(`${panel.spec.kind}: no count of samples`);
+    if (!panel.plot.getAttribute('aria-label')) reasons.push(`${panel.spec.kind}: no name`);
+    if (!panel.element.querySelector('p.vh').textContent && !panel.spec.empty()) reasons.push(`${panel.spec.kind}: no text alternative`);
+  }
+  return reasons;
+}
+
+/** Nothing of a run became markup, and nothing scrolls sideways but what has its own box. */
+export function sound() {
+  const reasons = [];
+  const { scrollWidth } = document.scrollingElement;
+  if (scrollWidth > window.innerWidth) reasons.push(`the page scrolls sideways: ${scrollWidth} of ${window.innerWidth} px`);
+  const foreign = document.querySelectorAll('img, iframe, object, embed, link, form, video, audio').length;
+  if (foreign) reasons.push(`${foreign} elements that the page never makes`);
+  const scripts = document.querySelectorAll('script').length;
+  if (scripts !== 2) reasons.push(`${scripts} script elements instead of 2`);
+  if (window.hostile) reasons.push('text of the run was executed');
+  for (const link of document.querySelectorAll('a')) {
+    if (!/^(#|blob:|$)/.test(link.getAttribute('href') ?? '')) reasons.push(`a link leads away: ${link.getAttribute('href')}`);
+  }
+  return reasons;
+}
+
+/** All that can be used can be reached by keyboard and has a name. */
+export function reachable() {
+  const reasons = [];
+  const all = document.querySelectorAll('button, a[href], select, input, summary, .plot, .scroll');
+  for (const element of all) {
+    if (element.closest('[hidden]') || element.closest('details:not([open])') && element.tagName !== 'SUMMARY') continue;
+    element.focus({ preventScroll: true });
+    const name = `${element.tagName.toLowerCase()}.${element.className} "${(element.textContent ?? '').slice(0, 30)}"`;
+    if (document.activeElement !== element) reasons.push(`cannot be focused: ${name}`);
+    if (!element.textContent?.trim() && !element.getAttribute('aria-label') && !element.labels?.length) reasons.push(`has no name: ${name}`);
+  }
+  document.activeElement?.blur();
+  return reasons;
+}

@@ -1,0 +1,66 @@
+// Every fixture page, checked as `check-page.mjs` does; and the bundle itself.
+
+import assert from 'node:assert/strict';
+import { existsSync, readFileSync } from 'node:fs';
+import { after, before, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { launch, until } from './browser.mjs';
+import { checkPage, MODES } from './check-page.mjs';
+import { FIXTURES } from './fixtures.mjs';
+import { makePages } from './make-pages.mjs';
+
+const folder = fileURLToPath(new URL('../test-results', import.meta.url));
+const bundle = fileURLToPath(new URL('../../src/report/html/page.html', import.meta.url));
+let browser;
+
+before(async () => { browser = await launch(); });
+after(async () => { await browser?.close(); });
+
+for (const name of Object.keys(FIXTURES)) {
+  test(`the page "${name}" shows its data at all widths and in both themes`, async () => {
+    const [path] = makePages(folder, [name]);
+    for (const mode of MODES) {
+      const { reasons, drawn } = await checkPage(browser, path, mode);
+      console.log(`  ${name}, ${mode.width} px ${mode.scheme}: first chart ${Math.round(drawn?.first)} ms, all ${Math.round(drawn?.all)} ms`);
+      assert.deepEqual(reasons, [], `${name} at ${mode.width} px, ${mode.scheme}`);
+    }
+  });
+}
+
+test('the bundle has its placeholders once, names no other host and stays below 1 MB', () => {
+  const html = readFileSync(bundle, 'utf8');
+  assert.equal(html.split('<!--TARDY-DATA-->').length, 2);
+  assert.equal(html.split('<!--TARDY-TITLE-->').length, 2);
+  assert.ok(html.length < 1e6);
+  assert.ok(html.includes("default-src 'none'"));
+  assert.ok(existsSync(bundle.replace('page.html', 'THIRD-PARTY.txt')));
+});
+
+test('paper is light, has everything open, and gives the screen back', async () => {
+  const [path] = makePages(folder, ['comparison']);
+  const page = await browser.newPage({ viewport: { width: 1440, height: 900 }, colorScheme: 'dark' });
+  await page.goto(`file://${path}`);
+  await until(page, () => window.tardyDrawn, 'all charts to be drawn');
+  const background = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+  const open = () => page.evaluate(() => [...document.querySelectorAll('details')].filter((d) => d.open).length);
+  const dark = await background();
+  await page.evaluate(() => { window.dispatchEvent(new Event('beforeprint')); });
+  assert.equal(await background(), 'rgb(255, 255, 255)');
+  assert.equal(await open(), await page.locator('details').count());
+  await page.evaluate(() => { window.dispatchEvent(new Event('afterprint')); });
+  assert.equal(await background(), dark);
+  assert.equal(await open(), 0);
+  await page.close();
+});
+
+test('a change of the theme redraws the charts', async () => {
+  const [path] = makePages(folder, ['plain']);
+  const page = await browser.newPage({ viewport: { width: 1440, height: 900 }, colorScheme: 'light' });
+  await page.goto(`file://${path}`);
+  await until(page, () => window.tardyDrawn, 'all charts to be drawn');
+  const coloured = (wanted) => page.evaluate((colour) => window.tardyCharts[0].chart.getOption().series[0].lineStyle.color === colour, wanted);
+  assert.ok(await coloured('#0072b2'));
+  await page.emulateMedia({ colorScheme: 'dark' });
+  await until(page, () => window.tardyCharts[0].chart.getOption().series[0].lineStyle.color === '#56b4e9', 'the colours of the dark theme');
+  await page.close();
+});

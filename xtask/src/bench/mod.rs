@@ -1,0 +1,108 @@
+//! `cargo xtask bench`: holds tardy to the numbers it shall reach, peers side by side.
+//!
+//! A table goes to stderr as it comes about; the same as Markdown, for `docs/overhead.md`, to
+//! stdout. Nothing here fails because of a time: a number that is not met is a row that says so.
+
+pub mod bare;
+mod day;
+mod memory;
+mod peers;
+mod process;
+mod raw;
+pub mod record;
+mod sheet;
+
+use std::{
+    io::Write as _,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use anyhow::{Context, Result, bail, ensure};
+use tardy::sys::cpus::Cpus;
+use tempfile::TempDir;
+
+use sheet::Section;
+
+/// What every part of the bench works with.
+pub struct Bench {
+    /// The optimised tardy.
+    tardy: PathBuf,
+    /// The optimised xtask, for loops in processes of their own.
+    own: PathBuf,
+    /// For runs; goes with the bench.
+    scratch: TempDir,
+    cpus: Cpus,
+    /// A smoke test: everything runs, nothing is worth quoting.
+    quick: bool,
+}
+
+impl Bench {
+    fn path(&self, name: &str) -> PathBuf {
+        self.scratch.path().join(name)
+    }
+
+    /// `full`, or `quick` in a smoke test.
+    fn either<T>(&self, full: T, quick: T) -> T {
+        if self.quick { quick } else { full }
+    }
+}
+
+type Part = fn(&Bench) -> Result<Section>;
+
+/// The parts by the name that selects one.
+const PARTS: [(&str, Part); 6] = [
+    ("record", record::part),
+    ("version", day::version_part),
+    ("day", day::part),
+    ("memory", memory::part),
+    ("raw", raw::part),
+    ("peers", peers::part),
+];
+
+/// Parses, builds, measures, prints.
+pub fn run(words: &[String]) -> Result<()> {
+    let quick = words.iter().any(|word| word == "--quick");
+    let chosen: Vec<&str> =
+        words.iter().map(String::as_str).filter(|word| *word != "--quick").collect();
+    let known = PARTS.map(|(name, _)| name);
+    if let Some(unknown) = chosen.iter().find(|name| !known.contains(name)) {
+        bail!("no row \"{unknown}\"; there are {}", known.join(", "));
+    }
+    let bench = prepare(quick)?;
+    let mut page = sheet::head(&bench);
+    for (name, part) in PARTS {
+        if !chosen.is_empty() && !chosen.contains(&name) {
+            continue;
+        }
+        say(&format!("== {name}"));
+        let section = part(&bench).unwrap_or_else(|error| Section::failed(name, &error));
+        say(&section.table());
+        page += &section.markdown();
+    }
+    std::io::stdout().write_all(page.as_bytes())?;
+    Ok(())
+}
+
+/// Builds what is measured, as it is shipped.
+fn prepare(quick: bool) -> Result<Bench> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask has no parent")?;
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let built = Command::new(cargo)
+        .args(["build", "--quiet", "--release", "--package", "tardy", "--package", "xtask"])
+        .current_dir(root)
+        .status()
+        .context("cannot start cargo")?;
+    ensure!(built.success(), "the release build failed");
+    let target =
+        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), Into::into);
+    let release = root.join(target).join("release");
+    let (tardy, own) = (release.join("tardy"), release.join("xtask"));
+    let scratch = tempfile::Builder::new().prefix("bench-").tempdir_in(&release)?;
+    Ok(Bench { tardy, own, scratch, cpus: Cpus::allowed()?, quick })
+}
+
+/// To whoever watches.
+pub fn say(text: &str) {
+    let _ = writeln!(std::io::stderr(), "{}", text.trim_end());
+}

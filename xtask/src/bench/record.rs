@@ -1,0 +1,170 @@
+//! What recording one sample costs, in instructions and in ns.
+
+use std::{hint::black_box, process::Command, sync::Arc, time::Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use tardy::{analysis, probes::fake};
+use tardy_hot::{
+    ring::{Sample, ring},
+    wakeup::{Counted, Kept, Series, Sink},
+};
+
+use super::{
+    Bench, process,
+    sheet::{Row, Section, interval},
+};
+
+/// What a loop does with its samples.
+const KINDS: [&str; 3] = ["none", "counted", "kept"];
+
+/// Samples of one timed batch; the ring holds them all, so that no reader is needed meanwhile.
+const BATCH: usize = 1 << 16;
+
+/// Latencies that are gone through again and again: making them up must cost nothing.
+const TABLE: usize = 1 << 12;
+
+/// Takes nothing: what the loop around a recording costs.
+struct Nothing;
+
+impl Sink for Nothing {
+    #[inline(always)]
+    fn take(&mut self, sample: Sample) {
+        black_box(sample);
+    }
+
+    #[inline(always)]
+    fn miss(&mut self, _periods: u64) {}
+}
+
+fn table() -> Vec<i64> {
+    (0..TABLE as u64).map(|n| fake::latency_of(7, n)).collect()
+}
+
+#[inline(never)]
+fn feed<S: Sink>(sink: &mut S, latencies: &[i64], samples: usize) {
+    for n in 0..samples {
+        let latency_ns = latencies.get(n & (TABLE - 1)).copied().unwrap_or(0);
+        sink.take(Sample { t_ns: n as i64, latency_ns });
+    }
+}
+
+/// `record-loop KIND SAMPLES`: for a simulator that counts instructions.
+pub fn run_loop(words: &[String]) -> Result<()> {
+    let [kind, samples] = words else {
+        bail!("record-loop KIND SAMPLES");
+    };
+    let (latencies, samples) = (table(), samples.parse()?);
+    let series = Arc::new(Series::default());
+    let (writer, _reader) = ring(samples);
+    match kind.as_str() {
+        "none" => feed(&mut Nothing, &latencies, samples),
+        "counted" => feed(&mut Counted(series), &latencies, samples),
+        "kept" => feed(&mut Kept(series, writer), &latencies, samples),
+        other => bail!("no kind {other}"),
+    }
+    Ok(())
+}
+
+/// `record-time BATCHES`: ns per sample, a line per batch with one number for each of [`KINDS`].
+pub fn run_time(words: &[String]) -> Result<()> {
+    let [batches] = words else {
+        bail!("record-time BATCHES");
+    };
+    let latencies = table();
+    let mut counted = Counted(Arc::new(Series::default()));
+    let (writer, mut reader) = ring(BATCH);
+    let mut kept = Kept(Arc::new(Series::default()), writer);
+    let per_sample = |begun: Instant| begun.elapsed().as_nanos() as f64 / BATCH as f64;
+    let mut lines = String::new();
+    // One batch first, so that everything is where it will be.
+    for batch in 0..batches.parse::<usize>()? + 1 {
+        let begun = Instant::now();
+        feed(&mut Nothing, &latencies, BATCH);
+        let none = per_sample(begun);
+        let begun = Instant::now();
+        feed(&mut counted, &latencies, BATCH);
+        let counting = per_sample(begun);
+        let begun = Instant::now();
+        feed(&mut kept, &latencies, BATCH);
+        let keeping = per_sample(begun);
+        ensure!(reader.drain(|_| {}) == BATCH, "the ring was too small");
+        if batch > 0 {
+            lines += &format!("{none} {counting} {keeping}\n");
+        }
+    }
+    std::io::Write::write_all(&mut std::io::stdout(), lines.as_bytes())?;
+    Ok(())
+}
+
+/// Instructions and time.
+pub fn part(bench: &Bench) -> Result<Section> {
+    let mut section = Section::new("Recording one sample");
+    let times = times(bench)?;
+    for (place, what) in [(1, "histogram, maximum, count"), (2, "the same, and the sample kept")] {
+        let own: Vec<f64> = times.iter().filter_map(|line| line.get(place).copied()).collect();
+        let least = own.iter().copied().fold(f64::INFINITY, f64::min);
+        let middle = analysis::median(&own, 0.95)?;
+        let measured = format!("{} ns; least {least:.2} ns", interval(&middle, 2));
+        let row = Row::new(what, measured);
+        let judged = place == 1;
+        section.rows.push(if judged { row.judged("10 ns", middle.meets(10.0)) } else { row });
+    }
+    match instructions(bench) {
+        Ok(rows) => section.rows.extend(rows),
+        Err(error) => section.note(format!("Instructions were not counted: {error:#}.")),
+    }
+    section.note(format!(
+        "{} batches of {BATCH} samples of each kind in turns, the loop around the recording \
+         included. Instructions: callgrind, the difference between N and 2 N samples by N, the \
+         same of an empty loop taken off.",
+        times.len()
+    ));
+    section.note(
+        "That recording takes no allocation, page fault or system call is counted in \
+         `crates/tardy-hot/tests/no_surprises.rs`.",
+    );
+    Ok(section)
+}
+
+fn times(bench: &Bench) -> Result<Vec<Vec<f64>>> {
+    let batches = bench.either("301", "51");
+    let out = Command::new(&bench.own).args(["record-time", batches]).output()?;
+    ensure!(out.status.success(), "record-time failed");
+    let text = String::from_utf8(out.stdout)?;
+    let line = |line: &str| line.split(' ').map(|number| Ok(number.parse()?)).collect();
+    text.lines().map(line).collect()
+}
+
+fn instructions(bench: &Bench) -> Result<Vec<Row>> {
+    let [none, counted, kept] = KINDS.map(|kind| per_sample(bench, kind));
+    let none = none?;
+    let row = |what: &str, instructions: f64| {
+        Row::new(format!("instructions: {what}"), format!("{:.1}", instructions - none))
+    };
+    Ok(vec![
+        row("histogram, maximum, count", counted?),
+        row("the same, and the sample kept", kept?),
+    ])
+}
+
+fn per_sample(bench: &Bench, kind: &str) -> Result<f64> {
+    const N: u64 = 100_000;
+    let once = callgrind(bench, kind, N)?;
+    let twice = callgrind(bench, kind, 2 * N)?;
+    Ok(twice.saturating_sub(once) as f64 / N as f64)
+}
+
+/// Instructions in the loop itself: what touching a larger ring costs lies outside.
+fn callgrind(bench: &Bench, kind: &str, samples: u64) -> Result<u64> {
+    let file = bench.path(&format!("callgrind-{kind}-{samples}"));
+    let mut command = Command::new("valgrind");
+    command
+        .args(["--tool=callgrind", "--toggle-collect=*bench::record::feed*"])
+        .arg(format!("--callgrind-out-file={}", file.display()))
+        .arg(&bench.own)
+        .args(["record-loop", kind, &samples.to_string()]);
+    process::run(&mut command)?;
+    let text = std::fs::read_to_string(&file)?;
+    let total = text.lines().find_map(|line| line.strip_prefix("totals: "));
+    Ok(total.context("callgrind gave no total")?.trim().parse()?)
+}

@@ -1,0 +1,118 @@
+//! `cargo xtask docs DIR`: man pages and completions, from the one definition of the command line.
+//!
+//! What the definition cannot say is a fragment in `docs/man`, one for each page: a real diagnosis,
+//! from the command to the cause. It becomes the end of the page.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context, Result};
+use clap::Command;
+use clap_complete::Shell;
+use clap_mangen::Man;
+
+const SHELLS: [Shell; 3] = [Shell::Bash, Shell::Zsh, Shell::Fish];
+
+/// Writes all of them into `directory`, which is made where it is missing.
+pub fn write(directory: &Path) -> Result<()> {
+    fs::create_dir_all(directory)
+        .with_context(|| format!("cannot make {}", directory.display()))?;
+    let mut root = tardy::cli::command();
+    let version = root.get_version().unwrap_or_default().to_owned();
+    for shell in SHELLS {
+        clap_complete::generate_to(shell, &mut root, "tardy", directory)
+            .with_context(|| format!("cannot write the completions for {shell}"))?;
+    }
+    // Each page: of what, under which name.
+    root.build();
+    for (name, command) in pages(&root) {
+        let path = directory.join(format!("{name}.1"));
+        let page = page(&name, command, &version)?;
+        fs::write(&path, page).with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    Ok(())
+}
+
+/// `tardy` and its verbs, and their verbs, with the names of their pages.
+fn pages(root: &Command) -> Vec<(String, Command)> {
+    let name = root.get_display_name().unwrap_or_else(|| root.get_name()).to_owned();
+    let verbs = root.get_subcommands().filter(|verb| verb.get_name() != "help");
+    let below = verbs.filter(|verb| !verb.is_hide_set()).flat_map(pages);
+    let below: Vec<_> = below.collect();
+    let mut all = vec![(name, root.clone())];
+    all.extend(below);
+    all
+}
+
+fn page(name: &str, command: Command, version: &str) -> Result<Vec<u8>> {
+    let fragment = fragments().join(format!("{name}.roff"));
+    let example = fs::read_to_string(&fragment).with_context(|| {
+        format!(
+            "{} is missing: each man page ends in a real diagnosis, from the command to the cause; \
+             write one, beginning with .SH EXAMPLE",
+            fragment.display()
+        )
+    })?;
+    let man = Man::new(command.disable_help_subcommand(true))
+        .title(name)
+        .source(format!("tardy {version}"))
+        .manual("tardy");
+    let mut page = Vec::new();
+    man.render(&mut page).with_context(|| format!("cannot write the page of {name}"))?;
+    page.extend(example.as_bytes());
+    Ok(page)
+}
+
+fn fragments() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/man")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    fn names() -> BTreeSet<String> {
+        let mut root = tardy::cli::command();
+        root.build();
+        pages(&root).into_iter().map(|(name, _)| name).collect()
+    }
+
+    #[test]
+    fn every_verb_has_its_example_and_every_example_its_verb() {
+        let files = fs::read_dir(fragments()).unwrap().map(|file| file.unwrap().path());
+        let stems = files.map(|path| path.file_stem().unwrap().to_str().unwrap().to_owned());
+        assert_eq!(stems.collect::<BTreeSet<_>>(), names());
+        for name in names() {
+            let text = fs::read_to_string(fragments().join(format!("{name}.roff"))).unwrap();
+            assert!(text.starts_with(".SH EXAMPLE\n"), "{name}");
+            assert!(text.contains("\n$ tardy "), "{name} shows no command");
+        }
+    }
+
+    #[test]
+    fn a_verb_without_an_example_is_an_error_that_names_the_file() {
+        let error = page("tardy-dance", Command::new("dance"), "1").unwrap_err().to_string();
+        assert!(error.contains("docs/man/tardy-dance.roff is missing"), "{error}");
+    }
+
+    #[test]
+    fn pages_and_completions_are_written_and_know_the_flags() {
+        let directory = tempfile::tempdir().unwrap();
+        write(&directory.path().join("new")).unwrap();
+        let read =
+            |name: &str| fs::read_to_string(directory.path().join("new").join(name)).unwrap();
+        for name in names() {
+            let page = read(&format!("{name}.1"));
+            assert!(page.contains(".SH NAME") && page.contains(".SH EXAMPLE"), "{page}");
+            assert_eq!(page.matches(".SH EXAMPLE").count(), 1, "{name}");
+        }
+        assert!(read("tardy-run.1").contains("stop\\-over"));
+        for completions in ["tardy.bash", "_tardy", "tardy.fish"] {
+            assert!(read(completions).contains("stop-over"), "{completions}");
+        }
+    }
+}

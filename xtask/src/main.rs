@@ -1,0 +1,47 @@
+//! Developers' commands of tardy: `cargo xtask NAME`.
+
+mod bench;
+mod docs;
+mod synth;
+mod vm;
+
+use std::{path::Path, process::ExitCode};
+
+const USAGE: &str = "\
+usage: cargo xtask NAME
+  bench [--quick] [ROW...]  hold tardy to its numbers; a table on stderr, Markdown on stdout
+  docs DIR                  write man pages and completions
+  synth-day DIR             write a run of one day, 8 CPUs at 1 kHz, without measuring it
+  vm [OPTION...] [-- COMMAND...]
+                            run tests, or COMMAND, in a virtual machine";
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let (name, rest) = match words.split_first() {
+        Some((name, rest)) => (name.as_str(), rest),
+        None => ("", [].as_slice()),
+    };
+    let done = match name {
+        // Not a word to be typed: it ends with the machine.
+        _ if vm::guest::is_me() => vm::guest::run(),
+        "bench" => bench::run(rest),
+        "docs" => match rest {
+            [directory] => docs::write(Path::new(directory)),
+            _ => Err(anyhow::anyhow!(USAGE)),
+        },
+        "synth-day" => synth::run(rest),
+        "vm" => vm::run(rest),
+        // What `bench` starts as processes of their own.
+        "bare-loop" => bench::bare::run(rest),
+        "record-loop" => bench::record::run_loop(rest),
+        "record-time" => bench::record::run_time(rest),
+        _ => Err(anyhow::anyhow!(USAGE)),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            bench::say(&format!("{error:#}"));
+            ExitCode::FAILURE
+        }
+    }
+}

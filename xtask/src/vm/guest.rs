@@ -1,0 +1,185 @@
+//! The first process of a guest: mounts, loads modules, runs one command, powers off.
+//!
+//! What the command prints on standard output goes to the second serial port, which nobody else
+//! writes to; what it says on standard error joins the kernel on the first. The last line on the
+//! second is [`END`] and the exit code. Ends with the machine; nothing is put back.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    io::Write as _,
+    os::unix::process::ExitStatusExt,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+use anyhow::{Context, Result, bail};
+use rustix::{
+    mount::{MountFlags, mount},
+    process::{Pid, WaitOptions, wait},
+    system::{RebootCommand, finit_module, reboot, sethostname},
+};
+use serde::{Deserialize, Serialize};
+
+use super::say;
+
+/// Where a guest finds its job.
+pub const JOB: &str = "/job/job.json";
+
+/// Begins a line about a file that the job wants back.
+pub const KEPT: &str = "guest-kept ";
+
+/// Begins the last line: how the command ended.
+pub const END: &str = "guest-end ";
+
+/// Where the command's output goes.
+const OUTPUT: &str = "/dev/ttyS1";
+
+/// What a guest is to do.
+#[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Job {
+    /// Program and arguments.
+    pub command: Vec<String>,
+    /// Its environment.
+    pub environment: BTreeMap<String, String>,
+    /// Modules to load before, in this order.
+    pub modules: Vec<PathBuf>,
+    /// Files whose lines are written out at the end.
+    pub kept: Vec<PathBuf>,
+}
+
+/// Source, target, kind, options. `/tmp` stays what the archive made it: programs may lie there.
+const MOUNTS: [(&str, &str, &str, &str); 9] = [
+    ("proc", "/proc", "proc", ""),
+    ("sysfs", "/sys", "sysfs", ""),
+    ("devtmpfs", "/dev", "devtmpfs", "mode=755"),
+    ("devpts", "/dev/pts", "devpts", "ptmxmode=666"),
+    ("tmpfs", "/dev/shm", "tmpfs", "mode=1777"),
+    ("tmpfs", "/run", "tmpfs", "mode=755"),
+    ("cgroup2", "/sys/fs/cgroup", "cgroup2", ""),
+    ("tracefs", "/sys/kernel/tracing", "tracefs", ""),
+    ("debugfs", "/sys/kernel/debug", "debugfs", ""),
+];
+
+/// Whether this process is the first of a guest.
+pub fn is_me() -> bool {
+    std::process::id() == 1 && Path::new(JOB).exists()
+}
+
+/// Does the job and powers off; comes back only where that is impossible.
+pub fn run() -> Result<()> {
+    let ended = work();
+    let line = match &ended {
+        Ok(code) => format!("{END}{code}"),
+        Err(error) => {
+            say(&format!("the guest's first process: {error:#}"));
+            format!("{END}failed: {error:#}").replace('\n', " ")
+        }
+    };
+    if let Ok(mut output) = fs::OpenOptions::new().write(true).open(OUTPUT) {
+        let _ = writeln!(output, "\n{line}");
+        // The port is slow; what is still on its way would go with the machine.
+        let _ = rustix::termios::tcdrain(&output);
+    }
+    reboot(RebootCommand::PowerOff).context("cannot power off")
+}
+
+fn work() -> Result<i32> {
+    for (source, target, kind, options) in MOUNTS {
+        fs::create_dir_all(target).with_context(|| format!("cannot make {target}"))?;
+        let options = std::ffi::CString::new(options)?;
+        mount(source, target, kind, MountFlags::empty(), Some(options.as_c_str()))
+            .with_context(|| format!("cannot mount {kind} on {target}"))?;
+    }
+    for (name, target) in [("fd", "/proc/self/fd"), ("stdin", "fd/0"), ("stdout", "fd/1")] {
+        std::os::unix::fs::symlink(target, Path::new("/dev").join(name))?;
+    }
+    sethostname(b"guest").context("cannot set the name of the machine")?;
+    let job = fs::read(JOB).with_context(|| format!("cannot read {JOB}"))?;
+    let job: Job = serde_json::from_slice(&job).with_context(|| format!("cannot read {JOB}"))?;
+    for module in &job.modules {
+        let file = fs::File::open(module);
+        let file = file.with_context(|| format!("cannot open {}", module.display()))?;
+        finit_module(&file, c"", 0).with_context(|| format!("cannot load {}", module.display()))?;
+    }
+    let up = Command::new("/usr/bin/ip").args(["link", "set", "lo", "up"]).status();
+    if !up.is_ok_and(|status| status.success()) {
+        bail!("cannot bring up the loopback device");
+    }
+    let code = command(&job)?;
+    keep(&job.kept)?;
+    Ok(code)
+}
+
+/// Runs the command; meanwhile buries the orphans that come to the first process.
+fn command(job: &Job) -> Result<i32> {
+    let Some((program, arguments)) = job.command.split_first() else {
+        bail!("{JOB} names no command");
+    };
+    let output = fs::OpenOptions::new().write(true).open(OUTPUT);
+    let output = output.with_context(|| format!("cannot open {OUTPUT}"))?;
+    let child = Command::new(program)
+        .args(arguments)
+        .env_clear()
+        .envs(&job.environment)
+        .current_dir("/root")
+        .stdin(Stdio::null())
+        .stdout(output)
+        .spawn()
+        .with_context(|| format!("cannot start {program}: it is not in the guest"))?;
+    let own = Pid::from_raw(i32::try_from(child.id())?);
+    loop {
+        let ended = wait(WaitOptions::empty()).context("cannot wait for the command")?;
+        if let Some((pid, status)) = ended
+            && Some(pid) == own
+        {
+            let status = std::process::ExitStatus::from_raw(status.as_raw());
+            return Ok(code_of(status));
+        }
+    }
+}
+
+/// As shells count: the exit code, or 128 and the signal.
+fn code_of(status: std::process::ExitStatus) -> i32 {
+    status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or_default())
+}
+
+fn keep(files: &[PathBuf]) -> Result<()> {
+    let mut output = fs::OpenOptions::new().write(true).open(OUTPUT)?;
+    for file in files {
+        // One that was never written has no lines.
+        for line in fs::read_to_string(file).unwrap_or_default().lines() {
+            writeln!(output, "\n{KEPT}{}\t{line}", file.display())?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_tests_themselves_are_no_guest() {
+        assert!(!is_me());
+    }
+
+    #[test]
+    fn a_job_survives_the_way_into_the_guest() {
+        let job = Job {
+            command: ["sh", "-c", "echo \"a\tb\""].map(str::to_owned).into(),
+            environment: [("PATH".to_owned(), "/usr/bin".to_owned())].into(),
+            modules: ["/job/veth.ko".into()].into(),
+            kept: ["/tmp/skips".into()].into(),
+        };
+        let text = serde_json::to_vec(&job).unwrap();
+        assert_eq!(serde_json::from_slice::<Job>(&text).unwrap(), job);
+    }
+
+    #[test]
+    fn an_end_by_a_signal_is_told_as_shells_tell_it() {
+        let ended = |script: &str| Command::new("sh").args(["-c", script]).status().unwrap();
+        assert_eq!(code_of(ended("exit 7")), 7);
+        assert_eq!(code_of(ended("kill -TERM $$")), 143);
+    }
+}

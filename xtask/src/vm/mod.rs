@@ -1,0 +1,314 @@
+//! `cargo xtask vm`: boots a kernel of Debian's in QEMU and runs tests, or a command, inside.
+//!
+//! For setups that the machine at hand has not: another kernel, cgroup v2, the right to do
+//! everything. Nothing is installed and nothing of this machine is changed; what is fetched and
+//! made lies in `target/vm`. Only `suite` and `account` know that tests exist.
+
+mod account;
+mod acpi;
+mod console;
+mod cpio;
+pub mod guest;
+mod image;
+mod kernels;
+mod modules;
+mod options;
+mod qemu;
+mod suite;
+
+use std::{
+    fs,
+    io::Write as _,
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, Result, bail, ensure};
+use tempfile::TempDir;
+
+use crate::bench::say;
+use account::Skips;
+use guest::Job;
+use image::Image;
+use kernels::Kernel;
+use modules::Modules;
+use options::Options;
+use qemu::{Finished, Machine};
+use suite::{Choice, Results, Suite};
+
+/// What a guest has besides tardy: what tests start, and enough to look around.
+const PROGRAMS: &[&str] = &[
+    "cat", "chmod", "chown", "chrt", "cp", "cut", "date", "dd", "dmesg", "env", "false", "find",
+    "grep", "head", "id", "ip", "kill", "ln", "ls", "mkdir", "mount", "mv", "nproc", "prlimit",
+    "ps", "rm", "rmdir", "script", "sed", "seq", "setpriv", "sh", "sleep", "sort", "stat", "sync",
+    "tail", "taskset", "tee", "timeout", "touch", "tr", "true", "umount", "uname", "unshare", "wc",
+];
+
+/// Kernel modules that loads and tests need.
+const MODULES: [&str; 3] = ["acpi_cpufreq", "msr", "veth"];
+
+/// Small files that programs look for.
+const FILES: [(&str, &str); 3] = [
+    ("/etc/passwd", "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534::/:/bin/false\n"),
+    ("/etc/group", "root:x:0:\nnogroup:x:65534:\n"),
+    ("/etc/hosts", "127.0.0.1 localhost\n"),
+];
+
+/// Begins the names of guests' directories.
+const SCRATCH: &str = "guest-";
+
+const DAY: Duration = Duration::from_secs(86_400);
+
+/// The last lines of the console that a failure shows.
+const SHOWN: usize = 40;
+
+/// Parses, fetches, boots, tells.
+pub fn run(words: &[String]) -> Result<()> {
+    let options = Options::parse(words)?;
+    if let Err(error) = program(qemu::PROGRAM) {
+        return skipped(&format!("{error:#}; apt-get install qemu-system-x86"));
+    }
+    let place = target()?.join("vm");
+    let kernel = match kernels::get(&options.kernel, &place.join("kernels")) {
+        Ok(kernel) => kernel,
+        Err(error) => return skipped(&format!("{error:#}")),
+    };
+    if options.command.is_empty() { tests(&options, &kernel) } else { alone(&options, &kernel) }
+}
+
+/// Without root a machine need not have what this needs; as root there is no excuse.
+fn skipped(why: &str) -> Result<()> {
+    ensure!(!rustix::process::geteuid().is_root(), "vm: {why}");
+    tell(&format!("vm: skipped: {why}"))
+}
+
+/// The verdict: one line on standard output.
+fn tell(line: &str) -> Result<()> {
+    Ok(writeln!(std::io::stdout(), "{line}")?)
+}
+
+/// Runs the tests, and the account with what the host skipped.
+fn tests(options: &Options, kernel: &Kernel) -> Result<()> {
+    let suite = Suite::build()?;
+    let host = options.account.as_deref().map_or(Ok(Skips::new()), account::read)?;
+    let filter = options.filter.as_deref();
+    let names = suite.choose(&Choice { filter, also: &options.also, skipped: &host })?;
+    let append = format!("{} {}", suite::APPEND, options.append);
+    let programs = [suite.outside.clone(), suite.tardy.clone()];
+    let files = [suite::schema()?];
+    let guest = Guest { options, kernel, programs: &programs, files: &files, append: &append };
+    let finished = guest.run(suite.job(&names)?)?;
+    let results = Results::parse(&finished.output, &names);
+    let broken = finished.ending.words().or_else(|| {
+        let code = suite::exit_code(&finished.output);
+        code.err().map(|error| format!("{error:#}"))
+    });
+    for (name, why) in &results.skipped {
+        say(&format!("{name} skipped: {why}"));
+    }
+    if broken.is_some() || !results.failed.is_empty() {
+        say(&format!("{}\nfailed: {}", results.told, results.failed.join(", ")));
+    }
+    let verdict = format!("vm: {}: {}", kernel.name, results.counts());
+    match broken {
+        Some(why) => tell(&format!("{verdict}; {why}"))?,
+        None => tell(&verdict)?,
+    }
+    ensure!(finished.ending.words().is_none() && results.failed.is_empty(), "vm: failed");
+    settle(&account::nowhere(&host, &results.skipped, &results.passed), options)
+}
+
+/// Tells what ran nowhere; as root, this is a failure.
+fn settle(nowhere: &[String], options: &Options) -> Result<()> {
+    for line in nowhere {
+        say(line);
+    }
+    // A part of the tests proves nothing about the rest.
+    let counts = options.filter.is_none() && rustix::process::geteuid().is_root();
+    ensure!(nowhere.is_empty() || !counts, "vm: as root every test runs, here or in the guest");
+    Ok(())
+}
+
+/// Runs the command; its output is this program's.
+fn alone(options: &Options, kernel: &Kernel) -> Result<()> {
+    let suite = Suite::build()?;
+    let job = Job { command: options.command.clone(), ..Job::default() };
+    let (programs, append) = ([suite.tardy], &options.append);
+    let guest = Guest { options, kernel, programs: &programs, files: &[], append };
+    let finished = guest.run(job)?;
+    let output = finished.output.lines().filter(|line| !line.starts_with(guest::END));
+    let output: Vec<&str> = output.collect();
+    tell(output.join("\n").trim_end())?;
+    if let Some(why) = finished.ending.words() {
+        bail!("vm: {}: {why}", kernel.name);
+    }
+    let code = suite::exit_code(&finished.output)?;
+    if code != 0 {
+        // With what the command said on standard error.
+        show(&finished);
+    }
+    tell(&format!("vm: {}: the command ended with exit code {code}", kernel.name))?;
+    ensure!(code == 0, "vm: failed");
+    Ok(())
+}
+
+/// The last lines of the console: what went wrong often stands there.
+fn show(finished: &Finished) {
+    let last = finished.console.tail(SHOWN);
+    let silent = finished.console.is_silent().then_some("(nothing)");
+    say(&format!("-- the console's last lines\n{}\n--", silent.unwrap_or(&last)));
+}
+
+/// What is put together for one boot.
+struct Guest<'a> {
+    options: &'a Options,
+    kernel: &'a Kernel,
+    /// Programs that lie where they lie on this machine.
+    programs: &'a [PathBuf],
+    /// Other files that do.
+    files: &'a [PathBuf],
+    append: &'a str,
+}
+
+impl Guest<'_> {
+    fn run(&self, mut job: Job) -> Result<Finished> {
+        let place = target()?.join("vm");
+        sweep(&place);
+        let prefix = if self.options.keep { "kept-" } else { SCRATCH };
+        let scratch = TempDir::with_prefix_in(prefix, place)?;
+        let initramfs = scratch.path().join("initramfs");
+        self.image(&mut job)?.write(&initramfs)?;
+        let began = Instant::now();
+        let finished = qemu::boot(&Machine {
+            kernel: &self.kernel.image,
+            initramfs: &initramfs,
+            append: self.append,
+            directory: scratch.path(),
+            limit: self.options.limit,
+            stall: self.options.stall,
+        })?;
+        let took = began.elapsed().as_secs_f64();
+        say(&format!("{} ran for {took:.0} s", self.kernel.name));
+        self.leave(&finished)?;
+        if finished.ending.words().is_some() {
+            show(&finished);
+        }
+        if self.options.keep {
+            say(&format!("kept: {}", scratch.keep().display()));
+        }
+        Ok(finished)
+    }
+
+    /// What was said stays until the next guest, for who wants to know more.
+    fn leave(&self, finished: &Finished) -> Result<()> {
+        let last = target()?.join("vm/last");
+        fs::create_dir_all(&last)?;
+        fs::write(last.join("console"), finished.console.tail(usize::MAX))?;
+        fs::write(last.join("output"), &finished.output)?;
+        say(&format!("its console and its output are in {}", last.display()));
+        Ok(())
+    }
+
+    fn image(&self, job: &mut Job) -> Result<Image> {
+        let mut image = Image::new();
+        let own = std::env::current_exe().context("cannot find this program")?;
+        image.program(&own, "/init")?;
+        for name in PROGRAMS {
+            image.program(&program(name)?, &format!("/usr/bin/{name}"))?;
+        }
+        for file in self.programs {
+            image.program(file, suite::utf8(file)?)?;
+            let name = file.file_name().unwrap_or_default().to_string_lossy();
+            image.link(&format!("/usr/bin/{name}"), suite::utf8(file)?);
+        }
+        for (path, content) in FILES {
+            image.file(path, 0o644, content.into());
+        }
+        for file in self.files {
+            let content = fs::read(file);
+            let content = content.with_context(|| format!("cannot read {}", file.display()))?;
+            image.file(suite::utf8(file)?, 0o644, content);
+        }
+        self.kernel_files(&mut image, job)?;
+        let paths = [("PATH", "/usr/bin:/usr/sbin"), ("HOME", "/root"), ("LANG", "C.UTF-8")];
+        for (name, value) in paths {
+            job.environment.insert(name.into(), value.into());
+        }
+        image.file(guest::JOB, 0o644, serde_json::to_vec(job)?);
+        Ok(image)
+    }
+
+    /// Modules and configuration, where the kernel came with them.
+    fn kernel_files(&self, image: &mut Image, job: &mut Job) -> Result<()> {
+        let Some(root) = &self.kernel.root else { return Ok(()) };
+        for file in Modules::read(root, &self.kernel.name)?.closure(&MODULES)? {
+            let name = format!("/job/modules/{}.ko", job.modules.len());
+            image.file(&name, 0o644, modules::content(&file)?);
+            job.modules.push(name.into());
+        }
+        let config = format!("boot/config-{}", self.kernel.name);
+        if let Ok(content) = fs::read(root.join(&config)) {
+            image.file(&config, 0o644, content);
+        }
+        Ok(())
+    }
+}
+
+/// Removes what guests left whose watcher was killed; none that is alive is a day old.
+fn sweep(place: &Path) {
+    for entry in fs::read_dir(place).into_iter().flatten().flatten() {
+        let is_scratch = entry.file_name().to_string_lossy().starts_with(SCRATCH);
+        let age = entry.metadata().and_then(|data| data.modified()).map(|at| at.elapsed());
+        if is_scratch && age.is_ok_and(|age| age.is_ok_and(|age| age > DAY)) {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+/// cargo's directory, where this program was built.
+fn target() -> Result<PathBuf> {
+    let own = std::env::current_exe().context("cannot find this program")?;
+    Ok(own.ancestors().nth(2).context("this program lies outside of target/")?.to_owned())
+}
+
+/// A program of this machine, by its name.
+fn program(name: &str) -> Result<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    // Where those of root lie, which others have not in their PATH.
+    let more = ["/usr/sbin", "/sbin"].map(PathBuf::from);
+    let mut places = std::env::split_paths(&path).chain(more);
+    let found = places.find(|place| image::is_executable(&place.join(name)));
+    found.map(|place| place.join(name)).with_context(|| format!("there is no program {name} here"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_are_found_also_where_only_root_looks() {
+        assert!(program("sh").unwrap().is_absolute());
+        let error = program("no-such-program").unwrap_err().to_string();
+        assert!(error.contains("no-such-program"), "{error}");
+    }
+
+    #[test]
+    fn only_old_scratch_is_swept_away() {
+        let place = tempfile::tempdir().unwrap();
+        let old = std::time::SystemTime::now() - DAY * 2;
+        for (name, is_old) in [("guest-a", true), ("guest-b", false), ("kept-c", true)] {
+            fs::create_dir(place.path().join(name)).unwrap();
+            if is_old {
+                fs::File::open(place.path().join(name)).unwrap().set_modified(old).unwrap();
+            }
+        }
+        sweep(place.path());
+        let left = ["guest-a", "guest-b", "kept-c"].map(|name| place.path().join(name).exists());
+        assert_eq!(left, [false, true, true]);
+    }
+
+    #[test]
+    fn nothing_is_listed_twice() {
+        assert!(PROGRAMS.is_sorted() && PROGRAMS.windows(2).all(|pair| pair[0] != pair[1]));
+    }
+}

@@ -1,0 +1,126 @@
+//! What follows `cargo xtask vm`.
+
+use std::{path::PathBuf, time::Duration};
+
+use anyhow::{Context, Result, bail};
+use tardy::units::Nanos;
+
+use super::kernels::Source;
+
+/// How it is used.
+pub const USAGE: &str = "\
+usage: cargo xtask vm [OPTION...] [-- COMMAND...]
+Boots a kernel in QEMU and runs tests in it, or COMMAND.
+  --kernel NAME   standard (default), rt, a Debian package linux-image-..., a .deb file, or the
+                  path of a bzImage
+  --filter TEXT   only tests whose names contain TEXT, made for a guest or not
+  --also TEXT     besides those made for a guest, tests whose names contain TEXT (repeatable)
+  --append TEXT   more for the kernel's command line
+  --account FILE  run also the tests that skipped on the host, by this file; as root, none may
+                  be left that ran nowhere
+  --limit TIME    time for everything, 10m by default
+  --stall TIME    longest silence of the guest, 3m by default
+  --keep          keep initramfs, console and output";
+
+/// The options, checked.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Options {
+    pub kernel: Source,
+    pub filter: Option<String>,
+    pub also: Vec<String>,
+    pub append: String,
+    pub account: Option<PathBuf>,
+    pub limit: Duration,
+    pub stall: Duration,
+    pub keep: bool,
+    /// Instead of the tests.
+    pub command: Vec<String>,
+}
+
+impl Options {
+    /// Reads the words after `vm`.
+    pub fn parse(words: &[String]) -> Result<Self> {
+        let mut options = Self {
+            kernel: Source::parse("standard")?,
+            filter: None,
+            also: Vec::new(),
+            append: String::new(),
+            account: None,
+            limit: Duration::from_secs(600),
+            stall: Duration::from_secs(180),
+            keep: false,
+            command: Vec::new(),
+        };
+        let mut words = words.iter();
+        while let Some(word) = words.next() {
+            let mut value =
+                || words.next().cloned().with_context(|| format!("{word}: a value is missing"));
+            match word.as_str() {
+                "--kernel" => options.kernel = Source::parse(&value()?)?,
+                "--filter" => options.filter = Some(value()?),
+                "--also" => options.also.push(value()?),
+                "--append" => options.append = value()?,
+                "--account" => options.account = Some(value()?.into()),
+                "--limit" => options.limit = time(word, &value()?)?,
+                "--stall" => options.stall = time(word, &value()?)?,
+                "--keep" => options.keep = true,
+                "--" => {
+                    options.command = words.by_ref().cloned().collect();
+                    if options.command.is_empty() {
+                        bail!("--: a command is missing");
+                    }
+                }
+                _ => bail!("\"{word}\" is no option of vm\n{USAGE}"),
+            }
+        }
+        Ok(options)
+    }
+}
+
+fn time(flag: &str, text: &str) -> Result<Duration> {
+    let time: Nanos = text.parse().with_context(|| format!("{flag}: {text}"))?;
+    let ns = u64::try_from(time.0).ok().filter(|ns| *ns > 0);
+    Ok(Duration::from_nanos(ns.with_context(|| format!("{flag}: more than 0, please"))?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<Options> {
+        Options::parse(&text.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn everything_can_be_said_and_nothing_must() {
+        let plain = parse("").unwrap();
+        assert_eq!(plain.kernel, Source::parse("standard").unwrap());
+        assert!(plain.command.is_empty() && plain.account.is_none() && !plain.keep);
+        let all = parse(
+            "--kernel rt --filter root_ --also a:: --also b:: --append nosmt --account skips \
+             --limit 5m --stall 10s --keep -- sh -c true --keep",
+        );
+        let all = all.unwrap();
+        assert_eq!(all.kernel, Source::parse("rt").unwrap());
+        assert_eq!((all.filter.as_deref(), all.append.as_str()), (Some("root_"), "nosmt"));
+        assert_eq!(all.also, ["a::", "b::"]);
+        assert_eq!(all.account, Some("skips".into()));
+        assert_eq!((all.limit.as_secs(), all.stall.as_secs()), (300, 10));
+        assert_eq!(all.command, ["sh", "-c", "true", "--keep"]);
+        assert!(all.keep);
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        for (text, part) in [
+            ("--kernel", "--kernel: a value is missing"),
+            ("--limit 5", "--limit: 5"),
+            ("--stall 0s", "--stall: more than 0"),
+            ("--fast", "\"--fast\" is no option"),
+            ("--", "a command is missing"),
+        ] {
+            let error = format!("{:#}", parse(text).unwrap_err());
+            assert!(error.contains(part), "{text}: {error}");
+        }
+    }
+}

@@ -1,0 +1,290 @@
+//! Boots a guest in QEMU, by plain emulation, and watches its console until it ends.
+
+use std::{
+    fs::{self, File},
+    io::Read,
+    path::Path,
+    process::{Child, Command, ExitStatus, Stdio},
+    thread::sleep,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, Result};
+
+use super::{
+    acpi,
+    console::{Console, Trouble},
+};
+
+/// Which program is started.
+pub const PROGRAM: &str = "qemu-system-x86_64";
+
+/// CPUs of a guest.
+const CPUS: u8 = 2;
+
+/// What they are. Of this maker and model the kernel believes that their clock keeps its pace when
+/// the frequency changes; of QEMU's own choice it does not, and would stop using it.
+const CPU: &str = "max,vendor=GenuineIntel,family=6,model=15,stepping=11";
+
+/// Between two looks at the console.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// A guest in trouble may finish what it has to say.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// What every guest's kernel is told. One that panics ends at once. A CPU that the host lets wait
+/// is no lock-up: the watchdog waits for 40 s.
+const APPEND: &str = "console=ttyS0 loglevel=5 panic=-1 nokaslr random.trust_cpu=1 tsc=reliable \
+                      watchdog_thresh=20 mitigations=off rdinit=/init";
+
+/// A guest to be booted.
+pub struct Machine<'a> {
+    /// The compressed kernel.
+    pub kernel: &'a Path,
+    /// Its first file system.
+    pub initramfs: &'a Path,
+    /// More for its command line.
+    pub append: &'a str,
+    /// For files of the guest: its serial ports `console` and `output`.
+    pub directory: &'a Path,
+    /// How long it may take in all.
+    pub limit: Duration,
+    /// How long it may be silent.
+    pub stall: Duration,
+}
+
+/// How a guest ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ending {
+    /// It powered off.
+    Off,
+    /// Its kernel said that it is in trouble.
+    Trouble(Trouble),
+    /// It was silent for so long.
+    Silent(Duration),
+    /// It took longer than it may.
+    TimeUp(Duration),
+    /// QEMU itself could not.
+    Failed(String),
+}
+
+impl Ending {
+    /// In words; nothing where all is well.
+    pub fn words(&self) -> Option<String> {
+        Some(match self {
+            Self::Off => return None,
+            Self::Trouble(Trouble::Panic(line)) => format!("the kernel broke: {line}"),
+            Self::Trouble(Trouble::LockUp(line)) => format!("the kernel is stuck: {line}"),
+            Self::Silent(time) => format!("the guest hangs: silent for {} s", time.as_secs()),
+            Self::TimeUp(time) => format!("the guest was not done after {} s", time.as_secs()),
+            Self::Failed(why) => format!("{PROGRAM} failed: {why}"),
+        })
+    }
+}
+
+/// A guest that has ended.
+pub struct Finished {
+    pub ending: Ending,
+    /// The first serial port: the kernel, and standard error.
+    pub console: Console,
+    /// The second: standard output of the guest's command.
+    pub output: String,
+}
+
+/// Boots the guest and waits for its end.
+pub fn boot(machine: &Machine) -> Result<Finished> {
+    let port = |name: &str| machine.directory.join(name);
+    for name in ["console", "output"] {
+        File::create(port(name))
+            .with_context(|| format!("cannot make {}", port(name).display()))?;
+    }
+    let table = acpi::frequencies(CPUS);
+    fs::write(port("frequencies"), table).context("cannot write an ACPI table")?;
+    let mut guest = Guest(command(machine)?.spawn().context("cannot start QEMU")?);
+    let mut watch = Watch::new(machine, File::open(port("console"))?, File::open(port("output"))?);
+    let ending = loop {
+        let ended = guest.0.try_wait()?;
+        watch.look()?;
+        if let Some(ending) = watch.verdict(Instant::now(), ended.is_some()) {
+            break ending;
+        }
+        if let Some(status) = ended {
+            break guest.ending(status);
+        }
+        sleep(PAUSE);
+    };
+    drop(guest);
+    watch.look()?;
+    let output = String::from_utf8_lossy(&fs::read(port("output"))?).replace('\r', "");
+    Ok(Finished { ending, console: watch.console, output })
+}
+
+fn command(machine: &Machine) -> Result<Command> {
+    let table = machine.directory.join("frequencies");
+    let table = format!("sig=SSDT,rev=2,data={}", table.display());
+    let serial = |name: &str| format!("file:{}", machine.directory.join(name).display());
+    let mut command = Command::new(super::program("setpriv")?);
+    // A guest must not outlive who watches it.
+    command.arg("--pdeathsig=KILL").arg(super::program(PROGRAM)?);
+    command
+        .args(["-nodefaults", "-no-user-config", "-display", "none", "-machine", "pc"])
+        .args(["-accel", "tcg,thread=multi", "-cpu", CPU, "-m", "1024"])
+        .args(["-smp", &CPUS.to_string(), "-acpitable", &table])
+        .args(["-no-reboot", "-serial", &serial("console"), "-serial", &serial("output")])
+        .arg("-kernel")
+        .arg(machine.kernel)
+        .arg("-initrd")
+        .arg(machine.initramfs)
+        .args(["-append", &format!("{APPEND} {}", machine.append)])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped());
+    Ok(command)
+}
+
+/// QEMU, which ends when this is dropped.
+struct Guest(Child);
+
+impl Guest {
+    fn ending(&mut self, status: ExitStatus) -> Ending {
+        if status.success() {
+            return Ending::Off;
+        }
+        let mut said = String::new();
+        if let Some(stderr) = &mut self.0.stderr {
+            let _ = stderr.read_to_string(&mut said);
+        }
+        Ending::Failed(format!("{status}: {}", said.trim()))
+    }
+}
+
+impl Drop for Guest {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// What is known of a guest while it runs.
+struct Watch {
+    console: Console,
+    files: [File; 2],
+    limit: Duration,
+    stall: Duration,
+    began: Instant,
+    last_word: Instant,
+    trouble_since: Option<Instant>,
+}
+
+impl Watch {
+    fn new(machine: &Machine, console: File, output: File) -> Self {
+        let now = Instant::now();
+        Self {
+            console: Console::default(),
+            files: [console, output],
+            limit: machine.limit,
+            stall: machine.stall,
+            began: now,
+            last_word: now,
+            trouble_since: None,
+        }
+    }
+
+    /// Reads what both ports have said since the last time.
+    fn look(&mut self) -> Result<()> {
+        let mut bytes = Vec::new();
+        self.files[0].read_to_end(&mut bytes)?;
+        self.console.feed(&bytes);
+        // The command's output is looked at in the end; here it is a sign of life.
+        self.files[1].read_to_end(&mut bytes)?;
+        let now = Instant::now();
+        if !bytes.is_empty() {
+            self.last_word = now;
+        }
+        if self.console.trouble().is_some() {
+            self.trouble_since.get_or_insert(now);
+        }
+        Ok(())
+    }
+
+    /// Whether this is the end, and why; an end of QEMU alone is the caller's to judge.
+    fn verdict(&self, now: Instant, has_ended: bool) -> Option<Ending> {
+        if let (Some(trouble), Some(since)) = (self.console.trouble(), self.trouble_since) {
+            let is_over = has_ended || now - since >= GRACE;
+            return is_over.then(|| Ending::Trouble(trouble.clone()));
+        }
+        if has_ended {
+            return None;
+        }
+        if now - self.began >= self.limit {
+            return Some(Ending::TimeUp(self.limit));
+        }
+        (now - self.last_word >= self.stall).then_some(Ending::Silent(self.stall))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn watch(directory: &Path) -> (Watch, [File; 2]) {
+        let open = |name: &str| {
+            let written = File::create(directory.join(name)).unwrap();
+            (written, File::open(directory.join(name)).unwrap())
+        };
+        let (console, output) = (open("console"), open("output"));
+        let machine = Machine {
+            kernel: directory,
+            initramfs: directory,
+            append: "",
+            directory,
+            limit: SECOND * 60,
+            stall: SECOND * 10,
+        };
+        (Watch::new(&machine, console.1, output.1), [console.0, output.0])
+    }
+
+    #[test]
+    fn a_panic_ends_the_watch_after_a_grace_or_with_the_guest() {
+        let directory = tempfile::tempdir().unwrap();
+        let (mut watch, mut ports) = watch(directory.path());
+        ports[0].write_all(b"[ 1.0] Kernel panic - not syncing: x\n").unwrap();
+        watch.look().unwrap();
+        let now = Instant::now();
+        let panic = Ending::Trouble(Trouble::Panic("Kernel panic - not syncing: x".into()));
+        assert_eq!(watch.verdict(now, false), None, "the rest may come yet");
+        assert_eq!(watch.verdict(now, true).as_ref(), Some(&panic));
+        assert_eq!(watch.verdict(now + GRACE, false).as_ref(), Some(&panic));
+        let words = panic.words().unwrap();
+        assert_eq!(words, "the kernel broke: Kernel panic - not syncing: x");
+    }
+
+    #[test]
+    fn silence_ends_the_watch_and_a_word_on_either_port_is_none() {
+        let directory = tempfile::tempdir().unwrap();
+        let (mut watch, mut ports) = watch(directory.path());
+        let began = watch.began;
+        assert_eq!(watch.verdict(began + SECOND * 9, false), None);
+        assert_eq!(watch.verdict(began + SECOND * 11, false), Some(Ending::Silent(SECOND * 10)));
+        assert_eq!(watch.verdict(began + SECOND * 11, true), None, "it has ended by itself");
+        for port in &mut ports {
+            watch.last_word = began;
+            port.write_all(b".").unwrap();
+            watch.look().unwrap();
+            assert!(watch.last_word > began);
+        }
+    }
+
+    #[test]
+    fn a_guest_that_talks_for_ever_meets_the_limit() {
+        let directory = tempfile::tempdir().unwrap();
+        let (mut watch, _ports) = watch(directory.path());
+        watch.last_word = watch.began + SECOND * 60;
+        let late = watch.began + SECOND * 60;
+        assert_eq!(watch.verdict(late, false), Some(Ending::TimeUp(SECOND * 60)));
+    }
+}

@@ -1,0 +1,251 @@
+//! The tests that run in a guest: which, how they get there, and what came of them.
+
+use std::{
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::Value;
+
+use super::{
+    account::{self, Skips},
+    guest::{END, Job, KEPT},
+};
+
+/// How modules of `tests/outside` begin whose tests are made for a guest.
+const MADE_FOR_IT: &str = "root_";
+
+/// What these tests' kernel is told: something that differs from its default, so that tests see
+/// whether tardy finds it.
+pub const APPEND: &str = "preempt=full";
+
+/// Where tests in a guest note that they skipped.
+const SKIPS: &str = "/tmp/skips";
+
+/// What tests are told on the host is true in a guest as well.
+const PASSED_ON: [&str; 2] = ["TARDY_TEST_LONG", "TARDY_TEST_SEED"];
+
+/// A guest is so many times slower than its host, at the least.
+const PATIENCE: &str = "4";
+
+/// The built test program, and the tardy that it starts.
+pub struct Suite {
+    pub outside: PathBuf,
+    pub tardy: PathBuf,
+}
+
+impl Suite {
+    /// Has cargo build both.
+    pub fn build() -> Result<Self> {
+        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+        let mut command = Command::new(cargo);
+        // As `make test` builds them, so that nothing is built twice.
+        command.args(["test", "--workspace", "--locked", "--no-run", "--test", "outside"]);
+        command.arg("--message-format=json-render-diagnostics").stderr(Stdio::inherit());
+        let output = command.output().context("cannot run cargo")?;
+        ensure!(output.status.success(), "the tests do not build");
+        let text = String::from_utf8_lossy(&output.stdout);
+        let find = |name, kind| {
+            executable(&text, name, kind)
+                .with_context(|| format!("cargo named no executable of {name}"))
+        };
+        Ok(Self { outside: find("outside", "test")?, tardy: find("tardy", "bin")? })
+    }
+
+    /// Names of the tests to run.
+    pub fn choose(&self, choice: &Choice) -> Result<Vec<String>> {
+        let output = Command::new(&self.outside)
+            .args(["--list", "--format", "terse"])
+            .output()
+            .context("cannot list the tests")?;
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let names = choice.of(&text);
+        let filter = choice.filter.unwrap_or(MADE_FOR_IT);
+        ensure!(!names.is_empty(), "no test has \"{filter}\" in its name");
+        Ok(names)
+    }
+
+    /// The job that runs these tests, one after the other.
+    pub fn job(&self, names: &[String]) -> Result<Job> {
+        let program = utf8(&self.outside)?.to_owned();
+        let fixed = ["--exact".to_owned(), "--test-threads=1".to_owned()];
+        let command = [vec![program], names.to_vec(), fixed.into()].concat();
+        let environment = [
+            ("TARDY_TEST_VM", "1"),
+            ("TARDY_TEST_PATIENCE", PATIENCE),
+            ("TARDY_TEST_SKIPS", SKIPS),
+        ];
+        let environment = environment.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let passed_on = PASSED_ON.iter().filter_map(|name| {
+            let value = std::env::var(name).ok()?;
+            Some(((*name).to_owned(), value))
+        });
+        Ok(Job {
+            command,
+            environment: environment.into_iter().chain(passed_on).collect(),
+            modules: Vec::new(),
+            kept: vec![SKIPS.into()],
+        })
+    }
+}
+
+/// What tests read of the repository, where they look for it.
+pub fn schema() -> Result<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("no repository")?;
+    Ok(root.join("docs/run.schema.json"))
+}
+
+/// A path as text, for what can only hold text.
+pub fn utf8(path: &Path) -> Result<&str> {
+    path.to_str().with_context(|| format!("{} is no UTF-8", path.display()))
+}
+
+/// The executable of a target in the messages of `cargo --message-format=json`.
+fn executable(messages: &str, name: &str, kind: &str) -> Option<PathBuf> {
+    messages.lines().rev().find_map(|line| {
+        let message: Value = serde_json::from_str(line).ok()?;
+        let is_kind = message["target"]["kind"].as_array()?.iter().any(|one| one == kind);
+        let is_it = is_kind && message["target"]["name"] == name;
+        is_it.then(|| message["executable"].as_str().map(PathBuf::from))?
+    })
+}
+
+/// Which tests: all that have `filter` in their names; without it those that are made for a guest,
+/// those that skipped on the host, and those that have one of `also` in their names.
+pub struct Choice<'a> {
+    pub filter: Option<&'a str>,
+    pub also: &'a [String],
+    pub skipped: &'a Skips,
+}
+
+impl Choice<'_> {
+    /// Of a list of tests: `NAME: test`.
+    fn of(&self, list: &str) -> Vec<String> {
+        let names = list.lines().filter_map(|line| line.strip_suffix(": test"));
+        names.filter(|name| self.takes(name)).map(str::to_owned).collect()
+    }
+
+    fn takes(&self, name: &str) -> bool {
+        if let Some(text) = self.filter {
+            return name.contains(text);
+        }
+        let is_wanted = self.also.iter().any(|text| name.contains(text));
+        is_wanted || name.starts_with(MADE_FOR_IT) || self.skipped.contains_key(name)
+    }
+}
+
+/// What came of the tests.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Results {
+    pub passed: Vec<String>,
+    pub failed: Vec<String>,
+    pub skipped: Skips,
+    /// What the harness tells about failures.
+    pub told: String,
+}
+
+impl Results {
+    /// Reads the guest's output; a test of `names` without a result has failed.
+    pub fn parse(output: &str, names: &[String]) -> Self {
+        let kept = format!("{KEPT}{SKIPS}\t");
+        let skips: Vec<&str> = output.lines().filter_map(|line| line.strip_prefix(&kept)).collect();
+        let mut results = Self { skipped: account::parse(&skips.join("\n")), ..Self::default() };
+        for name in names {
+            let begin = format!("test {name} ... ");
+            let ended = output.lines().find_map(|line| line.strip_prefix(&begin));
+            match ended {
+                Some("ok") if results.skipped.contains_key(name) => {}
+                Some("ok") => results.passed.push(name.clone()),
+                _ => results.failed.push(name.clone()),
+            }
+        }
+        if let Some(at) = output.find("\nfailures:\n") {
+            let end = output[at..].find("\ntest result:").map_or(output.len(), |end| at + end);
+            results.told = output[at..end].trim().to_owned();
+        }
+        results
+    }
+
+    /// `14 passed, 0 failed, 1 skipped`
+    pub fn counts(&self) -> String {
+        let (passed, failed) = (self.passed.len(), self.failed.len());
+        format!("{passed} passed, {failed} failed, {} skipped", self.skipped.len())
+    }
+}
+
+/// How the guest's command ended, by its exit code.
+pub fn exit_code(output: &str) -> Result<i32> {
+    let Some(end) = output.lines().rev().find_map(|line| line.strip_prefix(END)) else {
+        bail!("the guest went off without a last word");
+    };
+    end.parse().with_context(|| format!("the guest {end}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIST: &str = "\
+record::a_run: test
+root_vm::facts: test
+unprivileged::a_run_without_rights: test
+foreign_readers::python: test
+
+4 tests, 0 benchmarks
+";
+
+    #[test]
+    fn tests_are_chosen_by_module_by_what_the_host_skipped_and_by_name() {
+        let skipped = account::parse("foreign_readers::python\tno python\nlib::gone\tx\n");
+        let none = Skips::new();
+        let choose = |filter, also: &[&str], skipped| {
+            let also: Vec<String> = also.iter().copied().map(str::to_owned).collect();
+            Choice { filter, also: &also, skipped }.of(LIST).join(" ")
+        };
+        let (facts, rights) = ("root_vm::facts", "unprivileged::a_run_without_rights");
+        let python = "foreign_readers::python";
+        assert_eq!(choose(None, &[], &none), facts);
+        assert_eq!(choose(None, &[], &skipped), format!("{facts} {python}"));
+        assert_eq!(choose(None, &["unpriv", "x"], &none), format!("{facts} {rights}"));
+        assert_eq!(choose(Some("a_run"), &["x"], &skipped), format!("record::a_run {rights}"));
+    }
+
+    #[test]
+    fn results_are_counted_by_name_and_what_did_not_end_has_failed() {
+        let names = ["a::ok", "a::bad", "a::skips", "a::never"].map(str::to_owned);
+        let output = "\nrunning 4 tests\ntest a::ok ... ok\ntest a::bad ... FAILED\n\
+                      test a::skips ... ok\ntest a::never ... \n\nfailures:\n\n\
+                      ---- a::bad stdout ----\nno good\n\ntest result: FAILED. 1 passed\n\n\
+                      guest-kept /tmp/skips\ta::skips\tno such thing\n\nguest-end 101\n";
+        let results = Results::parse(output, &names);
+        assert_eq!(results.passed, ["a::ok"]);
+        assert_eq!(results.failed, ["a::bad", "a::never"]);
+        assert_eq!(results.skipped, account::parse("a::skips\tno such thing"));
+        assert_eq!(results.counts(), "1 passed, 2 failed, 1 skipped");
+        assert!(results.told.ends_with("no good") && results.told.starts_with("failures:"));
+        assert_eq!(exit_code(output).unwrap(), 101);
+    }
+
+    #[test]
+    fn a_guest_that_says_nothing_in_the_end_is_an_error() {
+        let error = exit_code("test a::ok ... ok\n").unwrap_err().to_string();
+        assert!(error.contains("without a last word"), "{error}");
+        let error = format!("{:#}", exit_code("guest-end failed: no /job\n").unwrap_err());
+        assert!(error.contains("failed: no /job"), "{error}");
+    }
+
+    #[test]
+    fn executables_are_found_by_name_and_kind() {
+        let line = |kind: &str, executable: &str| {
+            format!(
+                "{{\"target\":{{\"kind\":[\"{kind}\"],\"name\":\"tardy\"}},\
+                 \"executable\":{executable}}}\n"
+            )
+        };
+        let text = [line("lib", "null"), line("bin", "\"/t/tardy\""), "no json".into()].concat();
+        assert_eq!(executable(&text, "tardy", "bin"), Some("/t/tardy".into()));
+        assert_eq!(executable(&text, "tardy", "lib"), None);
+        assert_eq!(executable(&text, "outside", "test"), None);
+    }
+}

@@ -1,0 +1,93 @@
+//! `cargo xtask vm` with guests whose fate is known: one that ends well, one that ends badly, one
+//! that panics, one that hangs, one that never stops talking. The last two, which wait for a limit,
+//! only with `TARDY_TEST_LONG=1`.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::{
+    io::Write as _,
+    process::Command,
+    time::{Duration, Instant},
+};
+
+/// What the command said, and how long it took.
+struct Said {
+    success: bool,
+    out: String,
+    err: String,
+    took: Duration,
+}
+
+/// Boots a guest that runs `script`; nothing where that is impossible here, which only root must
+/// not accept.
+fn vm(options: &[&str], script: &str) -> Option<Said> {
+    let began = Instant::now();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_xtask"));
+    command.arg("vm").args(options).args(["--", "sh", "-c", script]);
+    let output = command.output().unwrap();
+    let said = Said {
+        success: output.status.success(),
+        out: String::from_utf8_lossy(&output.stdout).into_owned(),
+        err: String::from_utf8_lossy(&output.stderr).into_owned(),
+        took: began.elapsed(),
+    };
+    if said.out.starts_with("vm: skipped: ") {
+        assert!(!rustix::process::geteuid().is_root(), "{}", said.out);
+        // Past the harness, which hides what passing tests print.
+        let _ = writeln!(std::io::stderr().lock(), "{}", said.out.trim_end());
+        return None;
+    }
+    Some(said)
+}
+
+/// Longer than any of these guests takes on a busy machine, and shorter than a limit that nobody
+/// gave.
+const MOST: Duration = Duration::from_secs(300);
+
+#[test]
+fn a_command_has_its_output_and_its_exit_code() {
+    let script = "uname -n; tardy --version; ls /sys/fs/cgroup/cgroup.controllers; exit 7";
+    let Some(said) = vm(&[], script) else { return };
+    assert!(!said.success);
+    let mut lines = said.out.lines();
+    assert_eq!(lines.next(), Some("guest"), "{}{}", said.out, said.err);
+    assert!(lines.next().unwrap().starts_with("tardy "));
+    assert_eq!(lines.next(), Some("/sys/fs/cgroup/cgroup.controllers"));
+    let last = lines.next_back().unwrap();
+    assert!(last.starts_with("vm: ") && last.ends_with(": the command ended with exit code 7"));
+}
+
+#[test]
+fn a_guest_that_panics_is_told_by_what_its_kernel_said() {
+    let Some(said) = vm(&["--stall", "250s"], "echo c >/proc/sysrq-trigger; sleep 1000") else {
+        return;
+    };
+    assert!(!said.success);
+    let told = "the kernel broke: Kernel panic - not syncing: sysrq triggered crash";
+    assert!(said.err.contains(told), "{}", said.err);
+    assert!(said.err.contains("-- the console's last lines\n"), "{}", said.err);
+    assert!(said.took < MOST / 2, "nobody waited for it to go silent: {:?}", said.took);
+}
+
+fn is_long() -> bool {
+    std::env::var_os("TARDY_TEST_LONG").is_some_and(|value| value == "1")
+}
+
+#[test]
+fn a_guest_that_hangs_is_given_up_when_it_is_silent() {
+    if !is_long() {
+        return;
+    }
+    let Some(said) = vm(&["--stall", "30s"], "sleep 1000") else { return };
+    assert!(!said.success && said.took < MOST, "{:?}", said.took);
+    assert!(said.err.contains("the guest hangs: silent for 30 s"), "{}", said.err);
+}
+
+#[test]
+fn a_guest_that_talks_for_ever_meets_the_limit() {
+    if !is_long() {
+        return;
+    }
+    let Some(said) = vm(&["--limit", "25s"], "while :; do echo x; sleep 1; done") else { return };
+    assert!(!said.success && said.took < MOST, "{:?}", said.took);
+    assert!(said.err.contains("the guest was not done after 25 s"), "{}", said.err);
+}
