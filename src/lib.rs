@@ -17,6 +17,8 @@ pub mod loads;
 pub mod check;
 // Makers: make the machine fit, read back, let go.
 pub mod setup;
+// Readers: kernels in virtual machines, where tardy measures as a user would.
+pub mod lab;
 // Readers: many runs, and how a user names one.
 pub mod store;
 // Readers: tables, pages and pictures.

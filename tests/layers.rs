@@ -17,6 +17,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("loads", &["run", "sys", "units"]),
     ("check", &["run", "setup", "sys", "units"]),
     ("setup", &["run", "sys", "units"]),
+    ("lab", &["run", "store", "analysis", "sys", "units"]),
     ("store", &["run", "units"]),
     ("report", &["run", "analysis", "units"]),
     ("analysis", &["run", "units"]),

@@ -18,6 +18,7 @@ use anyhow::Result;
 use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::{
+    lab::guest,
     loads::{self, protocol::SUBCOMMAND, supervisor},
     run::{Document, Status, Validity},
     store::Store,
@@ -107,6 +108,13 @@ pub fn command() -> clap::Command {
 /// Parses the command line and does what it says.
 #[must_use]
 pub fn main() -> ExitCode {
+    // As the first process of a virtual machine; it ends with the machine.
+    if guest::is_me()
+        && let Err(error) = guest::run()
+    {
+        output::complain(&error);
+        return Exit::Failed.code().into();
+    }
     let argv: Vec<String> =
         std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
     // Not a verb for users: a load's supervisor is this same program.

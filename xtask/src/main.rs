@@ -22,8 +22,6 @@ fn main() -> ExitCode {
         None => ("", [].as_slice()),
     };
     let done = match name {
-        // Not a word to be typed: it ends with the machine.
-        _ if vm::guest::is_me() => vm::guest::run(),
         "bench" => bench::run(rest),
         "docs" => match rest {
             [directory] => docs::write(Path::new(directory)),

@@ -5,15 +5,7 @@
 //! made lies in `target/vm`. Only `suite` and `account` know that tests exist.
 
 mod account;
-mod acpi;
-mod console;
-mod cpio;
-pub mod guest;
-mod image;
-mod kernels;
-mod modules;
 mod options;
-mod qemu;
 mod suite;
 
 use std::{
@@ -24,16 +16,19 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail, ensure};
+use tardy::lab::{
+    guest::{self, Job},
+    image::Image,
+    kernels::{self, Kernel},
+    modules::{self, Modules},
+    program,
+    qemu::{self, Emulation, Finished, Hardware, Machine},
+};
 use tempfile::TempDir;
 
 use crate::bench::say;
 use account::Skips;
-use guest::Job;
-use image::Image;
-use kernels::Kernel;
-use modules::Modules;
 use options::Options;
-use qemu::{Finished, Machine};
 use suite::{Choice, Results, Suite};
 
 /// What a guest has besides tardy: what tests start, and enough to look around.
@@ -54,6 +49,10 @@ const FILES: [(&str, &str); 3] = [
     ("/etc/hosts", "127.0.0.1 localhost\n"),
 ];
 
+/// Two CPUs with frequencies, as fast as they come.
+const HARDWARE: Hardware =
+    Hardware { emulation: Emulation::Plain, cpus: 2, memory_mib: 1024, frequencies: true };
+
 /// Begins the names of guests' directories.
 const SCRATCH: &str = "guest-";
 
@@ -69,7 +68,7 @@ pub fn run(words: &[String]) -> Result<()> {
         return skipped(&format!("{error:#}; apt-get install qemu-system-x86"));
     }
     let place = target()?.join("vm");
-    let kernel = match kernels::get(&options.kernel, &place.join("kernels")) {
+    let kernel = match kernels::get(&options.kernel, &place.join("kernels"), &say) {
         Ok(kernel) => kernel,
         Err(error) => return skipped(&format!("{error:#}")),
     };
@@ -96,7 +95,14 @@ fn tests(options: &Options, kernel: &Kernel) -> Result<()> {
     let append = format!("{} {}", suite::APPEND, options.append);
     let programs = [suite.outside.clone(), suite.tardy.clone()];
     let files = [suite::schema()?];
-    let guest = Guest { options, kernel, programs: &programs, files: &files, append: &append };
+    let guest = Guest {
+        tardy: &suite.tardy,
+        options,
+        kernel,
+        programs: &programs,
+        files: &files,
+        append: &append,
+    };
     let finished = guest.run(suite.job(&names)?)?;
     let results = Results::parse(&finished.output, &names);
     let broken = finished.ending.words().or_else(|| {
@@ -133,8 +139,9 @@ fn settle(nowhere: &[String], options: &Options) -> Result<()> {
 fn alone(options: &Options, kernel: &Kernel) -> Result<()> {
     let suite = Suite::build()?;
     let job = Job { command: options.command.clone(), ..Job::default() };
-    let (programs, append) = ([suite.tardy], &options.append);
-    let guest = Guest { options, kernel, programs: &programs, files: &[], append };
+    let (programs, append) = ([suite.tardy.clone()], &options.append);
+    let guest =
+        Guest { tardy: &suite.tardy, options, kernel, programs: &programs, files: &[], append };
     let finished = guest.run(job)?;
     let output = finished.output.lines().filter(|line| !line.starts_with(guest::END));
     let output: Vec<&str> = output.collect();
@@ -161,6 +168,8 @@ fn show(finished: &Finished) {
 
 /// What is put together for one boot.
 struct Guest<'a> {
+    /// The first process.
+    tardy: &'a Path,
     options: &'a Options,
     kernel: &'a Kernel,
     /// Programs that lie where they lie on this machine.
@@ -184,6 +193,7 @@ impl Guest<'_> {
             initramfs: &initramfs,
             append: self.append,
             directory: scratch.path(),
+            hardware: HARDWARE,
             limit: self.options.limit,
             stall: self.options.stall,
         })?;
@@ -211,8 +221,7 @@ impl Guest<'_> {
 
     fn image(&self, job: &mut Job) -> Result<Image> {
         let mut image = Image::new();
-        let own = std::env::current_exe().context("cannot find this program")?;
-        image.program(&own, "/init")?;
+        image.program(self.tardy, "/init")?;
         for name in PROGRAMS {
             image.program(&program(name)?, &format!("/usr/bin/{name}"))?;
         }
@@ -271,26 +280,9 @@ fn target() -> Result<PathBuf> {
     Ok(own.ancestors().nth(2).context("this program lies outside of target/")?.to_owned())
 }
 
-/// A program of this machine, by its name.
-fn program(name: &str) -> Result<PathBuf> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    // Where those of root lie, which others have not in their PATH.
-    let more = ["/usr/sbin", "/sbin"].map(PathBuf::from);
-    let mut places = std::env::split_paths(&path).chain(more);
-    let found = places.find(|place| image::is_executable(&place.join(name)));
-    found.map(|place| place.join(name)).with_context(|| format!("there is no program {name} here"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn programs_are_found_also_where_only_root_looks() {
-        assert!(program("sh").unwrap().is_absolute());
-        let error = program("no-such-program").unwrap_err().to_string();
-        assert!(error.contains("no-such-program"), "{error}");
-    }
 
     #[test]
     fn only_old_scratch_is_swept_away() {

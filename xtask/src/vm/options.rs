@@ -3,9 +3,7 @@
 use std::{path::PathBuf, time::Duration};
 
 use anyhow::{Context, Result, bail};
-use tardy::units::Nanos;
-
-use super::kernels::Source;
+use tardy::{lab::kernels::Source, units::Nanos};
 
 /// How it is used.
 pub const USAGE: &str = "\

@@ -8,10 +8,9 @@ use std::{
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
-use super::{
-    account::{self, Skips},
-    guest::{END, Job, KEPT},
-};
+use tardy::lab::guest::{END, Job, KEPT};
+
+use super::account::{self, Skips};
 
 /// How modules of `tests/outside` begin whose tests are made for a guest.
 const MADE_FOR_IT: &str = "root_";

@@ -21,8 +21,6 @@ use rustix::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::say;
-
 /// Where a guest finds its job.
 pub const JOB: &str = "/job/job.json";
 
@@ -72,7 +70,8 @@ pub fn run() -> Result<()> {
     let line = match &ended {
         Ok(code) => format!("{END}{code}"),
         Err(error) => {
-            say(&format!("the guest's first process: {error:#}"));
+            // Joins what the kernel says on the console.
+            let _ = writeln!(std::io::stderr(), "the guest's first process: {error:#}");
             format!("{END}failed: {error:#}").replace('\n', " ")
         }
     };

@@ -14,7 +14,7 @@ use std::{
 
 use anyhow::{Context, Result, bail, ensure};
 
-use super::{program, say};
+use super::{Tell, program};
 
 /// What may be typed instead of a package, and the package that always depends on the newest.
 const SHORT: [(&str, &str); 2] =
@@ -35,7 +35,12 @@ pub struct Kernel {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Source {
     /// A package that apt knows, under the name that was typed.
-    Package { typed: String, package: String },
+    Package {
+        /// `standard`, or the package itself.
+        typed: String,
+        /// The package's name.
+        package: String,
+    },
     /// A package file.
     Deb(PathBuf),
     /// A kernel without modules.
@@ -81,9 +86,17 @@ impl Candidate {
     }
 }
 
-/// Has the kernel ready in `cache`, fetching it where it is not there yet.
-pub fn get(source: &Source, cache: &Path) -> Result<Kernel> {
+/// Has the kernel ready in `cache`, fetching it where it is not there yet. Several may ask for the
+/// same one at once: who comes second waits, and finds it.
+///
+/// # Errors
+/// A file that is not there; a package that apt does not know, cannot be fetched, or has no kernel.
+pub fn get(source: &Source, cache: &Path, tell: Tell) -> Result<Kernel> {
     fs::create_dir_all(cache).with_context(|| format!("cannot make {}", cache.display()))?;
+    // Freed when it is closed, also by a process that is killed.
+    let lock = fs::File::create(cache.join("lock"));
+    let lock = lock.with_context(|| format!("cannot write to {}", cache.display()))?;
+    lock.lock().with_context(|| format!("cannot lock {}", cache.display()))?;
     match source {
         Source::Image(path) => {
             let image = path.canonicalize();
@@ -99,16 +112,16 @@ pub fn get(source: &Source, cache: &Path) -> Result<Kernel> {
             }
             kernel_in(&place)
         }
-        Source::Package { typed, package } => get_package(typed, package, cache),
+        Source::Package { typed, package } => get_package(typed, package, cache, tell),
     }
 }
 
-fn get_package(typed: &str, package: &str, cache: &Path) -> Result<Kernel> {
+fn get_package(typed: &str, package: &str, cache: &Path, tell: Tell) -> Result<Kernel> {
     let last = cache.join(format!("last-{typed}"));
-    let place = match newest(package, cache).or_else(|_| after_update(package, cache)) {
+    let place = match newest(package, cache, tell).or_else(|_| after_update(package, cache, tell)) {
         Ok(place) => place,
         Err(error) if is_whole(&last) => {
-            say(&format!("{error:#}; going on with the one fetched before"));
+            tell(&format!("{error:#}; going on with the one fetched before"));
             return kernel_in(&last.canonicalize()?);
         }
         Err(error) => return Err(error),
@@ -119,22 +132,22 @@ fn get_package(typed: &str, package: &str, cache: &Path) -> Result<Kernel> {
 }
 
 /// Where the package lies that apt would install, fetched where it was not there yet.
-fn newest(package: &str, cache: &Path) -> Result<PathBuf> {
+fn newest(package: &str, cache: &Path, tell: Tell) -> Result<PathBuf> {
     let candidate = candidate(package)?;
     let place = cache.join(candidate.directory());
     if !is_whole(&place) {
-        say(&format!("fetching {} {}", candidate.package, candidate.version));
+        tell(&format!("fetching {} {}", candidate.package, candidate.version));
         fetch(&candidate, &place)?;
     }
     Ok(place)
 }
 
 /// Once more with apt's lists renewed, which only root can do: they may be empty or too old.
-fn after_update(package: &str, cache: &Path) -> Result<PathBuf> {
+fn after_update(package: &str, cache: &Path, tell: Tell) -> Result<PathBuf> {
     if rustix::process::geteuid().is_root() {
         run(Command::new(program("apt-get")?).args(["update", "-qq"]))?;
     }
-    newest(package, cache)
+    newest(package, cache, tell)
 }
 
 /// What apt would install for `package`, or for what it depends on.
@@ -293,11 +306,40 @@ mod tests {
         assert!(!is_whole(place.path()));
     }
 
+    /// A package with a kernel in it that is none.
+    fn package_file(directory: &Path) -> PathBuf {
+        let root = directory.join("made");
+        fs::create_dir_all(root.join("DEBIAN")).unwrap();
+        fs::create_dir_all(root.join("boot")).unwrap();
+        let control = "Package: linux-image-1.2-x\nVersion: 1\nArchitecture: all\n\
+                       Maintainer: nobody <nobody@localhost>\nDescription: a test\n";
+        fs::write(root.join("DEBIAN/control"), control).unwrap();
+        fs::write(root.join("boot/vmlinuz-1.2-x"), "a kernel").unwrap();
+        let deb = directory.join("linux-image-1.2-x.deb");
+        let mut made = Command::new("dpkg-deb");
+        run(made.args(["--build", "-Znone"]).arg(root).arg(&deb)).unwrap();
+        deb
+    }
+
+    #[test]
+    fn whoever_asks_at_the_same_time_finds_a_whole_kernel() {
+        let directory = tempfile::tempdir().unwrap();
+        let source = Source::Deb(package_file(directory.path()));
+        for round in 0..5 {
+            let cache = directory.path().join(format!("cache{round}"));
+            let ask = || {
+                let kernel = get(&source, &cache, &|_| {}).unwrap();
+                assert_eq!(fs::read_to_string(kernel.image).unwrap(), "a kernel");
+            };
+            std::thread::scope(|scope| (0..8).for_each(|_| drop(scope.spawn(ask))));
+        }
+    }
+
     #[test]
     fn an_image_that_is_not_there_is_named() {
         let cache = tempfile::tempdir().unwrap();
         let missing = Source::Image("/nowhere/vmlinuz".into());
-        let error = get(&missing, cache.path()).unwrap_err().to_string();
+        let error = get(&missing, cache.path(), &|_| {}).unwrap_err().to_string();
         assert_eq!(error, "--kernel: no /nowhere/vmlinuz");
     }
 }

@@ -19,12 +19,67 @@ use super::{
 /// Which program is started.
 pub const PROGRAM: &str = "qemu-system-x86_64";
 
-/// CPUs of a guest.
-const CPUS: u8 = 2;
+/// The CPUs of plain emulation. Of this maker and model the kernel believes that their clock keeps
+/// its pace when the frequency changes; of QEMU's own choice it does not, and would stop using it.
+const PLAIN_CPU: &str = "max,vendor=GenuineIntel,family=6,model=15,stepping=11";
 
-/// What they are. Of this maker and model the kernel believes that their clock keeps its pace when
-/// the frequency changes; of QEMU's own choice it does not, and would stop using it.
-const CPU: &str = "max,vendor=GenuineIntel,family=6,model=15,stepping=11";
+/// The CPU of counted time: old enough to have no source of random numbers of its own (RDRAND),
+/// which would differ from run to run.
+const COUNTED_CPU: &str = "qemu64";
+
+/// What the machine is like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Hardware {
+    /// What executes its instructions, and what makes its time.
+    pub emulation: Emulation,
+    /// How many CPUs.
+    pub cpus: u8,
+    /// Memory, MiB.
+    pub memory_mib: u32,
+    /// Whether its CPUs have frequencies to choose from.
+    pub frequencies: bool,
+}
+
+/// What executes a guest's instructions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Emulation {
+    /// QEMU alone, an instruction at a time; each takes 2^shift ns, and nothing else takes any. The
+    /// same guest does the same thing at the same time, every time.
+    Counted {
+        /// 1: 2 ns an instruction.
+        shift: u8,
+    },
+    /// QEMU alone, as fast as it can; the host's time.
+    Plain,
+    /// The CPU itself, by KVM; the host's time.
+    Kvm,
+}
+
+impl Emulation {
+    /// The name of the CPU model as QEMU knows it.
+    #[must_use]
+    pub const fn cpu_model(self) -> &'static str {
+        match self {
+            Self::Counted { .. } => COUNTED_CPU,
+            Self::Plain => PLAIN_CPU,
+            Self::Kvm => "host",
+        }
+    }
+
+    fn arguments(self) -> Vec<String> {
+        let words: &[&str] = match self {
+            Self::Counted { .. } => &["-accel", "tcg", "-rtc", "clock=vm,base=2026-01-01"],
+            Self::Plain => &["-accel", "tcg,thread=multi"],
+            Self::Kvm => &["-accel", "kvm"],
+        };
+        let mut words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+        if let Self::Counted { shift } = self {
+            words.extend(["-icount".into(), format!("shift={shift},sleep=off")]);
+        }
+        words.extend(["-cpu".into(), self.cpu_model().into()]);
+        words
+    }
+}
 
 /// Between two looks at the console.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -38,7 +93,10 @@ const APPEND: &str = "console=ttyS0 loglevel=5 panic=-1 nokaslr random.trust_cpu
                       watchdog_thresh=20 mitigations=off rdinit=/init";
 
 /// A guest to be booted.
+#[derive(Debug)]
 pub struct Machine<'a> {
+    /// What it is like.
+    pub hardware: Hardware,
     /// The compressed kernel.
     pub kernel: &'a Path,
     /// Its first file system.
@@ -83,7 +141,9 @@ impl Ending {
 }
 
 /// A guest that has ended.
+#[derive(Debug)]
 pub struct Finished {
+    /// How.
     pub ending: Ending,
     /// The first serial port: the kernel, and standard error.
     pub console: Console,
@@ -98,8 +158,10 @@ pub fn boot(machine: &Machine) -> Result<Finished> {
         File::create(port(name))
             .with_context(|| format!("cannot make {}", port(name).display()))?;
     }
-    let table = acpi::frequencies(CPUS);
-    fs::write(port("frequencies"), table).context("cannot write an ACPI table")?;
+    if machine.hardware.frequencies {
+        let table = acpi::frequencies(machine.hardware.cpus);
+        fs::write(port("frequencies"), table).context("cannot write an ACPI table")?;
+    }
     let mut guest = Guest(command(machine)?.spawn().context("cannot start QEMU")?);
     let mut watch = Watch::new(machine, File::open(port("console"))?, File::open(port("output"))?);
     let ending = loop {
@@ -120,16 +182,15 @@ pub fn boot(machine: &Machine) -> Result<Finished> {
 }
 
 fn command(machine: &Machine) -> Result<Command> {
-    let table = machine.directory.join("frequencies");
-    let table = format!("sig=SSDT,rev=2,data={}", table.display());
+    let hardware = machine.hardware;
     let serial = |name: &str| format!("file:{}", machine.directory.join(name).display());
     let mut command = Command::new(super::program("setpriv")?);
     // A guest must not outlive who watches it.
     command.arg("--pdeathsig=KILL").arg(super::program(PROGRAM)?);
     command
         .args(["-nodefaults", "-no-user-config", "-display", "none", "-machine", "pc"])
-        .args(["-accel", "tcg,thread=multi", "-cpu", CPU, "-m", "1024"])
-        .args(["-smp", &CPUS.to_string(), "-acpitable", &table])
+        .args(hardware.emulation.arguments())
+        .args(["-m", &hardware.memory_mib.to_string(), "-smp", &hardware.cpus.to_string()])
         .args(["-no-reboot", "-serial", &serial("console"), "-serial", &serial("output")])
         .arg("-kernel")
         .arg(machine.kernel)
@@ -139,6 +200,10 @@ fn command(machine: &Machine) -> Result<Command> {
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::piped());
+    if hardware.frequencies {
+        let table = machine.directory.join("frequencies");
+        command.args(["-acpitable", &format!("sig=SSDT,rev=2,data={}", table.display())]);
+    }
     Ok(command)
 }
 
@@ -239,6 +304,12 @@ mod tests {
         let (console, output) = (open("console"), open("output"));
         let machine = Machine {
             kernel: directory,
+            hardware: Hardware {
+                emulation: Emulation::Plain,
+                cpus: 1,
+                memory_mib: 256,
+                frequencies: false,
+            },
             initramfs: directory,
             append: "",
             directory,

@@ -1,0 +1,53 @@
+//! The lab: kernels in virtual machines.
+//!
+//! Kernels come from packages that are unpacked and never installed; a guest's file system is made
+//! from programs of this machine; nothing here needs root or changes the machine. What lies in the
+//! cache may be shared by several labs at once.
+//!
+//! - [`kernels`]: which kernels there are, and how they get into the cache
+//! - [`modules`]: what must be loaded into them
+//! - [`image`], [`cpio`]: a guest's file system
+//! - [`guest`]: its first process, inside
+//! - [`qemu`], [`acpi`]: its machine, outside
+//! - [`console`]: what its kernel says when it is in trouble
+
+pub mod acpi;
+pub mod console;
+pub mod cpio;
+pub mod guest;
+pub mod image;
+pub mod kernels;
+pub mod modules;
+pub mod qemu;
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+
+/// Who is told what takes long, a line at a time.
+pub type Tell<'a> = &'a dyn Fn(&str);
+
+/// A program of this machine, by its name.
+///
+/// # Errors
+/// Where no directory of PATH, nor of those where root's programs lie, has it.
+pub fn program(name: &str) -> Result<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    // Where those of root lie, which others have not in their PATH.
+    let more = ["/usr/sbin", "/sbin"].map(PathBuf::from);
+    let mut places = std::env::split_paths(&path).chain(more);
+    let found = places.find(|place| image::is_executable(&place.join(name)));
+    found.map(|place| place.join(name)).with_context(|| format!("there is no program {name} here"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_are_found_also_where_only_root_looks() {
+        assert!(program("sh").unwrap().is_absolute());
+        let error = program("no-such-program").unwrap_err().to_string();
+        assert!(error.contains("no-such-program"), "{error}");
+    }
+}
