@@ -45,6 +45,35 @@ pub struct Facts {
     pub boot_id: Option<String>,
     /// The tardy that measured.
     pub tardy_version: String,
+    /// The virtual machine that the lab made for this run; absent outside of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lab: Option<LabFacts>,
+}
+
+/// The virtual machine that the lab made for a run. The same values make the same run again, where
+/// time is counted.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LabFacts {
+    /// `deterministic`, `kvm`, or `emulated`: plain emulation, whose times are the host's noise.
+    pub mode: String,
+    /// QEMU's version.
+    pub qemu: String,
+    /// The CPU model that it emulated.
+    pub cpu_model: String,
+    /// Where time is counted: an instruction takes 2^shift ns.
+    pub shift: Option<u8>,
+    /// Which start phase.
+    pub seed: u32,
+    /// The kernel as it was asked for: `standard+preempt=full`.
+    pub kernel: String,
+    /// SHA-256 of the kernel's image.
+    pub kernel_hash: String,
+    /// SHA-256 of the guest's first file system.
+    pub initramfs_hash: String,
+    /// SHA-256 over the latencies of all samples, in their order; absent where none were kept.
+    pub sample_hash: Option<String>,
+    /// The name of the load in the plan.
+    pub load: String,
 }
 
 /// The preemption model, and which source said so.

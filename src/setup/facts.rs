@@ -38,6 +38,7 @@ pub fn read(first_cpu: u32) -> Facts {
         rt_throttling_percent: rt_throttling_percent(),
         boot_id: text::read("/proc/sys/kernel/random/boot_id"),
         tardy_version: env!("CARGO_PKG_VERSION").into(),
+        lab: None,
     }
 }
 

@@ -53,6 +53,14 @@ const FILES: [(&str, &str); 3] = [
 const HARDWARE: Hardware =
     Hardware { emulation: Emulation::Plain, cpus: 2, memory_mib: 1024, frequencies: true };
 
+/// One CPU whose time is the count of its instructions.
+const COUNTED: Hardware = Hardware {
+    emulation: Emulation::Counted { shift: 1 },
+    cpus: 1,
+    memory_mib: 512,
+    frequencies: false,
+};
+
 /// Begins the names of guests' directories.
 const SCRATCH: &str = "guest-";
 
@@ -193,7 +201,7 @@ impl Guest<'_> {
             initramfs: &initramfs,
             append: self.append,
             directory: scratch.path(),
-            hardware: HARDWARE,
+            hardware: self.hardware(),
             limit: self.options.limit,
             stall: self.options.stall,
         })?;
@@ -217,6 +225,15 @@ impl Guest<'_> {
         fs::write(last.join("output"), &finished.output)?;
         say(&format!("its console and its output are in {}", last.display()));
         Ok(())
+    }
+
+    fn hardware(&self) -> Hardware {
+        if self.options.counted { COUNTED } else { HARDWARE }
+    }
+
+    /// Without frequencies the driver of frequencies refuses to be loaded.
+    fn modules(&self) -> &[&str] {
+        if self.hardware().frequencies { &MODULES } else { &MODULES[1..] }
     }
 
     fn image(&self, job: &mut Job) -> Result<Image> {
@@ -250,7 +267,7 @@ impl Guest<'_> {
     /// Modules and configuration, where the kernel came with them.
     fn kernel_files(&self, image: &mut Image, job: &mut Job) -> Result<()> {
         let Some(root) = &self.kernel.root else { return Ok(()) };
-        for file in Modules::read(root, &self.kernel.name)?.closure(&MODULES)? {
+        for file in Modules::read(root, &self.kernel.name)?.closure(self.modules())? {
             let name = format!("/job/modules/{}.ko", job.modules.len());
             image.file(&name, 0o644, modules::content(&file)?);
             job.modules.push(name.into());

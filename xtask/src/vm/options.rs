@@ -13,6 +13,7 @@ Boots a kernel in QEMU and runs tests in it, or COMMAND.
                   path of a bzImage
   --filter TEXT   only tests whose names contain TEXT, made for a guest or not
   --also TEXT     besides those made for a guest, tests whose names contain TEXT (repeatable)
+  --counted       one CPU whose time is its count of instructions: the same every time
   --append TEXT   more for the kernel's command line
   --account FILE  run also the tests that skipped on the host, by this file; as root, none may
                   be left that ran nowhere
@@ -26,6 +27,7 @@ pub struct Options {
     pub kernel: Source,
     pub filter: Option<String>,
     pub also: Vec<String>,
+    pub counted: bool,
     pub append: String,
     pub account: Option<PathBuf>,
     pub limit: Duration,
@@ -42,6 +44,7 @@ impl Options {
             kernel: Source::parse("standard")?,
             filter: None,
             also: Vec::new(),
+            counted: false,
             append: String::new(),
             account: None,
             limit: Duration::from_secs(600),
@@ -57,6 +60,7 @@ impl Options {
                 "--kernel" => options.kernel = Source::parse(&value()?)?,
                 "--filter" => options.filter = Some(value()?),
                 "--also" => options.also.push(value()?),
+                "--counted" => options.counted = true,
                 "--append" => options.append = value()?,
                 "--account" => options.account = Some(value()?.into()),
                 "--limit" => options.limit = time(word, &value()?)?,
