@@ -22,9 +22,9 @@ pub struct Image {
     nodes: BTreeMap<String, Node>,
 }
 
-impl Image {
+impl Default for Image {
     /// The directories that every Linux has, and a console for the time before there is `/dev`.
-    pub fn new() -> Self {
+    fn default() -> Self {
         let mut image = Self { nodes: BTreeMap::new() };
         for (name, target) in MERGED {
             image.directory(target, 0o755);
@@ -37,7 +37,9 @@ impl Image {
         image.nodes.insert("dev/console".into(), Node::CharacterDevice(5, 1));
         image
     }
+}
 
+impl Image {
     fn directory(&mut self, path: &str, permissions: u32) {
         if let Some((parent, _)) = path.rsplit_once('/')
             && !self.nodes.contains_key(parent)
@@ -179,7 +181,7 @@ mod tests {
 
     #[test]
     fn a_program_brings_its_loader_and_every_file_has_its_directories() {
-        let mut image = Image::new();
+        let mut image = Image::default();
         image.program(Path::new("/bin/sh"), "/bin/sh").unwrap();
         image.file("/job/deep/file", 0o644, b"x".into());
         let names: Vec<&str> = image.nodes.keys().map(String::as_str).collect();
@@ -198,7 +200,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let script = directory.path().join("script");
         fs::write(&script, "#!/bin/sh\n").unwrap();
-        let mut image = Image::new();
+        let mut image = Image::default();
         image.program(&script, "/usr/bin/script").unwrap();
         let expected = Node::File(0o755, b"#!/bin/sh\n".into());
         assert_eq!(image.nodes.get("usr/bin/script"), Some(&expected));

@@ -237,7 +237,7 @@ impl Guest<'_> {
     }
 
     fn image(&self, job: &mut Job) -> Result<Image> {
-        let mut image = Image::new();
+        let mut image = Image::default();
         image.program(self.tardy, "/init")?;
         for name in PROGRAMS {
             image.program(&program(name)?, &format!("/usr/bin/{name}"))?;
