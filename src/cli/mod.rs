@@ -2,6 +2,7 @@
 
 mod check;
 mod flags;
+mod lab;
 mod load;
 mod output;
 mod progress;
@@ -58,6 +59,7 @@ enum Verb {
     Load(load::Flags),
     Shield(shield::ShieldFlags),
     Restore(restore::RestoreFlags),
+    Lab(lab::LabFlags),
 }
 
 /// The exit codes; the worst of those that apply wins, in the order of [`Exit::of`].
@@ -155,6 +157,7 @@ fn dispatch(cli: Cli, argv: Vec<String>) -> Result<Exit> {
         Verb::Load(flags) => load::load(&flags),
         Verb::Shield(flags) => shield::shield(&flags, &argv),
         Verb::Restore(flags) => restore::restore(&flags),
+        Verb::Lab(flags) => lab::lab(&flags, &store),
     }
 }
 

@@ -20,6 +20,9 @@ use super::{Tell, program};
 const SHORT: [(&str, &str); 2] =
     [("standard", "linux-image-amd64"), ("rt", "linux-image-rt-amd64")];
 
+/// The directory of the lab's cache that holds kernels.
+pub const DIRECTORY: &str = "kernels";
+
 /// A kernel that can be booted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Kernel {
@@ -203,6 +206,23 @@ fn unpack(deb: &Path, place: &Path) -> Result<()> {
     }
     let scratch = scratch.keep();
     fs::rename(&scratch, place).with_context(|| format!("cannot make {}", place.display()))
+}
+
+/// The kernels that lie in `cache`, by name.
+///
+/// # Errors
+/// The cache is there and cannot be read.
+pub fn cached(cache: &Path) -> Result<Vec<Kernel>> {
+    if !cache.exists() {
+        return Ok(Vec::new());
+    }
+    let entries = fs::read_dir(cache);
+    let entries = entries.with_context(|| format!("cannot read {}", cache.display()))?;
+    let is_own = |place: &PathBuf| !place.is_symlink() && place.join("sums").exists();
+    let places = entries.flatten().map(|entry| entry.path()).filter(is_own);
+    let mut kernels: Vec<Kernel> = places.filter_map(|place| kernel_in(&place).ok()).collect();
+    kernels.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(kernels)
 }
 
 /// Whether a directory of the cache holds what was once unpacked.

@@ -27,6 +27,18 @@ use anyhow::{Context, Result};
 /// Who is told what takes long, a line at a time.
 pub type Tell<'a> = &'a dyn Fn(&str);
 
+/// Where the lab keeps what can be made again: `$XDG_CACHE_HOME/tardy/lab`, or
+/// `~/.cache/tardy/lab`.
+///
+/// # Errors
+/// Where neither XDG_CACHE_HOME nor HOME is set.
+pub fn cache() -> Result<PathBuf> {
+    let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let place = set("XDG_CACHE_HOME").or_else(|| set("HOME").map(|home| home.join(".cache")));
+    let place = place.context("no place for the lab's cache: set HOME or XDG_CACHE_HOME")?;
+    Ok(place.join("tardy/lab"))
+}
+
 /// A program of this machine, by its name.
 ///
 /// # Errors
