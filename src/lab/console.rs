@@ -33,7 +33,12 @@ pub struct Console {
     /// Up to where it was searched: whole lines.
     searched: usize,
     trouble: Option<Trouble>,
+    /// The first, and how many.
+    warnings: (Option<String>, u32),
 }
+
+/// Begins a line of a kernel that found something wrong, and goes on.
+const WARNING: &str = "WARNING: CPU:";
 
 impl Console {
     /// Takes what came since the last time.
@@ -42,6 +47,10 @@ impl Console {
         let Some(end) = self.text.rfind('\n').map(|at| at + 1) else { return };
         // An end may lie in what was searched before.
         let lines = self.text.get(self.searched..end).unwrap_or_default();
+        for line in lines.lines().filter(|line| has_words(line, WARNING)) {
+            self.warnings.0.get_or_insert_with(|| without_time(line.trim()).to_owned());
+            self.warnings.1 += 1;
+        }
         if self.trouble.is_none() {
             self.trouble = lines.lines().find_map(trouble_in);
         }
@@ -51,6 +60,14 @@ impl Console {
     /// The first trouble; what follows from it is only in the text.
     pub fn trouble(&self) -> Option<&Trouble> {
         self.trouble.as_ref()
+    }
+
+    /// How often the kernel warned, and of what first; nothing where it did not.
+    #[must_use]
+    pub fn warnings(&self) -> Option<String> {
+        let (first, count) = &self.warnings;
+        let first = first.as_ref()?;
+        Some(if *count == 1 { first.clone() } else { format!("{count} times, first {first}") })
     }
 
     /// Whether anything was written at all.
@@ -141,6 +158,18 @@ mod tests {
         let text = format!("{first}\nKernel panic - not syncing: Fatal exception\n");
         assert_eq!(trouble(&text), Some(Trouble::Panic(first.into())));
         assert_eq!(trouble("debug: on\nDEBUG: x\nno oops here\ntest lockups ... ok\n"), None);
+    }
+
+    #[test]
+    fn warnings_are_counted_and_no_trouble() {
+        let mut console = Console::default();
+        assert_eq!(console.warnings(), None);
+        console.feed(b"[ 1.0] WARNING: CPU: 0 PID: 1 at kernel/x.c:7 f+0x1/0x2\nx\n");
+        let first = "WARNING: CPU: 0 PID: 1 at kernel/x.c:7 f+0x1/0x2";
+        assert_eq!(console.warnings().unwrap(), first);
+        console.feed(b"WARNING: CPU: 0 again\n");
+        assert_eq!(console.warnings().unwrap(), format!("2 times, first {first}"));
+        assert_eq!(console.trouble(), None);
     }
 
     #[test]

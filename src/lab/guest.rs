@@ -2,7 +2,9 @@
 //!
 //! What the command prints on standard output goes to the second serial port, which nobody else
 //! writes to; what it says on standard error joins the kernel on the first. The last line on the
-//! second is [`END`] and the exit code. Ends with the machine; nothing is put back.
+//! second is [`END`] and the exit code. Where the job names a directory to hand out, both are kept
+//! and go with its files through [`super::way_out`] instead. Ends with the machine; nothing is put
+//! back.
 
 use std::{
     collections::BTreeMap,
@@ -11,6 +13,7 @@ use std::{
     os::unix::process::ExitStatusExt,
     path::{Path, PathBuf},
     process::{Command, Stdio},
+    time::Duration,
 };
 
 use anyhow::{Context, Result, bail};
@@ -20,6 +23,9 @@ use rustix::{
     system::{RebootCommand, finit_module, reboot, sethostname},
 };
 use serde::{Deserialize, Serialize};
+
+use super::way_out::WayOut;
+use crate::sys::namespace::raise_loopback;
 
 /// Where a guest finds its job.
 pub const JOB: &str = "/job/job.json";
@@ -33,6 +39,9 @@ pub const END: &str = "guest-end ";
 /// Where the command's output goes.
 const OUTPUT: &str = "/dev/ttyS1";
 
+/// Where both of its streams are kept until they are handed out.
+const SAID: &str = "/run/said";
+
 /// What a guest is to do.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Job {
@@ -41,9 +50,22 @@ pub struct Job {
     /// Its environment.
     pub environment: BTreeMap<String, String>,
     /// Modules to load before, in this order.
-    pub modules: Vec<PathBuf>,
+    pub modules: Vec<Module>,
     /// Files whose lines are written out at the end.
     pub kept: Vec<PathBuf>,
+    /// How long to wait before the command starts, ns.
+    pub wait_ns: u64,
+    /// The directory whose files are handed out at the end.
+    pub handed_out: Option<PathBuf>,
+}
+
+/// A module and what it is given.
+#[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Module {
+    /// Where it lies in the guest.
+    pub file: PathBuf,
+    /// `name=value`, as for `insmod`.
+    pub parameters: String,
 }
 
 /// Source, target, kind, options. `/tmp` stays what the archive made it: programs may lie there.
@@ -66,24 +88,66 @@ pub fn is_me() -> bool {
 
 /// Does the job and powers off; comes back only where that is impossible.
 pub fn run() -> Result<()> {
-    let ended = work();
-    let line = match &ended {
+    // Before anything that may fail: who waits outside shall know that the kernel has come so far.
+    let mut way_out = WayOut::open();
+    let ended = work(&mut way_out);
+    if let Err(error) = &ended {
+        // Joins what the kernel says on the console.
+        let _ = writeln!(std::io::stderr(), "the guest's first process: {error:#}");
+    }
+    if !way_out.is_used() {
+        tell_end(&ended);
+    }
+    reboot(RebootCommand::PowerOff).context("cannot power off")
+}
+
+/// The last line.
+fn tell_end(ended: &Result<i32>) {
+    let line = match ended {
         Ok(code) => format!("{END}{code}"),
-        Err(error) => {
-            // Joins what the kernel says on the console.
-            let _ = writeln!(std::io::stderr(), "the guest's first process: {error:#}");
-            format!("{END}failed: {error:#}").replace('\n', " ")
-        }
+        Err(error) => format!("{END}failed: {error:#}").replace('\n', " "),
     };
     if let Ok(mut output) = fs::OpenOptions::new().write(true).open(OUTPUT) {
         let _ = writeln!(output, "\n{line}");
         // The port is slow; what is still on its way would go with the machine.
         let _ = rustix::termios::tcdrain(&output);
     }
-    reboot(RebootCommand::PowerOff).context("cannot power off")
 }
 
-fn work() -> Result<i32> {
+fn work(way_out: &mut WayOut) -> Result<i32> {
+    mount_all()?;
+    let job = fs::read(JOB).with_context(|| format!("cannot read {JOB}"))?;
+    let job: Job = serde_json::from_slice(&job).with_context(|| format!("cannot read {JOB}"))?;
+    let Some(directory) = &job.handed_out else {
+        let code = prepare(&job).and_then(|()| command(&job, open(OUTPUT)?, Stdio::inherit()))?;
+        keep(&job.kept)?;
+        return Ok(code);
+    };
+    let said = Path::new(SAID);
+    let ended = prepare(&job).and_then(|()| {
+        let output = fs::File::create(said).with_context(|| format!("cannot make {SAID}"))?;
+        let errors = output.try_clone()?;
+        command(&job, output, errors.into())
+    });
+    way_out.hand(&ended, directory, said)?;
+    ended
+}
+
+/// Loads modules, brings the network up, and waits for the start phase.
+fn prepare(job: &Job) -> Result<()> {
+    for Module { file: module, parameters } in &job.modules {
+        let file = fs::File::open(module);
+        let file = file.with_context(|| format!("cannot open {}", module.display()))?;
+        let parameters = std::ffi::CString::new(parameters.as_str())?;
+        finit_module(&file, &parameters, 0)
+            .with_context(|| format!("cannot load {}", module.display()))?;
+    }
+    raise_loopback().context("cannot bring up the loopback device")?;
+    std::thread::sleep(Duration::from_nanos(job.wait_ns));
+    Ok(())
+}
+
+fn mount_all() -> Result<()> {
     for (source, target, kind, options) in MOUNTS {
         fs::create_dir_all(target).with_context(|| format!("cannot make {target}"))?;
         let options = std::ffi::CString::new(options)?;
@@ -93,30 +157,19 @@ fn work() -> Result<i32> {
     for (name, target) in [("fd", "/proc/self/fd"), ("stdin", "fd/0"), ("stdout", "fd/1")] {
         std::os::unix::fs::symlink(target, Path::new("/dev").join(name))?;
     }
-    sethostname(b"guest").context("cannot set the name of the machine")?;
-    let job = fs::read(JOB).with_context(|| format!("cannot read {JOB}"))?;
-    let job: Job = serde_json::from_slice(&job).with_context(|| format!("cannot read {JOB}"))?;
-    for module in &job.modules {
-        let file = fs::File::open(module);
-        let file = file.with_context(|| format!("cannot open {}", module.display()))?;
-        finit_module(&file, c"", 0).with_context(|| format!("cannot load {}", module.display()))?;
-    }
-    let up = Command::new("/usr/bin/ip").args(["link", "set", "lo", "up"]).status();
-    if !up.is_ok_and(|status| status.success()) {
-        bail!("cannot bring up the loopback device");
-    }
-    let code = command(&job)?;
-    keep(&job.kept)?;
-    Ok(code)
+    sethostname(b"guest").context("cannot set the name of the machine")
+}
+
+fn open(device: &str) -> Result<fs::File> {
+    let file = fs::OpenOptions::new().write(true).open(device);
+    file.with_context(|| format!("cannot open {device}"))
 }
 
 /// Runs the command; meanwhile buries the orphans that come to the first process.
-fn command(job: &Job) -> Result<i32> {
+fn command(job: &Job, output: fs::File, errors: Stdio) -> Result<i32> {
     let Some((program, arguments)) = job.command.split_first() else {
         bail!("{JOB} names no command");
     };
-    let output = fs::OpenOptions::new().write(true).open(OUTPUT);
-    let output = output.with_context(|| format!("cannot open {OUTPUT}"))?;
     let child = Command::new(program)
         .args(arguments)
         .env_clear()
@@ -124,6 +177,7 @@ fn command(job: &Job) -> Result<i32> {
         .current_dir("/root")
         .stdin(Stdio::null())
         .stdout(output)
+        .stderr(errors)
         .spawn()
         .with_context(|| format!("cannot start {program}: it is not in the guest"))?;
     let own = Pid::from_raw(i32::try_from(child.id())?);
@@ -144,7 +198,7 @@ fn code_of(status: std::process::ExitStatus) -> i32 {
 }
 
 fn keep(files: &[PathBuf]) -> Result<()> {
-    let mut output = fs::OpenOptions::new().write(true).open(OUTPUT)?;
+    let mut output = open(OUTPUT)?;
     for file in files {
         // One that was never written has no lines.
         for line in fs::read_to_string(file).unwrap_or_default().lines() {
@@ -168,8 +222,10 @@ mod tests {
         let job = Job {
             command: ["sh", "-c", "echo \"a\tb\""].map(str::to_owned).into(),
             environment: [("PATH".to_owned(), "/usr/bin".to_owned())].into(),
-            modules: ["/job/veth.ko".into()].into(),
+            modules: [Module { file: "/job/veth.ko".into(), parameters: "a=1".into() }].into(),
             kept: ["/tmp/skips".into()].into(),
+            wait_ns: 7,
+            handed_out: Some("/run/lab".into()),
         };
         let text = serde_json::to_vec(&job).unwrap();
         assert_eq!(serde_json::from_slice::<Job>(&text).unwrap(), job);

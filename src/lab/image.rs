@@ -3,7 +3,7 @@
 use std::{
     collections::BTreeMap,
     fs,
-    io::{BufWriter, Write},
+    io::{self, BufWriter, Write},
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     process::Command,
@@ -40,7 +40,8 @@ impl Default for Image {
 }
 
 impl Image {
-    fn directory(&mut self, path: &str, permissions: u32) {
+    /// A directory, and those that it lies in.
+    pub fn directory(&mut self, path: &str, permissions: u32) {
         if let Some((parent, _)) = path.rsplit_once('/')
             && !self.nodes.contains_key(parent)
         {
@@ -70,7 +71,16 @@ impl Image {
     /// The program `file` of this machine as `path`, without what only debuggers read, and with the
     /// loader and libraries that it starts with. A script is taken as it is.
     pub fn program(&mut self, file: &Path, path: &str) -> Result<()> {
-        self.file(path, 0o755, lean(file)?);
+        self.stripped(file, path, "--strip-debug")
+    }
+
+    /// The same without any names of functions, which only who looks for a fault needs.
+    pub fn bare_program(&mut self, file: &Path, path: &str) -> Result<()> {
+        self.stripped(file, path, "--strip-all")
+    }
+
+    fn stripped(&mut self, file: &Path, path: &str, how: &str) -> Result<()> {
+        self.file(path, 0o755, lean(file, how)?);
         for library in libraries(file)? {
             let name = library.to_str().with_context(|| format!("{library:?} is no UTF-8"))?;
             if !self.nodes.contains_key(&place(name)) {
@@ -85,15 +95,28 @@ impl Image {
 
     /// Writes the archive.
     pub fn write(&self, file: &Path) -> Result<()> {
-        let write = || {
-            let mut writer = Writer::new(BufWriter::new(fs::File::create(file)?));
-            // In this order a directory comes before what is in it.
-            for (path, node) in &self.nodes {
-                writer.add(path, node)?;
-            }
-            writer.finish()?.flush()
-        };
+        let write = || self.pack(BufWriter::new(fs::File::create(file)?))?.flush();
         write().with_context(|| format!("cannot write {}", file.display()))
+    }
+
+    /// The archive in memory.
+    pub fn bytes(&self) -> Result<Vec<u8>> {
+        self.pack(Vec::new()).context("cannot make an archive")
+    }
+
+    fn pack<W: Write>(&self, out: W) -> io::Result<W> {
+        let mut writer = Writer::new(out);
+        // In this order a directory comes before what is in it.
+        for (path, node) in &self.nodes {
+            writer.add(path, node)?;
+        }
+        writer.finish()
+    }
+
+    /// An archive that adds to another: without the directories that every Linux has.
+    #[must_use]
+    pub fn addition() -> Self {
+        Self { nodes: BTreeMap::new() }
     }
 }
 
@@ -107,8 +130,8 @@ fn place(path: &str) -> String {
     }
 }
 
-/// A program's content without debugging sections, where it is an ELF file and `strip` is there.
-fn lean(file: &Path) -> Result<Vec<u8>> {
+/// A program's content stripped, where it is an ELF file and `strip` is there.
+fn lean(file: &Path, how: &str) -> Result<Vec<u8>> {
     let whole = fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
     let Ok(strip) = super::program("strip") else { return Ok(whole) };
     if !whole.starts_with(b"\x7fELF") {
@@ -116,7 +139,7 @@ fn lean(file: &Path) -> Result<Vec<u8>> {
     }
     let scratch = tempfile::tempdir()?;
     let out = scratch.path().join("lean");
-    let done = Command::new(strip).arg("--strip-debug").arg("-o").arg(&out).arg(file).output();
+    let done = Command::new(strip).arg(how).arg("-o").arg(&out).arg(file).output();
     if done.is_ok_and(|output| output.status.success()) { Ok(fs::read(&out)?) } else { Ok(whole) }
 }
 

@@ -7,18 +7,27 @@
 //! - [`kernels`]: which kernels there are, and how they get into the cache
 //! - [`modules`]: what must be loaded into them
 //! - [`image`], [`cpio`]: a guest's file system
-//! - [`guest`]: its first process, inside
+//! - [`guest`]: its first process, inside; [`way_out`], [`transfer`]: how a run comes out of it
 //! - [`qemu`], [`acpi`]: its machine, outside
 //! - [`console`]: what its kernel says when it is in trouble
+//! - [`cell`], [`bench`], [`parts`]: one run of one kernel; [`phase`]: when it begins; [`adopt`]:
+//!   what is added to its record
 
 pub mod acpi;
+pub mod adopt;
+pub mod bench;
+pub mod cell;
 pub mod console;
 pub mod cpio;
 pub mod guest;
 pub mod image;
 pub mod kernels;
 pub mod modules;
+pub mod parts;
+pub mod phase;
 pub mod qemu;
+pub mod transfer;
+pub mod way_out;
 
 use std::path::PathBuf;
 

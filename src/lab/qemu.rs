@@ -14,7 +14,10 @@ use anyhow::{Context, Result};
 use super::{
     acpi,
     console::{Console, Trouble},
+    transfer::HELLO,
+    way_out,
 };
+use crate::sys::child;
 
 /// Which program is started.
 pub const PROGRAM: &str = "qemu-system-x86_64";
@@ -89,6 +92,12 @@ impl Emulation {
 /// Between two looks at the console.
 const PAUSE: Duration = Duration::from_millis(50);
 
+/// The files that a guest writes to.
+const PORTS: [&str; 3] = ["console", "output", "files"];
+
+/// What a guest may hand out, bytes: more than its memory would be no run.
+const MOST_HANDED_OUT: usize = 1 << 30;
+
 /// A guest in trouble may finish what it has to say.
 const GRACE: Duration = Duration::from_secs(2);
 
@@ -98,22 +107,26 @@ const APPEND: &str = "console=ttyS0 loglevel=5 panic=-1 nokaslr random.trust_cpu
                       watchdog_thresh=20 mitigations=off rdinit=/init";
 
 /// A guest to be booted.
-#[derive(Debug)]
 pub struct Machine<'a> {
     /// What it is like.
     pub hardware: Hardware,
-    /// The compressed kernel.
+    /// The kernel: compressed as it is installed, or the ELF file in it.
     pub kernel: &'a Path,
     /// Its first file system.
     pub initramfs: &'a Path,
     /// More for its command line.
     pub append: &'a str,
-    /// For files of the guest: its serial ports `console` and `output`.
+    /// For files of the guest: its serial ports `console` and `output`, what it hands out in
+    /// `files`, and what QEMU says in `said`.
     pub directory: &'a Path,
     /// How long it may take in all.
     pub limit: Duration,
     /// How long it may be silent.
     pub stall: Duration,
+    /// How long until its first process must have said hello.
+    pub hello: Duration,
+    /// Asked again and again whether it shall end now.
+    pub stop: &'a dyn Fn() -> bool,
 }
 
 /// How a guest ended.
@@ -127,6 +140,12 @@ pub enum Ending {
     Silent(Duration),
     /// It took longer than it may.
     TimeUp(Duration),
+    /// Its first process has not said hello in this time.
+    NoHello(Duration),
+    /// It was told to stop.
+    Stopped,
+    /// It handed out more than any run has.
+    TooMuch,
     /// QEMU itself could not.
     Failed(String),
 }
@@ -140,6 +159,13 @@ impl Ending {
             Self::Trouble(Trouble::LockUp(line)) => format!("the kernel is stuck: {line}"),
             Self::Silent(time) => format!("the guest hangs: silent for {} s", time.as_secs()),
             Self::TimeUp(time) => format!("the guest was not done after {} s", time.as_secs()),
+            Self::NoHello(time) => format!(
+                "the kernel did not start its first process in {} s: it hangs, or cannot use an \
+                 initramfs (CONFIG_BLK_DEV_INITRD)",
+                time.as_secs()
+            ),
+            Self::Stopped => "the guest was ended early".into(),
+            Self::TooMuch => format!("the guest handed out more than {MOST_HANDED_OUT} bytes"),
             Self::Failed(why) => format!("{PROGRAM} failed: {why}"),
         })
     }
@@ -154,12 +180,14 @@ pub struct Finished {
     pub console: Console,
     /// The second: standard output of the guest's command.
     pub output: String,
+    /// What it handed out: by its port, or where it may not use that, by the second serial port.
+    pub files: Vec<u8>,
 }
 
 /// Boots the guest and waits for its end.
 pub fn boot(machine: &Machine) -> Result<Finished> {
     let port = |name: &str| machine.directory.join(name);
-    for name in ["console", "output"] {
+    for name in PORTS {
         File::create(port(name))
             .with_context(|| format!("cannot make {}", port(name).display()))?;
     }
@@ -167,8 +195,12 @@ pub fn boot(machine: &Machine) -> Result<Finished> {
         let table = acpi::frequencies(machine.hardware.cpus);
         fs::write(port("frequencies"), table).context("cannot write an ACPI table")?;
     }
-    let mut guest = Guest(command(machine)?.spawn().context("cannot start QEMU")?);
-    let mut watch = Watch::new(machine, File::open(port("console"))?, File::open(port("output"))?);
+    let mut command = command(machine)?;
+    let said = File::create(port("said")).context("cannot make a file for what QEMU says")?;
+    // A guest must not outlive who watches it.
+    child::end_with_this_thread(command.stderr(said));
+    let mut guest = Guest(command.spawn().context("cannot start QEMU")?);
+    let mut watch = Watch::new(machine)?;
     let ending = loop {
         let ended = guest.0.try_wait()?;
         watch.look()?;
@@ -176,35 +208,44 @@ pub fn boot(machine: &Machine) -> Result<Finished> {
             break ending;
         }
         if let Some(status) = ended {
-            break guest.ending(status);
+            break ending(status, &port("said"));
+        }
+        if (machine.stop)() {
+            break Ending::Stopped;
         }
         sleep(PAUSE);
     };
     drop(guest);
     watch.look()?;
-    let output = String::from_utf8_lossy(&fs::read(port("output"))?).replace('\r', "");
-    Ok(Finished { ending, console: watch.console, output })
+    let output = fs::read(port("output"))?;
+    let mut files = fs::read(port("files"))?;
+    if files.len() <= HELLO.len() && output.starts_with(HELLO) {
+        files.clone_from(&output);
+    }
+    let output = String::from_utf8_lossy(&output).replace('\r', "");
+    Ok(Finished { ending, console: watch.console, output, files })
 }
 
 fn command(machine: &Machine) -> Result<Command> {
     let hardware = machine.hardware;
+    // A comma begins the next option, unless it is doubled.
+    let path = |name: &str| machine.directory.join(name).display().to_string().replace(',', ",,");
     let serial = |name: &str| format!("file:{}", machine.directory.join(name).display());
-    let mut command = Command::new(super::program("setpriv")?);
-    // A guest must not outlive who watches it.
-    command.arg("--pdeathsig=KILL").arg(super::program(PROGRAM)?);
+    let mut command = Command::new(super::program(PROGRAM)?);
     command
         .args(["-nodefaults", "-no-user-config", "-display", "none", "-machine", "pc"])
         .args(hardware.emulation.arguments())
         .args(["-m", &hardware.memory_mib.to_string(), "-smp", &hardware.cpus.to_string()])
         .args(["-no-reboot", "-serial", &serial("console"), "-serial", &serial("output")])
+        .args(["-chardev", &format!("file,id=files,path={}", path("files"))])
+        .args(["-device", &format!("isa-debugcon,iobase={:#x},chardev=files", way_out::PORT)])
         .arg("-kernel")
         .arg(machine.kernel)
         .arg("-initrd")
         .arg(machine.initramfs)
         .args(["-append", &format!("{APPEND} {}", machine.append)])
         .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped());
+        .stdout(Stdio::null());
     if hardware.frequencies {
         let table = machine.directory.join("frequencies");
         command.args(["-acpitable", &format!("sig=SSDT,rev=2,data={}", table.display())]);
@@ -215,17 +256,13 @@ fn command(machine: &Machine) -> Result<Command> {
 /// QEMU, which ends when this is dropped.
 struct Guest(Child);
 
-impl Guest {
-    fn ending(&mut self, status: ExitStatus) -> Ending {
-        if status.success() {
-            return Ending::Off;
-        }
-        let mut said = String::new();
-        if let Some(stderr) = &mut self.0.stderr {
-            let _ = stderr.read_to_string(&mut said);
-        }
-        Ending::Failed(format!("{status}: {}", said.trim()))
+/// Of a QEMU that ended by itself.
+fn ending(status: ExitStatus, said: &Path) -> Ending {
+    if status.success() {
+        return Ending::Off;
     }
+    let said = fs::read_to_string(said).unwrap_or_default();
+    Ending::Failed(format!("{status}: {}", said.trim()))
 }
 
 impl Drop for Guest {
@@ -238,35 +275,44 @@ impl Drop for Guest {
 /// What is known of a guest while it runs.
 struct Watch {
     console: Console,
-    files: [File; 2],
+    /// Console, output, and what is handed out.
+    files: [File; 3],
+    handed_out: usize,
     limit: Duration,
     stall: Duration,
+    hello: Duration,
     began: Instant,
     last_word: Instant,
     trouble_since: Option<Instant>,
 }
 
 impl Watch {
-    fn new(machine: &Machine, console: File, output: File) -> Self {
+    fn new(machine: &Machine) -> Result<Self> {
+        let open = |name: &str| File::open(machine.directory.join(name));
         let now = Instant::now();
-        Self {
+        Ok(Self {
             console: Console::default(),
-            files: [console, output],
+            files: [open(PORTS[0])?, open(PORTS[1])?, open(PORTS[2])?],
+            handed_out: 0,
             limit: machine.limit,
             stall: machine.stall,
+            hello: machine.hello,
             began: now,
             last_word: now,
             trouble_since: None,
-        }
+        })
     }
 
-    /// Reads what both ports have said since the last time.
+    /// Reads what all ports have said since the last time.
     fn look(&mut self) -> Result<()> {
         let mut bytes = Vec::new();
         self.files[0].read_to_end(&mut bytes)?;
         self.console.feed(&bytes);
         // The command's output is looked at in the end; here it is a sign of life.
         self.files[1].read_to_end(&mut bytes)?;
+        let known = bytes.len();
+        self.files[2].read_to_end(&mut bytes)?;
+        self.handed_out += bytes.len() - known;
         let now = Instant::now();
         if !bytes.is_empty() {
             self.last_word = now;
@@ -286,6 +332,12 @@ impl Watch {
         if has_ended {
             return None;
         }
+        if self.handed_out > MOST_HANDED_OUT {
+            return Some(Ending::TooMuch);
+        }
+        if self.handed_out == 0 && now - self.began >= self.hello {
+            return Some(Ending::NoHello(self.hello));
+        }
         if now - self.began >= self.limit {
             return Some(Ending::TimeUp(self.limit));
         }
@@ -301,12 +353,8 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    fn watch(directory: &Path) -> (Watch, [File; 2]) {
-        let open = |name: &str| {
-            let written = File::create(directory.join(name)).unwrap();
-            (written, File::open(directory.join(name)).unwrap())
-        };
-        let (console, output) = (open("console"), open("output"));
+    fn watch(directory: &Path) -> (Watch, [File; 3]) {
+        let ports = PORTS.map(|name| File::create(directory.join(name)).unwrap());
         let machine = Machine {
             kernel: directory,
             hardware: Hardware {
@@ -320,8 +368,10 @@ mod tests {
             directory,
             limit: SECOND * 60,
             stall: SECOND * 10,
+            hello: SECOND * 20,
+            stop: &|| false,
         };
-        (Watch::new(&machine, console.1, output.1), [console.0, output.0])
+        (Watch::new(&machine).unwrap(), ports)
     }
 
     #[test]
@@ -360,7 +410,21 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let (mut watch, _ports) = watch(directory.path());
         watch.last_word = watch.began + SECOND * 60;
+        watch.handed_out = HELLO.len();
         let late = watch.began + SECOND * 60;
         assert_eq!(watch.verdict(late, false), Some(Ending::TimeUp(SECOND * 60)));
+    }
+
+    #[test]
+    fn a_kernel_has_a_time_to_come_to_its_first_process() {
+        let directory = tempfile::tempdir().unwrap();
+        let (mut watch, mut ports) = watch(directory.path());
+        watch.last_word = watch.began + SECOND * 20;
+        let late = watch.began + SECOND * 20;
+        assert_eq!(watch.verdict(late, false), Some(Ending::NoHello(SECOND * 20)));
+        ports[2].write_all(HELLO).unwrap();
+        watch.look().unwrap();
+        watch.last_word = late;
+        assert_eq!(watch.verdict(late, false), None);
     }
 }

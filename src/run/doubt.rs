@@ -1,9 +1,11 @@
 //! Every doubt that tardy can have about a run, one variant a code. Their words are in `words`.
 
 mod incident;
+mod lab;
 mod setup;
 mod words;
 
+pub use lab::{COUNTED_TIME, LabDoubt};
 pub use setup::SetupDoubt;
 
 use super::caveat::Caveat;
@@ -127,12 +129,20 @@ pub enum Doubt {
     },
     /// What came of arranging the machine.
     Setup(SetupDoubt),
+    /// What the lab's virtual machine makes of the figures.
+    Lab(LabDoubt),
 }
 
 impl From<Doubt> for Caveat {
     fn from(doubt: Doubt) -> Self {
         let (code, effect, text, remedy) = doubt.words();
         Self { code: code.into(), effect, text, remedy: remedy.into() }
+    }
+}
+
+impl From<LabDoubt> for Doubt {
+    fn from(doubt: LabDoubt) -> Self {
+        Self::Lab(doubt)
     }
 }
 

@@ -74,6 +74,18 @@ pub struct LabFacts {
     pub sample_hash: Option<String>,
     /// The name of the load in the plan.
     pub load: String,
+    /// SHA-256 of the part of the first file system that holds tardy and its libraries.
+    #[serde(default)]
+    pub program_hash: String,
+    /// CPUs of the machine.
+    #[serde(default)]
+    pub cpus: u8,
+    /// What `tardy run` was given inside, without what the lab itself gives it.
+    #[serde(default)]
+    pub arguments: Vec<String>,
+    /// SHA-256 over everything that decides what comes out.
+    #[serde(default)]
+    pub key: String,
 }
 
 /// The preemption model, and which source said so.

@@ -18,8 +18,8 @@ pub use caveat::{Caveat, Effect, Validity};
 pub use document::{
     Document, LoadProof, LoadRecord, ProbeRecord, SCHEMA_VERSION, SetupRecord, Status, TraceRecord,
 };
-pub use doubt::{Doubt, Incident, SetupDoubt};
-pub use facts::Facts;
+pub use doubt::{COUNTED_TIME, Doubt, Incident, LabDoubt, SetupDoubt};
+pub use facts::{Facts, LabFacts};
 pub use maker::{IntervalOf, MakeError, Maker, names};
 pub use reader::{OpenError, Run};
 pub use summary::{Percentiles, Scheduled, SeriesHead, SeriesSummary};

@@ -2,6 +2,7 @@
 
 #![expect(unsafe_code, reason = "the one room for system calls that no crate wraps safely")]
 
+pub mod child;
 pub mod clock;
 pub mod conditions;
 pub mod counters;
@@ -13,6 +14,7 @@ pub mod membarrier;
 pub mod memory;
 pub mod namespace;
 pub mod perf;
+pub mod ports;
 pub mod process;
 pub mod region;
 pub mod root;

@@ -9,6 +9,7 @@ impl Doubt {
         use Effect::{Informs, Invalidates, Weakens};
         match self {
             Self::Setup(doubt) => doubt.words(),
+            Self::Lab(doubt) => doubt.words(),
             Self::NoRealTime { wanted, why } => (
                 "no_real_time",
                 Weakens,

@@ -17,7 +17,7 @@ use std::{
 
 use anyhow::{Context, Result, bail, ensure};
 use tardy::lab::{
-    guest::{self, Job},
+    guest::{self, Job, Module},
     image::Image,
     kernels::{self, Kernel},
     modules::{self, Modules},
@@ -204,6 +204,8 @@ impl Guest<'_> {
             hardware: self.hardware(),
             limit: self.options.limit,
             stall: self.options.stall,
+            hello: self.options.limit,
+            stop: &|| false,
         })?;
         let took = began.elapsed().as_secs_f64();
         say(&format!("{} ran for {took:.0} s", self.kernel.name));
@@ -270,7 +272,7 @@ impl Guest<'_> {
         for file in Modules::read(root, &self.kernel.name)?.closure(self.modules())? {
             let name = format!("/job/modules/{}.ko", job.modules.len());
             image.file(&name, 0o644, modules::content(&file)?);
-            job.modules.push(name.into());
+            job.modules.push(Module { file: name.into(), ..Module::default() });
         }
         let config = format!("boot/config-{}", self.kernel.name);
         if let Ok(content) = fs::read(root.join(&config)) {

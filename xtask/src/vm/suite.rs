@@ -83,8 +83,8 @@ impl Suite {
         Ok(Job {
             command,
             environment: environment.into_iter().chain(passed_on).collect(),
-            modules: Vec::new(),
             kept: vec![SKIPS.into()],
+            ..Job::default()
         })
     }
 }
