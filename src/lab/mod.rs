@@ -8,6 +8,7 @@
 //! - [`modules`]: what must be loaded into them
 //! - [`image`], [`cpio`]: a guest's file system
 //! - [`guest`]: its first process, inside; [`way_out`], [`transfer`]: how a run comes out of it
+//! - [`plan`]: what is to be measured
 //! - [`qemu`], [`acpi`]: its machine, outside
 //! - [`console`]: what its kernel says when it is in trouble
 //! - [`cell`], [`bench`], [`parts`]: one run of one kernel; [`phase`]: when it begins; [`adopt`]:
@@ -25,6 +26,7 @@ pub mod kernels;
 pub mod modules;
 pub mod parts;
 pub mod phase;
+pub mod plan;
 pub mod qemu;
 pub mod transfer;
 pub mod way_out;

@@ -1,0 +1,343 @@
+//! Runs of the lab as a matrix: a row a load, a column a kernel, and what differs for certain.
+//!
+//! Where time is counted, the same start phase gives the same samples, and another one gives
+//! others: one phase is one throw of the dice. So each figure is a range over start phases, and two
+//! kernels differ only where their ranges do not touch. A range of five is no confidence interval;
+//! that two of them fall apart by chance has a probability of 2 in 252.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::run::{Document, Validity, facts::LabFacts};
+
+/// With fewer start phases than this of either kernel, nothing is judged.
+pub const PHASES_NEEDED: usize = 5;
+
+/// Ranges that are apart by less than this factor are not told apart: less is not printed, and
+/// histograms are not much finer.
+const SMALLEST_FACTOR: f64 = 1.01;
+
+/// What is compared, by its name in `run.json`; the largest sample is `max`.
+pub const FIGURES: [&str; 4] = ["50", "99", "99.9", "max"];
+
+/// Why there is no matrix.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum MatrixError {
+    /// Not made by the lab.
+    #[error(
+        "{0} was not made by the lab: it says no kernel and no load (facts.lab); use \
+        `tardy report` for runs of a machine"
+    )]
+    NoLab(String),
+    /// Nothing to compare.
+    #[error("no runs to compare")]
+    Empty,
+}
+
+/// Kernels beside each other, load by load.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Matrix {
+    /// The columns, in the order in which their first runs came.
+    pub kernels: Vec<Column>,
+    /// The rows, in the order in which their first runs came.
+    pub loads: Vec<Row>,
+    /// What a reader must know before comparing: sentences.
+    pub remarks: Vec<String>,
+}
+
+/// One kernel.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Column {
+    /// As it was asked for; with the beginning of its hash where two have one name.
+    pub name: String,
+    /// `uname -r`
+    pub release: String,
+    /// The preemption model: `voluntary`, `rt`, ...
+    pub preemption: String,
+    /// SHA-256 of its image; empty for a machine's own.
+    pub hash: String,
+    /// As in [`LabFacts::mode`].
+    pub mode: String,
+}
+
+/// One load under all kernels.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Row {
+    /// Its name in the plan.
+    pub name: String,
+    /// One place a column; absent where nothing was measured.
+    pub cells: Vec<Option<Cell>>,
+    /// Each other kernel against the first that has a cell here.
+    pub judgements: Vec<Judgement>,
+}
+
+/// One load under one kernel, over start phases.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Cell {
+    /// Different start phases.
+    pub phases: usize,
+    /// Its runs, as places in what the matrix was made of.
+    pub runs: Vec<usize>,
+    /// Samples of all of them.
+    pub samples: u64,
+    /// One entry a name of [`FIGURES`], in that order; empty where nothing was measured.
+    pub figures: Vec<Figure>,
+    /// Codes of the caveats that make one of its runs invalid.
+    pub invalid: Vec<String>,
+}
+
+/// One figure over start phases, ns. Of a run with several series, the largest counts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Figure {
+    /// As in [`FIGURES`].
+    pub name: String,
+    /// The smallest over start phases.
+    pub low: i64,
+    /// The largest over start phases.
+    pub high: i64,
+    /// Whether a run had fewer than 10 samples beyond it: then it is little more than the maximum.
+    pub uncertain: bool,
+}
+
+/// One kernel against another.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Judgement {
+    /// The place of the column that is judged.
+    pub kernel: usize,
+    /// The place of the column that it is compared with.
+    pub against: usize,
+    /// Why not; then there are no differences.
+    pub not_judged: Option<String>,
+    /// Figures whose ranges do not touch.
+    pub differences: Vec<Difference>,
+}
+
+/// A figure whose ranges do not touch.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Difference {
+    /// As in [`FIGURES`].
+    pub figure: String,
+    /// Whether the judged kernel is lower: answers earlier.
+    pub lower: bool,
+    /// The ratio of the nearest ends of both ranges, above 1: they differ at least by this.
+    pub factor: f64,
+}
+
+/// The matrix of `runs`.
+///
+/// # Errors
+/// A run that the lab did not make, or none at all.
+pub fn matrix(runs: &[Document]) -> Result<Matrix, MatrixError> {
+    if runs.is_empty() {
+        return Err(MatrixError::Empty);
+    }
+    let labs: Vec<&LabFacts> = runs.iter().map(lab_of).collect::<Result<_, _>>()?;
+    let key = |lab: &LabFacts| (lab.kernel.clone(), lab.kernel_hash.clone(), lab.mode.clone());
+    let columns = in_order(labs.iter().map(|lab| key(lab)));
+    let names = in_order(labs.iter().map(|lab| lab.load.clone()));
+    let place = |run: &usize, column: &(String, String, String), load: &String| {
+        labs.get(*run).is_some_and(|lab| key(lab) == *column && lab.load == *load)
+    };
+    let rows = names.into_iter().map(|name| {
+        let cells = columns.iter().map(|column| {
+            let own: Vec<usize> = (0..runs.len()).filter(|run| place(run, column, &name)).collect();
+            cell(&own, runs)
+        });
+        let cells: Vec<Option<Cell>> = cells.collect();
+        let judgements = judgements(&cells, runs);
+        Row { name, cells, judgements }
+    });
+    let rows = rows.collect();
+    let columns = columns_of(&columns, &labs, runs);
+    Ok(Matrix { remarks: remarks(&columns, &labs, runs), kernels: columns, loads: rows })
+}
+
+fn lab_of(run: &Document) -> Result<&LabFacts, MatrixError> {
+    run.facts.lab.as_ref().ok_or_else(|| MatrixError::NoLab(run.name.clone()))
+}
+
+/// Each once, in the order of first appearance.
+fn in_order<T: PartialEq>(all: impl Iterator<Item = T>) -> Vec<T> {
+    let mut found = Vec::new();
+    for one in all {
+        if !found.contains(&one) {
+            found.push(one);
+        }
+    }
+    found
+}
+
+fn columns_of(
+    keys: &[(String, String, String)],
+    labs: &[&LabFacts],
+    runs: &[Document],
+) -> Vec<Column> {
+    let of = |key: &(String, String, String)| {
+        let (kernel, hash, mode) = key;
+        let same = keys.iter().filter(|(other, ..)| other == kernel).count() > 1;
+        let begin = hash.get(..8).unwrap_or(hash);
+        let name = match same {
+            true => [kernel.as_str(), begin, mode].join(" ").replace("  ", " "),
+            false => kernel.clone(),
+        };
+        let own = labs.iter().position(|lab| lab.kernel == *kernel && lab.kernel_hash == *hash);
+        let facts = own.and_then(|at| runs.get(at)).map(|run| &run.facts);
+        Column {
+            name,
+            release: facts.map(|facts| facts.kernel.clone()).unwrap_or_default(),
+            preemption: facts.map(|facts| facts.preemption.model.clone()).unwrap_or_default(),
+            hash: hash.clone(),
+            mode: mode.clone(),
+        }
+    };
+    keys.iter().map(of).collect()
+}
+
+fn cell(own: &[usize], runs: &[Document]) -> Option<Cell> {
+    let documents: Vec<&Document> = own.iter().filter_map(|at| runs.get(*at)).collect();
+    let seeds = documents.iter().filter_map(|run| run.facts.lab.as_ref()).map(|lab| lab.seed);
+    let phases = seeds.collect::<BTreeSet<u32>>().len();
+    let series = || documents.iter().flat_map(|run| &run.series);
+    let figures = FIGURES.iter().filter_map(|name| figure(name, &documents));
+    let broken = documents.iter().filter(|run| run.validity == Validity::Invalid);
+    let codes = broken.flat_map(|run| &run.caveats);
+    let codes = codes.filter(|caveat| caveat.effect == crate::run::Effect::Invalidates);
+    (phases > 0).then(|| Cell {
+        phases,
+        runs: own.to_vec(),
+        samples: series().map(|series| series.count).fold(0, u64::saturating_add),
+        figures: figures.collect(),
+        invalid: in_order(codes.map(|caveat| caveat.code.clone())),
+    })
+}
+
+fn figure(name: &str, runs: &[&Document]) -> Option<Figure> {
+    let of_series = |series: &crate::run::SeriesSummary| match name {
+        "max" => series.max,
+        _ => series.percentiles.get(name).and_then(|ns| i64::try_from(*ns).ok()),
+    };
+    let of_run = |run: &&Document| run.series.iter().filter_map(of_series).max();
+    let values: Vec<i64> = runs.iter().filter_map(of_run).collect();
+    let mut series = runs.iter().flat_map(|run| &run.series);
+    Some(Figure {
+        name: name.into(),
+        low: values.iter().copied().min()?,
+        high: values.iter().copied().max()?,
+        uncertain: series.any(|series| series.uncertain.iter().any(|other| other == name)),
+    })
+}
+
+fn judgements(cells: &[Option<Cell>], runs: &[Document]) -> Vec<Judgement> {
+    let mut filled =
+        cells.iter().enumerate().filter_map(|(at, cell)| cell.as_ref().map(|cell| (at, cell)));
+    let Some((against, base)) = filled.next() else { return Vec::new() };
+    let judge = |(kernel, cell): (usize, &Cell)| {
+        let not_judged = reason_not_to(base, cell, runs);
+        let differences = match not_judged {
+            Some(_) => Vec::new(),
+            None => base.figures.iter().zip(&cell.figures).filter_map(difference).collect(),
+        };
+        Judgement { kernel, against, not_judged, differences }
+    };
+    filled.map(judge).collect()
+}
+
+/// Why two cells cannot be compared, worst first.
+fn reason_not_to(base: &Cell, cell: &Cell, runs: &[Document]) -> Option<String> {
+    let both = || base.runs.iter().chain(&cell.runs).filter_map(|at| runs.get(*at));
+    let labs = || both().filter_map(|run| run.facts.lab.as_ref());
+    let several = |count: usize| count > 1;
+    if let Some(code) = base.invalid.iter().chain(&cell.invalid).next() {
+        return Some(format!("not judged: a run is invalid ({code})"));
+    }
+    if several(in_order(labs().map(|lab| &lab.mode)).len()) {
+        return Some("not judged: measured in different modes".into());
+    }
+    if labs().any(|lab| lab.mode == "emulated") {
+        return Some("not judged: plain emulation, whose times are the host's noise".into());
+    }
+    if labs().any(|lab| lab.mode == "deterministic")
+        && both().any(|run| run.facts.cpus_online.contains(['-', ',']))
+    {
+        return Some(
+            "not judged: several CPUs, whose turns in the emulator are in the times".into(),
+        );
+    }
+    if several(in_order(both().map(method)).len()) {
+        return Some("not judged: measured differently (probe, load or their parameters)".into());
+    }
+    if several(in_order(both().map(maker)).len()) {
+        return Some("not judged: made by different programs (tardy, QEMU or its settings)".into());
+    }
+    let phases = base.phases.min(cell.phases);
+    (phases < PHASES_NEEDED)
+        .then(|| format!("not judged: {phases} of {PHASES_NEEDED} start phases"))
+}
+
+/// What was measured, and under what.
+fn method(run: &Document) -> (&crate::run::ProbeRecord, Vec<(&String, String)>) {
+    let load = |load: &'_ crate::run::LoadRecord| {
+        serde_json::to_string(&load.parameters).unwrap_or_default()
+    };
+    (&run.probe, run.loads.iter().map(|own| (&own.name, load(own))).collect())
+}
+
+/// What determines the samples besides the kernel.
+fn maker(run: &Document) -> (String, String, String, Option<u8>) {
+    let lab = run.facts.lab.clone().unwrap_or_default();
+    (run.facts.tardy_version.clone(), lab.qemu, lab.cpu_model, lab.shift)
+}
+
+fn difference((base, other): (&Figure, &Figure)) -> Option<Difference> {
+    let ratio = |high: i64, low: i64| high.max(1) as f64 / low.max(1) as f64;
+    let (lower, factor) = if other.high < base.low {
+        (true, ratio(base.low, other.high))
+    } else if base.high < other.low {
+        (false, ratio(other.low, base.high))
+    } else {
+        return None;
+    };
+    (factor >= SMALLEST_FACTOR).then(|| Difference { figure: base.name.clone(), lower, factor })
+}
+
+fn remarks(columns: &[Column], labs: &[&LabFacts], runs: &[Document]) -> Vec<String> {
+    let mut remarks = Vec::new();
+    let mut differ = |what: &str, mut values: Vec<String>| {
+        values.sort();
+        values.dedup();
+        if values.len() > 1 {
+            remarks.push(format!("Made with different {what}: {}.", values.join(", ")));
+        }
+    };
+    let version = |run: &Document| run.facts.tardy_version.clone();
+    differ("versions of tardy", runs.iter().map(version).collect());
+    let guests = || labs.iter().filter(|lab| lab.mode != "host");
+    differ("versions of QEMU", guests().map(|lab| lab.qemu.clone()).collect());
+    differ("modes", columns.iter().map(|column| column.mode.clone()).collect());
+    for (at, lab) in labs.iter().enumerate().filter(|(_, lab)| lab.mode == "deterministic") {
+        let twin = |other: &&&LabFacts| same_cell(other, lab) && other.sample_hash.is_some();
+        let Some(other) = labs.iter().take(at).find(twin) else { continue };
+        if lab.sample_hash.is_some() && other.sample_hash != lab.sample_hash {
+            remarks.push(format!(
+                "Measured twice with different samples: {} under {}, start phase {}. The programs \
+                 in the guest differ: of one tardy's builds, each has its own samples.",
+                lab.load, lab.kernel, lab.seed
+            ));
+        }
+    }
+    remarks.dedup();
+    remarks
+}
+
+fn same_cell(a: &LabFacts, b: &LabFacts) -> bool {
+    let of = |lab: &LabFacts| {
+        let LabFacts { mode, seed, kernel, kernel_hash, load, .. } = lab.clone();
+        (mode, seed, kernel, kernel_hash, load)
+    };
+    of(a) == of(b)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,194 @@
+//! Figures, judgements and remarks of runs made by hand.
+
+use serde_json::json;
+
+use super::*;
+use crate::run::{Caveat, Effect, Facts, LoadRecord};
+
+/// A run of the lab with one series of these percentiles (50, 99, 99.9) and maximum.
+fn run(kernel: &str, load: &str, seed: u32, figures: [u64; 4]) -> Document {
+    let lab = LabFacts {
+        mode: "deterministic".into(),
+        qemu: "7.2.0".into(),
+        cpu_model: "qemu64".into(),
+        shift: Some(1),
+        seed,
+        kernel: kernel.into(),
+        kernel_hash: format!("{:0>64}", kernel.len()),
+        sample_hash: Some(format!("{figures:?}")),
+        load: load.into(),
+        ..LabFacts::default()
+    };
+    let facts = Facts { cpus_online: "0".into(), lab: Some(lab), ..Facts::default() };
+    let [p50, p99, p999, max] = figures;
+    let document = json!({
+        "schema_version": 1, "id": "i", "name": format!("{load}/{kernel}/{seed}"), "argv": [],
+        "status": "complete", "validity": "valid", "caveats": [],
+        "probe": {"name": "timer", "parameters": {}}, "loads": [],
+        "setup": {"asked": {}, "found": {}}, "trace": {"asked": "off", "found": "off"},
+        "facts": facts, "started_at": "", "ended_at": null, "duration_ns": 2_000_000_000_u64,
+        "start_monotonic_ns": 1,
+        "series": [{
+            "name": "cpu0", "cpu": 0, "unit": "ns", "count": 1_000, "missed": 0, "early": 0,
+            "above": 0, "min": 1, "mean": 1, "stddev": 0, "max": max,
+            "percentiles": {"50": p50, "99": p99, "99.9": p999}, "uncertain": ["99.9"],
+            "scheduled": null,
+        }],
+    });
+    serde_json::from_value(document).unwrap()
+}
+
+/// So many start phases, each a little later than the one before.
+fn phases(kernel: &str, load: &str, count: u32, figures: [u64; 4]) -> Vec<Document> {
+    let of = |seed: u32| run(kernel, load, seed, figures.map(|ns| ns + u64::from(seed) * 10));
+    (1..=count).map(of).collect()
+}
+
+const STANDARD: [u64; 4] = [8_000, 1_000_000, 1_100_000, 1_200_000];
+const RT: [u64; 4] = [8_005, 10_000, 11_000, 12_000];
+
+fn pair(count: u32) -> Vec<Document> {
+    let mut runs = phases("standard", "signals", count, STANDARD);
+    runs.extend(phases("rt", "signals", count, RT));
+    runs
+}
+
+fn judgement(runs: &[Document]) -> Judgement {
+    matrix(runs).unwrap().loads.remove(0).judgements.remove(0)
+}
+
+fn refused(runs: &[Document]) -> String {
+    let judgement = judgement(runs);
+    assert!(judgement.differences.is_empty());
+    judgement.not_judged.unwrap()
+}
+
+fn lab(run: &mut Document) -> &mut LabFacts {
+    run.facts.lab.as_mut().unwrap()
+}
+
+#[test]
+fn a_figure_is_the_range_over_start_phases() {
+    let matrix = matrix(&pair(5)).unwrap();
+    let names: Vec<&str> = matrix.kernels.iter().map(|column| column.name.as_str()).collect();
+    assert_eq!(names, ["standard", "rt"]);
+    let cell = matrix.loads[0].cells[1].as_ref().unwrap();
+    assert_eq!((cell.phases, cell.samples), (5, 5_000));
+    assert_eq!((cell.figures[1].low, cell.figures[1].high), (10_010, 10_050));
+    assert!(matrix.remarks.is_empty(), "{:?}", matrix.remarks);
+}
+
+#[test]
+fn kernels_differ_where_their_ranges_do_not_touch_and_by_the_nearest_ends() {
+    let judgement = judgement(&pair(5));
+    assert_eq!((judgement.kernel, judgement.against), (1, 0));
+    assert_eq!(judgement.not_judged, None);
+    // The medians' ranges are 8,010 to 8,050 and 8,015 to 8,055.
+    let found: Vec<&str> = judgement.differences.iter().map(|d| d.figure.as_str()).collect();
+    assert_eq!(found, ["99", "99.9", "max"]);
+    let p99 = &judgement.differences[0];
+    assert!(p99.lower);
+    assert!((p99.factor - 1_000_010.0 / 10_050.0).abs() < 1e-9, "{}", p99.factor);
+}
+
+#[test]
+fn ranges_that_touch_are_no_difference_and_neither_is_less_than_a_hundredth() {
+    for (other, differs) in [(1_040, false), (1_041, false), (1_048, false), (1_100, true)] {
+        let mut runs = phases("a", "x", 5, [1_000; 4]);
+        runs.extend(phases("bb", "x", 5, [other; 4]));
+        assert_eq!(!judgement(&runs).differences.is_empty(), differs, "{other}");
+    }
+}
+
+#[test]
+fn fewer_than_five_start_phases_are_not_judged_and_the_same_one_counts_once() {
+    assert_eq!(refused(&pair(4)), "not judged: 4 of 5 start phases");
+    let mut runs = pair(4);
+    runs.extend(pair(4));
+    assert_eq!(refused(&runs), "not judged: 4 of 5 start phases");
+    assert!(matrix(&runs).unwrap().remarks.is_empty(), "the same samples twice are no doubt");
+}
+
+#[test]
+fn noise_and_what_was_measured_otherwise_are_never_judged() {
+    type Change = fn(&mut Document);
+    let changes: [(&str, Change); 8] = [
+        ("plain emulation", |run| lab(run).mode = "emulated".into()),
+        ("different programs", |run| run.facts.tardy_version = "9".into()),
+        ("different programs", |run| lab(run).qemu = "9".into()),
+        ("different programs", |run| lab(run).shift = Some(3)),
+        ("several CPUs", |run| run.facts.cpus_online = "0-1".into()),
+        ("measured differently", |run| {
+            run.probe.parameters.insert("interval_ns".into(), 7.into());
+        }),
+        ("measured differently", |run| {
+            run.loads = vec![LoadRecord {
+                name: "other".into(),
+                parameters: serde_json::Map::new(),
+                proof: None,
+                ended: None,
+            }];
+        }),
+        ("invalid (load_idle)", |run| {
+            run.validity = Validity::Invalid;
+            run.caveats = vec![Caveat {
+                code: "load_idle".into(),
+                effect: Effect::Invalidates,
+                text: String::new(),
+                remedy: String::new(),
+            }];
+        }),
+    ];
+    for (wanted, change) in changes {
+        let mut runs = pair(5);
+        if wanted == "plain emulation" {
+            runs.iter_mut().for_each(change);
+        } else {
+            change(&mut runs[7]);
+        }
+        let reason = refused(&runs);
+        assert!(reason.contains(wanted), "{reason}");
+    }
+}
+
+#[test]
+fn other_programs_and_other_samples_of_one_cell_are_remarked() {
+    let mut runs = pair(1);
+    lab(&mut runs[1]).qemu = "9.9".into();
+    let mut again = run("rt", "signals", 1, [1; 4]);
+    lab(&mut again).qemu = "9.9".into();
+    runs.push(again);
+    let remarks = matrix(&runs).unwrap().remarks.join("\n");
+    assert!(remarks.contains("different versions of QEMU: 7.2.0, 9.9"), "{remarks}");
+    assert!(remarks.contains("Measured twice with different samples: signals under rt"));
+}
+
+#[test]
+fn what_was_not_measured_leaves_a_hole() {
+    let mut runs = pair(5);
+    runs.extend(phases("rt", "idle", 5, RT));
+    let matrix = matrix(&runs).unwrap();
+    assert_eq!(matrix.loads[1].name, "idle");
+    assert!(matrix.loads[1].cells[0].is_none() && matrix.loads[1].cells[1].is_some());
+    assert!(matrix.loads[1].judgements.is_empty(), "there is nothing to compare with");
+}
+
+#[test]
+fn two_kernels_of_one_name_are_two_columns() {
+    let mut runs = pair(1);
+    runs[1] = run("standard", "signals", 1, RT);
+    lab(&mut runs[1]).kernel_hash = "abcdef0123456789".into();
+    let names: Vec<String> =
+        matrix(&runs).unwrap().kernels.into_iter().map(|column| column.name).collect();
+    assert_eq!(names, ["standard 00000000 deterministic", "standard abcdef01 deterministic"]);
+}
+
+#[test]
+fn a_run_of_a_machine_is_refused_by_name() {
+    let mut runs = pair(1);
+    runs[0].facts.lab = None;
+    runs[0].name = "mine".into();
+    let error = matrix(&runs).unwrap_err().to_string();
+    assert!(error.starts_with("mine was not made by the lab"), "{error}");
+    assert_eq!(matrix(&[]), Err(MatrixError::Empty));
+}
