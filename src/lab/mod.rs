@@ -8,7 +8,7 @@
 //! - [`modules`]: what must be loaded into them
 //! - [`image`], [`cpio`]: a guest's file system
 //! - [`guest`]: its first process, inside; [`way_out`], [`transfer`]: how a run comes out of it
-//! - [`plan`]: what is to be measured
+//! - [`plan`]: what is to be measured; [`conduct`]: all of it; [`results`]: what is known already
 //! - [`qemu`], [`acpi`]: its machine, outside
 //! - [`console`]: what its kernel says when it is in trouble
 //! - [`cell`], [`bench`], [`parts`]: one run of one kernel; [`phase`]: when it begins; [`adopt`]:
@@ -18,6 +18,7 @@ pub mod acpi;
 pub mod adopt;
 pub mod bench;
 pub mod cell;
+pub mod conduct;
 pub mod console;
 pub mod cpio;
 pub mod guest;
@@ -28,6 +29,7 @@ pub mod parts;
 pub mod phase;
 pub mod plan;
 pub mod qemu;
+pub mod results;
 pub mod transfer;
 pub mod way_out;
 
