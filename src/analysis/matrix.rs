@@ -39,9 +39,9 @@ pub enum MatrixError {
 /// Kernels beside each other, load by load.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Matrix {
-    /// The columns, in the order in which their first runs came.
+    /// The columns, in the order of the plan or in which their first runs came.
     pub kernels: Vec<Column>,
-    /// The rows, in the order in which their first runs came.
+    /// The rows, in the order of the plan or in which their first runs came.
     pub loads: Vec<Row>,
     /// What a reader must know before comparing: sentences.
     pub remarks: Vec<String>,
@@ -125,33 +125,68 @@ pub struct Difference {
     pub factor: f64,
 }
 
+/// Names in the order that a plan has; what is not in it comes after.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Order<'a> {
+    /// Kernels; one without a run has an empty column.
+    pub kernels: &'a [String],
+    /// Loads; one without a run has an empty row.
+    pub loads: &'a [String],
+}
+
 /// The matrix of `runs`.
 ///
 /// # Errors
 /// A run that the lab did not make, or none at all.
-pub fn matrix(runs: &[Document]) -> Result<Matrix, MatrixError> {
+pub fn matrix(runs: &[Document], order: Order) -> Result<Matrix, MatrixError> {
     if runs.is_empty() {
         return Err(MatrixError::Empty);
     }
     let labs: Vec<&LabFacts> = runs.iter().map(lab_of).collect::<Result<_, _>>()?;
-    let key = |lab: &LabFacts| (lab.kernel.clone(), lab.kernel_hash.clone(), lab.mode.clone());
-    let columns = in_order(labs.iter().map(|lab| key(lab)));
-    let names = in_order(labs.iter().map(|lab| lab.load.clone()));
-    let place = |run: &usize, column: &(String, String, String), load: &String| {
-        labs.get(*run).is_some_and(|lab| key(lab) == *column && lab.load == *load)
-    };
-    let rows = names.into_iter().map(|name| {
-        let cells = columns.iter().map(|column| {
-            let own: Vec<usize> = (0..runs.len()).filter(|run| place(run, column, &name)).collect();
-            cell(&own, runs)
-        });
-        let cells: Vec<Option<Cell>> = cells.collect();
+    let keys = keys_of(&labs, order.kernels);
+    let names =
+        in_order(order.loads.iter().cloned().chain(labs.iter().map(|lab| lab.load.clone())));
+    let row = |name: String| {
+        let cell_of = |key: &ColumnKey| {
+            let is_here = |lab: &LabFacts| ColumnKey::of(lab) == *key && lab.load == name;
+            let own = labs.iter().enumerate().filter(|(_, lab)| is_here(lab));
+            cell(&own.map(|(run, _)| run).collect::<Vec<usize>>(), runs)
+        };
+        let cells: Vec<Option<Cell>> = keys.iter().map(cell_of).collect();
         let judgements = judgements(&cells, runs);
         Row { name, cells, judgements }
-    });
-    let rows = rows.collect();
-    let columns = columns_of(&columns, &labs, runs);
-    Ok(Matrix { remarks: remarks(&columns, &labs, runs), kernels: columns, loads: rows })
+    };
+    let loads = names.into_iter().map(row).collect();
+    let kernels = columns_of(&keys, &labs, runs);
+    Ok(Matrix { remarks: remarks(&kernels, &labs, runs), kernels, loads })
+}
+
+/// What makes a column: the same name may be asked for in several places, and be another kernel.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct ColumnKey {
+    kernel: String,
+    hash: String,
+    mode: String,
+}
+
+impl ColumnKey {
+    fn of(lab: &LabFacts) -> Self {
+        let LabFacts { kernel, kernel_hash: hash, mode, .. } = lab.clone();
+        Self { kernel, hash, mode }
+    }
+}
+
+fn keys_of(labs: &[&LabFacts], order: &[String]) -> Vec<ColumnKey> {
+    let mut keys = in_order(labs.iter().map(|lab| ColumnKey::of(lab)));
+    for name in order {
+        if !keys.iter().any(|key| key.kernel == *name) {
+            let none = String::new;
+            keys.push(ColumnKey { kernel: name.clone(), hash: none(), mode: none() });
+        }
+    }
+    let place = |key: &ColumnKey| order.iter().position(|name| *name == key.kernel);
+    keys.sort_by_key(|key| place(key).unwrap_or(order.len()));
+    keys
 }
 
 fn lab_of(run: &Document) -> Result<&LabFacts, MatrixError> {
@@ -169,27 +204,22 @@ fn in_order<T: PartialEq>(all: impl Iterator<Item = T>) -> Vec<T> {
     found
 }
 
-fn columns_of(
-    keys: &[(String, String, String)],
-    labs: &[&LabFacts],
-    runs: &[Document],
-) -> Vec<Column> {
-    let of = |key: &(String, String, String)| {
-        let (kernel, hash, mode) = key;
-        let same = keys.iter().filter(|(other, ..)| other == kernel).count() > 1;
-        let begin = hash.get(..8).unwrap_or(hash);
+fn columns_of(keys: &[ColumnKey], labs: &[&LabFacts], runs: &[Document]) -> Vec<Column> {
+    let of = |key: &ColumnKey| {
+        let same = keys.iter().filter(|other| other.kernel == key.kernel).count() > 1;
+        let begin = key.hash.get(..8).unwrap_or(&key.hash);
         let name = match same {
-            true => [kernel.as_str(), begin, mode].join(" ").replace("  ", " "),
-            false => kernel.clone(),
+            true => [key.kernel.as_str(), begin, &key.mode].join(" ").replace("  ", " "),
+            false => key.kernel.clone(),
         };
-        let own = labs.iter().position(|lab| lab.kernel == *kernel && lab.kernel_hash == *hash);
+        let own = labs.iter().position(|lab| ColumnKey::of(lab) == *key);
         let facts = own.and_then(|at| runs.get(at)).map(|run| &run.facts);
         Column {
             name,
             release: facts.map(|facts| facts.kernel.clone()).unwrap_or_default(),
             preemption: facts.map(|facts| facts.preemption.model.clone()).unwrap_or_default(),
-            hash: hash.clone(),
-            mode: mode.clone(),
+            hash: key.hash.clone(),
+            mode: key.mode.clone(),
         }
     };
     keys.iter().map(of).collect()
@@ -285,9 +315,9 @@ fn method(run: &Document) -> (&crate::run::ProbeRecord, Vec<(&String, String)>) 
 }
 
 /// What determines the samples besides the kernel.
-fn maker(run: &Document) -> (String, String, String, Option<u8>) {
+fn maker(run: &Document) -> (String, String, String, String, Option<u8>) {
     let lab = run.facts.lab.clone().unwrap_or_default();
-    (run.facts.tardy_version.clone(), lab.qemu, lab.cpu_model, lab.shift)
+    (run.facts.tardy_version.clone(), lab.program_hash, lab.qemu, lab.cpu_model, lab.shift)
 }
 
 fn difference((base, other): (&Figure, &Figure)) -> Option<Difference> {
@@ -315,7 +345,10 @@ fn remarks(columns: &[Column], labs: &[&LabFacts], runs: &[Document]) -> Vec<Str
     differ("versions of tardy", runs.iter().map(version).collect());
     let guests = || labs.iter().filter(|lab| lab.mode != "host");
     differ("versions of QEMU", guests().map(|lab| lab.qemu.clone()).collect());
-    differ("modes", columns.iter().map(|column| column.mode.clone()).collect());
+    let program = |lab: &&&LabFacts| lab.program_hash.get(..8).unwrap_or_default().to_owned();
+    differ("builds of tardy", guests().map(|lab| program(&lab)).collect());
+    let modes = columns.iter().map(|column| column.mode.clone()).filter(|mode| !mode.is_empty());
+    differ("modes", modes.collect());
     for (at, lab) in labs.iter().enumerate().filter(|(_, lab)| lab.mode == "deterministic") {
         let twin = |other: &&&LabFacts| same_cell(other, lab) && other.sample_hash.is_some();
         let Some(other) = labs.iter().take(at).find(twin) else { continue };

@@ -8,20 +8,23 @@
 //! - [`modules`]: what must be loaded into them
 //! - [`image`], [`cpio`]: a guest's file system
 //! - [`guest`]: its first process, inside; [`way_out`], [`transfer`]: how a run comes out of it
-//! - [`plan`]: what is to be measured; [`conduct`]: all of it; [`results`]: what is known already
 //! - [`qemu`], [`acpi`]: its machine, outside
 //! - [`console`]: what its kernel says when it is in trouble
 //! - [`cell`], [`bench`], [`parts`]: one run of one kernel; [`phase`]: when it begins; [`adopt`]:
 //!   what is added to its record
+//! - [`plan`]: what is to be measured; [`conduct`]: all of it; [`results`]: what is known already
+//! - [`bed`], [`host`]: what measures it, in guests and on this machine
 
 pub mod acpi;
 pub mod adopt;
+pub mod bed;
 pub mod bench;
 pub mod cell;
 pub mod conduct;
 pub mod console;
 pub mod cpio;
 pub mod guest;
+pub mod host;
 pub mod image;
 pub mod kernels;
 pub mod modules;

@@ -3,6 +3,7 @@
 pub mod collect;
 pub mod html;
 pub mod interrupts;
+pub mod lab;
 pub mod page;
 pub mod plot;
 pub mod points;

@@ -6,6 +6,7 @@ pub mod document;
 pub mod doubt;
 pub mod facts;
 pub mod hlog;
+pub mod lab;
 pub mod lock;
 pub mod maker;
 pub mod reader;

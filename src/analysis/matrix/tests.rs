@@ -47,6 +47,10 @@ fn phases(kernel: &str, load: &str, count: u32, figures: [u64; 4]) -> Vec<Docume
 const STANDARD: [u64; 4] = [8_000, 1_000_000, 1_100_000, 1_200_000];
 const RT: [u64; 4] = [8_005, 10_000, 11_000, 12_000];
 
+fn matrix(runs: &[Document]) -> Result<Matrix, MatrixError> {
+    super::matrix(runs, Order::default())
+}
+
 fn pair(count: u32) -> Vec<Document> {
     let mut runs = phases("standard", "signals", count, STANDARD);
     runs.extend(phases("rt", "signals", count, RT));
@@ -191,4 +195,22 @@ fn a_run_of_a_machine_is_refused_by_name() {
     let error = matrix(&runs).unwrap_err().to_string();
     assert!(error.starts_with("mine was not made by the lab"), "{error}");
     assert_eq!(matrix(&[]), Err(MatrixError::Empty));
+}
+
+#[test]
+fn a_plan_gives_the_order_and_what_failed_everywhere_keeps_its_place() {
+    let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<String>>();
+    let (kernels, loads) = (words("broken rt standard"), words("idle none signals"));
+    let mut runs = pair(1);
+    runs.push(run("standard", "idle", 1, RT));
+    runs.push(run("other", "more", 1, RT));
+    let matrix = super::matrix(&runs, Order { kernels: &kernels, loads: &loads }).unwrap();
+    let names: Vec<&str> = matrix.kernels.iter().map(|column| column.name.as_str()).collect();
+    assert_eq!(names, ["broken", "rt", "standard", "other"]);
+    let loads: Vec<&str> = matrix.loads.iter().map(|row| row.name.as_str()).collect();
+    assert_eq!(loads, ["idle", "none", "signals", "more"]);
+    assert!(matrix.loads[1].cells.iter().all(Option::is_none));
+    let judgement = &matrix.loads[2].judgements[0];
+    assert_eq!((judgement.against, judgement.kernel), (1, 2), "the first that has a cell");
+    assert!(matrix.remarks.is_empty(), "{:?}", matrix.remarks);
 }

@@ -1,6 +1,9 @@
 //! `tardy lab`: kernels in virtual machines, a file for each of its verbs.
 
+mod compare;
 mod kernels;
+mod run;
+mod watch;
 
 use anyhow::Result;
 use clap::{Args, Subcommand};
@@ -20,11 +23,15 @@ pub struct LabFlags {
 #[derive(Debug, Subcommand)]
 enum LabVerb {
     Kernels(kernels::KernelsFlags),
+    Run(run::RunFlags),
+    Compare(compare::CompareFlags),
 }
 
 /// Does what the verb of the lab says. Runs are found in `store`, and made there.
-pub fn lab(flags: &LabFlags, _store: &Store) -> Result<Exit> {
+pub fn lab(flags: &LabFlags, store: &Store) -> Result<Exit> {
     match &flags.verb {
         LabVerb::Kernels(flags) => kernels::kernels(flags),
+        LabVerb::Run(flags) => run::run(flags, store),
+        LabVerb::Compare(flags) => compare::compare(flags, store),
     }
 }

@@ -1,0 +1,150 @@
+//! `tardy lab compare`: runs of the lab beside each other, and what differs for certain.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context, Result, bail, ensure};
+use clap::Args;
+use serde_json::json;
+
+use crate::{
+    analysis::matrix::{Order, matrix},
+    cli::{Exit, flags::FormatFlags, output},
+    report::lab::{self, Sheet},
+    run::{Document, Run, lab::LabRecord, names},
+    store::{Store, is_plain},
+};
+
+/// Directories that are looked into are not nested deeper than this.
+const DEEPEST: usize = 6;
+
+/// More runs than any matrix has.
+const MOST_RUNS: usize = 20_000;
+
+/// Compare kernels load by load, and say what differs for certain.
+///
+/// A difference is called one only where the ranges over at least 5 start phases of both kernels do
+/// not touch (`tardy lab run --seeds 5`); its factor is that of their nearest ends. The first
+/// kernel is the one that the others are compared with.
+#[derive(Debug, Args)]
+pub struct CompareFlags {
+    /// What `tardy lab run` made: its directory, or runs in it; several for several matrices
+    #[arg(value_name = "PLACE", required = true)]
+    places: Vec<String>,
+    #[command(flatten)]
+    format: FormatFlags,
+}
+
+/// Runs with what their directories say of them.
+pub struct Gathered {
+    pub runs: Vec<Run>,
+    /// Each with the directory where it lies.
+    pub records: Vec<(PathBuf, LabRecord)>,
+}
+
+/// Prints the comparison.
+pub fn compare(flags: &CompareFlags, store: &Store) -> Result<Exit> {
+    let gathered = gather(&flags.places, store)?;
+    let sheet = sheet(&gathered)?;
+    put(&sheet, flags.format.is_json())?;
+    Ok(Exit::Done)
+}
+
+/// Prints a sheet.
+pub fn put(sheet: &Sheet, as_json: bool) -> Result<()> {
+    if !as_json {
+        return output::put(&lab::show(sheet));
+    }
+    let value = json!({
+        "title": sheet.title,
+        "meaning": lab::meanings(&sheet.matrix),
+        "matrix": sheet.matrix,
+        "failed": sheet.failed,
+        "undone": sheet.undone,
+    });
+    output::put(&(serde_json::to_string_pretty(&value)? + "\n"))
+}
+
+/// Opens all runs at these places.
+pub fn gather(places: &[String], store: &Store) -> Result<Gathered> {
+    let mut found = Gathered { runs: Vec::new(), records: Vec::new() };
+    for name in places {
+        let path = Path::new(name);
+        let stored = store.place(name);
+        if path.is_dir() && !path.join(names::RUN).exists() {
+            found.look_into(path, 0)?;
+        } else if is_plain(name) && stored.is_dir() && !stored.join(names::RUN).exists() {
+            found.look_into(&stored, 0)?;
+        } else {
+            found.runs.push(store.find(name)?);
+        }
+    }
+    ensure!(
+        !found.runs.is_empty() || !found.records.is_empty(),
+        "no runs in {}; `tardy lab run` makes them",
+        places.join(", ")
+    );
+    Ok(found)
+}
+
+impl Gathered {
+    fn look_into(&mut self, directory: &Path, depth: usize) -> Result<()> {
+        let shown = || format!("cannot read {}", directory.display());
+        if let Some(record) = LabRecord::open(directory).with_context(shown)? {
+            self.records.push((directory.into(), record));
+        }
+        let mut below: Vec<PathBuf> = Vec::new();
+        for entry in fs::read_dir(directory).with_context(shown)? {
+            let entry = entry.with_context(shown)?;
+            // Not through links, which may lead round in circles.
+            if entry.file_type().with_context(shown)?.is_dir() {
+                below.push(entry.path());
+            }
+        }
+        below.sort();
+        for path in below {
+            if path.join(names::RUN).exists() {
+                ensure!(
+                    self.runs.len() < MOST_RUNS,
+                    "more than {MOST_RUNS} runs below {}; name a directory of the lab",
+                    directory.display()
+                );
+                self.runs.push(Run::open(&path)?);
+            } else if depth < DEEPEST {
+                self.look_into(&path, depth + 1)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The plans' names; of runs without one, what they are.
+    fn title(&self) -> String {
+        let mut plans: Vec<&str> =
+            self.records.iter().map(|(_, record)| record.plan.as_str()).collect();
+        plans.dedup();
+        if plans.is_empty() { "runs of the lab".into() } else { plans.join(" and ") }
+    }
+}
+
+/// What these runs come to.
+pub fn sheet(gathered: &Gathered) -> Result<Sheet> {
+    let records = || gathered.records.iter().map(|(_, record)| record);
+    let kernels: Vec<String> =
+        records().flat_map(|record| &record.kernels).map(|kernel| kernel.name.clone()).collect();
+    let loads: Vec<String> = records().flat_map(|record| record.loads.clone()).collect();
+    let failed = records().flat_map(|record| record.failed.clone()).collect::<Vec<_>>();
+    let documents: Vec<Document> = gathered.runs.iter().map(|run| run.document.clone()).collect();
+    let order = Order { kernels: &kernels, loads: &loads };
+    if documents.is_empty() {
+        let why = failed.first().map_or("nothing was measured", |cell| cell.why.as_str());
+        bail!("{}: there is no run to compare: {why}", gathered.title());
+    }
+    Ok(Sheet {
+        title: gathered.title(),
+        matrix: matrix(&documents, order)?,
+        failed,
+        undone: records().map(|record| record.undone).sum(),
+    })
+}

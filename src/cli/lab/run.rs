@@ -1,0 +1,326 @@
+//! `tardy lab run`: a plan on several kernels.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use anyhow::{Context, Result, bail, ensure};
+use clap::{Args, ValueEnum};
+
+use super::{compare, watch::Watch};
+use crate::{
+    cli::{self, Exit, flags, flags::FormatFlags, output},
+    lab::{
+        self,
+        bed::{Bed, Target, file_names},
+        bench::Bench,
+        cell::Mode,
+        conduct::{Orders, Outcome, Task, conduct},
+        host::HOST,
+        kernels::{self, Source},
+        plan::Plan,
+        results::{self, Results},
+    },
+    loads::LoadSpec,
+    run::lab::{LAB_VERSION, LabFailure, LabKernel, LabRecord},
+    store::Store,
+    sys::signals::Quit,
+    units::Nanos,
+};
+
+/// The plan that is run where none is named.
+const FOUNDING: &str = include_str!("../../../lab/founding.toml");
+
+/// Measure a plan's loads on several kernels, and compare them.
+///
+/// Boots each kernel in a virtual machine, once for each load and start phase, and runs this same
+/// program inside. What is measured lies below one directory, a run each, which `tardy show`,
+/// `report` and `plot` take; `tardy lab compare` shows the table again.
+///
+/// In --mode deterministic a guest's time is the count of its instructions: the same answer every
+/// time, on any machine, so that what is known already is not measured again. It shows how long the
+/// paths of a kernel are, not how fast a machine is.
+#[derive(Debug, Args)]
+pub struct RunFlags {
+    /// What to measure: a TOML file [default: what the founding texts compare]
+    #[arg(value_name = "PLAN")]
+    plan: Option<PathBuf>,
+    /// The kernels, as A,B,...: standard, rt, a package, a file, or host
+    ///
+    /// The first is the one that the others are compared with. host is this machine itself, in
+    /// --mode real.
+    #[arg(long, value_name = "KERNELS", default_value = "standard,rt")]
+    kernels: String,
+    /// What makes a guest's time: the count of its instructions, or the clock
+    #[arg(long, value_enum, value_name = "MODE", default_value = "deterministic")]
+    mode: ModeName,
+    /// Start phases to measure of each load; 5 or more make a verdict [default: the plan's repeats]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    seeds: Option<u32>,
+    /// Guests at the same time [default: as many as CPUs; 1 in --mode real]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
+    jobs: Option<u32>,
+    /// How long one guest may take before it is ended
+    #[arg(long, value_name = "TIME", default_value = "5m", value_parser = flags::positive)]
+    limit: Nanos,
+    /// Measure also what is known from before
+    #[arg(long)]
+    again: bool,
+    #[command(flatten)]
+    outcome: OutcomeFlags,
+    #[command(flatten)]
+    format: FormatFlags,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Output")]
+struct OutcomeFlags {
+    /// New directory for the runs, instead of one in the store
+    #[arg(short, long, value_name = "DIRECTORY")]
+    output: Option<PathBuf>,
+    /// Print the result alone: no progress, no hints
+    #[arg(long)]
+    quiet: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum ModeName {
+    /// The count of instructions: the same every time, on one emulated CPU
+    Deterministic,
+    /// The clock: KVM where it works, else plain emulation, which is noisy and never judged
+    Real,
+}
+
+/// Measures, and prints the comparison.
+pub fn run(flags: &RunFlags, store: &Store) -> Result<Exit> {
+    let plan = flags.plan()?;
+    check(&plan, flags.plan.as_deref())?;
+    let sources = flags.sources()?;
+    let jobs = flags.jobs()?;
+    let quit = Quit::listen().context("cannot listen for signals")?;
+    let directory = flags.directory(store, &plan.name)?;
+    let cache = lab::cache()?;
+    let bed = flags.bed(&plan, &sources, &cache)?;
+    fs::create_dir_all(&directory)
+        .with_context(|| format!("cannot make {}", directory.display()))?;
+    let tasks = bed.tasks(&directory, flags.seeds.unwrap_or(plan.repeats));
+    let mut record = record(&plan, &bed, &directory)?;
+    let results = Results::at(&cache.join(results::DIRECTORY));
+    let stop = || quit.seen().is_some();
+    let orders = Orders { jobs, results: &results, again: flags.again, stop: &stop };
+    let mut watch = Watch::new(tasks.len(), jobs, flags.outcome.quiet);
+    let outcomes = conduct(&tasks, &bed, &orders, &mut |event| watch.note(&event));
+    watch.end();
+    note(&mut record, &bed, &tasks, &outcomes);
+    record.write(&directory).with_context(|| format!("cannot write to {}", directory.display()))?;
+    flags.result(&directory, &record, store)
+}
+
+impl RunFlags {
+    fn plan(&self) -> Result<Plan> {
+        match &self.plan {
+            Some(path) => Plan::open(path),
+            None => Plan::parse(FOUNDING, "the plan that tardy brings along"),
+        }
+    }
+
+    fn is_counted(&self) -> bool {
+        self.mode == ModeName::Deterministic
+    }
+
+    fn jobs(&self) -> Result<usize> {
+        let asked = self.jobs.and_then(|jobs| usize::try_from(jobs).ok());
+        if self.is_counted() {
+            let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+            return Ok(asked.unwrap_or_else(cores));
+        }
+        let jobs = asked.unwrap_or(1);
+        ensure!(
+            jobs == 1,
+            "--jobs {jobs}: in --mode real, guests at the same time would be in each other's \
+             numbers; leave it out"
+        );
+        Ok(jobs)
+    }
+
+    /// The kernels by the names that were typed; none for this machine.
+    fn sources(&self) -> Result<Vec<(String, Option<Source>)>> {
+        let mut found: Vec<(String, Option<Source>)> = Vec::new();
+        for name in self.kernels.split(',').map(str::trim) {
+            ensure!(
+                !found.iter().any(|(other, _)| other == name),
+                "--kernels: \"{name}\" is there twice; name it once"
+            );
+            if name == HOST {
+                ensure!(
+                    !self.is_counted(),
+                    "--kernels: host cannot be measured in --mode deterministic: only a virtual \
+                     machine's instructions can be counted as time; use --mode real"
+                );
+                found.push((name.into(), None));
+            } else {
+                found.push((name.into(), Some(Source::parse(name)?)));
+            }
+        }
+        Ok(found)
+    }
+
+    fn directory(&self, store: &Store, plan: &str) -> Result<PathBuf> {
+        let Some(directory) = &self.outcome.output else {
+            let name = file_names(std::iter::once(plan)).remove(0);
+            let now = jiff::Timestamp::now().strftime("%Y%m%d-%H%M%S");
+            let place = store.place(&format!("lab-{name}-{now}"));
+            ensure!(!place.exists(), "{} exists; try again in a second", place.display());
+            return Ok(place);
+        };
+        let is_free = fs::read_dir(directory).map_or(true, |mut entries| entries.next().is_none());
+        ensure!(
+            is_free && !directory.is_file(),
+            "-o {}: it is there and not empty; name a new directory, or remove it. What was \
+             measured is not measured again",
+            directory.display()
+        );
+        Ok(directory.clone())
+    }
+
+    fn bed(&self, plan: &Plan, sources: &[(String, Option<Source>)], cache: &Path) -> Result<Bed> {
+        let tell = |line: &str| {
+            if !self.outcome.quiet {
+                output::tell(line);
+            }
+        };
+        let needs_guests = sources.iter().any(|(_, source)| source.is_some());
+        let bench = needs_guests.then(|| Bench::open(cache, &tell)).transpose()?;
+        let mut targets = Vec::new();
+        for (name, source) in sources {
+            let Some(source) = source else {
+                targets.push(Target { name: name.clone(), kernel: None });
+                continue;
+            };
+            let kernel = kernels::get(source, &cache.join(kernels::DIRECTORY), &tell)?;
+            targets.push(Target { name: kernel.name.clone(), kernel: Some(kernel) });
+        }
+        Ok(Bed {
+            bench,
+            targets,
+            rows: plan.loads.clone(),
+            mode: if self.is_counted() { Mode::Deterministic } else { Mode::Real },
+            limit: Duration::from_nanos(self.limit.0.unsigned_abs()),
+            program: std::env::current_exe().context("cannot find this program's own file")?,
+        })
+    }
+
+    /// Prints what came of it.
+    fn result(&self, directory: &Path, record: &LabRecord, store: &Store) -> Result<Exit> {
+        let place = directory.display().to_string();
+        let gathered = compare::gather(&[place.clone()], store)?;
+        let exit = if record.failed.is_empty() { Exit::Done } else { Exit::Failed };
+        if gathered.runs.is_empty() && record.failed.is_empty() {
+            output::tell("Ended before anything was measured.");
+            return Ok(exit);
+        }
+        compare::put(&compare::sheet(&gathered)?, self.format.is_json())?;
+        if !self.outcome.quiet {
+            output::tell(&format!("runs in {place}"));
+        }
+        Ok(exit)
+    }
+}
+
+/// Whether `tardy run` would take each load's arguments: a guest would say it minutes later.
+fn check(plan: &Plan, file: Option<&Path>) -> Result<()> {
+    let file = file.map_or_else(|| "the plan".into(), |path| path.display().to_string());
+    for row in &plan.loads {
+        let place = || format!("{file}, line {}: load {:?}", row.line, row.name);
+        let words = std::iter::once("tardy").chain(row.arguments.iter().map(String::as_str));
+        if let Err(error) = cli::command().try_get_matches_from(words) {
+            let text = error.to_string();
+            let about = text.lines().map(str::trim).filter(|line| !line.is_empty());
+            let about = about.take_while(|line| !line.starts_with("Usage:"));
+            let about = about.filter(|line| !line.starts_with("For more")).collect::<Vec<_>>();
+            bail!("{}: {}", place(), about.join("; ").trim_start_matches("error: "));
+        }
+        for load in row.arguments.iter().filter_map(|word| word.strip_prefix("--load=")) {
+            LoadSpec::parse(load).with_context(place)?;
+        }
+    }
+    Ok(())
+}
+
+/// What is known before anything was measured; written at once, so that a lab that is killed leaves
+/// its runs in order.
+fn record(plan: &Plan, bed: &Bed, directory: &Path) -> Result<LabRecord> {
+    let names = file_names(bed.targets.iter().map(|target| target.name.as_str()));
+    let mut kernels = Vec::new();
+    for (target, name) in bed.targets.iter().zip(names) {
+        let config = config_of(target).map(|from| {
+            let place = PathBuf::from(format!("config-{name}"));
+            fs::copy(&from, directory.join(&place))
+                .with_context(|| format!("cannot copy {}", from.display()))
+                .map(|_| place)
+        });
+        kernels.push(LabKernel { name: target.name.clone(), config: config.transpose()? });
+    }
+    let record = LabRecord {
+        lab_version: LAB_VERSION,
+        plan: plan.name.clone(),
+        kernels,
+        loads: plan.loads.iter().map(|row| row.name.clone()).collect(),
+        ..LabRecord::default()
+    };
+    record.write(directory).with_context(|| format!("cannot write to {}", directory.display()))?;
+    Ok(record)
+}
+
+fn config_of(target: &Target) -> Option<PathBuf> {
+    let kernel = target.kernel.as_ref()?;
+    let path = kernel.root.as_ref()?.join(format!("boot/config-{}", kernel.name));
+    path.is_file().then_some(path)
+}
+
+fn note(record: &mut LabRecord, bed: &Bed, tasks: &[Task], outcomes: &[Outcome]) {
+    for (task, outcome) in tasks.iter().zip(outcomes) {
+        let name = |name: Option<&String>| name.cloned().unwrap_or_default();
+        match outcome {
+            Outcome::Failed(why) => record.failed.push(LabFailure {
+                load: name(bed.rows.get(task.load).map(|row| &row.name)),
+                kernel: name(bed.targets.get(task.kernel).map(|target| &target.name)),
+                seed: task.seed,
+                why: why.clone(),
+            }),
+            Outcome::Stopped => record.undone += 1,
+            Outcome::Measured(_) | Outcome::Known => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(change: &str) -> String {
+        let text = format!("name = \"x\"\n[[load]]\nname = \"y\"\n{change}\n");
+        let plan = Plan::parse(&text, "p.toml").unwrap();
+        format!("{:#}", check(&plan, Some(Path::new("p.toml"))).unwrap_err())
+    }
+
+    #[test]
+    fn the_plan_that_comes_along_is_one() {
+        let plan = Plan::parse(FOUNDING, "founding").unwrap();
+        assert!(plan.loads.len() > 5);
+    }
+
+    #[test]
+    fn what_tardy_run_would_not_take_is_told_before_anything_boots() {
+        let error = refused("run.interval = \"200\"");
+        assert!(error.starts_with("p.toml, line 2: load \"y\": invalid value '200'"), "{error}");
+        assert!(error.contains("200 has no unit"), "{error}");
+        let error = refused("run.intervall = \"200us\"");
+        assert!(error.contains("--intervall") && error.contains("'--interval'"), "{error}");
+        let error = refused("use = [\"signals:processes=0\"]");
+        assert!(error.contains("line 2") && error.contains("processes"), "{error}");
+        assert!(refused("use = [\"nothing\"]").contains("nothing"), "unknown loads");
+    }
+}

@@ -1,0 +1,169 @@
+//! What measures the cells of a matrix: guests, and this machine.
+
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use anyhow::{Context, Result};
+
+use super::{
+    bench::Bench,
+    cell::{Cell, Mode},
+    conduct::{Measure, Task},
+    host::{self, HostCell},
+    kernels::Kernel,
+    plan::Row,
+};
+
+/// A kernel to measure.
+#[derive(Debug, Clone)]
+pub struct Target {
+    /// What its column is called, in `facts.lab` too.
+    pub name: String,
+    /// To be booted; none for this machine's own.
+    pub kernel: Option<Kernel>,
+}
+
+/// Kernels and loads, and how they are measured.
+pub struct Bed {
+    /// Where guests are run; none is needed for this machine alone.
+    pub bench: Option<Bench>,
+    /// The columns.
+    pub targets: Vec<Target>,
+    /// The rows.
+    pub rows: Vec<Row>,
+    /// What makes a guest's time.
+    pub mode: Mode,
+    /// How long one cell may take.
+    pub limit: Duration,
+    /// This program.
+    pub program: PathBuf,
+}
+
+impl Bed {
+    /// All cells, kernels side by side: what is to be compared is measured at about the same time.
+    /// Their runs go below `directory`.
+    #[must_use]
+    pub fn tasks(&self, directory: &Path, seeds: u32) -> Vec<Task> {
+        let loads = file_names(self.rows.iter().map(|row| row.name.as_str()));
+        let kernels = file_names(self.targets.iter().map(|target| target.name.as_str()));
+        let mut tasks = Vec::new();
+        for (load, (row, load_name)) in self.rows.iter().zip(&loads).enumerate() {
+            for seed in 0..seeds {
+                for (kernel, (target, kernel_name)) in self.targets.iter().zip(&kernels).enumerate()
+                {
+                    let place = directory.join(load_name).join(kernel_name).join(seed.to_string());
+                    let name = format!("{} under {}, phase {seed}", row.name, target.name);
+                    tasks.push(Task { load, kernel, seed, place, name });
+                }
+            }
+        }
+        tasks
+    }
+
+    fn parts(&self, task: &Task) -> Result<(&Row, &Target)> {
+        let row = self.rows.get(task.load).context("the task has no load")?;
+        Ok((row, self.targets.get(task.kernel).context("the task has no kernel")?))
+    }
+
+    /// The cell of a guest; none for this machine.
+    fn cell(&self, task: &Task) -> Result<Option<(&Bench, Cell)>> {
+        let (row, target) = self.parts(task)?;
+        let Some(kernel) = target.kernel.clone() else { return Ok(None) };
+        let bench = self.bench.as_ref().context("there is nothing to run guests with")?;
+        let cell = Cell {
+            kernel,
+            mode: self.mode,
+            seed: task.seed,
+            load: row.name.clone(),
+            arguments: arguments(row),
+            cpus: 1,
+            limit: self.limit,
+        };
+        Ok(Some((bench, cell)))
+    }
+}
+
+impl Measure for Bed {
+    fn key(&self, task: &Task) -> Result<Option<String>> {
+        // Noise is measured each time: it is another one.
+        match self.cell(task)? {
+            Some((bench, cell)) if self.mode == Mode::Deterministic => bench.key(&cell).map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    fn measure(&self, task: &Task, stop: &dyn Fn() -> bool) -> Result<()> {
+        if let Some((bench, cell)) = self.cell(task)? {
+            return bench.run(&cell, &task.place, stop).map(|_| ());
+        }
+        let (row, _) = self.parts(task)?;
+        let cell = HostCell {
+            program: &self.program,
+            load: &row.name,
+            arguments: &arguments(row),
+            seed: task.seed,
+            limit: self.limit,
+        };
+        host::measure(&cell, &task.place, stop)
+    }
+}
+
+/// Without what the lab gives itself: `run`, and `--raw`.
+fn arguments(row: &Row) -> Vec<String> {
+    row.arguments.iter().skip(1).filter(|word| *word != "--raw").cloned().collect()
+}
+
+/// Names of files like these, each another: `kill-0-to-300-processes`.
+#[must_use]
+pub fn file_names<'a>(names: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let mut found: Vec<String> = Vec::new();
+    for name in names {
+        let keep = |c: char| c.is_ascii_alphanumeric() || "._+=".contains(c);
+        let words = name.split(|c| !keep(c)).filter(|word| !word.is_empty());
+        let plain = words.collect::<Vec<_>>().join("-");
+        let plain = plain.trim_start_matches(['.', '-']);
+        let plain: String = plain.chars().take(60).collect();
+        let stem = if plain.is_empty() { "unnamed".to_owned() } else { plain };
+        let taken = |name: &String| found.contains(name);
+        let numbered = (2..).map(|number| format!("{stem}-{number}"));
+        let mut candidates = std::iter::once(stem.clone()).chain(numbered);
+        found.extend(candidates.find(|name| !taken(name)));
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_files_are_plain_and_differ() {
+        let names = ["kill(0) to 300", "kill 0 to 300", "../..", "6.1+preempt=full", "ä", "/"];
+        let found = file_names(names.into_iter());
+        let wanted =
+            ["kill-0-to-300", "kill-0-to-300-2", "unnamed", "6.1+preempt=full", "unnamed-2"];
+        assert_eq!(found[..5], wanted);
+        assert!(found.iter().all(|name| !name.starts_with('.') && !name.contains('/')));
+    }
+
+    #[test]
+    fn every_kernel_load_and_phase_is_a_task_and_kernels_are_side_by_side() {
+        let row = |name: &str| Row { name: name.into(), line: 1, arguments: Vec::new() };
+        let target = |name: &str| Target { name: name.into(), kernel: None };
+        let bed = Bed {
+            bench: None,
+            targets: vec![target("a"), target("b")],
+            rows: vec![row("x y"), row("z")],
+            mode: Mode::Real,
+            limit: Duration::from_secs(1),
+            program: PathBuf::new(),
+        };
+        let tasks = bed.tasks(Path::new("/d"), 2);
+        let places: Vec<_> = tasks.iter().map(|task| task.place.display().to_string()).collect();
+        assert_eq!(places.len(), 8);
+        assert_eq!(places[..3], ["/d/x-y/a/0", "/d/x-y/b/0", "/d/x-y/a/1"]);
+        assert_eq!(tasks[7].name, "z under b, phase 1");
+    }
+}

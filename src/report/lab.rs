@@ -1,0 +1,308 @@
+//! A matrix of the lab for a terminal: what the numbers mean, tables, verdicts, what failed.
+
+use anstyle::{Effects, Style};
+use serde::Serialize;
+
+use super::table::Table;
+use crate::{
+    analysis::{
+        Matrix,
+        matrix::{Cell, Difference, FIGURES, Figure, Judgement, Row},
+    },
+    run::lab::{LabFailure, meaning},
+    units::{Nanos, Scale, count},
+};
+
+const DIM: Style = Style::new().effects(Effects::DIMMED);
+const BOLD: Style = Style::new().effects(Effects::BOLD);
+
+/// What one look at a matrix shows.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Sheet {
+    /// What was measured.
+    pub title: String,
+    /// The figures.
+    pub matrix: Matrix,
+    /// Cells without a run.
+    pub failed: Vec<LabFailure>,
+    /// Cells that an early end left undone.
+    pub undone: usize,
+}
+
+/// The sheet as text.
+#[must_use]
+pub fn show(sheet: &Sheet) -> String {
+    let matrix = &sheet.matrix;
+    let mut lines = vec![format!("{BOLD}{}{BOLD:#}", headline(sheet))];
+    lines.extend(meanings(matrix));
+    lines.extend(matrix.remarks.iter().cloned());
+    lines.push(String::new());
+    if matrix.kernels.len() > 1 {
+        lines.extend(dim_first(overview(sheet, "99").lines()));
+        lines.push(String::new());
+    }
+    lines.extend(details(matrix));
+    lines.push(format!(
+        "{DIM}Ranges are over start phases. ~ fewer than 10 samples beyond it in each run: little \
+         more than the maximum.{DIM:#}"
+    ));
+    lines.extend(failures(sheet));
+    lines.join("\n") + "\n"
+}
+
+/// `founding: 2 kernels, 12 loads, 24 runs`.
+#[must_use]
+pub fn headline(sheet: &Sheet) -> String {
+    let number = |n: usize, noun: &str| format!("{n} {noun}{}", if n == 1 { "" } else { "s" });
+    let cells = sheet.matrix.loads.iter().flat_map(|row| &row.cells).flatten();
+    let runs = cells.map(|cell| cell.runs.len()).sum();
+    let parts = [
+        number(sheet.matrix.kernels.len(), "kernel"),
+        number(sheet.matrix.loads.len(), "load"),
+        number(runs, "run"),
+    ];
+    format!("{}: {}", sheet.title, parts.join(", "))
+}
+
+/// What the numbers mean, a sentence for each mode that they were measured in.
+#[must_use]
+pub fn meanings(matrix: &Matrix) -> Vec<String> {
+    let mut found: Vec<String> = Vec::new();
+    for kernel in matrix.kernels.iter().filter(|kernel| !kernel.mode.is_empty()) {
+        let sentence = meaning(&kernel.mode);
+        if !found.contains(&sentence) {
+            found.push(sentence);
+        }
+    }
+    found
+}
+
+/// One figure: a row a load, a column a kernel.
+fn overview(sheet: &Sheet, figure: &str) -> Table {
+    let matrix = &sheet.matrix;
+    let name = figure_name(figure);
+    let mut headings = vec![name.as_str()];
+    headings.extend(matrix.kernels.iter().map(|kernel| kernel.name.as_str()));
+    let mut table = Table::new(1, &headings);
+    for row in &matrix.loads {
+        let cell = |(kernel, cell): (usize, &Option<Cell>)| match cell {
+            Some(cell) => of(cell, figure).map_or_else(|| "-".into(), range),
+            None => hole(sheet, &row.name, kernel).into(),
+        };
+        let cells = row.cells.iter().enumerate().map(cell);
+        table.row(std::iter::once(row.name.clone()).chain(cells).collect());
+    }
+    table
+}
+
+/// Why there is no figure.
+fn hole(sheet: &Sheet, load: &str, kernel: usize) -> &'static str {
+    let name = sheet.matrix.kernels.get(kernel).map(|kernel| kernel.name.as_str());
+    let is_here = |cell: &LabFailure| cell.load == load && Some(cell.kernel.as_str()) == name;
+    if sheet.failed.iter().any(is_here) { "failed" } else { "-" }
+}
+
+/// All figures: a line a load and kernel, and under each load what is judged.
+fn details(matrix: &Matrix) -> Vec<String> {
+    let mut headings = vec!["load and kernel", "phases", "samples"];
+    let names = FIGURES.map(figure_name);
+    headings.extend(names.iter().map(String::as_str));
+    let mut table = Table::new(1, &headings);
+    // Verdicts are sentences and stand between the lines; where, is known before widths are.
+    let mut after: Vec<Vec<String>> = vec![Vec::new()];
+    for row in &matrix.loads {
+        table.row(vec![row.name.clone()]);
+        after.push(Vec::new());
+        for (kernel, cell) in row.cells.iter().enumerate() {
+            let Some(cell) = cell else { continue };
+            let name = matrix.kernels.get(kernel).map_or("", |kernel| kernel.name.as_str());
+            let mut cells = vec![format!("  {name}"), cell.phases.to_string(), count(cell.samples)];
+            cells.extend(FIGURES.iter().map(|figure| of(cell, figure).map_or("-".into(), range)));
+            table.row(cells);
+            after.push(Vec::new());
+        }
+        if let Some(last) = after.last_mut() {
+            last.extend(verdicts(matrix, row).into_iter().map(|line| format!("    {line}")));
+        }
+    }
+    let lines = dim_first(table.lines());
+    let both = lines.into_iter().zip(after);
+    both.flat_map(|(line, after)| std::iter::once(line).chain(after)).collect()
+}
+
+/// What is judged of a load, a sentence for each kernel but the first.
+#[must_use]
+pub fn verdicts(matrix: &Matrix, row: &Row) -> Vec<String> {
+    row.judgements.iter().map(|judgement| verdict(matrix, judgement)).collect()
+}
+
+fn verdict(matrix: &Matrix, judgement: &Judgement) -> String {
+    let name = |at: usize| matrix.kernels.get(at).map_or("?", |kernel| kernel.name.as_str());
+    let pair = format!("{} against {}", name(judgement.kernel), name(judgement.against));
+    if let Some(reason) = &judgement.not_judged {
+        return format!("{pair}: {reason}");
+    }
+    if judgement.differences.is_empty() {
+        return format!("{pair}: no difference beyond that of start phases");
+    }
+    let parts: Vec<String> = judgement.differences.iter().map(difference).collect();
+    format!("{pair}: {}", parts.join(", "))
+}
+
+fn difference(difference: &Difference) -> String {
+    let word = if difference.lower { "lower" } else { "higher" };
+    let factor = difference.factor;
+    let decimals = if factor >= 100.0 { 0 } else { usize::from(factor < 10.0) + 1 };
+    let name = figure_name(&difference.figure);
+    format!("{name} at least {factor:.decimals$} times {word}")
+}
+
+/// `p99.9`, `max`.
+#[must_use]
+pub fn figure_name(figure: &str) -> String {
+    if figure == "max" { figure.into() } else { format!("p{figure}") }
+}
+
+fn of<'a>(cell: &'a Cell, figure: &str) -> Option<&'a Figure> {
+    cell.figures.iter().find(|own| own.name == figure)
+}
+
+/// `154 to 158 us`, or one value where both ends are written alike.
+fn range(figure: &Figure) -> String {
+    let mark = if figure.uncertain { "~" } else { "" };
+    let (low, high) = (Nanos(figure.low).to_string(), Nanos(figure.high).to_string());
+    if low == high {
+        return format!("{mark}{high}");
+    }
+    let unit = Scale::of(figure.low);
+    if unit == Scale::of(figure.high) {
+        return format!("{mark}{} to {high}", unit.number(figure.low));
+    }
+    format!("{mark}{low} to {high}")
+}
+
+fn failures(sheet: &Sheet) -> Vec<String> {
+    let mut lines = Vec::new();
+    if !sheet.failed.is_empty() {
+        lines.extend([String::new(), format!("{BOLD}failed{BOLD:#}")]);
+    }
+    for cell in &sheet.failed {
+        lines.push(format!("{} under {}, phase {}:", cell.load, cell.kernel, cell.seed));
+        lines.extend(cell.why.lines().map(|line| format!("    {line}")));
+    }
+    if sheet.undone > 0 {
+        lines.push(format!("Ended early: {} of the plan's runs were not made.", sheet.undone));
+    }
+    lines
+}
+
+fn dim_first(lines: Vec<String>) -> Vec<String> {
+    let styled = |(number, line): (usize, String)| match number {
+        0 => format!("{DIM}{line}{DIM:#}"),
+        _ => line,
+    };
+    lines.into_iter().enumerate().map(styled).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::matrix::Column;
+
+    fn cell(low: i64, high: i64) -> Option<Cell> {
+        let figure = |name: &&str| Figure {
+            name: (*name).to_owned(),
+            low,
+            high,
+            uncertain: **name == *"99.9",
+        };
+        Some(Cell {
+            phases: 5,
+            runs: vec![0; 5],
+            samples: 50_000,
+            figures: FIGURES.iter().map(figure).collect(),
+            invalid: Vec::new(),
+        })
+    }
+
+    fn sheet() -> Sheet {
+        let column = |name: &str| Column {
+            name: name.into(),
+            release: "6.1".into(),
+            preemption: "rt".into(),
+            hash: String::new(),
+            mode: "deterministic".into(),
+        };
+        let judgement = |not_judged: Option<&str>, differences| Judgement {
+            kernel: 1,
+            against: 0,
+            not_judged: not_judged.map(str::to_owned),
+            differences,
+        };
+        let difference =
+            |figure: &str, factor| Difference { figure: figure.into(), lower: true, factor };
+        let row = |name: &str, cells, judgements| Row { name: name.into(), cells, judgements };
+        let found = vec![difference("99", 15.25), difference("max", 132.4)];
+        let loads = vec![
+            row(
+                "signals",
+                vec![cell(154_000, 158_000), cell(10_100, 10_100)],
+                vec![judgement(None, found)],
+            ),
+            row("idle", vec![cell(980, 1_020), cell(9_000, 9_000)], vec![judgement(None, vec![])]),
+            row("files", vec![cell(1, 2), None], vec![judgement(Some("not judged: why"), vec![])]),
+        ];
+        Sheet {
+            title: "founding".into(),
+            matrix: Matrix {
+                kernels: vec![column("standard"), column("rt")],
+                loads,
+                remarks: vec!["A remark.".into()],
+            },
+            failed: vec![LabFailure {
+                load: "files".into(),
+                kernel: "rt".into(),
+                seed: 3,
+                why: "it panicked; its console's last lines:\noops".into(),
+            }],
+            undone: 2,
+        }
+    }
+
+    fn plain(text: &str) -> String {
+        anstream::adapter::strip_str(text).to_string()
+    }
+
+    #[test]
+    fn meaning_tables_verdicts_and_failures_are_all_there() {
+        let text = plain(&show(&sheet()));
+        for wanted in [
+            "founding: 2 kernels, 3 loads, 25 runs\nTimes are executed instructions times 2 ns",
+            "A remark.\n\np99               standard       rt\n",
+            "signals      154 to 158 us  10.1 us\n",
+            "idle     980 ns to 1.02 us  9.00 us\n",
+            "~154 to 158 us",
+            "    rt against standard: p99 at least 15.2 times lower, max at least 132 times lower\n",
+            "    rt against standard: no difference beyond that of start phases\n",
+            "    rt against standard: not judged: why\n",
+            "failed\nfiles under rt, phase 3:\n    it panicked; its console's last lines:\n    oops\n",
+            "Ended early: 2 of the plan's runs",
+        ] {
+            assert!(text.contains(wanted), "{wanted}\nin\n{text}");
+        }
+        let hole = text.lines().find(|line| line.starts_with("files ")).unwrap();
+        assert!(hole.ends_with("failed"), "{text}");
+    }
+
+    #[test]
+    fn one_kernel_alone_has_one_table() {
+        let mut one = sheet();
+        one.matrix.kernels.truncate(1);
+        one.matrix.loads.iter_mut().for_each(|row| {
+            row.cells.truncate(1);
+            row.judgements.clear();
+        });
+        let text = plain(&show(&one));
+        assert_eq!(text.matches("signals").count(), 1, "{text}");
+    }
+}

@@ -1,0 +1,150 @@
+//! `lab.json`: what a directory of the lab holds besides its runs, and what its numbers mean.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use serde::{Deserialize, Serialize};
+
+use super::doubt::COUNTED_TIME;
+
+/// The file's name.
+pub const LAB: &str = "lab.json";
+
+/// The version of `lab.json` that this tardy writes.
+pub const LAB_VERSION: u32 = 1;
+
+/// A record of a matrix is a page of text; larger ones are refused.
+const LARGEST: u64 = 16 << 20;
+
+/// What a directory of the lab holds besides its runs.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LabRecord {
+    /// See [`LAB_VERSION`].
+    pub lab_version: u32,
+    /// The plan's name.
+    pub plan: String,
+    /// The kernels, in the order in which they were asked for.
+    pub kernels: Vec<LabKernel>,
+    /// Names of the loads, in the order of the plan.
+    pub loads: Vec<String>,
+    /// Cells without a run, and why.
+    pub failed: Vec<LabFailure>,
+    /// Cells that an early end left undone.
+    pub undone: usize,
+}
+
+/// One kernel of a matrix.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LabKernel {
+    /// As it was asked for.
+    pub name: String,
+    /// A copy of its configuration, from the directory of `lab.json`; absent where it has none.
+    pub config: Option<PathBuf>,
+}
+
+/// A cell without a run.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LabFailure {
+    /// The load's name.
+    pub load: String,
+    /// The kernel's name.
+    pub kernel: String,
+    /// Which start phase.
+    pub seed: u32,
+    /// What went wrong; may have several lines.
+    pub why: String,
+}
+
+impl LabRecord {
+    /// Reads the record in `directory`; none where there is none.
+    ///
+    /// # Errors
+    /// One that cannot be read, or is no such record.
+    pub fn open(directory: &Path) -> io::Result<Option<Self>> {
+        let path = directory.join(LAB);
+        let about = match fs::metadata(&path) {
+            Ok(about) => about,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let damaged = |what: String| {
+            io::Error::new(
+                io::ErrorKind::InvalidData,
+                format!("{} is damaged: {what}; remove it, the runs stay readable", path.display()),
+            )
+        };
+        if !about.is_file() || about.len() > LARGEST {
+            return Err(damaged("it is no file of at most 16 MiB".into()));
+        }
+        let record: Self = serde_json::from_slice(&fs::read(&path)?)
+            .map_err(|error| damaged(error.to_string()))?;
+        if record.lab_version > LAB_VERSION {
+            return Err(damaged(format!(
+                "version {} is newer than this tardy",
+                record.lab_version
+            )));
+        }
+        Ok(Some(record))
+    }
+
+    /// Writes it into `directory`.
+    ///
+    /// # Errors
+    /// What the file system says.
+    pub fn write(&self, directory: &Path) -> io::Result<()> {
+        let mut text = serde_json::to_vec_pretty(self)?;
+        text.push(b'\n');
+        let draft = directory.join(format!("{LAB}.tmp"));
+        fs::write(&draft, text).and_then(|()| fs::rename(&draft, directory.join(LAB)))
+    }
+}
+
+/// What numbers of this mode (as in `facts.lab.mode`) mean, as a sentence.
+#[must_use]
+pub fn meaning(mode: &str) -> String {
+    match mode {
+        "deterministic" => format!("Times are {COUNTED_TIME}."),
+        "kvm" => {
+            "Times are those of a virtual machine on this host: the host's noise is in them.".into()
+        }
+        "emulated" => "Times are those of plain emulation, full of the host's noise: they show \
+                       that something works, and no verdict may rest on them."
+            .into(),
+        "host" => "Times are those of the machine itself, as it was.".into(),
+        _ => format!("What times of mode {mode} mean, this tardy does not know."),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_comes_back_and_none_is_none() {
+        let directory = tempfile::tempdir().unwrap();
+        assert_eq!(LabRecord::open(directory.path()).unwrap(), None);
+        let failure = LabFailure { why: "a\nb".into(), ..LabFailure::default() };
+        let record = LabRecord { failed: vec![failure], ..LabRecord::default() };
+        record.write(directory.path()).unwrap();
+        assert_eq!(LabRecord::open(directory.path()).unwrap(), Some(record));
+    }
+
+    #[test]
+    fn a_damaged_record_is_told_by_its_name() {
+        let directory = tempfile::tempdir().unwrap();
+        for text in ["", "{", "[]", "{\"lab_version\": 9, \"plan\": \"\"}"] {
+            fs::write(directory.path().join(LAB), text).unwrap();
+            let error = LabRecord::open(directory.path()).unwrap_err().to_string();
+            assert!(error.contains("lab.json is damaged"), "{error}");
+        }
+    }
+
+    #[test]
+    fn every_mode_has_its_own_meaning() {
+        let all = ["deterministic", "kvm", "emulated", "host"].map(meaning);
+        assert!(all.iter().enumerate().all(|(at, text)| !all[..at].contains(text)));
+        assert!(all[0].contains("executed instructions"));
+    }
+}
