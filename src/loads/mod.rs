@@ -11,6 +11,7 @@
 //! - [`worker`]: a worker, as it sees itself
 //! - `turns`: the shape that most loads have: many tasks that repeat one operation
 //! - `scratch`: files of loads, and how they are found again
+//! - `blank`: an empty ext4, for the load of that name
 //! - `orphans`: what a killed supervisor leaves
 //! - [`protocol`]: what the supervisor tells tardy
 //! - [`limits`]: whether the machine can give what a load needs
@@ -21,6 +22,7 @@
 //! Nothing here prints, writes files, or knows what is measured.
 
 pub mod background;
+mod blank;
 pub mod burn;
 pub mod command;
 pub mod compile;
@@ -30,6 +32,7 @@ pub mod disk_copy;
 pub mod disk_read;
 pub mod disk_write;
 pub mod error;
+pub mod ext4;
 pub mod files;
 pub mod futex;
 pub mod hackbench;
@@ -37,6 +40,7 @@ pub mod history;
 pub mod ipi;
 pub mod limits;
 pub mod memory;
+pub mod multicast;
 pub mod netflood;
 mod orphans;
 pub mod printk;
@@ -71,10 +75,12 @@ pub const LOADS: &[Load] = &[
     disk_read::LOAD,
     disk_copy::LOAD,
     files::LOAD,
+    ext4::LOAD,
     procfs::LOAD,
     memory::LOAD,
     compile::LOAD,
     netflood::LOAD,
+    multicast::LOAD,
     timers::LOAD,
     futex::LOAD,
     ipi::LOAD,

@@ -1,22 +1,25 @@
 //! The load `signals`: `kill` of a whole group of hundreds of processes, again and again.
 //!
-//! The signal is number 0, which reaches nobody; but the kernel goes through all of them, with the
-//! list of tasks locked. A call is one operation. The group is the load's own: its supervisor's. On
-//! the machine it takes sleeping processes.
+//! The kernel goes through all of them in one call, with the list of tasks locked and interrupts
+//! partly off. With `deliver=yes` the signal is a real one, and each of them is woken by it: the
+//! longest way. With `deliver=no` it is number 0, which reaches nobody: only permissions are looked
+//! at. A call is one operation. The group is the load's own: its supervisor's, which holds the
+//! signal back. On the machine it takes sleeping processes.
 
 use std::thread::sleep;
 use std::time::Duration;
 
-use rustix::process::{getpgrp, test_kill_process_group};
+use rustix::process::{getpgrp, kill_process_group, test_kill_process_group};
 
 use super::crew::Crew;
 use super::turns::{PROCESS_BYTES, next_expiry_ns, processes, sleep_until};
 use super::{Kind, Load, LoadError, LoadSpec, Need, Parameter, Work};
+use crate::sys::signals::{CALL, hold_calls, wait_for_call};
 
 /// Its line in the table.
 pub const LOAD: Load = Load {
     name: "signals",
-    summary: "kill() of hundreds of processes at once, with the signal 0.",
+    summary: "kill() of a group of hundreds of processes at once.",
     unit: "calls",
     parameters: PARAMETERS,
     work: Some(Work { need, start }),
@@ -25,7 +28,7 @@ pub const LOAD: Load = Load {
 const PARAMETERS: &[Parameter] = &[
     Parameter {
         key: "processes",
-        help: "Sleeping processes that are gone through.",
+        help: "Sleeping processes that the signal is for.",
         default: "300",
         kind: Kind::Count { min: 1, max: 20_000 },
     },
@@ -34,6 +37,12 @@ const PARAMETERS: &[Parameter] = &[
         help: "From one call to the next.",
         default: "2ms",
         kind: Kind::Time { min_ns: 50_000, max_ns: 60_000_000_000 },
+    },
+    Parameter {
+        key: "deliver",
+        help: "Whether the signal wakes them, or is number 0 and reaches nobody.",
+        default: "yes",
+        kind: Kind::Choice(&["yes", "no"]),
     },
 ];
 
@@ -44,11 +53,18 @@ fn need(spec: &LoadSpec) -> Result<Need, LoadError> {
 
 fn start(spec: &LoadSpec, crew: &mut Crew) -> Result<(), LoadError> {
     let interval_ns = spec.time_ns("interval")?;
+    let is_delivered = spec.text("deliver")? == "yes";
+    // The supervisor and the sender are in the group as well, and must survive the signal.
+    hold_calls().map_err(|error| crew.cannot("hold a signal back", error))?;
     for _ in 0..spec.number("processes")? {
         crew.spawn(|worker| {
             worker.begin()?;
             loop {
-                sleep(Duration::from_secs(3600));
+                if is_delivered {
+                    wait_for_call()?;
+                } else {
+                    sleep(Duration::from_secs(3600));
+                }
             }
         })?;
     }
@@ -59,7 +75,12 @@ fn start(spec: &LoadSpec, crew: &mut Crew) -> Result<(), LoadError> {
         |_| Ok(()),
         |()| {
             sleep_until(next_expiry_ns(interval_ns))?;
-            Ok(test_kill_process_group(group)?)
+            let sent = if is_delivered {
+                kill_process_group(group, CALL)
+            } else {
+                test_kill_process_group(group)
+            };
+            Ok(sent?)
         },
     )
 }

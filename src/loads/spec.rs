@@ -20,7 +20,8 @@ pub struct LoadSpec {
 }
 
 impl LoadSpec {
-    /// Reads what was typed: `hackbench`, or `hackbench:groups=8,transport=pipe`.
+    /// Reads what was typed: `hackbench`, or `hackbench:groups=8,transport=pipe`. Of a choice the
+    /// word alone will do: `memory:munmap`.
     ///
     /// # Errors
     /// An unknown load or key, a key given twice, something that is no `key=value`, or a value
@@ -132,6 +133,9 @@ impl FromStr for LoadSpec {
 
 fn read_pair(load: &Load, pair: &str) -> Result<(&'static str, Value), LoadError> {
     let Some((key, value)) = pair.split_once('=') else {
+        if let Some(parameter) = load.parameter_of_word(pair) {
+            return Ok((parameter.key, Value::from(pair)));
+        }
         let example = load.parameters.first().map_or_else(
             || load.name.to_owned(),
             |parameter| format!("{}:{}={}", load.name, parameter.key, parameter.default),
@@ -143,6 +147,17 @@ fn read_pair(load: &Load, pair: &str) -> Result<(&'static str, Value), LoadError
 }
 
 impl Load {
+    /// The parameter that is meant by one of its words alone, as in `memory:munmap`. A word that
+    /// several have, and a bare yes or no, mean none.
+    fn parameter_of_word(&self, word: &str) -> Option<&'static Parameter> {
+        let has_word = |parameter: &&Parameter| match parameter.kind {
+            Kind::Choice(words) => words.contains(&word) && !words.contains(&"yes"),
+            _ => false,
+        };
+        let mut found = self.parameters.iter().filter(has_word);
+        found.next().filter(|_| found.next().is_none())
+    }
+
     fn parameter(&self, key: &str) -> Result<&'static Parameter, LoadError> {
         self.parameters.iter().find(|parameter| parameter.key == key).ok_or_else(|| {
             let known = match self.parameters {
@@ -294,6 +309,15 @@ mod tests {
     }
 
     #[test]
+    fn a_word_of_a_choice_means_its_parameter() {
+        let short = LoadSpec::parse("memory:munmap,size=1MiB").unwrap();
+        assert_eq!(short, LoadSpec::parse("memory:mode=munmap,size=1MiB").unwrap());
+        for text in ["memory:yes", "memory:small,pages=any", "memory:munmap,exit"] {
+            refused(text);
+        }
+    }
+
+    #[test]
     fn an_unknown_key_is_told_the_known_ones() {
         assert_eq!(
             refused("hackbench:group=3"),
@@ -331,8 +355,8 @@ mod tests {
             "load hackbench: `groups` is given twice: give it once"
         );
         assert_eq!(
-            refused("hackbench:pipe"),
-            "load hackbench: `pipe` is no KEY=VALUE: write for example hackbench:groups=4"
+            refused("hackbench:pip"),
+            "load hackbench: `pip` is no KEY=VALUE: write for example hackbench:groups=4"
         );
         for text in ["hackbench:", "hackbench:groups=1,", "hackbench:,groups=1"] {
             assert!(refused(text).contains("`` is no KEY=VALUE"), "{text}");

@@ -16,6 +16,7 @@ pub mod namespace;
 pub mod perf;
 pub mod ports;
 pub mod process;
+pub mod ram_disk;
 pub mod region;
 pub mod root;
 pub mod sched;

@@ -8,6 +8,8 @@ use std::{
     },
 };
 
+use rustix::process::Signal;
+
 /// Notes SIGINT, SIGTERM and SIGHUP instead of dying of them.
 #[derive(Debug, Clone)]
 pub struct Quit(Arc<AtomicUsize>);
@@ -64,4 +66,47 @@ pub fn nudge(tid: i32) {
     // SAFETY: sends a signal that this process has made harmless, to one of its own threads; the
     // kernel checks that `tid` belongs to `own`.
     unsafe { libc::syscall(libc::SYS_tgkill, own, tid, NUDGE) };
+}
+
+/// The signal of [`hold_calls`].
+pub const CALL: Signal = Signal::USR1;
+
+/// Lets [`CALL`] wait for [`wait_for_call`] instead of killing this process and its later forks.
+///
+/// # Errors
+/// What the kernel says to the mask; nothing is known to happen.
+pub fn hold_calls() -> io::Result<()> {
+    let set = calls();
+    // SAFETY: both sets are valid: one is made below, and the former mask is not asked for.
+    let failed =
+        unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, core::ptr::null_mut()) };
+    if failed == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(failed)) }
+}
+
+/// Sleeps until this process, which holds its calls, is sent [`CALL`].
+///
+/// # Errors
+/// What the kernel says; an interruption is waited out.
+pub fn wait_for_call() -> io::Result<()> {
+    let set = calls();
+    loop {
+        // SAFETY: the set is valid, and what is known of the signal is not asked for.
+        if unsafe { libc::sigwaitinfo(&raw const set, core::ptr::null_mut()) } >= 0 {
+            return Ok(());
+        }
+        let error = io::Error::last_os_error();
+        if error.kind() != io::ErrorKind::Interrupted {
+            return Err(error);
+        }
+    }
+}
+
+fn calls() -> libc::sigset_t {
+    // SAFETY: a signal set is an array of integers, of which zeros are values.
+    let mut set: libc::sigset_t = unsafe { core::mem::zeroed() };
+    // SAFETY: writes to the set, which lives longer.
+    unsafe { libc::sigemptyset(&raw mut set) };
+    // SAFETY: as above; the number is that of a signal.
+    unsafe { libc::sigaddset(&raw mut set, CALL.as_raw()) };
+    set
 }

@@ -44,7 +44,10 @@ const TINY: &[Tiny] = &[
     tiny("timers:threads=10,interval=1ms", 10, 0),
     tiny("futex:waiters=10,interval=1ms", 11, 0),
     tiny("ipi:threads=2", 2, 0),
+    tiny("multicast:sockets=10,interval=1ms", 11, 0),
     tiny("signals:processes=10,interval=1ms", 11, 0),
+    tiny("signals:processes=10,interval=1ms,deliver=no", 11, 0),
+    tiny("ext4:size=16MiB,file=1MiB,tasks=2", 2, 0),
 ];
 
 fn with_dir(text: &str, dir: &Path) -> String {
@@ -61,7 +64,9 @@ fn each(mut check: impl FnMut(&Tiny, &str, &Path)) {
     for tiny in TINY {
         let dir = tempfile::tempdir().unwrap();
         let text = with_dir(tiny.text, dir.path());
-        if text.starts_with("compile") && !has_compiler {
+        if text.starts_with("ext4") && !has_ram_disk() {
+            skip(&text, "this needs root, loop devices and ext4");
+        } else if text.starts_with("compile") && !has_compiler {
             skip(&text, "there is no cc");
         } else if text.contains("direct") && !has_direct_access(dir.path()) {
             skip(&text, "the file system has no direct access");
@@ -69,6 +74,25 @@ fn each(mut check: impl FnMut(&Tiny, &str, &Path)) {
             check(tiny, &text, dir.path());
         }
     }
+}
+
+fn has_ram_disk() -> bool {
+    let knows = fs::read_to_string("/proc/filesystems").unwrap().contains("\text4\n");
+    knows && rustix::process::geteuid().is_root() && Path::new("/dev/loop-control").exists()
+}
+
+/// Loop devices over the memory of a load `ext4` with that supervisor.
+fn ram_disks(leader: Pid) -> usize {
+    let name = format!("tardy-ext4-{} ", leader.as_raw_nonzero());
+    let devices = fs::read_dir("/sys/block").into_iter().flatten().flatten();
+    let files = devices.map(|device| device.path().join("loop/backing_file"));
+    let is_ours = |file: &String| file.contains(&name);
+    files.filter_map(|file| fs::read_to_string(file).ok()).filter(is_ours).count()
+}
+
+fn loop_mounts() -> usize {
+    let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
+    mounts.lines().filter(|line| line.starts_with("/dev/loop")).count()
 }
 
 /// Past the harness, which hides what passing tests print.
@@ -172,6 +196,29 @@ fn what_is_left_when_everybody_was_killed_is_removed_by_the_next_start() {
 }
 
 #[test]
+fn a_ram_disk_goes_with_its_load_however_that_ends() {
+    if !has_ram_disk() {
+        return skip("ext4", "this needs root, loop devices and ext4");
+    }
+    let before = loop_mounts();
+    for ends_by_itself in [true, false] {
+        let load = start_working("ext4:size=16MiB,file=1MiB");
+        let leader = load.process().unwrap();
+        assert_eq!(ram_disks(leader), 1);
+        assert_eq!(loop_mounts(), before, "it is mounted nowhere");
+        if ends_by_itself {
+            drop(load);
+        } else {
+            for pid in group(leader) {
+                let _ = kill_process(pid, Signal::KILL);
+            }
+            eventually("the end is noticed", || !load.alive());
+        }
+        eventually("the disk is gone", || ram_disks(leader) == 0);
+    }
+}
+
+#[test]
 fn bad_parameters_are_refused_before_anything_starts() {
     for (text, wanted) in [
         ("burn:share=0", "from 1 to 100"),
@@ -186,6 +233,9 @@ fn bad_parameters_are_refused_before_anything_starts() {
         ("procfs:interval=-1ms", "a time with a unit"),
         ("memory:mode=eat", "one of touch, munmap, fork, exit"),
         ("compile:jobs=9999", "from 0 to 512"),
+        ("ext4:size=1GiB", "from 16777216 to 134217728 bytes"),
+        ("multicast:sockets=0", "from 1 to 20000"),
+        ("signals:deliver=maybe", "one of yes, no"),
         ("netflood:via=wire", "one of loopback, veth"),
         ("netflood:size=9000", "from 1 to 1472"),
         ("timers:interval=0us", "from 50us to 60s"),

@@ -40,7 +40,7 @@ const PROGRAMS: &[&str] = &[
 ];
 
 /// Kernel modules that loads and tests need.
-const MODULES: [&str; 3] = ["acpi_cpufreq", "msr", "veth"];
+const MODULES: [&str; 6] = ["acpi_cpufreq", "crc32c_generic", "ext4", "loop", "msr", "veth"];
 
 /// Small files that programs look for.
 const FILES: [(&str, &str); 3] = [
