@@ -35,7 +35,7 @@ const PARAMETERS: &[Parameter] = &[
     Parameter {
         key: "interval",
         help: "From one call to the next.",
-        default: "2ms",
+        default: "10ms",
         kind: Kind::Time { min_ns: 50_000, max_ns: 60_000_000_000 },
     },
     Parameter {
