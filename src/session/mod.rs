@@ -171,6 +171,9 @@ impl Session {
         mut quit: impl FnMut() -> Option<String>,
         mut show: impl FnMut(&Glance),
     ) -> Result<Document> {
+        // A load must neither let the start come late, which would look like a latency of the
+        // first sample, nor keep Ctrl-C waiting. The drain tells where this is refused.
+        let _ = become_helper(self.plan.priority.1, &self.housekeeping()?);
         let schedule = self.schedule();
         record::begin(&mut self.document, &self.plan, &self.armed, &schedule);
         record::setup(&mut self.document, &self.plan, &self.locked, self.dma_latency.as_ref());
@@ -179,8 +182,6 @@ impl Session {
         let series = self.tallies();
         let drain = self.start(schedule)?;
         let watchdog = self.watchdog()?;
-        // A load must not keep Ctrl-C waiting. The drain tells where this is refused.
-        let _ = become_helper(self.plan.priority.1, &self.housekeeping()?);
         let mut ended_by = None;
         while !self.armed.is_done() {
             std::thread::sleep(Duration::from_millis(50));
