@@ -26,6 +26,9 @@ use crate::run::{Document, LabDoubt, LabFacts};
 
 const MEMORY_MIB: u32 = 512;
 
+/// For every guest's kernel: it takes what programs say to its log, however much.
+const APPEND: &str = "printk.devkmsg=on";
+
 /// How long a kernel may take to show that KVM works.
 const TRIAL: Duration = Duration::from_secs(20);
 
@@ -139,6 +142,29 @@ impl Bench {
         keep(&received, directory, |scratch| adopt::adopt(scratch, cell, facts, &doubts))
     }
 
+    /// What would make a repetition of the run with these facts another run, in words.
+    ///
+    /// # Errors
+    /// A kernel that cannot be read.
+    pub fn differences(&self, facts: &LabFacts, cell: &Cell) -> Result<Vec<String>> {
+        let parts = self.parts(&cell.kernel)?;
+        let mut found = Vec::new();
+        if facts.qemu != self.version {
+            found.push(format!("QEMU was {}, and is {}", facts.qemu, self.version));
+        }
+        let mut hashes = |what: &str, was: &str, is: &str| {
+            if was != is {
+                found.push(format!("{what} was {}, and is {}", short(was), short(is)));
+            }
+        };
+        hashes("the kernel", &facts.kernel_hash, &parts.hash);
+        hashes("tardy with its libraries", &facts.program_hash, &self.program.hash);
+        if found.is_empty() && facts.key != self.key(cell)? {
+            found.push("its modules or its command line are others".into());
+        }
+        Ok(found)
+    }
+
     /// By KVM where this kernel has shown that it boots under it.
     fn real(&self, kernel: &Kernel, stop: &dyn Fn() -> bool) -> Result<Emulation> {
         let parts = self.parts(kernel)?;
@@ -204,7 +230,7 @@ impl Bench {
             hardware,
             kernel: &cell.kernel.image,
             initramfs: &initramfs,
-            append: "",
+            append: APPEND,
             directory: scratch.path(),
             limit: cell.limit,
             // Without trouble it has nothing to say.
@@ -227,6 +253,11 @@ impl Bench {
         known.insert(kernel.image.clone(), Arc::clone(&parts));
         Ok(parts)
     }
+}
+
+/// Enough of a hash to see that it is another.
+fn short(hash: &str) -> &str {
+    hash.get(..12).unwrap_or(hash)
 }
 
 /// Exit code of a tardy that could not.

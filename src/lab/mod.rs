@@ -11,7 +11,7 @@
 //! - [`qemu`], [`acpi`]: its machine, outside
 //! - [`console`]: what its kernel says when it is in trouble
 //! - [`cell`], [`bench`], [`parts`]: one run of one kernel; [`phase`]: when it begins; [`adopt`]:
-//!   what is added to its record
+//!   what is added to its record; [`verify`]: whether it comes out the same again
 //! - [`plan`]: what is to be measured; [`conduct`]: all of it; [`results`]: what is known already
 //! - [`bed`], [`host`]: what measures it, in guests and on this machine
 
@@ -34,6 +34,7 @@ pub mod plan;
 pub mod qemu;
 pub mod results;
 pub mod transfer;
+pub mod verify;
 pub mod way_out;
 
 use std::path::PathBuf;

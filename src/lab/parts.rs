@@ -24,10 +24,10 @@ const PROGRAMS: [&str; 2] = ["ip", "sh"];
 
 /// Modules that loads need, and what they are given.
 const MODULES: [(&str, &str); 4] = [
-    ("brd", "rd_nr=1 rd_size=131072"),
     // What ext4 asks for by name; nobody in a guest could load it then.
     ("crc32c_generic", ""),
     ("ext4", ""),
+    ("loop", ""),
     ("veth", ""),
 ];
 

@@ -4,6 +4,7 @@ mod compare;
 mod kernels;
 mod run;
 mod watch;
+mod verify;
 
 use anyhow::Result;
 use clap::{Args, Subcommand};
@@ -25,6 +26,7 @@ enum LabVerb {
     Kernels(kernels::KernelsFlags),
     Run(run::RunFlags),
     Compare(compare::CompareFlags),
+    Verify(verify::VerifyFlags),
 }
 
 /// Does what the verb of the lab says. Runs are found in `store`, and made there.
@@ -33,5 +35,6 @@ pub fn lab(flags: &LabFlags, store: &Store) -> Result<Exit> {
         LabVerb::Kernels(flags) => kernels::kernels(flags),
         LabVerb::Run(flags) => run::run(flags, store),
         LabVerb::Compare(flags) => compare::compare(flags, store),
+        LabVerb::Verify(flags) => verify::verify(flags, store),
     }
 }

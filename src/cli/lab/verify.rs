@@ -1,0 +1,69 @@
+//! `tardy lab verify`: whether a run of the lab comes out the same again.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use clap::Args;
+use serde_json::json;
+
+use crate::{
+    cli::{Exit, flags::FormatFlags, output},
+    lab::{
+        self,
+        bench::Bench,
+        kernels::{self, Source},
+        verify,
+    },
+    run::COUNTED_TIME,
+    store::Store,
+    sys::signals::Quit,
+    units::Nanos,
+};
+
+/// Repeat a run of the lab, and compare its samples by their hash.
+///
+/// Counted time is the same every time only with the same kernel, the same tardy and the same QEMU:
+/// where one of them is another, it says which, with exit code 2. Exit code 1: the samples differ.
+#[derive(Debug, Args)]
+pub struct VerifyFlags {
+    /// The run, made with --mode deterministic
+    #[arg(value_name = "RUN")]
+    run: String,
+    /// How long the guest may take, of this machine's time
+    #[arg(long, value_name = "TIME", default_value = "5m")]
+    limit: Nanos,
+    #[command(flatten)]
+    format: FormatFlags,
+}
+
+/// Repeats the run and says what came of it.
+pub fn verify(flags: &VerifyFlags, store: &Store) -> Result<Exit> {
+    let run = store.find(&flags.run)?;
+    let facts = verify::facts(&run)?;
+    let cache = lab::cache()?;
+    let bench = Bench::open(&cache, &output::tell)?;
+    let source = Source::parse(&facts.kernel)?;
+    let kernel = kernels::get(&source, &cache.join(kernels::DIRECTORY), &output::tell)?;
+    let scratch = tempfile::tempdir_in(&cache)
+        .with_context(|| format!("cannot write to {}", cache.display()))?;
+    let quit = Quit::listen().context("cannot listen for signals")?;
+    let limit = Duration::from_nanos(flags.limit.0.unsigned_abs());
+    let stop = || quit.seen().is_some();
+    let outcome = verify::verify(facts, kernel, limit, &bench, scratch.path(), &stop)?;
+    let same = outcome.is_same();
+    let text = if flags.format.is_json() {
+        let value = json!({
+            "run": run.document.id,
+            "same": same,
+            "sample_hash": outcome.before,
+            "sample_hash_now": outcome.now,
+        });
+        serde_json::to_string_pretty(&value)? + "\n"
+    } else if same {
+        format!("The same again: {}\nTimes are {COUNTED_TIME}.\n", outcome.before)
+    } else {
+        format!("Not the same: samples were {}, and are {}\n", outcome.before, outcome.now)
+    };
+    output::put(&text)?;
+    Ok(if same { Exit::Done } else { Exit::No })
+}

@@ -1,0 +1,107 @@
+//! Runs a cell once more, and holds its samples against those of a run that it made before.
+
+use std::{path::Path, time::Duration};
+
+use anyhow::{Context, Result, bail, ensure};
+
+use super::{
+    bench::Bench,
+    cell::{Cell, Mode},
+    kernels::Kernel,
+};
+use crate::run::{LabFacts, Run};
+
+/// What came of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outcome {
+    /// The hash of the samples then.
+    pub before: String,
+    /// And now.
+    pub now: String,
+}
+
+impl Outcome {
+    /// Whether it was the same run.
+    #[must_use]
+    pub fn is_same(&self) -> bool {
+        self.before == self.now
+    }
+}
+
+/// What the lab knows of a run whose time was counted.
+///
+/// # Errors
+/// A run that is not the lab's, or whose time was the host's; one whose samples are damaged, or no
+/// longer those that its record was made of.
+pub fn facts(run: &Run) -> Result<&LabFacts> {
+    let name = run.path.display();
+    let facts = run.document.facts.lab.as_ref();
+    let facts = facts.with_context(|| {
+        format!(
+            "{name} has no facts.lab: it was not made by the lab, so there is no guest to repeat"
+        )
+    })?;
+    ensure!(
+        facts.mode == "deterministic",
+        "{name} was run in mode {}, whose times are the host's: only runs of --mode deterministic \
+         can be repeated",
+        facts.mode
+    );
+    let said = facts.sample_hash.as_ref();
+    let said =
+        said.with_context(|| format!("{name}: facts.lab has no sample_hash to compare with"))?;
+    let found = super::adopt::sample_hash(run)?;
+    ensure!(
+        found.as_ref() == Some(said),
+        "{name}: its samples are not those that facts.lab.sample_hash was made of; copy the run \
+         again from where it was made"
+    );
+    Ok(facts)
+}
+
+/// Runs the cell again in a directory that does not stay, and compares.
+///
+/// # Errors
+/// What stands against it: another kernel, tardy or QEMU, each by name; a cell that fails.
+pub fn verify(
+    facts: &LabFacts,
+    kernel: Kernel,
+    limit: Duration,
+    bench: &Bench,
+    scratch: &Path,
+    stop: &dyn Fn() -> bool,
+) -> Result<Outcome> {
+    let cell = Cell {
+        kernel,
+        mode: Mode::Deterministic,
+        seed: facts.seed,
+        load: facts.load.clone(),
+        arguments: facts.arguments.clone(),
+        cpus: facts.cpus,
+        limit,
+    };
+    let differences = bench.differences(facts, &cell)?;
+    if !differences.is_empty() {
+        bail!(
+            "this is not where that run was made, and a counted run is the same only with the same \
+             kernel, tardy and QEMU: {}",
+            differences.join("; ")
+        );
+    }
+    let again = bench.run(&cell, &scratch.join("again"), stop)?;
+    let now = again.facts.lab.and_then(|lab| lab.sample_hash);
+    let now = now.context("the repeated run kept no samples")?;
+    let before = facts.sample_hash.clone().unwrap_or_default();
+    Ok(Outcome { before, now })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_same_hash_is_the_same_run() {
+        let outcome = |now: &str| Outcome { before: "aa".into(), now: now.into() };
+        assert!(outcome("aa").is_same() && !outcome("ab").is_same());
+    }
+}
