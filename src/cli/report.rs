@@ -95,16 +95,22 @@ pub fn plot(flags: &PlotFlags, store: &Store) -> Result<Exit> {
 
 /// Writes the page.
 pub fn report(flags: &ReportFlags, store: &Store) -> Result<Exit> {
-    let kind = flags.output.extension().and_then(|kind| kind.to_str());
-    ensure!(
-        matches!(kind, Some("html" | "htm")),
-        "-o {}: a report is an HTML page; name a file that ends in .html",
-        flags.output.display()
-    );
+    is_page("-o", &flags.output)?;
     let page = page_of(&flags.runs, store)?;
     let text = html::render(&page).context("cannot write the data of the page")?;
     write(&flags.output, text.as_bytes())?;
     Ok(Exit::Done)
+}
+
+/// Refuses a name that is not that of a page, before anything is measured or read.
+pub(super) fn is_page(flag: &str, path: &Path) -> Result<()> {
+    let kind = path.extension().and_then(|kind| kind.to_str());
+    ensure!(
+        matches!(kind, Some("html" | "htm")),
+        "{flag} {}: a report is an HTML page; name a file that ends in .html",
+        path.display()
+    );
+    Ok(())
 }
 
 fn page_of(names: &[String], store: &Store) -> Result<Page> {
@@ -118,7 +124,7 @@ fn page_of(names: &[String], store: &Store) -> Result<Page> {
 }
 
 /// Writes by way of a temporary name beside it, so that there is the old file or the new one.
-fn write(path: &Path, bytes: &[u8]) -> Result<()> {
+pub(super) fn write(path: &Path, bytes: &[u8]) -> Result<()> {
     let mut draft = path.to_owned().into_os_string();
     draft.push(".tmp");
     let placed = fs::write(&draft, bytes).and_then(|()| fs::rename(&draft, path));

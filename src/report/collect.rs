@@ -38,6 +38,7 @@ pub fn page(runs: Vec<Run>) -> Page {
         made_at: format!("{:.0}", jiff::Timestamp::now()),
         runs: runs.into_iter().map(|run| page_run(run, &edges)).collect(),
         latency_edges_ns: edges,
+        matrix: None,
     }
 }
 
@@ -113,7 +114,7 @@ fn page_series(
 }
 
 /// The percentile curve in equal steps of "nines", twenty for each, and the maximum at its end.
-fn curve(total: &Histogram<u64>, max: Option<i64>) -> Vec<(f64, i64)> {
+pub(super) fn curve(total: &Histogram<u64>, max: Option<i64>) -> Vec<(f64, i64)> {
     let Some(max) = max.filter(|_| !total.is_empty()) else {
         return Vec::new();
     };

@@ -17,7 +17,9 @@ pub fn render(page: &Page) -> serde_json::Result<String> {
         .replace('<', "\\u003c")
         .replace('>', "\\u003e");
     let names: Vec<&str> = page.runs.iter().map(|run| run.record.name.as_str()).collect();
-    let title = names.join(", ").replace('&', "&amp;").replace('<', "&lt;");
+    let named = page.matrix.as_ref().map(|matrix| matrix.title.clone());
+    let title = named.unwrap_or_else(|| names.join(", "));
+    let title = title.replace('&', "&amp;").replace('<', "&lt;");
     let block = format!("<script type=\"application/json\" id=\"tardy-data\">{data}</script>");
     // The title first: what stands in the data is not looked at again.
     Ok(TEMPLATE.replacen(TITLE, &title, 1).replacen(DATA, &block, 1))

@@ -282,10 +282,12 @@ mod tests {
             "signals      154 to 158 us  10.1 us\n",
             "idle     980 ns to 1.02 us  9.00 us\n",
             "~154 to 158 us",
-            "    rt against standard: p99 at least 15.2 times lower, max at least 132 times lower\n",
+            "    rt against standard: p99 at least 15.2 times lower, max at least 132 times \
+             lower\n",
             "    rt against standard: no difference beyond that of start phases\n",
             "    rt against standard: not judged: why\n",
-            "failed\nfiles under rt, phase 3:\n    it panicked; its console's last lines:\n    oops\n",
+            "failed\nfiles under rt, phase 3:\n    it panicked; its console's last lines:\n    \
+             oops\n",
             "Ended early: 2 of the plan's runs",
         ] {
             assert!(text.contains(wanted), "{wanted}\nin\n{text}");

@@ -4,6 +4,7 @@ pub mod collect;
 pub mod html;
 pub mod interrupts;
 pub mod lab;
+pub mod matrix_page;
 pub mod page;
 pub mod plot;
 pub mod points;

@@ -5,6 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::matrix_page::PageMatrix;
 use crate::run::Document;
 
 /// The version of the page's data.
@@ -24,6 +25,9 @@ pub struct Page {
     pub latency_edges_ns: Vec<u64>,
     /// The runs, in the order they were named.
     pub runs: Vec<PageRun>,
+    /// Kernels of the lab beside each other, instead of runs; absent on a page of runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub matrix: Option<Box<PageMatrix>>,
 }
 
 /// One run.

@@ -26,6 +26,7 @@ mod endings;
 mod flags;
 mod foreign_readers;
 mod full_disk;
+mod lab;
 mod leaves_nothing;
 mod loads;
 mod meddling;

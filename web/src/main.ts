@@ -10,6 +10,7 @@ import { makeContext, type Context } from './context';
 import { h } from './dom';
 import { figures } from './figures';
 import { head } from './head';
+import { matrixSections } from './matrix/sections';
 import { PAGE_VERSION, type Page } from './model';
 import { Panel, panels } from './panel';
 import { preparePrinting } from './paper';
@@ -39,13 +40,16 @@ function main(): void {
 }
 
 function sections(page: Page): HTMLElement[] {
-  const context = makeContext(page);
   return [
     ...newer(page),
-    head(page.runs),
-    ...(page.runs.length === 0 ? [h('p', { class: 'notice' }, 'This page holds no runs.')] : body(context)),
+    ...(page.matrix ? matrixSections(page.matrix) : runSections(page)),
     h('footer', {}, `Made by tardy ${page.tardy_version}${page.made_at ? `, ${instant(page.made_at)}` : ''}. This page is one file and loads nothing.`),
   ];
+}
+
+function runSections(page: Page): HTMLElement[] {
+  const none = h('p', { class: 'notice' }, 'This page holds no runs.');
+  return [head(page.runs), ...(page.runs.length === 0 ? [none] : body(makeContext(page)))];
 }
 
 function body(context: Context): HTMLElement[] {

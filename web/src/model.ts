@@ -11,6 +11,67 @@ export interface Page {
   made_at: string;
   latency_edges_ns: number[];
   runs: PageRun[];
+  /** Kernels of the lab beside each other, instead of runs. */
+  matrix: PageMatrix | null;
+}
+
+/** The mirror of `src/report/matrix_page.rs`. */
+export interface PageMatrix {
+  title: string;
+  headline: string;
+  meanings: string[];
+  remarks: string[];
+  kernels: MatrixKernel[];
+  loads: MatrixRow[];
+  config: ConfigTable | null;
+  failed: MatrixFailure[];
+  undone: number;
+}
+
+export interface MatrixKernel {
+  name: string;
+  release: string;
+  preemption: string;
+  hash: string;
+  mode: string;
+}
+
+export interface MatrixRow {
+  name: string;
+  load: string;
+  /** One place a kernel; null where nothing was measured. */
+  cells: (MatrixCell | null)[];
+  verdicts: string[];
+}
+
+export interface MatrixCell {
+  phases: number;
+  samples: number;
+  figures: MatrixFigure[];
+  /** Of all start phases together: percentile and latency in ns, the last one the maximum. */
+  curve: [number, number][];
+  caveats: string[];
+}
+
+/** A range over start phases, ns; `name` is a percentile or `max`. */
+export interface MatrixFigure {
+  name: string;
+  low: number;
+  high: number;
+  uncertain: boolean;
+}
+
+export interface ConfigTable {
+  kernels: string[];
+  rows: { option: string; values: (string | null)[] }[];
+  others: number;
+}
+
+export interface MatrixFailure {
+  load: string;
+  kernel: string;
+  seed: number;
+  why: string;
 }
 
 export interface PageRun {

@@ -2,7 +2,7 @@
 // drawing code meets no holes. Knows the model's shape, nothing of the page.
 
 import type {
-  Caveat, CpuBusy, Heat, InterruptRow, JsonMap, LoadRecord, LoadTrack, MachineTrack, Page, PageRun,
+  Caveat, ConfigTable, CpuBusy, Heat, InterruptRow, JsonMap, LoadRecord, LoadTrack, MachineTrack, MatrixCell, Page, PageMatrix, PageRun,
   PageSeries, Points, RunRecord, Scheduled, SeriesSummary,
 } from './model';
 
@@ -210,6 +210,55 @@ function run(value: unknown): PageRun {
   };
 }
 
+function cell(value: unknown): MatrixCell | null {
+  if (value === null || value === undefined) return null;
+  const loose = object(value);
+  return {
+    phases: number(loose.phases),
+    samples: number(loose.samples),
+    figures: list(loose.figures).map((item) => {
+      const figure = object(item);
+      return { name: text(figure.name), low: number(figure.low), high: number(figure.high), uncertain: figure.uncertain === true };
+    }),
+    curve: pairs(loose.curve),
+    caveats: texts(loose.caveats),
+  };
+}
+
+function config(value: unknown): ConfigTable | null {
+  if (value === null || value === undefined) return null;
+  const loose = object(value);
+  const rows = list(loose.rows).map((item) => {
+    const row = object(item);
+    return { option: text(row.option), values: list(row.values).map((own) => (typeof own === 'string' ? own : null)) };
+  });
+  return { kernels: texts(loose.kernels), rows, others: number(loose.others) };
+}
+
+function matrix(value: unknown): PageMatrix {
+  const loose = object(value);
+  return {
+    title: text(loose.title, 'the lab'),
+    headline: text(loose.headline),
+    meanings: texts(loose.meanings),
+    remarks: texts(loose.remarks),
+    kernels: list(loose.kernels).map((item) => {
+      const own = object(item);
+      return { name: text(own.name, '?'), release: text(own.release), preemption: text(own.preemption), hash: text(own.hash), mode: text(own.mode) };
+    }),
+    loads: list(loose.loads).map((item) => {
+      const row = object(item);
+      return { name: text(row.name, '?'), load: text(row.load), cells: list(row.cells).map(cell), verdicts: texts(row.verdicts) };
+    }),
+    config: config(loose.config),
+    failed: list(loose.failed).map((item) => {
+      const own = object(item);
+      return { load: text(own.load), kernel: text(own.kernel), seed: number(own.seed), why: text(own.why) };
+    }),
+    undone: number(loose.undone),
+  };
+}
+
 /** The page's data, whole; throws where the block is absent or no JSON. */
 export function readPage(source: Document): Page {
   const block = source.getElementById('tardy-data');
@@ -221,5 +270,6 @@ export function readPage(source: Document): Page {
     made_at: text(loose.made_at),
     latency_edges_ns: column(loose.latency_edges_ns),
     runs: list(loose.runs).map(run),
+    matrix: loose.matrix === null || loose.matrix === undefined ? null : matrix(loose.matrix),
   };
 }

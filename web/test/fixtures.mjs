@@ -374,4 +374,41 @@ export function many() {
   return page([make('before', 10), make('after', 11)], edges(8e6));
 }
 
-export const FIXTURES = { plain, comparison, four, crashed, day, hostile, empty, odd, many };
+/** Kernels of the lab beside each other: one that failed, one load that nobody measured, a hostile name. */
+function matrix() {
+  const kernels = ['standard', 'standard+preempt=full', 'rt'].map((name, index) => ({
+    name, release: `6.1.0-${index}-amd64`, preemption: ['voluntary', 'full', 'rt'][index], hash: `${index}`.repeat(64), mode: 'deterministic',
+  }));
+  const row = (name, load, worst, verdicts) => ({ name, load, verdicts, cells: worst.map((ns, index) => (ns === null ? null : matrixCell(100 * index + name.length, ns))) });
+  const against = (name, text) => `${name} against standard: ${text}`;
+  return {
+    page_version: 1, tardy_version: '0.1.0', made_at: '2026-01-01T00:00:00Z', latency_edges_ns: [], runs: [],
+    matrix: {
+      title: 'founding', headline: 'founding: 3 kernels, 5 loads, 60 runs',
+      meanings: ['Times are executed instructions times 2 ns on one emulated CPU: lengths of paths, not times of a machine.'],
+      remarks: ['Made with different versions of QEMU: 7.2.0, 9.0.0.'], kernels,
+      loads: [
+        row('kill(0) to 300 processes', 'signals (processes=300)', [1.6e6, 1.5e6, 16000], [against('standard+preempt=full', 'no difference beyond that of start phases'), against('rt', 'p99 at least 98.1 times lower, p99.9 at least 102 times lower, max at least 99.5 times lower')]),
+        row('ext4 on a RAM disk', 'ext4', [441000, 477000, 10800], [against('rt', 'not judged: 3 of 5 start phases')]),
+        row('idle', 'idle', [17100, 12000, 9300], []),
+        row('console messages', 'printk', [19.7e6, null, 29800], []),
+        row(HOSTILE, HOSTILE, [null, null, null], [HOSTILE]),
+      ],
+      config: { kernels: ['standard', 'rt'], others: 41, rows: [{ option: 'CONFIG_PREEMPT_RT', values: [null, 'y'] }, { option: 'CONFIG_HZ', values: ['250', HOSTILE] }] },
+      failed: [{ load: 'console messages', kernel: 'standard+preempt=full', seed: 0, why: `the kernel panicked; its console's last lines:\n${HOSTILE}` }],
+      undone: 2,
+    },
+  };
+}
+
+function matrixCell(seed, worst) {
+  const next = random(seed + 1);
+  const sorted = Array.from({ length: 5000 }, () => wakeUp(next, { base: 8000, spread: 0.05, shoulder: 0, peak: worst, peakShare: worst > 50000 ? 0.02 : 0.001 })).sort((a, b) => a - b);
+  sorted[sorted.length - 1] = Math.max(worst, sorted[sorted.length - 1]);
+  const { percentiles, uncertain } = ranks(sorted);
+  const figure = (name) => ({ name, low: Math.round(percentiles[name] * 0.97), high: percentiles[name], uncertain: uncertain.includes(name) });
+  const max = { name: 'max', low: Math.round(sorted[sorted.length - 1] * 0.9), high: sorted[sorted.length - 1], uncertain: false };
+  return { phases: 5, samples: sorted.length, figures: [...['50', '99', '99.9'].map(figure), max], curve: curve(sorted), caveats: seed === 3 ? ['A caveat of a run.'] : [] };
+}
+
+export const FIXTURES = { plain, comparison, four, crashed, day, hostile, empty, odd, many, matrix };

@@ -32,6 +32,17 @@ export function drawnAsData() {
       equal(panel, 'rows of data', csv.length, counts.length);
       equal(panel, 'samples of data', sum(csv.map((row) => Number(row.split(',').pop()))), sum(counts));
     },
+    overlay(panel) {
+      const row = data.matrix.loads[window.tardyCharts.indexOf(panel)];
+      const curves = row.cells.filter((cell) => cell?.curve.length);
+      equal(panel, 'lines', seriesOf(panel).filter((series) => series.id.endsWith('/enough')).length, curves.length);
+      const maxima = panel.chart.getOption().series.find((series) => series.id === 'max').data;
+      equal(panel, 'maxima', maxima.length, curves.length);
+      const scale = panel.chart.getOption().yAxis[0];
+      const places = maxima.map((item) => item.value[1]);
+      if (places.some((place) => place > scale.max || place < scale.min)) say(panel, 'a maximum is outside of the chart');
+      curves.forEach((cell, at) => equal(panel, 'largest', Math.round(10 ** places[at]), cell.curve[cell.curve.length - 1][1]));
+    },
     machine(panel, run) {
       const lines = seriesOf(panel).filter((series) => series.type === 'series.line').length;
       if (lines === 0 && run.machine.t_s.length) say(panel, 'no lines');

@@ -11,8 +11,12 @@ use serde_json::json;
 
 use crate::{
     analysis::matrix::{Order, matrix},
-    cli::{Exit, flags::FormatFlags, output},
-    report::lab::{self, Sheet},
+    cli::{Exit, flags::FormatFlags, output, report},
+    report::{
+        html,
+        lab::{self, Sheet},
+        matrix_page,
+    },
     run::{Document, Run, lab::LabRecord, names},
     store::{Store, is_plain},
 };
@@ -33,6 +37,11 @@ pub struct CompareFlags {
     /// What `tardy lab run` made: its directory, or runs in it; several for several matrices
     #[arg(value_name = "PLACE", required = true)]
     places: Vec<String>,
+    /// The file to write; an older one is replaced
+    ///
+    /// One self-contained HTML page; its name ends in .html.
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
     #[command(flatten)]
     format: FormatFlags,
 }
@@ -46,9 +55,15 @@ pub struct Gathered {
 
 /// Prints the comparison.
 pub fn compare(flags: &CompareFlags, store: &Store) -> Result<Exit> {
+    if let Some(file) = &flags.output {
+        report::is_page("-o", file)?;
+    }
     let gathered = gather(&flags.places, store)?;
     let sheet = sheet(&gathered)?;
     put(&sheet, flags.format.is_json())?;
+    if let Some(file) = &flags.output {
+        write_page(file, &sheet, &gathered)?;
+    }
     Ok(Exit::Done)
 }
 
@@ -65,6 +80,13 @@ pub fn put(sheet: &Sheet, as_json: bool) -> Result<()> {
         "undone": sheet.undone,
     });
     output::put(&(serde_json::to_string_pretty(&value)? + "\n"))
+}
+
+/// Writes the page of a sheet that was made of these runs.
+pub fn write_page(file: &Path, sheet: &Sheet, gathered: &Gathered) -> Result<()> {
+    let page = matrix_page::page(sheet, &gathered.runs, None);
+    let text = html::render(&page).context("cannot write the data of the page")?;
+    report::write(file, text.as_bytes())
 }
 
 /// Opens all runs at these places.

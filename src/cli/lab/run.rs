@@ -11,7 +11,7 @@ use clap::{Args, ValueEnum};
 
 use super::{compare, watch::Watch};
 use crate::{
-    cli::{self, Exit, flags, flags::FormatFlags, output},
+    cli::{self, Exit, flags, flags::FormatFlags, output, report},
     lab::{
         self,
         bed::{Bed, Target, file_names},
@@ -80,6 +80,9 @@ struct OutcomeFlags {
     /// New directory for the runs, instead of one in the store
     #[arg(short, long, value_name = "DIRECTORY")]
     output: Option<PathBuf>,
+    /// Write the comparison as one self-contained HTML page too
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
     /// Print the result alone: no progress, no hints
     #[arg(long)]
     quiet: bool,
@@ -95,6 +98,9 @@ enum ModeName {
 
 /// Measures, and prints the comparison.
 pub fn run(flags: &RunFlags, store: &Store) -> Result<Exit> {
+    if let Some(file) = &flags.outcome.report {
+        report::is_page("--report", file)?;
+    }
     let plan = flags.plan()?;
     check(&plan, flags.plan.as_deref())?;
     let sources = flags.sources()?;
@@ -215,13 +221,17 @@ impl RunFlags {
     /// Prints what came of it.
     fn result(&self, directory: &Path, record: &LabRecord, store: &Store) -> Result<Exit> {
         let place = directory.display().to_string();
-        let gathered = compare::gather(&[place.clone()], store)?;
+        let gathered = compare::gather(std::slice::from_ref(&place), store)?;
         let exit = if record.failed.is_empty() { Exit::Done } else { Exit::Failed };
         if gathered.runs.is_empty() && record.failed.is_empty() {
             output::tell("Ended before anything was measured.");
             return Ok(exit);
         }
-        compare::put(&compare::sheet(&gathered)?, self.format.is_json())?;
+        let sheet = compare::sheet(&gathered)?;
+        compare::put(&sheet, self.format.is_json())?;
+        if let Some(file) = &self.outcome.report {
+            compare::write_page(file, &sheet, &gathered)?;
+        }
         if !self.outcome.quiet {
             output::tell(&format!("runs in {place}"));
         }

@@ -103,7 +103,7 @@ mod tests {
         let measured = Outcome::Measured(Duration::from_secs(10));
         let ended = [measured.clone(), measured, Outcome::Failed("x".into())];
         assert_eq!(
-            text(&ended, 7, 2, &[task.clone()]),
+            text(&ended, 7, 2, std::slice::from_ref(&task)),
             "3/7 cells | 20 s left | 1 failed | idle under rt, phase 0"
         );
         assert_eq!(text(&[], 2, 1, &[]), "0/2 cells", "nothing is known of the time yet");

@@ -1,0 +1,154 @@
+//! The page of a matrix: per load a row, per kernel a column, percentile curves over each other.
+//!
+//! The data lies in the same block as that of runs, in `matrix`; `web/src/matrix/` draws it.
+
+use hdrhistogram::Histogram;
+use serde::{Deserialize, Serialize};
+
+use super::{
+    collect::curve,
+    lab::{Sheet, headline, meanings, verdicts},
+    page::{PAGE_VERSION, Page},
+    words,
+};
+use crate::{
+    analysis::matrix::{Cell, Column, Figure},
+    run::{Document, Effect, Run, hlog, lab::LabFailure},
+};
+
+/// Kernels beside each other.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PageMatrix {
+    /// What was measured.
+    pub title: String,
+    /// How much of it, in one line.
+    pub headline: String,
+    /// What the numbers mean, a sentence a mode.
+    pub meanings: Vec<String>,
+    /// What a reader must know before comparing.
+    pub remarks: Vec<String>,
+    /// The columns.
+    pub kernels: Vec<Column>,
+    /// The rows.
+    pub loads: Vec<PageRow>,
+    /// How the kernels' configurations differ; absent where they are not known.
+    pub config: Option<ConfigTable>,
+    /// Cells without a run.
+    pub failed: Vec<LabFailure>,
+    /// Cells that an early end left undone.
+    pub undone: usize,
+}
+
+/// One load.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PageRow {
+    /// Its name in the plan.
+    pub name: String,
+    /// What it is: `signals (processes=300)`.
+    pub load: String,
+    /// One place a kernel; absent where nothing was measured.
+    pub cells: Vec<Option<PageCell>>,
+    /// What is judged, a sentence for each kernel but the first.
+    pub verdicts: Vec<String>,
+}
+
+/// One load under one kernel, over start phases.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PageCell {
+    /// Different start phases.
+    pub phases: usize,
+    /// Samples of all of them.
+    pub samples: u64,
+    /// Ranges over start phases.
+    pub figures: Vec<Figure>,
+    /// Of all samples together: pairs of percentile and latency in ns, the last one the maximum.
+    pub curve: Vec<(f64, i64)>,
+    /// Texts of caveats that weigh on a run of it.
+    pub caveats: Vec<String>,
+}
+
+/// Options that are not the same in all kernels.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct ConfigTable {
+    /// The kernels whose configuration is known.
+    pub kernels: Vec<String>,
+    /// What matters to latency.
+    pub rows: Vec<ConfigRow>,
+    /// How many other options differ.
+    pub others: usize,
+}
+
+/// One option.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ConfigRow {
+    /// Its name.
+    pub option: String,
+    /// Its value in each kernel of [`ConfigTable::kernels`]; absent where it is not set.
+    pub values: Vec<Option<String>>,
+}
+
+/// The data of a page that shows `sheet`, which was made of `runs` in this order.
+#[must_use]
+pub fn page(sheet: &Sheet, runs: &[Run], config: Option<ConfigTable>) -> Page {
+    let matrix = &sheet.matrix;
+    let row = |row: &crate::analysis::matrix::Row| PageRow {
+        name: row.name.clone(),
+        load: load_of(row.cells.iter().flatten(), runs),
+        cells: row.cells.iter().map(|cell| Some(page_cell(cell.as_ref()?, runs))).collect(),
+        verdicts: verdicts(matrix, row),
+    };
+    Page {
+        page_version: PAGE_VERSION,
+        tardy_version: env!("CARGO_PKG_VERSION").into(),
+        made_at: format!("{:.0}", jiff::Timestamp::now()),
+        latency_edges_ns: Vec::new(),
+        runs: Vec::new(),
+        matrix: Some(Box::new(PageMatrix {
+            title: sheet.title.clone(),
+            headline: headline(sheet),
+            meanings: meanings(matrix),
+            remarks: matrix.remarks.clone(),
+            kernels: matrix.kernels.clone(),
+            loads: matrix.loads.iter().map(row).collect(),
+            config,
+            failed: sheet.failed.clone(),
+            undone: sheet.undone,
+        })),
+    }
+}
+
+fn load_of<'a>(mut cells: impl Iterator<Item = &'a Cell>, runs: &[Run]) -> String {
+    let first = cells.next().and_then(|cell| runs.get(*cell.runs.first()?));
+    first.map(|run| words::loads(&run.document)).unwrap_or_default()
+}
+
+fn page_cell(cell: &Cell, runs: &[Run]) -> PageCell {
+    let own: Vec<&Run> = cell.runs.iter().filter_map(|at| runs.get(*at)).collect();
+    let mut total = hlog::empty();
+    let mut caveats: Vec<String> = Vec::new();
+    for run in &own {
+        caveats.extend(weighty(&run.document));
+        let read = run.intervals(|_, _, counts: Histogram<u64>| {
+            // Bounds are equal, so that nothing can be lost.
+            let _ = total.add(&counts);
+        });
+        if let Err(error) = read {
+            caveats.push(format!("{}: {error}", run.document.name));
+        }
+    }
+    caveats.sort();
+    caveats.dedup();
+    let series = own.iter().flat_map(|run| &run.document.series);
+    PageCell {
+        phases: cell.phases,
+        samples: cell.samples,
+        figures: cell.figures.clone(),
+        curve: curve(&total, series.filter_map(|series| series.max).max()),
+        caveats,
+    }
+}
+
+fn weighty(document: &Document) -> impl Iterator<Item = String> {
+    let heavy = document.caveats.iter().filter(|caveat| caveat.effect != Effect::Informs);
+    heavy.map(|caveat| caveat.text.clone())
+}

@@ -1,0 +1,115 @@
+// The matrix in figures: a row a load, a column a kernel and figure, ranges over start phases. And
+// what the kernels are, and how their configurations differ.
+
+import { h } from '../dom';
+import type { ConfigTable, MatrixCell, MatrixFigure, MatrixKernel, MatrixRow, PageMatrix } from '../model';
+import { Table, type Column, type TableSpec } from '../table';
+import { RUN_DASHES, onTheme, theme } from '../theme';
+import { exactLatency, latency } from '../units';
+import { kernelColour } from './overlay';
+
+const SHOWN = ['50', '99', '99.9', 'max'];
+const FIRST_SHOWN = '99';
+const label = (figure: string): string => (figure === 'max' ? figure : `p${figure}`);
+
+/** A kernel's name with how its lines are drawn. */
+export function kernelName(kernel: MatrixKernel, index: number): HTMLElement {
+  const key = h('span', { class: `dash dash${index % RUN_DASHES.length}` });
+  key.style.color = kernelColour(index, theme());
+  return h('span', { class: 'run-name', title: kernel.name }, key, h('span', { class: 'short' }, kernel.name));
+}
+
+export function figuresTable(matrix: PageMatrix): HTMLElement {
+  const spec = (figure: string): TableSpec<MatrixRow> => ({ name: `figures, ${label(figure)}`, columns: columns(matrix, figure), rows: matrix.loads });
+  const table = new Table<MatrixRow>(spec(FIRST_SHOWN));
+  const choice = (figure: string): HTMLElement => {
+    const input = h('input', { type: 'radio', name: 'figure', value: figure, checked: figure === FIRST_SHOWN });
+    input.addEventListener('change', () => table.show(spec(figure)));
+    return h('label', {}, input, label(figure));
+  };
+  onTheme(() => table.draw());
+  return h('section', { class: 'figures matrix', 'aria-label': 'figures' },
+    h('div', { class: 'bar-line' }, h('h2', {}, 'Figures'), h('fieldset', { class: 'toggle' }, h('legend', { class: 'vh' }, 'which figure'), ...SHOWN.map(choice)), h('span', { class: 'tools' }, table.copy)),
+    table.element,
+    h('p', { class: 'note' }, 'Ranges are over start phases. Underlined: fewer than 10 samples beyond it in each run, so it is little more than the maximum.'));
+}
+
+function columns(matrix: PageMatrix, figure: string): Column<MatrixRow>[] {
+  const found: Column<MatrixRow>[] = [{
+    title: 'load', raw: 'load', left: true, value: (row) => row.name,
+    cell: (row) => h('span', { class: 'load-name', title: row.load || null }, row.name),
+  }];
+  matrix.kernels.forEach((kernel, index) => found.push(column(matrix, kernel, index, figure)));
+  found.push({
+    title: 'verdict', raw: 'verdict', left: true, sortable: false, value: (row) => row.verdicts.join('; '),
+    cell: (row) => h('div', { class: 'verdicts' }, ...row.verdicts.map((text) => h('div', {}, text))),
+    hint: 'A difference is called one only where ranges over at least 5 start phases do not touch',
+  });
+  return found;
+}
+
+function column(matrix: PageMatrix, kernel: MatrixKernel, index: number, figure: string): Column<MatrixRow> {
+  const of = (row: MatrixRow): MatrixFigure | null => row.cells[index]?.figures.find((own) => own.name === figure) ?? null;
+  return {
+    title: kernel.name, unit: label(figure), raw: `${label(figure)} ${kernel.name} (largest, ns)`,
+    value: (row) => of(row)?.high ?? null,
+    cell: (row) => {
+      const own = of(row);
+      if (!own) return failed(matrix, row, kernel) ? h('span', { class: 'mark' }, 'failed') : '–';
+      return h('span', { title: exact(own, row.cells[index]) }, range(own));
+    },
+    doubt: (row) => (of(row)?.uncertain ? `${label(figure)}: fewer than 10 samples of each run lie beyond it` : null),
+  };
+}
+
+function failed(matrix: PageMatrix, row: MatrixRow, kernel: MatrixKernel): boolean {
+  return matrix.failed.some((own) => own.load === row.name && own.kernel === kernel.name);
+}
+
+function range({ low, high }: MatrixFigure): string {
+  const [from, to] = [latency(low), latency(high)];
+  if (from === to) return to;
+  const [number, unit] = from.split(' ');
+  return unit === to.split(' ')[1] ? `${number}–${to}` : `${from} – ${to}`;
+}
+
+function exact(figure: MatrixFigure, cell: MatrixCell | null | undefined): string {
+  const phases = cell ? `${cell.phases} start phase${cell.phases === 1 ? '' : 's'}: ` : '';
+  return `${phases}${exactLatency(figure.low)} to ${exactLatency(figure.high)}`;
+}
+
+/** What the columns are. */
+export function kernelsTable(kernels: MatrixKernel[]): HTMLElement {
+  const plain = (title: string, value: (kernel: MatrixKernel) => string): Column<MatrixKernel> => ({
+    title, raw: title, left: true, value, cell: (kernel) => value(kernel) || '–',
+  });
+  const table = new Table<MatrixKernel>({
+    name: 'kernels', rows: kernels,
+    columns: [
+      { ...plain('kernel', (kernel) => kernel.name), cell: (kernel) => kernelName(kernel, kernels.indexOf(kernel)) },
+      plain('release', (kernel) => kernel.release), plain('preemption', (kernel) => kernel.preemption),
+      plain('time', (kernel) => kernel.mode),
+      { ...plain('SHA-256', (kernel) => kernel.hash), cell: (kernel) => h('code', { title: kernel.hash || null }, kernel.hash.slice(0, 12) || '–') },
+    ],
+  });
+  return h('details', { open: true }, h('summary', {}, 'Kernels'), h('div', {}, table.element));
+}
+
+/** How the kernels were built, as far as it matters to latency. */
+export function configTable(config: ConfigTable | null): HTMLElement {
+  const head = h('summary', {}, 'Kernel configurations: what differs');
+  if (!config) return h('details', {}, head, h('p', { class: 'muted' }, 'The configurations are not known: they lie beside the runs of one tardy lab run, where a kernel brings one along.'));
+  type Line = ConfigTable['rows'][number];
+  const table = new Table<Line>({
+    name: 'configuration', rows: config.rows,
+    columns: [
+      { title: 'option', raw: 'option', left: true, value: (row) => row.option, cell: (row) => h('code', {}, row.option) },
+      ...config.kernels.map((name, index): Column<Line> => ({
+        title: name, raw: name, left: true, value: (row) => row.values[index] ?? null,
+        cell: (row) => row.values[index] ?? h('span', { class: 'muted' }, 'not set'),
+      })),
+    ],
+  });
+  const others = config.others ? `${config.others} other options differ: drivers, file systems, protocols.` : '';
+  return h('details', { open: true }, head, h('div', {}, config.rows.length ? table.element : h('p', {}, 'Nothing that matters to latency.'), others ? h('p', { class: 'note' }, others) : null));
+}
