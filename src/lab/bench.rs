@@ -35,7 +35,7 @@ const TRIAL: Duration = Duration::from_secs(20);
 /// Begins the names of guests' directories.
 const SCRATCH: &str = "guest-";
 
-/// The last lines of the console that a failure shows.
+/// As many lines of the console a failure shows.
 const SHOWN: usize = 20;
 
 /// Changes when the same cell no longer means the same run.
@@ -307,7 +307,9 @@ fn last_lines(finished: &Finished) -> String {
     if finished.console.is_silent() {
         return "; its console said nothing".into();
     }
-    format!("; its console's last lines:\n{}", finished.console.tail(SHOWN))
+    let what =
+        if finished.console.trouble().is_some() { "lines from there on" } else { "last lines" };
+    format!("; its console's {what}:\n{}", finished.console.excerpt(SHOWN))
 }
 
 /// Whether nothing is there, or an empty directory.

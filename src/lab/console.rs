@@ -33,6 +33,8 @@ pub struct Console {
     /// Up to where it was searched: whole lines.
     searched: usize,
     trouble: Option<Trouble>,
+    /// Where its line begins.
+    trouble_at: usize,
     /// The first, and how many.
     warnings: (Option<String>, u32),
 }
@@ -52,7 +54,15 @@ impl Console {
             self.warnings.1 += 1;
         }
         if self.trouble.is_none() {
-            self.trouble = lines.lines().find_map(trouble_in);
+            let mut at = self.searched;
+            for line in lines.split_inclusive('\n') {
+                if let Some(trouble) = trouble_in(line) {
+                    self.trouble = Some(trouble);
+                    self.trouble_at = at;
+                    break;
+                }
+                at += line.len();
+            }
         }
         self.searched = self.searched.max(end);
     }
@@ -73,6 +83,17 @@ impl Console {
     /// Whether anything was written at all.
     pub fn is_silent(&self) -> bool {
         self.text.is_empty()
+    }
+
+    /// What tells most, as many lines as `count`: those from the first trouble on, and where there
+    /// was none the last.
+    #[must_use]
+    pub fn excerpt(&self, count: usize) -> String {
+        if self.trouble.is_none() {
+            return self.tail(count);
+        }
+        let lines = self.text.get(self.trouble_at..).unwrap_or_default().lines();
+        lines.take(count).map(str::trim_end).collect::<Vec<_>>().join("\n")
     }
 
     /// The last lines, as many as `count`.
@@ -158,6 +179,15 @@ mod tests {
         let text = format!("{first}\nKernel panic - not syncing: Fatal exception\n");
         assert_eq!(trouble(&text), Some(Trouble::Panic(first.into())));
         assert_eq!(trouble("debug: on\nDEBUG: x\nno oops here\ntest lockups ... ok\n"), None);
+    }
+
+    #[test]
+    fn an_excerpt_begins_at_the_trouble_and_without_any_it_is_the_end() {
+        let mut console = Console::default();
+        console.feed(b"a\nb\nc\n");
+        assert_eq!(console.excerpt(2), "b\nc");
+        console.feed(b"d\n[ 1.0] Kernel panic - not syncing: x\r\ne\nf\ng\n");
+        assert_eq!(console.excerpt(3), "[ 1.0] Kernel panic - not syncing: x\ne\nf");
     }
 
     #[test]

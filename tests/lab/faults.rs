@@ -1,0 +1,68 @@
+//! Guests that end badly, and those who watch them.
+
+use std::{cell::Cell as Counter, time::Instant};
+
+use super::*;
+
+const IDLE: [&str; 2] = ["timer", "--samples=100"];
+
+#[test]
+fn a_guest_that_is_not_done_in_time_or_told_to_stop_ends_at_once_and_leaves_nothing() {
+    let Some(place) = Place::new() else { return };
+    let began = Instant::now();
+    let short = Cell { limit: Duration::from_secs(1), ..place.cell(&IDLE) };
+    let error = place.run(&short, "run").unwrap_err().to_string();
+    assert!(error.contains("1 s"), "{error}");
+    let asked = Counter::new(0);
+    let stop = || asked.replace(asked.get() + 1) > 3;
+    let error = place.bench.run(&place.cell(&IDLE), &place.path("run"), &stop).unwrap_err();
+    assert!(error.to_string().contains("ended early"), "{error:#}");
+    assert!(began.elapsed() < LIMIT, "neither waited for the guest");
+    assert!(!place.path("run").exists());
+    place.assert_nothing_left();
+}
+
+#[test]
+fn what_tardy_refuses_in_the_guest_and_a_kernel_that_panics_are_told_outside() {
+    let Some(place) = Place::new() else { return };
+    let error = place.run(&place.cell(&["timer", "--interval=7"]), "run").unwrap_err().to_string();
+    assert!(error.contains("--interval") && error.contains("no unit"), "{error}");
+    let crash = ["timer", "--duration=60s", "--load-command", "echo c > /proc/sysrq-trigger"];
+    let error = place.run(&place.cell(&crash), "run").unwrap_err().to_string();
+    let (why, console) = error.split_once('\n').unwrap();
+    assert!(why.contains("the kernel broke") && why.contains("sysrq"), "{error}");
+    assert!(console.contains("Kernel panic"), "{error}");
+    assert!(!place.path("run").exists());
+    place.assert_nothing_left();
+}
+
+#[test]
+fn a_place_that_is_taken_and_a_flag_of_the_labs_own_are_refused_before_any_boot() {
+    let Some(place) = Place::new() else { return };
+    fs::create_dir(place.path("run")).unwrap();
+    fs::write(place.path("run/mine"), "").unwrap();
+    let error = place.run(&place.cell(&IDLE), "run").unwrap_err().to_string();
+    assert!(error.contains("is there already"), "{error}");
+    let error = place.run(&place.cell(&["timer", "--raw"]), "other").unwrap_err().to_string();
+    assert!(error.contains("--raw"), "{error}");
+    assert!(place.path("run/mine").exists() && !place.path("other").exists());
+}
+
+#[test]
+fn without_qemu_its_package_is_named() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut command = Command::new(TARDY);
+    // Where root's own programs lie is looked at whatever PATH says; QEMU is not among them.
+    command.env("PATH", directory.path()).env("XDG_CACHE_HOME", directory.path());
+    let run = directory.path().join("run");
+    let made = tardy(&["run", "fake", "--duration=200ms", "--raw", "-o", run.to_str().unwrap()]);
+    assert!(made.status.success(), "{}", said(&made));
+    let mut document = open(&run).document;
+    let sample_hash = tardy::lab::adopt::sample_hash(&open(&run)).unwrap();
+    let mode = "deterministic".into();
+    document.facts.lab = Some(tardy::run::LabFacts { mode, sample_hash, ..Default::default() });
+    fs::write(run.join("run.json"), serde_json::to_vec(&document).unwrap()).unwrap();
+    let output = command.args(["lab", "verify", run.to_str().unwrap()]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(said(&output).contains("apt-get install qemu-system-x86"), "{}", said(&output));
+}

@@ -1,0 +1,99 @@
+//! The same cell is the same run, and another cell another.
+
+use std::{fs, thread};
+
+use tardy::{lab::verify, run::LabFacts};
+
+use super::*;
+
+/// Few samples, so that most of the time is the kernel's boot.
+const SHORT: [&str; 7] = [
+    "timer",
+    "--interval=200us",
+    "--samples=500",
+    "--warmup=10ms",
+    "--load",
+    "signals",
+    "--trace=off",
+];
+
+#[test]
+fn two_at_once_and_one_later_are_the_same_run_byte_for_byte_and_another_seed_is_another() {
+    let Some(place) = Place::new() else { return };
+    let cell = place.cell(&SHORT);
+    let other = Cell { seed: 1, ..cell.clone() };
+    let documents = thread::scope(|scope| {
+        let place = &place;
+        let run = |cell, name| scope.spawn(move || place.run(cell, name).unwrap());
+        [run(&cell, "one"), run(&cell, "two"), run(&other, "other")]
+            .map(|running| running.join().unwrap())
+    });
+    assert_eq!(files(&place.path("one")), files(&place.path("two")));
+    let hashes = documents.each_ref().map(|it| it.facts.lab.as_ref().unwrap().sample_hash.clone());
+    assert!(hashes[0].is_some() && hashes[0] != hashes[2], "{hashes:?}");
+    assert_ne!(documents[0].id, documents[2].id);
+    complete(&place, &documents[0]);
+    again(&place);
+    place.assert_nothing_left();
+}
+
+/// What stands in the record of such a run.
+fn complete(place: &Place, document: &Document) {
+    let lab = document.facts.lab.as_ref().unwrap();
+    assert_eq!((lab.mode.as_str(), lab.shift, lab.seed), ("deterministic", Some(1), 0));
+    assert_eq!(lab.key, place.bench.key(&place.cell(&SHORT)).unwrap());
+    assert_eq!(document.series[0].count, 500);
+    assert_ne!(document.facts.preemption.model, "unknown", "the guest finds out");
+    let codes: Vec<&str> = document.caveats.iter().map(|caveat| caveat.code.as_str()).collect();
+    assert!(codes.contains(&"counted_time") && !codes.contains(&"virtual_machine"), "{codes:?}");
+    let schema = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/run.schema.json");
+    let schema = serde_json::from_slice(&fs::read(schema).unwrap()).unwrap();
+    let record = serde_json::to_value(document).unwrap();
+    jsonschema::validate(&schema, &record).unwrap();
+}
+
+/// The repetition, from the run alone.
+fn again(place: &Place) {
+    let run = open(&place.path("one"));
+    let facts = verify::facts(&run).unwrap();
+    let verified = |facts: &LabFacts| {
+        let (kernel, scratch) = (place.kernel.clone(), place.path("scratch"));
+        verify::verify(facts, kernel, LIMIT, &place.bench, &scratch, &|| false)
+    };
+    assert!(verified(facts).unwrap().is_same());
+    let mut changed = facts.clone();
+    changed.program_hash = "00".into();
+    let error = verified(&changed).unwrap_err().to_string();
+    assert!(error.contains("tardy with its libraries was 00, and is "), "{error}");
+    changed = facts.clone();
+    changed.seed = 7;
+    assert!(verified(&changed).is_err(), "another seed has another key");
+}
+
+#[test]
+fn only_a_run_of_the_lab_whose_samples_are_whole_can_be_repeated() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("run");
+    let text = path.to_str().unwrap();
+    let made = tardy(&["run", "fake", "--duration=200ms", "--raw", "--quiet", "-o", text]);
+    assert!(made.status.success(), "{}", said(&made));
+    let refused = |part: &str| {
+        let output = tardy(&["lab", "verify", text]);
+        assert_eq!(output.status.code(), Some(2));
+        assert!(said(&output).contains(part), "{part}: {}", said(&output));
+    };
+    refused("not made by the lab");
+    let edit = |mode: &str, hash: Option<&str>| {
+        let mut document = open(&path).document;
+        let (mode, sample_hash) = (mode.into(), hash.map(str::to_owned));
+        let lab = LabFacts { mode, sample_hash, ..Default::default() };
+        document.facts.lab = Some(lab);
+        fs::write(path.join("run.json"), serde_json::to_vec(&document).unwrap()).unwrap();
+    };
+    edit("emulated", None);
+    refused("mode emulated");
+    edit("deterministic", None);
+    refused("no sample_hash");
+    edit("deterministic", Some("00"));
+    refused("are not those");
+}
