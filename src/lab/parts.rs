@@ -198,6 +198,13 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_full_disk_is_told_by_the_file_that_has_no_place() {
+        let full = Path::new("/dev/full");
+        let error = write_all(full, &[&vec![0; 9]]).unwrap_err().to_string();
+        assert_eq!(error, "cannot write /dev/full: is the disk full?");
+    }
+
+    #[test]
     fn a_job_is_as_long_as_any_other() {
         let cell = |arguments: &[&str]| crate::lab::cell::tests::cell(arguments);
         let short = job_archive(&job(&cell(&[]), &[])).unwrap();

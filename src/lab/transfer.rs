@@ -191,7 +191,11 @@ impl<'a> Left<'a> {
     fn take(&mut self, length: usize) -> Result<&'a [u8]> {
         let end = self.at.checked_add(length).filter(|end| *end <= self.stream.len());
         let Some(end) = end else {
-            bail!("the guest's files came only in part: {} bytes, and no end", self.stream.len());
+            bail!(
+                "the guest's files came only in part: {} bytes, and no end; did the guest break, \
+                 or is the disk full?",
+                self.stream.len()
+            );
         };
         let taken = &self.stream[self.at..end];
         self.at = end;
