@@ -41,12 +41,15 @@ const SHOWN: usize = 20;
 /// Changes when the same cell no longer means the same run.
 const KEY: &str = "tardy lab cell 1";
 
+/// What a kernel brings is known by its hash, and where its modules lie.
+type Brought = (String, Option<PathBuf>);
+
 /// What cells need of this machine. Cells may be run by several threads at once.
 pub struct Bench {
     place: PathBuf,
     version: String,
     program: Archive,
-    kernels: Mutex<BTreeMap<PathBuf, Arc<Parts>>>,
+    kernels: Mutex<BTreeMap<Brought, Arc<Parts>>>,
     /// By hash of the kernel: whether it boots under KVM.
     kvm: Mutex<BTreeMap<String, bool>>,
 }
@@ -90,9 +93,10 @@ impl Bench {
         let given = [
             &self.version,
             &self.program.hash,
-            &parts.hash,
+            &cell.kernel.hash,
             &parts.archive.hash,
-            &cell.kernel.name,
+            &cell.kernel.asked,
+            &cell.kernel.append,
             mode,
             &numbers,
             &cell.load,
@@ -108,6 +112,7 @@ impl Bench {
     /// itself finds invalid is none.
     pub fn run(&self, cell: &Cell, directory: &Path, stop: &dyn Fn() -> bool) -> Result<Document> {
         cell.check(&self.version)?;
+        cell.kernel.check()?;
         ensure!(is_free(directory), "{} is there already", directory.display());
         let emulation = match cell.counted() {
             Some(counted) => counted,
@@ -128,8 +133,8 @@ impl Bench {
             cpu_model: emulation.cpu_model().into(),
             shift: cell.counted().map(|_| SHIFT),
             seed: cell.seed,
-            kernel: cell.kernel.name.clone(),
-            kernel_hash: parts.hash.clone(),
+            kernel: cell.kernel.asked.clone(),
+            kernel_hash: cell.kernel.hash.clone(),
             initramfs_hash,
             sample_hash: None,
             load: cell.load.clone(),
@@ -147,7 +152,6 @@ impl Bench {
     /// # Errors
     /// A kernel that cannot be read.
     pub fn differences(&self, facts: &LabFacts, cell: &Cell) -> Result<Vec<String>> {
-        let parts = self.parts(&cell.kernel)?;
         let mut found = Vec::new();
         if facts.qemu != self.version {
             found.push(format!("QEMU was {}, and is {}", facts.qemu, self.version));
@@ -157,7 +161,7 @@ impl Bench {
                 found.push(format!("{what} was {}, and is {}", short(was), short(is)));
             }
         };
-        hashes("the kernel", &facts.kernel_hash, &parts.hash);
+        hashes("the kernel", &facts.kernel_hash, &cell.kernel.hash);
         hashes("tardy with its libraries", &facts.program_hash, &self.program.hash);
         if found.is_empty() && facts.key != self.key(cell)? {
             found.push("its modules or its command line are others".into());
@@ -170,12 +174,12 @@ impl Bench {
         let parts = self.parts(kernel)?;
         // Others that want the same kernel wait for the answer.
         let mut known = self.kvm.lock().unwrap_or_else(PoisonError::into_inner);
-        if !known.contains_key(&parts.hash) {
+        if !known.contains_key(&kernel.hash) {
             let works = File::options().read(true).write(true).open("/dev/kvm").is_ok()
                 && self.boots_under_kvm(kernel, &parts, stop)?;
-            known.insert(parts.hash.clone(), works);
+            known.insert(kernel.hash.clone(), works);
         }
-        let works = known.get(&parts.hash).copied().unwrap_or(false);
+        let works = known.get(&kernel.hash).copied().unwrap_or(false);
         Ok(if works { Emulation::Kvm } else { Emulation::Plain })
     }
 
@@ -228,9 +232,9 @@ impl Bench {
             Hardware { emulation, cpus: cell.cpus, memory_mib: MEMORY_MIB, frequencies: false };
         let finished = qemu::boot(&Machine {
             hardware,
-            kernel: &cell.kernel.image,
+            kernel: &cell.kernel.boot,
             initramfs: &initramfs,
-            append: APPEND,
+            append: &format!("{APPEND} {}", cell.kernel.append),
             directory: scratch.path(),
             limit: cell.limit,
             // Without trouble it has nothing to say.
@@ -246,11 +250,12 @@ impl Bench {
 
     fn parts(&self, kernel: &Kernel) -> Result<Arc<Parts>> {
         let mut known = self.kernels.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(parts) = known.get(&kernel.image) {
+        let own = (kernel.hash.clone(), kernel.root.clone());
+        if let Some(parts) = known.get(&own) {
             return Ok(Arc::clone(parts));
         }
         let parts = Arc::new(Parts::of(kernel)?);
-        known.insert(kernel.image.clone(), Arc::clone(&parts));
+        known.insert(own, Arc::clone(&parts));
         Ok(parts)
     }
 }
@@ -352,7 +357,7 @@ mod tests {
     use anyhow::anyhow;
 
     use super::*;
-    use crate::lab::{console::Console, qemu::Ending};
+    use crate::lab::{console::Console, kernels::lack, qemu::Ending};
 
     fn finished(console: &str) -> Finished {
         let mut watched = Console::default();
@@ -367,10 +372,8 @@ mod tests {
 
     #[test]
     fn what_a_kernel_lacks_or_warns_of_is_a_caveat() {
-        let directory = tempfile::tempdir().unwrap();
-        let image = directory.path().join("vmlinuz");
-        fs::write(&image, "a kernel").unwrap();
-        let parts = Parts::of(&Kernel { name: "x".into(), image, root: None }).unwrap();
+        let lacks = vec![lack::no_module_files()];
+        let parts = Parts::of(&Kernel { lacks, ..Kernel::default() }).unwrap();
         let doubts = kernel_doubts(&parts, &finished("WARNING: CPU: 0 PID: 1 at x.c:7\n"));
         let code = |doubt: &LabDoubt| {
             let caveat: crate::run::Caveat = crate::run::Doubt::from(doubt.clone()).into();
@@ -378,7 +381,7 @@ mod tests {
         };
         let [(lacks, what), (warned, line)] = [code(&doubts[0]), code(&doubts[1])];
         assert_eq!((lacks.as_str(), warned.as_str()), ("kernel_lacks", "kernel_warned"));
-        assert!(what.contains("no modules") && line.contains("x.c:7"), "{what} {line}");
+        assert!(what.contains("without modules") && line.contains("x.c:7"), "{what} {line}");
         assert_eq!(kernel_doubts(&parts, &finished("fine\n")).len(), 1);
     }
 

@@ -118,7 +118,7 @@ pub(super) mod tests {
 
     pub fn cell(arguments: &[&str]) -> Cell {
         Cell {
-            kernel: Kernel { name: "6.1-x".into(), image: "/x/vmlinuz".into(), root: None },
+            kernel: Kernel { name: "6.1-x".into(), ..Kernel::default() },
             mode: Mode::Deterministic,
             seed: 0,
             load: "idle".into(),

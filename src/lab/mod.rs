@@ -5,7 +5,7 @@
 //! cache may be shared by several labs at once.
 //!
 //! - [`kernels`]: which kernels there are, and how they get into the cache
-//! - [`modules`]: what must be loaded into them
+//! - [`modules`]: what must be loaded into them; [`unpack`]: what those are packed with
 //! - [`image`], [`cpio`]: a guest's file system
 //! - [`guest`]: its first process, inside; [`way_out`], [`transfer`]: how a run comes out of it
 //! - [`qemu`], [`acpi`]: its machine, outside
@@ -34,6 +34,7 @@ pub mod plan;
 pub mod qemu;
 pub mod results;
 pub mod transfer;
+pub mod unpack;
 pub mod verify;
 pub mod way_out;
 

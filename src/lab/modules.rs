@@ -10,6 +10,8 @@ use std::{
 
 use anyhow::{Context, Result, bail, ensure};
 
+use super::unpack;
+
 /// What `modules.dep` of a kernel says, and where its modules lie.
 #[derive(Debug, Default)]
 pub struct Modules {
@@ -92,20 +94,15 @@ fn make_list(root: &Path, release: &str) -> Result<()> {
 }
 
 /// A module's content, ready for `finit_module` of any kernel.
+///
+/// # Errors
+/// It cannot be read, or what it is packed with is damaged.
 pub fn content(file: &Path) -> Result<Vec<u8>> {
-    let unpacker = match file.extension().and_then(|ending| ending.to_str()) {
-        Some("xz") => "xz",
-        Some("zst") => "zstd",
-        Some("gz") => "gzip",
-        _ => return fs::read(file).with_context(|| format!("cannot read {}", file.display())),
-    };
-    let output = Command::new(super::program(unpacker)?)
-        .arg("-dc")
-        .arg(file)
-        .output()
-        .with_context(|| format!("cannot run {unpacker}"))?;
-    ensure!(output.status.success(), "{unpacker} cannot unpack {}", file.display());
-    Ok(output.stdout)
+    let bytes = fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
+    if unpack::packing(&bytes).is_none() {
+        return Ok(bytes);
+    }
+    unpack::unpack(&bytes).with_context(|| format!("cannot unpack {}", file.display()))
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use super::{
     cell::{Cell, hex},
     guest::{self, Job, Module},
     image::Image,
-    kernels::Kernel,
+    kernels::{Kernel, lack},
     modules::{self, Modules},
     program,
 };
@@ -64,8 +64,6 @@ impl Archive {
 
 /// What every cell of a kernel has.
 pub struct Parts {
-    /// SHA-256 of the kernel.
-    pub hash: String,
     /// Its modules and its configuration.
     pub archive: Archive,
     /// What to load, in this order.
@@ -80,28 +78,25 @@ impl Parts {
     /// # Errors
     /// A file that cannot be read, modules that cannot be unpacked.
     pub fn of(kernel: &Kernel) -> Result<Self> {
-        let image = fs::read(&kernel.image);
-        let image = image.with_context(|| format!("cannot read {}", kernel.image.display()))?;
-        let (mut archive, mut modules, mut lacks) = (Image::addition(), Vec::new(), Vec::new());
+        let (mut archive, mut modules) = (Image::addition(), Vec::new());
+        let mut lacks: Vec<String> = kernel.lacks.iter().map(|lack| lack.what.clone()).collect();
         archive.directory("job", 0o755);
-        match &kernel.root {
-            None => lacks.push("no modules came with it".to_owned()),
-            Some(root) => {
-                let known = Modules::read(root, &kernel.name)?;
-                for (name, parameters) in MODULES {
-                    match known.closure(&[name]) {
-                        Ok(files) => add_modules(&mut archive, &mut modules, files, parameters)?,
-                        Err(error) => lacks.push(format!("{error:#}")),
-                    }
+        // That it has none is among what it lacks already.
+        if let Some(root) = &kernel.root {
+            let known = Modules::read(root, &kernel.name)?;
+            for (name, parameters) in MODULES {
+                match known.closure(&[name]) {
+                    Ok(files) => add_modules(&mut archive, &mut modules, files, parameters)?,
+                    Err(_) => lacks.push(lack::no_module(name).what),
                 }
-                let config = format!("boot/config-{}", kernel.name);
-                if let Ok(content) = fs::read(root.join(&config)) {
-                    archive.file(&config, 0o644, content);
-                }
+            }
+            let config = format!("boot/config-{}", kernel.name);
+            if let Ok(content) = fs::read(root.join(&config)) {
+                archive.file(&config, 0o644, content);
             }
         }
         let archive = Archive::of(archive.bytes()?);
-        Ok(Self { hash: hex(&Sha256::digest(&image)), archive, modules, lacks })
+        Ok(Self { archive, modules, lacks })
     }
 }
 

@@ -103,8 +103,8 @@ const GRACE: Duration = Duration::from_secs(2);
 
 /// What every guest's kernel is told. One that panics ends at once. A CPU that the host lets wait
 /// is no lock-up: the watchdog waits for 40 s.
-const APPEND: &str = "console=ttyS0 loglevel=5 panic=-1 nokaslr random.trust_cpu=1 tsc=reliable \
-                      watchdog_thresh=20 mitigations=off rdinit=/init";
+pub(super) const APPEND: &str = "console=ttyS0 loglevel=5 panic=-1 nokaslr random.trust_cpu=1 \
+                                 tsc=reliable watchdog_thresh=20 mitigations=off rdinit=/init";
 
 /// A guest to be booted.
 pub struct Machine<'a> {

@@ -26,11 +26,11 @@ pub fn kernels(flags: &KernelsFlags) -> Result<Exit> {
     for name in &flags.fetch {
         kernels::get(&Source::parse(name)?, &cache, &output::tell)?;
     }
-    let cached = kernels::cached(&cache)?;
+    let cached = kernels::list::content(&cache)?.packages;
     if flags.format.is_json() {
         let lines: Vec<_> = cached
             .iter()
-            .map(|kernel| json!({ "release": kernel.name, "image": kernel.image }))
+            .map(|kernel| json!({ "release": kernel.kernel.name, "image": kernel.kernel.image }))
             .collect();
         output::put(&(serde_json::to_string_pretty(&json!({ "kernels": lines }))? + "\n"))?;
         return Ok(Exit::Done);
@@ -44,7 +44,7 @@ pub fn kernels(flags: &KernelsFlags) -> Result<Exit> {
     }
     let mut table = Table::new(2, &["release", "image"]);
     for kernel in &cached {
-        table.row(vec![kernel.name.clone(), kernel.image.display().to_string()]);
+        table.row(vec![kernel.kernel.name.clone(), kernel.kernel.image.display().to_string()]);
     }
     output::put(&(table.lines().join("\n") + "\n"))?;
     Ok(Exit::Done)

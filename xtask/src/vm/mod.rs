@@ -197,9 +197,9 @@ impl Guest<'_> {
         self.image(&mut job)?.write(&initramfs)?;
         let began = Instant::now();
         let finished = qemu::boot(&Machine {
-            kernel: &self.kernel.image,
+            kernel: &self.kernel.boot,
             initramfs: &initramfs,
-            append: self.append,
+            append: &format!("{} {}", self.kernel.append, self.append),
             directory: scratch.path(),
             hardware: self.hardware(),
             limit: self.options.limit,

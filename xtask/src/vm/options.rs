@@ -9,8 +9,8 @@ use tardy::{lab::kernels::Source, units::Nanos};
 pub const USAGE: &str = "\
 usage: cargo xtask vm [OPTION...] [-- COMMAND...]
 Boots a kernel in QEMU and runs tests in it, or COMMAND.
-  --kernel NAME   standard (default), rt, a Debian package linux-image-..., a .deb file, or the
-                  path of a bzImage
+  --kernel NAME   standard (default), rt, 6.12, 6.12-rt, a Debian package linux-image-..., a .deb
+                  file, or the path of a bzImage; +WORD for its command line, as in rt+nosmt
   --filter TEXT   only tests whose names contain TEXT, made for a guest or not
   --also TEXT     besides those made for a guest, tests whose names contain TEXT (repeatable)
   --counted       one CPU whose time is its count of instructions: the same every time
@@ -57,7 +57,7 @@ impl Options {
             let mut value =
                 || words.next().cloned().with_context(|| format!("{word}: a value is missing"));
             match word.as_str() {
-                "--kernel" => options.kernel = Source::parse(&value()?)?,
+                "--kernel" => options.kernel = kernel(&value()?)?,
                 "--filter" => options.filter = Some(value()?),
                 "--also" => options.also.push(value()?),
                 "--counted" => options.counted = true,
@@ -77,6 +77,10 @@ impl Options {
         }
         Ok(options)
     }
+}
+
+fn kernel(text: &str) -> Result<Source> {
+    Source::parse(text).context("--kernel")
 }
 
 fn time(flag: &str, text: &str) -> Result<Duration> {
@@ -116,6 +120,7 @@ mod tests {
     fn what_is_wrong_is_named() {
         for (text, part) in [
             ("--kernel", "--kernel: a value is missing"),
+            ("--kernel vmlinuz", "--kernel: kernel \"vmlinuz\" is neither"),
             ("--limit 5", "--limit: 5"),
             ("--stall 0s", "--stall: more than 0"),
             ("--fast", "\"--fast\" is no option"),

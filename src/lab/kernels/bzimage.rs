@@ -1,0 +1,343 @@
+//! What is in a kernel's file: the header of a bzImage, the ELF file packed in it, and the
+//! configuration that some have with them.
+//!
+//! Formats: "The Linux/x86 Boot Protocol" in the kernel's documentation, and the ELF note by which
+//! a hypervisor finds the entry for PVH.
+
+use anyhow::{Context, Result, bail, ensure};
+
+use crate::{analysis::kernel_config::KernelConfig, lab::unpack};
+
+/// Places in the header.
+const SETUP_SECTORS: usize = 0x1f1;
+const BOOT_FLAG: usize = 0x1fe;
+const MAGIC: usize = 0x202;
+const PROTOCOL: usize = 0x206;
+const RELEASE: usize = 0x20e;
+const PAYLOAD: usize = 0x248;
+const PAYLOAD_LENGTH: usize = 0x24c;
+
+/// The protocol that has the payload in its header: Linux 2.6.26.
+const WITH_PAYLOAD: u16 = 0x208;
+
+const ELF: &[u8] = b"\x7fELF";
+
+/// 64 bits, little endian; the program headers; x86-64.
+const ELF_CLASS: [u8; 2] = [2, 1];
+const X86_64: u16 = 62;
+const PROGRAM_HEADERS: usize = 0x20;
+const NOTES: u32 = 4;
+
+/// The note with the address where PVH begins.
+const PVH_NOTE: u32 = 18;
+const PVH_OWNER: &[u8] = b"Xen\0";
+
+/// A kernel's file, read.
+#[derive(Debug)]
+pub struct Contents {
+    /// `6.1.0-56-amd64`, where the file says it.
+    pub release: Option<String>,
+    /// The ELF file, where it could be had.
+    pub elf: Result<Vec<u8>>,
+    /// What the kernel keeps of its configuration; most keep nothing.
+    pub config: Option<KernelConfig>,
+}
+
+/// Takes a kernel's file apart.
+///
+/// # Errors
+/// It is neither a bzImage nor an ELF file of x86-64; what it is instead.
+pub fn read(bytes: &[u8]) -> Result<Contents> {
+    if bytes.starts_with(ELF) {
+        check_machine(bytes)?;
+        let release = banner(bytes);
+        return Ok(Contents { release, elf: Ok(bytes.to_vec()), config: kept_config(bytes) });
+    }
+    let is_image = bytes.get(BOOT_FLAG..BOOT_FLAG + 2) == Some(&[0x55, 0xaa])
+        && bytes.get(MAGIC..MAGIC + 4) == Some(b"HdrS");
+    if !is_image {
+        bail!("no bzImage: {}", instead(bytes));
+    }
+    let elf = payload(bytes).and_then(unpacked);
+    let config = elf.as_ref().ok().and_then(|elf| kept_config(elf));
+    Ok(Contents { release: release(bytes), elf, config })
+}
+
+/// The packed kernel in a bzImage.
+fn payload(bytes: &[u8]) -> Result<&[u8]> {
+    let protocol = u16_at(bytes, PROTOCOL).unwrap_or(0);
+    ensure!(protocol >= WITH_PAYLOAD, "its boot protocol {protocol:#x} is too old");
+    let sectors = match bytes.get(SETUP_SECTORS) {
+        // The protocol's own rule.
+        Some(0) | None => 4,
+        Some(sectors) => usize::from(*sectors),
+    };
+    let offset = u32_at(bytes, PAYLOAD).unwrap_or(0) as usize;
+    let length = u32_at(bytes, PAYLOAD_LENGTH).unwrap_or(0) as usize;
+    let begin = (sectors + 1) * 512 + offset;
+    bytes.get(begin..begin + length).filter(|payload| !payload.is_empty()).with_context(|| {
+        format!(
+            "the file is cut off: the kernel lies at {begin}..{}, and there are {} bytes",
+            begin + length,
+            bytes.len()
+        )
+    })
+}
+
+fn unpacked(payload: &[u8]) -> Result<Vec<u8>> {
+    let elf = if payload.starts_with(ELF) { payload.to_vec() } else { unpack::unpack(payload)? };
+    ensure!(elf.starts_with(ELF), "what is packed in it is no ELF file");
+    check_machine(&elf)?;
+    ensure!(has_pvh(&elf), "it has no entry for PVH (CONFIG_PVH)");
+    Ok(elf)
+}
+
+fn check_machine(elf: &[u8]) -> Result<()> {
+    let is_own = elf.get(4..6) == Some(&ELF_CLASS) && u16_at(elf, 0x12) == Some(X86_64);
+    ensure!(is_own, "an ELF file, but none for x86-64");
+    Ok(())
+}
+
+/// What somebody gave for a kernel, in a word or two.
+fn instead(bytes: &[u8]) -> String {
+    let begin = bytes.get(..bytes.len().min(512)).unwrap_or_default();
+    let is_text = |byte: &u8| byte.is_ascii_graphic() || byte.is_ascii_whitespace();
+    if bytes.is_empty() {
+        return "the file is empty".into();
+    }
+    if let Some(packing) = unpack::packing(bytes) {
+        return format!("the file is packed ({packing:?}); unpack it first").to_lowercase();
+    }
+    let known: [(&[u8], &str); 4] = [
+        (b"MZ", "the file is a kernel or program for EFI, without the header of a bzImage"),
+        (b"!<arch>\n", "the file is a package or an archive; a package ends in .deb"),
+        (b"070701", "the file is a cpio archive (an initramfs?)"),
+        (b"#!", "the file is a script"),
+    ];
+    let found = known.iter().find(|(magic, _)| bytes.starts_with(magic));
+    match found {
+        Some((_, what)) => (*what).into(),
+        None if begin.iter().all(is_text) => "the file is text".into(),
+        None => "the file has no kernel's header".into(),
+    }
+}
+
+/// The first word of the version in the header.
+fn release(bytes: &[u8]) -> Option<String> {
+    let at = usize::from(u16_at(bytes, RELEASE).filter(|at| *at != 0)?) + 0x200;
+    plain_word(bytes.get(at..)?)
+}
+
+/// The release in what the kernel says first when it boots.
+fn banner(elf: &[u8]) -> Option<String> {
+    const BEGIN: &[u8] = b"Linux version ";
+    let at = find(elf, BEGIN)? + BEGIN.len();
+    plain_word(elf.get(at..)?)
+}
+
+/// It becomes part of paths.
+fn plain_word(bytes: &[u8]) -> Option<String> {
+    let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._+~".contains(byte);
+    let length = bytes.iter().take(128).position(|byte| !is_plain(byte))?;
+    let word = String::from_utf8(bytes.get(..length)?.to_vec()).ok()?;
+    word.starts_with(|c: char| c.is_ascii_digit()).then_some(word)
+}
+
+/// Whether an ELF file says where PVH begins.
+#[must_use]
+pub fn has_pvh(elf: &[u8]) -> bool {
+    let Some(begin) = u64_at(elf, PROGRAM_HEADERS) else { return false };
+    let (Some(size), Some(count)) = (u16_at(elf, 0x36), u16_at(elf, 0x38)) else { return false };
+    (0..usize::from(count)).any(|number| {
+        let at = begin.saturating_add(number * usize::from(size));
+        let part = || {
+            let is_notes = u32_at(elf, at)? == NOTES;
+            let (offset, length) = (u64_at(elf, at + 8)?, u64_at(elf, at + 0x20)?);
+            is_notes.then(|| elf.get(offset..offset.checked_add(length)?))?
+        };
+        part().is_some_and(has_pvh_note)
+    })
+}
+
+fn has_pvh_note(mut notes: &[u8]) -> bool {
+    while let (Some(owner), Some(value), Some(kind)) =
+        (u32_at(notes, 0), u32_at(notes, 4), u32_at(notes, 8))
+    {
+        let owner_end = 12_usize.saturating_add(owner as usize);
+        if kind == PVH_NOTE && notes.get(12..owner_end) == Some(PVH_OWNER) {
+            return true;
+        }
+        let value_at = owner_end.saturating_add(3) & !3;
+        let next = value_at.saturating_add(value as usize).saturating_add(3) & !3;
+        notes = notes.get(next..).unwrap_or_default();
+    }
+    false
+}
+
+/// The configuration between the two marks of CONFIG_IKCONFIG.
+fn kept_config(elf: &[u8]) -> Option<KernelConfig> {
+    const BEGIN: &[u8] = b"IKCFG_ST\x1f\x8b";
+    let at = find(elf, BEGIN)? + BEGIN.len() - 2;
+    let text = unpack::unpack(elf.get(at..)?).ok()?;
+    let config = KernelConfig::parse(&String::from_utf8_lossy(&text));
+    (!config.is_empty()).then_some(config)
+}
+
+fn find(bytes: &[u8], wanted: &[u8]) -> Option<usize> {
+    let first = *wanted.first()?;
+    // By the first byte, which is rare: a kernel has tens of MiB.
+    let mut at = 0;
+    while let Some(step) = bytes.get(at..)?.iter().position(|byte| *byte == first) {
+        at += step;
+        if bytes[at..].starts_with(wanted) {
+            return Some(at);
+        }
+        at += 1;
+    }
+    None
+}
+
+fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
+    Some(u16::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> Option<usize> {
+    usize::try_from(u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?)).ok()
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    fn put(bytes: &mut Vec<u8>, at: usize, value: &[u8]) {
+        bytes.resize(bytes.len().max(at + value.len()), 0);
+        bytes[at..at + value.len()].copy_from_slice(value);
+    }
+
+    /// The smallest ELF file that passes for a kernel, with or without the note.
+    pub fn elf(pvh: bool) -> Vec<u8> {
+        let mut bytes = [ELF, &ELF_CLASS].concat();
+        put(&mut bytes, 0x12, &X86_64.to_le_bytes());
+        put(&mut bytes, PROGRAM_HEADERS, &0x40_u64.to_le_bytes());
+        put(&mut bytes, 0x36, &56_u16.to_le_bytes());
+        put(&mut bytes, 0x38, &2_u16.to_le_bytes());
+        // The second one has the notes, and the second note is it.
+        let header = 0x40 + 56;
+        put(&mut bytes, header, &NOTES.to_le_bytes());
+        put(&mut bytes, header + 8, &0x100_u64.to_le_bytes());
+        put(&mut bytes, header + 0x20, &44_u64.to_le_bytes());
+        let kind = if pvh { PVH_NOTE } else { 1 };
+        for (at, kind) in [(0x100, 3), (0x100 + 20, kind)] {
+            put(&mut bytes, at, &4_u32.to_le_bytes());
+            put(&mut bytes, at + 4, &4_u32.to_le_bytes());
+            put(&mut bytes, at + 8, &kind.to_le_bytes());
+            put(&mut bytes, at + 12, PVH_OWNER);
+        }
+        put(&mut bytes, 0x200, b"%s Linux version 7.8.9-made (somebody)");
+        bytes
+    }
+
+    /// A bzImage with this in it.
+    pub fn image(payload: &[u8]) -> Vec<u8> {
+        let mut bytes = vec![0; 2048];
+        bytes[SETUP_SECTORS] = 3;
+        put(&mut bytes, BOOT_FLAG, &[0x55, 0xaa]);
+        put(&mut bytes, MAGIC, b"HdrS");
+        put(&mut bytes, PROTOCOL, &0x20f_u16.to_le_bytes());
+        put(&mut bytes, RELEASE, &0x100_u16.to_le_bytes());
+        put(&mut bytes, 0x300, b"1.2-x+ (somebody@somewhere) #1\0");
+        put(&mut bytes, PAYLOAD, &16_u32.to_le_bytes());
+        put(&mut bytes, PAYLOAD_LENGTH, &u32::try_from(payload.len()).unwrap().to_le_bytes());
+        put(&mut bytes, 2048 + 16, payload);
+        bytes
+    }
+
+    fn gzip(content: &[u8]) -> Vec<u8> {
+        let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        packer.write_all(content).unwrap();
+        packer.finish().unwrap()
+    }
+
+    #[test]
+    fn the_elf_file_in_an_image_is_found_packed_or_not() {
+        let elf = elf(true);
+        for payload in [elf.clone(), gzip(&elf), zstd::encode_all(&elf[..], 1).unwrap()] {
+            let contents = read(&image(&payload)).unwrap();
+            assert_eq!(contents.release.as_deref(), Some("1.2-x+"));
+            assert_eq!(contents.elf.unwrap(), elf);
+            assert_eq!(contents.config, None);
+        }
+    }
+
+    #[test]
+    fn a_vmlinux_is_taken_as_it_is() {
+        let contents = read(&elf(true)).unwrap();
+        assert_eq!(contents.release.as_deref(), Some("7.8.9-made"));
+        assert!(has_pvh(&contents.elf.unwrap()) && !has_pvh(&elf(false)));
+        let mut arm = elf(true);
+        arm[0x12] = 183;
+        assert!(read(&arm).unwrap_err().to_string().contains("none for x86-64"));
+    }
+
+    #[test]
+    fn without_the_entry_or_the_packing_the_image_is_still_one() {
+        let why = |payload: &[u8]| format!("{:#}", read(&image(payload)).unwrap().elf.unwrap_err());
+        assert!(why(&gzip(&elf(false))).contains("CONFIG_PVH"));
+        assert!(why(&gzip(b"no kernel")).contains("no ELF file"));
+        assert!(why(&[2, 0x21, 0x4c, 0x18, 0]).contains("none of gzip, xz and zstd"));
+        let whole = image(&gzip(&elf(true)));
+        let cut = read(&whole[..whole.len() - 1]).unwrap().elf.unwrap_err();
+        assert!(format!("{cut:#}").contains("cut off"));
+    }
+
+    #[test]
+    fn what_is_no_kernel_is_named() {
+        for (bytes, what) in [
+            (&b""[..], "is empty"),
+            (b"once upon a time\n", "is text"),
+            (b"#!/bin/sh\n", "is a script"),
+            (b"MZ\0\0", "EFI"),
+            (b"!<arch>\ndebian-binary", ".deb"),
+            (b"\x1f\x8b\x08\0\0", "is packed (gzip)"),
+            (&[0; 4096], "no kernel's header"),
+        ] {
+            let error = read(bytes).unwrap_err().to_string();
+            assert!(error.starts_with("no bzImage: ") && error.contains(what), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_configuration_that_the_kernel_keeps_is_read() {
+        let mut elf = elf(true);
+        elf.extend(b"IKCFG_ST is a mark, too\0IKCFG_ST");
+        elf.extend(gzip(b"CONFIG_SMP=y\nCONFIG_HZ=250\n"));
+        elf.extend(b"IKCFG_ED");
+        let config = read(&image(&gzip(&elf))).unwrap().config.unwrap();
+        assert_eq!((config.is_on("SMP"), config.get("HZ")), (true, Some("250")));
+    }
+
+    #[test]
+    fn nonsense_in_a_header_is_no_panic() {
+        let base = image(&gzip(&elf(true)));
+        for at in (0x1f1..0x250).chain(2048..2100) {
+            for value in [0, 0x7f, 0xff] {
+                let mut bytes = base.clone();
+                bytes[at] = value;
+                drop(read(&bytes));
+            }
+        }
+        let base = elf(true);
+        for at in 0..base.len() {
+            let mut bytes = base.clone();
+            bytes[at] = 0xff;
+            let _ = has_pvh(&bytes);
+            drop(read(&bytes[..at]));
+        }
+    }
+}

@@ -1,0 +1,351 @@
+//! Which kernels there are: Debian's packages, downloaded and unpacked into a cache and never
+//! installed, and files of the user's own.
+//!
+//! A package's directory in the cache holds `root` (what it would install), `vmlinux` (the kernel
+//! proper, unpacked from its bzImage) and `sums`, the checksums of what boots. What lies there and
+//! does not fit its checksums is made again.
+//!
+//! - [`source`], [`variant`]: what is typed
+//! - [`package`]: Debian's packages, by apt and dpkg
+//! - [`cache`]: what is on the disk, whole or not at all
+//! - [`bzimage`]: what is in a kernel's file
+//! - [`lack`]: what a kernel has not
+//! - [`list`]: what lies in the cache
+
+pub mod bzimage;
+pub mod cache;
+pub mod lack;
+pub mod list;
+pub mod package;
+pub mod source;
+pub mod variant;
+
+use std::{
+    fs,
+    os::unix::fs::symlink,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use anyhow::{Context, Result, bail, ensure};
+
+use self::{cache::Cache, lack::Lack, variant::Variant};
+use super::{Tell, program};
+use crate::analysis::kernel_config::KernelConfig;
+
+pub use self::source::{Base, Source};
+
+/// The directory of the lab's cache that holds kernels.
+pub const DIRECTORY: &str = "kernels";
+
+/// The kernel proper, in a directory of the cache.
+const ELF: &str = "vmlinux";
+
+/// Or why it is not there.
+const NO_ELF: &str = "no-vmlinux";
+
+/// No kernel's file comes near it.
+const LARGEST: u64 = 1 << 30;
+
+/// A kernel that can be booted.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Kernel {
+    /// As it was asked for, with its variants: `standard+preempt=full`.
+    pub asked: String,
+    /// Its release (`6.1.0-56-amd64`), or the file's name where that is all there is.
+    pub name: String,
+    /// The compressed kernel; or a vmlinux, where that was given.
+    pub image: PathBuf,
+    /// What QEMU is given: the kernel proper, which boots faster and without random numbers; the
+    /// image where that cannot be had (then there is a lack `no_direct_boot`).
+    pub boot: PathBuf,
+    /// What has `lib/modules` with its modules, where they came along.
+    pub root: Option<PathBuf>,
+    /// What the variants say, for its command line.
+    pub append: String,
+    /// SHA-256 of the image, hexadecimal.
+    pub hash: String,
+    /// Its configuration; empty where it is not known.
+    pub config: KernelConfig,
+    /// What it has not.
+    pub lacks: Vec<Lack>,
+}
+
+impl Kernel {
+    /// The preemption model that it will have, as far as its variants and configuration tell.
+    #[must_use]
+    pub fn preemption(&self) -> Option<&str> {
+        let asked = self.append.split(' ').rev().find_map(|word| word.strip_prefix("preempt="));
+        asked.or_else(|| self.config.preemption())
+    }
+
+    /// Whether it can be run in the lab at all.
+    ///
+    /// # Errors
+    /// It lacks what nothing works without; what that is.
+    pub fn check(&self) -> Result<()> {
+        let fatal = self.lacks.iter().find(|lack| lack.is_fatal);
+        match fatal {
+            Some(lack) => bail!("kernel {}: {}; {}", self.name, lack.what, lack.remedy),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Has the kernel ready in `cache`, fetching it where it is not there yet. Several may ask for the
+/// same one at once: who comes second waits, and finds it.
+///
+/// # Errors
+/// A file that is not there or no kernel; a package that apt does not know, cannot be fetched, or
+/// has no kernel; no room; a variant that the kernel would ignore; `host`, which is not booted.
+pub fn get(source: &Source, cache: &Path, tell: Tell) -> Result<Kernel> {
+    // What needs no cache fails without one.
+    let mut kernel = match &source.base {
+        Base::Host => bail!("kernel host: it is this machine's own, and is not booted in a guest"),
+        Base::Image { file, modules } => image(file, modules.as_deref(), cache, tell)?,
+        Base::Deb(file) => deb(file, cache, tell)?,
+        Base::Package { typed, pattern } => packaged(typed, pattern, cache, tell)?,
+    };
+    for variant in source.variants.iter().filter(|_| !kernel.config.is_empty()) {
+        variant.check(&kernel.name, &kernel.config)?;
+    }
+    kernel.asked = source.asked.clone();
+    kernel.append = source.variants.iter().map(Variant::word).collect::<Vec<_>>().join(" ");
+    Ok(kernel)
+}
+
+/// A kernel in a file of the user's own. Only what is unpacked of it goes into the cache.
+fn image(file: &Path, modules: Option<&Path>, cache: &Path, tell: Tell) -> Result<Kernel> {
+    let named = || format!("kernel {}", file.display());
+    let about = fs::metadata(file).with_context(named)?;
+    ensure!(about.is_file(), "{}: no file; give the bzImage itself", named());
+    ensure!(about.len() <= LARGEST, "{}: larger than any kernel", named());
+    let image = file.canonicalize().with_context(named)?;
+    let bytes = fs::read(&image).with_context(named)?;
+    let contents = bzimage::read(&bytes).with_context(named)?;
+    let hash = cache::sha256(&image)?;
+    let file_name = image.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let root = match (modules, contents.release.as_deref()) {
+        (Some(modules), Some(release)) => Some(root_of(modules, release)?),
+        (Some(_), None) => bail!("{}: modules= is no use: it does not say its release", named()),
+        (None, release) => release.and_then(|release| beside(&image, release)),
+    };
+    let release = contents.release.unwrap_or_default();
+    let config = contents.config.unwrap_or_else(|| {
+        let beside = image.with_file_name(format!("config-{release}"));
+        let in_root = root.as_ref().map(|root| root.join(format!("boot/config-{release}")));
+        let text =
+            std::iter::once(beside).chain(in_root).find_map(|path| fs::read_to_string(path).ok());
+        KernelConfig::parse(&text.unwrap_or_default())
+    });
+    let mut lacks = lack::of_config(&config);
+    if root.is_none() {
+        lacks.push(lack::no_module_files());
+    }
+    let boot = match contents.elf {
+        // As it is: nothing to unpack.
+        Ok(_) if bytes.starts_with(b"\x7fELF") => {
+            let has_entry = bzimage::has_pvh(&bytes);
+            ensure!(
+                has_entry,
+                "{}: this vmlinux cannot boot: no CONFIG_PVH; give its bzImage",
+                named()
+            );
+            image.clone()
+        }
+        Ok(elf) => keep_elf(&elf, &hash, cache, tell)?,
+        Err(why) => {
+            lacks.push(lack::no_elf(&format!("{why:#}")));
+            image.clone()
+        }
+    };
+    let name = if release.is_empty() { file_name } else { release };
+    Ok(Kernel { name, image, boot, root, hash, config, lacks, ..Kernel::default() })
+}
+
+/// Keeps what was unpacked of an image, by the image's checksum.
+fn keep_elf(elf: &[u8], hash: &str, cache: &Path, tell: Tell) -> Result<PathBuf> {
+    let cache = Cache::open(cache, tell)?;
+    let place = cache.at(format!("{}{}", list::OWN, hash.get(..16).unwrap_or(hash)));
+    if !cache::is_whole(&place) {
+        cache.need(elf.len() as u64)?;
+        let scratch = cache.scratch()?;
+        let file = scratch.path().join(ELF);
+        fs::write(&file, elf).with_context(|| format!("cannot write to {}", cache.room()))?;
+        cache.settle(scratch, &[ELF.into()], &place)?;
+    }
+    Ok(place.join(ELF))
+}
+
+/// What has `lib/modules/RELEASE`: the directory itself, or one that is part of that path.
+fn root_of(modules: &Path, release: &str) -> Result<PathBuf> {
+    let given = modules.canonicalize();
+    let given = given.with_context(|| format!("modules={}", modules.display()))?;
+    let root = given.ancestors().take(4).find(|root| {
+        let directory = root.join("lib/modules").join(release);
+        directory.is_dir() && (directory.starts_with(&given) || given.starts_with(&directory))
+    });
+    let root = root.with_context(|| {
+        format!(
+            "modules={}: no lib/modules/{release} there; `make modules_install \
+             INSTALL_MOD_PATH=DIR` makes it",
+            modules.display()
+        )
+    })?;
+    let list = root.join("lib/modules").join(release).join("modules.dep");
+    ensure!(
+        list.exists(),
+        "modules={}: no {}; `depmod -b {} {release}` makes it",
+        modules.display(),
+        list.display(),
+        root.display()
+    );
+    Ok(root.to_owned())
+}
+
+/// The modules of an installed kernel: `/lib/modules` beside its `/boot`.
+fn beside(image: &Path, release: &str) -> Option<PathBuf> {
+    let boot = image.parent().filter(|boot| boot.ends_with("boot"))?;
+    let root = boot.parent()?;
+    root.join("lib/modules").join(release).join("modules.dep").exists().then(|| root.to_owned())
+}
+
+/// A package in a file. By its checksum, too: who builds kernels gives many the same name.
+fn deb(file: &Path, cache: &Path, tell: Tell) -> Result<Kernel> {
+    let named = || format!("kernel {}", file.display());
+    ensure!(file.is_file(), "{}: no such file", named());
+    let hash = cache::sha256(file)?;
+    let cache = Cache::open(cache, tell)?;
+    let stem = file.file_stem().unwrap_or_default().to_string_lossy();
+    let place = cache.at(format!("{stem}_{}", hash.get(..16).unwrap_or(&hash)));
+    if !cache::is_whole(&place) {
+        cache.need(package::size_of(file)?)?;
+        unpack(file, &place, &cache).with_context(named)?;
+    }
+    kernel_in(&place)
+}
+
+fn packaged(typed: &str, pattern: &str, cache: &Path, tell: Tell) -> Result<Kernel> {
+    let cache = Cache::open(cache, tell)?;
+    let last = cache.at(format!("last-{typed}"));
+    let place = match newest(pattern, &cache, tell) {
+        Ok(place) => place,
+        Err(error) if cache::is_whole(&last) => {
+            tell(&format!("{error:#}; going on with the one fetched before"));
+            return kernel_in(&last.canonicalize()?);
+        }
+        Err(error) => return Err(error.context(format!("kernel {typed}"))),
+    };
+    let _ = fs::remove_file(&last);
+    // Relative: the cache may be moved.
+    let name = place.file_name().unwrap_or_default();
+    symlink(name, &last).with_context(|| format!("cannot link {}", last.display()))?;
+    kernel_in(&place)
+}
+
+/// Where the package lies that apt would install, fetched where it was not there yet. apt's lists
+/// may be empty or too old; where it does not work, once more with new ones.
+fn newest(pattern: &str, cache: &Cache, tell: Tell) -> Result<PathBuf> {
+    let renewed = || -> Result<package::Candidate> {
+        package::update()?;
+        package::find(pattern)
+    };
+    let mut found = package::find(pattern).or_else(|_| renewed())?;
+    let mut place = cache.at(found.directory());
+    if cache::is_whole(&place) {
+        return Ok(place);
+    }
+    cache.need(found.bytes)?;
+    let scratch = cache.scratch()?;
+    tell(&format!("fetching {} {}", found.package, found.version));
+    let deb = match package::download(&found, scratch.path()) {
+        Ok(deb) => deb,
+        Err(_) => {
+            found = renewed()?;
+            place = cache.at(found.directory());
+            package::download(&found, scratch.path())?
+        }
+    };
+    if !cache::is_whole(&place) {
+        unpack(&deb, &place, cache)?;
+    }
+    Ok(place)
+}
+
+/// Unpacks a package, and the kernel in it, beside `place`, and moves it there when it is whole.
+fn unpack(deb: &Path, place: &Path, cache: &Cache) -> Result<()> {
+    let scratch = cache.scratch()?;
+    let root = scratch.path().join("root");
+    package::extract(deb, &root, cache)?;
+    let (release, image) = release_in(&root)?;
+    let bytes = fs::read(&image).with_context(|| format!("cannot read {}", image.display()))?;
+    let contents = bzimage::read(&bytes).with_context(|| format!("vmlinuz-{release}"))?;
+    let (name, content) = match contents.elf {
+        Ok(elf) => (ELF, elf),
+        Err(why) => (NO_ELF, format!("{why:#}").into_bytes()),
+    };
+    let written = fs::write(scratch.path().join(name), content);
+    written.with_context(|| format!("cannot write to {}", cache.room()))?;
+    let mut files = vec![name.into(), Path::new("root/boot").join(format!("vmlinuz-{release}"))];
+    let modules = Path::new("root/lib/modules").join(&release);
+    if scratch.path().join(&modules).is_dir() {
+        make_list(&root, &release)?;
+        files.push(modules.join("modules.dep"));
+    }
+    let config = Path::new("root/boot").join(format!("config-{release}"));
+    files.extend(scratch.path().join(&config).exists().then_some(config));
+    cache.settle(scratch, &files, place)
+}
+
+/// Which modules need which; packages come without that.
+fn make_list(root: &Path, release: &str) -> Result<()> {
+    let depmod =
+        program("depmod").context("which lists a kernel's modules; apt-get install kmod")?;
+    package::run(Command::new(depmod).arg("-b").arg(root).arg(release))?;
+    Ok(())
+}
+
+/// The kernel in a directory of the cache.
+fn kernel_in(place: &Path) -> Result<Kernel> {
+    let root = place.join("root");
+    let (name, image) = release_in(&root)?;
+    let text = fs::read_to_string(root.join(format!("boot/config-{name}"))).unwrap_or_default();
+    let config = KernelConfig::parse(&text);
+    let mut lacks = lack::of_config(&config);
+    let elf = place.join(ELF);
+    let boot = if elf.exists() {
+        elf
+    } else {
+        lacks.push(lack::no_elf(&fs::read_to_string(place.join(NO_ELF)).unwrap_or_default()));
+        image.clone()
+    };
+    let has_modules = root.join("lib/modules").join(&name).is_dir();
+    if !has_modules {
+        lacks.push(lack::no_module_files());
+    }
+    let sums = cache::sums(place).unwrap_or_default();
+    let own = sums.into_iter().find(|(_, file)| place.join(file) == image);
+    let hash = own.map_or_else(|| cache::sha256(&image), |(sum, _)| Ok(sum))?;
+    let root = has_modules.then_some(root);
+    Ok(Kernel { name, image, boot, root, hash, config, lacks, ..Kernel::default() })
+}
+
+/// The release and the file of the one kernel below `root`.
+fn release_in(root: &Path) -> Result<(String, PathBuf)> {
+    let boot = root.join("boot");
+    let none = || {
+        "this package has no kernel in it (no /boot/vmlinuz-...); linux-image-... packages have \
+         one"
+    };
+    let entries = fs::read_dir(&boot).with_context(none)?;
+    for entry in entries.flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if let Some(release) = name.strip_prefix("vmlinuz-") {
+            return Ok((release.to_owned(), entry.path()));
+        }
+    }
+    bail!("{}", none())
+}
+
+#[cfg(test)]
+mod tests;

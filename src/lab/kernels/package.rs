@@ -1,0 +1,348 @@
+//! Debian's packages with kernels: which there are, and how they come here. apt checks what it
+//! downloads against Debian's signature.
+
+use std::{
+    ffi::OsStr,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use anyhow::{Context, Result, bail, ensure};
+
+use super::cache::Cache;
+use crate::lab::program;
+
+const PREFIX: &str = "linux-image-";
+const ARCHITECTURE: &str = "-amd64";
+
+/// What the ELF file takes besides what the package has; it is unpacked from the kernel.
+const BESIDES: u64 = 100 << 20;
+
+/// A package in the version that apt would install.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Candidate {
+    /// Its name.
+    pub package: String,
+    /// Its version.
+    pub version: String,
+    /// What it takes as a file and unpacked, bytes.
+    pub bytes: u64,
+}
+
+impl Candidate {
+    /// The name of its directory in the cache.
+    #[must_use]
+    pub fn directory(&self) -> String {
+        format!("{}_{}", self.package, self.version.replace(':', "%3a"))
+    }
+}
+
+/// What the name of a kernel's package says. In this order the newest is the last.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Name {
+    /// `rt`, `cloud`; empty for the standard one.
+    pub flavour: String,
+    /// All numbers of the version, in their order.
+    pub numbers: Vec<u64>,
+    /// The whole name.
+    pub package: String,
+}
+
+impl Name {
+    /// Of a signed kernel for PCs; none for everything else, also for packages that only depend on
+    /// the newest.
+    #[must_use]
+    pub fn parse(package: &str) -> Option<Self> {
+        let rest = package.strip_prefix(PREFIX)?.strip_suffix(ARCHITECTURE)?;
+        let (version, flavour) = match rest.rsplit_once('-') {
+            Some((version, word)) if word.starts_with(|c: char| c.is_ascii_lowercase()) => {
+                (version, word)
+            }
+            _ => (rest, ""),
+        };
+        let digits = version.split(|c: char| !c.is_ascii_digit());
+        let numbers: Vec<u64> = digits.filter_map(|part| part.parse().ok()).collect();
+        let is_kernel = version.starts_with(|c: char| c.is_ascii_digit()) && numbers.len() > 2;
+        is_kernel.then(|| Self { flavour: flavour.into(), numbers, package: package.into() })
+    }
+
+    /// `6.12`, and `-rt` where it is one: what a user may type for the newest of them.
+    #[must_use]
+    pub fn series(&self) -> String {
+        let numbers: Vec<String> = self.numbers.iter().take(2).map(u64::to_string).collect();
+        let dash = if self.flavour.is_empty() { "" } else { "-" };
+        format!("{}{dash}{}", numbers.join("."), self.flavour)
+    }
+}
+
+/// The kernels that apt offers: the newest of each series, standard and real-time.
+///
+/// # Errors
+/// There is no apt.
+pub fn offers() -> Result<Vec<Name>> {
+    Ok(newest_of_each(&names()?))
+}
+
+fn newest_of_each(names: &[String]) -> Vec<Name> {
+    let mut all: Vec<Name> = names.iter().filter_map(|name| Name::parse(name)).collect();
+    all.retain(|name| ["", "rt"].contains(&name.flavour.as_str()));
+    // The newest first, and of each series only that.
+    all.sort_by(|a, b| b.cmp(a));
+    all.dedup_by_key(|name| name.series());
+    all.sort_by(|a, b| (&a.numbers, &a.flavour).cmp(&(&b.numbers, &b.flavour)));
+    all
+}
+
+fn names() -> Result<Vec<String>> {
+    let text = run(Command::new(apt("apt-cache")?).args(["pkgnames", PREFIX]))?;
+    Ok(text.lines().map(str::to_owned).collect())
+}
+
+fn apt(name: &str) -> Result<PathBuf> {
+    program(name).with_context(|| {
+        format!(
+            "no {name} here, by which Debian's kernels come; give a package that lies here \
+             (./linux-image-....deb) or a kernel (/path/to/bzImage)"
+        )
+    })
+}
+
+/// What apt would install for a package, or for the newest that matches a pattern.
+///
+/// # Errors
+/// There is no apt, or it knows nothing like that.
+pub fn find(pattern: &str) -> Result<Candidate> {
+    let package = if pattern.contains('*') { choose(pattern, &names()?)? } else { pattern.into() };
+    let found = show(&package)?;
+    // A package that only depends on the kernel is small itself.
+    if found.package == package { Ok(found) } else { show(&found.package) }
+}
+
+/// The newest kernel that matches. Where standard ones do, they are meant: `linux-image-6.12*` is
+/// not the real-time one.
+fn choose(pattern: &str, names: &[String]) -> Result<String> {
+    let kernels = names.iter().filter_map(|name| Name::parse(name));
+    let mut matching: Vec<Name> = kernels.filter(|name| matches(pattern, &name.package)).collect();
+    matching.sort();
+    let Some(first) = matching.first() else {
+        bail!("apt knows no kernel like {pattern}; `tardy lab kernels` shows what it offers");
+    };
+    // In their order the standard ones come first.
+    let flavour = first.flavour.clone();
+    let is_one = flavour.is_empty() || matching.iter().all(|name| name.flavour == flavour);
+    ensure!(
+        is_one,
+        "{pattern} could be kernels of different kinds: {}; write more of the name",
+        matching.iter().map(|name| name.package.as_str()).collect::<Vec<_>>().join(", ")
+    );
+    let newest = matching.into_iter().rfind(|name| name.flavour == flavour);
+    Ok(newest.map_or_else(String::new, |name| name.package))
+}
+
+/// Whether a name matches a pattern, in which `*` stands for any text.
+fn matches(pattern: &str, name: &str) -> bool {
+    let Some((begin, rest)) = pattern.split_once('*') else { return pattern == name };
+    let Some(name) = name.strip_prefix(begin) else { return false };
+    (0..=name.len()).any(|at| name.get(at..).is_some_and(|name| matches(rest, name)))
+}
+
+fn show(package: &str) -> Result<Candidate> {
+    let mut command = Command::new(apt("apt-cache")?);
+    let text = run(command.args(["show", "--no-all-versions", package]));
+    text.ok().and_then(|text| candidate_in(package, &text)).with_context(|| {
+        format!(
+            "apt knows no package {package}; `apt-get update` may help, and `tardy lab kernels` \
+             shows what it offers"
+        )
+    })
+}
+
+fn candidate_in(package: &str, text: &str) -> Option<Candidate> {
+    let field =
+        |name: &str| text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
+    let number = |name: &str| field(name).and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);
+    let version = field("Version")?;
+    let depends = field("Depends").unwrap_or_default();
+    // linux-image-6.1.0-56-amd64 (= 6.1.192-2)
+    let kernel = depends.split(", ").find_map(|one| {
+        let (package, version) = one.split_once(" (= ")?;
+        let version = version.strip_suffix(')')?;
+        package.starts_with(PREFIX).then_some((package, version))
+    });
+    let (package, version) = kernel.unwrap_or((package, version));
+    let bytes = number("Size") + number("Installed-Size") * 1024 + BESIDES;
+    Some(Candidate { package: package.into(), version: version.into(), bytes })
+}
+
+/// What a package file takes unpacked, bytes, as far as it says.
+///
+/// # Errors
+/// It is no package.
+pub fn size_of(deb: &Path) -> Result<u64> {
+    let mut command = Command::new(dpkg_deb()?);
+    let text = run(command.arg("--field").arg(deb).arg("Installed-Size"));
+    let text = text.with_context(|| format!("{} is no whole Debian package", deb.display()))?;
+    Ok(text.trim().parse::<u64>().unwrap_or(0) * 1024)
+}
+
+/// Has apt download a package into `directory`.
+///
+/// # Errors
+/// apt cannot; what it says.
+pub fn download(candidate: &Candidate, directory: &Path) -> Result<PathBuf> {
+    let exactly = format!("{}={}", candidate.package, candidate.version);
+    let mut command = Command::new(apt("apt-get")?);
+    // As root apt would change to a user who may not write here.
+    command.args(["-qq", "-o", "APT::Sandbox::User=root", "download", &exactly]);
+    run(command.current_dir(directory)).with_context(|| {
+        format!("cannot download {exactly}; is there a network, and are apt's lists up to date?")
+    })?;
+    let files = std::fs::read_dir(directory)?.flatten().map(|entry| entry.path());
+    let deb = files.into_iter().find(|path| path.extension() == Some(OsStr::new("deb")));
+    deb.context("apt-get download left no package")
+}
+
+/// Renews apt's lists, which may be empty or too old; only root can.
+///
+/// # Errors
+/// apt cannot.
+pub fn update() -> Result<()> {
+    if rustix::process::geteuid().is_root() {
+        run(Command::new(apt("apt-get")?).args(["update", "-qq"]))?;
+    }
+    Ok(())
+}
+
+/// Unpacks what a package would install into `root`.
+///
+/// # Errors
+/// It is no whole package, or the disk does not take it.
+pub fn extract(deb: &Path, root: &Path, cache: &Cache) -> Result<()> {
+    run(Command::new(dpkg_deb()?).arg("--extract").arg(deb).arg(root))
+        .with_context(|| format!("cannot unpack {} into {}", deb.display(), cache.room()))?;
+    Ok(())
+}
+
+fn dpkg_deb() -> Result<PathBuf> {
+    program("dpkg-deb").context("no dpkg-deb here, which unpacks packages; apt-get install dpkg")
+}
+
+/// Runs to the end; the output, or what was said about the failure.
+pub fn run(command: &mut Command) -> Result<String> {
+    let name = command.get_program().to_string_lossy().into_owned();
+    let mut command = mortal(command);
+    let output = command.output().with_context(|| format!("cannot run {name}"))?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "{name} fails: {}", said.trim());
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// The same command, which ends when this program is killed, and does not go on writing.
+fn mortal(command: &Command) -> Command {
+    let mut same = match program("setpriv") {
+        Ok(setpriv) => {
+            let mut same = Command::new(setpriv);
+            same.arg("--pdeathsig=KILL").arg(command.get_program());
+            same
+        }
+        Err(_) => Command::new(command.get_program()),
+    };
+    same.args(command.get_args());
+    // What it says is read, and shown; in English.
+    same.env("LC_ALL", "C.UTF-8");
+    if let Some(directory) = command.get_current_dir() {
+        same.current_dir(directory);
+    }
+    same
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NAMES: [&str; 16] = [
+        "linux-image-amd64",
+        "linux-image-rt-amd64",
+        "linux-image-6.1.0-9-amd64",
+        "linux-image-6.1.0-56-amd64",
+        "linux-image-6.1.0-56-amd64-unsigned",
+        "linux-image-6.1.0-56-amd64-dbg",
+        "linux-image-6.1.0-56-rt-amd64",
+        "linux-image-6.1.0-56-cloud-amd64",
+        "linux-image-6.12-amd64",
+        "linux-image-6.12-rt-amd64",
+        "linux-image-6.12.107+deb12-amd64",
+        "linux-image-6.12.99+deb12-amd64",
+        "linux-image-6.12.107+deb12-rt-amd64",
+        "linux-image-6.12.107+deb12-cloud-amd64",
+        "linux-image-amd64-signed-template",
+        "linux-image-6.12.108+bpo-rt-amd64",
+    ];
+
+    fn chosen(pattern: &str) -> Result<String, String> {
+        choose(pattern, &NAMES.map(String::from)).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn the_newest_that_matches_is_taken_by_number_and_not_by_letter() {
+        for (pattern, package) in [
+            ("linux-image-6.1.*-amd64", "linux-image-6.1.0-56-amd64"),
+            ("linux-image-6.12.*-amd64", "linux-image-6.12.107+deb12-amd64"),
+            ("linux-image-6.12*", "linux-image-6.12.107+deb12-amd64"),
+            ("linux-image-6.12.*-rt-amd64", "linux-image-6.12.108+bpo-rt-amd64"),
+            ("linux-image-*cloud*", "linux-image-6.12.107+deb12-cloud-amd64"),
+        ] {
+            assert_eq!(chosen(pattern).as_deref(), Ok(package), "{pattern}");
+        }
+    }
+
+    #[test]
+    fn a_pattern_of_nothing_or_of_different_kinds_is_refused() {
+        assert!(chosen("linux-image-5.10*").unwrap_err().contains("no kernel like"));
+        let error = chosen("linux-image-6.1.0-56-*t*-amd64");
+        assert_eq!(error.as_deref(), Ok("linux-image-6.1.0-56-rt-amd64"));
+        let error = chosen("linux-image-6.1.0-56-*-amd64").unwrap_err();
+        assert!(error.contains("rt-amd64") && error.contains("cloud-amd64"), "{error}");
+    }
+
+    #[test]
+    fn one_of_each_series_is_offered_standard_and_real_time() {
+        let offers = newest_of_each(&NAMES.map(String::from));
+        let series: Vec<String> = offers.iter().map(Name::series).collect();
+        assert_eq!(series, ["6.1", "6.1-rt", "6.12", "6.12-rt"]);
+        assert_eq!(offers[3].package, "linux-image-6.12.108+bpo-rt-amd64");
+    }
+
+    #[test]
+    fn a_star_stands_for_any_text_and_all_else_for_itself() {
+        for (pattern, name, is) in [
+            ("a*c", "abbc", true),
+            ("a*c", "ac", true),
+            ("*", "", true),
+            ("a*b*c", "axbxc", true),
+            ("a*b*c", "axcxb", false),
+            ("a.c", "abc", false),
+            ("a*", "ba", false),
+        ] {
+            assert_eq!(matches(pattern, name), is, "{pattern} {name}");
+        }
+    }
+
+    #[test]
+    fn a_package_that_only_depends_leads_to_the_kernel() {
+        let text = "Package: linux-image-amd64\nVersion: 6.1.192-2\nSize: 1000\n\
+                    Installed-Size: 2\n\
+                    Depends: linux-image-6.1.0-56-amd64 (= 6.1.192-1)\n";
+        let found = candidate_in("linux-image-amd64", text).unwrap();
+        assert_eq!(found.directory(), "linux-image-6.1.0-56-amd64_6.1.192-1");
+        assert_eq!(found.bytes, 3048 + BESIDES);
+    }
+
+    #[test]
+    fn a_kernel_is_its_own_candidate_whatever_else_it_depends_on() {
+        let text = "Version: 1:6.12-1\nDepends: kmod, initramfs-tools (>= 0.120+deb8u2) | dracut\n";
+        let found = candidate_in("linux-image-6.12-amd64", text).unwrap();
+        assert_eq!(found.directory(), "linux-image-6.12-amd64_1%3a6.12-1");
+        assert_eq!(candidate_in("x", "N: Unable to locate package x\n"), None);
+    }
+}

@@ -1,0 +1,230 @@
+//! The parts of this directory together, on packages and kernels that are made up.
+
+use std::cell::RefCell;
+
+use super::{
+    bzimage::tests::{elf, image},
+    *,
+};
+
+const RELEASE: &str = "1.2-x";
+
+/// What a complete kernel has.
+const CONFIG: &str = "CONFIG_BLK_DEV_INITRD=y\nCONFIG_SERIAL_8250_CONSOLE=y\nCONFIG_BINFMT_ELF=y\n\
+    CONFIG_PROC_FS=y\nCONFIG_SYSFS=y\nCONFIG_DEVTMPFS=y\nCONFIG_DEBUG_INFO_BTF=y\n\
+    CONFIG_HIGH_RES_TIMERS=y\nCONFIG_MODULES=y\nCONFIG_PREEMPT_RT=y\n";
+
+/// A package whose kernel is `kernel`.
+fn package_file(directory: &Path, kernel: &[u8]) -> PathBuf {
+    let root = directory.join("made");
+    for part in ["DEBIAN", "boot", &format!("lib/modules/{RELEASE}/kernel")] {
+        fs::create_dir_all(root.join(part)).unwrap();
+    }
+    let control = "Package: linux-image-1.2-x\nVersion: 1\nArchitecture: all\n\
+                   Maintainer: nobody <nobody@localhost>\nDescription: a test\n";
+    fs::write(root.join("DEBIAN/control"), control).unwrap();
+    fs::write(root.join("boot").join(format!("vmlinuz-{RELEASE}")), kernel).unwrap();
+    fs::write(root.join("boot").join(format!("config-{RELEASE}")), CONFIG).unwrap();
+    let deb = directory.join("linux-image-1.2-x.deb");
+    let mut made = Command::new("dpkg-deb");
+    package::run(made.args(["--build", "-Znone"]).arg(&root).arg(&deb)).unwrap();
+    deb
+}
+
+fn source(path: &Path) -> Source {
+    Source::parse(path.to_str().unwrap()).unwrap()
+}
+
+fn fetched(text: &str, cache: &Path) -> Result<Kernel> {
+    get(&Source::parse(text)?, cache, &|_| {})
+}
+
+fn error(text: &str, cache: &Path) -> String {
+    format!("{:#}", fetched(text, cache).unwrap_err())
+}
+
+/// Names in a cache, without its lock.
+fn names(cache: &Path) -> Vec<String> {
+    let entries = fs::read_dir(cache).unwrap().flatten();
+    let names = entries.map(|entry| entry.file_name().into_string().unwrap());
+    names.filter(|name| name != "lock").collect()
+}
+
+#[test]
+fn whoever_asks_at_the_same_time_finds_a_whole_kernel() {
+    let directory = tempfile::tempdir().unwrap();
+    let kernel = image(&elf(true));
+    let source = source(&package_file(directory.path(), &kernel));
+    for round in 0..5 {
+        let cache = directory.path().join(format!("cache{round}"));
+        let ask = || {
+            let found = get(&source, &cache, &|_| {}).unwrap();
+            assert_eq!(fs::read(found.image).unwrap(), kernel);
+            assert_eq!(fs::read(found.boot).unwrap(), elf(true));
+        };
+        std::thread::scope(|scope| (0..8).for_each(|_| drop(scope.spawn(ask))));
+        assert_eq!(names(&cache).len(), 1, "{:?}", names(&cache));
+    }
+}
+
+#[test]
+fn a_package_file_has_everything_that_a_guest_needs() {
+    let directory = tempfile::tempdir().unwrap();
+    let deb = package_file(directory.path(), &image(&elf(true)));
+    let cache = directory.path().join("cache");
+    let asked = format!("{}+maxcpus=1+nosmt", deb.display());
+    let kernel = fetched(&asked, &cache).unwrap();
+    assert_eq!((kernel.asked, kernel.name.as_str()), (asked, RELEASE));
+    assert_eq!(kernel.append, "maxcpus=1 nosmt");
+    assert_eq!(kernel.hash, cache::sha256(&kernel.image).unwrap());
+    assert!(kernel.root.unwrap().join("lib/modules/1.2-x/modules.dep").exists());
+    assert_eq!(kernel.config.preemption(), Some("rt"));
+    assert_eq!(kernel.lacks, []);
+}
+
+#[test]
+fn what_changed_in_the_cache_is_unpacked_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let deb = package_file(directory.path(), &image(&elf(true)));
+    let cache = directory.path().join("cache");
+    let kernel = fetched(deb.to_str().unwrap(), &cache).unwrap();
+    for file in [&kernel.boot, &kernel.image] {
+        let whole = fs::read(file).unwrap();
+        fs::write(file, &whole[..whole.len() / 2]).unwrap();
+        let damaged = list::content(&cache).unwrap();
+        assert!(!damaged.packages[0].is_whole);
+        assert_eq!(fetched(deb.to_str().unwrap(), &cache).unwrap(), kernel);
+        assert_eq!(fs::read(file).unwrap(), whole);
+    }
+    assert!(list::content(&cache).unwrap().packages[0].is_whole);
+    assert_eq!(names(&cache).len(), 1, "nothing is left over: {:?}", names(&cache));
+}
+
+#[test]
+fn another_package_of_the_same_name_is_another_kernel() {
+    let directory = tempfile::tempdir().unwrap();
+    let cache = directory.path().join("cache");
+    let deb = package_file(directory.path(), &image(&elf(true)));
+    let first = fetched(deb.to_str().unwrap(), &cache).unwrap();
+    fs::remove_dir_all(directory.path().join("made")).unwrap();
+    let other = [elf(true), b"another build".to_vec()].concat();
+    package_file(directory.path(), &image(&other));
+    let second = fetched(deb.to_str().unwrap(), &cache).unwrap();
+    assert_ne!(first.hash, second.hash);
+    assert_eq!(fs::read(second.boot).unwrap(), other);
+    assert_eq!(fs::read(first.boot).unwrap(), elf(true), "which may be in use");
+}
+
+#[test]
+fn a_damaged_package_or_one_without_a_kernel_is_an_error_that_leaves_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let cache = directory.path().join("cache");
+    let deb = package_file(directory.path(), &image(&elf(true)));
+    let whole = fs::read(&deb).unwrap();
+    let cases: [(&[u8], &str); 3] = [
+        (b"no package at all", "no whole Debian package"),
+        (&whole[..100], "no whole Debian package"),
+        (&whole[..whole.len() - 1500], "cannot unpack"),
+    ];
+    for (content, part) in cases {
+        fs::write(&deb, content).unwrap();
+        let error = error(deb.to_str().unwrap(), &cache);
+        assert!(error.contains(part) && error.contains("linux-image-1.2-x.deb"), "{error}");
+        assert_eq!(names(&cache), [""; 0]);
+    }
+    package_file(directory.path(), b"once upon a time");
+    let said = error(deb.to_str().unwrap(), &cache);
+    assert!(said.contains("vmlinuz-1.2-x: no bzImage: the file is text"), "{said}");
+    fs::remove_file(directory.path().join("made/boot/vmlinuz-1.2-x")).unwrap();
+    let mut made = Command::new("dpkg-deb");
+    made.args(["--build", "-Znone"]).arg(directory.path().join("made")).arg(&deb);
+    package::run(&mut made).unwrap();
+    assert!(error(deb.to_str().unwrap(), &cache).contains("has no kernel in it"));
+    assert_eq!(names(&cache), [""; 0]);
+}
+
+#[test]
+fn a_kernel_of_ones_own_brings_its_modules_and_configuration() {
+    let directory = tempfile::tempdir().unwrap();
+    let (place, cache) = (directory.path(), directory.path().join("cache"));
+    let file = place.join("bzImage");
+    let release = "1.2-x+";
+    fs::write(&file, image(&elf(true))).unwrap();
+    let bare = fetched(file.to_str().unwrap(), &cache).unwrap();
+    assert_eq!((bare.name.as_str(), &bare.root), (release, &None));
+    let codes: Vec<&str> = bare.lacks.iter().map(|lack| lack.code.as_str()).collect();
+    assert_eq!(codes, ["no_config", "no_module_files"]);
+    assert_eq!(fs::read(&bare.boot).unwrap(), elf(true));
+    fs::write(place.join(format!("config-{release}")), CONFIG).unwrap();
+    let modules = place.join("m/lib/modules").join(release);
+    let with = |part: &str| format!("{},modules={}", file.display(), place.join(part).display());
+    fs::create_dir_all(&modules).unwrap();
+    assert!(error(&with("m"), &cache).contains("depmod -b"));
+    fs::write(modules.join("modules.dep"), "").unwrap();
+    for part in ["m", "m/lib", "m/lib/modules", "m/lib/modules/1.2-x+"] {
+        let kernel = fetched(&with(part), &cache).unwrap();
+        assert_eq!(kernel.root, Some(place.join("m").canonicalize().unwrap()), "{part}");
+        assert_eq!(kernel.lacks, []);
+    }
+    for part in ["cache", "nowhere"] {
+        let error = error(&with(part), &cache);
+        assert!(error.contains(&format!("modules={}", place.join(part).display())), "{error}");
+    }
+    assert_eq!(list::content(&cache).unwrap().own, 1);
+}
+
+#[test]
+fn what_is_no_kernel_is_an_error_that_names_the_file_and_what_it_is() {
+    let directory = tempfile::tempdir().unwrap();
+    let cache = directory.path().join("cache");
+    let file = directory.path().join("vmlinuz");
+    let path = file.to_str().unwrap();
+    fs::write(&file, "a story\n").unwrap();
+    assert!(error(path, &cache).contains("vmlinuz: no bzImage: the file is text"));
+    fs::write(&file, elf(false)).unwrap();
+    assert!(error(path, &cache).contains("no CONFIG_PVH; give its bzImage"));
+    assert!(error("/nowhere/vmlinuz", &cache).starts_with("kernel /nowhere/vmlinuz: No such"));
+    assert!(error("/nowhere/x.deb", &cache).contains("no such file"));
+    assert!(error(&format!("{}/", directory.path().display()), &cache).contains("no file"));
+    assert!(error("host", &cache).contains("not booted in a guest"));
+    assert!(!cache.exists(), "none of them needs a cache");
+}
+
+#[test]
+fn a_variant_that_the_kernel_would_ignore_is_refused_and_another_model_told() {
+    let directory = tempfile::tempdir().unwrap();
+    let cache = directory.path().join("cache");
+    let deb = package_file(directory.path(), &image(&elf(true)));
+    let said = error(&format!("{}+preempt=full", deb.display()), &cache);
+    assert!(said.contains("CONFIG_PREEMPT_DYNAMIC"), "{said}");
+    let kernel = fetched(deb.to_str().unwrap(), &cache).unwrap();
+    assert_eq!(kernel.preemption(), Some("rt"));
+    let full = Kernel { append: "nosmt preempt=full".into(), ..kernel };
+    assert_eq!(full.preemption(), Some("full"));
+}
+
+#[test]
+fn a_kernel_that_cannot_boot_here_is_refused_with_the_reason() {
+    let config = KernelConfig::parse(&CONFIG.replace("CONFIG_SERIAL_8250_CONSOLE=y", ""));
+    let kernel =
+        Kernel { name: "1.2-x".into(), lacks: lack::of_config(&config), ..Kernel::default() };
+    let error = kernel.check().unwrap_err().to_string();
+    assert!(error.contains("1.2-x") && error.contains("SERIAL_8250_CONSOLE"), "{error}");
+    assert!(Kernel::default().check().is_ok());
+}
+
+#[test]
+fn who_has_to_wait_is_told_why() {
+    let directory = tempfile::tempdir().unwrap();
+    let first = Cache::open(directory.path(), &|_| {}).unwrap();
+    let told = RefCell::new(None::<Cache>);
+    let said = RefCell::new(String::new());
+    *told.borrow_mut() = Some(first);
+    let second = Cache::open(directory.path(), &|line| {
+        said.borrow_mut().push_str(line);
+        // Now it is free.
+        told.borrow_mut().take();
+    });
+    assert!(second.is_ok());
+    assert!(said.borrow().contains("waiting for another tardy"), "{}", said.borrow());
+}
