@@ -27,6 +27,7 @@ mod flags;
 mod foreign_readers;
 mod full_disk;
 mod lab;
+mod lab_kernels;
 mod leaves_nothing;
 mod loads;
 mod meddling;

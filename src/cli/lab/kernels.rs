@@ -1,51 +1,222 @@
-//! `tardy lab kernels`: which kernels are at hand.
+//! `tardy lab kernels`: which kernels are at hand, and which could be.
 
+use std::{path::Path, time::SystemTime};
+
+use anstyle::Style;
 use anyhow::Result;
 use clap::Args;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::{
     cli::{Exit, flags::FormatFlags, output},
-    lab::{self, kernels, kernels::Source},
+    lab::{
+        self,
+        kernels::{
+            self, Source,
+            list::{Cached, Content},
+            package::{self, Name},
+        },
+    },
     report::table::Table,
 };
 
-/// List the kernels at hand, and fetch others.
+/// List the kernels at hand and those that apt offers, and fetch some.
+///
+/// Packages are unpacked into a cache, ~/.cache/tardy/lab/kernels, and never installed.
 #[derive(Debug, Args)]
 pub struct KernelsFlags {
-    /// Fetch this kernel first: standard, rt, a Debian package linux-image-... or a .deb file
+    /// Fetch this kernel first, as standard, rt, 6.12, 6.12-rt, linux-image-6.12*; repeatable
+    ///
+    /// Also a package in a file (./linux-image-x.deb) or a kernel of your own
+    /// (/path/to/bzImage[,modules=DIR]), which is looked at and unpacked.
     #[arg(long, value_name = "NAME")]
     fetch: Vec<String>,
     #[command(flatten)]
     format: FormatFlags,
 }
 
-/// Fetches what was asked for, and prints a line per kernel.
+/// Fetches what was asked for, and prints what there is.
 pub fn kernels(flags: &KernelsFlags) -> Result<Exit> {
     let cache = lab::cache()?.join(kernels::DIRECTORY);
-    for name in &flags.fetch {
-        kernels::get(&Source::parse(name)?, &cache, &output::tell)?;
+    // All names first: a slip in the last shall not cost a download.
+    let sources: Vec<Source> =
+        flags.fetch.iter().map(|name| Source::parse(name)).collect::<Result<_>>()?;
+    for source in &sources {
+        let kernel = kernels::get(source, &cache, &output::tell)?;
+        output::tell(&format!("{}: {}", source.asked, kernel.name));
+        for lack in &kernel.lacks {
+            output::tell(&format!("  {}: {}; {}", lack.code, lack.what, lack.remedy));
+        }
     }
-    let cached = kernels::list::content(&cache)?.packages;
+    let content = kernels::list::content(&cache)?;
+    let offered = package::offers();
+    if let Err(error) = &offered {
+        output::tell(&format!("warning: {error:#}"));
+    }
+    let offered = offered.unwrap_or_default();
     if flags.format.is_json() {
-        let lines: Vec<_> = cached
-            .iter()
-            .map(|kernel| json!({ "release": kernel.kernel.name, "image": kernel.kernel.image }))
-            .collect();
-        output::put(&(serde_json::to_string_pretty(&json!({ "kernels": lines }))? + "\n"))?;
-        return Ok(Exit::Done);
+        let document = document(&content, &offered, &cache);
+        output::put(&(serde_json::to_string_pretty(&document)? + "\n"))?;
+    } else {
+        output::put(&text(&content, &offered, &cache))?;
     }
-    if cached.is_empty() {
-        output::tell(&format!(
-            "No kernels in {}; `tardy lab kernels --fetch standard` gets one.",
-            cache.display()
-        ));
-        return Ok(Exit::Done);
-    }
-    let mut table = Table::new(2, &["release", "image"]);
-    for kernel in &cached {
-        table.row(vec![kernel.kernel.name.clone(), kernel.kernel.image.display().to_string()]);
-    }
-    output::put(&(table.lines().join("\n") + "\n"))?;
     Ok(Exit::Done)
+}
+
+fn document(content: &Content, offered: &[Name], cache: &Path) -> Value {
+    let kernel = |cached: &Cached| {
+        json!({
+            "package": cached.package,
+            "release": cached.kernel.name,
+            "path": cached.place,
+            "bytes": cached.bytes,
+            "fetched_at": time(cached.fetched_at, "%Y-%m-%dT%H:%M:%SZ"),
+            "sha256": cached.kernel.hash,
+            "preemption": cached.kernel.preemption(),
+            "lacks": cached.kernel.lacks,
+            "is_whole": cached.is_whole,
+        })
+    };
+    let offer = |name: &Name| {
+        json!({
+            "name": name.series(),
+            "package": name.package,
+            "is_here": is_here(content, name),
+        })
+    };
+    json!({
+        "cache": cache,
+        "kernels": content.packages.iter().map(kernel).collect::<Vec<_>>(),
+        "own": { "count": content.own, "bytes": content.own_bytes },
+        "offered": offered.iter().map(offer).collect::<Vec<_>>(),
+    })
+}
+
+fn is_here(content: &Content, name: &Name) -> bool {
+    content.packages.iter().any(|cached| cached.package == name.package && cached.is_whole)
+}
+
+fn text(content: &Content, offered: &[Name], cache: &Path) -> String {
+    const BOLD: Style = Style::new().bold();
+    let mut out = if content.packages.is_empty() {
+        format!(
+            "No kernels in {} yet; `tardy lab kernels --fetch standard` gets one.\n",
+            cache.display()
+        )
+    } else {
+        let headings = ["release", "preemption", "fetched", "hash", "lacks", "size"];
+        let mut table = Table::new(5, &headings);
+        content.packages.iter().for_each(|cached| table.row(cells(cached)));
+        format!("{BOLD}Kernels in {}{BOLD:#}\n{}\n", cache.display(), table.lines().join("\n"))
+    };
+    if content.own > 0 {
+        out.push_str(&format!(
+            "and {} unpacked from files of your own: {}\n",
+            content.own,
+            mib(content.own_bytes)
+        ));
+    }
+    if !offered.is_empty() {
+        let mut table = Table::new(3, &["name", "package", ""]);
+        for name in offered {
+            let here = if is_here(content, name) { "at hand" } else { "" };
+            table.row(vec![name.series(), name.package.clone(), here.into()]);
+        }
+        let lines = table.lines().join("\n");
+        out.push_str(&format!("\n{BOLD}apt offers{BOLD:#} (--fetch NAME)\n{lines}\n"));
+    }
+    out
+}
+
+fn cells(cached: &Cached) -> Vec<String> {
+    let kernel = &cached.kernel;
+    let lacks: Vec<&str> = kernel.lacks.iter().map(|lack| lack.code.as_str()).collect();
+    let lacks = match lacks.as_slice() {
+        _ if !cached.is_whole => "damaged: fetched again when used".into(),
+        [] => "-".into(),
+        lacks => lacks.join(", "),
+    };
+    vec![
+        kernel.name.clone(),
+        kernel.preemption().unwrap_or("unknown").into(),
+        time(cached.fetched_at, "%Y-%m-%d").unwrap_or_else(|| "-".into()),
+        kernel.hash.get(..12).unwrap_or(&kernel.hash).into(),
+        lacks,
+        mib(cached.bytes),
+    ]
+}
+
+fn mib(bytes: u64) -> String {
+    format!("{} MiB", bytes.div_ceil(1 << 20))
+}
+
+/// In UTC.
+fn time(at: Option<SystemTime>, format: &str) -> Option<String> {
+    let at = jiff::Timestamp::try_from(at?).ok()?;
+    Some(at.strftime(format).to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lab::kernels::{Kernel, lack};
+
+    fn content() -> Content {
+        let kernel = Kernel {
+            name: "6.12.1-amd64".into(),
+            hash: "0123456789abcdef".into(),
+            lacks: vec![lack::no_module_files()],
+            append: "preempt=full".into(),
+            ..Kernel::default()
+        };
+        let cached = Cached {
+            package: "linux-image-6.12.1-amd64".into(),
+            place: "/cache/x".into(),
+            kernel,
+            bytes: 10 << 20,
+            fetched_at: Some(SystemTime::UNIX_EPOCH),
+            is_whole: true,
+        };
+        Content { packages: vec![cached], own: 2, own_bytes: 5 << 20 }
+    }
+
+    fn offered() -> Vec<Name> {
+        let names = ["linux-image-6.1.0-56-rt-amd64", "linux-image-6.12.1-amd64"];
+        names.iter().filter_map(|name| Name::parse(name)).collect()
+    }
+
+    #[test]
+    fn the_table_tells_what_is_at_hand_what_it_lacks_and_what_could_be_fetched() {
+        let text = text(&content(), &offered(), Path::new("/cache"));
+        let lines: Vec<String> = text
+            .lines()
+            .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
+            .collect();
+        let kernel = "6.12.1-amd64 full 1970-01-01 0123456789ab no_module_files 10 MiB";
+        for line in [
+            kernel,
+            "and 2 unpacked from files of your own: 5 MiB",
+            "6.1-rt linux-image-6.1.0-56-rt-amd64",
+            "6.12 linux-image-6.12.1-amd64 at hand",
+        ] {
+            assert!(lines.iter().any(|own| own == line), "{line}\n{text}");
+        }
+        let mut damaged = content();
+        damaged.packages[0].is_whole = false;
+        assert!(super::text(&damaged, &[], Path::new("/cache")).contains("damaged: fetched again"));
+        let empty = super::text(&Content::default(), &[], Path::new("/cache"));
+        assert!(empty.contains("No kernels in /cache yet") && !empty.contains("apt"), "{empty}");
+    }
+
+    #[test]
+    fn the_document_has_the_same_with_whole_values() {
+        let document = document(&content(), &offered(), Path::new("/cache"));
+        let kernel = &document["kernels"][0];
+        assert_eq!(kernel["sha256"], "0123456789abcdef");
+        assert_eq!(kernel["fetched_at"], "1970-01-01T00:00:00Z");
+        assert_eq!(kernel["lacks"][0]["code"], "no_module_files");
+        assert_eq!((&kernel["is_whole"], &kernel["bytes"]), (&json!(true), &json!(10 << 20)));
+        assert_eq!(document["offered"][0]["name"], "6.1-rt");
+        assert_eq!(document["offered"][1]["is_here"], true);
+    }
 }

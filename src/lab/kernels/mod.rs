@@ -246,6 +246,7 @@ fn packaged(typed: &str, pattern: &str, cache: &Path, tell: Tell) -> Result<Kern
 /// Where the package lies that apt would install, fetched where it was not there yet. apt's lists
 /// may be empty or too old; where it does not work, once more with new ones.
 fn newest(pattern: &str, cache: &Cache, tell: Tell) -> Result<PathBuf> {
+    package::check()?;
     let renewed = || -> Result<package::Candidate> {
         package::update()?;
         package::find(pattern)

@@ -202,6 +202,15 @@ pub fn download(candidate: &Candidate, directory: &Path) -> Result<PathBuf> {
     deb.context("apt-get download left no package")
 }
 
+/// Whether this machine has apt.
+///
+/// # Errors
+/// It has not; what to give instead of a package's name.
+pub fn check() -> Result<()> {
+    apt("apt-cache").and_then(|_| apt("apt-get"))?;
+    Ok(())
+}
+
 /// Renews apt's lists, which may be empty or too old; only root can.
 ///
 /// # Errors
@@ -218,8 +227,10 @@ pub fn update() -> Result<()> {
 /// # Errors
 /// It is no whole package, or the disk does not take it.
 pub fn extract(deb: &Path, root: &Path, cache: &Cache) -> Result<()> {
-    run(Command::new(dpkg_deb()?).arg("--extract").arg(deb).arg(root))
-        .with_context(|| format!("cannot unpack {} into {}", deb.display(), cache.room()))?;
+    let mut command = Command::new(dpkg_deb()?);
+    run(command.arg("--extract").arg(deb).arg(root)).with_context(|| {
+        format!("cannot unpack it into {}: is there room, and is it whole?", cache.room())
+    })?;
     Ok(())
 }
 
@@ -233,8 +244,17 @@ pub fn run(command: &mut Command) -> Result<String> {
     let mut command = mortal(command);
     let output = command.output().with_context(|| format!("cannot run {name}"))?;
     let said = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.success(), "{name} fails: {}", said.trim());
+    ensure!(output.status.success(), "{name} fails: {}", reason(&said));
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// The line that tells why: of a full disk wherever it stands, apt's own marks, or the first; what
+/// follows is consequences.
+fn reason(said: &str) -> &str {
+    let lines = || said.lines().map(str::trim).filter(|line| !line.is_empty());
+    let full = lines().find(|line| line.contains("No space left"));
+    let marked = || lines().find(|line| line.starts_with("E: "));
+    full.or_else(marked).or_else(|| lines().next()).unwrap_or("it says nothing")
 }
 
 /// The same command, which ends when this program is killed, and does not go on writing.
@@ -326,6 +346,15 @@ mod tests {
         ] {
             assert_eq!(matches(pattern, name), is, "{pattern} {name}");
         }
+    }
+
+    #[test]
+    fn of_what_a_program_says_the_cause_is_told() {
+        let apt = "W: GPG error: x\nE: Failed to fetch y\nE: Some files failed\n";
+        assert_eq!(reason(apt), "E: Failed to fetch y");
+        assert_eq!(reason("\ntar: a\ntar: No space left\ntar: b\n"), "tar: No space left");
+        assert_eq!(reason("\ntar: Unexpected EOF\ntar: b\n"), "tar: Unexpected EOF");
+        assert_eq!(reason(" \n"), "it says nothing");
     }
 
     #[test]
