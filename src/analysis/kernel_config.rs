@@ -61,6 +61,12 @@ impl KernelConfig {
         Self(text.lines().filter_map(option).collect())
     }
 
+    /// As a `.config` has it, in the order of names.
+    #[must_use]
+    pub fn text(&self) -> String {
+        self.0.iter().map(|(name, value)| format!("CONFIG_{name}={value}\n")).collect()
+    }
+
     /// Whether it has no option at all.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -180,6 +186,7 @@ mod tests {
         assert_eq!(config.get("CC_VERSION_TEXT"), Some("\"gcc = 12\""));
         assert_eq!(config.get("PREEMPT_RT"), None);
         assert!(KernelConfig::parse("no configuration\n").is_empty());
+        assert_eq!(KernelConfig::parse(&config.text()), config);
     }
 
     #[test]

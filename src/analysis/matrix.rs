@@ -366,8 +366,8 @@ fn remarks(columns: &[Column], labs: &[&LabFacts], runs: &[Document]) -> Vec<Str
 
 fn same_cell(a: &LabFacts, b: &LabFacts) -> bool {
     let of = |lab: &LabFacts| {
-        let LabFacts { mode, seed, kernel, kernel_hash, load, .. } = lab.clone();
-        (mode, seed, kernel, kernel_hash, load)
+        let LabFacts { mode, seed, kernel, kernel_hash, load, arguments, .. } = lab.clone();
+        (mode, seed, kernel, kernel_hash, load, arguments)
     };
     of(a) == of(b)
 }

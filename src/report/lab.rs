@@ -1,7 +1,7 @@
 //! A matrix of the lab for a terminal: what the numbers mean, tables, verdicts, what failed.
 
 use anstyle::{Effects, Style};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::table::Table;
 use crate::{
@@ -27,6 +27,28 @@ pub struct Sheet {
     pub failed: Vec<LabFailure>,
     /// Cells that an early end left undone.
     pub undone: usize,
+    /// How the kernels' configurations differ; absent where fewer than two are known.
+    pub config: Option<ConfigTable>,
+}
+
+/// Options that are not the same in all kernels.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct ConfigTable {
+    /// The kernels whose configuration is known.
+    pub kernels: Vec<String>,
+    /// What matters to latency.
+    pub rows: Vec<ConfigRow>,
+    /// How many other options differ.
+    pub others: usize,
+}
+
+/// One option.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ConfigRow {
+    /// Its name.
+    pub option: String,
+    /// Its value in each kernel of [`ConfigTable::kernels`]; absent where it is not set.
+    pub values: Vec<Option<String>>,
 }
 
 /// The sheet as text.
@@ -46,6 +68,7 @@ pub fn show(sheet: &Sheet) -> String {
         "{DIM}Ranges are over start phases. ~ fewer than 10 samples beyond it in each run: little \
          more than the maximum.{DIM:#}"
     ));
+    lines.extend(sheet.config.iter().flat_map(configurations));
     lines.extend(failures(sheet));
     lines.join("\n") + "\n"
 }
@@ -181,6 +204,22 @@ fn range(figure: &Figure) -> String {
     format!("{mark}{low} to {high}")
 }
 
+/// What differs in how the kernels were built.
+fn configurations(config: &ConfigTable) -> Vec<String> {
+    let mut headings = vec!["configuration"];
+    headings.extend(config.kernels.iter().map(String::as_str));
+    let mut table = Table::new(headings.len(), &headings);
+    for row in &config.rows {
+        let value = |value: &Option<String>| value.clone().unwrap_or_else(|| "-".into());
+        let values = row.values.iter().map(value);
+        table.row(std::iter::once(row.option.clone()).chain(values).collect());
+    }
+    let mut lines = vec![String::new()];
+    lines.extend(dim_first(table.lines()));
+    lines.push(format!("and {} other options: drivers, file systems, protocols", config.others));
+    lines
+}
+
 fn failures(sheet: &Sheet) -> Vec<String> {
     let mut lines = Vec::new();
     if !sheet.failed.is_empty() {
@@ -266,6 +305,14 @@ mod tests {
                 why: "it panicked; its console's last lines:\noops".into(),
             }],
             undone: 2,
+            config: Some(ConfigTable {
+                kernels: vec!["standard".into(), "rt".into()],
+                rows: vec![ConfigRow {
+                    option: "CONFIG_PREEMPT_RT".into(),
+                    values: vec![None, Some("y".into())],
+                }],
+                others: 41,
+            }),
         }
     }
 
@@ -288,6 +335,7 @@ mod tests {
             "    rt against standard: not judged: why\n",
             "failed\nfiles under rt, phase 3:\n    it panicked; its console's last lines:\n    \
              oops\n",
+            "configuration      standard  rt\nCONFIG_PREEMPT_RT  -         y\nand 41 other",
             "Ended early: 2 of the plan's runs",
         ] {
             assert!(text.contains(wanted), "{wanted}\nin\n{text}");

@@ -7,13 +7,12 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     collect::curve,
-    lab::{Sheet, headline, meanings, verdicts},
+    lab::{ConfigTable, Sheet, headline, meanings, verdicts},
     page::{PAGE_VERSION, Page},
-    words,
 };
 use crate::{
     analysis::matrix::{Cell, Column, Figure},
-    run::{Document, Effect, Run, hlog, lab::LabFailure},
+    run::{Document, Effect, LoadRecord, Run, hlog, lab::LabFailure},
 };
 
 /// Kernels beside each other.
@@ -67,29 +66,9 @@ pub struct PageCell {
     pub caveats: Vec<String>,
 }
 
-/// Options that are not the same in all kernels.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct ConfigTable {
-    /// The kernels whose configuration is known.
-    pub kernels: Vec<String>,
-    /// What matters to latency.
-    pub rows: Vec<ConfigRow>,
-    /// How many other options differ.
-    pub others: usize,
-}
-
-/// One option.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct ConfigRow {
-    /// Its name.
-    pub option: String,
-    /// Its value in each kernel of [`ConfigTable::kernels`]; absent where it is not set.
-    pub values: Vec<Option<String>>,
-}
-
 /// The data of a page that shows `sheet`, which was made of `runs` in this order.
 #[must_use]
-pub fn page(sheet: &Sheet, runs: &[Run], config: Option<ConfigTable>) -> Page {
+pub fn page(sheet: &Sheet, runs: &[Run]) -> Page {
     let matrix = &sheet.matrix;
     let row = |row: &crate::analysis::matrix::Row| PageRow {
         name: row.name.clone(),
@@ -110,7 +89,7 @@ pub fn page(sheet: &Sheet, runs: &[Run], config: Option<ConfigTable>) -> Page {
             remarks: matrix.remarks.clone(),
             kernels: matrix.kernels.clone(),
             loads: matrix.loads.iter().map(row).collect(),
-            config,
+            config: sheet.config.clone(),
             failed: sheet.failed.clone(),
             undone: sheet.undone,
         })),
@@ -119,7 +98,22 @@ pub fn page(sheet: &Sheet, runs: &[Run], config: Option<ConfigTable>) -> Page {
 
 fn load_of<'a>(mut cells: impl Iterator<Item = &'a Cell>, runs: &[Run]) -> String {
     let first = cells.next().and_then(|cell| runs.get(*cell.runs.first()?));
-    first.map(|run| words::loads(&run.document)).unwrap_or_default()
+    let loads = first.map(|run| run.document.loads.as_slice()).unwrap_or_default();
+    loads.iter().map(load_words).collect::<Vec<_>>().join(", ")
+}
+
+/// `signals (interval_ns=2000000, processes=300)`
+fn load_words(load: &LoadRecord) -> String {
+    let word = |(key, value): (&String, &serde_json::Value)| match value.as_str() {
+        Some(text) => format!("{key}={text}"),
+        None => format!("{key}={value}"),
+    };
+    let words: Vec<String> = load.parameters.iter().map(word).collect();
+    if words.is_empty() {
+        load.name.clone()
+    } else {
+        format!("{} ({})", load.name, words.join(", "))
+    }
 }
 
 fn page_cell(cell: &Cell, runs: &[Run]) -> PageCell {

@@ -10,11 +10,14 @@ use clap::Args;
 use serde_json::json;
 
 use crate::{
-    analysis::matrix::{Order, matrix},
+    analysis::{
+        kernel_config::{KernelConfig, differences},
+        matrix::{Order, matrix},
+    },
     cli::{Exit, flags::FormatFlags, output, report},
     report::{
         html,
-        lab::{self, Sheet},
+        lab::{self, ConfigRow, ConfigTable, Sheet},
         matrix_page,
     },
     run::{Document, Run, lab::LabRecord, names},
@@ -78,13 +81,14 @@ pub fn put(sheet: &Sheet, as_json: bool) -> Result<()> {
         "matrix": sheet.matrix,
         "failed": sheet.failed,
         "undone": sheet.undone,
+        "config": sheet.config,
     });
     output::put(&(serde_json::to_string_pretty(&value)? + "\n"))
 }
 
 /// Writes the page of a sheet that was made of these runs.
 pub fn write_page(file: &Path, sheet: &Sheet, gathered: &Gathered) -> Result<()> {
-    let page = matrix_page::page(sheet, &gathered.runs, None);
+    let page = matrix_page::page(sheet, &gathered.runs);
     let text = html::render(&page).context("cannot write the data of the page")?;
     report::write(file, text.as_bytes())
 }
@@ -168,5 +172,35 @@ pub fn sheet(gathered: &Gathered) -> Result<Sheet> {
         matrix: matrix(&documents, order)?,
         failed,
         undone: records().map(|record| record.undone).sum(),
+        config: configurations(gathered),
+    })
+}
+
+/// How the kernels were built, from the copies beside their runs; one that cannot be read is not
+/// known.
+fn configurations(gathered: &Gathered) -> Option<ConfigTable> {
+    let mut known: Vec<(String, KernelConfig)> = Vec::new();
+    for (directory, record) in &gathered.records {
+        for kernel in &record.kernels {
+            // A plain name: a record that was changed does not lead out of its directory.
+            let plain = kernel.config.as_ref().and_then(|path| path.file_name());
+            let text = plain.and_then(|name| fs::read_to_string(directory.join(name)).ok());
+            let config = KernelConfig::parse(&text.unwrap_or_default());
+            if !config.is_empty() && !known.iter().any(|(name, _)| *name == kernel.name) {
+                known.push((kernel.name.clone(), config));
+            }
+        }
+    }
+    let named: Vec<(&str, &KernelConfig)> =
+        known.iter().map(|(name, config)| (name.as_str(), config)).collect();
+    let found = differences(&named);
+    let row = |row: crate::analysis::kernel_config::Difference| ConfigRow {
+        option: row.option,
+        values: row.values,
+    };
+    (known.len() > 1).then(|| ConfigTable {
+        kernels: found.kernels,
+        rows: found.latency.into_iter().map(row).collect(),
+        others: found.others,
     })
 }

@@ -19,7 +19,7 @@ use crate::{
         cell::Mode,
         conduct::{Orders, Outcome, Task, conduct},
         host::HOST,
-        kernels::{self, Source},
+        kernels::{self, Base, Source},
         plan::Plan,
         results::{self, Results},
     },
@@ -47,9 +47,11 @@ pub struct RunFlags {
     /// What to measure: a TOML file [default: what the founding texts compare]
     #[arg(value_name = "PLAN")]
     plan: Option<PathBuf>,
-    /// The kernels, as A,B,...: standard, rt, a package, a file, or host
+    /// The kernels, as A,B,...: what `tardy lab kernels --fetch` takes, or host
     ///
-    /// The first is the one that the others are compared with. host is this machine itself, in
+    /// standard and rt are those of Debian; standard+preempt=full is one with a word on its command
+    /// line; ./bzImage is a file. The first is the one that the others are compared with. host is
+    /// this machine itself, in
     /// --mode real.
     #[arg(long, value_name = "KERNELS", default_value = "standard,rt")]
     kernels: String,
@@ -151,26 +153,14 @@ impl RunFlags {
         Ok(jobs)
     }
 
-    /// The kernels by the names that were typed; none for this machine.
-    fn sources(&self) -> Result<Vec<(String, Option<Source>)>> {
-        let mut found: Vec<(String, Option<Source>)> = Vec::new();
-        for name in self.kernels.split(',').map(str::trim) {
-            ensure!(
-                !found.iter().any(|(other, _)| other == name),
-                "--kernels: \"{name}\" is there twice; name it once"
-            );
-            if name == HOST {
-                ensure!(
-                    !self.is_counted(),
-                    "--kernels: host cannot be measured in --mode deterministic: only a virtual \
-                     machine's instructions can be counted as time; use --mode real"
-                );
-                found.push((name.into(), None));
-            } else {
-                found.push((name.into(), Some(Source::parse(name)?)));
-            }
-        }
-        Ok(found)
+    fn sources(&self) -> Result<Vec<Source>> {
+        let sources = Source::parse_list(&self.kernels).context("--kernels")?;
+        ensure!(
+            !self.is_counted() || sources.iter().all(|source| source.base != Base::Host),
+            "--kernels: host cannot be measured in --mode deterministic: only a virtual machine's \
+             instructions can be counted as time; use --mode real"
+        );
+        Ok(sources)
     }
 
     fn directory(&self, store: &Store, plan: &str) -> Result<PathBuf> {
@@ -191,23 +181,23 @@ impl RunFlags {
         Ok(directory.clone())
     }
 
-    fn bed(&self, plan: &Plan, sources: &[(String, Option<Source>)], cache: &Path) -> Result<Bed> {
+    fn bed(&self, plan: &Plan, sources: &[Source], cache: &Path) -> Result<Bed> {
         let tell = |line: &str| {
             if !self.outcome.quiet {
                 output::tell(line);
             }
         };
-        let needs_guests = sources.iter().any(|(_, source)| source.is_some());
+        let needs_guests = sources.iter().any(|source| source.base != Base::Host);
         let bench = needs_guests.then(|| Bench::open(cache, &tell)).transpose()?;
-        let mut targets = Vec::new();
-        for (name, source) in sources {
-            let Some(source) = source else {
-                targets.push(Target { name: name.clone(), kernel: None });
-                continue;
-            };
+        let target = |source: &Source| {
+            if source.base == Base::Host {
+                return Ok(Target { name: HOST.into(), kernel: None });
+            }
             let kernel = kernels::get(source, &cache.join(kernels::DIRECTORY), &tell)?;
-            targets.push(Target { name: kernel.name.clone(), kernel: Some(kernel) });
-        }
+            kernel.check()?;
+            Ok(Target { name: kernel.asked.clone(), kernel: Some(kernel) })
+        };
+        let targets = sources.iter().map(target).collect::<Result<Vec<_>>>()?;
         Ok(Bed {
             bench,
             targets,
@@ -265,11 +255,12 @@ fn record(plan: &Plan, bed: &Bed, directory: &Path) -> Result<LabRecord> {
     let names = file_names(bed.targets.iter().map(|target| target.name.as_str()));
     let mut kernels = Vec::new();
     for (target, name) in bed.targets.iter().zip(names) {
-        let config = config_of(target).map(|from| {
-            let place = PathBuf::from(format!("config-{name}"));
-            fs::copy(&from, directory.join(&place))
-                .with_context(|| format!("cannot copy {}", from.display()))
-                .map(|_| place)
+        let config = target.kernel.as_ref().map(|kernel| &kernel.config);
+        let config = config.filter(|config| !config.is_empty()).map(|config| {
+            let place = directory.join(format!("config-{name}"));
+            fs::write(&place, config.text())
+                .with_context(|| format!("cannot write {}", place.display()))
+                .map(|()| PathBuf::from(format!("config-{name}")))
         });
         kernels.push(LabKernel { name: target.name.clone(), config: config.transpose()? });
     }
@@ -282,12 +273,6 @@ fn record(plan: &Plan, bed: &Bed, directory: &Path) -> Result<LabRecord> {
     };
     record.write(directory).with_context(|| format!("cannot write to {}", directory.display()))?;
     Ok(record)
-}
-
-fn config_of(target: &Target) -> Option<PathBuf> {
-    let kernel = target.kernel.as_ref()?;
-    let path = kernel.root.as_ref()?.join(format!("boot/config-{}", kernel.name));
-    path.is_file().then_some(path)
 }
 
 fn note(record: &mut LabRecord, bed: &Bed, tasks: &[Task], outcomes: &[Outcome]) {
