@@ -145,6 +145,7 @@ impl Probe for Timer {
                 wake: self.wake,
                 interval_ns: self.interval_ns,
                 phase_ns,
+                is_alone: self.threads_per_cpu == 1,
             };
             armed.spawn(
                 Recorded { head, series, samples: reader },
@@ -169,7 +170,12 @@ struct Thread {
     wake: WakeKind,
     interval_ns: i64,
     phase_ns: i64,
+    /// On its CPU.
+    is_alone: bool,
 }
+
+/// The longest that a thread waits for its neighbours at the end.
+const PATIENCE_NS: i64 = 100_000_000;
 
 impl Thread {
     fn measure(mut self, schedule: Schedule, found: &Found) -> Report {
@@ -186,6 +192,12 @@ impl Thread {
             }
             WakeKind::Timerfd => self.both_loops_by_timerfd(schedule),
         };
+        if !self.is_alone {
+            // Those of lower priority may have their last expiry still before them; what comes now
+            // would be a latency of theirs.
+            let wait_ns = self.interval_ns.clamp(0, PATIENCE_NS).unsigned_abs();
+            std::thread::sleep(std::time::Duration::from_nanos(wait_ns));
+        }
         let report = Report { usage, ..Report::of(&self.name, ended) };
         // Whoever meddles with threads does it while they run, so the end counts too.
         let at_end = Found::of_this_thread();
