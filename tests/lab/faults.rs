@@ -37,6 +37,48 @@ fn what_tardy_refuses_in_the_guest_and_a_kernel_that_panics_are_told_outside() {
 }
 
 #[test]
+fn a_tardy_that_is_killed_takes_its_guest_with_it_and_the_next_clears_away_what_it_left() {
+    let Some(place) = Place::new() else { return };
+    let cache = place.path("cache");
+    // This test's own program plays tardy: it is started once more, for one test.
+    let stand_in = std::env::current_exe().unwrap();
+    let mut tardy = Command::new(stand_in)
+        .args(["--exact", "faults::a_stand_in_for_a_tardy_that_is_killed", "--nocapture"])
+        .env(STAND_IN, place.directory.path())
+        .spawn()
+        .unwrap();
+    let guest = format!("{}/guests/", cache.display());
+    eventually("a guest", || processes_with(&guest) > 0);
+    tardy.kill().unwrap();
+    tardy.wait().unwrap();
+    eventually("the guest is gone", || processes_with(&guest) == 0);
+    assert_eq!(fs::read_dir(place.path("cache/guests")).unwrap().count(), 1);
+    Bench::with(Path::new(TARDY), &cache, &|_| {}).unwrap();
+    assert!(!place.path("run").exists());
+    place.assert_nothing_left();
+}
+
+/// Set for the test binary that plays tardy: where its place is.
+const STAND_IN: &str = "TARDY_TEST_STAND_IN_LAB";
+
+#[test]
+fn a_stand_in_for_a_tardy_that_is_killed() {
+    let Some(directory) = std::env::var_os(STAND_IN) else { return };
+    let place = Place::new().unwrap();
+    let directory = Path::new(&directory);
+    let bench = Bench::with(Path::new(TARDY), &directory.join("cache"), &|_| {}).unwrap();
+    bench.run(&place.cell(&["timer", "--duration=1h"]), &directory.join("run"), &|| false).unwrap();
+}
+
+fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !condition() {
+        assert!(began.elapsed() < LIMIT, "in vain: {what}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+#[test]
 fn a_place_that_is_taken_and_a_flag_of_the_labs_own_are_refused_before_any_boot() {
     let Some(place) = Place::new() else { return };
     fs::create_dir(place.path("run")).unwrap();

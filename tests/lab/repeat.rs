@@ -71,6 +71,18 @@ fn again(place: &Place) {
 }
 
 #[test]
+fn a_kernel_that_permits_no_ports_hands_its_run_out_by_the_serial_line() {
+    let Some(place) = Place::new() else { return };
+    let mut cell = place.cell(&SHORT);
+    cell.kernel.append = "lockdown=integrity".into();
+    let document = place.run(&cell, "run").unwrap();
+    assert_eq!(document.series[0].count, 500);
+    let cmdline = document.facts.kernel_cmdline.unwrap();
+    assert!(cmdline.contains("lockdown=integrity"), "{cmdline}");
+    place.assert_nothing_left();
+}
+
+#[test]
 fn only_a_run_of_the_lab_whose_samples_are_whole_can_be_repeated() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("run");
