@@ -51,8 +51,7 @@ pub struct RunFlags {
     ///
     /// standard and rt are those of Debian; standard+preempt=full is one with a word on its command
     /// line; ./bzImage is a file. The first is the one that the others are compared with. host is
-    /// this machine itself, in
-    /// --mode real.
+    /// this machine itself, in --mode real.
     #[arg(long, value_name = "KERNELS", default_value = "standard,rt")]
     kernels: String,
     /// What makes a guest's time: the count of its instructions, or the clock
@@ -64,7 +63,7 @@ pub struct RunFlags {
     /// Guests at the same time [default: as many as CPUs; 1 in --mode real]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
     jobs: Option<u32>,
-    /// How long one guest may take before it is ended
+    /// How long the guest may take, of this machine's time
     #[arg(long, value_name = "TIME", default_value = "5m", value_parser = flags::positive)]
     limit: Nanos,
     /// Measure also what is known from before
