@@ -1,8 +1,8 @@
 //! A plan: one probe under several loads, as a small TOML file.
 //!
 //! What it holds are the long flags of `tardy run`, so that nothing has a second definition.
-//! Whether they are right is for the command line to say, which knows them. Nothing here is about machines:
-//! the same plan can be run anywhere.
+//! Whether they are right is for the command line to say, which knows them. Nothing here is about
+//! machines: the same plan can be run anywhere.
 
 use std::{collections::BTreeMap, ops::Range, path::Path};
 
