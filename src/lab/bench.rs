@@ -217,14 +217,7 @@ impl Bench {
         emulation: Emulation,
         stop: &dyn Fn() -> bool,
     ) -> Result<(Finished, String)> {
-        let scratch = TempDir::with_prefix_in(SCRATCH, &self.place)
-            .with_context(|| format!("cannot make a directory in {}", self.place.display()))?;
-        // Held as long as somebody is there; see `sweep`.
-        let lock = File::create(scratch.path().join(LOCK)).and_then(|lock| {
-            lock.lock()?;
-            Ok(lock)
-        });
-        let _lock = lock.with_context(|| format!("cannot lock {}", scratch.path().display()))?;
+        let scratch = self.scratch()?;
         let archives = [&self.program.bytes, &parts.archive.bytes, &job_archive(job)?];
         let initramfs = scratch.path().join("initramfs");
         let hash = write_all(&initramfs, &archives)?;
@@ -248,6 +241,18 @@ impl Bench {
         Ok((finished, hash))
     }
 
+    /// A directory that goes with what it is returned to, and after a SIGKILL with the next lab.
+    ///
+    /// # Errors
+    /// A cache that cannot be written.
+    pub fn scratch(&self) -> Result<Scratch> {
+        let unwritable = || format!("cannot make a directory in {}", self.place.display());
+        let directory = TempDir::with_prefix_in(SCRATCH, &self.place).with_context(unwritable)?;
+        let lock = File::create(directory.path().join(LOCK)).with_context(unwritable)?;
+        lock.lock().with_context(unwritable)?;
+        Ok(Scratch { directory, _lock: lock })
+    }
+
     fn parts(&self, kernel: &Kernel) -> Result<Arc<Parts>> {
         let mut known = self.kernels.lock().unwrap_or_else(PoisonError::into_inner);
         let own = (kernel.hash.clone(), kernel.root.clone());
@@ -263,6 +268,20 @@ impl Bench {
 /// Enough of a hash to see that it is another.
 fn short(hash: &str) -> &str {
     hash.get(..12).unwrap_or(hash)
+}
+
+/// A directory that somebody uses: as long as its lock is held nobody sweeps it away.
+pub struct Scratch {
+    directory: TempDir,
+    _lock: File,
+}
+
+impl Scratch {
+    /// Where it is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        self.directory.path()
+    }
 }
 
 /// Exit code of a tardy that could not.

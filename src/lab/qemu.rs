@@ -3,6 +3,7 @@
 use std::{
     fs::{self, File},
     io::Read,
+    os::unix::process::CommandExt,
     path::Path,
     process::{Child, Command, ExitStatus, Stdio},
     thread::sleep,
@@ -199,6 +200,8 @@ pub fn boot(machine: &Machine) -> Result<Finished> {
     let said = File::create(port("said")).context("cannot make a file for what QEMU says")?;
     // A guest must not outlive who watches it.
     child::end_with_this_thread(command.stderr(said));
+    // Ctrl-C is for who watches: QEMU would go off as if the guest had ended.
+    command.process_group(0);
     let mut guest = Guest(command.spawn().context("cannot start QEMU")?);
     let mut watch = Watch::new(machine)?;
     let ending = loop {

@@ -1,6 +1,6 @@
 //! Runs a cell once more, and holds its samples against those of a run that it made before.
 
-use std::{path::Path, time::Duration};
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 
@@ -68,7 +68,6 @@ pub fn verify(
     kernel: Kernel,
     limit: Duration,
     bench: &Bench,
-    scratch: &Path,
     stop: &dyn Fn() -> bool,
 ) -> Result<Outcome> {
     let cell = Cell {
@@ -88,7 +87,8 @@ pub fn verify(
             differences.join("; ")
         );
     }
-    let again = bench.run(&cell, &scratch.join("again"), stop)?;
+    let scratch = bench.scratch()?;
+    let again = bench.run(&cell, &scratch.path().join("again"), stop)?;
     let now = again.facts.lab.and_then(|lab| lab.sample_hash);
     let now = now.context("the repeated run kept no samples")?;
     let before = facts.sample_hash.clone().unwrap_or_default();

@@ -57,8 +57,7 @@ fn again(place: &Place) {
     let run = open(&place.path("one"));
     let facts = verify::facts(&run).unwrap();
     let verified = |facts: &LabFacts| {
-        let (kernel, scratch) = (place.kernel.clone(), place.path("scratch"));
-        verify::verify(facts, kernel, LIMIT, &place.bench, &scratch, &|| false)
+        verify::verify(facts, place.kernel.clone(), LIMIT, &place.bench, &|| false)
     };
     assert!(verified(facts).unwrap().is_same());
     let mut changed = facts.clone();

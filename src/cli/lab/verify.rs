@@ -44,12 +44,10 @@ pub fn verify(flags: &VerifyFlags, store: &Store) -> Result<Exit> {
     let bench = Bench::open(&cache, &output::tell)?;
     let source = Source::parse(&facts.kernel)?;
     let kernel = kernels::get(&source, &cache.join(kernels::DIRECTORY), &output::tell)?;
-    let scratch = tempfile::tempdir_in(&cache)
-        .with_context(|| format!("cannot write to {}", cache.display()))?;
     let quit = Quit::listen().context("cannot listen for signals")?;
     let limit = Duration::from_nanos(flags.limit.0.unsigned_abs());
     let stop = || quit.seen().is_some();
-    let outcome = verify::verify(facts, kernel, limit, &bench, scratch.path(), &stop)?;
+    let outcome = verify::verify(facts, kernel, limit, &bench, &stop)?;
     let same = outcome.is_same();
     let text = if flags.format.is_json() {
         let value = json!({
