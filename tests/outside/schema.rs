@@ -134,7 +134,8 @@ fn members(value: &Value, at: &str, places: &mut Vec<(String, String)>) {
 
 fn loaded() -> Value {
     let store = Store::new();
-    let arguments = ["--duration", "200ms", "--cpus", "0", "--load", "hackbench:groups=1"];
+    // Long enough for the load to be seen at work on a busy machine.
+    let arguments = ["--duration", "1s", "--cpus", "0", "--load", "hackbench:groups=1"];
     let mut record = read_record(&store.measure("r", &arguments));
     // What the machine at hand adds is not what is mutated here.
     record["caveats"] = json!([]);
