@@ -78,7 +78,7 @@ browser:
 test-long: checks
 	TARDY_TEST_LONG=1 cargo test --workspace --locked --release -- --test-threads=1
 	cargo test --workspace --locked --no-run --test outside --test guests
-	for kernel in standard rt; do \
+	for kernel in standard rt 6.12 6.12-rt; do \
 		TARDY_TEST_LONG=1 target/debug/xtask vm --kernel $$kernel --limit 1h --stall 10m \
 			--also unprivileged:: --also leaves_nothing:: || exit 1; \
 	done
