@@ -10,8 +10,8 @@
 //! - [`guest`]: its first process, inside; [`way_out`], [`transfer`]: how a run comes out of it
 //! - [`qemu`], [`acpi`]: its machine, outside
 //! - [`console`]: what its kernel says when it is in trouble
-//! - [`cell`], [`bench`], [`parts`]: one run of one kernel; [`phase`]: when it begins; [`adopt`]:
-//!   what is added to its record; [`verify`]: whether it comes out the same again
+//! - [`cell`], [`mod@bench`], [`parts`]: one run of one kernel; [`phase`]: when it begins;
+//!   [`adopt`]: what is added to its record; [`verify`]: whether it comes out the same again
 //! - [`plan`]: what is to be measured; [`conduct`]: all of it; [`results`]: what is known already
 //! - [`bed`], [`host`]: what measures it, in guests and on this machine
 
