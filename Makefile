@@ -40,7 +40,7 @@ lab:
 
 test: checks loom
 	@mkdir -p $(dir $(SKIPS)) && rm -f $(SKIPS)
-	TARDY_TEST_SKIPS=$(SKIPS) cargo test --workspace --locked --all-targets
+	TARDY_TEST_SKIPS=$(SKIPS) cargo test --workspace --locked --all-targets --no-fail-fast
 	cargo test --workspace --locked --doc
 	@$(MAKE) --no-print-directory vm
 	@$(MAKE) --no-print-directory browser
