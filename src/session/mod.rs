@@ -180,8 +180,11 @@ impl Session {
         self.document.setup.found.extend(self.arranged.found());
         let interrupts = Interrupts::begin();
         let series = self.tallies();
-        let drain = self.start(schedule)?;
+        let drain = self.drain(&schedule)?;
+        // On guard before there is anything to guard against: a conductor that goes before loads
+        // has no share of a CPU that measured threads keep.
         let watchdog = self.watchdog()?;
+        self.armed.start(schedule);
         let mut ended_by = None;
         while !self.armed.is_done() {
             std::thread::sleep(Duration::from_millis(50));
@@ -232,8 +235,8 @@ impl Session {
         Schedule { warmup_ns, start_ns, end_ns, samples, stop_over_ns }
     }
 
-    /// Starts the drain, which owns the series and the directory from now on, then the loops.
-    fn start(&mut self, schedule: Schedule) -> Result<Drain> {
+    /// Starts the drain, which owns the series and the directory from now on.
+    fn drain(&mut self, schedule: &Schedule) -> Result<Drain> {
         let mut maker = self.maker.take().context("a session runs once")?;
         maker.begin(&self.document).context("cannot write the run directory")?;
         let watch = |recorded: Recorded| {
@@ -249,9 +252,7 @@ impl Session {
             housekeeping: self.housekeeping()?,
             watcher: Watcher::new(Root::default(), self.plan.cpus.clone(), &self.armed.found),
         };
-        let drain = Drain::start(work).context("cannot start the thread that records")?;
-        self.armed.start(schedule);
-        Ok(drain)
+        Drain::start(work).context("cannot start the thread that records")
     }
 
     fn glance(&self, schedule: &Schedule, series: &[(String, Arc<Series>)]) -> Glance {

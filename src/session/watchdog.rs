@@ -10,6 +10,7 @@ use std::{
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
+        mpsc,
     },
     thread::{Builder, JoinHandle},
     time::Duration,
@@ -48,21 +49,26 @@ pub struct Watchdog {
 }
 
 impl Watchdog {
-    /// Starts it above measured threads `tids` of priority `measured`. The kernel's number of a
-    /// thread stays its own as long as nobody has joined it.
+    /// Starts it above measured threads `tids` of priority `measured`, and returns when it is there.
+    /// The kernel's number of a thread stays its own as long as nobody has joined it.
     ///
     /// # Errors
     /// No thread to be had.
     pub fn start(measured: u32, stop: &Arc<Stop>, tids: Vec<i32>) -> io::Result<Self> {
         let shared = Arc::new(Shared::default());
         let (own, stop) = (Arc::clone(&shared), Arc::clone(stop));
+        let (ready, is_ready) = mpsc::channel();
         let handle = Builder::new().name("tardy/watchdog".into()).spawn(move || {
             // Among equals of the highest priority it gets its turn only if one of them sleeps.
             let priority = (measured + 1).min(99);
-            if sched::set_this_thread(Policy::Fifo, priority).is_ok() {
+            let has_risen = sched::set_this_thread(Policy::Fifo, priority).is_ok();
+            let _ = ready.send(());
+            if has_risen {
                 own.watch(&stop, &tids);
             }
         })?;
+        // A thread that dies before its word closes the channel.
+        let _ = is_ready.recv();
         Ok(Self { shared, handle })
     }
 
