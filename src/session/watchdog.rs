@@ -49,8 +49,8 @@ pub struct Watchdog {
 }
 
 impl Watchdog {
-    /// Starts it above measured threads `tids` of priority `measured`, and returns when it is there.
-    /// The kernel's number of a thread stays its own as long as nobody has joined it.
+    /// Starts it above measured threads `tids` of priority `measured`, and returns once it is
+    /// there. The kernel's number of a thread stays its own as long as nobody has joined it.
     ///
     /// # Errors
     /// No thread to be had.
