@@ -12,8 +12,10 @@ use std::{
 
 /// A module and those it may import. `cli` may import all; `tardy_hot` is another crate.
 const ALLOWED: &[(&str, &[&str])] = &[
-    ("session", &["probes", "loads", "setup", "run", "sys", "units"]),
+    ("session", &["probes", "loads", "peaks", "kernel", "setup", "run", "sys", "units"]),
     ("probes", &["run", "setup", "sys", "units"]),
+    ("peaks", &["kernel", "run", "sys", "units"]),
+    ("kernel", &["sys", "units"]),
     ("loads", &["run", "sys", "units"]),
     ("check", &["run", "setup", "sys", "units"]),
     ("setup", &["run", "sys", "units"]),
@@ -27,7 +29,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
 ];
 
 /// Who may use the measuring loops and their types: makers, and `run` for what they leave.
-const MAY_USE_HOT: [&str; 5] = ["session", "probes", "loads", "setup", "run"];
+const MAY_USE_HOT: [&str; 7] = ["session", "probes", "peaks", "kernel", "loads", "setup", "run"];
 
 fn sources(directory: &Path) -> Vec<PathBuf> {
     let mut files = Vec::new();

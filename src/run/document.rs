@@ -61,6 +61,13 @@ pub struct Document {
     pub series: Vec<SeriesSummary>,
 }
 
+impl Document {
+    /// The series of whole latencies, without those of their stages.
+    pub fn wakeups(&self) -> impl Iterator<Item = &SeriesSummary> {
+        self.series.iter().filter(|series| series.stage().is_none())
+    }
+}
+
 /// How far a run came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -38,6 +38,10 @@ pub mod names {
     pub const LOADS: &str = "loads.csv";
     /// Interrupts per source and CPU.
     pub const INTERRUPTS: &str = "interrupts.csv";
+    /// The worst wake-ups, whole.
+    pub const PEAKS: &str = "peaks.jsonl";
+    /// What all late wake-ups were blamed on.
+    pub const BLAME: &str = "blame.json";
     /// What the loads printed.
     pub const LOAD_LOG: &str = "load.log";
     /// Held back, removed at the end.

@@ -9,6 +9,7 @@ pub mod hlog;
 pub mod lab;
 pub mod lock;
 pub mod maker;
+pub mod peaks;
 pub mod reader;
 pub mod samples;
 pub mod spool;

@@ -72,6 +72,21 @@ pub struct Scheduled {
     pub uncertain: Vec<String>,
 }
 
+/// The stage that the series called `name` is of, as `irq` in `cpu0/irq`; absent for whole
+/// latencies.
+#[must_use]
+pub fn stage_of(name: &str) -> Option<&str> {
+    name.split_once('/').map(|(_, stage)| stage)
+}
+
+impl SeriesSummary {
+    /// The stage it is of; absent for whole latencies.
+    #[must_use]
+    pub fn stage(&self) -> Option<&str> {
+        stage_of(&self.name)
+    }
+}
+
 /// What a series was measured as: its name, its CPU, and its period where it follows a schedule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SeriesHead {

@@ -16,6 +16,7 @@
 //! - [`histogram`]: fixed log-linear counts that one thread writes and others may read meanwhile
 //! - [`tally`]: what a histogram cannot hold exactly: min, max, sum, early, above, missed
 //! - [`ring`]: single samples on their way to a reader, bounded, never waiting
+//! - [`stages`]: what the kernel's side tells a thread of its last wake-up, and its parts
 //! - [`stop`]: the flag that ends a loop
 //! - [`wakeup`]: the loop of the `timer` probe
 //!
@@ -24,6 +25,7 @@
 pub mod clock;
 pub mod histogram;
 pub mod ring;
+pub mod stages;
 pub mod stop;
 mod sync;
 pub mod tally;

@@ -1,0 +1,196 @@
+//! `peaks.jsonl` and `blame.json`: why wake-ups were late.
+//!
+//! `peaks.jsonl` holds the worst wake-ups whole, one a line, in the order in which they were found:
+//! while a run goes on, a peak that is admitted is appended, and none is taken back, so that there
+//! are more lines than peaks were asked for; readers keep the worst. `blame.json` holds what all
+//! late wake-ups were blamed on, as sums; it is replaced every few seconds and at the end.
+
+use serde::{Deserialize, Serialize};
+
+/// What made a wake-up late. The order is that of tables.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Cause {
+    /// The CPU kept interrupts off, so that the timer's came late.
+    IrqsOff,
+    /// A hard interrupt's handler.
+    Hardirq,
+    /// A softirq.
+    Softirq,
+    /// A task that went before the measured thread: of higher or, without real-time, of any
+    /// priority.
+    Thread,
+    /// Kernel work of a task that ought to have made way and could not be preempted; also the
+    /// wake-up's own path through the scheduler.
+    Nonpreemptible,
+    /// Waiting for a lock.
+    Lock,
+    /// The CPU came out of an idle state.
+    IdleExit,
+    /// The thread moved to another CPU.
+    Migration,
+    /// Real-time tasks were held back for the sake of others.
+    Throttled,
+    /// A page fault of the measured thread.
+    PageFault,
+    /// The measured thread was stopped (SIGSTOP, a debugger).
+    Stopped,
+    /// The hypervisor ran something else; where the name says "probable", that is an inference.
+    Host,
+    /// The firmware (SMI), or the hardware.
+    Hardware,
+    /// tardy's own stack walks.
+    Tracing,
+    /// Nobody knows.
+    Unexplained,
+}
+
+/// A part of one latency. Parts sum to the whole; nested time counts once.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Part {
+    /// What kind of cause.
+    pub cause: Cause,
+    /// Which one: an interrupt's name, a softirq's, a function, a task's name.
+    pub name: String,
+    /// The task whose work it was, as `name/pid`, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<String>,
+    /// How much of the latency, ns.
+    pub ns: u64,
+    /// The kernel's functions that were at it, innermost first, as `function+0x12`; empty where no
+    /// stack was walked.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stack: Vec<String>,
+}
+
+/// The stages of one latency, in ns; they sum to it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StagesOf {
+    /// Programmed expiry to the entry of the timer interrupt.
+    pub irq: i64,
+    /// Interrupt to the timer's callback, where that runs in a softirq.
+    #[serde(default)]
+    pub softirq: i64,
+    /// To the moment the thread was made runnable.
+    pub handler: i64,
+    /// Runnable to switched in.
+    pub dispatch: i64,
+    /// Switched in to the clock read in user space.
+    pub user: i64,
+}
+
+/// Where something of a timeline happened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Lane {
+    /// Outside the kernel: hypervisor, firmware, NMI.
+    Host,
+    /// Hard interrupts.
+    Hardirq,
+    /// Softirqs.
+    Softirq,
+    /// The measured thread.
+    Thread,
+    /// Other tasks.
+    Others,
+    /// Nothing to do.
+    Idle,
+}
+
+/// One entry of a timeline: a span where it has `ns`, a point where not.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Moment {
+    /// ns after the programmed expiry; negative before it.
+    pub at: i64,
+    /// How long it took, ns; absent for a point.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ns: Option<u64>,
+    /// On which CPU.
+    pub cpu: u32,
+    /// Where.
+    pub lane: Lane,
+    /// What: `irq`, `softirq`, `timer`, `vector`, `task`, `idle`, `waking`, `migration`, `ipi`,
+    /// `page_fault`, `nmi`, `steal`, `lock`, `stopped`, `expiry`, `stack`, `woke`.
+    pub what: String,
+    /// Its name: an interrupt's, a softirq's, a task's, a function's.
+    pub name: String,
+    /// Number of the task, where it is about one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pid: Option<u32>,
+    /// Its priority as users know it: `fifo 90`, `nice 0`, `deadline`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub priority: Option<String>,
+    /// What else is known: who woke it, why a task left the CPU, where interrupts were enabled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
+    /// Functions, innermost first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stack: Vec<String>,
+}
+
+/// One late wake-up, whole: a line of `peaks.jsonl`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Peak {
+    /// The programmed expiry, `CLOCK_MONOTONIC` ns; the wake-up was at `at_ns + latency_ns`.
+    pub at_ns: i64,
+    /// The series it belongs to: `cpu0`.
+    pub series: String,
+    /// The CPU on which the thread ran when it woke up.
+    pub cpu: u32,
+    /// How late, ns.
+    pub latency_ns: i64,
+    /// Absent where the kernel's record of this wake-up did not match.
+    pub stages: Option<StagesOf>,
+    /// Why, largest part first.
+    pub blame: Vec<Part>,
+    /// What happened, by time; from a little before the expiry to the wake-up.
+    pub timeline: Vec<Moment>,
+    /// Entries left out of the timeline, where there were too many.
+    #[serde(default)]
+    pub left_out: u64,
+}
+
+/// What all late wake-ups together were blamed on: `blame.json`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Blame {
+    /// Above this every wake-up was blamed, at the end of the run; ns. It follows the run's p99.
+    pub threshold_ns: i64,
+    /// The lowest threshold there was; ns.
+    pub lowest_threshold_ns: i64,
+    /// Late wake-ups that were blamed.
+    pub blamed: u64,
+    /// Late wake-ups that were not: too many at once, or the record was overwritten by then.
+    pub passed_over: u64,
+    /// Wake-ups that matched no record of the kernel's side.
+    pub unmatched: u64,
+    /// Events that the recorder lost.
+    pub lost_events: u64,
+    /// The parts that appear in `buckets`, each once.
+    pub causes: Vec<CauseOf>,
+    /// By latency, lowest first; only those with a wake-up.
+    pub buckets: Vec<Bucket>,
+}
+
+/// A cause of one series.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct CauseOf {
+    /// Whose wake-ups.
+    pub series: String,
+    /// What kind.
+    pub cause: Cause,
+    /// Which one; `(others)` where there were too many names.
+    pub name: String,
+}
+
+/// Late wake-ups of about one latency, and what they were blamed on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Bucket {
+    /// Latencies from here, ns; up to a sixteenth of an octave more.
+    pub low_ns: i64,
+    /// How many were blamed.
+    pub wakeups: u64,
+    /// Sum of their latencies, ns.
+    pub ns: u64,
+    /// Index into `causes`, wake-ups with such a part, and its sum in ns.
+    pub parts: Vec<(u32, u64, u64)>,
+}
