@@ -13,39 +13,39 @@
 
 /* What happened. The union of `struct tardy_event` is told beside each. */
 enum tardy_kind {
-	TARDY_NOTHING = 0,
-	/* `pid`, `prio`, `comm`: the task switched in; `flags`: how the task before it went. */
-	TARDY_SWITCH = 1,
-	/* `pid`, `prio`: the task woken; a: pid of the task the CPU was in; b: the CPU it shall run on. */
-	TARDY_WAKING = 2,
-	/* `pid`, `prio`; a: from CPU; b: to CPU. */
-	TARDY_MIGRATE = 3,
-	/* a: number of the interrupt line. */
-	TARDY_IRQ_ENTRY = 4,
-	TARDY_IRQ_EXIT = 5,
-	/* a: vector 0..9, as in /proc/softirqs. */
-	TARDY_SOFTIRQ_ENTRY = 6,
-	TARDY_SOFTIRQ_EXIT = 7,
-	/* a: enum tardy_vector; on entry b: the interrupted address, 0 where not known; `flags`. */
-	TARDY_VECTOR_ENTRY = 8,
-	TARDY_VECTOR_EXIT = 9,
-	/* a: programmed expiry; b: address of the callback. */
-	TARDY_TIMER = 10,
-	/* a: idle state, or 0xffffffff when the CPU leaves it. */
-	TARDY_IDLE = 11,
-	/* `pid`: the sender; a: the CPU it is sent to. */
-	TARDY_IPI = 12,
-	/* `pid`: a measured thread; a: the address; b: the instruction. */
-	TARDY_PAGE_FAULT = 13,
-	/* a: ns that the handler took; b: its address. */
-	TARDY_NMI = 14,
-	/* a: ns that the hypervisor took from this CPU; b: when that counter was read before. */
-	TARDY_STEAL = 15,
-	/* `pid`: a measured thread; a: the lock; b: flags as in <trace/events/lock.h>. */
-	TARDY_LOCK_BEGIN = 16,
-	TARDY_LOCK_END = 17,
-	/* `pid`: whose; `flags`: enum tardy_why; a: number of the stack; b: ns that the walk took. */
-	TARDY_STACK = 18,
+    TARDY_NOTHING = 0,
+    /* `pid`, `prio`, `comm`: the task switched in; `flags`: how the task before it went. */
+    TARDY_SWITCH = 1,
+    /* `pid`, `prio`: the task woken; a: pid of the task the CPU was in; b: the CPU it shall run on. */
+    TARDY_WAKING = 2,
+    /* `pid`, `prio`; a: from CPU; b: to CPU. */
+    TARDY_MIGRATE = 3,
+    /* a: number of the interrupt line. */
+    TARDY_IRQ_ENTRY = 4,
+    TARDY_IRQ_EXIT = 5,
+    /* a: vector 0..9, as in /proc/softirqs. */
+    TARDY_SOFTIRQ_ENTRY = 6,
+    TARDY_SOFTIRQ_EXIT = 7,
+    /* a: enum tardy_vector; on entry b: the interrupted address, 0 where not known; `flags`. */
+    TARDY_VECTOR_ENTRY = 8,
+    TARDY_VECTOR_EXIT = 9,
+    /* a: programmed expiry; b: address of the callback. */
+    TARDY_TIMER = 10,
+    /* a: idle state, or 0xffffffff when the CPU leaves it. */
+    TARDY_IDLE = 11,
+    /* `pid`: the sender; a: the CPU it is sent to. */
+    TARDY_IPI = 12,
+    /* `pid`: a measured thread; a: the address; b: the instruction. */
+    TARDY_PAGE_FAULT = 13,
+    /* a: ns that the handler took; b: its address. */
+    TARDY_NMI = 14,
+    /* a: ns that the hypervisor took from this CPU; b: when that counter was read before. */
+    TARDY_STEAL = 15,
+    /* `pid`: a measured thread; a: the lock; b: flags as in <trace/events/lock.h>. */
+    TARDY_LOCK_BEGIN = 16,
+    TARDY_LOCK_END = 17,
+    /* `pid`: whose; `flags`: enum tardy_why; a: number of the stack; b: ns that the walk took. */
+    TARDY_STACK = 18,
 };
 
 /* `flags` of TARDY_SWITCH: how the task that was switched out went. */
@@ -63,59 +63,59 @@ enum tardy_kind {
 #define TARDY_NO_PREEMPT 4
 
 enum tardy_vector {
-	TARDY_LOCAL_TIMER = 1,
-	TARDY_RESCHEDULE = 2,
-	TARDY_CALL_FUNCTION = 3,
-	TARDY_CALL_FUNCTION_SINGLE = 4,
-	TARDY_IRQ_WORK = 5,
+    TARDY_LOCAL_TIMER = 1,
+    TARDY_RESCHEDULE = 2,
+    TARDY_CALL_FUNCTION = 3,
+    TARDY_CALL_FUNCTION_SINGLE = 4,
+    TARDY_IRQ_WORK = 5,
 };
 
 /* Why a stack was walked. */
 enum tardy_why {
-	TARDY_LATE_INTERRUPT = 1, /* the timer interrupt itself came late */
-	TARDY_LATE_DISPATCH = 2,  /* the task that is switched out kept the CPU after the wake-up */
-	TARDY_SUSPECT = 3,	  /* a wake-up found a task long in the kernel that cannot be preempted */
+    TARDY_LATE_INTERRUPT = 1, /* the timer interrupt itself came late */
+    TARDY_LATE_DISPATCH = 2,  /* the task that is switched out kept the CPU after the wake-up */
+    TARDY_SUSPECT = 3,      /* a wake-up found a task long in the kernel that cannot be preempted */
 };
 
 /* One event; 32 bytes. `prio` is the kernel's: 0..98 real-time (98 = FIFO 1), 100..139 fair, -1 deadline. */
 struct tardy_event {
-	unsigned long long at_ns;
-	unsigned char kind;
-	unsigned char flags;
-	short prio;
-	unsigned int pid;
-	union {
-		char comm[16];
-		struct {
-			unsigned long long a;
-			unsigned long long b;
-		};
-	};
+    unsigned long long at_ns;
+    unsigned char kind;
+    unsigned char flags;
+    short prio;
+    unsigned int pid;
+    union {
+        char comm[16];
+        struct {
+            unsigned long long a;
+            unsigned long long b;
+        };
+    };
 };
 
 /* The wake-up in progress or last completed of one measured thread; 128 bytes. */
 struct tardy_thread {
-	unsigned long long expires_ns;	/* programmed expiry of the timer whose handler woke it */
-	unsigned long long entry_ns;	/* entry of the timer interrupt */
-	unsigned long long callback_ns; /* the timer's callback began */
-	unsigned long long waking_ns;	/* it was made runnable */
-	unsigned long long switch_ns;	/* it was switched in; written last */
-	unsigned int cpu;		/* where it was woken */
-	unsigned int switch_cpu;	/* where it was switched in */
-	unsigned int in_softirq;	/* 1: the callback ran in a softirq */
-	unsigned int tid;
-	unsigned long long stopped_from_ns; /* the last time it was stopped (SIGSTOP, ptrace) */
-	unsigned long long stopped_until_ns;
-	unsigned long long pending;	/* 1 between wake-up and switch */
-	unsigned long long reserved[6];
+    unsigned long long expires_ns;    /* programmed expiry of the timer whose handler woke it */
+    unsigned long long entry_ns;    /* entry of the timer interrupt */
+    unsigned long long callback_ns; /* the timer's callback began */
+    unsigned long long waking_ns;    /* it was made runnable */
+    unsigned long long switch_ns;    /* it was switched in; written last */
+    unsigned int cpu;        /* where it was woken */
+    unsigned int switch_cpu;    /* where it was switched in */
+    unsigned int in_softirq;    /* 1: the callback ran in a softirq */
+    unsigned int tid;
+    unsigned long long stopped_from_ns; /* the last time it was stopped (SIGSTOP, ptrace) */
+    unsigned long long stopped_until_ns;
+    unsigned long long pending;    /* 1 between wake-up and switch */
+    unsigned long long reserved[6];
 };
 
 /* One kernel stack; 272 bytes. */
 struct tardy_stack {
-	unsigned long long number; /* from 1; the slot is number % TARDY_STACKS; written last */
-	unsigned int pid;
-	unsigned int frames;
-	unsigned long long frame[TARDY_FRAMES]; /* innermost first */
+    unsigned long long number; /* from 1; the slot is number % TARDY_STACKS; written last */
+    unsigned int pid;
+    unsigned int frames;
+    unsigned long long frame[TARDY_FRAMES]; /* innermost first */
 };
 
 #endif
