@@ -11,6 +11,7 @@ mod suite;
 use std::{
     fs,
     io::Write as _,
+    iter,
     path::{Path, PathBuf},
     time::{Duration, Instant},
 };
@@ -147,7 +148,10 @@ fn settle(nowhere: &[String], options: &Options) -> Result<()> {
 fn alone(options: &Options, kernel: &Kernel) -> Result<()> {
     let suite = Suite::build()?;
     let job = Job { command: options.command.clone(), ..Job::default() };
-    let (programs, append) = ([suite.tardy.clone()], &options.append);
+    let named = options.programs.iter().map(|name| program(name));
+    let programs: Vec<PathBuf> =
+        iter::once(Ok(suite.tardy.clone())).chain(named).collect::<Result<_>>()?;
+    let append = &options.append;
     let guest =
         Guest { tardy: &suite.tardy, options, kernel, programs: &programs, files: &[], append };
     let finished = guest.run(job)?;
@@ -247,7 +251,10 @@ impl Guest<'_> {
         for file in self.programs {
             image.program(file, suite::utf8(file)?)?;
             let name = file.file_name().unwrap_or_default().to_string_lossy();
-            image.link(&format!("/usr/bin/{name}"), suite::utf8(file)?);
+            let link = format!("/usr/bin/{name}");
+            if Path::new(&link) != file {
+                image.link(&link, suite::utf8(file)?);
+            }
         }
         for (path, content) in FILES {
             image.file(path, 0o644, content.into());

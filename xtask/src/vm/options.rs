@@ -14,6 +14,8 @@ Boots a kernel in QEMU and runs tests in it, or COMMAND.
   --filter TEXT   only tests whose names contain TEXT, made for a guest or not
   --also TEXT     besides those made for a guest, tests whose names contain TEXT (repeatable)
   --counted       one CPU whose time is its count of instructions: the same every time
+  --program NAME  a program of this machine that the guest shall have too, with its libraries
+                  (repeatable); not with tests
   --append TEXT   more for the kernel's command line
   --account FILE  run also the tests that skipped on the host, by this file; as root, none may
                   be left that ran nowhere
@@ -28,6 +30,7 @@ pub struct Options {
     pub filter: Option<String>,
     pub also: Vec<String>,
     pub counted: bool,
+    pub programs: Vec<String>,
     pub append: String,
     pub account: Option<PathBuf>,
     pub limit: Duration,
@@ -45,6 +48,7 @@ impl Options {
             filter: None,
             also: Vec::new(),
             counted: false,
+            programs: Vec::new(),
             append: String::new(),
             account: None,
             limit: Duration::from_secs(600),
@@ -61,6 +65,7 @@ impl Options {
                 "--filter" => options.filter = Some(value()?),
                 "--also" => options.also.push(value()?),
                 "--counted" => options.counted = true,
+                "--program" => options.programs.push(value()?),
                 "--append" => options.append = value()?,
                 "--account" => options.account = Some(value()?.into()),
                 "--limit" => options.limit = time(word, &value()?)?,
@@ -74,6 +79,9 @@ impl Options {
                 }
                 _ => bail!("\"{word}\" is no option of vm\n{USAGE}"),
             }
+        }
+        if options.command.is_empty() && !options.programs.is_empty() {
+            bail!("--program: tests start only what every guest has; give a command after --");
         }
         Ok(options)
     }
@@ -103,13 +111,16 @@ mod tests {
         assert_eq!(plain.kernel, Source::parse("standard").unwrap());
         assert!(plain.command.is_empty() && plain.account.is_none() && !plain.keep);
         let all = parse(
-            "--kernel rt --filter root_ --also a:: --also b:: --append nosmt --account skips \
+            "--kernel rt --filter root_ --also a:: --also b:: --append nosmt --account skips --program rtla \
              --limit 5m --stall 10s --keep -- sh -c true --keep",
         );
         let all = all.unwrap();
         assert_eq!(all.kernel, Source::parse("rt").unwrap());
         assert_eq!((all.filter.as_deref(), all.append.as_str()), (Some("root_"), "nosmt"));
-        assert_eq!(all.also, ["a::", "b::"]);
+        assert_eq!(
+            (all.also, all.programs),
+            (vec!["a::".into(), "b::".into()], vec!["rtla".into()])
+        );
         assert_eq!(all.account, Some("skips".into()));
         assert_eq!((all.limit.as_secs(), all.stall.as_secs()), (300, 10));
         assert_eq!(all.command, ["sh", "-c", "true", "--keep"]);
@@ -125,6 +136,7 @@ mod tests {
             ("--stall 0s", "--stall: more than 0"),
             ("--fast", "\"--fast\" is no option"),
             ("--", "a command is missing"),
+            ("--program rtla", "give a command"),
         ] {
             let error = format!("{:#}", parse(text).unwrap_err());
             assert!(error.contains(part), "{text}: {error}");
