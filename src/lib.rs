@@ -11,6 +11,8 @@ pub mod cli;
 pub mod session;
 // Makers: what produces latency samples.
 pub mod probes;
+// Makers: what the kernel itself sees of a wake-up, by programs that run inside it.
+pub mod kernel;
 // Makers: what disturbs the machine meanwhile, and proves that it did.
 pub mod loads;
 // Makers: what in this system will cost latency, and the remedy.

@@ -6,10 +6,13 @@
 #ifndef TARDY_RECORDER_H
 #define TARDY_RECORDER_H
 
-/* Measured threads at most, and those of one CPU's events and of all stacks that are kept. */
+/* Most CPUs, measured threads, stacks that are kept, and functions of one stack. */
+#define TARDY_CPUS 1024
 #define TARDY_THREADS 4096
 #define TARDY_STACKS 1024
 #define TARDY_FRAMES 32
+/* Places in the table from a thread's number to its record; a power of two. */
+#define TARDY_PLACES 65536
 
 /* What happened. The union of `struct tardy_event` is told beside each. */
 enum tardy_kind {
@@ -116,6 +119,53 @@ struct tardy_stack {
     unsigned int pid;
     unsigned int frames;
     unsigned long long frame[TARDY_FRAMES]; /* innermost first */
+};
+
+/* Chosen before the programs are loaded, so that what is off costs nothing. */
+struct tardy_choices {
+    unsigned int record;    /* 1: events are recorded; 0: stages alone */
+    unsigned int stacks;    /* enum tardy_stacks */
+    unsigned int slots;     /* events kept for each CPU; a power of two */
+    unsigned int soft_timers; /* 1: timers may expire in a softirq (PREEMPT_RT) */
+};
+
+/* Set while the programs run, and what they count. 128 bytes. */
+struct tardy_settings {
+    unsigned long long late_ns; /* stacks are walked for what is later than this */
+    int least_prio;             /* no measured thread has a greater number; -2: there is none */
+    unsigned int factor;        /* the place of a thread: its number x factor >> shift */
+    unsigned int shift;
+    unsigned int unused;
+    unsigned long long stacks;  /* how many were walked */
+    unsigned long long stacks_lost; /* and how many were not, because there were too many */
+    unsigned long long reserved[11];
+};
+
+/* A timer that expired: the last one whose callback began. */
+struct tardy_expired {
+    unsigned long long expires_ns;
+    unsigned long long entry_ns;
+    unsigned long long callback_ns;
+};
+
+/* What is known about a CPU from one program to the next; 128 bytes. */
+struct tardy_cpu {
+    unsigned long long head;      /* events ever written */
+    unsigned long long entry_ns;  /* the last interrupt of the timer */
+    unsigned long long raised_ns; /* that of them which asked for the softirq of the timers */
+    struct tardy_expired hard;
+    struct tardy_expired soft;
+    unsigned long long reserved[7];
+};
+
+/* All that is shared but the events, in one mapping. */
+struct tardy_memory {
+    struct tardy_settings settings;
+    struct tardy_cpu cpus[TARDY_CPUS];
+    struct tardy_thread threads[TARDY_THREADS];
+    struct tardy_stack stacks[TARDY_STACKS];
+    /* From a thread's place to its record: 0 for none, else 1 + the record's number. */
+    unsigned short places[TARDY_PLACES];
 };
 
 #endif

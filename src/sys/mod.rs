@@ -2,6 +2,7 @@
 
 #![expect(unsafe_code, reason = "the one room for system calls that no crate wraps safely")]
 
+pub mod capabilities;
 pub mod child;
 pub mod clock;
 pub mod conditions;
@@ -10,6 +11,7 @@ pub mod cpus;
 pub mod faults;
 pub mod kernel_config;
 pub mod kmsg;
+pub mod mapped;
 pub mod membarrier;
 pub mod memory;
 pub mod namespace;

@@ -39,6 +39,16 @@ pub struct ThreadRecord {
 
 const _: () = assert!(size_of::<ThreadRecord>() == 128);
 
+/// Sees memory that is shared with the kernel as records; what is left over at the end is not
+/// seen.
+#[must_use]
+pub fn records(words: &[AtomicU64]) -> &[ThreadRecord] {
+    let each = size_of::<ThreadRecord>() / size_of::<AtomicU64>();
+    // SAFETY: a record consists of atomics without gaps, of which every value is one, and asks for
+    // the alignment of a word; so many of them lie in `words`, which is borrowed as long.
+    unsafe { core::slice::from_raw_parts(words.as_ptr().cast(), words.len() / each) }
+}
+
 /// The parts of one latency; they sum to it. Times in ns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Stages {

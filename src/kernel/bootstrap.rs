@@ -1,0 +1,97 @@
+//! What has to be there before a program is loaded: rights, and the kernel's description of its
+//! types, which also tells the tracepoints it has.
+
+use std::{collections::HashSet, fs, path::Path};
+
+use crate::sys::{capabilities, root::Root};
+
+use super::Lack;
+
+/// Where the kernel describes its types.
+pub const BTF: &str = "/sys/kernel/btf/vmlinux";
+
+/// What the name of a tracepoint's type begins with.
+const PREFIX: &[u8] = b"btf_trace_";
+
+/// Whether this process may trace this kernel, without loading anything. Loading may still fail.
+///
+/// # Errors
+/// [`Lack::NoRights`] or [`Lack::NoBtf`].
+pub fn can_trace() -> Result<(), Lack> {
+    may_trace(capabilities::may_trace(), Path::new(BTF))
+}
+
+fn may_trace(capable: bool, btf: &Path) -> Result<(), Lack> {
+    if !capable {
+        let why = "neither CAP_SYS_ADMIN nor CAP_BPF with CAP_PERFMON".to_owned();
+        return Err(Lack::NoRights { why });
+    }
+    fs::File::open(btf).map(drop).map_err(|error| no_btf(btf, &error))
+}
+
+fn no_btf(path: &Path, error: &dyn std::fmt::Display) -> Lack {
+    Lack::NoBtf { path: path.display().to_string(), why: error.to_string() }
+}
+
+/// The tracepoints for which the kernel's types have a description.
+pub fn tracepoints(btf: &Path) -> Result<HashSet<String>, Lack> {
+    let bytes = fs::read(btf).map_err(|error| no_btf(btf, &error))?;
+    Ok(tracepoints_in(&bytes))
+}
+
+/// Names lie in the description as strings that end in a zero byte.
+fn tracepoints_in(btf: &[u8]) -> HashSet<String> {
+    btf.split(|&byte| byte == 0)
+        .filter_map(|name| name.strip_prefix(PREFIX))
+        .filter_map(|name| str::from_utf8(name).ok())
+        .map(str::to_owned)
+        .collect()
+}
+
+/// Whether timers of threads may expire in a softirq: so it is with `PREEMPT_RT`.
+pub fn timers_expire_in_softirq(root: &Root) -> bool {
+    root.read("/sys/kernel/realtime").is_some_and(|text| text == "1")
+        || root.read("/proc/version").is_some_and(|text| text.contains("PREEMPT_RT"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_has_no_rights_is_told_how_to_get_them_also_in_a_container() {
+        let lack = may_trace(false, Path::new(BTF)).unwrap_err();
+        let text = lack.to_string();
+        for word in ["CAP_BPF", "CAP_PERFMON", "setcap cap_bpf,cap_perfmon+ep", "--cap-add"] {
+            assert!(text.contains(word), "{word}: {text}");
+        }
+    }
+
+    #[test]
+    fn a_kernel_that_does_not_describe_its_types_is_named() {
+        let lack = may_trace(true, Path::new("/nonexistent/btf")).unwrap_err();
+        assert!(matches!(lack, Lack::NoBtf { .. }));
+        assert!(lack.to_string().contains("CONFIG_DEBUG_INFO_BTF"), "{lack}");
+        assert!(tracepoints(Path::new("/nonexistent/btf")).is_err());
+    }
+
+    #[test]
+    fn tracepoints_are_found_among_the_names_of_types() {
+        let names = b"\x9f\xeb\x01\0int\0btf_trace_sched_switch\0x_btf_trace_no\0btf_trace_b\0";
+        let found = tracepoints_in(names);
+        assert_eq!(found, ["sched_switch", "b"].map(str::to_owned).into());
+    }
+
+    #[test]
+    fn a_real_time_kernel_is_known_by_either_file() {
+        let directory = tempfile::tempdir().unwrap();
+        let root = Root::at(directory.path());
+        assert!(!timers_expire_in_softirq(&root));
+        fs::create_dir_all(directory.path().join("proc")).unwrap();
+        let version = directory.path().join("proc/version");
+        fs::write(&version, "Linux version 6.1.0 #1 SMP PREEMPT_DYNAMIC").unwrap();
+        assert!(!timers_expire_in_softirq(&root));
+        fs::write(&version, "Linux version 6.1.0 #1 SMP PREEMPT_RT Debian").unwrap();
+        assert!(timers_expire_in_softirq(&root));
+    }
+}

@@ -1,0 +1,228 @@
+//! The memory that the programs share with this process; `struct tardy_memory` of `recorder.h`.
+
+use std::{
+    io,
+    os::fd::BorrowedFd,
+    sync::{
+        Arc,
+        atomic::{
+            AtomicU64,
+            Ordering::{Relaxed, Release},
+        },
+    },
+};
+
+use tardy_hot::stages::{self, ThreadRecord};
+
+use crate::sys::mapped::MappedWords;
+
+use super::Lack;
+
+// Sizes are in words of 8 bytes, places in words from the start.
+const SETTINGS: usize = 16;
+const CPUS: usize = 1024;
+const CPU: usize = 16;
+const THREADS: usize = 4096;
+const THREAD: usize = 16;
+const STACKS: usize = 1024;
+const FRAMES: usize = 32;
+const STACK: usize = 2 + FRAMES;
+const PLACES: usize = 65_536;
+
+const CPUS_AT: usize = SETTINGS;
+const THREADS_AT: usize = CPUS_AT + CPUS * CPU;
+const STACKS_AT: usize = THREADS_AT + THREADS * THREAD;
+const PLACES_AT: usize = STACKS_AT + STACKS * STACK;
+/// All of it.
+pub const WORDS: usize = PLACES_AT + PLACES / 4;
+
+const _: () = assert!(size_of::<ThreadRecord>() == THREAD * 8);
+
+/// The words of `struct tardy_settings`.
+const LATE_NS: usize = 0;
+const LEAST_PRIO_AND_FACTOR: usize = 1;
+const SHIFT: usize = 2;
+
+/// No thread is measured: no priority is that small.
+const NOBODY: i32 = -2;
+
+/// Multipliers that are tried for the table of threads.
+const ATTEMPTS: u32 = 10_000;
+
+/// The mapping.
+#[derive(Debug)]
+pub struct Memory {
+    mapped: MappedWords,
+}
+
+impl Memory {
+    pub fn map(descriptor: BorrowedFd<'_>) -> io::Result<Self> {
+        let memory = Self { mapped: MappedWords::new(descriptor, WORDS)? };
+        memory.watch(NOBODY, Table { factor: 0, shift: 0 });
+        memory.set_late_ns(u64::MAX);
+        Ok(memory)
+    }
+
+    fn word(&self, at: usize) -> &AtomicU64 {
+        &self.mapped.words()[at]
+    }
+
+    pub fn set_late_ns(&self, ns: u64) {
+        self.word(LATE_NS).store(ns, Relaxed);
+    }
+
+    fn watch(&self, least_prio: i32, table: Table) {
+        self.word(SHIFT).store(table.shift.into(), Relaxed);
+        let prio = u64::from(least_prio.cast_unsigned());
+        self.word(LEAST_PRIO_AND_FACTOR).store(prio | u64::from(table.factor) << 32, Release);
+    }
+
+    /// Tells the programs whom to watch: the n-th of `tids` gets the n-th record, emptied.
+    /// Whoever was watched before is not any more.
+    pub fn follow(&self, tids: &[(i32, i32)]) -> Result<(), Lack> {
+        let numbers: Vec<u32> = tids.iter().map(|&(tid, _)| tid.cast_unsigned()).collect();
+        let too_many = || Lack::TooManyThreads { threads: tids.len() };
+        let (table, places) = table(&numbers).ok_or_else(too_many)?;
+        self.watch(NOBODY, table);
+        for (at, &tid) in numbers.iter().enumerate() {
+            let record = THREADS_AT + at * THREAD;
+            for word in &self.mapped.words()[record..record + THREAD] {
+                word.store(0, Relaxed);
+            }
+            self.records()[at].tid.store(tid, Relaxed);
+        }
+        for (word, four) in self.mapped.words()[PLACES_AT..].iter().zip(places.chunks_exact(4)) {
+            let packed = four.iter().rev().fold(0, |sum, &place| sum << 16 | u64::from(place));
+            word.store(packed, Relaxed);
+        }
+        self.watch(tids.iter().map(|&(_, prio)| prio).max().unwrap_or(NOBODY), table);
+        Ok(())
+    }
+
+    fn records(&self) -> &[ThreadRecord] {
+        stages::records(&self.mapped.words()[THREADS_AT..STACKS_AT])
+    }
+}
+
+/// How a thread's number becomes its place.
+#[derive(Debug, Clone, Copy)]
+struct Table {
+    factor: u32,
+    shift: u32,
+}
+
+impl Table {
+    fn place(self, tid: u32) -> usize {
+        (tid.wrapping_mul(self.factor) >> self.shift) as usize % PLACES
+    }
+}
+
+/// A table in which no two threads have the same place, so that one look tells whether a thread is
+/// measured; absent where there are too many threads, or none is found.
+fn table(tids: &[u32]) -> Option<(Table, Vec<u16>)> {
+    if tids.len() > THREADS {
+        return None;
+    }
+    // Threads that were begun one after the other differ in their last bits.
+    let plain = Table { factor: 1, shift: 0 };
+    let mixed = (0..ATTEMPTS).map(|attempt| Table {
+        factor: 0x9e37_79b1_u32.wrapping_add(attempt.wrapping_mul(0x6a09_e668)) | 1,
+        shift: 16,
+    });
+    std::iter::once(plain).chain(mixed).find_map(|table| Some((table, places(tids, table)?)))
+}
+
+fn places(tids: &[u32], table: Table) -> Option<Vec<u16>> {
+    let mut places = vec![0_u16; PLACES];
+    for (number, &tid) in (1_u16..).zip(tids) {
+        let place = &mut places[table.place(tid)];
+        if *place != 0 {
+            return None;
+        }
+        *place = number;
+    }
+    Some(places)
+}
+
+/// The records of the measured threads, in memory that the kernel's programs write.
+#[derive(Debug, Clone)]
+pub struct ThreadRecords {
+    memory: Arc<Memory>,
+}
+
+impl ThreadRecords {
+    pub(super) fn of(memory: Arc<Memory>) -> Self {
+        Self { memory }
+    }
+
+    /// The record of the n-th thread that was followed; absent beyond what there is room for.
+    #[must_use]
+    pub fn get(&self, n: usize) -> Option<&ThreadRecord> {
+        self.memory.records().get(n)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsFd;
+
+    use super::*;
+
+    fn memory() -> Memory {
+        let file = tempfile::tempfile().unwrap();
+        file.set_len(WORDS as u64 * 8).unwrap();
+        Memory::map(file.as_fd()).unwrap()
+    }
+
+    #[test]
+    fn the_layout_is_that_of_the_header() {
+        // Asked of the compiler of the programs: sizeof(struct tardy_memory).
+        assert_eq!(WORDS * 8, SIZE_IN_THE_HEADER);
+    }
+
+    const SIZE_IN_THE_HEADER: usize = 128 + 131_072 + 524_288 + 278_528 + 131_072;
+
+    #[test]
+    fn every_followed_thread_finds_its_record_and_no_other_does() {
+        let memory = memory();
+        let tids: Vec<(i32, i32)> = (0..64).map(|n| (1000 + 70_000 * n, 9)).collect();
+        memory.follow(&tids).unwrap();
+        let found = |tid: i32| {
+            let words = memory.mapped.words();
+            let word = words[LEAST_PRIO_AND_FACTOR].load(Relaxed);
+            let shift = u32::try_from(words[SHIFT].load(Relaxed)).unwrap();
+            let table = Table { factor: (word >> 32) as u32, shift };
+            let place = table.place(tid.cast_unsigned());
+            let number = words[PLACES_AT + place / 4].load(Relaxed) >> (place % 4 * 16) & 0xffff;
+            let record = memory.records().get(usize::try_from(number).unwrap().checked_sub(1)?)?;
+            (record.tid.load(Relaxed) == tid.cast_unsigned()).then_some(number - 1)
+        };
+        for (n, &(tid, _)) in (0..).zip(&tids) {
+            assert_eq!(found(tid), Some(n), "{tid}");
+            assert_eq!(found(tid + 1), None);
+        }
+    }
+
+    #[test]
+    fn as_many_threads_as_there_are_records_have_places_when_begun_in_a_row() {
+        let row: Vec<u32> = (3_000_000..3_000_000 + 4096).collect();
+        assert!(table(&row).is_some());
+        let spread: Vec<u32> = (0..500_u32).map(|n| n * 8191 + n * n).collect();
+        assert!(table(&spread).is_some());
+        let more: Vec<u32> = (0..4097).collect();
+        assert!(table(&more).is_none());
+    }
+
+    #[test]
+    fn nobody_is_watched_before_the_first_thread_is_followed() {
+        let memory = memory();
+        let prio = |memory: &Memory| {
+            (memory.word(LEAST_PRIO_AND_FACTOR).load(Relaxed) as u32).cast_signed()
+        };
+        assert_eq!(prio(&memory), NOBODY);
+        memory.follow(&[(5, 9), (6, 120)]).unwrap();
+        assert_eq!(prio(&memory), 120, "the least urgent one decides");
+        memory.follow(&[]).unwrap();
+        assert_eq!(prio(&memory), NOBODY);
+    }
+}

@@ -1,0 +1,212 @@
+//! Loads the programs, and switches them on and off.
+
+use std::{collections::HashSet, fmt::Display, os::fd::AsFd, path::Path, sync::Arc};
+
+use libbpf_rs::{ErrorKind, Link, MapCore, Object, ObjectBuilder, OpenObject};
+
+use crate::sys::root::Root;
+
+use super::{
+    Lack, Missing, Mode, Settings, Stacks, bootstrap, log,
+    memory::{Memory, ThreadRecords},
+    programs::{PROGRAMS, Program, Use},
+};
+
+/// The loader reads headers in place, so that they have to be aligned.
+#[repr(C, align(8))]
+struct Aligned<T: ?Sized>(T);
+
+static CODE: &Aligned<[u8]> =
+    &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/recorder.bpf.o")));
+
+/// The programs, loaded. They go when it is dropped, and with the process.
+#[derive(Debug)]
+pub struct Tracer {
+    // Before the object whose programs they run.
+    links: Vec<Link>,
+    object: Object,
+    memory: Arc<Memory>,
+    missing: Vec<Missing>,
+}
+
+impl Tracer {
+    /// Loads the programs for which this kernel has a tracepoint; none runs yet. Takes some tens of
+    /// milliseconds.
+    ///
+    /// # Errors
+    /// Missing rights or types, and a kernel that lacks or refuses what cannot be done without.
+    pub fn load(settings: &Settings) -> Result<Self, Lack> {
+        bootstrap::can_trace()?;
+        let tracepoints = bootstrap::tracepoints(Path::new(bootstrap::BTF))?;
+        let soft_timers = bootstrap::timers_expire_in_softirq(&Root::default());
+        let mut plan = Plan { settings, soft_timers, tracepoints, missing: Vec::new() };
+        let object = plan.load()?;
+        let map = object.maps().find(|map| map.name().to_string_lossy().ends_with(".bss"));
+        let map = map.ok_or_else(|| system("the programs' memory", &"it is not there"))?;
+        let memory =
+            Memory::map(map.as_fd()).map_err(|e| system("map the programs' memory", &e))?;
+        Ok(Self { links: Vec::new(), object, memory: memory.into(), missing: plan.missing })
+    }
+
+    /// What this kernel lacks, or refuses; the rest works.
+    #[must_use]
+    pub fn missing(&self) -> &[Missing] {
+        &self.missing
+    }
+
+    /// Where the programs write about the threads that are followed.
+    #[must_use]
+    pub fn threads(&self) -> ThreadRecords {
+        ThreadRecords::of(self.memory.clone())
+    }
+
+    /// Follows these threads instead of those before: number, and the kernel's priority, 0..98 for
+    /// real-time (98 = FIFO 1), 100..139 for others (120 = nice 0), -1 for deadline. The n-th gets
+    /// the n-th record.
+    ///
+    /// # Errors
+    /// [`Lack::TooManyThreads`].
+    pub fn follow(&mut self, tids: &[(i32, i32)]) -> Result<(), Lack> {
+        self.memory.follow(tids)
+    }
+
+    /// Walks stacks for what is later than this, ns.
+    pub fn set_late_ns(&self, ns: u64) {
+        self.memory.set_late_ns(ns);
+    }
+
+    /// Lets the programs run. Does nothing where they do.
+    ///
+    /// # Errors
+    /// [`Lack::Refused`] with the kernel's reason; none of them runs then.
+    pub fn attach(&mut self) -> Result<(), Lack> {
+        if !self.links.is_empty() {
+            return Ok(());
+        }
+        log::listen();
+        let mut links = Vec::new();
+        for program in self.object.progs_mut().filter(|program| program.autoload()) {
+            links.push(program.attach().map_err(|error| Lack::Refused {
+                program: program.name().to_string_lossy().into_owned(),
+                why: error.to_string(),
+            })?);
+        }
+        self.links = links;
+        Ok(())
+    }
+
+    /// Lets none of them run; [`Tracer::attach`] may follow.
+    pub fn detach(&mut self) {
+        self.links.clear();
+    }
+}
+
+fn system(what: &str, why: &dyn Display) -> Lack {
+    Lack::System { what: what.to_owned(), why: why.to_string() }
+}
+
+/// What is loaded, and what turns out to be missing.
+struct Plan<'a> {
+    settings: &'a Settings,
+    soft_timers: bool,
+    tracepoints: HashSet<String>,
+    missing: Vec<Missing>,
+}
+
+impl Plan<'_> {
+    /// Tries until the kernel takes all that is left: it names one program at a time.
+    fn load(&mut self) -> Result<Object, Lack> {
+        loop {
+            log::listen();
+            let error = match self.open()?.load() {
+                Ok(object) => return Ok(object),
+                Err(error) => error,
+            };
+            let lines = log::lines();
+            let why = [error.to_string(), log::reason(&lines)].join("; ");
+            let refused = log::refused(&lines)
+                .and_then(|name| PROGRAMS.iter().find(|program| program.name == name));
+            match refused {
+                _ if error.kind() == ErrorKind::PermissionDenied => {
+                    return Err(Lack::NoRights { why });
+                }
+                None => return Err(system("load the programs", &why)),
+                Some(program) if program.switches_off.is_none() => {
+                    return Err(Lack::Refused { program: program.name.to_owned(), why });
+                }
+                Some(program) => self.leave_out(program, why),
+            }
+        }
+    }
+
+    /// The object with all that is wanted and has not been refused.
+    fn open(&mut self) -> Result<OpenObject, Lack> {
+        let failed = |error: libbpf_rs::Error| system("open the programs", &error);
+        let mut builder = ObjectBuilder::default();
+        let mut object =
+            builder.name("tardy").and_then(|it| it.open_memory(&CODE.0)).map_err(failed)?;
+        for mut program in object.progs_mut() {
+            let name = program.name().to_string_lossy().into_owned();
+            let known = PROGRAMS.iter().find(|program| program.name == name);
+            let load = known.is_some_and(|known| self.wants(known));
+            let there = known.is_some_and(|known| self.tracepoints.contains(known.tracepoint));
+            match known {
+                Some(known) if load && !there => {
+                    program.set_autoload(false);
+                    self.lacks(known)?;
+                }
+                _ => program.set_autoload(load),
+            }
+        }
+        self.choose(&mut object)?;
+        Ok(object)
+    }
+
+    fn wants(&self, program: &Program) -> bool {
+        let refused = self.missing.iter().any(|missing| missing.what == program.tracepoint);
+        let used = match program.used {
+            Use::Always => true,
+            Use::SoftTimers => self.soft_timers,
+            Use::Peaks => self.settings.mode == Mode::Peaks,
+        };
+        used && !refused
+    }
+
+    fn lacks(&mut self, program: &Program) -> Result<(), Lack> {
+        if program.switches_off.is_none() {
+            return Err(Lack::NoTracepoint { tracepoint: program.tracepoint.to_owned() });
+        }
+        self.leave_out(program, "the kernel has no such tracepoint".to_owned());
+        Ok(())
+    }
+
+    fn leave_out(&mut self, program: &Program, why: String) {
+        self.missing.push(Missing {
+            what: program.tracepoint.to_owned(),
+            switches_off: program.switches_off.unwrap_or_default().to_owned(),
+            why,
+        });
+    }
+
+    /// Writes `struct tardy_choices`, which the programs see as constants.
+    fn choose(&self, object: &mut OpenObject) -> Result<(), Lack> {
+        let stacks = match self.settings.stacks {
+            Stacks::Off => 0,
+            Stacks::WhenLate => 1,
+            Stacks::Always => 2,
+        };
+        let choices = [
+            u32::from(self.settings.mode == Mode::Peaks),
+            stacks,
+            self.settings.slots_per_cpu.next_power_of_two(),
+            u32::from(self.soft_timers),
+        ];
+        let bytes: Vec<u8> = choices.iter().flat_map(|choice| choice.to_ne_bytes()).collect();
+        object
+            .maps_mut()
+            .find(|map| map.name().to_string_lossy().ends_with(".rodata.choices"))
+            .ok_or_else(|| system("the programs' choices", &"they are not there"))?
+            .set_initial_value(&bytes)
+            .map_err(|error| system("set the programs' choices", &error))
+    }
+}
