@@ -17,7 +17,7 @@ use std::{
 use serde_json::{Map, Value};
 use tardy_hot::{
     clock,
-    ring::Reader,
+    ring::{Reader, Sample},
     stop::Stop,
     wakeup::{Ended, Series},
 };
@@ -52,7 +52,7 @@ pub struct Recorded {
     /// Counts and totals, written by the measuring thread.
     pub series: Arc<Series>,
     /// Single samples, where they are kept.
-    pub samples: Option<Reader>,
+    pub samples: Option<Reader<Sample>>,
 }
 
 /// How a measuring thread fared.

@@ -7,7 +7,7 @@ use std::{io, os::fd::AsRawFd, sync::Arc};
 
 use serde_json::{Map, Value, json};
 use tardy_hot::{
-    ring::{Writer, ring},
+    ring::{Sample, Writer, ring},
     stop::Stop,
     wakeup::{self, Absolute, Counted, Ended, Kept, Periodic, Relative, Series, Until, Wake},
 };
@@ -164,7 +164,7 @@ struct Thread {
     /// Takes the samples of the warm-up, and stays until the end: freeing memory within the run
     /// would interrupt every CPU.
     scratch: Arc<Series>,
-    writer: Option<Writer>,
+    writer: Option<Writer<Sample>>,
     stop: Arc<Stop>,
     terms: Terms,
     wake: WakeKind,

@@ -42,7 +42,7 @@ pub struct Work {
     /// Where everything goes.
     pub maker: Maker,
     /// The series, and the rings of those whose samples are kept.
-    pub series: Vec<(Watch, Option<Reader>)>,
+    pub series: Vec<(Watch, Option<Reader<Sample>>)>,
     /// The loads, for their progress.
     pub loads: Vec<Arc<RunningLoad>>,
     /// The zero of all times: `CLOCK_MONOTONIC` ns.

@@ -15,9 +15,10 @@
 //! - [`clock`]: one clock read, as signed nanoseconds
 //! - [`histogram`]: fixed log-linear counts that one thread writes and others may read meanwhile
 //! - [`tally`]: what a histogram cannot hold exactly: min, max, sum, early, above, missed
-//! - [`ring`]: single samples on their way to a reader, bounded, never waiting
+//! - [`ring`]: single samples or late wake-ups on their way to a reader, bounded, never waiting
 //! - [`stages`]: what the kernel's side tells a thread of its last wake-up, and its parts
 //! - [`stop`]: the flag that ends a loop
+//! - [`traced`]: where samples go when their stages are recorded too
 //! - [`wakeup`]: the loop of the `timer` probe
 //!
 //! All times are nanoseconds in `i64`: 292 years, with a sign.
@@ -29,4 +30,5 @@ pub mod stages;
 pub mod stop;
 mod sync;
 pub mod tally;
+pub mod traced;
 pub mod wakeup;

@@ -1,6 +1,6 @@
-//! Single samples on their way from one measuring thread to one reader.
+//! Single samples, or late wake-ups, on their way from one measuring thread to one reader.
 //!
-//! Bounded: when the reader is late, samples are dropped and counted, and the writer never waits.
+//! Bounded: when the reader is late, items are dropped and counted, and the writer never waits.
 
 use crate::sync::{Arc, AtomicU64, AtomicUsize, Ordering, UnsafeCell};
 
@@ -18,8 +18,8 @@ pub struct Sample {
 struct Apart<T>(T);
 
 #[derive(Debug)]
-struct Ring {
-    slots: Box<[UnsafeCell<Sample>]>,
+struct Ring<T> {
+    slots: Box<[UnsafeCell<T>]>,
     mask: usize,
     /// Next slot to read; written by the reader.
     head: Apart<AtomicUsize>,
@@ -31,30 +31,31 @@ struct Ring {
 // SAFETY: a slot is written only by the writer while it lies in [tail, head + capacity) and read
 // only by the reader while it lies in [head, tail); `head` and `tail` are handed over with
 // release and acquire. `Writer` and `Reader` are unique, and their methods take `&mut self`.
-unsafe impl Sync for Ring {}
-// SAFETY: see `Sync`; nothing in it belongs to a thread.
-unsafe impl Send for Ring {}
+unsafe impl<T: Send> Sync for Ring<T> {}
+// SAFETY: see `Sync`; nothing in it belongs to a thread but the items, which may be sent.
+unsafe impl<T: Send> Send for Ring<T> {}
 
 /// The measuring thread's end.
 #[derive(Debug)]
-pub struct Writer {
-    ring: Arc<Ring>,
+pub struct Writer<T> {
+    ring: Arc<Ring<T>>,
     tail: usize,
 }
 
 /// The reader's end.
 #[derive(Debug)]
-pub struct Reader {
-    ring: Arc<Ring>,
+pub struct Reader<T> {
+    ring: Arc<Ring<T>>,
 }
 
-/// A ring for at least `capacity` samples (rounded up to a power of two, at least 2), its memory
+/// A ring for at least `capacity` items (rounded up to a power of two, at least 2), its memory
 /// already written to.
 #[must_use]
-pub fn ring(capacity: usize) -> (Writer, Reader) {
+pub fn ring<T: Copy + Default>(capacity: usize) -> (Writer<T>, Reader<T>) {
     let capacity = capacity.max(2).next_power_of_two();
-    // A value that is not zero forces the pages in; nobody reads a slot before it is written again.
-    let untouched = Sample { t_ns: -1, latency_ns: -1 };
+    // A value that the compiler does not know to be zero forces the pages in; nobody reads a slot
+    // before it is written again.
+    let untouched = std::hint::black_box(T::default());
     let ring = Arc::new(Ring {
         slots: (0..capacity).map(|_| UnsafeCell::new(untouched)).collect(),
         mask: capacity - 1,
@@ -65,10 +66,10 @@ pub fn ring(capacity: usize) -> (Writer, Reader) {
     (Writer { ring: Arc::clone(&ring), tail: 0 }, Reader { ring })
 }
 
-impl Writer {
-    /// Hands `sample` over, or counts it as dropped where the ring is full.
+impl<T: Copy> Writer<T> {
+    /// Hands `item` over, or counts it as dropped where the ring is full.
     #[inline(always)]
-    pub fn push(&mut self, sample: Sample) {
+    pub fn push(&mut self, item: T) {
         let ring = &*self.ring;
         if self.tail.wrapping_sub(ring.head.0.load(Ordering::Acquire)) > ring.mask {
             let dropped = ring.dropped.0.load(Ordering::Relaxed);
@@ -78,16 +79,16 @@ impl Writer {
         if let Some(slot) = ring.slots.get(self.tail & ring.mask) {
             // SAFETY: the slot lies outside [head, tail), so the reader does not touch it until
             // the store to `tail` below.
-            slot.with_mut(|slot| unsafe { *slot = sample });
+            slot.with_mut(|slot| unsafe { *slot = item });
         }
         self.tail = self.tail.wrapping_add(1);
         ring.tail.0.store(self.tail, Ordering::Release);
     }
 }
 
-impl Reader {
-    /// Takes everything that is there, oldest first, and returns how many samples that were.
-    pub fn drain(&mut self, mut take: impl FnMut(Sample)) -> usize {
+impl<T: Copy> Reader<T> {
+    /// Takes everything that is there, oldest first, and returns how many items that were.
+    pub fn drain(&mut self, mut take: impl FnMut(T)) -> usize {
         let ring = &*self.ring;
         let mut head = ring.head.0.load(Ordering::Relaxed);
         let tail = ring.tail.0.load(Ordering::Acquire);
@@ -104,7 +105,7 @@ impl Reader {
         there
     }
 
-    /// Samples dropped so far because the ring was full.
+    /// Items dropped so far because the ring was full.
     #[must_use]
     pub fn dropped(&self) -> u64 {
         self.ring.dropped.0.load(Ordering::Relaxed)

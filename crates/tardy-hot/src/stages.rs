@@ -3,7 +3,7 @@
 //! The record lies in memory shared with the kernel. It is written on the CPU that switches the
 //! thread in, before the thread runs, so that the thread itself reads it without a lock.
 
-use core::sync::atomic::{AtomicU32, AtomicU64};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// The last wake-up of one thread, as the kernel's side saw it; `struct tardy_thread` of
 /// `src/kernel/recorder.h`. Times are `CLOCK_MONOTONIC` ns.
@@ -62,6 +62,45 @@ pub struct Stages {
     pub dispatch_ns: i64,
     /// Switched in to the clock read in user space.
     pub user_ns: i64,
+}
+
+impl ThreadRecord {
+    /// The stages of a wake-up at `t_ns + latency_ns` from the expiry `t_ns`, both ns; absent where
+    /// the record is not of an expiry between `t_ns` and `within_ns` after it. To be called by the
+    /// thread of the record, after it has woken up.
+    ///
+    /// With e = max(entry, t): irq = e - t; softirq = callback - e where the callback ran in a
+    /// softirq; handler = the rest up to the wake-up; dispatch = switch - waking; user = the rest
+    /// of the latency. Whatever the record says, they sum to the latency.
+    #[inline(always)]
+    #[must_use]
+    pub fn stages(&self, t_ns: i64, latency_ns: i64, within_ns: u64) -> Option<Stages> {
+        let read = |field: &AtomicU64| field.load(Ordering::Relaxed) as i64;
+        let after_ns = self.expires_ns.load(Ordering::Relaxed).wrapping_sub(t_ns as u64);
+        if after_ns > within_ns {
+            return None;
+        }
+        let begun_ns = read(&self.entry_ns).max(t_ns);
+        let waking_ns = read(&self.waking_ns);
+        let in_softirq = self.in_softirq.load(Ordering::Relaxed) != 0;
+        let called_ns = if in_softirq { read(&self.callback_ns) } else { begun_ns };
+        // Still pending: it was woken before it had gone to sleep, and was never switched in.
+        let is_pending = self.pending.load(Ordering::Relaxed) != 0;
+        let switch_ns = if is_pending { waking_ns } else { read(&self.switch_ns) };
+        Some(Stages {
+            irq_ns: begun_ns - t_ns,
+            softirq_ns: called_ns - begun_ns,
+            handler_ns: waking_ns - called_ns,
+            dispatch_ns: switch_ns - waking_ns,
+            user_ns: t_ns + latency_ns - switch_ns,
+        })
+    }
+}
+
+/// Where the records of measured threads lie, and what keeps them there.
+pub trait Records: core::fmt::Debug + Send + Sync {
+    /// The record of the `n`-th measured thread; absent where there are not so many.
+    fn record(&self, n: usize) -> Option<&ThreadRecord>;
 }
 
 /// A wake-up that was late: for whoever finds out why.

@@ -239,7 +239,7 @@ impl Sink for Counted {
 
 /// Counts, and hands every sample on.
 #[derive(Debug)]
-pub struct Kept(pub Arc<Series>, pub Writer);
+pub struct Kept(pub Arc<Series>, pub Writer<Sample>);
 
 impl Sink for Kept {
     #[inline(always)]

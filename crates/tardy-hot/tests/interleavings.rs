@@ -17,12 +17,12 @@ fn sample(n: i64) -> Sample {
     Sample { t_ns: n, latency_ns: -n }
 }
 
-fn push_all(mut writer: Writer, samples: i64) {
+fn push_all(mut writer: Writer<Sample>, samples: i64) {
     (1..=samples).for_each(|n| writer.push(sample(n)));
 }
 
 /// Drains `times` times while the writer may be at work.
-fn drain(reader: &mut Reader, times: usize, got: &mut Vec<Sample>) {
+fn drain(reader: &mut Reader<Sample>, times: usize, got: &mut Vec<Sample>) {
     for _ in 0..times {
         let before = got.len();
         let there = reader.drain(|sample| got.push(sample));

@@ -17,12 +17,15 @@ mod alloc;
 #[path = "no_surprises/traced.rs"]
 mod traced;
 
+use core::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tardy_hot::{
     clock::now_ns,
     ring::ring,
+    stages::ThreadRecord,
     stop::Stop,
+    traced::{Traced, Watched},
     wakeup::{Absolute, Counted, Ended, Kept, Periodic, Relative, Series, Sink, Until, Wake, run},
 };
 
@@ -42,19 +45,24 @@ enum Waits {
 enum Sinks {
     Counted,
     Kept,
+    /// With every sample kept, every stage recorded and every wake-up late.
+    Traced,
 }
 
 /// A loop to be looked at.
 #[derive(Debug, Clone, Copy)]
 struct Case(Waits, Sinks);
 
-const CASES: [Case; 6] = [
+const CASES: [Case; 9] = [
     Case(Waits::Absolute, Sinks::Counted),
     Case(Waits::Absolute, Sinks::Kept),
+    Case(Waits::Absolute, Sinks::Traced),
     Case(Waits::Relative, Sinks::Counted),
     Case(Waits::Relative, Sinks::Kept),
+    Case(Waits::Relative, Sinks::Traced),
     Case(Waits::Periodic, Sinks::Counted),
     Case(Waits::Periodic, Sinks::Kept),
+    Case(Waits::Periodic, Sinks::Traced),
 ];
 
 impl Case {
@@ -79,7 +87,36 @@ impl Case {
                 assert_eq!(reader.drain(|_| {}) as u64, turns + WARMUP, "{self:?}: samples");
                 found
             }
+            Sinks::Traced => self.traced(series, turns, begin, end),
         }
+    }
+
+    fn traced<T>(
+        self,
+        series: &Arc<Series>,
+        turns: u64,
+        begin: impl FnOnce() -> T,
+        end: impl FnOnce(T) -> u64,
+    ) -> u64 {
+        let room = usize::try_from(turns + WARMUP).unwrap();
+        let ((writer, mut reader), (late, mut late_reader)) = (ring(room), ring(room));
+        let watched = Arc::new(Watched::default());
+        watched.late_over_ns.store(i64::MIN, Ordering::Relaxed);
+        let mut sink = Traced {
+            inner: Kept(Arc::clone(series), writer),
+            record: &ThreadRecord::default(),
+            // Any record matches, so that stages are recorded.
+            within_ns: u64::MAX,
+            stages: Default::default(),
+            softirq: Arc::new(Series::default()),
+            watched,
+            late,
+        };
+        let found = self.with(&mut sink, turns, begin, end);
+        assert_eq!(reader.drain(|_| {}) as u64, turns + WARMUP, "{self:?}: samples");
+        assert_eq!(late_reader.drain(|_| {}) as u64, turns + WARMUP, "{self:?}: late ones");
+        assert_eq!(sink.stages.user.tally.totals().count, turns + WARMUP, "{self:?}: stages");
+        found
     }
 
     fn with<T>(
