@@ -11,7 +11,7 @@ use tardy_hot::{
     wakeup::{Counted, Ended, Kept, Series, Sink},
 };
 
-use super::{ArmError, Armed, Probe, Recorded, Report, Schedule};
+use super::{ArmError, Armed, Probe, Recorded, Report, Schedule, Tracing, Wants};
 use crate::{
     run::SeriesHead,
     setup::threads::{Found, Terms},
@@ -45,7 +45,7 @@ impl Probe for Fake {
         parameters.as_object().cloned().unwrap_or_default()
     }
 
-    fn heads(&self) -> Vec<SeriesHead> {
+    fn heads(&self, _: Option<&Tracing>) -> Vec<SeriesHead> {
         let head = |cpu| SeriesHead {
             name: format!("cpu{cpu}"),
             cpu: Some(cpu),
@@ -54,11 +54,11 @@ impl Probe for Fake {
         self.cpus.iter().map(head).collect()
     }
 
-    fn arm(&self, ring_samples: Option<usize>, stop: &Arc<Stop>) -> Result<Armed, ArmError> {
+    fn arm(&self, wants: &Wants, stop: &Arc<Stop>) -> Result<Armed, ArmError> {
         let mut armed = Armed::new(stop);
-        for head in self.heads() {
+        for head in self.heads(None) {
             let series = Arc::new(Series::default());
-            let (writer, reader) = ring_samples.map(ring).unzip();
+            let (writer, reader) = wants.ring_samples.map(ring).unzip();
             let feed = Feed {
                 name: head.name.clone(),
                 seed: u64::from(head.cpu.unwrap_or(0)),

@@ -18,7 +18,9 @@ use serde_json::{Map, Value};
 use tardy_hot::{
     clock,
     ring::{Reader, Sample},
+    stages::{Late, Records},
     stop::Stop,
+    traced::Watched,
     wakeup::{Ended, Series},
 };
 use thiserror::Error;
@@ -115,15 +117,59 @@ pub trait Probe {
     /// Every parameter it will run with, times in ns.
     fn parameters(&self) -> Map<String, Value>;
 
-    /// The series it will produce.
-    fn heads(&self) -> Vec<SeriesHead>;
+    /// Whether its wake-ups have stages that can be traced.
+    fn can_be_traced(&self) -> bool {
+        false
+    }
+
+    /// The series it will produce: each thread's own, with those of its stages after it where it
+    /// is traced.
+    fn heads(&self, tracing: Option<&Tracing>) -> Vec<SeriesHead>;
 
     /// Makes its threads and touches all memory they will use; they wait for [`Armed::start`].
-    /// With `ring_samples`, single samples are kept in rings of that size.
     ///
     /// # Errors
     /// A thread could not be made or set up.
-    fn arm(&self, ring_samples: Option<usize>, stop: &Arc<Stop>) -> Result<Armed, ArmError>;
+    fn arm(&self, wants: &Wants, stop: &Arc<Stop>) -> Result<Armed, ArmError>;
+}
+
+/// What shall come of a probe's samples, beside counts.
+#[derive(Debug, Clone, Default)]
+pub struct Wants {
+    /// Single samples are kept, in rings of this size.
+    pub ring_samples: Option<usize>,
+    /// Stages are recorded.
+    pub tracing: Option<Tracing>,
+}
+
+/// What a probe must know of the kernel's side.
+#[derive(Debug, Clone)]
+pub struct Tracing {
+    /// What it writes; the n-th thread reads the n-th record.
+    pub records: Arc<dyn Records>,
+    /// Real-time kernels let the timers of ordinary tasks expire in a softirq.
+    pub is_rt: bool,
+}
+
+/// A measuring thread whose stages are recorded, as others see it.
+#[derive(Debug)]
+pub struct TracedThread {
+    /// Its series of whole latencies.
+    pub name: String,
+    /// The CPU it is measured on.
+    pub cpu: u32,
+    /// The kernel's number of it.
+    pub tid: i32,
+    /// Its priority as the kernel counts, and whether that is a real-time one.
+    pub priority: (i16, bool),
+    /// What the warm-up measures.
+    pub warmup: Arc<Series>,
+    /// What it measures.
+    pub total: Arc<Series>,
+    /// Its threshold, and its unmatched wake-ups.
+    pub watched: Arc<Watched>,
+    /// Its late wake-ups.
+    pub late: Reader<Late>,
 }
 
 /// A probe whose threads wait for the start.
@@ -133,6 +179,8 @@ pub struct Armed {
     pub recorded: Vec<Recorded>,
     /// What its threads run as, per series.
     pub found: Vec<(String, Found)>,
+    /// Those whose stages are recorded: all or none, in the order of [`Armed::tids`].
+    pub traced: Vec<TracedThread>,
     threads: Vec<Thread>,
     stop: Arc<Stop>,
 }
@@ -150,6 +198,7 @@ impl Armed {
         Self {
             recorded: Vec::new(),
             found: Vec::new(),
+            traced: Vec::new(),
             threads: Vec::new(),
             stop: Arc::clone(stop),
         }

@@ -1,7 +1,9 @@
 //! The `timer` probe: threads that sleep until a programmed time, and how late they wake up.
 //!
 //! One thread per CPU, or several of falling priority. What lies between the clock reads is told in
-//! `tardy_hot::wakeup`, per kind of wait.
+//! `tardy_hot::wakeup`, per kind of wait; what tracing adds to a turn, in `tardy_hot::traced`.
+
+mod stages;
 
 use std::{io, os::fd::AsRawFd, sync::Arc};
 
@@ -9,10 +11,11 @@ use serde_json::{Map, Value, json};
 use tardy_hot::{
     ring::{Sample, Writer, ring},
     stop::Stop,
-    wakeup::{self, Absolute, Counted, Ended, Kept, Periodic, Relative, Series, Until, Wake},
+    wakeup::{self, Absolute, Counted, Ended, Kept, Periodic, Relative, Series, Sink, Until, Wake},
 };
 
-use super::{ArmError, Armed, Probe, Recorded, Report, Schedule};
+use self::stages::OfThread;
+use super::{ArmError, Armed, Probe, Recorded, Report, Schedule, Tracing, Wants};
 use crate::{
     run::SeriesHead,
     setup::threads::{Found, Terms},
@@ -85,6 +88,19 @@ struct Place {
 }
 
 impl Timer {
+    /// On real-time kernels the timers of ordinary tasks, and those of timerfds, expire in a
+    /// softirq: `hrtimer_init_sleeper` and `timerfd_create` of the kernel.
+    const fn has_softirq(&self, tracing: &Tracing) -> bool {
+        let in_interrupt = !matches!(self.policy, Policy::Other);
+        tracing.is_rt && (!in_interrupt || matches!(self.wake, WakeKind::Timerfd))
+    }
+
+    /// How long after the programmed expiry that of the kernel may lie, ns: a relative sleep begins
+    /// a little after the clock read before it.
+    const fn within_ns(&self) -> u64 {
+        if self.wake.has_schedule() { 0 } else { self.interval_ns.unsigned_abs() / 2 }
+    }
+
     fn places(&self) -> Vec<Place> {
         let mut places = Vec::new();
         for cpu in self.cpus.iter() {
@@ -126,20 +142,36 @@ impl Probe for Timer {
         parameters.as_object().cloned().unwrap_or_default()
     }
 
-    fn heads(&self) -> Vec<SeriesHead> {
-        self.places().into_iter().map(|place| place.head).collect()
+    fn can_be_traced(&self) -> bool {
+        true
     }
 
-    fn arm(&self, ring_samples: Option<usize>, stop: &Arc<Stop>) -> Result<Armed, ArmError> {
+    fn heads(&self, tracing: Option<&Tracing>) -> Vec<SeriesHead> {
+        let mut heads = Vec::new();
+        for Place { head, .. } in self.places() {
+            let of_stages = tracing.map(|tracing| stages::heads(&head, self.has_softirq(tracing)));
+            heads.push(head);
+            heads.extend(of_stages.into_iter().flatten());
+        }
+        heads
+    }
+
+    fn arm(&self, wants: &Wants, stop: &Arc<Stop>) -> Result<Armed, ArmError> {
         let mut armed = Armed::new(stop);
-        for Place { head, terms, phase_ns } in self.places() {
+        for (number, Place { head, terms, phase_ns }) in self.places().into_iter().enumerate() {
             let series = Arc::new(Series::default());
-            let (writer, reader) = ring_samples.map(ring).unzip();
+            let scratch = Arc::new(Series::default());
+            let (writer, reader) = wants.ring_samples.map(ring).unzip();
+            let traced = wants.tracing.as_ref().map(|tracing| {
+                OfThread::new(&head, tracing, number, self.has_softirq(tracing), self.within_ns())
+            });
+            let (own, others) = traced.unzip();
             let thread = Thread {
                 name: head.name.clone(),
                 series: Arc::clone(&series),
-                scratch: Arc::new(Series::default()),
+                scratch: Arc::clone(&scratch),
                 writer,
+                stages: own,
                 stop: Arc::clone(stop),
                 terms: terms.clone(),
                 wake: self.wake,
@@ -147,11 +179,17 @@ impl Probe for Timer {
                 phase_ns,
                 is_alone: self.threads_per_cpu == 1,
             };
+            let (name, cpu) = (head.name.clone(), terms.cpu);
             armed.spawn(
-                Recorded { head, series, samples: reader },
+                Recorded { head, series: Arc::clone(&series), samples: reader },
                 move || terms.apply(),
                 move |schedule, found| thread.measure(schedule, found),
             )?;
+            if let (Some(others), Some((_, found))) = (others, armed.found.last()) {
+                let (recorded, traced) = others.known(name, cpu, found, scratch, series);
+                armed.recorded.extend(recorded);
+                armed.traced.push(traced);
+            }
         }
         Ok(armed)
     }
@@ -165,6 +203,8 @@ struct Thread {
     /// would interrupt every CPU.
     scratch: Arc<Series>,
     writer: Option<Writer<Sample>>,
+    /// Where stages go, if they are recorded.
+    stages: Option<OfThread>,
     stop: Arc<Stop>,
     terms: Terms,
     wake: WakeKind,
@@ -244,13 +284,25 @@ impl Thread {
         let until = Until { end_ns, samples, stop_over_ns };
         let series = Arc::clone(&self.series);
         let before = Usage::of_this_thread();
+        let stages = self.stages.take();
         let ended = match self.writer.take() {
-            Some(writer) => {
-                let mut kept = Kept(series, writer);
-                wakeup::run(&mut wake, &mut kept, until, &self.stop)
-            }
-            None => wakeup::run(&mut wake, &mut Counted(series), until, &self.stop),
+            Some(writer) => self.measured(&mut wake, Kept(series, writer), stages, until),
+            None => self.measured(&mut wake, Counted(series), stages, until),
         };
         (ended, Usage::of_this_thread().since(before))
+    }
+
+    /// The measured loop, with or without stages.
+    fn measured<W: Wake, S: Sink>(
+        &self,
+        wake: &mut W,
+        mut sink: S,
+        stages: Option<OfThread>,
+        until: Until,
+    ) -> Ended {
+        match stages {
+            Some(stages) => stages.measured(wake, sink, until, &self.stop),
+            None => wakeup::run(wake, &mut sink, until, &self.stop),
+        }
     }
 }

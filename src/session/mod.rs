@@ -30,7 +30,7 @@ use tardy_hot::{
 
 use crate::{
     loads::{LoadEnd, LoadSpec, RunningLoad},
-    probes::{Armed, Probe, Recorded, Report, Schedule},
+    probes::{Armed, Probe, Recorded, Report, Schedule, Wants},
     run::{Document, Doubt, Maker, SetupDoubt, Status, maker::discard, names, tracks::to_csv},
     setup::{
         Wish,
@@ -142,7 +142,9 @@ impl Session {
         let loads = start_loads(&plan.loads, maker.path())?;
         let mut locked = Locked::before_arming();
         let stop = Arc::new(Stop::new());
-        let armed = arranged.within(|| plan.probe.arm(ring_size(&plan), &stop))??;
+        let armed = arranged.within(|| {
+            plan.probe.arm(&Wants { ring_samples: ring_size(&plan), tracing: None }, &stop)
+        })??;
         locked.after_arming();
         doubts.extend(locked.doubt());
         let dma_latency = hold_dma_latency(&plan, &mut doubts)?;

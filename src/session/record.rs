@@ -47,7 +47,7 @@ pub fn planned(plan: &Plan) -> Document {
         start_monotonic_ns: 0,
         machine: None,
         conditions: None,
-        series: plan.probe.heads().iter().map(empty).collect(),
+        series: plan.probe.heads(None).iter().map(empty).collect(),
     }
 }
 

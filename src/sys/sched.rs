@@ -74,6 +74,19 @@ pub struct Scheduling {
     pub nice: i32,
 }
 
+impl Scheduling {
+    /// The priority as the kernel counts, `prio` of its tasks: lower goes first. 0 to 98 are
+    /// real-time (98 is FIFO 1), from 100 on fair; -1 goes before all, for `deadline`.
+    #[must_use]
+    pub fn kernel_priority(&self) -> i16 {
+        match self.policy.as_str() {
+            "deadline" => -1,
+            "fifo" | "rr" => 99 - i16::try_from(self.priority).unwrap_or(0),
+            _ => 120 + i16::try_from(self.nice).unwrap_or(0),
+        }
+    }
+}
+
 /// Sets policy and priority of the calling thread; children do not inherit them.
 ///
 /// # Errors
@@ -190,6 +203,15 @@ mod tests {
         let sched = "head (28902, #threads: 1)\nse.nr_migrations          :            3\n";
         assert_eq!(migrations(sched), Some(3));
         assert_eq!(migrations("nr_switches : 1\n"), None);
+    }
+
+    #[test]
+    fn the_kernel_counts_priorities_from_the_most_urgent() {
+        let of = |policy: &str, priority, nice| {
+            Scheduling { policy: policy.into(), priority, nice }.kernel_priority()
+        };
+        assert_eq!((of("fifo", 90, 0), of("rr", 1, 0), of("deadline", 0, 0)), (9, 98, -1));
+        assert_eq!((of("other", 0, 0), of("other", 0, -20)), (120, 100));
     }
 
     #[test]

@@ -1,0 +1,222 @@
+//! The stages of a traced timer thread: their series, and the loop that records them.
+
+use std::sync::Arc;
+
+use tardy_hot::{
+    ring::{Reader, Writer, ring},
+    stages::{Late, Records},
+    stop::Stop,
+    traced::{StageSeries, Traced, Watched},
+    wakeup::{self, Ended, Series, Sink, Until, Wake},
+};
+
+use crate::{
+    probes::{Recorded, TracedThread, Tracing},
+    run::SeriesHead,
+    setup::threads::Found,
+};
+
+/// Late wake-ups that wait for whoever blames them: half a second of the worst rate that a
+/// threshold lets through, 4 times over.
+const LATE_RING: usize = 2048;
+
+/// The stages by name, in the order of time.
+const STAGES: [&str; 5] = ["irq", SOFTIRQ, "handler", "dispatch", "user"];
+const SOFTIRQ: &str = "softirq";
+
+/// The series of the stages of `total`.
+pub(super) fn heads(total: &SeriesHead, has_softirq: bool) -> Vec<SeriesHead> {
+    let names = STAGES.into_iter().filter(|stage| has_softirq || *stage != SOFTIRQ);
+    let head = |stage: &str| SeriesHead {
+        name: format!("{}/{stage}", total.name),
+        cpu: total.cpu,
+        period_ns: None,
+    };
+    names.map(head).collect()
+}
+
+/// What a traced thread owns beside its sink.
+#[derive(Debug)]
+pub(super) struct OfThread {
+    records: Arc<dyn Records>,
+    number: usize,
+    within_ns: u64,
+    series: StageSeries,
+    softirq: Option<Arc<Series>>,
+    watched: Arc<Watched>,
+    late: Writer<Late>,
+}
+
+/// The same, for those who look at it.
+#[derive(Debug)]
+pub(super) struct ForOthers {
+    recorded: Vec<Recorded>,
+    watched: Arc<Watched>,
+    late: Reader<Late>,
+}
+
+impl OfThread {
+    /// Makes the series of thread `number`, all memory touched.
+    pub(super) fn new(
+        head: &SeriesHead,
+        tracing: &Tracing,
+        number: usize,
+        has_softirq: bool,
+        within_ns: u64,
+    ) -> (Self, ForOthers) {
+        let recorded: Vec<Recorded> = heads(head, has_softirq)
+            .into_iter()
+            .map(|head| Recorded { head, series: Arc::default(), samples: None })
+            .collect();
+        let of = |stage: &str| {
+            let own = |one: &&Recorded| one.head.name.rsplit('/').next() == Some(stage);
+            recorded.iter().find(own).map(|one| Arc::clone(&one.series))
+        };
+        let always = |stage| of(stage).unwrap_or_default();
+        let watched: Arc<Watched> = Arc::default();
+        let (writer, reader) = ring(LATE_RING);
+        let own = Self {
+            records: Arc::clone(&tracing.records),
+            number,
+            within_ns,
+            series: StageSeries {
+                irq: always("irq"),
+                handler: always("handler"),
+                dispatch: always("dispatch"),
+                user: always("user"),
+            },
+            softirq: of(SOFTIRQ),
+            watched: Arc::clone(&watched),
+            late: writer,
+        };
+        (own, ForOthers { recorded, watched, late: reader })
+    }
+
+    /// The measured loop, its stages recorded.
+    pub(super) fn measured<W: Wake, S: Sink>(
+        self,
+        wake: &mut W,
+        mut inner: S,
+        until: Until,
+        stop: &Stop,
+    ) -> Ended {
+        let Self { records, number, within_ns, series: stages, softirq, watched, late } = self;
+        let Some(record) = records.record(number) else {
+            // The kernel's side has fewer records than threads: they do not ask for so many.
+            return wakeup::run(wake, &mut inner, until, stop);
+        };
+        match softirq {
+            Some(softirq) => {
+                let mut sink = Traced { inner, record, within_ns, stages, softirq, watched, late };
+                wakeup::run(wake, &mut sink, until, stop)
+            }
+            None => {
+                let softirq = ();
+                let mut sink = Traced { inner, record, within_ns, stages, softirq, watched, late };
+                wakeup::run(wake, &mut sink, until, stop)
+            }
+        }
+    }
+}
+
+impl ForOthers {
+    /// Now that the thread is there and known.
+    pub(super) fn known(
+        self,
+        name: String,
+        cpu: u32,
+        found: &Found,
+        warmup: Arc<Series>,
+        total: Arc<Series>,
+    ) -> (Vec<Recorded>, TracedThread) {
+        let kernel = found.scheduling.kernel_priority();
+        let traced = TracedThread {
+            name,
+            cpu,
+            tid: found.tid,
+            priority: (kernel, kernel < 100),
+            warmup,
+            total,
+            watched: self.watched,
+            late: self.late,
+        };
+        (self.recorded, traced)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::Ordering;
+
+    use tardy_hot::{clock::now_ns, stages::ThreadRecord};
+
+    use super::*;
+    use crate::{
+        probes::{Probe, Schedule, Wants, timer},
+        sys::{cpus::Cpus, sched::Policy},
+    };
+
+    /// Records that match no expiry of ours.
+    #[derive(Debug, Default)]
+    struct Blank([ThreadRecord; 2]);
+
+    impl Records for Blank {
+        fn record(&self, n: usize) -> Option<&ThreadRecord> {
+            self.0.get(n)
+        }
+    }
+
+    fn probe(wake: timer::WakeKind) -> timer::Timer {
+        timer::Timer {
+            cpus: Cpus::allowed().unwrap().iter().take(1).collect(),
+            threads_per_cpu: 2,
+            interval_ns: 1_000_000,
+            distance_ns: 0,
+            wake,
+            policy: Policy::Other,
+            priority: 0,
+            priority_step: 0,
+            slack_ns: 1,
+        }
+    }
+
+    #[test]
+    fn series_are_armed_in_the_order_in_which_they_were_planned() {
+        let probe = probe(timer::WakeKind::Nanosleep);
+        for is_rt in [false, true] {
+            let tracing = Tracing { records: Arc::new(Blank::default()), is_rt };
+            let heads = probe.heads(Some(&tracing));
+            assert_eq!(heads.len(), if is_rt { 12 } else { 10 });
+            assert!(heads.iter().all(|head| head.name.contains('/') == head.period_ns.is_none()));
+            let stop = Arc::new(Stop::new());
+            let wants = Wants { ring_samples: None, tracing: Some(tracing) };
+            let armed = probe.arm(&wants, &stop).unwrap();
+            let recorded: Vec<_> = armed.recorded.iter().map(|one| one.head.clone()).collect();
+            assert_eq!(recorded, heads);
+            assert_eq!(armed.traced.iter().map(|one| one.tid).collect::<Vec<_>>(), armed.tids());
+            assert_eq!(armed.finish().len(), 2);
+        }
+        assert_eq!(probe.heads(None).len(), 2);
+    }
+
+    #[test]
+    fn wakeups_that_match_no_record_are_counted_and_have_no_stages() {
+        let tracing = Tracing { records: Arc::new(Blank::default()), is_rt: false };
+        let stop = Arc::new(Stop::new());
+        let wants = Wants { ring_samples: None, tracing: Some(tracing) };
+        let armed = probe(timer::WakeKind::Timerfd).arm(&wants, &stop).unwrap();
+        let start_ns = now_ns() + 5_000_000;
+        let (end_ns, samples, stop_over_ns) = (i64::MAX, 20, i64::MAX);
+        let warmup_ns = start_ns;
+        armed.start(Schedule { warmup_ns, start_ns, end_ns, samples, stop_over_ns });
+        while !armed.is_done() {
+            std::thread::yield_now();
+        }
+        for one in &armed.traced {
+            assert_eq!(one.total.tally.totals().count, 20);
+            assert_eq!(one.watched.unmatched.load(Ordering::Relaxed), 20);
+        }
+        let stages = armed.recorded.iter().filter(|one| one.head.period_ns.is_none());
+        assert_eq!(stages.map(|one| one.series.tally.totals().count).sum::<u64>(), 0);
+    }
+}
