@@ -3,6 +3,7 @@
 mod bench;
 mod docs;
 mod synth;
+mod synth_why;
 mod vm;
 
 use std::{path::Path, process::ExitCode};
@@ -12,6 +13,7 @@ usage: cargo xtask NAME
   bench [--quick] [ROW...]  hold tardy to its numbers; a table on stderr, Markdown on stdout
   docs DIR                  write man pages and completions
   synth-day DIR             write a run of one day, 8 CPUs at 1 kHz, without measuring it
+  synth-why DIR             write a traced run of a minute with 100 peaks of every cause
   vm [OPTION...] [-- COMMAND...]
                             run tests, or COMMAND, in a virtual machine";
 
@@ -28,6 +30,10 @@ fn main() -> ExitCode {
             _ => Err(anyhow::anyhow!(USAGE)),
         },
         "synth-day" => synth::run(rest),
+        "synth-why" => match rest {
+            [directory] => synth_why::write(Path::new(directory)),
+            _ => Err(anyhow::anyhow!(USAGE)),
+        },
         "vm" => vm::run(rest),
         // What `bench` starts as processes of their own.
         "bare-loop" => bench::bare::run(rest),
