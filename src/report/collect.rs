@@ -6,15 +6,16 @@ use std::path::Path;
 use hdrhistogram::Histogram;
 
 use super::{
+    causes::{self, is_stage, wakeups},
     page::{
         CpuBusy, Heat, InterruptRow, LoadTrack, MachineTrack, PAGE_VERSION, Page, PageRun,
-        PageSeries, Points,
+        PageSeries, PageStage, Points,
     },
     points::PointSieve,
     words,
 };
 use crate::run::{
-    Document, Doubt, Run, hlog, names,
+    Document, Doubt, Run, SeriesSummary, hlog, names,
     summary::percentile,
     tracks::{InterruptCount, LoadRow, MachineRow, from_csv},
 };
@@ -65,40 +66,79 @@ fn page_run(mut run: Run, edges: &[u64]) -> PageRun {
     let bins = TimeBins::of(&run.document);
     let mut binned: Vec<Binned> = run.document.series.iter().map(|_| Binned::new(&bins)).collect();
     let mut sieve = PointSieve::new(&run);
+    let stages: Vec<bool> = run.document.series.iter().map(is_stage).collect();
     let read = run.intervals(|number, span, counts| {
-        if let Some(binned) = binned.get_mut(number) {
-            binned.add(bins.at(span.start_s + span.length_s / 2.0), &counts, edges);
+        let Some(binned) = binned.get_mut(number) else { return };
+        if stages.get(number).copied().unwrap_or(false) {
+            binned.add_total(&counts);
+            return;
         }
+        binned.add(bins.at(span.start_s + span.length_s / 2.0), &counts, edges);
         sieve.interval(number, &span, &counts);
     });
     if let Err(error) = read {
         run.doubt(Doubt::SeriesDamaged { what: error.to_string() }.into());
     }
+    let (stages, binned) = parted(&run.document, binned);
     let totals: Vec<_> = binned.iter().map(|binned| binned.total.clone()).collect();
     let points = sieve.points(&mut run, &totals);
     let (machine, loads, interrupts) = tracks(&mut run);
     let few = binned.len() <= SERIES_WITH_HEAT;
     let heat = Binned::together(&binned, &bins);
+    let (blame, peaks) = causes::of(&mut run, &sum_of(&totals));
     let document = &run.document;
-    let series = document.series.iter().zip(binned).zip(points);
+    let worst = causes::worst_in_words(document, &peaks);
+    let series = wakeups(document).zip(binned).zip(points);
     PageRun {
-        headline: words::headline(document),
+        headline: words::headline_because(document, worst.as_deref()),
         line: words::line(document),
         command: words::command(&document.argv),
         series: series
             .map(|((series, binned), points)| page_series(series, &binned, points, edges, few))
             .collect(),
+        stages: stages.into_iter().map(|(name, total)| page_stage(name, &total, edges)).collect(),
         time_edges_s: bins.edges,
         heat,
         machine,
         loads,
         interrupts,
+        blame,
+        peaks,
         record: run.document,
     }
 }
 
+/// Stages by name, and what is of wake-ups.
+fn parted(
+    document: &Document,
+    binned: Vec<Binned>,
+) -> (Vec<(String, Histogram<u64>)>, Vec<Binned>) {
+    let (mut stages, mut wakeups) = (Vec::new(), Vec::new());
+    for (series, binned) in document.series.iter().zip(binned) {
+        if is_stage(series) {
+            stages.push((series.name.clone(), binned.total));
+        } else {
+            wakeups.push(binned);
+        }
+    }
+    (stages, wakeups)
+}
+
+fn sum_of(totals: &[Histogram<u64>]) -> Histogram<u64> {
+    let mut sum = hlog::empty();
+    for total in totals {
+        // Bounds are equal, so that nothing can be lost.
+        let _ = sum.add(total);
+    }
+    sum
+}
+
+fn page_stage(name: String, total: &Histogram<u64>, edges: &[u64]) -> PageStage {
+    PageStage { name, histogram: histogram(total, edges) }
+}
+
 fn page_series(
-    series: &crate::run::SeriesSummary,
+    series: &SeriesSummary,
     binned: &Binned,
     points: Points,
     edges: &[u64],
@@ -194,9 +234,13 @@ impl Binned {
         Self { total: hlog::empty(), columns: vec![Vec::new(); bins.edges.len()] }
     }
 
-    fn add(&mut self, time: usize, counts: &Histogram<u64>, edges: &[u64]) {
+    fn add_total(&mut self, counts: &Histogram<u64>) {
         // Bounds are equal, so that nothing can be lost.
         let _ = self.total.add(counts);
+    }
+
+    fn add(&mut self, time: usize, counts: &Histogram<u64>, edges: &[u64]) {
+        self.add_total(counts);
         if let Some(row) = self.columns.get_mut(time).filter(|_| !counts.is_empty()) {
             row.resize(edges.len(), 0);
             add_row(row, counts, edges);

@@ -1,5 +1,6 @@
 //! Summary to pages: tables for a terminal, one self-contained HTML page.
 
+pub mod causes;
 pub mod collect;
 pub mod html;
 pub mod interrupts;

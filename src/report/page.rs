@@ -5,7 +5,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::matrix_page::PageMatrix;
+use super::{
+    causes::{PageBlame, PagePeaks},
+    matrix_page::PageMatrix,
+};
 use crate::run::Document;
 
 /// The version of the page's data.
@@ -45,14 +48,33 @@ pub struct PageRun {
     pub time_edges_s: Vec<f64>,
     /// All series together, counts per time and latency bin.
     pub heat: Heat,
-    /// One entry a series of `record.series`, in its order.
+    /// One entry a series of wake-ups in `record.series`, in its order; stages are in `stages`.
     pub series: Vec<PageSeries>,
+    /// One entry a stage of a series (`cpu0/irq`), in the order of `record.series`; none where
+    /// wake-ups were not traced.
+    #[serde(default)]
+    pub stages: Vec<PageStage>,
     /// What the machine did meanwhile.
     pub machine: MachineTrack,
     /// One track a load, in the order of `record.loads`; a load without figures has an empty one.
     pub loads: Vec<LoadTrack>,
     /// Interrupt and softirq sources that moved, busiest first.
     pub interrupts: Vec<InterruptRow>,
+    /// What late wake-ups were blamed on; null where that was not recorded.
+    #[serde(default)]
+    pub blame: Option<PageBlame>,
+    /// The worst wake-ups, whole.
+    #[serde(default)]
+    pub peaks: PagePeaks,
+}
+
+/// One stage of a series: a part of each of its latencies.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PageStage {
+    /// As in `record.series`: the series, a slash, the stage.
+    pub name: String,
+    /// Counts per bin of `latency_edges_ns`, as in [`PageSeries::histogram`].
+    pub histogram: Vec<(u32, u64)>,
 }
 
 /// One series.

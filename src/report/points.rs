@@ -2,7 +2,10 @@
 
 use hdrhistogram::Histogram;
 
-use super::page::{PointKind, Points};
+use super::{
+    causes::{is_stage, wakeups},
+    page::{PointKind, Points},
+};
 use crate::{
     run::{Doubt, Run, hlog::Span},
     units::{Nanos, count},
@@ -23,6 +26,8 @@ pub struct PointSieve {
     too_many: bool,
     /// The largest of each series, exact.
     max: Vec<i64>,
+    /// Which of the points a series of the record has; stages have none.
+    places: Vec<Option<usize>>,
 }
 
 impl PointSieve {
@@ -30,34 +35,38 @@ impl PointSieve {
     /// each interval.
     #[must_use]
     pub fn new(run: &Run) -> Self {
-        let series = &run.document.series;
-        let samples = series.iter().map(|series| series.count).fold(0, u64::saturating_add);
+        let samples = wakeups(&run.document).map(|series| series.count);
+        let samples = samples.fold(0, u64::saturating_add);
         let kept = run.has_samples();
+        let mut places = 0..;
+        let place = |series| if is_stage(series) { None } else { places.next() };
         Self {
-            maxima: vec![Vec::new(); series.len()],
+            maxima: vec![Vec::new(); wakeups(&run.document).count()],
             from_samples: kept && samples <= MOST_SAMPLES,
             too_many: kept && samples > MOST_SAMPLES,
-            max: series.iter().map(|series| series.max.unwrap_or(0)).collect(),
+            max: wakeups(&run.document).map(|series| series.max.unwrap_or(0)).collect(),
+            places: run.document.series.iter().map(place).collect(),
         }
     }
 
-    /// Takes note of an interval.
+    /// Takes note of an interval of the series of this number in the record.
     pub fn interval(&mut self, number: usize, span: &Span, counts: &Histogram<u64>) {
-        let Some(maxima) = self.maxima.get_mut(number).filter(|_| !counts.is_empty()) else {
+        let Some(place) = self.places.get(number).copied().flatten() else { return };
+        let Some(maxima) = self.maxima.get_mut(place).filter(|_| !counts.is_empty()) else {
             return;
         };
-        let max = self.max.get(number).copied().unwrap_or(i64::MAX);
+        let max = self.max.get(place).copied().unwrap_or(i64::MAX);
         let t_s = span.start_s + span.length_s / 2.0;
         maxima.push((t_s, i64::try_from(counts.max()).unwrap_or(i64::MAX).min(max)));
     }
 
-    /// The points of every series; `totals` are their histograms.
+    /// The points of every series of wake-ups; `totals` are their histograms.
     #[must_use]
     pub fn points(self, run: &mut Run, totals: &[Histogram<u64>]) -> Vec<Points> {
         if !self.from_samples {
             return self.interval_maxima();
         }
-        let (points, damage) = samples(run, totals);
+        let (points, damage) = samples(run, totals, &self.places);
         if let Err(what) = damage {
             run.doubt(Doubt::SamplesDamaged { what }.into());
         }
@@ -119,7 +128,11 @@ impl Rule {
     }
 }
 
-fn samples(run: &Run, totals: &[Histogram<u64>]) -> (Vec<Points>, Result<(), String>) {
+fn samples(
+    run: &Run,
+    totals: &[Histogram<u64>],
+    places: &[Option<usize>],
+) -> (Vec<Points>, Result<(), String>) {
     let share = (BUDGET / totals.len().max(1)).max(100) as u64;
     let rules: Vec<Rule> = totals.iter().map(|total| Rule::of(total, share)).collect();
     let mut points = vec![
@@ -135,6 +148,7 @@ fn samples(run: &Run, totals: &[Histogram<u64>]) -> (Vec<Points>, Result<(), Str
     let mut late = vec![0_u64; totals.len()];
     let zero_ns = run.document.start_monotonic_ns;
     let read = run.samples(|number, sample| {
+        let Some(number) = places.get(number).copied().flatten() else { return };
         let (Some(points), Some(rule), Some(late)) =
             (points.get_mut(number), rules.get(number), late.get_mut(number))
         else {

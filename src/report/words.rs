@@ -10,14 +10,21 @@ use crate::{
 /// One sentence: how late, how often, and the worst.
 #[must_use]
 pub fn headline(document: &Document) -> String {
+    headline_because(document, None)
+}
+
+/// The same, with why the worst was late where that is known: `while interrupts were off in ext4`.
+#[must_use]
+pub fn headline_because(document: &Document, why: Option<&str>) -> String {
     let Some((worst, max)) = worst_of(document) else {
         return "Nothing was measured.".into();
     };
     let (name, ns) = certain_percentile(document);
     let worst = worst.cpu.map_or_else(|| worst.name.clone(), |cpu| format!("CPU {cpu}"));
     let ns = i64::try_from(ns).unwrap_or(i64::MAX);
+    let why = why.map(|why| format!(", {why}")).unwrap_or_default();
     let mut text = format!(
-        "{name} % of wake-ups came within {}; the worst was {} late, on {worst}.",
+        "{name} % of wake-ups came within {}; the worst was {} late, on {worst}{why}.",
         Nanos(ns),
         Nanos(max)
     );

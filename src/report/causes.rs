@@ -1,0 +1,399 @@
+//! Why wake-ups were late, as data of a page: what bands of latencies were blamed on, and the worst
+//! wake-ups with their timelines. Texts and stacks of all peaks are kept once, in tables.
+
+use std::collections::HashMap;
+
+use hdrhistogram::Histogram;
+use serde::{Deserialize, Serialize};
+
+use crate::run::{
+    Document, Run, SeriesSummary,
+    peaks::{Blame, Cause, Lane, Moment, Part, Peak, StagesOf},
+};
+
+pub mod bands;
+mod phrases;
+mod read;
+
+use bands::{Band, bands};
+
+pub use phrases::{while_words, worst_in_words};
+
+/// Whether a series is a stage of another one's latencies (`cpu0/irq`), not one of wake-ups.
+#[must_use]
+pub fn is_stage(series: &SeriesSummary) -> bool {
+    series.name.contains('/')
+}
+
+/// The series of wake-ups, without their stages.
+pub fn wakeups(document: &Document) -> impl Iterator<Item = &SeriesSummary> {
+    document.series.iter().filter(|series| !is_stage(series))
+}
+
+/// Peaks on a page at the most.
+pub const MOST_PEAKS: usize = 100;
+
+/// The worst so many keep all of their timeline; of the others, so many entries.
+const WHOLE_TIMELINES: usize = 20;
+const MOST_MOMENTS: usize = 120;
+
+/// What all late wake-ups of a run were blamed on.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PageBlame {
+    /// Above this every wake-up was blamed, at the end of the run; ns.
+    pub threshold_ns: i64,
+    /// Late wake-ups that were blamed.
+    pub blamed: u64,
+    /// Late wake-ups that were not: too many at once, or the record was overwritten by then.
+    pub passed_over: u64,
+    /// Wake-ups that matched no record of the kernel's side.
+    pub unmatched: u64,
+    /// Events that the recorder lost.
+    pub lost_events: u64,
+    /// From the widest to the worst.
+    pub bands: Vec<Band>,
+}
+
+/// The worst wake-ups, worst first.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct PagePeaks {
+    /// Lines of `peaks.jsonl` that could not be read, and why.
+    pub damaged: Vec<String>,
+    /// Texts that peaks share; the first is empty.
+    pub strings: Vec<String>,
+    /// Stacks that peaks share, innermost function first, as places in `strings`; the first is
+    /// empty.
+    pub stacks: Vec<Vec<u32>>,
+    /// The peaks.
+    pub peaks: Vec<PagePeak>,
+}
+
+/// One late wake-up.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PagePeak {
+    /// The programmed expiry, seconds since the start of the run.
+    pub t_s: f64,
+    /// The same, `CLOCK_MONOTONIC` ns.
+    pub at_ns: i64,
+    /// Whose.
+    pub series: String,
+    /// The CPU on which the thread ran when it woke up.
+    pub cpu: u32,
+    /// How late, ns.
+    pub latency_ns: i64,
+    /// Its stages in ns; null where the kernel's record did not match.
+    pub stages: Option<StagesOf>,
+    /// Why, largest part first; they sum to the latency.
+    pub blame: Vec<PagePart>,
+    /// What happened.
+    pub timeline: PageTimeline,
+    /// Entries left out of the timeline, in the run or here.
+    pub left_out: u64,
+}
+
+/// A part of one latency.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PagePart {
+    /// What kind of cause.
+    pub cause: Cause,
+    /// Which one.
+    pub name: String,
+    /// Whose work, `name/pid`; empty where it is nobody's.
+    pub task: String,
+    /// How much, ns.
+    pub ns: u64,
+    /// Place in `stacks`; 0 for none.
+    pub stack: u32,
+}
+
+/// Entries by time; columns of one length. Texts are places in `strings`, 0 for none.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct PageTimeline {
+    /// ns after the programmed expiry.
+    pub at: Vec<i64>,
+    /// How long, ns; null for a point.
+    pub ns: Vec<Option<u64>>,
+    /// On which CPU.
+    pub cpu: Vec<u32>,
+    /// 0 host, 1 hard interrupts, 2 softirqs, 3 the measured thread, 4 other tasks, 5 idle.
+    pub lane: Vec<u8>,
+    /// What kind of entry: `irq`, `task`, `waking`, ...
+    pub what: Vec<u32>,
+    /// Its name.
+    pub name: Vec<u32>,
+    /// Number of the task; 0 where it is about none.
+    pub pid: Vec<u32>,
+    /// Its priority, as users know it.
+    pub priority: Vec<u32>,
+    /// What else is known.
+    pub detail: Vec<u32>,
+    /// Place in `stacks`.
+    pub stack: Vec<u32>,
+}
+
+/// What a run knows of causes, for its page; `total` holds all its wake-ups.
+#[must_use]
+pub fn of(run: &mut Run, total: &Histogram<u64>) -> (Option<PageBlame>, PagePeaks) {
+    let (worst, mut damaged) = read::peaks(run, MOST_PEAKS);
+    let blame = match read::blame(run) {
+        Ok(blame) => blame,
+        Err(what) => {
+            damaged.push(what);
+            None
+        }
+    };
+    let blame = blame.map(|blame| page_blame(&blame, total, &worst));
+    let start_ns = run.document.start_monotonic_ns;
+    (blame, page_peaks(&worst, damaged, start_ns))
+}
+
+fn page_blame(blame: &Blame, total: &Histogram<u64>, worst: &[Peak]) -> PageBlame {
+    PageBlame {
+        threshold_ns: blame.threshold_ns,
+        blamed: blame.blamed,
+        passed_over: blame.passed_over,
+        unmatched: blame.unmatched,
+        lost_events: blame.lost_events,
+        bands: bands(blame, total, worst),
+    }
+}
+
+fn page_peaks(worst: &[Peak], damaged: Vec<String>, start_ns: i64) -> PagePeaks {
+    let mut texts = Texts::new();
+    let peak = |(rank, peak): (usize, &Peak)| {
+        let kept = if rank < WHOLE_TIMELINES { usize::MAX } else { MOST_MOMENTS };
+        let moments = telling(peak, kept);
+        let thinned = (peak.timeline.len() - moments.len()) as u64;
+        PagePeak {
+            t_s: (peak.at_ns.saturating_sub(start_ns) / 1_000) as f64 / 1e6,
+            at_ns: peak.at_ns,
+            series: peak.series.clone(),
+            cpu: peak.cpu,
+            latency_ns: peak.latency_ns,
+            stages: peak.stages,
+            blame: peak.blame.iter().map(|part| page_part(part, &mut texts)).collect(),
+            timeline: page_timeline(&moments, &mut texts),
+            left_out: peak.left_out.saturating_add(thinned),
+        }
+    };
+    let peaks = worst.iter().enumerate().map(peak).collect();
+    PagePeaks { damaged, strings: texts.strings, stacks: texts.stacks, peaks }
+}
+
+/// At most `most` entries, by time: first those of the late interval, of these the longest.
+fn telling(peak: &Peak, most: usize) -> Vec<&Moment> {
+    let mut kept: Vec<&Moment> = peak.timeline.iter().collect();
+    if kept.len() > most {
+        let weight = |moment: &&Moment| {
+            let ns = moment.ns.unwrap_or(0);
+            let end = moment.at.saturating_add_unsigned(ns);
+            let late = end >= 0 && moment.at <= peak.latency_ns;
+            std::cmp::Reverse((moment.what == "stack", late, ns))
+        };
+        kept.sort_by_key(weight);
+        kept.truncate(most);
+        kept.sort_by_key(|moment| moment.at);
+    }
+    kept
+}
+
+fn page_part(part: &Part, texts: &mut Texts) -> PagePart {
+    PagePart {
+        cause: part.cause,
+        name: part.name.clone(),
+        task: part.task.clone().unwrap_or_default(),
+        ns: part.ns,
+        stack: texts.stack(&part.stack),
+    }
+}
+
+fn page_timeline(moments: &[&Moment], texts: &mut Texts) -> PageTimeline {
+    let mut line = PageTimeline::default();
+    for moment in moments {
+        line.at.push(moment.at);
+        line.ns.push(moment.ns);
+        line.cpu.push(moment.cpu);
+        line.lane.push(lane(moment.lane));
+        line.what.push(texts.text(&moment.what));
+        line.name.push(texts.text(&moment.name));
+        line.pid.push(moment.pid.unwrap_or(0));
+        line.priority.push(texts.text(moment.priority.as_deref().unwrap_or_default()));
+        line.detail.push(texts.text(moment.detail.as_deref().unwrap_or_default()));
+        line.stack.push(texts.stack(&moment.stack));
+    }
+    line
+}
+
+fn lane(lane: Lane) -> u8 {
+    match lane {
+        Lane::Host => 0,
+        Lane::Hardirq => 1,
+        Lane::Softirq => 2,
+        Lane::Thread => 3,
+        Lane::Others => 4,
+        Lane::Idle => 5,
+    }
+}
+
+/// Texts and stacks, each once.
+struct Texts {
+    strings: Vec<String>,
+    stacks: Vec<Vec<u32>>,
+    known: HashMap<String, u32>,
+    known_stacks: HashMap<Vec<u32>, u32>,
+}
+
+impl Texts {
+    fn new() -> Self {
+        Self {
+            strings: vec![String::new()],
+            stacks: vec![Vec::new()],
+            known: HashMap::from([(String::new(), 0)]),
+            known_stacks: HashMap::from([(Vec::new(), 0)]),
+        }
+    }
+
+    fn text(&mut self, text: &str) -> u32 {
+        if let Some(place) = self.known.get(text) {
+            return *place;
+        }
+        let place = self.strings.len() as u32;
+        self.strings.push(text.to_owned());
+        self.known.insert(text.to_owned(), place);
+        place
+    }
+
+    fn stack(&mut self, functions: &[String]) -> u32 {
+        let stack: Vec<u32> = functions.iter().map(|name| self.text(name)).collect();
+        if let Some(place) = self.known_stacks.get(&stack) {
+            return *place;
+        }
+        let place = self.stacks.len() as u32;
+        self.stacks.push(stack.clone());
+        self.known_stacks.insert(stack, place);
+        place
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::{
+        hlog,
+        peaks::{Bucket, CauseOf},
+    };
+
+    fn moment(at: i64, ns: Option<u64>) -> Moment {
+        Moment {
+            at,
+            ns,
+            cpu: 0,
+            lane: Lane::Others,
+            what: "task".into(),
+            name: "hog".into(),
+            pid: Some(7),
+            priority: None,
+            detail: None,
+            stack: vec!["a+0x1".into(), "b+0x2".into()],
+        }
+    }
+
+    fn peak(latency_ns: i64, timeline: Vec<Moment>) -> Peak {
+        let part = Part {
+            cause: Cause::IrqsOff,
+            name: "b".into(),
+            task: None,
+            ns: latency_ns.unsigned_abs(),
+            stack: vec!["b+0x2".into()],
+        };
+        Peak {
+            at_ns: 3_000_000,
+            series: "cpu0".into(),
+            cpu: 0,
+            latency_ns,
+            stages: None,
+            blame: vec![part],
+            timeline,
+            left_out: 1,
+        }
+    }
+
+    #[test]
+    fn texts_and_stacks_are_kept_once() {
+        let peaks = [peak(9_000, vec![moment(-5, Some(3)), moment(1, None)])];
+        let page = page_peaks(&peaks, Vec::new(), 1_000_000);
+        assert_eq!(page.strings, ["", "b+0x2", "task", "hog", "a+0x1"]);
+        assert_eq!(page.stacks, [vec![], vec![1], vec![4, 1]]);
+        let own = page.peaks.first().unwrap();
+        assert_eq!((own.t_s, own.left_out, own.blame[0].stack), (0.002, 1, 1));
+        assert_eq!(own.timeline.stack, [2, 2]);
+        assert_eq!(own.timeline.ns, [Some(3), None]);
+    }
+
+    #[test]
+    fn a_long_timeline_keeps_what_was_long_and_what_lies_in_the_late_interval() {
+        let mut timeline: Vec<Moment> = (0..300).map(|at| moment(-400_000 + at, None)).collect();
+        timeline.push(moment(10, Some(900)));
+        let many: Vec<Peak> =
+            (0..=WHOLE_TIMELINES).map(|_| peak(1_000, timeline.clone())).collect();
+        let page = page_peaks(&many, Vec::new(), 0);
+        assert_eq!(page.peaks[0].timeline.at.len(), 301);
+        let last = page.peaks.last().unwrap();
+        assert_eq!((last.timeline.at.len(), last.left_out), (MOST_MOMENTS, 1 + 301 - 120));
+        assert_eq!(last.timeline.at.last(), Some(&10));
+        assert!(last.timeline.at.is_sorted());
+    }
+
+    #[test]
+    fn bands_sum_what_lies_above_their_percentile() {
+        let mut total = hlog::empty();
+        for ns in 1..=100_000_u64 {
+            total.record(ns * 10).unwrap();
+        }
+        let cause = |name: &str| CauseOf {
+            series: name.into(),
+            cause: Cause::Softirq,
+            name: "NET_RX".into(),
+        };
+        let bucket = |low_ns, wakeups, parts| Bucket { low_ns, wakeups, ns: 100 * wakeups, parts };
+        let blame = Blame {
+            causes: vec![cause("cpu0"), cause("cpu1")],
+            buckets: vec![
+                bucket(500_000, 10, vec![(0, 10, 1_000)]),
+                bucket(992_000, 4, vec![(0, 2, 100), (1, 2, 50)]),
+                bucket(999_950, 1, vec![(1, 1, 100), (9, 1, 5)]),
+            ],
+            ..Blame::default()
+        };
+        let bands = bands(&blame, &total, &[peak(1_000_000, Vec::new())]);
+        let names: Vec<&str> = bands.iter().map(|band| band.name.as_str()).collect();
+        assert_eq!(names, ["p99", "p99.9", "p99.99", "worst"]);
+        let first = bands.first().unwrap();
+        assert_eq!((first.blamed, first.ns, first.causes.len()), (5, 500, 1));
+        assert_eq!((first.causes[0].ns, first.causes[0].wakeups), (250, 5));
+        assert!(first.wakeups > 700 && first.wakeups < 900, "{}", first.wakeups);
+        assert_eq!(bands.last().unwrap().causes[0].cause, Cause::IrqsOff);
+    }
+
+    #[test]
+    fn the_worst_is_put_into_words_where_one_cause_stands_out() {
+        let part = |cause, task: &str| PagePart {
+            cause,
+            name: "ext4_x".into(),
+            task: task.into(),
+            ns: 1,
+            stack: 0,
+        };
+        let words = |cause, task| while_words(&part(cause, task));
+        assert_eq!(
+            words(Cause::IrqsOff, "").as_deref(),
+            Some("while interrupts were off in ext4_x")
+        );
+        assert_eq!(
+            words(Cause::Nonpreemptible, "dd/7").as_deref(),
+            Some("while dd/7 could not be preempted in ext4_x")
+        );
+        assert_eq!(words(Cause::Thread, "dd/7").as_deref(), Some("while dd/7 ran before it"));
+        assert_eq!(words(Cause::Unexplained, ""), None);
+    }
+}
