@@ -12,6 +12,7 @@ mod run;
 mod runs;
 mod setup;
 mod shield;
+mod trace;
 
 use std::{path::PathBuf, process::ExitCode};
 

@@ -14,6 +14,7 @@ use super::{
     output,
     progress::Line,
     setup::{SetupFlags, name_holder, recover_first},
+    trace::TraceFlags,
 };
 use crate::{
     loads::LoadSpec,
@@ -53,9 +54,8 @@ pub struct Flags {
     loads: Vec<String>,
     #[command(flatten)]
     commands: CommandFlags,
-    /// Trace wake-ups: auto or off; until tracing exists, auto means off
-    #[arg(long, value_enum, default_value = "auto", value_name = "MODE", help_heading = "Tracing")]
-    trace: Trace,
+    #[command(flatten)]
+    trace: TraceFlags,
     #[command(flatten)]
     record: RecordFlags,
     #[command(flatten)]
@@ -144,14 +144,6 @@ enum Wake {
     Timerfd,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Trace {
-    /// What this machine allows
-    Auto,
-    /// No tracing
-    Off,
-}
-
 /// Measures, records, and prints what came of it.
 pub fn run(flags: Flags, store: &Store, argv: Vec<String>) -> Result<Exit> {
     let (json, quiet) = (flags.format.is_json(), flags.record.quiet);
@@ -226,7 +218,7 @@ impl Flags {
             slack_ns,
             hold_dma_latency: !self.setup.no_dma_latency,
             wishes,
-            trace: self.trace.to_possible_value().map_or_else(String::new, |v| v.get_name().into()),
+            trace: self.trace.wish(),
             doubts: doubt.into_iter().collect(),
             directory: self.directory(store, &id)?,
             name,

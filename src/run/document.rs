@@ -11,6 +11,7 @@ use super::{
     conditions::{ConditionsRecord, MachineRecord},
     facts::Facts,
     summary::SeriesSummary,
+    trace::TraceRecord,
 };
 
 /// The version of `run.json` that this tardy writes. Raised by any change a reader would notice.
@@ -147,13 +148,4 @@ pub struct SetupRecord {
     pub asked: Map<String, Value>,
     /// By name of the setting; what the kernel said afterwards. `threads` has an entry a series.
     pub found: Map<String, Value>,
-}
-
-/// Whether wake-ups were traced.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TraceRecord {
-    /// `auto`, `off`, ...
-    pub asked: String,
-    /// What it came to.
-    pub found: String,
 }

@@ -3,10 +3,12 @@
 mod incident;
 mod lab;
 mod setup;
+mod trace;
 mod words;
 
 pub use lab::{COUNTED_TIME, LabDoubt};
 pub use setup::SetupDoubt;
+pub use trace::TraceDoubt;
 
 use super::caveat::Caveat;
 pub use incident::Incident;
@@ -131,6 +133,8 @@ pub enum Doubt {
     Setup(SetupDoubt),
     /// What the lab's virtual machine makes of the figures.
     Lab(LabDoubt),
+    /// What came of tracing.
+    Trace(TraceDoubt),
 }
 
 impl From<Doubt> for Caveat {
@@ -149,5 +153,11 @@ impl From<LabDoubt> for Doubt {
 impl From<SetupDoubt> for Doubt {
     fn from(doubt: SetupDoubt) -> Self {
         Self::Setup(doubt)
+    }
+}
+
+impl From<TraceDoubt> for Doubt {
+    fn from(doubt: TraceDoubt) -> Self {
+        Self::Trace(doubt)
     }
 }

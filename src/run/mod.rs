@@ -14,14 +14,16 @@ pub mod reader;
 pub mod samples;
 pub mod spool;
 pub mod summary;
+pub mod trace;
 pub mod tracks;
 
 pub use caveat::{Caveat, Effect, Validity};
 pub use document::{
-    Document, LoadProof, LoadRecord, ProbeRecord, SCHEMA_VERSION, SetupRecord, Status, TraceRecord,
+    Document, LoadProof, LoadRecord, ProbeRecord, SCHEMA_VERSION, SetupRecord, Status,
 };
-pub use doubt::{COUNTED_TIME, Doubt, Incident, LabDoubt, SetupDoubt};
+pub use doubt::{COUNTED_TIME, Doubt, Incident, LabDoubt, SetupDoubt, TraceDoubt};
 pub use facts::{Facts, LabFacts};
 pub use maker::{IntervalOf, MakeError, Maker, names};
 pub use reader::{OpenError, Run};
 pub use summary::{Percentiles, Scheduled, SeriesHead, SeriesSummary};
+pub use trace::{MissingTracepoint, TraceCost, TraceRecord};

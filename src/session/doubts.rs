@@ -8,7 +8,10 @@ use super::{conditions::Watcher, drain::Recording};
 use crate::{
     loads::{LoadEnd, LoadFault, LoadSpec},
     probes::Report,
-    run::{Doubt, Facts, Incident, SeriesSummary, conditions::CpuUse, tracks::InterruptCount},
+    run::{
+        Document, Doubt, Facts, Incident, MissingTracepoint, SeriesSummary, TraceDoubt,
+        conditions::CpuUse, tracks::InterruptCount,
+    },
     setup::threads::plain,
     sys::{cpus::Cpus, sched::Policy},
     units::Nanos,
@@ -20,6 +23,10 @@ const LATE_NS: i64 = 500_000_000;
 /// A larger share of a measured CPU's time that went to the hypervisor's other guests weakens: one
 /// wake-up in twenty may then be the host's. Of less, `virtual_machine` has said enough.
 const STEAL: f64 = 0.05;
+
+/// More than one wake-up in so many without stages is told: percentiles of stages would be of
+/// other wake-ups than those of the whole latency.
+const UNMATCHED: u64 = 1_000;
 
 /// From how the measuring threads fared, and how they were found by the `watcher` meanwhile.
 pub fn of_threads(doubts: &mut Vec<Doubt>, reports: &[Report], watcher: &Watcher) {
@@ -141,7 +148,7 @@ pub fn of_smis(doubts: &mut Vec<Doubt>, smis: Option<u64>) {
     doubts.extend(count.map(|count| Doubt::Happened(Incident::SmiSeen { count })));
 }
 
-/// From the series themselves.
+/// From the series of whole latencies.
 pub fn of_series(doubts: &mut Vec<Doubt>, series: &[SeriesSummary]) {
     if series.iter().all(|series| series.count == 0) {
         doubts.push(Doubt::NoSamples);
@@ -158,6 +165,26 @@ pub fn of_series(doubts: &mut Vec<Doubt>, series: &[SeriesSummary]) {
     let shares: Vec<String> = series.iter().filter_map(share).collect();
     if !shares.is_empty() {
         doubts.push(Doubt::PeriodsMissed { what: shares.join(", ") });
+    }
+}
+
+/// From what tracing found, and did not.
+pub fn of_trace(doubts: &mut Vec<Doubt>, document: &Document) {
+    let trace = &document.trace;
+    let line = |missing: &MissingTracepoint| {
+        format!("no {} ({}): {}", missing.switches_off, missing.tracepoint, missing.why)
+    };
+    let lines: Vec<String> = trace.missing.iter().map(line).collect();
+    if !lines.is_empty() {
+        doubts.push(TraceDoubt::TracedInPart { what: lines.join("; ") }.into());
+    }
+    if trace.lost_events > 0 {
+        doubts.push(TraceDoubt::EventsLost { lost: trace.lost_events }.into());
+    }
+    let wakeups: u64 = document.wakeups().map(|series| series.count).sum();
+    if trace.unmatched > wakeups / UNMATCHED {
+        let what = format!("{} of {wakeups}", trace.unmatched);
+        doubts.push(TraceDoubt::WakeupsUnmatched { what }.into());
     }
 }
 

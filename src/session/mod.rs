@@ -11,15 +11,13 @@ mod drain;
 mod glance;
 mod loads;
 mod machine;
+mod plan;
 mod record;
+mod tracing;
 mod watch;
 mod watchdog;
 
-use std::{
-    path::{Path, PathBuf},
-    sync::Arc,
-    time::Duration,
-};
+use std::{path::Path, sync::Arc, time::Duration};
 
 use anyhow::{Context, Result};
 use tardy_hot::{
@@ -30,74 +28,23 @@ use tardy_hot::{
 
 use crate::{
     loads::{LoadEnd, LoadSpec, RunningLoad},
-    probes::{Armed, Probe, Recorded, Report, Schedule, Wants},
-    run::{Document, Doubt, Maker, SetupDoubt, Status, maker::discard, names, tracks::to_csv},
-    setup::{
-        Wish,
-        arrange::{Arranged, Wishes},
-        memory::Locked,
-        power::DmaLatency,
-        threads::become_helper,
+    probes::{Armed, Recorded, Report, Schedule, Wants},
+    run::{
+        Document, Doubt, Maker, SeriesSummary, SetupDoubt, Status, maker::discard, names,
+        summary::stage_of, tracks::to_csv,
     },
-    sys::{cpus::Cpus, memory, root::Root, sched::Policy, signals},
+    setup::{arrange::Arranged, memory::Locked, power::DmaLatency, threads::become_helper},
+    sys::{cpus::Cpus, memory, root::Root, signals},
 };
 use conditions::Watcher;
 use drain::{Drain, Work};
 pub use glance::{Glance, LoadGlance};
 use machine::Interrupts;
+pub use plan::{Length, Plan};
+use tracing::Loaded;
+pub use tracing::{TraceMode, TraceWish};
 use watch::Watch;
 use watchdog::Watchdog;
-
-/// How long a run shall be.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Length {
-    /// So many ns.
-    Time(i64),
-    /// So many samples per series.
-    Samples(u64),
-}
-
-/// Everything that is settled before anything is touched.
-pub struct Plan {
-    /// What measures.
-    pub probe: Box<dyn Probe>,
-    /// What disturbs.
-    pub loads: Vec<LoadSpec>,
-    /// How long.
-    pub length: Length,
-    /// Time between expiries, ns.
-    pub interval_ns: i64,
-    /// Time before that is not recorded, ns.
-    pub warmup_ns: i64,
-    /// A latency above this ends the run; ns.
-    pub stop_over_ns: Option<i64>,
-    /// Keep every single sample.
-    pub raw: bool,
-    /// The CPUs that are measured.
-    pub cpus: Cpus,
-    /// Policy of the measured threads, as wished and as it can be had.
-    pub policy: (Wish<Policy>, Policy),
-    /// Priority of the first of them, as wished and as it can be had.
-    pub priority: (Wish<u32>, u32),
-    /// Timer slack of the measured threads, ns.
-    pub slack_ns: u64,
-    /// Hold `/dev/cpu_dma_latency`.
-    pub hold_dma_latency: bool,
-    /// What else shall be arranged.
-    pub wishes: Wishes,
-    /// `--trace` as asked.
-    pub trace: String,
-    /// What planning already found doubtful.
-    pub doubts: Vec<Doubt>,
-    /// The run directory.
-    pub directory: PathBuf,
-    /// Its name; the id where the user gave none.
-    pub name: Option<String>,
-    /// Its id.
-    pub id: String,
-    /// The command line.
-    pub argv: Vec<String>,
-}
 
 /// A plan whose threads wait and whose loads run.
 pub struct Session {
@@ -112,6 +59,8 @@ pub struct Session {
     maker: Option<Maker>,
     document: Document,
     doubts: Vec<Doubt>,
+    /// The kernel's side, where wake-ups are traced.
+    traced: Option<Loaded>,
 }
 
 impl Session {
@@ -122,11 +71,13 @@ impl Session {
     pub fn arm(mut plan: Plan) -> Result<Self> {
         memory::keep_heap();
         signals::accept_nudges().context("cannot set a signal handler")?;
-        let doubts = std::mem::take(&mut plan.doubts);
-        let document = record::planned(&plan);
+        let mut doubts = std::mem::take(&mut plan.doubts);
+        // Before loads: in a slow guest, loading while they run takes a minute.
+        let (traced, trace) = tracing::load(&plan.trace, plan.probe.as_ref(), &mut doubts)?;
+        let document = record::planned(&plan, traced.as_ref().map(Loaded::tracing), trace);
         let (directory, existed) = (plan.directory.clone(), plan.directory.exists());
         let maker = Maker::create(&directory, &document, plan.raw)?;
-        Self::arm_within(plan, maker, document, doubts)
+        Self::arm_within(plan, maker, document, doubts, traced)
             // Nothing was measured: an empty run would only be in the way.
             .inspect_err(|_| discard(&directory, existed))
     }
@@ -136,18 +87,22 @@ impl Session {
         maker: Maker,
         document: Document,
         mut doubts: Vec<Doubt>,
+        mut traced: Option<Loaded>,
     ) -> Result<Self> {
         let arranged = Arranged::make(&plan.wishes, &plan.cpus, &plan.argv.join(" "))?;
         // Loads first: their processes shall not inherit locked memory or wait for ours.
         let loads = start_loads(&plan.loads, maker.path())?;
         let mut locked = Locked::before_arming();
         let stop = Arc::new(Stop::new());
-        let armed = arranged.within(|| {
-            plan.probe.arm(&Wants { ring_samples: ring_size(&plan), tracing: None }, &stop)
-        })??;
+        let tracing = traced.as_ref().map(|traced| traced.tracing().clone());
+        let wants = Wants { ring_samples: plan.ring_size(), tracing };
+        let mut armed = arranged.within(|| plan.probe.arm(&wants, &stop))??;
         locked.after_arming();
         doubts.extend(locked.doubt());
         let dma_latency = hold_dma_latency(&plan, &mut doubts)?;
+        if let Some(traced) = &mut traced {
+            traced.begin(std::mem::take(&mut armed.traced))?;
+        }
         let maker = Some(maker);
         Ok(Self {
             plan,
@@ -160,6 +115,7 @@ impl Session {
             maker,
             document,
             doubts,
+            traced,
         })
     }
 
@@ -222,7 +178,8 @@ impl Session {
     fn tallies(&self) -> Vec<(String, Arc<Series>)> {
         let tally =
             |recorded: &Recorded| (recorded.head.name.clone(), Arc::clone(&recorded.series));
-        self.armed.recorded.iter().map(tally).collect()
+        let is_whole = |recorded: &&Recorded| stage_of(&recorded.head.name).is_none();
+        self.armed.recorded.iter().filter(is_whole).map(tally).collect()
     }
 
     /// The warm-up begins in 20 ms, so that every thread is there in time.
@@ -249,7 +206,7 @@ impl Session {
             series: self.armed.recorded.drain(..).map(watch).collect(),
             loads: self.loads.clone(),
             start_ns: schedule.start_ns,
-            interval_ns: log_interval_ns(&self.plan),
+            interval_ns: self.plan.log_interval_ns(),
             measured_priority: self.plan.priority.1,
             housekeeping: self.housekeeping()?,
             watcher: Watcher::new(Root::default(), self.plan.cpus.clone(), &self.armed.found),
@@ -284,8 +241,9 @@ impl Session {
         ended_by: Option<String>,
         interrupts: &Interrupts,
     ) -> Result<Document> {
-        let Self { plan, armed, loads, arranged, mut document, mut doubts, .. } = self;
+        let Self { plan, armed, loads, arranged, mut document, mut doubts, traced, .. } = self;
         let reports = armed.finish();
+        let traced = traced.map(Loaded::finish);
         let end_ns = end_of(&reports, &schedule);
         let drained = drain.finish().map_err(anyhow::Error::msg)?;
         let interrupts = interrupts.end();
@@ -299,6 +257,7 @@ impl Session {
 
         record::end(&mut document, &schedule, end_ns, &drained.series);
         record::ended_loads(&mut document.loads, &ends);
+        traced.iter().for_each(|end| end.record(&mut document.trace));
         let by_watchdog =
             |doubt: &Doubt| matches!(doubt, Doubt::Setup(SetupDoubt::WatchdogEnded { .. }));
         document.status = match (&ended_by, plan.stop_over_ns) {
@@ -310,14 +269,16 @@ impl Session {
         doubts.extend(ended_by.map(|how| Doubt::Interrupted { how }));
         record::conditions(&mut document, &drained, &reports, &interrupts);
         doubts::of_threads(&mut doubts, &reports, &drained.watcher);
-        doubts::of_preemption(&mut doubts, plan.policy.1, &document.series, &reports);
+        let whole: Vec<SeriesSummary> = document.wakeups().cloned().collect();
+        doubts::of_preemption(&mut doubts, plan.policy.1, &whole, &reports);
         doubts::of_steal(&mut doubts, &plan.cpus, &drained.machine.cpus);
         doubts::of_interrupts(&mut doubts, &plan.cpus, &interrupts);
         doubts::of_smis(&mut doubts, drained.watcher.smis());
         doubts.extend(drained.watcher.doubts());
         doubts::of_loads(&mut doubts, &plan.loads, &ends);
         doubts::of_recording(&mut doubts, &drained.recording, refused);
-        doubts::of_series(&mut doubts, &document.series);
+        doubts::of_series(&mut doubts, &whole);
+        doubts::of_trace(&mut doubts, &document);
         doubts::of_facts(&mut doubts, &document.facts);
         record::judge(&mut document, &doubts);
         drained.maker.finish(&document).with_context(|| {
@@ -360,21 +321,4 @@ fn start_loads(specs: &[LoadSpec], directory: &Path) -> Result<Vec<Arc<RunningLo
         .open(directory.join(names::LOAD_LOG))
         .context("cannot write load.log")?;
     Ok(loads::start(specs, &log, || false)?.into_iter().map(Arc::new).collect())
-}
-
-/// 5 s of samples, if they are kept.
-fn ring_size(plan: &Plan) -> Option<usize> {
-    let samples = 5_000_000_000 / plan.interval_ns.max(1);
-    plan.raw.then(|| usize::try_from(samples).unwrap_or(0).clamp(1024, 8 << 20))
-}
-
-/// An interval of the log: a thousandth of the run, but at least 100 ms.
-fn log_interval_ns(plan: &Plan) -> i64 {
-    let expected_ns = match plan.length {
-        Length::Time(ns) => ns,
-        Length::Samples(samples) => {
-            i64::try_from(samples).unwrap_or(i64::MAX).saturating_mul(plan.interval_ns)
-        }
-    };
-    (expected_ns / 1000).max(100_000_000)
 }

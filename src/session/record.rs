@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use super::{Length, Plan, drain::Drained, watch::Watch};
 use crate::{
     loads::{LoadEnd, LoadSpec},
-    probes::{Armed, Report, Schedule},
+    probes::{Armed, Report, Schedule, Tracing},
     run::{
         Document, Doubt, LoadRecord, ProbeRecord, SCHEMA_VERSION, SetupRecord, Status, TraceRecord,
         Validity, caveat,
@@ -25,7 +25,7 @@ use crate::{
 use tardy_hot::tally::Totals;
 
 /// The record before anything is touched.
-pub fn planned(plan: &Plan) -> Document {
+pub fn planned(plan: &Plan, tracing: Option<&Tracing>, trace: TraceRecord) -> Document {
     let first_cpu = plan.cpus.iter().next().unwrap_or(0);
     Document {
         schema_version: SCHEMA_VERSION,
@@ -38,8 +38,7 @@ pub fn planned(plan: &Plan) -> Document {
         probe: ProbeRecord { name: plan.probe.name().into(), parameters: parameters(plan) },
         loads: plan.loads.iter().map(planned_load).collect(),
         setup: SetupRecord { asked: asked(plan), found: Map::new() },
-        // Until tracing exists, "auto" means off.
-        trace: TraceRecord { asked: plan.trace.clone(), found: "off".into() },
+        trace,
         facts: facts::read(first_cpu),
         started_at: rfc3339(tardy_hot::clock::now_ns()),
         ended_at: None,
@@ -47,7 +46,7 @@ pub fn planned(plan: &Plan) -> Document {
         start_monotonic_ns: 0,
         machine: None,
         conditions: None,
-        series: plan.probe.heads(None).iter().map(empty).collect(),
+        series: plan.probe.heads(tracing).iter().map(empty).collect(),
     }
 }
 
@@ -178,7 +177,7 @@ fn thread_use(report: &Report) -> ThreadUse {
 
 /// The largest latency of all series.
 pub fn worst(document: &Document) -> Option<i64> {
-    document.series.iter().filter_map(|series| series.max).max()
+    document.wakeups().filter_map(|series| series.max).max()
 }
 
 /// Turns doubts into caveats and the verdict.

@@ -16,8 +16,9 @@ use crate::run::{IntervalOf, hlog};
 pub struct Watch {
     name: String,
     series: Arc<Series>,
-    /// Counts that are in written intervals.
-    written: Box<[u64]>,
+    /// Counts that are in written intervals, up to the largest latency so far: those of stages are
+    /// short, and there are many.
+    written: Vec<u64>,
     /// The reading that is not written yet: bucket and count.
     fresh: Vec<(usize, u64)>,
 }
@@ -26,7 +27,7 @@ impl Watch {
     /// Nothing written yet.
     #[must_use]
     pub fn new(name: &str, series: Arc<Series>) -> Self {
-        Self { name: name.into(), series, written: vec![0; LEN].into(), fresh: Vec::new() }
+        Self { name: name.into(), series, written: Vec::new(), fresh: Vec::new() }
     }
 
     /// Reads what has come since the last [`Watch::keep`], `start_s` and `length_s` from the start
@@ -53,6 +54,10 @@ impl Watch {
 
     /// What was read last has been written.
     pub fn keep(&mut self) {
+        let needed = self.fresh.last().map_or(0, |(index, _)| index + 1);
+        if needed > self.written.len() {
+            self.written.resize(needed, 0);
+        }
         for (index, fresh) in self.fresh.drain(..) {
             if let Some(written) = self.written.get_mut(index) {
                 *written += fresh;

@@ -89,7 +89,7 @@ fn document(heads: &[SeriesHead]) -> Document {
         probe: ProbeRecord { name: "timer".into(), parameters: parameters(probe) },
         loads: vec![load()],
         setup: SetupRecord::default(),
-        trace: TraceRecord { asked: "off".into(), found: "off".into() },
+        trace: TraceRecord::off("off"),
         facts: Facts { hostname: "nowhere".into(), cpus_online: "0-7".into(), ..Facts::default() },
         started_at: "2026-01-01T00:00:00Z".into(),
         ended_at: None,

@@ -10,6 +10,7 @@ impl Doubt {
         match self {
             Self::Setup(doubt) => doubt.words(),
             Self::Lab(doubt) => doubt.words(),
+            Self::Trace(doubt) => doubt.words(),
             Self::NoRealTime { wanted, why } => (
                 "no_real_time",
                 Weakens,

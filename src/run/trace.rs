@@ -1,0 +1,80 @@
+//! What `run.json` says of tracing: what was asked for, what came of it, and what it cost.
+
+use serde::{Deserialize, Serialize};
+
+/// Whether wake-ups were traced.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct TraceRecord {
+    /// `auto`, `off`, `stages` or `peaks`.
+    pub asked: String,
+    /// What it came to: `off`, `stages` or `peaks`.
+    pub found: String,
+    /// Why not what was asked for, with the remedy; absent where it was had.
+    #[serde(default)]
+    pub why_not: Option<String>,
+    /// Tracepoints that this kernel lacks or refuses.
+    #[serde(default)]
+    pub missing: Vec<MissingTracepoint>,
+    /// Wake-ups that matched no record of the kernel's side, and have no stages therefore.
+    #[serde(default)]
+    pub unmatched: u64,
+    /// Events that the recorder lost.
+    #[serde(default)]
+    pub lost_events: u64,
+    /// Late wake-ups that were blamed.
+    #[serde(default)]
+    pub blamed: u64,
+    /// Late wake-ups that were not: too many at once, or the record was overwritten by then.
+    #[serde(default)]
+    pub passed_over: u64,
+    /// Above this every wake-up was blamed, at the end of the run; ns. 0 where none was.
+    #[serde(default)]
+    pub threshold_ns: i64,
+    /// What tracing costs here, where it was measured (`--calibrate`).
+    #[serde(default)]
+    pub cost: Option<TraceCost>,
+}
+
+impl TraceRecord {
+    /// Nothing was traced.
+    #[must_use]
+    pub fn off(asked: &str) -> Self {
+        Self { asked: asked.into(), found: "off".into(), ..Self::default() }
+    }
+}
+
+/// A tracepoint without which some causes cannot be told.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MissingTracepoint {
+    /// Its name.
+    pub tracepoint: String,
+    /// What cannot be told therefore.
+    pub switches_off: String,
+    /// Why it is not there.
+    pub why: String,
+}
+
+/// What tracing adds, from slices with and without it in turn, under the loads of the run, before
+/// it. Medians are over the wake-ups of all measured threads.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct TraceCost {
+    /// Pairs of slices.
+    pub pairs: u32,
+    /// Length of a slice, ns.
+    pub slice_ns: i64,
+    /// Median of the slices' median latencies, without tracing; ns.
+    pub median_without_ns: i64,
+    /// The same with tracing; ns.
+    pub median_with_ns: i64,
+    /// Median of the differences within the pairs; ns. Negative where noise is larger than the
+    /// cost.
+    pub added_median_ns: i64,
+    /// Smallest and largest of these differences; ns.
+    pub added_range_ns: (i64, i64),
+    /// CPU time of the measured threads per wake-up, without and with; ns. What the programs do in
+    /// interrupts is not in it.
+    pub cpu_per_wakeup_ns: (i64, i64),
+    /// Median of the differences of the whole machine's busy share within the pairs, in percent of
+    /// one CPU.
+    pub added_cpu_percent: f64,
+}

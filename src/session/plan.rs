@@ -1,0 +1,82 @@
+//! What is settled before anything is touched.
+
+use std::path::PathBuf;
+
+use super::tracing::TraceWish;
+use crate::{
+    loads::LoadSpec,
+    probes::Probe,
+    run::Doubt,
+    setup::{Wish, arrange::Wishes},
+    sys::{cpus::Cpus, sched::Policy},
+};
+
+/// How long a run shall be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Length {
+    /// So many ns.
+    Time(i64),
+    /// So many samples per series.
+    Samples(u64),
+}
+
+/// Everything that is settled before anything is touched.
+pub struct Plan {
+    /// What measures.
+    pub probe: Box<dyn Probe>,
+    /// What disturbs.
+    pub loads: Vec<LoadSpec>,
+    /// How long.
+    pub length: Length,
+    /// Time between expiries, ns.
+    pub interval_ns: i64,
+    /// Time before that is not recorded, ns.
+    pub warmup_ns: i64,
+    /// A latency above this ends the run; ns.
+    pub stop_over_ns: Option<i64>,
+    /// Keep every single sample.
+    pub raw: bool,
+    /// The CPUs that are measured.
+    pub cpus: Cpus,
+    /// Policy of the measured threads, as wished and as it can be had.
+    pub policy: (Wish<Policy>, Policy),
+    /// Priority of the first of them, as wished and as it can be had.
+    pub priority: (Wish<u32>, u32),
+    /// Timer slack of the measured threads, ns.
+    pub slack_ns: u64,
+    /// Hold `/dev/cpu_dma_latency`.
+    pub hold_dma_latency: bool,
+    /// What else shall be arranged.
+    pub wishes: Wishes,
+    /// What shall be found out about late wake-ups.
+    pub trace: TraceWish,
+    /// What planning already found doubtful.
+    pub doubts: Vec<Doubt>,
+    /// The run directory.
+    pub directory: PathBuf,
+    /// Its name; the id where the user gave none.
+    pub name: Option<String>,
+    /// Its id.
+    pub id: String,
+    /// The command line.
+    pub argv: Vec<String>,
+}
+
+impl Plan {
+    /// 5 s of samples, if they are kept.
+    pub(super) fn ring_size(&self) -> Option<usize> {
+        let samples = 5_000_000_000 / self.interval_ns.max(1);
+        self.raw.then(|| usize::try_from(samples).unwrap_or(0).clamp(1024, 8 << 20))
+    }
+
+    /// An interval of the log: a thousandth of the run, but at least 100 ms.
+    pub(super) fn log_interval_ns(&self) -> i64 {
+        let expected_ns = match self.length {
+            Length::Time(ns) => ns,
+            Length::Samples(samples) => {
+                i64::try_from(samples).unwrap_or(i64::MAX).saturating_mul(self.interval_ns)
+            }
+        };
+        (expected_ns / 1000).max(100_000_000)
+    }
+}
