@@ -229,7 +229,7 @@ fn cell(own: &[usize], runs: &[Document]) -> Option<Cell> {
     let documents: Vec<&Document> = own.iter().filter_map(|at| runs.get(*at)).collect();
     let seeds = documents.iter().filter_map(|run| run.facts.lab.as_ref()).map(|lab| lab.seed);
     let phases = seeds.collect::<BTreeSet<u32>>().len();
-    let series = || documents.iter().flat_map(|run| &run.series);
+    let series = || documents.iter().flat_map(|run| run.wakeups());
     let figures = FIGURES.iter().filter_map(|name| figure(name, &documents));
     let broken = documents.iter().filter(|run| run.validity == Validity::Invalid);
     let codes = broken.flat_map(|run| &run.caveats);
@@ -248,9 +248,9 @@ fn figure(name: &str, runs: &[&Document]) -> Option<Figure> {
         "max" => series.max,
         _ => series.percentiles.get(name).and_then(|ns| i64::try_from(*ns).ok()),
     };
-    let of_run = |run: &&Document| run.series.iter().filter_map(of_series).max();
+    let of_run = |run: &&Document| run.wakeups().filter_map(of_series).max();
     let values: Vec<i64> = runs.iter().filter_map(of_run).collect();
-    let mut series = runs.iter().flat_map(|run| &run.series);
+    let mut series = runs.iter().flat_map(|run| run.wakeups());
     Some(Figure {
         name: name.into(),
         low: values.iter().copied().min()?,

@@ -76,7 +76,7 @@ fn cells(document: &Document) -> Vec<String> {
 }
 
 fn worst(document: &Document) -> Option<i64> {
-    document.series.iter().filter_map(|series| series.max).max()
+    document.wakeups().filter_map(|series| series.max).max()
 }
 
 /// Prints one run.

@@ -58,7 +58,7 @@ pub fn lines(document: &Document, rows: &[InterruptRow]) -> Vec<String> {
 
 /// The CPUs that are shown, in their order, and how many there are.
 fn shown(document: &Document, rows: &[InterruptRow]) -> (Vec<u32>, usize) {
-    let of_series = document.series.iter().filter_map(|series| series.cpu);
+    let of_series = document.wakeups().filter_map(|series| series.cpu);
     let of_rows = rows.iter().flat_map(|row| row.per_cpu.iter().map(|(cpu, _)| *cpu));
     let all: std::collections::BTreeSet<u32> = of_series.chain(of_rows).collect();
     let mut cpus: Vec<u32> = all.iter().copied().collect();
@@ -74,7 +74,7 @@ fn worst(
     cpu: u32,
     figure: impl Fn(&SeriesSummary) -> Option<i64>,
 ) -> Option<i64> {
-    let own = document.series.iter().filter(|series| series.cpu == Some(cpu));
+    let own = document.wakeups().filter(|series| series.cpu == Some(cpu));
     own.filter_map(figure).max()
 }
 

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     analysis::matrix::{Cell, Column, Figure},
-    run::{Document, Effect, LoadRecord, Run, hlog, lab::LabFailure},
+    run::{Document, Effect, LoadRecord, Run, hlog, lab::LabFailure, summary::stage_of},
 };
 
 /// Kernels beside each other.
@@ -122,9 +122,11 @@ fn page_cell(cell: &Cell, runs: &[Run]) -> PageCell {
     let mut caveats: Vec<String> = Vec::new();
     for run in &own {
         caveats.extend(weighty(&run.document));
-        let read = run.intervals(|_, _, counts: Histogram<u64>| {
-            // Bounds are equal, so that nothing can be lost.
-            let _ = total.add(&counts);
+        let read = run.intervals(|_, span, counts: Histogram<u64>| {
+            if stage_of(&span.tag).is_none() {
+                // Bounds are equal, so that nothing can be lost.
+                let _ = total.add(&counts);
+            }
         });
         if let Err(error) = read {
             caveats.push(format!("{}: {error}", run.document.name));
@@ -132,7 +134,7 @@ fn page_cell(cell: &Cell, runs: &[Run]) -> PageCell {
     }
     caveats.sort();
     caveats.dedup();
-    let series = own.iter().flat_map(|run| &run.document.series);
+    let series = own.iter().flat_map(|run| run.document.wakeups());
     PageCell {
         phases: cell.phases,
         samples: cell.samples,

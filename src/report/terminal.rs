@@ -1,5 +1,7 @@
 //! One run as text for a terminal or a log: verdict and caveats first, then the tables.
 
+mod stages;
+
 use anstyle::{AnsiColor, Style};
 
 use super::{interrupts, page::InterruptRow, table::Table, words};
@@ -40,12 +42,13 @@ pub fn show(document: &Document, place: &str, moved: &[InterruptRow]) -> String 
         document.caveats.iter().for_each(|caveat| push_caveat(&mut out, caveat));
         out.push('\n');
     }
-    if document.status != Status::Running || document.series.iter().any(|series| series.count > 0) {
+    if document.status != Status::Running || document.wakeups().any(|series| series.count > 0) {
         out.push_str(&format!("{BOLD}{}{BOLD:#}\n\n", words::headline(document)));
     }
     push_lines(&mut out, &wakeups(document));
     push_scheduled(&mut out, document);
-    if document.series.iter().any(|series| !series.uncertain.is_empty()) {
+    stages::push(&mut out, document);
+    if document.wakeups().any(|series| !series.uncertain.is_empty()) {
         out.push_str(&format!(
             "{DIM}~ fewer than {ENOUGH_BEYOND} samples beyond it: little more than the \
              maximum{DIM:#}\n"
@@ -53,6 +56,7 @@ pub fn show(document: &Document, place: &str, moved: &[InterruptRow]) -> String 
     }
     document.loads.iter().for_each(|load| push_load(&mut out, load));
     document.machine.iter().for_each(|machine| push_machine(&mut out, machine));
+    stages::push_cost(&mut out, document);
     push_interrupts(&mut out, document, moved);
     out.push_str(&format!("{DIM}run {place}{DIM:#}\n"));
     out
@@ -76,7 +80,7 @@ fn wakeups(document: &Document) -> Table {
     headings.extend(PERCENTILE_HEADINGS);
     headings.push("max");
     let mut table = Table::new(1, &headings);
-    for series in &document.series {
+    for series in document.wakeups() {
         let mut row = vec![
             series.name.clone(),
             count(series.count),
@@ -105,7 +109,7 @@ fn percentile_cells(percentiles: &Percentiles, uncertain: &[String]) -> Vec<Stri
 
 /// The second view, where it differs from the first.
 fn push_scheduled(out: &mut String, document: &Document) {
-    let differs = document.series.iter().any(|series| series.missed.unwrap_or(0) > 0);
+    let differs = document.wakeups().any(|series| series.missed.unwrap_or(0) > 0);
     if !differs {
         return;
     }
@@ -113,7 +117,7 @@ fn push_scheduled(out: &mut String, document: &Document) {
     headings.extend(PERCENTILE_HEADINGS);
     headings.push("max");
     let mut table = Table::new(1, &headings);
-    for series in &document.series {
+    for series in document.wakeups() {
         let Some(scheduled) = &series.scheduled else { continue };
         let mut row = vec![series.name.clone(), count(scheduled.count), us(scheduled.mean)];
         row.extend(percentile_cells(&scheduled.percentiles, &scheduled.uncertain));

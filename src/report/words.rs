@@ -28,7 +28,7 @@ pub fn headline_because(document: &Document, why: Option<&str>) -> String {
         Nanos(ns),
         Nanos(max)
     );
-    let missed = document.series.iter().filter_map(|series| series.missed);
+    let missed = document.wakeups().filter_map(|series| series.missed);
     let missed = missed.fold(0, u64::saturating_add);
     if missed > 0 {
         let periods = if missed == 1 { "period was" } else { "periods were" };
@@ -38,7 +38,7 @@ pub fn headline_because(document: &Document, why: Option<&str>) -> String {
 }
 
 fn worst_of(document: &Document) -> Option<(&SeriesSummary, i64)> {
-    let maxima = document.series.iter().filter_map(|series| Some((series, series.max?)));
+    let maxima = document.wakeups().filter_map(|series| Some((series, series.max?)));
     maxima.max_by_key(|(_, max)| *max)
 }
 
@@ -47,12 +47,12 @@ fn worst_of(document: &Document) -> Option<(&SeriesSummary, i64)> {
 fn certain_percentile(document: &Document) -> (&'static str, u64) {
     let worst = |name: &str| {
         let of = |series: &SeriesSummary| series.percentiles.get(name).copied();
-        document.series.iter().filter_map(of).max().unwrap_or(0)
+        document.wakeups().filter_map(of).max().unwrap_or(0)
     };
     let certain = |name: &str| {
-        let measured = document.series.iter().filter(|series| series.count > 0);
-        measured.clone().count() > 0
-            && measured.into_iter().all(|series| !series.uncertain.iter().any(|few| few == name))
+        let measured = || document.wakeups().filter(|series| series.count > 0);
+        measured().count() > 0
+            && measured().all(|series| !series.uncertain.iter().any(|few| few == name))
     };
     let best = ["99.9", "99", "90"].into_iter().find(|name| certain(name)).unwrap_or("50");
     (best, worst(best))

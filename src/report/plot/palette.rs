@@ -77,7 +77,7 @@ impl Series {
     #[must_use]
     pub fn of(page: &Page) -> Self {
         let mut names: Vec<(String, i64)> = Vec::new();
-        for series in page.runs.iter().flat_map(|run| &run.record.series) {
+        for series in page.runs.iter().flat_map(|run| run.record.wakeups()) {
             let max = series.max.unwrap_or(i64::MIN);
             match names.iter_mut().find(|(name, _)| *name == series.name) {
                 Some((_, most)) => *most = max.max(*most),

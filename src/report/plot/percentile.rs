@@ -73,7 +73,7 @@ struct Curve<'a> {
 
 fn curves(page: &Page) -> Vec<Curve<'_>> {
     let of_run = |(run, page_run): (usize, &'_ PageRun)| -> Vec<(usize, f64)> {
-        let counts = page_run.record.series.iter().map(|series| series.count as f64);
+        let counts = page_run.record.wakeups().map(|series| series.count as f64);
         counts.map(|count| (run, count)).collect()
     };
     let counts = page.runs.iter().enumerate().flat_map(of_run);

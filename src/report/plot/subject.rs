@@ -51,7 +51,7 @@ impl Subject {
     #[must_use]
     pub fn of(run: &PageRun) -> Self {
         let record = &run.record;
-        let sum = |of: fn(&crate::run::SeriesSummary) -> u64| record.series.iter().map(of).sum();
+        let sum = |of: fn(&crate::run::SeriesSummary) -> u64| record.wakeups().map(of).sum();
         Self {
             name: name(run),
             line: run.line.clone(),
@@ -94,10 +94,13 @@ fn name(run: &PageRun) -> String {
 }
 
 fn largest(run: &PageRun) -> Option<Largest> {
-    let maxima = run.record.series.iter().enumerate();
+    let maxima = run.record.wakeups().enumerate();
     let maxima = maxima.filter_map(|(number, series)| Some((number, series.max?)));
     let (number, latency_ns) =
-        maxima.rev().max_by_key(|(_, max)| *max).filter(|(_, max)| *max >= 0)?;
+        maxima.max_by_key(|(number, max)| (*max, std::cmp::Reverse(*number)))?;
+    if latency_ns < 0 {
+        return None;
+    }
     let series = run.series.get(number)?;
     let points = series.points.latency_ns.iter().zip(&series.points.t_s);
     let late = points.rev().max_by_key(|(latency, _)| **latency);
@@ -116,7 +119,7 @@ pub fn lowest(page: &Page) -> f64 {
 /// The largest latency on the picture, in ns, at least 1.
 #[must_use]
 pub fn highest(page: &Page) -> f64 {
-    let all = page.runs.iter().flat_map(|run| &run.record.series);
+    let all = page.runs.iter().flat_map(|run| run.record.wakeups());
     all.filter_map(|series| series.max).max().unwrap_or(1).max(1) as f64
 }
 

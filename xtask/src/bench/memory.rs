@@ -27,7 +27,7 @@ pub fn part(bench: &Bench) -> Result<Section> {
     let fared = process::run(&mut command)?;
     let run = Run::open(&place)?;
     ensure!(
-        run.document.series.iter().all(|series| series.count == samples),
+        run.document.wakeups().all(|series| series.count == samples),
         "not every sample was recorded"
     );
     let mib = fared.peak_bytes as f64 / f64::from(1 << 20);

@@ -43,7 +43,7 @@ pub fn part(bench: &Bench) -> Result<Section> {
 }
 
 fn loss(run: &Run, seconds: u32) -> Result<Row> {
-    let counted: u64 = run.document.series.iter().map(|series| series.count).sum();
+    let counted: u64 = run.document.wakeups().map(|series| series.count).sum();
     let lost = counted.saturating_sub(kept(run)?);
     let caveat = run.document.caveats.iter().any(|caveat| caveat.code == "samples_lost");
     ensure!(caveat == (lost > 0), "{lost} samples lost, but the run's caveats say otherwise");
