@@ -15,6 +15,8 @@ pub mod probes;
 pub mod kernel;
 // Makers: what disturbs the machine meanwhile, and proves that it did.
 pub mod loads;
+// Makers: which wake-ups were late, and what each is blamed on.
+pub mod peaks;
 // Makers: what in this system will cost latency, and the remedy.
 pub mod check;
 // Makers: make the machine fit, read back, let go.

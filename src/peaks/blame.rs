@@ -1,0 +1,149 @@
+//! What a late wake-up is blamed on: `docs/blame.md` has the rules as a table.
+//!
+//! The span from the programmed expiry to the wake-up is cut wherever the thread, its CPU or what
+//! covers it changes; each piece has one cause, so that the parts sum to the latency.
+
+use super::{
+    contexts::{Segment, ns},
+    course::{Out, Phase, Span},
+    covers::{Cover, Kind},
+    names,
+    rules::{Judge, Why},
+    scene::Scene,
+};
+use crate::run::peaks::{Cause, Part};
+
+/// A piece of the latency in which nothing changes.
+#[derive(Debug, Clone, Copy)]
+pub struct Piece<'a> {
+    /// From; `CLOCK_MONOTONIC` ns.
+    pub from_ns: i64,
+    /// Up to.
+    pub to_ns: i64,
+    /// What the thread was in.
+    pub span: &'a Span,
+    /// What its CPU was in; absent where that was not recorded.
+    pub segment: Option<&'a Segment>,
+    /// What lay over that.
+    pub cover: Option<Kind>,
+    /// The record no longer reached back so far.
+    pub is_overwritten: bool,
+}
+
+impl Piece<'_> {
+    /// Its length.
+    #[must_use]
+    pub fn ns(&self) -> i64 {
+        self.to_ns - self.from_ns
+    }
+}
+
+/// The parts of a latency, largest first; they sum to it.
+#[must_use]
+pub fn parts(scene: &Scene<'_>) -> Vec<Part> {
+    let judge = Judge::new(scene);
+    let mut parts: Vec<Part> = Vec::new();
+    for span in &scene.course.spans {
+        for piece in pieces(scene, span) {
+            let length = u64::try_from(piece.ns()).unwrap_or(0);
+            add(&mut parts, judge.why(&piece), length);
+        }
+    }
+    parts.sort_by(|a, b| b.ns.cmp(&a.ns).then_with(|| a.name.cmp(&b.name)));
+    parts
+}
+
+fn add(parts: &mut Vec<Part>, why: Why, ns: u64) {
+    let is_same = |part: &&mut Part| {
+        part.cause == why.cause && part.name == why.name && part.task == why.task
+    };
+    if let Some(part) = parts.iter_mut().find(is_same) {
+        part.ns += ns;
+        if part.stack.is_empty() {
+            part.stack = why.stack;
+        }
+        return;
+    }
+    parts.push(Part { cause: why.cause, name: why.name, task: why.task, ns, stack: why.stack });
+}
+
+/// A span, cut wherever something changes.
+fn pieces<'a>(scene: &'a Scene<'_>, span: &'a Span) -> Vec<Piece<'a>> {
+    let Some(cpu) = scene.cpus.get(&span.cpu) else {
+        return vec![piece(span, span.from_ns, span.to_ns, None, None, false)];
+    };
+    let is_near = |cover: &&Cover| cover.from_ns < span.to_ns && cover.to_ns > span.from_ns;
+    let covers: Vec<Cover> = cpu.covers.iter().filter(is_near).copied().collect();
+    let first = cpu.segments.partition_point(|segment| segment.to_ns <= span.from_ns);
+    let segments = cpu.segments[first..].iter().take_while(|s| s.from_ns < span.to_ns);
+    let mut cuts = vec![span.from_ns, span.to_ns, cpu.known_from_ns];
+    cuts.extend(segments.flat_map(|segment| [segment.from_ns, segment.to_ns]));
+    cuts.extend(covers.iter().flat_map(|cover| [cover.from_ns, cover.to_ns]));
+    let (stopped, until) = stopped(scene);
+    cuts.extend([stopped, until]);
+    cuts.extend(Judge::cuts(scene, span));
+    cuts.retain(|at| (span.from_ns..=span.to_ns).contains(at));
+    cuts.sort_unstable();
+    cuts.dedup();
+    let cut = |pair: &[i64]| {
+        let (from_ns, to_ns) = (pair[0], pair[1]);
+        let at = cpu.segments.partition_point(|segment| segment.to_ns <= from_ns);
+        let segment = cpu.segments.get(at).filter(|segment| segment.from_ns <= from_ns);
+        let over = covers.iter().filter(|c| c.from_ns <= from_ns && c.to_ns >= to_ns);
+        let cover = over.map(|cover| cover.kind).min_by_key(|kind| *kind != Kind::Steal);
+        piece(span, from_ns, to_ns, segment, cover, from_ns < cpu.known_from_ns)
+    };
+    cuts.windows(2).map(cut).collect()
+}
+
+fn piece<'a>(
+    span: &'a Span,
+    from_ns: i64,
+    to_ns: i64,
+    segment: Option<&'a Segment>,
+    cover: Option<Kind>,
+    is_overwritten: bool,
+) -> Piece<'a> {
+    Piece { from_ns, to_ns, span, segment, cover, is_overwritten }
+}
+
+/// When the thread was stopped and continued for the last time; to the end where it still is.
+#[must_use]
+pub fn stopped(scene: &Scene<'_>) -> (i64, i64) {
+    let (from, until) = scene.late.stopped_ns;
+    if from == 0 {
+        return (i64::MIN, i64::MIN);
+    }
+    (ns(from), if until < from { i64::MAX } else { ns(until) })
+}
+
+/// Whether a cause needs no events: it holds whatever the CPU did.
+#[must_use]
+pub fn is_stopped(scene: &Scene<'_>, piece: &Piece<'_>) -> bool {
+    let (from_ns, until_ns) = stopped(scene);
+    (piece.from_ns >= from_ns && piece.to_ns <= until_ns)
+        || piece.span.phase == Phase::Out(Out::Stopped)
+}
+
+/// A piece of which nothing was recorded.
+#[must_use]
+pub fn unknown(piece: &Piece<'_>) -> Why {
+    let name = if piece.is_overwritten { "not recorded any more" } else { "not recorded" };
+    Why::named(Cause::Unexplained, name)
+}
+
+/// A piece that something covers.
+#[must_use]
+pub fn covered(kind: Kind) -> Why {
+    match kind {
+        Kind::Steal => Why::named(Cause::Host, "hypervisor (steal)"),
+        Kind::Nmi => Why::named(Cause::Hardirq, "NMI"),
+        Kind::Walk => Why::named(Cause::Tracing, "stack walk"),
+    }
+}
+
+/// The wake-up's own way through the kernel.
+#[must_use]
+pub fn own_path() -> Why {
+    Why::named(Cause::Nonpreemptible, names::WAKE_UP_PATH)
+}

@@ -1,0 +1,225 @@
+//! What a CPU was in at each instant: from its events to disjoint segments.
+//!
+//! A hard interrupt lies over a softirq, that over a task. An entry whose exit was lost ends with
+//! the next event of a context further out: a softirq's begin or end, or a switch.
+
+use std::collections::HashMap;
+
+use super::event::{Event, EventKind};
+
+/// Nested deeper than this, entries are not followed.
+const DEEPEST: usize = 8;
+
+/// A task on a CPU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Task {
+    /// Its number; 0 is the idle task.
+    pub pid: u32,
+    /// The kernel's priority when it was switched in.
+    pub prio: i16,
+    /// Its name, padded with zeros.
+    pub comm: [u8; 16],
+    /// When it was switched in; `CLOCK_MONOTONIC` ns.
+    pub since_ns: i64,
+}
+
+/// A hard interrupt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Hard {
+    /// Of a line.
+    Irq(u32),
+    /// Of the local controller.
+    Vector(u32),
+}
+
+/// A span of time in which a CPU was in one context.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Segment {
+    /// From; `CLOCK_MONOTONIC` ns.
+    pub from_ns: i64,
+    /// Up to.
+    pub to_ns: i64,
+    /// The task, on top of which all else runs; absent before the first that is known.
+    pub task: Option<Task>,
+    /// The softirq over it.
+    pub softirq: Option<u32>,
+    /// The hard interrupt over both.
+    pub hard: Option<Hard>,
+    /// The idle state that the CPU is in.
+    pub idle_state: Option<u32>,
+}
+
+impl Segment {
+    /// Whether nothing is known of it.
+    #[must_use]
+    pub fn is_unknown(&self) -> bool {
+        self.task.is_none() && self.softirq.is_none() && self.hard.is_none()
+    }
+}
+
+/// What one CPU is in, followed from event to event.
+#[derive(Debug, Default)]
+struct State {
+    task: Option<Task>,
+    softirq: Option<u32>,
+    hard: Vec<Hard>,
+    idle_state: Option<u32>,
+    /// Softirqs of tasks that were preempted in them: PREEMPT_RT runs them as tasks.
+    left: HashMap<u32, u32>,
+}
+
+impl State {
+    /// Follows an event; whether it is one that changes the context.
+    fn follow(&mut self, event: &Event) -> bool {
+        match event.kind {
+            EventKind::Switch { comm } => self.switch(event, comm),
+            EventKind::IrqEntry { line } => self.enter(Hard::Irq(line)),
+            EventKind::IrqExit { line } => self.exit(Hard::Irq(line)),
+            EventKind::VectorEntry { vector, .. } => self.enter(Hard::Vector(vector)),
+            EventKind::VectorExit { vector } => self.exit(Hard::Vector(vector)),
+            EventKind::SoftirqEntry { vector } => {
+                self.hard.clear();
+                self.softirq = Some(vector);
+            }
+            EventKind::SoftirqExit { .. } => {
+                self.hard.clear();
+                self.softirq = None;
+            }
+            EventKind::Idle { state } => self.idle(event, state),
+            _ => return false,
+        }
+        true
+    }
+
+    fn switch(&mut self, event: &Event, comm: [u8; 16]) {
+        self.hard.clear();
+        if let (Some(vector), Some(task)) = (self.softirq.take(), self.task) {
+            self.left.insert(task.pid, vector);
+        }
+        self.softirq = self.left.remove(&event.pid);
+        self.idle_state = None;
+        let since_ns = ns(event.at_ns);
+        self.task = Some(Task { pid: event.pid, prio: event.prio, comm, since_ns });
+    }
+
+    fn enter(&mut self, hard: Hard) {
+        if self.hard.len() < DEEPEST {
+            self.hard.push(hard);
+        }
+    }
+
+    /// Closes the innermost such interrupt and what is open within it.
+    fn exit(&mut self, hard: Hard) {
+        if let Some(at) = self.hard.iter().rposition(|open| *open == hard) {
+            self.hard.truncate(at);
+        }
+    }
+
+    fn idle(&mut self, event: &Event, state: u32) {
+        self.idle_state = (state != u32::MAX).then_some(state);
+        if self.task.is_none() {
+            self.task = Some(Task {
+                pid: 0,
+                prio: 120,
+                comm: *b"swapper\0\0\0\0\0\0\0\0\0",
+                since_ns: ns(event.at_ns),
+            });
+        }
+    }
+
+    fn segment(&self, from_ns: i64, to_ns: i64) -> Segment {
+        let hard = self.hard.last().copied();
+        let (task, softirq, idle_state) = (self.task, self.softirq, self.idle_state);
+        Segment { from_ns, to_ns, task, softirq, hard, idle_state }
+    }
+}
+
+/// Kernel times fit; anything else is as late as can be.
+#[must_use]
+pub fn ns(at: u64) -> i64 {
+    i64::try_from(at).unwrap_or(i64::MAX)
+}
+
+/// The contexts of one CPU from `from_ns` to `to_ns`, by time, without gaps; `events` are those of
+/// that CPU, by time, preceded by what tells the context at `from_ns`.
+#[must_use]
+pub fn segments(events: &[Event], from_ns: i64, to_ns: i64) -> Vec<Segment> {
+    let (mut state, mut segments, mut at) = (State::default(), Vec::new(), from_ns);
+    for event in events {
+        let then = ns(event.at_ns).clamp(at, to_ns.max(at));
+        let before = state.segment(at, then);
+        if state.follow(event) && then > at {
+            segments.push(before);
+            at = then;
+        }
+    }
+    if to_ns > at {
+        segments.push(state.segment(at, to_ns));
+    }
+    segments
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::peaks::sample::{at, irq, irq_end, softirq, softirq_end, switch, vector};
+
+    fn shapes(segments: &[Segment]) -> Vec<(i64, i64, Option<u32>, Option<u32>, bool)> {
+        let shape = |s: &Segment| {
+            (s.from_ns, s.to_ns, s.task.map(|task| task.pid), s.softirq, s.hard.is_some())
+        };
+        segments.iter().map(shape).collect()
+    }
+
+    #[test]
+    fn the_innermost_context_is_told_at_each_instant() {
+        let events = [
+            at(5, switch(7, 120, "a")),
+            at(20, softirq(3)),
+            at(30, irq(9)),
+            at(40, irq_end(9)),
+            at(50, softirq_end(3)),
+            at(60, switch(8, 120, "b")),
+        ];
+        assert_eq!(
+            shapes(&segments(&events, 10, 100)),
+            [
+                (10, 20, Some(7), None, false),
+                (20, 30, Some(7), Some(3), false),
+                (30, 40, Some(7), Some(3), true),
+                (40, 50, Some(7), Some(3), false),
+                (50, 60, Some(7), None, false),
+                (60, 100, Some(8), None, false),
+            ]
+        );
+    }
+
+    #[test]
+    fn an_entry_whose_exit_was_lost_ends_with_the_next_outer_event() {
+        let events =
+            [at(5, switch(7, 120, "a")), at(20, vector(1, 0, 0)), at(30, switch(8, 120, "b"))];
+        let told = shapes(&segments(&events, 10, 40));
+        assert_eq!(told[1], (20, 30, Some(7), None, true));
+        assert_eq!(told[2], (30, 40, Some(8), None, false));
+    }
+
+    #[test]
+    fn a_softirq_that_runs_as_a_task_goes_on_when_the_task_comes_back() {
+        let events = [
+            at(5, switch(7, 120, "ksoftirqd/0")),
+            at(6, softirq(3)),
+            at(20, switch(8, 50, "b")),
+            at(30, switch(7, 120, "ksoftirqd/0")),
+        ];
+        let told = shapes(&segments(&events, 10, 40));
+        assert_eq!(told[1], (20, 30, Some(8), None, false));
+        assert_eq!(told[2], (30, 40, Some(7), Some(3), false));
+    }
+
+    #[test]
+    fn before_the_first_event_nothing_is_known() {
+        let told = segments(&[at(20, switch(7, 120, "a"))], 10, 30);
+        assert!(told[0].is_unknown());
+        assert_eq!((told[0].from_ns, told[0].to_ns), (10, 20));
+    }
+}

@@ -1,0 +1,103 @@
+//! What lies over every context: time that the hypervisor took, NMIs, tardy's own stack walks.
+
+use super::{
+    contexts::ns,
+    event::{Event, EventKind},
+};
+
+/// What covers a span of a CPU's time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// The hypervisor ran something else.
+    Steal,
+    /// A non-maskable interrupt.
+    Nmi,
+    /// tardy walked a stack.
+    Walk,
+}
+
+/// A covered span of one CPU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cover {
+    /// From; `CLOCK_MONOTONIC` ns.
+    pub from_ns: i64,
+    /// Up to.
+    pub to_ns: i64,
+    /// By what.
+    pub kind: Kind,
+}
+
+/// The covers of one CPU; `events` are its own, by time.
+#[must_use]
+pub fn covers(events: &[Event]) -> Vec<Cover> {
+    let mut covers = Vec::new();
+    for event in events {
+        let to_ns = ns(event.at_ns);
+        let mut before = |length: u64, kind| {
+            let from_ns = to_ns.saturating_sub(ns(length));
+            covers.push(Cover { from_ns, to_ns, kind });
+        };
+        match event.kind {
+            EventKind::Nmi { took_ns, .. } => before(took_ns, Kind::Nmi),
+            EventKind::Stack { took_ns, .. } => before(took_ns, Kind::Walk),
+            EventKind::Steal { ns: stolen, since_ns } => {
+                covers.extend(stolen_spans(events, ns(since_ns), to_ns, ns(stolen)));
+            }
+            _ => {}
+        }
+    }
+    covers
+}
+
+/// Where a CPU was away for `stolen_ns` between two readings of that counter: in the longest gaps
+/// between its events, at their ends, because what was held up comes at once when it is back.
+fn stolen_spans(events: &[Event], since_ns: i64, at_ns: i64, mut stolen_ns: i64) -> Vec<Cover> {
+    let within = events.iter().map(|event| ns(event.at_ns));
+    let mut times: Vec<i64> = within.filter(|at| (since_ns..=at_ns).contains(at)).collect();
+    times.push(since_ns);
+    times.push(at_ns);
+    times.sort_unstable();
+    let mut gaps: Vec<(i64, i64)> = times.windows(2).map(|pair| (pair[0], pair[1])).collect();
+    gaps.sort_by_key(|(from, to)| std::cmp::Reverse(to - from));
+    let mut spans = Vec::new();
+    for (from, to) in gaps {
+        if stolen_ns <= 0 || to <= from {
+            break;
+        }
+        let length = stolen_ns.min(to - from);
+        spans.push(Cover { from_ns: to - length, to_ns: to, kind: Kind::Steal });
+        stolen_ns -= length;
+    }
+    spans
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::peaks::sample::{at, nmi, stack, steal, switch};
+
+    #[test]
+    fn stolen_time_lies_in_the_longest_gap() {
+        let events = [
+            at(100, switch(1, 120, "a")),
+            at(200, switch(2, 120, "b")),
+            at(900, switch(1, 120, "a")),
+            at(1000, steal(500, 50)),
+        ];
+        assert_eq!(covers(&events), [Cover { from_ns: 400, to_ns: 900, kind: Kind::Steal }]);
+    }
+
+    #[test]
+    fn more_than_the_longest_gap_goes_on_in_the_next() {
+        let events = [at(500, switch(1, 120, "a")), at(1000, steal(800, 0))];
+        let total: i64 = covers(&events).iter().map(|cover| cover.to_ns - cover.from_ns).sum();
+        assert_eq!(total, 800);
+    }
+
+    #[test]
+    fn walks_and_nmis_end_when_they_are_recorded() {
+        let told = covers(&[at(1000, stack(5, 1, 1, 80)), at(2000, nmi(30))]);
+        assert_eq!((told[0].from_ns, told[0].to_ns, told[0].kind), (920, 1000, Kind::Walk));
+        assert_eq!((told[1].from_ns, told[1].to_ns, told[1].kind), (1970, 2000, Kind::Nmi));
+    }
+}

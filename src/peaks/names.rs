@@ -1,0 +1,107 @@
+//! What people call interrupts, softirqs, tasks and priorities.
+
+use std::collections::HashMap;
+
+use super::contexts::{Hard, Task};
+
+/// As in `/proc/softirqs`, by number.
+const SOFTIRQS: [&str; 10] =
+    ["HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU"];
+
+/// By `enum tardy_vector`, from 1.
+const VECTORS: [&str; 5] = [
+    "timer interrupt",
+    "reschedule interrupt",
+    "function call interrupt",
+    "function call interrupt (single)",
+    "irq work",
+];
+
+/// The number of the timer's vector in `enum tardy_vector`.
+pub const LOCAL_TIMER: u32 = 1;
+
+/// The name of the wake-up's own way through the kernel.
+pub const WAKE_UP_PATH: &str = "wake-up path";
+
+/// A softirq's.
+#[must_use]
+pub fn softirq(vector: u32) -> String {
+    match SOFTIRQS.get(vector as usize) {
+        Some(name) => (*name).to_owned(),
+        None => format!("softirq {vector}"),
+    }
+}
+
+/// An interrupt's of the local controller.
+#[must_use]
+pub fn vector(vector: u32) -> String {
+    let name = (vector as usize).checked_sub(1).and_then(|at| VECTORS.get(at));
+    name.map_or_else(|| format!("vector {vector}"), |name| (*name).to_owned())
+}
+
+/// A hard interrupt's; those of lines as `/proc/interrupts` gave them.
+#[must_use]
+pub fn hard(hard: Hard, lines: &HashMap<u32, String>) -> String {
+    match hard {
+        Hard::Vector(number) => vector(number),
+        Hard::Irq(line) => match lines.get(&line) {
+            Some(name) => name.clone(),
+            None => format!("irq {line}"),
+        },
+    }
+}
+
+/// A task's, up to its first zero.
+#[must_use]
+pub fn comm(comm: &[u8; 16]) -> String {
+    let end = comm.iter().position(|byte| *byte == 0).unwrap_or(comm.len());
+    String::from_utf8_lossy(&comm[..end]).into_owned()
+}
+
+/// `name/pid`.
+#[must_use]
+pub fn task(task: &Task) -> String {
+    format!("{}/{}", comm(&task.comm), task.pid)
+}
+
+/// An idle state's.
+#[must_use]
+pub fn idle(state: Option<u32>) -> String {
+    state.map_or_else(|| "idle".to_owned(), |state| format!("idle state {state}"))
+}
+
+/// A priority of the kernel as users know it: `fifo 90` also for `rr`, which the number hides.
+#[must_use]
+pub fn priority(prio: i16) -> String {
+    match prio {
+        ..0 => "deadline".into(),
+        0..=98 => format!("fifo {}", 99 - prio),
+        99 => "fifo 0".into(),
+        100.. => format!("nice {}", prio - 120),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_has_no_name_is_called_by_its_number() {
+        assert_eq!(softirq(3), "NET_RX");
+        assert_eq!(softirq(77), "softirq 77");
+        assert_eq!(vector(1), "timer interrupt");
+        assert_eq!(vector(0), "vector 0");
+        let lines = HashMap::from([(5, "virtio0".to_owned())]);
+        assert_eq!(hard(Hard::Irq(5), &lines), "virtio0");
+        assert_eq!(hard(Hard::Irq(6), &lines), "irq 6");
+    }
+
+    #[test]
+    fn priorities_are_told_as_users_set_them() {
+        let told = [-1, 0, 9, 98, 100, 120, 139].map(priority);
+        assert_eq!(
+            told,
+            ["deadline", "fifo 99", "fifo 90", "fifo 1", "nice -20", "nice 0", "nice 19"]
+        );
+    }
+}

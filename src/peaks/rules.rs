@@ -1,0 +1,259 @@
+//! The rules: from a piece of a latency to its cause.
+
+use super::{
+    blame::{self, Piece},
+    contexts::{Segment, Task, ns},
+    course::{Out, Phase, Span},
+    event::{Event, EventKind},
+    interrupt::{self, Held},
+    names, overlaps,
+    scene::Scene,
+    stacks,
+};
+use crate::run::peaks::Cause;
+
+/// A switch and what leads to it take so long anyway.
+const SWITCH_NS: i64 = 2_000;
+
+/// A task in user mode makes way within this; longer, it was kept by work on its way out.
+const WAY_OUT_NS: i64 = 50_000;
+
+/// A lower task that is switched in so soon after the wake-up had been chosen before it.
+const CHOSEN_NS: i64 = 20_000;
+
+/// The thread's own way out of the kernel takes no longer, whatever caches hold.
+const OWN_WAY_NS: i64 = 20_000;
+
+/// A cause, and which one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Why {
+    /// What kind.
+    pub cause: Cause,
+    /// Which.
+    pub name: String,
+    /// Whose work, as `name/pid`.
+    pub task: Option<String>,
+    /// Innermost first.
+    pub stack: Vec<String>,
+}
+
+impl Why {
+    /// A cause with a name alone.
+    #[must_use]
+    pub fn named(cause: Cause, name: impl Into<String>) -> Self {
+        Self { cause, name: name.into(), task: None, stack: Vec::new() }
+    }
+
+    /// The work of a task.
+    #[must_use]
+    pub fn of(mut self, task: &Task) -> Self {
+        self.task = Some(names::task(task));
+        self
+    }
+}
+
+/// What is decided once for a whole wake-up.
+pub struct Judge<'a> {
+    scene: &'a Scene<'a>,
+    held: Held,
+    /// From the measured thread's first page fault on.
+    fault_ns: Option<i64>,
+    /// From and until it waited for locks.
+    locks: Vec<(i64, i64, String)>,
+}
+
+impl<'a> Judge<'a> {
+    /// Looks at what bears on all pieces.
+    #[must_use]
+    pub fn new(scene: &'a Scene<'a>) -> Self {
+        let mine = |event: &&Event| event.pid == scene.me.tid;
+        let events: Vec<Event> = scene.events().iter().filter(mine).copied().collect();
+        let from_ns = scene.late.t_ns;
+        let faults = events.iter().find(|event| {
+            matches!(event.kind, EventKind::PageFault { .. }) && ns(event.at_ns) >= from_ns
+        });
+        Self {
+            scene,
+            held: interrupt::held(scene),
+            fault_ns: faults.map(|event| ns(event.at_ns)),
+            locks: overlaps::locks(scene, &events),
+        }
+    }
+
+    /// Where else a span is to be cut: at faults, locks, and where the usual begins.
+    #[must_use]
+    pub fn cuts(scene: &Scene<'_>, span: &Span) -> Vec<i64> {
+        let usual = match span.phase {
+            Phase::Irq => interrupt::DELIVERY_NS,
+            _ => SWITCH_NS,
+        };
+        let mut cuts = vec![span.to_ns.saturating_sub(usual)];
+        let cpus = scene.cpus.values().flat_map(|cpu| &cpu.events);
+        let marks = cpus.filter(|event| event.pid == scene.me.tid && overlaps::cuts(event));
+        cuts.extend(marks.map(|event| ns(event.at_ns)));
+        cuts
+    }
+
+    /// Why this piece passed.
+    #[must_use]
+    pub fn why(&self, piece: &Piece<'_>) -> Why {
+        if blame::is_stopped(self.scene, piece) {
+            return Why::named(Cause::Stopped, "stopped");
+        }
+        if let Some(kind) = piece.cover {
+            return blame::covered(kind);
+        }
+        let Some(segment) = piece.segment.filter(|s| !s.is_unknown() && !piece.is_overwritten)
+        else {
+            return blame::unknown(piece);
+        };
+        if let Some(hard) = segment.hard {
+            let name = names::hard(hard, &self.scene.wishes.interrupt_names);
+            return Why::named(Cause::Hardirq, name);
+        }
+        match piece.span.phase {
+            Phase::Irq => self.late_interrupt(piece, segment),
+            Phase::Softirq | Phase::Handler | Phase::Dispatch => self.waiting(piece, segment),
+            Phase::User => self.running(piece, segment),
+            Phase::Out(out) => self.off(piece, segment, out),
+        }
+    }
+
+    /// The timer's interrupt has not come.
+    fn late_interrupt(&self, piece: &Piece<'_>, segment: &Segment) -> Why {
+        let is_usual = piece.from_ns >= piece.span.to_ns - interrupt::DELIVERY_NS;
+        match (segment.softirq, segment.task) {
+            (None, Some(task)) if task.pid == 0 => {
+                Why::named(Cause::IdleExit, names::idle(segment.idle_state))
+            }
+            _ if is_usual => blame::own_path(),
+            _ => self.held.why(segment, self.scene),
+        }
+    }
+
+    /// Others go before, or keep the CPU.
+    fn waiting(&self, piece: &Piece<'_>, segment: &Segment) -> Why {
+        if let Some(vector) = segment.softirq {
+            return Why::named(Cause::Softirq, names::softirq(vector));
+        }
+        let Some(task) = segment.task else { return blame::unknown(piece) };
+        let me = self.scene.me;
+        if task.pid == me.tid {
+            return blame::own_path();
+        }
+        let came_later = task.since_ns > piece.span.ready_ns.saturating_add(CHOSEN_NS);
+        if task.pid == 0 {
+            return match came_later {
+                true => throttled(me.real_time, &task),
+                false => Why::named(Cause::IdleExit, names::idle(segment.idle_state)),
+            };
+        }
+        if goes_first(me.real_time, me.prio, &task) {
+            return going_first(&task);
+        }
+        if came_later { throttled(me.real_time, &task) } else { self.kept(piece, &task) }
+    }
+
+    /// A task that ought to have made way did not.
+    fn kept(&self, piece: &Piece<'_>, task: &Task) -> Why {
+        let is_usual = piece.from_ns >= piece.span.to_ns - SWITCH_NS || piece.ns() < SWITCH_NS;
+        let was_out = self.held.was_in_user_mode() && piece.ns() < WAY_OUT_NS;
+        if is_usual || was_out {
+            return blame::own_path();
+        }
+        let (cpu, from, to) = (piece.span.cpu, piece.span.ready_ns, piece.span.to_ns);
+        let Some(told) = stacks::of_task(self.scene, cpu, task, from, to) else {
+            return Why::named(Cause::Nonpreemptible, names::comm(&task.comm)).of(task);
+        };
+        let (cause, name) = match told.lock {
+            Some(taker) => (Cause::Lock, taker),
+            None => (Cause::Nonpreemptible, told.name),
+        };
+        Why { stack: told.stack, ..Why::named(cause, name).of(task) }
+    }
+
+    /// The thread is on the CPU, on its way to its clock read.
+    fn running(&self, piece: &Piece<'_>, segment: &Segment) -> Why {
+        if segment.task.is_some_and(|task| task.pid != self.scene.me.tid) {
+            return self.waiting(piece, segment);
+        }
+        if let Some(vector) = segment.softirq {
+            return Why::named(Cause::Softirq, names::softirq(vector));
+        }
+        if let Some(why) = self.held_up(piece) {
+            return why;
+        }
+        if piece.ns() <= OWN_WAY_NS { blame::own_path() } else { self.own_gap() }
+    }
+
+    /// A page fault or a lock of its own.
+    fn held_up(&self, piece: &Piece<'_>) -> Option<Why> {
+        let lock = self
+            .locks
+            .iter()
+            .find(|(from, until, _)| piece.from_ns >= *from && piece.to_ns <= *until);
+        if let Some((.., name)) = lock {
+            return Some(Why::named(Cause::Lock, name.clone()));
+        }
+        let faulted = self.fault_ns.is_some_and(|at| piece.from_ns >= at);
+        faulted.then(|| Why::named(Cause::PageFault, "page fault"))
+    }
+
+    /// Long on its own way, with nothing recorded.
+    fn own_gap(&self) -> Why {
+        let scene = self.scene;
+        if scene.smis_came {
+            return Why::named(Cause::Hardware, "SMI");
+        }
+        if scene.wishes.virtual_machine && !scene.steal_is_counted {
+            return Why::named(Cause::Host, interrupt::PROBABLY_HOST);
+        }
+        blame::own_path()
+    }
+
+    /// Off the CPU again.
+    fn off(&self, piece: &Piece<'_>, segment: &Segment, out: Out) -> Why {
+        match out {
+            Out::Moving { from, to } => {
+                Why::named(Cause::Migration, format!("CPU {from} to CPU {to}"))
+            }
+            Out::Asleep => self
+                .held_up(piece)
+                .unwrap_or_else(|| Why::named(Cause::Unexplained, "asleep again")),
+            Out::Stopped => Why::named(Cause::Stopped, "stopped"),
+            Out::Woken => self.waiting(piece, segment),
+            Out::Preempted => self.preempted(piece, segment),
+        }
+    }
+
+    /// Switched out while runnable: whoever runs goes before it, or it is held back.
+    fn preempted(&self, piece: &Piece<'_>, segment: &Segment) -> Why {
+        let me = self.scene.me;
+        match segment.task {
+            Some(task) if task.pid == me.tid => self.running(piece, segment),
+            Some(task) if segment.softirq.is_none() => {
+                let first = task.pid != 0 && goes_first(me.real_time, me.prio, &task);
+                if first { going_first(&task) } else { throttled(me.real_time, &task) }
+            }
+            _ => self.waiting(piece, segment),
+        }
+    }
+}
+
+/// Whether a task may run before the measured thread.
+fn goes_first(real_time: bool, prio: i16, task: &Task) -> bool {
+    !real_time || task.prio <= prio
+}
+
+fn going_first(task: &Task) -> Why {
+    let name = names::comm(&task.comm);
+    let cause = if name.starts_with("migration/") { Cause::Migration } else { Cause::Thread };
+    Why::named(cause, name).of(task)
+}
+
+/// A runnable thread is off its CPU while a task runs that ought to wait for it.
+fn throttled(real_time: bool, task: &Task) -> Why {
+    let name = if real_time { "real-time throttling" } else { "group throttling" };
+    let why = Why::named(Cause::Throttled, name);
+    if task.pid == 0 { why } else { why.of(task) }
+}

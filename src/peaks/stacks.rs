@@ -1,0 +1,100 @@
+//! Which of the stacks that were walked around a late wake-up tells who kept the CPU.
+
+use super::{
+    contexts::{Task, ns},
+    event::{Event, EventKind},
+    functions::{self, Worth},
+    scene::Scene,
+};
+
+/// Walked because the timer's interrupt was late: `TARDY_LATE_INTERRUPT`.
+pub const LATE_INTERRUPT: u8 = 1;
+/// At a switch that was late: `TARDY_LATE_DISPATCH`.
+pub const LATE_DISPATCH: u8 = 2;
+/// At the wake-up, of a task long in the kernel: `TARDY_SUSPECT`.
+pub const SUSPECT: u8 = 3;
+
+/// A stack is recorded so much after what it is about, at most.
+const SOON_NS: i64 = 100_000;
+
+/// What a stack tells.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Told {
+    /// The function to name.
+    pub name: String,
+    /// How good that is.
+    pub worth: Worth,
+    /// The function that waits for a spin lock.
+    pub lock: Option<String>,
+    /// Innermost first, as `function+0x12`.
+    pub stack: Vec<String>,
+}
+
+/// The name without its offset.
+fn bare(function: &str) -> &str {
+    function.split('+').next().unwrap_or(function)
+}
+
+/// What was interrupted: of a stack walked in an interrupt, the frames outside of it.
+fn interrupted(stack: Vec<String>) -> Vec<String> {
+    let is_entry = |name: &String| {
+        let name = bare(name);
+        name.starts_with("asm_sysvec_") || name.starts_with("asm_common_interrupt")
+    };
+    match stack.iter().position(is_entry) {
+        Some(at) if at + 1 < stack.len() => stack[at + 1..].to_vec(),
+        _ => stack,
+    }
+}
+
+fn tell(stack: Vec<String>) -> Option<Told> {
+    // Addresses name nothing.
+    let names: Vec<&str> =
+        stack.iter().map(|f| bare(f)).filter(|name| !name.starts_with("0x")).collect();
+    let (name, worth) = functions::tell(&names)?;
+    let lock = functions::waits_for_lock(&names).map(str::to_owned);
+    Some(Told { name: name.to_owned(), worth, lock, stack })
+}
+
+/// The stack of the task that was interrupted by a late timer interrupt at `entry_ns`.
+#[must_use]
+pub fn of_interrupt(scene: &Scene<'_>, cpu: u32, entry_ns: i64) -> Option<Told> {
+    let is_it = |event: &&Event| {
+        let at_ns = ns(event.at_ns);
+        event.flags == LATE_INTERRUPT && (entry_ns..=entry_ns + SOON_NS).contains(&at_ns)
+    };
+    walked(scene, cpu, is_it).next().and_then(|number| tell(interrupted(scene.functions(number))))
+}
+
+/// The stack that best tells what `task` did from `from_ns` to `to_ns` on `cpu`.
+#[must_use]
+pub fn of_task(scene: &Scene<'_>, cpu: u32, task: &Task, from_ns: i64, to_ns: i64) -> Option<Told> {
+    let of = |why: u8| {
+        let is_it = move |event: &&Event| {
+            let at_ns = ns(event.at_ns);
+            event.flags == why
+                && event.pid == task.pid
+                && (from_ns..=to_ns.saturating_add(SOON_NS)).contains(&at_ns)
+        };
+        let number = walked(scene, cpu, is_it).next()?;
+        let stack = scene.functions(number);
+        tell(if why == SUSPECT { interrupted(stack) } else { stack })
+    };
+    match (of(LATE_DISPATCH), of(SUSPECT)) {
+        (Some(left), Some(found)) if found.worth > left.worth => Some(found),
+        (left, found) => left.or(found),
+    }
+}
+
+/// Numbers of the stacks walked on a CPU that `is_it` accepts, by time.
+fn walked<'a>(
+    scene: &'a Scene<'_>,
+    cpu: u32,
+    is_it: impl Fn(&&Event) -> bool + 'a,
+) -> impl Iterator<Item = u64> + 'a {
+    let events = scene.cpus.get(&cpu).map_or(&[][..], |cpu| &cpu.events);
+    events.iter().filter(is_it).filter_map(|event| match event.kind {
+        EventKind::Stack { number, .. } => Some(number),
+        _ => None,
+    })
+}

@@ -1,0 +1,224 @@
+//! What happened around a late wake-up, for people to look at.
+
+use super::{
+    blame,
+    contexts::{Hard, Segment, Task, ns},
+    covers::Kind,
+    event::{Event, EventKind},
+    names,
+    scene::{Cpu, Scene},
+};
+use crate::run::peaks::{Lane, Moment};
+
+/// Entries of one timeline.
+const MOST: usize = 300;
+
+/// A timeline begins so much before the expiry, at most.
+const BEFORE_NS: i64 = 50_000;
+
+/// How much an entry matters when there are too many: points of the measured thread, then spans by
+/// their length, then other points.
+type Weight = (u8, u64);
+
+/// Collects the entries of one peak.
+struct Drawing<'a> {
+    scene: &'a Scene<'a>,
+    from_ns: i64,
+    end_ns: i64,
+    entries: Vec<(Weight, Moment)>,
+}
+
+/// The timeline by time, and how many entries were left out of it.
+#[must_use]
+pub fn timeline(scene: &Scene<'_>) -> (Vec<Moment>, u64) {
+    let before_ns = (scene.late.latency_ns / 4).min(BEFORE_NS);
+    let from_ns = scene.late.t_ns.saturating_sub(before_ns);
+    let mut drawing = Drawing { scene, from_ns, end_ns: scene.end_ns(), entries: Vec::new() };
+    for (number, cpu) in &scene.cpus {
+        drawing.contexts(*number, cpu);
+        drawing.covers(*number, cpu);
+        for event in &cpu.events {
+            drawing.point(event);
+        }
+    }
+    drawing.own();
+    let left_out = drawing.entries.len().saturating_sub(MOST);
+    drawing.entries.sort_by_key(|entry| std::cmp::Reverse(entry.0));
+    drawing.entries.truncate(MOST);
+    let mut moments: Vec<Moment> = drawing.entries.into_iter().map(|(_, moment)| moment).collect();
+    moments.sort_by_key(|moment| (moment.at, moment.cpu, moment.lane));
+    (moments, left_out as u64)
+}
+
+fn moment(cpu: u32, lane: Lane, what: &str, name: String) -> Moment {
+    Moment {
+        at: 0,
+        ns: None,
+        cpu,
+        lane,
+        what: what.into(),
+        name,
+        pid: None,
+        priority: None,
+        detail: None,
+        stack: Vec::new(),
+    }
+}
+
+impl Drawing<'_> {
+    /// A span, cut to what is drawn; nothing where it lies outside.
+    fn span(&mut self, from_ns: i64, to_ns: i64, mut moment: Moment) {
+        let (from_ns, to_ns) = (from_ns.max(self.from_ns), to_ns.min(self.end_ns));
+        if from_ns < to_ns {
+            let length = (to_ns - from_ns).unsigned_abs();
+            moment.at = from_ns - self.scene.late.t_ns;
+            moment.ns = Some(length);
+            self.entries.push(((1, length), moment));
+        }
+    }
+
+    fn dot(&mut self, at_ns: i64, is_mine: bool, mut moment: Moment) {
+        if (self.from_ns..=self.end_ns).contains(&at_ns) {
+            moment.at = at_ns - self.scene.late.t_ns;
+            self.entries.push(((if is_mine { 2 } else { 0 }, 0), moment));
+        }
+    }
+
+    /// Tasks, softirqs and hard interrupts: each as one span, though others lie over it.
+    fn contexts(&mut self, number: u32, cpu: &Cpu) {
+        let same_task = |s: &Segment| s.task.map(|task| (task.pid, task.since_ns));
+        for (from, to, segment) in runs(&cpu.segments, same_task) {
+            if let Some(task) = segment.task {
+                let drawn = self.task(number, &task, segment);
+                self.span(from, to, drawn);
+            }
+        }
+        let same_softirq = |s: &Segment| s.softirq.zip(s.task.map(|task| task.since_ns));
+        for (from, to, segment) in runs(&cpu.segments, same_softirq) {
+            let name = segment.softirq.map(names::softirq).unwrap_or_default();
+            self.span(from, to, moment(number, Lane::Softirq, "softirq", name));
+        }
+        for (from, to, segment) in runs(&cpu.segments, |s| s.hard) {
+            if let Some(hard) = segment.hard {
+                let name = names::hard(hard, &self.scene.wishes.interrupt_names);
+                let what = match hard {
+                    Hard::Irq(_) => "irq",
+                    Hard::Vector(names::LOCAL_TIMER) => "timer",
+                    Hard::Vector(_) => "vector",
+                };
+                self.span(from, to, moment(number, Lane::Hardirq, what, name));
+            }
+        }
+    }
+
+    fn task(&self, number: u32, task: &Task, segment: &Segment) -> Moment {
+        if task.pid == 0 {
+            return moment(number, Lane::Idle, "idle", names::idle(segment.idle_state));
+        }
+        let is_mine = task.pid == self.scene.me.tid;
+        let lane = if is_mine { Lane::Thread } else { Lane::Others };
+        let mut drawn = moment(number, lane, "task", names::comm(&task.comm));
+        drawn.pid = Some(task.pid);
+        drawn.priority = Some(names::priority(task.prio));
+        drawn
+    }
+
+    fn covers(&mut self, number: u32, cpu: &Cpu) {
+        for cover in &cpu.covers {
+            let what = match cover.kind {
+                Kind::Steal => "steal",
+                Kind::Nmi => "nmi",
+                Kind::Walk => continue,
+            };
+            let name = blame::covered(cover.kind).name;
+            self.span(cover.from_ns, cover.to_ns, moment(number, Lane::Host, what, name));
+        }
+    }
+
+    /// What happened at one instant.
+    fn point(&mut self, event: &Event) {
+        let is_mine = event.pid == self.scene.me.tid;
+        let lane = if is_mine { Lane::Thread } else { Lane::Others };
+        let point = |what: &str, name: String| moment(event.cpu, lane, what, name);
+        let pid = (event.pid != 0).then_some(event.pid);
+        let at_ns = ns(event.at_ns);
+        let mut drawn = match event.kind {
+            EventKind::Waking { by, cpu } => {
+                let mut drawn = point("waking", self.name_of(event.pid));
+                let waker = if by == 0 { "idle task".into() } else { self.name_of(by) };
+                drawn.detail = Some(format!("woken by {waker}, to run on CPU {cpu}"));
+                drawn
+            }
+            EventKind::Migrate { from, to } => {
+                let mut drawn = point("migration", self.name_of(event.pid));
+                drawn.detail = Some(format!("CPU {from} to CPU {to}"));
+                drawn
+            }
+            EventKind::Ipi { to } => point("ipi", format!("to CPU {to}")),
+            EventKind::PageFault { address, instruction } => {
+                let mut drawn = point("page_fault", "page fault".into());
+                drawn.detail = Some(format!("at {address:#x}, by {instruction:#x}"));
+                drawn
+            }
+            EventKind::LockBegin { lock, .. } => point("lock", self.scene.function(lock)),
+            EventKind::Timer { callback, .. } => {
+                moment(event.cpu, Lane::Hardirq, "timer", self.scene.function(callback))
+            }
+            EventKind::Stack { number, took_ns } => {
+                let stack = self.scene.functions(number);
+                let name = stack.first().cloned().unwrap_or_else(|| "stack".into());
+                let mut drawn = point("stack", name);
+                drawn.stack = stack;
+                drawn.pid = pid;
+                self.span(at_ns.saturating_sub(ns(took_ns)), at_ns, drawn);
+                return;
+            }
+            _ => return,
+        };
+        if !matches!(event.kind, EventKind::Timer { .. }) {
+            drawn.pid = pid;
+        }
+        self.dot(at_ns, is_mine, drawn);
+    }
+
+    /// The name of a task, where one of the CPUs ran it.
+    fn name_of(&self, pid: u32) -> String {
+        let events = self.scene.cpus.values().flat_map(|cpu| &cpu.events);
+        let mut names = events.filter(|event| event.pid == pid).filter_map(|e| match e.kind {
+            EventKind::Switch { comm } => Some(names::comm(&comm)),
+            _ => None,
+        });
+        names.next().map_or_else(|| format!("task {pid}"), |name| format!("{name}/{pid}"))
+    }
+
+    /// The measured thread's own: the expiry, the wake-up, and how long it was stopped.
+    fn own(&mut self) {
+        let late = self.scene.late;
+        let first = self.scene.course.spans.first().map_or(self.scene.me.cpu, |span| span.cpu);
+        let last = self.scene.course.spans.last().map_or(self.scene.me.cpu, |span| span.cpu);
+        self.dot(late.t_ns, true, moment(first, Lane::Thread, "expiry", "timer expires".into()));
+        self.dot(self.end_ns, true, moment(last, Lane::Thread, "woke", "woke up".into()));
+        let (from_ns, until_ns) = blame::stopped(self.scene);
+        self.span(from_ns, until_ns, moment(last, Lane::Thread, "stopped", "stopped".into()));
+    }
+}
+
+/// Neighbouring segments of one kind, as `key` tells it, each with its first segment; those
+/// without a kind are left out.
+fn runs<K: PartialEq>(
+    segments: &[Segment],
+    key: impl Fn(&Segment) -> Option<K>,
+) -> Vec<(i64, i64, &Segment)> {
+    let mut found: Vec<(i64, i64, &Segment)> = Vec::new();
+    let mut open: Option<K> = None;
+    for segment in segments {
+        let this = key(segment);
+        match found.last_mut() {
+            Some(last) if this.is_some() && this == open => last.1 = segment.to_ns,
+            _ if this.is_some() => found.push((segment.from_ns, segment.to_ns, segment)),
+            _ => {}
+        }
+        open = this;
+    }
+    found
+}
