@@ -10,6 +10,7 @@ pub mod lab;
 pub mod lock;
 pub mod maker;
 pub mod peaks;
+pub mod peaks_file;
 pub mod reader;
 pub mod samples;
 pub mod spool;

@@ -18,12 +18,17 @@ use super::{
     hlog::{self, HlogError, Line, Span},
     lock,
     maker::names,
+    peaks::Blame,
+    peaks_file::{self, Peaks},
     samples,
     summary::{SeriesHead, summarize},
 };
 
 /// `run.json` is refused above this size.
 const LARGEST_RECORD: u64 = 64 << 20;
+
+/// Peaks that are read of a run that does not say how many it was to keep.
+const DEFAULT_PEAKS: usize = 100;
 
 /// Why a run could not be opened.
 #[derive(Debug, Error)]
@@ -128,6 +133,39 @@ impl Run {
     #[must_use]
     pub fn has_samples(&self) -> bool {
         !samples::files(&self.path.join(names::SAMPLES)).is_empty()
+    }
+
+    /// The late wake-ups that were kept whole. What is damaged is also a caveat of the run.
+    pub fn peaks(&mut self) -> Peaks {
+        let ended = !matches!(self.document.status, Status::Running | Status::Crashed);
+        let peaks = peaks_file::read_peaks(&self.path, self.most_peaks(), ended);
+        if let Some(first) = peaks.damaged.first() {
+            let more = match peaks.damaged_lines {
+                1 => String::new(),
+                lines => format!(", and {} more lines", lines - 1),
+            };
+            self.doubt(Doubt::TrackDamaged { what: format!("{first}{more}") }.into());
+        }
+        peaks
+    }
+
+    /// What all late wake-ups were blamed on; nothing where the run was not traced.
+    ///
+    /// # Errors
+    /// What is wrong with the file.
+    pub fn blame(&self) -> Result<Option<Blame>, String> {
+        peaks_file::read_blame(&self.path)
+    }
+
+    /// How many peaks were asked for; all where it was by a threshold.
+    fn most_peaks(&self) -> usize {
+        let asked =
+            |name| self.document.probe.parameters.get(name).and_then(|value| value.as_u64());
+        match (asked("peak_over_ns"), asked("peaks")) {
+            (Some(_), _) => usize::MAX,
+            (None, Some(most)) => usize::try_from(most).unwrap_or(usize::MAX),
+            (None, None) => DEFAULT_PEAKS,
+        }
     }
 
     /// The heads of its series, as the probe planned them.

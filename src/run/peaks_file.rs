@@ -1,0 +1,313 @@
+//! Reads `peaks.jsonl` and `blame.json` back: what is damaged is named, and the rest is read.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs::File,
+    io::{self, BufRead, BufReader, Read},
+    path::Path,
+    sync::Arc,
+};
+
+use serde::{Deserialize, Serialize};
+
+use super::{
+    maker::names,
+    peaks::{Blame, Cause, Peak},
+};
+
+/// A longer line is no peak.
+const LONGEST_LINE: u64 = 4 << 20;
+/// More lines than any run leaves.
+const MOST_LINES: u64 = 1_000_000;
+/// Peaks that are held whole have at most so many bytes in the file; beyond, the smallest go.
+const LARGEST_HELD: u64 = 256 << 20;
+/// A larger `blame.json` is none.
+const LARGEST_BLAME: u64 = 64 << 20;
+/// So many damaged lines are told one by one.
+const MOST_TOLD: usize = 20;
+
+/// What `peaks.jsonl` holds.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Peaks {
+    /// The worst, worst first.
+    pub worst: Vec<Peak>,
+    /// Every wake-up of the file, by time: more than were asked for, and the early ones more
+    /// completely than the late, because the threshold rises while a run goes on.
+    pub all: Vec<Brief>,
+    /// What could not be read: the first of it.
+    pub damaged: Vec<Damage>,
+    /// How many lines could not be read.
+    pub damaged_lines: u64,
+}
+
+/// A late wake-up in short.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Brief {
+    /// The programmed expiry, `CLOCK_MONOTONIC` ns.
+    pub at_ns: i64,
+    /// How late, ns.
+    pub latency_ns: i64,
+    /// Whose.
+    pub series: Arc<str>,
+    /// The CPU on which the thread ran when it woke up.
+    pub cpu: u32,
+    /// The cause of its largest part.
+    pub cause: Cause,
+    /// The name of that.
+    pub name: Arc<str>,
+}
+
+/// What is wrong with a file of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Damage {
+    /// The file's name in the run directory.
+    pub file: String,
+    /// The line, counted from 1; absent where it is about the whole file.
+    pub line: Option<u64>,
+    /// What is wrong.
+    pub what: String,
+}
+
+impl std::fmt::Display for Damage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.line {
+            Some(line) => write!(f, "{}: line {line} {}", self.file, self.what),
+            None => write!(f, "{} {}", self.file, self.what),
+        }
+    }
+}
+
+/// Reads the peaks in `directory`, and keeps the `most` worst whole. A last line without its end
+/// is what a killed writer leaves; of a run that `ended` in order, it is damage. No file is no peak.
+#[must_use]
+pub fn read_peaks(directory: &Path, most: usize, ended: bool) -> Peaks {
+    let mut reading = Reading::new(most, ended);
+    match File::open(directory.join(names::PEAKS)) {
+        Ok(file) => reading.lines(BufReader::new(file)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => reading.damage(None, format!("cannot be read: {error}")),
+    }
+    reading.finish()
+}
+
+/// Reads the sums in `directory`; nothing where there are none.
+///
+/// # Errors
+/// What is wrong with the file.
+pub fn read_blame(directory: &Path) -> Result<Option<Blame>, String> {
+    let damaged = |what: String| format!("{} {what}", names::BLAME);
+    let file = match File::open(directory.join(names::BLAME)) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(damaged(format!("cannot be read: {error}"))),
+    };
+    let mut text = Vec::new();
+    let read = file.take(LARGEST_BLAME + 1).read_to_end(&mut text);
+    read.map_err(|error| damaged(format!("cannot be read: {error}")))?;
+    if text.len() as u64 > LARGEST_BLAME {
+        return Err(damaged(format!("is larger than {} MiB", LARGEST_BLAME >> 20)));
+    }
+    let blame: Blame = serde_json::from_slice(&text)
+        .map_err(|error| damaged(format!("is damaged: {}", plain(&error))))?;
+    let known = blame.causes.len();
+    let mut parts = blame.buckets.iter().flat_map(|bucket| &bucket.parts);
+    if let Some((cause, ..)) = parts.find(|(cause, ..)| *cause as usize >= known) {
+        return Err(damaged(format!("is damaged: it speaks of cause {cause}, of {known}")));
+    }
+    Ok(Some(blame))
+}
+
+/// An error of serde without its line, which is always 1 here.
+fn plain(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    text.replace(" at line 1 column", " at column")
+}
+
+/// A reading in progress.
+struct Reading {
+    peaks: Peaks,
+    most: usize,
+    ended: bool,
+    /// The worst so far: by latency, the earlier first, with the bytes that each has in the file.
+    held: BTreeMap<(i64, std::cmp::Reverse<u64>), (u64, Peak)>,
+    held_bytes: u64,
+    /// Each name once.
+    names: BTreeSet<Arc<str>>,
+}
+
+impl Reading {
+    fn new(most: usize, ended: bool) -> Self {
+        Self {
+            peaks: Peaks::default(),
+            most,
+            ended,
+            held: BTreeMap::new(),
+            held_bytes: 0,
+            names: BTreeSet::new(),
+        }
+    }
+
+    fn lines(&mut self, mut file: impl BufRead) {
+        let mut line = Vec::new();
+        for number in 1.. {
+            line.clear();
+            match (&mut file).take(LONGEST_LINE).read_until(b'\n', &mut line) {
+                Ok(0) => break,
+                Ok(_) if number > MOST_LINES => {
+                    let what = format!("and what follows was not read: over {MOST_LINES} lines");
+                    return self.damage(Some(number), what);
+                }
+                Ok(_) if line.last() == Some(&b'\n') => self.line(number, &line),
+                Ok(_) if line.len() as u64 == LONGEST_LINE => {
+                    let what = "and what follows was not read: it is longer than 4 MiB".into();
+                    return self.damage(Some(number), what);
+                }
+                Ok(_) if self.ended => return self.damage(Some(number), "has no end".into()),
+                Ok(_) => break,
+                Err(error) => return self.damage(Some(number), format!("cannot be read: {error}")),
+            }
+        }
+    }
+
+    fn line(&mut self, number: u64, line: &[u8]) {
+        match serde_json::from_slice::<Peak>(line) {
+            Ok(peak) => self.take(number, line.len() as u64, peak),
+            Err(error) => self.damage(Some(number), format!("is damaged: {}", plain(&error))),
+        }
+    }
+
+    fn take(&mut self, number: u64, bytes: u64, peak: Peak) {
+        let main = peak.blame.iter().max_by_key(|part| part.ns);
+        let brief = Brief {
+            at_ns: peak.at_ns,
+            latency_ns: peak.latency_ns,
+            series: self.name(&peak.series),
+            cpu: peak.cpu,
+            cause: main.map_or(Cause::Unexplained, |part| part.cause),
+            name: self.name(main.map_or("", |part| &part.name)),
+        };
+        self.peaks.all.push(brief);
+        self.held.insert((peak.latency_ns, std::cmp::Reverse(number)), (bytes, peak));
+        self.held_bytes += bytes;
+        while self.held.len() > self.most || self.held_bytes > LARGEST_HELD {
+            let Some((_, (bytes, _))) = self.held.pop_first() else { break };
+            self.held_bytes -= bytes;
+        }
+    }
+
+    fn name(&mut self, name: &str) -> Arc<str> {
+        if let Some(known) = self.names.get(name) {
+            return Arc::clone(known);
+        }
+        let name: Arc<str> = name.into();
+        self.names.insert(Arc::clone(&name));
+        name
+    }
+
+    fn damage(&mut self, line: Option<u64>, what: String) {
+        self.peaks.damaged_lines += 1;
+        if self.peaks.damaged.len() < MOST_TOLD {
+            self.peaks.damaged.push(Damage { file: names::PEAKS.into(), line, what });
+        }
+    }
+
+    fn finish(mut self) -> Peaks {
+        self.peaks.worst = self.held.into_values().rev().map(|(_, peak)| peak).collect();
+        self.peaks.all.sort_by_key(|brief| (brief.at_ns, brief.cpu));
+        self.peaks
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::peaks::{Bucket, Part};
+
+    fn peak(at_ns: i64, latency_ns: i64) -> String {
+        let part = Part {
+            cause: Cause::Softirq,
+            name: "NET_RX".into(),
+            task: None,
+            ns: latency_ns.unsigned_abs(),
+            stack: Vec::new(),
+        };
+        let peak = Peak {
+            at_ns,
+            series: "cpu0".into(),
+            cpu: 0,
+            latency_ns,
+            stages: None,
+            blame: vec![part],
+            timeline: Vec::new(),
+            left_out: 0,
+        };
+        serde_json::to_string(&peak).unwrap() + "\n"
+    }
+
+    fn read(text: &str, most: usize, ended: bool) -> Peaks {
+        let mut reading = Reading::new(most, ended);
+        reading.lines(text.as_bytes());
+        reading.finish()
+    }
+
+    fn latencies(peaks: &Peaks) -> Vec<i64> {
+        peaks.worst.iter().map(|peak| peak.latency_ns).collect()
+    }
+
+    #[test]
+    fn the_worst_are_kept_worst_first_and_all_are_told_in_short() {
+        let text = [peak(3, 50), peak(1, 90), peak(2, 70), peak(4, 90)].concat();
+        let peaks = read(&text, 2, true);
+        assert_eq!(latencies(&peaks), [90, 90]);
+        assert_eq!(peaks.worst[0].at_ns, 1, "of two that are equally late, the earlier");
+        assert_eq!(peaks.all.iter().map(|brief| brief.at_ns).collect::<Vec<_>>(), [1, 2, 3, 4]);
+        assert_eq!((peaks.all[0].cause, &*peaks.all[0].name), (Cause::Softirq, "NET_RX"));
+    }
+
+    #[test]
+    fn a_damaged_line_is_named_and_the_rest_is_read() {
+        let text = [peak(1, 50), "{\"at_ns\": 5}\n".into(), peak(2, 60), "\u{7}\n".into()].concat();
+        let peaks = read(&text, 9, true);
+        assert_eq!(latencies(&peaks), [60, 50]);
+        assert_eq!(peaks.damaged_lines, 2);
+        let told: Vec<_> = peaks.damaged.iter().map(ToString::to_string).collect();
+        assert_eq!(told[0], "peaks.jsonl: line 2 is damaged: missing field `series` at column 12");
+        assert!(told[1].starts_with("peaks.jsonl: line 4 is damaged"), "{told:?}");
+    }
+
+    #[test]
+    fn an_unfinished_last_line_is_damage_only_of_a_run_that_ended() {
+        let text = peak(1, 50) + &peak(2, 60);
+        let cut = &text[..text.len() - 1];
+        assert_eq!(read(cut, 9, false).damaged, []);
+        assert_eq!(latencies(&read(cut, 9, false)), [50]);
+        assert_eq!(read(cut, 9, true).damaged[0].to_string(), "peaks.jsonl: line 2 has no end");
+    }
+
+    #[test]
+    fn what_has_no_end_is_refused_before_it_fills_the_memory() {
+        let mut reading = Reading::new(9, false);
+        reading.lines(BufReader::new(File::open("/dev/zero").unwrap()));
+        let peaks = reading.finish();
+        assert!(peaks.damaged[0].to_string().contains("longer than 4 MiB"), "{peaks:?}");
+        let mut reading = Reading::new(9, false);
+        reading.lines(BufReader::new(io::repeat(b'\n')));
+        let peaks = reading.finish();
+        assert_eq!((peaks.damaged.len(), peaks.damaged_lines), (MOST_TOLD, MOST_LINES + 1));
+    }
+
+    #[test]
+    fn sums_that_speak_of_no_cause_are_refused_and_none_are_none() {
+        let directory = tempfile::tempdir().unwrap();
+        assert_eq!(read_blame(directory.path()), Ok(None));
+        let write =
+            |text: &[u8]| std::fs::write(directory.path().join(names::BLAME), text).unwrap();
+        let bucket = Bucket { low_ns: 1, wakeups: 1, ns: 1, parts: vec![(3, 1, 1)] };
+        let blame = Blame { buckets: vec![bucket], ..Blame::default() };
+        write(&serde_json::to_vec(&blame).unwrap());
+        let error = read_blame(directory.path()).unwrap_err();
+        assert_eq!(error, "blame.json is damaged: it speaks of cause 3, of 0");
+        write(b"{");
+        assert!(read_blame(directory.path()).unwrap_err().contains("is damaged: EOF"));
+    }
+}
