@@ -2,6 +2,7 @@
 
 mod bench;
 mod docs;
+mod inject;
 mod synth;
 mod synth_why;
 mod vm;
@@ -12,6 +13,7 @@ const USAGE: &str = "\
 usage: cargo xtask NAME
   bench [--quick] [ROW...]  hold tardy to its numbers; a table on stderr, Markdown on stdout
   docs DIR                  write man pages and completions
+  inject --target PID ...   delay a running measurement by known times; a log on stdout
   synth-day DIR             write a run of one day, 8 CPUs at 1 kHz, without measuring it
   synth-why DIR             write a traced run of a minute with 100 peaks of every cause
   vm [OPTION...] [-- COMMAND...]
@@ -29,6 +31,10 @@ fn main() -> ExitCode {
             [directory] => docs::write(Path::new(directory)),
             _ => Err(anyhow::anyhow!(USAGE)),
         },
+        "inject" => inject::run(rest),
+        // What it starts as processes of their own.
+        "inject-exit" => inject::run_exit(rest),
+        "inject-guard" => inject::run_guard(rest),
         "synth-day" => synth::run(rest),
         "synth-why" => match rest {
             [directory] => synth_why::write(Path::new(directory)),

@@ -1,0 +1,52 @@
+//! Puts back what a delay may leave behind when the injector is killed: a stopped process, a
+//! thread on a CPU that is not its own.
+//!
+//! The guard is a process that waits for the end of a pipe. Whatever ends the injector closes it.
+
+use std::{
+    io::Read,
+    process::{Child, Command, Stdio},
+};
+
+use anyhow::{Context, Result};
+use rustix::process::{Pid, Signal, kill_process};
+use tardy::sys::cpus::Cpus;
+
+/// Ends with the pipe in it.
+pub struct Guard(Child);
+
+/// Starts the guard of a process and of its threads with their CPUs.
+pub fn post(target: i32, threads: &[(i32, u32)]) -> Result<Guard> {
+    let mut words = vec!["inject-guard".to_owned(), target.to_string()];
+    words.extend(threads.iter().map(|(tid, cpu)| format!("{tid}:{cpu}")));
+    let child = Command::new(std::env::current_exe()?)
+        .args(words)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .context("the guard cannot be started")?;
+    Ok(Guard(child))
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        drop(self.0.stdin.take());
+        let _ = self.0.wait();
+    }
+}
+
+/// The guard itself.
+pub fn run(words: &[String]) -> Result<()> {
+    let (target, threads) = words.split_first().context("inject-guard PID TID:CPU...")?;
+    // An end of any kind will do.
+    let _ = std::io::stdin().read_to_end(&mut Vec::new());
+    for thread in threads {
+        let (tid, cpu) = thread.split_once(':').context("TID:CPU")?;
+        // It may have ended.
+        let _ = cpu.parse::<Cpus>()?.pin(tid.parse()?);
+    }
+    if let Some(pid) = Pid::from_raw(target.parse()?) {
+        let _ = kill_process(pid, Signal::CONT);
+    }
+    Ok(())
+}

@@ -1,0 +1,192 @@
+//! `cargo xtask inject`: delays of known length, in a known context, written down: the truth that
+//! `tardy why` is held against.
+//!
+//! What is injected is aimed at the expiries of the measured threads of a running process. Where
+//! and how long is random, the same for the same seed. One line of JSON a delay goes to standard
+//! output. Delays take a thirtieth of the time, none is longer than 5 ms, and all ends after
+//! `--duration`, or with the process, however that ends.
+
+mod guard;
+mod kernel;
+mod plan;
+mod worker;
+
+use std::{
+    fs,
+    io::Write,
+    path::Path,
+    sync::mpsc::{Receiver, channel},
+    thread,
+    time::Duration,
+};
+
+use anyhow::{Result, ensure};
+use clap::Parser;
+use serde::Serialize;
+use tardy::{
+    sys::{cpus::Cpus, process, root::Root, tasks},
+    units,
+};
+use tardy_hot::clock::now_ns;
+
+use kernel::Kernel;
+use plan::{Kind, Plan};
+use worker::Worker;
+
+pub use guard::run as run_guard;
+
+/// Injects delays of known length into a running measurement.
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask inject")]
+struct Options {
+    /// The measuring process.
+    #[arg(long, value_name = "PID")]
+    target: i32,
+    /// What the names of its measured threads begin with.
+    #[arg(long, default_value = "tardy/cpu")]
+    threads: String,
+    /// Kinds, by comma.
+    #[arg(
+        long,
+        value_delimiter = ',',
+        default_value = "hardirq,softirq,switch,hog,nonpreemptible,exit,storm,stop"
+    )]
+    kinds: Vec<Kind>,
+    /// From one measured expiry to the next.
+    #[arg(long, default_value = "1ms", value_parser = time)]
+    interval: i64,
+    #[arg(long, default_value = "30s", value_parser = time)]
+    duration: i64,
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+}
+
+/// One delay, as it was.
+#[derive(Debug, Clone, Serialize)]
+pub struct Line {
+    /// Its kind.
+    pub kind: String,
+    /// Where.
+    pub cpu: u32,
+    /// From when, `CLOCK_MONOTONIC`.
+    pub at_ns: u64,
+    /// How long.
+    pub ns: u64,
+    /// The expiry that the CPU's measured thread waited for.
+    pub expires_ns: u64,
+    /// Whose doing it was, or who was stopped or moved.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pid: Option<u32>,
+}
+
+fn time(text: &str) -> Result<i64, String> {
+    let time: units::Nanos = text.parse().map_err(|error| format!("{error}"))?;
+    Ok(time.0)
+}
+
+/// Parses, and injects until the time is over.
+pub fn run(words: &[String]) -> Result<()> {
+    let named = std::iter::once("inject".to_owned()).chain(words.iter().cloned());
+    let options = match Options::try_parse_from(named) {
+        Ok(options) => options,
+        Err(error) => error.exit(),
+    };
+    let threads = measured(&options)?;
+    let names: Vec<String> = threads.iter().map(|(_, cpu)| cpu.to_string()).collect();
+    super::bench::say(&format!("injecting on CPUs {}, seed {}", names.join(","), options.seed));
+    process::raise_open_files()?;
+    // Before there are threads: what puts back survives this process.
+    let _guard = guard::post(options.target, &threads)?;
+    let mut kernel = Kernel::load(&threads)?;
+    kernel.attach()?;
+    let (sender, lines) = channel();
+    let log = kernel.log(sender.clone())?;
+    let until_ns = now_ns() + options.duration;
+    let mut workers = Vec::new();
+    for (n, (_, cpu)) in threads.iter().enumerate() {
+        let worker = Worker {
+            cpu: *cpu,
+            target: options.target,
+            threads: threads.clone(),
+            interval_ns: options.interval.max(1),
+            until_ns,
+            plan: Plan::new(options.seed, *cpu, kinds_of(&options.kinds, n)),
+            hand: kernel.hand(*cpu)?,
+            log: sender.clone(),
+        };
+        let name = format!("inject/cpu{cpu}");
+        workers.push(thread::Builder::new().name(name).spawn(|| worker.run())?);
+    }
+    while workers.iter().any(|worker| !worker.is_finished()) {
+        thread::sleep(Duration::from_millis(20));
+        log.consume()?;
+        write(&lines)?;
+    }
+    for worker in workers {
+        worker.join().map_err(|_| anyhow::anyhow!("a worker died"))??;
+    }
+    log.consume()?;
+    write(&lines)?;
+    let lost = kernel.lost()?;
+    ensure!(lost == 0, "{lost} delays found no place in the log");
+    Ok(())
+}
+
+/// SIGSTOP hits the whole process, so one worker sends it.
+fn kinds_of(kinds: &[Kind], worker: usize) -> Vec<Kind> {
+    let own = |kind: &Kind| worker == 0 || *kind != Kind::Stop;
+    let chosen: Vec<Kind> = kinds.iter().copied().filter(own).collect();
+    if chosen.is_empty() { vec![Kind::Hardirq] } else { chosen }
+}
+
+fn write(lines: &Receiver<Line>) -> Result<()> {
+    let mut out = std::io::stdout().lock();
+    for line in lines.try_iter() {
+        serde_json::to_writer(&mut out, &line)?;
+        out.write_all(b"\n")?;
+    }
+    Ok(out.flush()?)
+}
+
+/// The measured threads and the CPU each is bound to.
+fn measured(options: &Options) -> Result<Vec<(i32, u32)>> {
+    let root = Root::default();
+    let directory = format!("/proc/{}/task", options.target);
+    ensure!(fs::exists(&directory)?, "there is no process {}", options.target);
+    let mut found = Vec::new();
+    for tid in tasks::numbers(Path::new(&directory)) {
+        let name = tasks::name(&root, tid).unwrap_or_default();
+        let cpus: Option<Cpus> = tasks::cpus(&root, tid).filter(|cpus| cpus.len() == 1);
+        let cpu = cpus.as_ref().and_then(|cpus| cpus.iter().next());
+        if let Some(cpu) = cpu.filter(|_| name.starts_with(&options.threads)) {
+            found.push((tid, cpu));
+        }
+    }
+    ensure!(
+        !found.is_empty(),
+        "process {} has no bound thread {}*",
+        options.target,
+        options.threads
+    );
+    Ok(found)
+}
+
+/// Grows big, waits, and ends: what `Kind::Exit` starts as a process of its own.
+pub fn run_exit(words: &[String]) -> Result<()> {
+    let [bytes, at_ns] = words else { anyhow::bail!("inject-exit BYTES AT_NS") };
+    let (bytes, at_ns): (usize, i64) = (bytes.parse()?, at_ns.parse()?);
+    tardy::sys::sched::set_this_thread(tardy::sys::sched::Policy::Other, 0)?;
+    let mut big = vec![0_u8; bytes.min(64 << 20)];
+    for page in big.chunks_mut(4096) {
+        // All of it before the moment, or not at all.
+        if now_ns() > at_ns {
+            break;
+        }
+        if let Some(first) = page.first_mut() {
+            *first = 1;
+        }
+    }
+    std::hint::black_box(&big);
+    worker::sleep_until(at_ns);
+    process::exit_now(0)
+}

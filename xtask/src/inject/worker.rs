@@ -1,0 +1,243 @@
+//! One thread per CPU that carries out the plan: it waits for the moment, and is there when the
+//! delay happens.
+//!
+//! It runs at FIFO 80, below what is measured, so that its own steps delay nobody; only as a hog
+//! it rises above. It changes nothing on the machine that does not go with it, but what
+//! `guard.rs` puts back.
+
+use std::{
+    net::UdpSocket,
+    process::{Command, Stdio},
+    sync::mpsc::Sender,
+};
+
+use anyhow::{Context, Result};
+use rustix::{
+    process::{Pid, Signal, kill_process},
+    time::{
+        Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create,
+        timerfd_settime,
+    },
+};
+use tardy::sys::{
+    child,
+    cpus::Cpus,
+    sched::{self, Policy},
+    timer,
+};
+use tardy_hot::clock::{now_ns, to_timespec};
+
+use super::{
+    Line,
+    kernel::{Hand, Order},
+    plan::{Delay, Kind, Plan},
+};
+
+/// Below the measured threads, and above what else runs.
+const BELOW: u32 = 80;
+/// Above them.
+const ABOVE: u32 = 95;
+/// From the wake-up of the worker until it has done what it came for.
+const STEPS_NS: i64 = 40_000;
+/// What has to be got ready before the moment: thousands of timers, a big process.
+const READY_NS: i64 = 20_000_000;
+const BIG_READY_NS: i64 = 120_000_000;
+
+/// What one worker knows.
+pub struct Worker {
+    pub cpu: u32,
+    /// The measured process.
+    pub target: i32,
+    /// Its measured threads and their CPUs.
+    pub threads: Vec<(i32, u32)>,
+    /// From one expiry to the next.
+    pub interval_ns: i64,
+    pub until_ns: i64,
+    pub plan: Plan,
+    pub hand: Hand,
+    pub log: Sender<Line>,
+}
+
+impl Worker {
+    /// Works until its time is over.
+    pub fn run(mut self) -> Result<()> {
+        [self.cpu].into_iter().collect::<Cpus>().pin_this_thread()?;
+        timer::set_slack(1)?;
+        sched::set_this_thread(Policy::Fifo, BELOW).context("FIFO 80 cannot be had")?;
+        let socket = UdpSocket::bind("127.0.0.1:0")?;
+        loop {
+            let delay = self.plan.next();
+            let start_ns = now_ns() + delay.gap_ns as i64;
+            if start_ns + BIG_READY_NS > self.until_ns {
+                return Ok(());
+            }
+            sleep_until(start_ns);
+            self.inject(&delay, &socket)?;
+        }
+    }
+
+    fn inject(&self, delay: &Delay, socket: &UdpSocket) -> Result<()> {
+        let ready_ns = if delay.kind == Kind::Exit { BIG_READY_NS } else { READY_NS };
+        let Some(expires_ns) = self.expiry_after(now_ns() + ready_ns) else {
+            // The measured thread has not slept yet.
+            return Ok(());
+        };
+        let steps_ns = match delay.kind {
+            Kind::Softirq | Kind::Switch | Kind::Nonpreemptible | Kind::Stop => STEPS_NS,
+            _ => 0,
+        };
+        let from_ns = expires_ns - delay.lead_ns as i64 - steps_ns;
+        let order = Order {
+            kind: delay.kind,
+            tid: sched::thread_id(),
+            ns: delay.ns,
+            from_ns,
+            until_ns: from_ns + delay.ns as i64 + self.interval_ns,
+        };
+        match delay.kind {
+            // The interrupt that wakes the worker up, or the switch to it, is held up.
+            Kind::Hardirq | Kind::Switch => {
+                self.hand.order(&order)?;
+                sleep_until(from_ns);
+            }
+            // A datagram to oneself raises a softirq on this CPU, which runs at once.
+            Kind::Softirq => {
+                self.hand.order(&order)?;
+                sleep_until(from_ns);
+                socket.send_to(&[0], socket.local_addr()?)?;
+                socket.recv(&mut [0])?;
+            }
+            Kind::Nonpreemptible => {
+                self.hand.order(&order)?;
+                sleep_until(from_ns);
+                let _ = rustix::process::getppid();
+            }
+            Kind::Hog => self.hog(&order)?,
+            Kind::Storm => self.storm(&order)?,
+            Kind::Exit => self.exit(&order)?,
+            Kind::Stop => self.stop(&order)?,
+            Kind::Migration => self.migrate(expires_ns)?,
+            Kind::PageFault => self.fault(&order, expires_ns)?,
+        }
+        Ok(())
+    }
+
+    /// The first expiry of this CPU's measured thread after `ns`, from its period.
+    fn expiry_after(&self, ns: i64) -> Option<i64> {
+        let known_ns = self.hand.expires_ns(self.cpu)?;
+        let periods = (ns - known_ns).max(0) / self.interval_ns + 1;
+        Some(known_ns + periods * self.interval_ns)
+    }
+
+    fn hog(&self, order: &Order) -> Result<()> {
+        self.hand.order(order)?;
+        sched::set_this_thread(Policy::Fifo, ABOVE)?;
+        sleep_until(order.from_ns);
+        while now_ns() < order.from_ns + order.ns as i64 {
+            std::hint::spin_loop();
+        }
+        // Whoever was held up goes on right here; what follows holds nobody up.
+        sched::set_this_thread(Policy::Fifo, BELOW)?;
+        self.hand.order(&Order { until_ns: 0, ..*order })
+    }
+
+    /// As many timers on one moment as about fill the time.
+    fn storm(&self, order: &Order) -> Result<()> {
+        let count = (order.ns / 120).clamp(200, 8_000);
+        let value = to_rustix(order.from_ns);
+        let setting = Itimerspec { it_interval: to_rustix(0), it_value: value };
+        let mut timers = Vec::new();
+        for _ in 0..count {
+            let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC)?;
+            timerfd_settime(&timer, TimerfdTimerFlags::ABSTIME, &setting)?;
+            timers.push(timer);
+        }
+        self.hand.order(order)?;
+        sleep_until(order.until_ns);
+        Ok(())
+    }
+
+    /// A child that grows big and ends at the moment; what it keeps the CPU for is written down.
+    fn exit(&self, order: &Order) -> Result<()> {
+        let bytes = order.ns * 12;
+        let mut command = Command::new(std::env::current_exe()?);
+        command.args(["inject-exit", &bytes.to_string(), &order.from_ns.to_string()]);
+        child::end_with_this_thread(&mut command);
+        let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).spawn()?;
+        let tid = child.id() as i32;
+        // Its end may take longer than it should, where others want the CPU.
+        self.hand.order(&Order { tid, until_ns: order.from_ns + 50_000_000, ..*order })?;
+        child.wait()?;
+        Ok(())
+    }
+
+    fn stop(&self, order: &Order) -> Result<()> {
+        let Some(pid) = Pid::from_raw(self.target) else { return Ok(()) };
+        sleep_until(order.from_ns);
+        kill_process(pid, Signal::STOP)?;
+        let at_ns = now_ns();
+        sleep_until(order.from_ns + order.ns as i64);
+        let end_ns = now_ns();
+        let expiries: Vec<_> = self
+            .threads
+            .iter()
+            .map(|(tid, cpu)| (*tid, *cpu, self.hand.expires_ns(*cpu)))
+            .collect();
+        kill_process(pid, Signal::CONT)?;
+        for (tid, cpu, expires_ns) in expiries {
+            self.note(Kind::Stop, cpu, (at_ns, end_ns), expires_ns, tid);
+        }
+        Ok(())
+    }
+
+    /// While the measured thread sleeps; for one expiry.
+    fn migrate(&self, expires_ns: i64) -> Result<()> {
+        let own = self.threads.iter().find(|(_, cpu)| *cpu == self.cpu);
+        let other = self.threads.iter().find(|(_, cpu)| *cpu != self.cpu);
+        let (Some((tid, _)), Some((_, other))) = (own, other) else { return Ok(()) };
+        sleep_until(expires_ns - self.interval_ns / 4);
+        let at_ns = now_ns();
+        [*other].into_iter().collect::<Cpus>().pin(*tid)?;
+        sleep_until(expires_ns + self.interval_ns / 2);
+        [self.cpu].into_iter().collect::<Cpus>().pin(*tid)?;
+        self.note(Kind::Migration, self.cpu, (at_ns, now_ns()), Some(expires_ns), *tid);
+        Ok(())
+    }
+
+    /// Takes the right to write from all pages of the measured process while its thread sleeps:
+    /// the return to user space then is a page fault.
+    fn fault(&self, order: &Order, expires_ns: i64) -> Result<()> {
+        self.hand.order(order)?;
+        sleep_until(expires_ns - self.interval_ns / 4);
+        std::fs::write(format!("/proc/{}/clear_refs", self.target), "4")?;
+        sleep_until(order.until_ns);
+        Ok(())
+    }
+
+    fn note(&self, kind: Kind, cpu: u32, span: (i64, i64), expires_ns: Option<i64>, tid: i32) {
+        let line = Line {
+            kind: kind.to_string(),
+            cpu,
+            at_ns: span.0 as u64,
+            ns: (span.1 - span.0) as u64,
+            expires_ns: expires_ns.unwrap_or(0) as u64,
+            pid: u32::try_from(tid).ok(),
+        };
+        // Nobody listens any more only when all is over.
+        let _ = self.log.send(line);
+    }
+}
+
+fn to_rustix(ns: i64) -> Timespec {
+    let time = to_timespec(ns);
+    Timespec { tv_sec: time.tv_sec, tv_nsec: time.tv_nsec }
+}
+
+/// Sleeps until a time of `CLOCK_MONOTONIC`.
+pub fn sleep_until(ns: i64) {
+    let clock = rustix::thread::ClockId::Monotonic;
+    while now_ns() < ns {
+        // Signals end it early.
+        let _ = rustix::thread::clock_nanosleep_absolute(clock, &to_rustix(ns));
+    }
+}
