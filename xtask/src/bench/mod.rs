@@ -11,6 +11,7 @@ mod process;
 mod raw;
 pub mod record;
 mod sheet;
+mod trace;
 
 use std::{
     io::Write as _,
@@ -51,13 +52,14 @@ impl Bench {
 type Part = fn(&Bench) -> Result<Section>;
 
 /// The parts by the name that selects one.
-const PARTS: [(&str, Part); 6] = [
+const PARTS: [(&str, Part); 7] = [
     ("record", record::part),
     ("version", day::version_part),
     ("day", day::part),
     ("memory", memory::part),
     ("raw", raw::part),
     ("peers", peers::part),
+    ("trace", trace::part),
 ];
 
 /// Parses, builds, measures, prints.
