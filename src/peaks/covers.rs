@@ -49,8 +49,9 @@ pub fn covers(events: &[Event]) -> Vec<Cover> {
     covers
 }
 
-/// Where a CPU was away for `stolen_ns` between two readings of that counter: in the longest gaps
-/// between its events, at their ends, because what was held up comes at once when it is back.
+/// Where a CPU was away for `stolen_ns` between two readings of that counter: in the shortest gap
+/// between its events that holds all of it, or else in the longest ones; at their ends, because
+/// what was held up comes at once when it is back.
 fn stolen_spans(events: &[Event], since_ns: i64, at_ns: i64, mut stolen_ns: i64) -> Vec<Cover> {
     let within = events.iter().map(|event| ns(event.at_ns));
     let mut times: Vec<i64> = within.filter(|at| (since_ns..=at_ns).contains(at)).collect();
@@ -58,7 +59,11 @@ fn stolen_spans(events: &[Event], since_ns: i64, at_ns: i64, mut stolen_ns: i64)
     times.push(at_ns);
     times.sort_unstable();
     let mut gaps: Vec<(i64, i64)> = times.windows(2).map(|pair| (pair[0], pair[1])).collect();
-    gaps.sort_by_key(|(from, to)| std::cmp::Reverse(to - from));
+    let fit = |(from, to): &(i64, i64)| {
+        let length = to - from;
+        if length >= stolen_ns { (0, length) } else { (1, -length) }
+    };
+    gaps.sort_by_key(fit);
     let mut spans = Vec::new();
     for (from, to) in gaps {
         if stolen_ns <= 0 || to <= from {
@@ -77,7 +82,7 @@ mod tests {
     use crate::peaks::sample::{at, nmi, stack, steal, switch};
 
     #[test]
-    fn stolen_time_lies_in_the_longest_gap() {
+    fn stolen_time_lies_in_the_shortest_gap_that_holds_it() {
         let events = [
             at(100, switch(1, 120, "a")),
             at(200, switch(2, 120, "b")),

@@ -20,6 +20,8 @@ pub mod scene;
 pub mod source;
 pub mod stacks;
 pub mod sums;
+#[cfg(test)]
+mod tests;
 pub mod timeline;
 
 use std::collections::{BTreeMap, HashMap};
