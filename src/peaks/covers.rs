@@ -32,16 +32,19 @@ pub struct Cover {
 pub fn covers(events: &[Event]) -> Vec<Cover> {
     let mut covers = Vec::new();
     for event in events {
-        let to_ns = ns(event.at_ns);
-        let mut before = |length: u64, kind| {
-            let from_ns = to_ns.saturating_sub(ns(length));
-            covers.push(Cover { from_ns, to_ns, kind });
-        };
+        let at_ns = ns(event.at_ns);
         match event.kind {
-            EventKind::Nmi { took_ns, .. } => before(took_ns, Kind::Nmi),
-            EventKind::Stack { took_ns, .. } => before(took_ns, Kind::Walk),
+            EventKind::Nmi { took_ns, .. } => {
+                let from_ns = at_ns.saturating_sub(ns(took_ns));
+                covers.push(Cover { from_ns, to_ns: at_ns, kind: Kind::Nmi });
+            }
+            // Told with the time at which the walk began.
+            EventKind::Stack { took_ns, .. } => {
+                let to_ns = at_ns.saturating_add(ns(took_ns));
+                covers.push(Cover { from_ns: at_ns, to_ns, kind: Kind::Walk });
+            }
             EventKind::Steal { ns: stolen, since_ns } => {
-                covers.extend(stolen_spans(events, ns(since_ns), to_ns, ns(stolen)));
+                covers.extend(stolen_spans(events, ns(since_ns), at_ns, ns(stolen)));
             }
             _ => {}
         }
@@ -100,9 +103,9 @@ mod tests {
     }
 
     #[test]
-    fn walks_and_nmis_end_when_they_are_recorded() {
+    fn a_walk_begins_and_an_nmi_ends_when_it_is_recorded() {
         let told = covers(&[at(1000, stack(5, 1, 1, 80)), at(2000, nmi(30))]);
-        assert_eq!((told[0].from_ns, told[0].to_ns, told[0].kind), (920, 1000, Kind::Walk));
+        assert_eq!((told[0].from_ns, told[0].to_ns, told[0].kind), (1000, 1080, Kind::Walk));
         assert_eq!((told[1].from_ns, told[1].to_ns, told[1].kind), (1970, 2000, Kind::Nmi));
     }
 }

@@ -34,8 +34,12 @@ const JUST_ENABLED: u8 = 2;
 pub struct Held {
     /// Flags of its entry; absent where that was not recorded.
     flags: Option<u8>,
+    /// Where it came.
+    cpu: u32,
     /// There is evidence that interrupts were off.
     were_off: bool,
+    /// The kernel's side looked for that evidence: it does where the stage was long.
+    was_looked_at: bool,
     /// What was interrupted.
     told: Option<Told>,
 }
@@ -47,6 +51,12 @@ impl Held {
         self.flags.is_some_and(|flags| flags & IN_USER != 0)
     }
 
+    /// The same, for what happens on `cpu`.
+    #[must_use]
+    pub fn was_in_user_mode_on(&self, cpu: u32) -> bool {
+        self.cpu == cpu && self.was_in_user_mode()
+    }
+
     /// Why it was late, in this context.
     #[must_use]
     pub fn why(&self, segment: &Segment, scene: &Scene<'_>) -> Why {
@@ -56,11 +66,11 @@ impl Held {
         if scene.smis_came {
             return Why::named(Cause::Hardware, "SMI");
         }
-        if scene.wishes.virtual_machine {
-            return Why::named(Cause::Host, PROBABLY_HOST);
-        }
-        match self.was_in_user_mode() {
-            true => Why::named(Cause::Unexplained, "interrupt late in user mode"),
+        let in_user = self.was_in_user_mode();
+        match scene.wishes.virtual_machine {
+            true if in_user || self.was_looked_at => Why::named(Cause::Host, PROBABLY_HOST),
+            true => Why::named(Cause::Unexplained, "interrupt late"),
+            false if in_user => Why::named(Cause::Unexplained, "interrupt late in user mode"),
             false => self.off(segment),
         }
     }
@@ -85,9 +95,9 @@ impl Held {
 /// Looks for evidence around the entry of the timer's interrupt.
 #[must_use]
 pub fn held(scene: &Scene<'_>) -> Held {
-    let nothing = Held { flags: None, were_off: false, told: None };
     let stage = scene.course.spans.iter().rfind(|span| span.phase == Phase::Irq);
     let cpu = stage.map_or(scene.late.cpus.0, |span| span.cpu);
+    let nothing = Held { flags: None, cpu, were_off: false, was_looked_at: false, told: None };
     let (Some(entry_ns), Some(found)) = (scene.course.entry_ns, scene.cpus.get(&cpu)) else {
         return nothing;
     };
@@ -102,7 +112,7 @@ pub fn held(scene: &Scene<'_>) -> Held {
     let were_off = entry.flags & JUST_ENABLED != 0
         || ended_something(&found.events, at_ns)
         || (!in_user && enabling());
-    Held { flags: Some(entry.flags), were_off, told }
+    Held { flags: Some(entry.flags), cpu, were_off, was_looked_at: told.is_some(), told }
 }
 
 /// The entry of the timer's interrupt that the thread's record tells of.

@@ -157,7 +157,7 @@ impl<'a> Judge<'a> {
     /// A task that ought to have made way did not.
     fn kept(&self, piece: &Piece<'_>, task: &Task) -> Why {
         let is_usual = piece.from_ns >= piece.span.to_ns - SWITCH_NS || piece.ns() < SWITCH_NS;
-        let was_out = self.held.was_in_user_mode() && piece.ns() < WAY_OUT_NS;
+        let was_out = self.held.was_in_user_mode_on(piece.span.cpu) && piece.ns() < WAY_OUT_NS;
         if is_usual || was_out {
             return blame::own_path();
         }

@@ -61,7 +61,8 @@ fn tell(stack: Vec<String>) -> Option<Told> {
 pub fn of_interrupt(scene: &Scene<'_>, cpu: u32, entry_ns: i64) -> Option<Told> {
     let is_it = |event: &&Event| {
         let at_ns = ns(event.at_ns);
-        event.flags == LATE_INTERRUPT && (entry_ns..=entry_ns + SOON_NS).contains(&at_ns)
+        let until_ns = scene.end_ns().saturating_add(SOON_NS);
+        event.flags == LATE_INTERRUPT && (entry_ns..=until_ns).contains(&at_ns)
     };
     walked(scene, cpu, is_it).next().and_then(|number| tell(interrupted(scene.functions(number))))
 }

@@ -196,11 +196,21 @@ fn a_late_timer_interrupt_in_an_enabling_function() {
 
 #[test]
 fn a_late_timer_interrupt_without_evidence_in_a_virtual_machine_is_the_hosts() {
-    for flags in [0, 1] {
-        let events = wake_up(hack(), flags, 50_000, 51_000, 55_000);
-        let case = case([50_000, 0, 1_000, 4_000, 2_000], events).in_virtual_machine();
-        assert_eq!(case.told(), is(Cause::Host, "hypervisor, probable", 47_000));
-    }
+    let user = wake_up(hack(), 1, 50_000, 51_000, 55_000);
+    let told = case([50_000, 0, 1_000, 4_000, 2_000], user).in_virtual_machine().told();
+    assert_eq!(told, is(Cause::Host, "hypervisor, probable", 47_000));
+    let mut kernel = wake_up(hack(), 0, 50_000, 51_000, 55_000);
+    kernel.push((51_000, stack(500, 1, 7, 0)));
+    let case = case([50_000, 0, 1_000, 4_000, 2_000], kernel).in_virtual_machine();
+    let told = case.stack(7, &["foo_work", "do_syscall_64"]).told();
+    assert_eq!(told, is(Cause::Host, "hypervisor, probable", 47_000));
+}
+
+#[test]
+fn a_late_timer_interrupt_in_a_virtual_machine_that_nobody_looked_at() {
+    let events = wake_up(hack(), 0, 50_000, 51_000, 55_000);
+    let told = case([50_000, 0, 1_000, 4_000, 2_000], events).in_virtual_machine().told();
+    assert_eq!(told, is(Cause::Unexplained, "interrupt late", 47_000));
 }
 
 #[test]
@@ -476,8 +486,12 @@ fn time_that_the_hypervisor_took() {
 #[test]
 fn tardys_own_stack_walk() {
     let mut events = wake_up(hack(), 0, 1_500, 2_500, 30_000);
-    events.push((29_500, stack(500, 2, 9, 20_000)));
-    let told = case([1_500, 0, 1_000, 27_500, 2_000], events).told();
+    events.push((30_100, stack(500, 2, 9, 20_000)));
+    let told = case([1_500, 0, 1_000, 27_500, 22_000], events).told();
+    assert_eq!(told, is(Cause::Nonpreemptible, "hackbench", 25_000));
+    let events = wake_up(hack(), 0, 1_500, 2_500, 5_000);
+    let case = case([1_500, 0, 1_000, 2_500, 22_000], events);
+    let told = case.with(vec![(5_100, stack(500, 2, 9, 20_000))]).told();
     assert_eq!(told, is(Cause::Tracing, "stack walk", 20_000));
 }
 

@@ -146,7 +146,7 @@ impl Drawing<'_> {
             EventKind::Waking { by, cpu } => {
                 let mut drawn = point("waking", self.name_of(event.pid));
                 let waker = if by == 0 { "idle task".into() } else { self.name_of(by) };
-                drawn.detail = Some(format!("woken by {waker}, to run on CPU {cpu}"));
+                drawn.detail = Some(format!("woken by {waker}, last ran on CPU {cpu}"));
                 drawn
             }
             EventKind::Migrate { from, to } => {
@@ -170,7 +170,7 @@ impl Drawing<'_> {
                 let mut drawn = point("stack", name);
                 drawn.stack = stack;
                 drawn.pid = pid;
-                self.span(at_ns.saturating_sub(ns(took_ns)), at_ns, drawn);
+                self.span(at_ns, at_ns.saturating_add(ns(took_ns)), drawn);
                 return;
             }
             _ => return,
