@@ -1,8 +1,13 @@
-//! What needs an interval estimate or more than one run. Pure: numbers in, numbers out.
+//! What needs an interval estimate, more than one run, or all late wake-ups of one. Pure: numbers
+//! in, numbers out.
 
-pub mod matrix;
+pub mod bands;
 pub mod kernel_config;
+pub mod matrix;
+pub mod period;
+pub mod preempted;
 pub mod ratio;
+pub mod together;
 
 pub use matrix::{Matrix, matrix};
 pub use ratio::{Estimate, EstimateError, median, paired};
