@@ -16,6 +16,8 @@ export interface Context {
   time: Stretch;
   /** The latency axis that heat maps and latencies over time of all runs share. */
   latency: LogScale;
+  /** The same with room for stages, which are shorter. */
+  stages: LogScale;
   /** Names of all series, in order of first appearance. */
   names: string[];
   /** Colour slot by name; series without one are the crowd. */
@@ -29,6 +31,7 @@ export function makeContext(page: Page): Context {
     selection: new Selection(),
     time: new Stretch(0, longest(page)),
     latency: latencyScale(page),
+    stages: stageScale(page),
     names,
     slots: colourSlots(page, names),
   };
@@ -96,6 +99,14 @@ function latencyScale(page: Page): LogScale {
     }
   }
   return logScale(least, most, early);
+}
+
+function stageScale(page: Page): LogScale {
+  const { foot, high } = latencyScale(page);
+  const summaries = page.runs.flatMap((run) => run.stages.map((stage) => stage.summary));
+  const values = summaries.flatMap((summary) => [summary.min, summary.max]).filter((ns): ns is number => ns !== null && ns > 0);
+  const least = values.reduce((a, b) => Math.min(a, b), Math.pow(10, foot));
+  return logScale(Math.max(10, least), Math.max(Math.pow(10, high) / 1.06, largest(values, 0)), false);
 }
 
 function colourSlots(page: Page, names: string[]): Map<string, number> {

@@ -3,7 +3,8 @@
 import { Table, type Column } from './table';
 import { seriesColour, seriesOf, type Context, type SeriesPair } from './context';
 import { h } from './dom';
-import type { Percentiles } from './model';
+import type { PageRun, Percentiles } from './model';
+import type { LogScale } from './scale';
 import { spark } from './spark';
 import { onTheme, theme } from './theme';
 import { columnUnit, count, latency } from './units';
@@ -11,7 +12,19 @@ import { columnUnit, count, latency } from './units';
 interface Row extends SeriesPair {
   run: number;
   runName: string;
+  /** Which stage of its series; null: the series itself. */
+  stage: string | null;
+  stages: Row[];
 }
+
+/** What lies between the two ends of each stage. */
+const STAGES: { [stage: string]: string } = {
+  irq: 'From the programmed expiry to the entry of the timer interrupt',
+  softirq: 'From the timer interrupt to the callback in a softirq',
+  handler: 'To the moment the thread was made runnable',
+  dispatch: 'From runnable to switched in',
+  user: 'From switched in to the clock read in user space',
+};
 
 type View = 'wake-up' | 'scheduled';
 const SHOWN = ['50', '99', '99.9', '99.99'];
@@ -36,17 +49,28 @@ function numbers({ summary }: Row, view: View): Numbers | null {
 /** Series side by side with the same series of the other runs: what is compared stands together. */
 function rowsOf(context: Context): Row[] {
   const rows = context.page.runs.flatMap((run, index) =>
-    seriesOf(run).map((pair): Row => ({ ...pair, run: index, runName: run.record.name })));
+    seriesOf(run).map((pair): Row => ({
+      ...pair, run: index, runName: run.record.name, stage: null, stages: stagesOf(run, pair.name, index),
+    })));
   const place = new Map(context.names.map((name, index) => [name, index]));
   return rows.sort((a, b) => (place.get(a.name) ?? 0) - (place.get(b.name) ?? 0) || a.run - b.run);
 }
 
+function stagesOf(run: PageRun, series: string, index: number): Row[] {
+  return run.stages.filter((stage) => stage.of === series).map(({ stage, summary, histogram }) => ({
+    name: summary.name, summary, run: index, runName: run.record.name, stage, stages: [],
+    drawn: { name: summary.name, curve: [], histogram, heat: null, points: { kind: 'sample', of: 0, thinned: '', t_s: [], latency_ns: [] } },
+  }));
+}
+
 export function figures(context: Context): HTMLElement {
   let view: View = 'wake-up';
+  let split = false;
   const rows = rowsOf(context);
   const spec = () => ({
-    name: 'series', rows, columns: columns(context, rows, view),
-    rowClass: (row: Row) => (context.selection.series === row.name ? 'chosen' : ''),
+    name: 'series', rows, columns: columns(context, split ? rows.flatMap((row) => [row, ...row.stages]) : rows, view, split),
+    rowClass: (row: Row) => (row.stage ? 'stage' : context.selection.series === row.name ? 'chosen' : ''),
+    under: (row: Row) => (split ? row.stages : []),
   });
   const table = new Table(spec());
   const redraw = (): void => table.show(spec());
@@ -55,7 +79,8 @@ export function figures(context: Context): HTMLElement {
   const toggle = rows.some(({ summary }) => summary?.scheduled)
     ? viewToggle((chosen) => { view = chosen; redraw(); }) : null;
   return h('section', { class: 'figures', 'aria-label': 'the series in figures' },
-    h('div', { class: 'bar-line' }, h('h2', {}, 'Series'), toggle, h('span', { class: 'tools' }, table.copy)),
+    h('div', { class: 'bar-line' }, h('h2', {}, 'Series'), toggle,
+      rows.some((row) => row.stages.length) ? stageToggle((chosen) => { split = chosen; redraw(); }) : null, h('span', { class: 'tools' }, table.copy)),
     rows.length === 0 ? h('p', { class: 'muted' }, 'No series were recorded.') : table.element,
     notes(rows));
 }
@@ -71,13 +96,19 @@ function viewToggle(choose: (view: View) => void): HTMLElement {
     option('scheduled', 'per scheduled period', 'A wake-up late by L at period T counts as L, L-T, ..., L-kT: one for each period it missed'));
 }
 
+function stageToggle(choose: (split: boolean) => void): HTMLElement {
+  const input = h('input', { type: 'checkbox', name: 'stages' });
+  input.addEventListener('change', () => choose(input.checked));
+  return h('span', { class: 'toggle' }, h('label', { title: 'The parts of each latency, a row each below their series; they sum to it' }, input, 'show stages'));
+}
+
 function notes(rows: Row[]): HTMLElement | null {
   const uncertain = rows.some(({ summary }) => summary && summary.uncertain.some((name) => SHOWN.includes(name)));
   return uncertain ? h('p', { class: 'note' }, h('span', { class: 'doubt' }, 'Grey'),
     ': fewer than 10 samples lie beyond, so it is little more than the maximum.') : null;
 }
 
-function columns(context: Context, rows: Row[], view: View): Column<Row>[] {
+function columns(context: Context, rows: Row[], view: View, split: boolean): Column<Row>[] {
   const several = context.page.runs.length > 1;
   const any = (pick: (row: Row) => number | undefined): boolean => rows.some((row) => (pick(row) ?? 0) > 0);
   const whole = (title: string, pick: (row: Row) => number | null, hint?: string): Column<Row> => ({
@@ -100,7 +131,7 @@ function columns(context: Context, rows: Row[], view: View): Column<Row>[] {
     });
   }
   found.push(latencyColumn(rows, 'max', 'max_ns', (row) => numbers(row, view)?.max ?? null));
-  found.push(shapeColumn(context));
+  found.push(shapeColumn(context, split ? context.stages : context.latency));
   return found;
 }
 
@@ -114,6 +145,7 @@ function nameColumn(context: Context): Column<Row> {
   return {
     title: 'series', raw: 'series', left: true, value: (row) => row.name,
     cell: (row) => {
+      if (row.stage) return h('span', { class: 'stage-name', title: STAGES[row.stage] ?? row.name }, row.stage);
       const swatch = h('span', { class: 'swatch' });
       swatch.style.background = seriesColour(context, row.name, theme());
       const button = h('button', {
@@ -145,11 +177,11 @@ function latencyColumn(rows: Row[], title: string, raw: string, value: (row: Row
   };
 }
 
-function shapeColumn(context: Context): Column<Row> {
-  const { foot, high } = context.latency;
+function shapeColumn(context: Context, scale: LogScale): Column<Row> {
+  const { foot, high } = scale;
   return {
     title: 'distribution', raw: '', left: true, sortable: false, value: () => null,
     hint: `Counts (log) over latency (log), ${latency(Math.pow(10, foot))} to ${latency(Math.pow(10, high))} in all rows; the last tick is the maximum`,
-    cell: (row) => spark(row, context.page.latency_edges_ns, context.latency),
+    cell: (row) => spark(row, context.page.latency_edges_ns, scale),
   };
 }

@@ -6,6 +6,7 @@ import { histogramPanel } from './chart/histogram';
 import { machinePanel } from './chart/machine';
 import { percentilePanel } from './chart/percentile';
 import { pointsPanel } from './chart/points';
+import { causeSection } from './cause/section';
 import { makeContext, type Context } from './context';
 import { h } from './dom';
 import { figures } from './figures';
@@ -56,8 +57,9 @@ function body(context: Context): HTMLElement[] {
   return [
     h('div', { class: 'minute' }, figures(context), percentilePanel(context).element),
     shape(context),
+    causeSection(context),
     record(context.page),
-  ];
+  ].filter((section): section is HTMLElement => section !== null);
 }
 
 /** The shape: a column a run, all on the same scales and one time axis. */

@@ -2,6 +2,8 @@
 // record in `src/run/`. Names are those of the JSON. Latencies are integers in ns, `t_s` is seconds
 // since the run's `started_at`. Only types live here; `read.ts` fills in what is missing.
 
+import type { PageBlame, PagePeak, Stage } from './cause/model';
+
 /** The newest `page_version` that this code understands. */
 export const PAGE_VERSION = 1;
 
@@ -85,6 +87,11 @@ export interface PageRun {
   machine: MachineTrack;
   loads: LoadTrack[];
   interrupts: InterruptRow[];
+  stages: Stage[];
+  /** null: not recorded. */
+  blame: PageBlame | null;
+  /** Worst first. */
+  peaks: { peaks: PagePeak[]; damaged: string[] };
 }
 
 export interface PageSeries {
@@ -160,7 +167,7 @@ export interface RunRecord {
   probe: { name: string; parameters: JsonMap };
   loads: LoadRecord[];
   setup: { asked: JsonMap; found: JsonMap };
-  trace: { asked: string; found: string };
+  trace: { asked: string; found: string; why_not: string };
   /** Shown as it is: a fact that this code does not know is still a fact. */
   facts: JsonMap;
   started_at: string;

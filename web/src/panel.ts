@@ -40,6 +40,8 @@ export interface PanelSpec {
   option: (frame: Frame) => Option;
   /** What is at these positions; `y` is null when the cursor is moved by keys. */
   read: (x: number, y: number | null, frame: Frame, panel: Panel) => Reading | null;
+  /** What a click there (or Enter at the cursor) does, where it does anything. */
+  press?: (x: number, y: number | null, frame: Frame) => void;
   file: () => string;
   csv: () => string;
   /** More controls or keys, between the head and the drawing. */
@@ -67,6 +69,7 @@ export class Panel implements Follower {
   private readonly pointer: Pointer;
   private readonly nothing = h('p', { class: 'nothing', hidden: true }, 'nothing to show');
   private width = 0;
+  private readonly sizes = new ResizeObserver(() => this.fit());
 
   constructor(readonly spec: PanelSpec) {
     this.resetButton = h('button', { type: 'button', class: 'quiet', hidden: true, title: 'Show all again (or double click, or Escape)' }, 'reset zoom');
@@ -89,7 +92,15 @@ export class Panel implements Follower {
   start(): void {
     if (this.chart) return;
     this.build(Math.min(3, Math.max(1, window.devicePixelRatio)));
-    new ResizeObserver(() => this.fit()).observe(this.plot);
+    this.sizes.observe(this.plot);
+  }
+
+  /** Takes it out of the page for good. */
+  dispose(): void {
+    panels.splice(panels.indexOf(this), 1);
+    this.sizes.disconnect();
+    this.chart?.dispose();
+    this.element.remove();
   }
 
   /** Makes the canvas, at this many dots per pixel (paper wants more than a screen). */

@@ -63,9 +63,21 @@ export class Pointer {
     if (start === null) return;
     if (Math.abs(end - start) >= DRAG_LEAST_PX) {
       this.panel.spec.stretch.show(this.panel.positionOf(start), this.panel.positionOf(end));
-    } else if (event.pointerType === 'touch') {
-      this.tap(event, end);
+      return;
     }
+    if (event.pointerType === 'touch') this.tap(event, end);
+    this.press(this.panel.positionOf(end), event.clientY - this.panel.plot.getBoundingClientRect().top);
+  }
+
+  private press(position: number, yPixel: number | null): void {
+    const { panel } = this;
+    if (panel.chart) panel.spec.press?.(position, yPixel === null ? null : this.heightOf(position, yPixel), panel.frame());
+  }
+
+  /** The y position under a pixel. */
+  private heightOf(position: number, yPixel: number): number {
+    const { panel } = this;
+    return (panel.chart?.convertFromPixel({ gridIndex: 0 }, [panel.pixelOf(position), yPixel]) as number[])[1];
   }
 
   /** A finger has no hover: a tap reads, a second one on the same spot shows all again. */
@@ -106,6 +118,7 @@ export class Pointer {
       '=': () => { stretch.scale(here, 0.5); this.step(here); },
       '-': () => { stretch.scale(here, 2); this.step(here); },
       Escape: () => { stretch.reset(); this.leave(); },
+      ...(this.panel.spec.press ? { Enter: () => this.press(here, null) } : {}),
     };
     const act = event.ctrlKey || event.metaKey || event.altKey ? undefined : acts[event.key];
     if (!act) return;
@@ -123,8 +136,7 @@ export class Pointer {
     const { panel } = this;
     if (!panel.chart) return null;
     this.at = position;
-    const y = yPixel === null ? null
-      : (panel.chart.convertFromPixel({ gridIndex: 0 }, [panel.pixelOf(position), yPixel]) as number[])[1];
+    const y = yPixel === null ? null : this.heightOf(position, yPixel);
     const reading = panel.spec.read(position, y, panel.frame(), panel);
     panel.spec.stretch.point(reading?.at ?? position);
     if (!reading) this.hideReadout();

@@ -5,30 +5,8 @@ import type {
   Caveat, ConfigTable, CpuBusy, Heat, InterruptRow, JsonMap, LoadRecord, LoadTrack, MachineTrack, MatrixCell, Page, PageMatrix, PageRun,
   PageSeries, Points, RunRecord, Scheduled, SeriesSummary,
 } from './model';
-
-type Loose = { [key: string]: unknown };
-
-const object = (value: unknown): Loose =>
-  value !== null && typeof value === 'object' && !Array.isArray(value) ? (value as Loose) : {};
-const list = (value: unknown): unknown[] => (Array.isArray(value) ? value : []);
-const text = (value: unknown, otherwise = ''): string =>
-  typeof value === 'string' ? value : otherwise;
-const number = (value: unknown, otherwise = 0): number =>
-  typeof value === 'number' && Number.isFinite(value) ? value : otherwise;
-const numberOrNull = (value: unknown): number | null =>
-  typeof value === 'number' && Number.isFinite(value) ? value : null;
-/** A hole in a column stays a hole (NaN): dropping it would shift all that follows. */
-const column = (value: unknown): number[] => list(value).map((cell) => number(cell, NaN));
-const texts = (value: unknown): string[] => list(value).map((item) => text(item, String(item)));
-
-function pairs(value: unknown): [number, number][] {
-  const found: [number, number][] = [];
-  for (const item of list(value)) {
-    const [a, b] = list(item);
-    if (typeof a === 'number' && typeof b === 'number') found.push([a, b]);
-  }
-  return found;
-}
+import { blame, peaks, stages } from './cause/read';
+import { column, list, number, numberOrNull, object, pairs, text, texts } from './loose';
 
 function percentiles(value: unknown): { [name: string]: number } {
   const found: { [name: string]: number } = {};
@@ -136,7 +114,7 @@ function record(value: unknown): RunRecord {
     probe: { name: text(probe.name, '?'), parameters: object(probe.parameters) as JsonMap },
     loads: list(loose.loads).map(load),
     setup: { asked: object(setup.asked) as JsonMap, found: object(setup.found) as JsonMap },
-    trace: { asked: text(trace.asked), found: text(trace.found) },
+    trace: { asked: text(trace.asked), found: text(trace.found), why_not: text(trace.why_not) },
     facts: object(loose.facts) as JsonMap,
     started_at: text(loose.started_at),
     ended_at: typeof loose.ended_at === 'string' ? loose.ended_at : null,
@@ -147,6 +125,9 @@ function record(value: unknown): RunRecord {
     series: list(loose.series).map(summary),
   };
 }
+
+/** Whether a series is a stage of another one's latencies (`cpu0/irq`). */
+const isStage = (series: SeriesSummary): boolean => series.name.includes('/');
 
 function pageSeries(value: unknown): PageSeries {
   const loose = object(value);
@@ -196,10 +177,15 @@ function interrupt(value: unknown): InterruptRow {
 
 function run(value: unknown): PageRun {
   const loose = object(value);
+  const own = record(loose.record);
   return {
     headline: text(loose.headline),
     line: text(loose.line),
-    record: record(loose.record),
+    // Whoever goes through the series means those of wake-ups.
+    record: { ...own, series: own.series.filter((series) => !isStage(series)) },
+    stages: stages(loose.stages, own.series.filter(isStage)),
+    blame: blame(loose.blame),
+    peaks: peaks(loose.peaks),
     command: text(loose.command),
     time_edges_s: column(loose.time_edges_s),
     heat: heat(loose.heat),

@@ -33,6 +33,10 @@ export interface TableSpec<Row> {
   rows: Row[];
   /** Row attributes, for a selected or a first row. */
   rowClass?: (row: Row) => string;
+  /** Rows that stay right below theirs, however the table is sorted. */
+  under?: (row: Row) => Row[];
+  /** What a click on a row does; a button in it does the same by keyboard. */
+  press?: (row: Row) => void;
 }
 
 /** A table whose columns and rows can be replaced while its order stays. */
@@ -89,10 +93,15 @@ export class Table<Row> {
   }
 
   private sorted(): Row[] {
-    if (!this.order) return this.spec.rows;
-    const { value } = this.spec.columns[this.order.column];
-    const sign = this.order.down ? -1 : 1;
-    return [...this.spec.rows].sort((a, b) => compare(value(a), value(b), sign));
+    const { rows, under } = this.spec;
+    const sorted = this.order ? this.inOrder(rows, this.order) : rows;
+    return under ? sorted.flatMap((row) => [row, ...under(row)]) : sorted;
+  }
+
+  private inOrder(rows: Row[], order: Order): Row[] {
+    const { value } = this.spec.columns[order.column];
+    const sign = order.down ? -1 : 1;
+    return [...rows].sort((a, b) => compare(value(a), value(b), sign));
   }
 
   private row(row: Row): HTMLElement {
@@ -104,7 +113,11 @@ export class Table<Row> {
         scope: index === 0 ? 'row' : null, title: doubt,
       }, column.cell(row), doubt ? h('span', { class: 'vh' }, ` (${doubt})`) : null);
     });
-    return h('tr', { class: this.spec.rowClass?.(row) ?? '' }, ...cells);
+    const { press } = this.spec;
+    return h('tr', {
+      class: [this.spec.rowClass?.(row) ?? '', press ? 'can-press' : ''].filter(Boolean).join(' '),
+      onclick: press ? () => press(row) : null,
+    }, ...cells);
   }
 
   private text(): string {

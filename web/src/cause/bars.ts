@@ -1,0 +1,125 @@
+// What late wake-ups were blamed on: a bar a band of latencies, and the key with the shares. Bars are
+// plain boxes, so that they print and scale by themselves.
+
+import { csv, dataLink, fileName, h } from '../dom';
+import type { PageRun } from '../model';
+import { Table, type Column } from '../table';
+import { onTheme, theme } from '../theme';
+import { count, counted, exactLatency, latency } from '../units';
+import type { Band, CauseInBand, PageBlame } from './model';
+import { causeColour, causeKey, causeWords, label, letterOf, share, type CauseKeys, type Named } from './words';
+
+const BANDS: { [name: string]: string } = {
+  'p99': 'slowest 1 %', 'p99.9': 'slowest 0.1 %', 'p99.99': 'slowest 0.01 %', 'worst': 'worst peaks',
+};
+
+const bandTitle = ({ name, wakeups }: Band): string => (name === 'worst' ? `the ${count(wakeups)} worst` : BANDS[name] ?? name);
+
+/** The bars of a run; null where it has none. */
+export function blameBars(run: PageRun, keys: CauseKeys): HTMLElement | null {
+  const { blame } = run;
+  if (!blame || blame.bands.length === 0) return null;
+  const bars = h('div', { class: 'bars' });
+  const table = new Table(keySpec(blame, keys));
+  const draw = (): void => {
+    bars.replaceChildren(...blame.bands.map((band) => bar(band, keys)));
+    table.draw();
+  };
+  draw();
+  onTheme(draw);
+  return h('figure', { class: 'blame' },
+    h('figcaption', {}, h('h3', {}, 'What the slowest wake-ups were spent on'),
+      h('span', { class: 'tools' }, table.copy, dataLink(() => fileName(run.record.name, 'causes'), () => blameCsv(blame), 'what the slowest wake-ups were spent on')),
+      h('p', { class: 'count' }, counts(blame))),
+    h('p', { class: 'vh' }, summary(blame)), bars, table.element);
+}
+
+function counts(blame: PageBlame): string {
+  const also = [
+    blame.passed_over ? `${counted(blame.passed_over, 'late wake-up')} passed over: too many at once` : '',
+    blame.unmatched ? `${counted(blame.unmatched, 'wake-up')} matched no record of the kernel\u2019s` : '',
+    blame.lost_events ? `${counted(blame.lost_events, 'event')} lost` : '',
+  ].filter(Boolean);
+  return [`${counted(blame.blamed, 'late wake-up')} blamed, at the end all above ${latency(blame.threshold_ns)}`, ...also].join('; ') + '.';
+}
+
+function summary({ bands }: PageBlame): string {
+  return bands.map((band) => `${bandTitle(band)}: ${band.causes.slice(0, 4).map((cause) => `${label(cause)} ${share(cause.ns, band.ns)}`).join(', ')}`).join('. ');
+}
+
+function bar(band: Band, keys: CauseKeys): HTMLElement {
+  const own = band.causes.filter((cause) => cause.cause !== 'unexplained' && keys.slot(cause) >= 0);
+  // The same order in every bar, so that bands can be compared.
+  own.sort((a, b) => keys.slot(a) - keys.slot(b));
+  const unknown = band.causes.filter((cause) => cause.cause === 'unexplained').reduce((sum, cause) => sum + cause.ns, 0);
+  const rest = Math.max(0, band.ns - unknown - own.reduce((sum, cause) => sum + cause.ns, 0));
+  const others = band.causes.filter((cause) => cause.cause !== 'unexplained' && keys.slot(cause) < 0);
+  const parts = own.map((cause) => segment(cause, cause.ns, band, keys, `${label(cause)}`));
+  if (rest > band.ns * 1e-4) parts.push(segment({ cause: 'others', name: '' }, rest, band, keys, `${counted(others.length, 'other cause')}`));
+  if (unknown > 0) parts.push(segment({ cause: 'unexplained', name: '' }, unknown, band, keys, 'unexplained'));
+  const blamed = band.name === 'worst' ? '' : `, ${share(band.blamed, band.wakeups)} blamed`;
+  return h('div', { class: 'bar-row' },
+    h('div', { class: 'bar-name' }, h('b', {}, bandTitle(band)),
+      h('span', { class: 'muted' }, `from ${latency(band.from_ns)}: ${counted(band.wakeups, 'wake-up')}${blamed}`)),
+    h('div', { class: 'stack-bar' }, ...parts));
+}
+
+function segment(named: Named, ns: number, band: Band, keys: CauseKeys, words: string): HTMLElement {
+  const slot = keys.slot(named);
+  const unknown = named.cause === 'unexplained';
+  const part = h('span', {
+    class: unknown ? 'part unknown' : 'part', title: `${words}: ${share(ns, band.ns)}, ${exactLatency(ns)} of ${exactLatency(band.ns)}`,
+  }, h('span', {}, `${letterOf(slot)} ${words} ${share(ns, band.ns)}`.trim()));
+  part.style.flexGrow = String(ns / Math.max(1, band.ns));
+  if (!unknown) {
+    const { fill, ink } = causeColour(slot, theme());
+    part.style.background = fill;
+    part.style.color = ink;
+  }
+  return part;
+}
+
+interface KeyRow extends Named {
+  of: (CauseInBand | undefined)[];
+}
+
+function keyRows(blame: PageBlame): KeyRow[] {
+  const rows = new Map<string, KeyRow>();
+  blame.bands.forEach((band, index) => band.causes.forEach((cause) => {
+    const id = `${cause.cause}\n${cause.name}`;
+    const row = rows.get(id) ?? { cause: cause.cause, name: cause.name, of: [] };
+    row.of[index] = cause;
+    rows.set(id, row);
+  }));
+  return [...rows.values()];
+}
+
+function keySpec(blame: PageBlame, keys: CauseKeys) {
+  const rows = keyRows(blame);
+  const rank = (row: KeyRow): number => (row.cause === 'unexplained' ? 50 : keys.slot(row) < 0 ? 99 : keys.slot(row));
+  const most = (row: KeyRow): number => Math.max(...blame.bands.map((band, index) => (row.of[index]?.ns ?? 0) / Math.max(1, band.ns)));
+  rows.sort((a, b) => rank(a) - rank(b) || most(b) - most(a));
+  const columns: Column<KeyRow>[] = [
+    {
+      title: 'cause', raw: 'cause', left: true, value: (row) => causeWords(row.cause),
+      cell: (row) => h('span', { class: 'cause-name' }, causeKey(row, keys, theme()), causeWords(row.cause)),
+    },
+    { title: 'which', raw: 'which', left: true, value: (row) => row.name, cell: (row) => h('span', { class: 'which', title: row.name }, row.name || '\u2013') },
+    ...blame.bands.map((band, index): Column<KeyRow> => ({
+      title: bandTitle(band), raw: `${band.name} (ns)`, hint: `Share of the ${latency(band.ns)} that these wake-ups were late together`,
+      value: (row) => row.of[index]?.ns ?? null,
+      cell: (row) => {
+        const own = row.of[index];
+        return own ? h('span', { title: `${exactLatency(own.ns)} in ${counted(own.wakeups, 'wake-up')}` }, share(own.ns, band.ns)) : '\u2013';
+      },
+    })),
+  ];
+  return { name: 'causes', rows, columns };
+}
+
+function blameCsv({ bands }: PageBlame): string {
+  return csv(['band', 'from_ns', 'wakeups', 'blamed', 'cause', 'which', 'wakeups_with_it', 'ns', 'share'],
+    bands.flatMap((band) => band.causes.map((cause): (string | number)[] => [
+      band.name, band.from_ns, band.wakeups, band.blamed, cause.cause, cause.name, cause.wakeups, cause.ns, Number((cause.ns / Math.max(1, band.ns)).toFixed(6)),
+    ])));
+}

@@ -1,0 +1,97 @@
+// The worst wake-ups of all runs, worst first: a table whose rows open a timeline.
+
+import type { Context } from '../context';
+import { h } from '../dom';
+import type { PageRun } from '../model';
+import { Table, type Column, type TableSpec } from '../table';
+import { onTheme, theme } from '../theme';
+import { columnUnit, exactTime, moment } from '../units';
+import type { PagePart, PagePeak } from './model';
+import { causeKey, label, share, type CauseKeys } from './words';
+
+/** A peak and where it is from. */
+export interface Ranked {
+  rank: number;
+  run: number;
+  runOf: PageRun;
+  peak: PagePeak;
+}
+
+export function rankedPeaks(runs: PageRun[]): Ranked[] {
+  const all = runs.flatMap((runOf, run) => runOf.peaks.peaks.map((peak) => ({ rank: 0, run, runOf, peak })));
+  all.sort((a, b) => b.peak.latency_ns - a.peak.latency_ns);
+  all.forEach((ranked, index) => { ranked.rank = index + 1; });
+  return all;
+}
+
+const main = (peak: PagePeak): PagePart | null => peak.blame[0] ?? null;
+
+export class PeakList {
+  readonly table: Table<Ranked>;
+
+  constructor(private readonly context: Context, private readonly ranked: Ranked[], private readonly keys: CauseKeys,
+    private readonly chosen: () => Ranked, private readonly open: (ranked: Ranked) => void) {
+    this.table = new Table(this.spec());
+    onTheme(() => this.table.draw());
+  }
+
+  /** Draws anew after another one was opened; the focus stays on the open one where it was in the list. */
+  redraw(): void {
+    const inside = this.table.element.contains(document.activeElement);
+    const top = this.table.element.scrollTop;
+    this.table.draw();
+    this.table.element.scrollTop = top;
+    if (inside) this.table.element.querySelector<HTMLElement>('tr.chosen button')?.focus({ preventScroll: true });
+  }
+
+  /** Brings the open one into sight of the list's own box, without moving the page. */
+  reveal(): void {
+    const box = this.table.element;
+    const row = box.querySelector<HTMLElement>('tr.chosen');
+    if (!row) return;
+    const head = box.querySelector<HTMLElement>('thead')?.offsetHeight ?? 0;
+    if (row.offsetTop - head < box.scrollTop) box.scrollTop = row.offsetTop - head;
+    else if (row.offsetTop + row.offsetHeight > box.scrollTop + box.clientHeight) box.scrollTop = row.offsetTop + row.offsetHeight - box.clientHeight;
+  }
+
+  private spec(): TableSpec<Ranked> {
+    return {
+      name: 'worst wake-ups', rows: this.ranked, columns: this.columns(), press: this.open,
+      rowClass: (ranked) => (ranked === this.chosen() ? 'chosen' : ''),
+    };
+  }
+
+  private columns(): Column<Ranked>[] {
+    const { write, unit } = columnUnit(this.ranked.map(({ peak }) => peak.latency_ns));
+    const run: Column<Ranked> = {
+      title: 'run', raw: 'run', left: true, value: ({ runOf }) => runOf.record.name,
+      cell: (own) => h('span', { class: 'run-name', title: own.runOf.record.name }, h('span', { class: `dash dash${own.run % 4}` }), h('span', { class: 'short' }, own.runOf.record.name)),
+    };
+    return [
+      { title: 'peak', raw: 'peak', left: true, value: ({ rank }) => rank, cell: (own) => this.opener(own) },
+      ...(this.context.page.runs.length > 1 ? [run] : []),
+      { title: 'late by', unit, raw: 'latency_ns', value: ({ peak }) => peak.latency_ns, cell: ({ peak }) => write(peak.latency_ns) },
+      { title: 'series', raw: 'series', left: true, value: ({ peak }) => peak.series, cell: ({ peak }) => h('span', { class: 'short' }, peak.series) },
+      {
+        title: 'main cause', raw: 'main cause', left: true, value: ({ peak }) => { const own = main(peak); return own && label(own); },
+        cell: ({ peak }) => this.cause(main(peak)),
+      },
+      { title: 'its share', raw: 'share', value: ({ peak }) => (main(peak)?.ns ?? 0) / Math.max(1, peak.latency_ns), cell: ({ peak }) => share(main(peak)?.ns ?? 0, peak.latency_ns) },
+      {
+        title: 'when', raw: 't_s', hint: 'Programmed expiry, since the start of the run', value: ({ peak }) => peak.t_s,
+        cell: ({ peak, runOf }) => h('span', { title: moment(runOf.record.started_at, peak.t_s) }, exactTime(peak.t_s)),
+      },
+    ];
+  }
+
+  private cause(part: PagePart | null): HTMLElement {
+    if (!part) return h('span', { class: 'muted' }, 'not blamed');
+    const words = part.task && part.task !== part.name ? `${label(part)} (${part.task})` : label(part);
+    return h('span', { class: 'cause-name', title: words }, causeKey(part, this.keys, theme()), h('span', { class: 'short' }, words));
+  }
+
+  private opener(own: Ranked): HTMLElement {
+    // The row takes the click; keys come here.
+    return h('button', { type: 'button', class: 'name', 'aria-pressed': String(own === this.chosen()), title: `Show the timeline of peak ${own.rank}` }, `${own.rank}`);
+  }
+}

@@ -1,0 +1,90 @@
+// Causes, stages and lanes in words, and which cause has which letter and colour. The letter stands
+// in every swatch, so that grey paper and every eye can tell them apart.
+
+import { h } from '../dom';
+import type { Page } from '../model';
+import type { Theme } from '../theme';
+
+const CAUSES: { [cause: string]: string } = {
+  irqs_off: 'interrupts off', hardirq: 'interrupt', softirq: 'softirq', thread: 'task before it', nonpreemptible: 'not preemptible',
+  lock: 'lock', idle_exit: 'idle exit', migration: 'migration', throttled: 'throttled', page_fault: 'page fault', stopped: 'stopped',
+  host: 'host', hardware: 'hardware', tracing: 'tardy\u2019s own tracing', unexplained: 'unexplained',
+};
+
+export const LANES = ['host', 'hard interrupts', 'softirqs', 'this thread', 'other tasks', 'idle'];
+export const LANES_SHORT = ['host', 'interrupts', 'softirqs', 'this thread', 'others', 'idle'];
+
+export const STAGES: { [stage: string]: string } = {
+  irq: 'interrupt', softirq: 'softirq', handler: 'handler', dispatch: 'dispatch', user: 'to user',
+};
+
+export interface Named {
+  cause: string;
+  name: string;
+}
+
+export const causeWords = (cause: string): string => CAUSES[cause] ?? cause;
+
+/** "interrupts off: ext4_sync_file" */
+export function label({ cause, name }: Named): string {
+  return name && cause !== 'unexplained' ? `${causeWords(cause)}: ${name}` : causeWords(cause);
+}
+
+export const share = (part: number, whole: number): string => {
+  const percent = whole > 0 ? (100 * part) / whole : 0;
+  return percent > 0 && percent < 0.1 ? '< 0.1 %' : `${percent.toFixed(percent >= 9.95 ? 0 : 1)} %`;
+};
+
+/** So many causes have a letter and a colour of their own, the same everywhere in the page. */
+const LETTERS = 'ABCDEFG';
+
+export interface CauseKeys {
+  /** Place among the lettered; -1 for all others. */
+  slot: (cause: Named) => number;
+}
+
+const key = ({ cause, name }: Named): string => `${cause}\n${name}`;
+
+/** The causes that weigh most over all bands of all runs get the letters. */
+export function causeKeys(page: Page): CauseKeys {
+  const weights = new Map<string, number>();
+  const add = (named: Named, weight: number): void => {
+    if (named.cause === 'unexplained') return;
+    weights.set(key(named), (weights.get(key(named)) ?? 0) + weight);
+  };
+  for (const run of page.runs) {
+    for (const band of run.blame?.bands ?? []) {
+      for (const cause of band.causes) add(cause, cause.ns / Math.max(1, band.ns));
+    }
+    for (const peak of run.peaks.peaks) {
+      for (const part of peak.blame) add(part, (1e-3 * part.ns) / Math.max(1, peak.latency_ns));
+    }
+  }
+  const ranked = [...weights].sort((a, b) => b[1] - a[1]).slice(0, LETTERS.length);
+  const slots = new Map(ranked.map(([name], index) => [name, index]));
+  return { slot: (named) => slots.get(key(named)) ?? -1 };
+}
+
+/** The colour of a cause, and black or white on it, whichever can be read. */
+export function causeColour(slot: number, theme: Theme): { fill: string; ink: string } {
+  if (slot < 0) return { fill: theme.crowd, ink: '#000000' };
+  const fill = theme.series[slot % theme.series.length];
+  const [r, g, b] = [1, 3, 5].map((at) => parseInt(fill.slice(at, at + 2), 16));
+  return { fill, ink: 0.299 * r + 0.587 * g + 0.114 * b > 125 ? '#000000' : '#ffffff' };
+}
+
+export function letterOf(slot: number): string {
+  return LETTERS[slot] ?? '';
+}
+
+/** The lettered square of a cause; hatched where nobody knows. */
+export function causeKey(named: Named, keys: CauseKeys, theme: Theme): HTMLElement {
+  const slot = keys.slot(named);
+  const square = h('span', { class: named.cause === 'unexplained' ? 'cause-key unknown' : 'cause-key', 'aria-hidden': 'true' }, letterOf(slot));
+  if (named.cause !== 'unexplained') {
+    const { fill, ink } = causeColour(slot, theme);
+    square.style.background = fill;
+    square.style.color = ink;
+  }
+  return square;
+}
