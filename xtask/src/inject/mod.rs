@@ -14,6 +14,7 @@ mod worker;
 use std::{
     fs,
     io::Write,
+    os::unix::fs::FileExt,
     path::Path,
     sync::mpsc::{Receiver, channel},
     thread,
@@ -92,6 +93,10 @@ pub fn run(words: &[String]) -> Result<()> {
         Err(error) => error.exit(),
     };
     let threads = measured(&options)?;
+    ensure!(
+        !options.kinds.contains(&Kind::PageFault) || can_protect_pages(),
+        "page_fault cannot be injected: the kernel was built without CONFIG_MEM_SOFT_DIRTY"
+    );
     let names: Vec<String> = threads.iter().map(|(_, cpu)| cpu.to_string()).collect();
     super::bench::say(&format!("injecting on CPUs {}, seed {}", names.join(","), options.seed));
     process::raise_open_files()?;
@@ -130,6 +135,18 @@ pub fn run(words: &[String]) -> Result<()> {
     let lost = kernel.lost()?;
     ensure!(lost == 0, "{lost} delays found no place in the log");
     Ok(())
+}
+
+/// Whether writing 4 to `clear_refs` takes the right to write from pages: only where the kernel
+/// keeps, and shows, the mark that a page was written to since.
+fn can_protect_pages() -> bool {
+    const WRITTEN: u64 = 1 << 55;
+    let page = vec![1_u8; 4096];
+    let at = page.as_ptr() as u64 / 4096 * 8;
+    let mut entry = [0; 8];
+    let read = fs::File::open("/proc/self/pagemap").and_then(|map| map.read_at(&mut entry, at));
+    std::hint::black_box(&page);
+    read.is_ok() && u64::from_ne_bytes(entry) & WRITTEN != 0
 }
 
 /// SIGSTOP hits the whole process, so one worker sends it.
