@@ -54,6 +54,15 @@ pub fn timers_expire_in_softirq(root: &Root) -> bool {
         || root.read("/proc/version").is_some_and(|text| text.contains("PREEMPT_RT"))
 }
 
+/// Whether the kernel is known to switch tasks wherever preemption is not disabled.
+pub fn is_preemptible(root: &Root) -> bool {
+    let dynamic = root.read("/sys/kernel/debug/sched/preempt");
+    let asked = root.read("/proc/cmdline");
+    timers_expire_in_softirq(root)
+        || dynamic.is_some_and(|text| text.contains("(full)"))
+        || asked.is_some_and(|text| text.split_whitespace().any(|word| word == "preempt=full"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -92,6 +101,22 @@ mod tests {
         fs::write(&version, "Linux version 6.1.0 #1 SMP PREEMPT_DYNAMIC").unwrap();
         assert!(!timers_expire_in_softirq(&root));
         fs::write(&version, "Linux version 6.1.0 #1 SMP PREEMPT_RT Debian").unwrap();
-        assert!(timers_expire_in_softirq(&root));
+        assert!(timers_expire_in_softirq(&root) && is_preemptible(&root));
+    }
+
+    #[test]
+    fn how_far_a_kernel_makes_way_is_asked_of_itself_or_of_its_command_line() {
+        let directory = tempfile::tempdir().unwrap();
+        let root = Root::at(directory.path());
+        assert!(!is_preemptible(&root));
+        fs::create_dir_all(directory.path().join("proc")).unwrap();
+        fs::write(directory.path().join("proc/cmdline"), "quiet preempt=full\n").unwrap();
+        assert!(is_preemptible(&root));
+        fs::write(directory.path().join("proc/cmdline"), "quiet preempt=none\n").unwrap();
+        assert!(!is_preemptible(&root));
+        let debug = directory.path().join("sys/kernel/debug/sched");
+        fs::create_dir_all(&debug).unwrap();
+        fs::write(debug.join("preempt"), "none voluntary (full)\n").unwrap();
+        assert!(is_preemptible(&root));
     }
 }

@@ -14,11 +14,11 @@ typedef signed int s32;
 typedef signed long long s64;
 
 #define SEC(name) __attribute__((section(name), used))
-#define INLINE static inline __attribute__((always_inline))
-/* A variable of the kernel; its address is null where the kernel has none of that name. */
-#define KERNEL_VARIABLE __attribute__((section(".ksyms"), weak))
+/* Not everybody who includes this calls every function. */
+#define INLINE static inline __attribute__((always_inline, unused))
 /* Fields are found by name in the running kernel's types. */
 #define KERNEL_TYPE __attribute__((preserve_access_index))
+#define OFFSET(field) __builtin_preserve_field_info(field, 0)
 #define HAS_FIELD(field) __builtin_preserve_field_info(field, 2)
 
 /* A map's type, number or size is the length of an array, its key and value the types of pointers. */
@@ -30,6 +30,8 @@ typedef signed long long s64;
 static void *(*bpf_map_lookup_elem)(void *map, const void *key) = (void *)1;
 static u64 (*bpf_ktime_get_ns)(void) = (void *)5;
 static u32 (*bpf_get_smp_processor_id)(void) = (void *)8;
-static u64 (*bpf_get_current_task)(void) = (void *)35;
+static long (*bpf_get_stack)(void *ctx, void *into, u32 bytes, u64 skip) = (void *)67;
+static long (*bpf_probe_read_kernel)(void *into, u32 bytes, const void *from) = (void *)113;
+static void *(*bpf_get_current_task_btf)(void) = (void *)158;
 
 #endif

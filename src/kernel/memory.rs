@@ -7,7 +7,8 @@ use std::{
         Arc,
         atomic::{
             AtomicU64,
-            Ordering::{Relaxed, Release},
+            Ordering::{Acquire, Relaxed, Release},
+            fence,
         },
     },
 };
@@ -41,7 +42,8 @@ const _: () = assert!(size_of::<ThreadRecord>() == THREAD * 8);
 /// The words of `struct tardy_settings`.
 const LATE_NS: usize = 0;
 const LEAST_PRIO_AND_FACTOR: usize = 1;
-const SHIFT: usize = 2;
+const SHIFT_AND_LEAST_COUNT: usize = 2;
+const STACKS_LOST: usize = 4;
 
 /// No thread is measured: no priority is that small.
 const NOBODY: i32 = -2;
@@ -58,6 +60,8 @@ pub struct Memory {
 impl Memory {
     pub fn map(descriptor: BorrowedFd<'_>) -> io::Result<Self> {
         let memory = Self { mapped: MappedWords::new(descriptor, WORDS)? };
+        // The least count is still to be found.
+        memory.word(SHIFT_AND_LEAST_COUNT).store(u64::MAX << 32, Relaxed);
         memory.watch(NOBODY, Table { factor: 0, shift: 0 });
         memory.set_late_ns(u64::MAX);
         Ok(memory)
@@ -72,7 +76,8 @@ impl Memory {
     }
 
     fn watch(&self, least_prio: i32, table: Table) {
-        self.word(SHIFT).store(table.shift.into(), Relaxed);
+        let count = self.word(SHIFT_AND_LEAST_COUNT).load(Relaxed) >> 32 << 32;
+        self.word(SHIFT_AND_LEAST_COUNT).store(count | u64::from(table.shift), Relaxed);
         let prio = u64::from(least_prio.cast_unsigned());
         self.word(LEAST_PRIO_AND_FACTOR).store(prio | u64::from(table.factor) << 32, Release);
     }
@@ -97,6 +102,49 @@ impl Memory {
         }
         self.watch(tids.iter().map(|&(_, prio)| prio).max().unwrap_or(NOBODY), table);
         Ok(())
+    }
+
+    /// Events that were ever written on a CPU.
+    pub fn head(&self, cpu: u32) -> u64 {
+        let cpu = (cpu as usize).min(CPUS - 1);
+        self.word(CPUS_AT + cpu * CPU).load(Acquire)
+    }
+
+    /// Stacks that could not be walked.
+    pub fn stacks_lost(&self) -> u64 {
+        self.word(STACKS_LOST).load(Relaxed)
+    }
+
+    /// The functions of a stack, innermost first; absent where another one took its place.
+    pub fn stack(&self, number: u64) -> Option<Vec<u64>> {
+        let words = self.stack_words(number);
+        if number == 0 || words[0].load(Acquire) != number {
+            return None;
+        }
+        let frames = usize::try_from(words[1].load(Relaxed) >> 32).ok()?.min(FRAMES);
+        let functions = words[2..2 + frames].iter().map(|word| word.load(Relaxed)).collect();
+        fence(Acquire);
+        (words[0].load(Relaxed) == number).then_some(functions)
+    }
+
+    fn stack_words(&self, number: u64) -> &[AtomicU64] {
+        let start = STACKS_AT + usize::try_from(number).unwrap_or(0) % STACKS * STACK;
+        &self.mapped.words()[start..start + STACK]
+    }
+
+    #[cfg(test)]
+    pub fn set_head(&self, cpu: u32, head: u64) {
+        self.word(CPUS_AT + cpu as usize * CPU).store(head, Release);
+    }
+
+    #[cfg(test)]
+    pub fn set_stack(&self, number: u64, functions: &[u64]) {
+        let words = self.stack_words(number);
+        words[1].store((functions.len() as u64) << 32, Relaxed);
+        for (word, &function) in words[2..].iter().zip(functions) {
+            word.store(function, Relaxed);
+        }
+        words[0].store(number, Release);
     }
 
     fn records(&self) -> &[ThreadRecord] {
@@ -176,11 +224,9 @@ mod tests {
 
     #[test]
     fn the_layout_is_that_of_the_header() {
-        // Asked of the compiler of the programs: sizeof(struct tardy_memory).
-        assert_eq!(WORDS * 8, SIZE_IN_THE_HEADER);
+        // As the compiler of the programs lays out struct tardy_memory.
+        assert_eq!(WORDS * 8, 128 + 131_072 + 524_288 + 278_528 + 131_072);
     }
-
-    const SIZE_IN_THE_HEADER: usize = 128 + 131_072 + 524_288 + 278_528 + 131_072;
 
     #[test]
     fn every_followed_thread_finds_its_record_and_no_other_does() {
@@ -190,7 +236,7 @@ mod tests {
         let found = |tid: i32| {
             let words = memory.mapped.words();
             let word = words[LEAST_PRIO_AND_FACTOR].load(Relaxed);
-            let shift = u32::try_from(words[SHIFT].load(Relaxed)).unwrap();
+            let shift = words[SHIFT_AND_LEAST_COUNT].load(Relaxed) as u32;
             let table = Table { factor: (word >> 32) as u32, shift };
             let place = table.place(tid.cast_unsigned());
             let number = words[PLACES_AT + place / 4].load(Relaxed) >> (place % 4 * 16) & 0xffff;

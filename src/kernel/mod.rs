@@ -6,17 +6,23 @@
 //! removes them when it ends, however it ends.
 
 mod bootstrap;
+mod event;
 mod log;
 mod memory;
+mod percpu;
 mod programs;
+mod recorder;
 mod tracer;
 #[cfg(test)]
 mod tests;
+mod window;
 
 use thiserror::Error;
 
 pub use bootstrap::can_trace;
+pub use event::{Event, EventKind, entry, out, vector, why};
 pub use memory::ThreadRecords;
+pub use recorder::Recorder;
 pub use tracer::Tracer;
 
 /// How much is watched.
@@ -53,6 +59,8 @@ pub struct Settings {
 impl Settings {
     /// Enough for 50 ms of a CPU that does nothing but switch tasks and take interrupts.
     pub const SLOTS_PER_CPU: u32 = 32_768;
+    /// More are not given.
+    pub const MOST_SLOTS: u32 = 1 << 20;
 }
 
 /// Why the kernel's side cannot watch; each text names the remedy.

@@ -1,47 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Watches the wake-ups of the measured threads from inside the kernel.
+ * Watches the wake-ups of the measured threads from inside the kernel, and what else happens on
+ * each CPU.
  *
  * Interrupts nest, so that a program may run in the midst of another on its CPU: what they share
  * is either written by one kind of program only, or taken with one atomic addition.
  */
 #include "bpf.h"
+#include "types.h"
 #include "recorder.h"
+#include "events.h"
 
 char LICENSE[] SEC("license") = "GPL";
 
-/* The fields that are used, of the types they are in. */
-struct task_struct {
-    int pid;
-    int prio;
-    u32 __state;
-    char comm[16];
-} KERNEL_TYPE;
-
-/* Before 5.14. */
-struct task_struct___old {
-    long state;
-} KERNEL_TYPE;
-
-struct hrtimer {
-    s64 _softexpires;
-    u8 is_soft;
-} KERNEL_TYPE;
-
-const volatile struct tardy_choices choices SEC(".rodata.choices");
-struct tardy_memory memory;
-
-/* Tasks in a debugger or stopped by a signal: as the kernel has numbered these states for ever. */
-#define STATE_STOPPED (4 | 8)
-/* The softirq in which timers expire, as in /proc/softirqs. */
-#define SOFTIRQ_HRTIMER 8
-
-INLINE struct tardy_cpu *this_cpu(void)
-{
-    u32 number = bpf_get_smp_processor_id();
-
-    return number < TARDY_CPUS ? &memory.cpus[number] : 0;
-}
+/* A task that was switched in so long ago may be in a long path of the kernel. */
+#define SUSPECT_NS 100000
+/* Stacks are walked on mere suspicion no more often. */
+#define SUSPECT_EVERY_NS 1000000
+/* A timer whose callback began so long ago is not what wakes a thread now. */
+#define CALLBACK_NS 1000000
 
 /* The record of a thread; null where it is not measured. */
 INLINE struct tardy_thread *measured(struct task_struct *task)
@@ -50,26 +27,50 @@ INLINE struct tardy_thread *measured(struct task_struct *task)
     u32 place = pid * memory.settings.factor >> (memory.settings.shift & 31);
     u32 number = memory.places[place & (TARDY_PLACES - 1)];
 
-    if (number == 0 || number > TARDY_THREADS)
+    if (task->prio > memory.settings.least_prio || number == 0)
         return 0;
-    struct tardy_thread *thread = &memory.threads[number - 1];
+    u32 at = number - 1;
+    /* The kernel's check wants to see the bound, and the compiler shall not know better. */
+    __asm__ volatile("" : "+r"(at));
+    struct tardy_thread *thread = &memory.threads[at & (TARDY_THREADS - 1)];
     return thread->tid == pid ? thread : 0;
 }
 
-INLINE u64 state_of(struct task_struct *task)
+/* What is interrupted: its address, and TARDY_IN_USER and TARDY_NO_PREEMPT. */
+INLINE void interrupted(struct tardy_cpu *cpu)
 {
-    if (HAS_FIELD(task->__state))
-        return task->__state;
-    return ((struct task_struct___old *)task)->state;
+    /* The address and the segment lie side by side: so the processor stores them. */
+    u64 frame[2] = {};
+    u32 count = preempt_count(cpu), flags = 0;
+    struct pt_regs *regs = (void *)own_variable(cpu, choices.irq_regs, 8);
+
+    if (regs)
+        bpf_probe_read_kernel(frame, sizeof(frame), &regs->ip);
+    /* The least count seen is that of this interrupt alone. */
+    if (count && count < memory.settings.least_count)
+        memory.settings.least_count = count;
+    if (count > memory.settings.least_count)
+        flags |= TARDY_NO_PREEMPT;
+    /* The segment's last two bits are the processor's privilege level. */
+    if (frame[1] & 3)
+        flags |= TARDY_IN_USER;
+    cpu->address = frame[0];
+    cpu->entry_flags = flags;
 }
 
 SEC("tp_btf/local_timer_entry")
 int on_local_timer_entry(u64 *ctx)
 {
-    struct tardy_cpu *cpu = this_cpu();
+    struct spot spot;
 
-    if (cpu)
-        cpu->entry_ns = bpf_ktime_get_ns();
+    if (!here(&spot))
+        return 0;
+    spot.cpu->entry_ns = spot.now;
+    if (choices.record) {
+        interrupted(spot.cpu);
+        spot.cpu->entry_event = record(&spot, TARDY_VECTOR_ENTRY, spot.cpu->entry_flags, 0, 0,
+                                       TARDY_LOCAL_TIMER, spot.cpu->address);
+    }
     return 0;
 }
 
@@ -80,11 +81,10 @@ int on_local_timer_entry(u64 *ctx)
 SEC("tp_btf/softirq_raise")
 int on_softirq_raise(u64 *ctx)
 {
-    if ((u32)ctx[0] != SOFTIRQ_HRTIMER)
-        return 0;
-    struct tardy_cpu *cpu = this_cpu();
-    if (cpu)
-        cpu->raised_ns = cpu->entry_ns;
+    struct spot spot;
+
+    if ((u32)ctx[0] == SOFTIRQ_HRTIMER && here(&spot))
+        spot.cpu->raised_ns = spot.cpu->entry_ns;
     return 0;
 }
 
@@ -92,19 +92,20 @@ SEC("tp_btf/hrtimer_expire_entry")
 int on_timer(u64 *ctx)
 {
     struct hrtimer *timer = (void *)ctx[0];
-    struct tardy_cpu *cpu = this_cpu();
+    u64 expires_ns = timer->_softexpires;
+    struct spot spot;
 
-    if (!cpu)
+    if (!here(&spot))
         return 0;
-    if (choices.soft_timers && timer->is_soft) {
-        cpu->soft.expires_ns = timer->_softexpires;
-        cpu->soft.entry_ns = cpu->raised_ns;
-        cpu->soft.callback_ns = bpf_ktime_get_ns();
-    } else {
-        cpu->hard.expires_ns = timer->_softexpires;
-        cpu->hard.entry_ns = cpu->entry_ns;
-        cpu->hard.callback_ns = bpf_ktime_get_ns();
-    }
+    int soft = choices.soft_timers && timer->is_soft;
+    struct tardy_expired *expired = soft ? &spot.cpu->soft : &spot.cpu->hard;
+    expired->expires_ns = expires_ns;
+    expired->entry_ns = soft ? spot.cpu->raised_ns : spot.cpu->entry_ns;
+    expired->callback_ns = spot.now;
+    if (choices.record && !spot.cpu->bases)
+        spot.cpu->bases = (u64)timer->base->cpu_base;
+    if (choices.record)
+        record(&spot, TARDY_TIMER, 0, 0, 0, expires_ns, (u64)timer->function);
     return 0;
 }
 
@@ -120,37 +121,103 @@ INLINE void copy_timer(struct tardy_thread *thread, struct tardy_cpu *cpu)
     thread->in_softirq = soft;
 }
 
-INLINE void waking(struct tardy_thread *thread, struct task_struct *task, struct tardy_cpu *cpu, u64 now)
+INLINE void waking(struct tardy_thread *thread, struct task_struct *task,
+                   struct task_struct *current, const struct spot *spot)
 {
-    u32 number = bpf_get_smp_processor_id();
-
-    copy_timer(thread, cpu);
-    thread->waking_ns = now;
-    thread->cpu = number;
+    copy_timer(thread, spot->cpu);
+    thread->waking_ns = spot->now;
+    thread->cpu = spot->number;
     if (state_of(task) & STATE_STOPPED)
-        thread->stopped_until_ns = now;
+        thread->stopped_until_ns = spot->now;
     /* Woken on its way to sleep: it keeps the CPU, and no switch follows. */
-    if (bpf_get_current_task() == (u64)task) {
-        thread->switch_cpu = number;
-        thread->switch_ns = now;
+    if (current == task) {
+        thread->switch_cpu = spot->number;
+        thread->switch_ns = spot->now;
         thread->pending = 0;
     } else {
         thread->pending = 1;
     }
 }
 
+/* Whether this moment is over the limit after the expiry, and `since` began half of that ago. */
+INLINE int late(const struct tardy_thread *thread, u64 now, u64 took_ns)
+{
+    u64 late_ns = memory.settings.late_ns;
+
+    return now > thread->expires_ns && now - thread->expires_ns > late_ns && took_ns > late_ns / 2;
+}
+
+/* Why the stack of the task that this wake-up interrupted is worth walking; 0: it is not. */
+INLINE u32 why_walk(const struct tardy_thread *thread, struct task_struct *task,
+                    struct task_struct *current, const struct spot *spot)
+{
+    struct tardy_cpu *cpu = spot->cpu;
+    u64 now = spot->now;
+    u32 flags = cpu->entry_flags;
+
+    if (now - thread->callback_ns > CALLBACK_NS || !current->pid || flags & TARDY_IN_USER)
+        return 0;
+    if (!thread->in_softirq && thread->entry_ns > thread->expires_ns
+        && late(thread, now, thread->entry_ns - thread->expires_ns))
+        return TARDY_LATE_INTERRUPT;
+    if (choices.stacks == TARDY_STACKS_ALWAYS)
+        return TARDY_SUSPECT;
+    if (now - cpu->switched_ns < SUSPECT_NS || now - cpu->walked_ns < SUSPECT_EVERY_NS)
+        return 0;
+    if (choices.preemptible && !(flags & TARDY_NO_PREEMPT))
+        return 0;
+    return current->prio >= task->prio && cpu_of(task) == spot->number ? TARDY_SUSPECT : 0;
+}
+
+INLINE void look(void *ctx, const struct tardy_thread *thread, struct task_struct *task,
+                 struct task_struct *current, const struct spot *spot)
+{
+    u32 why = why_walk(thread, task, current, spot);
+
+    if (!why)
+        return;
+    if (why == TARDY_SUSPECT)
+        spot->cpu->walked_ns = spot->now;
+    else
+        tell_enabled(spot);
+    if (choices.stacks != TARDY_STACKS_OFF)
+        walk(ctx, why, current->pid);
+}
+
 SEC("tp_btf/sched_waking")
 int on_waking(u64 *ctx)
 {
     struct task_struct *task = (void *)ctx[0];
-
-    if (task->prio > memory.settings.least_prio)
-        return 0;
     struct tardy_thread *thread = measured(task);
-    struct tardy_cpu *cpu = this_cpu();
-    if (thread && cpu)
-        waking(thread, task, cpu, bpf_ktime_get_ns());
+    int prio = task->prio;
+    struct spot spot;
+
+    if (!thread && !(choices.record && prio < FIRST_FAIR))
+        return 0;
+    if (!here(&spot))
+        return 0;
+    struct task_struct *current = bpf_get_current_task_btf();
+    if (thread)
+        waking(thread, task, current, &spot);
+    if (choices.record) {
+        record(&spot, TARDY_WAKING, 0, prio, task->pid, current->pid, cpu_of(task));
+        if (thread)
+            look(ctx, thread, task, current, &spot);
+    }
     return 0;
+}
+
+/* The measured thread `next` is switched in. */
+INLINE void switched_in(void *ctx, struct tardy_thread *thread, u32 prev, const struct spot *spot)
+{
+    if (!thread->pending)
+        return;
+    thread->switch_cpu = spot->number;
+    thread->pending = 0;
+    thread->switch_ns = spot->now;
+    if (choices.record && choices.stacks && prev
+        && late(thread, spot->now, spot->now - thread->waking_ns))
+        walk(ctx, TARDY_LATE_DISPATCH, prev);
 }
 
 SEC("tp_btf/sched_switch")
@@ -158,20 +225,22 @@ int on_switch(u64 *ctx)
 {
     struct task_struct *prev = (void *)ctx[1];
     struct task_struct *next = (void *)ctx[2];
-    struct tardy_thread *thread;
+    u64 state = ctx[0] ? 0 : state_of(prev);
+    struct tardy_thread *to = measured(next);
+    struct tardy_thread *from = state & STATE_STOPPED ? measured(prev) : 0;
+    struct spot spot;
 
-    if (!ctx[0] && state_of(prev) & STATE_STOPPED) {
-        thread = measured(prev);
-        if (thread)
-            thread->stopped_from_ns = bpf_ktime_get_ns();
-    }
-    if (next->prio > memory.settings.least_prio)
+    if (!choices.record && !to && !from)
         return 0;
-    thread = measured(next);
-    if (thread && thread->pending) {
-        thread->switch_cpu = bpf_get_smp_processor_id();
-        thread->pending = 0;
-        thread->switch_ns = bpf_ktime_get_ns();
-    }
+    if (!here(&spot))
+        return 0;
+    if (from)
+        from->stopped_from_ns = spot.now;
+    if (choices.record)
+        record_switch(&spot, next, state);
+    if (to)
+        switched_in(ctx, to, prev->pid, &spot);
     return 0;
 }
+
+#include "context.h"

@@ -47,7 +47,8 @@ enum tardy_kind {
     /* `pid`: a measured thread; a: the lock; b: flags as in <trace/events/lock.h>. */
     TARDY_LOCK_BEGIN = 16,
     TARDY_LOCK_END = 17,
-    /* `pid`: whose; `flags`: enum tardy_why; a: number of the stack; b: ns that the walk took. */
+    /* `at_ns`: the walk began; `pid`: whose; `flags`: enum tardy_why; a: number of the stack;
+     * b: ns that the walk took. */
     TARDY_STACK = 18,
 };
 
@@ -71,6 +72,13 @@ enum tardy_vector {
     TARDY_CALL_FUNCTION = 3,
     TARDY_CALL_FUNCTION_SINGLE = 4,
     TARDY_IRQ_WORK = 5,
+};
+
+/* When stacks are walked. */
+enum tardy_stacks {
+    TARDY_STACKS_OFF = 0,
+    TARDY_STACKS_LATE = 1,
+    TARDY_STACKS_ALWAYS = 2,
 };
 
 /* Why a stack was walked. */
@@ -121,12 +129,21 @@ struct tardy_stack {
     unsigned long long frame[TARDY_FRAMES]; /* innermost first */
 };
 
+/* No variable lies so far away. */
+#define TARDY_UNKNOWN (-2147483647 - 1)
+
 /* Chosen before the programs are loaded, so that what is off costs nothing. */
 struct tardy_choices {
     unsigned int record;    /* 1: events are recorded; 0: stages alone */
     unsigned int stacks;    /* enum tardy_stacks */
     unsigned int slots;     /* events kept for each CPU; a power of two */
     unsigned int soft_timers; /* 1: timers may expire in a softirq (PREEMPT_RT) */
+    unsigned int preemptible; /* 1: the kernel makes way wherever preemption is not disabled */
+    /* How far the CPU's own variables lie from its hrtimer_bases, bytes; TARDY_UNKNOWN. */
+    int irq_regs;
+    int preempt_count;
+    int pcpu_hot;
+    int steal_time;
 };
 
 /* Set while the programs run, and what they count. 128 bytes. */
@@ -135,9 +152,9 @@ struct tardy_settings {
     int least_prio;             /* no measured thread has a greater number; -2: there is none */
     unsigned int factor;        /* the place of a thread: its number x factor >> shift */
     unsigned int shift;
-    unsigned int unused;
+    unsigned int least_count;   /* the preempt count in an interrupt that disturbed nobody */
     unsigned long long stacks;  /* how many were walked */
-    unsigned long long stacks_lost; /* and how many were not, because there were too many */
+    unsigned long long stacks_lost; /* and how many could not be */
     unsigned long long reserved[11];
 };
 
@@ -155,7 +172,14 @@ struct tardy_cpu {
     unsigned long long raised_ns; /* that of them which asked for the softirq of the timers */
     struct tardy_expired hard;
     struct tardy_expired soft;
-    unsigned long long reserved[7];
+    unsigned long long switched_ns; /* the last switch of tasks */
+    unsigned long long walked_ns;   /* the last stack that was walked on mere suspicion */
+    unsigned long long steal_ns;    /* what the hypervisor has taken in all */
+    unsigned long long steal_at_ns; /* when that was looked at */
+    unsigned long long address;     /* what the last interrupt of the timer interrupted */
+    unsigned int entry_event;       /* number of that interrupt's event; its last 32 bits */
+    unsigned int entry_flags;       /* and its flags */
+    unsigned long long bases;       /* address of the CPU's hrtimer_bases; 0 until known */
 };
 
 /* All that is shared but the events, in one mapping. */

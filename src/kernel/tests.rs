@@ -1,5 +1,4 @@
 //! The kernel's side against this kernel; needs root.
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -11,10 +10,7 @@ static TURN: std::sync::Mutex<()> = std::sync::Mutex::new(());
 /// Absent, with a word on why, where this process may not trace.
 fn tracer(settings: Settings) -> Option<Tracer> {
     if let Err(lack) = can_trace() {
-        #[expect(clippy::print_stderr, reason = "a skip that is seen by nobody is none")]
-        {
-            eprintln!("skipped: {lack}");
-        }
+        eprintln!("skipped: {lack}");
         return None;
     }
     Some(Tracer::load(&settings).unwrap())
@@ -77,4 +73,49 @@ fn the_record_of_a_sleeping_thread_tells_its_expiry_and_the_way_from_there() {
         tracer.detach();
         assert_eq!(matching(&records, 20), 0, "none runs any more");
     }
+}
+
+const PEAKS: Settings =
+    Settings { mode: Mode::Peaks, stacks: Stacks::WhenLate, slots_per_cpu: 32_768 };
+
+/// Sleeps once for a millisecond; the expiry, and when it woke up.
+fn sleep_once() -> (u64, u64) {
+    let t = now_ns() + 1_000_000;
+    sleep_until(t);
+    (t, now_ns())
+}
+
+#[test]
+fn the_events_around_a_wake_up_tell_its_way_in_order() {
+    let _turn = TURN.lock();
+    let Some(mut tracer) = tracer(PEAKS) else { return };
+    let recorder = tracer.recorder();
+    tracer.follow(&[(tid(), 120)]).unwrap();
+    tracer.attach().unwrap();
+    let me = tid().cast_unsigned();
+    let records = tracer.threads();
+    let mut whole = 0;
+    for _ in 0..100 {
+        let (t, woke_ns) = sleep_once();
+        let record = records.get(0).unwrap();
+        if record.expires_ns.load(Relaxed) != t {
+            continue;
+        }
+        let mut events = Vec::new();
+        let cpu = record.switch_cpu.load(Relaxed);
+        assert!(recorder.events(cpu, t - 500_000, woke_ns, &mut events));
+        assert!(events.is_sorted_by_key(|event| event.at_ns));
+        assert!(events.iter().all(|event| event.cpu == cpu && event.at_ns <= woke_ns));
+        let timer = |event: &Event| match event.kind {
+            EventKind::Timer { expires_ns, .. } => expires_ns == t,
+            _ => false,
+        };
+        let mine = |event: &Event| event.pid == me && event.prio == 120;
+        let waking = |event: &Event| mine(event) && matches!(event.kind, EventKind::Waking { .. });
+        let switch = |event: &Event| mine(event) && matches!(event.kind, EventKind::Switch { .. });
+        let at = |found: &dyn Fn(&Event) -> bool| events.iter().rposition(found);
+        let way = [at(&timer), at(&waking), at(&switch)];
+        whole += u32::from(way.is_sorted() && !way.contains(&None));
+    }
+    assert!(whole >= 80, "{whole} of 100");
 }

@@ -2,14 +2,16 @@
 
 use std::{collections::HashSet, fmt::Display, os::fd::AsFd, path::Path, sync::Arc};
 
-use libbpf_rs::{ErrorKind, Link, MapCore, Object, ObjectBuilder, OpenObject};
+use libbpf_rs::{Link, Map, MapCore, Object, ObjectBuilder, OpenMapMut, OpenObject};
 
 use crate::sys::root::Root;
 
 use super::{
     Lack, Missing, Mode, Settings, Stacks, bootstrap, log,
     memory::{Memory, ThreadRecords},
+    percpu::Variables,
     programs::{PROGRAMS, Program, Use},
+    recorder::{Events, Recorder},
 };
 
 /// The loader reads headers in place, so that they have to be aligned.
@@ -26,6 +28,7 @@ pub struct Tracer {
     links: Vec<Link>,
     object: Object,
     memory: Arc<Memory>,
+    recorder: Recorder,
     missing: Vec<Missing>,
 }
 
@@ -37,15 +40,12 @@ impl Tracer {
     /// Missing rights or types, and a kernel that lacks or refuses what cannot be done without.
     pub fn load(settings: &Settings) -> Result<Self, Lack> {
         bootstrap::can_trace()?;
-        let tracepoints = bootstrap::tracepoints(Path::new(bootstrap::BTF))?;
-        let soft_timers = bootstrap::timers_expire_in_softirq(&Root::default());
-        let mut plan = Plan { settings, soft_timers, tracepoints, missing: Vec::new() };
+        let mut plan = Plan::new(settings)?;
         let object = plan.load()?;
-        let map = object.maps().find(|map| map.name().to_string_lossy().ends_with(".bss"));
-        let map = map.ok_or_else(|| system("the programs' memory", &"it is not there"))?;
-        let memory =
-            Memory::map(map.as_fd()).map_err(|e| system("map the programs' memory", &e))?;
-        Ok(Self { links: Vec::new(), object, memory: memory.into(), missing: plan.missing })
+        let memory = Memory::map(map(&object, ".bss")?.as_fd()).map_err(|e| unmapped(&e))?;
+        let memory = Arc::new(memory);
+        let recorder = plan.recorder(&object, memory.clone())?;
+        Ok(Self { links: Vec::new(), object, memory, recorder, missing: plan.missing })
     }
 
     /// What this kernel lacks, or refuses; the rest works.
@@ -58,6 +58,12 @@ impl Tracer {
     #[must_use]
     pub fn threads(&self) -> ThreadRecords {
         ThreadRecords::of(self.memory.clone())
+    }
+
+    /// What the programs record; nothing where only stages are watched.
+    #[must_use]
+    pub fn recorder(&self) -> Recorder {
+        self.recorder.clone()
     }
 
     /// Follows these threads instead of those before: number, and the kernel's priority, 0..98 for
@@ -101,19 +107,60 @@ impl Tracer {
     }
 }
 
+fn map<'a>(object: &'a Object, ending: &str) -> Result<Map<'a>, Lack> {
+    object
+        .maps()
+        .find(|map| map.name().to_string_lossy().ends_with(ending))
+        .ok_or_else(|| system("the programs' memory", &"it is not there"))
+}
+
+fn unmapped(why: &dyn Display) -> Lack {
+    system("map the programs' memory", why)
+}
+
 fn system(what: &str, why: &dyn Display) -> Lack {
     Lack::System { what: what.to_owned(), why: why.to_string() }
+}
+
+fn open_map<'a>(object: &'a mut OpenObject, ending: &str) -> Result<OpenMapMut<'a>, Lack> {
+    object
+        .maps_mut()
+        .find(|map| map.name().to_string_lossy().ends_with(ending))
+        .ok_or_else(|| system("the programs' memory", &"it is not there"))
 }
 
 /// What is loaded, and what turns out to be missing.
 struct Plan<'a> {
     settings: &'a Settings,
+    cpus: u32,
     soft_timers: bool,
+    preemptible: bool,
+    variables: Variables,
     tracepoints: HashSet<String>,
     missing: Vec<Missing>,
 }
 
-impl Plan<'_> {
+impl<'a> Plan<'a> {
+    fn new(settings: &'a Settings) -> Result<Self, Lack> {
+        let (btf, root) = (Path::new(bootstrap::BTF), Root::default());
+        let variables = match settings.mode {
+            Mode::Stages => Variables::UNKNOWN,
+            Mode::Peaks => Variables::read(btf),
+        };
+        Ok(Self {
+            settings,
+            cpus: libbpf_rs::num_possible_cpus()
+                .ok()
+                .and_then(|cpus| u32::try_from(cpus).ok())
+                .ok_or_else(|| system("count the CPUs", &"/sys/devices/system/cpu/possible"))?,
+            soft_timers: bootstrap::timers_expire_in_softirq(&root),
+            preemptible: bootstrap::is_preemptible(&root),
+            variables,
+            tracepoints: bootstrap::tracepoints(btf)?,
+            missing: Vec::new(),
+        })
+    }
+
     /// Tries until the kernel takes all that is left: it names one program at a time.
     fn load(&mut self) -> Result<Object, Lack> {
         loop {
@@ -127,7 +174,8 @@ impl Plan<'_> {
             let refused = log::refused(&lines)
                 .and_then(|name| PROGRAMS.iter().find(|program| program.name == name));
             match refused {
-                _ if error.kind() == ErrorKind::PermissionDenied => {
+                // What the check of a program refuses is called EACCES instead.
+                _ if lines.iter().any(|line| line.contains("-EPERM")) => {
                     return Err(Lack::NoRights { why });
                 }
                 None => return Err(system("load the programs", &why)),
@@ -188,6 +236,30 @@ impl Plan<'_> {
         });
     }
 
+    /// What reads the loaded programs' events.
+    fn recorder(&self, object: &Object, memory: Arc<Memory>) -> Result<Recorder, Lack> {
+        let events = match self.settings.mode {
+            Mode::Stages => None,
+            Mode::Peaks => {
+                let descriptor = map(object, "events")?;
+                let events = Events::map(descriptor.as_fd(), self.slots(), self.cpus);
+                Some(events.map_err(|error| unmapped(&error))?)
+            }
+        };
+        let programs = object
+            .progs()
+            .filter(|program| program.autoload())
+            .map(|program| program.as_fd().try_clone_to_owned())
+            .collect::<Result<_, _>>()
+            .map_err(|error| system("hold the programs", &error))?;
+        Ok(Recorder::new(memory, events, programs))
+    }
+
+    /// Events kept for each CPU.
+    fn slots(&self) -> u32 {
+        self.settings.slots_per_cpu.clamp(64, Settings::MOST_SLOTS).next_power_of_two()
+    }
+
     /// Writes `struct tardy_choices`, which the programs see as constants.
     fn choose(&self, object: &mut OpenObject) -> Result<(), Lack> {
         let stacks = match self.settings.stacks {
@@ -198,14 +270,21 @@ impl Plan<'_> {
         let choices = [
             u32::from(self.settings.mode == Mode::Peaks),
             stacks,
-            self.settings.slots_per_cpu.next_power_of_two(),
+            self.slots(),
             u32::from(self.soft_timers),
+            u32::from(self.preemptible),
+            self.variables.irq_regs.0.cast_unsigned(),
+            self.variables.preempt_count.0.cast_unsigned(),
+            self.variables.pcpu_hot.0.cast_unsigned(),
+            self.variables.steal_time.0.cast_unsigned(),
         ];
+        if self.settings.mode == Mode::Peaks {
+            open_map(object, "events")?
+                .set_max_entries(self.slots() * self.cpus)
+                .map_err(|error| system("size the memory of events", &error))?;
+        }
         let bytes: Vec<u8> = choices.iter().flat_map(|choice| choice.to_ne_bytes()).collect();
-        object
-            .maps_mut()
-            .find(|map| map.name().to_string_lossy().ends_with(".rodata.choices"))
-            .ok_or_else(|| system("the programs' choices", &"they are not there"))?
+        open_map(object, ".rodata.choices")?
             .set_initial_value(&bytes)
             .map_err(|error| system("set the programs' choices", &error))
     }

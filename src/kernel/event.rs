@@ -1,0 +1,259 @@
+//! What the programs recorded, typed; `recorder.h` tells each.
+
+/// One event of a CPU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Event {
+    /// `CLOCK_MONOTONIC` ns.
+    pub at_ns: u64,
+    /// The CPU that recorded it.
+    pub cpu: u32,
+    /// The kernel's priority of the task it is about: -1 deadline, 0 to 98 real-time (98 is
+    /// FIFO 1), 100 to 139 fair; 0 where it is about none.
+    pub prio: i16,
+    /// The task it is about, 0 where it is about none.
+    pub pid: u32,
+    /// Depends on the kind.
+    pub flags: u8,
+    /// What happened.
+    pub kind: EventKind,
+}
+
+/// How the task before it went: [`Event::flags`] of a switch.
+pub mod out {
+    /// It could have gone on.
+    pub const PREEMPTED: u8 = 0;
+    /// It sleeps.
+    pub const SLEEPING: u8 = 1;
+    /// It sleeps, and signals do not wake it.
+    pub const WAITING: u8 = 2;
+    /// It was stopped, or is traced.
+    pub const STOPPED: u8 = 3;
+    /// It has ended.
+    pub const DEAD: u8 = 4;
+}
+
+/// What is known of the interrupted code: [`Event::flags`] of a vector's entry.
+pub mod entry {
+    /// It ran in user mode.
+    pub const IN_USER: u8 = 1;
+    /// It had only just enabled interrupts, as the bytes before it suggest; told of late
+    /// interrupts only.
+    pub const JUST_ENABLED: u8 = 2;
+    /// Preemption was disabled there.
+    pub const NO_PREEMPT: u8 = 4;
+}
+
+/// Interrupts without a line.
+pub mod vector {
+    /// The CPU's own timer.
+    pub const LOCAL_TIMER: u32 = 1;
+    /// Another CPU asks to switch tasks.
+    pub const RESCHEDULE: u32 = 2;
+    /// Another CPU asks several for a call.
+    pub const CALL_FUNCTION: u32 = 3;
+    /// Another CPU asks this one for a call.
+    pub const CALL_FUNCTION_SINGLE: u32 = 4;
+    /// Work that was put off.
+    pub const IRQ_WORK: u32 = 5;
+}
+
+/// Why a stack was walked: [`Event::flags`] of a stack.
+pub mod why {
+    /// The timer interrupt itself came late.
+    pub const LATE_INTERRUPT: u8 = 1;
+    /// The task that is switched out kept the CPU after the wake-up.
+    pub const LATE_DISPATCH: u8 = 2;
+    /// A wake-up found a task long in the kernel; or stacks were asked for always.
+    pub const SUSPECT: u8 = 3;
+}
+
+/// What happened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EventKind {
+    /// The task was switched in; `flags` tell how the one before it went, see [`out`].
+    Switch {
+        /// Its name, padded with zeros.
+        comm: [u8; 16],
+    },
+    /// The task was made runnable.
+    Waking {
+        /// The task that the CPU was in.
+        by: u32,
+        /// Where the woken one ran last, and will run if it stays.
+        cpu: u32,
+    },
+    /// The task was moved.
+    Migrate {
+        /// From this CPU.
+        from: u32,
+        /// To this one.
+        to: u32,
+    },
+    /// The handler of an interrupt line begins.
+    IrqEntry {
+        /// As in /proc/interrupts.
+        line: u32,
+    },
+    /// And ends.
+    IrqExit {
+        /// As in /proc/interrupts.
+        line: u32,
+    },
+    /// A softirq begins.
+    SoftirqEntry {
+        /// 0 to 9, as in /proc/softirqs.
+        vector: u32,
+    },
+    /// And ends.
+    SoftirqExit {
+        /// 0 to 9, as in /proc/softirqs.
+        vector: u32,
+    },
+    /// An interrupt without a line begins; `flags`: see [`entry`].
+    VectorEntry {
+        /// See [`vector`].
+        vector: u32,
+        /// The interrupted instruction; 0 where not known.
+        address: u64,
+    },
+    /// And ends.
+    VectorExit {
+        /// See [`vector`].
+        vector: u32,
+    },
+    /// A timer's callback begins.
+    Timer {
+        /// When it was due, by the timer's own clock.
+        expires_ns: u64,
+        /// Address of the callback.
+        callback: u64,
+    },
+    /// The CPU enters an idle state, or leaves it.
+    Idle {
+        /// [`Event::NOT_IDLE`] when it leaves.
+        state: u32,
+    },
+    /// The task sent an interrupt to another CPU.
+    Ipi {
+        /// That CPU.
+        to: u32,
+    },
+    /// A measured thread faulted.
+    PageFault {
+        /// What it wanted.
+        address: u64,
+        /// What it was at.
+        instruction: u64,
+    },
+    /// An NMI's handler ended.
+    Nmi {
+        /// How long it took.
+        took_ns: u64,
+        /// Its address.
+        handler: u64,
+    },
+    /// The hypervisor took time from this CPU.
+    Steal {
+        /// How much.
+        ns: u64,
+        /// At some time after this.
+        since_ns: u64,
+    },
+    /// A measured thread begins to wait for a lock.
+    LockBegin {
+        /// Its address.
+        lock: u64,
+        /// 1 spinning, 2 reading, 4 writing, 8 real-time, 16 per CPU, 32 mutex.
+        flags: u64,
+    },
+    /// And has it, or has given up.
+    LockEnd {
+        /// Its address.
+        lock: u64,
+    },
+    /// A stack was walked, beginning at this time; `flags`: see [`why`].
+    Stack {
+        /// To be asked for by [`super::Recorder::stack`].
+        number: u64,
+        /// How long the walk took.
+        took_ns: u64,
+    },
+}
+
+impl Event {
+    /// The idle state of a CPU that is not idle.
+    pub const NOT_IDLE: u32 = u32::MAX;
+
+    /// From the words of `struct tardy_event`; absent where there is none.
+    pub(super) fn decode(cpu: u32, words: [u64; 4]) -> Option<Self> {
+        let [at_ns, head, a, b] = words;
+        let [kind, flags, low, high, pid @ ..] = head.to_le_bytes();
+        Some(Self {
+            at_ns,
+            cpu,
+            prio: i16::from_le_bytes([low, high]),
+            pid: u32::from_le_bytes(pid),
+            flags,
+            kind: EventKind::decode(kind, a, b)?,
+        })
+    }
+}
+
+impl EventKind {
+    #[expect(clippy::cast_possible_truncation, reason = "the programs store 32 bits there")]
+    fn decode(kind: u8, a: u64, b: u64) -> Option<Self> {
+        Some(match kind {
+            1 => Self::Switch { comm: comm(a, b) },
+            2 => Self::Waking { by: a as u32, cpu: b as u32 },
+            3 => Self::Migrate { from: a as u32, to: b as u32 },
+            4 => Self::IrqEntry { line: a as u32 },
+            5 => Self::IrqExit { line: a as u32 },
+            6 => Self::SoftirqEntry { vector: a as u32 },
+            7 => Self::SoftirqExit { vector: a as u32 },
+            8 => Self::VectorEntry { vector: a as u32, address: b },
+            9 => Self::VectorExit { vector: a as u32 },
+            10 => Self::Timer { expires_ns: a, callback: b },
+            11 => Self::Idle { state: a as u32 },
+            12 => Self::Ipi { to: a as u32 },
+            13 => Self::PageFault { address: a, instruction: b },
+            14 => Self::Nmi { took_ns: a, handler: b },
+            15 => Self::Steal { ns: a, since_ns: b },
+            16 => Self::LockBegin { lock: a, flags: b },
+            17 => Self::LockEnd { lock: a },
+            18 => Self::Stack { number: a, took_ns: b },
+            _ => return None,
+        })
+    }
+}
+
+fn comm(a: u64, b: u64) -> [u8; 16] {
+    let mut comm = [0; 16];
+    comm[..8].copy_from_slice(&a.to_le_bytes());
+    comm[8..].copy_from_slice(&b.to_le_bytes());
+    comm
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_switch_is_told_with_name_and_priority() {
+        let head = 1 | 2 << 8 | u64::from((-1_i16).cast_unsigned()) << 16 | 4711 << 32;
+        let name = [*b"kworker/", *b"0:1\0\0\0\0\0"].map(u64::from_le_bytes);
+        let event = Event::decode(3, [99, head, name[0], name[1]]).unwrap();
+        let comm = *b"kworker/0:1\0\0\0\0\0";
+        let kind = EventKind::Switch { comm };
+        let told = Event { at_ns: 99, cpu: 3, prio: -1, pid: 4711, flags: out::WAITING, kind };
+        assert_eq!(event, told);
+    }
+
+    #[test]
+    fn every_kind_of_the_header_is_known_and_no_other() {
+        let header = include_str!("recorder.h");
+        let kinds = header.split_once("enum tardy_kind {").unwrap().1.split_once('}').unwrap().0;
+        let count = kinds.matches(" = ").count();
+        let known = |kind: &u8| EventKind::decode(*kind, 0, 0).is_some();
+        assert_eq!((0..=255).filter(known).count(), count - 1, "all but TARDY_NOTHING");
+    }
+}

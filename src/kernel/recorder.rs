@@ -1,0 +1,246 @@
+//! Reads what the programs recorded, out of memory that they go on writing.
+
+use std::{
+    fs, io,
+    os::fd::{AsRawFd, BorrowedFd, OwnedFd},
+    sync::{
+        Arc,
+        atomic::{
+            AtomicU64,
+            Ordering::{Acquire, Relaxed},
+        },
+    },
+};
+
+use crate::sys::mapped::MappedWords;
+
+use super::{event::Event, memory::Memory, window::Window};
+
+/// Words of an event.
+const EVENT: usize = 4;
+/// The newest events, among which one may be claimed by a program but not written yet.
+const IN_FLIGHT: u64 = 16;
+/// Events next to each other are out of order by less: one program interrupts the other.
+const OUT_OF_ORDER_NS: u64 = 1_000_000;
+
+/// The events of all CPUs and the stacks: read while they are written. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Recorder {
+    memory: Arc<Memory>,
+    events: Option<Arc<Events>>,
+    programs: Arc<Vec<OwnedFd>>,
+    lost: Arc<AtomicU64>,
+}
+
+/// A ring of events for each CPU.
+#[derive(Debug)]
+pub struct Events {
+    mapped: MappedWords,
+    slots: u64,
+    cpus: u32,
+}
+
+impl Events {
+    pub fn map(descriptor: BorrowedFd<'_>, slots: u32, cpus: u32) -> io::Result<Self> {
+        let words = slots as usize * cpus as usize * EVENT;
+        Ok(Self { mapped: MappedWords::new(descriptor, words)?, slots: slots.into(), cpus })
+    }
+
+    fn read(&self, cpu: u32, index: u64) -> Option<Event> {
+        let slot = u64::from(cpu) * self.slots + index % self.slots;
+        let at = usize::try_from(slot).ok()? * EVENT;
+        let words = self.mapped.words().get(at..at + EVENT)?;
+        // The second word is written last.
+        let head = words[1].load(Acquire);
+        let event = [words[0].load(Relaxed), head, words[2].load(Relaxed), words[3].load(Relaxed)];
+        Event::decode(cpu, event)
+    }
+}
+
+impl Recorder {
+    pub(super) fn new(memory: Arc<Memory>, events: Option<Events>, programs: Vec<OwnedFd>) -> Self {
+        let (events, lost) = (events.map(Arc::new), Arc::default());
+        Self { memory, events, programs: programs.into(), lost }
+    }
+
+    /// What was lost so far: events that were overwritten while they were read, stacks that could
+    /// not be walked or were overwritten before they were asked for, and runs of programs that the
+    /// kernel left out because the same program was interrupted.
+    #[must_use]
+    pub fn lost(&self) -> u64 {
+        let left_out: u64 = self.programs.iter().map(misses).sum();
+        self.lost.load(Relaxed) + self.memory.stacks_lost() + left_out
+    }
+
+    /// Appends the events of `cpu` from `from_ns` to `to_ns` (`CLOCK_MONOTONIC`) by time, preceded
+    /// by what tells the context at `from_ns`: the last switch, the last idle state, and the
+    /// entries still open. False where the record does not, or no longer, reach back so far; what
+    /// there is has been appended then.
+    #[must_use]
+    pub fn events(&self, cpu: u32, from_ns: u64, to_ns: u64, into: &mut Vec<Event>) -> bool {
+        let Some(events) = self.events.as_ref().filter(|events| cpu < events.cpus) else {
+            return false;
+        };
+        let head = self.memory.head(cpu);
+        let mut window = Window::new(from_ns, to_ns);
+        let oldest = head.saturating_sub(events.slots);
+        let mut index = head;
+        while index > oldest && !window.is_complete() {
+            index -= 1;
+            let Some(event) = events.read(cpu, index) else { continue };
+            let fresh = head - index > IN_FLIGHT || !events.is_stale(index, &event);
+            if fresh {
+                window.take(index, event);
+            }
+        }
+        // What has been overwritten since may be torn.
+        let torn = self.memory.head(cpu).saturating_sub(events.slots);
+        let lost = window.drop_before(torn);
+        self.lost.fetch_add(lost, Relaxed);
+        let reaches = window.reaches_back() || (head <= events.slots && head > 0);
+        window.into_order(into);
+        reaches && lost == 0
+    }
+
+    /// The functions of a stack, innermost first; absent where it was overwritten since.
+    #[must_use]
+    pub fn stack(&self, number: u64) -> Option<Vec<u64>> {
+        let stack = self.memory.stack(number);
+        if stack.is_none() {
+            self.lost.fetch_add(1, Relaxed);
+        }
+        stack
+    }
+}
+
+impl Events {
+    /// Whether an event is left over from the last time round: much older than one before it.
+    fn is_stale(&self, index: u64, event: &Event) -> bool {
+        (1..=IN_FLIGHT.min(index)).any(|back| {
+            self.read(event.cpu, index - back)
+                .is_some_and(|before| before.at_ns > event.at_ns + OUT_OF_ORDER_NS)
+        })
+    }
+}
+
+/// Runs of a program that were left out, as the kernel counts them.
+fn misses(program: &OwnedFd) -> u64 {
+    let path = format!("/proc/self/fdinfo/{}", program.as_raw_fd());
+    fs::read_to_string(path).map_or(0, |text| misses_in(&text))
+}
+
+fn misses_in(text: &str) -> u64 {
+    text.lines()
+        .find_map(|line| line.strip_prefix("recursion_misses:"))
+        .and_then(|number| number.trim().parse().ok())
+        .unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsFd;
+
+    use super::*;
+    use crate::kernel::{event::EventKind, memory::WORDS};
+
+    const SLOTS: u32 = 64;
+
+    fn file(words: usize) -> fs::File {
+        let file = tempfile::tempfile().unwrap();
+        file.set_len(words as u64 * 8).unwrap();
+        file
+    }
+
+    /// Memory of two CPUs in which the test plays the programs.
+    fn recorder() -> Recorder {
+        let memory = Memory::map(file(WORDS).as_fd()).unwrap();
+        let words = SLOTS as usize * 2 * EVENT;
+        let events = Events::map(file(words).as_fd(), SLOTS, 2).unwrap();
+        Recorder::new(memory.into(), Some(events), Vec::new())
+    }
+
+    /// As a program writes it; kinds are those of the header.
+    fn write(recorder: &Recorder, cpu: u32, at_ns: u64, kind: u64, a: u64) {
+        let index = recorder.memory.head(cpu);
+        let slot = u64::from(cpu * SLOTS) + index % u64::from(SLOTS);
+        let at = usize::try_from(slot).unwrap() * EVENT;
+        let words = recorder.events.as_ref().unwrap().mapped.words();
+        for (word, value) in words[at..at + EVENT].iter().zip([at_ns, kind, a, 0]) {
+            word.store(value, Relaxed);
+        }
+        recorder.memory.set_head(cpu, index + 1);
+    }
+
+    fn times(recorder: &Recorder, cpu: u32, from_ns: u64, to_ns: u64) -> (bool, Vec<u64>) {
+        let mut events = Vec::new();
+        let reaches = recorder.events(cpu, from_ns, to_ns, &mut events);
+        (reaches, events.iter().map(|event| event.at_ns).collect())
+    }
+
+    #[test]
+    fn a_window_is_read_in_order_from_the_cpu_that_is_asked_for() {
+        let recorder = recorder();
+        for at_ns in [10, 20, 40, 30, 50] {
+            write(&recorder, 1, at_ns, 17, 0);
+        }
+        write(&recorder, 0, 35, 17, 0);
+        assert_eq!(times(&recorder, 1, 20, 45), (true, vec![20, 30, 40]));
+        assert_eq!(times(&recorder, 0, 20, 45), (true, vec![35]));
+        assert!(!times(&recorder, 2, 20, 45).0, "there is no such CPU");
+    }
+
+    #[test]
+    fn what_was_overwritten_is_not_passed_off_as_all() {
+        let recorder = recorder();
+        for at_ns in 1..=200 {
+            write(&recorder, 0, at_ns, 17, 0);
+        }
+        assert!(times(&recorder, 0, 195, 200).0);
+        let (reaches, times) = times(&recorder, 0, 100, 200);
+        assert_eq!((reaches, times.len(), times[0]), (false, 64, 137));
+    }
+
+    #[test]
+    fn an_event_that_is_claimed_and_not_written_yet_is_passed_over() {
+        let recorder = recorder();
+        for at_ns in 1..=70 {
+            write(&recorder, 0, at_ns * 10_000_000, 17, 0);
+        }
+        recorder.memory.set_head(0, 71);
+        let (reaches, times) = times(&recorder, 0, 690_000_000, 700_000_000);
+        assert_eq!((reaches, times), (true, vec![690_000_000, 700_000_000]));
+    }
+
+    #[test]
+    fn the_context_comes_before_the_window() {
+        let recorder = recorder();
+        for (at_ns, kind, a) in [(5, 11, 1), (10, 1, 0), (11, 4, 24), (12, 5, 24), (13, 4, 25)] {
+            write(&recorder, 0, at_ns, kind, a);
+        }
+        write(&recorder, 0, 30, 5, 25);
+        let mut events = Vec::new();
+        assert!(recorder.events(0, 20, 40, &mut events));
+        let kinds: Vec<EventKind> = events.iter().map(|event| event.kind).collect();
+        let told = [
+            EventKind::Idle { state: 1 },
+            EventKind::Switch { comm: [0; 16] },
+            EventKind::IrqEntry { line: 25 },
+            EventKind::IrqExit { line: 25 },
+        ];
+        assert_eq!(kinds, told);
+    }
+
+    #[test]
+    fn a_stack_is_there_until_its_place_is_taken_and_then_counts_as_lost() {
+        let recorder = recorder();
+        recorder.memory.set_stack(7, &[3, 2, 1]);
+        assert_eq!(recorder.stack(7), Some(vec![3, 2, 1]));
+        assert_eq!((recorder.stack(7 + 1024), recorder.lost()), (None, 1));
+    }
+
+    #[test]
+    fn runs_that_the_kernel_left_out_are_found_in_its_words() {
+        let text = "pos:\t0\nprog_type:\t26\nrecursion_misses:\t12\nverified_insns:\t9\n";
+        assert_eq!((misses_in(text), misses_in("pos:\t0\n")), (12, 0));
+    }
+}

@@ -1,0 +1,100 @@
+//! Collects the events of a span of time, and what tells the context at its beginning.
+
+use super::event::{Event, EventKind};
+
+/// How many events before a window are searched for its context.
+const CONTEXT: u64 = 4096;
+
+/// What is collected while events are read from the newest to the oldest.
+pub struct Window {
+    from_ns: u64,
+    to_ns: u64,
+    inside: Vec<(u64, Event)>,
+    before: Vec<(u64, Event)>,
+    /// Events before the window that were seen.
+    older: u64,
+    switch: bool,
+    idle: bool,
+    /// Exits whose entries are still to come, for each kind and number.
+    closed: Vec<(u8, u32)>,
+}
+
+impl Window {
+    pub fn new(from_ns: u64, to_ns: u64) -> Self {
+        let (inside, before, closed) = (Vec::new(), Vec::new(), Vec::new());
+        Self { from_ns, to_ns, inside, before, older: 0, switch: false, idle: false, closed }
+    }
+
+    /// Nothing more is wanted.
+    pub fn is_complete(&self) -> bool {
+        (self.switch && self.idle) || self.older > CONTEXT
+    }
+
+    pub fn take(&mut self, index: u64, event: Event) {
+        if event.at_ns > self.to_ns {
+            return;
+        }
+        if event.at_ns >= self.from_ns {
+            self.inside.push((index, event));
+            return;
+        }
+        self.older += 1;
+        if self.tells_context(&event) {
+            self.before.push((index, event));
+        }
+    }
+
+    /// No entry is open across a switch of tasks: interrupts end before one.
+    fn tells_context(&mut self, event: &Event) -> bool {
+        match (event.kind, nesting(event.kind)) {
+            (EventKind::Switch { .. }, _) => !std::mem::replace(&mut self.switch, true),
+            (EventKind::Idle { .. }, _) => !std::mem::replace(&mut self.idle, true),
+            (_, Some(_)) if self.switch => false,
+            (_, Some((false, what))) => {
+                self.closed.push(what);
+                false
+            }
+            (_, Some((true, what))) => match self.closed.iter().rposition(|it| *it == what) {
+                Some(at) => {
+                    self.closed.remove(at);
+                    false
+                }
+                None => true,
+            },
+            _ => false,
+        }
+    }
+
+    /// Whether there was an event from before the window.
+    pub fn reaches_back(&self) -> bool {
+        self.older > 0
+    }
+
+    /// How many of the window were dropped.
+    pub fn drop_before(&mut self, torn: u64) -> u64 {
+        let before = self.inside.len();
+        self.inside.retain(|(index, _)| *index >= torn);
+        self.before.retain(|(index, _)| *index >= torn);
+        (before - self.inside.len()) as u64
+    }
+
+    pub fn into_order(self, into: &mut Vec<Event>) {
+        let start = into.len();
+        into.extend(self.before.into_iter().rev().map(|(_, event)| event));
+        into.extend(self.inside.into_iter().rev().map(|(_, event)| event));
+        into[start..].sort_by_key(|event| event.at_ns);
+    }
+}
+
+/// Whether an event is an entry, and of what; absent where it is neither entry nor exit.
+fn nesting(kind: EventKind) -> Option<(bool, (u8, u32))> {
+    Some(match kind {
+        EventKind::IrqEntry { line } => (true, (0, line)),
+        EventKind::IrqExit { line } => (false, (0, line)),
+        EventKind::SoftirqEntry { vector } => (true, (1, vector)),
+        EventKind::SoftirqExit { vector } => (false, (1, vector)),
+        EventKind::VectorEntry { vector, .. } => (true, (2, vector)),
+        EventKind::VectorExit { vector } => (false, (2, vector)),
+        _ => return None,
+    })
+}
