@@ -12,6 +12,7 @@ mod memory;
 mod percpu;
 mod programs;
 mod recorder;
+mod symbols;
 mod tracer;
 #[cfg(test)]
 mod tests;
@@ -23,6 +24,7 @@ pub use bootstrap::can_trace;
 pub use event::{Event, EventKind, entry, out, vector, why};
 pub use memory::ThreadRecords;
 pub use recorder::Recorder;
+pub use symbols::Symbols;
 pub use tracer::Tracer;
 
 /// How much is watched.
