@@ -576,6 +576,19 @@ fn the_threshold_follows_but_not_over_what_is_to_be_kept() {
     assert_eq!(blamer.threshold_ns(9), i64::MAX);
 }
 
+#[test]
+fn every_rule_of_the_documentation_names_a_test_that_is_there() {
+    let rules = include_str!("../../docs/blame.md").split_once("## The rules").unwrap().1;
+    let rows = rules.lines().filter(|line| line.starts_with("| ") && line.ends_with("` |"));
+    let tests = rows.filter_map(|row| row.trim_end_matches(" |").rsplit(" | ").next());
+    let names: Vec<&str> = tests.flat_map(|cell| cell.split(", ")).collect();
+    assert!(names.len() > 30, "{names:?}");
+    for name in names {
+        let function = format!("\nfn {}()", name.trim_matches('`'));
+        assert!(include_str!("tests.rs").contains(&function), "{name}");
+    }
+}
+
 fn any_event() -> impl Strategy<Value = (i64, Event)> {
     let times = -100_000_i64..400_000;
     let tasks = prop_oneof![Just(ME), Just(0), 500_u32..503];
