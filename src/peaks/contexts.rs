@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use super::event::{Event, EventKind};
+use super::{Event, EventKind};
 
 /// Nested deeper than this, entries are not followed.
 const DEEPEST: usize = 8;
@@ -116,7 +116,7 @@ impl State {
     }
 
     fn idle(&mut self, event: &Event, state: u32) {
-        self.idle_state = (state != u32::MAX).then_some(state);
+        self.idle_state = (state != Event::NOT_IDLE).then_some(state);
         if self.task.is_none() {
             self.task = Some(Task {
                 pid: 0,
@@ -164,7 +164,10 @@ mod tests {
     use super::*;
     use crate::peaks::sample::{at, irq, irq_end, softirq, softirq_end, switch, vector};
 
-    fn shapes(segments: &[Segment]) -> Vec<(i64, i64, Option<u32>, Option<u32>, bool)> {
+    /// From, up to, the task, the softirq, and whether a hard interrupt lies over both.
+    type Shape = (i64, i64, Option<u32>, Option<u32>, bool);
+
+    fn shapes(segments: &[Segment]) -> Vec<Shape> {
         let shape = |s: &Segment| {
             (s.from_ns, s.to_ns, s.task.map(|task| task.pid), s.softirq, s.hard.is_some())
         };

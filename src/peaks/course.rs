@@ -5,12 +5,8 @@ use std::collections::HashMap;
 
 use tardy_hot::stages::Late;
 
-use super::{
-    Followed,
-    contexts::ns,
-    event::{Event, EventKind},
-    names::LOCAL_TIMER,
-};
+use super::{Event, EventKind, Followed, contexts::ns};
+use crate::kernel::{out as out_flags, vector::LOCAL_TIMER};
 
 /// A move so soon after the wake-up is the choice of where to run, not a move of its own.
 const PLACED_NS: i64 = 10_000;
@@ -211,8 +207,8 @@ impl Walk {
 /// How a task went that was switched out, by `flags` of the switch.
 fn out(flags: u8) -> Out {
     match flags {
-        0 => Out::Preempted,
-        3 => Out::Stopped,
+        out_flags::PREEMPTED => Out::Preempted,
+        out_flags::STOPPED => Out::Stopped,
         _ => Out::Asleep,
     }
 }

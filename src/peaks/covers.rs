@@ -1,9 +1,6 @@
 //! What lies over every context: time that the hypervisor took, NMIs, tardy's own stack walks.
 
-use super::{
-    contexts::ns,
-    event::{Event, EventKind},
-};
+use super::{Event, EventKind, contexts::ns};
 
 /// What covers a span of a CPU's time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

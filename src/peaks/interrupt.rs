@@ -5,15 +5,18 @@
 //! had them on all the time, and so was itself away.
 
 use super::{
+    Event, EventKind,
     contexts::{Segment, ns},
     course::Phase,
-    event::{Event, EventKind},
     functions, names,
     rules::Why,
     scene::Scene,
     stacks::{self, Told},
 };
-use crate::run::peaks::Cause;
+use crate::{
+    kernel::{entry, vector},
+    run::peaks::Cause,
+};
 
 /// An interrupt is delivered within this, from a timer's expiry or from interrupts being enabled.
 pub const DELIVERY_NS: i64 = 3_000;
@@ -23,11 +26,6 @@ const JUST_NS: i64 = 2_000;
 
 /// Name of what is inferred in a virtual machine.
 pub const PROBABLY_HOST: &str = "hypervisor, probable";
-
-/// `TARDY_IN_USER`.
-const IN_USER: u8 = 1;
-/// `TARDY_JUST_ENABLED`.
-const JUST_ENABLED: u8 = 2;
 
 /// What kept the interrupt of the timer.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,7 +46,7 @@ impl Held {
     /// Whether the interrupt found its CPU in user mode.
     #[must_use]
     pub fn was_in_user_mode(&self) -> bool {
-        self.flags.is_some_and(|flags| flags & IN_USER != 0)
+        self.flags.is_some_and(|flags| flags & entry::IN_USER != 0)
     }
 
     /// The same, for what happens on `cpu`.
@@ -101,24 +99,24 @@ pub fn held(scene: &Scene<'_>) -> Held {
     let (Some(entry_ns), Some(found)) = (scene.course.entry_ns, scene.cpus.get(&cpu)) else {
         return nothing;
     };
-    let Some(entry) = entry_near(&found.events, entry_ns) else { return nothing };
-    let at_ns = ns(entry.at_ns);
+    let Some(late) = entry_near(&found.events, entry_ns) else { return nothing };
+    let at_ns = ns(late.at_ns);
     let told = stacks::of_interrupt(scene, cpu, entry_ns);
-    let EventKind::VectorEntry { address, .. } = entry.kind else { return nothing };
-    let in_user = entry.flags & IN_USER != 0;
+    let EventKind::VectorEntry { address, .. } = late.kind else { return nothing };
+    let in_user = late.flags & entry::IN_USER != 0;
     let enabling = || {
         scene.source.symbol(address).is_some_and(|(name, _)| functions::enables_interrupts(&name))
     };
-    let were_off = entry.flags & JUST_ENABLED != 0
+    let were_off = late.flags & entry::JUST_ENABLED != 0
         || ended_something(&found.events, at_ns)
         || (!in_user && enabling());
-    Held { flags: Some(entry.flags), cpu, were_off, was_looked_at: told.is_some(), told }
+    Held { flags: Some(late.flags), cpu, were_off, was_looked_at: told.is_some(), told }
 }
 
 /// The entry of the timer's interrupt that the thread's record tells of.
 fn entry_near(events: &[Event], entry_ns: i64) -> Option<&Event> {
     let is_timer = |event: &&Event| {
-        matches!(event.kind, EventKind::VectorEntry { vector: names::LOCAL_TIMER, .. })
+        matches!(event.kind, EventKind::VectorEntry { vector: vector::LOCAL_TIMER, .. })
     };
     let nearest = events.iter().filter(is_timer).min_by_key(|e| ns(e.at_ns).abs_diff(entry_ns));
     nearest.filter(|event| ns(event.at_ns).abs_diff(entry_ns) < JUST_NS.unsigned_abs())

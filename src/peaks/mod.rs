@@ -7,7 +7,6 @@ pub mod blame;
 pub mod contexts;
 pub mod course;
 pub mod covers;
-pub mod event;
 pub mod functions;
 pub mod interrupt;
 pub mod keep;
@@ -28,7 +27,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use tardy_hot::stages::{Late, Stages};
 
-pub use event::{Event, EventKind};
+pub use crate::kernel::{Event, EventKind};
 pub use source::Source;
 
 use crate::run::peaks::{Blame, Peak, StagesOf};

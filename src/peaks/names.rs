@@ -17,9 +17,6 @@ const VECTORS: [&str; 5] = [
     "irq work",
 ];
 
-/// The number of the timer's vector in `enum tardy_vector`.
-pub const LOCAL_TIMER: u32 = 1;
-
 /// The name of the wake-up's own way through the kernel.
 pub const WAKE_UP_PATH: &str = "wake-up path";
 

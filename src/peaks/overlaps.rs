@@ -1,10 +1,6 @@
 //! What the measured thread itself was held up by: locks, from one event to another.
 
-use super::{
-    contexts::ns,
-    event::{Event, EventKind},
-    scene::Scene,
-};
+use super::{Event, EventKind, contexts::ns, scene::Scene};
 
 /// Whether a piece ends at this event of the measured thread.
 #[must_use]

@@ -1,10 +1,10 @@
 //! The rules: from a piece of a latency to its cause.
 
 use super::{
+    Event, EventKind,
     blame::{self, Piece},
     contexts::{Segment, Task, ns},
     course::{Out, Phase, Span},
-    event::{Event, EventKind},
     interrupt::{self, Held},
     names, overlaps,
     scene::Scene,

@@ -1,6 +1,6 @@
 //! Events for tests, in few words.
 
-use super::event::{Event, EventKind};
+use super::{Event, EventKind};
 
 /// An event at `at_ns` on CPU 0.
 pub fn at(at_ns: u64, mut event: Event) -> Event {

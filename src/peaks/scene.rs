@@ -5,11 +5,10 @@ use std::collections::BTreeMap;
 use tardy_hot::stages::Late;
 
 use super::{
-    Followed, Wishes,
+    Event, EventKind, Followed, Wishes,
     contexts::{Segment, ns, segments},
     course::{self, Course},
     covers::{Cover, covers},
-    event::{Event, EventKind},
     source::Source,
 };
 

@@ -1,6 +1,6 @@
 //! What the blame asks of the recorder; tests answer in its place.
 
-use super::event::Event;
+use super::Event;
 
 /// Where events, stacks and names come from.
 pub trait Source {

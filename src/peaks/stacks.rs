@@ -1,18 +1,12 @@
 //! Which of the stacks that were walked around a late wake-up tells who kept the CPU.
 
 use super::{
+    Event, EventKind,
     contexts::{Task, ns},
-    event::{Event, EventKind},
     functions::{self, Worth},
     scene::Scene,
 };
-
-/// Walked because the timer's interrupt was late: `TARDY_LATE_INTERRUPT`.
-pub const LATE_INTERRUPT: u8 = 1;
-/// At a switch that was late: `TARDY_LATE_DISPATCH`.
-pub const LATE_DISPATCH: u8 = 2;
-/// At the wake-up, of a task long in the kernel: `TARDY_SUSPECT`.
-pub const SUSPECT: u8 = 3;
+use crate::kernel::why;
 
 /// A stack is recorded so much after what it is about, at most.
 const SOON_NS: i64 = 100_000;
@@ -62,7 +56,7 @@ pub fn of_interrupt(scene: &Scene<'_>, cpu: u32, entry_ns: i64) -> Option<Told> 
     let is_it = |event: &&Event| {
         let at_ns = ns(event.at_ns);
         let until_ns = scene.end_ns().saturating_add(SOON_NS);
-        event.flags == LATE_INTERRUPT && (entry_ns..=until_ns).contains(&at_ns)
+        event.flags == why::LATE_INTERRUPT && (entry_ns..=until_ns).contains(&at_ns)
     };
     walked(scene, cpu, is_it).next().and_then(|number| tell(interrupted(scene.functions(number))))
 }
@@ -70,18 +64,18 @@ pub fn of_interrupt(scene: &Scene<'_>, cpu: u32, entry_ns: i64) -> Option<Told> 
 /// The stack that best tells what `task` did from `from_ns` to `to_ns` on `cpu`.
 #[must_use]
 pub fn of_task(scene: &Scene<'_>, cpu: u32, task: &Task, from_ns: i64, to_ns: i64) -> Option<Told> {
-    let of = |why: u8| {
+    let of = |reason: u8| {
         let is_it = move |event: &&Event| {
             let at_ns = ns(event.at_ns);
-            event.flags == why
+            event.flags == reason
                 && event.pid == task.pid
                 && (from_ns..=to_ns.saturating_add(SOON_NS)).contains(&at_ns)
         };
         let number = walked(scene, cpu, is_it).next()?;
         let stack = scene.functions(number);
-        tell(if why == SUSPECT { interrupted(stack) } else { stack })
+        tell(if reason == why::SUSPECT { interrupted(stack) } else { stack })
     };
-    match (of(LATE_DISPATCH), of(SUSPECT)) {
+    match (of(why::LATE_DISPATCH), of(why::SUSPECT)) {
         (Some(left), Some(found)) if found.worth > left.worth => Some(found),
         (left, found) => left.or(found),
     }

@@ -539,7 +539,7 @@ fn a_timeline_tells_spans_and_points_by_time() {
     events.extend([(4_000, softirq(3)), (58_000, softirq_end(3))]);
     let peak = case([2_000, 0, 1_000, 57_000, 2_000], events).peak();
     let what: Vec<&str> = peak.timeline.iter().map(|moment| moment.what.as_str()).collect();
-    for wanted in ["expiry", "timer", "waking", "softirq", "task", "woke"] {
+    for wanted in ["expiry", "vector", "waking", "softirq", "task", "woke"] {
         assert!(what.contains(&wanted), "{wanted}: {what:?}");
     }
     assert!(peak.timeline.is_sorted_by_key(|moment| moment.at));

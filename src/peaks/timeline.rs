@@ -1,14 +1,16 @@
 //! What happened around a late wake-up, for people to look at.
 
 use super::{
-    blame,
+    Event, EventKind, blame,
     contexts::{Hard, Segment, Task, ns},
     covers::Kind,
-    event::{Event, EventKind},
     names,
     scene::{Cpu, Scene},
 };
-use crate::run::peaks::{Lane, Moment};
+use crate::{
+    kernel::{entry, out},
+    run::peaks::{Lane, Moment},
+};
 
 /// Entries of one timeline.
 const MOST: usize = 300;
@@ -89,7 +91,8 @@ impl Drawing<'_> {
         let same_task = |s: &Segment| s.task.map(|task| (task.pid, task.since_ns));
         for (from, to, segment) in runs(&cpu.segments, same_task) {
             if let Some(task) = segment.task {
-                let drawn = self.task(number, &task, segment);
+                let mut drawn = self.task(number, &task, segment);
+                drawn.detail = left(cpu, to).filter(|_| task.pid != 0).map(str::to_owned);
                 self.span(from, to, drawn);
             }
         }
@@ -101,12 +104,10 @@ impl Drawing<'_> {
         for (from, to, segment) in runs(&cpu.segments, |s| s.hard) {
             if let Some(hard) = segment.hard {
                 let name = names::hard(hard, &self.scene.wishes.interrupt_names);
-                let what = match hard {
-                    Hard::Irq(_) => "irq",
-                    Hard::Vector(names::LOCAL_TIMER) => "timer",
-                    Hard::Vector(_) => "vector",
-                };
-                self.span(from, to, moment(number, Lane::Hardirq, what, name));
+                let what = if matches!(hard, Hard::Irq(_)) { "irq" } else { "vector" };
+                let mut drawn = moment(number, Lane::Hardirq, what, name);
+                drawn.detail = self.interrupted(cpu, from);
+                self.span(from, to, drawn);
             }
         }
     }
@@ -121,6 +122,21 @@ impl Drawing<'_> {
         drawn.pid = Some(task.pid);
         drawn.priority = Some(names::priority(task.prio));
         drawn
+    }
+
+    /// What a vector that came at `at_ns` interrupted, where that was recorded.
+    fn interrupted(&self, cpu: &Cpu, at_ns: i64) -> Option<String> {
+        let entry = events_at(cpu, at_ns).find_map(|event| match event.kind {
+            EventKind::VectorEntry { address, .. } if address != 0 => Some((event.flags, address)),
+            _ => None,
+        });
+        let (flags, address) = entry?;
+        if flags & entry::IN_USER != 0 {
+            return Some("interrupted user mode".into());
+        }
+        let enabled =
+            if flags & entry::JUST_ENABLED != 0 { ", interrupts just enabled" } else { "" };
+        Some(format!("interrupted {}{enabled}", self.scene.function(address)))
     }
 
     fn covers(&mut self, number: u32, cpu: &Cpu) {
@@ -201,6 +217,24 @@ impl Drawing<'_> {
         let (from_ns, until_ns) = blame::stopped(self.scene);
         self.span(from_ns, until_ns, moment(last, Lane::Thread, "stopped", "stopped".into()));
     }
+}
+
+fn events_at(cpu: &Cpu, at_ns: i64) -> impl Iterator<Item = &Event> {
+    let first = cpu.events.partition_point(|event| ns(event.at_ns) < at_ns);
+    cpu.events[first..].iter().take_while(move |event| ns(event.at_ns) == at_ns)
+}
+
+/// How the task went that left the CPU at `at_ns`.
+fn left(cpu: &Cpu, at_ns: i64) -> Option<&'static str> {
+    let is_switch = |event: &&Event| matches!(event.kind, EventKind::Switch { .. });
+    Some(match events_at(cpu, at_ns).find(is_switch)?.flags {
+        out::PREEMPTED => "preempted",
+        out::SLEEPING => "goes to sleep",
+        out::WAITING => "goes to wait",
+        out::STOPPED => "stopped",
+        out::DEAD => "ends",
+        _ => return None,
+    })
 }
 
 /// Neighbouring segments of one kind, as `key` tells it, each with its first segment; those
