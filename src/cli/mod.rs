@@ -12,6 +12,7 @@ mod run;
 mod runs;
 mod setup;
 mod shield;
+mod why;
 mod trace;
 
 use std::{path::PathBuf, process::ExitCode};
@@ -54,6 +55,7 @@ enum Verb {
     Run(Box<run::Flags>),
     List(runs::ListFlags),
     Show(runs::ShowFlags),
+    Why(why::WhyFlags),
     Report(report::ReportFlags),
     Plot(report::PlotFlags),
     Check(check::CheckFlags),
@@ -152,6 +154,7 @@ fn dispatch(cli: Cli, argv: Vec<String>) -> Result<Exit> {
         Verb::Run(flags) => run::run(*flags, &store, argv),
         Verb::List(flags) => runs::list(&flags, &store),
         Verb::Show(flags) => runs::show(&flags, &store),
+        Verb::Why(flags) => why::why(&flags, &store),
         Verb::Report(flags) => report::report(&flags, &store),
         Verb::Plot(flags) => report::plot(&flags, &store),
         Verb::Check(flags) => check::run(&flags),

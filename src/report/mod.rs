@@ -11,4 +11,5 @@ pub mod plot;
 pub mod points;
 pub mod table;
 pub mod terminal;
+pub mod why;
 pub mod words;

@@ -78,7 +78,8 @@ impl std::fmt::Display for Damage {
 }
 
 /// Reads the peaks in `directory`, and keeps the `most` worst whole. A last line without its end
-/// is what a killed writer leaves; of a run that `ended` in order, it is damage. No file is no peak.
+/// is what a killed writer leaves; of a run that `ended` in order, it is damage. No file is no
+/// peak.
 #[must_use]
 pub fn read_peaks(directory: &Path, most: usize, ended: bool) -> Peaks {
     let mut reading = Reading::new(most, ended);

@@ -1,0 +1,45 @@
+//! `tardy why`: what made the wake-ups of a run late.
+
+use anyhow::Result;
+use clap::Args;
+
+use super::{Exit, flags::FormatFlags, output};
+use crate::{report::why, store::Store};
+
+/// Tell why wake-ups of a run were late: a verdict, causes, the worst peaks
+#[derive(Debug, Args)]
+pub struct WhyFlags {
+    /// A path, a name, the beginning of an id, `last` or `last~1`
+    #[arg(value_name = "RUN", default_value = "last")]
+    run: String,
+    #[command(flatten)]
+    format: FormatFlags,
+    /// So many of the worst peaks are shown with what happened meanwhile
+    ///
+    /// JSON has all that were kept.
+    #[arg(
+        long,
+        value_name = "SHOWN",
+        default_value_t = 3,
+        conflicts_with = "all",
+        help_heading = "Output"
+    )]
+    peaks: usize,
+    /// All peaks that were kept are shown with what happened meanwhile
+    #[arg(long, help_heading = "Output")]
+    all: bool,
+}
+
+/// Prints why.
+pub fn why(flags: &WhyFlags, store: &Store) -> Result<Exit> {
+    let mut run = store.find(&flags.run)?;
+    let why = why::document(&mut run)?;
+    if flags.format.is_json() {
+        output::put(&(serde_json::to_string_pretty(&why)? + "\n"))?;
+    } else {
+        let timelines = if flags.all { usize::MAX } else { flags.peaks };
+        let place = run.path.display().to_string();
+        output::put(&why::text(&why, &run.document, &place, timelines))?;
+    }
+    Ok(Exit::Done)
+}

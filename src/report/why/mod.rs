@@ -1,0 +1,176 @@
+//! Why wake-ups of a run were late: what `tardy why` tells, as data. `docs/why.schema.json` is its
+//! JSON Schema, `docs/why.md` tells how to read it.
+
+mod beats;
+mod phrases;
+mod text;
+mod timeline;
+mod verdict;
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::{
+    analysis::{
+        bands::{Band, bands},
+        preempted::{Preempted, preempted},
+        together::{Together, together},
+    },
+    run::{
+        Doubt, Run, hlog, names,
+        peaks::{Blame, Peak},
+        peaks_file::Damage,
+    },
+};
+
+pub use beats::Beat;
+pub use text::text;
+
+/// Why wake-ups of one run were late.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Why {
+    /// The run's id.
+    pub run: String,
+    /// One sentence.
+    pub verdict: String,
+    /// Above this every wake-up was blamed, at the end of the run; ns.
+    pub threshold_ns: i64,
+    /// Late wake-ups that were blamed.
+    pub blamed: u64,
+    /// Late wake-ups that were not: too many at once, or the record was overwritten by then.
+    pub passed_over: u64,
+    /// Wake-ups that matched no record of the kernel's side.
+    pub unmatched: u64,
+    /// Events that the recorder lost.
+    pub lost_events: u64,
+    /// From the widest to the worst.
+    pub bands: Vec<Band>,
+    /// Causes that come at a beat, those with the most events first.
+    pub periodic: Vec<Beat>,
+    /// Peaks that hit several CPUs at once; absent where none did.
+    pub together: Option<Together>,
+    /// Tasks that went before the measured threads.
+    pub preempted: Preempted,
+    /// Peaks that `peaks` was chosen from.
+    pub peaks_found: u64,
+    /// The worst, worst first; all with `--peak-over`.
+    pub peaks: Vec<Peak>,
+    /// What could not be read.
+    pub damaged: Vec<Damage>,
+}
+
+/// Why nothing can be told of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum NotTraced {
+    /// It was not to be traced, or its tardy could not trace yet.
+    #[error(
+        "the wake-ups of {run} were not traced, so that nothing tells why they were late: measure \
+         again with --trace peaks"
+    )]
+    Off {
+        /// The run's name.
+        run: String,
+    },
+    /// It could not be traced.
+    #[error(
+        "the wake-ups of {run} could not be traced, so that nothing tells why they were late: {why}"
+    )]
+    Lacking {
+        /// The run's name.
+        run: String,
+        /// What was lacking, with the remedy.
+        why: String,
+    },
+    /// Where the time went was recorded, and not why.
+    #[error(
+        "{run} has the stages of its wake-ups (`tardy show` has them), but nothing tells why they \
+         were late: measure again with --trace peaks"
+    )]
+    StagesOnly {
+        /// The run's name.
+        run: String,
+    },
+}
+
+/// What a run knows of why its wake-ups were late.
+///
+/// # Errors
+/// It was not traced.
+pub fn document(run: &mut Run) -> Result<Why, NotTraced> {
+    refuse_untraced(run)?;
+    let peaks = run.peaks();
+    let mut damaged = peaks.damaged;
+    let blame = run.blame().unwrap_or_else(|what| {
+        damaged.push(Damage { file: names::BLAME.into(), line: None, what });
+        None
+    });
+    let (total, max) = total(run, &mut damaged);
+    let trace = &run.document.trace;
+    let has_sums = blame.is_some();
+    let blame = blame.unwrap_or_else(|| Blame {
+        unmatched: trace.unmatched,
+        lost_events: trace.lost_events,
+        ..Blame::default()
+    });
+    let mut bands = bands(&total, max, &blame, &peaks.worst);
+    if !has_sums {
+        // Without sums, a band of them would say that nothing was blamed.
+        bands.retain(|band| band.name == "worst");
+    }
+    let series: Vec<&str> = run.document.wakeups().map(|series| series.name.as_str()).collect();
+    let interval = run.document.probe.parameters.get("interval_ns").and_then(|ns| ns.as_i64());
+    let mut why = Why {
+        run: run.document.id.clone(),
+        verdict: String::new(),
+        threshold_ns: blame.threshold_ns,
+        blamed: blame.blamed,
+        passed_over: blame.passed_over,
+        unmatched: blame.unmatched,
+        lost_events: blame.lost_events,
+        bands,
+        periodic: beats::beats(&peaks.all, interval.unwrap_or(1_000_000)),
+        together: together(&peaks.all),
+        preempted: preempted(&blame, &series),
+        peaks_found: peaks.all.len() as u64,
+        peaks: peaks.worst,
+        damaged,
+    };
+    why.verdict = verdict::verdict(&why, series.len());
+    Ok(why)
+}
+
+fn refuse_untraced(run: &Run) -> Result<(), NotTraced> {
+    let document = &run.document;
+    let is_there = |name| run.path.join(name).exists();
+    if document.trace.found == "peaks" || is_there(names::PEAKS) || is_there(names::BLAME) {
+        return Ok(());
+    }
+    let run = document.name.clone();
+    if document.trace.found == "stages" {
+        return Err(NotTraced::StagesOnly { run });
+    }
+    Err(match document.trace.why_not.clone() {
+        Some(why) => NotTraced::Lacking { run, why },
+        None => NotTraced::Off { run },
+    })
+}
+
+/// All whole latencies, and the exact largest.
+fn total(run: &mut Run, damaged: &mut Vec<Damage>) -> (hdrhistogram::Histogram<u64>, i64) {
+    let whole: Vec<bool> =
+        run.document.series.iter().map(|series| series.stage().is_none()).collect();
+    let mut total = hlog::empty();
+    let read = run.intervals(|number, _, counts| {
+        if whole.get(number).copied().unwrap_or(false) {
+            // Bounds are equal, so that nothing can be lost.
+            let _ = total.add(&counts);
+        }
+    });
+    if let Err(error) = read {
+        let what = error.to_string();
+        damaged.push(Damage { file: names::SERIES.into(), line: None, what: what.clone() });
+        run.doubt(Doubt::SeriesDamaged { what }.into());
+    }
+    let max = run.document.wakeups().filter_map(|series| series.max).max().unwrap_or(0);
+    (total, max)
+}

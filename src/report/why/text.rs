@@ -1,0 +1,333 @@
+//! `tardy why` for a terminal: the verdict, causes per band, stages, beats, and the worst peaks.
+
+use anstyle::{AnsiColor, Style};
+
+use super::{
+    Why,
+    phrases::{cut, figure, label, percent, phrase, plain},
+    timeline,
+    verdict::every,
+};
+use crate::{
+    analysis::bands::{Band, CauseInBand},
+    report::{table::Table, terminal::us},
+    run::{Document, SeriesSummary, Validity, peaks::Cause, summary::stage_of},
+    units::{Nanos, count},
+};
+
+const BOLD: Style = Style::new().bold();
+const DIM: Style = Style::new().dimmed();
+
+/// Causes that have a row of their own at the most, and the share from which they have one.
+const MOST_CAUSES: usize = 14;
+const LEAST_SHARE: f64 = 0.005;
+/// Names are cut after so many characters.
+const NAME: usize = 28;
+/// Series whose stages are shown, the latest of them.
+const MOST_SERIES: usize = 5;
+/// Rows and columns of the matrix.
+const MOST_TASKS: usize = 8;
+const MOST_COLUMNS: usize = 6;
+/// Beats that are told.
+const MOST_BEATS: usize = 5;
+/// Damaged lines that are told.
+const MOST_DAMAGED: usize = 5;
+
+/// Lines for a terminal, in which nothing that came from a run can steer it.
+#[derive(Default)]
+pub(super) struct Sheet {
+    out: String,
+}
+
+impl Sheet {
+    pub fn line(&mut self, style: Style, text: &str) {
+        self.out.push_str(&format!("{style}{}{style:#}\n", plain(text)));
+    }
+
+    pub fn gap(&mut self) {
+        self.out.push('\n');
+    }
+
+    /// A table, its heading dimmed.
+    pub fn table(&mut self, table: &Table, indent: &str) {
+        for (number, line) in table.lines().into_iter().enumerate() {
+            let style = if number == 0 { DIM } else { Style::new() };
+            self.line(style, &format!("{indent}{line}"));
+        }
+    }
+}
+
+/// All of it; of the worst `timelines` peaks also what happened.
+#[must_use]
+pub fn text(why: &Why, document: &Document, place: &str, timelines: usize) -> String {
+    let mut sheet = Sheet::default();
+    head(&mut sheet, why, document);
+    causes(&mut sheet, why);
+    stages(&mut sheet, document);
+    beats(&mut sheet, why);
+    matrix(&mut sheet, why);
+    timeline::peaks(&mut sheet, why, document, timelines);
+    sheet.line(DIM, &format!("run {place}"));
+    sheet.out
+}
+
+/// The run, its verdict of itself, and the sentence.
+fn head(sheet: &mut Sheet, why: &Why, document: &Document) {
+    let validity = match document.validity {
+        Validity::Valid => AnsiColor::Green.on_default(),
+        Validity::Weakened => AnsiColor::Yellow.on_default(),
+        Validity::Invalid => AnsiColor::Red.on_default(),
+    };
+    let status = crate::report::words::status(document.status);
+    let status = if status.is_empty() { String::new() } else { format!(", {status}") };
+    let name = plain(&document.name);
+    sheet.out.push_str(&format!(
+        "{BOLD}{name}{BOLD:#}: {validity}{}{validity:#}{status}\n",
+        document.validity.as_str()
+    ));
+    if document.validity != Validity::Valid {
+        sheet.line(DIM, "`tardy show` says what speaks against it");
+    }
+    for damage in why.damaged.iter().take(MOST_DAMAGED) {
+        sheet.line(AnsiColor::Yellow.on_default(), &format!("not read: {damage}"));
+    }
+    if why.damaged.len() > MOST_DAMAGED {
+        let more = why.damaged.len() - MOST_DAMAGED;
+        sheet.line(AnsiColor::Yellow.on_default(), &format!("not read: {more} more"));
+    }
+    sheet.gap();
+    wrapped(sheet, BOLD, &why.verdict);
+    sheet.gap();
+    wrapped(sheet, DIM, &counted(why));
+    for missing in &document.trace.missing {
+        let text = format!(
+            "{} is missing here, so that nothing is known of: {}",
+            missing.tracepoint, missing.switches_off
+        );
+        wrapped(sheet, DIM, &text);
+    }
+    sheet.gap();
+}
+
+/// How much was looked at.
+fn counted(why: &Why) -> String {
+    let mut text = format!(
+        "{} wake-ups that were later than {} were looked at",
+        count(why.blamed),
+        Nanos(why.threshold_ns)
+    );
+    let mut but = Vec::new();
+    for (n, what) in [
+        (why.passed_over, "late ones were passed over"),
+        (why.unmatched, "matched no record of the kernel's side"),
+        (why.lost_events, "events were lost"),
+    ] {
+        if n > 0 {
+            but.push(format!("{} {what}", count(n)));
+        }
+    }
+    if !but.is_empty() {
+        text.push_str(&format!("; {}", but.join(", ")));
+    }
+    text + "."
+}
+
+/// Lines of at most 80 columns.
+fn wrapped(sheet: &mut Sheet, style: Style, text: &str) {
+    let mut line = String::new();
+    for word in plain(text).split(' ') {
+        if !line.is_empty() && line.chars().count() + 1 + word.chars().count() > 80 {
+            sheet.line(style, &line);
+            line.clear();
+        }
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(word);
+    }
+    sheet.line(style, &line);
+}
+
+/// What each band was blamed on.
+fn causes(sheet: &mut Sheet, why: &Why) {
+    if why.bands.is_empty() {
+        return;
+    }
+    let mut headings = vec!["share of the blamed time, %".to_owned(), String::new()];
+    headings.extend(why.bands.iter().map(|band| match band.name.as_str() {
+        "worst" => "10 worst".to_owned(),
+        name => format!("> {name}"),
+    }));
+    let mut table = Table::new(2, &headings.iter().map(String::as_str).collect::<Vec<_>>());
+    let kinds = kinds(&why.bands);
+    let shown = kinds.len().min(MOST_CAUSES);
+    for kind in kinds.iter().take(shown) {
+        let cell = |band: &Band| shares(band, |cause| is_of(cause, *kind));
+        table.row(row(label(kind.0), own_name(*kind), why.bands.iter().map(cell)));
+    }
+    let is_rest = |cause: &CauseInBand| !kinds.iter().take(shown).any(|kind| is_of(cause, *kind));
+    if why.bands.iter().any(|band| band.causes.iter().any(is_rest)) {
+        let cell = |band: &Band| shares(band, is_rest);
+        table.row(row("all smaller ones", String::new(), why.bands.iter().map(cell)));
+    }
+    let bands = || why.bands.iter();
+    table.row(row("", String::new(), bands().map(|_| String::new())));
+    table.row(row("latency from, us", String::new(), bands().map(|band| us(Some(band.from)))));
+    table.row(row("wake-ups", String::new(), bands().map(|band| count(band.wakeups))));
+    let blamed = bands().map(|band| figure(band.blamed_share));
+    table.row(row("blamed, % of their time", String::new(), blamed));
+    sheet.table(&table, "");
+    sheet.gap();
+}
+
+fn row(first: &str, second: String, cells: impl Iterator<Item = String>) -> Vec<String> {
+    [first.to_owned(), second].into_iter().chain(cells).collect()
+}
+
+fn is_of(cause: &CauseInBand, (kind, name): (Cause, &str)) -> bool {
+    cause.cause == kind && cause.name == name
+}
+
+fn own_name((cause, name): (Cause, &str)) -> String {
+    if name == label(cause) { String::new() } else { cut(name, NAME) }
+}
+
+fn shares(band: &Band, is_meant: impl Fn(&CauseInBand) -> bool) -> String {
+    let meant = band.causes.iter().filter(|cause| is_meant(cause));
+    let share: f64 = meant.map(|cause| cause.share).sum();
+    if share > 0.0 { figure(share) } else { String::new() }
+}
+
+/// The causes that have a row of their own, the largest first; what is unexplained comes last.
+fn kinds(bands: &[Band]) -> Vec<(Cause, &str)> {
+    let mut kinds: Vec<((Cause, &str), f64)> = Vec::new();
+    for cause in bands.iter().flat_map(|band| &band.causes) {
+        let kind = (cause.cause, cause.name.as_str());
+        match kinds.iter_mut().find(|(known, _)| *known == kind) {
+            Some((_, share)) => *share = share.max(cause.share),
+            None => kinds.push((kind, cause.share)),
+        }
+    }
+    kinds.retain(|((cause, _), share)| *share >= LEAST_SHARE || *cause == Cause::Unexplained);
+    kinds.sort_by(|a, b| b.1.total_cmp(&a.1));
+    kinds.truncate(MOST_CAUSES);
+    kinds.sort_by_key(|((cause, _), _)| *cause == Cause::Unexplained);
+    kinds.into_iter().map(|(kind, _)| kind).collect()
+}
+
+/// Median and p99 of each stage of the run, in the rows; the latest series in the columns.
+fn stages(sheet: &mut Sheet, document: &Document) {
+    let of = |total: &SeriesSummary, stage: &str| {
+        let is_it = |series: &&SeriesSummary| {
+            series.name.strip_prefix(total.name.as_str()).and_then(|rest| rest.strip_prefix('/'))
+                == Some(stage)
+        };
+        document.series.iter().find(is_it).map(pair).unwrap_or_default()
+    };
+    let mut names: Vec<&str> = Vec::new();
+    for stage in document.series.iter().filter_map(|series| stage_of(&series.name)) {
+        if !names.contains(&stage) {
+            names.push(stage);
+        }
+    }
+    if names.is_empty() {
+        return;
+    }
+    let mut totals: Vec<&SeriesSummary> = document.wakeups().collect();
+    let hidden = totals.len().saturating_sub(MOST_SERIES);
+    let p99 = |series: &&SeriesSummary| series.percentiles.get("99").copied();
+    totals.sort_by_key(|series| std::cmp::Reverse(p99(series)));
+    totals.truncate(MOST_SERIES);
+    totals.sort_by_key(|series| series.cpu);
+    let mut headings = vec!["median and p99, us".to_owned()];
+    headings.extend(totals.iter().map(|series| cut(&series.name, 12)));
+    let mut table = Table::new(1, &headings.iter().map(String::as_str).collect::<Vec<_>>());
+    for stage in names {
+        let cells = totals.iter().map(|total| of(total, stage));
+        table.row(std::iter::once(cut(stage, 18)).chain(cells).collect());
+    }
+    let whole = totals.iter().map(|series| pair(series));
+    table.row(std::iter::once("total".to_owned()).chain(whole).collect());
+    sheet.table(&table, "");
+    if hidden > 0 {
+        sheet.line(DIM, &format!("and {hidden} series that were less late: `tardy show` has all"));
+    }
+    sheet.gap();
+}
+
+/// Median and p99.
+fn pair(series: &SeriesSummary) -> String {
+    let at = |name: &str| {
+        us(series.percentiles.get(name).map(|ns| i64::try_from(*ns).unwrap_or(i64::MAX)))
+    };
+    format!("{} {:>6}", at("50"), at("99"))
+}
+
+/// What comes at a beat, and what hits several CPUs at once.
+fn beats(sheet: &mut Sheet, why: &Why) {
+    for beat in why.periodic.iter().take(MOST_BEATS) {
+        let text = format!(
+            "every {}: {}, {} of {} peaks within {} of the beat, on {}",
+            every(beat.period.period_ns),
+            phrase(beat.cause, &beat.name),
+            percent(beat.period.share),
+            count(beat.period.events),
+            Nanos((beat.period.period_ns / 10.0) as i64),
+            few(&beat.series),
+        );
+        wrapped(sheet, Style::new(), &text);
+    }
+    if let Some(together) = &why.together {
+        let text = format!(
+            "several CPUs at once: {} times, up to {} CPUs, {} of all {} peaks; most often {}",
+            count(together.times),
+            together.most_cpus,
+            percent(together.share),
+            count(why.peaks_found),
+            phrase(together.cause, &together.name),
+        );
+        wrapped(sheet, Style::new(), &text);
+    }
+    if !why.periodic.is_empty() || why.together.is_some() {
+        sheet.gap();
+    }
+}
+
+/// The first names of a list.
+fn few(names: &[String]) -> String {
+    let shown: Vec<String> = names.iter().take(6).map(|name| cut(name, 12)).collect();
+    let more = names.len().saturating_sub(shown.len());
+    if more > 0 { format!("{} and {more} more", shown.join(", ")) } else { shown.join(", ") }
+}
+
+/// Who went before whom.
+fn matrix(sheet: &mut Sheet, why: &Why) {
+    let matrix = &why.preempted;
+    if matrix.rows.is_empty() {
+        return;
+    }
+    let columns = matrix.series.len().min(MOST_COLUMNS);
+    let mut headings = vec!["who went first: times, ms".to_owned(), "all".to_owned()];
+    headings.extend(matrix.series.iter().take(columns).map(|series| cut(series, 12)));
+    let mut table = Table::new(1, &headings.iter().map(String::as_str).collect::<Vec<_>>());
+    for row in matrix.rows.iter().take(MOST_TASKS) {
+        let all = row.all();
+        let cells = std::iter::once(&all).chain(row.cells.iter().take(columns));
+        let cells = cells.map(|cell| match cell.times {
+            0 => String::new(),
+            times => format!("{} {:>6}", count(times), milliseconds(cell.ns)),
+        });
+        table.row(std::iter::once(cut(&row.task, NAME)).chain(cells).collect());
+    }
+    sheet.table(&table, "");
+    let more = matrix.rows.len().saturating_sub(MOST_TASKS);
+    if more > 0 {
+        sheet.line(DIM, &format!("and {more} tasks that took less: --json has all"));
+    }
+    sheet.gap();
+}
+
+fn milliseconds(ns: u64) -> String {
+    let ms = ns as f64 / 1e6;
+    if ms < 99.95 { format!("{ms:.1}") } else { format!("{ms:.0}") }
+}

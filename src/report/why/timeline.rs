@@ -1,0 +1,242 @@
+//! The worst peaks as text: how late, why, and what happened meanwhile.
+
+use anstyle::Style;
+
+use super::{
+    Why,
+    phrases::{cut, figure, label, lane},
+    text::Sheet,
+};
+use crate::{
+    report::{table::Table, terminal::us},
+    run::{
+        Document,
+        peaks::{Moment, Part, Peak, StagesOf},
+    },
+    units::{Nanos, count},
+};
+
+const BOLD: Style = Style::new().bold();
+const DIM: Style = Style::new().dimmed();
+
+/// Entries of one timeline, and functions of one stack.
+const MOST_MOMENTS: usize = 30;
+const MOST_FRAMES: usize = 8;
+/// Parts of one latency.
+const MOST_PARTS: usize = 6;
+/// How long before the expiry a timeline begins, ns.
+const BEFORE_NS: i64 = 50_000;
+
+/// The worst `most` peaks.
+pub(super) fn peaks(sheet: &mut Sheet, why: &Why, document: &Document, most: usize) {
+    for (rank, peak) in why.peaks.iter().take(most).enumerate() {
+        one(sheet, rank + 1, peak, document.start_monotonic_ns);
+    }
+    let more = why.peaks.len().saturating_sub(most);
+    if more > 0 {
+        let text = format!("and {} more peaks: --peaks shows more, --all all", count(more as u64));
+        sheet.line(DIM, &text);
+    }
+}
+
+fn one(sheet: &mut Sheet, rank: usize, peak: &Peak, start_ns: i64) {
+    let seconds = peak.at_ns.saturating_sub(start_ns) as f64 / 1e9;
+    sheet.line(
+        BOLD,
+        &format!(
+            "{rank}. {} late on {}, {seconds:.3} s into the run",
+            Nanos(peak.latency_ns),
+            cut(&peak.series, 20)
+        ),
+    );
+    match &peak.stages {
+        Some(stages) => sheet.line(Style::new(), &format!("   {}", stages_of(stages))),
+        None => sheet.line(DIM, "   its stages are not known: the kernel's record did not match"),
+    }
+    for part in peak.blame.iter().take(MOST_PARTS) {
+        blamed(sheet, part, peak.latency_ns);
+    }
+    let rest = peak.blame.get(MOST_PARTS..).unwrap_or_default();
+    if !rest.is_empty() {
+        let ns = rest.iter().fold(0_u64, |sum, part| sum.saturating_add(part.ns));
+        let ns = Nanos(i64::try_from(ns).unwrap_or(i64::MAX));
+        sheet.line(DIM, &format!("   and {} smaller parts, together {ns}", rest.len()));
+    }
+    happened(sheet, peak);
+    sheet.gap();
+}
+
+fn stages_of(stages: &StagesOf) -> String {
+    let StagesOf { irq, softirq, handler, dispatch, user } = *stages;
+    let named = [
+        ("irq", irq),
+        ("softirq", softirq),
+        ("handler", handler),
+        ("dispatch", dispatch),
+        ("user", user),
+    ];
+    // Most timers do not expire in a softirq.
+    let shown = named.iter().filter(|(name, ns)| *name != "softirq" || *ns != 0);
+    shown.map(|(name, ns)| format!("{name} {}", Nanos(*ns))).collect::<Vec<_>>().join(", ")
+}
+
+/// A part with its stack.
+fn blamed(sheet: &mut Sheet, part: &Part, latency_ns: i64) {
+    let share = part.ns as f64 / latency_ns.max(1) as f64;
+    let ns = Nanos(i64::try_from(part.ns).unwrap_or(i64::MAX));
+    let kind = label(part.cause);
+    let name = if part.name == kind { String::new() } else { cut(&part.name, 32) };
+    let task = part.task.as_deref().filter(|task| *task != part.name);
+    let task = task.map_or_else(String::new, |task| format!("  {}", cut(task, 24)));
+    let ns = ns.to_string();
+    let line = format!("   {:>4} %  {ns:>8}  {kind:<15}  {name}{task}", figure(share));
+    sheet.line(Style::new(), line.trim_end());
+    stack(sheet, &part.stack, "                           ");
+}
+
+fn stack(sheet: &mut Sheet, frames: &[String], indent: &str) {
+    for frame in frames.iter().take(MOST_FRAMES) {
+        sheet.line(DIM, &format!("{indent}{}", cut(frame, 60)));
+    }
+    let more = frames.len().saturating_sub(MOST_FRAMES);
+    if more > 0 {
+        sheet.line(DIM, &format!("{indent}and {more} more"));
+    }
+}
+
+/// The timeline.
+fn happened(sheet: &mut Sheet, peak: &Peak) {
+    let shown = telling(peak);
+    if shown.is_empty() {
+        return;
+    }
+    let mut table = Table::new(0, &["us after expiry", "took", "where    ", "what"]);
+    for moment in &shown {
+        table.row(vec![
+            us(Some(moment.at)),
+            moment.ns.map_or_else(String::new, |ns| us(i64::try_from(ns).ok())),
+            format!("{:<9}", lane(moment.lane)),
+            // The last column: it begins where its heading does.
+            String::new(),
+        ]);
+    }
+    let told: Vec<String> = shown.iter().map(|moment| told(moment, peak.cpu)).collect();
+    let mut lines = table.lines().into_iter();
+    let heading = lines.next().unwrap_or_default();
+    sheet.line(DIM, &format!("   {}", heading.replace("   what", " what")));
+    for ((line, told), moment) in lines.zip(told).zip(&shown) {
+        sheet.line(Style::new(), &format!("   {line:<35}{told}"));
+        let is_told = peak.blame.iter().any(|part| part.stack == moment.stack);
+        if !is_told {
+            stack(sheet, &moment.stack, "                                      ");
+        }
+    }
+    let hidden = (peak.timeline.len() - shown.len()) as u64;
+    let hidden = hidden.saturating_add(peak.left_out);
+    if hidden > 0 {
+        let text = format!("   and {} entries that were shorter or earlier", count(hidden));
+        sheet.line(DIM, &text);
+    }
+}
+
+/// The entries worth a line, by time: those that were on while the wake-up was late or shortly
+/// before it, and of these the longest.
+fn telling(peak: &Peak) -> Vec<&Moment> {
+    let is_near = |moment: &&Moment| {
+        let end = moment.at.saturating_add_unsigned(moment.ns.unwrap_or(0));
+        end >= -BEFORE_NS && moment.at <= peak.latency_ns
+    };
+    let mut shown: Vec<&Moment> = peak.timeline.iter().filter(is_near).collect();
+    if shown.len() > MOST_MOMENTS {
+        let weight = |moment: &&Moment| {
+            let is_late = moment.at >= 0 && moment.at <= peak.latency_ns;
+            let is_own = ["expiry", "woke", "waking", "stack"].contains(&moment.what.as_str());
+            std::cmp::Reverse((is_own && is_late, moment.ns.unwrap_or(0), is_late))
+        };
+        shown.sort_by_key(weight);
+        shown.truncate(MOST_MOMENTS);
+    }
+    shown.sort_by_key(|moment| moment.at);
+    shown
+}
+
+/// What an entry is, in words.
+fn told(moment: &Moment, cpu: u32) -> String {
+    let name = cut(&moment.name, 32);
+    let name = match moment.pid {
+        Some(pid) if moment.what != "stack" => format!("{name}/{pid}"),
+        _ => name,
+    };
+    // A task and a softirq are named by their lane; what else there is says what it is.
+    let mut text = match moment.what.as_str() {
+        "task" => name,
+        what if what == name || name.is_empty() => cut(what, 20),
+        what => format!("{} {name}", cut(what, 20)),
+    };
+    if let Some(priority) = &moment.priority {
+        text.push_str(&format!(" ({})", cut(priority, 16)));
+    }
+    if let Some(detail) = &moment.detail {
+        text.push_str(&format!(", {}", cut(detail, 40)));
+    }
+    if moment.cpu != cpu {
+        text.push_str(&format!(", on CPU {}", moment.cpu));
+    }
+    cut(&text, 62)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::peaks::Lane;
+
+    fn moment(at: i64, ns: Option<u64>, what: &str) -> Moment {
+        Moment {
+            at,
+            ns,
+            cpu: 0,
+            lane: Lane::Others,
+            what: what.into(),
+            name: "n".into(),
+            pid: None,
+            priority: None,
+            detail: None,
+            stack: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn of_a_long_timeline_the_late_and_the_long_entries_are_told() {
+        let mut timeline: Vec<Moment> = (0..500).map(|k| moment(k * 10, Some(5), "task")).collect();
+        timeline.push(moment(-1_000_000, Some(10), "task"));
+        timeline.push(moment(4_000, Some(900), "task"));
+        timeline.push(moment(5_000, None, "woke"));
+        timeline.push(moment(9_000, Some(9_000), "task"));
+        let peak = Peak {
+            at_ns: 0,
+            series: "cpu0".into(),
+            cpu: 0,
+            latency_ns: 5_000,
+            stages: None,
+            blame: Vec::new(),
+            timeline,
+            left_out: 0,
+        };
+        let shown = telling(&peak);
+        assert_eq!(shown.len(), MOST_MOMENTS);
+        assert!(shown.iter().any(|moment| moment.what == "woke"));
+        assert!(shown.iter().any(|moment| moment.ns == Some(900)));
+        assert!(shown.iter().all(|moment| moment.at >= 0 && moment.at <= 5_000));
+        assert!(shown.is_sorted_by_key(|moment| moment.at));
+    }
+
+    #[test]
+    fn an_entry_is_told_with_what_is_known_of_it() {
+        let mut one = moment(0, None, "task");
+        one.pid = Some(7);
+        one.priority = Some("nice 0".into());
+        one.detail = Some("preempted".into());
+        assert_eq!(told(&one, 0), "n/7 (nice 0), preempted");
+        assert_eq!(told(&moment(0, None, "irq"), 3), "irq n, on CPU 0");
+    }
+}

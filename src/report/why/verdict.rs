@@ -1,0 +1,217 @@
+//! One sentence: what made late wake-ups late.
+
+use super::{
+    Why,
+    phrases::{band as band_words, percent, phrase},
+};
+use crate::{
+    analysis::bands::{Band, CauseInBand},
+    run::peaks::Cause,
+    units::Nanos,
+};
+
+/// Below this share of blamed time, the sentence is about that.
+const LITTLE: f64 = 0.5;
+/// A second cause is told where the first has less than this, and the second at least that.
+const NOT_ALL: f64 = 0.6;
+const WORTH: f64 = 0.1;
+/// A cause is one CPU's where that has so much of it.
+const ONE_CPU: f64 = 0.9;
+/// A beat is a cause's where so many of its peaks are on it.
+const ON_BEAT: f64 = 0.5;
+
+/// The sentence of a run with so many series of wake-ups.
+pub fn verdict(why: &Why, series: usize) -> String {
+    // Above p99.9 is where users look; short runs have less.
+    let order = ["p99.9", "p99", "worst"];
+    let named = |name| why.bands.iter().find(|band: &&Band| band.name == name);
+    let Some(band) = order.into_iter().find_map(named) else {
+        return "No wake-up was late enough to be blamed.".into();
+    };
+    let place = band_words(&band.name);
+    let known = band.causes.iter().filter(|cause| cause.cause != Cause::Unexplained);
+    let mut known = known.map(|cause| (cause, cause.share * band.blamed_share));
+    let unexplained = band.share_of_all(|cause| cause.cause == Cause::Unexplained);
+    let first = known.next();
+    if band.blamed_share < LITTLE {
+        return little(band, &place, first);
+    }
+    let Some((first, share)) = first else {
+        return format!("All of the time {place} that was looked at is unexplained.");
+    };
+    if unexplained > share {
+        return format!(
+            "{} of all time {place} is unexplained; the largest known cause is {} ({}).",
+            percent(unexplained),
+            told(why, first, series),
+            percent(share),
+        );
+    }
+    let mut text =
+        format!("{} of all time {place} was {}", percent(share), told(why, first, series));
+    let second = known.next().filter(|(_, second)| share < NOT_ALL && *second >= WORTH);
+    if let Some((second, share)) = second {
+        text.push_str(&format!("; {} was {}", percent(share), told(why, second, series)));
+    }
+    if unexplained >= WORTH {
+        text.push_str(&format!("; {} is unexplained", percent(unexplained)));
+    }
+    text + "."
+}
+
+/// When most of the time was passed over, the sentence says so first.
+fn little(band: &Band, place: &str, first: Option<(&CauseInBand, f64)>) -> String {
+    let blamed = percent(band.blamed_share);
+    let most = first.map_or_else(String::new, |(cause, _)| {
+        format!(", of which {} was {}", percent(cause.share), phrase(cause.cause, &cause.name))
+    });
+    format!("Only {blamed} of the time {place} was blamed{most}: the rest is not known.")
+}
+
+/// A cause, where it was, and how regularly.
+fn told(why: &Why, cause: &CauseInBand, series: usize) -> String {
+    let mut text = phrase(cause.cause, &cause.name);
+    if let [most, ..] = cause.series.as_slice()
+        && series > 1
+        && most.ns as f64 >= ONE_CPU * cause.ns as f64
+    {
+        let place = most.series.strip_prefix("cpu").filter(|rest| rest.parse::<u32>().is_ok());
+        let place = place.map_or_else(|| most.series.clone(), |cpu| format!("CPU {cpu}"));
+        text.push_str(&format!(", on {place}"));
+    }
+    let is_its = |own: (Cause, &String)| own == (cause.cause, &cause.name);
+    let beat = why.periodic.iter().find(|beat| is_its((beat.cause, &beat.name)));
+    if let Some(beat) = beat.filter(|beat| beat.period.share >= ON_BEAT) {
+        text.push_str(&format!(", every {}", every(beat.period.period_ns)));
+    }
+    let is_shared = why.together.as_ref().is_some_and(|together| {
+        is_its((together.cause, &together.name)) && together.share >= ON_BEAT
+    });
+    if is_shared {
+        text.push_str(", on several CPUs at once");
+    }
+    text
+}
+
+/// A period: `50 ms` where it is nearly that, else `33.4 ms`.
+pub fn every(period_ns: f64) -> String {
+    let text = Nanos(period_ns as i64).to_string();
+    match text.split_once(' ') {
+        Some((number, unit)) if number.contains('.') => {
+            format!("{} {unit}", number.trim_end_matches('0').trim_end_matches('.'))
+        }
+        _ => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        analysis::{bands::SeriesShare, period::Period, preempted::Preempted},
+        report::why::Beat,
+    };
+
+    fn cause(cause: Cause, name: &str, share: f64, on: &[(&str, u64)]) -> CauseInBand {
+        let series = |(series, ns): &(&str, u64)| SeriesShare { series: (*series).into(), ns: *ns };
+        let ns = on.iter().map(|(_, ns)| ns).sum();
+        let series = on.iter().map(series).collect();
+        CauseInBand { cause, name: name.into(), ns, share, series }
+    }
+
+    fn why(blamed_share: f64, causes: Vec<CauseInBand>) -> Why {
+        let band = Band {
+            name: "p99.9".into(),
+            from: 1,
+            to: 2,
+            wakeups: 10,
+            ns: 1_000,
+            blamed_share,
+            causes,
+        };
+        Why {
+            run: "r".into(),
+            verdict: String::new(),
+            threshold_ns: 0,
+            blamed: 0,
+            passed_over: 0,
+            unmatched: 0,
+            lost_events: 0,
+            bands: vec![band],
+            periodic: Vec::new(),
+            together: None,
+            preempted: Preempted::default(),
+            peaks_found: 0,
+            peaks: Vec::new(),
+            damaged: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_cause_that_leads_is_told_with_its_cpu_and_its_beat() {
+        let console = cause(Cause::IrqsOff, "console_unlock", 0.61, &[("cpu1", 95), ("cpu0", 5)]);
+        let mut why = why(1.0, vec![console]);
+        let period = Period {
+            period_ns: 50_000_400.0,
+            events: 100,
+            share: 0.9,
+            spread_ns: 0.0,
+            false_alarm: 0.0,
+        };
+        why.periodic.push(Beat {
+            cause: Cause::IrqsOff,
+            name: "console_unlock".into(),
+            series: vec!["cpu1".into()],
+            period,
+        });
+        assert_eq!(
+            verdict(&why, 2),
+            "61 % of all time above p99.9 was interrupts off in console_unlock, on CPU 1, every \
+             50 ms."
+        );
+        assert!(!verdict(&why, 1).contains("CPU"), "of one CPU there is no other");
+    }
+
+    #[test]
+    fn what_is_unexplained_leads_where_it_is_more_than_any_cause() {
+        let unexplained = cause(Cause::Unexplained, "unexplained", 0.5, &[("cpu0", 1)]);
+        let softirq = cause(Cause::Softirq, "NET_RX", 0.25, &[("cpu0", 1), ("cpu1", 1)]);
+        let text = verdict(&why(0.8, vec![unexplained.clone(), softirq]), 2);
+        let wanted = "40 % of all time above p99.9 is unexplained; the largest known cause is \
+                      softirq NET_RX (20 %).";
+        assert_eq!(text, wanted);
+        let text = verdict(&why(0.8, vec![unexplained]), 2);
+        assert_eq!(text, "All of the time above p99.9 that was looked at is unexplained.");
+    }
+
+    #[test]
+    fn a_second_cause_is_told_where_the_first_is_not_most_of_it() {
+        let first = cause(Cause::Host, "steal", 0.5, &[]);
+        let second = cause(Cause::Thread, "migration/0", 0.3, &[]);
+        let rest = cause(Cause::Unexplained, "", 0.2, &[]);
+        assert_eq!(
+            verdict(&why(1.0, vec![first, second, rest]), 2),
+            "50 % of all time above p99.9 was the virtual machine's host: steal; 30 % was task \
+             migration/0, which went first; 20 % is unexplained."
+        );
+    }
+
+    #[test]
+    fn little_blame_and_none_are_said_to_be_that() {
+        let host = cause(Cause::Host, "steal", 0.9, &[]);
+        assert_eq!(
+            verdict(&why(0.12, vec![host]), 2),
+            "Only 12 % of the time above p99.9 was blamed, of which 90 % was the virtual machine's \
+             host: steal: the rest is not known."
+        );
+        let mut none = why(0.0, Vec::new());
+        assert!(verdict(&none, 2).starts_with("Only 0 % of the time"));
+        none.bands.clear();
+        assert_eq!(verdict(&none, 2), "No wake-up was late enough to be blamed.");
+    }
+
+    #[test]
+    fn periods_are_told_as_people_say_them() {
+        assert_eq!(["50 ms", "33.4 ms", "1 s"], [50_000_400.0, 33_370_000.0, 1e9].map(every));
+    }
+}
