@@ -42,3 +42,4 @@ mod support;
 mod turn;
 mod unprivileged;
 mod verbs;
+mod why;

@@ -198,21 +198,32 @@ fn shares(band: &Band, is_meant: impl Fn(&CauseInBand) -> bool) -> String {
     if share > 0.0 { figure(share) } else { String::new() }
 }
 
-/// The causes that have a row of their own, the largest first; what is unexplained comes last.
+/// The causes that have a row of their own: by their share above p99.9, of which the sentence
+/// speaks, then by their largest share in any band; what is unexplained comes last.
 fn kinds(bands: &[Band]) -> Vec<(Cause, &str)> {
-    let mut kinds: Vec<((Cause, &str), f64)> = Vec::new();
-    for cause in bands.iter().flat_map(|band| &band.causes) {
-        let kind = (cause.cause, cause.name.as_str());
-        match kinds.iter_mut().find(|(known, _)| *known == kind) {
-            Some((_, share)) => *share = share.max(cause.share),
-            None => kinds.push((kind, cause.share)),
+    let mut kinds: Vec<((Cause, &str), f64, f64)> = Vec::new();
+    for band in bands {
+        for cause in &band.causes {
+            let kind = (cause.cause, cause.name.as_str());
+            let said = if is_said(band) { cause.share } else { 0.0 };
+            match kinds.iter_mut().find(|(known, ..)| *known == kind) {
+                Some((_, first, most)) => {
+                    (*first, *most) = (first.max(said), most.max(cause.share));
+                }
+                None => kinds.push((kind, said, cause.share)),
+            }
         }
     }
-    kinds.retain(|((cause, _), share)| *share >= LEAST_SHARE || *cause == Cause::Unexplained);
-    kinds.sort_by(|a, b| b.1.total_cmp(&a.1));
+    kinds.retain(|((cause, _), _, most)| *most >= LEAST_SHARE || *cause == Cause::Unexplained);
+    kinds.sort_by(|a, b| b.2.total_cmp(&a.2));
     kinds.truncate(MOST_CAUSES);
-    kinds.sort_by_key(|((cause, _), _)| *cause == Cause::Unexplained);
-    kinds.into_iter().map(|(kind, _)| kind).collect()
+    kinds.sort_by(|a, b| b.1.total_cmp(&a.1).then(b.2.total_cmp(&a.2)));
+    kinds.sort_by_key(|((cause, _), ..)| *cause == Cause::Unexplained);
+    kinds.into_iter().map(|(kind, ..)| kind).collect()
+}
+
+fn is_said(band: &Band) -> bool {
+    band.name == "p99.9"
 }
 
 /// Median and p99 of each stage of the run, in the rows; the latest series in the columns.
@@ -239,7 +250,7 @@ fn stages(sheet: &mut Sheet, document: &Document) {
     totals.sort_by_key(|series| std::cmp::Reverse(p99(series)));
     totals.truncate(MOST_SERIES);
     totals.sort_by_key(|series| series.cpu);
-    let mut headings = vec!["median and p99, us".to_owned()];
+    let mut headings = vec!["us: median / p99".to_owned()];
     headings.extend(totals.iter().map(|series| cut(&series.name, 12)));
     let mut table = Table::new(1, &headings.iter().map(String::as_str).collect::<Vec<_>>());
     for stage in names {
@@ -260,7 +271,7 @@ fn pair(series: &SeriesSummary) -> String {
     let at = |name: &str| {
         us(series.percentiles.get(name).map(|ns| i64::try_from(*ns).unwrap_or(i64::MAX)))
     };
-    format!("{} {:>6}", at("50"), at("99"))
+    format!("{} /{:>5}", at("50"), at("99"))
 }
 
 /// What comes at a beat, and what hits several CPUs at once.
@@ -307,7 +318,7 @@ fn matrix(sheet: &mut Sheet, why: &Why) {
         return;
     }
     let columns = matrix.series.len().min(MOST_COLUMNS);
-    let mut headings = vec!["who went first: times, ms".to_owned(), "all".to_owned()];
+    let mut headings = vec!["who went first: times / ms".to_owned(), "all".to_owned()];
     headings.extend(matrix.series.iter().take(columns).map(|series| cut(series, 12)));
     let mut table = Table::new(1, &headings.iter().map(String::as_str).collect::<Vec<_>>());
     for row in matrix.rows.iter().take(MOST_TASKS) {
@@ -315,7 +326,7 @@ fn matrix(sheet: &mut Sheet, why: &Why) {
         let cells = std::iter::once(&all).chain(row.cells.iter().take(columns));
         let cells = cells.map(|cell| match cell.times {
             0 => String::new(),
-            times => format!("{} {:>6}", count(times), milliseconds(cell.ns)),
+            times => format!("{} /{:>5}", count(times), milliseconds(cell.ns)),
         });
         table.row(std::iter::once(cut(&row.task, NAME)).chain(cells).collect());
     }

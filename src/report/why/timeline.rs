@@ -162,15 +162,22 @@ fn telling(peak: &Peak) -> Vec<&Moment> {
 
 /// What an entry is, in words.
 fn told(moment: &Moment, cpu: u32) -> String {
-    let name = cut(&moment.name, 32);
-    let name = match moment.pid {
-        Some(pid) if moment.what != "stack" => format!("{name}/{pid}"),
-        _ => name,
-    };
-    // A task and a softirq are named by their lane; what else there is says what it is.
-    let mut text = match moment.what.as_str() {
-        "task" => name,
-        what if what == name || name.is_empty() => cut(what, 20),
+    let mut name = cut(&moment.name, 32);
+    if let Some(pid) = moment.pid.filter(|_| moment.what != "stack") {
+        let number = format!("/{pid}");
+        if !name.ends_with(&number) && name != format!("task {pid}") {
+            name.push_str(&number);
+        }
+    }
+    // What the lane or the name says already is not said again.
+    let what = moment.what.as_str();
+    let is_said = ["task", "irq", "softirq", "vector", "idle"].contains(&what)
+        || name.starts_with(what)
+        || name.ends_with(what);
+    let mut text = match what {
+        _ if name.is_empty() => cut(what, 20),
+        _ if is_said => name,
+        "waking" => format!("wakes {name}"),
         what => format!("{} {name}", cut(what, 20)),
     };
     if let Some(priority) = &moment.priority {
@@ -237,6 +244,9 @@ mod tests {
         one.priority = Some("nice 0".into());
         one.detail = Some("preempted".into());
         assert_eq!(told(&one, 0), "n/7 (nice 0), preempted");
-        assert_eq!(told(&moment(0, None, "irq"), 3), "irq n, on CPU 0");
+        assert_eq!(told(&moment(0, None, "ipi"), 3), "ipi n, on CPU 0");
+        let mut woken = moment(0, None, "waking");
+        (woken.name, woken.pid) = ("n/8".into(), Some(8));
+        assert_eq!(told(&woken, 0), "wakes n/8");
     }
 }

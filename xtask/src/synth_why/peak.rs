@@ -1,6 +1,6 @@
 //! A late wake-up of the made-up run, whole: its timeline as a recorder would have seen it.
 
-use tardy::run::peaks::{Lane, Moment, Peak, StagesOf};
+use tardy::run::peaks::{Cause, Lane, Moment, Peak, StagesOf};
 
 use super::{Wakeup, blame, delay::Delay};
 
@@ -81,7 +81,7 @@ fn delaying(wakeup: &Wakeup, delay: &Delay) -> Moment {
     Moment {
         pid: kind.task.map(|(_, pid, _)| pid),
         priority: kind.task.map(|(.., priority)| priority.into()),
-        detail: delay.is_before_waking().then(|| "interrupts on at its end".into()),
+        detail: (kind.cause == Cause::IrqsOff).then(|| "interrupts on at its end".into()),
         stack: kind.stack.iter().map(|frame| (*frame).to_owned()).collect(),
         cpu: wakeup.cpu,
         ..moment(at, Some(delay.ns), kind.lane, kind.what, name)
