@@ -145,18 +145,20 @@ fn a_run_without_peaks_says_so() {
 fn a_run_that_was_not_traced_is_an_error_that_says_how_to_trace() {
     let store = Store::new();
     store.made_up("100");
-    let said = store.run(&["why", "r"]);
-    assert_eq!((said.code, said.out.as_str()), (Some(2), ""), "{said:?}");
-    assert!(said.err.contains("were not traced") && said.err.contains("--trace peaks"), "{said:?}");
     let record = store.runs().join("r/run.json");
-    let text = fs::read_to_string(&record).unwrap();
-    let mut document: Value = serde_json::from_str(&text).unwrap();
-    document["trace"]["why_not"] = json!("no rights: run it as root");
-    fs::write(&record, document.to_string()).unwrap();
-    assert!(store.run(&["why", "r"]).err.contains("no rights: run it as root"));
-    document["trace"]["found"] = json!("stages");
-    fs::write(&record, document.to_string()).unwrap();
-    assert!(store.run(&["why", "r"]).err.contains("has the stages"));
+    let mut document: Value = serde_json::from_slice(&fs::read(&record).unwrap()).unwrap();
+    let mut refused = |found: &str, why_not: Value| {
+        document["trace"]["found"] = json!(found);
+        document["trace"]["why_not"] = why_not;
+        fs::write(&record, document.to_string()).unwrap();
+        let said = store.run(&["why", "r"]);
+        assert_eq!((said.code, said.out.as_str()), (Some(2), ""), "{said:?}");
+        said.err
+    };
+    let off = refused("off", Value::Null);
+    assert!(off.contains("were not traced") && off.contains("--trace peaks"), "{off}");
+    assert!(refused("off", json!("no rights: run it as root")).contains("run it as root"));
+    assert!(refused("stages", Value::Null).contains("has the stages"));
 }
 
 #[test]

@@ -101,6 +101,8 @@ pub fn document(run: &mut Run) -> Result<Why, NotTraced> {
     let peaks = run.peaks();
     let mut damaged = peaks.damaged;
     let blame = run.blame().unwrap_or_else(|what| {
+        // The error names its file first.
+        let what = what.strip_prefix(names::BLAME).unwrap_or(&what).trim_start().to_owned();
         damaged.push(Damage { file: names::BLAME.into(), line: None, what });
         None
     });

@@ -89,7 +89,7 @@ fn head(sheet: &mut Sheet, why: &Why, document: &Document) {
         sheet.line(DIM, "`tardy show` says what speaks against it");
     }
     for damage in why.damaged.iter().take(MOST_DAMAGED) {
-        sheet.line(AnsiColor::Yellow.on_default(), &format!("not read: {damage}"));
+        wrapped(sheet, AnsiColor::Yellow.on_default(), &format!("not read: {damage}"));
     }
     if why.damaged.len() > MOST_DAMAGED {
         let more = why.damaged.len() - MOST_DAMAGED;
@@ -111,11 +111,14 @@ fn head(sheet: &mut Sheet, why: &Why, document: &Document) {
 
 /// How much was looked at.
 fn counted(why: &Why) -> String {
-    let mut text = format!(
-        "{} wake-ups that were later than {} were looked at",
-        count(why.blamed),
-        Nanos(why.threshold_ns)
-    );
+    let mut text = match why.blamed {
+        0 => format!("There are no sums of all late wake-ups; peaks: {}", count(why.peaks_found)),
+        blamed => format!(
+            "{} wake-ups that were later than {} were looked at",
+            count(blamed),
+            Nanos(why.threshold_ns)
+        ),
+    };
     let mut but = Vec::new();
     for (n, what) in [
         (why.passed_over, "late ones were passed over"),
