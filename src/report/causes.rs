@@ -6,32 +6,24 @@ use std::collections::HashMap;
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
-use crate::run::{
-    Document, Run, SeriesSummary,
-    peaks::{Blame, Cause, Lane, Moment, Part, Peak, StagesOf},
+use crate::{
+    analysis::bands::{Band, bands},
+    run::{
+        Doubt, Run,
+        peaks::{Blame, Cause, Lane, Moment, Part, Peak, StagesOf},
+    },
 };
 
-pub mod bands;
 mod phrases;
-mod read;
-
-use bands::{Band, bands};
 
 pub use phrases::{while_words, worst_in_words};
 
-/// Whether a series is a stage of another one's latencies (`cpu0/irq`), not one of wake-ups.
-#[must_use]
-pub fn is_stage(series: &SeriesSummary) -> bool {
-    series.name.contains('/')
-}
-
-/// The series of wake-ups, without their stages.
-pub fn wakeups(document: &Document) -> impl Iterator<Item = &SeriesSummary> {
-    document.series.iter().filter(|series| !is_stage(series))
-}
-
 /// Peaks on a page at the most.
 pub const MOST_PEAKS: usize = 100;
+
+/// Causes of a band, and series of a cause, at the most; the largest stay.
+const MOST_CAUSES: usize = 40;
+const MOST_SERIES: usize = 8;
 
 /// The worst so many keep all of their timeline; of the others, so many entries.
 const WHOLE_TIMELINES: usize = 20;
@@ -50,7 +42,7 @@ pub struct PageBlame {
     pub unmatched: u64,
     /// Events that the recorder lost.
     pub lost_events: u64,
-    /// From the widest to the worst.
+    /// From the widest to the worst; of many causes the largest 40.
     pub bands: Vec<Band>,
 }
 
@@ -134,27 +126,33 @@ pub struct PageTimeline {
 /// What a run knows of causes, for its page; `total` holds all its wake-ups.
 #[must_use]
 pub fn of(run: &mut Run, total: &Histogram<u64>) -> (Option<PageBlame>, PagePeaks) {
-    let (worst, mut damaged) = read::peaks(run, MOST_PEAKS);
-    let blame = match read::blame(run) {
-        Ok(blame) => blame,
-        Err(what) => {
-            damaged.push(what);
-            None
-        }
-    };
-    let blame = blame.map(|blame| page_blame(&blame, total, &worst));
+    let mut found = run.peaks();
+    let mut damaged: Vec<String> = found.damaged.iter().map(ToString::to_string).collect();
+    let blame = run.blame().unwrap_or_else(|what| {
+        run.doubt(Doubt::TrackDamaged { what: what.clone() }.into());
+        damaged.push(what);
+        None
+    });
+    let max = run.document.wakeups().filter_map(|series| series.max).max().unwrap_or(0);
+    let blame = blame.map(|blame| page_blame(&blame, total, max, &found.worst));
+    found.worst.truncate(MOST_PEAKS);
     let start_ns = run.document.start_monotonic_ns;
-    (blame, page_peaks(&worst, damaged, start_ns))
+    (blame, page_peaks(&found.worst, damaged, start_ns))
 }
 
-fn page_blame(blame: &Blame, total: &Histogram<u64>, worst: &[Peak]) -> PageBlame {
+fn page_blame(blame: &Blame, total: &Histogram<u64>, max: i64, worst: &[Peak]) -> PageBlame {
+    let mut bands = bands(total, max, blame, worst);
+    for band in &mut bands {
+        band.causes.truncate(MOST_CAUSES);
+        band.causes.iter_mut().for_each(|cause| cause.series.truncate(MOST_SERIES));
+    }
     PageBlame {
         threshold_ns: blame.threshold_ns,
         blamed: blame.blamed,
         passed_over: blame.passed_over,
         unmatched: blame.unmatched,
         lost_events: blame.lost_events,
-        bands: bands(blame, total, worst),
+        bands,
     }
 }
 
@@ -278,10 +276,6 @@ impl Texts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::run::{
-        hlog,
-        peaks::{Bucket, CauseOf},
-    };
 
     fn moment(at: i64, ns: Option<u64>) -> Moment {
         Moment {
@@ -342,37 +336,6 @@ mod tests {
         assert_eq!((last.timeline.at.len(), last.left_out), (MOST_MOMENTS, 1 + 301 - 120));
         assert_eq!(last.timeline.at.last(), Some(&10));
         assert!(last.timeline.at.is_sorted());
-    }
-
-    #[test]
-    fn bands_sum_what_lies_above_their_percentile() {
-        let mut total = hlog::empty();
-        for ns in 1..=100_000_u64 {
-            total.record(ns * 10).unwrap();
-        }
-        let cause = |name: &str| CauseOf {
-            series: name.into(),
-            cause: Cause::Softirq,
-            name: "NET_RX".into(),
-        };
-        let bucket = |low_ns, wakeups, parts| Bucket { low_ns, wakeups, ns: 100 * wakeups, parts };
-        let blame = Blame {
-            causes: vec![cause("cpu0"), cause("cpu1")],
-            buckets: vec![
-                bucket(500_000, 10, vec![(0, 10, 1_000)]),
-                bucket(992_000, 4, vec![(0, 2, 100), (1, 2, 50)]),
-                bucket(999_950, 1, vec![(1, 1, 100), (9, 1, 5)]),
-            ],
-            ..Blame::default()
-        };
-        let bands = bands(&blame, &total, &[peak(1_000_000, Vec::new())]);
-        let names: Vec<&str> = bands.iter().map(|band| band.name.as_str()).collect();
-        assert_eq!(names, ["p99", "p99.9", "p99.99", "worst"]);
-        let first = bands.first().unwrap();
-        assert_eq!((first.blamed, first.ns, first.causes.len()), (5, 500, 1));
-        assert_eq!((first.causes[0].ns, first.causes[0].wakeups), (250, 5));
-        assert!(first.wakeups > 700 && first.wakeups < 900, "{}", first.wakeups);
-        assert_eq!(bands.last().unwrap().causes[0].cause, Cause::IrqsOff);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::path::Path;
 use hdrhistogram::Histogram;
 
 use super::{
-    causes::{self, is_stage, wakeups},
+    causes,
     page::{
         CpuBusy, Heat, InterruptRow, LoadTrack, MachineTrack, PAGE_VERSION, Page, PageRun,
         PageSeries, PageStage, Points,
@@ -66,7 +66,7 @@ fn page_run(mut run: Run, edges: &[u64]) -> PageRun {
     let bins = TimeBins::of(&run.document);
     let mut binned: Vec<Binned> = run.document.series.iter().map(|_| Binned::new(&bins)).collect();
     let mut sieve = PointSieve::new(&run);
-    let stages: Vec<bool> = run.document.series.iter().map(is_stage).collect();
+    let stages: Vec<bool> = run.document.series.iter().map(|s| s.stage().is_some()).collect();
     let read = run.intervals(|number, span, counts| {
         let Some(binned) = binned.get_mut(number) else { return };
         if stages.get(number).copied().unwrap_or(false) {
@@ -88,7 +88,7 @@ fn page_run(mut run: Run, edges: &[u64]) -> PageRun {
     let (blame, peaks) = causes::of(&mut run, &sum_of(&totals));
     let document = &run.document;
     let worst = causes::worst_in_words(document, &peaks);
-    let series = wakeups(document).zip(binned).zip(points);
+    let series = document.wakeups().zip(binned).zip(points);
     PageRun {
         headline: words::headline_because(document, worst.as_deref()),
         line: words::line(document),
@@ -115,7 +115,7 @@ fn parted(
 ) -> (Vec<(String, Histogram<u64>)>, Vec<Binned>) {
     let (mut stages, mut wakeups) = (Vec::new(), Vec::new());
     for (series, binned) in document.series.iter().zip(binned) {
-        if is_stage(series) {
+        if series.stage().is_some() {
             stages.push((series.name.clone(), binned.total));
         } else {
             wakeups.push(binned);

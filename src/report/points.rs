@@ -2,12 +2,9 @@
 
 use hdrhistogram::Histogram;
 
-use super::{
-    causes::{is_stage, wakeups},
-    page::{PointKind, Points},
-};
+use super::page::{PointKind, Points};
 use crate::{
-    run::{Doubt, Run, hlog::Span},
+    run::{Doubt, Run, SeriesSummary, hlog::Span},
     units::{Nanos, count},
 };
 
@@ -35,16 +32,19 @@ impl PointSieve {
     /// each interval.
     #[must_use]
     pub fn new(run: &Run) -> Self {
-        let samples = wakeups(&run.document).map(|series| series.count);
+        let samples = run.document.wakeups().map(|series| series.count);
         let samples = samples.fold(0, u64::saturating_add);
         let kept = run.has_samples();
         let mut places = 0..;
-        let place = |series| if is_stage(series) { None } else { places.next() };
+        let place = |series: &SeriesSummary| match series.stage() {
+            Some(_) => None,
+            None => places.next(),
+        };
         Self {
-            maxima: vec![Vec::new(); wakeups(&run.document).count()],
+            maxima: vec![Vec::new(); run.document.wakeups().count()],
             from_samples: kept && samples <= MOST_SAMPLES,
             too_many: kept && samples > MOST_SAMPLES,
-            max: wakeups(&run.document).map(|series| series.max.unwrap_or(0)).collect(),
+            max: run.document.wakeups().map(|series| series.max.unwrap_or(0)).collect(),
             places: run.document.series.iter().map(place).collect(),
         }
     }

@@ -4,7 +4,7 @@
 import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { launch, until } from './browser.mjs';
-import { drawnAsData, inked, reachable, sound } from './in-page.mjs';
+import { barsAddUp, drawnAsData, inked, reachable, sound } from './in-page.mjs';
 import { interactions } from './interactions.mjs';
 
 export const MODES = [
@@ -25,7 +25,7 @@ export async function checkPage(browser, path, mode) {
   try {
     await page.goto(url);
     drawn = await until(page, () => window.tardyDrawn, 'all charts to be drawn');
-    for (const check of [sound, inked, drawnAsData, reachable]) reasons.push(...await page.evaluate(check));
+    for (const check of [sound, inked, drawnAsData, barsAddUp, reachable]) reasons.push(...await page.evaluate(check));
     if (mode.scheme === 'light') reasons.push(...await within(60000, interactions(page)));
     reasons.push(...await page.evaluate(sound));
   } catch (error) {

@@ -1,6 +1,8 @@
 // Synthetic pages, made by code from a fixed seed: what the drawing must cope with, from a plain run
 // of 20 s to a day on 64 CPUs, a crash, nothing at all, and text that would like to be markup.
 
+import { traced } from './causes.mjs';
+
 const NS_PER_S = 1e9;
 export const HOSTILE = `</script><img src=x onerror="window.hostile=1"><b>&amp;{{}}'"\u2028`;
 
@@ -323,6 +325,10 @@ function fromHistogram(name, cpu, histogram, points, bounds) {
 
 /** Every text of a run tries to become markup. */
 export function hostile() {
+  return spoiled(comparison());
+}
+
+function spoiled(data) {
   const keep = new Set(['page_version', 'kind', 'status', 'validity', 'effect', 'started_at', 'ended_at', 'made_at']);
   const spoil = (value, key) => {
     if (typeof value === 'string') return keep.has(key) ? value : `${value}${HOSTILE}`;
@@ -330,7 +336,6 @@ export function hostile() {
     if (value === null || typeof value !== 'object') return value;
     return Object.fromEntries(Object.entries(value).map(([name, inner]) => [key === 'parameters' || key === 'asked' ? name + HOSTILE : name, key === 'percentiles' ? inner : spoil(inner, name === 'uncertain' ? 'kind' : name)]));
   };
-  const data = comparison();
   return { ...data, runs: data.runs.map((one) => spoil(one, '')) };
 }
 
@@ -374,6 +379,20 @@ export function many() {
   return page([make('before', 10), make('after', 11)], edges(8e6));
 }
 
+/** A traced run with its 100 worst wake-ups, and one beside it that could not be traced. */
+export function causes() {
+  const data = comparison();
+  const seen = traced(random(12), data.runs[0], 20);
+  const blind = { ...data.runs[1], record: { ...data.runs[1].record, trace: { asked: 'auto', found: 'off', why_not: 'this kernel has no BTF.' } }, peaks: { damaged: ['peaks.jsonl: line 3 is damaged'], strings: [''], stacks: [[]], peaks: [] } };
+  return { ...data, runs: [seen, blind] };
+}
+
+/** Both runs traced, and every text of them wants to be markup. */
+export function hostileCauses() {
+  const data = comparison();
+  return spoiled({ ...data, runs: data.runs.map((one, index) => traced(random(13 + index), one, 20)) });
+}
+
 /** Kernels of the lab beside each other: one that failed, one load that nobody measured, a hostile name. */
 function matrix() {
   const kernels = ['standard', 'standard+preempt=full', 'rt'].map((name, index) => ({
@@ -411,4 +430,4 @@ function matrixCell(seed, worst) {
   return { phases: 5, samples: sorted.length, figures: [...['50', '99', '99.9'].map(figure), max], curve: curve(sorted), caveats: seed === 3 ? ['A caveat of a run.'] : [] };
 }
 
-export const FIXTURES = { plain, comparison, four, crashed, day, hostile, empty, odd, many, matrix };
+export const FIXTURES = { plain, comparison, four, crashed, day, hostile, empty, odd, many, matrix, causes, hostileCauses };

@@ -48,10 +48,33 @@ export function drawnAsData() {
       if (lines === 0 && run.machine.t_s.length) say(panel, 'no lines');
     },
   };
+  checks.timeline = (panel) => {
+    const peaks = data.runs.flatMap((run) => run.peaks?.peaks ?? []).sort((a, b) => b.latency_ns - a.latency_ns);
+    const own = peaks[Number(document.querySelector('.peaks tr.chosen button').textContent) - 1];
+    equal(panel, 'entries', seriesOf(panel).find((series) => series.id === 'spans').getData().count(), own.timeline.at.length);
+    equal(panel, 'rows of data', panel.spec.csv().trim().split('\n').length - 1, own.timeline.at.length);
+    equal(panel, 'peaks in the list', document.querySelectorAll('.peaks > .scroll tbody tr').length, peaks.length);
+  };
   for (const panel of window.tardyCharts) {
     if (!panel.chart) say(panel, 'not drawn');
     else checks[panel.spec.kind](panel, data.runs[panel.spec.run ?? 0]);
   }
+  return reasons;
+}
+
+/** Blame bars add up: what is drawn is the whole of each band, and each says its share. */
+export function barsAddUp() {
+  const reasons = [];
+  const data = JSON.parse(document.getElementById('tardy-data').textContent);
+  const bands = data.runs.flatMap((run) => run.blame?.bands ?? []);
+  const rows = [...document.querySelectorAll('.bar-row')];
+  if (rows.length !== bands.length) reasons.push(`${rows.length} bars for ${bands.length} bands`);
+  rows.forEach((row, index) => {
+    const parts = [...row.querySelectorAll('.part')];
+    const whole = parts.reduce((sum, part) => sum + Number(part.style.flexGrow), 0);
+    if (Math.abs(whole - 1) > 0.01) reasons.push(`the parts of bar ${index} are ${whole} of it`);
+    if (!parts.every((part) => /\d %/.test(part.title))) reasons.push(`a part of bar ${index} does not say its share`);
+  });
   return reasons;
 }
 
@@ -91,7 +114,7 @@ export function sound() {
 /** All that can be used can be reached by keyboard and has a name. */
 export function reachable() {
   const reasons = [];
-  const all = document.querySelectorAll('button, a[href], select, input, summary, .plot, .scroll');
+  const all = document.querySelectorAll('button:not([disabled]), a[href], select, input, summary, .plot, .scroll');
   for (const element of all) {
     if (element.closest('[hidden]') || element.closest('details:not([open])') && element.tagName !== 'SUMMARY') continue;
     element.focus({ preventScroll: true });

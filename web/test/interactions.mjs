@@ -2,10 +2,11 @@
 // record, saving data. Each gives reasons to fail; what a page does not have is not asked for.
 
 import { readFileSync } from 'node:fs';
+import { peaksUsed, stagesUsed } from './peaks.mjs';
 
 export async function interactions(page) {
   const reasons = [];
-  for (const act of [zoomByDrag, keys, readout, sorting, choosing, views, filtering, saving, copying]) {
+  for (const act of [zoomByDrag, keys, readout, sorting, choosing, views, filtering, saving, copying, peaksUsed, stagesUsed]) {
     const found = await act(page);
     reasons.push(...found.map((text) => `${act.name}: ${text}`));
   }
@@ -143,7 +144,7 @@ async function filtering(page) {
 /** The first few charts: a browser asks before it saves many files in a row. */
 async function saving(page) {
   const reasons = [];
-  const links = page.locator('.chart a.data');
+  const links = page.locator('.chart a.data, .blame a.data');
   for (let index = 0; index < Math.min(8, await links.count()); index += 1) {
     const [download] = await Promise.all([page.waitForEvent('download', { timeout: 5000 }), links.nth(index).click()]);
     const [header] = readFileSync(await download.path(), 'utf8').split('\n');

@@ -1,6 +1,6 @@
 //! Causes in words.
 
-use super::{PagePart, PagePeaks, wakeups};
+use super::{PagePart, PagePeaks};
 use crate::run::{Document, peaks::Cause};
 
 /// A cause that has at least this share of a latency explains it.
@@ -10,7 +10,7 @@ const MAIN_SHARE: f64 = 0.3;
 /// `while interrupts were off in ext4_mark_inode_dirty`.
 #[must_use]
 pub fn worst_in_words(document: &Document, peaks: &PagePeaks) -> Option<String> {
-    let max = wakeups(document).filter_map(|series| series.max).max()?;
+    let max = document.wakeups().filter_map(|series| series.max).max()?;
     let worst = peaks.peaks.first().filter(|peak| peak.latency_ns == max)?;
     let main = worst.blame.first()?;
     let share = main.ns as f64 / worst.latency_ns.max(1) as f64;

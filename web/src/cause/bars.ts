@@ -52,26 +52,31 @@ function bar(band: Band, keys: CauseKeys): HTMLElement {
   // The same order in every bar, so that bands can be compared.
   own.sort((a, b) => keys.slot(a) - keys.slot(b));
   const unknown = band.causes.filter((cause) => cause.cause === 'unexplained').reduce((sum, cause) => sum + cause.ns, 0);
-  const rest = Math.max(0, band.ns - unknown - own.reduce((sum, cause) => sum + cause.ns, 0));
+  const rest = Math.max(0, blamedOf(band) - unknown - own.reduce((sum, cause) => sum + cause.ns, 0));
   const others = band.causes.filter((cause) => cause.cause !== 'unexplained' && keys.slot(cause) < 0);
   const parts = own.map((cause) => segment(cause, cause.ns, band, keys, `${label(cause)}`));
   if (rest > band.ns * 1e-4) parts.push(segment({ cause: 'others', name: '' }, rest, band, keys, `${counted(others.length, 'other cause')}`));
   if (unknown > 0) parts.push(segment({ cause: 'unexplained', name: '' }, unknown, band, keys, 'unexplained'));
-  const blamed = band.name === 'worst' ? '' : `, ${share(band.blamed, band.wakeups)} blamed`;
+  const not = Math.max(0, band.ns - blamedOf(band));
+  if (not > band.ns * 1e-4) parts.push(segment({ cause: 'not blamed', name: '' }, not, band, keys, 'not blamed'));
   return h('div', { class: 'bar-row' },
     h('div', { class: 'bar-name' }, h('b', {}, bandTitle(band)),
-      h('span', { class: 'muted' }, `from ${latency(band.from_ns)}: ${counted(band.wakeups, 'wake-up')}${blamed}`)),
+      h('span', { class: 'muted' }, `${band.name === 'worst' ? 'from' : 'over'} ${latency(band.from)}: ${counted(band.wakeups, 'wake-up')}, ${share(blamedOf(band), band.ns)} blamed`)),
     h('div', { class: 'stack-bar' }, ...parts));
 }
+
+/** The time that was blamed. */
+const blamedOf = (band: Band): number => band.ns * Math.min(1, band.blamed_share);
 
 function segment(named: Named, ns: number, band: Band, keys: CauseKeys, words: string): HTMLElement {
   const slot = keys.slot(named);
   const unknown = named.cause === 'unexplained';
+  const not = named.cause === 'not blamed';
   const part = h('span', {
     class: unknown ? 'part unknown' : 'part', title: `${words}: ${share(ns, band.ns)}, ${exactLatency(ns)} of ${exactLatency(band.ns)}`,
-  }, h('span', {}, `${letterOf(slot)} ${words} ${share(ns, band.ns)}`.trim()));
+  }, ...[letterOf(slot), share(ns, band.ns), words].filter(Boolean).map((text, index) => h('span', index === 0 ? { class: 'first' } : {}, text)));
   part.style.flexGrow = String(ns / Math.max(1, band.ns));
-  if (!unknown) {
+  if (!unknown && !not) {
     const { fill, ink } = causeColour(slot, theme());
     part.style.background = fill;
     part.style.color = ink;
@@ -106,11 +111,11 @@ function keySpec(blame: PageBlame, keys: CauseKeys) {
     },
     { title: 'which', raw: 'which', left: true, value: (row) => row.name, cell: (row) => h('span', { class: 'which', title: row.name }, row.name || '\u2013') },
     ...blame.bands.map((band, index): Column<KeyRow> => ({
-      title: bandTitle(band), raw: `${band.name} (ns)`, hint: `Share of the ${latency(band.ns)} that these wake-ups were late together`,
+      title: bandTitle(band), raw: `${band.name} (ns)`, hint: `Share of the ${latency(band.ns)} that these ${count(band.wakeups)} wake-ups were late together, blamed or not`,
       value: (row) => row.of[index]?.ns ?? null,
       cell: (row) => {
         const own = row.of[index];
-        return own ? h('span', { title: `${exactLatency(own.ns)} in ${counted(own.wakeups, 'wake-up')}` }, share(own.ns, band.ns)) : '\u2013';
+        return own ? h('span', { title: exactLatency(own.ns) }, share(own.ns, band.ns)) : '\u2013';
       },
     })),
   ];
@@ -118,8 +123,8 @@ function keySpec(blame: PageBlame, keys: CauseKeys) {
 }
 
 function blameCsv({ bands }: PageBlame): string {
-  return csv(['band', 'from_ns', 'wakeups', 'blamed', 'cause', 'which', 'wakeups_with_it', 'ns', 'share'],
+  return csv(['band', 'from_ns', 'wakeups', 'blamed_share', 'cause', 'which', 'ns', 'share'],
     bands.flatMap((band) => band.causes.map((cause): (string | number)[] => [
-      band.name, band.from_ns, band.wakeups, band.blamed, cause.cause, cause.name, cause.wakeups, cause.ns, Number((cause.ns / Math.max(1, band.ns)).toFixed(6)),
+      band.name, band.from, band.wakeups, band.blamed_share, cause.cause, cause.name, cause.ns, Number((cause.ns / Math.max(1, band.ns)).toFixed(6)),
     ])));
 }

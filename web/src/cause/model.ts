@@ -23,21 +23,22 @@ export interface PageBlame {
   bands: Band[];
 }
 
-/** All wake-ups that were at least so late. */
+/** All wake-ups that were so late; the mirror of `src/analysis/bands.rs`. */
 export interface Band {
   /** `p99`, `p99.9`, `p99.99` or `worst`. */
   name: string;
-  from_ns: number;
+  from: number;
   wakeups: number;
-  blamed: number;
+  /** Their latencies together. */
   ns: number;
+  /** How much of that was blamed, 0 to 1, if only on `unexplained`. */
+  blamed_share: number;
   causes: CauseInBand[];
 }
 
 export interface CauseInBand {
   cause: string;
   name: string;
-  wakeups: number;
   ns: number;
 }
 

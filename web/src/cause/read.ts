@@ -10,7 +10,7 @@ const STAGES = ['irq', 'softirq', 'handler', 'dispatch', 'user'];
 export function stages(value: unknown, summaries: SeriesSummary[]): Stage[] {
   const drawn = new Map(list(value).map((item) => [text(object(item).name), pairs(object(item).histogram)]));
   return summaries.map((summary) => {
-    const slash = summary.name.lastIndexOf('/');
+    const slash = summary.name.indexOf('/');
     return { of: summary.name.slice(0, slash), stage: summary.name.slice(slash + 1), summary, histogram: drawn.get(summary.name) ?? [] };
   });
 }
@@ -32,13 +32,13 @@ function band(value: unknown): Band {
   const loose = object(value);
   return {
     name: text(loose.name, '?'),
-    from_ns: number(loose.from_ns),
+    from: number(loose.from),
     wakeups: number(loose.wakeups),
-    blamed: number(loose.blamed),
     ns: number(loose.ns),
+    blamed_share: number(loose.blamed_share),
     causes: list(loose.causes).map((item) => {
       const own = object(item);
-      return { cause: text(own.cause, 'unexplained'), name: text(own.name), wakeups: number(own.wakeups), ns: number(own.ns) };
+      return { cause: text(own.cause, 'unexplained'), name: text(own.name), ns: number(own.ns) };
     }),
   };
 }

@@ -67,8 +67,7 @@ export function causeKeys(page: Page): CauseKeys {
 
 /** The colour of a cause, and black or white on it, whichever can be read. */
 export function causeColour(slot: number, theme: Theme): { fill: string; ink: string } {
-  if (slot < 0) return { fill: theme.crowd, ink: '#000000' };
-  const fill = theme.series[slot % theme.series.length];
+  const fill = slot < 0 ? theme.crowd : theme.series[slot % theme.series.length];
   const [r, g, b] = [1, 3, 5].map((at) => parseInt(fill.slice(at, at + 2), 16));
   return { fill, ink: 0.299 * r + 0.587 * g + 0.114 * b > 125 ? '#000000' : '#ffffff' };
 }
