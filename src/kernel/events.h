@@ -164,27 +164,28 @@ static __attribute__((noinline)) int note(u32 kind, u32 pid, u64 a, u64 b)
     return 0;
 }
 
-/* Walks the kernel's stack from here outwards. */
-static __attribute__((noinline)) int walk(void *ctx, u32 why, u32 pid)
+/* Walks the kernel's stack from here outwards; how long that took, ns, at least 1. */
+static __attribute__((noinline)) u64 walk(void *ctx, u32 why, u32 pid)
 {
     struct spot spot;
 
     if (!here(&spot))
-        return 0;
+        return 1;
     u64 number = __sync_fetch_and_add(&memory.settings.stacks, 1) + 1;
     struct tardy_stack *stack = &memory.stacks[number & (TARDY_STACKS - 1)];
     *(volatile u64 *)&stack->number = 0;
     long bytes = bpf_get_stack(ctx, stack->frame, sizeof(stack->frame), OWN_FRAMES);
     if (bytes <= 0) {
         __sync_fetch_and_add(&memory.settings.stacks_lost, 1);
-        return 0;
+        return 1;
     }
     stack->frames = bytes / sizeof(stack->frame[0]);
     stack->pid = pid;
     __asm__ volatile("" ::: "memory");
     *(volatile u64 *)&stack->number = number;
-    record(&spot, TARDY_STACK, why, 0, pid, number, bpf_ktime_get_ns() - spot.now);
-    return 0;
+    u64 took_ns = bpf_ktime_get_ns() - spot.now;
+    record(&spot, TARDY_STACK, why, 0, pid, number, took_ns);
+    return took_ns;
 }
 
 /*

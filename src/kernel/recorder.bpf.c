@@ -15,8 +15,12 @@ char LICENSE[] SEC("license") = "GPL";
 
 /* A task that was switched in so long ago may be in a long path of the kernel. */
 #define SUSPECT_NS 100000
-/* Stacks are walked on mere suspicion no more often. */
-#define SUSPECT_EVERY_NS 1000000
+/*
+ * A walk delays the very wake-up it is about. So stacks are walked on mere suspicion once in this
+ * time at the most, and after each suspicion that was wrong half as often, down to the latter.
+ */
+#define GAP_NS 1000000
+#define GAP_MOST_NS 1000000000
 /* A timer whose callback began so long ago is not what wakes a thread now. */
 #define CALLBACK_NS 1000000
 
@@ -84,7 +88,7 @@ int on_softirq_raise(u64 *ctx)
     struct spot spot;
 
     if ((u32)ctx[0] == SOFTIRQ_HRTIMER && here(&spot))
-        spot.cpu->raised_ns = spot.cpu->entry_ns;
+        spot.cpu->soft.entry_ns = spot.cpu->entry_ns;
     return 0;
 }
 
@@ -100,7 +104,8 @@ int on_timer(u64 *ctx)
     int soft = choices.soft_timers && timer->is_soft;
     struct tardy_expired *expired = soft ? &spot.cpu->soft : &spot.cpu->hard;
     expired->expires_ns = expires_ns;
-    expired->entry_ns = soft ? spot.cpu->raised_ns : spot.cpu->entry_ns;
+    if (!soft)
+        expired->entry_ns = spot.cpu->entry_ns;
     expired->callback_ns = spot.now;
     if (choices.record && !spot.cpu->bases)
         spot.cpu->bases = (u64)timer->base->cpu_base;
@@ -147,33 +152,41 @@ INLINE int late(const struct tardy_thread *thread, u64 now, u64 took_ns)
     return now > thread->expires_ns && now - thread->expires_ns > late_ns && took_ns > late_ns / 2;
 }
 
+/* Whether the task that this wake-up interrupted may go on in the kernel for long. */
+INLINE int suspect(struct task_struct *task, struct task_struct *current, const struct spot *spot)
+{
+    if (spot->now - spot->cpu->switched_ns < SUSPECT_NS)
+        return 0;
+    if (choices.preemptible && !(spot->cpu->entry_flags & TARDY_NO_PREEMPT))
+        return 0;
+    return current->prio >= task->prio && cpu_of(task) == spot->number;
+}
+
 /* Why the stack of the task that this wake-up interrupted is worth walking; 0: it is not. */
-INLINE u32 why_walk(const struct tardy_thread *thread, struct task_struct *task,
+INLINE u32 why_walk(struct tardy_thread *thread, struct task_struct *task,
                     struct task_struct *current, const struct spot *spot)
 {
     struct tardy_cpu *cpu = spot->cpu;
     u64 now = spot->now;
-    u32 flags = cpu->entry_flags;
 
-    if (now - thread->callback_ns > CALLBACK_NS || !current->pid || flags & TARDY_IN_USER)
+    if (now - thread->callback_ns > CALLBACK_NS || !current->pid
+        || cpu->entry_flags & TARDY_IN_USER)
         return 0;
+    thread->suspect = suspect(task, current, spot);
     if (!thread->in_softirq && thread->entry_ns > thread->expires_ns
         && late(thread, now, thread->entry_ns - thread->expires_ns))
         return TARDY_LATE_INTERRUPT;
     if (choices.stacks == TARDY_STACKS_ALWAYS)
         return TARDY_SUSPECT;
-    if (now - cpu->switched_ns < SUSPECT_NS || now - cpu->walked_ns < SUSPECT_EVERY_NS)
-        return 0;
-    if (choices.preemptible && !(flags & TARDY_NO_PREEMPT))
-        return 0;
-    return current->prio >= task->prio && cpu_of(task) == spot->number ? TARDY_SUSPECT : 0;
+    return thread->suspect && now - cpu->walked_ns >= cpu->gap_ns ? TARDY_SUSPECT : 0;
 }
 
-INLINE void look(void *ctx, const struct tardy_thread *thread, struct task_struct *task,
+INLINE void look(void *ctx, struct tardy_thread *thread, struct task_struct *task,
                  struct task_struct *current, const struct spot *spot)
 {
+    thread->suspect = 0;
+    thread->walk_ns = 0;
     u32 why = why_walk(thread, task, current, spot);
-
     if (!why)
         return;
     if (why == TARDY_SUSPECT)
@@ -181,7 +194,21 @@ INLINE void look(void *ctx, const struct tardy_thread *thread, struct task_struc
     else
         tell_enabled(spot);
     if (choices.stacks != TARDY_STACKS_OFF)
-        walk(ctx, why, current->pid);
+        thread->walk_ns = walk(ctx, why, current->pid);
+}
+
+/* Learns from whether a suspicion came true. */
+INLINE void judge(const struct tardy_thread *thread, const struct spot *spot)
+{
+    struct tardy_cpu *cpu = spot->cpu;
+    u64 took_ns = spot->now - thread->waking_ns - thread->walk_ns;
+
+    if (!thread->suspect)
+        return;
+    if (late(thread, spot->now, took_ns))
+        cpu->gap_ns = GAP_NS;
+    else if (thread->walk_ns && cpu->gap_ns < GAP_MOST_NS)
+        cpu->gap_ns = cpu->gap_ns < GAP_NS ? GAP_NS : cpu->gap_ns * 2;
 }
 
 SEC("tp_btf/sched_waking")
@@ -207,17 +234,36 @@ int on_waking(u64 *ctx)
     return 0;
 }
 
+/*
+ * Whether the stack of `prev`, which kept the measured thread off the CPU, tells anything: not
+ * where it had the right to, and not where it was interrupted in user mode and made way at once.
+ */
+INLINE int kept_off(const struct tardy_thread *thread, struct task_struct *prev,
+                    struct task_struct *next, const struct spot *spot)
+{
+    struct tardy_cpu *cpu = spot->cpu;
+
+    if (!late(thread, spot->now, spot->now - thread->waking_ns))
+        return 0;
+    if (!prev->pid || prev->prio < next->prio)
+        return 0;
+    return !(cpu->entry_flags & TARDY_IN_USER && cpu->entry_ns == thread->entry_ns);
+}
+
 /* The measured thread `next` is switched in. */
-INLINE void switched_in(void *ctx, struct tardy_thread *thread, u32 prev, const struct spot *spot)
+INLINE void switched_in(void *ctx, struct tardy_thread *thread, struct task_struct *prev,
+                        struct task_struct *next, const struct spot *spot)
 {
     if (!thread->pending)
         return;
     thread->switch_cpu = spot->number;
     thread->pending = 0;
     thread->switch_ns = spot->now;
-    if (choices.record && choices.stacks && prev
-        && late(thread, spot->now, spot->now - thread->waking_ns))
-        walk(ctx, TARDY_LATE_DISPATCH, prev);
+    if (!choices.record || !choices.stacks)
+        return;
+    judge(thread, spot);
+    if (kept_off(thread, prev, next, spot))
+        walk(ctx, TARDY_LATE_DISPATCH, prev->pid);
 }
 
 SEC("tp_btf/sched_switch")
@@ -239,7 +285,7 @@ int on_switch(u64 *ctx)
     if (choices.record)
         record_switch(&spot, next, state);
     if (to)
-        switched_in(ctx, to, prev->pid, &spot);
+        switched_in(ctx, to, prev, next, &spot);
     return 0;
 }
 

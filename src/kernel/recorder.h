@@ -118,7 +118,9 @@ struct tardy_thread {
     unsigned long long stopped_from_ns; /* the last time it was stopped (SIGSTOP, ptrace) */
     unsigned long long stopped_until_ns;
     unsigned long long pending;    /* 1 between wake-up and switch */
-    unsigned long long reserved[6];
+    unsigned long long suspect;    /* 1: the wake-up found what may keep the CPU for long */
+    unsigned long long walk_ns;    /* and its stack took so long to walk; 0: it was not */
+    unsigned long long reserved[4];
 };
 
 /* One kernel stack; 272 bytes. */
@@ -161,7 +163,7 @@ struct tardy_settings {
 /* A timer that expired: the last one whose callback began. */
 struct tardy_expired {
     unsigned long long expires_ns;
-    unsigned long long entry_ns;
+    unsigned long long entry_ns; /* for a softirq's timers: the interrupt that asked for it */
     unsigned long long callback_ns;
 };
 
@@ -169,11 +171,11 @@ struct tardy_expired {
 struct tardy_cpu {
     unsigned long long head;      /* events ever written */
     unsigned long long entry_ns;  /* the last interrupt of the timer */
-    unsigned long long raised_ns; /* that of them which asked for the softirq of the timers */
     struct tardy_expired hard;
     struct tardy_expired soft;
     unsigned long long switched_ns; /* the last switch of tasks */
     unsigned long long walked_ns;   /* the last stack that was walked on mere suspicion */
+    unsigned long long gap_ns;      /* until the next one may be */
     unsigned long long steal_ns;    /* what the hypervisor has taken in all */
     unsigned long long steal_at_ns; /* when that was looked at */
     unsigned long long address;     /* what the last interrupt of the timer interrupted */
