@@ -32,7 +32,10 @@ export function label({ cause, name }: Named): string {
 
 export const share = (part: number, whole: number): string => {
   const percent = whole > 0 ? (100 * part) / whole : 0;
-  return percent > 0 && percent < 0.1 ? '< 0.1 %' : `${percent.toFixed(percent >= 9.95 ? 0 : 1)} %`;
+  if (percent > 0 && percent < 0.1) return '< 0.1 %';
+  // What is not all is not called all.
+  if (percent > 99 && percent < 100) return `${(Math.floor(percent * 10) / 10).toFixed(1)} %`;
+  return `${percent.toFixed(percent >= 9.95 ? 0 : 1)} %`;
 };
 
 /** So many causes have a letter and a colour of their own, the same everywhere in the page. */
