@@ -148,7 +148,10 @@ impl Worker {
         let setting = Itimerspec { it_interval: to_rustix(0), it_value: value };
         let mut timers = Vec::new();
         for _ in 0..count {
-            let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC)?;
+            // As many as the limit on open files lets.
+            let Ok(timer) = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC) else {
+                break;
+            };
             timerfd_settime(&timer, TimerfdTimerFlags::ABSTIME, &setting)?;
             timers.push(timer);
         }
