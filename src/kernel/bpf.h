@@ -34,4 +34,10 @@ static long (*bpf_get_stack)(void *ctx, void *into, u32 bytes, u64 skip) = (void
 static long (*bpf_probe_read_kernel)(void *into, u32 bytes, const void *from) = (void *)113;
 static void *(*bpf_get_current_task_btf)(void) = (void *)158;
 
+/*
+ * The kernel follows what a pointer can be along the code, so the compiler shall neither forget a
+ * bound because it knows better, nor work a pointer out a second time.
+ */
+#define HOLD(variable) __asm__ volatile("" : "+r"(variable))
+
 #endif

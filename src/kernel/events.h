@@ -34,10 +34,15 @@ struct spot {
 
 INLINE int here(struct spot *spot)
 {
-    spot->number = bpf_get_smp_processor_id();
-    if (spot->number >= TARDY_CPUS)
+    u32 number = bpf_get_smp_processor_id();
+
+    spot->number = number;
+    if (number >= TARDY_CPUS)
         return 0;
-    spot->cpu = &memory.cpus[spot->number];
+    HOLD(number);
+    struct tardy_cpu *cpu = &memory.cpus[number & (TARDY_CPUS - 1)];
+    HOLD(cpu);
+    spot->cpu = cpu;
     spot->now = bpf_ktime_get_ns();
     return 1;
 }
@@ -173,6 +178,7 @@ static __attribute__((noinline)) u64 walk(void *ctx, u32 why, u32 pid)
         return 1;
     u64 number = __sync_fetch_and_add(&memory.settings.stacks, 1) + 1;
     struct tardy_stack *stack = &memory.stacks[number & (TARDY_STACKS - 1)];
+    HOLD(stack);
     *(volatile u64 *)&stack->number = 0;
     long bytes = bpf_get_stack(ctx, stack->frame, sizeof(stack->frame), OWN_FRAMES);
     if (bytes <= 0) {

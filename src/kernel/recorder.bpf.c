@@ -34,9 +34,9 @@ INLINE struct tardy_thread *measured(struct task_struct *task)
     if (task->prio > memory.settings.least_prio || number == 0)
         return 0;
     u32 at = number - 1;
-    /* The kernel's check wants to see the bound, and the compiler shall not know better. */
-    __asm__ volatile("" : "+r"(at));
+    HOLD(at);
     struct tardy_thread *thread = &memory.threads[at & (TARDY_THREADS - 1)];
+    HOLD(thread);
     return thread->tid == pid ? thread : 0;
 }
 
