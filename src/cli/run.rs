@@ -25,11 +25,11 @@ use crate::{
     },
     report::{collect, terminal},
     run::Run,
-    session::{Length, Plan, Session},
+    session::{CALIBRATION_NS, Length, Plan, Session},
     setup::{Wish, threads},
     store::{Store, is_plain},
     sys::{cpus::Cpus, sched::Policy, signals::Quit},
-    units::Nanos,
+    units::{Nanos, span},
 };
 
 /// Measure how late this machine answers, under a load or idle, and record it.
@@ -156,6 +156,10 @@ pub fn run(flags: Flags, store: &Store, argv: Vec<String>) -> Result<Exit> {
     let directory = plan.directory.clone();
     let quit = Quit::listen().context("cannot set a signal handler")?;
     let session = Session::arm(plan)?;
+    if session.calibrates() && !quiet {
+        let length = span(CALIBRATION_NS as f64 / 1e9);
+        output::tell(&format!("Measuring first for {length} what tracing costs."));
+    }
     let mut line = Line::new(!quiet && io::stderr().is_terminal());
     let document = session.run(|| quit.seen().map(signal_name), |glance| line.show(glance))?;
     line.clear();
@@ -218,7 +222,7 @@ impl Flags {
             slack_ns,
             hold_dma_latency: !self.setup.no_dma_latency,
             wishes,
-            trace: self.trace.wish(),
+            trace: self.trace.wish()?,
             doubts: doubt.into_iter().collect(),
             directory: self.directory(store, &id)?,
             name,

@@ -16,7 +16,9 @@ use thiserror::Error;
 use super::{
     document::Document,
     hlog::{self, Span},
-    lock, samples, spool,
+    lock,
+    peaks::{Blame, Peak},
+    samples, spool,
 };
 
 /// Space held back on the disk, so that a full one still takes the last `run.json`.
@@ -286,6 +288,51 @@ impl Appended {
             Err(_) => drop(self.file.set_len(self.length)),
         }
         written
+    }
+}
+
+/// `peaks.jsonl` and `blame.json` being written, by another thread than the rest.
+#[derive(Debug)]
+pub struct BlameFiles {
+    peaks: Appended,
+    blame: PathBuf,
+}
+
+impl BlameFiles {
+    /// Makes both, empty, in the run directory at `path`.
+    ///
+    /// # Errors
+    /// What the disk says.
+    pub fn create(path: &Path) -> io::Result<Self> {
+        let mut files = Self {
+            peaks: Appended::create(&path.join(names::PEAKS))?,
+            blame: path.join(names::BLAME),
+        };
+        files.replace_blame(&Blame::default())?;
+        Ok(files)
+    }
+
+    /// Appends peaks, a line each: all of them or none.
+    ///
+    /// # Errors
+    /// What the disk says; then the file is as before, and the same peaks can be appended later.
+    pub fn append_peaks(&mut self, peaks: &[Peak]) -> io::Result<()> {
+        let mut lines = Vec::new();
+        for peak in peaks {
+            serde_json::to_writer(&mut lines, peak)?;
+            lines.push(b'\n');
+        }
+        self.peaks.append(&lines)
+    }
+
+    /// Replaces the sums.
+    ///
+    /// # Errors
+    /// What the disk says; then the old ones are still there.
+    pub fn replace_blame(&mut self, blame: &Blame) -> io::Result<()> {
+        let mut text = serde_json::to_vec(blame)?;
+        text.push(b'\n');
+        replace(&self.blame, &text)
     }
 }
 

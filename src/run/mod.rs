@@ -24,7 +24,7 @@ pub use document::{
 };
 pub use doubt::{COUNTED_TIME, Doubt, Incident, LabDoubt, SetupDoubt, TraceDoubt};
 pub use facts::{Facts, LabFacts};
-pub use maker::{IntervalOf, MakeError, Maker, names};
+pub use maker::{BlameFiles, IntervalOf, MakeError, Maker, names};
 pub use reader::{OpenError, Run};
 pub use summary::{Percentiles, Scheduled, SeriesHead, SeriesSummary};
 pub use trace::{MissingTracepoint, TraceCost, TraceRecord};

@@ -127,16 +127,15 @@ pub fn of_loads(doubts: &mut Vec<Doubt>, specs: &[LoadSpec], ends: &[LoadEnd]) {
     }
 }
 
-/// From how recording went; `interrupts` is what became of interrupts.csv.
-pub fn of_recording(doubts: &mut Vec<Doubt>, recording: &Recording, interrupts: Option<io::Error>) {
+/// From how recording went; `other` is what the disk refused of other files.
+pub fn of_recording(doubts: &mut Vec<Doubt>, recording: &Recording, other: Option<String>) {
     if recording.lost > 0 {
         doubts.push(Doubt::SamplesLost { lost: recording.lost });
     }
     if recording.late_ns > LATE_NS {
         doubts.push(Doubt::DrainLate { by: Nanos(recording.late_ns).to_string() });
     }
-    let interrupts = interrupts.map(|error| format!("interrupts.csv: {}", plain(&error)));
-    let refused = recording.refused.clone().or(interrupts);
+    let refused = recording.refused.clone().or(other);
     doubts.extend(refused.map(|what| Doubt::RecordIncomplete { what }));
     let why = recording.not_real_time.clone();
     doubts.extend(why.map(|why| Doubt::HelpersNotRealTime { why }));

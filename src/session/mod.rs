@@ -5,14 +5,17 @@
 //! the loads do. What `setup::arrange` changes is undone at the end, or from its journal.
 
 pub mod alone;
+mod calibrate;
 mod conditions;
 mod doubts;
 mod drain;
 mod glance;
 mod loads;
 mod machine;
+mod peaks;
 mod plan;
 mod record;
+mod source;
 mod tracing;
 mod watch;
 mod watchdog;
@@ -33,15 +36,21 @@ use crate::{
         Document, Doubt, Maker, SeriesSummary, SetupDoubt, Status, maker::discard, names,
         summary::stage_of, tracks::to_csv,
     },
-    setup::{arrange::Arranged, memory::Locked, power::DmaLatency, threads::become_helper},
+    setup::{
+        arrange::Arranged,
+        memory::Locked,
+        power::DmaLatency,
+        threads::{become_helper, plain},
+    },
     sys::{cpus::Cpus, memory, root::Root, signals},
 };
+pub use calibrate::LENGTH_NS as CALIBRATION_NS;
 use conditions::Watcher;
 use drain::{Drain, Work};
 pub use glance::{Glance, LoadGlance};
 use machine::Interrupts;
 pub use plan::{Length, Plan};
-use tracing::Loaded;
+use tracing::{Loaded, Recording, Watching};
 pub use tracing::{TraceMode, TraceWish};
 use watch::Watch;
 use watchdog::Watchdog;
@@ -119,6 +128,12 @@ impl Session {
         })
     }
 
+    /// Whether it measures first what tracing costs.
+    #[must_use]
+    pub fn calibrates(&self) -> bool {
+        self.traced.is_some() && self.plan.trace.calibrate
+    }
+
     /// Measures until the plan's end, a latency over the limit, or `quit` says so; `show` is called
     /// about ten times a second.
     ///
@@ -132,6 +147,7 @@ impl Session {
         // A load must neither let the start come late, which would look like a latency of the
         // first sample, nor keep Ctrl-C waiting. The drain tells where this is refused.
         let _ = become_helper(self.plan.priority.1, &self.housekeeping()?);
+        self.calibrate(&mut quit)?;
         let schedule = self.schedule();
         record::begin(&mut self.document, &self.plan, &self.armed, &schedule);
         record::setup(&mut self.document, &self.plan, &self.locked, self.dma_latency.as_ref());
@@ -142,6 +158,7 @@ impl Session {
         // On guard before there is anything to guard against: a conductor that goes before loads
         // has no share of a CPU that measured threads keep.
         let watchdog = self.watchdog()?;
+        let traced = self.watch(&schedule)?;
         self.armed.start(schedule);
         let mut ended_by = None;
         while !self.armed.is_done() {
@@ -156,7 +173,7 @@ impl Session {
             show(&self.glance(&schedule, &series));
         }
         self.doubts.extend(watchdog.and_then(Watchdog::finish));
-        self.finish(schedule, drain, ended_by, &interrupts)
+        self.finish(schedule, drain, traced, ended_by, &interrupts)
     }
 
     /// Only where measured threads could keep every CPU from this one.
@@ -214,6 +231,33 @@ impl Session {
         Drain::start(work).context("cannot start the thread that records")
     }
 
+    /// Measures what tracing costs, where that is wished and it can be had.
+    fn calibrate(&mut self, quit: &mut impl FnMut() -> Option<String>) -> Result<()> {
+        let Some(traced) = self.traced.as_mut().filter(|_| self.plan.trace.calibrate) else {
+            return Ok(());
+        };
+        traced.pause();
+        self.document.trace.cost =
+            calibrate::cost(&self.plan, &self.arranged, traced, || quit().is_some())?;
+        traced.resume()
+    }
+
+    /// Has late wake-ups blamed from now on, where that is wished.
+    fn watch(&mut self, schedule: &Schedule) -> Result<Option<Watching>> {
+        let Some(traced) = self.traced.take() else { return Ok(None) };
+        let housekeeping = self.housekeeping()?;
+        let recording = Recording {
+            wish: &self.plan.trace,
+            virtual_machine: self.document.facts.virtualisation.is_some(),
+            directory: &self.plan.directory,
+            start_ns: schedule.start_ns,
+            measured_priority: self.plan.priority.1,
+            free: &housekeeping.without(&self.plan.cpus),
+            housekeeping: &housekeeping,
+        };
+        traced.record(&recording).map(Some)
+    }
+
     fn glance(&self, schedule: &Schedule, series: &[(String, Arc<Series>)]) -> Glance {
         let elapsed_ns = now_ns() - schedule.start_ns;
         let at_a_glance = |(name, series): &(String, Arc<Series>)| {
@@ -238,12 +282,13 @@ impl Session {
         self,
         schedule: Schedule,
         drain: Drain,
+        traced: Option<Watching>,
         ended_by: Option<String>,
         interrupts: &Interrupts,
     ) -> Result<Document> {
-        let Self { plan, armed, loads, arranged, mut document, mut doubts, traced, .. } = self;
+        let Self { plan, armed, loads, arranged, mut document, mut doubts, .. } = self;
         let reports = armed.finish();
-        let traced = traced.map(Loaded::finish);
+        let traced = traced.map(Watching::finish).transpose().map_err(anyhow::Error::msg)?;
         let end_ns = end_of(&reports, &schedule);
         let drained = drain.finish().map_err(anyhow::Error::msg)?;
         let interrupts = interrupts.end();
@@ -257,7 +302,10 @@ impl Session {
 
         record::end(&mut document, &schedule, end_ns, &drained.series);
         record::ended_loads(&mut document.loads, &ends);
-        traced.iter().for_each(|end| end.record(&mut document.trace));
+        if let Some(end) = &traced {
+            end.record(&mut document.trace);
+            doubts.extend(end.doubt());
+        }
         let by_watchdog =
             |doubt: &Doubt| matches!(doubt, Doubt::Setup(SetupDoubt::WatchdogEnded { .. }));
         document.status = match (&ended_by, plan.stop_over_ns) {
@@ -276,6 +324,8 @@ impl Session {
         doubts::of_smis(&mut doubts, drained.watcher.smis());
         doubts.extend(drained.watcher.doubts());
         doubts::of_loads(&mut doubts, &plan.loads, &ends);
+        let refused = refused.map(|error| format!("interrupts.csv: {}", plain(&error)));
+        let refused = refused.or_else(|| traced.and_then(|end| end.refused));
         doubts::of_recording(&mut doubts, &drained.recording, refused);
         doubts::of_series(&mut doubts, &whole);
         doubts::of_trace(&mut doubts, &document);

@@ -1,19 +1,22 @@
 //! What of tracing can be had: asked for, loaded, switched on and off, and what the record says.
 
-use std::sync::{Arc, atomic::Ordering};
+use std::{path::Path, sync::Arc};
 
 use anyhow::{Context, Result, bail};
-use tardy_hot::{
-    stages::{Records, ThreadRecord},
-    traced::Watched,
+use tardy_hot::stages::{Records, ThreadRecord};
+
+use super::{
+    peaks::{self, Blamed, Recorder, unmatched},
+    source::ThisMachine,
 };
 
 use crate::{
-    kernel::{Lack, Mode, Settings, Stacks, ThreadRecords, Tracer},
+    kernel::{Lack, Mode, Settings, Stacks, Symbols, ThreadRecords, Tracer},
+    peaks::Blamer,
     probes::{Probe, TracedThread, Tracing},
-    run::{Doubt, MissingTracepoint, TraceDoubt, TraceRecord},
+    run::{BlameFiles, Doubt, MissingTracepoint, TraceDoubt, TraceRecord, peaks::Blame},
     setup::facts,
-    sys::{kernel_config::KernelConfig, root::Root},
+    sys::{cpus::Cpus, kernel_config::KernelConfig, root::Root},
 };
 
 /// How much shall be found out about wake-ups.
@@ -25,6 +28,8 @@ pub enum TraceMode {
     Off,
     /// The stages of each.
     Stages,
+    /// The stages of each, and why the late ones were late.
+    Peaks,
 }
 
 impl TraceMode {
@@ -35,6 +40,7 @@ impl TraceMode {
             Self::Auto => "auto",
             Self::Off => "off",
             Self::Stages => "stages",
+            Self::Peaks => "peaks",
         }
     }
 }
@@ -44,6 +50,14 @@ impl TraceMode {
 pub struct TraceWish {
     /// How much.
     pub mode: TraceMode,
+    /// When the kernel's stack is walked.
+    pub stacks: Stacks,
+    /// So many of the worst wake-ups are kept whole.
+    pub keep: usize,
+    /// Instead all later than this, ns.
+    pub peak_over_ns: Option<i64>,
+    /// What it costs is measured before the run.
+    pub calibrate: bool,
 }
 
 /// The kernel's side, loaded.
@@ -56,9 +70,13 @@ pub(super) struct Loaded {
 }
 
 /// What tracing leaves.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct TraceEnd {
     unmatched: u64,
+    blame: Option<Blame>,
+    symbols_hidden: bool,
+    /// What the disk refused of the blame, the first time.
+    pub refused: Option<String>,
 }
 
 /// The kernel's records, for the probe.
@@ -92,7 +110,7 @@ pub(super) fn load(
         _ if !probe.can_be_traced() => {
             bail!("--trace {asked}: the probe {name} has no wake-ups that can be traced");
         }
-        TraceMode::Auto | TraceMode::Stages => {}
+        TraceMode::Auto | TraceMode::Stages | TraceMode::Peaks => {}
     }
     match Loaded::new(wish) {
         Ok(loaded) => {
@@ -111,10 +129,16 @@ pub(super) fn load(
 }
 
 impl Loaded {
-    fn new(_: &TraceWish) -> Result<Self, Lack> {
-        let mode = Mode::Stages;
-        let slots_per_cpu = Settings::SLOTS_PER_CPU;
-        let tracer = Tracer::load(&Settings { mode, stacks: Stacks::Off, slots_per_cpu })?;
+    fn new(wish: &TraceWish) -> Result<Self, Lack> {
+        let (mode, tracer) = match wish.mode {
+            TraceMode::Stages => (Mode::Stages, tracer(Mode::Stages, Stacks::Off)?),
+            TraceMode::Peaks => (Mode::Peaks, tracer(Mode::Peaks, wish.stacks)?),
+            TraceMode::Auto | TraceMode::Off => match tracer(Mode::Peaks, wish.stacks) {
+                Ok(tracer) => (Mode::Peaks, tracer),
+                // Where rights or types are missing, the smaller wish says so too.
+                Err(_) => (Mode::Stages, tracer(Mode::Stages, Stacks::Off)?),
+            },
+        };
         let root = Root::default();
         let is_rt = facts::preemption(&root, &KernelConfig::read(&root)).model == "rt";
         let tracing = Tracing { records: Arc::new(Kernel(tracer.threads())), is_rt };
@@ -147,25 +171,124 @@ impl Loaded {
     /// # Errors
     /// What the kernel says.
     pub(super) fn begin(&mut self, threads: Vec<TracedThread>) -> Result<()> {
+        self.follow(&threads)?;
+        self.threads = threads;
+        Ok(())
+    }
+
+    /// Lets none of the programs run, until [`Loaded::resume`].
+    pub(super) fn pause(&mut self) {
+        self.tracer.detach();
+    }
+
+    /// Goes on with the threads of [`Loaded::begin`].
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub(super) fn resume(&mut self) -> Result<()> {
+        let threads = std::mem::take(&mut self.threads);
+        self.begin(threads)
+    }
+
+    /// Lets the programs run and follow these threads instead of others.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub(super) fn follow(&mut self, threads: &[TracedThread]) -> Result<()> {
         let followed: Vec<(i32, i32)> =
             threads.iter().map(|thread| (thread.tid, thread.priority.0.into())).collect();
-        self.threads = threads;
         self.tracer.follow(&followed).context("cannot follow the measured threads")?;
         self.tracer.attach().context("cannot trace; `--trace off` measures without")
     }
 
-    /// Ends it; the measured threads must have ended.
-    pub(super) fn finish(mut self) -> TraceEnd {
-        self.tracer.detach();
-        let unmatched = |watched: &Arc<Watched>| watched.unmatched.load(Ordering::Relaxed);
-        let unmatched = self.threads.iter().map(|thread| unmatched(&thread.watched)).sum();
-        TraceEnd { unmatched }
+    /// Hands the kernel's side to a thread that has late wake-ups blamed; gives it back where none
+    /// shall be.
+    ///
+    /// # Errors
+    /// The files of the blame cannot be made, or the thread.
+    pub(super) fn record(self, run: &Recording<'_>) -> Result<Watching> {
+        if self.mode == Mode::Stages {
+            return Ok(Watching::Stages(self));
+        }
+        let Self { tracer, threads, .. } = self;
+        let symbols = Symbols::read();
+        let symbols_hidden = symbols.are_hidden();
+        let source = Box::new(ThisMachine::new(tracer.recorder(), symbols, run.free));
+        let wishes = peaks::wishes(run.wish.keep, run.wish.peak_over_ns, run.virtual_machine);
+        let files = BlameFiles::create(run.directory).context("cannot write the run directory")?;
+        let recorder = Recorder::start(peaks::Work {
+            tracer,
+            blamer: Blamer::new(peaks::followed(&threads), wishes, source),
+            threads,
+            files,
+            start_ns: run.start_ns,
+            measured_priority: run.measured_priority,
+            housekeeping: run.housekeeping.clone(),
+        });
+        let recorder = recorder.context("cannot start the thread that blames")?;
+        Ok(Watching::Peaks { recorder, symbols_hidden })
     }
+}
+
+/// What a recorder must know of the run.
+pub(super) struct Recording<'a> {
+    pub wish: &'a TraceWish,
+    pub virtual_machine: bool,
+    pub directory: &'a Path,
+    pub start_ns: i64,
+    pub measured_priority: u32,
+    pub housekeeping: &'a Cpus,
+    /// CPUs that are not measured, if any.
+    pub free: &'a Cpus,
+}
+
+/// Tracing that goes on.
+#[derive(Debug)]
+pub(super) enum Watching {
+    /// Threads record their stages; nobody else is needed.
+    Stages(Loaded),
+    /// Late wake-ups are blamed, too.
+    Peaks { recorder: Recorder, symbols_hidden: bool },
+}
+
+impl Watching {
+    /// Ends it; the measured threads must have ended.
+    ///
+    /// # Errors
+    /// The thread that blames died.
+    pub(super) fn finish(self) -> Result<TraceEnd, String> {
+        match self {
+            Self::Stages(mut loaded) => {
+                loaded.tracer.detach();
+                Ok(TraceEnd { unmatched: unmatched(&loaded.threads), ..TraceEnd::default() })
+            }
+            Self::Peaks { recorder, symbols_hidden } => {
+                let Blamed { blame, refused } = recorder.finish()?;
+                let unmatched = blame.unmatched;
+                Ok(TraceEnd { unmatched, blame: Some(blame), symbols_hidden, refused })
+            }
+        }
+    }
+}
+
+fn tracer(mode: Mode, stacks: Stacks) -> Result<Tracer, Lack> {
+    Tracer::load(&Settings { mode, stacks, slots_per_cpu: Settings::SLOTS_PER_CPU })
 }
 
 impl TraceEnd {
     /// Writes what came of it into the record.
     pub(super) fn record(&self, record: &mut TraceRecord) {
         record.unmatched = self.unmatched;
+        if let Some(blame) = &self.blame {
+            record.lost_events = blame.lost_events;
+            record.blamed = blame.blamed;
+            record.passed_over = blame.passed_over;
+            record.threshold_ns = blame.threshold_ns;
+        }
+    }
+
+    /// What the record alone does not tell.
+    pub(super) fn doubt(&self) -> Option<Doubt> {
+        self.symbols_hidden.then(|| TraceDoubt::SymbolsHidden.into())
     }
 }

@@ -39,6 +39,7 @@ mod schema;
 mod settings;
 mod stalls;
 mod support;
+mod tracing;
 mod turn;
 mod unprivileged;
 mod verbs;

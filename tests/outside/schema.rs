@@ -26,7 +26,7 @@ fn every_kind_of_run_keeps_to_the_schema() {
     let (store, schema) = (Store::new(), schema());
     for (name, arguments) in [
         ("loaded", &["--duration", "200ms", "--load", "hackbench:groups=1", "--load", "idle"][..]),
-        ("raw", &["--samples", "100", "--raw", "--threads", "2", "--trace", "off"]),
+        ("raw", &["--samples", "100", "--raw", "--threads", "2"]),
         ("relative", &["--duration", "200ms", "--wake", "relative", "--no-dma-latency"]),
         ("timerfd", &["--duration", "200ms", "--wake", "timerfd", "--policy", "other"]),
         ("limited", &["--duration", "200ms", "--stop-over", "1h", "--cpus", "0"]),

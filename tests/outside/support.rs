@@ -33,8 +33,8 @@ const NOBODY: u32 = 65_534;
 /// In the environment of every process that a test starts, and so of all below it.
 const MARK: &str = "TARDY_TEST_MARK";
 
-/// Measures for a short while; what differs from test to test follows.
-pub const SHORT: [&str; 4] = ["run", "timer", "--warmup", "100ms"];
+/// Measures for a short while, untraced; what differs from test to test follows.
+pub const SHORT: [&str; 6] = ["run", "timer", "--warmup", "100ms", "--trace", "off"];
 
 /// A store of its own, removed at the end.
 pub struct Store {

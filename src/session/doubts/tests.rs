@@ -5,7 +5,7 @@ use tardy_hot::tally::Totals;
 
 use super::*;
 use crate::{
-    run::{Caveat, LoadProof, SeriesHead, hlog, summary::summarize},
+    run::{Caveat, LoadProof, SeriesHead, TraceRecord, hlog, summary::summarize},
     sys::{faults::Usage, root::Root},
 };
 
@@ -126,7 +126,7 @@ fn a_recorder_that_was_late_or_lost_samples_is_told() {
     assert_eq!(of(Recording { lost: 7, ..Recording::default() }), ["samples_lost"]);
     assert_eq!(of(Recording { late_ns: LATE_NS + 1, ..Recording::default() }), ["drain_late"]);
     assert_eq!(of(Recording { late_ns: LATE_NS, ..Recording::default() }), [""; 0]);
-    let full = io::Error::from_raw_os_error(28);
+    let full = "interrupts.csv: No space left on device".to_owned();
     let (codes, _) = found(|doubts| of_recording(doubts, &Recording::default(), Some(full)));
     assert_eq!(codes, ["record_incomplete"]);
 }
@@ -171,4 +171,39 @@ fn a_load_of_which_a_part_did_nothing_is_told() {
     let (codes, text) = told(end(3, None));
     assert_eq!(codes, ["load_in_part"]);
     assert!(text.contains("3 of 160 tasks"), "{text}");
+}
+
+#[test]
+fn what_tracing_could_not_tell_is_a_caveat_that_informs() {
+    let document = |trace: TraceRecord| {
+        let mut document: Document = serde_json::from_value(serde_json::json!({
+            "schema_version": 1, "id": "i", "name": "n", "argv": [], "status": "complete",
+            "validity": "valid", "caveats": [], "probe": {"name": "timer", "parameters": {}},
+            "loads": [], "setup": {"asked": {}, "found": {}},
+            "trace": {"asked": "auto", "found": "peaks"}, "facts": Facts::default(),
+            "started_at": "", "ended_at": null, "duration_ns": 1, "start_monotonic_ns": 0,
+            "series": [],
+        }))
+        .unwrap();
+        let totals = |count| Totals { count, ..Totals::NONE };
+        // Stages do not count as wake-ups.
+        document.series =
+            vec![summary("cpu0", 0, totals(5_000)), summary("cpu0/irq", 0, totals(9_999))];
+        document.trace = trace;
+        document
+    };
+    let of = |trace: TraceRecord| found(|doubts| of_trace(doubts, &document(trace))).0;
+    let none = || TraceRecord::off("auto");
+    assert_eq!(of(TraceRecord { unmatched: 5, ..none() }), [""; 0]);
+    assert_eq!(of(TraceRecord { unmatched: 6, ..none() }), ["wakeups_unmatched"]);
+    assert_eq!(of(TraceRecord { lost_events: 1, ..none() }), ["events_lost"]);
+    let missing = vec![MissingTracepoint {
+        tracepoint: "ipi_send_cpu".into(),
+        switches_off: "who sent an interrupt".into(),
+        why: "the kernel has no such tracepoint".into(),
+    }];
+    let (codes, text) =
+        found(|doubts| of_trace(doubts, &document(TraceRecord { missing, ..none() })));
+    assert_eq!(codes, ["traced_in_part"]);
+    assert!(text.contains("ipi_send_cpu"), "{text}");
 }

@@ -1,0 +1,346 @@
+//! The recorder: the helper thread that has late wake-ups blamed while the run goes on, and writes
+//! `peaks.jsonl` and `blame.json`.
+//!
+//! It runs as the drain does, below the measured threads and above every load. The kernel keeps its
+//! events for some 50 ms, so it looks every 5 ms; a wake-up whose events are gone by then is blamed
+//! on nobody. What it changes on the machine: the programs that trace run until it ends.
+
+use std::{
+    collections::HashMap,
+    io,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread::{Builder, JoinHandle},
+    time::Duration,
+};
+
+use tardy_hot::{
+    clock::now_ns,
+    histogram::{HIGHEST_NS, highest_of, index_of},
+    stages::Late,
+    wakeup::Series,
+};
+
+use crate::{
+    kernel::Tracer,
+    peaks::{Blamer, Followed, Wishes},
+    probes::TracedThread,
+    run::{
+        BlameFiles, names,
+        peaks::{Blame, Peak},
+    },
+    setup::threads::{become_helper, plain},
+    sys::{counters::interrupt_sources, cpus::Cpus, root::Root},
+};
+
+/// The kernel's events last ten times as long.
+const TICK_NS: i64 = 5_000_000;
+
+/// Thresholds follow the series so often.
+const FOLLOW_NS: i64 = 1_000_000_000;
+
+/// The sums are written so often.
+const WRITE_NS: i64 = 10_000_000_000;
+
+/// With fewer samples beyond it, a percentile is little more than the maximum, and a threshold
+/// there would keep what comes after one stall from being looked at.
+const ENOUGH: u64 = 10;
+
+/// So many peaks wait for a disk that refuses them; what comes then is in the sums alone.
+const MOST_WAITING: usize = 1000;
+
+/// What is late until something is known, ns.
+const LATE_NS: i64 = 50_000;
+
+/// What the recorder works with.
+pub(super) struct Work {
+    /// The kernel's side, switched on.
+    pub tracer: Tracer,
+    /// What judges.
+    pub blamer: Blamer,
+    /// The measured threads, in the order in which the blamer knows them.
+    pub threads: Vec<TracedThread>,
+    /// Where everything goes.
+    pub files: BlameFiles,
+    /// The first recorded expiry, `CLOCK_MONOTONIC` ns; the warm-up ends there.
+    pub start_ns: i64,
+    /// Priority of the measured threads, 0 where they are ordinary tasks.
+    pub measured_priority: u32,
+    /// CPUs that are not measured.
+    pub housekeeping: Cpus,
+}
+
+/// What the recorder leaves.
+#[derive(Debug)]
+pub(super) struct Blamed {
+    /// The sums.
+    pub blame: Blame,
+    /// What the disk refused, the first time.
+    pub refused: Option<String>,
+}
+
+/// The running thread.
+#[derive(Debug)]
+pub(super) struct Recorder {
+    finished: Arc<AtomicBool>,
+    handle: JoinHandle<Blamed>,
+}
+
+impl Recorder {
+    /// Starts it.
+    ///
+    /// # Errors
+    /// No thread to be had.
+    pub(super) fn start(work: Work) -> io::Result<Self> {
+        let finished = Arc::new(AtomicBool::new(false));
+        let told = Arc::clone(&finished);
+        let handle = Builder::new()
+            .name("tardy/recorder".into())
+            .spawn(move || Thread::new(work).run(&told))?;
+        Ok(Self { finished, handle })
+    }
+
+    /// Waits until every late wake-up is blamed; the measured threads must have ended.
+    ///
+    /// # Errors
+    /// The thread died.
+    pub(super) fn finish(self) -> Result<Blamed, String> {
+        self.finished.store(true, Ordering::Release);
+        self.handle.thread().unpark();
+        self.handle.join().map_err(|_| "the thread that blames died".to_owned())
+    }
+}
+
+/// Wake-ups so far that matched no record of the kernel's side.
+pub(super) fn unmatched(threads: &[TracedThread]) -> u64 {
+    threads.iter().map(|thread| thread.watched.unmatched.load(Ordering::Relaxed)).sum()
+}
+
+/// The threads as the blamer knows them.
+pub(super) fn followed(threads: &[TracedThread]) -> Vec<Followed> {
+    let one = |thread: &TracedThread| Followed {
+        series: thread.name.clone(),
+        cpu: thread.cpu,
+        tid: thread.tid.unsigned_abs(),
+        prio: thread.priority.0,
+        real_time: thread.priority.1,
+    };
+    threads.iter().map(one).collect()
+}
+
+/// What the machine says to the blamer, and the user wishes of it.
+pub(super) fn wishes(keep: usize, peak_over_ns: Option<i64>, virtual_machine: bool) -> Wishes {
+    let sources = interrupt_sources(&Root::default());
+    let lines = sources.into_iter().filter_map(|source| {
+        let number = source.name.parse().ok()?;
+        // Chip, line and kind, then the handlers.
+        let name = source.description.rsplit(' ').next().unwrap_or_default().to_owned();
+        Some((number, name))
+    });
+    let interrupt_names: HashMap<u32, String> = lines.collect();
+    Wishes { keep, peak_over_ns, virtual_machine, interrupt_names }
+}
+
+struct Thread {
+    work: Work,
+    late: Vec<Late>,
+    /// Admitted, and not written yet.
+    peaks: Vec<Peak>,
+    next_follow_ns: i64,
+    next_write_ns: i64,
+    refused: Option<String>,
+}
+
+impl Thread {
+    fn new(work: Work) -> Self {
+        Self {
+            late: Vec::new(),
+            peaks: Vec::new(),
+            next_follow_ns: work.start_ns + FOLLOW_NS,
+            next_write_ns: work.start_ns + WRITE_NS,
+            refused: None,
+            work,
+        }
+    }
+
+    fn run(mut self, finished: &AtomicBool) -> Blamed {
+        // The drain tells where this is refused.
+        let _ = become_helper(self.work.measured_priority, &self.work.housekeeping);
+        // The first recorded wake-up shall find its threshold.
+        if !wait_until(self.work.start_ns - TICK_NS / 5, finished) {
+            self.begin();
+        }
+        let mut due_ns = self.work.start_ns + TICK_NS;
+        while !wait_until(due_ns, finished) {
+            self.tick();
+            due_ns = now_ns() + TICK_NS;
+        }
+        // Nothing more comes; what there is stays in memory.
+        self.work.tracer.detach();
+        self.blame();
+        self.write_peaks();
+        let blame = self.sums();
+        self.write_blame(&blame);
+        Blamed { blame, refused: self.refused }
+    }
+
+    /// Thresholds from the warm-up.
+    fn begin(&mut self) {
+        for (number, thread) in self.work.threads.iter().enumerate() {
+            let of = |most| tail(&thread.warmup, most).unwrap_or(LATE_NS);
+            self.work.blamer.begin(number, of(990), of(999));
+        }
+        self.set_thresholds();
+    }
+
+    fn tick(&mut self) {
+        self.blame();
+        let now = now_ns();
+        if !self.peaks.is_empty() {
+            self.write_peaks();
+        }
+        if now >= self.next_follow_ns {
+            self.next_follow_ns = now + FOLLOW_NS;
+            self.follow();
+        }
+        if now >= self.next_write_ns {
+            self.next_write_ns = now + WRITE_NS;
+            let blame = self.sums();
+            self.write_blame(&blame);
+        }
+    }
+
+    /// Has everything blamed that has come.
+    fn blame(&mut self) {
+        for (number, thread) in self.work.threads.iter_mut().enumerate() {
+            self.late.clear();
+            let late = &mut self.late;
+            thread.late.drain(|one| late.push(one));
+            for late in &self.late {
+                self.peaks.extend(self.work.blamer.late(number, late));
+            }
+        }
+    }
+
+    /// Lets the thresholds follow the 99th percentile of the series.
+    fn follow(&mut self) {
+        for (number, thread) in self.work.threads.iter().enumerate() {
+            if let Some(p99_ns) = tail(&thread.total, 990) {
+                self.work.blamer.follow_p99(number, p99_ns);
+            }
+        }
+        self.set_thresholds();
+    }
+
+    /// Tells the measured threads, and the kernel's side the lowest: it walks a stack while it
+    /// does not know yet whose wake-up will be late.
+    fn set_thresholds(&self) {
+        let mut lowest_ns = i64::MAX;
+        for (number, thread) in self.work.threads.iter().enumerate() {
+            let late_ns = self.work.blamer.threshold_ns(number);
+            lowest_ns = lowest_ns.min(late_ns);
+            thread.watched.late_over_ns.store(late_ns, Ordering::Relaxed);
+        }
+        self.work.tracer.set_late_ns(u64::try_from(lowest_ns).unwrap_or(0));
+    }
+
+    fn sums(&self) -> Blame {
+        let mut blame = self.work.blamer.record();
+        // What no ring had room for was late too.
+        let dropped = self.work.threads.iter().map(|thread| thread.late.dropped());
+        blame.passed_over = blame.passed_over.saturating_add(dropped.sum());
+        blame.unmatched = unmatched(&self.work.threads);
+        blame
+    }
+
+    fn write_peaks(&mut self) {
+        // What the disk refuses comes again with the next.
+        let written = self.work.files.append_peaks(&self.peaks);
+        match written {
+            Ok(()) => self.peaks.clear(),
+            Err(_) => self.peaks.truncate(MOST_WAITING),
+        }
+        self.note(written, names::PEAKS);
+    }
+
+    fn write_blame(&mut self, blame: &Blame) {
+        let written = self.work.files.replace_blame(blame);
+        self.note(written, names::BLAME);
+    }
+
+    fn note(&mut self, written: io::Result<()>, what: &str) {
+        if let (Err(error), None) = (written, &self.refused) {
+            let at_s = (now_ns() - self.work.start_ns) as f64 / 1e9;
+            self.refused = Some(format!("{what} at {at_s:.1} s: {}", plain(&error)));
+        }
+    }
+}
+
+/// The highest of the 90th, 99th and 99.9th percentile, up to `most` in a thousand, that has enough
+/// samples beyond it; ns.
+fn tail(series: &Series, most: u64) -> Option<i64> {
+    let count = series.tally.totals().count;
+    let fits = |per_mille: &u64| *per_mille <= most && count * (1000 - per_mille) / 1000 >= ENOUGH;
+    [999, 990, 900].into_iter().find(fits).map(|per_mille| quantile(series, per_mille))
+}
+
+/// The value that so many in a thousand of a series' samples reach, ns; 0 without samples. Read
+/// while the series is written, so it may be a sample off.
+pub(super) fn quantile(series: &Series, per_mille: u64) -> i64 {
+    let totals = series.tally.totals();
+    let bound = |ns: i64| index_of(ns.clamp(0, HIGHEST_NS));
+    let mut left = totals.count.saturating_sub(totals.early) * per_mille / 1000;
+    for index in bound(totals.min_ns)..=bound(totals.max_ns) {
+        let count = series.histogram.count(index);
+        if count > left {
+            return highest_of(index);
+        }
+        left -= count;
+    }
+    totals.max_ns.max(0)
+}
+
+/// Sleeps until `due_ns`, or until everything has been measured: then true.
+fn wait_until(due_ns: i64, finished: &AtomicBool) -> bool {
+    loop {
+        if finished.load(Ordering::Acquire) {
+            return true;
+        }
+        let left_ns = due_ns - now_ns();
+        if left_ns <= 0 {
+            return false;
+        }
+        std::thread::park_timeout(Duration::from_nanos(left_ns.unsigned_abs()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_threshold_lies_where_samples_are_beyond_it() {
+        let series = Series::default();
+        (1..=99).for_each(|ns| series.record(ns));
+        assert_eq!(tail(&series, 999), None);
+        series.record(100);
+        assert_eq!((tail(&series, 990), tail(&series, 999)), (Some(91), Some(91)));
+        (101..=1000).for_each(|ns| series.record(ns));
+        assert_eq!((tail(&series, 990), tail(&series, 999)), (Some(991), Some(991)));
+        (0..9_000).for_each(|_| series.record(1));
+        assert_eq!((tail(&series, 990), tail(&series, 999)), (Some(901), Some(991)));
+    }
+
+    #[test]
+    fn quantiles_are_those_of_the_samples_so_far() {
+        let series = Series::default();
+        assert_eq!(quantile(&series, 990), 0);
+        (1..=1000).for_each(|ns| series.record(ns));
+        series.record(-5);
+        assert_eq!((quantile(&series, 990), quantile(&series, 999)), (991, 1000));
+        series.record(2_000_000);
+        assert!(quantile(&series, 999) <= 1001 && quantile(&series, 1000) >= 2_000_000);
+    }
+}
