@@ -38,7 +38,7 @@ impl TraceDoubt {
                 "untraced",
                 Informs,
                 format!(
-                    "Wake-ups were not traced, so that nothing tells why they were late: {why}."
+                    "Wake-ups were not traced, and nothing tells why they were late: {why}."
                 ),
                 "Do what stands there; or say --trace off if that is what you mean.",
             ),
