@@ -133,23 +133,21 @@ fn without_rights_auto_goes_on_untraced_and_peaks_is_an_error_with_its_remedy() 
 }
 
 /// The programs in the kernel that a process holds, by number.
-fn programs_of(pid: u32) -> Option<Vec<i64>> {
-    Some(
-        all_programs()?
-            .iter()
-            .filter(|program| {
-                let pids = program["pids"].as_array().cloned().unwrap_or_default();
-                pids.iter().any(|holder| holder["pid"] == pid)
-            })
-            .map(|program| whole(&program["id"]))
-            .collect(),
-    )
+fn programs_of(pid: u32) -> Vec<i64> {
+    let held = fs::read_dir(format!("/proc/{pid}/fdinfo")).unwrap().flatten();
+    let number = |entry: fs::DirEntry| {
+        let text = fs::read_to_string(entry.path()).unwrap_or_default();
+        text.lines().find_map(|line| line.strip_prefix("prog_id:")?.trim().parse().ok())
+    };
+    held.filter_map(number).collect()
 }
 
-fn all_programs() -> Option<Vec<Value>> {
+/// All that are there, where there is a tool that tells.
+fn all_programs() -> Option<Vec<i64>> {
     let mut command = std::process::Command::new("bpftool");
     let said = command.args(["-j", "prog", "list"]).output().ok()?;
-    serde_json::from_slice(&said.stdout).ok()
+    let programs: Vec<Value> = serde_json::from_slice(&said.stdout).ok()?;
+    Some(programs.iter().map(|program| whole(&program["id"])).collect())
 }
 
 #[test]
@@ -161,12 +159,12 @@ fn kill_9_leaves_no_program_in_the_kernel() {
     let length = ["--duration", "1h", "--trace", "stages", "--name", "r"];
     let child = store.start(&[&RUN[..], &length].concat());
     store.wait_measuring("r");
-    let held = programs_of(child.id()).unwrap();
+    let held = programs_of(child.id());
     assert!(!held.is_empty(), "it traces");
     signal(&child, "KILL");
     finish(child);
-    let is_held = |program: &Value| held.contains(&whole(&program["id"]));
-    eventually("no program", || !all_programs().unwrap().iter().any(is_held));
+    let is_left = |number: &i64| all_programs().unwrap().contains(number);
+    eventually("no program", || !held.iter().any(is_left));
 }
 
 #[test]

@@ -37,9 +37,7 @@ impl TraceDoubt {
             Self::Untraced { why } => (
                 "untraced",
                 Informs,
-                format!(
-                    "Wake-ups were not traced, and nothing tells why they were late: {why}."
-                ),
+                format!("Wake-ups were not traced, and nothing tells why they were late: {why}."),
                 "Do what stands there; or say --trace off if that is what you mean.",
             ),
             Self::TracedInPart { what } => (
