@@ -16,6 +16,8 @@ const PLACED_NS: i64 = 10_000;
 pub enum Out {
     /// It was runnable, and others ran.
     Preempted,
+    /// It came back, as its waking up tells, and nothing was recorded of that.
+    Unseen,
     /// It was woken again, and is runnable since then.
     Woken,
     /// It slept or waited.
@@ -252,6 +254,12 @@ pub fn follow(late: &Late, me: &Followed, events: &[Event]) -> Course {
         walk.follow(event, me.tid);
     }
     walk.until(end_ns);
+    // It did wake up, so it was switched in.
+    if let Some(Span { phase: Phase::Out(out), .. }) = walk.spans.last_mut()
+        && !matches!(out, Out::Stopped)
+    {
+        *out = Out::Unseen;
+    }
     Course { spans: walk.spans, entry_ns: marks.map(|marks| marks.entry_ns) }
 }
 

@@ -46,6 +46,12 @@ impl Keep {
             || self.worst.peek().is_some_and(|Reverse(least)| latency_ns > *least)
     }
 
+    /// Whether fewer were admitted than asked for.
+    #[must_use]
+    pub fn has_room(&self) -> bool {
+        self.worst.len() < self.wanted
+    }
+
     /// Takes one that is kept.
     pub fn take(&mut self, latency_ns: i64) {
         self.admitted += 1;

@@ -114,9 +114,12 @@ impl Blamer {
         let Some(followed) = self.followed.get(thread) else { return };
         let smis = self.source.smis(followed.cpu);
         if let Some(progress) = self.progress.get_mut(thread) {
-            (progress.least_peak_ns, progress.smis) = (p999_ns, smis);
+            progress.smis = smis;
         }
         self.follow_p99(thread, p99_ns);
+        if let Some(progress) = self.progress.get_mut(thread) {
+            progress.least_peak_ns = p999_ns;
+        }
     }
 
     /// The 99th percentile of the thread's series by now, ns; the threshold of being late follows.
@@ -125,6 +128,10 @@ impl Blamer {
         if let Some(progress) = self.progress.get_mut(thread) {
             // What is kept whole is blamed too.
             progress.late_ns = p99_ns.min(over_ns).max(0);
+            // A warm-up that was worse than the run must not keep all its peaks away.
+            if self.keep.has_room() && progress.least_peak_ns > p99_ns {
+                progress.least_peak_ns -= (progress.least_peak_ns - p99_ns) / 2;
+            }
             let lowest_ns = self.lowest_ns.unwrap_or(i64::MAX);
             self.lowest_ns = Some(lowest_ns.min(progress.late_ns));
         }

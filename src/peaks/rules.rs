@@ -223,6 +223,23 @@ impl<'a> Judge<'a> {
             Out::Stopped => Why::named(Cause::Stopped, "stopped"),
             Out::Woken => self.waiting(piece, segment),
             Out::Preempted => self.preempted(piece, segment),
+            Out::Unseen => self.unseen(segment),
+        }
+    }
+
+    /// How the thread came back was not recorded: of what was, only a task that had the CPU before
+    /// the expiry already, and kept it, says something.
+    fn unseen(&self, segment: &Segment) -> Why {
+        let (me, expired_ns) = (self.scene.me, self.scene.late.t_ns);
+        match (segment.softirq, segment.task) {
+            (Some(vector), _) => Why::named(Cause::Softirq, names::softirq(vector)),
+            (None, Some(task)) if task.pid != 0 && goes_first(me.real_time, me.prio, &task) => {
+                going_first(&task)
+            }
+            (None, Some(task)) if task.pid != 0 && task.since_ns <= expired_ns => {
+                Why::named(Cause::Nonpreemptible, names::comm(&task.comm)).of(&task)
+            }
+            _ => Why::named(Cause::Unexplained, "wake-up not recorded"),
         }
     }
 

@@ -534,6 +534,16 @@ fn an_unmatched_wake_up_is_followed_by_its_events() {
 }
 
 #[test]
+fn a_wake_up_that_nobody_recorded() {
+    let kept = case([0, 0, 0, 0, 90_000], vec![(-500_000, hack())]).unmatched();
+    assert_eq!(kept.told(), is(Cause::Nonpreemptible, "hackbench", 90_000));
+    let later = kept.with(vec![(10_000, switch(501, 120, "other"))]);
+    assert_eq!(later.told(), is(Cause::Unexplained, "wake-up not recorded", 80_000));
+    let idle = case([0, 0, 0, 0, 90_000], vec![(-500_000, switch(0, 120, "swapper/0"))]);
+    assert_eq!(idle.unmatched().told(), is(Cause::Unexplained, "wake-up not recorded", 90_000));
+}
+
+#[test]
 fn a_timeline_tells_spans_and_points_by_time() {
     let mut events = wake_up(hack(), 1, 2_000, 3_000, 60_000);
     events.extend([(4_000, softirq(3)), (58_000, softirq_end(3))]);
@@ -587,6 +597,18 @@ fn every_rule_of_the_documentation_names_a_test_that_is_there() {
         let function = format!("\nfn {}()", name.trim_matches('`'));
         assert!(include_str!("tests.rs").contains(&function), "{name}");
     }
+}
+
+#[test]
+fn a_bad_warm_up_keeps_no_peaks_away_for_long() {
+    let events = wake_up(hack(), 1, 1_500, 2_500, 12_000);
+    let late = case([1_500, 0, 1_000, 9_500, 2_000], events);
+    let (me, fake) = (late.me.clone(), late.fake.clone());
+    let mut blamer = Blamer::new(vec![me], late.wishes.clone(), Box::new(fake));
+    blamer.begin(0, 10_000, 5_000_000);
+    assert!(blamer.late(0, &late.late).is_none());
+    (0..12).for_each(|_| blamer.follow_p99(0, 10_000));
+    assert!(blamer.late(0, &late.late).is_some());
 }
 
 fn any_event() -> impl Strategy<Value = (i64, Event)> {
