@@ -21,13 +21,13 @@ pub struct WhyFlags {
         long,
         value_name = "SHOWN",
         default_value_t = 3,
-        conflicts_with = "all",
+        conflicts_with = "all_peaks",
         help_heading = "Output"
     )]
     peaks: usize,
     /// All peaks that were kept are shown with what happened meanwhile
     #[arg(long, help_heading = "Output")]
-    all: bool,
+    all_peaks: bool,
 }
 
 /// Prints why.
@@ -37,7 +37,7 @@ pub fn why(flags: &WhyFlags, store: &Store) -> Result<Exit> {
     if flags.format.is_json() {
         output::put(&(serde_json::to_string_pretty(&why)? + "\n"))?;
     } else {
-        let timelines = if flags.all { usize::MAX } else { flags.peaks };
+        let timelines = if flags.all_peaks { usize::MAX } else { flags.peaks };
         let place = run.path.display().to_string();
         output::put(&why::text(&why, &run.document, &place, timelines))?;
     }

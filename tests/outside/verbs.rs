@@ -16,6 +16,7 @@ fn every_verb_explains_itself_on_standard_output() {
         &["run", "--help"],
         &["list", "--help"],
         &["show", "--help"],
+        &["why", "--help"],
         &["report", "--help"],
         &["load", "--help"],
     ] {

@@ -90,16 +90,19 @@ pub fn figure(share: f64) -> String {
 /// Text that cannot steer a terminal: control characters and those that turn the direction of
 /// writing are shown as their numbers.
 pub fn plain(text: &str) -> String {
-    let turns = |c: char| matches!(c, '\u{200e}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
-        if c.is_control() || turns(c) {
+        if c.is_control() || is_turning(c) {
             out.extend(c.escape_unicode());
         } else {
             out.push(c);
         }
     }
     out
+}
+
+const fn is_turning(c: char) -> bool {
+    matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// The same, at most `most` characters of it.

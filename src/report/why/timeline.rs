@@ -34,7 +34,8 @@ pub(super) fn peaks(sheet: &mut Sheet, why: &Why, document: &Document, most: usi
     }
     let more = why.peaks.len().saturating_sub(most);
     if more > 0 {
-        let text = format!("and {} more peaks: --peaks shows more, --all all", count(more as u64));
+        let text =
+            format!("and {} more peaks: --peaks shows more, --all-peaks all", count(more as u64));
         sheet.line(DIM, &text);
     }
 }
