@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::run::{Document, Validity, facts::LabFacts};
+use crate::run::{Document, Validity, facts::LabFacts, peaks::Cause};
 
 /// With fewer start phases than this of either kernel, nothing is judged.
 pub const PHASES_NEEDED: usize = 5;
@@ -86,6 +86,21 @@ pub struct Cell {
     pub figures: Vec<Figure>,
     /// Codes of the caveats that make one of its runs invalid.
     pub invalid: Vec<String>,
+    /// What the worst wake-ups of its runs were spent on, largest first; none where no run of it
+    /// was traced.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub causes: Vec<CellCause>,
+}
+
+/// What the ten worst wake-ups of each run of a cell were spent on.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CellCause {
+    /// What kind.
+    pub cause: Cause,
+    /// Which one: of what kept the CPU in the kernel, the function.
+    pub name: String,
+    /// Its share of their time, 0 to 1.
+    pub share: f64,
 }
 
 /// One figure over start phases, ns. Of a run with several series, the largest counts.
@@ -240,6 +255,7 @@ fn cell(own: &[usize], runs: &[Document]) -> Option<Cell> {
         samples: series().map(|series| series.count).fold(0, u64::saturating_add),
         figures: figures.collect(),
         invalid: in_order(codes.map(|caveat| caveat.code.clone())),
+        causes: Vec::new(),
     })
 }
 

@@ -14,9 +14,10 @@ use crate::{
     },
 };
 
+pub mod cells;
 mod phrases;
 
-pub use phrases::{while_words, worst_in_words};
+pub use phrases::{label, while_words, worst_in_words};
 
 /// Peaks on a page at the most.
 pub const MOST_PEAKS: usize = 100;

@@ -3,11 +3,11 @@
 use anstyle::{Effects, Style};
 use serde::{Deserialize, Serialize};
 
-use super::table::Table;
+use super::{causes::label, table::Table};
 use crate::{
     analysis::{
         Matrix,
-        matrix::{Cell, Difference, FIGURES, Figure, Judgement, Row},
+        matrix::{Cell, CellCause, Difference, FIGURES, Figure, Judgement, Row},
     },
     run::lab::{LabFailure, meaning},
     units::{Nanos, Scale, count},
@@ -142,7 +142,7 @@ fn details(matrix: &Matrix) -> Vec<String> {
             let mut cells = vec![format!("  {name}"), cell.phases.to_string(), count(cell.samples)];
             cells.extend(FIGURES.iter().map(|figure| of(cell, figure).map_or("-".into(), range)));
             table.row(cells);
-            after.push(Vec::new());
+            after.push(worst(cell));
         }
         if let Some(last) = after.last_mut() {
             last.extend(verdicts(matrix, row).into_iter().map(|line| format!("    {line}")));
@@ -151,6 +151,15 @@ fn details(matrix: &Matrix) -> Vec<String> {
     let lines = dim_first(table.lines());
     let both = lines.into_iter().zip(after);
     both.flat_map(|(line, after)| std::iter::once(line).chain(after)).collect()
+}
+
+/// What the worst wake-ups of a cell were spent on: who held the CPU.
+fn worst(cell: &Cell) -> Vec<String> {
+    let part = |cause: &CellCause| {
+        format!("{} {:.0} %", label(cause.cause, &cause.name), 100.0 * cause.share)
+    };
+    let parts: Vec<String> = cell.causes.iter().map(part).collect();
+    if parts.is_empty() { Vec::new() } else { vec![format!("    worst: {}", parts.join(", "))] }
 }
 
 /// What is judged of a load, a sentence for each kernel but the first.
@@ -246,7 +255,7 @@ fn dim_first(lines: Vec<String>) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::matrix::Column;
+    use crate::{analysis::matrix::Column, run::peaks::Cause};
 
     fn cell(low: i64, high: i64) -> Option<Cell> {
         let figure = |name: &&str| Figure {
@@ -261,6 +270,7 @@ mod tests {
             samples: 50_000,
             figures: FIGURES.iter().map(figure).collect(),
             invalid: Vec::new(),
+            causes: Vec::new(),
         })
     }
 
@@ -342,6 +352,19 @@ mod tests {
         }
         let hole = text.lines().find(|line| line.starts_with("files ")).unwrap();
         assert!(hole.ends_with("failed"), "{text}");
+    }
+
+    #[test]
+    fn a_traced_cell_names_who_held_the_cpu() {
+        let mut sheet = sheet();
+        let cause = |cause, name: &str, share| CellCause { cause, name: name.into(), share };
+        sheet.matrix.loads[0].cells[0].as_mut().unwrap().causes = vec![
+            cause(Cause::Nonpreemptible, "kill_something_info", 0.914),
+            cause(Cause::Unexplained, "", 0.06),
+        ];
+        let text = plain(&show(&sheet));
+        let wanted = "    worst: not preemptible: kill_something_info 91 %, unexplained 6 %\n  rt";
+        assert!(text.contains(wanted), "{text}");
     }
 
     #[test]

@@ -11,7 +11,7 @@ use super::{
     page::{PAGE_VERSION, Page},
 };
 use crate::{
-    analysis::matrix::{Cell, Column, Figure},
+    analysis::matrix::{Cell, CellCause, Column, Figure},
     run::{Document, Effect, LoadRecord, Run, hlog, lab::LabFailure, summary::stage_of},
 };
 
@@ -64,6 +64,10 @@ pub struct PageCell {
     pub curve: Vec<(f64, i64)>,
     /// Texts of caveats that weigh on a run of it.
     pub caveats: Vec<String>,
+    /// What the worst wake-ups of its runs were spent on, largest first; none where no run of it
+    /// was traced.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub causes: Vec<CellCause>,
 }
 
 /// The data of a page that shows `sheet`, which was made of `runs` in this order.
@@ -141,6 +145,7 @@ fn page_cell(cell: &Cell, runs: &[Run]) -> PageCell {
         figures: cell.figures.clone(),
         curve: curve(&total, series.filter_map(|series| series.max).max()),
         caveats,
+        causes: cell.causes.clone(),
     }
 }
 

@@ -53,6 +53,8 @@ export interface MatrixCell {
   /** Of all start phases together: percentile and latency in ns, the last one the maximum. */
   curve: [number, number][];
   caveats: string[];
+  /** What the worst wake-ups were spent on, largest first. */
+  causes: { cause: string; name: string; share: number }[];
 }
 
 /** A range over start phases, ns; `name` is a percentile or `max`. */

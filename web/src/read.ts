@@ -208,6 +208,10 @@ function cell(value: unknown): MatrixCell | null {
     }),
     curve: pairs(loose.curve),
     caveats: texts(loose.caveats),
+    causes: list(loose.causes).map((item) => {
+      const own = object(item);
+      return { cause: text(own.cause, 'unexplained'), name: text(own.name), share: number(own.share) };
+    }),
   };
 }
 

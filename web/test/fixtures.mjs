@@ -427,7 +427,8 @@ function matrixCell(seed, worst) {
   const { percentiles, uncertain } = ranks(sorted);
   const figure = (name) => ({ name, low: Math.round(percentiles[name] * 0.97), high: percentiles[name], uncertain: uncertain.includes(name) });
   const max = { name: 'max', low: Math.round(sorted[sorted.length - 1] * 0.9), high: sorted[sorted.length - 1], uncertain: false };
-  return { phases: 5, samples: sorted.length, figures: [...['50', '99', '99.9'].map(figure), max], curve: curve(sorted), caveats: seed === 3 ? ['A caveat of a run.'] : [] };
+  return { phases: 5, samples: sorted.length, figures: [...['50', '99', '99.9'].map(figure), max], curve: curve(sorted), caveats: seed === 3 ? ['A caveat of a run.'] : [],
+    causes: worst > 400000 ? [{ cause: 'nonpreemptible', name: 'kill_something_info', share: 0.914 }, { cause: 'unexplained', name: '', share: 0.06 }] : [] };
 }
 
 export const FIXTURES = { plain, comparison, four, crashed, day, hostile, empty, odd, many, matrix, causes, hostileCauses };

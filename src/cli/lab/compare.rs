@@ -16,6 +16,7 @@ use crate::{
     },
     cli::{Exit, flags::FormatFlags, output, report},
     report::{
+        causes::cells,
         html,
         lab::{self, ConfigRow, ConfigTable, Sheet},
         matrix_page,
@@ -167,9 +168,11 @@ pub fn sheet(gathered: &Gathered) -> Result<Sheet> {
         let why = failed.first().map_or("nothing was measured", |cell| cell.why.as_str());
         bail!("{}: there is no run to compare: {why}", gathered.title());
     }
+    let mut matrix = matrix(&documents, order)?;
+    cells::fill(&mut matrix, &gathered.runs);
     Ok(Sheet {
         title: gathered.title(),
-        matrix: matrix(&documents, order)?,
+        matrix,
         failed,
         undone: records().map(|record| record.undone).sum(),
         config: configurations(gathered),

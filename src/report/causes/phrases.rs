@@ -44,3 +44,26 @@ pub fn while_words(part: &PagePart) -> Option<String> {
         Cause::Unexplained => return None,
     })
 }
+
+/// A cause as tables write it: `interrupts off: console_unlock`.
+#[must_use]
+pub fn label(cause: Cause, name: &str) -> String {
+    let kind = match cause {
+        Cause::IrqsOff => "interrupts off",
+        Cause::Hardirq => "interrupt",
+        Cause::Softirq => "softirq",
+        Cause::Thread => "task before it",
+        Cause::Nonpreemptible => "not preemptible",
+        Cause::Lock => "lock",
+        Cause::IdleExit => "idle exit",
+        Cause::Migration => "migration",
+        Cause::Throttled => "throttled",
+        Cause::PageFault => "page fault",
+        Cause::Stopped => "stopped",
+        Cause::Host => "host",
+        Cause::Hardware => "hardware",
+        Cause::Tracing => "tardy's own tracing",
+        Cause::Unexplained => return "unexplained".into(),
+    };
+    if name.is_empty() { kind.into() } else { format!("{kind}: {name}") }
+}

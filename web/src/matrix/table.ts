@@ -1,6 +1,7 @@
 // The matrix in figures: a row a load, a column a kernel and figure, ranges over start phases. And
 // what the kernels are, and how their configurations differ.
 
+import { label as causeLabel, share } from '../cause/words';
 import { h } from '../dom';
 import type { ConfigTable, MatrixCell, MatrixFigure, MatrixKernel, MatrixRow, PageMatrix } from '../model';
 import { Table, type Column, type TableSpec } from '../table';
@@ -31,7 +32,8 @@ export function figuresTable(matrix: PageMatrix): HTMLElement {
   return h('section', { class: 'figures matrix', 'aria-label': 'figures' },
     h('div', { class: 'bar-line' }, h('h2', {}, 'Figures'), h('fieldset', { class: 'toggle' }, h('legend', { class: 'vh' }, 'which figure'), ...SHOWN.map(choice)), h('span', { class: 'tools' }, table.copy)),
     table.element,
-    h('p', { class: 'note' }, 'Ranges are over start phases. Underlined: fewer than 10 samples beyond it in each run, so it is little more than the maximum.'));
+    h('p', { class: 'note' }, 'Ranges are over start phases. Underlined: fewer than 10 samples beyond it in each run, so it is little more than the maximum.',
+      matrix.loads.some((row) => row.cells.some((cell) => cell?.causes.length)) ? ' Under a range: what the worst wake-ups were spent on.' : ''));
 }
 
 function columns(matrix: PageMatrix, figure: string): Column<MatrixRow>[] {
@@ -56,10 +58,18 @@ function column(matrix: PageMatrix, kernel: MatrixKernel, index: number, figure:
     cell: (row) => {
       const own = of(row);
       if (!own) return failed(matrix, row, kernel) ? h('span', { class: 'mark' }, 'failed') : '–';
-      return h('span', { title: exact(own, row.cells[index]) }, range(own));
+      return h('span', {}, h('span', { title: exact(own, row.cells[index]) }, range(own)), worst(row.cells[index]));
     },
     doubt: (row) => (of(row)?.uncertain ? `${label(figure)}: fewer than 10 samples of each run lie beyond it` : null),
   };
+}
+
+/** Who held the CPU in the worst wake-ups of a cell. */
+function worst(cell: MatrixCell | null | undefined): HTMLElement | null {
+  const [first] = cell?.causes ?? [];
+  if (!cell || !first) return null;
+  const words = (own: typeof first): string => `${causeLabel(own)} ${share(own.share, 1)}`;
+  return h('span', { class: 'worst', title: `The worst wake-ups: ${cell.causes.map(words).join(', ')}` }, words(first));
 }
 
 function failed(matrix: PageMatrix, row: MatrixRow, kernel: MatrixKernel): boolean {

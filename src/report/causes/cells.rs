@@ -1,0 +1,63 @@
+//! Who held the CPU in the worst wake-ups of each cell of a matrix.
+
+use hdrhistogram::Histogram;
+
+use crate::{
+    analysis::{
+        bands::{Band, bands},
+        matrix::{Cell, CellCause, Matrix},
+    },
+    run::{Run, hlog},
+};
+
+/// Causes of a cell at the most, and the least share that is told.
+const MOST: usize = 3;
+const LEAST: f64 = 0.05;
+
+/// Fills in what the worst wake-ups of each cell were spent on, from its runs that were traced.
+pub fn fill(matrix: &mut Matrix, runs: &[Run]) {
+    for cell in matrix.loads.iter_mut().flat_map(|row| &mut row.cells).flatten() {
+        cell.causes = causes(cell, runs);
+    }
+}
+
+fn causes(cell: &Cell, runs: &[Run]) -> Vec<CellCause> {
+    let own = cell.runs.iter().filter_map(|at| runs.get(*at));
+    let bands: Vec<Band> = own.filter_map(worst).collect();
+    let all: u64 = bands.iter().map(|band| band.ns).sum();
+    let mut found: Vec<CellCause> = Vec::new();
+    for cause in bands.iter().flat_map(|band| &band.causes) {
+        let share = cause.ns as f64 / all.max(1) as f64;
+        let same =
+            |known: &&mut CellCause| (known.cause, &known.name) == (cause.cause, &cause.name);
+        match found.iter_mut().find(same) {
+            Some(known) => known.share += share,
+            None => found.push(CellCause { cause: cause.cause, name: cause.name.clone(), share }),
+        }
+    }
+    found.sort_by(|a, b| b.share.total_cmp(&a.share));
+    found.retain(|cause| cause.share >= LEAST);
+    found.truncate(MOST);
+    found
+}
+
+/// The worst band of a run; nothing where its wake-ups were not blamed. What cannot be read is
+/// told by those who show the run itself.
+fn worst(run: &Run) -> Option<Band> {
+    let blame = run.blame().ok().flatten()?;
+    let mut run = run.clone();
+    let peaks = run.peaks().worst;
+    let max = run.document.wakeups().filter_map(|series| series.max).max()?;
+    bands(&total(&run)?, max, &blame, &peaks).pop()
+}
+
+fn total(run: &Run) -> Option<Histogram<u64>> {
+    let mut total = hlog::empty();
+    let read = run.intervals(|number, _, counts| {
+        if run.document.series.get(number).is_some_and(|series| series.stage().is_none()) {
+            // Bounds are equal, so that nothing can be lost.
+            let _ = total.add(&counts);
+        }
+    });
+    read.ok().map(|()| total)
+}
