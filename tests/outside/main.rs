@@ -32,6 +32,7 @@ mod leaves_nothing;
 mod loads;
 mod meddling;
 mod page;
+mod page_causes;
 mod record;
 mod root_shield;
 mod root_vm;

@@ -24,8 +24,11 @@ fn columns_agree(table: &Value, names: &[&str]) -> usize {
 /// Everything that every run's part of a page must satisfy.
 fn assert_run(part: &Value, edges: &[Value], record: &Value) {
     assert_eq!(&part["record"], record, "the record is run.json");
-    let series = list(&record["series"]);
+    // Stages are parts of wake-ups, and stay out of what is drawn of these.
+    let (stages, series): (Vec<&Value>, Vec<&Value>) =
+        list(&record["series"]).iter().partition(|own| own["name"].as_str().unwrap().contains('/'));
     assert_eq!(list(&part["series"]).len(), series.len());
+    assert_eq!(list(&part["stages"]).len(), stages.len());
     let times = list(&part["time_edges_s"]);
     assert!(times.windows(2).all(|pair| pair[0].as_f64() < pair[1].as_f64()), "{times:?}");
     let end_s = whole(&record["duration_ns"]) as f64 / 1e9;
@@ -36,7 +39,7 @@ fn assert_run(part: &Value, edges: &[Value], record: &Value) {
         assert!(largest(&heat["time"]) < Some(times.len() as i64 - 1));
         assert!(largest(&heat["latency"]) < Some(edges.len() as i64 - 1));
     };
-    for (drawn, series) in list(&part["series"]).iter().zip(series) {
+    for (drawn, series) in list(&part["series"]).iter().zip(series.iter().copied()) {
         assert_eq!(drawn["name"], series["name"]);
         let bins = list(&drawn["histogram"]);
         let in_bins: i64 = bins.iter().map(|bin| whole(&bin[1])).sum();
@@ -49,7 +52,7 @@ fn assert_run(part: &Value, edges: &[Value], record: &Value) {
         let last = list(&drawn["points"]["t_s"]).iter().filter_map(Value::as_f64);
         assert!(last.fold(0.0, f64::max) <= end_s);
     }
-    heat(&part["heat"], series.iter().map(in_histogram).sum());
+    heat(&part["heat"], series.iter().copied().map(in_histogram).sum());
     assert_tracks(part);
 }
 

@@ -1,0 +1,100 @@
+//! The page of a traced run: its causes, its worst wake-ups, its stages.
+
+use std::fs;
+
+use serde_json::Value;
+
+use super::{
+    support::{Store, in_histogram, list, read_record, whole},
+    why::synth_why,
+};
+
+/// A page with 100 peaks stays so small.
+const MOST_BYTES: u64 = 3 << 20;
+
+#[test]
+fn a_traced_run_has_its_stages_bands_and_100_worst_wake_ups_on_its_page() {
+    let store = Store::new();
+    let run = store.runs().join("traced");
+    synth_why::write(&run).unwrap();
+    let (page, record) = (store.page(&["traced"]), read_record(&run));
+    let part = &page["runs"][0];
+    assert_stages(part, &record);
+    let bands = list(&part["blame"]["bands"]);
+    let names: Vec<&str> = bands.iter().map(|band| band["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["p99", "p99.9", "p99.99", "worst"]);
+    for band in bands {
+        let blamed = whole(&band["ns"]) as f64 * band["blamed_share"].as_f64().unwrap();
+        let told: i64 = list(&band["causes"]).iter().map(|cause| whole(&cause["ns"])).sum();
+        assert!((told as f64 / blamed - 1.0).abs() < 0.01, "{told} of {blamed}: {band}");
+    }
+    let peaks = list(&part["peaks"]["peaks"]);
+    assert_eq!(peaks.len(), 100);
+    let late = |peak: &Value| whole(&peak["latency_ns"]);
+    assert!(peaks.windows(2).all(|pair| late(&pair[0]) >= late(&pair[1])), "worst first");
+    for peak in peaks {
+        assert_peak(peak, &part["peaks"], &record);
+    }
+    let headline = part["headline"].as_str().unwrap();
+    assert!(headline.contains("late, on CPU ") && headline.contains(", while "), "{headline}");
+    let written = fs::metadata(store.path().join("page.html")).map(|file| file.len());
+    assert!(written.unwrap_or(0) < MOST_BYTES);
+}
+
+fn assert_stages(part: &Value, record: &Value) {
+    let of_stage = |own: &&Value| own["name"].as_str().unwrap().contains('/');
+    let known: Vec<&Value> = list(&record["series"]).iter().filter(of_stage).collect();
+    assert!(!known.is_empty());
+    assert_eq!(list(&part["stages"]).len(), known.len());
+    for (stage, known) in list(&part["stages"]).iter().zip(known) {
+        assert_eq!(stage["name"], known["name"]);
+        let counted: i64 = list(&stage["histogram"]).iter().map(|bin| whole(&bin[1])).sum();
+        assert_eq!(counted, in_histogram(known), "{known}");
+    }
+    let names = list(&part["series"]).iter().map(|own| own["name"].as_str().unwrap());
+    assert_eq!(names.collect::<Vec<_>>(), ["cpu0", "cpu1", "cpu2", "cpu3"]);
+}
+
+/// Parts and stages sum to the latency, columns are of one length, places are those of a table.
+fn assert_peak(peak: &Value, peaks: &Value, record: &Value) {
+    let latency = whole(&peak["latency_ns"]);
+    let blamed: i64 = list(&peak["blame"]).iter().map(|part| whole(&part["ns"])).sum();
+    assert_eq!(blamed, latency, "{peak}");
+    if let Some(stages) = peak["stages"].as_object() {
+        assert_eq!(stages.values().map(whole).sum::<i64>(), latency, "{peak}");
+    }
+    let start_ns = whole(&record["start_monotonic_ns"]);
+    let t_s = (whole(&peak["at_ns"]) - start_ns) as f64 / 1e9;
+    assert!((peak["t_s"].as_f64().unwrap() - t_s).abs() < 2e-6, "{peak}");
+    let line = peak["timeline"].as_object().unwrap();
+    let entries = list(&line["at"]).len();
+    assert!(entries > 0 && line.values().all(|column| list(column).len() == entries), "{peak}");
+    assert!(list(&line["at"]).iter().map(whole).is_sorted(), "{peak}");
+    let places = [("strings", &["what", "name", "priority", "detail"][..]), ("stacks", &["stack"])];
+    for (table, columns) in places {
+        let table = list(&peaks[table]).len() as i64;
+        for column in columns {
+            assert!(list(&line[*column]).iter().all(|place| whole(place) < table), "{peak}");
+        }
+    }
+}
+
+#[test]
+fn a_damaged_line_of_peaks_is_named_and_the_rest_is_on_the_page() {
+    let store = Store::new();
+    let run = store.runs().join("damaged");
+    synth_why::write(&run).unwrap();
+    let file = run.join("peaks.jsonl");
+    let text = fs::read_to_string(&file).unwrap();
+    let (first, rest) = text.split_once('\n').unwrap();
+    let half = first.get(..first.len() / 2).unwrap();
+    fs::write(&file, format!("{half}\n{rest}")).unwrap();
+    fs::write(run.join("blame.json"), "{").unwrap();
+    let page = store.page(&["damaged"]);
+    let peaks = &page["runs"][0]["peaks"];
+    let told: Vec<&str> = list(&peaks["damaged"]).iter().filter_map(Value::as_str).collect();
+    assert!(told.iter().any(|what| what.contains("peaks.jsonl: line 1 ")), "{told:?}");
+    assert!(told.iter().any(|what| what.contains("blame.json")), "{told:?}");
+    assert!(list(&peaks["peaks"]).len() >= 99);
+    assert!(page["runs"][0]["blame"].is_null());
+}
