@@ -107,7 +107,10 @@ static __attribute__((always_inline)) struct inject_order *ordered(u32 cpu, u32 
     return order;
 }
 
-/* Holds up this CPU, once, where that is ordered. */
+/*
+ * Holds up this CPU, once, where that is ordered. A wait within an interrupt or a softirq is logged
+ * by that one's end, with all of it: its own work cannot be told from the wait, nor shall it be.
+ */
 static __attribute__((always_inline)) void hold_up(u32 kind)
 {
     u32 cpu = this_cpu();
@@ -122,7 +125,46 @@ static __attribute__((always_inline)) void hold_up(u32 kind)
     expires = known->expires_ns;
     end = at + (order->ns < INJECT_LONGEST_NS ? order->ns : INJECT_LONGEST_NS);
     loop(1 << 23, is_over, &end, 0);
-    write_down(kind, cpu, at, now_ns(), expires, pid_tgid());
+    if (kind == INJECT_HARDIRQ || kind == INJECT_SOFTIRQ)
+        known->held = kind;
+    else
+        write_down(kind, cpu, at, now_ns(), expires, pid_tgid());
+}
+
+/* An interrupt or a softirq has ended: a delay, or what came within another one. */
+static __attribute__((always_inline)) void
+ended(struct inject_seen *known, u32 cpu, u32 delay, u32 meanwhile, u64 since)
+{
+    u64 now = now_ns();
+    struct inject_order *order = map_lookup(&orders, &cpu);
+
+    if (known->held == delay) {
+        known->held = 0;
+        write_down(delay, cpu, since, now, known->expires_ns, 0);
+    } else if (order && since && now >= order->from_ns && now < order->until_ns) {
+        u32 storm = order->kind == INJECT_STORM && meanwhile == INJECT_INTERRUPT;
+        write_down(storm ? INJECT_STORM : meanwhile, cpu, since, now, known->expires_ns, 0);
+    }
+}
+
+static __attribute__((always_inline)) int interrupt_begins(void)
+{
+    u32 cpu = this_cpu();
+    struct inject_seen *known = map_lookup(&seen, &cpu);
+
+    if (known)
+        known->entry_ns = now_ns();
+    return 0;
+}
+
+static __attribute__((always_inline)) int interrupt_ends(void)
+{
+    u32 cpu = this_cpu();
+    struct inject_seen *known = map_lookup(&seen, &cpu);
+
+    if (known)
+        ended(known, cpu, INJECT_HARDIRQ, INJECT_INTERRUPT, known->entry_ns);
+    return 0;
 }
 
 static __attribute__((always_inline)) u32 *target_cpu(u32 tid)
@@ -153,32 +195,53 @@ int on_timer_start(u64 *args)
 SEC("tp_btf/local_timer_entry")
 int on_timer_interrupt(u64 *args)
 {
-    u32 cpu = this_cpu();
-    struct inject_seen *known = map_lookup(&seen, &cpu);
-
-    if (known)
-        known->entry_ns = now_ns();
+    interrupt_begins();
     hold_up(INJECT_HARDIRQ);
     return 0;
 }
 
-/* How long an interrupt with a storm of timers lasted. */
+#define LOOK_AT(name)                                     \
+    SEC("tp_btf/" #name "_entry") int on_##name(u64 *args) \
+    {                                                     \
+        return interrupt_begins();                        \
+    }                                                     \
+    SEC("tp_btf/" #name "_exit") int on_##name##_end(u64 *args) \
+    {                                                     \
+        return interrupt_ends();                          \
+    }
+
+LOOK_AT(irq_handler)
+LOOK_AT(reschedule)
+LOOK_AT(call_function)
+LOOK_AT(call_function_single)
+LOOK_AT(irq_work)
+
 SEC("tp_btf/local_timer_exit")
 int on_timer_interrupt_end(u64 *args)
 {
-    u32 cpu = this_cpu();
-    u64 now = now_ns();
-    struct inject_seen *known = map_lookup(&seen, &cpu);
-
-    if (known && ordered(cpu, INJECT_STORM, now))
-        write_down(INJECT_STORM, cpu, known->entry_ns, now, known->expires_ns, 0);
-    return 0;
+    return interrupt_ends();
 }
 
 SEC("tp_btf/softirq_entry")
 int on_softirq(u64 *args)
 {
+    u32 cpu = this_cpu();
+    struct inject_seen *known = map_lookup(&seen, &cpu);
+
+    if (known)
+        known->softirq_ns = now_ns();
     hold_up(INJECT_SOFTIRQ);
+    return 0;
+}
+
+SEC("tp_btf/softirq_exit")
+int on_softirq_end(u64 *args)
+{
+    u32 cpu = this_cpu();
+    struct inject_seen *known = map_lookup(&seen, &cpu);
+
+    if (known)
+        ended(known, cpu, INJECT_SOFTIRQ, INJECT_SOFTIRQ_RUN, known->softirq_ns);
     return 0;
 }
 
@@ -197,6 +260,35 @@ static __attribute__((always_inline)) void look_at_task(u32 cpu, u32 prev, u32 n
     known->since_ns = next == order->tid ? now : 0;
 }
 
+/* A measured thread is stopped, as its state says (__TASK_STOPPED). */
+static __attribute__((always_inline)) void look_at_stop(u32 tid, u64 state)
+{
+    u32 *cpu = target_cpu(tid);
+    struct inject_seen *known = cpu ? map_lookup(&seen, cpu) : 0;
+
+    if (known && (u32)state & 4)
+        known->stopped_ns = now_ns();
+}
+
+/* And goes on. */
+SEC("tp_btf/sched_waking")
+int on_waking(u64 *args)
+{
+    struct task_struct *task = (void *)args[0];
+    u32 tid = 0;
+    u32 *cpu;
+    struct inject_seen *known;
+
+    probe_read_kernel(&tid, sizeof(tid), &task->pid);
+    cpu = target_cpu(tid);
+    known = cpu ? map_lookup(&seen, cpu) : 0;
+    if (known && known->stopped_ns) {
+        write_down(INJECT_STOP, *cpu, known->stopped_ns, now_ns(), known->expires_ns, tid);
+        known->stopped_ns = 0;
+    }
+    return 0;
+}
+
 SEC("tp_btf/sched_switch")
 int on_switch(u64 *args)
 {
@@ -206,6 +298,7 @@ int on_switch(u64 *args)
     probe_read_kernel(&from, sizeof(from), &prev->pid);
     probe_read_kernel(&to, sizeof(to), &next->pid);
     look_at_task(this_cpu(), from, to);
+    look_at_stop(from, args[3]);
     if (!target_cpu(from) && !target_cpu(to))
         hold_up(INJECT_SWITCH);
     return 0;

@@ -23,6 +23,10 @@ enum inject_kind {
     INJECT_HOG = 6,
     INJECT_EXIT = 7,
     INJECT_STORM = 8,
+    INJECT_STOP = 9,
+    /* What came meanwhile: a hard interrupt of any kind, a softirq that was not held up. */
+    INJECT_INTERRUPT = 10,
+    INJECT_SOFTIRQ_RUN = 11,
 };
 
 /* What shall happen on one CPU; written by user space. */
@@ -39,7 +43,11 @@ struct inject_seen {
     unsigned long long expires_ns; /* of the measured thread's timer, last armed */
     unsigned long long done;       /* the order that was carried out last */
     unsigned long long since_ns;   /* the task that is looked at was switched in, or 0 */
-    unsigned long long entry_ns;   /* entry of the timer interrupt */
+    unsigned long long entry_ns;   /* entry of the interrupt */
+    unsigned long long softirq_ns; /* and of the softirq */
+    unsigned long long stopped_ns; /* the measured thread was stopped, or 0 */
+    unsigned int held;             /* the kind that holds up the interrupt or softirq, or 0 */
+    unsigned int reserved;
 };
 
 /* One delay. */

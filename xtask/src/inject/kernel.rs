@@ -13,16 +13,19 @@ use super::{Line, plan::Kind};
 
 const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/inject.bpf.o"));
 
-/// The numbers of `enum inject_kind`.
-const NUMBERS: [(u32, Kind); 8] = [
-    (1, Kind::Hardirq),
-    (2, Kind::Softirq),
-    (3, Kind::Switch),
-    (4, Kind::Nonpreemptible),
-    (5, Kind::PageFault),
-    (6, Kind::Hog),
-    (7, Kind::Exit),
-    (8, Kind::Storm),
+/// `enum inject_kind`: its numbers, from 1, by the names of the log.
+const NAMES: [&str; 11] = [
+    "hardirq",
+    "softirq",
+    "switch",
+    "nonpreemptible",
+    "page_fault",
+    "hog",
+    "exit",
+    "storm",
+    "stop",
+    "interrupt",
+    "softirq_run",
 ];
 
 /// The programs; they go with it.
@@ -110,7 +113,9 @@ impl Kernel {
 impl Hand {
     /// Puts an order in the place of the one before.
     pub fn order(&self, order: &Order) -> Result<()> {
-        let number = NUMBERS.iter().find(|(_, kind)| *kind == order.kind).map_or(0, |(n, _)| *n);
+        let name = order.kind.to_string();
+        let place = NAMES.iter().position(|known| *known == name);
+        let number = place.map_or(0, |place| place as u32 + 1);
         let mut bytes = Vec::with_capacity(32);
         bytes.extend(number.to_ne_bytes());
         bytes.extend(order.tid.to_ne_bytes());
@@ -137,10 +142,9 @@ fn half(bytes: &[u8], at: usize) -> Option<u32> {
 
 /// A `struct inject_log`.
 fn decode(bytes: &[u8]) -> Option<Line> {
-    let number = half(bytes, 0)?;
-    let (_, kind) = NUMBERS.iter().find(|(known, _)| *known == number)?;
+    let kind = *NAMES.get((half(bytes, 0)? as usize).checked_sub(1)?)?;
     Some(Line {
-        kind: kind.to_string(),
+        kind: kind.to_owned(),
         cpu: half(bytes, 4)?,
         at_ns: word(bytes, 8)?,
         ns: word(bytes, 16)?,

@@ -174,23 +174,13 @@ impl Worker {
         Ok(())
     }
 
+    /// How long each thread is stopped, is looked at where it is stopped and goes on.
     fn stop(&self, order: &Order) -> Result<()> {
         let Some(pid) = Pid::from_raw(self.target) else { return Ok(()) };
         sleep_until(order.from_ns);
         kill_process(pid, Signal::STOP)?;
-        let at_ns = now_ns();
         sleep_until(order.from_ns + order.ns as i64);
-        let end_ns = now_ns();
-        let expiries: Vec<_> = self
-            .threads
-            .iter()
-            .map(|(tid, cpu)| (*tid, *cpu, self.hand.expires_ns(*cpu)))
-            .collect();
-        kill_process(pid, Signal::CONT)?;
-        for (tid, cpu, expires_ns) in expiries {
-            self.note(Kind::Stop, cpu, (at_ns, end_ns), expires_ns, tid);
-        }
-        Ok(())
+        Ok(kill_process(pid, Signal::CONT)?)
     }
 
     /// While the measured thread sleeps; for one expiry.
