@@ -110,9 +110,15 @@ impl Measure for Bed {
     }
 }
 
-/// Without what the lab gives itself: `run`, and `--raw`.
+/// Without what the lab gives itself: `run`, and `--raw`. Untraced, unless the plan says otherwise:
+/// what the programs of tracing do would be counted too.
 fn arguments(row: &Row) -> Vec<String> {
-    row.arguments.iter().skip(1).filter(|word| *word != "--raw").cloned().collect()
+    let own = row.arguments.iter().skip(1).filter(|word| *word != "--raw");
+    let mut arguments: Vec<String> = own.cloned().collect();
+    if !arguments.iter().any(|word| word.starts_with("--trace=")) {
+        arguments.push("--trace=off".into());
+    }
+    arguments
 }
 
 /// Names of files like these, each another: `kill-0-to-300-processes`.
@@ -146,6 +152,16 @@ mod tests {
             ["kill-0-to-300", "kill-0-to-300-2", "unnamed", "6.1+preempt=full", "unnamed-2"];
         assert_eq!(found[..5], wanted);
         assert!(found.iter().all(|name| !name.starts_with('.') && !name.contains('/')));
+    }
+
+    #[test]
+    fn runs_are_untraced_unless_the_plan_says_otherwise() {
+        let of = |words: &[&str]| {
+            let words = ["run"].iter().chain(words).map(|word| (*word).to_owned()).collect();
+            arguments(&Row { name: "x".into(), line: 1, arguments: words })
+        };
+        assert_eq!(of(&["timer", "--raw"]), ["timer", "--trace=off"]);
+        assert_eq!(of(&["timer", "--trace=peaks"]), ["timer", "--trace=peaks"]);
     }
 
     #[test]
