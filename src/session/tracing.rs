@@ -67,6 +67,9 @@ pub(super) struct Loaded {
     mode: Mode,
     tracing: Tracing,
     threads: Vec<TracedThread>,
+    /// Read before the measured threads have a schedule to keep: there are very many. Only where
+    /// somebody needs them.
+    symbols: Option<Symbols>,
 }
 
 /// What tracing leaves.
@@ -142,7 +145,8 @@ impl Loaded {
         let root = Root::default();
         let is_rt = facts::preemption(&root, &KernelConfig::read(&root)).model == "rt";
         let tracing = Tracing { records: Arc::new(Kernel(tracer.threads())), is_rt };
-        Ok(Self { tracer, mode, tracing, threads: Vec::new() })
+        let symbols = (mode == Mode::Peaks).then(Symbols::read);
+        Ok(Self { tracer, mode, tracing, threads: Vec::new(), symbols })
     }
 
     /// What a probe must know of it.
@@ -207,11 +211,9 @@ impl Loaded {
     /// # Errors
     /// The files of the blame cannot be made, or the thread.
     pub(super) fn record(self, run: &Recording<'_>) -> Result<Watching> {
-        if self.mode == Mode::Stages {
+        let Self { tracer, threads, symbols: Some(symbols), .. } = self else {
             return Ok(Watching::Stages(self));
-        }
-        let Self { tracer, threads, .. } = self;
-        let symbols = Symbols::read();
+        };
         let symbols_hidden = symbols.are_hidden();
         let source = Box::new(ThisMachine::new(tracer.recorder(), symbols, run.free));
         let wishes = peaks::wishes(run.wish.keep, run.wish.peak_over_ns, run.virtual_machine);
