@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Length, Plan, drain::Drained, watch::Watch};
+use super::{Length, Plan, TraceMode, drain::Drained, watch::Watch};
 use crate::{
     loads::{LoadEnd, LoadSpec},
     probes::{Armed, Report, Schedule, Tracing},
@@ -75,6 +75,10 @@ fn parameters(plan: &Plan) -> Map<String, Value> {
     parameters.insert("warmup_ns".into(), json!(plan.warmup_ns));
     parameters.insert("stop_over_ns".into(), json!(plan.stop_over_ns));
     parameters.insert("raw".into(), json!(plan.raw));
+    if matches!(plan.trace.mode, TraceMode::Auto | TraceMode::Peaks) {
+        parameters.insert("peaks".into(), json!(plan.trace.keep));
+        parameters.insert("peak_over_ns".into(), json!(plan.trace.peak_over_ns));
+    }
     parameters
 }
 
