@@ -1,8 +1,12 @@
 //! The kernel's side against this kernel; needs root.
 
-use std::sync::atomic::Ordering::Relaxed;
+use std::{
+    io::Read,
+    sync::atomic::{AtomicBool, Ordering::Relaxed},
+};
 
 use super::*;
+use crate::sys::cpus::Cpus;
 
 /// Threads of this process alone may be followed, and one test at a time traces.
 static TURN: std::sync::Mutex<()> = std::sync::Mutex::new(());
@@ -85,6 +89,15 @@ fn sleep_once() -> (u64, u64) {
     (t, now_ns())
 }
 
+/// The events of a CPU from a little before an expiry to the wake-up, in order.
+fn around(recorder: &Recorder, cpu: u32, t: u64, woke_ns: u64) -> Vec<Event> {
+    let mut events = Vec::new();
+    assert!(recorder.events(cpu, t - 500_000, woke_ns, &mut events));
+    assert!(events.is_sorted_by_key(|event| event.at_ns));
+    assert!(events.iter().all(|event| event.cpu == cpu && event.at_ns <= woke_ns));
+    events
+}
+
 #[test]
 fn the_events_around_a_wake_up_tell_its_way_in_order() {
     let _turn = TURN.lock();
@@ -101,11 +114,11 @@ fn the_events_around_a_wake_up_tell_its_way_in_order() {
         if record.expires_ns.load(Relaxed) != t {
             continue;
         }
-        let mut events = Vec::new();
-        let cpu = record.switch_cpu.load(Relaxed);
-        assert!(recorder.events(cpu, t - 500_000, woke_ns, &mut events));
-        assert!(events.is_sorted_by_key(|event| event.at_ns));
-        assert!(events.iter().all(|event| event.cpu == cpu && event.at_ns <= woke_ns));
+        let mut events = around(&recorder, record.switch_cpu.load(Relaxed), t, woke_ns);
+        if record.cpu.load(Relaxed) != record.switch_cpu.load(Relaxed) {
+            events.extend(around(&recorder, record.cpu.load(Relaxed), t, woke_ns));
+            events.sort_by_key(|event| event.at_ns);
+        }
         let timer = |event: &Event| match event.kind {
             EventKind::Timer { expires_ns, .. } => expires_ns == t,
             _ => false,
@@ -118,4 +131,67 @@ fn the_events_around_a_wake_up_tell_its_way_in_order() {
         whole += u32::from(way.is_sorted() && !way.contains(&None));
     }
     assert!(whole >= 80, "{whole} of 100");
+}
+
+/// Ends the other thread also where this one fails.
+struct EndOf<'a>(&'a AtomicBool);
+
+impl Drop for EndOf<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Relaxed);
+    }
+}
+
+/// Reads zeros without end: nearly all of its time is spent in the kernel.
+fn stay_in_the_kernel(cpu: &Cpus, until: &AtomicBool) {
+    cpu.pin_this_thread().unwrap();
+    let mut zeros = std::fs::File::open("/dev/zero").unwrap();
+    let mut buffer = vec![0; 16 << 20];
+    while !until.load(Relaxed) {
+        zeros.read_exact(&mut buffer).unwrap();
+    }
+}
+
+/// The functions of the first stack that a wake-up left.
+fn first_stack(tracer: &Tracer) -> Option<Vec<u64>> {
+    let (recorder, records) = (tracer.recorder(), tracer.threads());
+    (0..2000).find_map(|_| {
+        let (t, woke_ns) = sleep_once();
+        let cpu = records.get(0).unwrap().cpu.load(Relaxed);
+        let stacks = around(&recorder, cpu, t, woke_ns).into_iter().filter_map(|event| {
+            let walked_here = event.at_ns >= t;
+            match event.kind {
+                EventKind::Stack { number, .. } if walked_here => Some((event.pid, number)),
+                _ => None,
+            }
+        });
+        let (pid, number) = stacks.last()?;
+        assert_ne!(pid, tid().cast_unsigned(), "whom the wake-up interrupted");
+        recorder.stack(number)
+    })
+}
+
+#[test]
+fn a_wake_up_that_finds_the_kernel_at_work_leaves_its_stack() {
+    let _turn = TURN.lock();
+    let Some(mut tracer) = tracer(Settings { stacks: Stacks::Always, ..PEAKS }) else { return };
+    tracer.follow(&[(tid(), 120)]).unwrap();
+    tracer.attach().unwrap();
+    let before = Cpus::allowed().unwrap();
+    let cpu = Cpus::from_iter(before.iter().take(1));
+    let enough = AtomicBool::new(false);
+    let stack = std::thread::scope(|scope| {
+        let _end = EndOf(&enough);
+        scope.spawn(|| stay_in_the_kernel(&cpu, &enough));
+        cpu.pin_this_thread().unwrap();
+        let stack = first_stack(&tracer);
+        before.pin_this_thread().unwrap();
+        stack
+    });
+    let symbols = Symbols::read();
+    let stack = stack.unwrap();
+    let names: Vec<&str> = stack.iter().filter_map(|it| Some(symbols.name(*it)?.0)).collect();
+    assert!(!stack.is_empty());
+    let hidden = symbols.are_hidden();
+    assert!(hidden || names.iter().any(|name| name.contains("read")), "{names:?}");
 }
