@@ -10,15 +10,28 @@ use super::Lack;
 /// Where the kernel describes its types.
 pub const BTF: &str = "/sys/kernel/btf/vmlinux";
 
+/// The kernel has always given this number to the namespace of its first process.
+const FIRST_PID_NAMESPACE: &str = "4026531836";
+
 /// What the name of a tracepoint's type begins with.
 const PREFIX: &[u8] = b"btf_trace_";
 
 /// Whether this process may trace this kernel, without loading anything. Loading may still fail.
 ///
 /// # Errors
-/// [`Lack::NoRights`] or [`Lack::NoBtf`].
+/// [`Lack::NoRights`], [`Lack::NoBtf`] or [`Lack::PidNamespace`].
 pub fn can_trace() -> Result<(), Lack> {
-    may_trace(capabilities::may_trace(), Path::new(BTF))
+    may_trace(capabilities::may_trace(), Path::new(BTF))?;
+    let namespace = fs::read_link("/proc/self/ns/pid").unwrap_or_default();
+    sees_own_numbers(&namespace.to_string_lossy())
+}
+
+/// The programs see the numbers that threads have outside of all containers.
+fn sees_own_numbers(namespace: &str) -> Result<(), Lack> {
+    match namespace.strip_prefix("pid:[").and_then(|rest| rest.strip_suffix(']')) {
+        Some(number) if number != FIRST_PID_NAMESPACE => Err(Lack::PidNamespace),
+        _ => Ok(()),
+    }
 }
 
 fn may_trace(capable: bool, btf: &Path) -> Result<(), Lack> {
@@ -74,6 +87,14 @@ mod tests {
         for word in ["CAP_BPF", "CAP_PERFMON", "setcap cap_bpf,cap_perfmon+ep", "--cap-add"] {
             assert!(text.contains(word), "{word}: {text}");
         }
+    }
+
+    #[test]
+    fn a_container_with_thread_numbers_of_its_own_is_told_what_to_do() {
+        assert!(sees_own_numbers("pid:[4026531836]").is_ok());
+        assert!(sees_own_numbers("").is_ok(), "a kernel without such namespaces");
+        let lack = sees_own_numbers("pid:[4026532281]").unwrap_err();
+        assert!(lack.to_string().contains("--pid host"), "{lack}");
     }
 
     #[test]

@@ -89,6 +89,12 @@ pub enum Lack {
         /// What reading it said.
         why: String,
     },
+    /// The kernel's programs see other numbers of threads than this process does.
+    #[error(
+        "threads have numbers of their own in this container (PID namespace), which the kernel's \
+         side does not see: start the container with `--pid host`"
+    )]
+    PidNamespace,
     /// The kernel lacks a tracepoint without which nothing can be said.
     #[error(
         "the kernel has no tracepoint {tracepoint}: stages need an x86-64 kernel whose timer \

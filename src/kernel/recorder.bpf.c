@@ -169,7 +169,8 @@ INLINE u32 why_walk(struct tardy_thread *thread, struct task_struct *task,
     struct tardy_cpu *cpu = spot->cpu;
     u64 now = spot->now;
 
-    if (now - thread->callback_ns > CALLBACK_NS || !current->pid
+    /* Not by a timer; or what was interrupted is idle, the thread itself or in user mode. */
+    if (now - thread->callback_ns > CALLBACK_NS || !current->pid || current == task
         || cpu->entry_flags & TARDY_IN_USER)
         return 0;
     thread->suspect = suspect(task, current, spot);

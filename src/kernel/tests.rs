@@ -165,7 +165,7 @@ fn first_stack(tracer: &Tracer) -> Option<Vec<u64>> {
                 _ => None,
             }
         });
-        let (pid, number) = stacks.last()?;
+        let (pid, number) = { stacks }.next_back()?;
         assert_ne!(pid, tid().cast_unsigned(), "whom the wake-up interrupted");
         recorder.stack(number)
     })
