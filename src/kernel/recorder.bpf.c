@@ -155,7 +155,9 @@ INLINE int late(const struct tardy_thread *thread, u64 now, u64 took_ns)
 /* Whether the task that this wake-up interrupted may go on in the kernel for long. */
 INLINE int suspect(struct task_struct *task, struct task_struct *current, const struct spot *spot)
 {
-    if (spot->now - spot->cpu->switched_ns < SUSPECT_NS)
+    /* Who did it once is suspected at once. */
+    if (spot->now - spot->cpu->switched_ns < SUSPECT_NS
+        && spot->cpu->culprit != (u16)current->pid)
         return 0;
     if (choices.preemptible && !(spot->cpu->entry_flags & TARDY_NO_PREEMPT))
         return 0;
@@ -198,17 +200,22 @@ INLINE void look(void *ctx, struct tardy_thread *thread, struct task_struct *tas
         thread->walk_ns = walk(ctx, why, current->pid);
 }
 
-/* Learns from whether a suspicion came true. */
-INLINE void judge(const struct tardy_thread *thread, const struct spot *spot)
+/* Learns from whether a suspicion came true, and whom to suspect. */
+INLINE void judge(const struct tardy_thread *thread, struct task_struct *prev,
+                  const struct spot *spot)
 {
     struct tardy_cpu *cpu = spot->cpu;
     u64 took_ns = spot->now - thread->waking_ns - thread->walk_ns;
 
+    if (late(thread, spot->now, took_ns)) {
+        cpu->culprit = prev->pid;
+        cpu->gap_ns = GAP_NS;
+        return;
+    }
     if (!thread->suspect)
         return;
-    if (late(thread, spot->now, took_ns))
-        cpu->gap_ns = GAP_NS;
-    else if (thread->walk_ns && cpu->gap_ns < GAP_MOST_NS)
+    cpu->culprit = 0;
+    if (thread->walk_ns && cpu->gap_ns < GAP_MOST_NS)
         cpu->gap_ns = cpu->gap_ns < GAP_NS ? GAP_NS : cpu->gap_ns * 2;
 }
 
@@ -262,7 +269,7 @@ INLINE void switched_in(void *ctx, struct tardy_thread *thread, struct task_stru
     thread->switch_ns = spot->now;
     if (!choices.record || !choices.stacks)
         return;
-    judge(thread, spot);
+    judge(thread, prev, spot);
     if (kept_off(thread, prev, next, spot))
         walk(ctx, TARDY_LATE_DISPATCH, prev->pid);
 }

@@ -180,7 +180,8 @@ struct tardy_cpu {
     unsigned long long steal_at_ns; /* when that was looked at */
     unsigned long long address;     /* what the last interrupt of the timer interrupted */
     unsigned int entry_event;       /* number of that interrupt's event; its last 32 bits */
-    unsigned int entry_flags;       /* and its flags */
+    unsigned short entry_flags;     /* and its flags */
+    unsigned short culprit;         /* pid of who last kept a thread waiting; its last 16 bits */
     unsigned long long bases;       /* address of the CPU's hrtimer_bases; 0 until known */
 };
 
