@@ -247,7 +247,7 @@ pub fn follow(late: &Late, me: &Followed, events: &[Event]) -> Course {
     let on_from = marks.map_or(late.t_ns, |marks| marks.switch_ns);
     match marks {
         Some(marks) => walk.stages(&marks, &moves(me.tid, events)),
-        None if already.is_none() => walk.phase = Phase::Out(Out::Preempted),
+        None if already.is_none() => walk.phase = Phase::Out(Out::Unseen),
         None => {}
     }
     for event in events.iter().filter(|event| ns(event.at_ns) > on_from) {

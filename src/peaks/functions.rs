@@ -52,6 +52,9 @@ const LANDMARKS: &[(&str, &str)] = &[
     ("kallsyms_lookup_name", "walks all symbols of the kernel"),
     ("blk_mq_run_hw_queue", "hands requests to a disk"),
     ("virtqueue_notify", "tells the hypervisor's device"),
+    ("kdamond_fn", "DAMON looks at which memory is used"),
+    ("read_pages", "reads pages of a file ahead"),
+    ("bpf_prog_load", "checks a BPF program"),
 ];
 
 /// Beginnings of machinery: how one came in, out, or to wait, not what for.
@@ -80,6 +83,10 @@ const MACHINERY: &[&str] = &[
     "handle_softirqs",
     "do_softirq",
     "schedule",
+    "io_schedule",
+    "process_one_work",
+    "process_scheduled_works",
+    "worker_thread",
     "__schedule",
     "preempt_",
     "__cond_resched",

@@ -31,6 +31,7 @@ pub use crate::kernel::{Event, EventKind};
 pub use source::Source;
 
 use crate::run::peaks::{Blame, Peak, StagesOf};
+use interrupt::Usual;
 use keep::{Keep, Pace};
 use scene::Scene;
 use sums::Sums;
@@ -70,6 +71,8 @@ struct Progress {
     late_ns: i64,
     /// Below this none is kept whole.
     least_peak_ns: i64,
+    /// So long its timer's interrupt usually takes to come.
+    usual_irq: Usual,
     pace: Pace,
     /// System management interrupts of its CPU at its last late wake-up.
     smis: Option<u64>,
@@ -162,6 +165,7 @@ impl Blamer {
             wishes: &self.wishes,
             source: &*self.source,
             smis_came,
+            usual_irq_ns: progress.usual_irq.ns(),
             steal_is_counted: self.steal_is_counted,
             cpus: BTreeMap::new(),
             course: course::Course::default(),
@@ -169,6 +173,9 @@ impl Blamer {
         let all: Vec<u32> = self.followed.iter().map(|followed| followed.cpu).collect();
         scene.look(&all);
         let parts = blame::parts(&scene);
+        if late.matched {
+            progress.usual_irq.learn(late.stages.irq_ns);
+        }
         self.sums.add(thread, &me.series, late.latency_ns, &parts);
         let peak = is_peak.then(|| peak(&scene, parts));
         let is_steal = |event: &Event| matches!(event.kind, EventKind::Steal { .. });

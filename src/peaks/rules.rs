@@ -21,8 +21,9 @@ const WAY_OUT_NS: i64 = 50_000;
 /// A lower task that is switched in so soon after the wake-up had been chosen before it.
 const CHOSEN_NS: i64 = 20_000;
 
-/// The thread's own way out of the kernel takes no longer, whatever caches hold.
-const OWN_WAY_NS: i64 = 20_000;
+/// The thread's own way out of the kernel takes no longer, even where it sends interrupts to other
+/// CPUs in a virtual machine.
+const OWN_WAY_NS: i64 = 50_000;
 
 /// A cause, and which one.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -83,11 +84,10 @@ impl<'a> Judge<'a> {
     /// Where else a span is to be cut: at faults, locks, and where the usual begins.
     #[must_use]
     pub fn cuts(scene: &Scene<'_>, span: &Span) -> Vec<i64> {
-        let usual = match span.phase {
-            Phase::Irq => interrupt::DELIVERY_NS,
-            _ => SWITCH_NS,
+        let mut cuts = match span.phase {
+            Phase::Irq => interrupt::cuts(scene, span),
+            _ => vec![span.to_ns.saturating_sub(SWITCH_NS)],
         };
-        let mut cuts = vec![span.to_ns.saturating_sub(usual)];
         let cpus = scene.cpus.values().flat_map(|cpu| &cpu.events);
         let marks = cpus.filter(|event| event.pid == scene.me.tid && overlaps::cuts(event));
         cuts.extend(marks.map(|event| ns(event.at_ns)));
@@ -121,7 +121,7 @@ impl<'a> Judge<'a> {
 
     /// The timer's interrupt has not come.
     fn late_interrupt(&self, piece: &Piece<'_>, segment: &Segment) -> Why {
-        let is_usual = piece.from_ns >= piece.span.to_ns - interrupt::DELIVERY_NS;
+        let is_usual = self.held.is_usual(piece, self.scene);
         match (segment.softirq, segment.task) {
             (None, Some(task)) if task.pid == 0 => {
                 Why::named(Cause::IdleExit, names::idle(segment.idle_state))
@@ -165,9 +165,9 @@ impl<'a> Judge<'a> {
         let Some(told) = stacks::of_task(self.scene, cpu, task, from, to) else {
             return Why::named(Cause::Nonpreemptible, names::comm(&task.comm)).of(task);
         };
-        let (cause, name) = match told.lock {
+        let (cause, name) = match told.lock.clone() {
             Some(taker) => (Cause::Lock, taker),
-            None => (Cause::Nonpreemptible, told.name),
+            None => (Cause::Nonpreemptible, told.name_or(&names::comm(&task.comm))),
         };
         Why { stack: told.stack, ..Why::named(cause, name).of(task) }
     }

@@ -46,6 +46,8 @@ pub struct Scene<'a> {
     pub source: &'a dyn Source,
     /// System management interrupts came since the last late wake-up.
     pub smis_came: bool,
+    /// So long the timer's interrupt of this thread usually takes to come, ns.
+    pub usual_irq_ns: i64,
     /// The hypervisor counts what it takes.
     pub steal_is_counted: bool,
     /// By number.

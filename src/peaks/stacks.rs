@@ -31,14 +31,34 @@ fn bare(function: &str) -> &str {
 
 /// What was interrupted: of a stack walked in an interrupt, the frames outside of it.
 fn interrupted(stack: Vec<String>) -> Vec<String> {
-    let is_entry = |name: &String| {
-        let name = bare(name);
-        name.starts_with("asm_sysvec_") || name.starts_with("asm_common_interrupt")
-    };
-    match stack.iter().position(is_entry) {
+    match stack.iter().position(|function| is_interrupt_entry(bare(function))) {
         Some(at) if at + 1 < stack.len() => stack[at + 1..].to_vec(),
         _ => stack,
     }
+}
+
+impl Told {
+    /// The function to name; the task's name where the stack shows mere machinery.
+    #[must_use]
+    pub fn name_or(&self, otherwise: &str) -> String {
+        if self.worth > Worth::Machinery {
+            return self.name.clone();
+        }
+        // An exception names itself: a page fault of that task.
+        let exception = self.stack.iter().map(|f| bare(f)).find(|f| f.starts_with("asm_exc_"));
+        exception.unwrap_or(otherwise).to_owned()
+    }
+
+    /// Whether this is what an interrupt leaves that came in user mode: interrupts alone.
+    #[must_use]
+    pub fn is_of_user_mode(&self) -> bool {
+        let outermost = self.stack.last().map(|function| bare(function));
+        self.worth == Worth::Machinery && outermost.is_some_and(is_interrupt_entry)
+    }
+}
+
+fn is_interrupt_entry(name: &str) -> bool {
+    name.starts_with("asm_sysvec_") || name.starts_with("asm_common_interrupt")
 }
 
 fn tell(stack: Vec<String>) -> Option<Told> {
@@ -73,9 +93,11 @@ pub fn of_task(scene: &Scene<'_>, cpu: u32, task: &Task, from_ns: i64, to_ns: i6
         };
         let number = walked(scene, cpu, is_it).next()?;
         let stack = scene.functions(number);
-        tell(if reason == why::SUSPECT { interrupted(stack) } else { stack })
+        tell(if reason == why::LATE_DISPATCH { stack } else { interrupted(stack) })
     };
-    match (of(why::LATE_DISPATCH), of(why::SUSPECT)) {
+    // A late interrupt's stack shows the task at the wake-up, too.
+    let at_wake_up = of(why::SUSPECT).or_else(|| of(why::LATE_INTERRUPT));
+    match (of(why::LATE_DISPATCH), at_wake_up) {
         (Some(left), Some(found)) if found.worth > left.worth => Some(found),
         (left, found) => left.or(found),
     }
