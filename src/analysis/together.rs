@@ -1,6 +1,6 @@
 //! Peaks that hit several CPUs at once: what is late together has one cause, or one host.
 
-use std::collections::BTreeMap;
+use std::{cmp::Reverse, collections::BTreeMap};
 
 use serde::{Deserialize, Serialize};
 
@@ -17,7 +17,7 @@ pub struct Together {
     pub share: f64,
     /// The most CPUs that were late at once.
     pub most_cpus: u32,
-    /// What most of these peaks were blamed on.
+    /// What most of their time was blamed on, each peak by its largest part.
     pub cause: Cause,
     /// Which one.
     pub name: String,
@@ -50,7 +50,8 @@ struct Found<'a> {
     times: u64,
     peaks: u64,
     most_cpus: u32,
-    causes: BTreeMap<(Cause, &'a str), u64>,
+    /// By cause: their latencies, and how many they are.
+    causes: BTreeMap<(Cause, &'a str), (i64, u64)>,
 }
 
 impl<'a> Found<'a> {
@@ -65,15 +66,15 @@ impl<'a> Found<'a> {
         self.peaks += group.len() as u64;
         self.most_cpus = self.most_cpus.max(cpus.len() as u32);
         for peak in group {
-            *self.causes.entry((peak.cause, &peak.name)).or_default() += 1;
+            let sum = self.causes.entry((peak.cause, &peak.name)).or_default();
+            *sum = (sum.0.saturating_add(peak.latency_ns), sum.1 + 1);
         }
     }
 
     fn sum(self, of: usize) -> Option<Together> {
-        let ((cause, name), of_cause) = self
-            .causes
-            .into_iter()
-            .max_by_key(|(cause, times)| (*times, std::cmp::Reverse(*cause)))?;
+        let sums = self.causes.into_iter();
+        let most = sums.max_by_key(|(cause, (ns, _))| (*ns, Reverse(*cause)));
+        let ((cause, name), (_, of_cause)) = most?;
         Some(Together {
             times: self.times,
             peaks: self.peaks,

@@ -2,6 +2,7 @@
 //! JSON Schema, `docs/why.md` tells how to read it.
 
 mod beats;
+mod causes;
 mod phrases;
 mod text;
 mod timeline;

@@ -3,24 +3,20 @@
 use anstyle::{AnsiColor, Style};
 
 use super::{
-    Why,
-    phrases::{cut, figure, label, percent, phrase, plain},
+    Why, causes,
+    phrases::{cut, percent, phrase, plain},
     timeline,
     verdict::every,
 };
 use crate::{
-    analysis::bands::{Band, CauseInBand},
     report::{table::Table, terminal::us},
-    run::{Document, SeriesSummary, Validity, peaks::Cause, summary::stage_of},
+    run::{Document, SeriesSummary, Validity, summary::stage_of},
     units::{Nanos, count},
 };
 
 const BOLD: Style = Style::new().bold();
 const DIM: Style = Style::new().dimmed();
 
-/// Causes that have a row of their own at the most, and the share from which they have one.
-const MOST_CAUSES: usize = 14;
-const LEAST_SHARE: f64 = 0.005;
 /// Names are cut after so many characters.
 const NAME: usize = 28;
 /// Series whose stages are shown, the latest of them.
@@ -44,6 +40,11 @@ impl Sheet {
         self.out.push_str(&format!("{style}{}{style:#}\n", plain(text)));
     }
 
+    /// All lines.
+    pub fn done(self) -> String {
+        self.out
+    }
+
     pub fn gap(&mut self) {
         self.out.push('\n');
     }
@@ -62,13 +63,13 @@ impl Sheet {
 pub fn text(why: &Why, document: &Document, place: &str, timelines: usize) -> String {
     let mut sheet = Sheet::default();
     head(&mut sheet, why, document);
-    causes(&mut sheet, why);
+    causes::push(&mut sheet, &why.bands);
     stages(&mut sheet, document);
     beats(&mut sheet, why);
     matrix(&mut sheet, why);
     timeline::peaks(&mut sheet, why, document, timelines);
     sheet.line(DIM, &format!("run {place}"));
-    sheet.out
+    sheet.done()
 }
 
 /// The run, its verdict of itself, and the sentence.
@@ -120,13 +121,17 @@ fn counted(why: &Why) -> String {
         ),
     };
     let mut but = Vec::new();
-    for (n, what) in [
-        (why.passed_over, "late ones were passed over"),
-        (why.unmatched, "matched no record of the kernel's side"),
-        (why.lost_events, "events were lost"),
+    for (n, one, many) in [
+        (why.passed_over, "late one was passed over", "late ones were passed over"),
+        (
+            why.unmatched,
+            "matched no record of the kernel's side",
+            "matched no record of the kernel's side",
+        ),
+        (why.lost_events, "event was lost", "events were lost"),
     ] {
         if n > 0 {
-            but.push(format!("{} {what}", count(n)));
+            but.push(format!("{} {}", count(n), if n == 1 { one } else { many }));
         }
     }
     if !but.is_empty() {
@@ -149,84 +154,6 @@ fn wrapped(sheet: &mut Sheet, style: Style, text: &str) {
         line.push_str(word);
     }
     sheet.line(style, &line);
-}
-
-/// What each band was blamed on.
-fn causes(sheet: &mut Sheet, why: &Why) {
-    if why.bands.is_empty() {
-        return;
-    }
-    let mut headings = vec!["share of the blamed time, %".to_owned(), String::new()];
-    headings.extend(why.bands.iter().map(|band| match band.name.as_str() {
-        "worst" => "10 worst".to_owned(),
-        name => format!("> {name}"),
-    }));
-    let mut table = Table::new(2, &headings.iter().map(String::as_str).collect::<Vec<_>>());
-    let kinds = kinds(&why.bands);
-    let shown = kinds.len().min(MOST_CAUSES);
-    for kind in kinds.iter().take(shown) {
-        let cell = |band: &Band| shares(band, |cause| is_of(cause, *kind));
-        table.row(row(label(kind.0), own_name(*kind), why.bands.iter().map(cell)));
-    }
-    let is_rest = |cause: &CauseInBand| !kinds.iter().take(shown).any(|kind| is_of(cause, *kind));
-    if why.bands.iter().any(|band| band.causes.iter().any(is_rest)) {
-        let cell = |band: &Band| shares(band, is_rest);
-        table.row(row("all smaller ones", String::new(), why.bands.iter().map(cell)));
-    }
-    let bands = || why.bands.iter();
-    table.row(row("", String::new(), bands().map(|_| String::new())));
-    table.row(row("latency from, us", String::new(), bands().map(|band| us(Some(band.from)))));
-    table.row(row("wake-ups", String::new(), bands().map(|band| count(band.wakeups))));
-    let blamed = bands().map(|band| figure(band.blamed_share));
-    table.row(row("blamed, % of their time", String::new(), blamed));
-    sheet.table(&table, "");
-    sheet.gap();
-}
-
-fn row(first: &str, second: String, cells: impl Iterator<Item = String>) -> Vec<String> {
-    [first.to_owned(), second].into_iter().chain(cells).collect()
-}
-
-fn is_of(cause: &CauseInBand, (kind, name): (Cause, &str)) -> bool {
-    cause.cause == kind && cause.name == name
-}
-
-fn own_name((cause, name): (Cause, &str)) -> String {
-    if name == label(cause) { String::new() } else { cut(name, NAME) }
-}
-
-fn shares(band: &Band, is_meant: impl Fn(&CauseInBand) -> bool) -> String {
-    let meant = band.causes.iter().filter(|cause| is_meant(cause));
-    let share: f64 = meant.map(|cause| cause.share).sum();
-    if share > 0.0 { figure(share) } else { String::new() }
-}
-
-/// The causes that have a row of their own: by their share above p99.9, of which the sentence
-/// speaks, then by their largest share in any band; what is unexplained comes last.
-fn kinds(bands: &[Band]) -> Vec<(Cause, &str)> {
-    let mut kinds: Vec<((Cause, &str), f64, f64)> = Vec::new();
-    for band in bands {
-        for cause in &band.causes {
-            let kind = (cause.cause, cause.name.as_str());
-            let said = if is_said(band) { cause.share } else { 0.0 };
-            match kinds.iter_mut().find(|(known, ..)| *known == kind) {
-                Some((_, first, most)) => {
-                    (*first, *most) = (first.max(said), most.max(cause.share));
-                }
-                None => kinds.push((kind, said, cause.share)),
-            }
-        }
-    }
-    kinds.retain(|((cause, _), _, most)| *most >= LEAST_SHARE || *cause == Cause::Unexplained);
-    kinds.sort_by(|a, b| b.2.total_cmp(&a.2));
-    kinds.truncate(MOST_CAUSES);
-    kinds.sort_by(|a, b| b.1.total_cmp(&a.1).then(b.2.total_cmp(&a.2)));
-    kinds.sort_by_key(|((cause, _), ..)| *cause == Cause::Unexplained);
-    kinds.into_iter().map(|(kind, ..)| kind).collect()
-}
-
-fn is_said(band: &Band) -> bool {
-    band.name == "p99.9"
 }
 
 /// Median and p99 of each stage of the run, in the rows; the latest series in the columns.
@@ -293,7 +220,7 @@ fn beats(sheet: &mut Sheet, why: &Why) {
     }
     if let Some(together) = &why.together {
         let text = format!(
-            "several CPUs at once: {} times, up to {} CPUs, {} of all {} peaks; most often {}",
+            "several CPUs at once: {} times, up to {} CPUs, {} of all {} peaks; mostly {}",
             count(together.times),
             together.most_cpus,
             percent(together.share),

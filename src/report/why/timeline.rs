@@ -19,9 +19,10 @@ use crate::{
 const BOLD: Style = Style::new().bold();
 const DIM: Style = Style::new().dimmed();
 
-/// Entries of one timeline, and functions of one stack.
+/// Entries of one timeline, and functions of the stack of a part and of an entry.
 const MOST_MOMENTS: usize = 30;
 const MOST_FRAMES: usize = 8;
+const FEW_FRAMES: usize = 3;
 /// Parts of one latency.
 const MOST_PARTS: usize = 6;
 /// How long before the expiry a timeline begins, ns.
@@ -92,14 +93,24 @@ fn blamed(sheet: &mut Sheet, part: &Part, latency_ns: i64) {
     let ns = ns.to_string();
     let line = format!("   {:>4} %  {ns:>8}  {kind:<15}  {name}{task}", figure(share));
     sheet.line(Style::new(), line.trim_end());
-    stack(sheet, &part.stack, "                           ");
+    stack(sheet, &part.stack, MOST_FRAMES, "                           ");
 }
 
-fn stack(sheet: &mut Sheet, frames: &[String], indent: &str) {
-    for frame in frames.iter().take(MOST_FRAMES) {
+/// Whether two stacks are the same but for their innermost functions.
+fn ends_as(one: &[String], other: &[String]) -> bool {
+    let same = one.iter().rev().zip(other.iter().rev()).take_while(|(one, other)| one == other);
+    same.count() + 3 >= one.len().max(other.len()) && !one.is_empty()
+}
+
+/// The first functions of a stack; those of the tracepoint itself say nothing.
+fn stack(sheet: &mut Sheet, frames: &[String], most: usize, indent: &str) {
+    let is_ours =
+        |frame: &&String| ["__traceiter_", "__bpf_trace_"].iter().any(|own| frame.starts_with(own));
+    let frames: Vec<&String> = frames.iter().skip_while(is_ours).collect();
+    for frame in frames.iter().take(most) {
         sheet.line(DIM, &format!("{indent}{}", cut(frame, 60)));
     }
-    let more = frames.len().saturating_sub(MOST_FRAMES);
+    let more = frames.len().saturating_sub(most);
     if more > 0 {
         sheet.line(DIM, &format!("{indent}and {more} more"));
     }
@@ -127,9 +138,9 @@ fn happened(sheet: &mut Sheet, peak: &Peak) {
     sheet.line(DIM, &format!("   {}", heading.replace("   what", " what")));
     for ((line, told), moment) in lines.zip(told).zip(&shown) {
         sheet.line(Style::new(), &format!("   {line:<35}{told}"));
-        let is_told = peak.blame.iter().any(|part| part.stack == moment.stack);
+        let is_told = peak.blame.iter().any(|part| ends_as(&part.stack, &moment.stack));
         if !is_told {
-            stack(sheet, &moment.stack, "                                      ");
+            stack(sheet, &moment.stack, FEW_FRAMES, "                                      ");
         }
     }
     let hidden = (peak.timeline.len() - shown.len()) as u64;
@@ -163,7 +174,7 @@ fn telling(peak: &Peak) -> Vec<&Moment> {
 
 /// What an entry is, in words.
 fn told(moment: &Moment, cpu: u32) -> String {
-    let mut name = cut(&moment.name, 32);
+    let mut name = cut(moment.name.trim_end_matches("+0x0"), 32);
     if let Some(pid) = moment.pid.filter(|_| moment.what != "stack") {
         let number = format!("/{pid}");
         if !name.ends_with(&number) && name != format!("task {pid}") {
@@ -172,11 +183,16 @@ fn told(moment: &Moment, cpu: u32) -> String {
     }
     // What the lane or the name says already is not said again.
     let what = moment.what.as_str();
-    let is_said = ["task", "irq", "softirq", "vector", "idle"].contains(&what)
+    let is_said = ["task", "irq", "softirq", "vector", "idle", "expiry", "woke"].contains(&what)
         || name.starts_with(what)
         || name.ends_with(what);
     let mut text = match what {
+        "ipi" => match moment.pid {
+            Some(pid) => format!("interrupt sent {}, by task {pid}", cut(&moment.name, 32)),
+            None => format!("interrupt sent {name}"),
+        },
         _ if name.is_empty() => cut(what, 20),
+        "stack" => "stack walked".into(),
         _ if is_said => name,
         "waking" => format!("wakes {name}"),
         what => format!("{} {name}", cut(what, 20)),
@@ -185,7 +201,7 @@ fn told(moment: &Moment, cpu: u32) -> String {
         text.push_str(&format!(" ({})", cut(priority, 16)));
     }
     if let Some(detail) = &moment.detail {
-        text.push_str(&format!(", {}", cut(detail, 40)));
+        text.push_str(&format!(", {}", cut(detail, 48)));
     }
     if moment.cpu != cpu {
         text.push_str(&format!(", on CPU {}", moment.cpu));
@@ -245,7 +261,7 @@ mod tests {
         one.priority = Some("nice 0".into());
         one.detail = Some("preempted".into());
         assert_eq!(told(&one, 0), "n/7 (nice 0), preempted");
-        assert_eq!(told(&moment(0, None, "ipi"), 3), "ipi n, on CPU 0");
+        assert_eq!(told(&moment(0, None, "ipi"), 3), "interrupt sent n, on CPU 0");
         let mut woken = moment(0, None, "waking");
         (woken.name, woken.pid) = ("n/8".into(), Some(8));
         assert_eq!(told(&woken, 0), "wakes n/8");

@@ -1,5 +1,7 @@
 //! One sentence: what made late wake-ups late.
 
+use std::collections::BTreeMap;
+
 use super::{
     Why,
     phrases::{band as band_words, percent, phrase},
@@ -19,6 +21,8 @@ const WORTH: f64 = 0.1;
 const ONE_CPU: f64 = 0.9;
 /// A beat is a cause's where so many of its peaks are on it.
 const ON_BEAT: f64 = 0.5;
+/// Names of one kind that are told.
+const NAMES: usize = 3;
 
 /// The sentence of a run with so many series of wake-ups.
 pub fn verdict(why: &Why, series: usize) -> String {
@@ -29,56 +33,114 @@ pub fn verdict(why: &Why, series: usize) -> String {
         return "No wake-up was late enough to be blamed.".into();
     };
     let place = band_words(&band.name);
-    let known = band.causes.iter().filter(|cause| cause.cause != Cause::Unexplained);
-    let mut known = known.map(|cause| (cause, cause.share * band.blamed_share));
+    let kinds = kinds(band);
     let unexplained = band.share_of_all(|cause| cause.cause == Cause::Unexplained);
-    let first = known.next();
     if band.blamed_share < LITTLE {
-        return little(band, &place, first);
+        return little(band, &place, kinds.first());
     }
-    let Some((first, share)) = first else {
+    let Some(first) = kinds.first() else {
         return format!("All of the time {place} that was looked at is unexplained.");
     };
-    if unexplained > share {
+    let told = |kind: &Kind<'_>| told(why, kind, series);
+    let (share, text) = told(first);
+    if unexplained > first.share {
         return format!(
-            "{} of all time {place} is unexplained; the largest known cause is {} ({}).",
+            "{} of all time {place} is unexplained; the largest known cause is {text} ({}).",
             percent(unexplained),
-            told(why, first, series),
             percent(share),
         );
     }
-    let mut text =
-        format!("{} of all time {place} was {}", percent(share), told(why, first, series));
-    let second = known.next().filter(|(_, second)| share < NOT_ALL && *second >= WORTH);
-    if let Some((second, share)) = second {
-        text.push_str(&format!("; {} was {}", percent(share), told(why, second, series)));
+    let mut sentence = format!("{} of all time {place} was {text}", percent(share));
+    let second = kinds.get(1).filter(|second| first.share < NOT_ALL && second.share >= WORTH);
+    if let Some((share, text)) = second.map(told) {
+        sentence.push_str(&format!("; {} was {text}", percent(share)));
     }
     if unexplained >= WORTH {
-        text.push_str(&format!("; {} is unexplained", percent(unexplained)));
+        sentence.push_str(&format!("; {} is unexplained", percent(unexplained)));
     }
-    text + "."
+    sentence + "."
+}
+
+/// A kind of cause in a band, its share of all time, and its names, largest first.
+struct Kind<'a> {
+    share: f64,
+    names: Vec<(&'a CauseInBand, f64)>,
+}
+
+/// The known kinds of a band, largest first.
+fn kinds(band: &Band) -> Vec<Kind<'_>> {
+    let mut kinds: Vec<Kind<'_>> = Vec::new();
+    for cause in band.causes.iter().filter(|cause| cause.cause != Cause::Unexplained) {
+        let share = cause.share * band.blamed_share;
+        let is_its = |kind: &&mut Kind<'_>| {
+            kind.names.first().is_some_and(|(first, _)| first.cause == cause.cause)
+        };
+        match kinds.iter_mut().find(is_its) {
+            Some(kind) => {
+                kind.share += share;
+                kind.names.push((cause, share));
+            }
+            None => kinds.push(Kind { share, names: vec![(cause, share)] }),
+        }
+    }
+    kinds.sort_by(|a, b| b.share.total_cmp(&a.share));
+    kinds
 }
 
 /// When most of the time was passed over, the sentence says so first.
-fn little(band: &Band, place: &str, first: Option<(&CauseInBand, f64)>) -> String {
+fn little(band: &Band, place: &str, first: Option<&Kind<'_>>) -> String {
     let blamed = percent(band.blamed_share);
-    let most = first.map_or_else(String::new, |(cause, _)| {
+    let most = first.and_then(|kind| kind.names.first()).map_or_else(String::new, |(cause, _)| {
         format!(", of which {} was {}", percent(cause.share), phrase(cause.cause, &cause.name))
     });
     format!("Only {blamed} of the time {place} was blamed{most}: the rest is not known.")
 }
 
-/// A cause, where it was, and how regularly.
-fn told(why: &Why, cause: &CauseInBand, series: usize) -> String {
-    let mut text = phrase(cause.cause, &cause.name);
-    if let [most, ..] = cause.series.as_slice()
-        && series > 1
-        && most.ns as f64 >= ONE_CPU * cause.ns as f64
+/// A kind by its largest name where that is most of it, else by several; with the share that this
+/// has, where it was, and how regularly it came.
+fn told(why: &Why, kind: &Kind<'_>, series: usize) -> (f64, String) {
+    let Some((first, share)) = kind.names.first() else { return (0.0, String::new()) };
+    if *share >= NOT_ALL * kind.share {
+        let mut text = phrase(first.cause, &first.name);
+        if series > 1
+            && let Some(place) = one_place(&[first])
+        {
+            text.push_str(&format!(", on {place}"));
+        }
+        text.push_str(&regularity(why, first));
+        return (*share, text);
+    }
+    let mut text = phrase(first.cause, "");
+    let causes: Vec<&CauseInBand> = kind.names.iter().map(|(cause, _)| *cause).collect();
+    if series > 1
+        && let Some(place) = one_place(&causes)
     {
-        let place = most.series.strip_prefix("cpu").filter(|rest| rest.parse::<u32>().is_ok());
-        let place = place.map_or_else(|| most.series.clone(), |cpu| format!("CPU {cpu}"));
         text.push_str(&format!(", on {place}"));
     }
+    let name =
+        |(cause, share): &(&CauseInBand, f64)| format!("{} ({})", cause.name, percent(*share));
+    let shown: Vec<String> = kind.names.iter().take(NAMES).map(name).collect();
+    let more = kind.names.len() - shown.len();
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    (kind.share, format!("{text}: {}{more}", shown.join(", ")))
+}
+
+/// The CPU that has nearly all of these.
+fn one_place(causes: &[&CauseInBand]) -> Option<String> {
+    let mut shares: BTreeMap<&str, f64> = BTreeMap::new();
+    for share in causes.iter().flat_map(|cause| &cause.series) {
+        *shares.entry(share.series.as_str()).or_default() += share.ns as f64;
+    }
+    let all: f64 = shares.values().sum();
+    let (most, ns) = shares.into_iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
+    let cpu = most.strip_prefix("cpu").filter(|rest| rest.parse::<u32>().is_ok());
+    let place = cpu.map_or_else(|| most.to_owned(), |cpu| format!("CPU {cpu}"));
+    (ns >= ONE_CPU * all).then_some(place)
+}
+
+/// The beat of a cause, and whether it hits several CPUs at once.
+fn regularity(why: &Why, cause: &CauseInBand) -> String {
+    let mut text = String::new();
     let is_its = |own: (Cause, &String)| own == (cause.cause, &cause.name);
     let beat = why.periodic.iter().find(|beat| is_its((beat.cause, &beat.name)));
     if let Some(beat) = beat.filter(|beat| beat.period.share >= ON_BEAT) {
@@ -193,6 +255,20 @@ mod tests {
             verdict(&why(1.0, vec![first, second, rest]), 2),
             "50 % of all time above p99.9 was the virtual machine's host: steal; 30 % was task \
              migration/0, which went first; 20 % is unexplained."
+        );
+    }
+
+    #[test]
+    fn a_kind_of_many_names_is_told_as_one_with_the_largest_of_them() {
+        let on = [("cpu0", 1), ("cpu1", 1)];
+        let names = [("a", 0.3), ("b", 0.25), ("c", 0.2), ("d", 0.1), ("e", 0.1)];
+        let mut causes: Vec<CauseInBand> =
+            names.map(|(name, share)| cause(Cause::Nonpreemptible, name, share, &on)).into();
+        causes.push(cause(Cause::Host, "steal", 0.05, &on));
+        assert_eq!(
+            verdict(&why(1.0, causes), 2),
+            "95 % of all time above p99.9 was kernel work that cannot be preempted: a (30 %), b \
+             (25 %), c (20 %) and 2 more."
         );
     }
 

@@ -48,7 +48,7 @@ fn task(at: i64, ns: i64, name: &str, pid: u32, priority: &str) -> Moment {
 /// What the CPU did before the expiry: tasks take turns, a packet comes.
 fn before(wakeup: &Wakeup) -> Vec<Moment> {
     let turns = 3 + wakeup.turn % 5;
-    let mut found = vec![moment(0, None, Lane::Thread, "expiry", "timer")];
+    let mut found = vec![moment(0, None, Lane::Thread, "expiry", "timer expires")];
     for turn in 1..=turns {
         let pid = 9_000 + ((wakeup.turn + turn) % 40) as u32;
         found.push(Moment {
@@ -106,7 +106,7 @@ fn waking(wakeup: &Wakeup) -> Vec<Moment> {
             ..thread(moment(irq + handler, None, Lane::Thread, "waking", &name))
         },
         thread(moment(switched, Some(user), Lane::Thread, "task", &name)),
-        thread(moment(switched + user, None, Lane::Thread, "woke", &name)),
+        thread(moment(switched + user, None, Lane::Thread, "woke", "woke up")),
     ];
     place(found, wakeup.cpu)
 }

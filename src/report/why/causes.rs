@@ -1,0 +1,205 @@
+//! The table of causes per band: a row a kind, and below it its names.
+
+use std::cmp::Reverse;
+
+use super::{
+    phrases::{cut, figure, label},
+    text::Sheet,
+};
+use crate::{
+    analysis::bands::{Band, CauseInBand},
+    report::{table::Table, terminal::us},
+    run::peaks::Cause,
+    units::count,
+};
+
+/// Names below one kind at the most, and the share of a band from which they have a row.
+const MOST_NAMES: usize = 5;
+const LEAST_SHARE: f64 = 0.01;
+/// Kinds with less than this in every band share a row.
+const LEAST_KIND: f64 = 0.002;
+/// Names are cut after so many characters.
+const NAME: usize = 32;
+
+/// One kind of cause in all bands, or one name of it.
+struct Row<'a> {
+    kind: Cause,
+    name: Option<&'a str>,
+    /// A share a band.
+    shares: Vec<f64>,
+}
+
+impl Row<'_> {
+    fn most(&self) -> f64 {
+        self.shares.iter().copied().fold(0.0, f64::max)
+    }
+}
+
+/// The table; nothing without bands.
+pub(super) fn push(sheet: &mut Sheet, bands: &[Band]) {
+    if bands.is_empty() {
+        return;
+    }
+    let mut headings = vec!["share of the blamed time, %".to_owned()];
+    headings.extend(bands.iter().map(|band| match band.name.as_str() {
+        "worst" => "10 worst".to_owned(),
+        name => format!("> {name}"),
+    }));
+    let mut table = Table::new(1, &headings.iter().map(String::as_str).collect::<Vec<_>>());
+    let kinds = kinds(bands);
+    let (large, small): (Vec<_>, Vec<_>) =
+        kinds.into_iter().partition(|row| row.most() >= LEAST_KIND);
+    for kind in &large {
+        push_kind(&mut table, kind, bands);
+    }
+    if !small.is_empty() {
+        let sum = |at: usize| small.iter().filter_map(|row| row.shares.get(at)).sum::<f64>();
+        let cells = (0..bands.len()).map(|at| share(sum(at)));
+        table.row(row("all others".into(), cells));
+    }
+    table.row(vec![String::new()]);
+    table.row(row("latency from, us".into(), bands.iter().map(|band| us(Some(band.from)))));
+    table.row(row("wake-ups".into(), bands.iter().map(|band| count(band.wakeups))));
+    let blamed = bands.iter().map(|band| figure(band.blamed_share));
+    table.row(row("blamed, % of their time".into(), blamed));
+    sheet.table(&table, "");
+    sheet.gap();
+}
+
+/// A kind with its sum, and its names below it; where one name is all that is worth a row, in one.
+fn push_kind(table: &mut Table, kind: &Row<'_>, bands: &[Band]) {
+    let names = names(kind.kind, bands);
+    let head = label(kind.kind);
+    let cells = |row: &Row<'_>| row.shares.iter().map(|own| share(*own)).collect::<Vec<_>>();
+    let name = |row: &Row<'_>| cut(row.name.unwrap_or_default(), NAME);
+    let is_shown = |name: &&Row<'_>| name.most() >= LEAST_SHARE;
+    let shown: Vec<&Row<'_>> = names.iter().filter(is_shown).take(MOST_NAMES).collect();
+    if let (Some(first), 0 | 1) = (names.first(), shown.len()) {
+        let own = if first.name == Some(head) { String::new() } else { name(first) };
+        let more = names.len() - 1;
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        let text = format!("{head}  {own}{more}");
+        table.row(row(text.trim_end().to_owned(), cells(kind).into_iter()));
+        return;
+    }
+    table.row(row(head.into(), cells(kind).into_iter()));
+    for own in &shown {
+        table.row(row(format!("  {}", name(own)), cells(own).into_iter()));
+    }
+    let more = names.len() - shown.len();
+    if more > 0 {
+        table.row(vec![format!("  and {more} more")]);
+    }
+}
+
+fn row(first: String, cells: impl Iterator<Item = String>) -> Vec<String> {
+    std::iter::once(first).chain(cells).collect()
+}
+
+fn share(share: f64) -> String {
+    if share > 0.0 { figure(share) } else { String::new() }
+}
+
+/// The kinds: by their share in the band of which the sentence speaks, then by their largest; what
+/// is unexplained comes last.
+fn kinds(bands: &[Band]) -> Vec<Row<'_>> {
+    let mut kinds: Vec<Cause> =
+        bands.iter().flat_map(|band| &band.causes).map(|cause| cause.cause).collect();
+    kinds.sort_unstable();
+    kinds.dedup();
+    let row = |kind: Cause| {
+        let shares = bands.iter().map(|band| of_band(band, |cause| cause.cause == kind));
+        Row { kind, name: None, shares: shares.collect() }
+    };
+    let mut rows: Vec<Row<'_>> = kinds.into_iter().map(row).collect();
+    sort(&mut rows, bands);
+    rows.sort_by_key(|row| row.kind == Cause::Unexplained);
+    rows
+}
+
+/// The names of one kind, as [`kinds`].
+fn names(kind: Cause, bands: &[Band]) -> Vec<Row<'_>> {
+    let own = bands.iter().flat_map(|band| &band.causes).filter(|cause| cause.cause == kind);
+    let mut names: Vec<&str> = own.map(|cause| cause.name.as_str()).collect();
+    names.sort_unstable();
+    names.dedup();
+    let row = |name| {
+        let is_it = |cause: &CauseInBand| cause.cause == kind && cause.name == name;
+        let shares = bands.iter().map(|band| of_band(band, is_it)).collect();
+        Row { kind, name: Some(name), shares }
+    };
+    let mut rows: Vec<Row<'_>> = names.into_iter().map(row).collect();
+    sort(&mut rows, bands);
+    rows
+}
+
+fn of_band(band: &Band, is_meant: impl Fn(&CauseInBand) -> bool) -> f64 {
+    band.causes.iter().filter(|cause| is_meant(cause)).map(|cause| cause.share).sum()
+}
+
+fn sort(rows: &mut [Row<'_>], bands: &[Band]) {
+    let said = bands.iter().position(|band| band.name == "p99.9").unwrap_or(0);
+    // In steps of a tenth of a per cent, so that what is equal to the eye is sorted by the rest.
+    let step = |share: f64| (share * 1e3).round() as u64;
+    rows.sort_by_key(|row| {
+        let said = row.shares.get(said).copied().unwrap_or(0.0);
+        Reverse((step(said), step(row.most())))
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn band(name: &str, causes: &[(Cause, &str, f64)]) -> Band {
+        let of = |(cause, name, share): &(Cause, &str, f64)| CauseInBand {
+            cause: *cause,
+            name: (*name).into(),
+            ns: 1,
+            share: *share,
+            series: Vec::new(),
+        };
+        let causes = causes.iter().map(of).collect();
+        Band { name: name.into(), from: 1, to: 2, wakeups: 3, ns: 4, blamed_share: 1.0, causes }
+    }
+
+    #[test]
+    fn kinds_have_their_sum_and_names_stand_below_them() {
+        let bands = [
+            band("p99", &[(Cause::Softirq, "NET_RX", 0.6), (Cause::Unexplained, "asleep", 0.4)]),
+            band(
+                "p99.9",
+                &[
+                    (Cause::Nonpreemptible, "exit_mmap", 0.5),
+                    (Cause::Nonpreemptible, "kill", 0.25),
+                    (Cause::Softirq, "NET_RX", 0.2),
+                    (Cause::Nonpreemptible, "small", 0.005),
+                    (Cause::Lock, "tiny", 0.001),
+                ],
+            ),
+        ];
+        let mut sheet = Sheet::default();
+        push(&mut sheet, &bands);
+        let text = anstream::adapter::strip_str(&sheet.done()).to_string();
+        let words: Vec<String> = text
+            .lines()
+            .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
+            .collect();
+        let wanted = [
+            "share of the blamed time, % > p99 > p99.9",
+            "not preemptible 76",
+            "exit_mmap 50",
+            "kill 25",
+            "and 1 more",
+            "softirq NET_RX 60 20",
+            "unexplained asleep 40",
+            "all others 0.1",
+            "",
+            "latency from, us 0.0 0.0",
+            "wake-ups 3 3",
+            "blamed, % of their time 100 100",
+            "",
+        ];
+        assert_eq!(words, wanted, "{text}");
+    }
+}
