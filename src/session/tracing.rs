@@ -119,6 +119,10 @@ pub(super) fn load(
         Ok(loaded) => {
             record.found = loaded.found().into();
             record.missing = loaded.missing();
+            if matches!(loaded.mode, Mode::Peaks) {
+                record.peaks = Some(wish.keep as u64);
+                record.peak_over_ns = wish.peak_over_ns;
+            }
             Ok((Some(loaded), record))
         }
         Err(lack) if wish.mode == TraceMode::Auto => {
