@@ -36,7 +36,7 @@ pub struct TraceFlags {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Mode {
+pub enum Mode {
     /// As much as this machine allows
     Auto,
     /// Nothing

@@ -11,7 +11,7 @@ use clap::{Args, ValueEnum};
 
 use super::{compare, watch::Watch};
 use crate::{
-    cli::{self, Exit, flags, flags::FormatFlags, output, report},
+    cli::{self, Exit, flags, flags::FormatFlags, output, report, trace},
     lab::{
         self,
         bed::{Bed, Target, file_names},
@@ -69,6 +69,12 @@ pub struct RunFlags {
     /// Measure also what is known from before
     #[arg(long)]
     again: bool,
+    /// What to find out about each wake-up, for loads of which the plan does not say it
+    ///
+    /// As in `tardy run`. peaks names for each load who held the CPU; what is traced in a guest
+    /// whose instructions are counted is longer than what is not, by the path of the tracing.
+    #[arg(long, value_enum, value_name = "MODE", default_value = "off")]
+    trace: trace::Mode,
     #[command(flatten)]
     outcome: OutcomeFlags,
     #[command(flatten)]
@@ -102,7 +108,7 @@ pub fn run(flags: &RunFlags, store: &Store) -> Result<Exit> {
     if let Some(file) = &flags.outcome.report {
         report::is_page("--report", file)?;
     }
-    let plan = flags.plan()?;
+    let plan = flags.traced(flags.plan()?);
     check(&plan, flags.plan.as_deref())?;
     let sources = flags.sources()?;
     let jobs = flags.jobs()?;
@@ -131,6 +137,18 @@ impl RunFlags {
             Some(path) => Plan::open(path),
             None => Plan::parse(FOUNDING, "the plan that tardy brings along"),
         }
+    }
+
+    /// The plan with `--trace` where a load does not say it.
+    fn traced(&self, mut plan: Plan) -> Plan {
+        let mode = self.trace.to_possible_value();
+        let flag = format!("--trace={}", mode.as_ref().map_or("off", |mode| mode.get_name()));
+        for row in &mut plan.loads {
+            if !row.arguments.iter().any(|word| word.starts_with("--trace=")) {
+                row.arguments.push(flag.clone());
+            }
+        }
+        plan
     }
 
     fn is_counted(&self) -> bool {
