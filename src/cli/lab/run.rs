@@ -42,6 +42,10 @@ const FOUNDING: &str = include_str!("../../../lab/founding.toml");
 /// In --mode deterministic a guest's time is the count of its instructions: the same answer every
 /// time, on any machine, so that what is known already is not measured again. It shows how long the
 /// paths of a kernel are, not how fast a machine is.
+///
+/// With --trace peaks the comparison names for each load who held the CPU in its worst wake-ups. It
+/// counts where the plan itself does not say `trace`, and makes the counted paths longer by that of
+/// the tracing.
 #[derive(Debug, Args)]
 pub struct RunFlags {
     /// What to measure: a TOML file [default: what the founding texts compare]
@@ -69,10 +73,10 @@ pub struct RunFlags {
     /// Measure also what is known from before
     #[arg(long)]
     again: bool,
-    /// What to find out about each wake-up, for loads of which the plan does not say it
+    /// What to find out about wake-ups, beside how late they were
     ///
-    /// As in `tardy run`. peaks names for each load who held the CPU; what is traced in a guest
-    /// whose instructions are counted is longer than what is not, by the path of the tracing.
+    /// Needs root, or CAP_BPF and CAP_PERFMON, and a kernel that describes its types (BTF), as
+    /// those of distributions do. auto goes on without where that is missing, and says so.
     #[arg(long, value_enum, value_name = "MODE", default_value = "off")]
     trace: trace::Mode,
     #[command(flatten)]

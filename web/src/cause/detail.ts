@@ -12,6 +12,9 @@ import type { Moment, PagePart } from './model';
 import { momentName, timelinePanel, when } from './timeline';
 import { LANES, STAGES, causeKey, label, share, type CauseKeys } from './words';
 
+/** The stack of a smaller share of a peak is not shown without being asked for. */
+const TELLING = 0.1;
+
 export class PeakDetail {
   readonly element = h('div', { class: 'peak' });
   panel: Panel | null = null;
@@ -50,9 +53,11 @@ export class PeakDetail {
 
   /** Before anything is chosen: the stack of the largest part that has one. */
   private first(own: Ranked): void {
-    const part = own.peak.blame.find(({ stack }) => stack.length > 0);
+    const { blame, timeline, latency_ns } = own.peak;
+    const part = blame.find(({ stack, ns }) => stack.length > 0 && ns > latency_ns * TELLING);
+    const other = blame.some(({ stack }) => stack.length > 0) || timeline.some(({ stack }) => stack.length > 0);
     if (part) this.tell(label(part), part.task, part.stack);
-    else this.tell('Stack', 'No stack was walked for this peak.', []);
+    else this.tell('Stack', other ? 'No stack was walked for what took the time; smaller parts have theirs.' : 'No stack was walked for this peak.', []);
   }
 
   private tell(title: string, facts: string, stack: string[]): void {
