@@ -4,6 +4,37 @@
 //! Needs `CAP_BPF` and `CAP_PERFMON` (or root) and a kernel that describes its own types (BTF);
 //! whoever lacks that is told so by [`Lack`]. The programs belong to this process: the kernel
 //! removes them when it ends, however it ends.
+//!
+//! # What is recorded
+//!
+//! In mode [`Mode::Stages`], for each measured thread, the last wake-up: expiry of the timer, entry
+//! of its interrupt, callback, the moment the thread was made runnable, and switched in. In mode
+//! [`Mode::Peaks`] also, for each CPU, the last events of these kinds: switches of tasks; wake-ups
+//! and moves of measured and of real-time tasks; interrupts, softirqs, timers, idle states;
+//! interrupts sent to other CPUs; NMIs; page faults and contended locks of measured threads; time
+//! that KVM took from a guest. Stacks are walked where [`Stacks`] says so: when the timer's
+//! interrupt came late into kernel code, when a task kept the CPU after the wake-up, and, rarely,
+//! when the wake-up found a task that had been in the kernel for more than 100 us. That last walk
+//! delays a wake-up that is not late yet; so it is made once a millisecond and CPU at the most, and
+//! half as often each time that the wake-up then was not late.
+//!
+//! # What it costs
+//!
+//! By the kernel's own count (`kernel.bpf_stats_enabled`) on a busy virtual machine with 2 CPUs and
+//! kernel 6.18, ns a run: timer interrupt 450, expiry 90, wake-up 110 (of all tasks, most of which
+//! are none of the measured), switch 70: about 0.8 us a wake-up with stages alone. With events:
+//! 465, 115, 125 to 450, 150 to 250, and 220 at the end of the interrupt: about 1.4 us. The first
+//! program after user mode pays for cold caches. A walked stack took 10 to 45 us there, a first one
+//! 450. Memory: 1 MiB, and 1 MiB a CPU for events.
+//!
+//! # What is not seen
+//!
+//! Where interrupts were disabled, except by the stack and the address that a late interrupt came
+//! back to. The way from the switch to user mode. What a hypervisor other than KVM takes. System
+//! management interrupts. That interrupted code had only just enabled interrupts is guessed from
+//! the bytes before it ([`entry::JUST_ENABLED`]). Timer interrupts that are not of the CPU's own timer (HPET, Hyper-V)
+//! have no entry, so that their first stage counts as 0. On `PREEMPT_RT` a softirq that is itself
+//! preempted is not told from one that goes on.
 
 mod bootstrap;
 mod event;

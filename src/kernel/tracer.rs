@@ -14,6 +14,9 @@ use super::{
     recorder::{Events, Recorder},
 };
 
+/// As many as `recorder.h` has room for; those beyond are not recorded.
+const MOST_CPUS: u32 = 1024;
+
 /// The loader reads headers in place, so that they have to be aligned.
 #[repr(C, align(8))]
 struct Aligned<T: ?Sized>(T);
@@ -152,6 +155,7 @@ impl<'a> Plan<'a> {
             cpus: libbpf_rs::num_possible_cpus()
                 .ok()
                 .and_then(|cpus| u32::try_from(cpus).ok())
+                .map(|cpus| cpus.min(MOST_CPUS))
                 .ok_or_else(|| system("count the CPUs", &"/sys/devices/system/cpu/possible"))?,
             soft_timers: bootstrap::timers_expire_in_softirq(&root),
             preemptible: bootstrap::is_preemptible(&root),
@@ -287,5 +291,58 @@ impl<'a> Plan<'a> {
         open_map(object, ".rodata.choices")?
             .set_initial_value(&bytes)
             .map_err(|error| system("set the programs' choices", &error))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SETTINGS: Settings =
+        Settings { mode: Mode::Peaks, stacks: Stacks::Off, slots_per_cpu: 64 };
+
+    /// A kernel that lacks one tracepoint.
+    fn plan_without(tracepoint: &str) -> Plan<'static> {
+        let has = |program: &&Program| program.tracepoint != tracepoint;
+        Plan {
+            settings: &SETTINGS,
+            cpus: 2,
+            soft_timers: false,
+            preemptible: false,
+            variables: Variables::UNKNOWN,
+            tracepoints: PROGRAMS.iter().filter(has).map(|it| it.tracepoint.to_owned()).collect(),
+            missing: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_tracepoint_that_can_be_spared_is_named_with_what_it_switches_off() {
+        let mut plan = plan_without("cpu_idle");
+        let object = plan.open().unwrap();
+        let loaded =
+            |name: &str| object.progs().any(|program| program.name() == name && program.autoload());
+        assert!(loaded("on_switch") && loaded("on_nmi"));
+        assert!(!loaded("on_cpu_idle") && !loaded("on_softirq_raise"));
+        assert_eq!(plan.missing.len(), 1, "{:?}", plan.missing);
+        assert_eq!(plan.missing[0].what, "cpu_idle");
+        assert!(plan.missing[0].switches_off.contains("idle"));
+        // What was refused stays out at the next attempt, and is named once.
+        assert!(plan.open().is_ok());
+        assert_eq!(plan.missing.len(), 1);
+    }
+
+    #[test]
+    fn a_tracepoint_that_cannot_be_spared_is_an_error_that_names_it() {
+        let lack = plan_without("sched_waking").open().unwrap_err();
+        assert!(lack.to_string().contains("sched_waking"), "{lack}");
+    }
+
+    #[test]
+    fn a_ring_has_a_power_of_two_of_slots_within_bounds() {
+        let slots = |slots_per_cpu| {
+            let settings = Settings { slots_per_cpu, ..SETTINGS };
+            Plan { settings: &settings, ..plan_without("") }.slots()
+        };
+        assert_eq!([0, 100, 32_768, u32::MAX].map(slots), [64, 128, 32_768, 1 << 20]);
     }
 }
