@@ -50,8 +50,8 @@ struct Frame<'a> {
 /// All intervals.
 pub fn part(bench: &Bench) -> Result<Section> {
     let mut section = Section::new("What tracing adds to a wake-up");
-    let length = Duration::from_millis(bench.either(4_000, 1_500));
-    let rounds = bench.either(9, 6);
+    let length = Duration::from_millis(bench.either(3_000, 1_500));
+    let rounds = bench.either(7, 6);
     let intervals: &[i64] = bench.either(&[1_000_000, 200_000], &[1_000_000]);
     for interval_ns in intervals {
         Frame { bench, interval_ns: *interval_ns, length, rounds }.measure(&mut section)?;

@@ -13,6 +13,9 @@ use serde::Deserialize;
 
 /// Delays that are shorter are not judged, ns.
 pub const LEAST_NS: i64 = 50_000;
+/// A process at its end may be what keeps the interrupt for less than this, or may not: the log
+/// cannot know. ns.
+const LATE_NS: i64 = 150_000;
 /// What the size may be wrong by: 3 us or 2 %, whichever is more.
 pub fn allowed_ns(expected_ns: i64) -> i64 {
     (expected_ns / 50).max(3_000)
@@ -111,8 +114,8 @@ impl Injected {
             .collect();
         // Until the timer's interrupt came: the machine's latency, not the task's.
         let first = others.iter().map(|(at, _)| *at).min();
-        // But a process at its end frees pages with interrupts off, and that is its own.
-        let is_off = |at: &i64| self.kind == "exit" && at - from > 30_000;
+        // But a process at its end frees pages with interrupts off: so long is no interrupt late.
+        let is_off = |at: &i64| self.kind == "exit" && at - from > LATE_NS;
         let late = first.filter(|at| self.at_ns < self.expires_ns && !is_off(at));
         others.extend(late.map(|at| (from, at)));
         self.over_ns() - covered(others)
@@ -262,7 +265,8 @@ fn look(row: &mut Row, delay: &Injected, expected: i64, peak: Option<&Peak>) {
     let is_walk = |part: &&Part| part.cause == "tracing";
     let walks: i64 = peak.blame.iter().filter(is_walk).map(|part| part.ns).sum();
     let error = blamed - expected;
-    let error = if error < 0 { (error + walks).min(0) } else { error };
+    let may_be_late = if delay.kind == "exit" { LATE_NS } else { 0 };
+    let error = if error < 0 { (error + walks).min(0) } else { (error - may_be_late).max(0) };
     row.errors_ns.push(error.abs());
     if error.abs() <= allowed_ns(expected) {
         row.sized += 1;

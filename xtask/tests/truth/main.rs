@@ -19,7 +19,7 @@ use judge::{Injected, Outcome, Peak, judge};
 
 const XTASK: &str = env!("CARGO_BIN_EXE_xtask");
 /// How long delays are injected, s; the run takes a little longer.
-const INJECTING_S: u32 = 60;
+const INJECTING_S: u32 = 45;
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// tardy, which is built with all tests, lies beside.
@@ -61,7 +61,7 @@ impl Drop for Running {
 
 fn measure(run: &Path) -> Running {
     let duration = format!("{}s", INJECTING_S + 4);
-    let words = ["run", "timer", "--trace", "peaks", "--peak-over", "40us", "--warmup", "1s"];
+    let words = ["run", "timer", "--trace", "peaks", "--peak-over", "45us", "--warmup", "1s"];
     let child = Command::new(tardy())
         .args(words)
         .args(["--interval", "1ms", "--duration", &duration, "-o"])
