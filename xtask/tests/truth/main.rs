@@ -98,7 +98,7 @@ fn inject(target: u32, seed: u64) -> Vec<Injected> {
 }
 
 fn why(run: &Path) -> Vec<Peak> {
-    let output = Command::new(tardy()).arg("why").arg(run).args(["--json", "--all"]).output();
+    let output = Command::new(tardy()).arg("why").arg(run).args(["--json", "--all-peaks"]).output();
     let output = output.unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let mut told: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
