@@ -173,7 +173,10 @@ pub fn of_trace(doubts: &mut Vec<Doubt>, document: &Document) {
     let line = |missing: &MissingTracepoint| {
         format!("no {} ({}): {}", missing.switches_off, missing.tracepoint, missing.why)
     };
-    let lines: Vec<String> = trace.missing.iter().map(line).collect();
+    let mut lines: Vec<String> = trace.missing.iter().map(line).collect();
+    if let ("stages", Some(why)) = (trace.found.as_str(), &trace.why_not) {
+        lines.push(format!("stages alone, no causes: {why}"));
+    }
     if !lines.is_empty() {
         doubts.push(TraceDoubt::TracedInPart { what: lines.join("; ") }.into());
     }

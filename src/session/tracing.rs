@@ -116,9 +116,10 @@ pub(super) fn load(
         TraceMode::Auto | TraceMode::Stages | TraceMode::Peaks => {}
     }
     match Loaded::new(wish) {
-        Ok(loaded) => {
+        Ok((loaded, lack)) => {
             record.found = loaded.found().into();
             record.missing = loaded.missing();
+            record.why_not = lack.map(|lack| lack.to_string());
             if matches!(loaded.mode, Mode::Peaks) {
                 record.peaks = Some(wish.keep as u64);
                 record.peak_over_ns = wish.peak_over_ns;
@@ -136,21 +137,23 @@ pub(super) fn load(
 }
 
 impl Loaded {
-    fn new(wish: &TraceWish) -> Result<Self, Lack> {
-        let (mode, tracer) = match wish.mode {
-            TraceMode::Stages => (Mode::Stages, tracer(Mode::Stages, Stacks::Off)?),
-            TraceMode::Peaks => (Mode::Peaks, tracer(Mode::Peaks, wish.stacks)?),
+    /// What can be had, and why that is not all, if so.
+    fn new(wish: &TraceWish) -> Result<(Self, Option<Lack>), Lack> {
+        let stages = || tracer(Mode::Stages, Stacks::Off);
+        let (mode, tracer, lack) = match wish.mode {
+            TraceMode::Stages => (Mode::Stages, stages()?, None),
+            TraceMode::Peaks => (Mode::Peaks, tracer(Mode::Peaks, wish.stacks)?, None),
             TraceMode::Auto | TraceMode::Off => match tracer(Mode::Peaks, wish.stacks) {
-                Ok(tracer) => (Mode::Peaks, tracer),
+                Ok(tracer) => (Mode::Peaks, tracer, None),
                 // Where rights or types are missing, the smaller wish says so too.
-                Err(_) => (Mode::Stages, tracer(Mode::Stages, Stacks::Off)?),
+                Err(lack) => (Mode::Stages, stages()?, Some(lack)),
             },
         };
         let root = Root::default();
         let is_rt = facts::preemption(&root, &KernelConfig::read(&root)).model == "rt";
         let tracing = Tracing { records: Arc::new(Kernel(tracer.threads())), is_rt };
         let symbols = (mode == Mode::Peaks).then(Symbols::read);
-        Ok(Self { tracer, mode, tracing, threads: Vec::new(), symbols })
+        Ok((Self { tracer, mode, tracing, threads: Vec::new(), symbols }, lack))
     }
 
     /// What a probe must know of it.

@@ -2,7 +2,7 @@
 //! comes of it.
 
 #![cfg(not(loom))]
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![expect(clippy::panic, reason = "a test fails by panicking")]
 
 use core::sync::atomic::Ordering::Relaxed;
 use std::sync::Arc;

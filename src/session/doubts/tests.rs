@@ -197,6 +197,9 @@ fn what_tracing_could_not_tell_is_a_caveat_that_informs() {
     assert_eq!(of(TraceRecord { unmatched: 5, ..none() }), [""; 0]);
     assert_eq!(of(TraceRecord { unmatched: 6, ..none() }), ["wakeups_unmatched"]);
     assert_eq!(of(TraceRecord { lost_events: 1, ..none() }), ["events_lost"]);
+    let why_not = Some("the kernel refuses the program".to_owned());
+    let found_stages = TraceRecord { found: "stages".into(), why_not, ..none() };
+    assert_eq!(of(found_stages), ["traced_in_part"]);
     let missing = vec![MissingTracepoint {
         tracepoint: "ipi_send_cpu".into(),
         switches_off: "who sent an interrupt".into(),
