@@ -2,7 +2,6 @@
 //! comes of it.
 
 #![cfg(not(loom))]
-#![expect(clippy::panic, reason = "a test fails by panicking")]
 
 use core::sync::atomic::Ordering::Relaxed;
 use std::sync::Arc;
