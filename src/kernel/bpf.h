@@ -21,7 +21,7 @@ typedef signed long long s64;
 #define OFFSET(field) __builtin_preserve_field_info(field, 0)
 #define HAS_FIELD(field) __builtin_preserve_field_info(field, 2)
 
-/* A map's type, number or size is the length of an array, its key and value the types of pointers. */
+/* A map's type, number or size is an array's length, its key and value are pointers' types. */
 #define MAP_NUMBER(name, value) int(*name)[value]
 #define MAP_TYPE(name, type) type *name
 #define MAP_ARRAY 2

@@ -30,11 +30,11 @@
 //! # What is not seen
 //!
 //! Where interrupts were disabled, except by the stack and the address that a late interrupt came
-//! back to. The way from the switch to user mode. What a hypervisor other than KVM takes. System
-//! management interrupts. That interrupted code had only just enabled interrupts is guessed from
-//! the bytes before it ([`entry::JUST_ENABLED`]). Timer interrupts that are not of the CPU's own timer (HPET, Hyper-V)
-//! have no entry, so that their first stage counts as 0. On `PREEMPT_RT` a softirq that is itself
-//! preempted is not told from one that goes on.
+//! back to; that they had only just been enabled is guessed from the bytes before that address
+//! ([`entry::JUST_ENABLED`]). The way from the switch to user mode. What a hypervisor other than
+//! KVM takes. System management interrupts. Timer interrupts that are not of the CPU's own timer
+//! (HPET, Hyper-V) have no entry, so that their first stage counts as 0. On `PREEMPT_RT` a softirq
+//! that is itself preempted is not told from one that goes on.
 
 mod bootstrap;
 mod event;

@@ -144,7 +144,7 @@ INLINE void waking(struct tardy_thread *thread, struct task_struct *task,
     }
 }
 
-/* Whether this moment is over the limit after the expiry, and `since` began half of that ago. */
+/* Whether this moment is over the limit after the expiry, and `took_ns` is over half of it. */
 INLINE int late(const struct tardy_thread *thread, u64 now, u64 took_ns)
 {
     u64 late_ns = memory.settings.late_ns;

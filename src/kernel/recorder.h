@@ -19,7 +19,8 @@ enum tardy_kind {
     TARDY_NOTHING = 0,
     /* `pid`, `prio`, `comm`: the task switched in; `flags`: how the task before it went. */
     TARDY_SWITCH = 1,
-    /* `pid`, `prio`: the task woken; a: pid of the task the CPU was in; b: the CPU it shall run on. */
+    /* `pid`, `prio`: the task woken; a: pid of the task the CPU was in; b: the CPU that the woken
+     * one ran on last. */
     TARDY_WAKING = 2,
     /* `pid`, `prio`; a: from CPU; b: to CPU. */
     TARDY_MIGRATE = 3,
@@ -88,7 +89,10 @@ enum tardy_why {
     TARDY_SUSPECT = 3,      /* a wake-up found a task long in the kernel that cannot be preempted */
 };
 
-/* One event; 32 bytes. `prio` is the kernel's: 0..98 real-time (98 = FIFO 1), 100..139 fair, -1 deadline. */
+/*
+ * One event; 32 bytes. `prio` is the kernel's: 0..98 real-time (98 = FIFO 1), 100..139 fair, -1
+ * deadline.
+ */
 struct tardy_event {
     unsigned long long at_ns;
     unsigned char kind;
