@@ -44,8 +44,8 @@ impl TraceDoubt {
                 "traced_in_part",
                 Informs,
                 format!("This kernel does not tell all causes: {what}."),
-                "Read their time under \"unexplained\" or under the cause around it; a newer kernel \
-                 has these tracepoints.",
+                "Read their time under \"unexplained\" or under the cause around it; a newer \
+                 kernel has these tracepoints.",
             ),
             Self::EventsLost { lost } => (
                 "events_lost",
