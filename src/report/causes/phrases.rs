@@ -1,6 +1,6 @@
 //! Causes in words.
 
-use super::{PagePart, PagePeaks};
+use super::{super::why::phrases, PagePart, PagePeaks};
 use crate::run::{Document, peaks::Cause};
 
 /// A cause that has at least this share of a latency explains it.
@@ -48,22 +48,6 @@ pub fn while_words(part: &PagePart) -> Option<String> {
 /// A cause as tables write it: `interrupts off: console_unlock`.
 #[must_use]
 pub fn label(cause: Cause, name: &str) -> String {
-    let kind = match cause {
-        Cause::IrqsOff => "interrupts off",
-        Cause::Hardirq => "interrupt",
-        Cause::Softirq => "softirq",
-        Cause::Thread => "task before it",
-        Cause::Nonpreemptible => "not preemptible",
-        Cause::Lock => "lock",
-        Cause::IdleExit => "idle exit",
-        Cause::Migration => "migration",
-        Cause::Throttled => "throttled",
-        Cause::PageFault => "page fault",
-        Cause::Stopped => "stopped",
-        Cause::Host => "host",
-        Cause::Hardware => "hardware",
-        Cause::Tracing => "tardy's own tracing",
-        Cause::Unexplained => return "unexplained".into(),
-    };
-    if name.is_empty() { kind.into() } else { format!("{kind}: {name}") }
+    let kind = phrases::label(cause);
+    if name.is_empty() || name == kind { kind.into() } else { format!("{kind}: {name}") }
 }

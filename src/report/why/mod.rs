@@ -3,7 +3,7 @@
 
 mod beats;
 mod causes;
-mod phrases;
+pub(super) mod phrases;
 mod text;
 mod timeline;
 mod verdict;

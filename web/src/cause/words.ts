@@ -6,9 +6,9 @@ import type { Page } from '../model';
 import type { Theme } from '../theme';
 
 const CAUSES: { [cause: string]: string } = {
-  irqs_off: 'interrupts off', hardirq: 'interrupt', softirq: 'softirq', thread: 'task before it', nonpreemptible: 'not preemptible',
+  irqs_off: 'interrupts off', hardirq: 'hard interrupt', softirq: 'softirq', thread: 'thread', nonpreemptible: 'not preemptible',
   lock: 'lock', idle_exit: 'idle exit', migration: 'migration', throttled: 'throttled', page_fault: 'page fault', stopped: 'stopped',
-  host: 'host', hardware: 'hardware', tracing: 'tardy\u2019s own tracing', unexplained: 'unexplained',
+  host: 'host', hardware: 'hardware', tracing: 'tracing', unexplained: 'unexplained',
 };
 
 export const LANES = ['host', 'hard interrupts', 'softirqs', 'this thread', 'other tasks', 'idle'];
@@ -25,9 +25,9 @@ export interface Named {
 
 export const causeWords = (cause: string): string => CAUSES[cause] ?? cause;
 
-/** "interrupts off: ext4_sync_file" */
+/** "interrupts off: ext4_sync_file"; the words are those of `tardy why`. */
 export function label({ cause, name }: Named): string {
-  return name && cause !== 'unexplained' ? `${causeWords(cause)}: ${name}` : causeWords(cause);
+  return name && name !== causeWords(cause) ? `${causeWords(cause)}: ${name}` : causeWords(cause);
 }
 
 export const share = (part: number, whole: number): string => {
