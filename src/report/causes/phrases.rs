@@ -1,6 +1,6 @@
 //! Causes in words.
 
-use super::{super::why::phrases, PagePart, PagePeaks};
+use super::{super::why::word_for, PagePart, PagePeaks};
 use crate::run::{Document, peaks::Cause};
 
 /// A cause that has at least this share of a latency explains it.
@@ -48,6 +48,6 @@ pub fn while_words(part: &PagePart) -> Option<String> {
 /// A cause as tables write it: `interrupts off: console_unlock`.
 #[must_use]
 pub fn label(cause: Cause, name: &str) -> String {
-    let kind = phrases::label(cause);
+    let kind = word_for(cause);
     if name.is_empty() || name == kind { kind.into() } else { format!("{kind}: {name}") }
 }

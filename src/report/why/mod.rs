@@ -3,10 +3,12 @@
 
 mod beats;
 mod causes;
-pub(super) mod phrases;
+mod phrases;
 mod text;
 mod timeline;
 mod verdict;
+
+pub(super) use phrases::label as word_for;
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
