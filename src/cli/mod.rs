@@ -34,7 +34,8 @@ use crate::{
     version,
     max_term_width = 100,
     after_help = "First steps: `tardy run` measures for a minute and prints what came of it; \
-                  `tardy report last -o page.html` draws it.\n\n\
+                  `tardy why last` tells why it was late; `tardy report last -o page.html` draws \
+                  it.\n\n\
                   Times need a unit: 250us, 1ms, 1.5s. RUN is a path, a name, the beginning of an \
                   id, or `last`, `last~1`.\n\n\
                   Exit codes: 0 done; 1 measured, and the answer is no (--stop-over hit, check \
