@@ -159,8 +159,9 @@ impl Run {
 
     /// How many peaks were asked for; all where it was by a threshold.
     fn most_peaks(&self) -> usize {
-        let trace = &self.document.trace;
-        match (trace.peak_over_ns, trace.peaks) {
+        let asked =
+            |name| self.document.probe.parameters.get(name).and_then(|value| value.as_u64());
+        match (asked("peak_over_ns"), asked("peaks")) {
             (Some(_), _) => usize::MAX,
             (None, Some(most)) => usize::try_from(most).unwrap_or(usize::MAX),
             (None, None) => DEFAULT_PEAKS,

@@ -30,12 +30,6 @@ pub struct TraceRecord {
     /// Above this every wake-up was blamed, at the end of the run; ns. 0 where none was.
     #[serde(default)]
     pub threshold_ns: i64,
-    /// How many of the worst wake-ups were to be kept whole; absent where none were.
-    #[serde(default)]
-    pub peaks: Option<u64>,
-    /// All later than this were to be kept instead, ns; absent where it was by number.
-    #[serde(default)]
-    pub peak_over_ns: Option<i64>,
     /// What tracing costs here, where it was measured (`--calibrate`).
     #[serde(default)]
     pub cost: Option<TraceCost>,

@@ -120,10 +120,6 @@ pub(super) fn load(
             record.found = loaded.found().into();
             record.missing = loaded.missing();
             record.why_not = lack.map(|lack| lack.to_string());
-            if matches!(loaded.mode, Mode::Peaks) {
-                record.peaks = Some(wish.keep as u64);
-                record.peak_over_ns = wish.peak_over_ns;
-            }
             Ok((Some(loaded), record))
         }
         Err(lack) if wish.mode == TraceMode::Auto => {
