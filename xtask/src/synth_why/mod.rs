@@ -32,7 +32,7 @@ const THRESHOLD_NS: i64 = 30_000;
 /// The threshold of whole peaks that a warm-up would have found, and how many are kept.
 const PEAK_NS: i64 = 100_000;
 const KEEP: usize = 100;
-/// The stages, in the order of [`stages`].
+/// The stages, by time.
 const STAGES: [&str; 4] = ["irq", "handler", "dispatch", "user"];
 
 /// Writes the run into `directory`, which must be empty or not there.
