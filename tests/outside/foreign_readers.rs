@@ -102,6 +102,8 @@ fn python_reads_the_closed_files_of_a_run_that_was_killed() {
     let child = store.start(&[
         "run",
         "timer",
+        "--trace",
+        "off",
         "--warmup",
         "0s",
         "--duration",

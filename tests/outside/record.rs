@@ -57,7 +57,8 @@ fn the_json_of_a_loaded_run_has_the_promised_members_and_is_run_json() {
     for caveat in list(&record["caveats"]) {
         assert_eq!(keys(caveat), BTreeSet::from(["code", "effect", "text", "remedy"]));
     }
-    for series in list(&record["series"]) {
+    let is_whole = |series: &&Value| !series["name"].as_str().unwrap().contains('/');
+    for series in list(&record["series"]).iter().filter(is_whole) {
         assert_series(series);
     }
     assert!(whole(&record["duration_ns"]) >= 3_000_000_000);
