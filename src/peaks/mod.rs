@@ -64,6 +64,17 @@ pub struct Wishes {
     pub interrupt_names: HashMap<u32, String>,
 }
 
+/// What may be done about a late wake-up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effort {
+    /// Blame it.
+    All,
+    /// Blame it where it is a peak.
+    Peaks,
+    /// Count it.
+    Nothing,
+}
+
 /// What is known of one thread as the run goes on.
 #[derive(Debug, Default)]
 struct Progress {
@@ -146,13 +157,19 @@ impl Blamer {
         self.progress.get(thread).map_or(i64::MAX, |progress| progress.late_ns)
     }
 
-    /// Blames one late wake-up; the peak where it is among the worst, to be kept whole.
-    pub fn late(&mut self, thread: usize, late: &Late) -> Option<Peak> {
+    /// Blames one late wake-up; the peak where it is among the worst, to be kept whole. What
+    /// `effort` leaves out is counted as passed over.
+    pub fn late(&mut self, thread: usize, late: &Late, effort: Effort) -> Option<Peak> {
         let me = self.followed.get(thread)?;
         let progress = self.progress.get_mut(thread)?;
         self.unmatched += u64::from(!late.matched);
         let is_peak = self.keep.would_take(late.latency_ns, progress.least_peak_ns);
-        if late.latency_ns <= 0 || !(progress.pace.allows(late.t_ns) || is_peak) {
+        let in_time = match effort {
+            Effort::All => progress.pace.allows(late.t_ns) || is_peak,
+            Effort::Peaks => is_peak,
+            Effort::Nothing => false,
+        };
+        if late.latency_ns <= 0 || !in_time {
             self.passed_over += 1;
             return None;
         }

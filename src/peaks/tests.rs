@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use proptest::prelude::*;
 use tardy_hot::stages::{Late, Stages};
 
-use super::{Blamer, Event, EventKind, Followed, Source, Wishes, sample::*};
+use super::{Blamer, Effort, Event, EventKind, Followed, Source, Wishes, sample::*};
 use crate::run::peaks::{Cause, Part, Peak};
 
 /// The programmed expiry.
@@ -134,7 +134,7 @@ impl Case {
         let source = Box::new(events.fake);
         let mut blamer = Blamer::new(vec![self.me.clone()], self.wishes.clone(), source);
         blamer.begin(0, 0, 0);
-        let peak = blamer.late(0, &self.late).unwrap();
+        let peak = blamer.late(0, &self.late, Effort::All).unwrap();
         let total: u64 = peak.blame.iter().map(|part| part.ns).sum();
         assert_eq!(total.cast_signed(), self.late.latency_ns, "the parts sum: {:?}", peak.blame);
         assert_eq!(blamer.record().blamed, 1);
@@ -228,9 +228,25 @@ fn a_bad_warm_up_keeps_no_peaks_away_for_long() {
     let (me, fake) = (late.me.clone(), late.fake.clone());
     let mut blamer = Blamer::new(vec![me], late.wishes.clone(), Box::new(fake));
     blamer.begin(0, 10_000, 5_000_000);
-    assert!(blamer.late(0, &late.late).is_none());
+    assert!(blamer.late(0, &late.late, Effort::All).is_none());
     (0..12).for_each(|_| blamer.follow_p99(0, 10_000));
-    assert!(blamer.late(0, &late.late).is_some());
+    assert!(blamer.late(0, &late.late, Effort::All).is_some());
+}
+
+#[test]
+fn without_time_for_more_only_peaks_are_blamed_and_then_nothing() {
+    let events = wake_up(hack(), 1, 1_500, 2_500, 12_000);
+    let late = case([1_500, 0, 1_000, 9_500, 2_000], events);
+    let (me, fake) = (late.me.clone(), late.fake.clone());
+    let mut blamer = Blamer::new(vec![me], late.wishes.clone(), Box::new(fake));
+    blamer.begin(0, 10_000, 12_000);
+    assert!(blamer.late(0, &late.late, Effort::Nothing).is_none());
+    assert!(blamer.late(0, &late.late, Effort::Peaks).is_some());
+    let ordinary = Late { latency_ns: 11_000, ..late.late };
+    assert!(blamer.late(0, &ordinary, Effort::Peaks).is_none());
+    assert!(blamer.late(0, &ordinary, Effort::All).is_none());
+    let record = blamer.record();
+    assert_eq!((record.blamed, record.passed_over), (2, 2));
 }
 
 fn any_event() -> impl Strategy<Value = (i64, Event)> {

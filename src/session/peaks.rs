@@ -25,7 +25,7 @@ use tardy_hot::{
 
 use crate::{
     kernel::Tracer,
-    peaks::{Blamer, Followed, Wishes},
+    peaks::{Blamer, Effort, Followed, Wishes},
     probes::TracedThread,
     run::{
         BlameFiles, names,
@@ -47,6 +47,15 @@ const WRITE_NS: i64 = 10_000_000_000;
 /// With fewer samples beyond it, a percentile is little more than the maximum, and a threshold
 /// there would keep what comes after one stall from being looked at.
 const ENOUGH: u64 = 10;
+
+/// One part in so many of the time is for blaming.
+const SHARE: i64 = 10;
+
+/// Time that was not needed is there later, up to this; ns.
+const MOST_SAVED_NS: i64 = 20_000_000;
+
+/// Peaks may take time in advance, up to this; ns.
+const MOST_OWED_NS: i64 = 100_000_000;
 
 /// So many peaks wait for a disk that refuses them; what comes then is in the sums alone.
 const MOST_WAITING: usize = 1000;
@@ -150,6 +159,9 @@ struct Thread {
     peaks: Vec<Peak>,
     next_follow_ns: i64,
     next_write_ns: i64,
+    /// What blaming may still take, ns; less than nothing where it took more.
+    allowance_ns: i64,
+    looked_ns: i64,
     refused: Option<String>,
 }
 
@@ -160,6 +172,8 @@ impl Thread {
             peaks: Vec::new(),
             next_follow_ns: work.start_ns + FOLLOW_NS,
             next_write_ns: work.start_ns + WRITE_NS,
+            allowance_ns: MOST_SAVED_NS,
+            looked_ns: now_ns(),
             refused: None,
             work,
         }
@@ -212,14 +226,27 @@ impl Thread {
         }
     }
 
-    /// Has everything blamed that has come.
+    /// Has blamed what has come, as far as time allows: this thread goes before all loads, so what
+    /// it takes is missing elsewhere. Peaks go before others.
     fn blame(&mut self) {
+        let mut began_ns = now_ns();
+        let earned_ns = (began_ns - self.looked_ns) / SHARE;
+        self.allowance_ns = (self.allowance_ns + earned_ns).min(MOST_SAVED_NS);
+        self.looked_ns = began_ns;
         for (number, thread) in self.work.threads.iter_mut().enumerate() {
             self.late.clear();
             let late = &mut self.late;
             thread.late.drain(|one| late.push(one));
             for late in &self.late {
-                self.peaks.extend(self.work.blamer.late(number, late));
+                let effort = match self.allowance_ns {
+                    0.. => Effort::All,
+                    allowance_ns if allowance_ns > -MOST_OWED_NS => Effort::Peaks,
+                    _ => Effort::Nothing,
+                };
+                self.peaks.extend(self.work.blamer.late(number, late, effort));
+                let ended_ns = now_ns();
+                self.allowance_ns -= ended_ns - began_ns;
+                began_ns = ended_ns;
             }
         }
     }

@@ -83,7 +83,7 @@ impl Machine {
     /// A run behind a shield, for so long; with another governor where there is one to be had.
     fn shielded(&self, duration: &str, name: &str) -> Child {
         let (cpu, governor) = (self.cpu.to_string(), other_governor(self.cpu));
-        let run = ["run", "timer", "--cpus", &cpu, "--shield", "--warmup", "0s"];
+        let run = ["run", "timer", "--trace=off", "--cpus", &cpu, "--shield", "--warmup", "0s"];
         let governor = governor.as_ref().map(|governor| ["--governor", governor.as_str()]);
         let governor: Vec<&str> = governor.into_iter().flatten().collect();
         self.start(&[&run[..], &governor, &["--duration", duration, "--name", name]].concat())
@@ -168,8 +168,16 @@ fn any_end_but_a_kill_puts_everything_back() {
     }
     // A wish after the shield that cannot be had.
     let cpu = machine.cpu.to_string();
-    let said =
-        machine.tardy(&["run", "timer", "--cpus", &cpu, "--shield", "--load", "hackbench:no=1"]);
+    let said = machine.tardy(&[
+        "run",
+        "timer",
+        "--trace=off",
+        "--cpus",
+        &cpu,
+        "--shield",
+        "--load",
+        "hackbench:no=1",
+    ]);
     assert_eq!(said.code, Some(2), "{said:?}");
     machine.is_whole("after an error");
 }
@@ -221,7 +229,7 @@ fn a_second_one_is_refused_a_change_and_may_measure() {
     machine.store.wait_measuring("first");
     let (pid, cpu) = (first.id().to_string(), machine.cpu.to_string());
     for second in [
-        &["run", "timer", "--cpus", &cpu, "--shield", "--duration", "1s"][..],
+        &["run", "timer", "--trace=off", "--cpus", &cpu, "--shield", "--duration", "1s"][..],
         &["shield", &cpu, "--", "true"],
         &["restore"],
     ] {
@@ -229,7 +237,8 @@ fn a_second_one_is_refused_a_change_and_may_measure() {
         assert_eq!(said.code, Some(2), "{second:?}: {said:?}");
         assert!(said.err.contains(&pid) && said.err.contains("--shield"), "{said:?}");
     }
-    let said = machine.tardy(&["run", "timer", "--duration", "300ms", "--name", "plain"]);
+    let said =
+        machine.tardy(&["run", "timer", "--trace=off", "--duration", "300ms", "--name", "plain"]);
     assert_eq!(said.code, Some(0), "{said:?}");
     assert!(codes(&machine.store.show("plain")).contains(&"held_by_other"));
     signal(&first, "INT");
@@ -268,7 +277,17 @@ fn a_command_behind_the_shield_has_its_cpu_and_its_exit_code_is_passed_on() {
 fn a_deadline_thread_may_be_bound_to_a_shielded_cpu_and_to_no_other() {
     let Some(machine) = Machine::alone() else { return };
     let cpu = machine.cpu.to_string();
-    let run = ["run", "timer", "--cpus", &cpu, "--policy", "deadline", "--duration", "300ms"];
+    let run = [
+        "run",
+        "timer",
+        "--trace=off",
+        "--cpus",
+        &cpu,
+        "--policy",
+        "deadline",
+        "--duration",
+        "300ms",
+    ];
     let said = machine.tardy(&run);
     assert_eq!(said.code, Some(2), "{said:?}");
     assert!(said.err.contains("--policy deadline") && said.err.contains("--shield"), "{said:?}");
@@ -292,7 +311,8 @@ fn behind_the_shield_p99_falls() {
     let busy = rustix::process::Pid::from_child(&machine.busy);
     rustix::process::setpriority_process(Some(busy), -20).unwrap();
     let cpu = machine.cpu.to_string();
-    let run = ["run", "timer", "--cpus", &cpu, "--policy", "other", "--duration", "2s"];
+    let run =
+        ["run", "timer", "--trace=off", "--cpus", &cpu, "--policy", "other", "--duration", "2s"];
     let p99 = |shield: &[&str], name: &str| {
         let said = machine.tardy(&[&run[..], shield, &["--name", name]].concat());
         assert!(matches!(said.code, Some(0)), "{said:?}");

@@ -101,7 +101,7 @@ fn without_debugfs_the_log_or_the_command_line_knows_the_preemption() {
     let store = Store::new();
     let hidden = "mount -t tmpfs tmpfs /sys/kernel/debug || exit 9; exec \"$0\" \"$@\"";
     let mut command = std::process::Command::new("unshare");
-    let tardy = store.tardy(&["run", "timer", "--duration", "200ms", "--name", "r"]);
+    let tardy = store.tardy(&["run", "timer", "--trace=off", "--duration", "200ms", "--name", "r"]);
     command.args(["-m", "sh", "-c", hidden]).arg(tardy.get_program()).args(tardy.get_args());
     command.current_dir(store.path()).env("TARDY_STORE", store.runs());
     let said = finish(piped(&mut command));
