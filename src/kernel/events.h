@@ -11,6 +11,8 @@
 #define FIRST_FAIR 100
 /* Bytes before an interrupted instruction that are looked at: a longest one, and the one before. */
 #define BYTES_BEFORE 16
+/* What the first walk is expected to take. */
+#define WALK_NS 10000
 /* Functions of the tracing itself, on top of each stack. */
 #define OWN_FRAMES 3
 
@@ -169,6 +171,21 @@ static __attribute__((noinline)) int note(u32 kind, u32 pid, u64 a, u64 b)
     return 0;
 }
 
+/* A cold walk may take fifty times as long as others: it counts a little. */
+INLINE void learn(u64 took_ns)
+{
+    u64 usual_ns = memory.settings.walk_ns ? memory.settings.walk_ns : WALK_NS;
+    u64 most_ns = took_ns < 2 * usual_ns ? took_ns : 2 * usual_ns;
+
+    memory.settings.walk_ns = (7 * usual_ns + most_ns) / 8;
+}
+
+/* A walk delays the wake-up that it is about: it shall add a quarter to a delay at the most. */
+INLINE int worth(u64 delay_ns)
+{
+    return delay_ns > 4 * (memory.settings.walk_ns ? memory.settings.walk_ns : WALK_NS);
+}
+
 /* Walks the kernel's stack from here outwards; how long that took, ns, at least 1. */
 static __attribute__((noinline)) u64 walk(void *ctx, u32 why, u32 pid)
 {
@@ -190,6 +207,7 @@ static __attribute__((noinline)) u64 walk(void *ctx, u32 why, u32 pid)
     __asm__ volatile("" ::: "memory");
     *(volatile u64 *)&stack->number = number;
     u64 took_ns = bpf_ktime_get_ns() - spot.now;
+    learn(took_ns);
     record(&spot, TARDY_STACK, why, 0, pid, number, took_ns);
     return took_ns;
 }

@@ -196,6 +196,9 @@ INLINE void look(void *ctx, struct tardy_thread *thread, struct task_struct *tas
         spot->cpu->walked_ns = spot->now;
     else
         tell_enabled(spot);
+    if (why == TARDY_LATE_INTERRUPT && choices.stacks != TARDY_STACKS_ALWAYS
+        && !worth(spot->now - thread->expires_ns))
+        return;
     if (choices.stacks != TARDY_STACKS_OFF)
         thread->walk_ns = walk(ctx, why, current->pid);
 }
@@ -207,7 +210,7 @@ INLINE void judge(const struct tardy_thread *thread, struct task_struct *prev,
     struct tardy_cpu *cpu = spot->cpu;
     u64 took_ns = spot->now - thread->waking_ns - thread->walk_ns;
 
-    if (late(thread, spot->now, took_ns)) {
+    if (late(thread, spot->now, took_ns) && worth(took_ns)) {
         cpu->culprit = prev->pid;
         cpu->gap_ns = GAP_NS;
         return;
@@ -251,7 +254,11 @@ INLINE int kept_off(const struct tardy_thread *thread, struct task_struct *prev,
 {
     struct tardy_cpu *cpu = spot->cpu;
 
-    if (!late(thread, spot->now, spot->now - thread->waking_ns))
+    u64 took_ns = spot->now - thread->waking_ns;
+
+    if (!late(thread, spot->now, took_ns))
+        return 0;
+    if (!worth(took_ns) && choices.stacks != TARDY_STACKS_ALWAYS)
         return 0;
     if (!prev->pid || prev->prio < next->prio)
         return 0;

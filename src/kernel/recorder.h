@@ -161,7 +161,8 @@ struct tardy_settings {
     unsigned int least_count;   /* the preempt count in an interrupt that disturbed nobody */
     unsigned long long stacks;  /* how many were walked */
     unsigned long long stacks_lost; /* and how many could not be */
-    unsigned long long reserved[11];
+    unsigned long long walk_ns;     /* what a walk takes, about; 0 until one was */
+    unsigned long long reserved[10];
 };
 
 /* A timer that expired: the last one whose callback began. */

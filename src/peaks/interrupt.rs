@@ -19,8 +19,11 @@ use crate::{
     run::peaks::Cause,
 };
 
-/// A pending interrupt is delivered within this once a CPU enables interrupts.
+/// A timer's interrupt may take this much longer than usual.
 pub const DELIVERY_NS: i64 = 3_000;
+
+/// One that was held off is there at once when they are enabled.
+const PENDING_NS: i64 = 1_000;
 
 /// An event so shortly before the interrupt ended what kept it off.
 const JUST_NS: i64 = 2_000;
@@ -86,7 +89,7 @@ impl Held {
             return true;
         }
         match self.were_off {
-            true => piece.from_ns >= span.to_ns - DELIVERY_NS,
+            true => piece.from_ns >= span.to_ns - PENDING_NS,
             false => piece.to_ns <= span.from_ns + scene.usual_irq_ns,
         }
     }
@@ -144,7 +147,7 @@ impl Held {
 /// Where the usual ends, or begins.
 #[must_use]
 pub fn cuts(scene: &Scene<'_>, span: &Span) -> Vec<i64> {
-    vec![span.to_ns.saturating_sub(DELIVERY_NS), span.from_ns.saturating_add(scene.usual_irq_ns)]
+    vec![span.to_ns.saturating_sub(PENDING_NS), span.from_ns.saturating_add(scene.usual_irq_ns)]
 }
 
 /// Looks for evidence around the entry of the timer's interrupt.

@@ -69,10 +69,8 @@ pub struct Wishes {
 pub enum Effort {
     /// Blame it.
     All,
-    /// Blame it where it is a peak.
+    /// Blame it where it is a peak, else count it.
     Peaks,
-    /// Count it.
-    Nothing,
 }
 
 /// What is known of one thread as the run goes on.
@@ -167,7 +165,6 @@ impl Blamer {
         let in_time = match effort {
             Effort::All => progress.pace.allows(late.t_ns) || is_peak,
             Effort::Peaks => is_peak,
-            Effort::Nothing => false,
         };
         if late.latency_ns <= 0 || !in_time {
             self.passed_over += 1;

@@ -54,7 +54,8 @@ const SHARE: i64 = 10;
 /// Time that was not needed is there later, up to this; ns.
 const MOST_SAVED_NS: i64 = 20_000_000;
 
-/// Peaks may take time in advance, up to this; ns.
+/// Peaks are few, or asked for by `--peak-over`, and take what they need; so much of it at the most
+/// is made up for by others, ns.
 const MOST_OWED_NS: i64 = 100_000_000;
 
 /// So many peaks wait for a disk that refuses them; what comes then is in the sums alone.
@@ -238,14 +239,11 @@ impl Thread {
             let late = &mut self.late;
             thread.late.drain(|one| late.push(one));
             for late in &self.late {
-                let effort = match self.allowance_ns {
-                    0.. => Effort::All,
-                    allowance_ns if allowance_ns > -MOST_OWED_NS => Effort::Peaks,
-                    _ => Effort::Nothing,
-                };
+                let effort = if self.allowance_ns > 0 { Effort::All } else { Effort::Peaks };
                 self.peaks.extend(self.work.blamer.late(number, late, effort));
                 let ended_ns = now_ns();
-                self.allowance_ns -= ended_ns - began_ns;
+                let left_ns = self.allowance_ns - (ended_ns - began_ns);
+                self.allowance_ns = left_ns.max(-MOST_OWED_NS);
                 began_ns = ended_ns;
             }
         }

@@ -31,7 +31,7 @@ fn a_late_timer_interrupt_that_found_interrupts_just_enabled() {
         7,
         &["hrtimer_wakeup", "asm_sysvec_apic_timer_interrupt", "_raw_spin_unlock_irq", "foo_work"],
     );
-    assert_eq!(case.told(), is(Cause::IrqsOff, "foo_work", 97_000));
+    assert_eq!(case.told(), is(Cause::IrqsOff, "foo_work", 99_000));
     assert_eq!(case.main().task.as_deref(), Some("hackbench/500"));
     assert_eq!(case.main().stack, ["_raw_spin_unlock_irq+0x10", "foo_work+0x10"]);
 }
@@ -50,7 +50,7 @@ fn a_late_timer_interrupt_after_a_switch_with_interrupts_off() {
     let mut events = wake_up(hack(), 0, 50_000, 51_000, 55_000);
     events.push((49_000, switch(501, 120, "other")));
     let case = case([50_000, 0, 1_000, 4_000, 2_000], events).in_virtual_machine();
-    assert_eq!(case.told(), is(Cause::IrqsOff, "hackbench", 47_000));
+    assert_eq!(case.told(), is(Cause::IrqsOff, "hackbench", 49_000));
 }
 
 #[test]
@@ -58,7 +58,7 @@ fn a_late_timer_interrupt_in_an_enabling_function() {
     let events = wake_up(hack(), 0, 50_000, 51_000, 55_000);
     let case = case([50_000, 0, 1_000, 4_000, 2_000], events).in_virtual_machine();
     let told = case.stack(1, &["finish_task_switch"]).told();
-    assert_eq!(told, is(Cause::IrqsOff, "hackbench", 47_000));
+    assert_eq!(told, is(Cause::IrqsOff, "hackbench", 49_000));
 }
 
 #[test]
