@@ -25,6 +25,7 @@ use tempfile::TempDir;
 
 mod faults;
 mod repeat;
+mod traced;
 
 const TARDY: &str = env!("CARGO_BIN_EXE_tardy");
 
@@ -41,9 +42,13 @@ struct Place {
 impl Place {
     /// Nothing where guests are impossible here.
     fn new() -> Option<Self> {
+        Self::with("standard")
+    }
+
+    fn with(kernel: &str) -> Option<Self> {
         let directory = tempfile::tempdir().unwrap();
         let shared = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap().join("vm/kernels");
-        let source = Source::parse("standard").unwrap();
+        let source = Source::parse(kernel).unwrap();
         let quiet = |_: &str| {};
         let made = kernels::get(&source, &shared, &quiet).and_then(|kernel| {
             let bench = Bench::with(Path::new(TARDY), &directory.path().join("cache"), &quiet)?;
