@@ -13,6 +13,7 @@
 #define BYTES_BEFORE 16
 /* What the first walk is expected to take. */
 #define WALK_NS 10000
+#define MOST_WALK_NS 30000
 /* Functions of the tracing itself, on top of each stack. */
 #define OWN_FRAMES 3
 
@@ -171,13 +172,13 @@ static __attribute__((noinline)) int note(u32 kind, u32 pid, u64 a, u64 b)
     return 0;
 }
 
-/* A cold walk may take fifty times as long as others: it counts a little. */
+/* A cold walk may take fifty times as long as others: it counts no more than this. */
 INLINE void learn(u64 took_ns)
 {
     u64 usual_ns = memory.settings.walk_ns ? memory.settings.walk_ns : WALK_NS;
-    u64 most_ns = took_ns < 2 * usual_ns ? took_ns : 2 * usual_ns;
+    u64 counted_ns = took_ns < MOST_WALK_NS ? took_ns : MOST_WALK_NS;
 
-    memory.settings.walk_ns = (7 * usual_ns + most_ns) / 8;
+    memory.settings.walk_ns = (7 * usual_ns + counted_ns) / 8;
 }
 
 /* A walk delays the wake-up that it is about: it shall add a quarter to a delay at the most. */

@@ -196,9 +196,6 @@ INLINE void look(void *ctx, struct tardy_thread *thread, struct task_struct *tas
         spot->cpu->walked_ns = spot->now;
     else
         tell_enabled(spot);
-    if (why == TARDY_LATE_INTERRUPT && choices.stacks != TARDY_STACKS_ALWAYS
-        && !worth(spot->now - thread->expires_ns))
-        return;
     if (choices.stacks != TARDY_STACKS_OFF)
         thread->walk_ns = walk(ctx, why, current->pid);
 }

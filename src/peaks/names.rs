@@ -17,8 +17,7 @@ const VECTORS: [&str; 5] = [
     "irq work",
 ];
 
-/// The name of the wake-up's own way through the kernel.
-pub const WAKE_UP_PATH: &str = "wake-up path";
+pub use crate::run::peaks::WAKE_UP_PATH;
 
 /// A softirq's.
 #[must_use]

@@ -45,6 +45,9 @@ pub enum Cause {
     Unexplained,
 }
 
+/// Name of what every wake-up goes through: interrupt, scheduler, switch, return to user space.
+pub const WAKE_UP_PATH: &str = "wake-up path";
+
 /// A part of one latency. Parts sum to the whole; nested time counts once.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Part {

@@ -6,7 +6,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     analysis::period::{Period, period},
-    run::{peaks::Cause, peaks_file::Brief},
+    run::{
+        peaks::{Cause, WAKE_UP_PATH},
+        peaks_file::Brief,
+    },
 };
 
 /// How often a period may be seen where there is none, over all causes of a run together.
@@ -34,7 +37,9 @@ pub struct Beat {
 /// the same delay on several CPUs, or its end.
 pub fn beats(peaks: &[Brief], grid_ns: i64) -> Vec<Beat> {
     let mut causes: BTreeMap<(Cause, &Arc<str>), Vec<&Brief>> = BTreeMap::new();
-    for peak in peaks {
+    // What every wake-up has, and tardy's own work, come with the peaks of others.
+    let own = |peak: &&Brief| &*peak.name == WAKE_UP_PATH || peak.cause == Cause::Tracing;
+    for peak in peaks.iter().filter(|peak| !own(peak)) {
         causes.entry((peak.cause, &peak.name)).or_default().push(peak);
     }
     let mut causes: Vec<_> = causes.into_iter().collect();
