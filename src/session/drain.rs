@@ -320,7 +320,7 @@ fn on_grid(due_ns: i64, step_ns: i64, now: i64) -> i64 {
 }
 
 /// Sleeps until `due_ns`, or until everything has been measured: then true.
-fn wait_until(due_ns: i64, finished: &AtomicBool) -> bool {
+pub(super) fn wait_until(due_ns: i64, finished: &AtomicBool) -> bool {
     loop {
         if finished.load(Ordering::Acquire) {
             return true;

@@ -13,7 +13,6 @@ use std::{
         atomic::{AtomicBool, Ordering},
     },
     thread::{Builder, JoinHandle},
-    time::Duration,
 };
 
 use tardy_hot::{
@@ -23,6 +22,7 @@ use tardy_hot::{
     wakeup::Series,
 };
 
+use super::drain::wait_until;
 use crate::{
     kernel::Tracer,
     peaks::{Blamer, Effort, Followed, Wishes},
@@ -325,20 +325,6 @@ pub(super) fn quantile(series: &Series, per_mille: u64) -> i64 {
         left -= count;
     }
     totals.max_ns.max(0)
-}
-
-/// Sleeps until `due_ns`, or until everything has been measured: then true.
-fn wait_until(due_ns: i64, finished: &AtomicBool) -> bool {
-    loop {
-        if finished.load(Ordering::Acquire) {
-            return true;
-        }
-        let left_ns = due_ns - now_ns();
-        if left_ns <= 0 {
-            return false;
-        }
-        std::thread::park_timeout(Duration::from_nanos(left_ns.unsigned_abs()));
-    }
 }
 
 #[cfg(test)]
