@@ -50,10 +50,18 @@ pub fn verdict(why: &Why, series: usize) -> String {
             percent(share),
         );
     }
-    let mut sentence = format!("{} of all time {place} was {text}", percent(share));
     let second = kinds.get(1).filter(|second| first.share < NOT_ALL && second.share >= WORTH);
-    if let Some((share, text)) = second.map(told) {
-        sentence.push_str(&format!("; {} was {text}", percent(share)));
+    // A kind that is larger in all may be told by a name that is smaller.
+    let mut said = vec![(share, text)];
+    said.extend(second.map(told));
+    said.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let mut sentence = String::new();
+    for (share, text) in said {
+        let share = percent(share);
+        sentence += &match sentence.is_empty() {
+            true => format!("{share} of all time {place} was {text}"),
+            false => format!("; {share} was {text}"),
+        };
     }
     if unexplained >= WORTH {
         sentence.push_str(&format!("; {} is unexplained", percent(unexplained)));
@@ -256,6 +264,18 @@ mod tests {
             "50 % of all time above p99.9 was the virtual machine's host: steal; 30 % was task \
              migration/0, which went first; 20 % is unexplained."
         );
+    }
+
+    #[test]
+    fn of_two_that_are_told_the_larger_comes_first() {
+        let names = [("a", 0.18), ("b", 0.05)];
+        let mut causes: Vec<CauseInBand> =
+            names.map(|(name, share)| cause(Cause::IrqsOff, name, share, &[])).into();
+        causes.push(cause(Cause::Host, "steal", 0.21, &[]));
+        causes.push(cause(Cause::Softirq, "RCU", 0.1, &[]));
+        let said = verdict(&why(1.0, causes), 2);
+        assert!(said.starts_with("21 % of all time above p99.9 was the virtual"), "{said}");
+        assert!(said.contains("; 18 % was interrupts off in a"), "{said}");
     }
 
     #[test]
