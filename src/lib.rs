@@ -11,6 +11,8 @@ pub mod cli;
 pub mod session;
 // Makers: what produces latency samples.
 pub mod probes;
+// Makers: ways for messages, from one end to the other.
+pub mod transports;
 // Makers: what the kernel itself sees of a wake-up, by programs that run inside it.
 pub mod kernel;
 // Makers: what disturbs the machine meanwhile, and proves that it did.

@@ -13,7 +13,9 @@ use std::{
 /// A module and those it may import. `cli` may import all; `tardy_hot` is another crate.
 const ALLOWED: &[(&str, &[&str])] = &[
     ("session", &["probes", "loads", "peaks", "kernel", "setup", "run", "sys", "units"]),
-    ("probes", &["run", "setup", "sys", "units"]),
+    ("probes", &["transports", "run", "setup", "sys", "units"]),
+    ("echo", &["transports", "setup", "sys", "units"]),
+    ("transports", &["sys", "units"]),
     ("peaks", &["kernel", "run", "sys", "units"]),
     ("kernel", &["sys", "units"]),
     ("loads", &["run", "sys", "units"]),
@@ -29,7 +31,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
 ];
 
 /// Who may use the measuring loops and their types: makers, and `run` for what they leave.
-const MAY_USE_HOT: [&str; 7] = ["session", "probes", "peaks", "kernel", "loads", "setup", "run"];
+const MAY_USE_HOT: [&str; 9] =
+    ["session", "probes", "transports", "echo", "peaks", "kernel", "loads", "setup", "run"];
 
 fn sources(directory: &Path) -> Vec<PathBuf> {
     let mut files = Vec::new();

@@ -4,6 +4,7 @@ mod check;
 mod flags;
 mod lab;
 mod load;
+mod messages;
 mod output;
 mod progress;
 mod report;

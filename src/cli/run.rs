@@ -11,6 +11,7 @@ use clap::{Args, ValueEnum};
 use super::{
     Exit,
     flags::{CommandFlags, FormatFlags, interval, positive, samples},
+    messages::MessageFlags,
     output,
     progress::Line,
     setup::{SetupFlags, name_holder, recover_first},
@@ -45,6 +46,8 @@ pub struct Flags {
     length: LengthFlags,
     #[command(flatten)]
     timer: TimerFlags,
+    #[command(flatten)]
+    messages: MessageFlags,
     #[command(flatten)]
     setup: SetupFlags,
     /// What disturbs the machine meanwhile: NAME[:key=value,...]; repeatable
@@ -134,6 +137,16 @@ enum ProbeName {
     Fake,
 }
 
+impl ProbeName {
+    /// As on the command line.
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Timer => "timer",
+            Self::Fake => "fake",
+        }
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Wake {
     /// Absolute clock_nanosleep, as cyclictest does
@@ -194,6 +207,7 @@ impl Flags {
 
     /// Checks everything that can be checked before anything is touched.
     fn plan(self, store: &Store, argv: Vec<String>) -> Result<Plan> {
+        self.messages.check(self.probe.unwrap_or(ProbeName::Timer).as_str())?;
         let loads = self.load_specs()?;
         let cpus = self.measured_cpus()?;
         let policy = self.setup.policy(self.timer.interval)?;

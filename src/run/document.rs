@@ -10,6 +10,7 @@ use super::{
     caveat::{Caveat, Validity},
     conditions::{ConditionsRecord, MachineRecord},
     facts::Facts,
+    messages::MessageRecord,
     summary::SeriesSummary,
     trace::TraceRecord,
 };
@@ -58,6 +59,9 @@ pub struct Document {
     /// Under which conditions; absent until the end.
     #[serde(default)]
     pub conditions: Option<ConditionsRecord>,
+    /// What came of messages; absent where none are exchanged, and until the end.
+    #[serde(default)]
+    pub messages: Option<MessageRecord>,
     /// One entry a series, in the order of CPUs.
     pub series: Vec<SeriesSummary>,
 }

@@ -2,11 +2,13 @@
 
 mod incident;
 mod lab;
+mod messages;
 mod setup;
 mod trace;
 mod words;
 
 pub use lab::{COUNTED_TIME, LabDoubt};
+pub use messages::MessageDoubt;
 pub use setup::SetupDoubt;
 pub use trace::TraceDoubt;
 
@@ -135,6 +137,8 @@ pub enum Doubt {
     Lab(LabDoubt),
     /// What came of tracing.
     Trace(TraceDoubt),
+    /// What came of messages.
+    Message(MessageDoubt),
 }
 
 impl From<Doubt> for Caveat {
@@ -147,6 +151,12 @@ impl From<Doubt> for Caveat {
 impl From<LabDoubt> for Doubt {
     fn from(doubt: LabDoubt) -> Self {
         Self::Lab(doubt)
+    }
+}
+
+impl From<MessageDoubt> for Doubt {
+    fn from(doubt: MessageDoubt) -> Self {
+        Self::Message(doubt)
     }
 }
 

@@ -9,6 +9,7 @@ pub mod hlog;
 pub mod lab;
 pub mod lock;
 pub mod maker;
+pub mod messages;
 pub mod peaks;
 pub mod peaks_file;
 pub mod reader;
@@ -22,9 +23,10 @@ pub use caveat::{Caveat, Effect, Validity};
 pub use document::{
     Document, LoadProof, LoadRecord, ProbeRecord, SCHEMA_VERSION, SetupRecord, Status,
 };
-pub use doubt::{COUNTED_TIME, Doubt, Incident, LabDoubt, SetupDoubt, TraceDoubt};
+pub use doubt::{COUNTED_TIME, Doubt, Incident, LabDoubt, MessageDoubt, SetupDoubt, TraceDoubt};
 pub use facts::{Facts, LabFacts};
 pub use maker::{BlameFiles, IntervalOf, MakeError, Maker, names};
+pub use messages::{ClockRecord, EndRecord, FlowRecord, MessageRecord};
 pub use reader::{OpenError, Run};
 pub use summary::{Percentiles, Scheduled, SeriesHead, SeriesSummary};
 pub use trace::{MissingTracepoint, TraceCost, TraceRecord};

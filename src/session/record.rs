@@ -46,6 +46,7 @@ pub fn planned(plan: &Plan, tracing: Option<&Tracing>, trace: TraceRecord) -> Do
         start_monotonic_ns: 0,
         machine: None,
         conditions: None,
+        messages: None,
         series: plan.probe.heads(tracing).iter().map(empty).collect(),
     }
 }

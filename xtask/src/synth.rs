@@ -97,6 +97,7 @@ fn document(heads: &[SeriesHead]) -> Document {
         start_monotonic_ns: 0,
         machine: None,
         conditions: None,
+        messages: None,
         series: heads.iter().map(|head| summarize(head, &hlog::empty(), &Totals::NONE)).collect(),
     }
 }

@@ -20,11 +20,15 @@
 //! - [`stop`]: the flag that ends a loop
 //! - [`traced`]: where samples go when their stages are recorded too
 //! - [`wakeup`]: the loop of the `timer` probe
+//! - [`exchange`]: the loops of the `pingpong` probe
+//! - [`packet`]: what the packets of a stream say
 //!
 //! All times are nanoseconds in `i64`: 292 years, with a sign.
 
 pub mod clock;
+pub mod exchange;
 pub mod histogram;
+pub mod packet;
 pub mod ring;
 pub mod stages;
 pub mod stop;

@@ -11,6 +11,7 @@ impl Doubt {
             Self::Setup(doubt) => doubt.words(),
             Self::Lab(doubt) => doubt.words(),
             Self::Trace(doubt) => doubt.words(),
+            Self::Message(doubt) => doubt.words(),
             Self::NoRealTime { wanted, why } => (
                 "no_real_time",
                 Weakens,

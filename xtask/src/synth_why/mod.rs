@@ -277,6 +277,7 @@ fn document(heads: &[SeriesHead]) -> Result<Document> {
         start_monotonic_ns: START_NS,
         machine: None,
         conditions: None,
+        messages: None,
         series: heads.iter().map(|head| summarize(head, &hlog::empty(), &Totals::NONE)).collect(),
     })
 }
