@@ -1,4 +1,5 @@
-//! The clock: `CLOCK_MONOTONIC`, the one that `bpf_ktime_get_ns` and hrtimers use.
+//! The clock: `CLOCK_MONOTONIC`, the one that `bpf_ktime_get_ns` and hrtimers use. Beside it that
+//! of packets, `CLOCK_REALTIME`.
 
 /// Nanoseconds of `CLOCK_MONOTONIC`. Served by the vDSO where the clock source allows it; then it
 /// is no system call.
@@ -9,6 +10,18 @@ pub fn now_ns() -> i64 {
     // SAFETY: `now` is a valid, writable timespec, and CLOCK_MONOTONIC exists on every Linux, so
     // the call can neither fail nor write elsewhere.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
+    from_timespec(now)
+}
+
+/// Nanoseconds of `CLOCK_REALTIME`, by which the kernel stamps packets; as [`now_ns`] otherwise.
+/// Somebody may step it.
+#[inline(always)]
+#[must_use]
+pub fn realtime_ns() -> i64 {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `now` is a valid, writable timespec, and CLOCK_REALTIME exists on every Linux, so
+    // the call can neither fail nor write elsewhere.
+    unsafe { libc::clock_gettime(libc::CLOCK_REALTIME, &raw mut now) };
     from_timespec(now)
 }
 

@@ -6,7 +6,10 @@
 //! system calls, both wake-ups and whatever carries the message, there and back; half of one clock
 //! read on each side. Recording lies outside.
 
-use core::ffi::c_int;
+use core::{
+    ffi::c_int,
+    sync::atomic::{AtomicU64, Ordering},
+};
 
 use crate::{
     clock,
@@ -85,8 +88,29 @@ fn round_trip<P: Port>(port: &mut P, number: u8) -> Result<(), c_int> {
 /// Not inlined, so that the loop stands alone in a profile.
 #[inline(never)]
 pub fn pong<P: Port>(port: &mut P, stop: &Stop, answered: &mut u64) -> Ended {
+    answer(port, stop, answered, || {})
+}
+
+/// The same; when it had each message is written to `received_ns` before it answers.
+///
+/// Not inlined, so that the loop stands alone in a profile.
+#[inline(never)]
+pub fn pong_stamped<P: Port>(
+    port: &mut P,
+    stop: &Stop,
+    answered: &mut u64,
+    received_ns: &AtomicU64,
+) -> Ended {
+    answer(port, stop, answered, || {
+        received_ns.store(clock::now_ns() as u64, Ordering::Release);
+    })
+}
+
+#[inline(always)]
+fn answer<P: Port>(port: &mut P, stop: &Stop, answered: &mut u64, note: impl Fn()) -> Ended {
     loop {
-        match port.receive().and_then(|number| port.send(number)) {
+        let number = port.receive().inspect(|_| note());
+        match number.and_then(|number| port.send(number)) {
             Ok(()) => *answered += 1,
             Err(_) if stop.is_set() => return Ended::Stopped,
             Err(libc::EINTR) => {}

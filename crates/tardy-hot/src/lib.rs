@@ -19,20 +19,30 @@
 //! - [`stages`]: what the kernel's side tells a thread of its last wake-up, and its parts
 //! - [`stop`]: the flag that ends a loop
 //! - [`traced`]: where samples go when their stages are recorded too
+//! - [`trips`]: the same for the round trips of a ping-pong
 //! - [`wakeup`]: the loop of the `timer` probe
 //! - [`exchange`]: the loops of the `pingpong` probe
+//! - [`ports`]: what each kind of way calls to send and to receive a message
 //! - [`packet`]: what the packets of a stream say
+//! - [`receive`]: the loop of the `receive` probe, and that of its sender
+//! - [`echo`]: the loop of `tardy echo`
+//! - [`stream`]: the loop of the `stream` probe
 //!
 //! All times are nanoseconds in `i64`: 292 years, with a sign.
 
 pub mod clock;
+pub mod echo;
 pub mod exchange;
 pub mod histogram;
 pub mod packet;
+pub mod ports;
+pub mod receive;
 pub mod ring;
 pub mod stages;
 pub mod stop;
+pub mod stream;
 mod sync;
 pub mod tally;
 pub mod traced;
+pub mod trips;
 pub mod wakeup;

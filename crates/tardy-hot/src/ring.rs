@@ -84,6 +84,12 @@ impl<T: Copy> Writer<T> {
         self.tail = self.tail.wrapping_add(1);
         ring.tail.0.store(self.tail, Ordering::Release);
     }
+
+    /// Items dropped so far because the ring was full.
+    #[must_use]
+    pub fn dropped(&self) -> u64 {
+        self.ring.dropped.0.load(Ordering::Relaxed)
+    }
 }
 
 impl<T: Copy> Reader<T> {

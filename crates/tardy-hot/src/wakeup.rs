@@ -304,7 +304,7 @@ pub fn run<W: Wake, S: Sink>(wake: &mut W, sink: &mut S, until: Until, stop: &St
 }
 
 #[inline(always)]
-fn sleep(flags: c_int, ns: i64) -> c_int {
+pub(crate) fn sleep(flags: c_int, ns: i64) -> c_int {
     let request = clock::to_timespec(ns);
     // SAFETY: `request` is a valid timespec, and a null remainder is allowed.
     unsafe {
@@ -318,7 +318,7 @@ fn sleep(flags: c_int, ns: i64) -> c_int {
 }
 
 #[cold]
-fn errno() -> c_int {
+pub(crate) fn errno() -> c_int {
     // SAFETY: has no preconditions; the address is this thread's errno.
     let place = unsafe { libc::__errno_location() };
     // SAFETY: this thread's errno is always valid to read.

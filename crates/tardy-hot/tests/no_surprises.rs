@@ -1,19 +1,23 @@
 //! Counted, not timed: between its first and its last turn a loop allocates nothing, takes no page
-//! fault, and makes one system call per turn.
+//! fault, and makes one system call per turn; an exchange of messages makes those of its port.
 //!
-//! Every kind of wait is tried with every kind of sink. Allocations are counted by this test's own
-//! allocator, page faults by the kernel, system calls by a tracer (`no_surprises/traced.rs`).
+//! Every kind of wait is tried with every kind of sink, and every port (in
+//! `no_surprises/exchange.rs`). Allocations are counted by this test's own allocator,
+//! page faults by the kernel, system calls by a tracer (`no_surprises/traced.rs`).
 
 #![cfg(not(loom))]
 #![expect(
     clippy::print_stdout,
     clippy::print_stderr,
+    clippy::panic,
     clippy::unwrap_used,
     reason = "a traced child tells its parent by its output, and a test fails by panicking"
 )]
 
 #[path = "no_surprises/alloc.rs"]
 mod alloc;
+#[path = "no_surprises/exchange.rs"]
+mod exchange;
 #[path = "no_surprises/traced.rs"]
 mod traced;
 
@@ -254,17 +258,45 @@ fn a_page_fault_would_be_noticed() {
     assert!(page_faults() > before);
 }
 
-#[test]
-fn each_turn_is_one_system_call_and_no_other() {
-    if traced::is_child() {
-        return traced::child();
+fn order() -> impl Iterator<Item = (Case, u64)> {
+    CASES.into_iter().flat_map(|case| traced::TURNS.map(|turns| (case, turns)))
+}
+
+/// Every case between marks.
+fn all_marked() {
+    for (case, turns) in order() {
+        let series: Arc<Series> = Arc::default();
+        case.with_series(&series, turns, traced::mark, |()| {
+            // The tracer shall know what a read of a timerfd may have had to make good.
+            for _ in 0..series.tally.totals().missed {
+                // SAFETY: asks for a number.
+                unsafe { libc::getuid() };
+            }
+            traced::mark();
+            0
+        });
     }
-    let found = match traced::count("each_turn_is_one_system_call_and_no_other") {
-        Ok(found) => found,
-        Err(why) => return println!("skipped: {why}"),
+}
+
+/// Holds one case to one system call per turn that no period was missed in.
+fn check(mut calls: traced::Calls, case: Case, turns: u64) {
+    let missed = calls.remove(&libc::SYS_getuid).unwrap_or(0);
+    let wait = match case.0 {
+        Waits::Absolute | Waits::Relative => libc::SYS_clock_nanosleep,
+        Waits::Periodic => {
+            // Expiries between a read and the look at the clock take a read of their own.
+            let reads = calls.get(&libc::SYS_read).copied().unwrap_or(0);
+            calls.insert(libc::SYS_read, reads - reads.saturating_sub(turns).min(missed));
+            libc::SYS_read
+        }
     };
-    let clock_reads = found.clock_reads_in_kernel();
-    if clock_reads {
+    let known = traced::Calls::from([(wait, turns)]);
+    assert_eq!(calls, known, "{case:?}, {turns} turns, call: count");
+}
+
+/// Says so where the tracer cannot tell that clock reads are no system calls.
+fn say_where_clock_reads_are_calls(found: &traced::Found) {
+    if found.clock_reads_in_kernel() {
         let source = std::fs::read_to_string(
             "/sys/devices/system/clocksource/clocksource0/current_clocksource",
         );
@@ -274,9 +306,20 @@ fn each_turn_is_one_system_call_and_no_other() {
             source.trim()
         );
     }
-    for case in CASES {
-        for turns in traced::TURNS {
-            found.check(case, turns, clock_reads);
-        }
+}
+
+#[test]
+fn each_turn_is_one_system_call_and_no_other() {
+    if traced::is_child() {
+        return traced::child(all_marked);
+    }
+    let name = "each_turn_is_one_system_call_and_no_other";
+    let found = match traced::count(name, order().count()) {
+        Ok(found) => found,
+        Err(why) => return println!("skipped: {why}"),
+    };
+    say_where_clock_reads_are_calls(&found);
+    for (at, (case, turns)) in order().enumerate() {
+        check(found.calls(at), case, turns);
     }
 }

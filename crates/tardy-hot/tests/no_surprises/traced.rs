@@ -8,12 +8,9 @@ use std::{
     collections::BTreeMap,
     io::{BufRead, BufReader, Lines},
     process::{ChildStdout, Command, Stdio},
-    sync::Arc,
 };
 
-use tardy_hot::{clock::now_ns, wakeup::Series};
-
-use super::{CASES, Case, Waits};
+use tardy_hot::clock::now_ns;
 
 /// Each case has so many turns, one after the other: what is done once a loop would show as the
 /// same number in both, what is done once a turn as twice that.
@@ -24,10 +21,10 @@ const TID: &str = "traced thread ";
 const CLOCK_READS: u64 = 10;
 
 /// System calls by number.
-type Calls = BTreeMap<i64, u64>;
+pub type Calls = BTreeMap<i64, u64>;
 
-/// What the parent saw: some clock reads and one call that must show, then each case with each
-/// number of turns.
+/// What the parent saw: some clock reads and one call that must show, then each segment between
+/// two marks.
 pub struct Found(Vec<Calls>);
 
 impl Found {
@@ -40,29 +37,14 @@ impl Found {
         reads.is_some()
     }
 
-    /// Holds one case to one system call per turn that no period was missed in.
-    pub fn check(&self, case: Case, turns: u64, ignore_clock: bool) {
-        let at = order().position(|(known, n)| (known.0, known.1, n) == (case.0, case.1, turns));
-        let mut calls = self.0[at.unwrap() + 1].clone();
-        if ignore_clock {
+    /// What was called in the segment `at`, without clock reads where those are calls.
+    pub fn calls(&self, at: usize) -> Calls {
+        let mut calls = self.0[at + 1].clone();
+        if self.clock_reads_in_kernel() {
             calls.remove(&libc::SYS_clock_gettime);
         }
-        let missed = calls.remove(&libc::SYS_getuid).unwrap_or(0);
-        let wait = match case.0 {
-            Waits::Absolute | Waits::Relative => libc::SYS_clock_nanosleep,
-            Waits::Periodic => {
-                // Expiries between a read and the look at the clock take a read of their own.
-                let reads = calls.get(&libc::SYS_read).copied().unwrap_or(0);
-                calls.insert(libc::SYS_read, reads - reads.saturating_sub(turns).min(missed));
-                libc::SYS_read
-            }
-        };
-        assert_eq!(calls, Calls::from([(wait, turns)]), "{case:?}, {turns} turns, call: count");
+        calls
     }
-}
-
-fn order() -> impl Iterator<Item = (Case, u64)> {
-    CASES.into_iter().flat_map(|case| TURNS.map(|turns| (case, turns)))
 }
 
 /// Whether this process is the one to be traced.
@@ -71,13 +53,13 @@ pub fn is_child() -> bool {
 }
 
 /// A system call that no loop makes, to tell the tracer where something begins and ends.
-fn mark() {
+pub fn mark() {
     // SAFETY: asks for a number.
     unsafe { libc::syscall(libc::SYS_getppid) };
 }
 
-/// What the child does: asks to be traced, then runs everything between marks.
-pub fn child() {
+/// What the child does: asks to be traced, then runs `everything`, each segment between two marks.
+pub fn child(everything: impl FnOnce()) {
     // SAFETY: TRACEME takes no arguments.
     if unsafe { libc::ptrace(libc::PTRACE_TRACEME, 0, 0, 0) } != 0 {
         return println!("\nrefused: {}", std::io::Error::last_os_error());
@@ -95,22 +77,12 @@ pub fn child() {
         std::hint::black_box(now_ns());
     }
     mark();
-    for (case, turns) in order() {
-        let series: Arc<Series> = Arc::default();
-        case.with_series(&series, turns, mark, |()| {
-            // The tracer shall know what a read of a timerfd may have had to make good.
-            for _ in 0..series.tally.totals().missed {
-                // SAFETY: asks for a number.
-                unsafe { libc::getuid() };
-            }
-            mark();
-            0
-        });
-    }
+    everything();
 }
 
-/// Runs the test called `name` as a child and counts the system calls between its marks.
-pub fn count(name: &str) -> Result<Found, String> {
+/// Runs the test called `name` as a child and counts the system calls between its marks, of which
+/// there are two for each of `segments`.
+pub fn count(name: &str, segments: usize) -> Result<Found, String> {
     let own = std::env::current_exe().map_err(|error| error.to_string())?;
     let mut child = Command::new(own)
         .args([name, "--exact", "--nocapture"])
@@ -119,7 +91,7 @@ pub fn count(name: &str) -> Result<Found, String> {
         .spawn()
         .map_err(|error| error.to_string())?;
     let mut lines = BufReader::new(child.stdout.take().ok_or("no output")?).lines();
-    let found = follow(&mut lines);
+    let found = follow(&mut lines, segments);
     if found.is_err() {
         let _ = child.kill();
     }
@@ -129,7 +101,7 @@ pub fn count(name: &str) -> Result<Found, String> {
     found
 }
 
-fn follow(lines: &mut Lines<BufReader<ChildStdout>>) -> Result<Found, String> {
+fn follow(lines: &mut Lines<BufReader<ChildStdout>>, count: usize) -> Result<Found, String> {
     let mut tid: Option<c_int> = None;
     for line in lines.map_while(Result::ok) {
         if let Some(why) = line.strip_prefix("refused: ") {
@@ -146,7 +118,7 @@ fn follow(lines: &mut Lines<BufReader<ChildStdout>>) -> Result<Found, String> {
     ask(libc::PTRACE_SETOPTIONS, tid, 0, c_long::from(libc::PTRACE_O_TRACESYSGOOD) as usize)?;
     let mut segments = Vec::new();
     let mut inside: Option<Calls> = None;
-    while segments.len() < 1 + order().count() {
+    while segments.len() < 1 + count {
         match (next_call(tid)?, &mut inside) {
             (libc::SYS_getppid, calls) => match calls.take() {
                 Some(calls) => segments.push(calls),

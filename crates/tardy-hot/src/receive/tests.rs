@@ -1,0 +1,126 @@
+//! Over real sockets of loopback, whose stamps the kernel makes.
+
+use std::{net::UdpSocket, os::fd::AsRawFd, sync::Arc};
+
+use super::*;
+use crate::{
+    packet::{LEN, Packet},
+    wakeup::{Counted, Series},
+};
+
+/// A socket whose packets are stamped: the kernel begins with that a moment after it was asked.
+fn ear() -> UdpSocket {
+    let ear = asking_for_stamps();
+    let mouth = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let mut all = Anybody { start_ns: i64::MIN, end_ns: i64::MAX };
+    while received(Spin, &ear, &mut all, 1).2.tally.totals().count == 0 {
+        mouth.send_to(b"x", ear.local_addr().unwrap()).unwrap();
+    }
+    ear
+}
+
+fn asking_for_stamps() -> UdpSocket {
+    let ear = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let wanted = libc::SOF_TIMESTAMPING_RX_SOFTWARE | libc::SOF_TIMESTAMPING_SOFTWARE;
+    // SAFETY: the option takes an integer, which lives as long as the call.
+    let failed = unsafe {
+        libc::setsockopt(
+            ear.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_TIMESTAMPING,
+            (&raw const wanted).cast(),
+            size_of_val(&wanted) as libc::socklen_t,
+        )
+    };
+    assert_eq!(failed, 0);
+    ear
+}
+
+fn packet(session: u64, number: u64, scheduled_ns: i64) -> [u8; LEN] {
+    let mut bytes = [0; LEN];
+    Packet { session, number, scheduled_ns, ..Packet::default() }.write(&mut bytes);
+    bytes
+}
+
+fn received<W: Await, F: Filter>(
+    wait: W,
+    ear: &UdpSocket,
+    filter: &mut F,
+    samples: u64,
+) -> (Ended, Seen, Arc<Series>) {
+    let series = Arc::new(Series::default());
+    let mut seen = Seen::default();
+    let out = Outlets {
+        sink: &mut Counted(Arc::clone(&series)),
+        filter,
+        nic: &mut NoNic,
+        seen: &mut seen,
+    };
+    let end_ns = clock::now_ns() + 20_000_000;
+    let until = Until { end_ns, samples, stop_over_ns: i64::MAX };
+    let mut inlet = Inlet::new(wait, ear.as_raw_fd(), 2048);
+    let ended = run(&mut inlet, out, until, &Stop::new());
+    (ended, seen, series)
+}
+
+#[test]
+fn a_packet_is_late_by_the_time_it_lay_in_the_socket() {
+    let ear = ear();
+    let mouth = UdpSocket::bind("127.0.0.1:0").unwrap();
+    mouth.send_to(b"x", ear.local_addr().unwrap()).unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(30));
+    let mut all = Anybody { start_ns: i64::MIN, end_ns: i64::MAX };
+    let (ended, seen, series) = received(Block, &ear, &mut all, 1);
+    assert_eq!((ended, seen.packets, seen.unstamped), (Ended::Done, 1, 0));
+    assert!(series.tally.totals().min_ns >= 30_000_000, "{:?}", series.tally.totals());
+}
+
+#[test]
+fn only_own_packets_of_the_measured_time_count_and_each_once() {
+    let ear = ear();
+    let mouth = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let sent = [packet(7, 0, 99), packet(7, 1, 100), packet(8, 2, 100), packet(7, 1, 100)];
+    for bytes in sent.into_iter().chain([packet(7, 3, 102), packet(7, 2, 101)]) {
+        mouth.send_to(&bytes, ear.local_addr().unwrap()).unwrap();
+    }
+    mouth.send_to(b"who is this", ear.local_addr().unwrap()).unwrap();
+    let mut own = Own { session: 7, start_ns: 100, ..Own::default() };
+    let (ended, seen, series) = received(Spin, &ear, &mut own, u64::MAX);
+    assert_eq!((ended, seen.packets, own.foreign), (Ended::Done, 3, 2));
+    assert_eq!(series.tally.totals().count, 3);
+    let Order { received, reordered, duplicated, span, .. } = own.order;
+    assert_eq!((received, reordered, duplicated, span), (3, 1, 1, Some((1, 4))));
+}
+
+#[test]
+fn a_packet_from_after_the_end_ends_it() {
+    let ear = ear();
+    let mouth = UdpSocket::bind("127.0.0.1:0").unwrap();
+    mouth.send_to(b"x", ear.local_addr().unwrap()).unwrap();
+    let mut none = Anybody { start_ns: 0, end_ns: 1 };
+    let (ended, seen, _) = received(Ppoll, &ear, &mut none, 1);
+    assert_eq!((ended, seen.packets), (Ended::Done, 0));
+}
+
+#[test]
+fn a_stamp_is_trusted_until_the_clock_is_stepped_and_again_afterwards() {
+    let mut seen = Seen::default();
+    let mut offset = Offset { known_ns: 1_000_000, trusted_from_ns: i64::MIN };
+    assert!(offset.trusts(1_000_050, 5, 40, &mut seen));
+    // Stepped to where it is now: what was stamped before this moment is of either clock.
+    let now_ns = clock::now_ns();
+    assert!(!offset.trusts(0, now_ns, 40, &mut seen));
+    assert_eq!(seen.step_ns, offset.known_ns - 1_000_000);
+    assert!(!offset.trusts(offset.known_ns, now_ns, 40, &mut seen), "it lay in the socket");
+    assert!(offset.trusts(offset.known_ns, clock::now_ns(), 40, &mut seen));
+    assert!(!offset.trusts(offset.known_ns, clock::now_ns(), -1, &mut seen), "of the future");
+}
+
+#[test]
+fn an_interruption_between_two_clock_reads_is_no_step() {
+    let mut seen = Seen::default();
+    let mut offset = Offset::new();
+    let interrupted_ns = offset.known_ns - 3_000_000;
+    assert!(offset.trusts(interrupted_ns, clock::now_ns(), 40, &mut seen));
+    assert_eq!(seen, Seen::default());
+}

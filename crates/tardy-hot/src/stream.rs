@@ -1,0 +1,429 @@
+//! The loop of the `stream` probe: one end sends packets on a schedule, receives others, or does
+//! both in one thread.
+//!
+//! # The schedule
+//!
+//! It is open: the time of each packet is known before the first is sent, and none is ever put off
+//! or left out because another was late. Behind its schedule the loop sends at once, and each
+//! packet still carries the time that it should have had: the wait is part of its latency. A packet
+//! that the socket does not take is counted and the schedule goes on.
+//!
+//! # What lies between the clock reads
+//!
+//! `sent_ns` of a packet is the clock read that ended the wait for its time; the system call that
+//! sends comes after it. `received_ns` is read when the call that received it has returned. Between
+//! the two are both system calls, what carries the packet, and where the receiver slept, its
+//! wake-up.
+//!
+//! # Sending and receiving in one thread
+//!
+//! After each packet sent there is one look at the socket, so that an end behind its schedule still
+//! receives. Until the next packet is due, whatever comes is received, but in the last
+//! [`GUARD_NS`] a spinning end reads nothing but the clock.
+
+mod socket;
+mod tcp;
+mod udp;
+
+use core::{
+    ffi::c_int,
+    sync::atomic::{AtomicI32, AtomicU64, Ordering},
+};
+
+use crate::{
+    clock,
+    packet::Packet,
+    ring::Writer,
+    stop::Stop,
+    wakeup::{Ended, sleep},
+};
+pub use tcp::Tcp;
+pub use udp::Udp;
+
+/// So long before a packet is due, a spinning end no longer looks at its socket, ns: receiving one
+/// packet takes less.
+pub const GUARD_NS: i64 = 5_000;
+
+/// A packet that arrived, as its receiver saw it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Passage {
+    /// What it said.
+    pub packet: Packet,
+    /// When the receiver had it, ns of the receiver's clock.
+    pub received_ns: i64,
+}
+
+impl Passage {
+    /// Bytes that it has between two processes.
+    pub const BYTES: usize = crate::packet::LEN + 8;
+
+    /// For another process, which reads it by [`Passage::from_bytes`].
+    #[must_use]
+    pub fn to_bytes(&self) -> [u8; Self::BYTES] {
+        let mut bytes = [0; Self::BYTES];
+        self.packet.write(&mut bytes);
+        bytes[crate::packet::LEN..].copy_from_slice(&self.received_ns.to_le_bytes());
+        bytes
+    }
+
+    /// Of another process; absent where the bytes begin otherwise.
+    #[must_use]
+    pub fn from_bytes(bytes: &[u8; Self::BYTES]) -> Option<Self> {
+        let packet = Packet::read(bytes)?;
+        let received_ns = i64::from_le_bytes(*bytes.last_chunk()?);
+        Some(Self { packet, received_ns })
+    }
+}
+
+/// What was there to be received.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Got {
+    /// One packet.
+    Packet(Packet),
+    /// Something else, which is gone now.
+    Foreign,
+    /// Nothing.
+    Nothing,
+}
+
+/// One end of a way for packets.
+pub trait Packets {
+    /// Sends one packet without waiting.
+    ///
+    /// # Errors
+    /// The `errno` of the system call: `EAGAIN` or `ENOBUFS` where there is no room.
+    fn send(&mut self, packet: &Packet) -> Result<(), c_int>;
+
+    /// Takes one packet without waiting.
+    ///
+    /// # Errors
+    /// The `errno` of the system call; `ECONNRESET` where the other end is gone.
+    fn receive(&mut self) -> Result<Got, c_int>;
+
+    /// Sleeps until there is something to receive, or until `until_ns`.
+    ///
+    /// # Errors
+    /// The `errno` of the system call; `EINTR` when a signal ended the wait.
+    fn wait(&mut self, until_ns: i64) -> Result<(), c_int>;
+}
+
+/// How an end waits for the time of its next packet.
+pub trait Pace {
+    /// So long before it the end begins to spin, ns.
+    fn spin_ns(&self) -> i64;
+}
+
+/// Sleeps.
+#[derive(Debug, Clone, Copy)]
+pub struct Sleep;
+
+/// Looks at the clock all the time.
+#[derive(Debug, Clone, Copy)]
+pub struct Spin;
+
+/// Sleeps until so many ns before it, then spins.
+#[derive(Debug, Clone, Copy)]
+pub struct Hybrid(pub i64);
+
+impl Pace for Sleep {
+    #[inline(always)]
+    fn spin_ns(&self) -> i64 {
+        0
+    }
+}
+
+impl Pace for Spin {
+    #[inline(always)]
+    fn spin_ns(&self) -> i64 {
+        i64::MAX
+    }
+}
+
+impl Pace for Hybrid {
+    #[inline(always)]
+    fn spin_ns(&self) -> i64 {
+        self.0
+    }
+}
+
+/// Time from one packet to the next: whole ns, and parts of 2^-32 ns, so that no rate drifts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Period {
+    /// Whole ns.
+    pub ns: i64,
+    /// Parts of 2^-32 ns.
+    pub fraction: u32,
+}
+
+impl Period {
+    /// Of so many packets in 1,000 s, at least one.
+    #[must_use]
+    pub const fn of_rate(per_1000_s: u64) -> Self {
+        let per_1000_s = if per_1000_s == 0 { 1 } else { per_1000_s as u128 };
+        let parts = (1_000_000_000_000_u128 << 32) / per_1000_s;
+        Self { ns: (parts >> 32) as i64, fraction: parts as u32 }
+    }
+
+    const fn parts(self) -> u128 {
+        ((self.ns as u128) << 32) | self.fraction as u128
+    }
+
+    /// How many packets of a schedule that begins at `first_ns` are due before `t_ns`.
+    #[must_use]
+    pub const fn packets_before(self, first_ns: i64, t_ns: i64) -> u64 {
+        if t_ns <= first_ns {
+            return 0;
+        }
+        (((t_ns as i128 - first_ns as i128) as u128) << 32).div_ceil(self.parts()) as u64
+    }
+}
+
+/// When packets are due, and as what they go.
+#[derive(Debug, Clone, Copy)]
+pub struct Course {
+    /// When the first is due, ns.
+    pub first_ns: i64,
+    /// From one to the next.
+    pub period: Period,
+    /// How many.
+    pub packets: u64,
+    /// The first whose fate is recorded; those before warm up.
+    pub recorded_from: u64,
+    /// Their flow.
+    pub flow: u32,
+}
+
+/// What one end counts, for others to read meanwhile.
+#[derive(Debug, Default)]
+pub struct Counts {
+    /// Packets whose time came, sent or not.
+    pub due: AtomicU64,
+    /// Of those whose fate is recorded: the socket did not take them.
+    pub unsent: AtomicU64,
+    /// Of those not taken: for another reason than that there was no room.
+    pub failed: AtomicU64,
+    /// The `errno` of the last of these; 0 for none.
+    pub errno: AtomicI32,
+    /// What arrived and was no packet of this session.
+    pub foreign: AtomicU64,
+}
+
+/// When a loop ends, beside its course.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits<'a> {
+    /// It receives until then, and sends no packet after it, ns.
+    pub until_ns: i64,
+    /// The run shall end.
+    pub stop: &'a Stop,
+    /// All that was waited for has come: it sends what is still due, and no longer receives.
+    pub enough: &'a Stop,
+}
+
+impl Limits<'_> {
+    #[inline(always)]
+    fn over(&self) -> bool {
+        self.stop.is_set() || self.enough.is_set()
+    }
+}
+
+/// One end: what it sends and receives by, and where that is noted.
+#[derive(Debug)]
+pub struct End<'a, P, W> {
+    /// Its way.
+    pub port: &'a mut P,
+    /// How it waits.
+    pub pace: W,
+    /// The number that both ends know.
+    pub session: u64,
+    /// Where packets that arrived go.
+    pub passages: &'a mut Writer<Passage>,
+    /// What it counts.
+    pub counts: &'a Counts,
+}
+
+/// Sends all packets of `course`.
+///
+/// Not inlined, so that the loop stands alone in a profile.
+#[inline(never)]
+pub fn send<P: Packets, W: Pace>(
+    end: &mut End<'_, P, W>,
+    course: &Course,
+    limits: Limits<'_>,
+) -> Ended {
+    go::<true, false, P, W>(end, course, limits)
+}
+
+/// Receives until the limits say otherwise.
+///
+/// Not inlined, so that the loop stands alone in a profile.
+#[inline(never)]
+pub fn receive<P: Packets, W: Pace>(end: &mut End<'_, P, W>, limits: Limits<'_>) -> Ended {
+    linger(end, limits)
+}
+
+/// Sends all packets of `course` and receives meanwhile, and afterwards until the limits say
+/// otherwise.
+///
+/// Not inlined, so that the loop stands alone in a profile.
+#[inline(never)]
+pub fn both<P: Packets, W: Pace>(
+    end: &mut End<'_, P, W>,
+    course: &Course,
+    limits: Limits<'_>,
+) -> Ended {
+    match go::<true, true, P, W>(end, course, limits) {
+        Ended::Done => linger(end, limits),
+        other => other,
+    }
+}
+
+#[inline(always)]
+fn go<const SENDS: bool, const RECEIVES: bool, P: Packets, W: Pace>(
+    end: &mut End<'_, P, W>,
+    course: &Course,
+    limits: Limits<'_>,
+) -> Ended {
+    let (mut due_ns, mut fraction) = (course.first_ns, 0_u32);
+    for number in 0..course.packets {
+        let sent_ns = match wait_for::<RECEIVES, P, W>(end, due_ns, limits) {
+            Ok(now_ns) => now_ns,
+            Err(ended) => return ended,
+        };
+        let packet = Packet {
+            flow: course.flow,
+            session: end.session,
+            number,
+            scheduled_ns: due_ns,
+            sent_ns,
+            far_received_ns: 0,
+            far_sent_ns: 0,
+        };
+        if let Err(errno) = end.port.send(&packet)
+            && not_sent(end.counts, errno, number >= course.recorded_from)
+        {
+            return Ended::Failed(errno);
+        }
+        end.counts.due.store(number + 1, Ordering::Relaxed);
+        if RECEIVES && let Err(errno) = take(end) {
+            return Ended::Failed(errno);
+        }
+        let (sum, carry) = fraction.overflowing_add(course.period.fraction);
+        fraction = sum;
+        due_ns += course.period.ns + i64::from(carry);
+    }
+    Ended::Done
+}
+
+/// Waits until `due_ns`, receives meanwhile, and returns the clock read that ended it.
+#[inline(always)]
+fn wait_for<const RECEIVES: bool, P: Packets, W: Pace>(
+    end: &mut End<'_, P, W>,
+    due_ns: i64,
+    limits: Limits<'_>,
+) -> Result<i64, Ended> {
+    let spin_ns = end.pace.spin_ns();
+    loop {
+        let now_ns = clock::now_ns();
+        if limits.stop.is_set() {
+            return Err(Ended::Stopped);
+        }
+        let left_ns = due_ns - now_ns;
+        if left_ns <= 0 {
+            if now_ns >= limits.until_ns {
+                return Err(Ended::Done);
+            }
+            return Ok(now_ns);
+        }
+        let is_spinning = left_ns <= spin_ns;
+        if RECEIVES && (!is_spinning || left_ns > GUARD_NS) {
+            match take(end) {
+                Ok(true) => continue,
+                Ok(false) => {}
+                Err(errno) => return Err(Ended::Failed(errno)),
+            }
+        }
+        if is_spinning {
+            core::hint::spin_loop();
+            continue;
+        }
+        let errno = if RECEIVES {
+            end.port.wait(due_ns - spin_ns).err().unwrap_or(0)
+        } else {
+            sleep(libc::TIMER_ABSTIME, due_ns - spin_ns)
+        };
+        if errno != 0 && errno != libc::EINTR {
+            return Err(Ended::Failed(errno));
+        }
+    }
+}
+
+/// Receives until the limits say otherwise.
+#[inline(always)]
+fn linger<P: Packets, W: Pace>(end: &mut End<'_, P, W>, limits: Limits<'_>) -> Ended {
+    // Nothing is due, so an end that spins only before that has nothing to spin for.
+    let is_spinning = end.pace.spin_ns() == i64::MAX;
+    loop {
+        match take(end) {
+            Ok(true) if !limits.over() => continue,
+            Ok(_) => {}
+            Err(errno) => return Ended::Failed(errno),
+        }
+        if limits.stop.is_set() {
+            return Ended::Stopped;
+        }
+        if limits.enough.is_set() || clock::now_ns() >= limits.until_ns {
+            return Ended::Done;
+        }
+        if is_spinning {
+            core::hint::spin_loop();
+            continue;
+        }
+        match end.port.wait(limits.until_ns) {
+            Ok(()) | Err(libc::EINTR) => {}
+            Err(errno) => return Ended::Failed(errno),
+        }
+    }
+}
+
+/// Takes what is there, and says whether there was something.
+#[inline(always)]
+fn take<P: Packets, W: Pace>(end: &mut End<'_, P, W>) -> Result<bool, c_int> {
+    match end.port.receive()? {
+        Got::Nothing => return Ok(false),
+        Got::Packet(packet) if packet.session == end.session => {
+            end.passages.push(Passage { packet, received_ns: clock::now_ns() });
+        }
+        Got::Packet(_) | Got::Foreign => add(&end.counts.foreign),
+    }
+    Ok(true)
+}
+
+/// Counts a packet that was not taken, and says whether none will ever be.
+#[cold]
+fn not_sent(counts: &Counts, errno: c_int, is_recorded: bool) -> bool {
+    if is_recorded {
+        add(&counts.unsent);
+    }
+    if !matches!(errno, libc::EAGAIN | libc::ENOBUFS) {
+        add(&counts.failed);
+        counts.errno.store(errno, Ordering::Relaxed);
+    }
+    matches!(errno, libc::EPIPE | libc::ECONNRESET | libc::EBADF | libc::ENOTSOCK | libc::ENOTCONN)
+}
+
+/// So many zeros, their memory already written to.
+fn buffer(size: usize) -> Box<[u8]> {
+    // Zeros from the start would be pages that nobody has written to yet.
+    let mut bytes = vec![1; size].into_boxed_slice();
+    std::hint::black_box(&mut bytes).fill(0);
+    bytes
+}
+
+/// One writer only, so that no locked addition is needed.
+#[inline(always)]
+fn add(counter: &AtomicU64) {
+    counter.store(counter.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,175 @@
+//! The parts of a round trip: a sink around another that reads what the kernel's side wrote about
+//! the threads at both ends.
+//!
+//! Per turn it reads two [`ThreadRecord`]s and one word that the far end wrote, and records six
+//! more latencies. All of that lies after the clock read of the turn. Either record was written
+//! before the message that ended this turn was received, so that neither changes meanwhile.
+
+use core::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+
+use crate::{
+    ring::Sample,
+    stages::ThreadRecord,
+    traced::Watched,
+    wakeup::{Series, Sink},
+};
+
+/// The parts of a message's way; they sum to it. Times in ns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Way {
+    /// From before the call that sends to the moment the receiver was made runnable: the call, and
+    /// what carries the message.
+    pub send_ns: i64,
+    /// To the switch to the receiver.
+    pub dispatch_ns: i64,
+    /// To the clock read after the call that receives.
+    pub receive_ns: i64,
+}
+
+/// When the receiver of a message was woken, and when it ran.
+fn woken(record: &ThreadRecord) -> (i64, i64) {
+    let waking_ns = record.waking_ns.load(Ordering::Relaxed) as i64;
+    // Still pending: it was woken before it had gone to sleep, and was never switched in.
+    let is_pending = record.pending.load(Ordering::Relaxed) != 0;
+    let switch_ns = record.switch_ns.load(Ordering::Relaxed) as i64;
+    (waking_ns, if is_pending { waking_ns } else { switch_ns })
+}
+
+/// The way of a message from `from_ns` to `to_ns`; absent where its receiver was not woken
+/// meanwhile: it had not gone to sleep.
+fn way(record: &ThreadRecord, from_ns: i64, to_ns: i64) -> Option<Way> {
+    let (waking_ns, switch_ns) = woken(record);
+    let in_order = from_ns <= waking_ns && waking_ns <= switch_ns && switch_ns <= to_ns;
+    in_order.then_some(Way {
+        send_ns: waking_ns - from_ns,
+        dispatch_ns: switch_ns - waking_ns,
+        receive_ns: to_ns - switch_ns,
+    })
+}
+
+/// Where the parts of one way go.
+#[derive(Debug, Default)]
+pub struct WaySeries {
+    /// Of [`Way::send_ns`].
+    pub send: Arc<Series>,
+    /// Of [`Way::dispatch_ns`].
+    pub dispatch: Arc<Series>,
+    /// Of [`Way::receive_ns`].
+    pub receive: Arc<Series>,
+}
+
+impl WaySeries {
+    #[inline(always)]
+    fn record(&self, way: Way) {
+        self.send.record(way.send_ns);
+        self.dispatch.record(way.dispatch_ns);
+        self.receive.record(way.receive_ns);
+    }
+}
+
+/// Records the parts of both ways, and every sample in `inner`.
+#[derive(Debug)]
+pub struct TracedTrips<'a, S> {
+    /// Keeps the whole round trip.
+    pub inner: S,
+    /// What the kernel's side writes about this thread.
+    pub near: &'a ThreadRecord,
+    /// And about that of the far end.
+    pub far: &'a ThreadRecord,
+    /// When the far end had the message, ns: written by it before it answers.
+    pub far_received_ns: &'a AtomicU64,
+    /// Where the parts of the way there go; that back begins when the far end had the message.
+    pub there: WaySeries,
+    /// Where those of the way back go.
+    pub back: WaySeries,
+    /// Counts the round trips in which an end had not gone to sleep.
+    pub watched: Arc<Watched>,
+}
+
+impl<S> TracedTrips<'_, S> {
+    #[inline(always)]
+    fn ways(&self, sample: Sample) -> Option<(Way, Way)> {
+        let turned_ns = self.far_received_ns.load(Ordering::Acquire) as i64;
+        let there = way(self.far, sample.t_ns, turned_ns)?;
+        Some((there, way(self.near, turned_ns, sample.t_ns + sample.latency_ns)?))
+    }
+}
+
+impl<S: Sink> Sink for TracedTrips<'_, S> {
+    #[inline(always)]
+    fn take(&mut self, sample: Sample) {
+        match self.ways(sample) {
+            Some((there, back)) => {
+                self.there.record(there);
+                self.back.record(back);
+            }
+            None => {
+                let unmatched = &self.watched.unmatched;
+                // One writer: a load and a store suffice.
+                unmatched.store(unmatched.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+            }
+        }
+        self.inner.take(sample);
+    }
+
+    #[inline(always)]
+    fn miss(&mut self, periods: u64) {
+        self.inner.miss(periods);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wakeup::Counted;
+
+    fn record(waking_ns: u64, switch_ns: u64) -> ThreadRecord {
+        let record = ThreadRecord::default();
+        record.waking_ns.store(waking_ns, Ordering::Relaxed);
+        record.switch_ns.store(switch_ns, Ordering::Relaxed);
+        record
+    }
+
+    /// Totals of the parts of a round trip from 100 to 200 ns in which the far end had the message
+    /// at 150: sums of the ways there and back, and how many did not match.
+    fn taken(near: &ThreadRecord, far: &ThreadRecord) -> ([i64; 6], u64) {
+        let whole = Arc::new(Series::default());
+        let watched: Arc<Watched> = Arc::default();
+        let mut sink = TracedTrips {
+            inner: Counted(Arc::clone(&whole)),
+            near,
+            far,
+            far_received_ns: &AtomicU64::new(150),
+            there: WaySeries::default(),
+            back: WaySeries::default(),
+            watched: Arc::clone(&watched),
+        };
+        sink.take(Sample { t_ns: 100, latency_ns: 100 });
+        let WaySeries { send: a, dispatch: b, receive: c } = &sink.there;
+        let WaySeries { send: d, dispatch: e, receive: f } = &sink.back;
+        assert_eq!(whole.tally.totals().count, 1, "the whole is there in any case");
+        let sums = [a, b, c, d, e, f].map(|series| series.tally.totals().sum_ns);
+        (sums, watched.unmatched.load(Ordering::Relaxed))
+    }
+
+    #[test]
+    fn the_parts_of_both_ways_sum_to_the_round_trip() {
+        let (sums, unmatched) = taken(&record(170, 185), &record(120, 140));
+        assert_eq!((sums, unmatched), ([20, 20, 10, 20, 15, 15], 0));
+        assert_eq!(sums.iter().sum::<i64>(), 100);
+    }
+
+    #[test]
+    fn an_end_that_was_woken_before_it_slept_is_dispatched_at_once() {
+        let far = record(120, 90);
+        far.pending.store(1, Ordering::Relaxed);
+        assert_eq!(taken(&record(170, 185), &far), ([20, 0, 30, 20, 15, 15], 0));
+    }
+
+    #[test]
+    fn an_end_that_had_not_gone_to_sleep_matches_nothing() {
+        assert_eq!(taken(&record(170, 185), &record(80, 90)), ([0; 6], 1));
+        assert_eq!(taken(&record(140, 145), &record(120, 140)), ([0; 6], 1));
+    }
+}

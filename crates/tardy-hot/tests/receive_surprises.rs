@@ -1,0 +1,132 @@
+//! Counted, not timed: a reader and a sender of packets allocate nothing and take no page fault
+//! between their first and last packet, by every kind of wait.
+
+#![cfg(not(loom))]
+#![expect(
+    clippy::print_stderr,
+    clippy::unwrap_used,
+    reason = "an allocation is shown with its place, and a test fails by panicking"
+)]
+
+#[path = "no_surprises/alloc.rs"]
+mod alloc;
+
+use std::{
+    net::UdpSocket,
+    os::fd::{AsRawFd, FromRawFd, OwnedFd},
+    sync::Arc,
+};
+
+use tardy_hot::{
+    clock::now_ns,
+    packet::LEN,
+    receive::{
+        Await, Block, Epoll, Inlet, Mouth, NicStamp, Outlets, Own, Ppoll, Seen, Sent, Spin, Times,
+        Until, run,
+    },
+    ring::ring,
+    stop::Stop,
+    wakeup::{Ended, Kept, Series},
+};
+
+/// Packets that a socket surely holds.
+const PACKETS: u64 = 100;
+
+/// What a loop did that it must not: allocations and page faults.
+fn counted(turns: impl FnOnce()) -> (u64, u64) {
+    let before = page_faults();
+    alloc::arm(3);
+    turns();
+    (alloc::disarm(), page_faults() - before)
+}
+
+fn page_faults() -> u64 {
+    // SAFETY: an rusage of zeros is a valid value; the kernel fills it in.
+    let mut usage: libc::rusage = unsafe { core::mem::zeroed() };
+    // SAFETY: `usage` is writable, and RUSAGE_THREAD exists on every Linux.
+    let failed = unsafe { libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage) };
+    assert_eq!(failed, 0);
+    u64::try_from(usage.ru_minflt + usage.ru_majflt).unwrap()
+}
+
+fn sockets() -> (UdpSocket, UdpSocket) {
+    let ear = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let wanted = libc::SOF_TIMESTAMPING_RX_SOFTWARE | libc::SOF_TIMESTAMPING_SOFTWARE;
+    // SAFETY: the option takes an integer, which lives as long as the call.
+    let failed = unsafe {
+        libc::setsockopt(
+            ear.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_TIMESTAMPING,
+            (&raw const wanted).cast(),
+            size_of_val(&wanted) as libc::socklen_t,
+        )
+    };
+    assert_eq!(failed, 0);
+    let mouth = UdpSocket::bind("127.0.0.1:0").unwrap();
+    mouth.connect(ear.local_addr().unwrap()).unwrap();
+    (ear, mouth)
+}
+
+/// Sends packets that are all late, and so at once; what that did that it must not.
+fn sent(mouth: &mut Mouth) -> (u64, u64) {
+    const PERIOD_NS: i64 = 100_000_000;
+    let now_ns = now_ns();
+    let first_ns = now_ns - (PACKETS.cast_signed() - 1) * PERIOD_NS;
+    let end_ns = now_ns + PERIOD_NS / 2;
+    let times = Times { first_ns, period_ns: PERIOD_NS, start_ns: first_ns, end_ns };
+    let (mut sent, mut ended) = (Sent::default(), Ended::Stopped);
+    let stop = Stop::new();
+    let found = counted(|| ended = mouth.send_all(times, &mut sent, &stop));
+    assert_eq!((ended, sent.sent), (Ended::Done, PACKETS));
+    found
+}
+
+fn read<W: Await>(wait: W, ear: &UdpSocket, mouth: &mut Mouth, session: u64) -> (u64, u64) {
+    let mut inlet = Inlet::new(wait, ear.as_raw_fd(), 2048);
+    let series = Arc::new(Series::default());
+    let room = usize::try_from(PACKETS).unwrap();
+    let ((writer, _samples), (mut nic, _stamps)) = (ring(room), ring::<NicStamp>(room));
+    let mut sink = Kept(Arc::clone(&series), writer);
+    let mut own = Own { session, start_ns: i64::MIN, ..Own::default() };
+    let mut seen = Seen::default();
+    let stop = Stop::new();
+    let mut round = |count: u64| {
+        assert_eq!(sent(mouth), (0, 0), "sending");
+        own.order = Default::default();
+        let out = Outlets { sink: &mut sink, filter: &mut own, nic: &mut nic, seen: &mut seen };
+        let until = Until { end_ns: i64::MAX, samples: count, stop_over_ns: i64::MAX };
+        let mut ended = Ended::Stopped;
+        let found = counted(|| ended = run(&mut inlet, out, until, &stop));
+        assert_eq!(ended, Ended::Done);
+        found
+    };
+    // The first touches what the loop has of its own.
+    round(PACKETS / 2);
+    let found = round(PACKETS / 2);
+    assert_eq!(series.tally.totals().count, PACKETS);
+    found
+}
+
+#[test]
+fn neither_reader_nor_sender_allocates_or_takes_a_page_fault() {
+    let (ear, out) = sockets();
+    // The kernel begins to stamp a moment after it is asked.
+    std::thread::sleep(std::time::Duration::from_millis(50));
+    let mut mouth = Mouth::new(out.as_raw_fd(), 7, LEN);
+    sent(&mut mouth);
+    // SAFETY: takes an integer.
+    let watcher = unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) };
+    assert!(watcher >= 0);
+    // SAFETY: the descriptor was opened above and nobody else knows it.
+    let watcher = unsafe { OwnedFd::from_raw_fd(watcher) };
+    let mut wanted = libc::epoll_event { events: libc::EPOLLIN.cast_unsigned(), u64: 0 };
+    let (number, watched) = (watcher.as_raw_fd(), ear.as_raw_fd());
+    // SAFETY: both descriptors are open, and the event lives as long as the call.
+    let failed = unsafe { libc::epoll_ctl(number, libc::EPOLL_CTL_ADD, watched, &raw mut wanted) };
+    assert_eq!(failed, 0);
+    assert_eq!(read(Block, &ear, &mut mouth, 7), (0, 0), "block");
+    assert_eq!(read(Ppoll, &ear, &mut mouth, 7), (0, 0), "ppoll");
+    assert_eq!(read(Epoll(number), &ear, &mut mouth, 7), (0, 0), "epoll");
+    assert_eq!(read(Spin, &ear, &mut mouth, 7), (0, 0), "spin");
+}

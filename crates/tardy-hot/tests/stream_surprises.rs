@@ -1,0 +1,128 @@
+//! Counted, not timed: between its first and its last packet the loop of a stream allocates nothing
+//! and takes no page fault. Every way to wait is tried with every way for packets.
+
+#![cfg(not(loom))]
+#![expect(clippy::print_stderr, clippy::unwrap_used, reason = "a test fails by panicking")]
+
+#[path = "no_surprises/alloc.rs"]
+mod alloc;
+
+use std::{
+    net::{TcpListener, TcpStream, UdpSocket},
+    os::fd::AsRawFd,
+    sync::atomic::Ordering::Relaxed,
+};
+
+use tardy_hot::{
+    clock::now_ns,
+    ring::ring,
+    stop::Stop,
+    stream::{
+        Counts, Course, End, Hybrid, Limits, Pace, Packets, Passage, Period, Sleep, Spin, Tcp, Udp,
+        both,
+    },
+    wakeup::Ended,
+};
+
+const PACKETS: u64 = 500;
+const SIZE: usize = 64;
+
+/// One end sends to itself, by `out`, and receives by `into`.
+struct Circle<P>(P, P);
+
+impl<P: Packets> Packets for Circle<P> {
+    fn send(&mut self, packet: &tardy_hot::packet::Packet) -> Result<(), i32> {
+        self.0.send(packet)
+    }
+
+    fn receive(&mut self) -> Result<tardy_hot::stream::Got, i32> {
+        self.1.receive()
+    }
+
+    fn wait(&mut self, until_ns: i64) -> Result<(), i32> {
+        self.1.wait(until_ns)
+    }
+}
+
+/// Sends and receives `PACKETS` after a warm-up; what `count` grew by meanwhile.
+fn between<P: Packets, W: Pace>(
+    port: &mut Circle<P>,
+    pace: W,
+    begin: impl FnOnce() -> u64,
+    end: impl FnOnce(u64) -> u64,
+) -> u64 {
+    let (mut writer, mut reader) = ring::<Passage>(2 * PACKETS as usize);
+    let (counts, stop, enough) = (Counts::default(), Stop::new(), Stop::new());
+    let passages = &mut writer;
+    let mut circle = End { port, pace, session: 5, passages, counts: &counts };
+    let mut go = |packets| {
+        let period = Period::of_rate(10_000_000);
+        let first_ns = now_ns();
+        let course = Course { first_ns, period, packets, recorded_from: 0, flow: 0 };
+        let until_ns = first_ns + period.ns * packets as i64 + 100_000_000;
+        let limits = Limits { until_ns, stop: &stop, enough: &enough };
+        assert_eq!(both(&mut circle, &course, limits), Ended::Done);
+    };
+    go(3);
+    let before = begin();
+    go(PACKETS);
+    let found = end(before);
+    assert_eq!(counts.unsent.load(Relaxed), 0);
+    let mut came = 0;
+    reader.drain(|_| came += 1);
+    assert_eq!(came, PACKETS + 3);
+    found
+}
+
+/// All ways, with what is counted on each.
+fn everywhere(begin: impl Fn() -> u64, end: impl Fn(u64) -> u64) -> Vec<(&'static str, u64)> {
+    let (near, far) = (bound(), bound());
+    near.connect(far.local_addr().unwrap()).unwrap();
+    let datagram = |socket: &UdpSocket| Udp::new(socket.as_raw_fd(), SIZE, None);
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let out = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    out.set_nodelay(true).unwrap();
+    let into = listener.accept().unwrap().0;
+    let piece = |socket: &TcpStream| Tcp::new(socket.as_raw_fd(), SIZE);
+    let mut found = Vec::new();
+    let mut udp = Circle(datagram(&near), datagram(&far));
+    found.push(("udp, sleep", between(&mut udp, Sleep, &begin, &end)));
+    found.push(("udp, spin", between(&mut udp, Spin, &begin, &end)));
+    found.push(("udp, hybrid", between(&mut udp, Hybrid(50_000), &begin, &end)));
+    let mut tcp = Circle(piece(&out), piece(&into));
+    found.push(("tcp, sleep", between(&mut tcp, Sleep, &begin, &end)));
+    found.push(("tcp, spin", between(&mut tcp, Spin, &begin, &end)));
+    found
+}
+
+fn bound() -> UdpSocket {
+    UdpSocket::bind("127.0.0.1:0").unwrap()
+}
+
+fn page_faults() -> u64 {
+    // SAFETY: an rusage of zeros is a valid value; the kernel fills it in.
+    let mut usage: libc::rusage = unsafe { core::mem::zeroed() };
+    // SAFETY: `usage` is writable, and RUSAGE_THREAD exists on every Linux.
+    let failed = unsafe { libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage) };
+    assert_eq!(failed, 0);
+    u64::try_from(usage.ru_minflt + usage.ru_majflt).unwrap()
+}
+
+#[test]
+fn no_stream_allocates() {
+    let begin = || {
+        alloc::arm(3);
+        0
+    };
+    for (way, found) in everywhere(begin, |_| alloc::disarm()) {
+        assert_eq!(found, 0, "{way}: allocations (their backtraces stand above)");
+    }
+}
+
+#[test]
+fn no_stream_takes_a_page_fault() {
+    page_faults();
+    for (way, found) in everywhere(page_faults, |before| page_faults() - before) {
+        assert_eq!(found, 0, "{way}: page faults");
+    }
+}
