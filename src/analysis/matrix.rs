@@ -10,7 +10,9 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::run::{Document, Validity, facts::LabFacts, peaks::Cause};
+use crate::run::{
+    Document, SeriesSummary, Validity, facts::LabFacts, messages::ROUND_TRIP, peaks::Cause,
+};
 
 /// With fewer start phases than this of either kernel, nothing is judged.
 pub const PHASES_NEEDED: usize = 5;
@@ -103,7 +105,7 @@ pub struct CellCause {
     pub share: f64,
 }
 
-/// One figure over start phases, ns. Of a run with several series, the largest counts.
+/// One figure over start phases, ns. Of a run's series the largest counts; a round trip is whole.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Figure {
     /// As in [`FIGURES`].
@@ -244,7 +246,7 @@ fn cell(own: &[usize], runs: &[Document]) -> Option<Cell> {
     let documents: Vec<&Document> = own.iter().filter_map(|at| runs.get(*at)).collect();
     let seeds = documents.iter().filter_map(|run| run.facts.lab.as_ref()).map(|lab| lab.seed);
     let phases = seeds.collect::<BTreeSet<u32>>().len();
-    let series = || documents.iter().flat_map(|run| run.wakeups());
+    let series = || documents.iter().flat_map(|run| whole(run));
     let figures = FIGURES.iter().filter_map(|name| figure(name, &documents));
     let broken = documents.iter().filter(|run| run.validity == Validity::Invalid);
     let codes = broken.flat_map(|run| &run.caveats);
@@ -259,14 +261,20 @@ fn cell(own: &[usize], runs: &[Document]) -> Option<Cell> {
     })
 }
 
+/// What counts of a run: where there is a round trip, the ways there and back are parts of it.
+fn whole(run: &Document) -> impl Iterator<Item = &SeriesSummary> {
+    let has_round_trip = run.wakeups().any(|series| series.name == ROUND_TRIP);
+    run.wakeups().filter(move |series| !has_round_trip || series.name == ROUND_TRIP)
+}
+
 fn figure(name: &str, runs: &[&Document]) -> Option<Figure> {
-    let of_series = |series: &crate::run::SeriesSummary| match name {
+    let of_series = |series: &SeriesSummary| match name {
         "max" => series.max,
         _ => series.percentiles.get(name).and_then(|ns| i64::try_from(*ns).ok()),
     };
-    let of_run = |run: &&Document| run.wakeups().filter_map(of_series).max();
+    let of_run = |run: &&Document| whole(run).filter_map(of_series).max();
     let values: Vec<i64> = runs.iter().filter_map(of_run).collect();
-    let mut series = runs.iter().flat_map(|run| run.wakeups());
+    let mut series = runs.iter().flat_map(|run| whole(run));
     Some(Figure {
         name: name.into(),
         low: values.iter().copied().min()?,

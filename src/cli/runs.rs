@@ -55,6 +55,7 @@ fn entry(run: &Run) -> serde_json::Value {
         "status": document.status,
         "validity": document.validity,
         "probe": document.probe.name,
+        "transport": document.messages.as_ref().map(|messages| messages.transport.as_str()),
         "loads": document.loads.iter().map(|load| load.name.as_str()).collect::<Vec<_>>(),
         "started_at": document.started_at,
         "duration_ns": document.duration_ns,
@@ -70,7 +71,7 @@ fn cells(document: &Document) -> Vec<String> {
         name,
         document.status.as_str().into(),
         document.validity.as_str().into(),
-        format!("{} {}, {}", document.probe.name, words::loads(document), span(seconds)),
+        format!("{} {}, {}", words::probe(document), words::loads(document), span(seconds)),
         worst(document).map_or_else(|| "-".into(), |ns| Nanos(ns).to_string()),
     ]
 }

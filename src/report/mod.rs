@@ -2,10 +2,14 @@
 
 pub mod causes;
 pub mod collect;
+#[cfg(test)]
+mod fixture;
 pub mod html;
 pub mod interrupts;
 pub mod lab;
 pub mod matrix_page;
+pub mod messages;
+pub mod noun;
 pub mod page;
 pub mod plot;
 pub mod points;

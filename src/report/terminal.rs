@@ -1,13 +1,20 @@
 //! One run as text for a terminal or a log: verdict and caveats first, then the tables.
 
+mod messages;
 mod stages;
 
 use anstyle::{AnsiColor, Style};
 
-use super::{interrupts, page::InterruptRow, table::Table, words};
+use super::{
+    interrupts,
+    noun::{self, Noun},
+    page::InterruptRow,
+    table::Table,
+    words,
+};
 use crate::{
     run::{
-        Caveat, Document, Effect, LoadRecord, Percentiles, Status, Validity,
+        Caveat, Document, Effect, LoadRecord, Percentiles, SeriesSummary, Status, Validity,
         conditions::MachineRecord,
         summary::{ENOUGH_BEYOND, PERCENTILES},
     },
@@ -47,6 +54,7 @@ pub fn show(document: &Document, place: &str, moved: &[InterruptRow]) -> String 
     }
     push_lines(&mut out, &wakeups(document));
     push_scheduled(&mut out, document);
+    messages::push(&mut out, document);
     stages::push(&mut out, document);
     if document.wakeups().any(|series| !series.uncertain.is_empty()) {
         out.push_str(&format!(
@@ -74,25 +82,32 @@ pub fn push_caveat(out: &mut String, caveat: &Caveat) {
     out.push_str(&format!("  {DIM}{remedy}{DIM:#}\n"));
 }
 
-/// A row per series.
+/// A row per series; below a round trip one of its half.
 fn wakeups(document: &Document) -> Table {
-    let mut headings = vec!["us", "count", "missed", "min", "mean"];
+    let noun = Noun::of(document);
+    let scheduled = noun == Noun::WakeUp;
+    let mut headings = vec!["us", "count"];
+    headings.extend(scheduled.then_some("missed"));
+    headings.extend(["min", "mean"]);
     headings.extend(PERCENTILE_HEADINGS);
     headings.push("max");
     let mut table = Table::new(1, &headings);
     for series in document.wakeups() {
-        let mut row = vec![
-            series.name.clone(),
-            count(series.count),
-            series.missed.map_or_else(|| "-".into(), count),
-            us(series.min),
-            us(series.mean),
-        ];
-        row.extend(percentile_cells(&series.percentiles, &series.uncertain));
-        row.push(us(series.max));
-        table.row(row);
+        table.row(whole(series, scheduled));
+        if noun == Noun::RoundTrip {
+            table.row(whole(&messages::halved(series), scheduled));
+        }
     }
     table
+}
+
+fn whole(series: &SeriesSummary, scheduled: bool) -> Vec<String> {
+    let mut row = vec![noun::series(&series.name).to_owned(), count(series.count)];
+    row.extend(scheduled.then(|| series.missed.map_or_else(|| "-".into(), count)));
+    row.extend([us(series.min), us(series.mean)]);
+    row.extend(percentile_cells(&series.percentiles, &series.uncertain));
+    row.push(us(series.max));
+    row
 }
 
 const PERCENTILE_HEADINGS: [&str; 6] = ["p50", "p90", "p99", "p99.9", "p99.99", "p99.999"];

@@ -2,8 +2,9 @@
 
 use serde_json::Value;
 
+use super::{messages, noun::Noun};
 use crate::{
-    run::{Document, LoadRecord, SeriesSummary, Status},
+    run::{Document, LoadRecord, SeriesSummary, Status, messages::ROUND_TRIP},
     units::{Nanos, span},
 };
 
@@ -20,21 +21,58 @@ pub fn headline_because(document: &Document, why: Option<&str>) -> String {
         return "Nothing was measured.".into();
     };
     let (name, ns) = certain_percentile(document);
-    let worst = worst.cpu.map_or_else(|| worst.name.clone(), |cpu| format!("CPU {cpu}"));
     let ns = i64::try_from(ns).unwrap_or(i64::MAX);
     let why = why.map(|why| format!(", {why}")).unwrap_or_default();
-    let mut text = format!(
-        "{name} % of wake-ups came within {}; the worst was {} late, on {worst}{why}.",
-        Nanos(ns),
-        Nanos(max)
-    );
+    let (within, worst) = match Noun::of(document) {
+        Noun::RoundTrip => round_trips(ns, max),
+        Noun::Packet => packets(document, ns, (worst, max)),
+        Noun::WakeUp | Noun::Sample => wakeups(ns, (worst, max)),
+    };
+    let mut text = format!("{name} % of {within}; the worst {worst}{why}.");
     let missed = document.wakeups().filter_map(|series| series.missed);
     let missed = missed.fold(0, u64::saturating_add);
     if missed > 0 {
         let periods = if missed == 1 { "period was" } else { "periods were" };
         text.push_str(&format!(" {missed} {periods} missed."));
     }
+    if let Some(lost) = document.messages.as_ref().and_then(messages::losses) {
+        text.push_str(&format!(" {lost}."));
+    }
     text
+}
+
+/// What came within `ns`, and what the worst did.
+fn wakeups(ns: i64, (worst, max): (&SeriesSummary, i64)) -> (String, String) {
+    let place = worst.cpu.map_or_else(|| worst.name.clone(), |cpu| format!("CPU {cpu}"));
+    let within = format!("wake-ups came within {}", Nanos(ns));
+    (within, format!("was {} late, on {place}", Nanos(max)))
+}
+
+fn round_trips(ns: i64, max: i64) -> (String, String) {
+    let half = Nanos(half(ns));
+    let within = format!("round trips took at most {} (one way {half}, as half of it)", Nanos(ns));
+    (within, format!("took {}", Nanos(max)))
+}
+
+fn packets(document: &Document, ns: i64, (worst, max): (&SeriesSummary, i64)) -> (String, String) {
+    if document.probe.name == "receive" {
+        let within = format!("packets were read within {} of their time stamp", Nanos(ns));
+        return (within, format!("took {}", Nanos(max)));
+    }
+    // An echo sends each back: the whole way is measured by one clock, and its parts are less.
+    if worst.name == ROUND_TRIP {
+        let within = format!("packets were back within {} of their scheduled time", Nanos(ns));
+        return (within, format!("was {} late", Nanos(max)));
+    }
+    let within = format!("packets came within {} of their scheduled time", Nanos(ns));
+    let of = if document.wakeups().count() > 1 { format!(" {}", worst.name) } else { "".into() };
+    (within, format!("was {} late{of}", Nanos(max)))
+}
+
+/// Half of a round trip: what stands for one way where only there and back was measured.
+#[must_use]
+pub const fn half(round_trip_ns: i64) -> i64 {
+    round_trip_ns / 2
 }
 
 fn worst_of(document: &Document) -> Option<(&SeriesSummary, i64)> {
@@ -68,7 +106,9 @@ pub fn line(document: &Document) -> String {
         loads(document),
         length(document),
     ];
-    if let Some(policy) = document.setup.found.get("policy").and_then(Value::as_str) {
+    if let Some(messages) = &document.messages {
+        parts.push(messages::ends(messages));
+    } else if let Some(policy) = document.setup.found.get("policy").and_then(Value::as_str) {
         parts.push(policy.to_owned());
     }
     parts.join(", ")
@@ -94,11 +134,25 @@ pub fn load(load: &LoadRecord) -> String {
 fn length(document: &Document) -> String {
     let seconds = document.duration_ns as f64 / 1e9;
     let interval = document.probe.parameters.get("interval_ns").and_then(Value::as_i64);
-    let probe = &document.probe.name;
+    let probe = probe(document);
     interval.map_or_else(
         || format!("{probe} for {}", span(seconds)),
         |ns| format!("{probe} every {} for {}", round(ns), span(seconds)),
     )
+}
+
+/// The probe, and over what and how often it exchanged messages: `stream (udp, 64 bytes) at 10 kpps
+/// each way`.
+#[must_use]
+pub fn probe(document: &Document) -> String {
+    let mut words = document.probe.name.clone();
+    if let Some(carrier) = messages::carrier(document) {
+        words.push_str(&format!(" ({carrier})"));
+    }
+    if let Some(rate) = document.messages.as_ref().and_then(messages::asked_rate) {
+        words.push_str(&format!(" at {rate}"));
+    }
+    words
 }
 
 /// An interval as it was asked for: `1 ms`, not `1.00 ms`.
@@ -142,6 +196,48 @@ pub fn command(argv: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::fixture;
+
+    #[test]
+    fn a_round_trip_is_told_whole_and_its_half_is_named_as_one() {
+        assert_eq!(
+            headline(&fixture::of("pingpong", &["rtt"])),
+            "99 % of round trips took at most 60.0 us (one way 30.0 us, as half of it); the worst \
+             took 2.40 ms."
+        );
+    }
+
+    #[test]
+    fn packets_are_told_against_their_time_and_with_those_that_were_lost() {
+        let mut stream = fixture::of("stream", &["there", "there/pacing", "back"]);
+        if let Some(messages) = &mut stream.messages {
+            messages.flows[0].lost = 2;
+        }
+        assert_eq!(
+            headline(&stream),
+            "99 % of packets came within 60.0 us of their scheduled time; the worst was 2.40 ms \
+             late back. 2 of 1 000 there were lost."
+        );
+        let told = headline(&fixture::of("stream", &["rtt", "rtt/pacing"]));
+        assert!(told.contains("packets were back within 60.0 us of their"), "{told}");
+        let told = headline(&fixture::of("receive", &["receive"]));
+        assert!(told.starts_with("99 % of packets were read within 60.0 us of their"), "{told}");
+    }
+
+    #[test]
+    fn the_line_of_messages_has_carrier_rate_and_both_ends() {
+        let mut stream = fixture::of("stream", &["there", "back"]);
+        if let Some(messages) = &mut stream.messages {
+            (messages.transport, messages.size) = ("udp".into(), 64);
+            messages.flows.iter_mut().for_each(|flow| flow.wanted_per_s = Some(10_000.0));
+        }
+        let told = line(&stream);
+        let ends = "near on CPU 0 at fifo 90, far on CPU 1 at fifo 80";
+        let probe = "stream (udp, 64 bytes) at 10 kpps each way for 20 s";
+        assert!(told.ends_with(&format!("idle, {probe}, {ends}")), "{told}");
+        let timer = line(&fixture::of("timer", &["cpu0"]));
+        assert!(timer.ends_with("idle, timer for 20 s, fifo 90"), "{timer}");
+    }
 
     #[test]
     fn a_command_can_be_pasted_into_a_shell() {

@@ -3,7 +3,8 @@
 import { Table, type Column } from './table';
 import { seriesColour, seriesOf, type Context, type SeriesPair } from './context';
 import { h } from './dom';
-import type { PageRun, Percentiles } from './model';
+import type { PageRun, Percentiles, SeriesSummary } from './model';
+import { capital, isRoundTrip, nounOfAll, seriesTitle } from './noun';
 import type { LogScale } from './scale';
 import { spark } from './spark';
 import { onTheme, theme } from './theme';
@@ -15,6 +16,8 @@ interface Row extends SeriesPair {
   /** Which stage of its series; null: the series itself. */
   stage: string | null;
   stages: Row[];
+  /** Below a round trip, half of each of its figures: what stands for one way. */
+  half: Row | null;
 }
 
 /** What lies between the two ends of each stage. */
@@ -24,7 +27,18 @@ const STAGES: { [stage: string]: string } = {
   handler: 'To the moment the thread was made runnable',
   dispatch: 'From runnable to switched in',
   user: 'From switched in to the clock read in user space',
+  'there-send': 'From before the call that sends to the moment the far end was made runnable: the call, the network stack and its softirq',
+  'there-dispatch': 'From runnable to switched in, at the far end',
+  'there-receive': 'From switched in to the moment the far end had the message',
+  'back-send': 'From there to the moment this end was made runnable',
+  'back-dispatch': 'From runnable to switched in, at this end',
+  'back-receive': 'From switched in to the clock read in user space',
+  pacing: 'From the scheduled time of a packet to the moment it was really sent',
+  transit: 'From the moment a packet was really sent to the moment the receiver had it',
 };
+
+/** What the row below a round trip says. */
+const HALF = 'Half of the round trip above: one way was not measured by itself';
 
 type View = 'wake-up' | 'scheduled';
 const SHOWN = ['50', '99', '99.9', '99.99'];
@@ -51,14 +65,23 @@ function rowsOf(context: Context): Row[] {
   const rows = context.page.runs.flatMap((run, index) =>
     seriesOf(run).map((pair): Row => ({
       ...pair, run: index, runName: run.record.name, stage: null, stages: stagesOf(run, pair.name, index),
+      half: isRoundTrip(run) && pair.summary ? halfOf(run, pair.summary, index) : null,
     })));
   const place = new Map(context.names.map((name, index) => [name, index]));
   return rows.sort((a, b) => (place.get(a.name) ?? 0) - (place.get(b.name) ?? 0) || a.run - b.run);
 }
 
+/** Only there and back was measured: one way is taken as half of it, figure by figure. */
+function halfOf(run: PageRun, whole: SeriesSummary, index: number): Row {
+  const half = (ns: number | null): number | null => (ns === null ? null : Math.floor(ns / 2));
+  const percentiles = Object.fromEntries(Object.entries(whole.percentiles).map(([name, ns]) => [name, Math.floor(ns / 2)]));
+  const summary = { ...whole, min: half(whole.min), mean: half(whole.mean), max: half(whole.max), percentiles };
+  return { name: whole.name, summary, drawn: null, run: index, runName: run.record.name, stage: 'half of it', stages: [], half: null };
+}
+
 function stagesOf(run: PageRun, series: string, index: number): Row[] {
   return run.stages.filter((stage) => stage.of === series).map(({ stage, summary, histogram }) => ({
-    name: summary.name, summary, run: index, runName: run.record.name, stage, stages: [],
+    name: summary.name, summary, run: index, runName: run.record.name, stage, stages: [], half: null,
     drawn: { name: summary.name, curve: [], histogram, heat: null, points: { kind: 'sample', of: 0, thinned: '', t_s: [], latency_ns: [] } },
   }));
 }
@@ -68,9 +91,9 @@ export function figures(context: Context): HTMLElement {
   let split = false;
   const rows = rowsOf(context);
   const spec = () => ({
-    name: 'series', rows, columns: columns(context, split ? rows.flatMap((row) => [row, ...row.stages]) : rows, view, split),
+    name: 'series', rows, columns: columns(context, rows.flatMap((row) => [row, ...(row.half ? [row.half] : []), ...(split ? row.stages : [])]), view, split),
     rowClass: (row: Row) => (row.stage ? 'stage' : context.selection.series === row.name ? 'chosen' : ''),
-    under: (row: Row) => (split ? row.stages : []),
+    under: (row: Row) => [...(row.half ? [row.half] : []), ...(split ? row.stages : [])],
   });
   const table = new Table(spec());
   const redraw = (): void => table.show(spec());
@@ -110,6 +133,7 @@ function notes(rows: Row[]): HTMLElement | null {
 
 function columns(context: Context, rows: Row[], view: View, split: boolean): Column<Row>[] {
   const several = context.page.runs.length > 1;
+  const noun = nounOfAll(context.page);
   const any = (pick: (row: Row) => number | undefined): boolean => rows.some((row) => (pick(row) ?? 0) > 0);
   const whole = (title: string, pick: (row: Row) => number | null, hint?: string): Column<Row> => ({
     title, raw: title, hint, value: pick,
@@ -117,11 +141,11 @@ function columns(context: Context, rows: Row[], view: View, split: boolean): Col
   });
   const found: Column<Row>[] = [nameColumn(context)];
   if (several) found.push(runColumn());
-  found.push(whole('count', (row) => numbers(row, view)?.count ?? null, view === 'wake-up' ? 'Wake-ups' : 'Periods'));
+  found.push(whole('count', (row) => numbers(row, view)?.count ?? null, view === 'wake-up' ? capital(noun.many) : 'Periods'));
   if (rows.some(({ summary }) => summary?.missed !== null)) {
     found.push(whole('missed', ({ summary }) => summary?.missed ?? null, 'Periods that passed without a wake-up of their own'));
   }
-  if (any(({ summary }) => summary?.early)) found.push(whole('early', ({ summary }) => summary?.early ?? null, 'Wake-ups before their expiry; in count and min, not in the percentiles'));
+  if (any(({ summary }) => summary?.early)) found.push(whole('early', ({ summary }) => summary?.early ?? null, `${capital(noun.many)} before their time; in count and min, not in the percentiles`));
   if (any(({ summary }) => summary?.above)) found.push(whole('over 1 h', ({ summary }) => summary?.above ?? null, 'Latencies over one hour; in count and max, not in the percentiles'));
   if (view === 'wake-up') found.push(latencyColumn(rows, 'min', 'min_ns', (row) => row.summary?.min ?? null));
   for (const name of SHOWN) {
@@ -143,19 +167,19 @@ function doubt(row: Row, name: string, view: View): string | null {
 
 function nameColumn(context: Context): Column<Row> {
   return {
-    title: 'series', raw: 'series', left: true, value: (row) => row.name,
+    title: 'series', raw: 'series', left: true, value: (row) => (row.stage && !row.drawn ? `${row.name} (${row.stage})` : row.name),
     cell: (row) => {
-      if (row.stage) return h('span', { class: 'stage-name', title: STAGES[row.stage] ?? row.name }, row.stage);
+      if (row.stage) return h('span', { class: 'stage-name', title: STAGES[row.stage] ?? (row.drawn ? row.name : HALF) }, row.stage);
       const swatch = h('span', { class: 'swatch' });
       swatch.style.background = seriesColour(context, row.name, theme());
       const button = h('button', {
         type: 'button', class: 'name', 'aria-pressed': String(context.selection.series === row.name),
-        title: `${row.name}: show alone in the charts; again: all`,
-      }, swatch, h('span', { class: 'short' }, row.name));
+        title: `${seriesTitle(row.name)}: show alone in the charts; again: all`,
+      }, swatch, h('span', { class: 'short' }, seriesTitle(row.name)));
       button.addEventListener('click', () => {
         context.selection.toggle(row.name);
         const again = [...document.querySelectorAll<HTMLElement>('.figures button.name')];
-        again.find((other) => other.textContent === row.name)?.focus();
+        again.find((other) => other.textContent === seriesTitle(row.name))?.focus();
       });
       return button;
     },
@@ -182,6 +206,6 @@ function shapeColumn(context: Context, scale: LogScale): Column<Row> {
   return {
     title: 'distribution', raw: '', left: true, sortable: false, value: () => null,
     hint: `Counts (log) over latency (log), ${latency(Math.pow(10, foot))} to ${latency(Math.pow(10, high))} in all rows; the last tick is the maximum`,
-    cell: (row) => spark(row, context.page.latency_edges_ns, scale),
+    cell: (row) => (row.stage && !row.drawn ? '' : spark(row, context.page.latency_edges_ns, scale)),
   };
 }

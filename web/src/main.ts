@@ -12,6 +12,7 @@ import { h } from './dom';
 import { figures } from './figures';
 import { head } from './head';
 import { matrixSections } from './matrix/sections';
+import { messageSection } from './messages';
 import { PAGE_VERSION, type Page } from './model';
 import { Panel, panels } from './panel';
 import { preparePrinting } from './paper';
@@ -55,7 +56,7 @@ function runSections(page: Page): HTMLElement[] {
 
 function body(context: Context): HTMLElement[] {
   return [
-    h('div', { class: 'minute' }, figures(context), percentilePanel(context).element),
+    h('div', { class: 'minute' }, h('div', {}, figures(context), messageSection(context)), percentilePanel(context).element),
     shape(context),
     causeSection(context),
     record(context.page),

@@ -179,7 +179,52 @@ export interface RunRecord {
   /** What the machine did on average, and under which conditions: shown as they are. */
   machine: JsonMap | null;
   conditions: JsonMap | null;
+  /** What came of messages; null where none were exchanged. */
+  messages: MessageRecord | null;
   series: SeriesSummary[];
+}
+
+/** The mirror of `src/run/messages.rs`. */
+export interface MessageRecord {
+  transport: string;
+  size: number;
+  ends: EndRecord[];
+  flows: FlowRecord[];
+  clock: ClockRecord | null;
+}
+
+export interface EndRecord {
+  name: string;
+  place: string;
+  address: string | null;
+  cpu: number | null;
+  policy: string | null;
+  wait: string | null;
+  receive_buffer_bytes: number | null;
+  send_buffer_bytes: number | null;
+  version: string | null;
+}
+
+export interface FlowRecord {
+  series: string;
+  sent: number;
+  received: number;
+  lost: number;
+  late: number | null;
+  late_over_ns: number | null;
+  duplicated: number;
+  reordered: number;
+  foreign: number;
+  wanted_per_s: number | null;
+  achieved_per_s: number | null;
+}
+
+export interface ClockRecord {
+  offset_ns: number;
+  uncertainty_ns: number;
+  drift_ppb: number;
+  exchanges: number;
+  shortest_round_trip_ns: number;
 }
 
 export interface Caveat {

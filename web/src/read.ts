@@ -2,8 +2,8 @@
 // drawing code meets no holes. Knows the model's shape, nothing of the page.
 
 import type {
-  Caveat, ConfigTable, CpuBusy, Heat, InterruptRow, JsonMap, LoadRecord, LoadTrack, MachineTrack, MatrixCell, Page, PageMatrix, PageRun,
-  PageSeries, Points, RunRecord, Scheduled, SeriesSummary,
+  Caveat, ClockRecord, ConfigTable, CpuBusy, EndRecord, FlowRecord, Heat, InterruptRow, JsonMap, LoadRecord, LoadTrack, MachineTrack, MatrixCell,
+  MessageRecord, Page, PageMatrix, PageRun, PageSeries, Points, RunRecord, Scheduled, SeriesSummary,
 } from './model';
 import { blame, peaks, stages } from './cause/read';
 import { column, list, number, numberOrNull, object, pairs, text, texts } from './loose';
@@ -69,6 +69,47 @@ function summary(value: unknown): SeriesSummary {
   };
 }
 
+function messages(value: unknown): MessageRecord | null {
+  if (value === null || value === undefined) return null;
+  const loose = object(value);
+  return {
+    transport: text(loose.transport, '?'),
+    size: number(loose.size),
+    ends: list(loose.ends).map(end),
+    flows: list(loose.flows).map(flow),
+    clock: clock(loose.clock),
+  };
+}
+
+const textOrNull = (value: unknown): string | null => (typeof value === 'string' ? value : null);
+
+function end(value: unknown): EndRecord {
+  const loose = object(value);
+  return {
+    name: text(loose.name, '?'), place: text(loose.place), address: textOrNull(loose.address), cpu: numberOrNull(loose.cpu),
+    policy: textOrNull(loose.policy), wait: textOrNull(loose.wait), version: textOrNull(loose.version),
+    receive_buffer_bytes: numberOrNull(loose.receive_buffer_bytes), send_buffer_bytes: numberOrNull(loose.send_buffer_bytes),
+  };
+}
+
+function flow(value: unknown): FlowRecord {
+  const loose = object(value);
+  return {
+    series: text(loose.series, '?'), sent: number(loose.sent), received: number(loose.received), lost: number(loose.lost),
+    late: numberOrNull(loose.late), late_over_ns: numberOrNull(loose.late_over_ns), duplicated: number(loose.duplicated),
+    reordered: number(loose.reordered), foreign: number(loose.foreign), wanted_per_s: numberOrNull(loose.wanted_per_s), achieved_per_s: numberOrNull(loose.achieved_per_s),
+  };
+}
+
+function clock(value: unknown): ClockRecord | null {
+  if (value === null || value === undefined) return null;
+  const loose = object(value);
+  return {
+    offset_ns: number(loose.offset_ns), uncertainty_ns: number(loose.uncertainty_ns), drift_ppb: number(loose.drift_ppb),
+    exchanges: number(loose.exchanges), shortest_round_trip_ns: number(loose.shortest_round_trip_ns),
+  };
+}
+
 function caveat(value: unknown): Caveat {
   const loose = object(value);
   const effect = loose.effect;
@@ -122,6 +163,7 @@ function record(value: unknown): RunRecord {
     start_monotonic_ns: number(loose.start_monotonic_ns),
     machine: mapOrNull(loose.machine),
     conditions: mapOrNull(loose.conditions),
+    messages: messages(loose.messages),
     series: list(loose.series).map(summary),
   };
 }

@@ -4,13 +4,14 @@
 
 import { seriesColour, type Context } from './context';
 import { h } from './dom';
+import { seriesTitle } from './noun';
 import { onTheme, theme } from './theme';
 
 export function seriesSelect(context: Context): HTMLElement | null {
   if (context.names.length < 2) return null;
   const select = h('select', { 'aria-label': 'series shown in the charts' },
     h('option', { value: '' }, `all ${context.names.length} series`),
-    ...context.names.map((name, index) => h('option', { value: String(index) }, name)));
+    ...context.names.map((name, index) => h('option', { value: String(index) }, seriesTitle(name))));
   select.addEventListener('change', () => context.selection.set(select.value === '' ? null : context.names[Number(select.value)]));
   context.selection.onChange(() => {
     const chosen = context.selection.series;
@@ -51,8 +52,8 @@ function chip(context: Context, name: string): HTMLElement {
   const pressed = context.selection.series === name;
   const button = h('button', {
     type: 'button', class: context.selection.includes(name) ? 'chip' : 'chip off', 'data-series': name,
-    'aria-pressed': String(pressed), title: `${name}: ${pressed ? 'show all series again' : 'show alone'}`,
-  }, swatch, h('span', { class: 'short' }, name));
+    'aria-pressed': String(pressed), title: `${seriesTitle(name)}: ${pressed ? 'show all series again' : 'show alone'}`,
+  }, swatch, h('span', { class: 'short' }, seriesTitle(name)));
   button.addEventListener('click', () => context.selection.toggle(name));
   return button;
 }

@@ -2,6 +2,7 @@
 // of 20 s to a day on 64 CPUs, a crash, nothing at all, and text that would like to be markup.
 
 import { traced } from './causes.mjs';
+import { pingpong, stream } from './messages.mjs';
 
 const NS_PER_S = 1e9;
 export const HOSTILE = `</script><img src=x onerror="window.hostile=1"><b>&amp;{{}}'"\u2028`;
@@ -393,6 +394,17 @@ export function hostileCauses() {
   return spoiled({ ...data, runs: data.runs.map((one, index) => traced(random(13 + index), one, 20)) });
 }
 
+/** Round trips under two policies; and packets to another machine. */
+function trips() {
+  const data = comparison();
+  return { ...data, runs: pingpong(data.runs) };
+}
+
+function packets() {
+  const data = plain();
+  return { ...data, runs: data.runs.map(stream) };
+}
+
 /** Kernels of the lab beside each other: one that failed, one load that nobody measured, a hostile name. */
 function matrix() {
   const kernels = ['standard', 'standard+preempt=full', 'rt'].map((name, index) => ({
@@ -431,4 +443,4 @@ function matrixCell(seed, worst) {
     causes: worst > 400000 ? [{ cause: 'nonpreemptible', name: 'kill_something_info', share: 0.914 }, { cause: 'unexplained', name: '', share: 0.06 }] : [] };
 }
 
-export const FIXTURES = { plain, comparison, four, crashed, day, hostile, empty, odd, many, matrix, causes, hostileCauses };
+export const FIXTURES = { plain, comparison, four, crashed, day, hostile, empty, odd, many, matrix, causes, hostileCauses, trips, packets };

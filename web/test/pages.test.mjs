@@ -64,3 +64,30 @@ test('a change of the theme redraws the charts', async () => {
   await until(page, () => window.tardyCharts[0].chart.getOption().series[0].lineStyle.color === '#56b4e9', 'the colours of the dark theme');
   await page.close();
 });
+
+/** What the cells of a table say, row by row, the thin spaces between digits left out. */
+const cells = (page, table) => page.evaluate((selector) => [...document.querySelectorAll(`${selector} tbody tr`)]
+  .map((row) => [...row.children].map((cell) => cell.textContent.replace(/\u202f/g, ''))), table);
+
+test('a round trip has its half below it, and both ends are told with their CPUs and policies', async () => {
+  const [path] = makePages(folder, ['trips']);
+  const page = await browser.newPage({ viewport: { width: 1440, height: 900 } });
+  await page.goto(`file://${path}`);
+  const rows = await cells(page, '.figures');
+  assert.deepEqual(rows.map(([name]) => name), ['round trip', 'half of it', 'round trip', 'half of it']);
+  const max = rows[0].length - 2;
+  assert.ok(Math.abs(Number(rows[0][max]) - 2 * Number(rows[1][max])) <= 1, `${rows[0][max]} and ${rows[1][max]}`);
+  const ends = await cells(page, '[aria-label="ends"]');
+  assert.deepEqual(ends.map((row) => [row[0], row[3], row[4]]), [['near', '0', 'other 0'], ['far', '1', 'other 0'], ['near', '0', 'fifo 90'], ['far', '1', 'fifo 90']]);
+  assert.ok((await page.textContent('main, #page')).includes('Round trip by percentile'));
+  await page.close();
+});
+
+test('packets are told as sent, lost and late, and an offset of clocks with its uncertainty', async () => {
+  const [path] = makePages(folder, ['packets']);
+  const page = await browser.newPage({ viewport: { width: 1440, height: 900 } });
+  await page.goto(`file://${path}`);
+  assert.deepEqual((await cells(page, '[aria-label="messages"]'))[0], ['there', '200000', '200000', '12', '41', '0', '3', '0', '10000', '10000']);
+  assert.match(await page.textContent('.messages .note'), /1\.23 ms behind, known to within 15 us/);
+  await page.close();
+});

@@ -72,6 +72,23 @@ fn lab(run: &mut Document) -> &mut LabFacts {
 }
 
 #[test]
+fn of_a_stream_that_comes_back_only_the_whole_way_counts() {
+    let mut run = run("standard", "stream", 0, STANDARD);
+    let way = |name: &str, max| {
+        let mut series = run.series[0].clone();
+        (series.name, series.max) = (name.into(), Some(max));
+        series
+    };
+    // By two clocks that do not agree, a part may seem longer than the whole.
+    run.series = vec![way("rtt", 1_000), way("there", 7_000), way("back", 3)];
+    let matrix = matrix(&[run]).unwrap();
+    let cell = matrix.loads[0].cells[0].as_ref().unwrap();
+    assert_eq!(cell.samples, 1_000);
+    let max = cell.figures.iter().find(|figure| figure.name == "max").unwrap();
+    assert_eq!((max.low, max.high), (1_000, 1_000));
+}
+
+#[test]
 fn a_figure_is_the_range_over_start_phases() {
     let matrix = matrix(&pair(5)).unwrap();
     let names: Vec<&str> = matrix.kernels.iter().map(|column| column.name.as_str()).collect();

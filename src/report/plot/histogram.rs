@@ -10,7 +10,10 @@ use super::{
     sheet::{Mark, Sheet},
     subject::{Subject, highest, lowest},
 };
-use crate::report::page::{Page, PageSeries};
+use crate::report::{
+    noun::Noun,
+    page::{Page, PageSeries},
+};
 
 /// Width of the lines around the bins, and of no other line.
 const OUTLINE: f64 = 1.6;
@@ -29,7 +32,13 @@ pub fn draw(page: &Page, subjects: &[Subject], sheet: &mut Sheet) -> Result<(), 
     let bins = page.runs.iter().flat_map(|run| &run.series).flat_map(|series| &series.histogram);
     let most = bins.map(|(_, count)| *count).max().unwrap_or(1);
     let (low, high) = (lowest(page) / 1.15, highest(page) * 1.25);
-    let x = Axis::latency("latency", low, high, panel.area.width(), 56.0);
+    let x = Axis::latency(
+        Noun::of_all(page.runs.iter().map(|run| &run.record)).measure(),
+        low,
+        high,
+        panel.area.width(),
+        56.0,
+    );
     let y = Axis::counts("samples per bin", most, panel.area.height());
     let frame = Frame { area: panel.area, x: &x, y: &y, names_y: true, names_x: true };
     frame.draw(&mut sheet.picture);

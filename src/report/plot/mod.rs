@@ -20,7 +20,7 @@ use std::{fmt, str::FromStr};
 
 use thiserror::Error;
 
-use super::page::Page;
+use super::{noun, page::Page};
 use palette::DASHES;
 use picture::Picture;
 use sheet::{Entry, Mark, Sheet};
@@ -149,7 +149,7 @@ fn draw(page: &Page, kind: Kind, size: Size) -> Result<Picture, PlotError> {
     }
     if subjects.iter().all(|subject| subject.largest.is_none()) {
         return Err(PlotError::Nothing(
-            "all wake-ups were early, and a log axis has no place for them",
+            "all samples were early, and a log axis has no place for them",
         ));
     }
     let mut sheet = Sheet::new(size);
@@ -198,6 +198,7 @@ fn legend(page: &Page, colours: &palette::Series, mark: Mark) -> Vec<Entry> {
     };
     let entry = |(name, colour): &(String, picture::Colour)| {
         let maxima = page.runs.iter().map(|run| max(run, name).unwrap_or_else(|| "-".into()));
+        let name = noun::series(name);
         let words = format!("{name}  max {}", maxima.collect::<Vec<_>>().join(" / "));
         Entry { mark, colour: *colour, words }
     };

@@ -12,7 +12,10 @@ use super::{
     subject::{Subject, highest},
 };
 use crate::{
-    report::page::{Page, PageRun, PageSeries},
+    report::{
+        noun::Noun,
+        page::{Page, PageRun, PageSeries},
+    },
     run::summary::ENOUGH_BEYOND,
 };
 
@@ -31,10 +34,11 @@ pub fn draw(page: &Page, subjects: &[Subject], sheet: &mut Sheet) -> Result<(), 
     let all = || curves.iter().flat_map(|curve| &curve.points);
     let most = all().map(|(nines, _)| *nines).fold(1.0, f64::max);
     let least = all().map(|(_, ns)| *ns).fold(highest(page), f64::min);
-    let x = Axis::nines("percentile of wake-ups", most * 1.02, panel.area.width());
+    let noun = Noun::of_all(page.runs.iter().map(|run| &run.record));
+    let x = Axis::nines(&format!("percentile of {}", noun.many()), most * 1.02, panel.area.width());
     let (low, room) = (least / 1.15, 14.0 + 14.0 * subjects.len() as f64);
     let high = with_headroom(low, highest(page), panel.area.height(), room);
-    let y = Axis::latency("latency", low, high, panel.area.height(), 22.0);
+    let y = Axis::latency(noun.measure(), low, high, panel.area.height(), 22.0);
     let frame = Frame { area: panel.area, x: &x, y: &y, names_y: true, names_x: true };
     frame.draw(&mut sheet.picture);
     for others in [true, false] {

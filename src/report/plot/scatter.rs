@@ -11,7 +11,10 @@ use super::{
     text,
 };
 use crate::{
-    report::page::{Page, PageRun, PointKind},
+    report::{
+        noun::Noun,
+        page::{Page, PageRun, PointKind},
+    },
     units::count,
 };
 
@@ -34,9 +37,10 @@ fn note(run: &PageRun, name: &str) -> Option<String> {
     let shown: usize = points.clone().map(|points| points.t_s.len()).sum();
     let of: u64 = points.clone().map(|points| points.of).sum();
     let what = match points.clone().next()?.kind {
-        PointKind::Sample => "each point is one wake-up",
+        PointKind::Sample => format!("each point is one {}", Noun::of(&run.record).one()),
         PointKind::IntervalMax => {
             "each point is the largest latency of an interval, as single samples were not kept"
+                .into()
         }
     };
     let mut note =
@@ -81,7 +85,13 @@ pub fn axes(page: &Page, width: f64, height: f64) -> (Axis, Axis) {
     // A sample that was taken after the end is no reason to draw it elsewhere.
     let ends = page.runs.iter().filter_map(|run| run.time_edges_s.last()).chain(points);
     let (low, high) = (lowest(page) / 1.15, highest(page));
-    let y = Axis::latency("latency", low, with_headroom(low, high, height, 26.0), height, 22.0);
+    let y = Axis::latency(
+        Noun::of_all(page.runs.iter().map(|run| &run.record)).measure(),
+        low,
+        with_headroom(low, high, height, 26.0),
+        height,
+        22.0,
+    );
     (Axis::time(ends.copied().fold(0.0, f64::max), width), y)
 }
 

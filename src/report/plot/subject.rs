@@ -3,6 +3,7 @@
 use super::{frame::SMALL, text};
 use crate::{
     report::{
+        noun::{self, Noun},
         page::{Page, PageRun},
         words,
     },
@@ -25,7 +26,7 @@ impl Largest {
     /// `max 8.33 ms, cpu1`.
     #[must_use]
     pub fn words(&self) -> String {
-        format!("max {}, {}", Nanos(self.latency_ns), self.series)
+        format!("max {}, {}", Nanos(self.latency_ns), noun::series(&self.series))
     }
 }
 
@@ -36,9 +37,11 @@ pub struct Subject {
     pub name: String,
     /// Machine, kernel, loads, length.
     pub line: String,
-    /// Wake-ups.
+    /// What one sample is.
+    pub noun: Noun,
+    /// How many there are.
     pub samples: u64,
-    /// Wake-ups before their expiry.
+    /// Samples before their time.
     pub early: u64,
     /// Latencies over an hour.
     pub above: u64,
@@ -55,6 +58,7 @@ impl Subject {
         Self {
             name: name(run),
             line: run.line.clone(),
+            noun: Noun::of(record),
             samples: sum(|series| series.count),
             early: sum(|series| series.early),
             above: sum(|series| series.above),
@@ -126,15 +130,15 @@ pub fn highest(page: &Page) -> f64 {
 /// The sentence about what a log axis has no place for; empty where all has one.
 #[must_use]
 pub fn not_drawn(subject: &Subject) -> String {
+    let noun = subject.noun;
     match subject.early {
         0 => String::new(),
-        1 => "1 early wake-up is not drawn: a log axis has no place for it.".into(),
-        early => {
-            format!(
-                "{} early wake-ups are not drawn: a log axis has no place for them.",
-                count(early)
-            )
-        }
+        1 => format!("1 early {} is not drawn: a log axis has no place for it.", noun.one()),
+        early => format!(
+            "{} early {} are not drawn: a log axis has no place for them.",
+            count(early),
+            noun.many()
+        ),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::{DIM, push_lines, us};
 use crate::{
-    report::table::Table,
+    report::{noun, table::Table},
     run::{Document, SeriesSummary},
     units::Nanos,
 };
@@ -24,7 +24,7 @@ pub(super) fn push(out: &mut String, document: &Document) {
     let headings = ["us, by stage", "", "min", "mean", "p50", "p99", "p99.9", "max"];
     let mut table = Table::new(2, &headings);
     for total in &traced {
-        let mut name = total.name.as_str();
+        let mut name = noun::series(&total.name);
         for stage in of(document, total) {
             table.row(row(std::mem::take(&mut name), stage.stage().unwrap_or_default(), stage));
         }
@@ -64,9 +64,10 @@ pub(super) fn push_cost(out: &mut String, document: &Document) {
     let Some(cost) = &document.trace.cost else { return };
     let (low, high) = cost.added_range_ns;
     let (without, with) = cost.cpu_per_wakeup_ns;
+    let one = noun::Noun::of(document).one();
     out.push_str(&format!(
-        "tracing: adds {} to the median wake-up ({} to {} in {} pairs of {}), {} CPU time to each \
-         wake-up and {:.1} % of one CPU in all\n",
+        "tracing: adds {} to the median {one} ({} to {} in {} pairs of {}), {} CPU time to each \
+         {one} and {:.1} % of one CPU in all\n",
         Nanos(cost.added_median_ns),
         Nanos(low),
         Nanos(high),
@@ -79,37 +80,14 @@ pub(super) fn push_cost(out: &mut String, document: &Document) {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
-
-    fn document(names: &[String]) -> Document {
-        let mut document: Document = serde_json::from_value(json!({
-            "schema_version": 1, "id": "i", "name": "n", "argv": [], "status": "complete",
-            "validity": "valid", "caveats": [], "probe": {"name": "timer", "parameters": {}},
-            "loads": [], "setup": {"asked": {}, "found": {}},
-            "trace": {"asked": "off", "found": "off"}, "facts": crate::run::Facts::default(),
-            "started_at": "", "ended_at": null, "duration_ns": 1, "start_monotonic_ns": 0,
-            "series": [],
-        }))
-        .unwrap();
-        let summary = |name: &String| {
-            let summary = json!({
-                "name": name, "cpu": 0, "unit": "ns", "count": 1, "missed": null, "early": 0,
-                "above": 0, "min": 5_000, "mean": 5_000, "stddev": 0, "max": 5_000,
-                "percentiles": {"50": 5_000}, "uncertain": [], "scheduled": null,
-            });
-            serde_json::from_value(summary).unwrap()
-        };
-        document.series = names.iter().map(summary).collect();
-        document
-    }
+    use crate::report::fixture;
 
     #[test]
     fn each_stage_stands_under_its_series_and_above_the_whole() {
-        let names = ["cpu0", "cpu0/irq", "cpu0/user", "cpu1", "cpu1/irq"].map(String::from);
+        let names = ["cpu0", "cpu0/irq", "cpu0/user", "cpu1", "cpu1/irq"];
         let mut out = String::new();
-        push(&mut out, &document(&names));
+        push(&mut out, &fixture::of("timer", &names));
         let text = anstream::adapter::strip_str(&out).to_string();
         let first: Vec<Vec<&str>> =
             text.lines().map(|line| line.split_whitespace().take(2).collect()).collect();
@@ -117,10 +95,10 @@ mod tests {
             vec![],
             vec!["us,", "by"],
             vec!["cpu0", "irq"],
-            vec!["user", "5.0"],
-            vec!["total", "5.0"],
+            vec!["user", "30.0"],
+            vec!["total", "30.0"],
             vec!["cpu1", "irq"],
-            vec!["total", "5.0"],
+            vec!["total", "30.0"],
             vec![],
         ];
         assert_eq!(first, rows, "{text}");
@@ -129,10 +107,12 @@ mod tests {
     #[test]
     fn untraced_runs_have_no_such_table_and_many_cpus_a_short_one() {
         let mut out = String::new();
-        push(&mut out, &document(&["cpu0".into()]));
+        push(&mut out, &fixture::of("timer", &["cpu0"]));
         assert_eq!(out, "");
         let many = (0..9).flat_map(|cpu| [format!("cpu{cpu}"), format!("cpu{cpu}/irq")]);
-        push(&mut out, &document(&many.collect::<Vec<_>>()));
+        let many: Vec<String> = many.collect();
+        let many: Vec<&str> = many.iter().map(String::as_str).collect();
+        push(&mut out, &fixture::of("timer", &many));
         assert!(out.contains("the 8 of 9 series"), "{out}");
     }
 }

@@ -19,6 +19,7 @@ use crate::{
         preempted::{Preempted, preempted},
         together::{Together, together},
     },
+    report::noun::Noun,
     run::{
         Doubt, Run, hlog, names,
         peaks::{Blame, Peak},
@@ -83,6 +84,17 @@ pub enum NotTraced {
         run: String,
         /// What was lacking, with the remedy.
         why: String,
+    },
+    /// It measured messages, which are not blamed.
+    #[error(
+        "{run} measured {what}, and only the wake-ups of a timer are looked into one by one: \
+         measure `tardy run timer --trace peaks` on the CPUs of both ends, under the same load"
+    )]
+    Messages {
+        /// The run's name.
+        run: String,
+        /// `round trips`, `packets`.
+        what: &'static str,
     },
     /// Where the time went was recorded, and not why.
     #[error(
@@ -151,6 +163,10 @@ fn refuse_untraced(run: &Run) -> Result<(), NotTraced> {
         return Ok(());
     }
     let run = document.name.clone();
+    let noun = Noun::of(document);
+    if noun != Noun::WakeUp {
+        return Err(NotTraced::Messages { run, what: noun.many() });
+    }
     if document.trace.found == "stages" {
         return Err(NotTraced::StagesOnly { run });
     }

@@ -3,6 +3,7 @@
 import type { Context } from '../context';
 import { announce, h } from '../dom';
 import type { PageRun } from '../model';
+import { nounOf } from '../noun';
 import { latency } from '../units';
 import { blameBars } from './bars';
 import { PeakDetail } from './detail';
@@ -20,7 +21,7 @@ export function causeSection(context: Context): HTMLElement | null {
     h('div', { class: 'bar-line' }, h('h2', {}, 'The cause')),
     h('div', { class: 'columns', 'data-runs': runs.length }, ...runs.map((run, index) => h('div', { class: 'run-column' },
       runs.length > 1 ? h('h3', { class: 'run-name' }, h('span', { class: `dash dash${index % 4}` }), run.record.name) : null,
-      blameBars(run, keys) ?? h('p', { class: 'muted' }, `What late wake-ups were spent on was not recorded${whyNot(run) ? `: ${whyNot(run)}` : ''}.`),
+      blameBars(run, keys) ?? h('p', { class: 'muted' }, `What late ${nounOf(run).many} were spent on was not recorded${whyNot(run) ? `: ${whyNot(run)}` : ''}.`),
       ...run.peaks.damaged.map((what) => h('p', { class: 'notice' }, `Damaged: ${what}`))))),
     ranked.length ? peaksPart(context, ranked, keys) : null);
 }
@@ -28,6 +29,8 @@ export function causeSection(context: Context): HTMLElement | null {
 /** Why a run that should have been traced was not. */
 function whyNot(run: PageRun): string {
   const { asked, found, why_not } = run.record.trace;
+  // Messages are not looked into one by one, traced or not.
+  if (run.record.messages) return '';
   return asked === 'off' || found === 'peaks' ? '' : why_not.replace(/\.$/, '');
 }
 

@@ -5,6 +5,7 @@ import { largest, samplesOf, type Context } from '../context';
 import { csv, fileName, h } from '../dom';
 import type { Option } from '../echarts';
 import type { Heat, PageRun } from '../model';
+import { capital, nounOf, seriesTitle } from '../noun';
 import { Panel, type Frame, type Reading } from '../panel';
 import { logTicks } from '../scale';
 import { heatColour, theme } from '../theme';
@@ -32,7 +33,7 @@ export function heatPanel(context: Context, run: PageRun, index: number): Panel 
   const panel = new Panel({
     kind: 'heat',
     run: index,
-    title: 'Latency over time: how many',
+    title: `${capital(nounOf(run).measure)} over time: how many`,
     count: () => countText(context, run),
     summary: () => summaryText(context, run),
     height: (small) => (small ? 240 : 300),
@@ -70,7 +71,8 @@ function countText(context: Context, run: PageRun): string {
   const { heat, alone, missing } = heatOf(context, run);
   const inCells = heat.count.reduce((sum, n) => sum + n, 0);
   const width = run.time_edges_s.length > 1 ? run.time_edges_s[1] - run.time_edges_s[0] : 0;
-  const parts = [`${counted(inCells, 'sample')} of ${alone ? context.selection.series : 'all series'}`];
+  const of = alone ? ` of ${seriesTitle(context.selection.series ?? '')}` : run.series.length > 1 ? ' of all series' : '';
+  const parts = [`${counted(inCells, 'sample')}${of}`];
   if (width > 0) parts.push(`a column is ${duration(width)}`);
   const outside = samplesOf(run, alone ? context.selection.series : null) - inCells;
   if (outside > 0) parts.push(`${count(outside)} more, early or over one hour, are in no cell`);
@@ -96,7 +98,7 @@ function option(context: Context, run: PageRun, frame: Frame): Option {
   return {
     grid: grid(frame, 8, 42),
     xAxis: timeAxis(frame, context.time.most),
-    yAxis: yAxis({ name: 'latency', min: context.latency.low, max: context.latency.high, ticks: y.at, label: y.label, frame }),
+    yAxis: yAxis({ name: nounOf(run).measure, min: context.latency.low, max: context.latency.high, ticks: y.at, label: y.label, frame }),
     series: [{
       type: 'custom', id: 'cells', silent: true, clip: true, z: 3, coordinateSystem: 'cartesian2d',
       // One item a colour: level, cells, samples.

@@ -7,6 +7,7 @@ import { colourNote, samplesOf, seriesColour, seriesOf, type Context, type Serie
 import type { Option } from '../echarts';
 import { limitsOf, type Limit } from '../limits';
 import type { PageRun } from '../model';
+import { capital, nounOfAll, seriesTitle } from '../noun';
 import { Panel, type Frame, type Reading } from '../panel';
 import { logScale, logTicks, nines, percentileAt, percentileText, type LogScale } from '../scale';
 import { chips } from '../selector';
@@ -67,10 +68,11 @@ function drawingOf(context: Context): Drawing {
 
 export function percentilePanel(context: Context): Panel {
   const drawing = drawingOf(context);
+  const noun = nounOfAll(context.page);
   const panel = new Panel({
     kind: 'percentile',
     run: null,
-    title: 'Latency by percentile',
+    title: `${capital(noun.measure)} by percentile`,
     count: () => countText(context),
     summary: () => summaryText(drawing),
     height: (small) => (small ? 300 : 340),
@@ -96,15 +98,20 @@ function* rows(runs: PageRun[]): Iterable<(string | number)[]> {
 
 function countText(context: Context): string {
   const samples = context.page.runs.map((run) => count(samplesOf(run, context.selection.series)));
-  const faint = 'Faint: fewer than 10 samples beyond. Early wake-ups are not in percentiles.';
+  const faint = `Faint: fewer than 10 samples beyond.${hasEarly(context) ? ` Early ${nounOfAll(context.page).many} are not in percentiles.` : ''}`;
   return [`${samples.join(' and ')} samples.`, faint, colourNote(context)].join(' ');
+}
+
+/** Round trips cannot be early, and of others few runs have any. */
+function hasEarly(context: Context): boolean {
+  return context.page.runs.some((run) => run.record.series.some((series) => series.early > 0));
 }
 
 function summaryText({ context, curves }: Drawing): string {
   const several = context.page.runs.length > 1;
   return curves.slice(0, 20).map((c) => {
     const run = several ? `${context.page.runs[c.run].record.name} ` : '';
-    return `${run}${c.name}: ${['50', '99', '99.9'].map((p) => `${p} % within ${latency(at(c, nines(Number(p)))?.[1])}`).join(', ')}, maximum ${latency(c.max)}`;
+    return `${run}${seriesTitle(c.name)}: ${['50', '99', '99.9'].map((p) => `${p} % within ${latency(at(c, nines(Number(p)))?.[1])}`).join(', ')}, maximum ${latency(c.max)}`;
   }).join('. ') + (curves.length > 20 ? `. And ${curves.length - 20} more series.` : '');
 }
 
@@ -120,7 +127,7 @@ function option(drawing: Drawing, frame: Frame): Option {
       ticks: frame.from > FIRST || frame.to < end ? zoomedTicks(frame, end, last) : ticks,
       label: (x) => (x > last + 0.2 ? 'max' : percentileText(percentileAt(x))), frame,
     }),
-    yAxis: yAxis({ name: 'latency', min: scale.low, max: scale.high, ticks: y.at, label: y.label, frame }),
+    yAxis: yAxis({ name: nounOfAll(drawing.context.page).measure, min: scale.low, max: scale.high, ticks: y.at, label: y.label, frame }),
     series: [...lines(drawing, frame), ...maxima(drawing, frame), limitLines(drawing, frame)],
   };
 }
@@ -213,7 +220,7 @@ function reading({ context, curves, last }: Drawing, x: number, frame: Frame): R
   found.sort((a, b) => b.ns - a.ns);
   const rowsShown = found.slice(0, 12).map(({ curve, ns }) => ({
     colour: seriesColour(context, curve.name, frame.theme),
-    name: several ? `${curve.name}, ${context.page.runs[curve.run].record.name}` : curve.name,
+    name: several ? `${seriesTitle(curve.name)}, ${context.page.runs[curve.run].record.name}` : seriesTitle(curve.name),
     value: exactLatency(ns) + (x <= last && !at(curve, x) ? ' (max)' : ''),
   }));
   if (found.length > 12) rowsShown.push({ colour: 'transparent', name: `and ${found.length - 12} more`, value: `down to ${latency(found[found.length - 1].ns)}` });

@@ -5,6 +5,7 @@ import { samplesOf, seriesColour, type Context } from '../context';
 import { csv, fileName } from '../dom';
 import type { Option } from '../echarts';
 import type { PageRun, PageSeries } from '../model';
+import { capital, nounOf, seriesTitle } from '../noun';
 import { Panel, type Frame, type Reading } from '../panel';
 import { logTicks } from '../scale';
 import type { Theme } from '../theme';
@@ -53,8 +54,10 @@ function* rows(context: Context, run: PageRun): Iterable<(string | number)[]> {
 
 function titleOf(run: PageRun): string {
   const kinds = new Set(run.series.map((series) => series.points.kind));
-  if (kinds.size > 1) return 'Latency over time: wake-ups, or the largest of each interval';
-  return kinds.has('interval_max') ? 'Latency over time: largest of each interval' : 'Latency over time: each wake-up';
+  const { one, many, measure } = nounOf(run);
+  const title = `${capital(measure)} over time`;
+  if (kinds.size > 1) return `${title}: ${many}, or the largest of each interval`;
+  return `${title}: ${kinds.has('interval_max') ? 'largest of each interval' : `each ${one}`}`;
 }
 
 function countText(context: Context, run: PageRun): string {
@@ -85,7 +88,7 @@ function worstOf(series: PageSeries[]): Point | null {
 function summaryText(context: Context, run: PageRun): string {
   const worst = worstOf(shownSeries(context, run));
   if (!worst) return 'No points.';
-  return `The largest is ${latency(worst.ns)} on ${worst.series.name}, ${exactTime(worst.t_s)} after the start, ${moment(run.record.started_at, worst.t_s)}.`;
+  return `The largest is ${latency(worst.ns)} on ${seriesTitle(worst.series.name)}, ${exactTime(worst.t_s)} after the start, ${moment(run.record.started_at, worst.t_s)}.`;
 }
 
 function option(context: Context, run: PageRun, frame: Frame): Option {
@@ -94,7 +97,7 @@ function option(context: Context, run: PageRun, frame: Frame): Option {
   return {
     grid: grid(frame, 14, 42),
     xAxis: timeAxis(frame, context.time.most),
-    yAxis: yAxis({ name: 'latency', min: scale.low, max: scale.high, ticks: y.at, label: y.label, frame }),
+    yAxis: yAxis({ name: nounOf(run).measure, min: scale.low, max: scale.high, ticks: y.at, label: y.label, frame }),
     series: [...clouds(context, run, frame.theme), worstMark(context, run, frame)],
   };
 }
@@ -177,7 +180,7 @@ function worstMark(context: Context, run: PageRun, frame: Frame): Option {
     data: shown ? [[worst.t_s, context.latency.place(worst.ns)]] : [],
     label: {
       show: true, position: right ? 'left' : 'right', distance: 7, color: frame.theme.text, fontSize: 11.5,
-      formatter: () => (worst ? `${latency(worst.ns)} ${worst.series.name.slice(0, 24)}` : ''),
+      formatter: () => (worst ? `${latency(worst.ns)} ${seriesTitle(worst.series.name).slice(0, 24)}` : ''),
       textBorderColor: frame.theme.paper, textBorderWidth: 3,
     },
   };
@@ -194,7 +197,7 @@ function reading(
   return {
     title: `${found.series.points.kind === 'interval_max' ? 'interval at ' : ''}${exactTime(t_s)}`,
     at: t_s,
-    rows: [{ colour: seriesColour(context, found.series.name, frame.theme), name: found.series.name, value: exactLatency(found.ns) }, ...when],
+    rows: [{ colour: seriesColour(context, found.series.name, frame.theme), name: seriesTitle(found.series.name), value: exactLatency(found.ns) }, ...when],
   };
 }
 
