@@ -102,6 +102,72 @@ impl fmt::Display for Nanos {
     }
 }
 
+/// Packets per second, exact to a thousandth of one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PacketRate {
+    /// Packets in 1,000 seconds: from one to 10^10.
+    pub per_1000_s: u64,
+}
+
+/// Units of rates, with their packets in 1,000 s.
+const RATES: [(&str, i64); 3] = [("pps", 1_000), ("kpps", 1_000_000), ("Mpps", 1_000_000_000)];
+
+/// Why a rate was refused.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum RateError {
+    /// A number and nothing else.
+    #[error("{0} has no unit; write {0}pps or {0}kpps")]
+    Bare(String),
+    /// Something else.
+    #[error("\"{0}\" is no rate; write a number and pps, kpps or Mpps, as in 100pps or 10kpps")]
+    Unknown(String),
+    /// Nothing, or faster than any loop.
+    #[error("{0} is out of range; rates are from 0.001pps to 10Mpps")]
+    Range(String),
+}
+
+impl PacketRate {
+    /// Packets per second.
+    #[must_use]
+    pub fn per_s(self) -> f64 {
+        self.per_1000_s as f64 / 1e3
+    }
+}
+
+impl FromStr for PacketRate {
+    type Err = RateError;
+
+    fn from_str(text: &str) -> Result<Self, RateError> {
+        let text = text.trim();
+        let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+        let (number, unit) = text.split_at(end);
+        if !number.is_empty() && unit.trim().is_empty() {
+            return Err(RateError::Bare(text.into()));
+        }
+        let known = RATES.iter().find(|(name, _)| *name == unit.trim());
+        let (Some((_, length)), false) = (known, number.is_empty()) else {
+            return Err(RateError::Unknown(text.into()));
+        };
+        let per_1000_s = decimal(number, *length).and_then(|rate| u64::try_from(rate).ok());
+        match per_1000_s {
+            Some(per_1000_s @ 1..=10_000_000_000) => Ok(Self { per_1000_s }),
+            _ => Err(RateError::Range(text.into())),
+        }
+    }
+}
+
+impl fmt::Display for PacketRate {
+    /// As it would be written: `10kpps`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let per_s = self.per_s();
+        match per_s {
+            1e6.. => write!(f, "{}Mpps", per_s / 1e6),
+            1e3.. => write!(f, "{}kpps", per_s / 1e3),
+            _ => write!(f, "{per_s}pps"),
+        }
+    }
+}
+
 /// A unit of time to print a column of numbers in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Scale {
@@ -274,10 +340,31 @@ mod tests {
         assert_eq!(rate(12.0), "12");
     }
 
+    #[test]
+    fn rates_of_packets_have_a_unit_and_come_back() {
+        for (text, want) in [
+            ("100pps", 100_000),
+            ("10kpps", 10_000_000),
+            ("1.5 kpps", 1_500_000),
+            ("10Mpps", 10_000_000_000),
+            ("0.001pps", 1),
+        ] {
+            let rate: PacketRate = text.parse().unwrap();
+            assert_eq!(rate.per_1000_s, want, "{text}");
+            assert_eq!(rate.to_string().parse(), Ok(rate), "{text}");
+        }
+        let error = "100".parse::<PacketRate>().unwrap_err();
+        assert_eq!(error.to_string(), "100 has no unit; write 100pps or 100kpps");
+        for text in ["", "pps", "10 Hz", "0pps", "11Mpps", "-1pps", "1.2.3pps", "0.0001pps"] {
+            assert!(text.parse::<PacketRate>().is_err(), "{text}");
+        }
+    }
+
     proptest! {
         #[test]
         fn no_text_panics(text in "\\PC{0,20}") {
             let _ = ns(&text);
+            let _ = text.parse::<PacketRate>();
         }
 
         #[test]

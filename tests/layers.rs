@@ -30,9 +30,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("units", &[]),
 ];
 
-/// Who may use the measuring loops and their types: makers, and `run` for what they leave.
-const MAY_USE_HOT: [&str; 9] =
-    ["session", "probes", "transports", "echo", "peaks", "kernel", "loads", "setup", "run"];
+/// Who may use the measuring loops and their types: makers, `run` for what they leave, and `sys`
+/// where it makes ports: only there may pointers be handed over.
+const MAY_USE_HOT: [&str; 10] =
+    ["session", "probes", "transports", "echo", "peaks", "kernel", "loads", "setup", "run", "sys"];
 
 fn sources(directory: &Path) -> Vec<PathBuf> {
     let mut files = Vec::new();

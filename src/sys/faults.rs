@@ -1,7 +1,11 @@
 //! What the calling thread has used: page faults, context switches, CPU time.
 
+use std::fs;
+
+use serde::{Deserialize, Serialize};
+
 /// Usage of one thread since it began.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
     /// Page faults served without the disk.
     pub minor_faults: u64,
@@ -34,6 +38,31 @@ impl Usage {
         }
     }
 
+    /// Usage of thread `tid` of this process so far, as seen from another one; absent where it is
+    /// gone.
+    #[must_use]
+    pub fn of_thread(tid: i32) -> Option<Self> {
+        let read = |name: &str| fs::read_to_string(format!("/proc/self/task/{tid}/{name}")).ok();
+        let (stat, status, schedstat) = (read("stat")?, read("status")?, read("schedstat"));
+        // The name before may have blanks and brackets in it.
+        let (_, after_name) = stat.rsplit_once(')')?;
+        let mut fields = after_name.split_ascii_whitespace();
+        let minor_faults = fields.nth(7)?.parse().ok()?;
+        let major_faults = fields.nth(1)?.parse().ok()?;
+        let count = |field: &str| {
+            let line = status.lines().find_map(|line| line.strip_prefix(field))?;
+            line.trim().parse().ok()
+        };
+        let cpu_ns = schedstat.and_then(|text| text.split(' ').next()?.parse().ok());
+        Some(Self {
+            minor_faults,
+            major_faults,
+            voluntary_switches: count("voluntary_ctxt_switches:")?,
+            involuntary_switches: count("nonvoluntary_ctxt_switches:")?,
+            cpu_ns: cpu_ns.unwrap_or(0),
+        })
+    }
+
     /// What was used between `earlier` and `self`.
     #[must_use]
     pub const fn since(self, earlier: Self) -> Self {
@@ -46,5 +75,27 @@ impl Usage {
                 .saturating_sub(earlier.involuntary_switches),
             cpu_ns: self.cpu_ns.saturating_sub(earlier.cpu_ns),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sys::sched;
+
+    #[test]
+    fn a_thread_is_seen_from_outside_as_it_sees_itself() {
+        let before = Usage::of_this_thread();
+        let mut seen = Usage::of_thread(sched::thread_id()).unwrap();
+        let after = Usage::of_this_thread();
+        assert!((before.minor_faults..=after.minor_faults).contains(&seen.minor_faults));
+        assert!(seen.voluntary_switches >= before.voluntary_switches);
+        assert!(seen.voluntary_switches <= after.voluntary_switches);
+        for _ in 0..1000 {
+            // The kernel adds up in steps.
+            seen = Usage::of_thread(sched::thread_id()).unwrap();
+        }
+        assert!(seen.cpu_ns > 0 && seen.since(before).major_faults == 0, "{seen:?}");
+        assert_eq!(Usage::of_thread(1 << 22), None);
     }
 }

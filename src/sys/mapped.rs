@@ -48,6 +48,28 @@ impl MappedWords {
     }
 }
 
+/// A shared mapping of as many words as its users know.
+#[derive(Debug)]
+pub struct MappedArray<const N: usize>(MappedWords);
+
+impl<const N: usize> MappedArray<N> {
+    /// Maps the words (at least one) for reading and writing.
+    ///
+    /// # Errors
+    /// As [`MappedWords::new`].
+    pub fn new(descriptor: BorrowedFd<'_>) -> io::Result<Self> {
+        MappedWords::new(descriptor, N).map(Self)
+    }
+
+    /// The memory.
+    #[inline]
+    #[must_use]
+    pub fn words(&self) -> &[AtomicU64; N] {
+        // SAFETY: the mapping holds N words, as made above; for the rest see `MappedWords::words`.
+        unsafe { self.0.start.cast().as_ref() }
+    }
+}
+
 impl Drop for MappedWords {
     fn drop(&mut self) {
         // SAFETY: exactly the mapping that `new` made; no reference into it outlives `self`.
@@ -70,6 +92,7 @@ mod tests {
         let other = MappedWords::new(file.as_fd(), 512).unwrap();
         one.words()[511].store(7, Relaxed);
         assert_eq!((other.words().len(), other.words()[511].load(Relaxed)), (512, 7));
+        assert_eq!(MappedArray::<512>::new(file.as_fd()).unwrap().words()[511].load(Relaxed), 7);
     }
 
     #[test]

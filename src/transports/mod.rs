@@ -1,12 +1,38 @@
 //! Ways for messages: what each is called, what it can do, and how both its ends are made.
 //!
 //! A transport is one file here, which makes its two ends, one port in `tardy_hot::ports`, which
-//! sends and receives, and one line in [`Transport`]. Nothing here knows who uses them.
+//! sends and receives, and one line in [`Transport`]. What needs shared memory alone is one file
+//! together. Nothing here knows who uses them.
+
+mod eventfd;
+pub mod memory;
+pub mod pair;
+mod pipe;
+pub mod plain;
+pub mod port;
+mod posix_mq;
+mod sysv_sem;
+mod tcp;
+mod udp;
+mod unix;
+pub mod zmq;
+
+pub mod hello;
+
+pub mod streams;
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
+pub use self::{
+    pair::{End, EndOrder, Pair, Role, TransportError, pair},
+    port::{OpenPort, PortUser},
+};
+
 /// A way for messages from one end to the other.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Transport {
     /// ZeroMQ over TCP.
     ZmqTcp,

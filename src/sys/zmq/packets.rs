@@ -1,0 +1,88 @@
+//! Packets of a stream, published and subscribed to.
+
+use std::{ffi::c_int, io, os::fd::BorrowedFd, time::Duration};
+
+use tardy_hot::{
+    clock::now_ns,
+    packet::Packet,
+    stream::{Got, Packets},
+};
+
+use super::{Number, Socket, ZmqError, socket::wait_readable};
+
+/// One end: a socket that publishes, one that hears what the other end publishes, or both.
+///
+/// Per packet one call of the library, which copies it: for more than 33 bytes into memory that it
+/// allocates. Its own thread does the system calls, after `sent_ns` and before `received_ns`.
+#[derive(Debug)]
+pub struct Published {
+    speaks: Option<Socket>,
+    hears: Option<Socket>,
+    out: Box<[u8]>,
+    /// One byte more than a packet has, so that what is too long shows.
+    into: Box<[u8]>,
+}
+
+/// How long the subscribers may take to come, ms.
+const PATIENCE_MS: i32 = 20_000;
+
+impl Published {
+    /// For packets of `size` bytes.
+    #[must_use]
+    pub fn new(size: usize, speaks: Option<Socket>, hears: Option<Socket>) -> Self {
+        // Written to, so that no page of it is missing later.
+        let buffer = |bytes| vec![std::hint::black_box(0); bytes].into_boxed_slice();
+        Self { speaks, hears, out: buffer(size), into: buffer(size + 1) }
+    }
+}
+
+/// Waits until so many have subscribed to what `publisher`, of the kind XPUB, sends: before that
+/// it would send to nobody.
+///
+/// # Errors
+/// They did not come in time.
+pub fn await_subscribers(publisher: &Socket, subscribers: u32) -> Result<(), ZmqError> {
+    publisher.set(Number::ReceiveMs, PATIENCE_MS)?;
+    let mut said = [0; 2];
+    for number in 0..subscribers {
+        publisher.receive(&mut said, true).map_err(|source| ZmqError::Call {
+            what: format!("only {number} of {subscribers} ends have subscribed"),
+            source,
+        })?;
+    }
+    Ok(())
+}
+
+fn number(error: &io::Error) -> c_int {
+    error.raw_os_error().unwrap_or(libc::EPROTO)
+}
+
+impl Packets for Published {
+    fn send(&mut self, packet: &Packet) -> Result<(), c_int> {
+        let Some(socket) = &self.speaks else { return Err(libc::ENOTCONN) };
+        packet.write(&mut self.out);
+        socket.send(&self.out, false).map_err(|error| number(&error))
+    }
+
+    fn receive(&mut self) -> Result<Got, c_int> {
+        let Some(socket) = &self.hears else { return Ok(Got::Nothing) };
+        match socket.receive(&mut self.into, false) {
+            Ok(got) if got + 1 == self.into.len() => {
+                Ok(Packet::read(&self.into).map_or(Got::Foreign, Got::Packet))
+            }
+            Ok(_) => Ok(Got::Foreign),
+            Err(error) => match number(&error) {
+                libc::EAGAIN | libc::EINTR => Ok(Got::Nothing),
+                errno => Err(errno),
+            },
+        }
+    }
+
+    fn wait(&mut self, until_ns: i64) -> Result<(), c_int> {
+        let left = until_ns.saturating_sub(now_ns()).max(0);
+        let left = Duration::from_nanos(u64::try_from(left).unwrap_or(0));
+        let descriptor: Option<BorrowedFd<'_>> =
+            self.hears.as_ref().and_then(|socket| socket.descriptor().ok());
+        wait_readable(descriptor, left).map(|_| ()).map_err(|error| number(&error))
+    }
+}

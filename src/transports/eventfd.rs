@@ -1,0 +1,22 @@
+//! Two eventfds, one each way. They count messages.
+
+use std::io;
+
+use rustix::event::{EventfdFlags, eventfd};
+
+use super::{
+    pair::{End, Holds},
+    port::OpenPort,
+};
+
+pub(super) fn pair() -> io::Result<(Holds, Holds)> {
+    let flags = EventfdFlags::CLOEXEC | EventfdFlags::SEMAPHORE;
+    let (there, back) = (eventfd(0, flags)?, eventfd(0, flags)?);
+    let near = [there.try_clone()?, back.try_clone()?];
+    Ok((near.into(), [back, there].into()))
+}
+
+pub(super) fn open(end: End) -> io::Result<OpenPort> {
+    let [sends, receives] = End::exactly(end.descriptors)?;
+    Ok(OpenPort::eventfd(sends, receives))
+}

@@ -1,0 +1,201 @@
+//! Sockets for a stream: both ends made together, with buffers that hold a second of its rate.
+
+use std::{
+    io,
+    net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpListener, TcpStream, UdpSocket},
+    os::fd::{AsFd, OwnedFd},
+};
+
+use rustix::net::{
+    AddressFamily, SocketFlags, SocketType, bind, socket_with,
+    sockopt::{
+        set_socket_recv_buffer_size, set_socket_recv_buffer_size_force, set_socket_reuseaddr,
+        set_socket_send_buffer_size, set_socket_send_buffer_size_force, socket_recv_buffer_size,
+        socket_send_buffer_size,
+    },
+};
+
+/// Both ends on this machine. No packet has passed.
+#[derive(Debug)]
+pub struct Sockets {
+    /// The near end's, with its address.
+    pub near: (OwnedFd, SocketAddrV4),
+    /// The far ends', with the address that each receives at.
+    pub far: Vec<(OwnedFd, SocketAddrV4)>,
+}
+
+/// A connected UDP socket, and one that hears everybody who sends to it.
+///
+/// # Errors
+/// What the kernel says.
+pub fn udp() -> io::Result<Sockets> {
+    let near = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
+    let far = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
+    near.connect(far.local_addr()?)?;
+    let (near_address, far_address) = (v4(near.local_addr()?)?, v4(far.local_addr()?)?);
+    Ok(Sockets { near: (near.into(), near_address), far: vec![(far.into(), far_address)] })
+}
+
+/// A UDP socket that sends to `group`, and so many that are members of it, all on loopback.
+///
+/// # Errors
+/// What the kernel says: `EINVAL` where `group` is none.
+pub fn multicast(group: Ipv4Addr, receivers: u32) -> io::Result<Sockets> {
+    // Bound to an interface's address a socket sends by that interface.
+    let near = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
+    near.set_multicast_loop_v4(true)?;
+    near.set_multicast_ttl_v4(0)?;
+    let near_address = v4(near.local_addr()?)?;
+    let mut far = vec![member(SocketAddrV4::new(group, 0))?];
+    while far.len() < receivers as usize {
+        let all = far.first().map_or(SocketAddrV4::new(group, 0), |(_, address)| *address);
+        far.push(member(all)?);
+    }
+    near.connect(far.first().map_or(near_address, |(_, address)| *address))?;
+    Ok(Sockets { near: (near.into(), near_address), far })
+}
+
+fn member(at: SocketAddrV4) -> io::Result<(OwnedFd, SocketAddrV4)> {
+    let flags = SocketFlags::CLOEXEC;
+    let socket = socket_with(AddressFamily::INET, SocketType::DGRAM, flags, None)?;
+    // All of them have one port.
+    set_socket_reuseaddr(&socket, true)?;
+    bind(&socket, &SocketAddr::V4(at))?;
+    let socket = UdpSocket::from(socket);
+    socket.join_multicast_v4(at.ip(), &Ipv4Addr::LOCALHOST)?;
+    let address = v4(socket.local_addr()?)?;
+    Ok((socket.into(), address))
+}
+
+/// Both ends of a TCP connection that sends without delay. Their buffers are made before they are
+/// connected: what a window can grow to is agreed on then.
+///
+/// # Errors
+/// What the kernel says.
+pub fn tcp(bytes: usize) -> io::Result<Sockets> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+    hold(&listener, bytes)?;
+    let flags = SocketFlags::CLOEXEC;
+    let near = socket_with(AddressFamily::INET, SocketType::STREAM, flags, None)?;
+    hold(&near, bytes)?;
+    rustix::net::connect(&near, &listener.local_addr()?)?;
+    let near = TcpStream::from(near);
+    let (far, _) = listener.accept()?;
+    near.set_nodelay(true)?;
+    far.set_nodelay(true)?;
+    let (near_address, far_address) = (v4(near.local_addr()?)?, v4(far.local_addr()?)?);
+    Ok(Sockets { near: (near.into(), near_address), far: vec![(far.into(), far_address)] })
+}
+
+fn v4(address: SocketAddr) -> io::Result<SocketAddrV4> {
+    match address {
+        SocketAddr::V4(address) => Ok(address),
+        SocketAddr::V6(_) => Err(io::ErrorKind::AddrNotAvailable.into()),
+    }
+}
+
+/// What the kernel counts for one unread datagram of `size` bytes: its buffer is a power of two
+/// that has room for headers (the most of IP and of a link: 128) and `skb_shared_info` (320), and
+/// `sk_buff` itself is 256.
+#[must_use]
+pub const fn kernel_bytes(size: usize) -> usize {
+    (size + 128 + 320).next_power_of_two() + 256
+}
+
+/// Bytes that a buffer needs for a second of packets.
+#[must_use]
+pub fn second_of(size: usize, per_s: f64) -> usize {
+    (per_s.ceil().max(1.0) as usize).saturating_mul(kernel_bytes(size))
+}
+
+/// Makes both buffers of a socket hold so many bytes as the kernel counts them, by force where that
+/// is allowed; smaller than it finds them they never get. What came of it is read by [`held`].
+///
+/// # Errors
+/// What the kernel says.
+pub fn hold(socket: impl AsFd, bytes: usize) -> io::Result<()> {
+    // The kernel doubles what it is given, for what it adds to each packet. That is counted
+    // already, so that there is twice the room.
+    let bytes = bytes.min(i32::MAX as usize / 2);
+    if socket_recv_buffer_size(&socket)? < bytes
+        && set_socket_recv_buffer_size_force(&socket, bytes).is_err()
+    {
+        set_socket_recv_buffer_size(&socket, bytes)?;
+    }
+    if socket_send_buffer_size(&socket)? < bytes
+        && set_socket_send_buffer_size_force(&socket, bytes).is_err()
+    {
+        set_socket_send_buffer_size(&socket, bytes)?;
+    }
+    Ok(())
+}
+
+/// Bytes that a socket holds unread and unsent, as the kernel counts them.
+///
+/// # Errors
+/// What the kernel says.
+pub fn held(socket: impl AsFd) -> io::Result<(usize, usize)> {
+    Ok((socket_recv_buffer_size(&socket)?, socket_send_buffer_size(&socket)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    /// Datagrams that arrive of `sent` that nobody reads meanwhile; absent where the kernel does
+    /// not grant the buffer.
+    fn kept(size: usize, sent: usize) -> Option<usize> {
+        let sockets = udp().unwrap();
+        let (near, far) = (UdpSocket::from(sockets.near.0), sockets.far.into_iter().next());
+        let far = UdpSocket::from(far.unwrap().0);
+        let needed = second_of(size, sent as f64);
+        hold(&far, needed).unwrap();
+        if held(&far).unwrap().0 < needed {
+            return None;
+        }
+        let packet = vec![7; size];
+        for _ in 0..sent {
+            near.send(&packet).unwrap();
+        }
+        far.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
+        Some((0..sent).take_while(|_| far.recv(&mut [0; 1]).is_ok()).count())
+    }
+
+    #[test]
+    fn a_second_of_unread_packets_is_kept() {
+        for (size, per_s) in [(56, 50_000), (64, 10_000), (600, 10_000), (1_472, 5_000)] {
+            if let Some(kept) = kept(size, per_s) {
+                assert_eq!(kept, per_s, "{size} bytes");
+            }
+        }
+    }
+
+    #[test]
+    fn every_member_of_a_group_hears_what_is_sent_to_it() {
+        let sockets = multicast(Ipv4Addr::new(239, 7, 7, 7), 3).unwrap();
+        let near = UdpSocket::from(sockets.near.0);
+        near.send(b"all").unwrap();
+        for (far, _) in sockets.far {
+            let far = UdpSocket::from(far);
+            far.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+            let mut heard = [0; 8];
+            assert_eq!(far.recv(&mut heard).unwrap(), 3);
+        }
+        assert!(multicast(Ipv4Addr::LOCALHOST, 1).is_err());
+    }
+
+    #[test]
+    fn a_connection_holds_what_it_was_given() {
+        let sockets = tcp(1 << 20).unwrap();
+        let (near, far) = (held(&sockets.near.0).unwrap(), held(&sockets.far[0].0).unwrap());
+        let limit = |name| {
+            let text = std::fs::read_to_string(format!("/proc/sys/net/core/{name}")).unwrap();
+            text.trim().parse::<usize>().unwrap()
+        };
+        // Without rights there is a limit.
+        assert!(near.0.min(far.0) >= limit("rmem_max").min(1 << 20));
+        assert!(near.1.min(far.1) >= limit("wmem_max").min(1 << 20));
+    }
+}

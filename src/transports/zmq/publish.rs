@@ -1,0 +1,87 @@
+//! Streams of packets by publishing: to whoever connected, or to a multicast group by PGM.
+
+use std::{os::fd::OwnedFd, sync::Arc};
+
+use serde::{Deserialize, Serialize};
+
+use crate::sys::zmq::{
+    Context, Kind, Library, Number, Published, Socket, ZmqError, await_subscribers,
+};
+
+/// What one end of a stream is to publish, and to hear.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Places {
+    /// Where it publishes.
+    pub speaks: Option<String>,
+    /// How many must have subscribed to that before it begins; PGM has nobody say so.
+    pub subscribers: u32,
+    /// Where it hears what the other end publishes.
+    pub hears: Option<String>,
+    /// Packets that may wait, for each connection and direction: those of a second.
+    pub waiting: u32,
+    /// Kilobits per second that multicast may use.
+    pub kbit_per_s: u32,
+}
+
+/// How long lost multicast can be asked for again, ms; as much is kept in memory.
+const RECOVERY_MS: i32 = 1_000;
+
+/// Refuses what the library cannot do: it is not there, or was built without PGM.
+///
+/// # Errors
+/// [`ZmqError::Absent`] or [`ZmqError::Without`].
+pub fn check(wants_pgm: bool) -> Result<(), ZmqError> {
+    let library = Library::get()?;
+    if wants_pgm && !library.has_pgm() {
+        return Err(ZmqError::Without { version: library.version(), what: "pgm" });
+    }
+    Ok(())
+}
+
+/// Opens an end for packets of `size` bytes, in the thread that will use it: the library's own
+/// threads run as that one. Publishing over TCP it takes `listener` over, and waits for those who
+/// subscribe.
+///
+/// # Errors
+/// The library is absent, refuses a place, or nobody subscribed.
+pub fn open(places: &Places, listener: OwnedFd, size: usize) -> Result<Published, ZmqError> {
+    let context = Context::like_this_thread(true)?;
+    // Who publishes waits for who hears, so each end must hear before it waits.
+    let hears = places.hears.as_ref().map(|at| hear(&context, places, at)).transpose()?;
+    let speaks = places.speaks.as_ref().map(|at| speak(&context, places, at, listener));
+    Ok(Published::new(size, speaks.transpose()?, hears))
+}
+
+fn hear(context: &Arc<Context>, places: &Places, at: &str) -> Result<Socket, ZmqError> {
+    let socket = Socket::new(context, Kind::Sub)?;
+    limit(&socket, places)?;
+    socket.subscribe()?;
+    socket.connect(at)?;
+    Ok(socket)
+}
+
+fn speak(
+    context: &Arc<Context>,
+    places: &Places,
+    at: &str,
+    listener: OwnedFd,
+) -> Result<Socket, ZmqError> {
+    let socket = Socket::new(context, Kind::XPub)?;
+    limit(&socket, places)?;
+    if at.starts_with("tcp:") {
+        socket.bind_to(listener, at)?;
+    } else {
+        socket.connect(at)?;
+    }
+    await_subscribers(&socket, places.subscribers)?;
+    Ok(socket)
+}
+
+fn limit(socket: &Socket, places: &Places) -> Result<(), ZmqError> {
+    let number = |value: u32| i32::try_from(value.max(1)).unwrap_or(i32::MAX);
+    socket.set(Number::SendHigh, number(places.waiting))?;
+    socket.set(Number::ReceiveHigh, number(places.waiting))?;
+    socket.set(Number::RateKbit, number(places.kbit_per_s))?;
+    socket.set(Number::RecoveryMs, RECOVERY_MS)?;
+    socket.set(Number::ReconnectMs, super::RECONNECT_MS)
+}
