@@ -11,6 +11,8 @@ pub mod cli;
 pub mod session;
 // Makers: what produces latency samples.
 pub mod probes;
+// Makers: the far end of messages, on its own.
+pub mod echo;
 // Makers: ways for messages, from one end to the other.
 pub mod transports;
 // Makers: what the kernel itself sees of a wake-up, by programs that run inside it.

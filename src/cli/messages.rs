@@ -1,12 +1,25 @@
 //! Flags of the probes that exchange messages, and which of them each probe takes.
 
+mod pingpong;
+mod receive;
+mod stream;
+
 use std::path::PathBuf;
 
-use anyhow::{Result, bail};
+use anyhow::{Result, bail, ensure};
 use clap::Args;
 
-use super::flags::positive;
-use crate::{sys::cpus::Cpus, transports::Transport, units::Nanos};
+pub use self::pingpong::{DEFAULT_SAMPLES, PACE_NS};
+use super::flags::{CpuList, positive};
+use crate::{
+    setup::{
+        SetupError, Wish,
+        threads::{self, Terms},
+    },
+    sys::{cpus::Cpus, sched::Policy},
+    transports::Transport,
+    units::Nanos,
+};
 
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Messages (pingpong, receive, stream)")]
@@ -20,10 +33,13 @@ pub struct MessageFlags {
     /// Bytes of one message [default: 1 for pingpong, 64 for stream and receive]
     #[arg(long, value_name = "BYTES")]
     pub size: Option<u64>,
-    /// HOST:PORT of a tardy echo, or for zmq-tcp of any REP socket [default: a far end started here]
+    /// HOST:PORT of a tardy echo, or for zmq-tcp of any REP socket [default: one started here]
+    ///
+    /// An end that is no tardy echo is sent exactly as many messages as --samples says, warm-up
+    /// included, which is then a tenth of them at most.
     #[arg(long, value_name = "ADDRESS")]
     pub to: Option<String>,
-    /// The far end is no tardy: any program that sends back what it gets
+    /// The other end is no tardy: no handshake, and any message goes back as it came
     #[arg(long)]
     pub foreign: bool,
     /// File whose content both ends know; an echo beyond loopback answers nobody without it
@@ -127,15 +143,81 @@ pub fn transport(name: &str) -> Result<Transport> {
     )
 }
 
+/// What both ends on this machine run as.
+#[derive(Debug, Clone)]
+pub struct Ends {
+    /// The one that measures.
+    pub near: Terms,
+    /// The other one.
+    pub far: Terms,
+}
+
+impl MessageFlags {
+    /// Both ends, from what the near one runs as; each CPU and priority by its own flag.
+    ///
+    /// # Errors
+    /// The far end's priority cannot be had, or means nothing.
+    pub fn ends(&self, near: Terms, far_cpu: u32) -> Result<Ends> {
+        if near.policy == Policy::Other && self.far_priority.is_some() {
+            bail!("--far-priority has no meaning with --policy other; leave one of them out");
+        }
+        let priority = self.far_priority.unwrap_or(near.priority);
+        let wish = Wish::new(self.far_priority, priority);
+        match threads::settle(Wish::new(Some(near.policy), near.policy), wish) {
+            Err(SetupError::Policy { why, .. }) => {
+                Err(SetupError::Policy { flags: format!("--far-priority {priority}"), why }.into())
+            }
+            Err(error) => Err(error.into()),
+            Ok(_) => {
+                let far = Terms { priority, cpu: far_cpu, ..near.clone() };
+                Ok(Ends { near, far })
+            }
+        }
+    }
+}
+
+/// A policy that an end which waits for messages can have.
+///
+/// # Errors
+/// It cannot be `deadline`.
+pub fn check_policy(probe: &str, policy: Policy) -> Result<()> {
+    ensure!(
+        !matches!(policy, Policy::Deadline(_)),
+        "--policy deadline has no meaning with {probe}: an end that waits for messages has no \
+         period of its own; use fifo, rr or other"
+    );
+    Ok(())
+}
+
 /// The CPUs of the near and of the far end: the first two of those named, in the order in which
 /// they were; both are the same where only one was. Without any, the first two allowed.
-#[must_use]
-pub fn places(asked: Option<&str>, allowed: &Cpus) -> (u32, u32) {
-    let named: Vec<u32> =
-        asked.unwrap_or_default().split(',').filter_map(|part| part.trim().parse().ok()).collect();
-    let all: Vec<u32> = if named.is_empty() { allowed.iter().collect() } else { named };
+///
+/// # Errors
+/// More are named than there are ends.
+pub fn places(
+    probe: &str,
+    asked: Option<&CpuList>,
+    allowed: &Cpus,
+    is_far_here: bool,
+) -> Result<(u32, u32)> {
+    let all: Vec<u32> = match asked {
+        Some(asked) => asked.in_order.clone(),
+        None => allowed.iter().take(2).collect(),
+    };
+    if let (3.., Some(asked)) = (all.len(), asked) {
+        bail!(
+            "--cpus {}: each of the two ends of {probe} runs on one CPU; name one or two",
+            asked.cpus
+        );
+    }
     let near = all.first().copied().unwrap_or(0);
-    (near, all.get(1).copied().unwrap_or(near))
+    if !is_far_here {
+        if let (2.., Some(asked)) = (all.len(), asked) {
+            bail!("--cpus {}: only the near end is here with --to; name one CPU", asked.cpus);
+        }
+        return Ok((near, near));
+    }
+    Ok((near, all.get(1).copied().unwrap_or(near)))
 }
 
 #[cfg(test)]
@@ -162,9 +244,17 @@ mod tests {
     #[test]
     fn ends_lie_where_they_were_put() {
         let allowed: Cpus = "2-5".parse().unwrap();
-        assert_eq!(places(None, &allowed), (2, 3));
-        assert_eq!(places(Some("4"), &allowed), (4, 4));
-        assert_eq!(places(Some("5,2"), &allowed), (5, 2));
-        assert_eq!(places(None, &"3".parse().unwrap()), (3, 3));
+        let places = |asked: Option<&str>, allowed: &Cpus| {
+            let asked: Option<CpuList> = asked.map(|text| text.parse().unwrap());
+            places("pingpong", asked.as_ref(), allowed, true)
+        };
+        assert_eq!(places(None, &allowed).unwrap(), (2, 3));
+        assert_eq!(places(Some("4"), &allowed).unwrap(), (4, 4));
+        assert_eq!(places(Some("5,2"), &allowed).unwrap(), (5, 2));
+        assert_eq!(places(Some("4-5"), &allowed).unwrap(), (4, 5));
+        assert_eq!(places(None, &"3".parse().unwrap()).unwrap(), (3, 3));
+        assert_eq!(super::places("pingpong", None, &allowed, false).unwrap(), (2, 2));
+        let error = places(Some("2-4"), &allowed).unwrap_err().to_string();
+        assert!(error.contains("--cpus 2-4") && error.contains("one or two"), "{error}");
     }
 }

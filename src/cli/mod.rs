@@ -1,6 +1,7 @@
 //! What was typed, and which exit code follows. Nothing below this prints.
 
 mod check;
+mod echo;
 mod flags;
 mod lab;
 mod load;
@@ -14,6 +15,7 @@ mod runs;
 mod setup;
 mod shield;
 mod why;
+mod timer;
 mod trace;
 
 use std::{path::PathBuf, process::ExitCode};
@@ -24,6 +26,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 use crate::{
     lab::guest,
     loads::{self, protocol::SUBCOMMAND, supervisor},
+    probes::far,
     run::{Document, Status, Validity},
     store::Store,
 };
@@ -62,6 +65,7 @@ enum Verb {
     Plot(report::PlotFlags),
     Check(check::CheckFlags),
     Load(load::Flags),
+    Echo(echo::EchoFlags),
     Shield(shield::ShieldFlags),
     Restore(restore::RestoreFlags),
     Lab(lab::LabFlags),
@@ -130,6 +134,12 @@ pub fn main() -> ExitCode {
     {
         return supervisor::supervise(spec).into();
     }
+    // Nor is the far end of a message.
+    if let [_, verb, order] = argv.as_slice()
+        && verb == far::SUBCOMMAND
+    {
+        return far::serve(order).into();
+    }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
@@ -161,6 +171,7 @@ fn dispatch(cli: Cli, argv: Vec<String>) -> Result<Exit> {
         Verb::Plot(flags) => report::plot(&flags, &store),
         Verb::Check(flags) => check::run(&flags),
         Verb::Load(flags) => load::load(&flags),
+        Verb::Echo(flags) => echo::echo(&flags),
         Verb::Shield(flags) => shield::shield(&flags, &argv),
         Verb::Restore(flags) => restore::restore(&flags),
         Verb::Lab(flags) => lab::lab(&flags, &store),

@@ -10,24 +10,24 @@ use clap::{Args, ValueEnum};
 
 use super::{
     Exit,
-    flags::{CommandFlags, FormatFlags, interval, positive, samples},
-    messages::MessageFlags,
+    flags::{CommandFlags, CpuList, FormatFlags, positive, samples},
+    messages::{self, MessageFlags},
     output,
     progress::Line,
     setup::{SetupFlags, name_holder, recover_first},
+    timer::TimerFlags,
     trace::TraceFlags,
 };
 use crate::{
     loads::LoadSpec,
-    probes::{
-        Probe,
-        fake::Fake,
-        timer::{Timer, WakeKind},
-    },
+    probes::{Probe, fake::Fake},
     report::{collect, terminal},
     run::Run,
     session::{CALIBRATION_NS, Length, Plan, Session},
-    setup::{Wish, threads},
+    setup::{
+        Wish,
+        threads::{self, Terms},
+    },
     store::{Store, is_plain},
     sys::{cpus::Cpus, sched::Policy, signals::Quit},
     units::{Nanos, span},
@@ -68,7 +68,7 @@ pub struct Flags {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Length")]
 struct LengthFlags {
-    /// How long to measure [default: 60s]
+    /// How long to measure [default: 60s; pingpong: 1M samples]
     #[arg(long, value_name = "TIME", value_parser = positive, conflicts_with = "samples")]
     #[arg(allow_hyphen_values = true)]
     duration: Option<Nanos>,
@@ -81,35 +81,6 @@ struct LengthFlags {
     /// End the run at the first latency over this, with exit code 1
     #[arg(long, value_name = "TIME", value_parser = positive)]
     stop_over: Option<Nanos>,
-}
-
-#[derive(Debug, Args)]
-#[command(next_help_heading = "Probe")]
-struct TimerFlags {
-    /// Time from one expiry to the next, the same on every CPU
-    #[arg(long, value_name = "TIME", default_value = "1ms", value_parser = interval)]
-    #[arg(allow_hyphen_values = true)]
-    interval: Nanos,
-    /// CPUs to measure, as 0-3,7 [default: all that this process may use]
-    #[arg(long, value_name = "CPUS")]
-    cpus: Option<Cpus>,
-    /// How threads wait for an expiry
-    #[arg(long, value_enum, default_value = "nanosleep", value_name = "KIND")]
-    wake: Wake,
-    /// Threads per CPU
-    #[arg(long, value_name = "N", default_value = "1")]
-    #[arg(value_parser = clap::value_parser!(u32).range(1..=64))]
-    threads: u32,
-    /// How much the priority falls from one thread of a CPU to the next
-    #[arg(long, value_name = "N", default_value = "0")]
-    #[arg(value_parser = clap::value_parser!(u32).range(0..=98))]
-    priority_step: u32,
-    /// How much later each thread expires than the one before it
-    #[arg(long, value_name = "TIME", default_value = "0us")]
-    distance: Nanos,
-    /// Feed the fake probe as fast as possible
-    #[arg(long, hide = true)]
-    unpaced: bool,
 }
 
 #[derive(Debug, Args)]
@@ -133,6 +104,12 @@ struct RecordFlags {
 enum ProbeName {
     /// Sleep until a programmed time; how late is the wake-up?
     Timer,
+    /// Send a message and wait for its answer; how long is the round trip?
+    Pingpong,
+    /// Read packets; how long after the kernel does a thread have each?
+    Receive,
+    /// Send packets on a schedule; how long after its time does each arrive?
+    Stream,
     /// Known samples, fed instead of slept for: for tests and demos
     Fake,
 }
@@ -142,19 +119,17 @@ impl ProbeName {
     const fn as_str(self) -> &'static str {
         match self {
             Self::Timer => "timer",
+            Self::Pingpong => "pingpong",
+            Self::Receive => "receive",
+            Self::Stream => "stream",
             Self::Fake => "fake",
         }
     }
-}
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Wake {
-    /// Absolute clock_nanosleep, as cyclictest does
-    Nanosleep,
-    /// Relative clock_nanosleep: entering the call counts, no period can be missed
-    Relative,
-    /// Reads of a periodic timerfd; missed periods are the kernel's overrun count
-    Timerfd,
+    /// Whether it waits for programmed times.
+    const fn has_expiries(self) -> bool {
+        matches!(self, Self::Timer | Self::Fake)
+    }
 }
 
 /// Measures, records, and prints what came of it.
@@ -207,26 +182,33 @@ impl Flags {
 
     /// Checks everything that can be checked before anything is touched.
     fn plan(self, store: &Store, argv: Vec<String>) -> Result<Plan> {
-        self.messages.check(self.probe.unwrap_or(ProbeName::Timer).as_str())?;
+        let name = self.probe.unwrap_or(ProbeName::Timer);
+        self.messages.check(name.as_str())?;
         let loads = self.load_specs()?;
-        let cpus = self.measured_cpus()?;
-        let policy = self.setup.policy(self.timer.interval)?;
+        let (cpus, places) = self.measured_cpus(name)?;
+        let policy = self.setup.policy(Nanos(self.timer.interval_ns()))?;
+        if !name.has_expiries() {
+            self.timer.check(name.as_str())?;
+            messages::check_policy(name.as_str(), policy.value)?;
+        }
         let priority = Wish::new(self.setup.priority, DEFAULT_PRIORITY);
         self.check_priorities(policy.value, priority.value)?;
         let (found_policy, found_priority, doubt) = threads::settle(policy, priority)?;
         let wishes = self.setup.wishes(&cpus)?;
         let slack_ns = u64::try_from(self.setup.timer_slack.0).unwrap_or(1).max(1);
-        let probe = self.probe(&cpus, found_policy, found_priority, slack_ns);
+        let terms =
+            Terms { policy: found_policy, priority: found_priority, cpu: places.0, slack_ns };
         let id = new_id()?;
-        let name = self.record.name.clone();
         Ok(Plan {
-            probe,
+            probe: self.probe(name, &cpus, terms, places.1)?,
             loads,
-            length: match self.length.samples {
-                Some(samples) => Length::Samples(samples),
-                None => Length::Time(self.length.duration.unwrap_or(DEFAULT_DURATION).0),
+            length: self.length(name),
+            interval_ns: match name {
+                ProbeName::Timer | ProbeName::Fake => self.timer.interval_ns(),
+                ProbeName::Pingpong => messages::PACE_NS,
+                ProbeName::Receive => self.messages.receive_pace_ns()?,
+                ProbeName::Stream => self.messages.packet_period_ns()?,
             },
-            interval_ns: self.timer.interval.0,
             warmup_ns: self.length.warmup.0,
             stop_over_ns: self.length.stop_over.map(|over| over.0),
             raw: self.record.raw,
@@ -239,10 +221,21 @@ impl Flags {
             trace: self.trace.wish()?,
             doubts: doubt.into_iter().collect(),
             directory: self.directory(store, &id)?,
-            name,
+            name: self.record.name.clone(),
             id,
             argv,
         })
+    }
+
+    fn length(&self, name: ProbeName) -> Length {
+        match (self.length.samples, self.length.duration) {
+            (Some(samples), _) => Length::Samples(samples),
+            (None, Some(duration)) => Length::Time(duration.0),
+            (None, None) if name == ProbeName::Pingpong => {
+                Length::Samples(messages::DEFAULT_SAMPLES)
+            }
+            (None, None) => Length::Time(DEFAULT_DURATION.0),
+        }
     }
 
     fn load_specs(&self) -> Result<Vec<LoadSpec>> {
@@ -251,18 +244,26 @@ impl Flags {
         typed.iter().map(read).chain(self.commands.specs()).collect()
     }
 
-    fn measured_cpus(&self) -> Result<Cpus> {
-        let allowed = Cpus::allowed().context("cannot ask which CPUs this process may use")?;
-        let Some(asked) = self.timer.cpus.clone() else {
-            return Ok(allowed);
-        };
-        let refused = asked.without(&allowed);
-        ensure!(
-            refused.is_empty(),
-            "--cpus {asked}: CPU {refused} is not online or not allowed for this process; \
-             allowed are {allowed}"
-        );
-        Ok(asked)
+    /// The CPUs to measure, and those of the near and the far end of messages.
+    fn measured_cpus(&self, name: ProbeName) -> Result<(Cpus, (u32, u32))> {
+        let allowed = allowed_cpus()?;
+        let asked = self.timer.cpus.as_ref();
+        if let Some(CpuList { cpus, .. }) = asked {
+            let refused = cpus.without(&allowed);
+            ensure!(
+                refused.is_empty(),
+                "--cpus {cpus}: CPU {refused} is not online or not allowed for this process; \
+                 allowed are {allowed}"
+            );
+        }
+        if !name.has_expiries() {
+            let places =
+                messages::places(name.as_str(), asked, &allowed, self.messages.to.is_none())?;
+            return Ok(([places.0, places.1].into_iter().collect(), places));
+        }
+        let cpus = asked.map_or(allowed, |asked| asked.cpus.clone());
+        let first = cpus.iter().next().unwrap_or(0);
+        Ok((cpus, (first, first)))
     }
 
     fn check_priorities(&self, policy: Policy, priority: u32) -> Result<()> {
@@ -272,36 +273,35 @@ impl Flags {
             }
             return Ok(());
         }
-        let (step, threads) = (self.timer.priority_step, self.timer.threads);
-        ensure!(
-            step * (threads - 1) < priority,
-            "--priority-step {step}: the last of {threads} threads would have a priority below 1; \
-             use a smaller step, fewer --threads or a higher --priority than {priority}"
-        );
-        Ok(())
+        self.timer.check_step(priority)
     }
 
-    fn probe(&self, cpus: &Cpus, policy: Policy, priority: u32, slack_ns: u64) -> Box<dyn Probe> {
-        let interval_ns = self.timer.interval.0;
-        if self.probe == Some(ProbeName::Fake) {
-            let scheduling = self.setup.says_policy().then_some((policy, priority));
-            let (cpus, unpaced) = (cpus.clone(), self.timer.unpaced);
-            return Box::new(Fake { cpus, interval_ns, unpaced, scheduling });
-        }
-        Box::new(Timer {
-            cpus: cpus.clone(),
-            threads_per_cpu: self.timer.threads,
-            interval_ns,
-            distance_ns: self.timer.distance.0,
-            wake: match self.timer.wake {
-                Wake::Nanosleep => WakeKind::Nanosleep,
-                Wake::Relative => WakeKind::Relative,
-                Wake::Timerfd => WakeKind::Timerfd,
-            },
-            policy,
-            priority,
-            priority_step: self.timer.priority_step,
-            slack_ns,
+    fn probe(
+        &self,
+        name: ProbeName,
+        cpus: &Cpus,
+        terms: Terms,
+        far_cpu: u32,
+    ) -> Result<Box<dyn Probe>> {
+        Ok(match name {
+            ProbeName::Timer => Box::new(self.timer.timer(cpus.clone(), &terms)),
+            ProbeName::Fake => Box::new(Fake {
+                cpus: cpus.clone(),
+                interval_ns: self.timer.interval_ns(),
+                unpaced: self.timer.unpaced,
+                scheduling: self.setup.says_policy().then_some((terms.policy, terms.priority)),
+            }),
+            ProbeName::Pingpong => {
+                Box::new(self.messages.pingpong(terms, far_cpu, &allowed_cpus()?)?)
+            }
+            ProbeName::Receive => {
+                let ends = self.messages.ends(terms, far_cpu)?;
+                Box::new(self.messages.receive(ends, &allowed_cpus()?)?)
+            }
+            ProbeName::Stream => {
+                let ends = self.messages.ends(terms, far_cpu)?;
+                Box::new(self.messages.stream(ends, &allowed_cpus()?)?)
+            }
         })
     }
 
@@ -322,6 +322,10 @@ impl Flags {
 
 const DEFAULT_PRIORITY: u32 = 90;
 const DEFAULT_DURATION: Nanos = Nanos(60_000_000_000);
+
+fn allowed_cpus() -> Result<Cpus> {
+    Cpus::allowed().context("cannot ask which CPUs this process may use")
+}
 
 /// Time, and four digits in case two runs start in one second.
 fn new_id() -> Result<String> {

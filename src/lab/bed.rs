@@ -78,6 +78,7 @@ impl Bed {
             seed: task.seed,
             load: row.name.clone(),
             arguments: arguments(row),
+            far: row.far.clone(),
             cpus: 1,
             limit: self.limit,
         };
@@ -158,7 +159,7 @@ mod tests {
     fn runs_are_untraced_unless_the_plan_says_otherwise() {
         let of = |words: &[&str]| {
             let words = ["run"].iter().chain(words).map(|word| (*word).to_owned()).collect();
-            arguments(&Row { name: "x".into(), line: 1, arguments: words })
+            arguments(&Row { arguments: words, ..Row::default() })
         };
         assert_eq!(of(&["timer", "--raw"]), ["timer", "--trace=off"]);
         assert_eq!(of(&["timer", "--trace=peaks"]), ["timer", "--trace=peaks"]);
@@ -166,7 +167,7 @@ mod tests {
 
     #[test]
     fn every_kernel_load_and_phase_is_a_task_and_kernels_are_side_by_side() {
-        let row = |name: &str| Row { name: name.into(), line: 1, arguments: Vec::new() };
+        let row = |name: &str| Row { name: name.into(), ..Row::default() };
         let target = |name: &str| Target { name: name.into(), kernel: None };
         let bed = Bed {
             bench: None,

@@ -14,8 +14,9 @@ use tempfile::TempDir;
 
 use super::{
     Tell, adopt,
+    boxes::Boxes,
     cell::{Cell, Key, Mode, SHIFT},
-    guest::Job,
+    guest::{FAILED, Job},
     kernels::Kernel,
     parts::{Archive, Parts, RUN, base, job, job_archive, write_all},
     program,
@@ -41,8 +42,8 @@ const SHOWN: usize = 20;
 /// Changes when the same cell no longer means the same run.
 const KEY: &str = "tardy lab cell 1";
 
-/// What a kernel brings is known by its hash, and where its modules lie.
-type Brought = (String, Option<PathBuf>);
+/// What a kernel brings is known by its hash, where its modules lie, and whether it has two boxes.
+type Brought = (String, Option<PathBuf>, bool);
 
 /// What cells need of this machine. Cells may be run by several threads at once.
 pub struct Bench {
@@ -84,12 +85,13 @@ impl Bench {
     /// # Errors
     /// A kernel that cannot be read.
     pub fn key(&self, cell: &Cell) -> Result<String> {
-        let parts = self.parts(&cell.kernel)?;
+        let parts = self.parts(cell)?;
         let mode = match cell.mode {
             Mode::Deterministic => "deterministic",
             Mode::Real => "real",
         };
-        let numbers = format!("shift {SHIFT} seed {} cpus {}", cell.seed, cell.cpus);
+        let (seed, cpus, far) = (cell.seed, cell.cpus, cell.far.len());
+        let numbers = format!("shift {SHIFT} seed {seed} cpus {cpus} far {far}");
         let given = [
             &self.version,
             &self.program.hash,
@@ -102,7 +104,7 @@ impl Bench {
             &cell.load,
         ];
         let key = given.into_iter().fold(Key::of(KEY), |key, text| key.and(text));
-        Ok(cell.arguments.iter().fold(key, |key, text| key.and(text)).hex())
+        Ok(cell.far.iter().chain(&cell.arguments).fold(key, |key, text| key.and(text)).hex())
     }
 
     /// Runs the cell; leaves a run in `directory`, or nothing.
@@ -116,9 +118,9 @@ impl Bench {
         ensure!(is_free(directory), "{} is there already", directory.display());
         let emulation = match cell.counted() {
             Some(counted) => counted,
-            None => self.real(&cell.kernel, stop)?,
+            None => self.real(cell, stop)?,
         };
-        let parts = self.parts(&cell.kernel)?;
+        let parts = self.parts(cell)?;
         let job = job(cell, &parts.modules);
         let (finished, initramfs_hash) = self.boot(cell, &parts, &job, emulation, stop)?;
         let received = received(&finished)?;
@@ -141,6 +143,7 @@ impl Bench {
             program_hash: self.program.hash.clone(),
             cpus: cell.cpus,
             arguments: cell.arguments.clone(),
+            far: cell.far.clone(),
             key: self.key(cell)?,
         };
         let doubts = kernel_doubts(&parts, &finished);
@@ -170,8 +173,8 @@ impl Bench {
     }
 
     /// By KVM where this kernel has shown that it boots under it.
-    fn real(&self, kernel: &Kernel, stop: &dyn Fn() -> bool) -> Result<Emulation> {
-        let parts = self.parts(kernel)?;
+    fn real(&self, cell: &Cell, stop: &dyn Fn() -> bool) -> Result<Emulation> {
+        let (kernel, parts) = (&cell.kernel, self.parts(cell)?);
         // Others that want the same kernel wait for the answer.
         let mut known = self.kvm.lock().unwrap_or_else(PoisonError::into_inner);
         if !known.contains_key(&kernel.hash) {
@@ -195,6 +198,7 @@ impl Bench {
             seed: 0,
             load: String::new(),
             arguments: Vec::new(),
+            far: Vec::new(),
             cpus: 1,
             limit: TRIAL,
         };
@@ -221,8 +225,13 @@ impl Bench {
         let archives = [&self.program.bytes, &parts.archive.bytes, &job_archive(job)?];
         let initramfs = scratch.path().join("initramfs");
         let hash = write_all(&initramfs, &archives)?;
-        let hardware =
-            Hardware { emulation, cpus: cell.cpus, memory_mib: MEMORY_MIB, frequencies: false };
+        let hardware = Hardware {
+            emulation,
+            cpus: cell.cpus,
+            memory_mib: MEMORY_MIB,
+            frequencies: false,
+            boxes: cell.boxes(),
+        };
         let finished = qemu::boot(&Machine {
             hardware,
             kernel: &cell.kernel.boot,
@@ -253,13 +262,14 @@ impl Bench {
         Ok(Scratch { directory, _lock: lock })
     }
 
-    fn parts(&self, kernel: &Kernel) -> Result<Arc<Parts>> {
+    fn parts(&self, cell: &Cell) -> Result<Arc<Parts>> {
         let mut known = self.kernels.lock().unwrap_or_else(PoisonError::into_inner);
-        let own = (kernel.hash.clone(), kernel.root.clone());
+        let (kernel, boxes) = (&cell.kernel, cell.boxes());
+        let own = (kernel.hash.clone(), kernel.root.clone(), boxes == Boxes::Two);
         if let Some(parts) = known.get(&own) {
             return Ok(Arc::clone(parts));
         }
-        let parts = Arc::new(Parts::of(kernel)?);
+        let parts = Arc::new(Parts::of(kernel, boxes)?);
         known.insert(own, Arc::clone(&parts));
         Ok(parts)
     }
@@ -283,9 +293,6 @@ impl Scratch {
         self.directory.path()
     }
 }
-
-/// Exit code of a tardy that could not.
-const FAILED: i32 = 2;
 
 /// In a guest's directory, locked by who watches it.
 const LOCK: &str = "lock";
@@ -392,7 +399,7 @@ mod tests {
     #[test]
     fn what_a_kernel_lacks_or_warns_of_is_a_caveat() {
         let lacks = vec![lack::no_module_files()];
-        let parts = Parts::of(&Kernel { lacks, ..Kernel::default() }).unwrap();
+        let parts = Parts::of(&Kernel { lacks, ..Kernel::default() }, Boxes::One).unwrap();
         let doubts = kernel_doubts(&parts, &finished("WARNING: CPU: 0 PID: 1 at x.c:7\n"));
         let code = |doubt: &LabDoubt| {
             let caveat: crate::run::Caveat = crate::run::Doubt::from(doubt.clone()).into();

@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::{Result, bail, ensure};
 use sha2::{Digest, Sha256};
 
-use super::{kernels::Kernel, phase, qemu::Emulation};
+use super::{boxes::Boxes, kernels::Kernel, phase, qemu::Emulation};
 
 /// What an instruction takes in counted time: 2^1 ns.
 pub const SHIFT: u8 = 1;
@@ -39,6 +39,8 @@ pub struct Cell {
     /// For `tardy run`, without the flags that are the lab's own: where the run goes and what it is
     /// called, `--raw`, and what it prints.
     pub arguments: Vec<String>,
+    /// For the tardy in the second box; none where there is one box.
+    pub far: Vec<String>,
     /// CPUs of the machine.
     pub cpus: u8,
     /// How long it may take in all, of the host's time.
@@ -66,6 +68,12 @@ impl Cell {
             self.cpus
         );
         Ok(())
+    }
+
+    /// Whether there is a second box.
+    #[must_use]
+    pub fn boxes(&self) -> Boxes {
+        if self.far.is_empty() { Boxes::One } else { Boxes::Two }
     }
 
     /// What executes it, where its time is counted.
@@ -123,6 +131,7 @@ pub(super) mod tests {
             seed: 0,
             load: "idle".into(),
             arguments: arguments.iter().map(|word| (*word).to_owned()).collect(),
+            far: Vec::new(),
             cpus: 1,
             limit: Duration::from_secs(60),
         }

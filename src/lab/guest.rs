@@ -24,7 +24,7 @@ use rustix::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::way_out::WayOut;
+use super::{boxes, way_out::WayOut};
 use crate::sys::namespace::raise_loopback;
 
 /// Where a guest finds its job.
@@ -36,11 +36,17 @@ pub const KEPT: &str = "guest-kept ";
 /// Begins the last line: how the command ended.
 pub const END: &str = "guest-end ";
 
+/// This program, inside.
+pub const OWN: &str = "/init";
+
 /// Where the command's output goes.
 const OUTPUT: &str = "/dev/ttyS1";
 
 /// Where both of its streams are kept until they are handed out.
 const SAID: &str = "/run/said";
+
+/// Exit code of a tardy that could not.
+pub const FAILED: i32 = 2;
 
 /// What a guest is to do.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -57,6 +63,9 @@ pub struct Job {
     pub wait_ns: u64,
     /// The directory whose files are handed out at the end.
     pub handed_out: Option<PathBuf>,
+    /// Arguments of the tardy in the second box; none where there is one box.
+    #[serde(default)]
+    pub far: Vec<String>,
 }
 
 /// A module and what it is given.
@@ -127,13 +136,19 @@ fn work(way_out: &mut WayOut) -> Result<i32> {
     let ended = prepare(&job).and_then(|()| {
         let output = fs::File::create(said).with_context(|| format!("cannot make {SAID}"))?;
         let errors = output.try_clone()?;
-        command(&job, output, errors.into())
+        let mut words = output.try_clone()?;
+        let code = command(&job, output, errors.into())?;
+        let far = boxes::said();
+        if code == FAILED && !far.is_empty() {
+            writeln!(words, "The second box said: {far}")?;
+        }
+        Ok(code)
     });
     way_out.hand(&ended, directory, said)?;
     ended
 }
 
-/// Loads modules, brings the network up, and waits for the start phase.
+/// Loads modules, brings the network up, starts the second box, and waits for the start phase.
 fn prepare(job: &Job) -> Result<()> {
     for Module { file: module, parameters } in &job.modules {
         let file = fs::File::open(module);
@@ -143,6 +158,10 @@ fn prepare(job: &Job) -> Result<()> {
             .with_context(|| format!("cannot load {}", module.display()))?;
     }
     raise_loopback().context("cannot bring up the loopback device")?;
+    if !job.far.is_empty() {
+        // It ends with the machine.
+        boxes::start(OWN, &job.far)?;
+    }
     std::thread::sleep(Duration::from_nanos(job.wait_ns));
     Ok(())
 }
@@ -226,6 +245,7 @@ mod tests {
             kept: ["/tmp/skips".into()].into(),
             wait_ns: 7,
             handed_out: Some("/run/lab".into()),
+            far: ["echo".to_owned()].into(),
         };
         let text = serde_json::to_vec(&job).unwrap();
         assert_eq!(serde_json::from_slice::<Job>(&text).unwrap(), job);

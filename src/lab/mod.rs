@@ -8,7 +8,7 @@
 //! - [`modules`]: what must be loaded into them; [`unpack`]: what those are packed with
 //! - [`image`], [`cpio`]: a guest's file system
 //! - [`guest`]: its first process, inside; [`way_out`], [`transfer`]: how a run comes out of it
-//! - [`qemu`], [`acpi`]: its machine, outside
+//! - [`qemu`], [`acpi`]: its machine, outside; [`boxes`]: two of them in one, and the wire between
 //! - [`console`]: what its kernel says when it is in trouble
 //! - [`cell`], [`mod@bench`], [`parts`]: one run of one kernel; [`phase`]: when it begins;
 //!   [`adopt`]: what is added to its record; [`verify`]: whether it comes out the same again
@@ -19,6 +19,7 @@ pub mod acpi;
 pub mod adopt;
 pub mod bed;
 pub mod bench;
+pub mod boxes;
 pub mod cell;
 pub mod conduct;
 pub mod console;

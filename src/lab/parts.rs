@@ -11,6 +11,7 @@ use sha2::{Digest, Sha256};
 
 use super::{
     Tell,
+    boxes::{self, Boxes},
     cell::{Cell, hex},
     guest::{self, Job, Module},
     image::Image,
@@ -77,14 +78,15 @@ impl Parts {
     ///
     /// # Errors
     /// A file that cannot be read, modules that cannot be unpacked.
-    pub fn of(kernel: &Kernel) -> Result<Self> {
+    pub fn of(kernel: &Kernel, boxes: Boxes) -> Result<Self> {
         let (mut archive, mut modules) = (Image::addition(), Vec::new());
         let mut lacks: Vec<String> = kernel.lacks.iter().map(|lack| lack.what.clone()).collect();
         archive.directory("job", 0o755);
         // That it has none is among what it lacks already.
         if let Some(root) = &kernel.root {
             let known = Modules::read(root, &kernel.name)?;
-            for (name, parameters) in MODULES {
+            let cards = (boxes == Boxes::Two).then_some(boxes::DRIVER);
+            for (name, parameters) in MODULES.into_iter().chain(cards) {
                 match known.closure(&[name]) {
                     Ok(files) => add_modules(&mut archive, &mut modules, files, parameters)?,
                     Err(_) => lacks.push(lack::no_module(name).what),
@@ -128,7 +130,7 @@ fn add_modules(
 /// A program or library that cannot be read.
 pub fn base(own: &Path, tell: Tell) -> Result<Vec<u8>> {
     let mut image = Image::default();
-    image.bare_program(own, "/init")?;
+    image.bare_program(own, guest::OWN)?;
     for name in PROGRAMS {
         match program(name) {
             Ok(file) => image.bare_program(&file, &format!("/usr/bin/{name}"))?,
@@ -146,7 +148,7 @@ pub fn base(own: &Path, tell: Tell) -> Result<Vec<u8>> {
 pub fn job(cell: &Cell, modules: &[Module]) -> Job {
     let fixed = ["--raw", "--quiet", "-o", RUN];
     let arguments = cell.arguments.iter().map(String::as_str);
-    let command = ["/init", "run"].into_iter().chain(arguments).chain(fixed);
+    let command = [guest::OWN, "run"].into_iter().chain(arguments).chain(fixed);
     let paths = [("PATH", "/usr/bin:/usr/sbin"), ("HOME", "/root"), ("LANG", "C.UTF-8")];
     Job {
         command: command.map(str::to_owned).collect(),
@@ -155,6 +157,7 @@ pub fn job(cell: &Cell, modules: &[Module]) -> Job {
         kept: Vec::new(),
         wait_ns: cell.wait_ns(),
         handed_out: Some(RUN.into()),
+        far: cell.far.clone(),
     }
 }
 

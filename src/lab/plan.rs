@@ -1,14 +1,16 @@
-//! A plan: one probe under several loads, as a small TOML file.
+//! A plan: a probe under several loads, as a small TOML file.
 //!
-//! What it holds are the long flags of `tardy run`, so that nothing has a second definition.
-//! Whether they are right is for the command line to say, which knows them. Nothing here is about
-//! machines: the same plan can be run anywhere.
+//! What it holds are the long flags of `tardy run`, and of the `tardy echo` in a second box, so
+//! that nothing has a second definition. Whether they are right is for the command line to say,
+//! which knows them. How many boxes it wants is all that is said about machines here.
 
 use std::{collections::BTreeMap, ops::Range, path::Path};
 
 use anyhow::{Context, Result, bail, ensure};
 use serde::Deserialize;
 use toml::{Spanned, Value};
+
+use super::boxes;
 
 /// A plan is a page of text; what is larger is something else.
 const LARGEST: u64 = 1 << 20;
@@ -19,6 +21,9 @@ const MOST_REPEATS: u32 = 1_000;
 /// Flags that say where a run goes and how it is told: whoever runs the plan says so.
 const RESERVED: [&str; 8] = ["output", "name", "quiet", "json", "format", "store", "help", "load"];
 
+/// Flags by which two boxes find each other: the lab gives them.
+const OF_BOXES: [&str; 3] = ["to", "listen", "token-file"];
+
 /// A probe under several loads, each to be measured several times.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
@@ -26,14 +31,12 @@ pub struct Plan {
     pub name: String,
     /// How often each load is measured, 1 or more.
     pub repeats: u32,
-    /// What measures: `timer`.
-    pub probe: String,
     /// The rows, in the order of the file.
     pub loads: Vec<Row>,
 }
 
 /// One load of a plan.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Row {
     /// What the plan calls it; no two have the same.
     pub name: String,
@@ -41,6 +44,8 @@ pub struct Row {
     pub line: usize,
     /// The arguments of `tardy` that measure under it: `run`, the probe, flags.
     pub arguments: Vec<String>,
+    /// Those of the `tardy echo` in a second box; none where there is one box.
+    pub far: Vec<String>,
 }
 
 #[derive(Deserialize)]
@@ -49,8 +54,11 @@ struct File {
     name: Spanned<String>,
     repeats: Option<Spanned<i64>>,
     probe: Option<Spanned<String>>,
+    boxes: Option<Spanned<i64>>,
     #[serde(default)]
     run: Flags,
+    #[serde(default)]
+    echo: Flags,
     #[serde(default)]
     load: Vec<Spanned<Load>>,
 }
@@ -59,10 +67,14 @@ struct File {
 #[serde(deny_unknown_fields)]
 struct Load {
     name: Spanned<String>,
+    probe: Option<Spanned<String>>,
+    boxes: Option<Spanned<i64>>,
     #[serde(default, rename = "use")]
     loads: Vec<Spanned<String>>,
     #[serde(default)]
     run: Flags,
+    #[serde(default)]
+    echo: Flags,
 }
 
 /// By name, without the dashes.
@@ -131,14 +143,10 @@ impl Reading<'_> {
             !file.load.is_empty(),
             self.refusal(None, "no [[load]]; write one for each row, `use = []` being none")
         );
-        let probe = match &file.probe {
-            Some(probe) => self.name("probe", probe)?,
-            None => "timer".into(),
-        };
-        let mut plan =
-            Plan { name, repeats: self.repeats(file.repeats)?, probe, loads: Vec::new() };
+        let repeats = self.number("repeats", file.repeats.as_ref(), MOST_REPEATS)?;
+        let mut plan = Plan { name, repeats, loads: Vec::new() };
         for load in &file.load {
-            let row = self.row(&plan.probe, &file.run, load)?;
+            let row = self.row(&file, load)?;
             if let Some(other) = plan.loads.iter().find(|other| other.name == row.name) {
                 let what = format!("load {:?} is there twice; see line {}", row.name, other.line);
                 bail!(self.refusal(Some(load.get_ref().name.span()), &what));
@@ -160,26 +168,34 @@ impl Reading<'_> {
         bail!(self.refusal(Some(name.span()), &format!("{field} {what}")))
     }
 
-    fn repeats(&self, repeats: Option<Spanned<i64>>) -> Result<u32> {
-        let Some(repeats) = repeats else { return Ok(1) };
-        let valid = u32::try_from(*repeats.get_ref()).ok();
-        valid.filter(|n| (1..=MOST_REPEATS).contains(n)).ok_or_else(|| {
-            let what = format!("repeats: {} is not from 1 to {MOST_REPEATS}", repeats.get_ref());
-            self.refusal(Some(repeats.span()), &what)
+    /// From 1 to `most`, 1 where nothing is said.
+    fn number(&self, field: &str, number: Option<&Spanned<i64>>, most: u32) -> Result<u32> {
+        let Some(number) = number else { return Ok(1) };
+        let valid = u32::try_from(*number.get_ref()).ok();
+        valid.filter(|n| (1..=most).contains(n)).ok_or_else(|| {
+            let what = format!("{field}: {} is not from 1 to {most}", number.get_ref());
+            self.refusal(Some(number.span()), &what)
         })
     }
 
-    fn row(&self, probe: &str, common: &Flags, load: &Spanned<Load>) -> Result<Row> {
+    fn row(&self, file: &File, load: &Spanned<Load>) -> Result<Row> {
         let line = self.line(&load.span());
         let load = load.get_ref();
-        let mut arguments = vec!["run".to_owned(), probe.to_owned()];
-        // What a load says of a flag replaces what all say.
-        let all = common.iter().filter(|(name, _)| !load.run.contains_key(*name));
-        let mut flags: Vec<_> = all.chain(&load.run).collect();
-        flags.sort_by_key(|(name, _)| name.get_ref());
-        for (name, value) in flags {
-            arguments.extend(self.flag(name, value)?);
-        }
+        let probe = match load.probe.as_ref().or(file.probe.as_ref()) {
+            Some(probe) => self.name("probe", probe)?,
+            None => "timer".into(),
+        };
+        let boxes = load.boxes.as_ref().or(file.boxes.as_ref());
+        let are_two = self.number("boxes", boxes, 2)? == 2;
+        let mut arguments = vec!["run".to_owned(), probe.clone()];
+        arguments.extend(self.flags("run", &file.run, &load.run, are_two)?);
+        // The table for all rows may be there for others.
+        let far = if are_two {
+            arguments.extend(boxes::way(&probe));
+            boxes::echo(self.flags("echo", &file.echo, &load.echo, true)?)
+        } else {
+            self.no_echo(&load.echo)?
+        };
         for used in &load.loads {
             ensure!(
                 !used.get_ref().trim().is_empty(),
@@ -187,11 +203,47 @@ impl Reading<'_> {
             );
             arguments.push(format!("--load={}", used.get_ref().trim()));
         }
-        Ok(Row { name: self.name("name of a load", &load.name)?, line, arguments })
+        Ok(Row { name: self.name("name of a load", &load.name)?, line, arguments, far })
+    }
+
+    fn no_echo(&self, echo: &Flags) -> Result<Vec<String>> {
+        match echo.keys().next() {
+            None => Ok(Vec::new()),
+            Some(flag) => bail!(self.refusal(
+                Some(flag.span()),
+                "echo: there is no second box; write `boxes = 2`, or leave it out"
+            )),
+        }
+    }
+
+    /// Flags as arguments, by name. What a load says of one replaces what is said for all.
+    fn flags(&self, table: &str, all: &Flags, own: &Flags, are_two: bool) -> Result<Vec<String>> {
+        let all = all.iter().filter(|(name, _)| !own.contains_key(*name));
+        let mut flags: Vec<_> = all.chain(own).collect();
+        flags.sort_by_key(|(name, _)| name.get_ref());
+        let mut arguments = Vec::new();
+        for (name, value) in flags {
+            if are_two && OF_BOXES.contains(&name.get_ref().as_str()) {
+                bail!(self.refusal(
+                    Some(name.span()),
+                    &format!(
+                        "{table}.{}: the lab joins two boxes itself; leave it out",
+                        name.get_ref()
+                    )
+                ));
+            }
+            arguments.extend(self.flag(table, name, value)?);
+        }
+        Ok(arguments)
     }
 
     /// One flag as an argument; none where it is off.
-    fn flag(&self, name: &Spanned<String>, value: &Spanned<Value>) -> Result<Option<String>> {
+    fn flag(
+        &self,
+        table: &str,
+        name: &Spanned<String>,
+        value: &Spanned<Value>,
+    ) -> Result<Option<String>> {
         let flag = name.get_ref();
         let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
         let at = Some(name.span());
@@ -199,17 +251,21 @@ impl Reading<'_> {
             bail!(self.refusal(
                 at,
                 &format!(
-                    "run.{flag}: no flag of `tardy run`; write its long name without the dashes"
+                    "{table}.{flag}: no flag of `tardy {table}`; write its long name without the \
+                     dashes"
                 )
             ));
         }
         if flag == "load" {
-            bail!(self.refusal(at, "run.load: loads belong into a [[load]], as use = [\"...\"]"));
+            bail!(self.refusal(
+                at,
+                &format!("{table}.load: loads belong into a [[load]], as use = [\"...\"]")
+            ));
         }
         if RESERVED.contains(&flag.as_str()) {
             bail!(self.refusal(at, &format!(
-                "run.{flag}: where runs go and what is printed is not for a plan to say; leave it \
-                 out"
+                "{table}.{flag}: where runs go and what is printed is not for a plan to say; leave \
+                 it out"
             )));
         }
         match value.get_ref() {
@@ -220,7 +276,7 @@ impl Reading<'_> {
             Value::Boolean(false) => Ok(None),
             other => {
                 bail!(self.refusal(Some(value.span()), &format!(
-                "run.{flag}: expected a string, a number, true or false, found {}; write what \
+                "{table}.{flag}: expected a string, a number, true or false, found {}; write what \
                  --{flag} takes, as in \"200us\"",
                 kind(other)
             )))
@@ -280,6 +336,35 @@ raw = false
             "run timer --interval=200us --samples=500 --load=signals:processes=300 --load=idle"
         );
         assert_eq!(plan.loads[1].line, 10);
+    }
+
+    #[test]
+    fn a_second_box_has_an_echo_and_the_probe_is_told_where_it_is() {
+        let text = GOOD.replace("[run]", "boxes = 2\n[echo]\npriority = 80\n[run]");
+        let text = text.replace("name = \"idle\"", "name = \"idle\"\nprobe = \"pingpong\"");
+        let plan =
+            Plan::parse(&(text + "[[load]]\nname = \"alone\"\nboxes = 1"), "p.toml").unwrap();
+        let to = |at: usize| plan.loads[at].arguments.iter().any(|word| word.starts_with("--to="));
+        assert!(to(0) && !to(1), "a timer sends nothing");
+        assert_eq!(plan.loads[0].arguments[1], "pingpong");
+        assert_eq!(
+            plan.loads[0].far.join(" "),
+            boxes::echo(vec!["--priority=80".into()]).join(" ")
+        );
+        assert!(plan.loads[2].far.is_empty() && !plan.loads[2].arguments.contains(&"--to".into()));
+    }
+
+    #[test]
+    fn what_joins_two_boxes_is_the_labs_and_an_echo_needs_a_second_one() {
+        let two = |more: &str| refused(&GOOD.replace("[run]", &format!("boxes = 2\n{more}")));
+        let error = two("[run]\nto = \"192.0.2.9:1\"");
+        assert!(error.contains("line 6: run.to: the lab joins two boxes itself"), "{error}");
+        let error = two("[echo]\nlisten = \"192.0.2.9:1\"\n[run]");
+        assert!(error.contains("line 6: echo.listen"), "{error}");
+        let error = refused(&with("raw = false", "raw = false\n[load.echo]\npriority = 80"));
+        assert!(error.contains("line 17: echo: there is no second box"), "{error}");
+        let error = refused(&with("repeats = 5", "boxes = 3"));
+        assert!(error.contains("line 3: boxes: 3 is not from 1 to 2"), "{error}");
     }
 
     #[test]

@@ -14,6 +14,7 @@ use anyhow::{Context, Result};
 
 use super::{
     acpi,
+    boxes::{self, Boxes},
     console::{Console, Trouble},
     transfer::HELLO,
     way_out,
@@ -42,6 +43,8 @@ pub struct Hardware {
     pub memory_mib: u32,
     /// Whether its CPUs have frequencies to choose from.
     pub frequencies: bool,
+    /// Whether it has network cards, two on one wire.
+    pub boxes: Boxes,
 }
 
 /// What executes a guest's instructions.
@@ -234,7 +237,8 @@ fn command(machine: &Machine) -> Result<Command> {
     // A comma begins the next option, unless it is doubled.
     let path = |name: &str| machine.directory.join(name).display().to_string().replace(',', ",,");
     let serial = |name: &str| format!("file:{}", machine.directory.join(name).display());
-    let mut command = Command::new(super::program(PROGRAM)?);
+    let program = super::program(PROGRAM)?;
+    let mut command = Command::new(&program);
     command
         .args(["-nodefaults", "-no-user-config", "-display", "none", "-machine", "pc"])
         .args(hardware.emulation.arguments())
@@ -249,6 +253,9 @@ fn command(machine: &Machine) -> Result<Command> {
         .args(["-append", &format!("{APPEND} {}", machine.append)])
         .stdin(Stdio::null())
         .stdout(Stdio::null());
+    if hardware.boxes == Boxes::Two {
+        command.args(boxes::hardware(&program)?);
+    }
     if hardware.frequencies {
         let table = machine.directory.join("frequencies");
         command.args(["-acpitable", &format!("sig=SSDT,rev=2,data={}", table.display())]);
@@ -365,6 +372,7 @@ mod tests {
                 cpus: 1,
                 memory_mib: 256,
                 frequencies: false,
+                boxes: Boxes::One,
             },
             initramfs: directory,
             append: "",

@@ -76,6 +76,7 @@ pub fn verify(
         seed: facts.seed,
         load: facts.load.clone(),
         arguments: facts.arguments.clone(),
+        far: facts.far.clone(),
         cpus: facts.cpus,
         limit,
     };

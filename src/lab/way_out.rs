@@ -10,7 +10,10 @@ use std::{
 use anyhow::{Context, Result};
 use rustix::termios::{OptionalActions, tcdrain, tcgetattr, tcsetattr};
 
-use super::transfer::{HELLO, Sender};
+use super::{
+    guest::FAILED,
+    transfer::{HELLO, Sender},
+};
 use crate::sys::ports::Port;
 
 /// The port that QEMU listens on.
@@ -90,8 +93,6 @@ fn send(mut sender: Sender, ended: &Result<i32>, directory: &Path, said: &Path) 
     if directory.exists() {
         sender.tree(directory)?;
     }
+    // One that did not come so far has no code of its own.
     sender.end(*ended.as_ref().unwrap_or(&FAILED))
 }
-
-/// The code of a guest that did not come so far as to have one: that of a tardy that could not.
-const FAILED: i32 = 2;

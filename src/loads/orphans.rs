@@ -10,7 +10,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use crate::sys::process::{self, Pid};
+use crate::sys::{
+    child::is_kept,
+    process::{self, Pid},
+};
 
 /// Supervisors that live; nothing while orphans are not adopted.
 static SUPERVISORS: Mutex<Option<HashSet<Pid>>> = Mutex::new(None);
@@ -56,7 +59,7 @@ pub(super) fn ended(supervisor: Pid, killed: bool, patience: Duration) {
 /// Kills all children but these, and everything below them; how many there were.
 fn end_others(known: &HashSet<Pid>) -> usize {
     let mut others = process::children().unwrap_or_default();
-    others.retain(|child| !known.contains(child));
+    others.retain(|child| !known.contains(child) && !is_kept(*child));
     for &orphan in &others {
         for below in process::descendants(orphan).unwrap_or_default() {
             process::kill(below);

@@ -2,18 +2,17 @@
 //!
 //! A probe is one file here, one line in the table of `cli::run`, and one loop in `tardy-hot`.
 
+mod armed;
 pub mod fake;
+pub mod far;
+pub mod pingpong;
+pub mod receive;
+pub mod stream;
 pub mod timer;
 
-use std::{
-    io,
-    sync::{
-        Arc,
-        mpsc::{Receiver, Sender, channel},
-    },
-    thread::JoinHandle,
-};
+use std::{io, sync::Arc};
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use tardy_hot::{
     clock,
@@ -25,14 +24,15 @@ use tardy_hot::{
 };
 use thiserror::Error;
 
+pub use self::armed::Armed;
+use self::far::EndedInJson;
 use crate::{
-    run::SeriesHead,
-    setup::threads::Found,
-    sys::{faults::Usage, signals},
+    run::{Doubt, MessageRecord, SeriesHead},
+    sys::faults::Usage,
 };
 
 /// When to measure. All times are `CLOCK_MONOTONIC` ns.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct Schedule {
     /// The first expiry of the warm-up, which is not recorded.
     pub warmup_ns: i64,
@@ -58,11 +58,12 @@ pub struct Recorded {
 }
 
 /// How a measuring thread fared.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Report {
     /// Its series.
     pub series: String,
     /// Why its loop ended.
+    #[serde(with = "EndedInJson")]
     pub ended: Ended,
     /// When, `CLOCK_MONOTONIC` ns.
     pub ended_ns: i64,
@@ -107,6 +108,57 @@ pub enum ArmError {
         /// What the kernel said.
         source: io::Error,
     },
+    /// A far end could not be started, or cannot have what it needs.
+    #[error("cannot start the end called {name}: {why}")]
+    Far {
+        /// `far`, `far2`, ...
+        name: String,
+        /// What it said, or who was to start it.
+        why: String,
+    },
+    /// What carries messages cannot be had.
+    #[error("{0}")]
+    Transport(String),
+}
+
+/// What must be looked after while a probe measures, beside its threads: far ends, and answers that
+/// do not come.
+pub trait Keeper: std::fmt::Debug {
+    /// The schedule is known; the threads begin after this.
+    fn start(&mut self, schedule: Schedule);
+
+    /// Looks after it, about every 50 ms. Sets `stop` where there is no use in going on.
+    fn tend(&mut self, stop: &Stop);
+
+    /// Whether what measuring threads opened is closed before [`Keeper::finish`] and not after it:
+    /// where a far end waits for them in a way that nothing else can end.
+    fn closes_first(&self) -> bool {
+        false
+    }
+
+    /// Ends it: the measuring threads have ended, and these are their reports. Those of far ends
+    /// are added.
+    fn finish(self: Box<Self>, reports: &mut Vec<Report>) -> KeptRecord;
+}
+
+/// What a keeper leaves.
+#[derive(Debug, Default)]
+pub struct KeptRecord {
+    /// What came of messages.
+    pub messages: Option<MessageRecord>,
+    /// What gives reason to doubt.
+    pub doubts: Vec<Doubt>,
+}
+
+/// What a probe leaves.
+#[derive(Debug)]
+pub struct Finished {
+    /// Of the measuring threads in the order of the series, then of far ends.
+    pub reports: Vec<Report>,
+    /// How many of the reports are of measuring threads.
+    pub measured: usize,
+    /// What its keeper left.
+    pub kept: KeptRecord,
 }
 
 /// A probe that is planned but has touched nothing yet.
@@ -119,6 +171,12 @@ pub trait Probe {
 
     /// Whether its wake-ups have stages that can be traced.
     fn can_be_traced(&self) -> bool {
+        false
+    }
+
+    /// Whether that is all there is to trace, and it is done only where it is asked for: the late
+    /// ones are not looked into one by one.
+    fn has_only_stages(&self) -> bool {
         false
     }
 
@@ -170,119 +228,6 @@ pub struct TracedThread {
     pub watched: Arc<Watched>,
     /// Its late wake-ups.
     pub late: Reader<Late>,
-}
-
-/// A probe whose threads wait for the start.
-#[derive(Debug)]
-pub struct Armed {
-    /// Its series, in the order of [`Probe::heads`].
-    pub recorded: Vec<Recorded>,
-    /// What its threads run as, per series.
-    pub found: Vec<(String, Found)>,
-    /// Those whose stages are recorded: all or none, in the order of [`Armed::tids`].
-    pub traced: Vec<TracedThread>,
-    threads: Vec<Thread>,
-    stop: Arc<Stop>,
-}
-
-#[derive(Debug)]
-struct Thread {
-    series: String,
-    tid: i32,
-    go: Sender<Schedule>,
-    handle: JoinHandle<Report>,
-}
-
-impl Armed {
-    fn new(stop: &Arc<Stop>) -> Self {
-        Self {
-            recorded: Vec::new(),
-            found: Vec::new(),
-            traced: Vec::new(),
-            threads: Vec::new(),
-            stop: Arc::clone(stop),
-        }
-    }
-
-    /// Starts a measuring thread. `set_up` runs in it at once and says what it runs as; `measure`
-    /// runs when the schedule is known.
-    fn spawn(
-        &mut self,
-        recorded: Recorded,
-        set_up: impl FnOnce() -> io::Result<Found> + Send + 'static,
-        measure: impl FnOnce(Schedule, &Found) -> Report + Send + 'static,
-    ) -> Result<(), ArmError> {
-        let series = recorded.head.name.clone();
-        let (go, gate): (Sender<Schedule>, Receiver<Schedule>) = channel();
-        let (tell, told) = channel();
-        let name = series.clone();
-        let body = move || {
-            let found = set_up();
-            let known = found.as_ref().ok().cloned();
-            let _ = tell.send(found);
-            match (known, gate.recv()) {
-                (Some(found), Ok(schedule)) => measure(schedule, &found),
-                _ => Report::of(&name, Ended::Stopped),
-            }
-        };
-        let handle = std::thread::Builder::new()
-            .name(format!("tardy/{series}"))
-            .stack_size(STACK_BYTES)
-            .spawn(body)
-            .map_err(|source| ArmError::Thread { series: series.clone(), source })?;
-        let found = told
-            .recv()
-            .unwrap_or_else(|_| Err(io::Error::other("it ended at once")))
-            .map_err(|source| ArmError::Terms { series: series.clone(), source })?;
-        self.threads.push(Thread { series: series.clone(), tid: found.tid, go, handle });
-        self.found.push((series, found));
-        self.recorded.push(recorded);
-        Ok(())
-    }
-
-    /// The kernel's numbers of its threads.
-    #[must_use]
-    pub fn tids(&self) -> Vec<i32> {
-        self.threads.iter().map(|thread| thread.tid).collect()
-    }
-
-    /// Lets the threads go.
-    pub fn start(&self, schedule: Schedule) {
-        for thread in &self.threads {
-            // A thread that is gone shows when it is joined.
-            let _ = thread.go.send(schedule);
-        }
-    }
-
-    /// Whether every thread has ended.
-    #[must_use]
-    pub fn is_done(&self) -> bool {
-        self.threads.iter().all(|thread| thread.handle.is_finished())
-    }
-
-    /// Ends the loops, also those that sleep. To be repeated until [`Armed::is_done`]: a nudge
-    /// between two turns has no effect.
-    pub fn stop(&self) {
-        self.stop.set();
-        for thread in self.threads.iter().filter(|thread| !thread.handle.is_finished()) {
-            signals::nudge(thread.tid);
-        }
-    }
-
-    /// Waits for the threads and returns their reports, in the order of the series.
-    #[must_use]
-    pub fn finish(self) -> Vec<Report> {
-        let joined = self.threads.into_iter().map(|thread| {
-            // Threads that never got a schedule end when their gate closes.
-            drop(thread.go);
-            let series = thread.series;
-            thread.handle.join().unwrap_or_else(|_| Report {
-                broken: Some("the thread died".into()),
-                ..Report::of(&series, Ended::Failed(0))
-            })
-        });
-        joined.collect()
-    }
 }
 
 /// Enough for the loops, which need less than a page; small because it is locked into memory.

@@ -3,12 +3,14 @@
 mod incident;
 mod lab;
 mod messages;
+mod receive;
 mod setup;
 mod trace;
 mod words;
 
 pub use lab::{COUNTED_TIME, LabDoubt};
 pub use messages::MessageDoubt;
+pub use receive::ReceiveDoubt;
 pub use setup::SetupDoubt;
 pub use trace::TraceDoubt;
 
@@ -139,6 +141,8 @@ pub enum Doubt {
     Trace(TraceDoubt),
     /// What came of messages.
     Message(MessageDoubt),
+    /// What came of received packets.
+    Receive(ReceiveDoubt),
 }
 
 impl From<Doubt> for Caveat {
@@ -157,6 +161,12 @@ impl From<LabDoubt> for Doubt {
 impl From<MessageDoubt> for Doubt {
     fn from(doubt: MessageDoubt) -> Self {
         Self::Message(doubt)
+    }
+}
+
+impl From<ReceiveDoubt> for Doubt {
+    fn from(doubt: ReceiveDoubt) -> Self {
+        Self::Receive(doubt)
     }
 }
 

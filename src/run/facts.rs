@@ -83,6 +83,9 @@ pub struct LabFacts {
     /// What `tardy run` was given inside, without what the lab itself gives it.
     #[serde(default)]
     pub arguments: Vec<String>,
+    /// What the tardy in the second box was given; empty where there was one box.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub far: Vec<String>,
     /// SHA-256 over everything that decides what comes out.
     #[serde(default)]
     pub key: String,

@@ -11,7 +11,7 @@ pub const ROUND_TRIP: &str = "rtt";
 pub struct MessageRecord {
     /// `tcp`, `zmq-ipc`, ...
     pub transport: String,
-    /// Bytes of one message.
+    /// Bytes of one message; 0 where others send what they like.
     pub size: u64,
     /// Who sent and received: `near` (this tardy), then each far end.
     pub ends: Vec<EndRecord>,
@@ -50,7 +50,7 @@ pub struct EndRecord {
 pub struct FlowRecord {
     /// The series.
     pub series: String,
-    /// Messages sent in the measured time.
+    /// Messages of the measured time; of a stream those that were due, sent or not.
     pub sent: u64,
     /// Of those, how many arrived, each counted once; in a ping-pong, how many were answered.
     pub received: u64,
@@ -72,7 +72,8 @@ pub struct FlowRecord {
     pub achieved_per_s: Option<f64>,
 }
 
-/// How the far end's clock compares with this machine's.
+/// How the far end's clock compares with this machine's; of received packets, how that of the NIC
+/// which stamped them does.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ClockRecord {
     /// The far clock minus the near one, at the middle of the run, ns.

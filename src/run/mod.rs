@@ -23,7 +23,9 @@ pub use caveat::{Caveat, Effect, Validity};
 pub use document::{
     Document, LoadProof, LoadRecord, ProbeRecord, SCHEMA_VERSION, SetupRecord, Status,
 };
-pub use doubt::{COUNTED_TIME, Doubt, Incident, LabDoubt, MessageDoubt, SetupDoubt, TraceDoubt};
+pub use doubt::{
+    COUNTED_TIME, Doubt, Incident, LabDoubt, MessageDoubt, ReceiveDoubt, SetupDoubt, TraceDoubt,
+};
 pub use facts::{Facts, LabFacts};
 pub use maker::{BlameFiles, IntervalOf, MakeError, Maker, names};
 pub use messages::{ClockRecord, EndRecord, FlowRecord, MessageRecord};

@@ -74,7 +74,7 @@ fn slice(
     let stop = Arc::new(Stop::new());
     let tracing = traced.as_ref().map(|traced| traced.tracing().clone());
     let wants = Wants { ring_samples: None, tracing };
-    let armed = arranged.within(|| plan.probe.arm(&wants, &stop))??;
+    let mut armed = arranged.within(|| plan.probe.arm(&wants, &stop))??;
     if let Some(traced) = &mut traced {
         traced.follow(&armed.traced)?;
     }
@@ -93,13 +93,14 @@ fn slice(
     });
     while !armed.is_done() {
         std::thread::sleep(Duration::from_millis(20));
+        armed.tend();
         if quit() {
             armed.stop();
         }
     }
     let took_ns = now_ns() - warmup_ns;
     let after = Stat::read(&Root::default());
-    let reports = armed.finish();
+    let reports = armed.finish().reports;
     Ok((!quit()).then(|| found(&series, &reports, busy(&before, &after, took_ns))).flatten())
 }
 

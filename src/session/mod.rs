@@ -31,10 +31,10 @@ use tardy_hot::{
 
 use crate::{
     loads::{LoadEnd, LoadSpec, RunningLoad},
-    probes::{Armed, Recorded, Report, Schedule, Wants},
+    probes::{Armed, Finished, Recorded, Report, Schedule, Wants},
     run::{
-        Document, Doubt, Maker, SeriesSummary, SetupDoubt, Status, maker::discard, names,
-        summary::stage_of, tracks::to_csv,
+        Document, Doubt, Maker, MessageDoubt, SeriesSummary, SetupDoubt, Status, maker::discard,
+        names, summary::stage_of, tracks::to_csv,
     },
     setup::{
         arrange::Arranged,
@@ -164,6 +164,7 @@ impl Session {
         while !self.armed.is_done() {
             std::thread::sleep(Duration::from_millis(50));
             watchdog.iter().for_each(Watchdog::beat);
+            self.armed.tend();
             if ended_by.is_none() {
                 ended_by = quit();
             }
@@ -269,8 +270,10 @@ impl Session {
             Length::Time(ns) => Some(ns - elapsed_ns.max(0)),
             Length::Samples(samples) => {
                 let done = series.iter().map(|(_, count, _)| *count).min().unwrap_or(0);
-                let left = i64::try_from(samples.saturating_sub(done)).unwrap_or(i64::MAX);
-                Some(left.saturating_mul(self.plan.interval_ns))
+                let left = samples.saturating_sub(done) as f64;
+                // At the pace so far, for only some probes have one of their own.
+                let each_ns = elapsed_ns as f64 / done as f64;
+                (done > 0).then_some((left * each_ns) as i64)
             }
         };
         let loads = loads::at_a_glance(&self.plan.loads, &self.loads);
@@ -287,9 +290,9 @@ impl Session {
         interrupts: &Interrupts,
     ) -> Result<Document> {
         let Self { plan, armed, loads, arranged, mut document, mut doubts, .. } = self;
-        let reports = armed.finish();
+        let Finished { reports, measured, kept } = armed.finish();
         let traced = traced.map(Watching::finish).transpose().map_err(anyhow::Error::msg)?;
-        let end_ns = end_of(&reports, &schedule);
+        let end_ns = end_of(reports.get(..measured).unwrap_or_default(), &schedule);
         let drained = drain.finish().map_err(anyhow::Error::msg)?;
         let interrupts = interrupts.end();
         let csv = to_csv(&interrupts, true);
@@ -306,17 +309,21 @@ impl Session {
             end.record(&mut document.trace);
             doubts.extend(end.doubt());
         }
-        let by_watchdog =
-            |doubt: &Doubt| matches!(doubt, Doubt::Setup(SetupDoubt::WatchdogEnded { .. }));
-        document.status = match (&ended_by, plan.stop_over_ns) {
-            (Some(_), _) => Status::Interrupted,
-            _ if doubts.iter().any(by_watchdog) => Status::Interrupted,
-            (None, Some(limit)) if record::worst(&document) > Some(limit) => Status::StoppedOver,
+        document.messages = kept.messages;
+        doubts.extend(kept.doubts);
+        let ended_early = ended_by.is_some() || doubts.iter().any(ends_early);
+        document.status = match plan.stop_over_ns {
+            _ if ended_early => Status::Interrupted,
+            Some(limit) if record::worst(&document) > Some(limit) => Status::StoppedOver,
             _ => Status::Complete,
         };
         doubts.extend(ended_by.map(|how| Doubt::Interrupted { how }));
         record::conditions(&mut document, &drained, &reports, &interrupts);
         doubts::of_threads(&mut doubts, &reports, &drained.watcher);
+        if doubts.iter().any(by_watchdog) {
+            // It made ordinary tasks of them, and has said so.
+            doubts.retain(|doubt| !matches!(doubt, Doubt::ThreadNotAsAsked { .. }));
+        }
         let whole: Vec<SeriesSummary> = document.wakeups().cloned().collect();
         doubts::of_preemption(&mut doubts, plan.policy.1, &whole, &reports);
         doubts::of_steal(&mut doubts, &plan.cpus, &drained.machine.cpus);
@@ -337,6 +344,15 @@ impl Session {
         })?;
         Ok(document)
     }
+}
+
+const fn by_watchdog(doubt: &Doubt) -> bool {
+    matches!(doubt, Doubt::Setup(SetupDoubt::WatchdogEnded { .. }))
+}
+
+/// Whether what happened ended the run before its time.
+const fn ends_early(doubt: &Doubt) -> bool {
+    by_watchdog(doubt) || matches!(doubt, Doubt::Message(MessageDoubt::FarEnded { .. }))
 }
 
 /// What was asked for must be had; the default only makes a doubt.

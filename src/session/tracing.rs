@@ -113,6 +113,17 @@ pub(super) fn load(
         _ if !probe.can_be_traced() => {
             bail!("--trace {asked}: the probe {name} has no wake-ups that can be traced");
         }
+        TraceMode::Auto if probe.has_only_stages() => {
+            record.why_not = Some(format!(
+                "a {name} is traced with --trace stages only, as that adds to each of its wake-ups"
+            ));
+            return Ok((None, record));
+        }
+        TraceMode::Peaks if probe.has_only_stages() => bail!(
+            "--trace peaks: what is late in a {name} is not looked into one by one; --trace stages \
+             tells where its time goes, and `tardy run timer --trace peaks` on the CPUs of both \
+             ends why threads are late there"
+        ),
         TraceMode::Auto | TraceMode::Stages | TraceMode::Peaks => {}
     }
     match Loaded::new(wish) {

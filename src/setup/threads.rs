@@ -2,7 +2,7 @@
 
 use std::{io, thread};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::{SetupError, Wish};
 use crate::{
@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// What a measured thread shall run as.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Terms {
     /// Scheduling policy.
     pub policy: Policy,
@@ -28,7 +28,7 @@ pub struct Terms {
 }
 
 /// What a measured thread runs as, as the kernel says.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Found {
     /// The kernel's number of the thread.
     pub tid: i32,

@@ -23,6 +23,7 @@ use tardy::{
 };
 use tempfile::TempDir;
 
+mod boxes;
 mod faults;
 mod repeat;
 mod traced;
@@ -30,7 +31,7 @@ mod traced;
 const TARDY: &str = env!("CARGO_BIN_EXE_tardy");
 
 /// Longer than any guest here takes on a busy machine.
-const LIMIT: Duration = Duration::from_secs(300);
+const LIMIT: Duration = Duration::from_secs(600);
 
 /// A cache of the test's own, a kernel from the one that all tests share, and a place for runs.
 struct Place {
@@ -76,6 +77,7 @@ impl Place {
             seed: 0,
             load: "a load".into(),
             arguments: arguments.iter().map(|word| (*word).to_owned()).collect(),
+            far: Vec::new(),
             cpus: 1,
             limit: LIMIT,
         }

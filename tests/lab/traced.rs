@@ -11,8 +11,8 @@ fn traced(place: &Place, load: &str) -> Cell {
     place.cell(&[
         "timer",
         "--interval=200us",
-        "--samples=3000",
-        "--warmup=100ms",
+        "--samples=6000",
+        "--warmup=500ms",
         "--trace=peaks",
         "--load",
         load,
@@ -33,7 +33,7 @@ fn assert_stages(document: &Document) {
     let whole = of("cpu0");
     for stage in ["irq", "handler", "dispatch", "user"] {
         let stage = of(&format!("cpu0/{stage}"));
-        assert!(stage.count > 2900 && stage.count <= whole.count, "{}", stage.name);
+        assert!(stage.count > 5900 && stage.count <= whole.count, "{}", stage.name);
     }
 }
 

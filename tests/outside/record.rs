@@ -25,7 +25,8 @@ const TOP: [&str; 14] = [
 ];
 
 /// Those that came on top; `docs/run.schema.json` describes them.
-const MORE: [&str; 5] = ["series", "trace", "start_monotonic_ns", "machine", "conditions"];
+const MORE: [&str; 6] =
+    ["series", "trace", "start_monotonic_ns", "machine", "conditions", "messages"];
 
 fn keys(value: &Value) -> BTreeSet<&str> {
     value.as_object().unwrap().keys().map(String::as_str).collect()

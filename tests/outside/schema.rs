@@ -168,7 +168,8 @@ fn a_record_without_one_of_its_members_is_refused() {
     /// Named by load or by probe; or what the machine did not let be read back.
     const MAY_BE_ABSENT: [&str; 3] = ["/loads/0/parameters", "/probe/parameters", "/setup/found"];
     /// Added to version 1 after its first runs, which are to stay readable.
-    const ADDED_LATER: [&str; 9] = [
+    const ADDED_LATER: [&str; 10] = [
+        "messages",
         "tasks_idle",
         "why_not",
         "missing",
@@ -186,6 +187,67 @@ fn a_record_without_one_of_its_members_is_refused() {
     places.retain(|(at, key)| {
         !MAY_BE_ABSENT.contains(&at.as_str()) && !ADDED_LATER.contains(&key.as_str())
     });
+    for (at, key) in &places {
+        let mut record = record.clone();
+        record.pointer_mut(at).unwrap().as_object_mut().unwrap().remove(key);
+        assert!(!schema.is_valid(&record), "without {at}/{key} it was taken");
+    }
+}
+
+/// A stream there and back with a far end on another machine.
+fn of_messages() -> Value {
+    let mut record = loaded();
+    let end = |name: &str, place: &str| {
+        json!({
+            "name": name, "place": place, "address": null, "cpu": 0, "policy": "fifo 90",
+            "wait": "sleep", "receive_buffer_bytes": 212_992, "send_buffer_bytes": null,
+            "version": null,
+        })
+    };
+    let flow = |series: &str| {
+        json!({
+            "series": series, "sent": 10, "received": 9, "lost": 1, "late": 2,
+            "late_over_ns": 1_000_000, "duplicated": 0, "reordered": 0, "foreign": 0,
+            "wanted_per_s": 1000.0, "achieved_per_s": 999.5,
+        })
+    };
+    record["messages"] = json!({
+        "transport": "udp", "size": 64, "ends": [end("near", "process"), end("far", "machine")],
+        "flows": [flow("there"), flow("back")],
+        "clock": {
+            "offset_ns": -5, "uncertainty_ns": 9_000, "drift_ppb": -1.5, "exchanges": 64,
+            "shortest_round_trip_ns": 18_000,
+        },
+    });
+    record["probe"]["name"] = json!("stream");
+    record["probe"]["parameters"].as_object_mut().unwrap().remove("interval_ns");
+    record
+}
+
+#[test]
+fn what_is_said_of_messages_is_whole_and_in_its_units() {
+    let (schema, record) = (schema(), of_messages());
+    assert_eq!(faults(&schema, &record), [""; 0]);
+    for (place, value) in [
+        ("/messages/transport", json!("")),
+        ("/messages/size", json!(-1)),
+        ("/messages/ends", json!([])),
+        ("/messages/ends/0/name", json!("there")),
+        ("/messages/ends/1/place", json!("elsewhere")),
+        ("/messages/flows/0/lost", json!(null)),
+        ("/messages/flows/0/late_over_ns", json!(null)),
+        ("/messages/flows/1/achieved_per_s", json!("1kpps")),
+        ("/messages/clock/uncertainty_ns", json!(-1)),
+        ("/messages/clock/exchanges", json!(0)),
+        ("/probe/name", json!("timer")),
+    ] {
+        let mut record = record.clone();
+        *record.pointer_mut(place).unwrap() = value.clone();
+        assert!(!schema.is_valid(&record), "{place} = {value} was taken");
+    }
+    let mut places = Vec::new();
+    members(&record["messages"], "/messages", &mut places);
+    assert!(places.len() > 40, "{}", places.len());
     for (at, key) in &places {
         let mut record = record.clone();
         record.pointer_mut(at).unwrap().as_object_mut().unwrap().remove(key);

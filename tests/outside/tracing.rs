@@ -67,6 +67,61 @@ fn stages_are_counted_with_their_wakeups_and_sum_to_them() {
 }
 
 #[test]
+fn the_parts_of_a_round_trip_sum_to_it_over_every_kind_of_way() {
+    if !can_trace() {
+        return skip("wake-ups cannot be traced here");
+    }
+    for transport in ["tcp", "unix-dgram", "futex"] {
+        let store = Store::new();
+        let run = ["run", "pingpong", "--transport", transport, "--warmup", "200ms"];
+        let asked = ["--duration", "1s", "--trace", "stages", "--name", "r"];
+        let said = store.run(&[&run[..], &asked].concat());
+        assert_eq!(said.code, Some(0), "{said:?}");
+        let record = store.show("r");
+        assert_eq!(faults(&schema(), &record), [""; 0], "{record}");
+        let both = with_stages(&record);
+        let [(total, parts)] = both.as_slice() else { panic!("{record}") };
+        let names: Vec<&str> = parts.iter().map(|part| part["name"].as_str().unwrap()).collect();
+        let ways = ["there", "back"].into_iter();
+        let wanted: Vec<String> = ways
+            .flat_map(|way| ["send", "dispatch", "receive"].map(|part| format!("rtt/{way}-{part}")))
+            .collect();
+        assert_eq!(names, wanted, "{record}");
+        let counts: Vec<i64> = parts.iter().map(|part| whole(&part["count"])).collect();
+        let missing = whole(&total["count"]) - counts[0];
+        assert!(counts[0] > 0 && counts.iter().all(|count| *count == counts[0]), "{counts:?}");
+        assert_eq!(whole(&record["trace"]["unmatched"]), missing, "{record}");
+        let sum: i64 = parts.iter().map(|part| whole(&part["mean"])).sum();
+        // Means are rounded, and the total's has round trips that the parts' have not.
+        let off = 6 + missing * whole(&total["max"]) / counts[0];
+        let mean = whole(&total["mean"]);
+        assert!((sum - mean).abs() <= off, "{transport}: {sum} of {mean} +- {off}: {record}");
+        let text = store.run(&["show", "r"]).out;
+        assert!(text.contains("there-dispatch"), "{text}");
+    }
+}
+
+#[test]
+fn messages_are_traced_only_where_that_is_asked_for_and_never_looked_into_one_by_one() {
+    let store = Store::new();
+    let run = ["run", "pingpong", "--transport", "pipe", "--warmup", "0s", "--duration", "200ms"];
+    store.run(&[&run[..], &["--name", "r"]].concat());
+    let record = store.show("r");
+    assert_eq!(record["trace"]["found"], "off", "{record}");
+    assert!(record["trace"]["why_not"].as_str().unwrap().contains("--trace stages"), "{record}");
+    let said = store.run(&["why", "r"]);
+    assert!(said.code == Some(2) && said.err.contains("round trips"), "{said:?}");
+    let other = ["run", "pingpong", "--policy", "other", "--duration", "200ms"];
+    for (more, told) in [
+        (&["--trace", "peaks"][..], "--trace stages tells where its time goes"),
+        (&["--trace", "stages", "--transport", "shm-spin"], "no wake-ups that can be traced"),
+    ] {
+        let said = store.run(&[&other[..], more].concat());
+        assert!(said.code == Some(2) && said.err.contains(told), "{said:?}");
+    }
+}
+
+#[test]
 fn a_run_with_peaks_leaves_the_worst_whole_and_the_sums_of_all_late_ones() {
     if !can_trace() {
         return skip("wake-ups cannot be traced here");

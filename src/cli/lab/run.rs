@@ -115,6 +115,7 @@ pub fn run(flags: &RunFlags, store: &Store) -> Result<Exit> {
     let plan = flags.traced(flags.plan()?);
     check(&plan, flags.plan.as_deref())?;
     let sources = flags.sources()?;
+    has_boxes(&plan, &sources)?;
     let jobs = flags.jobs()?;
     let quit = Quit::listen().context("cannot listen for signals")?;
     let directory = flags.directory(store, &plan.name)?;
@@ -255,19 +256,39 @@ fn check(plan: &Plan, file: Option<&Path>) -> Result<()> {
     let file = file.map_or_else(|| "the plan".into(), |path| path.display().to_string());
     for row in &plan.loads {
         let place = || format!("{file}, line {}: load {:?}", row.line, row.name);
-        let words = std::iter::once("tardy").chain(row.arguments.iter().map(String::as_str));
-        if let Err(error) = cli::command().try_get_matches_from(words) {
-            let text = error.to_string();
-            let about = text.lines().map(str::trim).filter(|line| !line.is_empty());
-            let about = about.take_while(|line| !line.starts_with("Usage:"));
-            let about = about.filter(|line| !line.starts_with("For more")).collect::<Vec<_>>();
-            bail!("{}: {}", place(), about.join("; ").trim_start_matches("error: "));
+        would_take(&row.arguments).with_context(place)?;
+        if !row.far.is_empty() {
+            would_take(&row.far).context("its second box").with_context(place)?;
         }
         for load in row.arguments.iter().filter_map(|word| word.strip_prefix("--load=")) {
             LoadSpec::parse(load).with_context(place)?;
         }
     }
     Ok(())
+}
+
+/// This machine is one box.
+fn has_boxes(plan: &Plan, sources: &[Source]) -> Result<()> {
+    let two = plan.loads.iter().find(|row| !row.far.is_empty());
+    if let Some(row) = two.filter(|_| sources.iter().any(|source| source.base == Base::Host)) {
+        bail!(
+            "--kernels: host is one box, and load {:?} wants two; leave host out, or measure it \
+             with `tardy run --to` and an echo on another machine",
+            row.name
+        );
+    }
+    Ok(())
+}
+
+/// What clap says against these arguments of tardy, without how it is used.
+fn would_take(arguments: &[String]) -> Result<()> {
+    let words = std::iter::once("tardy").chain(arguments.iter().map(String::as_str));
+    let Err(error) = cli::command().try_get_matches_from(words) else { return Ok(()) };
+    let text = error.to_string();
+    let about = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let about = about.take_while(|line| !line.starts_with("Usage:"));
+    let about = about.filter(|line| !line.starts_with("For more")).collect::<Vec<_>>();
+    bail!("{}", about.join("; ").trim_start_matches("error: "))
 }
 
 /// What is known before anything was measured; written at once, so that a lab that is killed leaves
@@ -326,6 +347,16 @@ mod tests {
     fn the_plan_that_comes_along_is_one() {
         let plan = Plan::parse(FOUNDING, "founding").unwrap();
         assert!(plan.loads.len() > 5);
+    }
+
+    #[test]
+    fn this_machine_is_one_box() {
+        let text = "name = \"x\"\nboxes = 2\n[[load]]\nname = \"y\"\n";
+        let plan = Plan::parse(text, "p.toml").unwrap();
+        let sources = |list: &str| Source::parse_list(list).unwrap();
+        has_boxes(&plan, &sources("standard,rt")).unwrap();
+        let error = has_boxes(&plan, &sources("standard,host")).unwrap_err().to_string();
+        assert!(error.contains("host is one box") && error.contains("\"y\""), "{error}");
     }
 
     #[test]

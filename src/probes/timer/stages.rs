@@ -194,7 +194,7 @@ mod tests {
             let recorded: Vec<_> = armed.recorded.iter().map(|one| one.head.clone()).collect();
             assert_eq!(recorded, heads);
             assert_eq!(armed.traced.iter().map(|one| one.tid).collect::<Vec<_>>(), armed.tids());
-            assert_eq!(armed.finish().len(), 2);
+            assert_eq!(armed.finish().reports.len(), 2);
         }
         assert_eq!(probe.heads(None).len(), 2);
     }
@@ -204,7 +204,7 @@ mod tests {
         let tracing = Tracing { records: Arc::new(Blank::default()), is_rt: false };
         let stop = Arc::new(Stop::new());
         let wants = Wants { ring_samples: None, tracing: Some(tracing) };
-        let armed = probe(timer::WakeKind::Timerfd).arm(&wants, &stop).unwrap();
+        let mut armed = probe(timer::WakeKind::Timerfd).arm(&wants, &stop).unwrap();
         let start_ns = now_ns() + 5_000_000;
         let (end_ns, samples, stop_over_ns) = (i64::MAX, 20, i64::MAX);
         let warmup_ns = start_ns;

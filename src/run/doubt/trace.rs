@@ -63,7 +63,8 @@ impl TraceDoubt {
                     "{what} wake-ups matched no record of the kernel's side: stages leave them \
                      out. Latencies are whole."
                 ),
-                "Use a longer --interval, or --wake nanosleep.",
+                "Use a longer --interval, or --wake nanosleep. In a ping-pong an end had not gone \
+                 to sleep yet when its message came; it happens.",
             ),
             Self::SymbolsHidden => (
                 "symbols_hidden",

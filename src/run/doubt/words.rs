@@ -12,6 +12,7 @@ impl Doubt {
             Self::Lab(doubt) => doubt.words(),
             Self::Trace(doubt) => doubt.words(),
             Self::Message(doubt) => doubt.words(),
+            Self::Receive(doubt) => doubt.words(),
             Self::NoRealTime { wanted, why } => (
                 "no_real_time",
                 Weakens,

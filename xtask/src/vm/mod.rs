@@ -18,6 +18,7 @@ use std::{
 
 use anyhow::{Context, Result, bail, ensure};
 use tardy::lab::{
+    boxes::Boxes,
     guest::{self, Job, Module},
     image::Image,
     kernels::{self, Kernel},
@@ -37,11 +38,13 @@ const PROGRAMS: &[&str] = &[
     "cat", "chmod", "chown", "chrt", "cp", "cut", "date", "dd", "dmesg", "env", "false", "find",
     "grep", "head", "id", "ip", "kill", "ln", "ls", "mkdir", "mount", "mv", "nproc", "prlimit",
     "ps", "rm", "rmdir", "script", "sed", "seq", "setpriv", "sh", "sleep", "sort", "stat", "sync",
-    "tail", "taskset", "tee", "timeout", "touch", "tr", "true", "umount", "uname", "unshare", "wc",
+    "tail", "taskset", "tc", "tee", "timeout", "touch", "tr", "true", "umount", "uname", "unshare",
+    "wc",
 ];
 
 /// Kernel modules that loads and tests need.
-const MODULES: [&str; 6] = ["acpi_cpufreq", "crc32c_generic", "ext4", "loop", "msr", "veth"];
+const MODULES: [&str; 7] =
+    ["acpi_cpufreq", "crc32c_generic", "ext4", "loop", "msr", "sch_netem", "veth"];
 
 /// Small files that programs look for.
 const FILES: [(&str, &str); 3] = [
@@ -51,8 +54,13 @@ const FILES: [(&str, &str); 3] = [
 ];
 
 /// Two CPUs with frequencies, as fast as they come.
-const HARDWARE: Hardware =
-    Hardware { emulation: Emulation::Plain, cpus: 2, memory_mib: 1024, frequencies: true };
+const HARDWARE: Hardware = Hardware {
+    emulation: Emulation::Plain,
+    cpus: 2,
+    memory_mib: 1024,
+    frequencies: true,
+    boxes: Boxes::One,
+};
 
 /// One CPU whose time is the count of its instructions.
 const COUNTED: Hardware = Hardware {
@@ -60,6 +68,7 @@ const COUNTED: Hardware = Hardware {
     cpus: 1,
     memory_mib: 512,
     frequencies: false,
+    boxes: Boxes::One,
 };
 
 /// Begins the names of guests' directories.
@@ -268,6 +277,9 @@ impl Guest<'_> {
         let paths = [("PATH", "/usr/bin:/usr/sbin"), ("HOME", "/root"), ("LANG", "C.UTF-8")];
         for (name, value) in paths {
             job.environment.insert(name.into(), value.into());
+        }
+        if self.options.counted {
+            job.environment.insert("TARDY_TEST_COUNTED".into(), "1".into());
         }
         image.file(guest::JOB, 0o644, serde_json::to_vec(job)?);
         Ok(image)

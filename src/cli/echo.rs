@@ -1,0 +1,312 @@
+//! `tardy echo`: the far end of pingpong and stream, for another machine.
+
+use std::{net::SocketAddr, path::PathBuf};
+
+use anyhow::{Context, Result, bail, ensure};
+use clap::{Args, ValueEnum};
+use serde_json::json;
+
+use super::{Exit, flags::FormatFlags, output};
+use crate::{
+    echo::{Echo, PORT, PeerSummary, PeerTerms, Plan, Summary},
+    report::table::Table,
+    run::Doubt,
+    setup::{
+        Wish,
+        threads::{self, describe},
+    },
+    sys::{cpus::Cpus, sched::Policy, signals::Quit},
+    transports::hello::read_token,
+    units::{PacketRate, RateError, count, span},
+};
+
+/// The first port that a process without rights may take.
+const FIRST_FREE_PORT: u16 = 1024;
+
+/// The largest datagram of UDP over IPv4.
+const DATAGRAM_BYTES_MAX: u32 = 65_507;
+
+/// The largest message that is kept in memory for a peer.
+const BYTES_MAX: i64 = 16 << 20;
+
+/// Answer pingpong and stream from another machine
+///
+/// Each message goes back to who sent it, until Ctrl-C; then a table says what was answered. It
+/// serves 16 peers at a time, never sends more than it was sent, and gives up root and all
+/// capabilities before it listens. On the other machine: `tardy run pingpong --to HOST:PORT`.
+#[derive(Debug, Args)]
+pub struct EchoFlags {
+    /// Address and port to listen on [default: 127.0.0.1:7117]
+    ///
+    /// Port 0 is any that is free; the first line says which. Beyond loopback a --token-file is
+    /// needed.
+    #[arg(long, value_name = "ADDRESS", help_heading = "Peers")]
+    listen: Option<SocketAddr>,
+    /// What carries messages [default: udp and tcp]
+    #[arg(long, value_name = "TRANSPORT", value_enum, help_heading = "Peers")]
+    transport: Option<Carrier>,
+    /// File whose content both ends know; an echo beyond loopback answers nobody without it
+    #[arg(long, value_name = "FILE", help_heading = "Peers")]
+    token_file: Option<PathBuf>,
+    /// The other end is no tardy: no handshake, and any message goes back as it came
+    #[arg(long, requires = "transport", help_heading = "Peers")]
+    foreign: bool,
+    /// Messages per second that one peer is answered at most, as 50kpps [default: 200kpps]
+    #[arg(long, value_name = "RATE", value_parser = rate, help_heading = "Peers")]
+    max_rate: Option<PacketRate>,
+    /// Bytes of the largest message that is answered
+    #[arg(long, value_name = "BYTES", default_value_t = DATAGRAM_BYTES_MAX)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=BYTES_MAX), help_heading = "Peers")]
+    max_size: u32,
+    /// Scheduling policy of the answering threads: fifo, rr or other [default: fifo]
+    #[arg(long, value_name = "KIND", help_heading = "Setup")]
+    policy: Option<Policy>,
+    /// Real-time priority of the answering threads, 1 to 99 [default: 90]
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=99))]
+    #[arg(help_heading = "Setup")]
+    priority: Option<u32>,
+    /// CPUs for the answering threads, taken in turns [default: all; the first one last]
+    #[arg(long, value_name = "SET", help_heading = "Setup")]
+    cpus: Option<Cpus>,
+    #[command(flatten)]
+    format: FormatFlags,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Carrier {
+    /// Datagrams
+    Udp,
+    /// Connections
+    Tcp,
+    /// ZeroMQ requests over TCP, as of libzmq's remote_lat; with --foreign
+    ZmqTcp,
+}
+
+/// Listens, answers, and prints what was answered.
+pub fn echo(flags: &EchoFlags) -> Result<Exit> {
+    let plan = flags.plan()?;
+    let transports = transports(&plan);
+    let beyond = plan.foreign && !plan.listen.ip().is_loopback();
+    let quit = Quit::listen().context("cannot set a signal handler")?;
+    let echo = Echo::open(plan)?;
+    if beyond {
+        output::tell(
+            "Whoever reaches this address is answered: --foreign knows no token. End it when the \
+             measurement is done.",
+        );
+    }
+    let address = echo.address();
+    output::put(&if flags.format.is_json() {
+        json!({ "listening": address, "transports": transports }).to_string() + "\n"
+    } else {
+        format!("listening on {address} ({})\n", transports.join(", "))
+    })?;
+    let summary = echo.serve(|| quit.seen().is_some())?;
+    output::put(&if flags.format.is_json() {
+        serde_json::to_string_pretty(&summary)? + "\n"
+    } else {
+        text(&summary)
+    })?;
+    Ok(Exit::Done)
+}
+
+fn transports(plan: &Plan) -> Vec<&'static str> {
+    let all = [("udp", plan.udp), ("tcp", plan.tcp), ("zmq-tcp", plan.zmq)];
+    all.into_iter().filter_map(|(name, wanted)| wanted.then_some(name)).collect()
+}
+
+impl EchoFlags {
+    /// Checks everything that can be checked before a socket is opened.
+    fn plan(&self) -> Result<Plan> {
+        let listen = self.listen.unwrap_or_else(|| ([127, 0, 0, 1], PORT).into());
+        ensure!(
+            listen.port() == 0 || listen.port() >= FIRST_FREE_PORT,
+            "--listen {listen}: an echo gives up its rights, and ports below {FIRST_FREE_PORT} \
+             need some; choose a port from {FIRST_FREE_PORT} on, as {PORT}"
+        );
+        ensure!(
+            self.foreign || self.transport != Some(Carrier::ZmqTcp),
+            "--transport zmq-tcp: ZeroMQ has no handshake with a token; add --foreign to answer \
+             whoever reaches the address, or choose udp or tcp"
+        );
+        let token = match &self.token_file {
+            Some(_) if self.foreign => {
+                bail!("--token-file has no meaning with --foreign, whose peers know no token")
+            }
+            Some(file) => read_token(file)?,
+            None => Vec::new(),
+        };
+        ensure!(
+            !token.is_empty() || self.foreign || listen.ip().is_loopback(),
+            "--listen {listen} can be reached from other machines: write --token-file FILE, here \
+             and at `tardy run`, with the same content. Make one with \
+             `head -c 32 /dev/urandom | base64 > FILE`"
+        );
+        Ok(Plan {
+            listen,
+            udp: matches!(self.transport, None | Some(Carrier::Udp)),
+            tcp: matches!(self.transport, None | Some(Carrier::Tcp)),
+            zmq: self.transport == Some(Carrier::ZmqTcp),
+            token,
+            foreign: self.foreign,
+            rate_max: self.max_rate.map_or(DEFAULT_RATE, |rate| rate.per_1000_s / 1000),
+            size_max: self.max_size,
+            terms: self.terms()?,
+        })
+    }
+
+    fn terms(&self) -> Result<PeerTerms> {
+        let policy = Wish::new(self.policy, Policy::Fifo);
+        if matches!(policy.value, Policy::Deadline(_)) {
+            bail!("--policy deadline: an echo has no period; use fifo, rr or other");
+        }
+        if let (false, Some(priority)) = (policy.value.is_real_time(), self.priority) {
+            bail!(
+                "--priority {priority} has no meaning with --policy other; leave one of them out"
+            );
+        }
+        let priority = Wish::new(self.priority, DEFAULT_PRIORITY);
+        let (policy, priority, doubt) = threads::settle(policy, priority)?;
+        if let Some(Doubt::NoRealTime { wanted, why }) = doubt {
+            let has = describe(policy, priority);
+            output::tell(&format!("{wanted} cannot be had ({why}): it answers as {has}."));
+        }
+        let allowed = Cpus::allowed().context("cannot ask which CPUs this process may use")?;
+        let refused = self.cpus.as_ref().map(|asked| asked.without(&allowed));
+        if let Some(refused) = refused.filter(|refused| !refused.is_empty()) {
+            bail!("--cpus: CPU {refused} is not online or not allowed; allowed are {allowed}");
+        }
+        let mut cpus: Vec<u32> = self.cpus.as_ref().unwrap_or(&allowed).iter().collect();
+        if self.cpus.is_none() && !cpus.is_empty() {
+            // A near end on the same machine takes the first.
+            cpus.rotate_left(1);
+        }
+        Ok(PeerTerms { policy, priority, cpus })
+    }
+}
+
+const DEFAULT_PRIORITY: u32 = 90;
+const DEFAULT_RATE: u64 = 200_000;
+
+/// Whole messages per second.
+fn rate(text: &str) -> Result<PacketRate, String> {
+    let rate: PacketRate = text.parse().map_err(|error: RateError| error.to_string())?;
+    if rate.per_s() < 1.0 {
+        return Err(format!("{rate} is less than an echo counts by; use 1pps or more"));
+    }
+    Ok(rate)
+}
+
+fn text(summary: &Summary) -> String {
+    let mut lines = Vec::new();
+    if !summary.last_peers.is_empty() {
+        let headings =
+            ["peer", "transport", "mode", "answered", "bytes", "over rate", "foreign", "ended"];
+        let mut table = Table::new(3, &headings);
+        summary.last_peers.iter().for_each(|peer| table.row(row(peer)));
+        lines.extend(table.lines());
+    }
+    let seconds = summary.duration_ns as f64 / 1e9;
+    lines.push(format!(
+        "In {}: peers {}; messages sent back {} ({} bytes); dropped over the rate {}, foreign {}.",
+        span(seconds),
+        count(summary.peers),
+        count(summary.answered),
+        count(summary.bytes),
+        count(summary.over_rate),
+        count(summary.foreign),
+    ));
+    let door = summary.door;
+    let refused = [
+        ("wrong token", door.wrong_token),
+        ("another version", door.other_version),
+        ("over a limit", door.refused),
+        ("too many at once", door.over_rate),
+        ("garbage", door.garbage),
+    ];
+    let told = refused.iter().filter(|(_, times)| *times > 0);
+    let told: Vec<String> = told.map(|(what, times)| format!("{what} {}", count(*times))).collect();
+    if !told.is_empty() {
+        lines.push(format!("Turned away: {}.", told.join(", ")));
+    }
+    lines.join("\n") + "\n"
+}
+
+fn row(peer: &PeerSummary) -> Vec<String> {
+    vec![
+        peer.address.map_or_else(|| "any".into(), |address| address.to_string()),
+        peer.transport.into(),
+        peer.mode.into(),
+        count(peer.answered),
+        count(peer.bytes),
+        count(peer.over_rate),
+        count(peer.foreign),
+        peer.ended.clone(),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Echoes {
+        #[command(flatten)]
+        flags: EchoFlags,
+    }
+
+    fn plan(words: &[&str]) -> Result<Plan> {
+        let flags = Echoes::try_parse_from([&["echo"], words].concat())?.flags;
+        flags.plan()
+    }
+
+    fn error(words: &[&str]) -> String {
+        plan(words).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn by_itself_it_listens_on_loopback_by_both_transports() {
+        let plan = plan(&["--policy", "other"]).unwrap();
+        assert_eq!(plan.listen.to_string(), "127.0.0.1:7117");
+        assert_eq!(transports(&plan), ["udp", "tcp"]);
+        assert!(plan.token.is_empty() && !plan.foreign && !plan.terms.cpus.is_empty());
+    }
+
+    #[test]
+    fn beyond_loopback_it_wants_a_token_and_says_how_to_make_one() {
+        for address in ["0.0.0.0:7117", "192.0.2.1:7117", "[::]:7117", "[2001:db8::1]:7117"] {
+            let error = error(&["--policy", "other", "--listen", address]);
+            assert!(error.contains("--token-file") && error.contains("urandom"), "{error}");
+        }
+        for address in ["127.0.0.2:7117", "[::1]:7117"] {
+            plan(&["--policy", "other", "--listen", address]).unwrap();
+        }
+        let foreign = ["--foreign", "--transport", "tcp", "--listen", "0.0.0.0:7117"];
+        assert!(plan(&[&foreign[..], &["--policy", "other"]].concat()).unwrap().foreign);
+    }
+
+    #[test]
+    fn what_means_nothing_is_refused_by_name() {
+        for (words, part) in [
+            (&["--listen", "127.0.0.1:80"][..], "from 1024 on"),
+            (&["--foreign"], "--transport"),
+            (&["--transport", "zmq-tcp"], "add --foreign"),
+            (
+                &["--foreign", "--transport", "tcp", "--token-file", "x"],
+                "no meaning with --foreign",
+            ),
+            (&["--token-file", "/nonexistent"], "--token-file /nonexistent"),
+            (&["--policy", "other", "--priority", "5"], "leave one of them out"),
+            (&["--policy", "deadline"], "use fifo, rr or other"),
+            (&["--max-rate", "100"], "100pps or 100kpps"),
+            (&["--max-rate", "0.5pps"], "1pps or more"),
+            (&["--max-size", "0"], "--max-size"),
+            (&["--policy", "other", "--cpus", "4000"], "--cpus"),
+        ] {
+            let error = error(words);
+            assert!(error.contains(part), "{words:?}: {error}");
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! `tardy run pingpong`: what was typed, and what it means.
+
+use anyhow::{Result, ensure};
+
+use super::{Ends, MessageFlags, transport};
+use crate::{
+    probes::pingpong::{Peer, PingPong},
+    setup::threads::{Terms, describe},
+    sys::{cpus::Cpus, sched::Policy},
+    transports::{Transport, hello::read_token},
+};
+
+/// Where neither --samples nor --duration is given.
+pub const DEFAULT_SAMPLES: u64 = 1_000_000;
+
+/// The shortest round trip that single samples are kept of without loss, ns.
+pub const PACE_NS: i64 = 5_000;
+
+/// An answer that takes longer is given up, ns.
+const DEFAULT_TIMEOUT_NS: i64 = 1_000_000_000;
+
+impl MessageFlags {
+    /// The ping-pong that these flags describe; the far end's CPU matters where it is here.
+    ///
+    /// # Errors
+    /// Names the flag that cannot be meant, and the way out.
+    pub fn pingpong(&self, near: Terms, far_cpu: u32, allowed: &Cpus) -> Result<PingPong> {
+        let transport = self.transport.as_deref().map_or(Ok(Transport::Tcp), transport)?;
+        let size = self.size.unwrap_or(1);
+        ensure!(
+            transport.has_size() || self.size.is_none(),
+            "--size has no meaning with --transport {transport}, whose messages carry no bytes; \
+             leave it out"
+        );
+        ensure!(size > 0, "--size 0: a message has at least 1 byte, which is its number");
+        let peer = match &self.to {
+            Some(to) => self.peer_at(to, transport)?,
+            None => {
+                let ends = self.ends(near.clone(), far_cpu)?;
+                check_spinning(transport, &ends, allowed)?;
+                self.check_here()?;
+                Peer::Here(ends.far)
+            }
+        };
+        Ok(PingPong {
+            transport,
+            size: usize::try_from(size)?,
+            near,
+            peer,
+            timeout_ns: self.timeout.map_or(DEFAULT_TIMEOUT_NS, |timeout| timeout.0),
+        })
+    }
+
+    /// Flags that only an end elsewhere gives a meaning to.
+    fn check_here(&self) -> Result<()> {
+        for (flag, given) in
+            [("--foreign", self.foreign), ("--token-file", self.token_file.is_some())]
+        {
+            ensure!(
+                !given,
+                "{flag} has no meaning without --to, as tardy starts the far end itself; add --to \
+                 HOST:PORT, or leave it out"
+            );
+        }
+        Ok(())
+    }
+
+    fn peer_at(&self, to: &str, transport: Transport) -> Result<Peer> {
+        ensure!(
+            transport.reaches_far(),
+            "--to {to}: --transport {transport} reaches no further than this machine; use tcp, udp \
+             or zmq-tcp"
+        );
+        ensure!(
+            self.far_priority.is_none(),
+            "--far-priority has no meaning with --to: that end is set up where it runs, by `tardy \
+             echo --priority`"
+        );
+        let to = to.to_owned();
+        // No echo of ours is needed there: any REP socket will do.
+        if self.foreign || transport.is_zmq() {
+            ensure!(
+                self.token_file.is_none(),
+                "--token-file has no meaning with an end that is no tardy echo; leave it out"
+            );
+            return Ok(Peer::Foreign { to });
+        }
+        let token = self.token_file.as_deref().map(read_token).transpose()?.unwrap_or_default();
+        Ok(Peer::Echo { to, token })
+    }
+}
+
+/// Two real-time ends that never sleep leave their CPUs to nobody.
+fn check_spinning(transport: Transport, ends: &Ends, allowed: &Cpus) -> Result<()> {
+    let Ends { near, far } = ends;
+    if !transport.spins() || near.policy == Policy::Other {
+        return Ok(());
+    }
+    let policy = describe(near.policy, near.priority);
+    ensure!(
+        near.cpu != far.cpu,
+        "--transport {transport} with --policy {policy}: both ends are on CPU {}, and the one that \
+         spins there never lets the other answer; put them on two CPUs by --cpus, or use --policy \
+         other",
+        near.cpu
+    );
+    let own: Cpus = [near.cpu, far.cpu].into_iter().collect();
+    ensure!(
+        !allowed.without(&own).is_empty(),
+        "--transport {transport} with --policy {policy} keeps CPUs {own} busy, which are all that \
+         tardy may use, so that nothing could record; leave a CPU free by --cpus, or use --policy \
+         other"
+    );
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn planned(flags: &MessageFlags, policy: Policy, cpus: (u32, u32)) -> Result<PingPong> {
+        let near = Terms { policy, priority: 0, cpu: cpus.0, slack_ns: 1 };
+        flags.pingpong(near, cpus.1, &"0-1".parse().unwrap())
+    }
+
+    fn why(flags: &MessageFlags) -> String {
+        let refused = planned(flags, Policy::Other, (0, 1));
+        refused.err().map(|error| error.to_string()).unwrap_or_default()
+    }
+
+    #[test]
+    fn what_spins_everywhere_at_a_real_time_priority_is_refused() {
+        let ends = |policy, cpus: (u32, u32)| {
+            let terms = |cpu| Terms { policy, priority: 90, cpu, slack_ns: 1 };
+            Ends { near: terms(cpus.0), far: terms(cpus.1) }
+        };
+        let check = |ends, allowed: &str| {
+            check_spinning(Transport::ShmSpin, &ends, &allowed.parse().unwrap())
+        };
+        for (place, words) in [((0, 1), "nothing could record"), ((1, 1), "never lets the other")] {
+            let said = check(ends(Policy::Fifo, place), "0-1").unwrap_err().to_string();
+            assert!(said.contains(words) && said.contains("--policy other"), "{said}");
+            check(ends(Policy::Other, place), "0-1").unwrap();
+        }
+        check(ends(Policy::Fifo, (0, 1)), "0-2").unwrap();
+    }
+
+    #[test]
+    fn a_size_is_for_what_carries_bytes() {
+        let sized = |transport: &str, size| MessageFlags {
+            transport: Some(transport.into()),
+            size: Some(size),
+            ..MessageFlags::default()
+        };
+        assert!(why(&sized("futex", 1)).contains("--size has no meaning"));
+        assert!(why(&sized("tcp", 0)).contains("--size 0"));
+        assert_eq!(planned(&sized("tcp", 9), Policy::Other, (0, 1)).unwrap().size, 9);
+    }
+
+    #[test]
+    fn a_far_end_elsewhere_is_set_up_there() {
+        let at = |transport: &str| MessageFlags {
+            transport: Some(transport.into()),
+            to: Some("192.0.2.7:7117".into()),
+            ..MessageFlags::default()
+        };
+        let peer = |flags: &MessageFlags| planned(flags, Policy::Other, (0, 0)).unwrap().peer;
+        assert!(matches!(peer(&at("udp")), Peer::Echo { .. }));
+        assert!(matches!(peer(&at("zmq-tcp")), Peer::Foreign { .. }));
+        let foreign = MessageFlags { foreign: true, ..at("tcp") };
+        assert!(matches!(peer(&foreign), Peer::Foreign { .. }));
+        assert!(why(&at("pipe")).contains("no further than this machine"));
+        let far_priority = MessageFlags { far_priority: Some(5), ..at("tcp") };
+        assert!(why(&far_priority).contains("--far-priority has no meaning with --to"));
+        let alone = MessageFlags { foreign: true, ..MessageFlags::default() };
+        assert!(why(&alone).contains("--foreign has no meaning without --to"));
+    }
+}

@@ -1,0 +1,240 @@
+//! `tardy run receive`: what was typed, and what it means.
+
+use anyhow::{Result, anyhow, bail, ensure};
+
+use super::{Ends, MessageFlags};
+use crate::{
+    probes::receive::{BUSY_POLL, LEAST_BYTES, MOST_BYTES, Receive, Sending, Source, Wait},
+    setup::threads::describe,
+    sys::{cpus::Cpus, interface::Interface, nic_clock::NicClock, sched::Policy},
+    units::Nanos,
+};
+
+/// Bytes of a packet without --size.
+const DEFAULT_SIZE: u64 = 64;
+
+/// The shortest time between packets of others that single samples are kept of without loss, ns.
+const PACE_NS: i64 = 5_000;
+
+impl MessageFlags {
+    /// The receive probe that these flags describe.
+    ///
+    /// # Errors
+    /// Names the flag that cannot be meant, and the way out.
+    pub fn receive(&self, ends: Ends, allowed: &Cpus) -> Result<Receive> {
+        let source = match (&self.listen, &self.iface) {
+            (Some(port), _) => Source::Port(*port),
+            (None, Some(name)) => Source::Interface(name.clone()),
+            (None, None) => bail!(
+                "receive wants to know where packets come in: --listen PORT for those of a UDP \
+                 port, as --listen 0 with a sender of its own, or --iface NAME for all of a \
+                 network interface"
+            ),
+        };
+        let has_sender = self.has_sender()?;
+        self.check_sender(&source, has_sender)?;
+        let wait = self.receive_wait()?;
+        check_spinning(&ends, wait, has_sender, allowed)?;
+        let Ends { near, far } = ends;
+        let sending = if has_sender {
+            Some(Sending { size: self.sent_size()?, rate: self.packet_rate()?, terms: far })
+        } else {
+            None
+        };
+        let by_nic = match &source {
+            // A clock that cannot be read is no reason to do without the kernel's stamps.
+            Source::Interface(name) => matches!(NicClock::of(name), Ok(Some(_))),
+            Source::Port(_) => false,
+        };
+        Ok(Receive { source, wait, near, by_nic, sending })
+    }
+
+    /// Time between two packets, as far as it is known, ns.
+    ///
+    /// # Errors
+    /// `--rate` cannot be read.
+    pub fn receive_pace_ns(&self) -> Result<i64> {
+        if !self.has_sender()? {
+            return Ok(PACE_NS);
+        }
+        self.packet_period_ns()
+    }
+
+    /// Whether this tardy sends what it receives: nobody sends to an interface unless asked.
+    fn has_sender(&self) -> Result<bool> {
+        match self.sender.as_deref() {
+            Some("builtin") => Ok(true),
+            Some("none") => Ok(false),
+            Some(other) => bail!("--sender {other}: there is no such sender; say builtin or none"),
+            None => Ok(self.iface.is_none()),
+        }
+    }
+
+    fn check_sender(&self, source: &Source, has_sender: bool) -> Result<()> {
+        if has_sender {
+            // One that does not exist is told of when it is opened.
+            if let Source::Interface(name) = source
+                && Interface::find(name).is_ok_and(|found| !found.is_loopback)
+            {
+                bail!(
+                    "--sender builtin has no meaning with --iface {name}: what this machine sends \
+                     to itself never comes in there; use --iface lo, or send from another machine"
+                );
+            }
+            return Ok(());
+        }
+        let given = [
+            ("--size", self.size.is_some()),
+            ("--rate", self.rate.is_some()),
+            ("--far-priority", self.far_priority.is_some()),
+        ];
+        if let Some((flag, _)) = given.iter().find(|(_, given)| *given) {
+            bail!("{flag} is for the builtin sender; leave it out, or add --sender builtin");
+        }
+        ensure!(
+            *source != Source::Port(0),
+            "--listen 0 takes any port that is free, which nobody else knows; name one with \
+             --sender none"
+        );
+        Ok(())
+    }
+
+    fn receive_wait(&self) -> Result<Wait> {
+        let text = self.wait.as_deref().unwrap_or("block");
+        let (name, time) =
+            text.split_once(':').map_or((text, None), |(name, time)| (name, Some(time)));
+        let wait = match name {
+            "busy-poll" => {
+                let time = time.map_or(Ok(BUSY_POLL), str::parse::<Nanos>);
+                let time = time.map_err(|error| anyhow!("--wait {text}: {error}"))?;
+                let us = u32::try_from(time.0 / 1_000).ok().filter(|us| (1..=100_000).contains(us));
+                let us = us.ok_or_else(|| {
+                    anyhow!("--wait {text}: busy polling lasts from 1us to 100ms, in whole us")
+                })?;
+                return Ok(Wait::BusyPoll(us));
+            }
+            "block" => Wait::Block,
+            "ppoll" => Wait::Ppoll,
+            "epoll" => Wait::Epoll,
+            "spin" => Wait::Spin,
+            _ => bail!(
+                "--wait {text}: receive has no such way to wait; there are block, ppoll, epoll, \
+                 busy-poll (or busy-poll:TIME) and spin"
+            ),
+        };
+        ensure!(time.is_none(), "--wait {text}: only busy-poll has a time; say {name}");
+        Ok(wait)
+    }
+
+    fn sent_size(&self) -> Result<usize> {
+        let size = self.size.unwrap_or(DEFAULT_SIZE);
+        ensure!(
+            (LEAST_BYTES..=MOST_BYTES).contains(&size),
+            "--size {size}: a packet of the sender has from {LEAST_BYTES} bytes, which say whose \
+             it is, to {MOST_BYTES}"
+        );
+        Ok(usize::try_from(size)?)
+    }
+}
+
+/// A real-time reader that never sleeps leaves its CPU to nobody.
+fn check_spinning(ends: &Ends, wait: Wait, has_sender: bool, allowed: &Cpus) -> Result<()> {
+    let Ends { near, far } = ends;
+    if wait != Wait::Spin || near.policy == Policy::Other {
+        return Ok(());
+    }
+    let policy = describe(near.policy, near.priority);
+    ensure!(
+        !has_sender || near.cpu != far.cpu || far.priority > near.priority,
+        "--wait spin with --policy {policy}: the sender is on CPU {} too, which the reader never \
+         leaves; put them on two CPUs by --cpus, or use --policy other",
+        near.cpu
+    );
+    let own: Cpus = [near.cpu].into_iter().collect();
+    ensure!(
+        !allowed.without(&own).is_empty(),
+        "--wait spin with --policy {policy} keeps CPU {own} busy, which is all that tardy may use, \
+         so that nothing could record; use another --wait, or --policy other"
+    );
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::setup::threads::Terms;
+
+    fn read(flags: MessageFlags) -> Result<Receive> {
+        placed(flags, (0, 1), "0-1")
+    }
+
+    fn placed(flags: MessageFlags, cpus: (u32, u32), allowed: &str) -> Result<Receive> {
+        let terms = |cpu| Terms { policy: Policy::Fifo, priority: 90, cpu, slack_ns: 1 };
+        let ends = Ends { near: terms(cpus.0), far: terms(cpus.1) };
+        flags.receive(ends, &allowed.parse().unwrap())
+    }
+
+    fn listen(change: impl FnOnce(&mut MessageFlags)) -> MessageFlags {
+        let mut flags = MessageFlags { listen: Some(5000), ..MessageFlags::default() };
+        change(&mut flags);
+        flags
+    }
+
+    fn why(flags: MessageFlags) -> String {
+        read(flags).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_port_has_a_sender_of_its_own_and_an_interface_has_none() {
+        let port = read(listen(|_| {})).unwrap();
+        let sending = port.sending.unwrap();
+        assert_eq!((port.source, port.wait), (Source::Port(5000), Wait::Block));
+        assert_eq!((sending.size, sending.period_ns()), (64, 1_000_000));
+        let flags = MessageFlags { iface: Some("lo".into()), ..MessageFlags::default() };
+        assert_eq!(read(flags).unwrap().sending, None);
+        assert!(why(MessageFlags::default()).contains("--listen PORT"));
+        assert!(why(listen(|flags| flags.sender = Some("me".into()))).contains("--sender me"));
+    }
+
+    #[test]
+    fn what_is_for_a_sender_wants_one() {
+        let none = |change: fn(&mut MessageFlags)| {
+            why(listen(|flags| {
+                flags.sender = Some("none".into());
+                change(flags);
+            }))
+        };
+        assert!(none(|flags| flags.size = Some(64)).contains("--size is for the builtin"));
+        assert!(none(|flags| flags.rate = Some("1kpps".into())).contains("--rate is for"));
+        assert!(none(|flags| flags.listen = Some(0)).contains("--listen 0"));
+    }
+
+    #[test]
+    fn sizes_rates_and_ways_to_wait_have_bounds() {
+        for size in [0, 55, 65_508] {
+            assert!(why(listen(|flags| flags.size = Some(size))).contains("--size"), "{size}");
+        }
+        assert!(why(listen(|flags| flags.rate = Some("1000".into()))).contains("1000pps"));
+        for wait in ["poll", "spin:1ms", "busy-poll:1", "busy-poll:0us", "busy-poll:1s"] {
+            let said = why(listen(|flags| flags.wait = Some(wait.into())));
+            assert!(said.starts_with(&format!("--wait {wait}: ")), "{said}");
+        }
+        let wait = |text: &str| read(listen(|flags| flags.wait = Some(text.into()))).unwrap().wait;
+        assert_eq!(wait("busy-poll"), Wait::BusyPoll(50));
+        assert_eq!(wait("busy-poll:1ms"), Wait::BusyPoll(1_000));
+    }
+
+    #[test]
+    fn a_real_time_reader_that_spins_leaves_a_cpu_to_others() {
+        let spin = || listen(|flags| flags.wait = Some("spin".into()));
+        placed(spin(), (0, 1), "0-1").unwrap();
+        let error = placed(spin(), (0, 0), "0-1").unwrap_err().to_string();
+        assert!(error.contains("the sender is on CPU 0 too"), "{error}");
+        let alone = listen(|flags| {
+            flags.wait = Some("spin".into());
+            flags.sender = Some("none".into());
+        });
+        let error = placed(alone, (0, 0), "0").unwrap_err().to_string();
+        assert!(error.contains("nothing could record"), "{error}");
+    }
+}

@@ -1,0 +1,252 @@
+//! The far end of `pingpong` and `stream` on its own: `tardy echo`.
+//!
+//! Strangers talk to it, so everything is bounded: peers, memory, messages per second, the time
+//! that one may be silent; and nobody is sent more bytes than it sent. It keeps nothing of a peer
+//! that has not proven that it knows the token (`door`). Who has, gets a thread of its own with a
+//! socket that is connected to it (`peer`): the kernel keeps others away from it, and the loop
+//! has nothing to look up. After it has its sockets it gives up its rights ([`rights`]).
+
+mod door;
+mod hall;
+mod peer;
+mod rep;
+mod sockets;
+
+use std::{
+    io,
+    net::SocketAddr,
+    time::{Duration, Instant},
+};
+
+use serde::Serialize;
+use thiserror::Error;
+
+use self::{hall::Hall, rep::Rep, sockets::Sockets};
+use crate::{
+    setup::memory::Locked,
+    sys::{rights, sched::Policy, zmq::ZmqError},
+};
+
+/// The port where nobody says another.
+pub const PORT: u16 = 7117;
+
+/// How many peers are served at a time.
+pub const PEERS: usize = 16;
+
+/// How often it looks for peers that have gone, and whether it shall end.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// What an echo shall be.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// Where it listens; port 0 for any that is free.
+    pub listen: SocketAddr,
+    /// Whether by UDP.
+    pub udp: bool,
+    /// Whether by TCP.
+    pub tcp: bool,
+    /// Whether by ZeroMQ, and by nothing else; only foreign peers can be.
+    pub zmq: bool,
+    /// What peers must know; empty only on loopback, or for foreign ones.
+    pub token: Vec<u8>,
+    /// Peers are no tardies: whatever they send goes back, without a handshake.
+    pub foreign: bool,
+    /// Messages per second that are answered to one peer.
+    pub rate_max: u64,
+    /// Bytes of the largest message.
+    pub size_max: u32,
+    /// On what its threads run.
+    pub terms: PeerTerms,
+}
+
+/// What the thread of a peer runs as.
+#[derive(Debug, Clone)]
+pub struct PeerTerms {
+    /// Policy.
+    pub policy: Policy,
+    /// Real-time priority; 0 for `other`.
+    pub priority: u32,
+    /// CPUs, taken in turns; at least one.
+    pub cpus: Vec<u32>,
+}
+
+/// Why there is no echo.
+#[derive(Debug, Error)]
+pub enum EchoError {
+    /// Somebody else has that address.
+    #[error(
+        "--listen {at}: the address is in use ({kind}); another echo may run there already. End \
+         it, or choose another port"
+    )]
+    InUse {
+        /// Which.
+        at: SocketAddr,
+        /// `udp` or `tcp`.
+        kind: &'static str,
+    },
+    /// It is no address of this machine, or there is no right to it.
+    #[error(
+        "--listen {at}: {why} ({kind}). It must be an address of this machine (`ip address` shows \
+         them)"
+    )]
+    Bind {
+        /// Which.
+        at: SocketAddr,
+        /// `udp` or `tcp`.
+        kind: &'static str,
+        /// What the kernel said.
+        why: io::Error,
+    },
+    /// ZeroMQ is not there, or the address cannot be had.
+    #[error("--transport zmq-tcp at {at}: {why}")]
+    Zmq {
+        /// Where.
+        at: SocketAddr,
+        /// What the library said.
+        why: ZmqError,
+    },
+    /// Rights could not be given up.
+    #[error("cannot give up the rights that an echo does not need: {0}. Run it as another user")]
+    Rights(io::Error),
+    /// The machine's trouble.
+    #[error("the echo cannot go on: {0}")]
+    Io(#[from] io::Error),
+}
+
+/// What an echo has done when it ends.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Summary {
+    /// How long it listened, ns.
+    pub duration_ns: u64,
+    /// Peers that were served.
+    pub peers: u64,
+    /// Messages that were sent back.
+    pub answered: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Messages dropped because they were more per second than agreed.
+    pub over_rate: u64,
+    /// Messages dropped because they were not as agreed.
+    pub foreign: u64,
+    /// What was said at the door.
+    pub door: DoorSummary,
+    /// The last peers, up to 64.
+    pub last_peers: Vec<PeerSummary>,
+}
+
+/// What was said before peers were served.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct DoorSummary {
+    /// Hellos.
+    pub hellos: u64,
+    /// What was no message of the handshake.
+    pub garbage: u64,
+    /// Refused because the token was another.
+    pub wrong_token: u64,
+    /// Refused because of another version.
+    pub other_version: u64,
+    /// Refused because of a limit.
+    pub refused: u64,
+    /// Dropped unanswered, because too much was said.
+    pub over_rate: u64,
+}
+
+/// One peer that was served.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PeerSummary {
+    /// `udp` or `tcp`.
+    pub transport: &'static str,
+    /// Its address; absent where anybody may send.
+    pub address: Option<SocketAddr>,
+    /// `pingpong`, `stream`, `foreign`.
+    pub mode: &'static str,
+    /// Bytes of one message; absent where any will do.
+    pub size: Option<u32>,
+    /// Messages that were sent back.
+    pub answered: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Dropped: more per second than agreed.
+    pub over_rate: u64,
+    /// Dropped: not as agreed.
+    pub foreign: u64,
+    /// Calls that failed while the network was away.
+    pub failed: u64,
+    /// How its thread ran: `fifo 90 on CPUs 1`.
+    pub ran: String,
+    /// How it ended.
+    pub ended: String,
+}
+
+/// An echo that listens.
+#[derive(Debug)]
+pub struct Echo {
+    answering: Answering,
+    // Unlocked when all else is gone.
+    _locked: Locked,
+}
+
+/// Who answers.
+#[derive(Debug)]
+enum Answering {
+    /// A thread for each peer.
+    Hall(Box<Hall>, Sockets),
+    /// One thread for all requests of ZeroMQ.
+    Rep(Rep),
+}
+
+impl Echo {
+    /// Takes the address, locks memory, and gives up root and all capabilities: for the whole
+    /// process and for ever. To be called while there is one thread.
+    ///
+    /// # Errors
+    /// The address cannot be had, or rights cannot be given up.
+    pub fn open(plan: Plan) -> Result<Self, EchoError> {
+        let sockets = (!plan.zmq).then(|| Sockets::open(&plan)).transpose()?;
+        if let Some(sockets) = &sockets {
+            sockets.hand_to_nobody();
+        }
+        let locked = Locked::before_arming();
+        rights::give_up().map_err(EchoError::Rights)?;
+        let answering = match sockets {
+            Some(sockets) => Answering::Hall(Box::new(Hall::new(plan)?), sockets),
+            None => Answering::Rep(Rep::open(&plan)?),
+        };
+        Ok(Self { answering, _locked: locked })
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub const fn address(&self) -> SocketAddr {
+        match &self.answering {
+            Answering::Hall(_, sockets) => sockets.address,
+            Answering::Rep(rep) => rep.address,
+        }
+    }
+
+    /// Serves until `quit` says so.
+    ///
+    /// # Errors
+    /// The kernel does not let it wait, or ZeroMQ fails.
+    pub fn serve(self, quit: impl Fn() -> bool) -> Result<Summary, EchoError> {
+        let start = Instant::now();
+        let mut summary = match self.answering {
+            Answering::Hall(mut hall, sockets) => {
+                hall.open(&sockets)?;
+                while !quit() {
+                    sockets.wait(&hall, LOOK)?;
+                    hall.look(&sockets);
+                }
+                hall.close()
+            }
+            Answering::Rep(rep) => {
+                while !quit() && rep.goes_on() {
+                    std::thread::sleep(LOOK);
+                }
+                rep.finish()?
+            }
+        };
+        summary.duration_ns = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        Ok(summary)
+    }
+}

@@ -1,0 +1,114 @@
+//! ZeroMQ requests of foreign programs, answered by one thread for all of them.
+
+use std::{
+    io,
+    net::SocketAddr,
+    sync::{Arc, mpsc},
+    thread::{self, JoinHandle},
+};
+
+use tardy_hot::stop::Stop;
+
+use super::{EchoError, PeerSummary, Plan, Summary};
+use crate::{
+    setup::threads::{Terms, describe_found, plain},
+    sys::zmq::ZmqError,
+    transports::zmq::{Answered, Answerer, Limits},
+};
+
+/// What the thread says when it listens: how it runs, and where.
+type Ready = Result<(String, String), ZmqError>;
+
+/// The thread that answers.
+#[derive(Debug)]
+pub struct Rep {
+    thread: JoinHandle<Result<Answered, ZmqError>>,
+    stop: Arc<Stop>,
+    ran: String,
+    size_max: u32,
+    /// Where it listens.
+    pub address: SocketAddr,
+}
+
+impl Rep {
+    /// Listens as `plan` says. The library's threads run as this one's.
+    ///
+    /// # Errors
+    /// The library is absent, or the address cannot be had.
+    pub fn open(plan: &Plan) -> Result<Self, EchoError> {
+        let (told, ready) = mpsc::channel::<Ready>();
+        let stop = Arc::new(Stop::new());
+        let (own_stop, plan_of_thread) = (Arc::clone(&stop), plan.clone());
+        let thread = thread::Builder::new().name("answers".into()).spawn(move || {
+            let (ran, answerer) = match listen(&plan_of_thread) {
+                Ok(listening) => listening,
+                Err(error) => {
+                    let _ = told.send(Err(error));
+                    return Ok(Answered::default());
+                }
+            };
+            let _ = told.send(Ok((ran, answerer.endpoint().to_owned())));
+            answerer.serve(&own_stop)
+        })?;
+        let gone = |_| EchoError::Io(io::Error::other("the thread that answers has failed"));
+        let refused = |error| EchoError::Zmq { at: plan.listen, why: error };
+        let (ran, endpoint) = ready.recv().map_err(gone)?.map_err(refused)?;
+        // As `tcp://127.0.0.1:5555`.
+        let address = endpoint.rsplit('/').next().and_then(|address| address.parse().ok());
+        let address = address.unwrap_or(plan.listen);
+        Ok(Self { thread, stop, ran, size_max: plan.size_max, address })
+    }
+
+    /// Whether it goes on.
+    #[must_use]
+    pub fn goes_on(&self) -> bool {
+        !self.thread.is_finished()
+    }
+
+    /// Ends it, and says what it did.
+    ///
+    /// # Errors
+    /// What has ended it before its time.
+    pub fn finish(self) -> Result<Summary, EchoError> {
+        self.stop.set();
+        let failed = |_| EchoError::Io(io::Error::other("the thread that answers has failed"));
+        let refused = |why| EchoError::Zmq { at: self.address, why };
+        let done = self.thread.join().map_err(failed)?.map_err(refused)?;
+        let peer = PeerSummary {
+            transport: "zmq-tcp",
+            address: None,
+            mode: "foreign",
+            size: Some(self.size_max),
+            answered: done.requests,
+            bytes: done.bytes,
+            over_rate: done.slowed,
+            foreign: done.refused,
+            failed: done.closed,
+            ran: self.ran,
+            ended: "the echo ended".into(),
+        };
+        Ok(Summary {
+            answered: done.requests,
+            bytes: done.bytes,
+            over_rate: done.slowed,
+            foreign: done.refused,
+            last_peers: vec![peer],
+            ..Summary::default()
+        })
+    }
+}
+
+fn listen(plan: &Plan) -> Result<(String, Answerer), ZmqError> {
+    let (policy, priority) = (plan.terms.policy, plan.terms.priority);
+    let cpu = plan.terms.cpus.first().copied().unwrap_or(0);
+    let ran = match (Terms { policy, priority, cpu, slack_ns: 1 }).apply() {
+        Ok(found) => describe_found(&found),
+        Err(error) => format!("as it was started, for {}", plain(&error)),
+    };
+    let limits = Limits {
+        longest_bytes: plan.size_max as usize,
+        per_s: Some(plan.rate_max),
+        ..Limits::default()
+    };
+    Ok((ran, Answerer::bind(&plan.listen.to_string(), limits)?))
+}

@@ -1,0 +1,196 @@
+//! Where an echo listens, and the sockets of its peers.
+
+use std::{
+    cell::RefCell,
+    io::{self, ErrorKind},
+    net::{SocketAddr, TcpListener, UdpSocket},
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
+    time::Duration,
+};
+
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    fs::{Gid, Uid, fchown},
+    net::{AddressFamily, SocketFlags, SocketType, bind, connect, socket_with, sockopt},
+};
+
+use super::{EchoError, Plan, hall::Hall};
+use crate::{
+    sys::rights::{self, NOBODY},
+    transports::hello::Ask,
+};
+
+/// How often another free port is tried, where any will do and TCP has it already.
+const TRIES: u32 = 20;
+
+/// What the kernel counts for a small datagram beside its bytes.
+const OVERHEAD_BYTES: u64 = 768;
+
+/// The most that is asked of the kernel for one socket.
+const BUFFER_MAX: u64 = 64 << 20;
+
+/// Sockets that are given large buffers while there is a right to it; those of later peers have
+/// what the kernel gives to anybody.
+const SPARE: usize = 64;
+
+/// Bytes that the kernel is asked for, and counts twice: 10,000 packets of a second, and more.
+const SPARE_BYTES: usize = 8 << 20;
+
+/// Sockets that listen.
+#[derive(Debug)]
+pub struct Sockets {
+    /// Where.
+    pub address: SocketAddr,
+    /// Datagrams from anybody.
+    pub udp: Option<UdpSocket>,
+    /// Connections from anybody.
+    pub tcp: Option<TcpListener>,
+    /// Not bound yet, with large buffers.
+    spare: RefCell<Vec<OwnedFd>>,
+}
+
+impl Sockets {
+    /// Takes the address, for both transports where both are wanted.
+    ///
+    /// # Errors
+    /// It cannot be had.
+    pub fn open(plan: &Plan) -> Result<Self, EchoError> {
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            match Self::try_open(plan) {
+                Err(EchoError::InUse { .. }) if plan.listen.port() == 0 && tries < TRIES => {}
+                opened => return opened,
+            }
+        }
+    }
+
+    fn try_open(plan: &Plan) -> Result<Self, EchoError> {
+        let mut address = plan.listen;
+        let refused = |at: SocketAddr, kind| {
+            move |why: io::Error| match why.kind() {
+                ErrorKind::AddrInUse => EchoError::InUse { at, kind },
+                _ => EchoError::Bind { at, kind, why },
+            }
+        };
+        let mut udp = None;
+        if plan.udp {
+            let socket = UdpSocket::bind(address).map_err(refused(address, "udp"))?;
+            address = socket.local_addr()?;
+            // The thread that serves strangers waits; the door does not.
+            socket.set_nonblocking(!plan.foreign)?;
+            // Only now: before, it would have hidden another echo at this address. The sockets of
+            // peers share it.
+            sockopt::set_socket_reuseport(&socket, !plan.foreign).map_err(io::Error::from)?;
+            udp = Some(socket);
+        }
+        let mut tcp = None;
+        if plan.tcp {
+            let listener = TcpListener::bind(address).map_err(refused(address, "tcp"))?;
+            address = listener.local_addr()?;
+            listener.set_nonblocking(true)?;
+            tcp = Some(listener);
+        }
+        let wants_spare = plan.udp && !plan.foreign;
+        let spare = RefCell::new(if wants_spare { spare(address) } else { Vec::new() });
+        Ok(Self { address, udp, tcp, spare })
+    }
+
+    /// Lets nobody share the address, who this process is going to be: the kernel compares owners.
+    pub fn hand_to_nobody(&self) {
+        if !rights::is_root() {
+            return;
+        }
+        let (owner, group) = (Uid::from_raw(NOBODY), Gid::from_raw(NOBODY));
+        let spare = self.spare.borrow();
+        let sockets = self.udp.iter().map(AsFd::as_fd).chain(spare.iter().map(AsFd::as_fd));
+        for socket in sockets {
+            // Where there is no nobody, this process stays root as well.
+            let _ = fchown(socket, Some(owner), Some(group));
+        }
+    }
+
+    /// Waits until somebody says something at the door, or `longest` is over.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn wait(&self, hall: &Hall, longest: Duration) -> io::Result<()> {
+        let listening = hall.listens_by_udp().then_some(self.udp.as_ref()).flatten();
+        let doors = [listening.map(AsFd::as_fd), self.tcp.as_ref().map(AsFd::as_fd)];
+        let all = doors.into_iter().flatten().chain(hall.callers());
+        let mut waited: Vec<PollFd<'_>> = all.map(readable).collect();
+        let timeout = Timespec { tv_sec: 0, tv_nsec: i64::from(longest.subsec_nanos()) };
+        match poll(&mut waited, Some(&timeout)) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// A socket at this address to which the kernel gives the datagrams of `peer` alone.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn of_peer(&self, peer: SocketAddr, ask: &Ask) -> io::Result<UdpSocket> {
+        let socket = self.with_room_for(ask)?;
+        sockopt::set_socket_reuseport(&socket, true)?;
+        bind(&socket, &self.address)?;
+        connect(&socket, &peer)?;
+        let socket = UdpSocket::from(socket);
+        drain(&socket)?;
+        Ok(socket)
+    }
+
+    /// A socket with room for what comes in one second, as far as the kernel gives it; what it gave
+    /// is told in the welcome.
+    fn with_room_for(&self, ask: &Ask) -> io::Result<OwnedFd> {
+        let plain = datagrams(self.address)?;
+        let wanted = ask.rate.saturating_mul(u64::from(ask.size) + OVERHEAD_BYTES);
+        let wanted = usize::try_from(wanted.min(BUFFER_MAX)).unwrap_or(usize::MAX);
+        let has = || sockopt::socket_recv_buffer_size(&plain).unwrap_or(usize::MAX);
+        if wanted > has() {
+            sockopt::set_socket_recv_buffer_size(&plain, wanted)?;
+        }
+        let spare = (wanted > has()).then(|| self.spare.borrow_mut().pop()).flatten();
+        Ok(spare.unwrap_or(plain))
+    }
+}
+
+fn datagrams(at: SocketAddr) -> io::Result<OwnedFd> {
+    let family = if at.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    Ok(socket_with(family, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?)
+}
+
+/// As many as there is a right to.
+fn spare(at: SocketAddr) -> Vec<OwnedFd> {
+    let one = || {
+        let socket = datagrams(at).ok()?;
+        sockopt::set_socket_recv_buffer_size_force(&socket, SPARE_BYTES).ok()?;
+        Some(socket)
+    };
+    std::iter::from_fn(one).take(SPARE).collect()
+}
+
+/// Takes away what others sent between the binding and the connection.
+fn drain(socket: &UdpSocket) -> io::Result<()> {
+    socket.set_nonblocking(true)?;
+    for _ in 0..10_000 {
+        match socket.recv(&mut [0; 1]) {
+            Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+            _ => {}
+        }
+    }
+    socket.set_nonblocking(false)
+}
+
+fn readable(descriptor: BorrowedFd<'_>) -> PollFd<'_> {
+    PollFd::from_borrowed_fd(descriptor, PollFlags::IN)
+}
+
+/// What a socket holds unread and unsent, bytes, as the kernel says.
+pub fn buffers(socket: impl AsFd) -> (u32, u32) {
+    let told = |bytes: rustix::io::Result<usize>| {
+        bytes.ok().and_then(|bytes| u32::try_from(bytes).ok()).unwrap_or(0)
+    };
+    let receive = told(sockopt::socket_recv_buffer_size(&socket));
+    (receive, told(sockopt::socket_send_buffer_size(&socket)))
+}

@@ -1,0 +1,151 @@
+//! How the two ends of a ping-pong come together: both made here, or the far one found elsewhere.
+
+use std::{os::fd::OwnedFd, time::Duration};
+
+use super::{FAR, PingPong, Pong};
+use crate::{
+    probes::{
+        ArmError,
+        far::{Job, Launched, Order},
+    },
+    run::EndRecord,
+    setup::threads::{Terms, describe},
+    transports::{
+        Transport,
+        hello::{self, Ask, Kind, Mode},
+        pair::{End, Pair, pair},
+        plain,
+        port::OpenPort,
+        zmq,
+    },
+};
+
+/// Who answers.
+#[derive(Clone)]
+pub enum Peer {
+    /// An end that this tardy starts, on these terms.
+    Here(Terms),
+    /// A tardy echo.
+    Echo {
+        /// HOST:PORT.
+        to: String,
+        /// What both ends know.
+        token: Vec<u8>,
+    },
+    /// Any program that sends back what it gets.
+    Foreign {
+        /// HOST:PORT.
+        to: String,
+    },
+}
+
+/// The near end, not yet open.
+pub(super) enum NearEnd {
+    /// Of a pair, or a socket that is connected.
+    End(End),
+    /// Finds its peer when it is opened: the library's own threads shall run on its terms.
+    Zmq {
+        /// HOST:PORT.
+        to: String,
+        /// Bytes of one message.
+        size: usize,
+    },
+}
+
+/// How long a peer of ZeroMQ may take until it has proved to be one.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+impl NearEnd {
+    /// Opens it, in the thread that will use it, on its terms.
+    pub fn open(self) -> Result<OpenPort, ArmError> {
+        match self {
+            Self::End(end) => end.open().map_err(refused),
+            Self::Zmq { to, size } => zmq::ask_foreign(&to, size, PATIENCE).map_err(refused),
+        }
+    }
+}
+
+/// The near end, and whoever is at the other one.
+pub(super) struct Link {
+    pub near: NearEnd,
+    /// Absent where somebody else runs it.
+    pub far: Option<Launched>,
+    /// What is known of the far end.
+    pub record: EndRecord,
+}
+
+impl PingPong {
+    /// Brings both ends together. An end that is started here notes in `note` when it had each
+    /// message, where that is wanted.
+    pub(super) fn link(&self, note: Option<OwnedFd>) -> Result<Link, ArmError> {
+        match &self.peer {
+            Peer::Here(terms) => self.both_here(terms, note),
+            Peer::Echo { to, token } => self.to_echo(to, token),
+            Peer::Foreign { to } => self.to_foreign(to),
+        }
+    }
+
+    fn both_here(&self, terms: &Terms, note: Option<OwnedFd>) -> Result<Link, ArmError> {
+        let Pair { near, far } = pair(self.transport, self.size).map_err(refused)?;
+        let terms = terms.clone();
+        let policy = Some(describe(terms.policy, terms.priority));
+        let cpu = Some(terms.cpu);
+        let far = if self.transport == Transport::ZmqInproc {
+            Launched::thread(FAR, Box::new(Pong::traced(far, note)), terms)
+        } else {
+            let order = far.order();
+            let job = if note.is_some() { Job::TracedPong(order) } else { Job::Pong(order) };
+            let order = Order { name: FAR.into(), job, terms };
+            Launched::process(order, far.descriptors.into_iter().chain(note).collect())?
+        };
+        let record = EndRecord { name: FAR.into(), cpu, policy, ..EndRecord::default() };
+        Ok(Link { near: NearEnd::End(near), far: Some(far), record })
+    }
+
+    fn to_echo(&self, to: &str, token: &[u8]) -> Result<Link, ArmError> {
+        let size = u32::try_from(self.size).unwrap_or(u32::MAX);
+        let ask = Ask { mode: Mode::PingPong, size, rate: 0 };
+        let found = hello::connect(self.kind(), to, token, ask).map_err(refused)?;
+        let record = EndRecord {
+            name: FAR.into(),
+            place: "machine".into(),
+            address: Some(found.address),
+            receive_buffer_bytes: Some(found.buffers.0.into()),
+            send_buffer_bytes: Some(found.buffers.1.into()),
+            version: Some(found.version),
+            ..EndRecord::default()
+        };
+        let near = NearEnd::End(End::of_socket(self.transport, found.socket, self.size));
+        Ok(Link { near, far: None, record })
+    }
+
+    fn to_foreign(&self, to: &str) -> Result<Link, ArmError> {
+        if self.transport.is_zmq() {
+            let near = NearEnd::Zmq { to: to.into(), size: self.size };
+            return Ok(Link { near, far: None, record: foreign(to.into()) });
+        }
+        let (socket, address) = plain::connect(self.kind(), to).map_err(refused)?;
+        let near = NearEnd::End(End::of_socket(self.transport, socket, self.size));
+        Ok(Link { near, far: None, record: foreign(address) })
+    }
+
+    const fn kind(&self) -> Kind {
+        match self.transport {
+            Transport::Udp => Kind::Udp,
+            _ => Kind::Tcp,
+        }
+    }
+}
+
+fn foreign(address: String) -> EndRecord {
+    EndRecord {
+        name: FAR.into(),
+        place: "foreign".into(),
+        address: Some(address),
+        ..EndRecord::default()
+    }
+}
+
+fn refused(error: impl std::fmt::Display) -> ArmError {
+    ArmError::Transport(error.to_string())
+}

@@ -1,0 +1,188 @@
+//! The `pingpong` probe: a message to the other end and its answer back, one after the other. Each
+//! round trip is a sample; half of one is a message's way only where both ways are alike.
+//!
+//! The far end is this tardy's, on this machine; or a tardy echo; or any program that sends back
+//! what it gets. What lies between the clock reads is told in `tardy_hot::exchange`.
+
+mod keeper;
+mod link;
+mod near;
+mod pong;
+mod stages;
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde_json::{Map, Value, json};
+use tardy_hot::{ring::ring, stop::Stop, wakeup::Series};
+
+use self::{
+    keeper::{Answers, PingKeeper},
+    link::{Link, NearEnd},
+    near::{Buffers, Near},
+    stages::{Note, TripStages},
+};
+pub use self::{link::Peer, pong::Pong};
+use super::{ArmError, Armed, Probe, Recorded, Tracing, Wants};
+use crate::{
+    run::{EndRecord, MessageRecord, SeriesHead, messages::ROUND_TRIP},
+    setup::threads::{Terms, describe},
+    transports::{Transport, memory::Interrupter},
+};
+
+/// A planned ping-pong.
+#[derive(Clone)]
+pub struct PingPong {
+    /// What carries the messages.
+    pub transport: Transport,
+    /// Bytes of one message; 1 where it carries none.
+    pub size: usize,
+    /// What the end that measures runs as.
+    pub near: Terms,
+    /// The end that answers.
+    pub peer: Peer,
+    /// An answer that takes longer is given up; ns.
+    pub timeout_ns: i64,
+}
+
+/// What the far end is called.
+const FAR: &str = "far";
+
+/// What others must know of the near end once it is open.
+#[derive(Debug, Default)]
+struct Opened {
+    buffers: Buffers,
+    interrupter: Option<Interrupter>,
+}
+
+impl PingPong {
+    fn head(&self) -> SeriesHead {
+        SeriesHead { name: ROUND_TRIP.into(), cpu: Some(self.near.cpu), period_ns: None }
+    }
+
+    /// Starts the thread that measures, with its end open; what it opened.
+    fn spawn(
+        &self,
+        armed: &mut Armed,
+        near: Near,
+        recorded: Recorded,
+        end: NearEnd,
+    ) -> Result<Opened, ArmError> {
+        let opened = Arc::new(Mutex::new(Opened::default()));
+        let (told, terms) = (Arc::clone(&opened), self.near.clone());
+        let open = move || {
+            let found = terms.apply().map_err(|source| {
+                let series = ROUND_TRIP.into();
+                ArmError::Terms { series, source }
+            })?;
+            let port = end.open()?;
+            *told.lock().unwrap_or_else(PoisonError::into_inner) =
+                Opened { buffers: port.buffers(), interrupter: port.interrupter() };
+            Ok((found, port))
+        };
+        let measure = move |schedule, found: &_, port: &mut _| near.measure(schedule, found, port);
+        armed.spawn_with(recorded, open, measure)?;
+        Ok(std::mem::take(&mut *opened.lock().unwrap_or_else(PoisonError::into_inner)))
+    }
+
+    fn record(&self, near: Buffers, far: EndRecord) -> MessageRecord {
+        let near = EndRecord {
+            name: "near".into(),
+            place: "process".into(),
+            cpu: Some(self.near.cpu),
+            policy: Some(describe(self.near.policy, self.near.priority)),
+            receive_buffer_bytes: near.0,
+            send_buffer_bytes: near.1,
+            ..EndRecord::default()
+        };
+        MessageRecord {
+            transport: self.transport.to_string(),
+            size: self.size as u64,
+            ends: vec![near, far],
+            flows: Vec::new(),
+            clock: None,
+        }
+    }
+}
+
+impl Probe for PingPong {
+    fn name(&self) -> &'static str {
+        "pingpong"
+    }
+
+    fn parameters(&self) -> Map<String, Value> {
+        let (far, to) = match &self.peer {
+            Peer::Here(terms) => (Some(terms), None),
+            Peer::Echo { to, .. } | Peer::Foreign { to } => (None, Some(to)),
+        };
+        let parameters = json!({
+            "transport": self.transport.as_str(),
+            "size": self.size,
+            "cpu": self.near.cpu,
+            "far_cpu": far.map(|far| far.cpu),
+            "far_priority": far.map(|far| far.priority),
+            "to": to,
+            "foreign": matches!(self.peer, Peer::Foreign { .. }),
+            "timeout_ns": self.timeout_ns,
+        });
+        parameters.as_object().cloned().unwrap_or_default()
+    }
+
+    fn can_be_traced(&self) -> bool {
+        // Who spins is never woken.
+        matches!(self.peer, Peer::Here(_)) && !self.transport.spins()
+    }
+
+    fn has_only_stages(&self) -> bool {
+        true
+    }
+
+    fn heads(&self, tracing: Option<&Tracing>) -> Vec<SeriesHead> {
+        let head = self.head();
+        let parts = tracing.map(|_| stages::heads(&head)).unwrap_or_default();
+        std::iter::once(head).chain(parts).collect()
+    }
+
+    fn arm(&self, wants: &Wants, stop: &Arc<Stop>) -> Result<Armed, ArmError> {
+        let note = wants.tracing.as_ref().map(|_| Note::new()).transpose();
+        let (note, shared) = note.map_err(|error| no_memory(&error))?.unzip();
+        let Link { near: end, far, mut record } = self.link(shared)?;
+        // After the far end's process has begun: what there was before faults once more.
+        let traced = wants.tracing.as_ref().zip(note);
+        let traced = traced.map(|(tracing, note)| TripStages::new(tracing, note, &self.head()));
+        let (stages, others) = traced.unzip();
+        let mut armed = Armed::new(stop);
+        let (series, scratch) = (Arc::new(Series::default()), Arc::new(Series::default()));
+        let (writer, reader) = wants.ring_samples.map(ring).unzip();
+        let near = Near {
+            series: Arc::clone(&series),
+            scratch: Arc::clone(&scratch),
+            writer,
+            stop: Arc::clone(stop),
+            terms: self.near.clone(),
+            counted: matches!(self.peer, Peer::Foreign { .. }),
+            stages,
+        };
+        let recorded = Recorded { head: self.head(), series: Arc::clone(&series), samples: reader };
+        let opened = self.spawn(&mut armed, near, recorded, end)?;
+        let far = far.map(|far| far.ready()).transpose()?;
+        if let Some(far) = &far {
+            if let (Some(others), Some((_, near))) = (others, armed.found.last()) {
+                armed.traced = others.threads(near, &far.found().1, &series, &scratch);
+                armed.recorded.extend(others.recorded);
+            }
+            armed.found.push(far.found());
+            (record.receive_buffer_bytes, record.send_buffer_bytes) = pong::buffers(far.facts());
+            record.place = far.place().into();
+        }
+        let record = self.record(opened.buffers, record);
+        let tid = armed.tids().first().copied().unwrap_or_default();
+        let answers = Answers::new(series, scratch, tid, opened.interrupter, self.timeout_ns);
+        let held = self.transport == Transport::PiMutex;
+        armed.keeper = Some(Box::new(PingKeeper::new(far, answers, record, held)));
+        Ok(armed)
+    }
+}
+
+fn no_memory(error: &std::io::Error) -> ArmError {
+    ArmError::Transport(format!("cannot share memory with the far end: {error}"))
+}

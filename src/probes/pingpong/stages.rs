@@ -1,0 +1,159 @@
+//! The parts of a traced round trip: their series, where the far end notes when it had a message,
+//! and the loop that records them.
+
+use std::{
+    io,
+    os::fd::{AsFd, OwnedFd},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
+use tardy_hot::{
+    clock,
+    exchange::{Port, ping},
+    ring::ring,
+    stages::Records,
+    stop::Stop,
+    traced::Watched,
+    trips::{TracedTrips, WaySeries},
+    wakeup::{Ended, Series, Sink, Until},
+};
+
+use crate::{
+    probes::{Recorded, TracedThread, Tracing},
+    run::{SeriesHead, messages::ROUND_TRIP},
+    setup::threads::Found,
+    sys::mapped::MappedArray,
+};
+
+/// The parts by name, in the order of time.
+const PARTS: [&str; 6] =
+    ["there-send", "there-dispatch", "there-receive", "back-send", "back-dispatch", "back-receive"];
+
+/// The threads of both ends among those that the kernel's side follows.
+const NEAR: usize = 0;
+const FAR: usize = 1;
+
+/// Memory that both ends share: when the far one had a message.
+#[derive(Debug)]
+pub(super) struct Note(MappedArray<1>);
+
+impl Note {
+    /// A new one, and what another process must be given to have it too.
+    pub fn new() -> io::Result<(Self, OwnedFd)> {
+        let memory = memfd_create(c"tardy-note", MemfdFlags::CLOEXEC)?;
+        ftruncate(&memory, 8)?;
+        Ok((Self::map(&memory)?, memory))
+    }
+
+    /// One that was made elsewhere; its memory is touched, and that of the clock.
+    pub fn map(memory: &impl AsFd) -> io::Result<Self> {
+        let note = Self(MappedArray::new(memory.as_fd())?);
+        note.received_ns().store(clock::now_ns() as u64, Ordering::Relaxed);
+        Ok(note)
+    }
+
+    /// `CLOCK_MONOTONIC`, ns.
+    pub fn received_ns(&self) -> &AtomicU64 {
+        let [word] = self.0.words();
+        word
+    }
+}
+
+/// The series of the parts of `total`.
+pub(super) fn heads(total: &SeriesHead) -> Vec<SeriesHead> {
+    let head = |part: &str| SeriesHead {
+        name: format!("{}/{part}", total.name),
+        cpu: total.cpu,
+        period_ns: None,
+    };
+    PARTS.into_iter().map(head).collect()
+}
+
+/// What a traced near end owns beside its sink.
+#[derive(Debug)]
+pub(super) struct TripStages {
+    records: Arc<dyn Records>,
+    note: Note,
+    series: [Arc<Series>; 6],
+    watched: Arc<Watched>,
+}
+
+/// The same, for those who look at it.
+#[derive(Debug)]
+pub(super) struct ForOthers {
+    pub recorded: Vec<Recorded>,
+    watched: Arc<Watched>,
+}
+
+impl ForOthers {
+    /// Both threads, for the kernel's side to follow: the near one first. What the near one
+    /// measures is `total`, and what its warm-up does `warmup`.
+    pub fn threads(
+        &self,
+        near: &Found,
+        far: &Found,
+        total: &Arc<Series>,
+        warmup: &Arc<Series>,
+    ) -> Vec<TracedThread> {
+        let thread = |name: &str, found: &Found| {
+            let kernel = found.scheduling.kernel_priority();
+            let (_, late) = ring(1);
+            TracedThread {
+                name: name.into(),
+                // Late ones are not looked into, so that nobody asks where.
+                cpu: 0,
+                tid: found.tid,
+                priority: (kernel, kernel < 100),
+                warmup: Arc::default(),
+                total: Arc::default(),
+                watched: Arc::default(),
+                late,
+            }
+        };
+        let near = TracedThread {
+            warmup: Arc::clone(warmup),
+            total: Arc::clone(total),
+            watched: Arc::clone(&self.watched),
+            ..thread(ROUND_TRIP, near)
+        };
+        vec![near, thread("far", far)]
+    }
+}
+
+impl TripStages {
+    /// Makes the series of the parts of `total`, all memory touched.
+    pub fn new(tracing: &Tracing, note: Note, total: &SeriesHead) -> (Self, ForOthers) {
+        let series: [Arc<Series>; 6] = std::array::from_fn(|_| Arc::default());
+        let one = |(head, series)| Recorded { head, series, samples: None };
+        let recorded = heads(total).into_iter().zip(series.clone()).map(one).collect();
+        let watched: Arc<Watched> = Arc::default();
+        let others = ForOthers { recorded, watched: Arc::clone(&watched) };
+        let records = Arc::clone(&tracing.records);
+        (Self { records, note, series, watched }, others)
+    }
+
+    /// The measured loop, its parts recorded.
+    pub fn measured<P: Port, S: Sink>(
+        self,
+        port: &mut P,
+        mut inner: S,
+        until: Until,
+        stop: &Stop,
+    ) -> Ended {
+        let Self { records, note, series, watched } = self;
+        let (Some(near), Some(far)) = (records.record(NEAR), records.record(FAR)) else {
+            // The kernel's side has fewer records than threads: two do not ask for so many.
+            return ping(port, &mut inner, until, stop);
+        };
+        let [a, b, c, d, e, f] = series;
+        let there = WaySeries { send: a, dispatch: b, receive: c };
+        let back = WaySeries { send: d, dispatch: e, receive: f };
+        let far_received_ns = note.received_ns();
+        let mut sink = TracedTrips { inner, near, far, far_received_ns, there, back, watched };
+        ping(port, &mut sink, until, stop)
+    }
+}

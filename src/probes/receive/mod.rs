@@ -1,0 +1,262 @@
+//! The `receive` probe: from the moment when the kernel stamps a packet to the one when the reading
+//! thread has it. The packets are those of a sender of its own, or whatever comes.
+//!
+//! What lies between the clock reads is told in `tardy_hot::receive`, per kind of wait. It changes
+//! nothing on the machine that outlives its sockets.
+
+mod doubts;
+mod ear;
+mod keeper;
+mod near;
+mod nic;
+mod sender;
+
+use std::{fmt, sync::Arc};
+
+use serde_json::{Map, Value, json};
+use tardy_hot::{packet, ring::ring, stop::Stop, wakeup::Series};
+
+pub use self::sender::{Sender, SenderOrder};
+use self::{
+    ear::Ear,
+    keeper::ReceiveKeeper,
+    near::{Near, Shared},
+    nic::NicLatency,
+};
+use super::{
+    ArmError, Armed, Probe, Recorded, Tracing, Wants,
+    far::{Far, Job, Launched, Order},
+};
+use crate::{
+    run::{EndRecord, MessageRecord, SeriesHead},
+    setup::threads::{Terms, describe},
+    units::{Nanos, PacketRate},
+};
+
+/// The name of its series.
+const SERIES: &str = "receive";
+
+/// The name of the series that counts from the stamps of a NIC.
+const NIC_SERIES: &str = "nic";
+
+/// Stamps of a NIC that lie between two looks at them, at the most.
+const NIC_RING: usize = 1 << 16;
+
+/// What the sender is called.
+const FAR: &str = "far";
+
+/// Where packets come in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Source {
+    /// A UDP port; 0 for any that is free.
+    Port(u16),
+    /// A network interface, whatever comes there.
+    Interface(String),
+}
+
+/// How the reading thread waits for a packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wait {
+    /// `recvmsg` blocks.
+    Block,
+    /// `ppoll`, then `recvmsg`.
+    Ppoll,
+    /// `epoll_wait`, then `recvmsg`.
+    Epoll,
+    /// `recvmsg` blocks, and asks the device for packets for so many us before.
+    BusyPoll(u32),
+    /// `recvmsg` again and again.
+    Spin,
+}
+
+impl fmt::Display for Wait {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Block => f.write_str("block"),
+            Self::Ppoll => f.write_str("ppoll"),
+            Self::Epoll => f.write_str("epoll"),
+            Self::BusyPoll(us) => write!(f, "busy-poll:{us}us"),
+            Self::Spin => f.write_str("spin"),
+        }
+    }
+}
+
+/// The packets of the sender.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sending {
+    /// Bytes of one.
+    pub size: usize,
+    /// How many a second.
+    pub rate: PacketRate,
+    /// What the sender runs as.
+    pub terms: Terms,
+}
+
+impl Sending {
+    /// From each packet to the next, ns.
+    #[must_use]
+    pub fn period_ns(&self) -> i64 {
+        ((1e9 / self.rate.per_s()).round() as i64).max(1)
+    }
+}
+
+/// A planned receive probe.
+#[derive(Debug, Clone)]
+pub struct Receive {
+    /// Where packets come in.
+    pub source: Source,
+    /// How the reading thread waits.
+    pub wait: Wait,
+    /// What it runs as.
+    pub near: Terms,
+    /// Whether the NIC stamps packets too.
+    pub by_nic: bool,
+    /// A sender of its own; absent where others send.
+    pub sending: Option<Sending>,
+}
+
+impl Receive {
+    fn head(&self) -> SeriesHead {
+        SeriesHead { name: SERIES.into(), cpu: Some(self.near.cpu), period_ns: None }
+    }
+
+    fn nic_head(&self) -> SeriesHead {
+        SeriesHead { name: NIC_SERIES.into(), ..self.head() }
+    }
+
+    /// Starts the sender, which waits for the schedule.
+    fn launch(&self, ear: &Ear) -> Result<Option<Launched>, ArmError> {
+        let (Some(sending), Some(to)) = (&self.sending, ear.sends_to) else { return Ok(None) };
+        let order = SenderOrder {
+            session: ear.session,
+            size: sending.size,
+            period_ns: sending.period_ns(),
+            to,
+        };
+        let (name, terms) = (FAR.into(), sending.terms.clone());
+        let order = Order { name, job: Job::Send(order), terms };
+        Launched::process(order, Vec::new()).map(Some)
+    }
+
+    fn record(&self, ear: &Ear, far: Option<&Far>) -> MessageRecord {
+        let end = |name: &str, place: &str, terms: &Terms| EndRecord {
+            name: name.into(),
+            place: place.into(),
+            cpu: Some(terms.cpu),
+            policy: Some(describe(terms.policy, terms.priority)),
+            ..EndRecord::default()
+        };
+        let near = EndRecord {
+            address: Some(ear.address.clone()),
+            wait: Some(self.wait.to_string()),
+            receive_buffer_bytes: Some(ear.room_bytes),
+            ..end("near", "process", &self.near)
+        };
+        let far = self.sending.as_ref().zip(far);
+        let far = far.map(|(sending, far)| EndRecord {
+            send_buffer_bytes: far.facts()["send"].as_u64(),
+            ..end(FAR, far.place(), &sending.terms)
+        });
+        let transport = match self.source {
+            Source::Port(_) => "udp",
+            Source::Interface(_) => "packet",
+        };
+        MessageRecord {
+            transport: transport.into(),
+            size: self.sending.as_ref().map_or(0, |sending| sending.size as u64),
+            ends: std::iter::once(near).chain(far).collect(),
+            flows: Vec::new(),
+            clock: None,
+        }
+    }
+
+    fn keeper(&self, far: Option<Far>, ear: &Ear, shared: Arc<Shared>, tid: i32) -> ReceiveKeeper {
+        let record = self.record(ear, far.as_ref());
+        let per_s = self.sending.as_ref().map(|sending| sending.rate.per_s());
+        ReceiveKeeper::new(far, tid, shared, record, per_s)
+    }
+}
+
+impl Probe for Receive {
+    fn name(&self) -> &'static str {
+        "receive"
+    }
+
+    fn parameters(&self) -> Map<String, Value> {
+        let mut parameters = Map::new();
+        match &self.source {
+            Source::Port(port) => parameters.insert("listen".into(), json!(port)),
+            Source::Interface(name) => parameters.insert("iface".into(), json!(name)),
+        };
+        parameters.insert("wait".into(), json!(self.wait.to_string()));
+        parameters.insert("cpu".into(), json!(self.near.cpu));
+        let Some(sending) = &self.sending else {
+            parameters.insert("sender".into(), json!("none"));
+            return parameters;
+        };
+        parameters.insert("sender".into(), json!("builtin"));
+        parameters.insert("size".into(), json!(sending.size));
+        parameters.insert("rate".into(), json!(sending.rate.to_string()));
+        parameters.insert("far_cpu".into(), json!(sending.terms.cpu));
+        parameters.insert("far_priority".into(), json!(sending.terms.priority));
+        parameters
+    }
+
+    fn heads(&self, _: Option<&Tracing>) -> Vec<SeriesHead> {
+        std::iter::once(self.head()).chain(self.by_nic.then(|| self.nic_head())).collect()
+    }
+
+    fn arm(&self, wants: &Wants, stop: &Arc<Stop>) -> Result<Armed, ArmError> {
+        let mut ear = Ear::open(self).map_err(ArmError::Transport)?;
+        let clock = ear.nic_clock.take();
+        let launched = self.launch(&ear)?;
+        let (series, scratch) = (Arc::new(Series::default()), Arc::new(Series::default()));
+        let (writer, reader) = wants.ring_samples.map(ring).unzip();
+        let (nic_writer, nic_reader) = clock.as_ref().map(|_| ring(NIC_RING)).unzip();
+        let shared = Arc::new(Shared::default());
+        let mut armed = Armed::new(stop);
+        let near = Near {
+            wait: self.wait,
+            own: self.sending.as_ref().map(|_| (ear.session, ear.packet_at)),
+            series: Arc::clone(&series),
+            scratch,
+            writer,
+            nic: nic_writer,
+            stop: Arc::clone(stop),
+            terms: self.near.clone(),
+            shared: Arc::clone(&shared),
+        };
+        let (ear, terms) = (Arc::new(ear), self.near.clone());
+        let opened = Arc::clone(&ear);
+        let open = move || {
+            let cannot = |source| ArmError::Terms { series: SERIES.into(), source };
+            Ok((terms.apply().map_err(cannot)?, opened))
+        };
+        armed.spawn_with(
+            Recorded { head: self.head(), series, samples: reader },
+            open,
+            move |schedule, found, ear| near.measure(schedule, found, ear),
+        )?;
+        let nic = clock.zip(nic_reader).map(|(clock, stamps)| {
+            let series = Arc::new(Series::default());
+            let recorded =
+                Recorded { head: self.nic_head(), series: Arc::clone(&series), samples: None };
+            armed.recorded.push(recorded);
+            NicLatency::new(clock, stamps, series)
+        });
+        let far = launched.map(Launched::ready).transpose()?;
+        armed.found.extend(far.as_ref().map(Far::found));
+        let tid = armed.tids().first().copied().unwrap_or_default();
+        armed.keeper = Some(Box::new(self.keeper(far, &ear, shared, tid).with_nic(nic)));
+        Ok(armed)
+    }
+}
+
+/// The fewest bytes that a packet of the sender has.
+pub const LEAST_BYTES: u64 = packet::LEN as u64;
+
+/// The most that fit into one datagram.
+pub const MOST_BYTES: u64 = 65_507;
+
+/// How long busy polling asks a device where nobody says for how long.
+pub const BUSY_POLL: Nanos = Nanos(50_000);

@@ -1,0 +1,244 @@
+//! One end of a stream, in whichever process it is: its socket, its port, and its part of the
+//! schedule.
+
+use std::{
+    net::SocketAddrV4,
+    os::fd::{AsRawFd, OwnedFd},
+    sync::Arc,
+};
+
+use serde::{Deserialize, Serialize};
+use tardy_hot::{
+    clock::now_ns,
+    ring::{Reader, Writer, ring},
+    stop::Stop,
+    stream::{Counts, Course, End, Limits, Packets, Passage, Period, Tcp, Udp},
+    wakeup::Ended,
+};
+
+use super::wait::{self, Deed, Wait};
+use crate::{
+    probes::Schedule,
+    sys::{address, zmq::Published},
+    transports::zmq::publish::{self, Places},
+};
+
+/// How long after the last packet others may still be under way, ns.
+pub const LINGER_NS: i64 = 1_000_000_000;
+
+/// An end that is not told to stop receiving does so that long after the last packet, ns.
+pub const PATIENCE_NS: i64 = 10 * LINGER_NS;
+
+/// Packets of so much time wait for whoever takes them from the measuring thread.
+const RING_S: f64 = 2.0;
+
+/// What an end sends.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub struct Sending {
+    /// Its first packet comes so long after the schedule's first, ns.
+    pub phase_ns: i64,
+    /// The flow.
+    pub flow: u32,
+}
+
+/// What kind of socket it has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// UDP.
+    Datagrams,
+    /// TCP.
+    Bytes,
+    /// Those of ZeroMQ's library.
+    Zmq,
+}
+
+/// What one end is to be.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct EndPlan {
+    /// Its socket.
+    pub kind: Kind,
+    /// Bytes of a packet.
+    pub size: usize,
+    /// The number that both ends know.
+    pub session: u64,
+    /// Packets in 1,000 s.
+    pub per_1000_s: u64,
+    /// What it sends.
+    pub sends: Option<Sending>,
+    /// Where to, unless its socket is connected.
+    pub to: Option<SocketAddrV4>,
+    /// Whether it receives.
+    pub receives: bool,
+    /// How it waits.
+    pub wait: Wait,
+    /// It receives until so long after the last packet was due, unless it is stopped, ns.
+    pub patience_ns: i64,
+    /// Where it publishes and hears, through ZeroMQ.
+    #[serde(default)]
+    pub zmq: Option<Places>,
+}
+
+impl EndPlan {
+    /// The packets of a schedule, those that `sending` says or, without it, those of a first flow.
+    #[must_use]
+    pub fn course(&self, schedule: &Schedule, sending: Option<Sending>) -> Course {
+        course(self.per_1000_s, schedule, sending)
+    }
+
+    /// Where packets go that arrive, and where they are taken from.
+    #[must_use]
+    pub fn ring(&self) -> (Writer<Passage>, Reader<Passage>) {
+        let packets = if self.receives { self.per_1000_s as f64 / 1e3 * RING_S } else { 0.0 };
+        ring(packets as usize + 1_024)
+    }
+}
+
+/// Time between two packets, ns, at least 1.
+#[must_use]
+pub const fn period_ns(per_1000_s: u64) -> i64 {
+    let period = Period::of_rate(per_1000_s);
+    if period.ns < 1 { 1 } else { period.ns }
+}
+
+/// All packets of a flow: those of the warm-up, then those that are recorded.
+#[must_use]
+pub fn course(per_1000_s: u64, schedule: &Schedule, sending: Option<Sending>) -> Course {
+    let Sending { phase_ns, flow } = sending.unwrap_or(Sending { phase_ns: 0, flow: 0 });
+    let period = Period::of_rate(per_1000_s);
+    let first_ns = schedule.warmup_ns.saturating_add(phase_ns);
+    let recorded_from = period.packets_before(first_ns, schedule.start_ns);
+    let by_count = recorded_from.saturating_add(schedule.samples);
+    let packets = match schedule.end_ns {
+        i64::MAX => by_count,
+        end_ns => by_count.min(period.packets_before(first_ns, end_ns)),
+    };
+    Course { first_ns, period, packets, recorded_from, flow }
+}
+
+/// When the packet after the last one would be due, ns.
+#[must_use]
+pub fn end_of(course: &Course) -> i64 {
+    let parts = (i128::from(course.period.ns) << 32) + i128::from(course.period.fraction);
+    let length_ns = parts.saturating_mul(i128::from(course.packets)) >> 32;
+    i64::try_from(i128::from(course.first_ns) + length_ns).unwrap_or(i64::MAX)
+}
+
+#[derive(Debug)]
+enum Port {
+    Udp(Udp),
+    Tcp(Tcp),
+    Zmq(Box<Published>),
+}
+
+/// An end that can begin.
+#[derive(Debug)]
+pub struct OpenEnd {
+    plan: EndPlan,
+    port: Port,
+    passages: Writer<Passage>,
+    counts: Arc<Counts>,
+    /// Open for as long as the port uses it.
+    _socket: Option<OwnedFd>,
+}
+
+impl OpenEnd {
+    /// With its socket and the ring for what it receives; touches all memory that it will use.
+    ///
+    /// # Errors
+    /// What ZeroMQ's library refuses, for the user.
+    pub fn new(
+        plan: EndPlan,
+        socket: OwnedFd,
+        passages: Writer<Passage>,
+        counts: Arc<Counts>,
+    ) -> Result<Self, String> {
+        let descriptor = socket.as_raw_fd();
+        // The page that the clock is read from can be touched, but not locked.
+        let _ = now_ns();
+        let (port, socket) = match (plan.kind, &plan.zmq) {
+            (Kind::Zmq, Some(places)) => {
+                let opened = publish::open(places, socket, plan.size);
+                (Port::Zmq(Box::new(opened.map_err(|error| error.to_string())?)), None)
+            }
+            (Kind::Zmq, None) => return Err("its order names no places of ZeroMQ".into()),
+            (Kind::Datagrams, _) => {
+                let to = plan.to.map(address::of);
+                (Port::Udp(Udp::new(descriptor, plan.size, to)), Some(socket))
+            }
+            (Kind::Bytes, _) => (Port::Tcp(Tcp::new(descriptor, plan.size)), Some(socket)),
+        };
+        Ok(Self { plan, port, passages, counts, _socket: socket })
+    }
+
+    /// Packets that the ring had no room for.
+    #[must_use]
+    pub fn dropped(&self) -> u64 {
+        self.passages.dropped()
+    }
+
+    /// Does its part of the schedule.
+    pub fn run(&mut self, schedule: &Schedule, stop: &Stop, enough: &Stop) -> Ended {
+        let course = self.plan.course(schedule, self.plan.sends);
+        let over_ns = end_of(&course);
+        let until_ns = over_ns.saturating_add(self.plan.patience_ns);
+        let limits = Limits { until_ns, stop, enough };
+        let deed = match (self.plan.sends.is_some(), self.plan.receives) {
+            (true, true) => Deed::Both(course),
+            (true, false) => Deed::Send(course),
+            (false, _) => Deed::Receive,
+        };
+        let Self { plan, port, passages, counts, .. } = self;
+        let ended = match port {
+            Port::Udp(port) => with(plan, port, passages, counts, &deed, limits),
+            Port::Tcp(port) => with(plan, port, passages, counts, &deed, limits),
+            Port::Zmq(port) => with(plan, port.as_mut(), passages, counts, &deed, limits),
+        };
+        match ended {
+            // The other end was faster to go.
+            Ended::Failed(libc::ECONNRESET | libc::EPIPE) if stop.is_set() => Ended::Stopped,
+            Ended::Failed(libc::ECONNRESET | libc::EPIPE) if now_ns() >= over_ns => Ended::Done,
+            ended => ended,
+        }
+    }
+}
+
+fn with<P: Packets>(
+    plan: &EndPlan,
+    port: &mut P,
+    passages: &mut Writer<Passage>,
+    counts: &Counts,
+    deed: &Deed,
+    limits: Limits<'_>,
+) -> Ended {
+    let end = End { port, pace: plan.wait, session: plan.session, passages, counts };
+    wait::run(end, deed, limits)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn schedule(end_ns: i64, samples: u64) -> Schedule {
+        let (warmup_ns, start_ns) = (1_000_000_000, 1_100_000_000);
+        Schedule { warmup_ns, start_ns, end_ns, samples, stop_over_ns: i64::MAX }
+    }
+
+    #[test]
+    fn the_warm_up_has_packets_of_its_own_and_the_measured_time_all_of_its() {
+        // 1,000 a second: 100 in the warm-up, 500 measured.
+        let found = course(1_000_000, &schedule(1_600_000_000, u64::MAX), None);
+        assert_eq!((found.recorded_from, found.packets), (100, 600));
+        assert_eq!(end_of(&found), 1_600_000_000);
+        let found = course(1_000_000, &schedule(i64::MAX, 7), None);
+        assert_eq!((found.recorded_from, found.packets), (100, 107));
+    }
+
+    #[test]
+    fn a_flow_of_its_own_phase_has_as_many() {
+        let sending = Some(Sending { phase_ns: 500_000, flow: 1 });
+        let found = course(1_000_000, &schedule(1_600_000_000, u64::MAX), sending);
+        assert_eq!((found.recorded_from, found.packets, found.flow), (100, 600, 1));
+        assert_eq!(found.first_ns, 1_000_500_000);
+    }
+}

@@ -1,0 +1,369 @@
+//! The `stream` probe: packets on a schedule that is known beforehand, and how long after its time
+//! each of them arrived.
+//!
+//! Latency is counted from the scheduled time, so that a sender that could not keep up shows; its
+//! two parts, from there to the real time of sending and on to the receiver, are series of their
+//! own. What lies between the clock reads is told in `tardy_hot::stream`.
+
+mod account;
+mod clock;
+mod echo;
+mod end;
+mod far;
+mod flow;
+mod keeper;
+mod near;
+mod one_way;
+mod wait;
+mod zmq;
+
+use std::{
+    io,
+    net::{Ipv4Addr, SocketAddrV4},
+    os::fd::OwnedFd,
+    sync::Arc,
+};
+
+use serde_json::{Map, Value, json};
+use tardy_hot::{stop::Stop, stream::Period};
+
+pub use self::{echo::Echo, end::EndPlan, far::FarStream, wait::Wait};
+use self::{
+    end::{Kind, Sending},
+    flow::Flow,
+    keeper::{Back, Receiving, Sender, StreamKeeper},
+    near::Near,
+};
+use super::{
+    ArmError, Armed, Probe, Tracing, Wants,
+    far::{Job, Launched, Order},
+};
+use crate::{
+    run::{EndRecord, MessageDoubt, MessageRecord, SeriesHead},
+    setup::threads::{Terms, describe, plain},
+    transports::streams::{self, Sockets},
+    units::PacketRate,
+};
+
+/// What carries the packets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    /// UDP to one receiver.
+    Udp,
+    /// UDP to all members of a group.
+    Multicast {
+        /// The group.
+        group: Ipv4Addr,
+        /// How many receive.
+        receivers: u32,
+    },
+    /// TCP.
+    Tcp,
+    /// ZeroMQ over TCP: one socket publishes, the other has subscribed.
+    ZmqPubSub,
+    /// ZeroMQ over PGM in UDP, to all members of a group.
+    Epgm {
+        /// The group.
+        group: Ipv4Addr,
+        /// How many receive.
+        receivers: u32,
+    },
+}
+
+impl Way {
+    /// As on the command line.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Udp | Self::Multicast { .. } => "udp",
+            Self::Tcp => "tcp",
+            Self::ZmqPubSub => "zmq-pubsub",
+            Self::Epgm { .. } => "epgm",
+        }
+    }
+
+    const fn kind(self) -> Kind {
+        match self {
+            Self::Udp | Self::Multicast { .. } => Kind::Datagrams,
+            Self::Tcp => Kind::Bytes,
+            Self::ZmqPubSub | Self::Epgm { .. } => Kind::Zmq,
+        }
+    }
+
+    const fn receivers(self) -> u32 {
+        match self {
+            Self::Multicast { receivers, .. } | Self::Epgm { receivers, .. } => receivers,
+            Self::Udp | Self::Tcp | Self::ZmqPubSub => 1,
+        }
+    }
+}
+
+/// A planned stream, between two ends on this machine or to an echo and back.
+#[derive(Debug, Clone)]
+pub struct Stream {
+    /// What carries the packets.
+    pub way: Way,
+    /// Bytes of one packet, at least [`tardy_hot::packet::LEN`].
+    pub size: usize,
+    /// Packets per second, in each direction.
+    pub rate: PacketRate,
+    /// The far end sends as many.
+    pub both_ways: bool,
+    /// How the near and the far end wait.
+    pub waits: (Wait, Wait),
+    /// What arrives later than this after its time is late, ns.
+    pub late_over_ns: i64,
+    /// What the near end runs as.
+    pub near: Terms,
+    /// What the far ends run as, where they are this tardy's.
+    pub far: Terms,
+    /// Who sends the packets back instead.
+    pub echo: Option<Echo>,
+}
+
+/// The series of packets that this end sends; `there2` is that to the second receiver.
+const THERE: &str = "there";
+/// The series of those that come back.
+const BACK: &str = "back";
+
+fn numbered(name: &str, number: u32) -> String {
+    if number == 0 { name.into() } else { format!("{name}{}", number + 1) }
+}
+
+impl Stream {
+    /// The flows by name, with the CPU of their receiver.
+    fn flows(&self) -> Vec<(String, u32)> {
+        let there = |number| (numbered(THERE, number), self.far.cpu);
+        let mut flows: Vec<_> = (0..self.way.receivers()).map(there).collect();
+        flows.extend(self.both_ways.then(|| (BACK.into(), self.near.cpu)));
+        flows
+    }
+
+    /// What the far end sends, half a period apart from this one.
+    fn sending_back(&self) -> Option<Sending> {
+        let period = Period::of_rate(self.rate.per_1000_s);
+        self.both_ways.then_some(Sending { phase_ns: period.ns / 2, flow: 1 })
+    }
+
+    /// Of both ends, the near one first.
+    fn plans(&self, session: u64, near: Option<SocketAddrV4>) -> (EndPlan, EndPlan) {
+        let (wait, far_wait) = self.waits;
+        let plan = EndPlan {
+            kind: self.way.kind(),
+            size: self.size,
+            session,
+            per_1000_s: self.rate.per_1000_s,
+            sends: Some(Sending { phase_ns: 0, flow: 0 }),
+            to: None,
+            receives: self.both_ways,
+            wait,
+            patience_ns: end::PATIENCE_NS,
+            zmq: None,
+        };
+        let far = EndPlan {
+            sends: self.sending_back(),
+            // It hears everybody, so that strangers are counted, and is connected to nobody.
+            to: near.filter(|_| self.way == Way::Udp && self.both_ways),
+            receives: true,
+            wait: far_wait,
+            ..plan.clone()
+        };
+        (plan, far)
+    }
+
+    /// Both ends' sockets, with buffers that hold a second where the kernel grants that.
+    fn sockets(&self) -> io::Result<Sockets> {
+        let bytes = self.second();
+        let sockets = match self.way {
+            Way::Udp => streams::udp()?,
+            Way::Multicast { group, receivers } => streams::multicast(group, receivers)?,
+            Way::Tcp => streams::tcp(bytes)?,
+            // The library makes its own, and keeps a second's packets itself.
+            Way::ZmqPubSub | Way::Epgm { .. } => return zmq::sockets(self.way),
+        };
+        streams::hold(&sockets.near.0, bytes)?;
+        for (far, _) in &sockets.far {
+            streams::hold(far, bytes)?;
+        }
+        Ok(sockets)
+    }
+
+    fn refused(&self, error: &io::Error) -> ArmError {
+        let way = self.way.as_str();
+        ArmError::Transport(format!("no sockets for {way}: {}", plain(error)))
+    }
+
+    fn second(&self) -> usize {
+        streams::second_of(self.size, self.rate.per_s())
+    }
+
+    /// What is known of both ends beforehand.
+    fn record(&self, sockets: &Sockets) -> io::Result<MessageRecord> {
+        let end = |name: String, socket: &OwnedFd, at: SocketAddrV4, terms: &Terms, wait: Wait| {
+            let (receive, send) = match self.way.kind() {
+                Kind::Zmq => (None, None),
+                _ => streams::held(socket).map(|(receive, send)| (Some(receive), Some(send)))?,
+            };
+            io::Result::Ok(EndRecord {
+                name,
+                place: "process".into(),
+                address: Some(at.to_string()),
+                cpu: Some(terms.cpu),
+                policy: Some(describe(terms.policy, terms.priority)),
+                wait: Some(wait.to_string()),
+                receive_buffer_bytes: receive.map(|bytes| bytes as u64),
+                send_buffer_bytes: send.map(|bytes| bytes as u64),
+                version: None,
+            })
+        };
+        let (near, at) = &sockets.near;
+        let mut ends = vec![end("near".into(), near, *at, &self.near, self.waits.0)?];
+        for (number, (far, at)) in (0_u32..).zip(&sockets.far) {
+            ends.push(end(numbered("far", number), far, *at, &self.far, self.waits.1)?);
+        }
+        let (transport, size) = (self.way.as_str().into(), self.size as u64);
+        Ok(MessageRecord { transport, size, ends, flows: Vec::new(), clock: None })
+    }
+
+    /// What gives reason to doubt before anything is sent.
+    fn doubts(&self, record: &MessageRecord, near: &OwnedFd) -> Vec<MessageDoubt> {
+        let mut doubts = Vec::new();
+        let needed = self.second() as u64;
+        let is_small = |bytes: Option<u64>| bytes.is_some_and(|bytes| bytes < needed);
+        let small: Vec<String> = record
+            .ends
+            .iter()
+            .filter(|end| is_small(end.receive_buffer_bytes))
+            .map(|end| format!("{}: {} bytes", end.name, end.receive_buffer_bytes.unwrap_or(0)))
+            .collect();
+        if !small.is_empty() {
+            let what = format!("{} instead of {needed} bytes", small.join(", "));
+            doubts.push(MessageDoubt::BufferSmall { what });
+        }
+        if self.way.kind() == Kind::Datagrams
+            && let Ok(mtu) = rustix::net::sockopt::ip_mtu(near)
+            && self.size + HEADERS > mtu as usize
+        {
+            let what = format!("packets of {} bytes, frames of at most {mtu}", self.size + HEADERS);
+            doubts.push(MessageDoubt::PacketsFragmented { what });
+        }
+        doubts
+    }
+
+    /// Starts the far ends, each with its socket.
+    fn launch(
+        &self,
+        plan: &EndPlan,
+        sockets: Vec<(OwnedFd, SocketAddrV4)>,
+    ) -> Result<Vec<Launched>, ArmError> {
+        let start = |(number, (socket, _)): (u32, (OwnedFd, SocketAddrV4))| {
+            let name = numbered("far", number);
+            let order = Order { name, job: Job::Stream(plan.clone()), terms: self.far.clone() };
+            Launched::process(order, vec![socket])
+        };
+        (0_u32..).zip(sockets).map(start).collect()
+    }
+}
+
+/// Of IP and UDP.
+const HEADERS: usize = 28;
+
+impl Probe for Stream {
+    fn name(&self) -> &'static str {
+        "stream"
+    }
+
+    fn parameters(&self) -> Map<String, Value> {
+        let mut parameters = json!({
+            "transport": self.way.as_str(),
+            "size": self.size,
+            "rate_per_s": self.rate.per_s(),
+            "both_ways": self.both_ways,
+            "wait": self.waits.0.to_string(),
+            "far_wait": self.waits.1.to_string(),
+            "late_over_ns": self.late_over_ns,
+            "cpu": self.near.cpu,
+            "far_cpu": self.far.cpu,
+            "far_priority": self.far.priority,
+        });
+        if let (Some(echo), Some(map)) = (&self.echo, parameters.as_object_mut()) {
+            map.retain(|key, _| !key.starts_with("far"));
+            map.insert("to".into(), json!(echo.to));
+        }
+        if let (Way::Multicast { group, receivers } | Way::Epgm { group, receivers }, Some(map)) =
+            (self.way, parameters.as_object_mut())
+        {
+            map.insert("group".into(), json!(group.to_string()));
+            map.insert("receivers".into(), json!(receivers));
+        }
+        parameters.as_object().cloned().unwrap_or_default()
+    }
+
+    fn heads(&self, _: Option<&Tracing>) -> Vec<SeriesHead> {
+        if self.echo.is_some() {
+            return self.echo_heads();
+        }
+        self.flows().iter().flat_map(|(name, cpu)| flow::heads(name, Some(*cpu))).collect()
+    }
+
+    fn arm(&self, wants: &Wants, stop: &Arc<Stop>) -> Result<Armed, ArmError> {
+        if let Some(echo) = &self.echo {
+            return self.arm_with(echo, wants, stop);
+        }
+        let refused = |error: io::Error| self.refused(&error);
+        let sockets = self.sockets().map_err(refused)?;
+        let record = self.record(&sockets).map_err(refused)?;
+        let doubts = self.doubts(&record, &sockets.near.0);
+        let session = session().map_err(refused)?;
+        let (mut plan, mut far_plan) = self.plans(session, Some(sockets.near.1));
+        zmq::place(self, (&mut plan, &mut far_plan), &sockets);
+        // Before memory that measuring threads use: starting a process makes its pages fault.
+        let launched = self.launch(&far_plan, sockets.far)?;
+        let mut flows = Vec::new();
+        let mut recorded = Vec::new();
+        for (name, cpu) in self.flows() {
+            let (flow, taken) = Flow::new(&name, self.late_over_ns, wants.ring_samples);
+            recorded.extend(flow.recorded(Some(cpu), taken));
+            flows.push(flow);
+        }
+        let mut recorded = recorded.into_iter();
+        let mut armed = Armed::new(stop);
+        let first = recorded.next().ok_or_else(|| refused(io::ErrorKind::Other.into()))?;
+        let (near, seen) =
+            Near::new(plan, sockets.near.0, self.near.clone(), &first.head.name, stop);
+        let near = near.spawn(&mut armed, first, seen)?;
+        armed.recorded.extend(recorded);
+        let mut flows = flows.into_iter();
+        let mut there = Vec::new();
+        for (launched, flow) in launched.into_iter().zip(&mut flows) {
+            let far = launched.ready()?;
+            armed.found.push(far.found());
+            there.push(Receiving { far: Some(far), flow, rest: Vec::new() });
+        }
+        let back = flows.next().zip(self.sending_back());
+        armed.keeper = Some(Box::new(StreamKeeper {
+            per_1000_s: self.rate.per_1000_s,
+            near,
+            there,
+            back: back.map(|(flow, sending)| Back {
+                flow,
+                sending,
+                sender: Sender::Far,
+                ways: None,
+            }),
+            record,
+            doubts,
+            schedule: None,
+            ended: None,
+            progress: (0, i64::MAX / 2),
+        }));
+        Ok(armed)
+    }
+}
+
+/// A number that nobody can guess.
+fn session() -> io::Result<u64> {
+    let mut random = [0; 8];
+    rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())?;
+    Ok(u64::from_ne_bytes(random))
+}

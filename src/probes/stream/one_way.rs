@@ -1,0 +1,209 @@
+//! One-way latencies of packets that an echo sends back: there and back apart, by the clocks of
+//! two machines, as far as it is known how these compare.
+
+use std::sync::Arc;
+
+use tardy_hot::{stream::Passage, wakeup::Series};
+
+use super::clock::{Bounds, Clocks, Exchange};
+use crate::{
+    probes::Recorded,
+    run::{ClockRecord, MessageDoubt, SeriesHead},
+};
+
+/// The offset is found anew so often, ns: in this time clocks drift apart by less than a wake-up
+/// takes.
+const WINDOW_NS: i64 = 100_000_000;
+
+/// And of at least so many packets.
+const WINDOW_PACKETS: i64 = 10;
+
+/// See the module.
+#[derive(Debug)]
+pub struct OneWay {
+    window_ns: i64,
+    end_ns: i64,
+    bounds: Bounds,
+    /// Packets of this window, and whether each is recorded.
+    waiting: Vec<(Passage, bool)>,
+    clocks: Clocks,
+    /// Windows that told too little of the clocks.
+    vague: u64,
+    windows: u64,
+    there: Arc<Series>,
+    back: Arc<Series>,
+}
+
+/// The series, in their order.
+#[must_use]
+pub fn heads(there: &str, back: &str, cpu: u32) -> [SeriesHead; 2] {
+    let head = |name: &str| SeriesHead { name: name.into(), cpu: Some(cpu), period_ns: None };
+    [head(there), head(back)]
+}
+
+impl OneWay {
+    /// Nothing has come back; packets are so far apart.
+    #[must_use]
+    pub fn new(period_ns: i64) -> Self {
+        Self {
+            window_ns: WINDOW_NS.max(period_ns.saturating_mul(WINDOW_PACKETS)),
+            end_ns: i64::MIN,
+            bounds: Bounds::NONE,
+            waiting: Vec::new(),
+            clocks: Clocks::default(),
+            vague: 0,
+            windows: 0,
+            there: Arc::default(),
+            back: Arc::default(),
+        }
+    }
+
+    /// Where its series are read, in the order of [`heads`].
+    #[must_use]
+    pub fn recorded(&self, heads: [SeriesHead; 2]) -> [Recorded; 2] {
+        let [there, back] = heads;
+        let of = |head, series: &Arc<Series>| Recorded {
+            head,
+            series: Arc::clone(series),
+            samples: None,
+        };
+        [of(there, &self.there), of(back, &self.back)]
+    }
+
+    /// Takes a packet that has come back for the first time.
+    pub fn take(&mut self, passage: &Passage, is_recorded: bool) {
+        let sent_ns = passage.packet.sent_ns;
+        if sent_ns >= self.end_ns {
+            self.settle();
+            self.end_ns = sent_ns.saturating_add(self.window_ns);
+        }
+        self.bounds.take(&exchange(passage));
+        self.waiting.push((*passage, is_recorded));
+    }
+
+    /// Records what waits for the offset.
+    pub fn settle(&mut self) {
+        let bounds = std::mem::replace(&mut self.bounds, Bounds::NONE);
+        if self.waiting.is_empty() {
+            return;
+        }
+        self.windows += 1;
+        let at_ns = self.end_ns.saturating_sub(self.window_ns / 2);
+        let offset = self.clocks.take(at_ns, self.window_ns, &bounds);
+        let trips = self.waiting.iter().map(|(passage, _)| exchange(passage).round_trip_ns());
+        let mean_way_ns = trips.sum::<i64>() / self.waiting.len() as i64 / 2;
+        // Where both ways are steady the doubt is all of the latency. Far above, a figure would be
+        // of the clocks.
+        let known = offset.filter(|offset| offset.uncertainty_ns / 2 <= mean_way_ns);
+        self.vague += u64::from(known.is_none());
+        if let (Some(offset), true) = (known, self.waiting.iter().any(|(_, recorded)| *recorded)) {
+            self.clocks.used(at_ns, offset);
+        }
+        for (passage, is_recorded) in self.waiting.drain(..) {
+            if let (Some(offset), true) = (known, is_recorded) {
+                let Passage { packet, received_ns } = passage;
+                self.there.record(packet.far_received_ns - offset.offset_ns - packet.scheduled_ns);
+                self.back.record(received_ns - (packet.far_sent_ns - offset.offset_ns));
+            }
+        }
+    }
+
+    /// How the clocks compared.
+    #[must_use]
+    pub fn record(&self) -> Option<ClockRecord> {
+        self.clocks.record()
+    }
+
+    /// What gives reason to doubt the one-way figures.
+    #[must_use]
+    pub fn doubt(&self) -> Option<MessageDoubt> {
+        let steps = self.clocks.steps;
+        let what = match (steps, self.vague) {
+            (0, 0) => return None,
+            (0, vague) => format!("in {vague} of {} periods it was known too badly", self.windows),
+            (steps, vague) => format!(
+                "a clock was set ({steps} times seen), and in {vague} of {} periods it was not \
+                 known",
+                self.windows
+            ),
+        };
+        Some(MessageDoubt::ClockUnsteady { what })
+    }
+}
+
+const fn exchange(passage: &Passage) -> Exchange {
+    let Passage { packet, received_ns } = passage;
+    Exchange {
+        sent_ns: packet.sent_ns,
+        far_received_ns: packet.far_received_ns,
+        far_sent_ns: packet.far_sent_ns,
+        received_ns: *received_ns,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tardy_hot::packet::Packet;
+
+    use super::*;
+
+    const PERIOD_NS: i64 = 1_000_000;
+
+    /// The n-th packet, by a far clock that is ahead by `offset_ns`.
+    fn passage(number: i64, offset_ns: i64, there_ns: i64, back_ns: i64) -> Passage {
+        let sent_ns = number * PERIOD_NS;
+        let far_ns = sent_ns + there_ns + offset_ns;
+        let packet = Packet {
+            scheduled_ns: sent_ns,
+            sent_ns,
+            far_received_ns: far_ns,
+            far_sent_ns: far_ns,
+            ..Packet::default()
+        };
+        Passage { packet, received_ns: sent_ns + there_ns + back_ns }
+    }
+
+    #[test]
+    fn each_way_is_told_apart_within_the_uncertainty() {
+        let mut ways = OneWay::new(PERIOD_NS);
+        for number in 0..1_000 {
+            // One in ten waits for 500 us on its way back.
+            let back_ns = if number % 10 == 0 { 600_000 } else { 100_000 };
+            ways.take(&passage(number, -80_000_000, 100_000, back_ns), number >= 100);
+        }
+        ways.settle();
+        let clock = ways.record().unwrap();
+        assert!((clock.offset_ns + 80_000_000).abs() <= clock.uncertainty_ns, "{clock:?}");
+        let (there, back) = (ways.there.tally.totals(), ways.back.tally.totals());
+        assert_eq!((there.count, back.count), (900, 900));
+        assert!((there.max_ns - 100_000).abs() <= clock.uncertainty_ns, "{there:?}");
+        assert!((back.max_ns - 600_000).abs() <= clock.uncertainty_ns, "{back:?}");
+        assert_eq!(ways.doubt(), None);
+    }
+
+    #[test]
+    fn a_clock_that_is_set_costs_its_window_and_is_told() {
+        let mut ways = OneWay::new(PERIOD_NS);
+        for number in 0..300 {
+            let offset_ns = if number < 150 { 0 } else { 2_000_000_000 };
+            ways.take(&passage(number, offset_ns, 100_000, 100_000), true);
+        }
+        ways.settle();
+        assert_eq!(ways.there.tally.totals().count, 200);
+        let max_ns = ways.there.tally.totals().max_ns;
+        assert!(max_ns < 1_000_000, "no step is in the figures: {max_ns}");
+        assert!(ways.doubt().is_some());
+    }
+
+    #[test]
+    fn what_is_known_too_badly_is_not_recorded() {
+        // Ten seconds a window: clocks may drift apart by a millisecond.
+        let mut ways = OneWay::new(1_000_000_000);
+        for number in 0..20 {
+            ways.take(&passage(number * 1_000, 0, 50_000, 50_000), true);
+        }
+        ways.settle();
+        assert_eq!(ways.there.tally.totals().count, 0);
+        assert!(ways.record().is_none() && ways.doubt().is_some());
+    }
+}

@@ -1,0 +1,122 @@
+//! How the ends of a stream wait, and the loop that follows from it: chosen once, before it begins.
+
+use std::{fmt, str::FromStr};
+
+use serde::{Deserialize, Serialize};
+use tardy_hot::{
+    stream::{self, Course, End, Hybrid, Limits, Pace, Packets, Sleep, Spin},
+    wakeup::Ended,
+};
+
+use crate::units::Nanos;
+
+/// How an end waits for the time of its next packet, and for those of others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Wait {
+    /// Sleeps.
+    Sleep,
+    /// Keeps its CPU busy.
+    Spin,
+    /// Sleeps until so many ns before its own packet is due, then spins. For packets of others it
+    /// sleeps: nobody knows when they come.
+    Hybrid(i64),
+}
+
+impl Wait {
+    /// Whether it keeps its CPU busy all the time.
+    #[must_use]
+    pub const fn spins(self) -> bool {
+        matches!(self, Self::Spin)
+    }
+}
+
+impl FromStr for Wait {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "sleep" => return Ok(Self::Sleep),
+            "spin" => return Ok(Self::Spin),
+            _ => {}
+        }
+        let Some(time) = text.strip_prefix("hybrid:") else {
+            return Err(format!("{text:?} is no way to wait; use sleep, spin or hybrid:2ms"));
+        };
+        match time.parse::<Nanos>() {
+            Ok(Nanos(1..)) => time.parse().map(|Nanos(ns)| Self::Hybrid(ns)).map_err(told),
+            Ok(_) => Err(format!("{text}: spinning for no time is sleep; use that")),
+            Err(error) => Err(format!("{text}: {error}")),
+        }
+    }
+}
+
+fn told(error: crate::units::UnitError) -> String {
+    error.to_string()
+}
+
+impl fmt::Display for Wait {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Sleep => f.write_str("sleep"),
+            Self::Spin => f.write_str("spin"),
+            Self::Hybrid(ns) => {
+                write!(f, "hybrid:{}", Nanos(*ns).to_string().replace(' ', ""))
+            }
+        }
+    }
+}
+
+/// What an end does.
+#[derive(Debug, Clone, Copy)]
+pub enum Deed {
+    /// Sends these packets.
+    Send(Course),
+    /// Receives.
+    Receive,
+    /// Sends these packets, and receives meanwhile and afterwards.
+    Both(Course),
+}
+
+/// Does it.
+pub fn run<P: Packets>(end: End<'_, P, Wait>, deed: &Deed, limits: Limits<'_>) -> Ended {
+    match end.pace {
+        Wait::Sleep => with(paced(end, Sleep), deed, limits),
+        Wait::Spin => with(paced(end, Spin), deed, limits),
+        Wait::Hybrid(ns) => with(paced(end, Hybrid(ns)), deed, limits),
+    }
+}
+
+fn paced<'a, P, W>(end: End<'a, P, Wait>, pace: W) -> End<'a, P, W> {
+    let End { port, session, passages, counts, .. } = end;
+    End { port, pace, session, passages, counts }
+}
+
+fn with<P: Packets, W: Pace>(mut end: End<'_, P, W>, deed: &Deed, limits: Limits<'_>) -> Ended {
+    match deed {
+        Deed::Send(course) => stream::send(&mut end, course, limits),
+        Deed::Receive => stream::receive(&mut end, limits),
+        Deed::Both(course) => stream::both(&mut end, course, limits),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ways_to_wait_are_read_and_written_alike() {
+        for (text, wait) in [
+            ("sleep", Wait::Sleep),
+            ("spin", Wait::Spin),
+            ("hybrid:2.00ms", Wait::Hybrid(2_000_000)),
+        ] {
+            assert_eq!(text.parse(), Ok(wait));
+            assert_eq!(wait.to_string(), text);
+        }
+        for text in ["", "doze", "hybrid", "hybrid:2", "hybrid:0ms", "spin:1ms"] {
+            let error = text.parse::<Wait>().unwrap_err();
+            assert!(!error.is_empty());
+        }
+    }
+}
