@@ -60,12 +60,13 @@ loom:
 		--target-dir target/loom
 
 # Tests for another kernel, cgroup v2 and all rights, and those that skipped on this machine; then
-# those that a real-time kernel may answer otherwise.
+# those that a real-time kernel may answer otherwise, and those where every microsecond counts.
 vm:
 	@tools/setup test
 	cargo test --workspace --locked --no-run --test outside --test guests
 	target/debug/xtask vm --account $(SKIPS)
 	target/debug/xtask vm --kernel rt --filter root_vm::
+	target/debug/xtask vm --counted --filter root_netem::
 
 # The page's own tests, then pages of real runs, in a browser. The tests' tardy will do: without
 # them cargo would choose other features of its libraries, and build them all again.
