@@ -42,6 +42,7 @@ fn main() -> ExitCode {
         },
         "vm" => vm::run(rest),
         // What `bench` starts as processes of their own.
+        "bare-exchange" => bench::messages::bare::run(rest),
         "bare-loop" => bench::bare::run(rest),
         "record-loop" => bench::record::run_loop(rest),
         "record-time" => bench::record::run_time(rest),

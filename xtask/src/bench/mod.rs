@@ -6,6 +6,8 @@
 pub mod bare;
 mod day;
 mod memory;
+pub mod messages;
+mod pacing;
 mod peers;
 mod process;
 mod raw;
@@ -52,14 +54,16 @@ impl Bench {
 type Part = fn(&Bench) -> Result<Section>;
 
 /// The parts by the name that selects one.
-const PARTS: [(&str, Part); 7] = [
+const PARTS: [(&str, Part); 9] = [
     ("record", record::part),
     ("version", day::version_part),
     ("day", day::part),
     ("memory", memory::part),
     ("raw", raw::part),
     ("peers", peers::part),
+    ("messages", messages::part),
     ("trace", trace::part),
+    ("pacing", pacing::part),
 ];
 
 /// Parses, builds, measures, prints.
