@@ -3,7 +3,7 @@
 use std::{
     collections::BTreeMap,
     fs,
-    io::{Read, Write},
+    io::{ErrorKind, Read, Write},
     os::unix::{fs::PermissionsExt, process::CommandExt},
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
@@ -198,7 +198,17 @@ impl Store {
 
 /// With standard output and error caught.
 pub fn piped(command: &mut Command) -> Child {
-    command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    loop {
+        match command.spawn() {
+            // A copy of the program that was just written is open for writing in whatever another
+            // test has forked meanwhile, until that has become its own program.
+            Err(error) if error.kind() == ErrorKind::ExecutableFileBusy => {
+                sleep(Duration::from_millis(5));
+            }
+            spawned => return spawned.unwrap(),
+        }
+    }
 }
 
 /// Waits for the end; a process that hangs is killed, and the test fails.
