@@ -11,8 +11,14 @@ use std::{
 
 use tardy_hot::{stop::Stop, wakeup::Ended};
 
-use super::{ArmError, Finished, Keeper, Recorded, Report, STACK_BYTES, Schedule, TracedThread};
-use crate::{setup::threads::Found, sys::signals};
+use super::{
+    ArmError, Finished, Keeper, Recorded, Report, STACK_BYTES, Schedule, TracedThread,
+    measured_thread::{self, LoopEnd},
+};
+use crate::{
+    setup::threads::{Found, Terms},
+    sys::signals,
+};
 
 /// A probe whose threads wait for the start.
 #[derive(Debug)]
@@ -65,42 +71,45 @@ impl Armed {
         }
     }
 
-    /// Starts a measuring thread. `set_up` runs in it at once and says what it runs as; `measure`
-    /// runs when the schedule is known.
+    /// Starts a measuring thread on these terms; without any it runs as it is born. `loops` are
+    /// run when the schedule is known.
     pub(super) fn spawn(
         &mut self,
         recorded: Recorded,
-        set_up: impl FnOnce() -> io::Result<Found> + Send + 'static,
-        measure: impl FnOnce(Schedule, &Found) -> Report + Send + 'static,
+        terms: Option<Terms>,
+        loops: impl FnOnce(Schedule) -> LoopEnd + Send + 'static,
     ) -> Result<(), ArmError> {
-        let series = recorded.head.name.clone();
-        let cannot = move |source| ArmError::Terms { series, source };
-        self.spawn_with(
-            recorded,
-            move || set_up().map(|found| (found, ())).map_err(cannot),
-            move |schedule, found, ()| measure(schedule, found),
-        )
+        self.spawn_with(recorded, terms, || Ok(()), move |schedule, ()| loops(schedule))
     }
 
-    /// The same for a thread that opens something which is its own alone. It is closed only when
-    /// everything has ended, after the keeper: the other end must not miss it before.
+    /// The same for a thread that opens something which is its own alone, on its terms. It is
+    /// closed only when everything has ended, after the keeper: the other end must not miss it
+    /// before.
     pub(super) fn spawn_with<O: 'static>(
         &mut self,
         recorded: Recorded,
-        set_up: impl FnOnce() -> Result<(Found, O), ArmError> + Send + 'static,
-        measure: impl FnOnce(Schedule, &Found, &mut O) -> Report + Send + 'static,
+        terms: Option<Terms>,
+        open: impl FnOnce() -> Result<O, ArmError> + Send + 'static,
+        loops: impl FnOnce(Schedule, &mut O) -> LoopEnd + Send + 'static,
     ) -> Result<(), ArmError> {
         let series = recorded.head.name.clone();
+        let name = series.clone();
         let (go, gate): (Sender<Schedule>, Receiver<Schedule>) = channel();
         let ((tell, told), (report, reported)) = (channel(), channel());
         let body = move || {
+            let refused = |source| ArmError::Terms { series: name.clone(), source };
+            let set_up = || {
+                let found = measured_thread::set_up(terms.as_ref()).map_err(refused)?;
+                Ok((found, open()?))
+            };
             let (found, mut own) = match set_up() {
                 Ok(ready) => ready,
                 Err(error) => return drop(tell.send(Err(error))),
             };
             let _ = tell.send(Ok(found.clone()));
             if let Ok(schedule) = gate.recv() {
-                let _ = report.send(measure(schedule, &found, &mut own));
+                let loops = || loops(schedule, &mut own);
+                let _ = report.send(measured_thread::measure(&name, terms.as_ref(), &found, loops));
                 // Until the gate closes.
                 let _ = gate.recv();
             }

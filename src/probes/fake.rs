@@ -11,10 +11,10 @@ use tardy_hot::{
     wakeup::{Counted, Ended, Kept, Series, Sink},
 };
 
-use super::{ArmError, Armed, Probe, Recorded, Report, Schedule, Tracing, Wants};
+use super::{ArmError, Armed, Probe, Recorded, Schedule, Tracing, Wants, measured_thread::LoopEnd};
 use crate::{
     run::SeriesHead,
-    setup::threads::{Found, Terms},
+    setup::threads::Terms,
     sys::{cpus::Cpus, faults::Usage, sched::Policy},
 };
 
@@ -60,7 +60,6 @@ impl Probe for Fake {
             let series = Arc::new(Series::default());
             let (writer, reader) = wants.ring_samples.map(ring).unzip();
             let feed = Feed {
-                name: head.name.clone(),
                 seed: u64::from(head.cpu.unwrap_or(0)),
                 interval_ns: self.interval_ns,
                 unpaced: self.unpaced,
@@ -72,16 +71,13 @@ impl Probe for Fake {
                 cpu,
                 slack_ns: 1,
             });
-            let set_up = move || terms.map_or_else(Found::of_this_thread, |terms| terms.apply());
             let sink = Arc::clone(&series);
-            armed.spawn(
-                Recorded { head, series, samples: reader },
-                set_up,
-                move |schedule, _| match writer {
+            armed.spawn(Recorded { head, series, samples: reader }, terms, move |schedule| {
+                match writer {
                     Some(writer) => feed.run(schedule, &mut Kept(sink, writer)),
                     None => feed.run(schedule, &mut Counted(sink)),
-                },
-            )?;
+                }
+            })?;
         }
         Ok(armed)
     }
@@ -105,7 +101,6 @@ pub fn latency_of(seed: u64, n: u64) -> i64 {
 }
 
 struct Feed {
-    name: String,
     seed: u64,
     interval_ns: i64,
     unpaced: bool,
@@ -113,14 +108,13 @@ struct Feed {
 }
 
 impl Feed {
-    fn run(self, schedule: Schedule, sink: &mut impl Sink) -> Report {
+    fn run(self, schedule: Schedule, sink: &mut impl Sink) -> LoopEnd {
         std::thread::sleep(Duration::from_nanos(
             u64::try_from(schedule.start_ns - clock::now_ns()).unwrap_or(0),
         ));
         let before = Usage::of_this_thread();
         let ended = self.feed(schedule, sink);
-        let usage = Usage::of_this_thread().since(before);
-        Report { usage, ..Report::of(&self.name, ended) }
+        LoopEnd::since(before, ended)
     }
 
     fn feed(&self, schedule: Schedule, sink: &mut impl Sink) -> Ended {

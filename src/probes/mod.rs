@@ -5,6 +5,7 @@
 mod armed;
 pub mod fake;
 pub mod far;
+mod measured_thread;
 pub mod pingpong;
 pub mod receive;
 pub mod stream;

@@ -15,17 +15,11 @@ use tardy_hot::{
 };
 
 use self::stages::OfThread;
-use super::{ArmError, Armed, Probe, Recorded, Report, Schedule, Tracing, Wants};
+use super::{ArmError, Armed, Probe, Recorded, Schedule, Tracing, Wants, measured_thread::LoopEnd};
 use crate::{
     run::SeriesHead,
-    setup::threads::{Found, Terms},
-    sys::{
-        cpus::Cpus,
-        faults::Usage,
-        memory,
-        sched::{self, Policy},
-        timer,
-    },
+    setup::threads::Terms,
+    sys::{cpus::Cpus, sched::Policy, timer},
 };
 
 /// How a thread waits for its next expiry.
@@ -167,13 +161,11 @@ impl Probe for Timer {
             });
             let (own, others) = traced.unzip();
             let thread = Thread {
-                name: head.name.clone(),
                 series: Arc::clone(&series),
                 scratch: Arc::clone(&scratch),
                 writer,
                 stages: own,
                 stop: Arc::clone(stop),
-                terms: terms.clone(),
                 wake: self.wake,
                 interval_ns: self.interval_ns,
                 phase_ns,
@@ -182,8 +174,8 @@ impl Probe for Timer {
             let (name, cpu) = (head.name.clone(), terms.cpu);
             armed.spawn(
                 Recorded { head, series: Arc::clone(&series), samples: reader },
-                move || terms.apply(),
-                move |schedule, found| thread.measure(schedule, found),
+                Some(terms),
+                move |schedule| thread.both_loops(schedule),
             )?;
             if let (Some(others), Some((_, found))) = (others, armed.found.last()) {
                 let (recorded, traced) = others.known(name, cpu, found, scratch, series);
@@ -197,7 +189,6 @@ impl Probe for Timer {
 
 /// What a measuring thread owns.
 struct Thread {
-    name: String,
     series: Arc<Series>,
     /// Takes the samples of the warm-up, and stays until the end: freeing memory within the run
     /// would interrupt every CPU.
@@ -206,7 +197,6 @@ struct Thread {
     /// Where stages go, if they are recorded.
     stages: Option<OfThread>,
     stop: Arc<Stop>,
-    terms: Terms,
     wake: WakeKind,
     interval_ns: i64,
     phase_ns: i64,
@@ -218,19 +208,14 @@ struct Thread {
 const PATIENCE_NS: i64 = 100_000_000;
 
 impl Thread {
-    fn measure(mut self, schedule: Schedule, found: &Found) -> Report {
-        memory::touch_stack();
-        let migrations_before = sched::migrations_of_this_thread();
-        let (ended, usage) = match self.wake {
+    fn both_loops(mut self, schedule: Schedule) -> LoopEnd {
+        let period_ns = self.interval_ns;
+        let end = match self.wake {
             WakeKind::Nanosleep => {
-                let period_ns = self.interval_ns;
-                self.both_loops(schedule, |first_ns| Ok(Absolute::new(first_ns, period_ns)))
+                self.loops_by(schedule, |first_ns| Ok(Absolute::new(first_ns, period_ns)))
             }
-            WakeKind::Relative => {
-                let period_ns = self.interval_ns;
-                self.both_loops(schedule, |_| Ok(Relative::new(period_ns)))
-            }
-            WakeKind::Timerfd => self.both_loops_by_timerfd(schedule),
+            WakeKind::Relative => self.loops_by(schedule, |_| Ok(Relative::new(period_ns))),
+            WakeKind::Timerfd => self.loops_by_timerfd(schedule),
         };
         if !self.is_alone {
             // Those of lower priority may have their last expiry still before them; what comes now
@@ -238,19 +223,13 @@ impl Thread {
             let wait_ns = self.interval_ns.clamp(0, PATIENCE_NS).unsigned_abs();
             std::thread::sleep(std::time::Duration::from_nanos(wait_ns));
         }
-        let report = Report { usage, ..Report::of(&self.name, ended) };
-        // Whoever meddles with threads does it while they run, so the end counts too.
-        let at_end = Found::of_this_thread();
-        let broken = self.terms.broken_by(found).or_else(|| self.terms.broken_by(&at_end.ok()?));
-        let migrations = sched::migrations_of_this_thread()
-            .and_then(|after| after.checked_sub(migrations_before?));
-        Report { broken, migrations, ..report }
+        end
     }
 
-    fn both_loops_by_timerfd(&mut self, schedule: Schedule) -> (Ended, Usage) {
+    fn loops_by_timerfd(&mut self, schedule: Schedule) -> LoopEnd {
         let mut timers = Vec::with_capacity(2);
         let period_ns = self.interval_ns;
-        self.both_loops(schedule, |first_ns| {
+        self.loops_by(schedule, |first_ns| {
             let timer = timer::periodic(first_ns, period_ns)?;
             let descriptor = timer.as_raw_fd();
             // Kept open until both loops are over.
@@ -260,36 +239,31 @@ impl Thread {
     }
 
     /// The warm-up, then the measured loop; their waits are made by `wake_from` beforehand.
-    fn both_loops<W: Wake>(
+    fn loops_by<W: Wake>(
         &mut self,
         schedule: Schedule,
         mut wake_from: impl FnMut(i64) -> io::Result<W>,
-    ) -> (Ended, Usage) {
+    ) -> LoopEnd {
         let made = wake_from(schedule.warmup_ns + self.phase_ns)
             .and_then(|warm| Ok((warm, wake_from(schedule.start_ns + self.phase_ns)?)));
         let (mut warm, mut wake) = match made {
             Ok(both) => both,
             Err(error) => {
-                return (Ended::Failed(error.raw_os_error().unwrap_or(0)), Usage::default());
+                return LoopEnd::unmeasured(Ended::Failed(error.raw_os_error().unwrap_or(0)));
             }
         };
         let warm_until =
             Until { end_ns: schedule.start_ns, samples: u64::MAX, stop_over_ns: i64::MAX };
         let mut scratch = Counted(Arc::clone(&self.scratch));
         let warmed = wakeup::run(&mut warm, &mut scratch, warm_until, &self.stop);
-        if warmed != Ended::Done {
-            return (warmed, Usage::default());
-        }
         let Schedule { end_ns, samples, stop_over_ns, .. } = schedule;
         let until = Until { end_ns, samples, stop_over_ns };
         let series = Arc::clone(&self.series);
-        let before = Usage::of_this_thread();
-        let stages = self.stages.take();
-        let ended = match self.writer.take() {
+        let (writer, stages) = (self.writer.take(), self.stages.take());
+        LoopEnd::after_warm_up(warmed, || match writer {
             Some(writer) => self.measured(&mut wake, Kept(series, writer), stages, until),
             None => self.measured(&mut wake, Counted(series), stages, until),
-        };
-        (ended, Usage::of_this_thread().since(before))
+        })
     }
 
     /// The measured loop, with or without stages.

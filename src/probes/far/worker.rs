@@ -1,7 +1,6 @@
 //! The thread of a far end, in whichever process it is.
 
 use std::{
-    io,
     sync::{
         Arc,
         mpsc::{Receiver, Sender, channel},
@@ -15,9 +14,12 @@ use tardy_hot::{stop::Stop, wakeup::Ended};
 
 use super::{Nudger, Opened, Outlet, Work, order::Ready};
 use crate::{
-    probes::{Report, STACK_BYTES, Schedule},
+    probes::{
+        Report, STACK_BYTES, Schedule,
+        measured_thread::{self, LoopEnd},
+    },
     setup::threads::{Found, Terms, plain},
-    sys::{faults::Usage, memory, sched, signals},
+    sys::{faults::Usage, signals},
 };
 
 /// A look at what the warm-up used that comes later than this would hide what is to be told.
@@ -40,7 +42,7 @@ pub(super) struct Worker {
 
 /// How it fared, and what it had to say.
 pub(super) struct Outcome {
-    /// Its usage is that since the thread began.
+    /// Its usage is that since it began to work, after [`Worker::finish`] without the warm-up.
     pub report: Report,
     pub value: Value,
     /// What it had used before it began to work.
@@ -154,14 +156,16 @@ impl Worker {
             let report = Report { broken: Some("the thread died".into()), ..died };
             Outcome { report, value: Value::Null, before: Usage::default() }
         });
-        let base = self.warmed_up.unwrap_or(outcome.before);
-        outcome.report.usage = outcome.report.usage.since(base);
+        if let Some(warmed_up) = self.warmed_up {
+            let usage = &mut outcome.report.usage;
+            *usage = usage.since(warmed_up.since(outcome.before));
+        }
         outcome
     }
 }
 
 fn set_up(work: Box<dyn Work>, terms: &Terms) -> Result<(Ready, Box<dyn Opened>), String> {
-    let found = terms.apply().map_err(|error: io::Error| plain(&error))?;
+    let found = measured_thread::set_up(Some(terms)).map_err(|error| plain(&error))?;
     let opened = work.open()?;
     Ok((Ready { found, facts: opened.facts() }, opened))
 }
@@ -174,18 +178,13 @@ fn work_when_told(
     found: &Found,
     stop: &Stop,
 ) -> Outcome {
-    memory::touch_stack();
     let Ok(schedule) = gate.recv() else { return stopped(name) };
-    let migrations_before = sched::migrations_of_this_thread();
-    let before = Usage::of_this_thread();
-    let ended = opened.run(schedule, stop);
-    let usage = Usage::of_this_thread();
-    let report = Report { usage, ..Report::of(name, ended) };
-    let at_end = Found::of_this_thread().ok();
-    let broken = terms.broken_by(found).or_else(|| terms.broken_by(&at_end?));
-    let migrations =
-        sched::migrations_of_this_thread().and_then(|after| after.checked_sub(migrations_before?));
-    Outcome { report: Report { broken, migrations, ..report }, value: opened.value(), before }
+    let mut before = Usage::default();
+    let report = measured_thread::measure(name, Some(terms), found, || {
+        before = Usage::of_this_thread();
+        LoopEnd::since(before, opened.run(schedule, stop))
+    });
+    Outcome { report, value: opened.value(), before }
 }
 
 fn stopped(name: &str) -> Outcome {

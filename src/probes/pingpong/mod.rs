@@ -68,19 +68,15 @@ impl PingPong {
         end: NearEnd,
     ) -> Result<Opened, ArmError> {
         let opened = Arc::new(Mutex::new(Opened::default()));
-        let (told, terms) = (Arc::clone(&opened), self.near.clone());
+        let told = Arc::clone(&opened);
         let open = move || {
-            let found = terms.apply().map_err(|source| {
-                let series = ROUND_TRIP.into();
-                ArmError::Terms { series, source }
-            })?;
             let port = end.open()?;
             *told.lock().unwrap_or_else(PoisonError::into_inner) =
                 Opened { buffers: port.buffers(), interrupter: port.interrupter() };
-            Ok((found, port))
+            Ok(port)
         };
-        let measure = move |schedule, found: &_, port: &mut _| near.measure(schedule, found, port);
-        armed.spawn_with(recorded, open, measure)?;
+        let loops = move |schedule, port: &mut _| near.both_loops(schedule, port);
+        armed.spawn_with(recorded, Some(self.near.clone()), open, loops)?;
         Ok(std::mem::take(&mut *opened.lock().unwrap_or_else(PoisonError::into_inner)))
     }
 
@@ -158,7 +154,6 @@ impl Probe for PingPong {
             scratch: Arc::clone(&scratch),
             writer,
             stop: Arc::clone(stop),
-            terms: self.near.clone(),
             counted: matches!(self.peer, Peer::Foreign { .. }),
             stages,
         };

@@ -12,10 +12,7 @@ use tardy_hot::{
 
 use super::stages::TripStages;
 use crate::{
-    probes::{Report, Schedule},
-    run::messages::ROUND_TRIP,
-    setup::threads::{Found, Terms},
-    sys::{faults::Usage, memory, sched},
+    probes::{Schedule, measured_thread::LoopEnd},
     transports::port::{OpenPort, PortUser},
 };
 
@@ -29,7 +26,6 @@ pub(super) struct Near {
     pub scratch: Arc<Series>,
     pub writer: Option<Writer<Sample>>,
     pub stop: Arc<Stop>,
-    pub terms: Terms,
     /// The far end wants exactly as many messages as samples are asked for.
     pub counted: bool,
     /// Where its parts go, if they are recorded.
@@ -38,31 +34,20 @@ pub(super) struct Near {
 
 impl Near {
     /// The warm-up, then the measured loop.
-    pub fn measure(mut self, schedule: Schedule, found: &Found, port: &mut OpenPort) -> Report {
-        memory::touch_stack();
-        let migrations_before = sched::migrations_of_this_thread();
+    pub fn both_loops(mut self, schedule: Schedule, port: &mut OpenPort) -> LoopEnd {
         // Also a warm-up of no length has no messages.
         let early_ns = u64::try_from(schedule.warmup_ns - now_ns()).unwrap_or(0);
         std::thread::sleep(Duration::from_nanos(early_ns));
-        let (ended, usage) = self.both_loops(schedule, port);
-        let report = Report { usage, ..Report::of(ROUND_TRIP, ended) };
-        // Whoever meddles with threads does it while they run, so the end counts too.
-        let at_end = Found::of_this_thread();
-        let broken = self.terms.broken_by(found).or_else(|| self.terms.broken_by(&at_end.ok()?));
-        let migrations = sched::migrations_of_this_thread()
-            .and_then(|after| after.checked_sub(migrations_before?));
-        Report { broken, migrations, ..report }
-    }
-
-    fn both_loops(&mut self, schedule: Schedule, port: &mut OpenPort) -> (Ended, Usage) {
-        let Schedule { start_ns, end_ns, samples, stop_over_ns, .. } = schedule;
+        let Schedule { start_ns, samples, .. } = schedule;
         let most = if self.counted { warm_up_share(samples) } else { u64::MAX };
         let warm = Until { end_ns: start_ns, samples: most, stop_over_ns: i64::MAX };
         let scratch = Arc::clone(&self.scratch);
         let warmed = port.with(Ping::new(Sink::Counted(scratch), warm, &self.stop));
-        if warmed != Ended::Done {
-            return (warmed, Usage::default());
-        }
+        LoopEnd::after_warm_up(warmed, || self.measured(schedule, port))
+    }
+
+    fn measured(&mut self, schedule: Schedule, port: &mut OpenPort) -> Ended {
+        let Schedule { end_ns, samples, stop_over_ns, .. } = schedule;
         let samples = if self.counted { samples - sent(&self.scratch) } else { samples };
         let until = Until { end_ns, samples, stop_over_ns };
         let series = Arc::clone(&self.series);
@@ -70,10 +55,8 @@ impl Near {
             Some(writer) => Sink::Kept(series, writer),
             None => Sink::Counted(series),
         };
-        let before = Usage::of_this_thread();
         let stages = self.stages.take();
-        let ended = port.with(Ping { stages, ..Ping::new(sink, until, &self.stop) });
-        (ended, Usage::of_this_thread().since(before))
+        port.with(Ping { stages, ..Ping::new(sink, until, &self.stop) })
     }
 }
 

@@ -223,19 +223,15 @@ impl Probe for Receive {
             writer,
             nic: nic_writer,
             stop: Arc::clone(stop),
-            terms: self.near.clone(),
             shared: Arc::clone(&shared),
         };
-        let (ear, terms) = (Arc::new(ear), self.near.clone());
-        let opened = Arc::clone(&ear);
-        let open = move || {
-            let cannot = |source| ArmError::Terms { series: SERIES.into(), source };
-            Ok((terms.apply().map_err(cannot)?, opened))
-        };
+        let ear = Arc::new(ear);
+        let socket = Arc::clone(&ear);
         armed.spawn_with(
             Recorded { head: self.head(), series, samples: reader },
-            open,
-            move |schedule, found, ear| near.measure(schedule, found, ear),
+            Some(self.near.clone()),
+            move || Ok(socket),
+            move |schedule, ear| near.both_loops(schedule, ear),
         )?;
         let nic = clock.zip(nic_reader).map(|(clock, stamps)| {
             let series = Arc::new(Series::default());

@@ -18,12 +18,8 @@ use tardy_hot::{
     wakeup::{Counted, Ended, Kept, Series},
 };
 
-use super::{SERIES, Wait, ear::Ear};
-use crate::{
-    probes::{Report, Schedule},
-    setup::threads::{Found, Terms},
-    sys::{faults::Usage, memory, sched},
-};
+use super::{Wait, ear::Ear};
+use crate::probes::{Schedule, measured_thread::LoopEnd};
 
 /// The sender's last packet may be late by this without being lost, ns.
 const GRACE_NS: i64 = 50_000_000;
@@ -64,46 +60,37 @@ pub(super) struct Near {
     /// Where stamps of the NIC go, if it makes any.
     pub nic: Option<Writer<NicStamp>>,
     pub stop: Arc<Stop>,
-    pub terms: Terms,
     pub shared: Arc<Shared>,
 }
 
 impl Near {
     /// The warm-up, then the measured loop.
-    pub fn measure(mut self, schedule: Schedule, found: &Found, ear: &Ear) -> Report {
-        memory::touch_stack();
-        let migrations_before = sched::migrations_of_this_thread();
+    pub fn both_loops(mut self, schedule: Schedule, ear: &Ear) -> LoopEnd {
         let socket = ear.raw();
-        let (ended, usage) = match (self.wait, &ear.epoll) {
-            (Wait::Ppoll, _) => self.both_loops(Inlet::new(Ppoll, socket, ROOM), schedule),
+        let end = match (self.wait, &ear.epoll) {
+            (Wait::Ppoll, _) => self.loops_by(Inlet::new(Ppoll, socket, ROOM), schedule),
             (Wait::Epoll, Some(watcher)) => {
-                self.both_loops(Inlet::new(Epoll(watcher.as_raw_fd()), socket, ROOM), schedule)
+                self.loops_by(Inlet::new(Epoll(watcher.as_raw_fd()), socket, ROOM), schedule)
             }
-            (Wait::Spin, _) => self.both_loops(Inlet::new(Spin, socket, ROOM), schedule),
-            _ => self.both_loops(Inlet::new(Block, socket, ROOM), schedule),
+            (Wait::Spin, _) => self.loops_by(Inlet::new(Spin, socket, ROOM), schedule),
+            _ => self.loops_by(Inlet::new(Block, socket, ROOM), schedule),
         };
         self.shared.waits_until_ns.store(0, Ordering::Relaxed);
         if matches!(self.wait, Wait::BusyPoll(_)) {
             self.outcome(|outcome| outcome.could_poll = Some(ear.can_busy_poll()));
         }
-        let mut report = Report { usage, ..Report::of(SERIES, ended) };
-        if ended == Ended::Done {
+        match end.ended {
             // What was waited for beyond is not measured time.
-            report.ended_ns = report.ended_ns.min(schedule.end_ns);
+            Ended::Done => LoopEnd { end_ns: schedule.end_ns, ..end },
+            _ => end,
         }
-        // Whoever meddles with threads does it while they run, so the end counts too.
-        let at_end = Found::of_this_thread();
-        let broken = self.terms.broken_by(found).or_else(|| self.terms.broken_by(&at_end.ok()?));
-        let migrations = sched::migrations_of_this_thread()
-            .and_then(|after| after.checked_sub(migrations_before?));
-        Report { broken, migrations, ..report }
     }
 
     fn outcome(&self, tell: impl FnOnce(&mut Outcome)) {
         tell(&mut self.shared.outcome.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
-    fn both_loops<W: Await>(&mut self, mut inlet: Inlet<W>, schedule: Schedule) -> (Ended, Usage) {
+    fn loops_by<W: Await>(&mut self, mut inlet: Inlet<W>, schedule: Schedule) -> LoopEnd {
         // The measured loop begins within the warm-up: which packets count, their own times say.
         let middle_ns = i64::midpoint(schedule.warmup_ns, schedule.start_ns);
         let mut warm = Anybody { start_ns: i64::MIN, end_ns: middle_ns };
@@ -116,12 +103,7 @@ impl Near {
             seen: &mut Seen::default(),
         };
         let warmed = receive::run(&mut inlet, out, until, &self.stop);
-        if warmed != Ended::Done {
-            return (warmed, Usage::default());
-        }
-        let before = Usage::of_this_thread();
-        let ended = self.measured(&mut inlet, schedule);
-        (ended, Usage::of_this_thread().since(before))
+        LoopEnd::after_warm_up(warmed, || self.measured(&mut inlet, schedule))
     }
 
     fn measured<W: Await>(&mut self, inlet: &mut Inlet<W>, schedule: Schedule) -> Ended {

@@ -103,7 +103,7 @@ impl Stream {
         let ways = OneWay::new(period_ns);
         let [first, pacing, transit] = flow.recorded(Some(self.near.cpu), taken);
         let mut armed = Armed::new(stop);
-        let (near, seen) = Near::new(plan, found.socket, self.near.clone(), ROUND_TRIP, stop);
+        let (near, seen) = Near::new(plan, found.socket, self.near.clone(), stop);
         let near = near.spawn(&mut armed, first, seen)?;
         armed.recorded.extend([pacing, transit]);
         armed.recorded.extend(ways.recorded(one_way::heads(THERE, BACK, self.near.cpu)));

@@ -329,8 +329,7 @@ impl Probe for Stream {
         let mut recorded = recorded.into_iter();
         let mut armed = Armed::new(stop);
         let first = recorded.next().ok_or_else(|| refused(io::ErrorKind::Other.into()))?;
-        let (near, seen) =
-            Near::new(plan, sockets.near.0, self.near.clone(), &first.head.name, stop);
+        let (near, seen) = Near::new(plan, sockets.near.0, self.near.clone(), stop);
         let near = near.spawn(&mut armed, first, seen)?;
         armed.recorded.extend(recorded);
         let mut flows = flows.into_iter();

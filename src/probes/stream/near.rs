@@ -6,7 +6,6 @@ use std::{
 };
 
 use tardy_hot::{
-    clock::now_ns,
     ring::{Reader, Writer},
     stop::Stop,
     stream::{Counts, Passage},
@@ -18,9 +17,9 @@ use super::{
     keeper::NearEnd,
 };
 use crate::{
-    probes::{ArmError, Armed, Recorded, Report, Schedule},
-    setup::threads::{Found, Terms},
-    sys::{faults::Usage, memory, sched},
+    probes::{ArmError, Armed, Recorded, Schedule, measured_thread::LoopEnd},
+    setup::threads::Terms,
+    sys::faults::Usage,
 };
 
 /// What the measuring thread is given.
@@ -28,7 +27,6 @@ pub struct Near {
     plan: EndPlan,
     socket: OwnedFd,
     terms: Terms,
-    name: String,
     passages: Writer<Passage>,
     shared: Shared,
 }
@@ -49,19 +47,18 @@ impl Shared {
 }
 
 impl Near {
-    /// By its plan, with its socket; its report will be that of the series `name`.
+    /// By its plan, with its socket.
     #[must_use]
     pub fn new(
         plan: EndPlan,
         socket: OwnedFd,
         terms: Terms,
-        name: &str,
         stop: &Arc<Stop>,
     ) -> (Self, Reader<Passage>) {
         let (passages, taken) = plan.ring();
         let shared =
             Shared { counts: Arc::default(), stop: Arc::clone(stop), enough: Arc::default() };
-        (Self { plan, socket, terms, name: name.into(), passages, shared }, taken)
+        (Self { plan, socket, terms, passages, shared }, taken)
     }
 
     /// Starts its thread.
@@ -74,17 +71,13 @@ impl Near {
         recorded: Recorded,
         passages: Reader<Passage>,
     ) -> Result<NearEnd, ArmError> {
-        let Self { plan, socket, terms, name, passages: into, shared } = self;
-        let (own, own_terms, own_plan) = (shared.again(), terms.clone(), plan.clone());
-        let (series, own_name) = (name.clone(), name);
+        let Self { plan, socket, terms, passages: into, shared } = self;
+        let (own, own_plan) = (shared.again(), plan.clone());
         let counts = Arc::clone(&shared.counts);
-        let open = move || {
-            let found = own_terms.apply().map_err(|source| ArmError::Terms { series, source })?;
-            let end = OpenEnd::new(own_plan, socket, into, counts);
-            Ok((found, end.map_err(ArmError::Transport)?))
-        };
-        armed.spawn_with(recorded, open, move |schedule, found, end| {
-            measure(&own_name, &plan, end, &own, &schedule, (&terms, found))
+        let open =
+            move || OpenEnd::new(own_plan, socket, into, counts).map_err(ArmError::Transport);
+        armed.spawn_with(recorded, Some(terms), open, move |schedule, end| {
+            measure(&plan, end, &own, &schedule)
         })?;
         let tid = armed.tids().last().copied().unwrap_or_default();
         let Shared { counts, enough, .. } = shared;
@@ -92,28 +85,15 @@ impl Near {
     }
 }
 
-fn measure(
-    name: &str,
-    plan: &EndPlan,
-    end: &mut OpenEnd,
-    shared: &Shared,
-    schedule: &Schedule,
-    (terms, found): (&Terms, &Found),
-) -> Report {
-    memory::touch_stack();
-    let migrations_before = sched::migrations_of_this_thread();
+fn measure(plan: &EndPlan, end: &mut OpenEnd, shared: &Shared, schedule: &Schedule) -> LoopEnd {
     let before = Usage::of_this_thread();
     let ended = end.run(schedule, &shared.stop, &shared.enough);
-    let usage = Usage::of_this_thread().since(before);
-    let over_ns = end::end_of(&plan.course(schedule, plan.sends));
-    // What it received afterwards was sent before.
-    let ended_ns = match ended {
-        Ended::Done if shared.counts.due.load(Relaxed) > 0 => now_ns().min(over_ns),
-        _ => now_ns(),
-    };
-    let at_end = Found::of_this_thread().ok();
-    let broken = terms.broken_by(found).or_else(|| terms.broken_by(&at_end?));
-    let migrations =
-        sched::migrations_of_this_thread().and_then(|after| after.checked_sub(migrations_before?));
-    Report { usage, broken, migrations, ended_ns, ..Report::of(name, ended) }
+    let measured = LoopEnd::since(before, ended);
+    match ended {
+        // What it received afterwards was sent before.
+        Ended::Done if shared.counts.due.load(Relaxed) > 0 => {
+            LoopEnd { end_ns: end::end_of(&plan.course(schedule, plan.sends)), ..measured }
+        }
+        _ => measured,
+    }
 }
