@@ -234,7 +234,7 @@ impl Echo {
             Answering::Hall(mut hall, sockets) => {
                 hall.open(&sockets)?;
                 while !quit() {
-                    sockets.wait(&hall, LOOK)?;
+                    sockets.wait(hall.listens_by_udp(), hall.callers(), LOOK)?;
                     hall.look(&sockets);
                 }
                 hall.close()

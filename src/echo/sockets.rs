@@ -14,7 +14,7 @@ use rustix::{
     net::{AddressFamily, SocketFlags, SocketType, bind, connect, socket_with, sockopt},
 };
 
-use super::{EchoError, Plan, hall::Hall};
+use super::{EchoError, Plan};
 use crate::{
     sys::rights::{self, NOBODY},
     transports::hello::Ask,
@@ -110,14 +110,20 @@ impl Sockets {
         }
     }
 
-    /// Waits until somebody says something at the door, or `longest` is over.
+    /// Waits until there is a datagram, where `hears_udp`, a new connection, or something to read
+    /// on one of the `connections`; or until `longest` is over.
     ///
     /// # Errors
     /// What the kernel says.
-    pub fn wait(&self, hall: &Hall, longest: Duration) -> io::Result<()> {
-        let listening = hall.listens_by_udp().then_some(self.udp.as_ref()).flatten();
-        let doors = [listening.map(AsFd::as_fd), self.tcp.as_ref().map(AsFd::as_fd)];
-        let all = doors.into_iter().flatten().chain(hall.callers());
+    pub fn wait<'a>(
+        &'a self,
+        hears_udp: bool,
+        connections: impl Iterator<Item = BorrowedFd<'a>>,
+        longest: Duration,
+    ) -> io::Result<()> {
+        let udp = self.udp.as_ref().filter(|_| hears_udp);
+        let listening = [udp.map(AsFd::as_fd), self.tcp.as_ref().map(AsFd::as_fd)];
+        let all = listening.into_iter().flatten().chain(connections);
         let mut waited: Vec<PollFd<'_>> = all.map(readable).collect();
         let timeout = Timespec { tv_sec: 0, tv_nsec: i64::from(longest.subsec_nanos()) };
         match poll(&mut waited, Some(&timeout)) {
