@@ -26,7 +26,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 use crate::{
     lab::guest,
     loads::{self, protocol::SUBCOMMAND, supervisor},
-    probes::far,
+    probes::{far, jobs::JOBS},
     run::{Document, Status, Validity},
     store::Store,
 };
@@ -138,7 +138,7 @@ pub fn main() -> ExitCode {
     if let [_, verb, order] = argv.as_slice()
         && verb == far::SUBCOMMAND
     {
-        return far::serve(order).into();
+        return far::serve(order, JOBS).into();
     }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,

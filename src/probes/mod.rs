@@ -5,6 +5,7 @@
 mod armed;
 pub mod fake;
 pub mod far;
+pub mod jobs;
 mod measured_thread;
 pub mod pingpong;
 pub mod receive;
@@ -26,7 +27,6 @@ use tardy_hot::{
 use thiserror::Error;
 
 pub use self::armed::Armed;
-use self::far::EndedInJson;
 use crate::{
     run::{Doubt, MessageRecord, SeriesHead},
     sys::faults::Usage,
@@ -56,6 +56,15 @@ pub struct Recorded {
     pub series: Arc<Series>,
     /// Single samples, where they are kept.
     pub samples: Option<Reader<Sample>>,
+}
+
+/// [`Ended`] for JSON: the measuring crate knows nothing of it.
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Ended")]
+enum EndedInJson {
+    Done,
+    Stopped,
+    Failed(i32),
 }
 
 /// How a measuring thread fared.

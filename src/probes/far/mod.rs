@@ -18,7 +18,6 @@ use std::{os::fd::OwnedFd, sync::Arc};
 use serde_json::Value;
 use tardy_hot::{clock::now_ns, stop::Stop, wakeup::Ended};
 
-pub(super) use self::order::EndedInJson;
 pub use self::{
     order::{Job, Order, SUBCOMMAND},
     serve::serve,

@@ -5,18 +5,11 @@ use std::os::fd::{OwnedFd, RawFd};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use tardy_hot::wakeup::Ended;
 
 use super::Work;
 use crate::{
-    probes::{
-        Report, Schedule,
-        pingpong::Pong,
-        receive::{Sender, SenderOrder},
-        stream::{EndPlan, FarStream},
-    },
+    probes::{ArmError, Report, Schedule},
     setup::threads::{Found, Terms},
-    transports::pair::{End, EndOrder},
 };
 
 /// The hidden subcommand of tardy that is a far end; its argument is an order as JSON.
@@ -27,40 +20,39 @@ pub const SUBCOMMAND: &str = "__far";
 pub struct Order {
     /// `far`, `far2`, ...: what it is called in `run.json`, and its series in reports.
     pub name: String,
-    /// Its work.
-    pub job: Job,
+    /// The name of its [`Job`].
+    pub job: String,
+    /// What the job is about.
+    pub arguments: Value,
     /// What the thread that works shall run as.
     pub terms: Terms,
 }
 
-/// The kinds of work that a far process can do. One variant a kind, one arm in `Job::work`.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Job {
-    /// Answers each message of a ping-pong.
-    Pong(EndOrder),
-    /// The same, and notes when it had each; the last descriptor is where.
-    TracedPong(EndOrder),
-    /// Sends packets on a schedule.
-    Send(SenderOrder),
-    /// Receives the packets of a stream, and sends its own.
-    Stream(EndPlan),
-}
-
-impl Job {
-    /// The work itself, with the descriptors that came with the order.
-    pub(super) fn work(self, descriptors: Vec<OwnedFd>) -> Box<dyn Work> {
-        match self {
-            Self::Pong(order) => Box::new(Pong::new(End::from_order(order, descriptors))),
-            Self::TracedPong(order) => {
-                let mut own = descriptors;
-                let note = own.pop();
-                Box::new(Pong::traced(End::from_order(order, own), note))
-            }
-            Self::Send(order) => Box::new(Sender::new(order)),
-            Self::Stream(plan) => Box::new(FarStream::new(plan, descriptors)),
+impl Order {
+    /// To do the job called `job` with these arguments, on these terms, under the name `name`.
+    ///
+    /// # Errors
+    /// The arguments cannot be written as JSON.
+    pub fn new(
+        name: String,
+        job: &str,
+        arguments: &impl Serialize,
+        terms: Terms,
+    ) -> Result<Self, ArmError> {
+        match serde_json::to_value(arguments) {
+            Ok(arguments) => Ok(Self { name, job: job.into(), arguments, terms }),
+            Err(error) => Err(ArmError::Far { name, why: error.to_string() }),
         }
     }
+}
+
+/// A kind of work that a far process can do.
+#[derive(Debug, Clone, Copy)]
+pub struct Job {
+    /// By which orders name it.
+    pub name: &'static str,
+    /// Makes the work of the arguments and the descriptors that come with an order.
+    pub work: fn(Value, Vec<OwnedFd>) -> serde_json::Result<Box<dyn Work>>,
 }
 
 /// An order as it is passed on, with the numbers of the descriptors that the process inherits.
@@ -99,13 +91,4 @@ pub(super) enum Said {
 pub(super) struct Ready {
     pub found: Found,
     pub facts: Value,
-}
-
-/// [`Ended`] for JSON: the measuring crate knows nothing of it.
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "Ended")]
-pub(in crate::probes) enum EndedInJson {
-    Done,
-    Stopped,
-    Failed(i32),
 }

@@ -12,7 +12,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tardy_hot::{clock::now_ns, stop::Stop};
 
 use super::{
-    order::{Order, Passed, Said, Told},
+    order::{Job, Order, Passed, Said, Told},
     worker::{Outcome, Worker},
 };
 use crate::{
@@ -34,10 +34,10 @@ const ENDED: u8 = 0;
 const ABANDONED: u8 = 1;
 const FAILED: u8 = 2;
 
-/// Does what the order says; the exit code.
+/// Does what the order says, which is one of `jobs`; the exit code.
 #[must_use]
-pub fn serve(order_json: &str) -> u8 {
-    match ready(order_json) {
+pub fn serve(order_json: &str, jobs: &[Job]) -> u8 {
+    match ready(order_json, jobs) {
         Ok((worker, locked, outlet)) => follow(worker, locked, outlet),
         Err(why) => {
             say(&Said::Failed(why));
@@ -46,10 +46,12 @@ pub fn serve(order_json: &str) -> u8 {
     }
 }
 
-fn ready(order_json: &str) -> Result<(Worker, Locked, File), String> {
-    let passed: Passed = serde_json::from_str(order_json)
-        .map_err(|error| format!("its order cannot be read: {error}"))?;
-    let Order { name, job, terms } = passed.order;
+fn ready(order_json: &str, jobs: &[Job]) -> Result<(Worker, Locked, File), String> {
+    let unread = |error| format!("its order cannot be read: {error}");
+    let passed: Passed = serde_json::from_str(order_json).map_err(unread)?;
+    let Order { name, job, arguments, terms } = passed.order;
+    let job = jobs.iter().find(|known| known.name == job);
+    let job = job.ok_or("its order names no job that there is")?;
     let take = |number: i32| {
         child::take_over(number).map_err(|error| format!("descriptor {number}: {}", plain(&error)))
     };
@@ -61,7 +63,7 @@ fn ready(order_json: &str) -> Result<(Worker, Locked, File), String> {
     let _ = rustix::thread::set_name(c"tardy-far");
     let mut locked = Locked::before_arming();
     let (cpu, priority) = (terms.cpu, terms.priority);
-    let work = job.work(descriptors);
+    let work = (job.work)(arguments, descriptors).map_err(unread)?;
     let (worker, ready) = Worker::start(&name, work, terms, Arc::new(Stop::new()))?;
     locked.after_arming();
     // Never in the way of the thread that works, and never kept waiting by a load.

@@ -2,11 +2,11 @@
 
 use std::{os::fd::OwnedFd, time::Duration};
 
-use super::{FAR, PingPong, Pong};
+use super::{FAR, JOB, PingPong, Pong, TRACED_JOB};
 use crate::{
     probes::{
         ArmError,
-        far::{Job, Launched, Order},
+        far::{Launched, Order},
     },
     run::EndRecord,
     setup::threads::{Terms, describe},
@@ -93,9 +93,8 @@ impl PingPong {
         let far = if self.transport == Transport::ZmqInproc {
             Launched::thread(FAR, Box::new(Pong::traced(far, note)), terms)
         } else {
-            let order = far.order();
-            let job = if note.is_some() { Job::TracedPong(order) } else { Job::Pong(order) };
-            let order = Order { name: FAR.into(), job, terms };
+            let job = if note.is_some() { TRACED_JOB } else { JOB };
+            let order = Order::new(FAR.into(), job, &far.order(), terms)?;
             Launched::process(order, far.descriptors.into_iter().chain(note).collect())?
         };
         let record = EndRecord { name: FAR.into(), cpu, policy, ..EndRecord::default() };

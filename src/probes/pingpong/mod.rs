@@ -47,6 +47,12 @@ pub struct PingPong {
 /// What the far end is called.
 const FAR: &str = "far";
 
+/// What its process does: it answers each message.
+pub(super) const JOB: &str = "pong";
+
+/// The same, and it notes when it had each.
+pub(super) const TRACED_JOB: &str = "traced_pong";
+
 /// What others must know of the near end once it is open.
 #[derive(Debug, Default)]
 struct Opened {

@@ -25,7 +25,7 @@ use self::{
 };
 use super::{
     ArmError, Armed, Probe, Recorded, Tracing, Wants,
-    far::{Far, Job, Launched, Order},
+    far::{Far, Launched, Order},
 };
 use crate::{
     run::{EndRecord, MessageRecord, SeriesHead},
@@ -44,6 +44,9 @@ const NIC_RING: usize = 1 << 16;
 
 /// What the sender is called.
 const FAR: &str = "far";
+
+/// What its process does: it sends packets on a schedule.
+pub(super) const JOB: &str = "send";
 
 /// Where packets come in.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -133,8 +136,7 @@ impl Receive {
             period_ns: sending.period_ns(),
             to,
         };
-        let (name, terms) = (FAR.into(), sending.terms.clone());
-        let order = Order { name, job: Job::Send(order), terms };
+        let order = Order::new(FAR.into(), JOB, &order, sending.terms.clone())?;
         Launched::process(order, Vec::new()).map(Some)
     }
 

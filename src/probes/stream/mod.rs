@@ -36,7 +36,7 @@ use self::{
 };
 use super::{
     ArmError, Armed, Probe, Tracing, Wants,
-    far::{Job, Launched, Order},
+    far::{Launched, Order},
 };
 use crate::{
     run::{EndRecord, MessageDoubt, MessageRecord, SeriesHead},
@@ -125,6 +125,9 @@ pub struct Stream {
 const THERE: &str = "there";
 /// The series of those that come back.
 const BACK: &str = "back";
+
+/// What the process of a far end does: it receives packets, and sends its own.
+pub(super) const JOB: &str = "stream";
 
 fn numbered(name: &str, number: u32) -> String {
     if number == 0 { name.into() } else { format!("{name}{}", number + 1) }
@@ -257,8 +260,7 @@ impl Stream {
         sockets: Vec<(OwnedFd, SocketAddrV4)>,
     ) -> Result<Vec<Launched>, ArmError> {
         let start = |(number, (socket, _)): (u32, (OwnedFd, SocketAddrV4))| {
-            let name = numbered("far", number);
-            let order = Order { name, job: Job::Stream(plan.clone()), terms: self.far.clone() };
+            let order = Order::new(numbered("far", number), JOB, plan, self.far.clone())?;
             Launched::process(order, vec![socket])
         };
         (0_u32..).zip(sockets).map(start).collect()
