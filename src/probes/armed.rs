@@ -1,7 +1,8 @@
-//! A probe whose threads wait, measure, and are asked how they fared.
+//! A probe whose sources wait, record, and are asked how they fared: threads that measure, or what
+//! takes samples from elsewhere.
 
 use std::{
-    io,
+    fmt, io,
     sync::{
         Arc,
         mpsc::{Receiver, Sender, channel},
@@ -20,26 +21,51 @@ use crate::{
     sys::signals,
 };
 
-/// A probe whose threads wait for the start.
+/// What records series: a measuring thread, or something that takes samples from the kernel or from
+/// a file and needs no thread of its own.
+pub trait SeriesSource: fmt::Debug {
+    /// The schedule is known: it begins.
+    fn start(&mut self, schedule: Schedule);
+
+    /// Takes what there is since the last call, where no thread does; about every 50 ms.
+    fn poll(&mut self) {}
+
+    /// Whether nothing more will come of it.
+    fn is_done(&mut self) -> bool;
+
+    /// Ends it before its time. To be repeated until [`SeriesSource::is_done`].
+    fn stop(&mut self);
+
+    /// How it went; waits until nothing more will come. Also of one that was never started.
+    fn finish(&mut self) -> Vec<Report>;
+
+    /// Closes what it has open; after [`SeriesSource::finish`], when whatever is at the other end
+    /// has ended too.
+    fn close(self: Box<Self>) {}
+}
+
+/// A probe whose sources wait for the start.
 #[derive(Debug)]
 pub struct Armed {
     /// Its series, in the order of `Probe::heads`.
     pub recorded: Vec<Recorded>,
-    /// What its threads run as, per series.
+    /// What its threads run as, per series; a source without a thread has nothing here.
     pub found: Vec<(String, Found)>,
     /// Those whose stages are recorded: all or none, in the order of [`Armed::tids`].
     pub traced: Vec<TracedThread>,
     /// What else must be looked after.
     pub keeper: Option<Box<dyn Keeper>>,
-    threads: Vec<Thread>,
-    has_begun: bool,
+    sources: Vec<Box<dyn SeriesSource>>,
+    tids: Vec<i32>,
     stop: Arc<Stop>,
 }
 
+/// A measuring thread.
 #[derive(Debug)]
 struct Thread {
     series: String,
     tid: i32,
+    has_begun: bool,
     /// Until it shall close what it opened.
     go: Option<Sender<Schedule>>,
     /// What it said at the end of its loop, once it has.
@@ -48,13 +74,49 @@ struct Thread {
     handle: JoinHandle<()>,
 }
 
-impl Thread {
+impl SeriesSource for Thread {
+    fn start(&mut self, schedule: Schedule) {
+        self.has_begun = true;
+        if let Some(go) = &self.go {
+            // A thread that is gone shows when it is joined.
+            let _ = go.send(schedule);
+        }
+    }
+
     /// Whether its loop is over; it may still hold what it opened.
     fn is_done(&mut self) -> bool {
         if self.report.is_none() {
             self.report = self.reported.try_recv().ok();
         }
         self.report.is_some() || self.handle.is_finished()
+    }
+
+    /// A nudge between two turns has no effect.
+    fn stop(&mut self) {
+        if !self.is_done() {
+            signals::nudge(self.tid);
+        }
+    }
+
+    fn finish(&mut self) -> Vec<Report> {
+        if !self.has_begun {
+            // It ends when its gate closes.
+            self.go = None;
+        }
+        let report = self.report.take().or_else(|| self.reported.recv().ok());
+        vec![report.unwrap_or_else(|| match self.has_begun {
+            true => Report {
+                broken: Some("the thread died".into()),
+                ..Report::of(&self.series, Ended::Failed(0))
+            },
+            false => Report::of(&self.series, Ended::Stopped),
+        })]
+    }
+
+    fn close(self: Box<Self>) {
+        drop(self.go);
+        // One that died has said so by its silence.
+        let _ = self.handle.join();
     }
 }
 
@@ -65,8 +127,8 @@ impl Armed {
             found: Vec::new(),
             traced: Vec::new(),
             keeper: None,
-            threads: Vec::new(),
-            has_begun: false,
+            sources: Vec::new(),
+            tids: Vec::new(),
             stop: Arc::clone(stop),
         }
     }
@@ -124,95 +186,184 @@ impl Armed {
             .recv()
             .unwrap_or_else(|_| Err(ArmError::Terms { series: series.clone(), source: ended() }))?;
         let tid = found.tid;
-        self.threads.push(Thread {
+        self.tids.push(tid);
+        let thread = Thread {
             series: series.clone(),
             tid,
+            has_begun: false,
             go: Some(go),
             report: None,
             reported,
             handle,
-        });
+        };
         self.found.push((series, found));
-        self.recorded.push(recorded);
+        self.add(vec![recorded], Box::new(thread));
         Ok(())
+    }
+
+    /// Adds a source that records these series.
+    pub(super) fn add(&mut self, recorded: Vec<Recorded>, source: Box<dyn SeriesSource>) {
+        self.recorded.extend(recorded);
+        self.sources.push(source);
     }
 
     /// The kernel's numbers of its threads.
     #[must_use]
     pub fn tids(&self) -> Vec<i32> {
-        self.threads.iter().map(|thread| thread.tid).collect()
+        self.tids.clone()
     }
 
-    /// Lets the threads go, and far ends before them.
+    /// Lets the sources begin, and far ends before them.
     pub fn start(&mut self, schedule: Schedule) {
         if let Some(keeper) = &mut self.keeper {
             keeper.start(schedule);
         }
-        self.has_begun = true;
-        for go in self.threads.iter().filter_map(|thread| thread.go.as_ref()) {
-            // A thread that is gone shows when it is joined.
-            let _ = go.send(schedule);
-        }
+        self.sources.iter_mut().for_each(|source| source.start(schedule));
     }
 
-    /// Looks after what must be looked after. To be repeated about every 50 ms.
+    /// Takes what sources without a thread have, and looks after what must be looked after. To be
+    /// repeated about every 50 ms.
     pub fn tend(&mut self) {
+        self.sources.iter_mut().for_each(|source| source.poll());
         if let Some(keeper) = &mut self.keeper {
             keeper.tend(&self.stop);
         }
     }
 
-    /// Whether every loop has ended.
+    /// Whether nothing more will come of any source.
     #[must_use]
     pub fn is_done(&mut self) -> bool {
-        self.threads.iter_mut().all(Thread::is_done)
+        self.sources.iter_mut().all(|source| source.is_done())
     }
 
-    /// Ends the loops, also those that sleep. To be repeated until [`Armed::is_done`]: a nudge
-    /// between two turns has no effect.
+    /// Ends the sources, also threads that sleep. To be repeated until [`Armed::is_done`].
     pub fn stop(&mut self) {
         self.stop.set();
-        for thread in &mut self.threads {
-            if !thread.is_done() {
-                signals::nudge(thread.tid);
-            }
-        }
+        self.sources.iter_mut().for_each(|source| source.stop());
     }
 
-    /// Waits for the loops, then ends what was looked after.
+    /// Waits for the sources, then ends what was looked after.
     #[must_use]
     pub fn finish(self) -> Finished {
-        let Self { mut threads, keeper, has_begun, .. } = self;
-        if !has_begun {
-            // They end when their gates close.
-            threads.iter_mut().for_each(|thread| thread.go = None);
-        }
-        let report = |thread: &mut Thread| {
-            let report = thread.report.take().or_else(|| thread.reported.recv().ok());
-            report.unwrap_or_else(|| match has_begun {
-                true => Report {
-                    broken: Some("the thread died".into()),
-                    ..Report::of(&thread.series, Ended::Failed(0))
-                },
-                false => Report::of(&thread.series, Ended::Stopped),
-            })
-        };
-        let mut reports: Vec<Report> = threads.iter_mut().map(report).collect();
+        let Self { mut sources, keeper, .. } = self;
+        let mut reports: Vec<Report> =
+            sources.iter_mut().flat_map(|source| source.finish()).collect();
         let measured = reports.len();
         if keeper.as_ref().is_some_and(|keeper| keeper.closes_first()) {
-            close(threads.drain(..));
+            sources.drain(..).for_each(SeriesSource::close);
         }
         let kept = keeper.map(|keeper| keeper.finish(&mut reports)).unwrap_or_default();
-        close(threads);
+        sources.into_iter().for_each(SeriesSource::close);
         Finished { reports, measured, kept }
     }
 }
 
-/// Lets threads whose loops are over close what they opened.
-fn close(threads: impl IntoIterator<Item = Thread>) {
-    for thread in threads {
-        drop(thread.go);
-        // One that died has said so by its silence.
-        let _ = thread.handle.join();
+#[cfg(test)]
+mod tests {
+    use tardy_hot::wakeup::Series;
+
+    use super::*;
+    use crate::run::SeriesHead;
+
+    /// Takes one sample a poll, as from a file, until it has three.
+    #[derive(Debug)]
+    struct Replayed {
+        series: Arc<Series>,
+        schedule: Option<Schedule>,
+        stop: Arc<Stop>,
+    }
+
+    impl Replayed {
+        fn count(&self) -> u64 {
+            self.series.tally.totals().count
+        }
+    }
+
+    impl SeriesSource for Replayed {
+        fn start(&mut self, schedule: Schedule) {
+            self.schedule = Some(schedule);
+        }
+
+        fn poll(&mut self) {
+            if !self.is_done() {
+                self.series.record(1_000);
+            }
+        }
+
+        fn is_done(&mut self) -> bool {
+            let most = self.schedule.map_or(0, |schedule| schedule.samples);
+            self.count() >= most || self.stop.is_set()
+        }
+
+        fn stop(&mut self) {}
+
+        fn finish(&mut self) -> Vec<Report> {
+            let ended = if self.stop.is_set() { Ended::Stopped } else { Ended::Done };
+            vec![Report::of("replayed", ended)]
+        }
+    }
+
+    const SCHEDULE: Schedule = Schedule {
+        warmup_ns: 0,
+        start_ns: 0,
+        end_ns: i64::MAX,
+        samples: 3,
+        stop_over_ns: i64::MAX,
+    };
+
+    fn recorded(name: &str) -> Recorded {
+        let head = SeriesHead { name: name.into(), cpu: None, period_ns: None };
+        Recorded { head, series: Arc::default(), samples: None }
+    }
+
+    fn armed(stop: &Arc<Stop>) -> Armed {
+        let mut armed = Armed::new(stop);
+        let recorded = recorded("replayed");
+        let series = Arc::clone(&recorded.series);
+        let source = Replayed { series, schedule: None, stop: Arc::clone(stop) };
+        armed.add(vec![recorded], Box::new(source));
+        armed
+    }
+
+    #[test]
+    fn a_source_without_a_thread_records_while_it_is_polled() {
+        let stop = Arc::new(Stop::new());
+        let mut armed = armed(&stop);
+        armed.start(SCHEDULE);
+        let mut polls = 0;
+        while !armed.is_done() {
+            armed.tend();
+            polls += 1;
+        }
+        assert_eq!((polls, armed.recorded[0].series.tally.totals().count), (3, 3));
+        assert!(armed.tids().is_empty() && armed.found.is_empty());
+        let Finished { reports, measured, .. } = armed.finish();
+        assert_eq!((measured, reports[0].ended), (1, Ended::Done));
+    }
+
+    #[test]
+    fn a_source_is_stopped_and_reports_beside_threads() {
+        signals::accept_nudges().unwrap();
+        let stop = Arc::new(Stop::new());
+        let mut armed = armed(&stop);
+        let never = Arc::clone(&stop);
+        let wait = move |_| {
+            while !never.is_set() {
+                std::thread::yield_now();
+            }
+            LoopEnd::unmeasured(Ended::Stopped)
+        };
+        armed.spawn(recorded("cpu0"), None, wait).unwrap();
+        armed.start(SCHEDULE);
+        armed.tend();
+        assert!(!armed.is_done());
+        while !armed.is_done() {
+            armed.stop();
+        }
+        let names: Vec<_> = armed.recorded.iter().map(|one| one.head.name.clone()).collect();
+        let Finished { reports, measured, .. } = armed.finish();
+        assert_eq!(measured, 2);
+        assert!(reports.iter().all(|report| report.ended == Ended::Stopped));
+        assert_eq!(names, reports.iter().map(|one| one.series.clone()).collect::<Vec<_>>());
     }
 }

@@ -26,7 +26,7 @@ use tardy_hot::{
 };
 use thiserror::Error;
 
-pub use self::armed::Armed;
+pub use self::armed::{Armed, SeriesSource};
 use crate::{
     run::{Doubt, MessageRecord, SeriesHead},
     sys::faults::Usage,
@@ -163,9 +163,9 @@ pub struct KeptRecord {
 /// What a probe leaves.
 #[derive(Debug)]
 pub struct Finished {
-    /// Of the measuring threads in the order of the series, then of far ends.
+    /// Of measuring threads and other sources in the order of the series, then of far ends.
     pub reports: Vec<Report>,
-    /// How many of the reports are of measuring threads.
+    /// How many of the reports are of what measured.
     pub measured: usize,
     /// What its keeper left.
     pub kept: KeptRecord,
