@@ -9,9 +9,10 @@ use std::path::PathBuf;
 use anyhow::{Result, bail, ensure};
 use clap::Args;
 
-pub use self::pingpong::{DEFAULT_SAMPLES, PACE_NS};
+use self::pingpong::PACE_NS;
 use super::flags::{CpuList, positive};
 use crate::{
+    probes::Probe,
     setup::{
         SetupError, Wish,
         threads::{self, Terms},
@@ -128,6 +129,34 @@ impl MessageFlags {
     }
 }
 
+impl MessageFlags {
+    /// The probe called `name`, and about how far its samples are apart, ns: an arm for each whose
+    /// ends exchange messages.
+    ///
+    /// # Errors
+    /// Names the flag that cannot be meant, and the way out.
+    pub fn probe(
+        &self,
+        name: &str,
+        near: Terms,
+        far_cpu: u32,
+        allowed: &Cpus,
+    ) -> Result<(Box<dyn Probe>, i64)> {
+        Ok(match name {
+            "pingpong" => (Box::new(self.pingpong(near, far_cpu, allowed)?), PACE_NS),
+            "receive" => {
+                let receive = self.receive(self.ends(near, far_cpu)?, allowed)?;
+                (Box::new(receive), self.receive_pace_ns()?)
+            }
+            "stream" => {
+                let stream = self.stream(self.ends(near, far_cpu)?, allowed)?;
+                (Box::new(stream), self.packet_period_ns()?)
+            }
+            _ => bail!("nothing makes the probe {name}"),
+        })
+    }
+}
+
 /// A transport of a ping-pong by its name.
 ///
 /// # Errors
@@ -223,6 +252,7 @@ pub fn places(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::run::probes::{PROBES, ProbeInfo, Rhythm};
 
     #[test]
     fn a_flag_of_another_probe_is_refused_by_name() {
@@ -232,6 +262,16 @@ mod tests {
         assert!(error.contains("--rate") && error.contains("receive, stream"), "{error}");
         assert!(flags.check("timer").is_err());
         MessageFlags::default().check("timer").unwrap();
+    }
+
+    #[test]
+    fn flags_are_for_probes_that_are_in_the_table() {
+        let exchange = |probe: &&ProbeInfo| probe.rhythm == Rhythm::Messages;
+        let known: Vec<&str> = PROBES.iter().filter(exchange).map(|probe| probe.name).collect();
+        for (flag, _, probes) in MessageFlags::default().uses() {
+            assert!(probes.iter().all(|probe| known.contains(probe)), "{flag}: {probes:?}");
+            assert!(flag != "--size" || probes.len() == known.len(), "{flag}: {probes:?}");
+        }
     }
 
     #[test]

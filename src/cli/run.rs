@@ -6,7 +6,10 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail, ensure};
-use clap::{Args, ValueEnum};
+use clap::{
+    Args,
+    builder::{PossibleValue, PossibleValuesParser, TypedValueParser},
+};
 
 use super::{
     Exit,
@@ -20,9 +23,12 @@ use super::{
 };
 use crate::{
     loads::LoadSpec,
-    probes::{Probe, fake::Fake},
+    probes::{CpuPlan, Probe, on_cpus},
     report::{collect, terminal},
-    run::Run,
+    run::{
+        Run,
+        probes::{DEFAULT_PROBE, PROBES, ProbeInfo, Rhythm},
+    },
     session::{CALIBRATION_NS, Length, Plan, Session},
     setup::{
         Wish,
@@ -40,8 +46,8 @@ use crate::{
 #[derive(Debug, Args)]
 pub struct Flags {
     /// What to measure [default: timer]
-    #[arg(value_enum, value_name = "PROBE")]
-    probe: Option<ProbeName>,
+    #[arg(value_name = "PROBE", value_parser = probe_name())]
+    probe: Option<&'static ProbeInfo>,
     #[command(flatten)]
     length: LengthFlags,
     #[command(flatten)]
@@ -100,36 +106,12 @@ struct RecordFlags {
     quiet: bool,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum ProbeName {
-    /// Sleep until a programmed time; how late is the wake-up?
-    Timer,
-    /// Send a message and wait for its answer; how long is the round trip?
-    Pingpong,
-    /// Read packets; how long after the kernel does a thread have each?
-    Receive,
-    /// Send packets on a schedule; how long after its time does each arrive?
-    Stream,
-    /// Known samples, fed instead of slept for: for tests and demos
-    Fake,
-}
-
-impl ProbeName {
-    /// As on the command line.
-    const fn as_str(self) -> &'static str {
-        match self {
-            Self::Timer => "timer",
-            Self::Pingpong => "pingpong",
-            Self::Receive => "receive",
-            Self::Stream => "stream",
-            Self::Fake => "fake",
-        }
-    }
-
-    /// Whether it waits for programmed times.
-    const fn has_expiries(self) -> bool {
-        matches!(self, Self::Timer | Self::Fake)
-    }
+/// A probe by its name in the table.
+fn probe_name() -> impl TypedValueParser<Value = &'static ProbeInfo> {
+    let value = |probe: &ProbeInfo| PossibleValue::new(probe.name).help(probe.help);
+    PossibleValuesParser::new(PROBES.iter().map(value)).try_map(|name: String| {
+        ProbeInfo::find(&name).ok_or_else(|| format!("there is no probe called {name}"))
+    })
 }
 
 /// Measures, records, and prints what came of it.
@@ -182,14 +164,14 @@ impl Flags {
 
     /// Checks everything that can be checked before anything is touched.
     fn plan(self, store: &Store, argv: Vec<String>) -> Result<Plan> {
-        let name = self.probe.unwrap_or(ProbeName::Timer);
-        self.messages.check(name.as_str())?;
+        let probe = self.probe.unwrap_or(DEFAULT_PROBE);
+        self.messages.check(probe.name)?;
         let loads = self.load_specs()?;
-        let (cpus, places) = self.measured_cpus(name)?;
+        let (cpus, places) = self.measured_cpus(probe)?;
         let policy = self.setup.policy(Nanos(self.timer.interval_ns()))?;
-        if !name.has_expiries() {
-            self.timer.check(name.as_str())?;
-            messages::check_policy(name.as_str(), policy.value)?;
+        if probe.rhythm != Rhythm::Interval {
+            self.timer.check(probe.name)?;
+            messages::check_policy(probe.name, policy.value)?;
         }
         let priority = Wish::new(self.setup.priority, DEFAULT_PRIORITY);
         self.check_priorities(policy.value, priority.value)?;
@@ -199,16 +181,13 @@ impl Flags {
         let terms =
             Terms { policy: found_policy, priority: found_priority, cpu: places.0, slack_ns };
         let id = new_id()?;
+        let length = self.length(probe);
+        let (probe, interval_ns) = self.probe(probe, &cpus, terms, places.1)?;
         Ok(Plan {
-            probe: self.probe(name, &cpus, terms, places.1)?,
+            probe,
             loads,
-            length: self.length(name),
-            interval_ns: match name {
-                ProbeName::Timer | ProbeName::Fake => self.timer.interval_ns(),
-                ProbeName::Pingpong => messages::PACE_NS,
-                ProbeName::Receive => self.messages.receive_pace_ns()?,
-                ProbeName::Stream => self.messages.packet_period_ns()?,
-            },
+            length,
+            interval_ns,
             warmup_ns: self.length.warmup.0,
             stop_over_ns: self.length.stop_over.map(|over| over.0),
             raw: self.record.raw,
@@ -227,14 +206,13 @@ impl Flags {
         })
     }
 
-    fn length(&self, name: ProbeName) -> Length {
+    fn length(&self, probe: &ProbeInfo) -> Length {
         match (self.length.samples, self.length.duration) {
             (Some(samples), _) => Length::Samples(samples),
             (None, Some(duration)) => Length::Time(duration.0),
-            (None, None) if name == ProbeName::Pingpong => {
-                Length::Samples(messages::DEFAULT_SAMPLES)
+            (None, None) => {
+                probe.default_samples.map_or(Length::Time(DEFAULT_DURATION.0), Length::Samples)
             }
-            (None, None) => Length::Time(DEFAULT_DURATION.0),
         }
     }
 
@@ -245,7 +223,7 @@ impl Flags {
     }
 
     /// The CPUs to measure, and those of the near and the far end of messages.
-    fn measured_cpus(&self, name: ProbeName) -> Result<(Cpus, (u32, u32))> {
+    fn measured_cpus(&self, probe: &ProbeInfo) -> Result<(Cpus, (u32, u32))> {
         let allowed = allowed_cpus()?;
         let asked = self.timer.cpus.as_ref();
         if let Some(CpuList { cpus, .. }) = asked {
@@ -256,9 +234,8 @@ impl Flags {
                  allowed are {allowed}"
             );
         }
-        if !name.has_expiries() {
-            let places =
-                messages::places(name.as_str(), asked, &allowed, self.messages.to.is_none())?;
+        if probe.rhythm != Rhythm::Interval {
+            let places = messages::places(probe.name, asked, &allowed, self.messages.to.is_none())?;
             return Ok(([places.0, places.1].into_iter().collect(), places));
         }
         let cpus = asked.map_or(allowed, |asked| asked.cpus.clone());
@@ -276,33 +253,25 @@ impl Flags {
         self.timer.check_step(priority)
     }
 
+    /// The probe that these flags describe, and about how far its samples are apart, ns.
     fn probe(
         &self,
-        name: ProbeName,
+        probe: &ProbeInfo,
         cpus: &Cpus,
         terms: Terms,
         far_cpu: u32,
-    ) -> Result<Box<dyn Probe>> {
-        Ok(match name {
-            ProbeName::Timer => Box::new(self.timer.timer(cpus.clone(), &terms)),
-            ProbeName::Fake => Box::new(Fake {
-                cpus: cpus.clone(),
-                interval_ns: self.timer.interval_ns(),
-                unpaced: self.timer.unpaced,
-                scheduling: self.setup.says_policy().then_some((terms.policy, terms.priority)),
-            }),
-            ProbeName::Pingpong => {
-                Box::new(self.messages.pingpong(terms, far_cpu, &allowed_cpus()?)?)
-            }
-            ProbeName::Receive => {
-                let ends = self.messages.ends(terms, far_cpu)?;
-                Box::new(self.messages.receive(ends, &allowed_cpus()?)?)
-            }
-            ProbeName::Stream => {
-                let ends = self.messages.ends(terms, far_cpu)?;
-                Box::new(self.messages.stream(ends, &allowed_cpus()?)?)
-            }
-        })
+    ) -> Result<(Box<dyn Probe>, i64)> {
+        if probe.rhythm != Rhythm::Interval {
+            return self.messages.probe(probe.name, terms, far_cpu, &allowed_cpus()?);
+        }
+        let plan = CpuPlan {
+            timer: self.timer.timer(cpus.clone(), &terms),
+            says_policy: self.setup.says_policy(),
+            unpaced: self.timer.unpaced,
+        };
+        let made = on_cpus(probe.name, plan);
+        let made = made.with_context(|| format!("nothing makes the probe {}", probe.name))?;
+        Ok((made, self.timer.interval_ns()))
     }
 
     fn directory(&self, store: &Store, id: &str) -> Result<PathBuf> {
@@ -334,4 +303,45 @@ fn new_id() -> Result<String> {
         .context("the kernel gives no random number")?;
     let now = jiff::Timestamp::now().strftime("%Y%m%d-%H%M%S").to_string();
     Ok(format!("{now}-{:04x}", u16::from_ne_bytes(random)))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::run::probes::Traceable;
+
+    #[derive(Debug, Parser)]
+    struct Typed {
+        #[command(flatten)]
+        flags: Flags,
+    }
+
+    fn made(probe: &'static ProbeInfo) -> (Box<dyn Probe>, i64) {
+        let mut words = vec!["run", probe.name];
+        words.extend((probe.name == "receive").then_some("--listen=0"));
+        let flags = Typed::try_parse_from(words).unwrap().flags;
+        assert_eq!(flags.probe, Some(probe));
+        let cpu = allowed_cpus().unwrap().iter().next().unwrap();
+        let terms = Terms { policy: Policy::Other, priority: 0, cpu, slack_ns: 1 };
+        flags.probe(probe, &[cpu].into_iter().collect(), terms, cpu).unwrap()
+    }
+
+    #[test]
+    fn every_probe_of_the_table_can_be_named_and_made() {
+        for probe in PROBES {
+            let (made, interval_ns) = made(probe);
+            assert_eq!(made.name(), probe.name);
+            assert!(interval_ns > 0, "{}", probe.name);
+            let traceable = (made.can_be_traced(), made.has_only_stages());
+            let expected = match probe.traceable {
+                Traceable::All => (true, false),
+                Traceable::StagesOnly => (true, true),
+                Traceable::No => (false, false),
+            };
+            assert_eq!(traceable, expected, "{}", probe.name);
+        }
+        Typed::try_parse_from(["run", "nosuch"]).unwrap_err();
+    }
 }

@@ -16,6 +16,8 @@ use std::{
 
 use anyhow::{Context, Result, bail, ensure};
 
+use crate::run::probes::ProbeInfo;
+
 /// The driver of the cards, and what it is given: an interrupt for every packet, since what a card
 /// waits before it raises one is none of the kernel's doing.
 pub const DRIVER: (&str, &str) = ("e1000", "InterruptThrottleRate=0,0");
@@ -70,11 +72,10 @@ const PAUSE: Duration = Duration::from_millis(1);
 /// The arguments by which the measuring tardy finds the echo; none for probes that send nothing.
 #[must_use]
 pub fn way(probe: &str) -> Vec<String> {
-    match probe {
-        "pingpong" | "stream" => {
-            vec![format!("--to={FAR}:{PORT}"), format!("--token-file={TOKEN_FILE}")]
-        }
-        _ => Vec::new(),
+    if ProbeInfo::find(probe).is_some_and(|probe| probe.takes_echo) {
+        vec![format!("--to={FAR}:{PORT}"), format!("--token-file={TOKEN_FILE}")]
+    } else {
+        Vec::new()
     }
 }
 

@@ -11,6 +11,7 @@ use serde::Deserialize;
 use toml::{Spanned, Value};
 
 use super::boxes;
+use crate::run::probes::DEFAULT_PROBE;
 
 /// A plan is a page of text; what is larger is something else.
 const LARGEST: u64 = 1 << 20;
@@ -183,7 +184,7 @@ impl Reading<'_> {
         let load = load.get_ref();
         let probe = match load.probe.as_ref().or(file.probe.as_ref()) {
             Some(probe) => self.name("probe", probe)?,
-            None => "timer".into(),
+            None => DEFAULT_PROBE.name.into(),
         };
         let boxes = load.boxes.as_ref().or(file.boxes.as_ref());
         let are_two = self.number("boxes", boxes, 2)? == 2;

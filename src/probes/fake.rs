@@ -11,7 +11,9 @@ use tardy_hot::{
     wakeup::{Counted, Ended, Kept, Series, Sink},
 };
 
-use super::{ArmError, Armed, Probe, Recorded, Schedule, Tracing, Wants, measured_thread::LoopEnd};
+use super::{
+    ArmError, Armed, CpuPlan, Probe, Recorded, Schedule, Tracing, Wants, measured_thread::LoopEnd,
+};
 use crate::{
     run::SeriesHead,
     setup::threads::Terms,
@@ -29,6 +31,16 @@ pub struct Fake {
     pub unpaced: bool,
     /// Policy and priority of its threads, each bound to its CPU; absent: as they are born.
     pub scheduling: Option<(Policy, u32)>,
+}
+
+impl Fake {
+    /// By this plan; its threads are bound to their CPUs only where a policy was asked for.
+    #[must_use]
+    pub fn new(plan: CpuPlan) -> Self {
+        let CpuPlan { timer, says_policy, unpaced } = plan;
+        let scheduling = says_policy.then_some((timer.policy, timer.priority));
+        Self { cpus: timer.cpus, interval_ns: timer.interval_ns, unpaced, scheduling }
+    }
 }
 
 impl Probe for Fake {

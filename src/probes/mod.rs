@@ -1,6 +1,6 @@
 //! Probes produce latency samples: planned, armed, then series. No printing, no files.
 //!
-//! A probe is one file here, one line in the table of `cli::run`, and one loop in `tardy-hot`.
+//! A probe is one file here, one loop in `tardy-hot`, and its entry in the table `run::probes`.
 
 mod armed;
 pub mod fake;
@@ -27,8 +27,12 @@ use tardy_hot::{
 use thiserror::Error;
 
 pub use self::armed::{Armed, SeriesSource};
+use self::{fake::Fake, timer::Timer};
 use crate::{
-    run::{Doubt, MessageRecord, SeriesHead},
+    run::{
+        Doubt, MessageRecord, SeriesHead,
+        probes::{ProbeInfo, Traceable},
+    },
     sys::faults::Usage,
 };
 
@@ -181,13 +185,13 @@ pub trait Probe {
 
     /// Whether its wake-ups have stages that can be traced.
     fn can_be_traced(&self) -> bool {
-        false
+        ProbeInfo::find(self.name()).is_some_and(|probe| probe.traceable != Traceable::No)
     }
 
     /// Whether that is all there is to trace, and it is done only where it is asked for: the late
     /// ones are not looked into one by one.
     fn has_only_stages(&self) -> bool {
-        false
+        ProbeInfo::find(self.name()).is_some_and(|probe| probe.traceable == Traceable::StagesOnly)
     }
 
     /// The series it will produce: each thread's own, with those of its stages after it where it
@@ -199,6 +203,27 @@ pub trait Probe {
     /// # Errors
     /// A thread could not be made or set up.
     fn arm(&self, wants: &Wants, stop: &Arc<Stop>) -> Result<Armed, ArmError>;
+}
+
+/// What a probe is made of whose threads measure CPUs, each at its interval.
+#[derive(Debug, Clone)]
+pub struct CpuPlan {
+    /// The CPUs, the interval, and how threads wait.
+    pub timer: Timer,
+    /// Whether the user asked for a policy or a priority.
+    pub says_policy: bool,
+    /// Feed samples that are made up as fast as possible.
+    pub unpaced: bool,
+}
+
+/// The probe called `name`, if it is one whose threads measure CPUs: a line for each.
+#[must_use]
+pub fn on_cpus(name: &str, plan: CpuPlan) -> Option<Box<dyn Probe>> {
+    match name {
+        "timer" => Some(Box::new(plan.timer)),
+        "fake" => Some(Box::new(Fake::new(plan))),
+        _ => None,
+    }
 }
 
 /// What shall come of a probe's samples, beside counts.

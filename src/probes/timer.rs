@@ -136,10 +136,6 @@ impl Probe for Timer {
         parameters.as_object().cloned().unwrap_or_default()
     }
 
-    fn can_be_traced(&self) -> bool {
-        true
-    }
-
     fn heads(&self, tracing: Option<&Tracing>) -> Vec<SeriesHead> {
         let mut heads = Vec::new();
         for Place { head, .. } in self.places() {

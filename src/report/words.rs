@@ -4,7 +4,11 @@ use serde_json::Value;
 
 use super::{messages, noun::Noun};
 use crate::{
-    run::{Document, LoadRecord, SeriesSummary, Status, messages::ROUND_TRIP},
+    run::{
+        Document, LoadRecord, SeriesSummary, Status,
+        messages::ROUND_TRIP,
+        probes::{LatencyFrom, ProbeInfo},
+    },
     units::{Nanos, span},
 };
 
@@ -55,7 +59,9 @@ fn round_trips(ns: i64, max: i64) -> (String, String) {
 }
 
 fn packets(document: &Document, ns: i64, (worst, max): (&SeriesSummary, i64)) -> (String, String) {
-    if document.probe.name == "receive" {
+    if ProbeInfo::find(&document.probe.name)
+        .is_some_and(|probe| probe.latency_from == LatencyFrom::Stamp)
+    {
         let within = format!("packets were read within {} of their time stamp", Nanos(ns));
         return (within, format!("took {}", Nanos(max)));
     }

@@ -12,6 +12,7 @@ pub mod maker;
 pub mod messages;
 pub mod peaks;
 pub mod peaks_file;
+pub mod probes;
 pub mod reader;
 pub mod samples;
 pub mod spool;

@@ -10,9 +10,6 @@ use crate::{
     transports::{Transport, hello::read_token},
 };
 
-/// Where neither --samples nor --duration is given.
-pub const DEFAULT_SAMPLES: u64 = 1_000_000;
-
 /// The shortest round trip that single samples are kept of without loss, ns.
 pub const PACE_NS: i64 = 5_000;
 

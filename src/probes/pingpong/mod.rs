@@ -134,10 +134,6 @@ impl Probe for PingPong {
         matches!(self.peer, Peer::Here(_)) && !self.transport.spins()
     }
 
-    fn has_only_stages(&self) -> bool {
-        true
-    }
-
     fn heads(&self, tracing: Option<&Tracing>) -> Vec<SeriesHead> {
         let head = self.head();
         let parts = tracing.map(|_| stages::heads(&head)).unwrap_or_default();
