@@ -4,6 +4,11 @@
 //! is not here is in the wrong place, or the table is; the table changes together with its text.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[path = "layers/circles.rs"]
+mod circles;
+#[path = "layers/names.rs"]
+mod names;
+
 use std::{
     collections::BTreeSet,
     fs,
