@@ -5,8 +5,10 @@ use std::{
     sync::atomic::{AtomicBool, Ordering::Relaxed},
 };
 
+use tardy_hot::stages::ThreadRecord;
+
 use super::*;
-use crate::sys::cpus::Cpus;
+use crate::sys::{cpus::Cpus, faults::Usage};
 
 /// Threads of this process alone may be followed, and one test at a time traces.
 static TURN: std::sync::Mutex<()> = std::sync::Mutex::new(());
@@ -39,27 +41,33 @@ fn tid() -> i32 {
     rustix::thread::gettid().as_raw_nonzero().get()
 }
 
-/// Sleeps `turns` times; counts those that the record explains, by their stages in order.
-fn matching(records: &ThreadRecords, turns: u32) -> u32 {
-    let mut matching = 0;
-    for _ in 0..turns {
-        let t = now_ns() + 1_000_000;
-        sleep_until(t);
-        let now = now_ns();
-        let record = records.get(0).unwrap();
-        let [expires, entry, callback, waking, switch] = [
-            &record.expires_ns,
-            &record.entry_ns,
-            &record.callback_ns,
-            &record.waking_ns,
-            &record.switch_ns,
-        ]
-        .map(|field| field.load(Relaxed));
-        let ordered = entry <= callback && callback <= waking && waking <= switch && switch <= now;
-        let complete = record.pending.load(Relaxed) == 0;
-        matching += u32::from(expires == t && waking >= t && ordered && complete);
-    }
-    matching
+/// Sleeps once for a millisecond; the expiry, and when it woke up. Absent where the thread did not
+/// block: it was interrupted for so long that the expiry had passed before, and nothing woke it.
+fn sleep_once() -> Option<(u64, u64)> {
+    let before = Usage::of_this_thread().voluntary_switches;
+    let t = now_ns() + 1_000_000;
+    sleep_until(t);
+    let woke_ns = now_ns();
+    (Usage::of_this_thread().voluntary_switches > before).then_some((t, woke_ns))
+}
+
+/// Sleeps until it has blocked `times` times. On a busy machine that takes more turns.
+fn sleeps(times: usize) -> impl Iterator<Item = (u64, u64)> {
+    (0..1000 * times).filter_map(|_| sleep_once()).take(times)
+}
+
+/// Whether the record explains this wake-up, by its stages in order.
+fn explains(record: &ThreadRecord, (t, woke_ns): (u64, u64)) -> bool {
+    let [expires, entry, callback, waking, switch] = [
+        &record.expires_ns,
+        &record.entry_ns,
+        &record.callback_ns,
+        &record.waking_ns,
+        &record.switch_ns,
+    ]
+    .map(|field| field.load(Relaxed));
+    let ordered = entry <= callback && callback <= waking && waking <= switch && switch <= woke_ns;
+    expires == t && waking >= t && ordered && record.pending.load(Relaxed) == 0
 }
 
 #[test]
@@ -68,34 +76,61 @@ fn the_record_of_a_sleeping_thread_tells_its_expiry_and_the_way_from_there() {
     let Some(mut tracer) = tracer(STAGES) else { return };
     assert!(tracer.missing().is_empty(), "{:?}", tracer.missing());
     let records = tracer.threads();
+    let record = records.get(0).unwrap();
     tracer.follow(&[(tid(), 120)]).unwrap();
-    assert_eq!(matching(&records, 20), 0, "no program runs yet");
+    assert_eq!(sleeps(20).filter(|slept| explains(record, *slept)).count(), 0, "none runs yet");
     for _ in 0..2 {
         tracer.attach().unwrap();
-        let matched = matching(&records, 200);
-        assert!(matched >= 190, "{matched} of 200");
+        let explained: Vec<bool> = sleeps(200).map(|slept| explains(record, slept)).collect();
+        let matched = explained.iter().filter(|explained| **explained).count();
+        assert_eq!(explained.len(), 200, "it hardly ever blocks");
+        assert!(matched >= 190, "{matched} of 200 that blocked");
         tracer.detach();
-        assert_eq!(matching(&records, 20), 0, "none runs any more");
+        assert_eq!(sleeps(20).filter(|slept| explains(record, *slept)).count(), 0, "none any more");
     }
 }
 
 const PEAKS: Settings =
     Settings { mode: Mode::Peaks, stacks: Stacks::WhenLate, slots_per_cpu: 32_768 };
 
-/// Sleeps once for a millisecond; the expiry, and when it woke up.
-fn sleep_once() -> (u64, u64) {
-    let t = now_ns() + 1_000_000;
-    sleep_until(t);
-    (t, now_ns())
-}
-
-/// The events of a CPU from a little before an expiry to the wake-up, in order.
-fn around(recorder: &Recorder, cpu: u32, t: u64, woke_ns: u64) -> Vec<Event> {
+/// The events of a CPU from a little before an expiry to the wake-up, in order. Absent where they
+/// were overwritten before this thread got to read them.
+fn around(recorder: &Recorder, cpu: u32, t: u64, woke_ns: u64) -> Option<Vec<Event>> {
     let mut events = Vec::new();
-    assert!(recorder.events(cpu, t - 500_000, woke_ns, &mut events));
+    let complete = recorder.events(cpu, t - 500_000, woke_ns, &mut events);
     assert!(events.is_sorted_by_key(|event| event.at_ns));
     assert!(events.iter().all(|event| event.cpu == cpu && event.at_ns <= woke_ns));
-    events
+    complete.then_some(events)
+}
+
+/// Those of both CPUs that had to do with a wake-up.
+fn all_around(
+    recorder: &Recorder,
+    record: &ThreadRecord,
+    t: u64,
+    woke_ns: u64,
+) -> Option<Vec<Event>> {
+    let (cpu, switch_cpu) = (record.cpu.load(Relaxed), record.switch_cpu.load(Relaxed));
+    let mut events = around(recorder, switch_cpu, t, woke_ns)?;
+    if cpu != switch_cpu {
+        events.extend(around(recorder, cpu, t, woke_ns)?);
+        events.sort_by_key(|event| event.at_ns);
+    }
+    Some(events)
+}
+
+/// Whether timer, waking and switch are among the events, in that order.
+fn tell_the_way(events: &[Event], t: u64) -> bool {
+    let timer = |event: &Event| match event.kind {
+        EventKind::Timer { expires_ns, .. } => expires_ns == t,
+        _ => false,
+    };
+    let mine = |event: &Event| event.pid == tid().cast_unsigned() && event.prio == 120;
+    let waking = |event: &Event| mine(event) && matches!(event.kind, EventKind::Waking { .. });
+    let switch = |event: &Event| mine(event) && matches!(event.kind, EventKind::Switch { .. });
+    let at = |found: &dyn Fn(&Event) -> bool| events.iter().rposition(found);
+    let way = [at(&timer), at(&waking), at(&switch)];
+    way.is_sorted() && !way.contains(&None)
 }
 
 #[test]
@@ -105,32 +140,17 @@ fn the_events_around_a_wake_up_tell_its_way_in_order() {
     let recorder = tracer.recorder();
     tracer.follow(&[(tid(), 120)]).unwrap();
     tracer.attach().unwrap();
-    let me = tid().cast_unsigned();
     let records = tracer.threads();
-    let mut whole = 0;
-    for _ in 0..100 {
-        let (t, woke_ns) = sleep_once();
-        let record = records.get(0).unwrap();
-        if record.expires_ns.load(Relaxed) != t {
-            continue;
-        }
-        let mut events = around(&recorder, record.switch_cpu.load(Relaxed), t, woke_ns);
-        if record.cpu.load(Relaxed) != record.switch_cpu.load(Relaxed) {
-            events.extend(around(&recorder, record.cpu.load(Relaxed), t, woke_ns));
-            events.sort_by_key(|event| event.at_ns);
-        }
-        let timer = |event: &Event| match event.kind {
-            EventKind::Timer { expires_ns, .. } => expires_ns == t,
-            _ => false,
-        };
-        let mine = |event: &Event| event.pid == me && event.prio == 120;
-        let waking = |event: &Event| mine(event) && matches!(event.kind, EventKind::Waking { .. });
-        let switch = |event: &Event| mine(event) && matches!(event.kind, EventKind::Switch { .. });
-        let at = |found: &dyn Fn(&Event) -> bool| events.iter().rposition(found);
-        let way = [at(&timer), at(&waking), at(&switch)];
-        whole += u32::from(way.is_sorted() && !way.contains(&None));
-    }
-    assert!(whole >= 80, "{whole} of 100");
+    let record = records.get(0).unwrap();
+    let told: Vec<bool> = sleeps(2_000)
+        .filter(|slept| explains(record, *slept))
+        .filter_map(|(t, woke_ns)| Some((t, all_around(&recorder, record, t, woke_ns)?)))
+        .map(|(t, events)| tell_the_way(&events, t))
+        .take(100)
+        .collect();
+    let whole = told.iter().filter(|told| **told).count();
+    assert_eq!(told.len(), 100, "wake-ups whose events are all there");
+    assert!(whole >= 95, "{whole} of 100");
 }
 
 /// Ends the other thread also where this one fails.
@@ -155,10 +175,9 @@ fn stay_in_the_kernel(cpu: &Cpus, until: &AtomicBool) {
 /// The functions of the first stack that a wake-up left.
 fn first_stack(tracer: &Tracer) -> Option<Vec<u64>> {
     let (recorder, records) = (tracer.recorder(), tracer.threads());
-    (0..2000).find_map(|_| {
-        let (t, woke_ns) = sleep_once();
+    sleeps(2_000).find_map(|(t, woke_ns)| {
         let cpu = records.get(0).unwrap().cpu.load(Relaxed);
-        let stacks = around(&recorder, cpu, t, woke_ns).into_iter().filter_map(|event| {
+        let stacks = around(&recorder, cpu, t, woke_ns)?.into_iter().filter_map(|event| {
             let walked_here = event.at_ns >= t;
             match event.kind {
                 EventKind::Stack { number, .. } if walked_here => Some((event.pid, number)),

@@ -144,6 +144,9 @@ mod tests {
 
     use super::*;
 
+    /// Until something that was sent is there; nothing waits that long when all is well.
+    const PATIENCE: Duration = Duration::from_secs(60);
+
     /// Datagrams that arrive of `sent` that nobody reads meanwhile; absent where the kernel does
     /// not grant the buffer.
     fn kept(size: usize, sent: usize) -> Option<usize> {
@@ -159,7 +162,7 @@ mod tests {
         for _ in 0..sent {
             near.send(&packet).unwrap();
         }
-        far.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
+        far.set_read_timeout(Some(PATIENCE)).unwrap();
         Some((0..sent).take_while(|_| far.recv(&mut [0; 1]).is_ok()).count())
     }
 
@@ -179,7 +182,7 @@ mod tests {
         near.send(b"all").unwrap();
         for (far, _) in sockets.far {
             let far = UdpSocket::from(far);
-            far.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+            far.set_read_timeout(Some(PATIENCE)).unwrap();
             let mut heard = [0; 8];
             assert_eq!(far.recv(&mut heard).unwrap(), 3);
         }

@@ -21,12 +21,12 @@ use tardy_hot::{
     clock::now_ns,
     packet::LEN,
     receive::{
-        Await, Block, Epoll, Inlet, Mouth, NicStamp, Outlets, Own, Ppoll, Seen, Sent, Spin, Times,
-        Until, run,
+        Anybody, Await, Block, Epoll, Inlet, Mouth, NicStamp, NoNic, Outlets, Own, Ppoll, Seen,
+        Sent, Spin, Times, Until, run,
     },
     ring::ring,
     stop::Stop,
-    wakeup::{Ended, Kept, Series},
+    wakeup::{Counted, Ended, Kept, Series},
 };
 
 /// Packets that a socket surely holds.
@@ -70,7 +70,8 @@ fn sockets() -> (UdpSocket, UdpSocket) {
 
 /// Sends packets that are all late, and so at once; what that did that it must not.
 fn sent(mouth: &mut Mouth) -> (u64, u64) {
-    const PERIOD_NS: i64 = 100_000_000;
+    // So long that the schedule's last half is not over before all are sent.
+    const PERIOD_NS: i64 = 3_600_000_000_000;
     let now_ns = now_ns();
     let first_ns = now_ns - (PACKETS.cast_signed() - 1) * PERIOD_NS;
     let end_ns = now_ns + PERIOD_NS / 2;
@@ -80,6 +81,26 @@ fn sent(mouth: &mut Mouth) -> (u64, u64) {
     let found = counted(|| ended = mouth.send_all(times, &mut sent, &stop));
     assert_eq!((ended, sent.sent), (Ended::Done, PACKETS));
     found
+}
+
+/// The kernel begins to stamp a moment after it is asked: sends until it does.
+fn wait_for_stamps(ear: &UdpSocket, out: &UdpSocket) {
+    let series = Arc::new(Series::default());
+    while series.tally.totals().count == 0 {
+        out.send(b"x").unwrap();
+        let mut inlet = Inlet::new(Block, ear.as_raw_fd(), 2048);
+        let out = Outlets {
+            sink: &mut Counted(Arc::clone(&series)),
+            filter: &mut Anybody { start_ns: i64::MIN, end_ns: i64::MAX },
+            nic: &mut NoNic,
+            seen: &mut Seen::default(),
+        };
+        // Where it is not stamped, the next look finds nothing, and that is the end.
+        let until = Until { end_ns: 0, samples: 1, stop_over_ns: i64::MAX };
+        ear.set_nonblocking(true).unwrap();
+        assert_eq!(run(&mut inlet, out, until, &Stop::new()), Ended::Done);
+        ear.set_nonblocking(false).unwrap();
+    }
 }
 
 fn read<W: Await>(wait: W, ear: &UdpSocket, mouth: &mut Mouth, session: u64) -> (u64, u64) {
@@ -111,8 +132,7 @@ fn read<W: Await>(wait: W, ear: &UdpSocket, mouth: &mut Mouth, session: u64) -> 
 #[test]
 fn neither_reader_nor_sender_allocates_or_takes_a_page_fault() {
     let (ear, out) = sockets();
-    // The kernel begins to stamp a moment after it is asked.
-    std::thread::sleep(std::time::Duration::from_millis(50));
+    wait_for_stamps(&ear, &out);
     let mut mouth = Mouth::new(out.as_raw_fd(), 7, LEN);
     sent(&mut mouth);
     // SAFETY: takes an integer.

@@ -217,11 +217,14 @@ mod tests {
 
     impl Opened for Sleeper {
         fn run(&mut self, _: Schedule, stop: &Stop) -> Ended {
-            while !stop.is_set() {
+            // At least once, however late this thread gets to run.
+            loop {
                 std::thread::park_timeout(Duration::from_millis(1));
                 self.woken += 1;
+                if stop.is_set() {
+                    return Ended::Stopped;
+                }
             }
-            Ended::Stopped
         }
 
         fn value(&self) -> Value {
@@ -250,7 +253,6 @@ mod tests {
             samples: u64::MAX,
             stop_over_ns: i64::MAX,
         });
-        std::thread::sleep(Duration::from_millis(10));
         assert_eq!((far.tend(), far.place()), (None, "thread"));
         let mut fresh = Vec::new();
         far.fresh(&mut fresh);

@@ -147,11 +147,12 @@ fn requests_over_the_rate_wait() {
     if !is_there() {
         return;
     }
-    let answering = Answering::start(Limits { per_s: Some(1_000), ..Limits::default() });
+    // Further apart than a burst may be long, so that the first one waits already, however slow
+    // this machine is to ask.
+    let answering = Answering::start(Limits { per_s: Some(20), ..Limits::default() });
     let began = Instant::now();
-    assert_answers(&answering.to, 1, 200);
-    // The first ten may come at once; the rest is 1 ms apart.
-    assert!(began.elapsed() >= Duration::from_millis(180), "{:?}", began.elapsed());
+    assert_answers(&answering.to, 1, 6);
+    assert!(began.elapsed() >= Duration::from_millis(280), "{:?}", began.elapsed());
     assert!(answering.end().slowed > 0);
 }
 

@@ -18,6 +18,8 @@ struct Scripted {
     answers: VecDeque<Result<(), c_int>>,
     /// What is there; nothing for ever after.
     there: VecDeque<Got>,
+    /// The way is gone where nothing is there any more.
+    goes: bool,
 }
 
 impl Packets for Scripted {
@@ -28,7 +30,8 @@ impl Packets for Scripted {
     }
 
     fn receive(&mut self) -> Result<Got, c_int> {
-        Ok(self.there.pop_front().unwrap_or(Got::Nothing))
+        let none = if self.goes { Err(libc::ECONNRESET) } else { Ok(Got::Nothing) };
+        self.there.pop_front().map_or(none, Ok)
     }
 
     fn wait(&mut self, until_ns: i64) -> Result<(), c_int> {
@@ -38,6 +41,9 @@ impl Packets for Scripted {
 }
 
 const SESSION: u64 = 77;
+
+/// Longer than any loop here takes; each ends by what its port says.
+const PATIENCE_NS: i64 = 60_000_000_000;
 
 fn course(first_ns: i64, packets: u64) -> Course {
     let period = Period { ns: 1_000, fraction: 0 };
@@ -55,7 +61,8 @@ fn with<P: Packets>(
 ) -> (Ended, Counts, Vec<Passage>) {
     let (mut writer, mut reader): (_, Reader<Passage>) = ring(1_024);
     let (counts, stop, enough) = (Counts::default(), Stop::new(), Stop::new());
-    let limits = Limits { until_ns: clock::now_ns() + 300_000_000, stop: &stop, enough: &enough };
+    let until_ns = clock::now_ns() + PATIENCE_NS;
+    let limits = Limits { until_ns, stop: &stop, enough: &enough };
     let passages = &mut writer;
     let mut end = End { port, pace: Spin, session: SESSION, passages, counts: &counts };
     let ended = run(&mut end, limits);
@@ -116,9 +123,10 @@ fn a_way_that_is_gone_ends_the_loop_with_its_error() {
 fn strangers_are_counted_and_never_recorded() {
     let other = Got::Packet(Packet { session: SESSION + 1, ..Packet::default() });
     let there = [of_number(0), Got::Foreign, other, of_number(1)];
-    let mut port = Scripted { there: there.into(), ..Scripted::default() };
+    let mut port = Scripted { there: there.into(), goes: true, ..Scripted::default() };
     let (ended, counts, passed) = with(&mut port, receive);
-    assert_eq!((ended, counts.foreign.load(Relaxed)), (Ended::Done, 2));
+    let gone = Ended::Failed(libc::ECONNRESET);
+    assert_eq!((ended, counts.foreign.load(Relaxed)), (gone, 2));
     let numbers: Vec<u64> = passed.iter().map(|passage| passage.packet.number).collect();
     assert_eq!(numbers, [0, 1]);
 }
