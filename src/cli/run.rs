@@ -327,11 +327,11 @@ fn allowed_cpus() -> Result<Cpus> {
     Cpus::allowed().context("cannot ask which CPUs this process may use")
 }
 
-/// Time, and four digits in case two runs start in one second.
+/// Time in ms, and four digits in case two runs are planned in one.
 fn new_id() -> Result<String> {
     let mut random = [0_u8; 2];
     rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())
         .context("the kernel gives no random number")?;
-    let now = jiff::Timestamp::now().strftime("%Y%m%d-%H%M%S").to_string();
+    let now = jiff::Timestamp::now().strftime("%Y%m%d-%H%M%S%.3f").to_string();
     Ok(format!("{now}-{:04x}", u16::from_ne_bytes(random)))
 }

@@ -7,7 +7,7 @@ use std::{
 };
 
 use hdrhistogram::Histogram;
-use serde::Deserialize;
+use serde::{Deserialize, de::DeserializeOwned};
 use tardy_hot::{ring::Sample, tally::Totals};
 use thiserror::Error;
 
@@ -77,11 +77,10 @@ impl Run {
     /// # Errors
     /// See [`OpenError`]. A run that is damaged elsewhere opens, with a caveat.
     pub fn open(path: &Path) -> Result<Self, OpenError> {
-        let record = path.join(names::RUN);
-        let (mut document, mut alive) = read_record(&record)?;
+        let (mut document, mut alive) = read_record::<Document>(path)?;
         if document.status == Status::Running && !alive {
             // The maker may have put its last record in place since that one was opened.
-            (document, alive) = read_record(&record)?;
+            (document, alive) = read_record(path)?;
         }
         let mut run = Self { path: path.into(), document };
         if run.document.status != Status::Running {
@@ -264,22 +263,41 @@ impl Run {
     }
 }
 
-/// Reads `run.json`, and whether its maker is alive.
-fn read_record(path: &Path) -> Result<(Document, bool), OpenError> {
-    let no_run = |source| OpenError::NoRun { path: path.parent().unwrap_or(path).into(), source };
-    let damaged = |what: String| OpenError::Damaged { path: path.into(), what };
-    let mut file = File::open(path).map_err(no_run)?;
+/// What `run.json` is read as: all of it, or the part that is needed.
+pub(super) trait Record: DeserializeOwned {
+    /// The version that it was written in.
+    fn schema_version(&self) -> u32;
+}
+
+impl Record for Document {
+    fn schema_version(&self) -> u32 {
+        self.schema_version
+    }
+}
+
+/// Reads the `run.json` of the run in `path`, and whether its maker is alive.
+pub(super) fn read_record<T: Record>(path: &Path) -> Result<(T, bool), OpenError> {
+    let no_run = |source| OpenError::NoRun { path: path.into(), source };
+    let record = path.join(names::RUN);
+    let mut file = File::open(&record).map_err(no_run)?;
     let mut text = Vec::new();
     (&mut file).take(LARGEST_RECORD).read_to_end(&mut text).map_err(no_run)?;
-    let version: Version =
-        serde_json::from_slice(&text).map_err(|error| damaged(error.to_string()))?;
-    if version.schema_version > SCHEMA_VERSION {
-        return Err(OpenError::Newer { path: path.into(), found: version.schema_version });
+    let read = serde_json::from_slice::<T>(&text);
+    // A newer one may have fields of other types: its version is the better answer then.
+    let version = match &read {
+        Ok(read) => Ok(read.schema_version()),
+        Err(_) => serde_json::from_slice(&text).map(|Version { schema_version }| schema_version),
+    };
+    let damaged = |error: serde_json::Error| OpenError::Damaged {
+        path: record.clone(),
+        what: error.to_string(),
+    };
+    let found = version.map_err(damaged)?;
+    if found > SCHEMA_VERSION {
+        return Err(OpenError::Newer { path: record, found });
     }
-    let document: Document =
-        serde_json::from_slice(&text).map_err(|error| damaged(error.to_string()))?;
-    let alive = lock::is_held(&file).unwrap_or(false);
-    Ok((document, alive))
+    let read = read.map_err(damaged)?;
+    Ok((read, lock::is_held(&file).unwrap_or(false)))
 }
 
 #[derive(Deserialize)]
