@@ -154,7 +154,8 @@ pub fn run(flags: Flags, store: &Store, argv: Vec<String>) -> Result<Exit> {
     if json {
         output::put(&(serde_json::to_string_pretty(&document)? + "\n"))?;
     } else {
-        let moved = Run::open(&directory).map(|mut run| collect::interrupts(&mut run));
+        // What is damaged of a run that has just ended is told by those who read it.
+        let moved = Run::open(&directory).map(|run| collect::interrupts(&run, &mut Vec::new()));
         let place = directory.display().to_string();
         output::put(&terminal::show(&document, &place, &moved.unwrap_or_default()))?;
     }

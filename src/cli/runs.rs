@@ -78,14 +78,14 @@ fn cells(run: &RunEntry) -> Vec<String> {
 
 /// Prints one run.
 pub fn show(flags: &ShowFlags, store: &Store) -> Result<Exit> {
-    let mut run = store.find(&flags.run)?;
+    let run = store.find(&flags.run)?;
     if flags.format.is_json() {
         output::put(&(serde_json::to_string_pretty(&run.document)? + "\n"))?;
     } else {
-        // First: a file that is damaged is a caveat, and these come first.
-        let moved = collect::interrupts(&mut run);
+        let mut doubts = Vec::new();
+        let moved = collect::interrupts(&run, &mut doubts);
         let place = run.path.display().to_string();
-        output::put(&terminal::show(&run.document, &place, &moved))?;
+        output::put(&terminal::show(&run.record_with(doubts), &place, &moved))?;
     }
     Ok(Exit::Done)
 }

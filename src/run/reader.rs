@@ -19,7 +19,7 @@ use super::{
     lock,
     maker::names,
     peaks::Blame,
-    peaks_file::{self, Peaks},
+    peaks_file::{self, Damage, Peaks},
     samples,
     summary::{SeriesHead, summarize},
 };
@@ -134,25 +134,18 @@ impl Run {
         !samples::files(&self.path.join(names::SAMPLES)).is_empty()
     }
 
-    /// The late wake-ups that were kept whole. What is damaged is also a caveat of the run.
-    pub fn peaks(&mut self) -> Peaks {
+    /// The late wake-ups that were kept whole.
+    #[must_use]
+    pub fn peaks(&self) -> Peaks {
         let ended = !matches!(self.document.status, Status::Running | Status::Crashed);
-        let peaks = peaks_file::read_peaks(&self.path, self.most_peaks(), ended);
-        if let Some(first) = peaks.damaged.first() {
-            let more = match peaks.damaged_lines {
-                1 => String::new(),
-                lines => format!(", and {} more lines", lines - 1),
-            };
-            self.doubt(Doubt::TrackDamaged { what: format!("{first}{more}") }.into());
-        }
-        peaks
+        peaks_file::read_peaks(&self.path, self.most_peaks(), ended)
     }
 
     /// What all late wake-ups were blamed on; nothing where the run was not traced.
     ///
     /// # Errors
     /// What is wrong with the file.
-    pub fn blame(&self) -> Result<Option<Blame>, String> {
+    pub fn blame(&self) -> Result<Option<Blame>, Damage> {
         peaks_file::read_blame(&self.path)
     }
 
@@ -179,7 +172,15 @@ impl Run {
         self.document.series.iter().map(head).collect()
     }
 
-    /// Adds a doubt that reading found, and judges anew.
+    /// The record, with what reading the files beside it gave reason to doubt.
+    #[must_use]
+    pub fn record_with(&self, doubts: impl IntoIterator<Item = Doubt>) -> Document {
+        let mut run = self.clone();
+        doubts.into_iter().for_each(|doubt| run.doubt(doubt.into()));
+        run.document
+    }
+
+    /// Adds a doubt to the record, and judges anew.
     pub fn doubt(&mut self, caveat: Caveat) {
         self.document.caveats.push(caveat);
         caveat::sort(&mut self.document.caveats);
