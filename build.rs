@@ -1,4 +1,5 @@
-//! Compiles the kernel's side: one object of BPF code for each `*.bpf.c`.
+//! Compiles the kernel's side: one object of BPF code for each `*.bpf.c`. The numbers of its header
+//! become constants of Rust, so that both sides have the same.
 
 use std::{
     error::Error,
@@ -36,6 +37,26 @@ fn compile(source: &Path, into: &Path) -> Result<(), Box<dyn Error>> {
     run("llvm-strip", &["-g", object])
 }
 
+/// `TARDY_NAME` and its number, from a line of the header that defines one: a macro or an enum's.
+fn number(line: &str) -> Option<(&str, u32)> {
+    let line = line.trim_start();
+    let (name, rest) = match line.strip_prefix("#define ") {
+        Some(definition) => definition.split_once(' ')?,
+        None => line.split_once(" = ")?,
+    };
+    let number = rest.split(|c: char| !c.is_ascii_digit()).next()?;
+    name.starts_with("TARDY_").then_some(())?;
+    Some((name, number.parse().ok()?))
+}
+
+/// The numbers of `recorder.h` as constants, in `$OUT_DIR/header.rs`.
+fn constants(into: &Path) -> Result<(), Box<dyn Error>> {
+    let header = fs::read_to_string(Path::new(SOURCES).join("recorder.h"))?;
+    let constant = |(name, number)| format!("pub const {name}: u32 = {number};\n");
+    let text: String = header.lines().filter_map(number).map(constant).collect();
+    Ok(fs::write(into.join("header.rs"), text)?)
+}
+
 fn build() -> Result<(), Box<dyn Error>> {
     let into = PathBuf::from(std::env::var("OUT_DIR")?);
     println!("cargo:rerun-if-changed={SOURCES}");
@@ -45,7 +66,7 @@ fn build() -> Result<(), Box<dyn Error>> {
             compile(&path, &into)?;
         }
     }
-    Ok(())
+    constants(&into)
 }
 
 fn main() -> ExitCode {

@@ -136,7 +136,8 @@ pub fn run(flags: Flags, store: &Store, argv: Vec<String>) -> Result<Exit> {
     if json {
         output::put(&(serde_json::to_string_pretty(&document)? + "\n"))?;
     } else {
-        let moved = Run::open(&directory).map(|mut run| collect::interrupts(&mut run));
+        // What is damaged of a run that has just ended is told by those who read it.
+        let moved = Run::open(&directory).map(|run| collect::interrupts(&run, &mut Vec::new()));
         let place = directory.display().to_string();
         output::put(&terminal::show(&document, &place, &moved.unwrap_or_default()))?;
     }
@@ -296,12 +297,12 @@ fn allowed_cpus() -> Result<Cpus> {
     Cpus::allowed().context("cannot ask which CPUs this process may use")
 }
 
-/// Time, and four digits in case two runs start in one second.
+/// Time in ms, and four digits in case two runs are planned in one.
 fn new_id() -> Result<String> {
     let mut random = [0_u8; 2];
     rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())
         .context("the kernel gives no random number")?;
-    let now = jiff::Timestamp::now().strftime("%Y%m%d-%H%M%S").to_string();
+    let now = jiff::Timestamp::now().strftime("%Y%m%d-%H%M%S%.3f").to_string();
     Ok(format!("{now}-{:04x}", u16::from_ne_bytes(random)))
 }
 

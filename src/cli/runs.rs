@@ -7,7 +7,7 @@ use serde_json::json;
 use super::{Exit, flags::FormatFlags, output};
 use crate::{
     report::{collect, table::Table, terminal, words},
-    run::{Document, Run},
+    run::RunEntry,
     store::Store,
     units::{Nanos, span},
 };
@@ -39,57 +39,53 @@ pub fn list(flags: &ListFlags, store: &Store) -> Result<Exit> {
         output::tell(&format!("No runs in {}; `tardy run` makes one.", store.root().display()));
     } else {
         let mut table = Table::new(5, &["id", "name", "status", "verdict", "measured", "worst"]);
-        runs.iter().for_each(|run| table.row(cells(&run.document)));
+        runs.iter().for_each(|run| table.row(cells(run)));
         output::put(&(table.lines().join("\n") + "\n"))?;
     }
     damaged.iter().for_each(|error| output::tell(&format!("warning: {error}")));
     Ok(Exit::Done)
 }
 
-fn entry(run: &Run) -> serde_json::Value {
-    let document = &run.document;
+fn entry(run: &RunEntry) -> serde_json::Value {
     json!({
-        "id": document.id,
-        "name": document.name,
+        "id": run.id,
+        "name": run.name,
         "path": run.path,
-        "status": document.status,
-        "validity": document.validity,
-        "probe": document.probe.name,
-        "transport": document.messages.as_ref().map(|messages| messages.transport.as_str()),
-        "loads": document.loads.iter().map(|load| load.name.as_str()).collect::<Vec<_>>(),
-        "started_at": document.started_at,
-        "duration_ns": document.duration_ns,
-        "max": worst(document),
+        "status": run.status,
+        "validity": run.validity,
+        "probe": run.probe.name,
+        "transport": run.messages.as_ref().map(|messages| messages.transport.as_str()),
+        "loads": run.loads.iter().map(|load| load.name.as_str()).collect::<Vec<_>>(),
+        "started_at": run.started_at,
+        "duration_ns": run.duration_ns,
+        "max": run.max(),
     })
 }
 
-fn cells(document: &Document) -> Vec<String> {
-    let seconds = document.duration_ns as f64 / 1e9;
-    let name = if document.name == document.id { String::new() } else { document.name.clone() };
+fn cells(run: &RunEntry) -> Vec<String> {
+    let probe = words::probe(&run.probe, run.messages.as_ref());
+    let length = span(run.duration_ns as f64 / 1e9);
+    let name = if run.name == run.id { String::new() } else { run.name.clone() };
     vec![
-        document.id.clone(),
+        run.id.clone(),
         name,
-        document.status.as_str().into(),
-        document.validity.as_str().into(),
-        format!("{} {}, {}", words::probe(document), words::loads(document), span(seconds)),
-        worst(document).map_or_else(|| "-".into(), |ns| Nanos(ns).to_string()),
+        run.status.as_str().into(),
+        run.validity.as_str().into(),
+        format!("{probe} {}, {length}", words::loads(&run.loads)),
+        run.max().map_or_else(|| "-".into(), |ns| Nanos(ns).to_string()),
     ]
-}
-
-fn worst(document: &Document) -> Option<i64> {
-    document.wakeups().filter_map(|series| series.max).max()
 }
 
 /// Prints one run.
 pub fn show(flags: &ShowFlags, store: &Store) -> Result<Exit> {
-    let mut run = store.find(&flags.run)?;
+    let run = store.find(&flags.run)?;
     if flags.format.is_json() {
         output::put(&(serde_json::to_string_pretty(&run.document)? + "\n"))?;
     } else {
-        // First: a file that is damaged is a caveat, and these come first.
-        let moved = collect::interrupts(&mut run);
+        let mut doubts = Vec::new();
+        let moved = collect::interrupts(&run, &mut doubts);
         let place = run.path.display().to_string();
-        output::put(&terminal::show(&run.document, &place, &moved))?;
+        output::put(&terminal::show(&run.record_with(doubts), &place, &moved))?;
     }
     Ok(Exit::Done)
 }

@@ -32,14 +32,14 @@ pub struct WhyFlags {
 
 /// Prints why.
 pub fn why(flags: &WhyFlags, store: &Store) -> Result<Exit> {
-    let mut run = store.find(&flags.run)?;
-    let why = why::document(&mut run)?;
+    let run = store.find(&flags.run)?;
+    let (why, document) = why::document(&run)?;
     if flags.format.is_json() {
         output::put(&(serde_json::to_string_pretty(&why)? + "\n"))?;
     } else {
         let timelines = if flags.all_peaks { usize::MAX } else { flags.peaks };
         let place = run.path.display().to_string();
-        output::put(&why::text(&why, &run.document, &place, timelines))?;
+        output::put(&why::text(&why, &document, &place, timelines))?;
     }
     Ok(Exit::Done)
 }

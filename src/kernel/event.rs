@@ -1,5 +1,7 @@
 //! What the programs recorded, typed; `recorder.h` tells each.
 
+use super::header;
+
 /// One event of a CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Event {
@@ -20,51 +22,59 @@ pub struct Event {
 
 /// How the task before it went: [`Event::flags`] of a switch.
 pub mod out {
+    use super::header;
+
     /// It could have gone on.
-    pub const PREEMPTED: u8 = 0;
+    pub const PREEMPTED: u8 = header::TARDY_OUT_PREEMPTED as u8;
     /// It sleeps.
-    pub const SLEEPING: u8 = 1;
+    pub const SLEEPING: u8 = header::TARDY_OUT_SLEEPING as u8;
     /// It sleeps, and signals do not wake it.
-    pub const WAITING: u8 = 2;
+    pub const WAITING: u8 = header::TARDY_OUT_WAITING as u8;
     /// It was stopped, or is traced.
-    pub const STOPPED: u8 = 3;
+    pub const STOPPED: u8 = header::TARDY_OUT_STOPPED as u8;
     /// It has ended.
-    pub const DEAD: u8 = 4;
+    pub const DEAD: u8 = header::TARDY_OUT_DEAD as u8;
 }
 
 /// What is known of the interrupted code: [`Event::flags`] of a vector's entry.
 pub mod entry {
+    use super::header;
+
     /// It ran in user mode.
-    pub const IN_USER: u8 = 1;
+    pub const IN_USER: u8 = header::TARDY_IN_USER as u8;
     /// It had only just enabled interrupts, as the bytes before it suggest; told of late
     /// interrupts only.
-    pub const JUST_ENABLED: u8 = 2;
+    pub const JUST_ENABLED: u8 = header::TARDY_JUST_ENABLED as u8;
     /// Preemption was disabled there.
-    pub const NO_PREEMPT: u8 = 4;
+    pub const NO_PREEMPT: u8 = header::TARDY_NO_PREEMPT as u8;
 }
 
 /// Interrupts without a line.
 pub mod vector {
+    use super::header;
+
     /// The CPU's own timer.
-    pub const LOCAL_TIMER: u32 = 1;
+    pub const LOCAL_TIMER: u32 = header::TARDY_LOCAL_TIMER;
     /// Another CPU asks to switch tasks.
-    pub const RESCHEDULE: u32 = 2;
+    pub const RESCHEDULE: u32 = header::TARDY_RESCHEDULE;
     /// Another CPU asks several for a call.
-    pub const CALL_FUNCTION: u32 = 3;
+    pub const CALL_FUNCTION: u32 = header::TARDY_CALL_FUNCTION;
     /// Another CPU asks this one for a call.
-    pub const CALL_FUNCTION_SINGLE: u32 = 4;
+    pub const CALL_FUNCTION_SINGLE: u32 = header::TARDY_CALL_FUNCTION_SINGLE;
     /// Work that was put off.
-    pub const IRQ_WORK: u32 = 5;
+    pub const IRQ_WORK: u32 = header::TARDY_IRQ_WORK;
 }
 
 /// Why a stack was walked: [`Event::flags`] of a stack.
 pub mod why {
+    use super::header;
+
     /// The timer interrupt itself came late.
-    pub const LATE_INTERRUPT: u8 = 1;
+    pub const LATE_INTERRUPT: u8 = header::TARDY_LATE_INTERRUPT as u8;
     /// The task that is switched out kept the CPU after the wake-up.
-    pub const LATE_DISPATCH: u8 = 2;
+    pub const LATE_DISPATCH: u8 = header::TARDY_LATE_DISPATCH as u8;
     /// A wake-up found a task long in the kernel; or stacks were asked for always.
-    pub const SUSPECT: u8 = 3;
+    pub const SUSPECT: u8 = header::TARDY_SUSPECT as u8;
 }
 
 /// What happened.
@@ -202,25 +212,25 @@ impl Event {
 impl EventKind {
     #[expect(clippy::cast_possible_truncation, reason = "the programs store 32 bits there")]
     fn decode(kind: u8, a: u64, b: u64) -> Option<Self> {
-        Some(match kind {
-            1 => Self::Switch { comm: comm(a, b) },
-            2 => Self::Waking { by: a as u32, cpu: b as u32 },
-            3 => Self::Migrate { from: a as u32, to: b as u32 },
-            4 => Self::IrqEntry { line: a as u32 },
-            5 => Self::IrqExit { line: a as u32 },
-            6 => Self::SoftirqEntry { vector: a as u32 },
-            7 => Self::SoftirqExit { vector: a as u32 },
-            8 => Self::VectorEntry { vector: a as u32, address: b },
-            9 => Self::VectorExit { vector: a as u32 },
-            10 => Self::Timer { expires_ns: a, callback: b },
-            11 => Self::Idle { state: a as u32 },
-            12 => Self::Ipi { to: a as u32 },
-            13 => Self::PageFault { address: a, instruction: b },
-            14 => Self::Nmi { took_ns: a, handler: b },
-            15 => Self::Steal { ns: a, since_ns: b },
-            16 => Self::LockBegin { lock: a, flags: b },
-            17 => Self::LockEnd { lock: a },
-            18 => Self::Stack { number: a, took_ns: b },
+        Some(match u32::from(kind) {
+            header::TARDY_SWITCH => Self::Switch { comm: comm(a, b) },
+            header::TARDY_WAKING => Self::Waking { by: a as u32, cpu: b as u32 },
+            header::TARDY_MIGRATE => Self::Migrate { from: a as u32, to: b as u32 },
+            header::TARDY_IRQ_ENTRY => Self::IrqEntry { line: a as u32 },
+            header::TARDY_IRQ_EXIT => Self::IrqExit { line: a as u32 },
+            header::TARDY_SOFTIRQ_ENTRY => Self::SoftirqEntry { vector: a as u32 },
+            header::TARDY_SOFTIRQ_EXIT => Self::SoftirqExit { vector: a as u32 },
+            header::TARDY_VECTOR_ENTRY => Self::VectorEntry { vector: a as u32, address: b },
+            header::TARDY_VECTOR_EXIT => Self::VectorExit { vector: a as u32 },
+            header::TARDY_TIMER => Self::Timer { expires_ns: a, callback: b },
+            header::TARDY_IDLE => Self::Idle { state: a as u32 },
+            header::TARDY_IPI => Self::Ipi { to: a as u32 },
+            header::TARDY_PAGE_FAULT => Self::PageFault { address: a, instruction: b },
+            header::TARDY_NMI => Self::Nmi { took_ns: a, handler: b },
+            header::TARDY_STEAL => Self::Steal { ns: a, since_ns: b },
+            header::TARDY_LOCK_BEGIN => Self::LockBegin { lock: a, flags: b },
+            header::TARDY_LOCK_END => Self::LockEnd { lock: a },
+            header::TARDY_STACK => Self::Stack { number: a, took_ns: b },
             _ => return None,
         })
     }
@@ -236,16 +246,41 @@ fn comm(a: u64, b: u64) -> [u8; 16] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kernel::layout::Layout;
+
+    /// An event as a program writes it: each of these fields where the compiler has put it.
+    fn words(fields: &[(&str, u64)]) -> [u64; 4] {
+        let layout = Layout::of("tardy_event");
+        let mut bytes = vec![0; layout.size];
+        for (name, value) in fields {
+            let (at, length) = layout.field(name);
+            bytes[at..at + length].copy_from_slice(&value.to_le_bytes()[..length]);
+        }
+        let words = bytes.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().unwrap()));
+        words.collect::<Vec<_>>().try_into().unwrap()
+    }
 
     #[test]
     fn a_switch_is_told_with_name_and_priority() {
-        let head = 1 | 2 << 8 | u64::from((-1_i16).cast_unsigned()) << 16 | 4711 << 32;
+        let [at_ns, head, ..] = words(&[
+            ("at_ns", 99),
+            ("kind", header::TARDY_SWITCH.into()),
+            ("flags", header::TARDY_OUT_WAITING.into()),
+            ("prio", u64::from((-1_i16).cast_unsigned())),
+            ("pid", 4711),
+        ]);
         let name = [*b"kworker/", *b"0:1\0\0\0\0\0"].map(u64::from_le_bytes);
-        let event = Event::decode(3, [99, head, name[0], name[1]]).unwrap();
+        let event = Event::decode(3, [at_ns, head, name[0], name[1]]).unwrap();
         let comm = *b"kworker/0:1\0\0\0\0\0";
         let kind = EventKind::Switch { comm };
         let told = Event { at_ns: 99, cpu: 3, prio: -1, pid: 4711, flags: out::WAITING, kind };
         assert_eq!(event, told);
+    }
+
+    #[test]
+    fn the_two_words_of_an_event_are_its_last() {
+        let layout = Layout::of("tardy_event");
+        assert_eq!((layout.size, layout.field("")), (32, (16, 16)));
     }
 
     #[test]

@@ -17,18 +17,18 @@ use tardy_hot::stages::{self, ThreadRecord};
 
 use crate::sys::mapped::MappedWords;
 
-use super::Lack;
+use super::{Lack, header};
 
 // Sizes are in words of 8 bytes, places in words from the start.
 const SETTINGS: usize = 16;
-const CPUS: usize = 1024;
+const CPUS: usize = header::TARDY_CPUS as usize;
 const CPU: usize = 16;
-const THREADS: usize = 4096;
+const THREADS: usize = header::TARDY_THREADS as usize;
 const THREAD: usize = 16;
-const STACKS: usize = 1024;
-const FRAMES: usize = 32;
+const STACKS: usize = header::TARDY_STACKS as usize;
+const FRAMES: usize = header::TARDY_FRAMES as usize;
 const STACK: usize = 2 + FRAMES;
-const PLACES: usize = 65_536;
+const PLACES: usize = header::TARDY_PLACES as usize;
 
 const CPUS_AT: usize = SETTINGS;
 const THREADS_AT: usize = CPUS_AT + CPUS * CPU;
@@ -212,9 +212,10 @@ impl ThreadRecords {
 
 #[cfg(test)]
 mod tests {
-    use std::os::fd::AsFd;
+    use std::{mem::offset_of, os::fd::AsFd, sync::atomic::AtomicU32};
 
     use super::*;
+    use crate::kernel::layout::Layout;
 
     fn memory() -> Memory {
         let file = tempfile::tempfile().unwrap();
@@ -223,9 +224,63 @@ mod tests {
     }
 
     #[test]
-    fn the_layout_is_that_of_the_header() {
-        // As the compiler of the programs lays out struct tardy_memory.
-        assert_eq!(WORDS * 8, 128 + 131_072 + 524_288 + 278_528 + 131_072);
+    fn the_memory_is_laid_out_as_the_compiler_of_the_programs_does_it() {
+        let layout = Layout::of("tardy_memory");
+        let words = [
+            ("settings", 0, SETTINGS),
+            ("cpus", CPUS_AT, CPUS * CPU),
+            ("threads", THREADS_AT, THREADS * THREAD),
+            ("stacks", STACKS_AT, STACKS * STACK),
+            ("places", PLACES_AT, PLACES / 4),
+        ];
+        assert_eq!(layout.fields, words.map(|(name, at, n)| (name.to_owned(), at * 8, n * 8)));
+        assert_eq!(layout.size, WORDS * 8);
+        for (name, words) in [("tardy_cpu", CPU), ("tardy_stack", STACK)] {
+            assert_eq!(Layout::of(name).size, words * 8, "{name}");
+        }
+    }
+
+    #[test]
+    fn settings_heads_and_stacks_are_where_they_are_looked_for() {
+        let settings = Layout::of("tardy_settings");
+        for (field, at, bytes) in [
+            ("late_ns", LATE_NS * 8, 8),
+            ("least_prio", LEAST_PRIO_AND_FACTOR * 8, 4),
+            ("factor", LEAST_PRIO_AND_FACTOR * 8 + 4, 4),
+            ("shift", SHIFT_AND_LEAST_COUNT * 8, 4),
+            ("least_count", SHIFT_AND_LEAST_COUNT * 8 + 4, 4),
+            ("stacks_lost", STACKS_LOST * 8, 8),
+        ] {
+            assert_eq!(settings.field(field), (at, bytes), "{field}");
+        }
+        assert_eq!(Layout::of("tardy_cpu").field("head"), (0, 8));
+        let stack = Layout::of("tardy_stack");
+        let fields = ["number", "frames", "frame"].map(|field| stack.field(field));
+        assert_eq!(fields, [(0, 8), (12, 4), (16, FRAMES * 8)]);
+    }
+
+    #[test]
+    fn a_thread_has_the_fields_of_the_header_in_their_places() {
+        let layout = Layout::of("tardy_thread");
+        macro_rules! field {
+            ($name:ident: $type:ty) => {
+                let at = (offset_of!(ThreadRecord, $name), size_of::<$type>());
+                assert_eq!(layout.field(stringify!($name)), at, stringify!($name));
+            };
+        }
+        field!(expires_ns: AtomicU64);
+        field!(entry_ns: AtomicU64);
+        field!(callback_ns: AtomicU64);
+        field!(waking_ns: AtomicU64);
+        field!(switch_ns: AtomicU64);
+        field!(cpu: AtomicU32);
+        field!(switch_cpu: AtomicU32);
+        field!(in_softirq: AtomicU32);
+        field!(tid: AtomicU32);
+        field!(stopped_from_ns: AtomicU64);
+        field!(stopped_until_ns: AtomicU64);
+        field!(pending: AtomicU64);
+        assert_eq!(layout.size, size_of::<ThreadRecord>());
     }
 
     #[test]

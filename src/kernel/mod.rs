@@ -38,6 +38,13 @@
 
 mod bootstrap;
 mod event;
+mod header {
+    //! The numbers of `recorder.h`, by their names there.
+    #![expect(dead_code, reason = "not all of them are needed on this side")]
+    include!(concat!(env!("OUT_DIR"), "/header.rs"));
+}
+#[cfg(test)]
+mod layout;
 mod log;
 mod memory;
 mod percpu;

@@ -7,7 +7,7 @@ use libbpf_rs::{Link, Map, MapCore, Object, ObjectBuilder, OpenMapMut, OpenObjec
 use crate::sys::root::Root;
 
 use super::{
-    Lack, Missing, Mode, Settings, Stacks, bootstrap, log,
+    Lack, Missing, Mode, Settings, Stacks, bootstrap, header, log,
     memory::{Memory, ThreadRecords},
     percpu::Variables,
     programs::{PROGRAMS, Program, Use},
@@ -15,7 +15,7 @@ use super::{
 };
 
 /// As many as `recorder.h` has room for; those beyond are not recorded.
-const MOST_CPUS: u32 = 1024;
+const MOST_CPUS: u32 = header::TARDY_CPUS;
 
 /// The loader reads headers in place, so that they have to be aligned.
 #[repr(C, align(8))]
@@ -264,30 +264,35 @@ impl<'a> Plan<'a> {
         self.settings.slots_per_cpu.clamp(64, Settings::MOST_SLOTS).next_power_of_two()
     }
 
-    /// Writes `struct tardy_choices`, which the programs see as constants.
-    fn choose(&self, object: &mut OpenObject) -> Result<(), Lack> {
+    /// The fields of `struct tardy_choices`, in their order.
+    fn choices(&self) -> [(&'static str, u32); 9] {
         let stacks = match self.settings.stacks {
-            Stacks::Off => 0,
-            Stacks::WhenLate => 1,
-            Stacks::Always => 2,
+            Stacks::Off => header::TARDY_STACKS_OFF,
+            Stacks::WhenLate => header::TARDY_STACKS_LATE,
+            Stacks::Always => header::TARDY_STACKS_ALWAYS,
         };
-        let choices = [
-            u32::from(self.settings.mode == Mode::Peaks),
-            stacks,
-            self.slots(),
-            u32::from(self.soft_timers),
-            u32::from(self.preemptible),
-            self.variables.irq_regs.0.cast_unsigned(),
-            self.variables.preempt_count.0.cast_unsigned(),
-            self.variables.pcpu_hot.0.cast_unsigned(),
-            self.variables.steal_time.0.cast_unsigned(),
-        ];
+        [
+            ("record", u32::from(self.settings.mode == Mode::Peaks)),
+            ("stacks", stacks),
+            ("slots", self.slots()),
+            ("soft_timers", u32::from(self.soft_timers)),
+            ("preemptible", u32::from(self.preemptible)),
+            ("irq_regs", self.variables.irq_regs.0.cast_unsigned()),
+            ("preempt_count", self.variables.preempt_count.0.cast_unsigned()),
+            ("pcpu_hot", self.variables.pcpu_hot.0.cast_unsigned()),
+            ("steal_time", self.variables.steal_time.0.cast_unsigned()),
+        ]
+    }
+
+    /// Writes the choices, which the programs see as constants.
+    fn choose(&self, object: &mut OpenObject) -> Result<(), Lack> {
         if self.settings.mode == Mode::Peaks {
             open_map(object, "events")?
                 .set_max_entries(self.slots() * self.cpus)
                 .map_err(|error| system("size the memory of events", &error))?;
         }
-        let bytes: Vec<u8> = choices.iter().flat_map(|choice| choice.to_ne_bytes()).collect();
+        let words = self.choices();
+        let bytes: Vec<u8> = words.iter().flat_map(|(_, word)| word.to_ne_bytes()).collect();
         open_map(object, ".rodata.choices")?
             .set_initial_value(&bytes)
             .map_err(|error| system("set the programs' choices", &error))
@@ -297,6 +302,7 @@ impl<'a> Plan<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kernel::layout::Layout;
 
     const SETTINGS: Settings =
         Settings { mode: Mode::Peaks, stacks: Stacks::Off, slots_per_cpu: 64 };
@@ -313,6 +319,14 @@ mod tests {
             tracepoints: PROGRAMS.iter().filter(has).map(|it| it.tracepoint.to_owned()).collect(),
             missing: Vec::new(),
         }
+    }
+
+    #[test]
+    fn choices_are_written_where_the_programs_read_them() {
+        let names = plan_without("").choices().map(|(name, _)| name);
+        let fields = Layout::of("tardy_choices").fields;
+        let written = names.iter().enumerate().map(|(at, name)| ((*name).to_owned(), at * 4, 4));
+        assert_eq!(fields, written.collect::<Vec<_>>());
     }
 
     #[test]

@@ -119,7 +119,8 @@ mod tests {
     #[test]
     fn an_id_keeps_its_time_and_gets_the_keys_digits() {
         let key = "0123456789abcdef".repeat(4);
-        assert_eq!(unique("20260101-000003-1f0c", &key), "20260101-000003-0123456789ab");
+        let id = unique("20260101-000003.042-1f0c", &key);
+        assert_eq!(id, "20260101-000003.042-0123456789ab");
     }
 
     #[test]

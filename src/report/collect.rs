@@ -6,17 +6,17 @@ use std::path::Path;
 use hdrhistogram::Histogram;
 
 use super::{
-    causes,
+    causes::{self, Causes},
+    curve::curve,
     page::{
-        CpuBusy, Heat, InterruptRow, LoadTrack, MachineTrack, PAGE_VERSION, Page, PageRun,
-        PageSeries, PageStage, Points,
+        CpuBusy, Heat, InterruptRow, LoadTrack, MachineTrack, Page, PageRun, PageSeries, PageStage,
+        Points,
     },
     points::PointSieve,
     words,
 };
 use crate::run::{
     Document, Doubt, Run, SeriesSummary, hlog, names,
-    summary::percentile,
     tracks::{InterruptCount, LoadRow, MachineRow, from_csv},
 };
 
@@ -34,12 +34,9 @@ const SERIES_WITH_HEAT: usize = 16;
 pub fn page(runs: Vec<Run>) -> Page {
     let edges = latency_edges(runs.iter().map(|run| &run.document));
     Page {
-        page_version: PAGE_VERSION,
-        tardy_version: env!("CARGO_PKG_VERSION").into(),
-        made_at: format!("{:.0}", jiff::Timestamp::now()),
-        runs: runs.into_iter().map(|run| page_run(run, &edges)).collect(),
+        runs: runs.iter().map(|run| page_run(run, &edges)).collect(),
         latency_edges_ns: edges,
-        matrix: None,
+        ..Page::empty()
     }
 }
 
@@ -62,10 +59,10 @@ fn latency_edges<'a>(documents: impl Iterator<Item = &'a Document>) -> Vec<u64> 
     edges
 }
 
-fn page_run(mut run: Run, edges: &[u64]) -> PageRun {
+fn page_run(run: &Run, edges: &[u64]) -> PageRun {
     let bins = TimeBins::of(&run.document);
     let mut binned: Vec<Binned> = run.document.series.iter().map(|_| Binned::new(&bins)).collect();
-    let mut sieve = PointSieve::new(&run);
+    let mut sieve = PointSieve::new(run);
     let stages: Vec<bool> = run.document.series.iter().map(|s| s.stage().is_some()).collect();
     let read = run.intervals(|number, span, counts| {
         let Some(binned) = binned.get_mut(number) else { return };
@@ -76,18 +73,23 @@ fn page_run(mut run: Run, edges: &[u64]) -> PageRun {
         binned.add(bins.at(span.start_s + span.length_s / 2.0), &counts, edges);
         sieve.interval(number, &span, &counts);
     });
-    if let Err(error) = read {
-        run.doubt(Doubt::SeriesDamaged { what: error.to_string() }.into());
-    }
+    let mut doubts: Vec<Doubt> = read
+        .err()
+        .map(|error| Doubt::SeriesDamaged { what: error.to_string() })
+        .into_iter()
+        .collect();
     let (stages, binned) = parted(&run.document, binned);
     let totals: Vec<_> = binned.iter().map(|binned| binned.total.clone()).collect();
-    let points = sieve.points(&mut run, &totals);
-    let (machine, loads, interrupts) = tracks(&mut run);
+    let (points, damage) = sieve.points(run, &totals);
+    doubts.extend(damage);
+    let (machine, loads, interrupts) = tracks(run, &mut doubts);
     let few = binned.len() <= SERIES_WITH_HEAT;
     let heat = Binned::together(&binned, &bins);
-    let (blame, peaks) = causes::of(&mut run, &sum_of(&totals));
+    let causes = Causes::of(run, &sum_of(&totals));
+    doubts.extend(causes.doubts.iter().cloned());
     let document = &run.document;
-    let worst = causes::worst_in_words(document, &peaks);
+    let peaks = causes::page::peaks(&causes, document.start_monotonic_ns);
+    let worst = causes::words::worst_in_words(document, &peaks);
     let series = document.wakeups().zip(binned).zip(points);
     PageRun {
         headline: words::headline_because(document, worst.as_deref()),
@@ -102,9 +104,9 @@ fn page_run(mut run: Run, edges: &[u64]) -> PageRun {
         machine,
         loads,
         interrupts,
-        blame,
+        blame: causes::page::blame(&causes),
         peaks,
-        record: run.document,
+        record: run.record_with(doubts),
     }
 }
 
@@ -151,25 +153,6 @@ fn page_series(
         heat: with_heat.then(|| binned.heat()),
         points,
     }
-}
-
-/// The percentile curve in equal steps of "nines", twenty for each, and the maximum at its end.
-pub(super) fn curve(total: &Histogram<u64>, max: Option<i64>) -> Vec<(f64, i64)> {
-    let Some(max) = max.filter(|_| !total.is_empty()) else {
-        return Vec::new();
-    };
-    let mut curve = vec![(0.0, i64::try_from(total.min()).unwrap_or(max))];
-    let nines = (total.len() as f64).log10();
-    for step in 1.. {
-        let beyond = 10_f64.powf(-f64::from(step) / 20.0);
-        if f64::from(step) / 20.0 > nines {
-            break;
-        }
-        let p = 100.0 * (1.0 - beyond);
-        curve.push(((p * 1e7).round() / 1e7, percentile(total, p, Some(max))));
-    }
-    curve.push((100.0, max));
-    curve
 }
 
 fn histogram(total: &Histogram<u64>, edges: &[u64]) -> Vec<(u32, u64)> {
@@ -276,17 +259,18 @@ fn heat_of(columns: &[Vec<u64>]) -> Heat {
 }
 
 /// What happened beside the samples. A file that is missing is an empty track; a damaged one too,
-/// with a caveat.
-fn tracks(run: &mut Run) -> (MachineTrack, Vec<LoadTrack>, Vec<InterruptRow>) {
-    let machine = rows::<MachineRow>(run, names::MACHINE);
-    let loads = rows::<LoadRow>(run, names::LOADS);
-    let interrupts = interrupts(run);
+/// with a doubt.
+fn tracks(run: &Run, doubts: &mut Vec<Doubt>) -> (MachineTrack, Vec<LoadTrack>, Vec<InterruptRow>) {
+    let machine = rows::<MachineRow>(run, names::MACHINE, doubts);
+    let loads = rows::<LoadRow>(run, names::LOADS, doubts);
+    let interrupts = interrupts(run, doubts);
     (machine_track(&machine), load_tracks(&run.document, &loads), interrupts)
 }
 
-/// The sources of interrupts that moved during a run, busiest first.
-pub fn interrupts(run: &mut Run) -> Vec<InterruptRow> {
-    let counts = rows::<InterruptCount>(run, names::INTERRUPTS);
+/// The sources of interrupts that moved during a run, busiest first; a damaged file adds to
+/// `doubts`.
+pub fn interrupts(run: &Run, doubts: &mut Vec<Doubt>) -> Vec<InterruptRow> {
+    let counts = rows::<InterruptCount>(run, names::INTERRUPTS, doubts);
     interrupt_rows(&counts, seconds_of(&run.document))
 }
 
@@ -294,13 +278,13 @@ fn seconds_of(document: &Document) -> f64 {
     (document.duration_ns as f64 / 1e9).max(1e-9)
 }
 
-fn rows<T: serde::de::DeserializeOwned>(run: &mut Run, name: &str) -> Vec<T> {
+fn rows<T: serde::de::DeserializeOwned>(run: &Run, name: &str, doubts: &mut Vec<Doubt>) -> Vec<T> {
     let path: &Path = &run.path.join(name);
     match from_csv(path) {
         Ok(rows) => rows,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
         Err(error) => {
-            run.doubt(Doubt::TrackDamaged { what: format!("{name} is damaged: {error}") }.into());
+            doubts.push(Doubt::TrackDamaged { what: format!("{name} is damaged: {error}") });
             Vec::new()
         }
     }

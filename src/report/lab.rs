@@ -3,7 +3,7 @@
 use anstyle::{Effects, Style};
 use serde::{Deserialize, Serialize};
 
-use super::{causes::label, table::Table};
+use super::{causes::words::label, table::Table};
 use crate::{
     analysis::{
         Matrix,

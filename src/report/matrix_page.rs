@@ -6,9 +6,8 @@ use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    collect::curve,
+    curve::curve,
     lab::{ConfigTable, Sheet, headline, meanings, verdicts},
-    page::{PAGE_VERSION, Page},
 };
 use crate::{
     analysis::matrix::{Cell, CellCause, Column, Figure},
@@ -70,9 +69,9 @@ pub struct PageCell {
     pub causes: Vec<CellCause>,
 }
 
-/// The data of a page that shows `sheet`, which was made of `runs` in this order.
+/// What a page shows of `sheet`, which was made of `runs` in this order.
 #[must_use]
-pub fn page(sheet: &Sheet, runs: &[Run]) -> Page {
+pub fn matrix(sheet: &Sheet, runs: &[Run]) -> PageMatrix {
     let matrix = &sheet.matrix;
     let row = |row: &crate::analysis::matrix::Row| PageRow {
         name: row.name.clone(),
@@ -80,23 +79,16 @@ pub fn page(sheet: &Sheet, runs: &[Run]) -> Page {
         cells: row.cells.iter().map(|cell| Some(page_cell(cell.as_ref()?, runs))).collect(),
         verdicts: verdicts(matrix, row),
     };
-    Page {
-        page_version: PAGE_VERSION,
-        tardy_version: env!("CARGO_PKG_VERSION").into(),
-        made_at: format!("{:.0}", jiff::Timestamp::now()),
-        latency_edges_ns: Vec::new(),
-        runs: Vec::new(),
-        matrix: Some(Box::new(PageMatrix {
-            title: sheet.title.clone(),
-            headline: headline(sheet),
-            meanings: meanings(matrix),
-            remarks: matrix.remarks.clone(),
-            kernels: matrix.kernels.clone(),
-            loads: matrix.loads.iter().map(row).collect(),
-            config: sheet.config.clone(),
-            failed: sheet.failed.clone(),
-            undone: sheet.undone,
-        })),
+    PageMatrix {
+        title: sheet.title.clone(),
+        headline: headline(sheet),
+        meanings: meanings(matrix),
+        remarks: matrix.remarks.clone(),
+        kernels: matrix.kernels.clone(),
+        loads: matrix.loads.iter().map(row).collect(),
+        config: sheet.config.clone(),
+        failed: sheet.failed.clone(),
+        undone: sheet.undone,
     }
 }
 

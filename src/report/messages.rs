@@ -2,7 +2,7 @@
 
 use crate::{
     run::{
-        Document,
+        ProbeRecord,
         messages::{ClockRecord, EndRecord, FlowRecord, MessageRecord},
     },
     units::{Nanos, count, rate},
@@ -11,9 +11,9 @@ use crate::{
 /// `tcp, 1 byte`; what was asked for where the run has not ended; nothing where no messages are
 /// exchanged.
 #[must_use]
-pub fn carrier(document: &Document) -> Option<String> {
-    let parameters = &document.probe.parameters;
-    let (transport, size) = match &document.messages {
+pub fn carrier(probe: &ProbeRecord, messages: Option<&MessageRecord>) -> Option<String> {
+    let parameters = &probe.parameters;
+    let (transport, size) = match messages {
         Some(messages) => (messages.transport.clone(), Some(messages.size)),
         None => (
             parameters.get("transport")?.as_str()?.to_owned(),

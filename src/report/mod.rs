@@ -2,6 +2,7 @@
 
 pub mod causes;
 pub mod collect;
+mod curve;
 #[cfg(test)]
 mod fixture;
 pub mod html;

@@ -33,6 +33,27 @@ pub struct Page {
     pub matrix: Option<Box<PageMatrix>>,
 }
 
+impl Page {
+    /// A page of this tardy, made now, that shows nothing yet.
+    #[must_use]
+    pub fn empty() -> Self {
+        Self {
+            page_version: PAGE_VERSION,
+            tardy_version: env!("CARGO_PKG_VERSION").into(),
+            made_at: format!("{:.0}", jiff::Timestamp::now()),
+            latency_edges_ns: Vec::new(),
+            runs: Vec::new(),
+            matrix: None,
+        }
+    }
+
+    /// A page that shows kernels beside each other.
+    #[must_use]
+    pub fn of_matrix(matrix: PageMatrix) -> Self {
+        Self { matrix: Some(Box::new(matrix)), ..Self::empty() }
+    }
+}
+
 /// One run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PageRun {

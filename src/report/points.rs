@@ -60,17 +60,15 @@ impl PointSieve {
         maxima.push((t_s, i64::try_from(counts.max()).unwrap_or(i64::MAX).min(max)));
     }
 
-    /// The points of every series of wake-ups; `totals` are their histograms.
+    /// The points of every series of wake-ups, and what is wrong with the files of samples, where
+    /// something is; `totals` are the histograms of the series.
     #[must_use]
-    pub fn points(self, run: &mut Run, totals: &[Histogram<u64>]) -> Vec<Points> {
+    pub fn points(self, run: &Run, totals: &[Histogram<u64>]) -> (Vec<Points>, Option<Doubt>) {
         if !self.from_samples {
-            return self.interval_maxima();
+            return (self.interval_maxima(), None);
         }
         let (points, damage) = samples(run, totals, &self.places);
-        if let Err(what) = damage {
-            run.doubt(Doubt::SamplesDamaged { what }.into());
-        }
-        points
+        (points, damage.err().map(|what| Doubt::SamplesDamaged { what }))
     }
 
     fn interval_maxima(self) -> Vec<Points> {

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::{messages, noun::Noun};
 use crate::{
     run::{
-        Document, LoadRecord, SeriesSummary, Status,
+        Document, LoadRecord, MessageRecord, ProbeRecord, SeriesSummary, Status,
         messages::ROUND_TRIP,
         probes::{LatencyFrom, ProbeInfo},
     },
@@ -109,7 +109,7 @@ pub fn line(document: &Document) -> String {
     let mut parts = vec![
         facts.hostname.clone(),
         format!("Linux {} (preemption {})", facts.kernel, facts.preemption.model),
-        loads(document),
+        loads(&document.loads),
         length(document),
     ];
     if let Some(messages) = &document.messages {
@@ -122,9 +122,8 @@ pub fn line(document: &Document) -> String {
 
 /// `under hackbench`, "under `stress-ng --vm 2`", `idle`.
 #[must_use]
-pub fn loads(document: &Document) -> String {
-    let names: Vec<_> =
-        document.loads.iter().filter(|load| load.name != "idle").map(load).collect();
+pub fn loads(loads: &[LoadRecord]) -> String {
+    let names: Vec<_> = loads.iter().filter(|load| load.name != "idle").map(load).collect();
     if names.is_empty() { "idle".into() } else { format!("under {}", names.join(" + ")) }
 }
 
@@ -140,7 +139,7 @@ pub fn load(load: &LoadRecord) -> String {
 fn length(document: &Document) -> String {
     let seconds = document.duration_ns as f64 / 1e9;
     let interval = document.probe.parameters.get("interval_ns").and_then(Value::as_i64);
-    let probe = probe(document);
+    let probe = probe(&document.probe, document.messages.as_ref());
     interval.map_or_else(
         || format!("{probe} for {}", span(seconds)),
         |ns| format!("{probe} every {} for {}", round(ns), span(seconds)),
@@ -150,12 +149,12 @@ fn length(document: &Document) -> String {
 /// The probe, and over what and how often it exchanged messages: `stream (udp, 64 bytes) at 10 kpps
 /// each way`.
 #[must_use]
-pub fn probe(document: &Document) -> String {
-    let mut words = document.probe.name.clone();
-    if let Some(carrier) = messages::carrier(document) {
+pub fn probe(probe: &ProbeRecord, exchanged: Option<&MessageRecord>) -> String {
+    let mut words = probe.name.clone();
+    if let Some(carrier) = messages::carrier(probe, exchanged) {
         words.push_str(&format!(" ({carrier})"));
     }
-    if let Some(rate) = document.messages.as_ref().and_then(messages::asked_rate) {
+    if let Some(rate) = exchanged.and_then(messages::asked_rate) {
         words.push_str(&format!(" at {rate}"));
     }
     words

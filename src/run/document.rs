@@ -23,7 +23,8 @@ pub const SCHEMA_VERSION: u32 = 1;
 pub struct Document {
     /// See [`SCHEMA_VERSION`].
     pub schema_version: u32,
-    /// Unique: start time and four random digits, `20261121-203055-1f0c`.
+    /// Unique: start time in ms and four random digits, `20261121-203055.042-1f0c`; of older
+    /// runs in seconds.
     pub id: String,
     /// What the user calls it; the id where no name was given.
     pub name: String,

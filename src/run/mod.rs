@@ -4,6 +4,7 @@ pub mod caveat;
 pub mod conditions;
 pub mod document;
 pub mod doubt;
+pub mod entry;
 pub mod facts;
 pub mod hlog;
 pub mod lab;
@@ -27,6 +28,7 @@ pub use document::{
 pub use doubt::{
     COUNTED_TIME, Doubt, Incident, LabDoubt, MessageDoubt, ReceiveDoubt, SetupDoubt, TraceDoubt,
 };
+pub use entry::{RunEntry, RunHead};
 pub use facts::{Facts, LabFacts};
 pub use maker::{BlameFiles, IntervalOf, MakeError, Maker, names};
 pub use messages::{ClockRecord, EndRecord, FlowRecord, MessageRecord};

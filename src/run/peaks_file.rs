@@ -11,6 +11,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 
 use super::{
+    doubt::Doubt,
     maker::names,
     peaks::{Blame, Cause, Peak},
 };
@@ -38,6 +39,19 @@ pub struct Peaks {
     pub damaged: Vec<Damage>,
     /// How many lines could not be read.
     pub damaged_lines: u64,
+}
+
+impl Peaks {
+    /// What could not be read, as a doubt about the run; nothing where all could.
+    #[must_use]
+    pub fn doubt(&self) -> Option<Doubt> {
+        let first = self.damaged.first()?;
+        let more = match self.damaged_lines {
+            1 => String::new(),
+            lines => format!(", and {} more lines", lines - 1),
+        };
+        Some(Doubt::TrackDamaged { what: format!("{first}{more}") })
+    }
 }
 
 /// A late wake-up in short.
@@ -95,8 +109,8 @@ pub fn read_peaks(directory: &Path, most: usize, ended: bool) -> Peaks {
 ///
 /// # Errors
 /// What is wrong with the file.
-pub fn read_blame(directory: &Path) -> Result<Option<Blame>, String> {
-    let damaged = |what: String| format!("{} {what}", names::BLAME);
+pub fn read_blame(directory: &Path) -> Result<Option<Blame>, Damage> {
+    let damaged = |what: String| Damage { file: names::BLAME.into(), line: None, what };
     let file = match File::open(directory.join(names::BLAME)) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -307,8 +321,8 @@ mod tests {
         let blame = Blame { buckets: vec![bucket], ..Blame::default() };
         write(&serde_json::to_vec(&blame).unwrap());
         let error = read_blame(directory.path()).unwrap_err();
-        assert_eq!(error, "blame.json is damaged: it speaks of cause 3, of 0");
+        assert_eq!(error.to_string(), "blame.json is damaged: it speaks of cause 3, of 0");
         write(b"{");
-        assert!(read_blame(directory.path()).unwrap_err().contains("is damaged: EOF"));
+        assert!(read_blame(directory.path()).unwrap_err().what.contains("is damaged: EOF"));
     }
 }

@@ -7,7 +7,7 @@ use std::{
 };
 
 use hdrhistogram::Histogram;
-use serde::Deserialize;
+use serde::{Deserialize, de::DeserializeOwned};
 use tardy_hot::{ring::Sample, tally::Totals};
 use thiserror::Error;
 
@@ -19,7 +19,7 @@ use super::{
     lock,
     maker::names,
     peaks::Blame,
-    peaks_file::{self, Peaks},
+    peaks_file::{self, Damage, Peaks},
     samples,
     summary::{SeriesHead, summarize},
 };
@@ -77,11 +77,10 @@ impl Run {
     /// # Errors
     /// See [`OpenError`]. A run that is damaged elsewhere opens, with a caveat.
     pub fn open(path: &Path) -> Result<Self, OpenError> {
-        let record = path.join(names::RUN);
-        let (mut document, mut alive) = read_record(&record)?;
+        let (mut document, mut alive) = read_record::<Document>(path)?;
         if document.status == Status::Running && !alive {
             // The maker may have put its last record in place since that one was opened.
-            (document, alive) = read_record(&record)?;
+            (document, alive) = read_record(path)?;
         }
         let mut run = Self { path: path.into(), document };
         if run.document.status != Status::Running {
@@ -135,25 +134,18 @@ impl Run {
         !samples::files(&self.path.join(names::SAMPLES)).is_empty()
     }
 
-    /// The late wake-ups that were kept whole. What is damaged is also a caveat of the run.
-    pub fn peaks(&mut self) -> Peaks {
+    /// The late wake-ups that were kept whole.
+    #[must_use]
+    pub fn peaks(&self) -> Peaks {
         let ended = !matches!(self.document.status, Status::Running | Status::Crashed);
-        let peaks = peaks_file::read_peaks(&self.path, self.most_peaks(), ended);
-        if let Some(first) = peaks.damaged.first() {
-            let more = match peaks.damaged_lines {
-                1 => String::new(),
-                lines => format!(", and {} more lines", lines - 1),
-            };
-            self.doubt(Doubt::TrackDamaged { what: format!("{first}{more}") }.into());
-        }
-        peaks
+        peaks_file::read_peaks(&self.path, self.most_peaks(), ended)
     }
 
     /// What all late wake-ups were blamed on; nothing where the run was not traced.
     ///
     /// # Errors
     /// What is wrong with the file.
-    pub fn blame(&self) -> Result<Option<Blame>, String> {
+    pub fn blame(&self) -> Result<Option<Blame>, Damage> {
         peaks_file::read_blame(&self.path)
     }
 
@@ -180,7 +172,15 @@ impl Run {
         self.document.series.iter().map(head).collect()
     }
 
-    /// Adds a doubt that reading found, and judges anew.
+    /// The record, with what reading the files beside it gave reason to doubt.
+    #[must_use]
+    pub fn record_with(&self, doubts: impl IntoIterator<Item = Doubt>) -> Document {
+        let mut run = self.clone();
+        doubts.into_iter().for_each(|doubt| run.doubt(doubt.into()));
+        run.document
+    }
+
+    /// Adds a doubt to the record, and judges anew.
     pub fn doubt(&mut self, caveat: Caveat) {
         self.document.caveats.push(caveat);
         caveat::sort(&mut self.document.caveats);
@@ -264,22 +264,41 @@ impl Run {
     }
 }
 
-/// Reads `run.json`, and whether its maker is alive.
-fn read_record(path: &Path) -> Result<(Document, bool), OpenError> {
-    let no_run = |source| OpenError::NoRun { path: path.parent().unwrap_or(path).into(), source };
-    let damaged = |what: String| OpenError::Damaged { path: path.into(), what };
-    let mut file = File::open(path).map_err(no_run)?;
+/// What `run.json` is read as: all of it, or the part that is needed.
+pub(super) trait Record: DeserializeOwned {
+    /// The version that it was written in.
+    fn schema_version(&self) -> u32;
+}
+
+impl Record for Document {
+    fn schema_version(&self) -> u32 {
+        self.schema_version
+    }
+}
+
+/// Reads the `run.json` of the run in `path`, and whether its maker is alive.
+pub(super) fn read_record<T: Record>(path: &Path) -> Result<(T, bool), OpenError> {
+    let no_run = |source| OpenError::NoRun { path: path.into(), source };
+    let record = path.join(names::RUN);
+    let mut file = File::open(&record).map_err(no_run)?;
     let mut text = Vec::new();
     (&mut file).take(LARGEST_RECORD).read_to_end(&mut text).map_err(no_run)?;
-    let version: Version =
-        serde_json::from_slice(&text).map_err(|error| damaged(error.to_string()))?;
-    if version.schema_version > SCHEMA_VERSION {
-        return Err(OpenError::Newer { path: path.into(), found: version.schema_version });
+    let read = serde_json::from_slice::<T>(&text);
+    // A newer one may have fields of other types: its version is the better answer then.
+    let version = match &read {
+        Ok(read) => Ok(read.schema_version()),
+        Err(_) => serde_json::from_slice(&text).map(|Version { schema_version }| schema_version),
+    };
+    let damaged = |error: serde_json::Error| OpenError::Damaged {
+        path: record.clone(),
+        what: error.to_string(),
+    };
+    let found = version.map_err(damaged)?;
+    if found > SCHEMA_VERSION {
+        return Err(OpenError::Newer { path: record, found });
     }
-    let document: Document =
-        serde_json::from_slice(&text).map_err(|error| damaged(error.to_string()))?;
-    let alive = lock::is_held(&file).unwrap_or(false);
-    Ok((document, alive))
+    let read = read.map_err(damaged)?;
+    Ok((read, lock::is_held(&file).unwrap_or(false)))
 }
 
 #[derive(Deserialize)]

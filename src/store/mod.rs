@@ -7,7 +7,7 @@ use std::{
 
 use thiserror::Error;
 
-use crate::run::{OpenError, Run, names};
+use crate::run::{OpenError, Run, RunEntry, RunHead, Status, names};
 
 /// Why a run was not found.
 #[derive(Debug, Error)]
@@ -74,13 +74,13 @@ impl Store {
         self.root.join(name)
     }
 
-    /// All runs, oldest first, and those that cannot be opened with the reason.
+    /// What a list shows of each run, the one that started first before the others; and why the
+    /// rest cannot be opened.
     #[must_use]
-    pub fn list(&self) -> (Vec<Run>, Vec<OpenError>) {
+    pub fn list(&self) -> (Vec<RunEntry>, Vec<OpenError>) {
         let (mut runs, mut damaged) = (Vec::new(), Vec::new());
-        for entry in fs::read_dir(&self.root).into_iter().flatten().flatten() {
-            let path = entry.path();
-            match Run::open(&path) {
+        for path in self.paths() {
+            match RunEntry::read(&path) {
                 Ok(run) => runs.push(run),
                 // A stray directory is nobody's damaged run.
                 Err(OpenError::NoRun { source, .. })
@@ -88,8 +88,27 @@ impl Store {
                 Err(error) => damaged.push(error),
             }
         }
-        runs.sort_by(|a, b| a.document.id.cmp(&b.document.id));
+        // Of two that started at the same moment, or at none, the id decides.
+        runs.sort_by_cached_key(|run| (run.start(), run.id.clone()));
         (runs, damaged)
+    }
+
+    fn paths(&self) -> impl Iterator<Item = PathBuf> + use<> {
+        let entries = fs::read_dir(&self.root).into_iter().flatten().flatten();
+        entries.map(|entry| entry.path())
+    }
+
+    /// The heads of all runs that have one.
+    fn heads(&self) -> Vec<RunHead> {
+        self.paths().filter_map(|path| RunHead::read(&path).ok()).collect()
+    }
+
+    /// The run that started so many before the last one; those that cannot be opened do not count.
+    fn back(&self, back: usize) -> Option<Run> {
+        let mut heads = self.heads();
+        heads.retain(|head| may_be_last(head.status));
+        heads.sort_by_cached_key(|head| (head.start(), head.id.clone()));
+        heads.iter().rev().filter_map(|head| Run::open(&head.path).ok()).nth(back)
     }
 
     /// The run that the user means: a path, a name, the beginning of an id, `last` or `last~N`.
@@ -106,20 +125,32 @@ impl Store {
             return Ok(Run::open(&named)?);
         }
         let not_found = || FindError::NotFound { name: name.into(), store: self.root.clone() };
-        let mut runs = self.list().0;
         if let Some(back) = steps_back(name) {
-            let at = runs.len().checked_sub(1 + back).ok_or_else(not_found)?;
-            return Ok(runs.swap_remove(at));
+            return self.back(back).ok_or_else(not_found);
         }
-        runs.retain(|run| run.document.name == name || run.document.id.starts_with(name));
-        match runs.len() {
-            0 => Err(not_found()),
-            1 => Ok(runs.swap_remove(0)),
+        let mut heads = self.heads();
+        heads.retain(|head| head.name == name || head.id.starts_with(name));
+        match heads.as_slice() {
+            [] => Err(not_found()),
+            [head] => Ok(Run::open(&head.path)?),
             _ => {
-                let ids: Vec<_> = runs.iter().map(|run| run.document.id.as_str()).collect();
+                let mut ids: Vec<_> = heads.into_iter().map(|head| head.id).collect();
+                ids.sort();
                 Err(FindError::Ambiguous { name: name.into(), candidates: ids.join(", ") })
             }
         }
+    }
+}
+
+/// Whether `last` can mean a run of this status: the last run is the last that was measured, so
+/// that a status which says otherwise is named here.
+const fn may_be_last(status: Status) -> bool {
+    match status {
+        Status::Running
+        | Status::Complete
+        | Status::Interrupted
+        | Status::StoppedOver
+        | Status::Crashed => true,
     }
 }
 
@@ -145,6 +176,68 @@ mod tests {
         assert_eq!(steps_back("last~3"), Some(3));
         assert_eq!(steps_back("lasting"), None);
         assert_eq!(steps_back("last~-1"), None);
+    }
+
+    /// A run that started so many ms after the hour; its directory is its name.
+    fn write(store: &Store, id: &str, name: &str, started_ms: u32, status: &str) {
+        let directory = store.place(name);
+        fs::create_dir_all(&directory).unwrap();
+        let mut record = serde_json::json!({
+            "schema_version": 1, "id": id, "name": name, "argv": [], "status": status,
+            "validity": "valid", "caveats": [], "probe": {"name": "timer", "parameters": {}},
+            "loads": [], "setup": {"asked": {}, "found": {}},
+            "trace": {"asked": "off", "found": "off"}, "facts": crate::run::Facts::default(),
+            "ended_at": null, "duration_ns": 1, "start_monotonic_ns": 0, "series": [],
+        });
+        let (s, ms) = (started_ms / 1_000, started_ms % 1_000);
+        record["started_at"] = format!("2026-01-01T00:00:{s:02}.{ms:03}000Z").into();
+        fs::write(directory.join(names::RUN), record.to_string()).unwrap();
+    }
+
+    fn found(store: &Store, name: &str) -> String {
+        store.find(name).unwrap().document.name
+    }
+
+    #[test]
+    fn the_last_run_is_the_one_that_started_last_whatever_its_id() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = Store::at(Some(directory.path().into())).unwrap();
+        // Old ids, of one second: their digits are random.
+        write(&store, "20260101-000005-ffff", "first", 5_100, "complete");
+        write(&store, "20260101-000005-0000", "third", 5_300, "interrupted");
+        write(&store, "20260101-000005.200-7777", "second", 5_200, "complete");
+        // Planned before all others, and warmed up for longer.
+        write(&store, "20260101-000001.000-aaaa", "fourth", 9_000, "stopped_over");
+        for (name, wanted) in
+            [("last", "fourth"), ("last~1", "third"), ("last~2", "second"), ("last~3", "first")]
+        {
+            assert_eq!(found(&store, name), wanted, "{name}");
+        }
+        assert!(matches!(store.find("last~4"), Err(FindError::NotFound { .. })));
+        let (runs, damaged) = store.list();
+        let order: Vec<&str> = runs.iter().map(|run| run.name.as_str()).collect();
+        assert_eq!(order, ["first", "second", "third", "fourth"]);
+        assert!(damaged.is_empty());
+        // A run that cannot be opened is not the last one, and is not passed over by its id.
+        write(&store, "20260101-000010.000-bbbb", "odd", 10_000, "complete");
+        let record = store.place("odd").join(names::RUN);
+        let text = fs::read_to_string(&record).unwrap().replace("\"setup\"", "\"set_up\"");
+        fs::write(&record, text).unwrap();
+        assert_eq!(found(&store, "last"), "fourth");
+        assert!(matches!(store.find("20260101-000010"), Err(FindError::Open(_))));
+    }
+
+    #[test]
+    fn a_run_is_found_by_the_beginning_of_an_id_of_either_form() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = Store::at(Some(directory.path().into())).unwrap();
+        write(&store, "20260101-000005-1f0c", "old", 5_000, "complete");
+        write(&store, "20260101-000006.042-1f0c", "new", 6_042, "complete");
+        assert_eq!(found(&store, "20260101-000005"), "old");
+        assert_eq!(found(&store, "20260101-000006.0"), "new");
+        let ambiguous = store.find("20260101-00000").unwrap_err().to_string();
+        let both = "any of 20260101-000005-1f0c, 20260101-000006.042-1f0c";
+        assert!(ambiguous.contains(both), "{ambiguous}");
     }
 
     #[test]

@@ -21,7 +21,7 @@ fn traced(place: &Place, load: &str) -> Cell {
 
 /// What the worst wake-ups were blamed on, most first.
 fn blamed(run: &Path) -> Vec<(Cause, String)> {
-    let mut run = Run::open(run).unwrap();
+    let run = Run::open(run).unwrap();
     let mut peaks = run.peaks().worst;
     peaks.truncate(10);
     peaks.iter().map(|peak| (peak.blame[0].cause, peak.blame[0].name.clone())).collect()

@@ -79,6 +79,47 @@ fn assert_peak(peak: &Value, peaks: &Value, record: &Value) {
     }
 }
 
+/// Causes of a band that the page has room for.
+const MOST_CAUSES: usize = 40;
+
+#[test]
+fn the_page_and_why_tell_the_same_of_a_run() {
+    let store = Store::new();
+    synth_why::write(&store.runs().join("traced")).unwrap();
+    let said = store.run(&["why", "traced", "--json"]);
+    let why: Value = serde_json::from_str(&said.out).unwrap();
+    let page = store.page(&["traced"]);
+    let (blame, peaks) = (&page["runs"][0]["blame"], &page["runs"][0]["peaks"]);
+    for sum in ["threshold_ns", "blamed", "passed_over", "unmatched", "lost_events"] {
+        assert_eq!(blame[sum], why[sum], "{sum}");
+    }
+    let bands = list(&why["bands"]);
+    assert_eq!(list(&blame["bands"]).len(), bands.len());
+    for (drawn, told) in list(&blame["bands"]).iter().zip(bands) {
+        for field in ["name", "from", "to", "wakeups", "ns", "blamed_share"] {
+            assert_eq!(drawn[field], told[field], "{field} of {told}");
+        }
+        let room = list(&told["causes"]).len().min(MOST_CAUSES);
+        assert_eq!(list(&drawn["causes"]).len(), room);
+        for (drawn, told) in list(&drawn["causes"]).iter().zip(list(&told["causes"])) {
+            for field in ["cause", "name", "ns", "share"] {
+                assert_eq!(drawn[field], told[field], "{field} of {told}");
+            }
+        }
+    }
+    assert_eq!(list(&peaks["peaks"]).len(), list(&why["peaks"]).len().min(100));
+    for (drawn, told) in list(&peaks["peaks"]).iter().zip(list(&why["peaks"])) {
+        for field in ["at_ns", "series", "latency_ns", "stages"] {
+            assert_eq!(drawn[field], told[field], "{field} of {told}");
+        }
+        let parts = |peak: &Value| -> Vec<(Value, Value)> {
+            let parts = list(&peak["blame"]).iter();
+            parts.map(|part| (part["cause"].clone(), part["ns"].clone())).collect()
+        };
+        assert_eq!(parts(drawn), parts(told));
+    }
+}
+
 #[test]
 fn a_damaged_line_of_peaks_is_named_and_the_rest_is_on_the_page() {
     let store = Store::new();

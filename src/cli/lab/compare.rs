@@ -20,6 +20,7 @@ use crate::{
         html,
         lab::{self, ConfigRow, ConfigTable, Sheet},
         matrix_page,
+        page::Page,
     },
     run::{Document, Run, lab::LabRecord, names},
     store::{Store, is_plain},
@@ -89,7 +90,7 @@ pub fn put(sheet: &Sheet, as_json: bool) -> Result<()> {
 
 /// Writes the page of a sheet that was made of these runs.
 pub fn write_page(file: &Path, sheet: &Sheet, gathered: &Gathered) -> Result<()> {
-    let page = matrix_page::page(sheet, &gathered.runs);
+    let page = Page::of_matrix(matrix_page::matrix(sheet, &gathered.runs));
     let text = html::render(&page).context("cannot write the data of the page")?;
     report::write(file, text.as_bytes())
 }

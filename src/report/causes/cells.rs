@@ -1,13 +1,12 @@
 //! Who held the CPU in the worst wake-ups of each cell of a matrix.
 
-use hdrhistogram::Histogram;
-
+use super::{Causes, total};
 use crate::{
     analysis::{
-        bands::{Band, bands},
+        bands::Band,
         matrix::{Cell, CellCause, Matrix},
     },
-    run::{Run, hlog},
+    run::{Run, names},
 };
 
 /// Causes of a cell at the most, and the least share that is told.
@@ -44,20 +43,12 @@ fn causes(cell: &Cell, runs: &[Run]) -> Vec<CellCause> {
 /// The worst band of a run; nothing where its wake-ups were not blamed. What cannot be read is
 /// told by those who show the run itself.
 fn worst(run: &Run) -> Option<Band> {
-    let blame = run.blame().ok().flatten()?;
-    let mut run = run.clone();
-    let peaks = run.peaks().worst;
-    let max = run.document.wakeups().filter_map(|series| series.max).max()?;
-    bands(&total(&run)?, max, &blame, &peaks).pop()
-}
-
-fn total(run: &Run) -> Option<Histogram<u64>> {
-    let mut total = hlog::empty();
-    let read = run.intervals(|number, _, counts| {
-        if run.document.series.get(number).is_some_and(|series| series.stage().is_none()) {
-            // Bounds are equal, so that nothing can be lost.
-            let _ = total.add(&counts);
-        }
-    });
-    read.ok().map(|()| total)
+    // Most runs of a matrix were not traced, and reading all latencies takes time.
+    if !run.path.join(names::BLAME).exists() {
+        return None;
+    }
+    let (total, read) = total(run);
+    let mut causes = read.ok().map(|()| Causes::of(run, &total))?;
+    causes.blame.as_ref()?;
+    causes.bands.pop()
 }

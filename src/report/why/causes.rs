@@ -3,12 +3,12 @@
 use std::cmp::Reverse;
 
 use super::{
-    phrases::{cut, figure, label},
+    phrases::{cut, figure},
     text::Sheet,
 };
 use crate::{
     analysis::bands::{Band, CauseInBand},
-    report::{table::Table, terminal::us},
+    report::{causes::words::head as label, table::Table, terminal::us},
     run::peaks::Cause,
     units::count,
 };

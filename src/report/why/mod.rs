@@ -8,20 +8,21 @@ mod text;
 mod timeline;
 mod verdict;
 
-pub(super) use phrases::label as word_for;
-
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::{
     analysis::{
-        bands::{Band, bands},
+        bands::Band,
         preempted::{Preempted, preempted},
         together::{Together, together},
     },
-    report::noun::Noun,
+    report::{
+        causes::{self as all_causes, Causes},
+        noun::Noun,
+    },
     run::{
-        Doubt, Run, hlog, names,
+        Document, Doubt, Run, names,
         peaks::{Blame, Peak},
         peaks_file::Damage,
     },
@@ -107,33 +108,26 @@ pub enum NotTraced {
     },
 }
 
-/// What a run knows of why its wake-ups were late.
+/// What a run knows of why its wake-ups were late; and its record, with what reading it gave reason
+/// to doubt.
 ///
 /// # Errors
 /// It was not traced.
-pub fn document(run: &mut Run) -> Result<Why, NotTraced> {
+pub fn document(run: &Run) -> Result<(Why, Document), NotTraced> {
     refuse_untraced(run)?;
-    let peaks = run.peaks();
-    let mut damaged = peaks.damaged;
-    let blame = run.blame().unwrap_or_else(|what| {
-        // The error names its file first.
-        let what = what.strip_prefix(names::BLAME).unwrap_or(&what).trim_start().to_owned();
-        damaged.push(Damage { file: names::BLAME.into(), line: None, what });
-        None
-    });
-    let (total, max) = total(run, &mut damaged);
+    let (total, read) = all_causes::total(run);
+    let Causes { blame, bands, worst, all, mut damaged, mut doubts } = Causes::of(run, &total);
+    if let Err(error) = read {
+        let what = error.to_string();
+        damaged.push(Damage { file: names::SERIES.into(), line: None, what: what.clone() });
+        doubts.push(Doubt::SeriesDamaged { what });
+    }
     let trace = &run.document.trace;
-    let has_sums = blame.is_some();
     let blame = blame.unwrap_or_else(|| Blame {
         unmatched: trace.unmatched,
         lost_events: trace.lost_events,
         ..Blame::default()
     });
-    let mut bands = bands(&total, max, &blame, &peaks.worst);
-    if !has_sums {
-        // Without sums, a band of them would say that nothing was blamed.
-        bands.retain(|band| band.name == "worst");
-    }
     let series: Vec<&str> = run.document.wakeups().map(|series| series.name.as_str()).collect();
     let interval = run.document.probe.parameters.get("interval_ns").and_then(|ns| ns.as_i64());
     let mut why = Why {
@@ -145,15 +139,15 @@ pub fn document(run: &mut Run) -> Result<Why, NotTraced> {
         unmatched: blame.unmatched,
         lost_events: blame.lost_events,
         bands,
-        periodic: beats::beats(&peaks.all, interval.unwrap_or(1_000_000)),
-        together: together(&peaks.all),
+        periodic: beats::beats(&all, interval.unwrap_or(1_000_000)),
+        together: together(&all),
         preempted: preempted(&blame, &series),
-        peaks_found: peaks.all.len() as u64,
-        peaks: peaks.worst,
+        peaks_found: all.len() as u64,
+        peaks: worst,
         damaged,
     };
     why.verdict = verdict::verdict(&why, series.len());
-    Ok(why)
+    Ok((why, run.record_with(doubts)))
 }
 
 fn refuse_untraced(run: &Run) -> Result<(), NotTraced> {
@@ -174,24 +168,4 @@ fn refuse_untraced(run: &Run) -> Result<(), NotTraced> {
         Some(why) => NotTraced::Lacking { run, why },
         None => NotTraced::Off { run },
     })
-}
-
-/// All whole latencies, and the exact largest.
-fn total(run: &mut Run, damaged: &mut Vec<Damage>) -> (hdrhistogram::Histogram<u64>, i64) {
-    let whole: Vec<bool> =
-        run.document.series.iter().map(|series| series.stage().is_none()).collect();
-    let mut total = hlog::empty();
-    let read = run.intervals(|number, _, counts| {
-        if whole.get(number).copied().unwrap_or(false) {
-            // Bounds are equal, so that nothing can be lost.
-            let _ = total.add(&counts);
-        }
-    });
-    if let Err(error) = read {
-        let what = error.to_string();
-        damaged.push(Damage { file: names::SERIES.into(), line: None, what: what.clone() });
-        run.doubt(Doubt::SeriesDamaged { what }.into());
-    }
-    let max = run.document.wakeups().filter_map(|series| series.max).max().unwrap_or(0);
-    (total, max)
 }

@@ -1,56 +1,6 @@
-//! Causes, shares and times in words.
+//! Lanes, bands and shares in words; causes are in `causes::words`.
 
-use crate::run::peaks::{Cause, Lane};
-
-/// A cause as the head of a row.
-pub const fn label(cause: Cause) -> &'static str {
-    match cause {
-        Cause::IrqsOff => "interrupts off",
-        Cause::Hardirq => "hard interrupt",
-        Cause::Softirq => "softirq",
-        Cause::Thread => "thread",
-        Cause::Nonpreemptible => "not preemptible",
-        Cause::Lock => "lock",
-        Cause::IdleExit => "idle exit",
-        Cause::Migration => "migration",
-        Cause::Throttled => "throttled",
-        Cause::PageFault => "page fault",
-        Cause::Stopped => "stopped",
-        Cause::Host => "host",
-        Cause::Hardware => "hardware",
-        Cause::Tracing => "tracing",
-        Cause::Unexplained => "unexplained",
-    }
-}
-
-/// A cause as the end of "61 % of the time was".
-pub fn phrase(cause: Cause, name: &str) -> String {
-    let name = if name == label(cause) { "" } else { name };
-    let with = |bare: &str, before: &str| match name {
-        "" => bare.to_owned(),
-        _ => format!("{bare}{before}{name}"),
-    };
-    match cause {
-        Cause::IrqsOff => with("interrupts off", " in "),
-        Cause::Hardirq => with("hard interrupt", " "),
-        Cause::Softirq => with("softirq", " "),
-        Cause::Thread => match name {
-            "" => "a task that went first".into(),
-            _ => format!("task {name}, which went first"),
-        },
-        Cause::Nonpreemptible => with("kernel work that cannot be preempted", ": "),
-        Cause::Lock => with("waiting for a lock", ": "),
-        Cause::IdleExit => with("the way out of an idle state", ": "),
-        Cause::Migration => with("the move to another CPU", ": "),
-        Cause::Throttled => "the throttling of real-time tasks".into(),
-        Cause::PageFault => "page faults of the measured threads".into(),
-        Cause::Stopped => "the measured threads being stopped".into(),
-        Cause::Host => with("the virtual machine's host", ": "),
-        Cause::Hardware => with("firmware or hardware", ": "),
-        Cause::Tracing => "tardy's own stack walks".into(),
-        Cause::Unexplained => "unexplained".into(),
-    }
-}
+use crate::run::peaks::Lane;
 
 /// A lane of a timeline.
 pub const fn lane(lane: Lane) -> &'static str {
@@ -130,12 +80,5 @@ mod tests {
     fn shares_have_two_digits() {
         let shares = [1.0, 0.614, 0.0412, 0.0004, 0.0].map(percent);
         assert_eq!(shares, ["100 %", "61 %", "4.1 %", "<0.1 %", "0 %"]);
-    }
-
-    #[test]
-    fn a_cause_without_a_name_of_its_own_is_a_phrase_too() {
-        assert_eq!(phrase(Cause::IrqsOff, "console_unlock"), "interrupts off in console_unlock");
-        assert_eq!(phrase(Cause::Unexplained, "unexplained"), "unexplained");
-        assert_eq!(phrase(Cause::Host, "host"), "the virtual machine's host");
     }
 }

@@ -4,12 +4,12 @@ use anstyle::{AnsiColor, Style};
 
 use super::{
     Why, causes,
-    phrases::{cut, percent, phrase, plain},
+    phrases::{cut, percent, plain},
     timeline,
     verdict::every,
 };
 use crate::{
-    report::{table::Table, terminal::us},
+    report::{causes::words::phrase, table::Table, terminal::us},
     run::{Document, SeriesSummary, Validity, summary::stage_of},
     units::{Nanos, count},
 };

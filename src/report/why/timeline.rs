@@ -4,11 +4,11 @@ use anstyle::Style;
 
 use super::{
     Why,
-    phrases::{cut, figure, label, lane},
+    phrases::{cut, figure, lane},
     text::Sheet,
 };
 use crate::{
-    report::{table::Table, terminal::us},
+    report::{causes::words::head as label, table::Table, terminal::us},
     run::{
         Document,
         peaks::{Moment, Part, Peak, StagesOf},

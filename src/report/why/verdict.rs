@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use super::{
     Why,
-    phrases::{band as band_words, percent, phrase},
+    phrases::{band as band_words, percent},
 };
 use crate::{
     analysis::bands::{Band, CauseInBand},
+    report::causes::words::phrase,
     run::peaks::Cause,
     units::Nanos,
 };

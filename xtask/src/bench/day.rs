@@ -39,14 +39,17 @@ pub fn version_part(bench: &Bench) -> Result<Section> {
     Ok(section)
 }
 
-fn timed(what: &str, took: &Estimate, limit_s: f64) -> Row {
+pub(super) fn timed(what: &str, took: &Estimate, limit_s: f64) -> Row {
     let Estimate { median, low, high, .. } = *took;
     let ms = Estimate { median: median * 1e3, low: low * 1e3, high: high * 1e3, ..*took };
     Row::new(what, format!("{} ms", interval(&ms, 1)))
         .judged(format!("{:.0} ms", limit_s * 1e3), took.meets(limit_s))
 }
 
-fn seconds(bench: &Bench, words: impl Fn(&mut Command) -> &mut Command) -> Result<Estimate> {
+pub(super) fn seconds(
+    bench: &Bench,
+    words: impl Fn(&mut Command) -> &mut Command,
+) -> Result<Estimate> {
     let mut took = Vec::new();
     for _ in 0..bench.either(11, 6) {
         let mut command = Command::new(&bench.tardy);

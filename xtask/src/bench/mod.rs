@@ -13,6 +13,7 @@ mod process;
 mod raw;
 pub mod record;
 mod sheet;
+mod store;
 mod trace;
 
 use std::{
@@ -54,10 +55,11 @@ impl Bench {
 type Part = fn(&Bench) -> Result<Section>;
 
 /// The parts by the name that selects one.
-const PARTS: [(&str, Part); 9] = [
+const PARTS: [(&str, Part); 10] = [
     ("record", record::part),
     ("version", day::version_part),
     ("day", day::part),
+    ("store", store::part),
     ("memory", memory::part),
     ("raw", raw::part),
     ("peers", peers::part),

@@ -1,23 +1,15 @@
-//! Why wake-ups were late, as data of a page: what bands of latencies were blamed on, and the worst
+//! Causes as data of a page: what bands of latencies were blamed on, and the worst
 //! wake-ups with their timelines. Texts and stacks of all peaks are kept once, in tables.
 
 use std::collections::HashMap;
 
-use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
+use super::Causes;
 use crate::{
-    analysis::bands::{Band, bands},
-    run::{
-        Doubt, Run,
-        peaks::{Blame, Cause, Lane, Moment, Part, Peak, StagesOf},
-    },
+    analysis::bands::Band,
+    run::peaks::{Cause, Lane, Moment, Part, Peak, StagesOf},
 };
-
-pub mod cells;
-mod phrases;
-
-pub use phrases::{label, while_words, worst_in_words};
 
 /// Peaks on a page at the most.
 pub const MOST_PEAKS: usize = 100;
@@ -124,37 +116,30 @@ pub struct PageTimeline {
     pub stack: Vec<u32>,
 }
 
-/// What a run knows of causes, for its page; `total` holds all its wake-ups.
+/// What all late wake-ups were blamed on; nothing where that was not recorded.
 #[must_use]
-pub fn of(run: &mut Run, total: &Histogram<u64>) -> (Option<PageBlame>, PagePeaks) {
-    let mut found = run.peaks();
-    let mut damaged: Vec<String> = found.damaged.iter().map(ToString::to_string).collect();
-    let blame = run.blame().unwrap_or_else(|what| {
-        run.doubt(Doubt::TrackDamaged { what: what.clone() }.into());
-        damaged.push(what);
-        None
-    });
-    let max = run.document.wakeups().filter_map(|series| series.max).max().unwrap_or(0);
-    let blame = blame.map(|blame| page_blame(&blame, total, max, &found.worst));
-    found.worst.truncate(MOST_PEAKS);
-    let start_ns = run.document.start_monotonic_ns;
-    (blame, page_peaks(&found.worst, damaged, start_ns))
-}
-
-fn page_blame(blame: &Blame, total: &Histogram<u64>, max: i64, worst: &[Peak]) -> PageBlame {
-    let mut bands = bands(total, max, blame, worst);
+pub fn blame(causes: &Causes) -> Option<PageBlame> {
+    let blame = causes.blame.as_ref()?;
+    let mut bands = causes.bands.clone();
     for band in &mut bands {
         band.causes.truncate(MOST_CAUSES);
         band.causes.iter_mut().for_each(|cause| cause.series.truncate(MOST_SERIES));
     }
-    PageBlame {
+    Some(PageBlame {
         threshold_ns: blame.threshold_ns,
         blamed: blame.blamed,
         passed_over: blame.passed_over,
         unmatched: blame.unmatched,
         lost_events: blame.lost_events,
         bands,
-    }
+    })
+}
+
+/// The worst wake-ups of a run that started at this time, `CLOCK_MONOTONIC` ns.
+#[must_use]
+pub fn peaks(causes: &Causes, start_ns: i64) -> PagePeaks {
+    let worst = causes.worst.get(..MOST_PEAKS).unwrap_or(&causes.worst);
+    page_peaks(worst, causes.damaged.iter().map(ToString::to_string).collect(), start_ns)
 }
 
 fn page_peaks(worst: &[Peak], damaged: Vec<String>, start_ns: i64) -> PagePeaks {
@@ -337,27 +322,5 @@ mod tests {
         assert_eq!((last.timeline.at.len(), last.left_out), (MOST_MOMENTS, 1 + 301 - 120));
         assert_eq!(last.timeline.at.last(), Some(&10));
         assert!(last.timeline.at.is_sorted());
-    }
-
-    #[test]
-    fn the_worst_is_put_into_words_where_one_cause_stands_out() {
-        let part = |cause, task: &str| PagePart {
-            cause,
-            name: "ext4_x".into(),
-            task: task.into(),
-            ns: 1,
-            stack: 0,
-        };
-        let words = |cause, task| while_words(&part(cause, task));
-        assert_eq!(
-            words(Cause::IrqsOff, "").as_deref(),
-            Some("while interrupts were off in ext4_x")
-        );
-        assert_eq!(
-            words(Cause::Nonpreemptible, "dd/7").as_deref(),
-            Some("while dd/7 could not be preempted in ext4_x")
-        );
-        assert_eq!(words(Cause::Thread, "dd/7").as_deref(), Some("while dd/7 ran before it"));
-        assert_eq!(words(Cause::Unexplained, ""), None);
     }
 }

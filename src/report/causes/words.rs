@@ -1,0 +1,151 @@
+//! Causes in words, for tables, sentences and headlines: all words of a cause stand here.
+
+use super::page::{PagePart, PagePeaks};
+use crate::run::{Document, peaks::Cause};
+
+/// A cause that has at least this share of a latency explains it.
+const MAIN_SHARE: f64 = 0.3;
+
+/// A cause as the head of a row.
+#[must_use]
+pub const fn head(cause: Cause) -> &'static str {
+    match cause {
+        Cause::IrqsOff => "interrupts off",
+        Cause::Hardirq => "hard interrupt",
+        Cause::Softirq => "softirq",
+        Cause::Thread => "thread",
+        Cause::Nonpreemptible => "not preemptible",
+        Cause::Lock => "lock",
+        Cause::IdleExit => "idle exit",
+        Cause::Migration => "migration",
+        Cause::Throttled => "throttled",
+        Cause::PageFault => "page fault",
+        Cause::Stopped => "stopped",
+        Cause::Host => "host",
+        Cause::Hardware => "hardware",
+        Cause::Tracing => "tracing",
+        Cause::Unexplained => "unexplained",
+    }
+}
+
+/// What a latency was spent on: without a name, and what follows with one, which stands for `{}`.
+const fn was(cause: Cause) -> (&'static str, &'static str) {
+    match cause {
+        Cause::IrqsOff => ("interrupts off", " in {}"),
+        Cause::Hardirq => ("hard interrupt", " {}"),
+        Cause::Softirq => ("softirq", " {}"),
+        // With a name it is another sentence.
+        Cause::Thread => ("a task that went first", ""),
+        Cause::Nonpreemptible => ("kernel work that cannot be preempted", ": {}"),
+        Cause::Lock => ("waiting for a lock", ": {}"),
+        Cause::IdleExit => ("the way out of an idle state", ": {}"),
+        Cause::Migration => ("the move to another CPU", ": {}"),
+        Cause::Throttled => ("the throttling of real-time tasks", ""),
+        Cause::PageFault => ("page faults of the measured threads", ""),
+        Cause::Stopped => ("the measured threads being stopped", ""),
+        Cause::Host => ("the virtual machine's host", ": {}"),
+        Cause::Hardware => ("firmware or hardware", ": {}"),
+        Cause::Tracing => ("tardy's own stack walks", ""),
+        Cause::Unexplained => ("unexplained", ""),
+    }
+}
+
+/// What went on meanwhile: the same, and the task stands for `{task}`; absent where nobody knows.
+const fn during(cause: Cause) -> Option<(&'static str, &'static str)> {
+    Some(match cause {
+        Cause::IrqsOff => ("interrupts were off", " in {}"),
+        Cause::Hardirq => ("the CPU served interrupt", " {}"),
+        Cause::Softirq => ("the CPU ran softirq", " {}"),
+        Cause::Thread => ("{task} ran before it", ""),
+        Cause::Nonpreemptible => ("{task} could not be preempted", " in {}"),
+        Cause::Lock => ("it waited for a lock", ": {}"),
+        Cause::IdleExit => ("the CPU came out of idle", ": {}"),
+        Cause::Migration => ("it moved to another CPU", ""),
+        Cause::Throttled => ("real-time tasks were held back", ""),
+        Cause::PageFault => ("a page fault of its own was served", ""),
+        Cause::Stopped => ("it was stopped", ""),
+        Cause::Host => ("the host ran something else", ""),
+        Cause::Hardware => ("firmware or hardware held the CPU", ""),
+        Cause::Tracing => ("tardy walked a stack", ""),
+        Cause::Unexplained => return None,
+    })
+}
+
+/// A cause as tables write it: `interrupts off: console_unlock`.
+#[must_use]
+pub fn label(cause: Cause, name: &str) -> String {
+    let kind = head(cause);
+    if name.is_empty() || name == kind { kind.into() } else { format!("{kind}: {name}") }
+}
+
+/// A cause as the end of "61 % of the time was".
+#[must_use]
+pub fn phrase(cause: Cause, name: &str) -> String {
+    let (bare, named) = was(cause);
+    match (cause, name) {
+        _ if name.is_empty() || name == head(cause) => bare.into(),
+        (Cause::Thread, name) => format!("task {name}, which went first"),
+        (_, name) => format!("{bare}{}", named.replace("{}", name)),
+    }
+}
+
+/// What went on meanwhile; nothing where nobody knows.
+#[must_use]
+pub fn while_words(part: &PagePart) -> Option<String> {
+    let (bare, named) = during(part.cause)?;
+    let name = part.name.as_str();
+    let task = match (part.task.as_str(), part.cause) {
+        ("", Cause::Thread) => name,
+        ("", _) => "the kernel",
+        (task, _) => task,
+    };
+    let named = if name.is_empty() { String::new() } else { named.replace("{}", name) };
+    Some(format!("while {}{named}", bare.replace("{task}", task)))
+}
+
+/// Why the worst wake-up of the run was late, where its peak was kept and one cause stands out:
+/// `while interrupts were off in ext4_mark_inode_dirty`.
+#[must_use]
+pub fn worst_in_words(document: &Document, peaks: &PagePeaks) -> Option<String> {
+    let max = document.wakeups().filter_map(|series| series.max).max()?;
+    let worst = peaks.peaks.first().filter(|peak| peak.latency_ns == max)?;
+    let main = worst.blame.first()?;
+    let share = main.ns as f64 / worst.latency_ns.max(1) as f64;
+    if share < MAIN_SHARE { None } else { while_words(main) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cause_without_a_name_of_its_own_is_a_phrase_too() {
+        assert_eq!(phrase(Cause::IrqsOff, "console_unlock"), "interrupts off in console_unlock");
+        assert_eq!(phrase(Cause::Unexplained, "unexplained"), "unexplained");
+        assert_eq!(phrase(Cause::Host, "host"), "the virtual machine's host");
+        assert_eq!(phrase(Cause::Thread, "dd"), "task dd, which went first");
+        assert_eq!(label(Cause::Softirq, "NET_RX"), "softirq: NET_RX");
+    }
+
+    #[test]
+    fn the_worst_is_put_into_words_where_one_cause_stands_out() {
+        let part = |cause, task: &str| PagePart {
+            cause,
+            name: "ext4_x".into(),
+            task: task.into(),
+            ns: 1,
+            stack: 0,
+        };
+        let words = |cause, task| while_words(&part(cause, task));
+        assert_eq!(
+            words(Cause::IrqsOff, "").as_deref(),
+            Some("while interrupts were off in ext4_x")
+        );
+        assert_eq!(
+            words(Cause::Nonpreemptible, "dd/7").as_deref(),
+            Some("while dd/7 could not be preempted in ext4_x")
+        );
+        assert_eq!(words(Cause::Thread, "dd/7").as_deref(), Some("while dd/7 ran before it"));
+        assert_eq!(words(Cause::Unexplained, ""), None);
+    }
+}

@@ -1,0 +1,282 @@
+//! The parts of `run.json` that finding and listing runs need. Of thousands of runs the rest is
+//! skipped; for a [`RunHead`] it is not even read.
+
+use std::{
+    fmt,
+    fs::File,
+    io::Read,
+    path::{Path, PathBuf},
+};
+
+use serde::{
+    Deserialize,
+    de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, Visitor},
+};
+
+use super::{
+    caveat::Validity,
+    document::{LoadRecord, ProbeRecord, SCHEMA_VERSION, Status},
+    maker::names,
+    messages::MessageRecord,
+    reader::{OpenError, Record, Run, read_record},
+    summary::stage_of,
+};
+
+/// Bytes that are read of a record at first: the head of most is among them.
+const HEAD_BYTES: usize = 8 << 10;
+
+/// What tells a run from others; fields as in [`super::Document`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunHead {
+    /// Its directory.
+    pub path: PathBuf,
+    /// Unique, and begins with the time at which the run was planned.
+    pub id: String,
+    /// What the user calls it.
+    pub name: String,
+    /// As it was written: `running` may mean crashed.
+    pub status: Status,
+    /// RFC 3339, UTC.
+    pub started_at: String,
+}
+
+impl RunHead {
+    /// Reads the head of the run in `path`, and little more than that.
+    ///
+    /// # Errors
+    /// See [`OpenError`]. Damage behind the head is not noticed.
+    pub fn read(path: &Path) -> Result<Self, OpenError> {
+        let no_run = |source| OpenError::NoRun { path: path.into(), source };
+        let file = File::open(path.join(names::RUN)).map_err(no_run)?;
+        let mut text = Vec::with_capacity(HEAD_BYTES);
+        file.take(HEAD_BYTES as u64).read_to_end(&mut text).map_err(no_run)?;
+        if let Some(head) = HeadParts::of(&text, path) {
+            return Ok(head);
+        }
+        let RunEntry { id, name, status, started_at, .. } = read_record(path)?.0;
+        Ok(Self { path: path.into(), id, name, status, started_at })
+    }
+
+    /// When it started; absent where the record names no time.
+    #[must_use]
+    pub fn start(&self) -> Option<jiff::Timestamp> {
+        self.started_at.parse().ok()
+    }
+}
+
+/// The fields of a head, as far as they were found.
+#[derive(Default)]
+struct HeadParts {
+    version: Option<u32>,
+    id: Option<String>,
+    name: Option<String>,
+    status: Option<Status>,
+    started_at: Option<String>,
+}
+
+impl HeadParts {
+    /// The head in the beginning of a record; nothing where it is not all in there.
+    fn of(text: &[u8], path: &Path) -> Option<RunHead> {
+        let mut parts = Self::default();
+        // That the rest was left unread is an error to the parser.
+        let _ = parts.deserialize(&mut serde_json::Deserializer::from_slice(text));
+        let Self { version, id, name, status, started_at } = parts;
+        version.filter(|version| *version <= SCHEMA_VERSION)?;
+        Some(RunHead {
+            path: path.into(),
+            id: id?,
+            name: name?,
+            status: status?,
+            started_at: started_at?,
+        })
+    }
+
+    const fn is_complete(&self) -> bool {
+        self.version.is_some()
+            && self.id.is_some()
+            && self.name.is_some()
+            && self.status.is_some()
+            && self.started_at.is_some()
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for &mut HeadParts {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, record: D) -> Result<(), D::Error> {
+        record.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for &mut HeadParts {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a record")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        while let Some(key) = map.next_key::<&str>()? {
+            match key {
+                "schema_version" => self.version = Some(map.next_value()?),
+                "id" => self.id = Some(map.next_value()?),
+                "name" => self.name = Some(map.next_value()?),
+                "status" => self.status = Some(map.next_value()?),
+                "started_at" => self.started_at = Some(map.next_value()?),
+                _ => drop(map.next_value::<IgnoredAny>()?),
+            }
+            if self.is_complete() {
+                return Err(A::Error::custom("all that was looked for is found"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What a list of runs shows of one; fields as in [`super::Document`].
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct RunEntry {
+    schema_version: u32,
+    /// Its directory.
+    #[serde(skip)]
+    pub path: PathBuf,
+    /// Unique, and begins with the time at which the run was planned.
+    pub id: String,
+    /// What the user calls it.
+    pub name: String,
+    /// How far it came; a run that is neither running nor ended has crashed.
+    pub status: Status,
+    /// The verdict.
+    pub validity: Validity,
+    /// What measured.
+    pub probe: ProbeRecord,
+    /// What disturbed the machine meanwhile.
+    pub loads: Vec<LoadRecord>,
+    /// RFC 3339, UTC.
+    pub started_at: String,
+    /// How long it measured, ns.
+    pub duration_ns: u64,
+    /// What came of messages; absent where none are exchanged.
+    #[serde(default)]
+    pub messages: Option<MessageRecord>,
+    series: Vec<SeriesMax>,
+}
+
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+struct SeriesMax {
+    name: String,
+    max: Option<i64>,
+}
+
+impl RunEntry {
+    /// Reads what a list shows of the run in `path`. Of a run that has not ended in order all is
+    /// read, as [`Run::open`] does.
+    ///
+    /// # Errors
+    /// See [`OpenError`]. Damage in what a list does not show is not noticed.
+    pub fn read(path: &Path) -> Result<Self, OpenError> {
+        let entry: Self = read_record(path)?.0;
+        if entry.status == Status::Running {
+            return Run::open(path).map(Self::from);
+        }
+        Ok(Self { path: path.into(), ..entry })
+    }
+
+    /// The largest latency of all series of whole latencies, ns.
+    #[must_use]
+    pub fn max(&self) -> Option<i64> {
+        let whole = self.series.iter().filter(|series| stage_of(&series.name).is_none());
+        whole.filter_map(|series| series.max).max()
+    }
+
+    /// When it started; absent where the record names no time.
+    #[must_use]
+    pub fn start(&self) -> Option<jiff::Timestamp> {
+        self.started_at.parse().ok()
+    }
+}
+
+impl Record for RunEntry {
+    fn schema_version(&self) -> u32 {
+        self.schema_version
+    }
+}
+
+impl From<Run> for RunEntry {
+    fn from(Run { path, document }: Run) -> Self {
+        let series = document.series.into_iter();
+        Self {
+            schema_version: document.schema_version,
+            path,
+            id: document.id,
+            name: document.name,
+            status: document.status,
+            validity: document.validity,
+            probe: document.probe,
+            loads: document.loads,
+            started_at: document.started_at,
+            duration_ns: document.duration_ns,
+            messages: document.messages,
+            series: series.map(|series| SeriesMax { name: series.name, max: series.max }).collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A record whose head is followed by so many bytes of something else.
+    fn write(directory: &Path, before: usize, version: u32) -> PathBuf {
+        let run = directory.join("r");
+        std::fs::create_dir_all(&run).unwrap();
+        let text = format!(
+            "{{\"schema_version\": {version}, \"id\": \"i\", \"name\": \"n\", \
+             \"argv\": [\"{}\"], \"status\": \"complete\", \"validity\": \"valid\", \
+             \"probe\": {{\"name\": \"timer\", \"parameters\": {{}}}}, \"loads\": [], \
+             \"started_at\": \"2026-01-01T00:00:00.000001Z\", \"duration_ns\": 1, \"series\": [\
+             {{\"name\": \"cpu0\", \"max\": 7}}, {{\"name\": \"cpu0/irq\", \"max\": 9}}]}}",
+            "x".repeat(before)
+        );
+        std::fs::write(run.join(names::RUN), text).unwrap();
+        run
+    }
+
+    #[test]
+    fn a_head_is_found_wherever_it_ends() {
+        let directory = tempfile::tempdir().unwrap();
+        for before in [0, HEAD_BYTES - 200, HEAD_BYTES - 150, HEAD_BYTES, 5 * HEAD_BYTES] {
+            let run = write(directory.path(), before, 1);
+            let head = RunHead::read(&run).unwrap();
+            assert_eq!((head.id.as_str(), head.name.as_str(), head.path), ("i", "n", run));
+            assert_eq!(head.started_at, "2026-01-01T00:00:00.000001Z");
+        }
+    }
+
+    #[test]
+    fn what_follows_the_head_is_not_looked_at() {
+        let text = br#"{"name": "n", "schema_version": 1, "id": "i", "status": "complete",
+            "started_at": "2026-01-01T00:00:00Z", no json at all"#;
+        assert_eq!(HeadParts::of(text, Path::new("r")).unwrap().id, "i");
+        assert_eq!(HeadParts::of(&text[..text.len() - 40], Path::new("r")), None);
+    }
+
+    #[test]
+    fn an_entry_has_the_worst_of_whole_latencies() {
+        let directory = tempfile::tempdir().unwrap();
+        let entry = RunEntry::read(&write(directory.path(), 9, 1)).unwrap();
+        assert_eq!((entry.max(), entry.probe.name.as_str()), (Some(7), "timer"));
+    }
+
+    #[test]
+    fn a_newer_record_and_a_damaged_one_are_told_apart() {
+        let directory = tempfile::tempdir().unwrap();
+        let run = write(directory.path(), 9, SCHEMA_VERSION + 1);
+        assert!(matches!(RunHead::read(&run), Err(OpenError::Newer { .. })));
+        assert!(matches!(RunEntry::read(&run), Err(OpenError::Newer { .. })));
+        std::fs::write(run.join(names::RUN), "{\"schema_version\": 1, \"id\": 7}").unwrap();
+        let error = RunHead::read(&run).unwrap_err();
+        assert!(matches!(&error, OpenError::Damaged { what, .. } if what.contains("line 1")));
+        assert!(matches!(RunHead::read(directory.path()), Err(OpenError::NoRun { .. })));
+    }
+}
