@@ -6,11 +6,10 @@
 
 use super::{
     Event, EventKind,
-    blame::Piece,
     contexts::{Segment, ns},
     course::{Phase, Span},
     functions, names,
-    rules::Why,
+    piece::{Piece, Why},
     scene::Scene,
     stacks::{self, Told},
 };

@@ -12,6 +12,7 @@ pub mod interrupt;
 pub mod keep;
 pub mod names;
 pub mod overlaps;
+pub mod piece;
 pub mod rules;
 #[cfg(test)]
 mod sample;

@@ -2,11 +2,11 @@
 
 use super::{
     Event, EventKind,
-    blame::{self, Piece},
     contexts::{Segment, Task, ns},
     course::{Out, Phase, Span},
     interrupt::{self, Held},
     names, overlaps,
+    piece::{self, Piece, Why},
     scene::Scene,
     stacks,
 };
@@ -24,34 +24,6 @@ const CHOSEN_NS: i64 = 20_000;
 /// The thread's own way out of the kernel takes no longer, even where it sends interrupts to other
 /// CPUs in a virtual machine.
 const OWN_WAY_NS: i64 = 50_000;
-
-/// A cause, and which one.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Why {
-    /// What kind.
-    pub cause: Cause,
-    /// Which.
-    pub name: String,
-    /// Whose work, as `name/pid`.
-    pub task: Option<String>,
-    /// Innermost first.
-    pub stack: Vec<String>,
-}
-
-impl Why {
-    /// A cause with a name alone.
-    #[must_use]
-    pub fn named(cause: Cause, name: impl Into<String>) -> Self {
-        Self { cause, name: name.into(), task: None, stack: Vec::new() }
-    }
-
-    /// The work of a task.
-    #[must_use]
-    pub fn of(mut self, task: &Task) -> Self {
-        self.task = Some(names::task(task));
-        self
-    }
-}
 
 /// What is decided once for a whole wake-up.
 pub struct Judge<'a> {
@@ -97,15 +69,15 @@ impl<'a> Judge<'a> {
     /// Why this piece passed.
     #[must_use]
     pub fn why(&self, piece: &Piece<'_>) -> Why {
-        if blame::is_stopped(self.scene, piece) {
+        if piece::is_stopped(self.scene, piece) {
             return Why::named(Cause::Stopped, "stopped");
         }
         if let Some(kind) = piece.cover {
-            return blame::covered(kind);
+            return piece::covered(kind);
         }
         let Some(segment) = piece.segment.filter(|s| !s.is_unknown() && !piece.is_overwritten)
         else {
-            return blame::unknown(piece);
+            return piece::unknown(piece);
         };
         if let Some(hard) = segment.hard {
             let name = names::hard(hard, &self.scene.wishes.interrupt_names);
@@ -126,7 +98,7 @@ impl<'a> Judge<'a> {
             (None, Some(task)) if task.pid == 0 => {
                 Why::named(Cause::IdleExit, names::idle(segment.idle_state))
             }
-            _ if is_usual => blame::own_path(),
+            _ if is_usual => piece::own_path(),
             _ => self.held.why(segment, self.scene),
         }
     }
@@ -136,10 +108,10 @@ impl<'a> Judge<'a> {
         if let Some(vector) = segment.softirq {
             return Why::named(Cause::Softirq, names::softirq(vector));
         }
-        let Some(task) = segment.task else { return blame::unknown(piece) };
+        let Some(task) = segment.task else { return piece::unknown(piece) };
         let me = self.scene.me;
         if task.pid == me.tid {
-            return blame::own_path();
+            return piece::own_path();
         }
         let came_later = task.since_ns > piece.span.ready_ns.saturating_add(CHOSEN_NS);
         if task.pid == 0 {
@@ -159,7 +131,7 @@ impl<'a> Judge<'a> {
         let is_usual = piece.from_ns >= piece.span.to_ns - SWITCH_NS || piece.ns() < SWITCH_NS;
         let was_out = self.held.was_in_user_mode_on(piece.span.cpu) && piece.ns() < WAY_OUT_NS;
         if is_usual || was_out {
-            return blame::own_path();
+            return piece::own_path();
         }
         let (cpu, from, to) = (piece.span.cpu, piece.span.ready_ns, piece.span.to_ns);
         let Some(told) = stacks::of_task(self.scene, cpu, task, from, to) else {
@@ -183,7 +155,7 @@ impl<'a> Judge<'a> {
         if let Some(why) = self.held_up(piece) {
             return why;
         }
-        if piece.ns() <= OWN_WAY_NS { blame::own_path() } else { self.own_gap() }
+        if piece.ns() <= OWN_WAY_NS { piece::own_path() } else { self.own_gap() }
     }
 
     /// A page fault or a lock of its own.
@@ -208,7 +180,7 @@ impl<'a> Judge<'a> {
         if scene.wishes.virtual_machine && !scene.steal_is_counted {
             return Why::named(Cause::Host, interrupt::PROBABLY_HOST);
         }
-        blame::own_path()
+        piece::own_path()
     }
 
     /// Off the CPU again.

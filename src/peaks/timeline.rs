@@ -1,10 +1,10 @@
 //! What happened around a late wake-up, for people to look at.
 
 use super::{
-    Event, EventKind, blame,
+    Event, EventKind,
     contexts::{Hard, Segment, Task, ns},
     covers::Kind,
-    names,
+    names, piece,
     scene::{Cpu, Scene},
 };
 use crate::{
@@ -146,7 +146,7 @@ impl Drawing<'_> {
                 Kind::Nmi => "nmi",
                 Kind::Walk => continue,
             };
-            let name = blame::covered(cover.kind).name;
+            let name = piece::covered(cover.kind).name;
             self.span(cover.from_ns, cover.to_ns, moment(number, Lane::Host, what, name));
         }
     }
@@ -214,7 +214,7 @@ impl Drawing<'_> {
         let last = self.scene.course.spans.last().map_or(self.scene.me.cpu, |span| span.cpu);
         self.dot(late.t_ns, true, moment(first, Lane::Thread, "expiry", "timer expires".into()));
         self.dot(self.end_ns, true, moment(last, Lane::Thread, "woke", "woke up".into()));
-        let (from_ns, until_ns) = blame::stopped(self.scene);
+        let (from_ns, until_ns) = piece::stopped(self.scene);
         self.span(from_ns, until_ns, moment(last, Lane::Thread, "stopped", "stopped".into()));
     }
 }
