@@ -19,7 +19,7 @@ pub fn parts(scene: &Scene<'_>) -> Vec<Part> {
     let judge = Judge::new(scene);
     let mut parts: Vec<Part> = Vec::new();
     for span in &scene.course.spans {
-        for piece in pieces(scene, span) {
+        for piece in pieces(scene, &judge, span) {
             let length = u64::try_from(piece.ns()).unwrap_or(0);
             add(&mut parts, judge.why(&piece), length);
         }
@@ -43,7 +43,7 @@ fn add(parts: &mut Vec<Part>, why: Why, ns: u64) {
 }
 
 /// A span, cut wherever something changes.
-fn pieces<'a>(scene: &'a Scene<'_>, span: &'a Span) -> Vec<Piece<'a>> {
+fn pieces<'a>(scene: &'a Scene<'_>, judge: &Judge<'_>, span: &'a Span) -> Vec<Piece<'a>> {
     let Some(cpu) = scene.cpus.get(&span.cpu) else {
         return vec![piece(span, span.from_ns, span.to_ns, None, None, false)];
     };
@@ -56,7 +56,7 @@ fn pieces<'a>(scene: &'a Scene<'_>, span: &'a Span) -> Vec<Piece<'a>> {
     cuts.extend(covers.iter().flat_map(|cover| [cover.from_ns, cover.to_ns]));
     let (stopped, until) = stopped(scene);
     cuts.extend([stopped, until]);
-    cuts.extend(Judge::cuts(scene, span));
+    judge.cuts(span, &mut cuts);
     cuts.retain(|at| (span.from_ns..=span.to_ns).contains(at));
     cuts.sort_unstable();
     cuts.dedup();

@@ -33,6 +33,8 @@ pub struct Judge<'a> {
     fault_ns: Option<i64>,
     /// From and until it waited for locks.
     locks: Vec<(i64, i64, String)>,
+    /// Where its own events cut a span.
+    marks: Vec<i64>,
 }
 
 impl<'a> Judge<'a> {
@@ -50,20 +52,17 @@ impl<'a> Judge<'a> {
             held: interrupt::held(scene),
             fault_ns: faults.map(|event| ns(event.at_ns)),
             locks: overlaps::locks(scene, &events),
+            marks: events.iter().filter(|e| overlaps::cuts(e)).map(|e| ns(e.at_ns)).collect(),
         }
     }
 
     /// Where else a span is to be cut: at faults, locks, and where the usual begins.
-    #[must_use]
-    pub fn cuts(scene: &Scene<'_>, span: &Span) -> Vec<i64> {
-        let mut cuts = match span.phase {
-            Phase::Irq => interrupt::cuts(scene, span),
-            _ => vec![span.to_ns.saturating_sub(SWITCH_NS)],
-        };
-        let cpus = scene.cpus.values().flat_map(|cpu| &cpu.events);
-        let marks = cpus.filter(|event| event.pid == scene.me.tid && overlaps::cuts(event));
-        cuts.extend(marks.map(|event| ns(event.at_ns)));
-        cuts
+    pub fn cuts(&self, span: &Span, into: &mut Vec<i64>) {
+        match span.phase {
+            Phase::Irq => into.extend(interrupt::cuts(self.scene, span)),
+            _ => into.push(span.to_ns.saturating_sub(SWITCH_NS)),
+        }
+        into.extend(&self.marks);
     }
 
     /// Why this piece passed.
