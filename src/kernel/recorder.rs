@@ -2,6 +2,7 @@
 
 use std::{
     fs, io,
+    ops::Range,
     os::fd::{AsRawFd, BorrowedFd, OwnedFd},
     sync::{
         Arc,
@@ -22,6 +23,8 @@ const EVENT: usize = 4;
 const IN_FLIGHT: u64 = 16;
 /// Events next to each other are out of order by less: one program interrupts the other.
 const OUT_OF_ORDER_NS: u64 = 1_000_000;
+/// One part in so many of a ring counts as overwritten already: it may be, before it is read.
+const MARGIN: u64 = 16;
 
 /// The events of all CPUs and the stacks: read while they are written. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -46,10 +49,33 @@ impl Events {
         Ok(Self { mapped: MappedWords::new(descriptor, words)?, slots: slots.into(), cpus })
     }
 
-    fn read(&self, cpu: u32, index: u64) -> Option<Event> {
+    fn words(&self, cpu: u32, index: u64) -> Option<&[AtomicU64]> {
         let slot = u64::from(cpu) * self.slots + index % self.slots;
         let at = usize::try_from(slot).ok()? * EVENT;
-        let words = self.mapped.words().get(at..at + EVENT)?;
+        self.mapped.words().get(at..at + EVENT)
+    }
+
+    /// When an event happened, ns; that of the one before it in its slot while it is not written.
+    fn time(&self, cpu: u32, index: u64) -> u64 {
+        self.words(cpu, index).map_or(0, |words| words[0].load(Relaxed))
+    }
+
+    /// Number of an event from which on none happened at `to_ns` or before; from `oldest` to `head`.
+    fn after(&self, cpu: u32, to_ns: u64, oldest: u64, head: u64) -> u64 {
+        let later_ns = to_ns.saturating_add(OUT_OF_ORDER_NS);
+        let (mut low, mut high) = (oldest, head);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            match self.time(cpu, middle) > later_ns {
+                true => high = middle,
+                false => low = middle + 1,
+            }
+        }
+        low
+    }
+
+    fn read(&self, cpu: u32, index: u64) -> Option<Event> {
+        let words = self.words(cpu, index)?;
         // The second word is written last.
         let head = words[1].load(Acquire);
         let event = [words[0].load(Relaxed), head, words[2].load(Relaxed), words[3].load(Relaxed)];
@@ -72,9 +98,24 @@ impl Recorder {
         self.lost.load(Relaxed) + self.memory.stacks_lost() + left_out
     }
 
+    /// The time of which all events of `cpu` are still there, `CLOCK_MONOTONIC` ns: from 0 while
+    /// none was overwritten, up to the newest one. Empty where nothing is recorded.
+    #[must_use]
+    pub fn recorded(&self, cpu: u32) -> Range<u64> {
+        let Some(events) = self.events.as_ref().filter(|events| cpu < events.cpus) else {
+            return 0..0;
+        };
+        let head = self.memory.head(cpu);
+        let last = (1..=IN_FLIGHT.min(head)).map(|back| events.time(cpu, head - back));
+        let to_ns = last.max().unwrap_or(0);
+        let oldest = head.saturating_sub(events.slots);
+        let kept = oldest + events.slots / MARGIN;
+        if oldest == 0 { 0..to_ns } else { events.time(cpu, kept)..to_ns }
+    }
+
     /// Appends the events of `cpu` from `from_ns` to `to_ns` (`CLOCK_MONOTONIC`) by time, preceded
-    /// by what tells the context at `from_ns`: the last switch, the last idle state, and the
-    /// entries still open. False where the record does not, or no longer, reach back so far; what
+    /// by what tells the context at `from_ns`: the last switch, and after it the last idle state and
+    /// the entries still open. False where the record does not, or no longer, reach back so far; what
     /// there is has been appended then.
     #[must_use]
     pub fn events(&self, cpu: u32, from_ns: u64, to_ns: u64, into: &mut Vec<Event>) -> bool {
@@ -84,7 +125,11 @@ impl Recorder {
         let head = self.memory.head(cpu);
         let mut window = Window::new(from_ns, to_ns);
         let oldest = head.saturating_sub(events.slots);
-        let mut index = head;
+        let mut index = events.after(cpu, to_ns, oldest, head);
+        // Where it was overwritten meanwhile, the search went astray.
+        if index <= self.memory.head(cpu).saturating_sub(events.slots) {
+            index = head;
+        }
         while index > oldest && !window.is_complete() {
             index -= 1;
             let Some(event) = events.read(cpu, index) else { continue };
@@ -214,7 +259,8 @@ mod tests {
     #[test]
     fn the_context_comes_before_the_window() {
         let recorder = recorder();
-        for (at_ns, kind, a) in [(5, 11, 1), (10, 1, 0), (11, 4, 24), (12, 5, 24), (13, 4, 25)] {
+        let before = [(5, 11, 1), (6, 4, 23), (10, 1, 0), (11, 4, 24), (12, 5, 24), (13, 4, 25)];
+        for (at_ns, kind, a) in before.into_iter().chain([(14, 11, 2)]) {
             write(&recorder, 0, at_ns, kind, a);
         }
         write(&recorder, 0, 30, 5, 25);
@@ -222,12 +268,36 @@ mod tests {
         assert!(recorder.events(0, 20, 40, &mut events));
         let kinds: Vec<EventKind> = events.iter().map(|event| event.kind).collect();
         let told = [
-            EventKind::Idle { state: 1 },
             EventKind::Switch { comm: [0; 16] },
             EventKind::IrqEntry { line: 25 },
+            EventKind::Idle { state: 2 },
             EventKind::IrqExit { line: 25 },
         ];
-        assert_eq!(kinds, told);
+        assert_eq!(kinds, told, "what was before the last switch has ended with it");
+    }
+
+    #[test]
+    fn what_is_still_there_begins_a_little_behind_what_is_overwritten_next() {
+        let recorder = recorder();
+        assert_eq!((recorder.recorded(0), recorder.recorded(9)), (0..0, 0..0));
+        (1..=64).for_each(|n| write(&recorder, 0, n * 10, 17, 0));
+        assert_eq!(recorder.recorded(0), 0..640);
+        (65..=100).for_each(|n| write(&recorder, 0, n * 10, 17, 0));
+        assert_eq!(recorder.recorded(0), 410..1000, "37 is the oldest, and four are the margin");
+    }
+
+    #[test]
+    fn an_old_window_is_found_where_the_newer_events_are_not_read() {
+        let recorder = recorder();
+        for n in 1..=200 {
+            write(&recorder, 0, n * 10_000_000, if n % 5 == 0 { 1 } else { 17 }, 0);
+        }
+        let (reaches, found) = times(&recorder, 0, 1_500_000_000, 1_520_000_000);
+        assert_eq!((reaches, found.len()), (true, 4), "{found:?}");
+        let events = recorder.events.as_ref().unwrap();
+        assert_eq!(events.after(0, 1_520_000_000, 136, 200), 152);
+        let (reaches, found) = times(&recorder, 0, 100_000_000, 200_000_000);
+        assert_eq!((reaches, found), (false, vec![]), "that was overwritten");
     }
 
     #[test]

@@ -25,9 +25,10 @@ impl Window {
         Self { from_ns, to_ns, inside, before, older: 0, switch: false, idle: false, closed }
     }
 
-    /// Nothing more is wanted.
+    /// Nothing more is wanted: what happened before the last switch of tasks says nothing about the
+    /// context after it, for interrupts and idle states end before one.
     pub fn is_complete(&self) -> bool {
-        (self.switch && self.idle) || self.older > CONTEXT
+        self.switch || self.older > CONTEXT
     }
 
     pub fn take(&mut self, index: u64, event: Event) {
@@ -44,12 +45,10 @@ impl Window {
         }
     }
 
-    /// No entry is open across a switch of tasks: interrupts end before one.
     fn tells_context(&mut self, event: &Event) -> bool {
         match (event.kind, nesting(event.kind)) {
             (EventKind::Switch { .. }, _) => !std::mem::replace(&mut self.switch, true),
             (EventKind::Idle { .. }, _) => !std::mem::replace(&mut self.idle, true),
-            (_, Some(_)) if self.switch => false,
             (_, Some((false, what))) => {
                 self.closed.push(what);
                 false

@@ -4,39 +4,14 @@
 //! covers it changes; each piece has one cause, so that the parts sum to the latency.
 
 use super::{
-    contexts::{Segment, ns},
-    course::{Out, Phase, Span},
+    contexts::Segment,
+    course::Span,
     covers::{Cover, Kind},
-    names,
-    rules::{Judge, Why},
+    piece::{Piece, Why, stopped},
+    rules::Judge,
     scene::Scene,
 };
-use crate::run::peaks::{Cause, Part};
-
-/// A piece of the latency in which nothing changes.
-#[derive(Debug, Clone, Copy)]
-pub struct Piece<'a> {
-    /// From; `CLOCK_MONOTONIC` ns.
-    pub from_ns: i64,
-    /// Up to.
-    pub to_ns: i64,
-    /// What the thread was in.
-    pub span: &'a Span,
-    /// What its CPU was in; absent where that was not recorded.
-    pub segment: Option<&'a Segment>,
-    /// What lay over that.
-    pub cover: Option<Kind>,
-    /// The record no longer reached back so far.
-    pub is_overwritten: bool,
-}
-
-impl Piece<'_> {
-    /// Its length.
-    #[must_use]
-    pub fn ns(&self) -> i64 {
-        self.to_ns - self.from_ns
-    }
-}
+use crate::run::peaks::Part;
 
 /// The parts of a latency, largest first; they sum to it.
 #[must_use]
@@ -44,7 +19,7 @@ pub fn parts(scene: &Scene<'_>) -> Vec<Part> {
     let judge = Judge::new(scene);
     let mut parts: Vec<Part> = Vec::new();
     for span in &scene.course.spans {
-        for piece in pieces(scene, span) {
+        for piece in pieces(scene, &judge, span) {
             let length = u64::try_from(piece.ns()).unwrap_or(0);
             add(&mut parts, judge.why(&piece), length);
         }
@@ -68,7 +43,7 @@ fn add(parts: &mut Vec<Part>, why: Why, ns: u64) {
 }
 
 /// A span, cut wherever something changes.
-fn pieces<'a>(scene: &'a Scene<'_>, span: &'a Span) -> Vec<Piece<'a>> {
+fn pieces<'a>(scene: &'a Scene<'_>, judge: &Judge<'_>, span: &'a Span) -> Vec<Piece<'a>> {
     let Some(cpu) = scene.cpus.get(&span.cpu) else {
         return vec![piece(span, span.from_ns, span.to_ns, None, None, false)];
     };
@@ -81,7 +56,7 @@ fn pieces<'a>(scene: &'a Scene<'_>, span: &'a Span) -> Vec<Piece<'a>> {
     cuts.extend(covers.iter().flat_map(|cover| [cover.from_ns, cover.to_ns]));
     let (stopped, until) = stopped(scene);
     cuts.extend([stopped, until]);
-    cuts.extend(Judge::cuts(scene, span));
+    judge.cuts(span, &mut cuts);
     cuts.retain(|at| (span.from_ns..=span.to_ns).contains(at));
     cuts.sort_unstable();
     cuts.dedup();
@@ -105,45 +80,4 @@ fn piece<'a>(
     is_overwritten: bool,
 ) -> Piece<'a> {
     Piece { from_ns, to_ns, span, segment, cover, is_overwritten }
-}
-
-/// When the thread was stopped and continued for the last time; to the end where it still is.
-#[must_use]
-pub fn stopped(scene: &Scene<'_>) -> (i64, i64) {
-    let (from, until) = scene.late.stopped_ns;
-    if from == 0 {
-        return (i64::MIN, i64::MIN);
-    }
-    (ns(from), if until < from { i64::MAX } else { ns(until) })
-}
-
-/// Whether a cause needs no events: it holds whatever the CPU did.
-#[must_use]
-pub fn is_stopped(scene: &Scene<'_>, piece: &Piece<'_>) -> bool {
-    let (from_ns, until_ns) = stopped(scene);
-    (piece.from_ns >= from_ns && piece.to_ns <= until_ns)
-        || piece.span.phase == Phase::Out(Out::Stopped)
-}
-
-/// A piece of which nothing was recorded.
-#[must_use]
-pub fn unknown(piece: &Piece<'_>) -> Why {
-    let name = if piece.is_overwritten { "not recorded any more" } else { "not recorded" };
-    Why::named(Cause::Unexplained, name)
-}
-
-/// A piece that something covers.
-#[must_use]
-pub fn covered(kind: Kind) -> Why {
-    match kind {
-        Kind::Steal => Why::named(Cause::Host, "hypervisor (steal)"),
-        Kind::Nmi => Why::named(Cause::Hardirq, "NMI"),
-        Kind::Walk => Why::named(Cause::Tracing, "stack walk"),
-    }
-}
-
-/// The wake-up's own way through the kernel.
-#[must_use]
-pub fn own_path() -> Why {
-    Why::named(Cause::Nonpreemptible, names::WAKE_UP_PATH)
 }

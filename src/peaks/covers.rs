@@ -53,11 +53,11 @@ pub fn covers(events: &[Event]) -> Vec<Cover> {
 /// between its events that holds all of it, or else in the longest ones; at their ends, because
 /// what was held up comes at once when it is back.
 fn stolen_spans(events: &[Event], since_ns: i64, at_ns: i64, mut stolen_ns: i64) -> Vec<Cover> {
-    let within = events.iter().map(|event| ns(event.at_ns));
-    let mut times: Vec<i64> = within.filter(|at| (since_ns..=at_ns).contains(at)).collect();
-    times.push(since_ns);
+    let first = events.partition_point(|event| ns(event.at_ns) < since_ns);
+    let within = events[first..].iter().map(|event| ns(event.at_ns));
+    let mut times = vec![since_ns];
+    times.extend(within.take_while(|at| *at <= at_ns));
     times.push(at_ns);
-    times.sort_unstable();
     let mut gaps: Vec<(i64, i64)> = times.windows(2).map(|pair| (pair[0], pair[1])).collect();
     let fit = |(from, to): &(i64, i64)| {
         let length = to - from;

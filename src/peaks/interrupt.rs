@@ -6,11 +6,10 @@
 
 use super::{
     Event, EventKind,
-    blame::Piece,
     contexts::{Segment, ns},
     course::{Phase, Span},
     functions, names,
-    rules::Why,
+    piece::{Piece, Why},
     scene::Scene,
     stacks::{self, Told},
 };
@@ -146,8 +145,8 @@ impl Held {
 
 /// Where the usual ends, or begins.
 #[must_use]
-pub fn cuts(scene: &Scene<'_>, span: &Span) -> Vec<i64> {
-    vec![span.to_ns.saturating_sub(PENDING_NS), span.from_ns.saturating_add(scene.usual_irq_ns)]
+pub fn cuts(scene: &Scene<'_>, span: &Span) -> [i64; 2] {
+    [span.to_ns.saturating_sub(PENDING_NS), span.from_ns.saturating_add(scene.usual_irq_ns)]
 }
 
 /// Looks for evidence around the entry of the timer's interrupt.
@@ -173,7 +172,7 @@ fn were_off(scene: &Scene<'_>, events: &[Event], late: &Event) -> bool {
     let EventKind::VectorEntry { address, .. } = late.kind else { return false };
     let in_user = late.flags & entry::IN_USER != 0;
     let enabling = || {
-        scene.source.symbol(address).is_some_and(|(name, _)| functions::enables_interrupts(&name))
+        scene.source.symbol(address).is_some_and(|(name, _)| functions::enables_interrupts(name))
     };
     late.flags & entry::JUST_ENABLED != 0
         || ended_something(events, ns(late.at_ns))

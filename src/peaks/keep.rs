@@ -1,11 +1,6 @@
-//! Which late wake-ups are blamed, and which are kept whole.
+//! Which late wake-ups are kept whole.
 
 use std::{cmp::Reverse, collections::BinaryHeap};
-
-/// So many late wake-ups of one thread are blamed in a second.
-const MOST_A_SECOND: u32 = 1000;
-
-const SECOND_NS: i64 = 1_000_000_000;
 
 /// So many times the peaks that were asked for are admitted; after that only a new worst one is.
 const MOST_TIMES: usize = 50;
@@ -65,25 +60,6 @@ impl Keep {
     }
 }
 
-/// Lets so many a second through.
-#[derive(Debug, Default)]
-pub struct Pace {
-    second: i64,
-    taken: u32,
-}
-
-impl Pace {
-    /// Whether one more may be blamed in the second of `at_ns`.
-    pub fn allows(&mut self, at_ns: i64) -> bool {
-        let second = at_ns / SECOND_NS;
-        if second != self.second {
-            (self.second, self.taken) = (second, 0);
-        }
-        self.taken = self.taken.saturating_add(1);
-        self.taken <= MOST_A_SECOND
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -120,13 +96,5 @@ mod tests {
         }
         assert!(!keep.would_take(100, 0));
         assert!(keep.would_take(101, 0));
-    }
-
-    #[test]
-    fn a_thousand_a_second_are_blamed() {
-        let mut pace = Pace::default();
-        let allowed = (0..1500).filter(|_| pace.allows(SECOND_NS)).count();
-        assert_eq!(allowed, 1000);
-        assert!(pace.allows(2 * SECOND_NS));
     }
 }

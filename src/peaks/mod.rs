@@ -12,6 +12,7 @@ pub mod interrupt;
 pub mod keep;
 pub mod names;
 pub mod overlaps;
+pub mod piece;
 pub mod rules;
 #[cfg(test)]
 mod sample;
@@ -22,19 +23,27 @@ pub mod sums;
 #[cfg(test)]
 mod tests;
 pub mod timeline;
+pub mod waiting;
 
-use std::collections::{BTreeMap, HashMap};
+use std::{
+    collections::{BTreeMap, HashMap},
+    ops::Range,
+};
 
 use tardy_hot::stages::{Late, Stages};
 
 pub use crate::kernel::{Event, EventKind};
 pub use source::Source;
 
-use crate::run::peaks::{Blame, Peak, StagesOf};
+use crate::run::peaks::{Blame, Cause, Part, Peak, StagesOf};
 use interrupt::Usual;
-use keep::{Keep, Pace};
+use keep::Keep;
 use scene::Scene;
 use sums::Sums;
+use waiting::{Waiting, is_lost, shed};
+
+/// What is said of a peak whose events were overwritten before it was looked at.
+pub const EVENTS_LOST: &str = "events overwritten before they were read";
 
 /// A measured thread.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,14 +73,19 @@ pub struct Wishes {
     pub interrupt_names: HashMap<u32, String>,
 }
 
-/// What may be done about a late wake-up.
+/// What may be done now about late wake-ups that wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effort {
-    /// Blame it.
+    /// Blame them.
     All,
-    /// Blame it where it is a peak, else count it.
+    /// Blame the peaks among them; the others wait.
     Peaks,
+    /// All wait: there may be later ones by now.
+    Nothing,
 }
+
+/// The blame has fallen behind where it passed over more than one in so many late wake-ups.
+const FEW: u64 = 10;
 
 /// What is known of one thread as the run goes on.
 #[derive(Debug, Default)]
@@ -82,7 +96,11 @@ struct Progress {
     least_peak_ns: i64,
     /// So long its timer's interrupt usually takes to come.
     usual_irq: Usual,
-    pace: Pace,
+    /// The threshold is not below this while the blame falls behind, ns.
+    raised_ns: i64,
+    /// Late wake-ups, and those of them passed over, since the threshold was last set.
+    late: u64,
+    passed_over: u64,
     /// System management interrupts of its CPU at its last late wake-up.
     smis: Option<u64>,
 }
@@ -95,6 +113,7 @@ pub struct Blamer {
     source: Box<dyn Source + Send>,
     sums: Sums,
     keep: Keep,
+    waiting: Vec<Waiting>,
     lowest_ns: Option<i64>,
     passed_over: u64,
     unmatched: u64,
@@ -114,6 +133,7 @@ impl Blamer {
             source,
             sums: Sums::default(),
             keep,
+            waiting: Vec::new(),
             lowest_ns: None,
             passed_over: 0,
             unmatched: 0,
@@ -135,11 +155,18 @@ impl Blamer {
     }
 
     /// The 99th percentile of the thread's series by now, ns; the threshold of being late follows.
+    /// While many were passed over since the last time, it rises above that.
     pub fn follow_p99(&mut self, thread: usize, p99_ns: i64) {
         let over_ns = self.wishes.peak_over_ns.unwrap_or(i64::MAX);
         if let Some(progress) = self.progress.get_mut(thread) {
+            let is_behind = progress.passed_over * FEW > progress.late;
+            (progress.late, progress.passed_over) = (0, 0);
+            progress.raised_ns = match is_behind {
+                true => progress.late_ns / 4 * 5,
+                false => progress.raised_ns / 5 * 4,
+            };
             // What is kept whole is blamed too.
-            progress.late_ns = p99_ns.min(over_ns).max(0);
+            progress.late_ns = p99_ns.max(progress.raised_ns).min(over_ns).max(0);
             // A warm-up that was worse than the run must not keep all its peaks away.
             if self.keep.has_room() && progress.least_peak_ns > p99_ns {
                 progress.least_peak_ns -= (progress.least_peak_ns - p99_ns) / 2;
@@ -155,21 +182,86 @@ impl Blamer {
         self.progress.get(thread).map_or(i64::MAX, |progress| progress.late_ns)
     }
 
-    /// Blames one late wake-up; the peak where it is among the worst, to be kept whole. What
-    /// `effort` leaves out is counted as passed over.
-    pub fn late(&mut self, thread: usize, late: &Late, effort: Effort) -> Option<Peak> {
-        let me = self.followed.get(thread)?;
-        let progress = self.progress.get_mut(thread)?;
+    /// One more late wake-up of a thread, which waits for [`Blamer::work`].
+    pub fn add(&mut self, thread: usize, late: Late) {
+        let Some(progress) = self.progress.get_mut(thread) else { return };
+        progress.late += 1;
         self.unmatched += u64::from(!late.matched);
-        let is_peak = self.keep.would_take(late.latency_ns, progress.least_peak_ns);
-        let in_time = match effort {
-            Effort::All => progress.pace.allows(late.t_ns) || is_peak,
-            Effort::Peaks => is_peak,
-        };
-        if late.latency_ns <= 0 || !in_time {
+        if late.latency_ns > 0 {
+            self.waiting.push(Waiting { thread, late });
+        } else {
             self.passed_over += 1;
+        }
+    }
+
+    /// Blames those that wait, the latest first, as `effort` says, which is asked after each; the
+    /// peaks among them, to be kept whole. What was overwritten meanwhile, and the least late of too
+    /// many, is counted as passed over; a peak is kept even so, and says that its events were lost.
+    pub fn work(&mut self, mut effort: impl FnMut() -> Effort) -> Vec<Peak> {
+        let mut peaks = self.shed();
+        let mut waiting = std::mem::take(&mut self.waiting);
+        let mut now = effort();
+        waiting.retain(|one| {
+            let goes = match now {
+                Effort::All => true,
+                Effort::Peaks => self.is_peak(one),
+                Effort::Nothing => false,
+            };
+            if goes {
+                peaks.extend(self.blame(one));
+                now = effort();
+            }
+            !goes
+        });
+        self.waiting = waiting;
+        peaks
+    }
+
+    /// Whether late wake-ups wait that are peaks.
+    #[must_use]
+    pub fn is_behind(&self) -> bool {
+        self.waiting.iter().any(|one| self.is_peak(one))
+    }
+
+    /// Passes over all that wait; the peaks among them.
+    pub fn give_up(&mut self) -> Vec<Peak> {
+        let waiting = std::mem::take(&mut self.waiting);
+        waiting.iter().filter_map(|one| self.pass_over(one)).collect()
+    }
+
+    fn is_peak(&self, one: &Waiting) -> bool {
+        let least_ns = self.progress.get(one.thread).map_or(i64::MAX, |it| it.least_peak_ns);
+        self.keep.would_take(one.late.latency_ns, least_ns)
+    }
+
+    /// Gives up what cannot be blamed any more, or is too much.
+    fn shed(&mut self) -> Vec<Peak> {
+        let mut waiting = std::mem::take(&mut self.waiting);
+        let recorded: Vec<Range<u64>> =
+            self.followed.iter().map(|followed| self.source.recorded(followed.cpu)).collect();
+        let is_gone = |one: &Waiting| is_lost(&recorded[one.thread], &one.late);
+        let given_up = shed(&mut waiting, is_gone, |one| self.is_peak(one));
+        self.waiting = waiting;
+        given_up.iter().filter_map(|one| self.pass_over(one)).collect()
+    }
+
+    /// Counts one that nobody looks into; a peak is kept for its latency and its stages.
+    fn pass_over(&mut self, one: &Waiting) -> Option<Peak> {
+        let is_peak = self.is_peak(one);
+        let me = self.followed.get(one.thread)?;
+        self.passed_over += 1;
+        self.progress.get_mut(one.thread)?.passed_over += 1;
+        if !is_peak {
             return None;
         }
+        self.keep.take(one.late.latency_ns);
+        Some(lost(me, &one.late))
+    }
+
+    fn blame(&mut self, one: &Waiting) -> Option<Peak> {
+        let is_peak = self.is_peak(one);
+        let (me, late) = (self.followed.get(one.thread)?, &one.late);
+        let progress = self.progress.get_mut(one.thread)?;
         let smis = self.source.smis(me.cpu);
         let smis_came = smis > progress.smis && progress.smis.is_some();
         progress.smis = smis;
@@ -184,17 +276,17 @@ impl Blamer {
             cpus: BTreeMap::new(),
             course: course::Course::default(),
         };
-        let all: Vec<u32> = self.followed.iter().map(|followed| followed.cpu).collect();
-        scene.look(&all);
+        scene.look(self.followed.iter().map(|followed| followed.cpu));
+        if scene.is_lost() {
+            return self.pass_over(one);
+        }
         let parts = blame::parts(&scene);
         if late.matched {
             progress.usual_irq.learn(late.stages.irq_ns);
         }
-        self.sums.add(thread, &me.series, late.latency_ns, &parts);
+        self.sums.add(one.thread, &me.series, late.latency_ns, &parts);
         let peak = is_peak.then(|| peak(&scene, parts));
-        let is_steal = |event: &Event| matches!(event.kind, EventKind::Steal { .. });
-        let steals = scene.cpus.values().any(|cpu| cpu.events.iter().any(is_steal));
-        self.steal_is_counted |= steals;
+        self.steal_is_counted |= scene.steal_is_counted || scene.tells_steal();
         if is_peak {
             self.keep.take(late.latency_ns);
         }
@@ -216,7 +308,27 @@ impl Blamer {
     }
 }
 
-fn peak(scene: &Scene<'_>, blame: Vec<crate::run::peaks::Part>) -> Peak {
+/// A peak of which no more is known than what its thread found itself.
+fn lost(me: &Followed, late: &Late) -> Peak {
+    Peak {
+        at_ns: late.t_ns,
+        series: me.series.clone(),
+        cpu: if late.matched { late.cpus.1 } else { me.cpu },
+        latency_ns: late.latency_ns,
+        stages: late.matched.then(|| stages(&late.stages)),
+        blame: vec![Part {
+            cause: Cause::Unexplained,
+            name: EVENTS_LOST.to_owned(),
+            task: None,
+            ns: late.latency_ns.unsigned_abs(),
+            stack: Vec::new(),
+        }],
+        timeline: Vec::new(),
+        left_out: 0,
+    }
+}
+
+fn peak(scene: &Scene<'_>, blame: Vec<Part>) -> Peak {
     let (timeline, left_out) = timeline::timeline(scene);
     Peak {
         at_ns: scene.late.t_ns,

@@ -19,8 +19,8 @@ pub fn locks(scene: &Scene<'_>, events: &[Event]) -> Vec<(i64, i64, String)> {
     for event in events {
         match event.kind {
             EventKind::LockBegin { lock, .. } if open.is_none() => {
-                let name = scene.source.symbol(lock).map(|(name, _)| name);
-                open = Some((ns(event.at_ns), name.unwrap_or_else(|| "a lock".to_owned())));
+                let name = scene.source.symbol(lock).map_or("a lock", |(name, _)| name);
+                open = Some((ns(event.at_ns), name.to_owned()));
             }
             EventKind::LockEnd { .. } => {
                 found.extend(open.take().map(|(from, name)| (from, ns(event.at_ns), name)));

@@ -2,11 +2,11 @@
 
 use super::{
     Event, EventKind,
-    blame::{self, Piece},
     contexts::{Segment, Task, ns},
     course::{Out, Phase, Span},
     interrupt::{self, Held},
     names, overlaps,
+    piece::{self, Piece, Why},
     scene::Scene,
     stacks,
 };
@@ -25,34 +25,6 @@ const CHOSEN_NS: i64 = 20_000;
 /// CPUs in a virtual machine.
 const OWN_WAY_NS: i64 = 50_000;
 
-/// A cause, and which one.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Why {
-    /// What kind.
-    pub cause: Cause,
-    /// Which.
-    pub name: String,
-    /// Whose work, as `name/pid`.
-    pub task: Option<String>,
-    /// Innermost first.
-    pub stack: Vec<String>,
-}
-
-impl Why {
-    /// A cause with a name alone.
-    #[must_use]
-    pub fn named(cause: Cause, name: impl Into<String>) -> Self {
-        Self { cause, name: name.into(), task: None, stack: Vec::new() }
-    }
-
-    /// The work of a task.
-    #[must_use]
-    pub fn of(mut self, task: &Task) -> Self {
-        self.task = Some(names::task(task));
-        self
-    }
-}
-
 /// What is decided once for a whole wake-up.
 pub struct Judge<'a> {
     scene: &'a Scene<'a>,
@@ -61,6 +33,8 @@ pub struct Judge<'a> {
     fault_ns: Option<i64>,
     /// From and until it waited for locks.
     locks: Vec<(i64, i64, String)>,
+    /// Where its own events cut a span.
+    marks: Vec<i64>,
 }
 
 impl<'a> Judge<'a> {
@@ -78,34 +52,31 @@ impl<'a> Judge<'a> {
             held: interrupt::held(scene),
             fault_ns: faults.map(|event| ns(event.at_ns)),
             locks: overlaps::locks(scene, &events),
+            marks: events.iter().filter(|e| overlaps::cuts(e)).map(|e| ns(e.at_ns)).collect(),
         }
     }
 
     /// Where else a span is to be cut: at faults, locks, and where the usual begins.
-    #[must_use]
-    pub fn cuts(scene: &Scene<'_>, span: &Span) -> Vec<i64> {
-        let mut cuts = match span.phase {
-            Phase::Irq => interrupt::cuts(scene, span),
-            _ => vec![span.to_ns.saturating_sub(SWITCH_NS)],
-        };
-        let cpus = scene.cpus.values().flat_map(|cpu| &cpu.events);
-        let marks = cpus.filter(|event| event.pid == scene.me.tid && overlaps::cuts(event));
-        cuts.extend(marks.map(|event| ns(event.at_ns)));
-        cuts
+    pub fn cuts(&self, span: &Span, into: &mut Vec<i64>) {
+        match span.phase {
+            Phase::Irq => into.extend(interrupt::cuts(self.scene, span)),
+            _ => into.push(span.to_ns.saturating_sub(SWITCH_NS)),
+        }
+        into.extend(&self.marks);
     }
 
     /// Why this piece passed.
     #[must_use]
     pub fn why(&self, piece: &Piece<'_>) -> Why {
-        if blame::is_stopped(self.scene, piece) {
+        if piece::is_stopped(self.scene, piece) {
             return Why::named(Cause::Stopped, "stopped");
         }
         if let Some(kind) = piece.cover {
-            return blame::covered(kind);
+            return piece::covered(kind);
         }
         let Some(segment) = piece.segment.filter(|s| !s.is_unknown() && !piece.is_overwritten)
         else {
-            return blame::unknown(piece);
+            return piece::unknown(piece);
         };
         if let Some(hard) = segment.hard {
             let name = names::hard(hard, &self.scene.wishes.interrupt_names);
@@ -126,7 +97,7 @@ impl<'a> Judge<'a> {
             (None, Some(task)) if task.pid == 0 => {
                 Why::named(Cause::IdleExit, names::idle(segment.idle_state))
             }
-            _ if is_usual => blame::own_path(),
+            _ if is_usual => piece::own_path(),
             _ => self.held.why(segment, self.scene),
         }
     }
@@ -136,10 +107,10 @@ impl<'a> Judge<'a> {
         if let Some(vector) = segment.softirq {
             return Why::named(Cause::Softirq, names::softirq(vector));
         }
-        let Some(task) = segment.task else { return blame::unknown(piece) };
+        let Some(task) = segment.task else { return piece::unknown(piece) };
         let me = self.scene.me;
         if task.pid == me.tid {
-            return blame::own_path();
+            return piece::own_path();
         }
         let came_later = task.since_ns > piece.span.ready_ns.saturating_add(CHOSEN_NS);
         if task.pid == 0 {
@@ -159,7 +130,7 @@ impl<'a> Judge<'a> {
         let is_usual = piece.from_ns >= piece.span.to_ns - SWITCH_NS || piece.ns() < SWITCH_NS;
         let was_out = self.held.was_in_user_mode_on(piece.span.cpu) && piece.ns() < WAY_OUT_NS;
         if is_usual || was_out {
-            return blame::own_path();
+            return piece::own_path();
         }
         let (cpu, from, to) = (piece.span.cpu, piece.span.ready_ns, piece.span.to_ns);
         let Some(told) = stacks::of_task(self.scene, cpu, task, from, to) else {
@@ -183,7 +154,7 @@ impl<'a> Judge<'a> {
         if let Some(why) = self.held_up(piece) {
             return why;
         }
-        if piece.ns() <= OWN_WAY_NS { blame::own_path() } else { self.own_gap() }
+        if piece.ns() <= OWN_WAY_NS { piece::own_path() } else { self.own_gap() }
     }
 
     /// A page fault or a lock of its own.
@@ -208,7 +179,7 @@ impl<'a> Judge<'a> {
         if scene.wishes.virtual_machine && !scene.steal_is_counted {
             return Why::named(Cause::Host, interrupt::PROBABLY_HOST);
         }
-        blame::own_path()
+        piece::own_path()
     }
 
     /// Off the CPU again.

@@ -1,6 +1,6 @@
 //! One late wake-up with all that was recorded around it, ready to be judged.
 
-use std::collections::BTreeMap;
+use std::{borrow::Cow, collections::BTreeMap};
 
 use tardy_hot::stages::Late;
 
@@ -10,6 +10,7 @@ use super::{
     course::{self, Course},
     covers::{Cover, covers},
     source::Source,
+    waiting,
 };
 
 /// Events are asked for from so long before the expiry: what goes before it is part of the story.
@@ -65,14 +66,14 @@ impl Scene<'_> {
 
     /// Fetches the events of the CPUs that matter and follows the thread through them; `all` are
     /// the CPUs to ask where the thread is lost from sight.
-    pub fn look(&mut self, all: &[u32]) {
-        let mut wanted = vec![self.me.cpu];
+    pub fn look(&mut self, all: impl Iterator<Item = u32>) {
+        self.fetch([self.me.cpu]);
         if self.late.matched {
-            wanted.extend([self.late.cpus.0, self.late.cpus.1]);
+            self.fetch([self.late.cpus.0, self.late.cpus.1]);
         }
-        self.fetch(&wanted);
-        let moved_to: Vec<u32> = self.events().iter().filter_map(|e| self.destination(e)).collect();
-        self.fetch(&moved_to);
+        let events = self.cpus.values().flat_map(|cpu| &cpu.events);
+        let moved_to: Vec<u32> = events.filter_map(|e| self.destination(e)).collect();
+        self.fetch(moved_to);
         self.course = course::follow(self.late, self.me, &self.events());
         let is_lost = self
             .course
@@ -93,13 +94,29 @@ impl Scene<'_> {
         }
     }
 
-    fn fetch(&mut self, cpus: &[u32]) {
+    fn fetch(&mut self, cpus: impl IntoIterator<Item = u32>) {
         for cpu in cpus {
-            if !self.cpus.contains_key(cpu) {
-                let found = self.read(*cpu);
-                self.cpus.insert(*cpu, found);
+            if !self.cpus.contains_key(&cpu) {
+                let found = self.read(cpu);
+                self.cpus.insert(cpu, found);
             }
         }
+    }
+
+    /// Whether events of it were overwritten because this came too late.
+    #[must_use]
+    pub fn is_lost(&self) -> bool {
+        self.course.spans.iter().any(|span| {
+            let misses = self.cpus.get(&span.cpu).is_some_and(|it| it.known_from_ns > span.from_ns);
+            misses && waiting::is_lost(&self.source.recorded(span.cpu), self.late)
+        })
+    }
+
+    /// Whether the hypervisor counted time that it took.
+    #[must_use]
+    pub fn tells_steal(&self) -> bool {
+        let is_steal = |event: &Event| matches!(event.kind, EventKind::Steal { .. });
+        self.cpus.values().any(|cpu| cpu.events.iter().any(is_steal))
     }
 
     fn read(&self, cpu: u32) -> Cpu {
@@ -127,11 +144,16 @@ impl Scene<'_> {
 
     /// The events of all CPUs, by time.
     #[must_use]
-    pub fn events(&self) -> Vec<Event> {
+    pub fn events(&self) -> Cow<'_, [Event]> {
+        // A bound thread has one.
+        let mut cpus = self.cpus.values();
+        if let (Some(only), None) = (cpus.next(), cpus.next()) {
+            return Cow::Borrowed(&only.events);
+        }
         let mut events: Vec<Event> =
             self.cpus.values().flat_map(|cpu| cpu.events.iter().copied()).collect();
         events.sort_by_key(|event| event.at_ns);
-        events
+        Cow::Owned(events)
     }
 
     /// The functions of a stack, innermost first, as `function+0x12`.

@@ -1,19 +1,25 @@
 //! What the blame asks of the recorder; tests answer in its place.
 
+use std::ops::Range;
+
 use super::Event;
 
 /// Where events, stacks and names come from.
 pub trait Source {
     /// Events of `cpu` from `from_ns` to `to_ns` (`CLOCK_MONOTONIC`), by time, appended to `into`;
-    /// preceded by what tells the context at `from_ns`: the last switch, the last idle state, and
-    /// the entries that are still open. `false` where the record no longer reaches back so far.
+    /// preceded by what tells the context at `from_ns`: the last switch, and after it the last idle
+    /// state and the entries that are still open. `false` where the record no longer reaches back so far.
     fn events(&self, cpu: u32, from_ns: u64, to_ns: u64, into: &mut Vec<Event>) -> bool;
+
+    /// The time of which all events of `cpu` are still there (`CLOCK_MONOTONIC` ns): from 0 while
+    /// none was overwritten, up to the newest one. Empty where nothing is recorded.
+    fn recorded(&self, cpu: u32) -> Range<u64>;
 
     /// The return addresses of a stack, innermost first; absent where it was overwritten.
     fn stack(&self, number: u64) -> Option<Vec<u64>>;
 
     /// The kernel's function at an address, and how far into it.
-    fn symbol(&self, address: u64) -> Option<(String, u64)>;
+    fn symbol(&self, address: u64) -> Option<(&str, u64)>;
 
     /// Events that the recorder lost so far.
     fn lost(&self) -> u64;

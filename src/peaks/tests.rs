@@ -2,11 +2,12 @@
 //!
 //! Times are ns after the programmed expiry, which is at [`T`].
 
+mod behind;
 mod interrupt;
 mod running;
 mod waiting;
 
-use std::collections::HashMap;
+use std::{collections::HashMap, ops::Range};
 
 use proptest::prelude::*;
 use tardy_hot::stages::{Late, Stages};
@@ -37,6 +38,10 @@ impl Source for Fake {
         !self.forgets
     }
 
+    fn recorded(&self, _: u32) -> Range<u64> {
+        0..0
+    }
+
     fn stack(&self, number: u64) -> Option<Vec<u64>> {
         let address = |name: &&str| self.names.iter().position(|known| known == name);
         let addresses = |stack: &Vec<&'static str>| {
@@ -45,9 +50,9 @@ impl Source for Fake {
         self.stacks.get(&number).map(addresses)
     }
 
-    fn symbol(&self, address: u64) -> Option<(String, u64)> {
+    fn symbol(&self, address: u64) -> Option<(&str, u64)> {
         let at = usize::try_from(address.checked_sub(0x1000)?).ok()?;
-        self.names.get(at).map(|name| ((*name).to_owned(), 0x10))
+        self.names.get(at).map(|name| (*name, 0x10))
     }
 
     fn lost(&self) -> u64 {
@@ -134,7 +139,7 @@ impl Case {
         let source = Box::new(events.fake);
         let mut blamer = Blamer::new(vec![self.me.clone()], self.wishes.clone(), source);
         blamer.begin(0, 0, 0);
-        let peak = blamer.late(0, &self.late, Effort::All).unwrap();
+        let peak = blame(&mut blamer, &self.late, Effort::All).unwrap();
         let total: u64 = peak.blame.iter().map(|part| part.ns).sum();
         assert_eq!(total.cast_signed(), self.late.latency_ns, "the parts sum: {:?}", peak.blame);
         assert_eq!(blamer.record().blamed, 1);
@@ -150,6 +155,12 @@ impl Case {
         let main = self.main();
         (main.cause, main.name, main.ns)
     }
+}
+
+/// What becomes of one late wake-up.
+fn blame(blamer: &mut Blamer, late: &Late, effort: Effort) -> Option<Peak> {
+    blamer.add(0, *late);
+    blamer.work(|| effort).pop()
 }
 
 fn is(cause: Cause, name: &str, ns: u64) -> (Cause, String, u64) {
@@ -228,9 +239,9 @@ fn a_bad_warm_up_keeps_no_peaks_away_for_long() {
     let (me, fake) = (late.me.clone(), late.fake.clone());
     let mut blamer = Blamer::new(vec![me], late.wishes.clone(), Box::new(fake));
     blamer.begin(0, 10_000, 5_000_000);
-    assert!(blamer.late(0, &late.late, Effort::All).is_none());
+    assert!(blame(&mut blamer, &late.late, Effort::All).is_none());
     (0..12).for_each(|_| blamer.follow_p99(0, 10_000));
-    assert!(blamer.late(0, &late.late, Effort::All).is_some());
+    assert!(blame(&mut blamer, &late.late, Effort::All).is_some());
 }
 
 #[test]
@@ -240,12 +251,15 @@ fn without_time_for_more_only_peaks_are_blamed() {
     let (me, fake) = (late.me.clone(), late.fake.clone());
     let mut blamer = Blamer::new(vec![me], late.wishes.clone(), Box::new(fake));
     blamer.begin(0, 10_000, 12_000);
-    assert!(blamer.late(0, &late.late, Effort::Peaks).is_some());
+    assert!(blame(&mut blamer, &late.late, Effort::Peaks).is_some());
     let ordinary = Late { latency_ns: 11_000, ..late.late };
-    assert!(blamer.late(0, &ordinary, Effort::Peaks).is_none());
-    assert!(blamer.late(0, &ordinary, Effort::All).is_none());
+    assert!(blame(&mut blamer, &ordinary, Effort::Peaks).is_none());
+    assert_eq!((blamer.record().blamed, blamer.record().passed_over), (1, 0), "it waits");
+    assert!(blame(&mut blamer, &ordinary, Effort::All).is_none());
+    assert!(blame(&mut blamer, &ordinary, Effort::Nothing).is_none());
+    assert!(!blamer.is_behind() && blamer.give_up().is_empty());
     let record = blamer.record();
-    assert_eq!((record.blamed, record.passed_over), (2, 1));
+    assert_eq!((record.blamed, record.passed_over), (3, 1));
 }
 
 fn any_event() -> impl Strategy<Value = (i64, Event)> {

@@ -1,10 +1,12 @@
 //! What happened around a late wake-up, for people to look at.
 
+use std::collections::HashMap;
+
 use super::{
-    Event, EventKind, blame,
+    Event, EventKind,
     contexts::{Hard, Segment, Task, ns},
     covers::Kind,
-    names,
+    names, piece,
     scene::{Cpu, Scene},
 };
 use crate::{
@@ -27,6 +29,8 @@ struct Drawing<'a> {
     scene: &'a Scene<'a>,
     from_ns: i64,
     end_ns: i64,
+    /// Names of the tasks that ran, by number.
+    tasks: HashMap<u32, [u8; 16]>,
     entries: Vec<(Weight, Moment)>,
 }
 
@@ -35,12 +39,15 @@ struct Drawing<'a> {
 pub fn timeline(scene: &Scene<'_>) -> (Vec<Moment>, u64) {
     let before_ns = (scene.late.latency_ns / 4).min(BEFORE_NS);
     let from_ns = scene.late.t_ns.saturating_sub(before_ns);
-    let mut drawing = Drawing { scene, from_ns, end_ns: scene.end_ns(), entries: Vec::new() };
+    let (tasks, entries) = (tasks(scene), Vec::new());
+    let mut drawing = Drawing { scene, from_ns, end_ns: scene.end_ns(), tasks, entries };
     for (number, cpu) in &scene.cpus {
         drawing.contexts(*number, cpu);
         drawing.covers(*number, cpu);
         for event in &cpu.events {
-            drawing.point(event);
+            if drawing.shows(event) {
+                drawing.point(event);
+            }
         }
     }
     drawing.own();
@@ -146,9 +153,15 @@ impl Drawing<'_> {
                 Kind::Nmi => "nmi",
                 Kind::Walk => continue,
             };
-            let name = blame::covered(cover.kind).name;
+            let name = piece::covered(cover.kind).name;
             self.span(cover.from_ns, cover.to_ns, moment(number, Lane::Host, what, name));
         }
+    }
+
+    /// Whether an event may be part of what is drawn: what began before may reach into it.
+    fn shows(&self, event: &Event) -> bool {
+        let is_span = matches!(event.kind, EventKind::Stack { .. });
+        is_span || (self.from_ns..=self.end_ns).contains(&ns(event.at_ns))
     }
 
     /// What happened at one instant.
@@ -199,12 +212,10 @@ impl Drawing<'_> {
 
     /// The name of a task, where one of the CPUs ran it.
     fn name_of(&self, pid: u32) -> String {
-        let events = self.scene.cpus.values().flat_map(|cpu| &cpu.events);
-        let mut names = events.filter(|event| event.pid == pid).filter_map(|e| match e.kind {
-            EventKind::Switch { comm } => Some(names::comm(&comm)),
-            _ => None,
-        });
-        names.next().map_or_else(|| format!("task {pid}"), |name| format!("{name}/{pid}"))
+        match self.tasks.get(&pid) {
+            Some(comm) => format!("{}/{pid}", names::comm(comm)),
+            None => format!("task {pid}"),
+        }
     }
 
     /// The measured thread's own: the expiry, the wake-up, and how long it was stopped.
@@ -214,9 +225,20 @@ impl Drawing<'_> {
         let last = self.scene.course.spans.last().map_or(self.scene.me.cpu, |span| span.cpu);
         self.dot(late.t_ns, true, moment(first, Lane::Thread, "expiry", "timer expires".into()));
         self.dot(self.end_ns, true, moment(last, Lane::Thread, "woke", "woke up".into()));
-        let (from_ns, until_ns) = blame::stopped(self.scene);
+        let (from_ns, until_ns) = piece::stopped(self.scene);
         self.span(from_ns, until_ns, moment(last, Lane::Thread, "stopped", "stopped".into()));
     }
+}
+
+/// Names of the tasks that were switched in, each as it was first.
+fn tasks(scene: &Scene<'_>) -> HashMap<u32, [u8; 16]> {
+    let mut tasks = HashMap::new();
+    for event in scene.cpus.values().flat_map(|cpu| &cpu.events) {
+        if let EventKind::Switch { comm } = event.kind {
+            tasks.entry(event.pid).or_insert(comm);
+        }
+    }
+    tasks
 }
 
 fn events_at(cpu: &Cpu, at_ns: i64) -> impl Iterator<Item = &Event> {

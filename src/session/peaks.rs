@@ -2,8 +2,9 @@
 //! `peaks.jsonl` and `blame.json`.
 //!
 //! It runs as the drain does, below the measured threads and above every load. The kernel keeps its
-//! events for some 50 ms, so it looks every 5 ms; a wake-up whose events are gone by then is blamed
-//! on nobody. What it changes on the machine: the programs that trace run until it ends.
+//! events for some 50 ms, so it looks every 5 ms. Where it falls behind all the same, it takes the
+//! latest first and passes over the least late. What it changes on the machine: the programs that
+//! trace run until it ends.
 
 use std::{
     collections::HashMap,
@@ -18,7 +19,6 @@ use std::{
 use tardy_hot::{
     clock::now_ns,
     histogram::{HIGHEST_NS, highest_of, index_of},
-    stages::Late,
     wakeup::Series,
 };
 
@@ -57,6 +57,9 @@ const MOST_SAVED_NS: i64 = 20_000_000;
 /// Peaks are few, or asked for by `--peak-over`, and take what they need; so much of it at the most
 /// is made up for by others, ns.
 const MOST_OWED_NS: i64 = 100_000_000;
+
+/// Once nothing more comes, what still waits is blamed for so long, ns.
+const AFTERWARDS_NS: i64 = 500_000_000;
 
 /// So many peaks wait for a disk that refuses them; what comes then is in the sums alone.
 const MOST_WAITING: usize = 1000;
@@ -155,7 +158,6 @@ pub(super) fn wishes(keep: usize, peak_over_ns: Option<i64>, virtual_machine: bo
 
 struct Thread {
     work: Work,
-    late: Vec<Late>,
     /// Admitted, and not written yet.
     peaks: Vec<Peak>,
     next_follow_ns: i64,
@@ -169,7 +171,6 @@ struct Thread {
 impl Thread {
     fn new(work: Work) -> Self {
         Self {
-            late: Vec::new(),
             peaks: Vec::new(),
             next_follow_ns: work.start_ns + FOLLOW_NS,
             next_write_ns: work.start_ns + WRITE_NS,
@@ -190,11 +191,12 @@ impl Thread {
         let mut due_ns = self.work.start_ns + TICK_NS;
         while !wait_until(due_ns, finished) {
             self.tick();
-            due_ns = now_ns() + TICK_NS;
+            // Peaks that wait do so no longer than it takes to look for later ones.
+            due_ns = if self.work.blamer.is_behind() { 0 } else { now_ns() + TICK_NS };
         }
         // Nothing more comes; what there is stays in memory.
         self.work.tracer.detach();
-        self.blame();
+        self.blame_the_rest();
         self.write_peaks();
         let blame = self.sums();
         self.write_blame(&blame);
@@ -212,10 +214,11 @@ impl Thread {
 
     fn tick(&mut self) {
         self.blame();
-        let now = now_ns();
         if !self.peaks.is_empty() {
             self.write_peaks();
+            self.spend();
         }
+        let now = now_ns();
         if now >= self.next_follow_ns {
             self.next_follow_ns = now + FOLLOW_NS;
             self.follow();
@@ -228,25 +231,52 @@ impl Thread {
     }
 
     /// Has blamed what has come, as far as time allows: this thread goes before all loads, so what
-    /// it takes is missing elsewhere. Peaks go before others.
+    /// it takes is missing elsewhere. Peaks go before others. After a while it is time to look for
+    /// later ones.
     fn blame(&mut self) {
-        let mut began_ns = now_ns();
-        let earned_ns = (began_ns - self.looked_ns) / SHARE;
-        self.allowance_ns = (self.allowance_ns + earned_ns).min(MOST_SAVED_NS);
-        self.looked_ns = began_ns;
-        for (number, thread) in self.work.threads.iter_mut().enumerate() {
-            self.late.clear();
-            let late = &mut self.late;
-            thread.late.drain(|one| late.push(one));
-            for late in &self.late {
-                let effort = if self.allowance_ns > 0 { Effort::All } else { Effort::Peaks };
-                self.peaks.extend(self.work.blamer.late(number, late, effort));
-                let ended_ns = now_ns();
-                let left_ns = self.allowance_ns - (ended_ns - began_ns);
-                self.allowance_ns = left_ns.max(-MOST_OWED_NS);
-                began_ns = ended_ns;
+        self.earn();
+        self.collect();
+        let until_ns = self.looked_ns + TICK_NS;
+        let (allowance_ns, looked_ns) = (&mut self.allowance_ns, &mut self.looked_ns);
+        let effort = || {
+            spend(allowance_ns, looked_ns);
+            match *allowance_ns > 0 {
+                _ if *looked_ns >= until_ns => Effort::Nothing,
+                true => Effort::All,
+                false => Effort::Peaks,
             }
+        };
+        self.peaks.extend(self.work.blamer.work(effort));
+    }
+
+    /// Has blamed what waits, all peaks and others for a while.
+    fn blame_the_rest(&mut self) {
+        self.collect();
+        let until_ns = now_ns() + AFTERWARDS_NS;
+        let effort = || if now_ns() < until_ns { Effort::All } else { Effort::Peaks };
+        self.peaks.extend(self.work.blamer.work(effort));
+        self.peaks.extend(self.work.blamer.give_up());
+    }
+
+    /// Takes what the measured threads have handed over.
+    fn collect(&mut self) {
+        for (number, thread) in self.work.threads.iter_mut().enumerate() {
+            let blamer = &mut self.work.blamer;
+            thread.late.drain(|late| blamer.add(number, late));
         }
+    }
+
+    /// A share of the time since the last look is for blaming.
+    fn earn(&mut self) {
+        let now = now_ns();
+        let earned_ns = (now - self.looked_ns) / SHARE;
+        self.allowance_ns = (self.allowance_ns + earned_ns).min(MOST_SAVED_NS);
+        self.looked_ns = now;
+    }
+
+    /// And what was taken since is spent.
+    fn spend(&mut self) {
+        spend(&mut self.allowance_ns, &mut self.looked_ns);
     }
 
     /// Lets the thresholds follow the 99th percentile of the series.
@@ -301,6 +331,13 @@ impl Thread {
             self.refused = Some(format!("{what} at {at_s:.1} s: {}", plain(&error)));
         }
     }
+}
+
+/// Takes the time since the last look off an allowance; both ns.
+fn spend(allowance_ns: &mut i64, looked_ns: &mut i64) {
+    let now = now_ns();
+    *allowance_ns = (*allowance_ns - (now - *looked_ns)).max(-MOST_OWED_NS);
+    *looked_ns = now;
 }
 
 /// The highest of the 90th, 99th and 99.9th percentile, up to `most` in a thousand, that has enough

@@ -1,5 +1,7 @@
 //! What the blame asks of this machine: the kernel's events and stacks, names, and SMIs.
 
+use std::ops::Range;
+
 use crate::{
     kernel::{Event, Recorder, Symbols},
     peaks::Source,
@@ -28,12 +30,16 @@ impl Source for ThisMachine {
         self.recorder.events(cpu, from_ns, to_ns, into)
     }
 
+    fn recorded(&self, cpu: u32) -> Range<u64> {
+        self.recorder.recorded(cpu)
+    }
+
     fn stack(&self, number: u64) -> Option<Vec<u64>> {
         self.recorder.stack(number)
     }
 
-    fn symbol(&self, address: u64) -> Option<(String, u64)> {
-        self.symbols.name(address).map(|(name, offset)| (name.to_owned(), offset))
+    fn symbol(&self, address: u64) -> Option<(&str, u64)> {
+        self.symbols.name(address)
     }
 
     fn lost(&self) -> u64 {

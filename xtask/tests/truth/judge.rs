@@ -7,12 +7,21 @@
 //! taken off. With interrupts off, the delay lasts until the first interrupt after it, for no
 //! program sees more of it than that.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-/// Delays that are shorter are not judged, ns.
+/// Delays that are shorter are not judged, ns; nor those of which less is their own.
 pub const LEAST_NS: i64 = 50_000;
+/// Where the steal clock leaves less of a delay, it is not judged, ns.
+const LEAST_LEFT_NS: i64 = 20_000;
+/// How `why` names time that the steal clock counted.
+const STEAL: &str = "hypervisor (steal)";
+/// And a peak whose events were overwritten before it was looked at.
+const LOST: &str = "events overwritten before they were read";
 /// A process at its end may be what keeps the interrupt for less than this, or may not: the log
 /// cannot know. ns.
 const LATE_NS: i64 = 150_000;
@@ -45,6 +54,8 @@ pub struct Peak {
 #[derive(Debug, Clone, Default, Deserialize)]
 pub struct Part {
     pub cause: String,
+    #[serde(default)]
+    pub name: String,
     #[serde(default)]
     pub task: Option<String>,
     pub ns: i64,
@@ -142,6 +153,17 @@ impl Peak {
         self.at_ns + self.latency_ns
     }
 
+    /// What the steal clock counted within it.
+    pub fn stolen_ns(&self) -> i64 {
+        let is_steal = |part: &&Part| part.cause == "host" && part.name == STEAL;
+        self.blame.iter().filter(is_steal).map(|part| part.ns).sum()
+    }
+
+    /// Its events were overwritten before it was looked at.
+    fn is_lost(&self) -> bool {
+        self.blame.iter().any(|part| part.name == LOST)
+    }
+
     /// What is blamed on the cause of a delay. Of a process at its end that is what it did in the
     /// kernel, with interrupts on or off. Work that cannot be preempted has a task where it is
     /// somebody's; the wake-up's own path has none.
@@ -182,6 +204,10 @@ pub struct Row {
     /// Over an expiry, by more than 50 us of their own, and nothing else at the same time.
     pub judged: usize,
     pub found: usize,
+    /// Of those found: their events were overwritten before anybody looked.
+    pub lost: usize,
+    /// Of those found: next to nothing of them is left but what the hypervisor took.
+    pub disturbed: usize,
     pub right: usize,
     pub sized: usize,
     /// Errors of the size, ns.
@@ -202,8 +228,10 @@ pub struct Outcome {
     pub mixed: usize,
 }
 
-/// Joins the log with what `why` says.
-pub fn judge(log: &[Injected], peaks: &[Peak]) -> Outcome {
+/// Joins the log with what `why` says of all wake-ups later than `over_ns`.
+pub fn judge(log: &[Injected], peaks: &[Peak], over_ns: i64) -> Outcome {
+    // The wake-up has to be over the threshold by the delay alone.
+    let least_ns = LEAST_NS.max(over_ns + 5_000);
     let by_expiry: BTreeMap<(u32, i64), &Peak> =
         peaks.iter().filter_map(|peak| Some(((peak.cpu()?, peak.at_ns), peak))).collect();
     let mut outcome = Outcome::default();
@@ -212,7 +240,7 @@ pub fn judge(log: &[Injected], peaks: &[Peak]) -> Outcome {
     }
     let delays: Vec<&Injected> = log.iter().filter(|line| !line.is_meanwhile()).collect();
     for delay in &delays {
-        if delay.is_beside() || delay.over_ns() <= LEAST_NS {
+        if delay.is_beside() || delay.over_ns() <= least_ns {
             continue;
         }
         let own_ns = delay.own_ns(log);
@@ -255,18 +283,29 @@ fn look(row: &mut Row, delay: &Injected, expected: i64, peak: Option<&Peak>) {
         return;
     };
     row.found += 1;
+    if peak.is_lost() {
+        row.lost += 1;
+        return;
+    }
+    let left = expected - peak.stolen_ns();
+    if left < LEAST_LEFT_NS {
+        row.disturbed += 1;
+        return;
+    }
     let blamed = peak.blamed_ns(delay);
-    if blamed * 2 < expected {
+    if blamed * 2 < left {
         row.wrong.push(format!("wrong cause: {late_by} ns of {delay:?}; {peak:?}"));
         return;
     }
     row.right += 1;
-    // tardy's own walks lie within or behind the delay, and nobody else knows them.
+    // tardy's own walks, and what the hypervisor took, lie within or behind the delay; nobody else
+    // knows where.
     let is_walk = |part: &&Part| part.cause == "tracing";
     let walks: i64 = peak.blame.iter().filter(is_walk).map(|part| part.ns).sum();
+    let may_lack = walks + peak.stolen_ns();
     let error = blamed - expected;
     let may_be_late = if delay.kind == "exit" { LATE_NS } else { 0 };
-    let error = if error < 0 { (error + walks).min(0) } else { (error - may_be_late).max(0) };
+    let error = if error < 0 { (error + may_lack).min(0) } else { (error - may_be_late).max(0) };
     row.errors_ns.push(error.abs());
     if error.abs() <= allowed_ns(expected) {
         row.sized += 1;
@@ -287,23 +326,34 @@ impl Row {
 }
 
 impl Outcome {
+    fn sum(&self, of: fn(&Row) -> usize) -> usize {
+        self.rows.values().map(of).sum()
+    }
+
     /// All rows together: judged, found, cause right, size right.
     pub fn totals(&self) -> [usize; 4] {
-        let sum = |of: fn(&Row) -> usize| self.rows.values().map(of).sum();
-        [sum(|row| row.judged), sum(|row| row.found), sum(|row| row.right), sum(|row| row.sized)]
+        let of: [fn(&Row) -> usize; 4] =
+            [|row| row.judged, |row| row.found, |row| row.right, |row| row.sized];
+        of.map(|of| self.sum(of))
+    }
+
+    /// Those found of which no cause can be known: events lost, disturbed by the hypervisor.
+    pub fn unknowable(&self) -> [usize; 2] {
+        [self.sum(|row| row.lost), self.sum(|row| row.disturbed)]
     }
 
     /// The table, as Markdown.
     pub fn table(&self) -> String {
         let mut text = String::from(
-            "| injected | delays | judged | found | cause right | size within 3 us or 2 % | \
-             size error p50 / p99 |\n| --- | --- | --- | --- | --- | --- | --- |\n",
+            "| injected | delays | judged | found | events lost | disturbed | cause right | \
+             size within 3 us or 2 % | size error p50 / p99 |\n\
+             | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n",
         );
         for (kind, row) in &self.rows {
             let (p50, p99) = (row.error_us(0.5), row.error_us(0.99));
             text += &format!(
-                "| {kind} | {} | {} | {} | {} | {} | {p50:.1} / {p99:.1} us |\n",
-                row.injected, row.judged, row.found, row.right, row.sized
+                "| {kind} | {} | {} | {} | {} | {} | {} | {} | {p50:.1} / {p99:.1} us |\n",
+                row.injected, row.judged, row.found, row.lost, row.disturbed, row.right, row.sized
             );
         }
         let (clean, wrong, mixed) = (self.clean, self.false_blame.len(), self.mixed);
@@ -312,47 +362,4 @@ impl Outcome {
              Not judged, for two delays met: {mixed}.\n"
         )
     }
-}
-
-fn delay(kind: &str, at_ns: i64, ns: i64, expires_ns: i64) -> Injected {
-    Injected { kind: kind.to_owned(), cpu: 0, at_ns, ns, expires_ns, pid: 0 }
-}
-
-fn peak(at_ns: i64, latency_ns: i64, cause: &str, ns: i64) -> Peak {
-    let part = Part { cause: cause.to_owned(), ns, ..Part::default() };
-    Peak { at_ns, latency_ns, series: "cpu0".to_owned(), blame: vec![part] }
-}
-
-#[test]
-fn a_delay_is_found_where_its_expiry_is_late_and_its_cause_and_size_come_back() {
-    let log = [delay("hardirq", 900_000, 300_000, 1_000_000)];
-    let outcome = judge(&log, &[peak(1_000_000, 210_000, "hardirq", 202_500)]);
-    assert_eq!(outcome.totals(), [1, 1, 1, 1], "{outcome:?}");
-    let outcome = judge(&log, &[peak(1_000_000, 210_000, "hardirq", 205_000)]);
-    assert_eq!(outcome.totals(), [1, 1, 1, 0], "2 % of 200 us are 4 us");
-    let outcome = judge(&log, &[peak(1_000_000, 210_000, "thread", 202_500)]);
-    assert_eq!(outcome.totals(), [1, 1, 0, 0]);
-    let outcome = judge(&log, &[peak(2_000_000, 210_000, "hardirq", 202_500)]);
-    assert_eq!((outcome.totals(), outcome.clean), ([1, 0, 0, 0], 1));
-}
-
-#[test]
-fn delays_that_are_short_or_beside_or_two_at_once_are_not_judged() {
-    let short = delay("hardirq", 900_000, 140_000, 1_000_000);
-    assert_eq!(judge(&[short], &[]).totals()[0], 0);
-    let beside = delay("hardirq", 1_100_000, 300_000, 1_000_000);
-    assert_eq!(judge(&[beside], &[]).totals()[0], 0);
-    let one = delay("hardirq", 900_000, 300_000, 1_000_000);
-    let other = delay("stop", 1_150_000, 300_000, 1_000_000);
-    let outcome = judge(&[one, other], &[]);
-    assert_eq!((outcome.totals()[0], outcome.mixed), (0, 1));
-}
-
-#[test]
-fn a_clean_late_wakeup_that_is_blamed_on_the_injector_counts_as_false_blame() {
-    let mut blamed = peak(5_000_000, 90_000, "thread", 60_000);
-    blamed.blame[0].task = Some("inject/cpu0/77".to_owned());
-    let clean = peak(7_000_000, 90_000, "thread", 60_000);
-    let outcome = judge(&[], &[blamed, clean]);
-    assert_eq!((outcome.clean, outcome.false_blame.len()), (2, 1));
 }
