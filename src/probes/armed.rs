@@ -12,7 +12,7 @@ use std::{
 use tardy_hot::{stop::Stop, wakeup::Ended};
 
 use super::{ArmError, Finished, Keeper, Recorded, Report, STACK_BYTES, Schedule, TracedThread};
-use crate::{setup::threads::Found, sys::signals};
+use crate::{run::Deviation, setup::threads::Found, sys::signals};
 
 /// A probe whose threads wait for the start.
 #[derive(Debug)]
@@ -182,7 +182,7 @@ impl Armed {
             let report = thread.report.take().or_else(|| thread.reported.recv().ok());
             report.unwrap_or_else(|| match has_begun {
                 true => Report {
-                    broken: Some("the thread died".into()),
+                    broken: Some(Deviation::Died),
                     ..Report::of(&thread.series, Ended::Failed(0))
                 },
                 false => Report::of(&thread.series, Ended::Stopped),

@@ -3,6 +3,7 @@
 //! A probe is one file here, one line in the table of `cli::run`, and one loop in `tardy-hot`.
 
 mod armed;
+mod evidence;
 pub mod fake;
 pub mod far;
 pub mod pingpong;
@@ -24,10 +25,13 @@ use tardy_hot::{
 };
 use thiserror::Error;
 
-pub use self::armed::Armed;
 use self::far::EndedInJson;
+pub use self::{
+    armed::Armed,
+    evidence::{ClockEvidence, FarLoss, MessageEvidence, ReceiveEvidence},
+};
 use crate::{
-    run::{Doubt, MessageRecord, SeriesHead},
+    run::{Deviation, MessageRecord, SeriesHead},
     sys::faults::Usage,
 };
 
@@ -72,7 +76,7 @@ pub struct Report {
     /// Times it was moved to another CPU meanwhile; absent where the kernel does not tell.
     pub migrations: Option<u64>,
     /// In what it did not run as planned, at the start or at the end.
-    pub broken: Option<String>,
+    pub broken: Option<Deviation>,
 }
 
 impl Report {
@@ -146,8 +150,8 @@ pub trait Keeper: std::fmt::Debug {
 pub struct KeptRecord {
     /// What came of messages.
     pub messages: Option<MessageRecord>,
-    /// What gives reason to doubt.
-    pub doubts: Vec<Doubt>,
+    /// What is known of them beside.
+    pub evidence: MessageEvidence,
 }
 
 /// What a probe leaves.

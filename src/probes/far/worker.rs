@@ -16,6 +16,7 @@ use tardy_hot::{stop::Stop, wakeup::Ended};
 use super::{Nudger, Opened, Outlet, Work, order::Ready};
 use crate::{
     probes::{Report, STACK_BYTES, Schedule},
+    run::Deviation,
     setup::threads::{Found, Terms, plain},
     sys::{faults::Usage, memory, sched, signals},
 };
@@ -151,7 +152,7 @@ impl Worker {
         }
         let mut outcome = joined.unwrap_or_else(|_| {
             let died = Report::of(&self.name, Ended::Failed(0));
-            let report = Report { broken: Some("the thread died".into()), ..died };
+            let report = Report { broken: Some(Deviation::Died), ..died };
             Outcome { report, value: Value::Null, before: Usage::default() }
         });
         let base = self.warmed_up.unwrap_or(outcome.before);
