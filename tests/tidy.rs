@@ -164,15 +164,21 @@ fn declared_modules(text: &str) -> BTreeSet<String> {
     text.lines().filter_map(declared).collect()
 }
 
-/// Codes of caveats in the source of `Doubt::words`: the strings before an effect.
-fn caveat_codes(text: &str) -> BTreeSet<String> {
+/// Codes of caveats in the source of `Doubt::words`, the strings before an effect, with the effect.
+fn caveat_effects(text: &str) -> Vec<(String, String)> {
     let lines: Vec<&str> = text.lines().map(str::trim).collect();
     let code = |pair: &[&str]| {
-        let is_effect = ["Informs,", "Weakens,", "Invalidates,"].contains(&pair[1]);
+        let effect = pair[1].strip_suffix(',')?;
+        let is_effect = ["Informs", "Weakens", "Invalidates"].contains(&effect);
         let code = pair[0].strip_prefix('"')?.strip_suffix("\",")?;
-        is_effect.then(|| code.to_owned())
+        is_effect.then(|| (code.to_owned(), effect.to_lowercase()))
     };
     lines.windows(2).filter_map(code).collect()
+}
+
+/// Only the codes.
+fn caveat_codes(text: &str) -> BTreeSet<String> {
+    caveat_effects(text).into_iter().map(|(code, _)| code).collect()
 }
 
 #[test]
@@ -279,6 +285,15 @@ fn rows_of_codes(text: &str) -> Vec<(String, String)> {
         Some((code.to_owned(), last.trim_matches('`').to_owned()))
     };
     text.lines().filter_map(row).collect()
+}
+
+#[test]
+fn every_caveat_is_explained_with_its_effect() {
+    let explained = fs::read_to_string(root().join("docs/measuring.md")).unwrap_or_default();
+    let sources = files("src/run/doubt", ".rs");
+    let mut wrong = sources.iter().flat_map(|path| caveat_effects(&text(path)));
+    let wrong = wrong.find(|(code, effect)| !explained.contains(&format!("`{code}` | {effect} |")));
+    assert_eq!(wrong, None, "docs/measuring.md has another effect of this one");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use serde_json::json;
 use super::{Exit, flags::FormatFlags, output, setup::recover_first};
 use crate::{
     check::{Finding, Gravity, Status, Subject, check},
-    run::Caveat,
+    session,
     sys::{cpus::Cpus, root::Root},
 };
 
@@ -33,8 +33,9 @@ pub struct CheckFlags {
 /// Looks at everything and prints it, worst first.
 pub fn run(flags: &CheckFlags) -> Result<Exit> {
     // What a killed tardy left is not how this machine is.
-    for doubt in recover_first(flags.format.is_json()) {
-        output::tell(&Caveat::from(doubt).text);
+    let left = recover_first(flags.format.is_json());
+    if let Some(caveat) = session::left_changed(&left) {
+        output::tell(&caveat.text);
     }
     let root = Root::default();
     if let Some(cpus) = &flags.cpus {

@@ -10,7 +10,6 @@ use super::{Exit, flags::FormatFlags, output};
 use crate::{
     echo::{Echo, PORT, PeerSummary, PeerTerms, Plan, Summary},
     report::table::Table,
-    run::Doubt,
     setup::{
         Wish,
         threads::{self, describe},
@@ -166,10 +165,11 @@ impl EchoFlags {
             );
         }
         let priority = Wish::new(self.priority, DEFAULT_PRIORITY);
-        let (policy, priority, doubt) = threads::settle(policy, priority)?;
-        if let Some(Doubt::NoRealTime { wanted, why }) = doubt {
+        let wanted = describe(policy.value, priority.value);
+        let (policy, priority, refused) = threads::settle(policy, priority)?;
+        if let Some(error) = refused {
             let has = describe(policy, priority);
-            output::tell(&format!("{wanted} cannot be had ({why}): it answers as {has}."));
+            output::tell(&format!("{wanted} cannot be had ({error}): it answers as {has}."));
         }
         let allowed = Cpus::allowed().context("cannot ask which CPUs this process may use")?;
         let refused = self.cpus.as_ref().map(|asked| asked.without(&allowed));

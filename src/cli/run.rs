@@ -32,6 +32,7 @@ use crate::{
     session::{CALIBRATION_NS, Length, Plan, Session},
     setup::{
         Wish,
+        journal::Recovered,
         threads::{self, Terms},
     },
     store::{Store, is_plain},
@@ -122,7 +123,7 @@ pub fn run(flags: Flags, store: &Store, argv: Vec<String>) -> Result<Exit> {
     }
     let left = recover_first(quiet);
     let mut plan = flags.plan(store, argv).map_err(|error| name_holder(error, &left))?;
-    plan.doubts.extend(left);
+    plan.left = left;
     let directory = plan.directory.clone();
     let quit = Quit::listen().context("cannot set a signal handler")?;
     let session = Session::arm(plan)?;
@@ -176,7 +177,7 @@ impl Flags {
         }
         let priority = Wish::new(self.setup.priority, DEFAULT_PRIORITY);
         self.check_priorities(policy.value, priority.value)?;
-        let (found_policy, found_priority, doubt) = threads::settle(policy, priority)?;
+        let (found_policy, found_priority, refused) = threads::settle(policy, priority)?;
         let wishes = self.setup.wishes(&cpus)?;
         let slack_ns = u64::try_from(self.setup.timer_slack.0).unwrap_or(1).max(1);
         let terms =
@@ -199,7 +200,8 @@ impl Flags {
             hold_dma_latency: !self.setup.no_dma_latency,
             wishes,
             trace: self.trace.wish()?,
-            doubts: doubt.into_iter().collect(),
+            real_time_refused: refused,
+            left: Recovered::Nothing,
             directory: self.directory(store, &id)?,
             name: self.record.name.clone(),
             id,

@@ -5,11 +5,10 @@ use clap::Args;
 
 use super::output;
 use crate::{
-    run::{Doubt, SetupDoubt},
     setup::{
         Wish,
         arrange::Wishes,
-        journal::{self, JournalError, Place, Recovered, Undone},
+        journal::{self, Place, Recovered, Undone},
     },
     sys::{
         cpus::Cpus,
@@ -123,51 +122,38 @@ fn budget(text: &str) -> Result<Budget, String> {
     Ok(Budget { runtime_ns, deadline_ns, period_ns })
 }
 
-/// Puts back what a killed tardy left and says so. What could not be put back, and what a living
-/// tardy holds, are doubts.
-pub fn recover_first(quiet: bool) -> Vec<Doubt> {
-    let recovered = journal::recover(&Place::usual(), &Root::default());
-    if let Ok(Recovered::Undone(Undone { put_back, .. })) = &recovered
+/// Puts back what a killed tardy left and says so, unless `quiet`. Returns what became of it: what
+/// could not be put back, and what a living tardy holds, are caveats.
+pub fn recover_first(quiet: bool) -> Recovered {
+    let recovered = journal::recover(&Place::usual(), &Root::default()).unwrap_or_else(|error| {
+        let failed = vec![error.to_string()];
+        Recovered::Undone(Undone { failed, ..Undone::default() })
+    });
+    if let Recovered::Undone(Undone { put_back, .. }) = &recovered
         && !put_back.is_empty()
         && !quiet
     {
         let what = put_back.join("; ");
         output::tell(&format!("Put back what a killed tardy had changed: {what}."));
     }
-    doubt_of(recovered).map(Doubt::from).into_iter().collect()
-}
-
-fn doubt_of(recovered: Result<Recovered, JournalError>) -> Option<SetupDoubt> {
-    let what = match recovered {
-        Ok(Recovered::Nothing | Recovered::OtherBoot) => return None,
-        Ok(Recovered::Alive(owner)) => {
-            let who = format!("process {} ({})", owner.pid, owner.command);
-            return Some(SetupDoubt::HeldByOther { who });
-        }
-        Ok(Recovered::Undone(undone)) if undone.failed.is_empty() => return None,
-        Ok(Recovered::Undone(undone)) => undone.failed.join("; "),
-        Err(error) => error.to_string(),
-    };
-    Some(SetupDoubt::LeftChanged { what })
+    recovered
 }
 
 /// Adds to an error who holds the machine changed: behind another one's shield, say, its CPUs are
 /// nobody else's.
-pub fn name_holder(error: anyhow::Error, left: &[Doubt]) -> anyhow::Error {
-    let held = left.iter().find_map(|doubt| match doubt {
-        Doubt::Setup(SetupDoubt::HeldByOther { who }) => Some(who),
-        _ => None,
-    });
-    match held {
-        Some(who) => error.context(format!("another tardy has changed this machine, {who}")),
-        None => error,
+pub fn name_holder(error: anyhow::Error, left: &Recovered) -> anyhow::Error {
+    match left {
+        Recovered::Alive(owner) => {
+            let who = format!("process {} ({})", owner.pid, owner.command);
+            error.context(format!("another tardy has changed this machine, {who}"))
+        }
+        _ => error,
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::run::Caveat;
 
     #[test]
     fn a_budget_has_three_times_in_order() {
@@ -185,18 +171,5 @@ mod tests {
         ] {
             assert!(budget(text).unwrap_err().contains(why), "{text}");
         }
-    }
-
-    #[test]
-    fn what_a_killed_one_left_is_told_where_it_stays_so() {
-        let codes = |failed: &[&str]| {
-            let failed = failed.iter().map(ToString::to_string).collect();
-            let undone = Undone { put_back: vec!["x: 1".into()], failed };
-            let doubt = doubt_of(Ok(Recovered::Undone(undone))).map(Doubt::from);
-            doubt.map(Caveat::from).map(|caveat| (caveat.code, caveat.text))
-        };
-        assert_eq!(codes(&[]), None);
-        let (code, text) = codes(&["/proc/irq/7: no such file"]).unwrap();
-        assert!(code == "left_changed" && text.contains("/proc/irq/7"), "{code}: {text}");
     }
 }

@@ -13,7 +13,7 @@ use clap::Args;
 use super::{Exit, output};
 use crate::{
     report::terminal,
-    run::{Caveat, Doubt},
+    session,
     setup::{
         journal::{Journal, Place},
         shield::Shield,
@@ -84,8 +84,8 @@ fn told(shield: &Shield, cpus: &Cpus, is_open: bool) -> String {
         let door = shield.group.door();
         text.push_str(&format!("Put a task there with: echo PID > {door}\nCtrl-C ends it.\n"));
     }
-    for doubt in shield.doubts() {
-        terminal::push_caveat(&mut text, &Caveat::from(Doubt::from(doubt.clone())));
+    for caveat in session::shield_gaps(shield.gaps()) {
+        terminal::push_caveat(&mut text, &caveat);
     }
     text.trim_end().into()
 }

@@ -373,8 +373,11 @@ fn keep<T>(
 }
 
 fn kernel_doubts(parts: &Parts, finished: &Finished) -> Vec<LabDoubt> {
-    let lacks = parts.lacks.iter().map(|what| LabDoubt::KernelLacks { what: what.clone() });
-    let warned = finished.console.warnings().map(|what| LabDoubt::KernelWarned { what });
+    let lacks = parts.lacks.iter().map(|lack| LabDoubt::KernelLacks { lack: lack.clone() });
+    let warned = finished
+        .console
+        .warnings()
+        .map(|(count, first)| LabDoubt::KernelWarned { count, first: first.to_owned() });
     lacks.chain(warned).collect()
 }
 

@@ -74,10 +74,9 @@ impl Console {
 
     /// How often the kernel warned, and of what first; nothing where it did not.
     #[must_use]
-    pub fn warnings(&self) -> Option<String> {
+    pub fn warnings(&self) -> Option<(u32, &str)> {
         let (first, count) = &self.warnings;
-        let first = first.as_ref()?;
-        Some(if *count == 1 { first.clone() } else { format!("{count} times, first {first}") })
+        Some((*count, first.as_deref()?))
     }
 
     /// Whether anything was written at all.
@@ -196,9 +195,9 @@ mod tests {
         assert_eq!(console.warnings(), None);
         console.feed(b"[ 1.0] WARNING: CPU: 0 PID: 1 at kernel/x.c:7 f+0x1/0x2\nx\n");
         let first = "WARNING: CPU: 0 PID: 1 at kernel/x.c:7 f+0x1/0x2";
-        assert_eq!(console.warnings().unwrap(), first);
+        assert_eq!(console.warnings(), Some((1, first)));
         console.feed(b"WARNING: CPU: 0 again\n");
-        assert_eq!(console.warnings().unwrap(), format!("2 times, first {first}"));
+        assert_eq!(console.warnings(), Some((2, first)));
         assert_eq!(console.trouble(), None);
     }
 

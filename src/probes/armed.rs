@@ -17,6 +17,7 @@ use super::{
     measured_thread::{self, LoopEnd},
 };
 use crate::{
+    run::Deviation,
     setup::threads::{Found, Terms},
     sys::signals,
 };
@@ -106,7 +107,7 @@ impl SeriesSource for Thread {
         let report = self.report.take().or_else(|| self.reported.recv().ok());
         vec![report.unwrap_or_else(|| match self.has_begun {
             true => Report {
-                broken: Some("the thread died".into()),
+                broken: Some(Deviation::Died),
                 ..Report::of(&self.series, Ended::Failed(0))
             },
             false => Report::of(&self.series, Ended::Stopped),

@@ -3,6 +3,7 @@
 //! A probe is one file here, one loop in `tardy-hot`, and its entry in the table `run::probes`.
 
 mod armed;
+mod evidence;
 pub mod fake;
 pub mod far;
 pub mod jobs;
@@ -26,11 +27,14 @@ use tardy_hot::{
 };
 use thiserror::Error;
 
-pub use self::armed::{Armed, SeriesSource};
+pub use self::{
+    armed::{Armed, SeriesSource},
+    evidence::{ClockEvidence, FarLoss, MessageEvidence, ReceiveEvidence},
+};
 use self::{fake::Fake, timer::Timer};
 use crate::{
     run::{
-        Doubt, MessageRecord, SeriesHead,
+        Deviation, MessageRecord, SeriesHead,
         probes::{ProbeInfo, Traceable},
     },
     sys::faults::Usage,
@@ -86,7 +90,7 @@ pub struct Report {
     /// Times it was moved to another CPU meanwhile; absent where the kernel does not tell.
     pub migrations: Option<u64>,
     /// In what it did not run as planned, at the start or at the end.
-    pub broken: Option<String>,
+    pub broken: Option<Deviation>,
 }
 
 impl Report {
@@ -160,8 +164,8 @@ pub trait Keeper: std::fmt::Debug {
 pub struct KeptRecord {
     /// What came of messages.
     pub messages: Option<MessageRecord>,
-    /// What gives reason to doubt.
-    pub doubts: Vec<Doubt>,
+    /// What is known of them beside.
+    pub evidence: MessageEvidence,
 }
 
 /// What a probe leaves.

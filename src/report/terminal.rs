@@ -77,7 +77,7 @@ pub fn push_caveat(out: &mut String, caveat: &Caveat) {
         Effect::Weakens => Validity::Weakened,
         Effect::Invalidates => Validity::Invalid,
     });
-    let Caveat { code, effect, text, remedy } = caveat;
+    let Caveat { code, effect, text, remedy, .. } = caveat;
     out.push_str(&format!("{colour}{} {code}:{colour:#} {text}\n", effect.as_str()));
     out.push_str(&format!("  {DIM}{remedy}{DIM:#}\n"));
 }

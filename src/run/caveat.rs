@@ -2,6 +2,7 @@
 //! verdict.
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 /// May the numbers be believed? Follows from the worst caveat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -62,6 +63,9 @@ pub struct Caveat {
     pub text: String,
     /// What to do about it.
     pub remedy: String,
+    /// The values that the text is made of, by name; absent in runs of older versions.
+    #[serde(default)]
+    pub values: Map<String, Value>,
 }
 
 /// The verdict that follows from these caveats.
@@ -84,7 +88,13 @@ mod tests {
     use super::*;
 
     fn caveat(effect: Effect) -> Caveat {
-        Caveat { code: "c".into(), effect, text: "t".into(), remedy: "r".into() }
+        Caveat {
+            code: "c".into(),
+            effect,
+            text: "t".into(),
+            remedy: "r".into(),
+            values: Map::new(),
+        }
     }
 
     #[test]

@@ -1,57 +1,50 @@
-//! Every doubt that tardy can have about a run, one variant a code. Their words are in `words`.
+//! Every doubt that tardy can have about a run, one variant a code, with its values. Their words
+//! are in `words`, where alone text is made of values.
 
 mod incident;
 mod lab;
 mod messages;
 mod receive;
 mod setup;
+mod threads;
 mod trace;
+mod values;
 mod words;
 
-pub use lab::{COUNTED_TIME, LabDoubt};
-pub use messages::MessageDoubt;
-pub use receive::ReceiveDoubt;
-pub use setup::SetupDoubt;
-pub use trace::TraceDoubt;
+use serde::Serialize;
+use serde_json::{Map, Value};
 
 use super::caveat::Caveat;
-pub use incident::Incident;
+pub use incident::{CpuShare, FrequencyChange, GovernorChange, Incident};
+pub use lab::{COUNTED_TIME, LabDoubt};
+pub use messages::{EndBuffer, FarEndReason, LostMessages, MessageDoubt, SendRefusal};
+pub use receive::ReceiveDoubt;
+pub use setup::{BootOption, SetupDoubt};
+pub use threads::{
+    Deviation, ThreadCaveat, ThreadDeviation, ThreadError, ThreadFaults, ThreadTerms,
+};
+pub use trace::TraceDoubt;
+pub use values::{CpuCount, EndCount, OsError, SeriesCount};
 
 /// Every doubt that tardy can have about a run. One variant per code; `docs/measuring.md` explains
 /// each.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(untagged)]
 pub enum Doubt {
-    /// The default policy could not be had.
-    NoRealTime {
-        /// What was wanted, `fifo 90`.
-        wanted: String,
-        /// What the kernel said.
-        why: String,
-    },
-    /// A measured thread did not run as it should have.
-    ThreadNotAsAsked {
-        /// Series and what was found instead.
-        what: String,
-    },
     /// Memory could not be locked.
     MemoryNotLocked {
         /// What the kernel said.
-        why: String,
+        error: OsError,
     },
     /// Idle states may add their exit latency.
     DmaLatencyNotHeld {
         /// What the kernel said.
-        why: String,
+        error: OsError,
     },
     /// The drain and its like had to run as ordinary threads.
     HelpersNotRealTime {
         /// What the kernel said.
-        why: String,
-    },
-    /// A measured thread took page faults.
-    PageFaults {
-        /// Series and their numbers.
-        what: String,
+        error: OsError,
     },
     /// A load ended before it should.
     LoadDied {
@@ -69,8 +62,10 @@ pub enum Doubt {
     LoadInPart {
         /// Its name.
         load: String,
-        /// How many of how many.
-        what: String,
+        /// How many did nothing.
+        tasks_idle: u64,
+        /// How many it has.
+        tasks: u64,
     },
     /// The reader was too late for some samples.
     SamplesLost {
@@ -79,25 +74,24 @@ pub enum Doubt {
     },
     /// The drain was late.
     DrainLate {
-        /// By how much at the most.
-        by: String,
+        /// By how much at the most, ns.
+        late_ns: i64,
     },
     /// The disk did not take everything.
     RecordIncomplete {
-        /// What failed, and what that leaves out.
-        what: String,
-    },
-    /// A loop ended with an error.
-    WaitFailed {
-        /// Series and error.
-        what: String,
+        /// The file that was refused first.
+        file: String,
+        /// When, ns from the start of the run; absent at its end.
+        at_ns: Option<i64>,
+        /// What the system said.
+        error: OsError,
     },
     /// Not one sample.
     NoSamples,
     /// More than one period in a hundred was missed.
     PeriodsMissed {
-        /// Share of all periods, in percent, and which series.
-        what: String,
+        /// Those of which so many were missed.
+        series: Vec<MissedPeriods>,
     },
     /// Wake-ups before their time.
     EarlyWakeups {
@@ -106,15 +100,17 @@ pub enum Doubt {
     },
     /// Somebody ended the run early.
     Interrupted {
-        /// By what.
-        how: String,
+        /// By what, `SIGTERM`.
+        by: String,
     },
     /// The machine is not the whole machine.
     Virtual {
         /// What kind.
         kind: String,
     },
-    /// Something happened to the machine or to a thread while the run went on.
+    /// What measured threads ran as, and what disturbed them.
+    Threads(ThreadCaveat),
+    /// Something happened to the machine while the run went on.
     Happened(Incident),
     /// The maker went away.
     Crashed,
@@ -148,7 +144,54 @@ pub enum Doubt {
 impl From<Doubt> for Caveat {
     fn from(doubt: Doubt) -> Self {
         let (code, effect, text, remedy) = doubt.words();
-        Self { code: code.into(), effect, text, remedy: remedy.into() }
+        Self { code: code.into(), effect, text, remedy: remedy.into(), values: doubt.values() }
+    }
+}
+
+impl Doubt {
+    /// Its fields as they stand in `run.json`; empty where the code says all.
+    fn values(&self) -> Map<String, Value> {
+        match serde_json::to_value(self) {
+            Ok(Value::Object(values)) => values,
+            // A variant without fields.
+            _ => Map::new(),
+        }
+    }
+}
+
+/// Periods of a series that passed without a wake-up.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct MissedPeriods {
+    /// The series.
+    pub series: String,
+    /// How many were missed.
+    pub missed: u64,
+    /// Of how many.
+    pub periods: u64,
+}
+
+impl MissedPeriods {
+    /// The share that was missed, in percent.
+    #[must_use]
+    pub fn percent(&self) -> f64 {
+        self.missed as f64 * 100.0 / self.periods.max(1) as f64
+    }
+
+    /// "1.2 % on cpu0"
+    fn text(&self) -> String {
+        format!("{:.1} % on {}", self.percent(), self.series)
+    }
+}
+
+impl From<ThreadCaveat> for Doubt {
+    fn from(caveat: ThreadCaveat) -> Self {
+        Self::Threads(caveat)
+    }
+}
+
+impl From<Incident> for Doubt {
+    fn from(incident: Incident) -> Self {
+        Self::Happened(incident)
     }
 }
 

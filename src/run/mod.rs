@@ -26,7 +26,10 @@ pub use document::{
     Document, LoadProof, LoadRecord, ProbeRecord, SCHEMA_VERSION, SetupRecord, Status,
 };
 pub use doubt::{
-    COUNTED_TIME, Doubt, Incident, LabDoubt, MessageDoubt, ReceiveDoubt, SetupDoubt, TraceDoubt,
+    BootOption, COUNTED_TIME, CpuCount, CpuShare, Deviation, Doubt, EndBuffer, EndCount,
+    FarEndReason, FrequencyChange, GovernorChange, Incident, LabDoubt, LostMessages, MessageDoubt,
+    MissedPeriods, OsError, ReceiveDoubt, SendRefusal, SeriesCount, SetupDoubt, ThreadCaveat,
+    ThreadDeviation, ThreadError, ThreadFaults, ThreadTerms, TraceDoubt,
 };
 pub use entry::{RunEntry, RunHead};
 pub use facts::{Facts, LabFacts};

@@ -3,10 +3,10 @@
 
 use crate::{
     run::{
-        Doubt, Incident,
+        Deviation, GovernorChange, ThreadDeviation,
         conditions::{ConditionsRecord, CpuRecord},
     },
-    setup::threads::{Found, describe_found},
+    setup::threads::Found,
     sys::{
         conditions::{Conditions, CpuConditions},
         cpus::Cpus,
@@ -14,7 +14,6 @@ use crate::{
         root::Root,
         sched,
     },
-    units::Nanos,
 };
 
 /// Clocks are read one after the other, and the thread that reads may lose its CPU in between, so
@@ -37,7 +36,7 @@ pub struct Watcher {
 struct Watched {
     series: String,
     armed: Found,
-    broken: Option<String>,
+    broken: Option<Deviation>,
 }
 
 impl Watcher {
@@ -50,8 +49,7 @@ impl Watcher {
             broken: None,
         };
         let threads = threads.iter().map(watched).collect();
-        let history = History::of(Conditions::default());
-        Self { root, measured, threads, smis: None, history, looks: 0 }
+        Self { root, measured, threads, smis: None, history: History::default(), looks: 0 }
     }
 
     /// Reads how things are. Slow, and to be done before the measured time.
@@ -60,11 +58,11 @@ impl Watcher {
         self.smis = SmiCount::begin(&self.root, &self.measured);
     }
 
-    /// Looks whether everything still is as it was; `at_s` is the time since the start of the run.
-    pub fn look(&mut self, at_s: f64) {
+    /// Looks whether everything still is as it was; `at_ns` is the time since the start of the run.
+    pub fn look(&mut self, at_ns: i64) {
         self.looks += 1;
         for thread in &mut self.threads {
-            thread.look(at_s);
+            thread.look(at_ns);
         }
         self.history.add(Conditions::glimpse(&self.root, &self.measured));
     }
@@ -74,19 +72,19 @@ impl Watcher {
         self.history.add(Conditions::read(&self.root, &self.measured));
     }
 
-    /// In what measured threads were found otherwise than when they were armed, by series.
-    pub fn broken(&self) -> impl Iterator<Item = (&str, &str)> {
-        let broken = |thread: &'_ Watched| thread.broken.is_some();
-        self.threads
-            .iter()
-            .filter(move |thread| broken(thread))
-            .map(|thread| (thread.series.as_str(), thread.broken.as_deref().unwrap_or_default()))
+    /// In what measured threads were found otherwise than when they were armed.
+    pub fn deviations(&self) -> Vec<ThreadDeviation> {
+        let deviation = |thread: &Watched| {
+            let deviation = thread.broken.clone()?;
+            Some(ThreadDeviation { series: thread.series.clone(), deviation })
+        };
+        self.threads.iter().filter_map(deviation).collect()
     }
 
-    /// What changed, as doubts.
+    /// How the conditions changed.
     #[must_use]
-    pub fn doubts(&self) -> Vec<Doubt> {
-        self.history.incidents(&self.measured).into_iter().map(Doubt::Happened).collect()
+    pub const fn history(&self) -> &History {
+        &self.history
     }
 
     /// System management interrupts since [`Watcher::begin`]; absent where nothing counts them.
@@ -103,46 +101,43 @@ impl Watcher {
 }
 
 impl Watched {
-    fn look(&mut self, at_s: f64) {
+    fn look(&mut self, at_ns: i64) {
         let tid = self.armed.tid;
         // A thread that has ended its loop may be gone.
         let (Ok(scheduling), Ok(cpus)) = (sched::of_thread(tid), Cpus::of_thread(tid)) else {
             return;
         };
         let now = Found { scheduling, cpus: cpus.to_string(), ..self.armed.clone() };
-        if now != self.armed && self.broken.is_none() {
-            let (now, armed) = (describe_found(&now), describe_found(&self.armed));
-            self.broken = Some(format!("{now} instead of {armed} at {at_s:.1} s"));
+        if self.broken.is_none() {
+            self.broken = Deviation::between((&now).into(), (&self.armed).into(), Some(at_ns));
         }
     }
 }
 
 /// The conditions at the first look and at the last, and every change between two looks.
-#[derive(Debug)]
-struct History {
+#[derive(Debug, Clone, Default)]
+pub struct History {
     first: Conditions,
     last: Conditions,
-    clock_sources: Vec<String>,
+    /// The clock source, and those that came after it.
+    pub clock_sources: Vec<String>,
     /// CPUs that came or went at least once.
-    changed: Cpus,
+    pub changed: Cpus,
     /// CPUs that went.
-    gone: Cpus,
-    governors: Vec<String>,
+    pub gone: Cpus,
+    /// Changes of governors, each once.
+    pub governors: Vec<GovernorChange>,
 }
 
 impl History {
-    fn of(first: Conditions) -> Self {
-        Self {
-            clock_sources: first.clock_source.iter().cloned().collect(),
-            last: first.clone(),
-            first,
-            changed: Cpus::default(),
-            gone: Cpus::default(),
-            governors: Vec::new(),
-        }
+    /// Begins with these.
+    pub fn of(first: Conditions) -> Self {
+        let clock_sources = first.clock_source.iter().cloned().collect();
+        Self { clock_sources, last: first.clone(), first, ..Self::default() }
     }
 
-    fn add(&mut self, now: Conditions) {
+    /// Takes what was found at another look.
+    pub fn add(&mut self, now: Conditions) {
         if let (Some(before), Some(now)) = (&self.last.online, &now.online) {
             let (gone, come) = (before.without(now), now.without(before));
             self.gone = self.gone.iter().chain(gone.iter()).collect();
@@ -157,7 +152,8 @@ impl History {
             if let (Some(was), Some(is)) = (&before.governor, &now.governor)
                 && was != is
             {
-                let change = format!("CPU {} from {was} to {is}", now.cpu);
+                let change =
+                    GovernorChange { cpu: now.cpu, before: was.clone(), after: is.clone() };
                 if !self.governors.contains(&change) {
                     self.governors.push(change);
                 }
@@ -166,44 +162,29 @@ impl History {
         self.last = now;
     }
 
-    fn incidents(&self, measured: &Cpus) -> Vec<Incident> {
-        let some = |text: String| (!text.is_empty()).then_some(text);
-        let is_measured = |cpu: &u32| measured.contains(*cpu);
-        let gone: Cpus = self.gone.iter().filter(is_measured).collect();
-        let changed = self.changed.without(&gone);
-        let suspended_ns = self.last.suspended_ns - self.first.suspended_ns;
-        let (had, has) = (self.first.locked_bytes, self.last.locked_bytes);
-        let mut incidents = Vec::new();
-        let mut note = |incident: Option<Incident>| incidents.extend(incident);
-        note(some(gone.to_string()).map(|cpus| Incident::MeasuredCpuOffline { cpus }));
-        note(some(changed.to_string()).map(|cpus| Incident::CpusChanged { cpus }));
-        let sources = self.clock_sources.join(", then ");
-        note((self.clock_sources.len() > 1).then_some(Incident::ClockSourceChanged { sources }));
-        note(
-            (suspended_ns > SUSPEND_NS)
-                .then(|| Incident::Suspended { time: Nanos(suspended_ns).to_string() }),
-        );
-        note(some(self.governors.join("; ")).map(|what| Incident::GovernorChanged { what }));
-        note(some(self.each_cpu(frequency)).map(|what| Incident::FrequencyChanged { what }));
-        note(some(self.each_cpu(throttles)).map(|what| Incident::CpuThrottled { what }));
-        let throttled = (self.first.rt_throttled, self.last.rt_throttled);
-        note((throttled == (Some(false), Some(true))).then_some(Incident::RtThrottled));
-        // More than half: what a thread had on its stack may go with it.
-        if let (Some(had), Some(has)) = (had, has)
-            && has < had / 2
-        {
-            let what = format!("{} KiB at the start, {} KiB at the end", had >> 10, has >> 10);
-            note(Some(Incident::MemoryUnlocked { what }));
-        }
-        incidents
+    /// The measured CPUs at the first look and at the last.
+    pub fn cpus(&self) -> impl Iterator<Item = (&CpuConditions, &CpuConditions)> {
+        self.first.cpus.iter().zip(&self.last.cpus)
     }
 
-    fn each_cpu(&self, line: fn(&CpuConditions, &CpuConditions) -> Option<String>) -> String {
-        let pairs = self.first.cpus.iter().zip(&self.last.cpus);
-        let lines: Vec<String> = pairs
-            .filter_map(|(first, last)| Some(format!("CPU {} {}", last.cpu, line(first, last)?)))
-            .collect();
-        lines.join("; ")
+    /// Time suspended between the first look and the last, ns; see [`History::is_suspended`].
+    pub const fn suspended_ns(&self) -> i64 {
+        self.last.suspended_ns - self.first.suspended_ns
+    }
+
+    /// Whether that is more than clocks that are read in turn differ by.
+    pub const fn is_suspended(&self) -> bool {
+        self.suspended_ns() > SUSPEND_NS
+    }
+
+    /// Bytes of memory that were locked at the first look and at the last, where that is known.
+    pub fn locked_bytes(&self) -> Option<(u64, u64)> {
+        self.first.locked_bytes.zip(self.last.locked_bytes)
+    }
+
+    /// Whether the kernel said meanwhile that it stops real-time tasks. It says so once a boot.
+    pub fn is_throttled(&self) -> bool {
+        (self.first.rt_throttled, self.last.rt_throttled) == (Some(false), Some(true))
     }
 
     fn record(&self) -> ConditionsRecord {
@@ -218,11 +199,9 @@ impl History {
         };
         let known = (self.first.rt_throttled, self.last.rt_throttled);
         ConditionsRecord {
-            cpus: self.first.cpus.iter().zip(&self.last.cpus).map(cpu).collect(),
+            cpus: self.cpus().map(cpu).collect(),
             clock_sources: self.clock_sources.clone(),
-            suspended_ns: Some(self.last.suspended_ns - self.first.suspended_ns)
-                .filter(|slept_ns| *slept_ns > SUSPEND_NS)
-                .unwrap_or(0),
+            suspended_ns: if self.is_suspended() { self.suspended_ns() } else { 0 },
             locked_bytes: self.last.locked_bytes,
             rt_throttled: match known {
                 (Some(false), now) => now,
@@ -232,25 +211,6 @@ impl History {
             ..ConditionsRecord::default()
         }
     }
-}
-
-/// "3 changes, 1200 MHz before and 3000 MHz after"
-fn frequency(first: &CpuConditions, last: &CpuConditions) -> Option<String> {
-    let changes =
-        last.transitions.zip(first.transitions).map(|(last, first)| last - first.min(last));
-    let changes = changes.filter(|changes| *changes > 0).map(|changes| format!("{changes} times"));
-    let (before, after) = first.frequency_khz.zip(last.frequency_khz).unwrap_or_default();
-    // A reading wavers by a little even where nothing changes.
-    let differs = before.abs_diff(after) > before / 10;
-    let ends = differs
-        .then(|| format!("from {} MHz at the start to {} at the end", before / 1000, after / 1000));
-    let parts: Vec<String> = [changes, ends].into_iter().flatten().collect();
-    (!parts.is_empty()).then(|| parts.join(", "))
-}
-
-fn throttles(first: &CpuConditions, last: &CpuConditions) -> Option<String> {
-    let times = last.throttles?.saturating_sub(first.throttles?);
-    (times > 0).then(|| format!("{times} times"))
 }
 
 #[cfg(test)]

@@ -18,16 +18,21 @@ use tardy_hot::{
     ring::{Reader, Sample},
 };
 
-use super::{conditions::Watcher, machine::Machine, watch::Watch};
+use super::{
+    conditions::Watcher,
+    evidence::{Recording, RefusedWrite},
+    machine::Machine,
+    watch::Watch,
+};
 use crate::{
     loads::RunningLoad,
     run::{
-        IntervalOf, Maker,
+        IntervalOf, Maker, OsError,
         conditions::MachineRecord,
         names,
         tracks::{LoadRow, to_csv},
     },
-    setup::threads::{become_helper, plain},
+    setup::threads::become_helper,
     sys::{cpus::Cpus, root::Root},
 };
 
@@ -70,19 +75,6 @@ pub struct Drained {
     pub machine: MachineRecord,
     /// What changed meanwhile.
     pub watcher: Watcher,
-}
-
-/// How recording went.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Recording {
-    /// Samples that no ring had room for.
-    pub lost: u64,
-    /// The longest the drain was late, ns.
-    pub late_ns: i64,
-    /// What the disk refused, the first time.
-    pub refused: Option<String>,
-    /// Why the drain had to run as an ordinary thread.
-    pub not_real_time: Option<String>,
 }
 
 /// The running thread.
@@ -132,7 +124,7 @@ struct Thread {
     batch: Vec<Sample>,
     headers: Vec<&'static str>,
     late_ns: i64,
-    refused: Option<String>,
+    refused: Option<RefusedWrite>,
 }
 
 impl Thread {
@@ -185,7 +177,7 @@ impl Thread {
             lost: rings.iter().flatten().map(Reader::dropped).sum(),
             late_ns: self.late_ns,
             refused: self.refused,
-            not_real_time: refused.err().map(|error| plain(&error)),
+            not_real_time: refused.err().as_ref().map(OsError::from),
         };
         let machine = self.machine.average();
         Drained { maker: self.work.maker, series, recording, machine, watcher: self.work.watcher }
@@ -210,7 +202,7 @@ impl Thread {
         }
         if now >= self.next_watch_ns {
             self.next_watch_ns = on_grid(self.next_watch_ns, SECOND_NS, now);
-            self.work.watcher.look((now - self.work.start_ns) as f64 / 1e9);
+            self.work.watcher.look(now - self.work.start_ns);
         }
         if now >= self.next_file_ns {
             self.next_file_ns = on_grid(self.next_file_ns, SAMPLES_FILE_NS, now);
@@ -302,12 +294,12 @@ impl Thread {
         Ok(())
     }
 
-    fn note(&mut self, written: io::Result<()>, what: &str) {
+    fn note(&mut self, written: io::Result<()>, file: &str) {
         if let Err(error) = written
             && self.refused.is_none()
         {
-            let at_s = (now_ns() - self.work.start_ns) as f64 / 1e9;
-            self.refused = Some(format!("{what} at {at_s:.1} s: {}", plain(&error)));
+            let (at_ns, error) = (Some(now_ns() - self.work.start_ns), OsError::from(&error));
+            self.refused = Some(RefusedWrite { file: file.into(), at_ns, error });
         }
     }
 }

@@ -6,9 +6,11 @@
 
 pub mod alone;
 mod calibrate;
+mod collect;
 mod conditions;
 mod doubts;
 mod drain;
+mod evidence;
 mod glance;
 mod loads;
 mod machine;
@@ -32,21 +34,15 @@ use tardy_hot::{
 use crate::{
     loads::{LoadEnd, LoadSpec, RunningLoad},
     probes::{Armed, Finished, Recorded, Report, Schedule, Wants},
-    run::{
-        Document, Doubt, Maker, MessageDoubt, SeriesSummary, SetupDoubt, Status, maker::discard,
-        names, summary::stage_of, tracks::to_csv,
-    },
-    setup::{
-        arrange::Arranged,
-        memory::Locked,
-        power::DmaLatency,
-        threads::{become_helper, plain},
-    },
+    run::{Document, Maker, Status, maker::discard, names, summary::stage_of, tracks::to_csv},
+    setup::{arrange::Arranged, memory::Locked, power::DmaLatency, threads::become_helper},
     sys::{cpus::Cpus, memory, root::Root, signals},
 };
 pub use calibrate::LENGTH_NS as CALIBRATION_NS;
 use conditions::Watcher;
+pub use doubts::{left_changed, shield_gaps};
 use drain::{Drain, Work};
+use evidence::{Evidence, SetupEvidence};
 pub use glance::{Glance, LoadGlance};
 use machine::Interrupts;
 pub use plan::{Length, Plan};
@@ -67,7 +63,7 @@ pub struct Session {
     /// Until the drain has it.
     maker: Option<Maker>,
     document: Document,
-    doubts: Vec<Doubt>,
+    evidence: Evidence,
     /// The kernel's side, where wake-ups are traced.
     traced: Option<Loaded>,
 }
@@ -80,13 +76,14 @@ impl Session {
     pub fn arm(mut plan: Plan) -> Result<Self> {
         memory::keep_heap();
         signals::accept_nudges().context("cannot set a signal handler")?;
-        let mut doubts = std::mem::take(&mut plan.doubts);
+        let mut evidence = Evidence { setup: collect::planned(&mut plan), ..Evidence::default() };
         // Before loads: in a slow guest, loading while they run takes a minute.
-        let (traced, trace) = tracing::load(&plan.trace, plan.probe.as_ref(), &mut doubts)?;
+        let traced = tracing::load(&plan.trace, plan.probe.as_ref(), &mut evidence.trace)?;
+        let trace = evidence.trace.record.clone();
         let document = record::planned(&plan, traced.as_ref().map(Loaded::tracing), trace);
         let (directory, existed) = (plan.directory.clone(), plan.directory.exists());
         let maker = Maker::create(&directory, &document, plan.raw)?;
-        Self::arm_within(plan, maker, document, doubts, traced)
+        Self::arm_within(plan, maker, document, evidence, traced)
             // Nothing was measured: an empty run would only be in the way.
             .inspect_err(|_| discard(&directory, existed))
     }
@@ -95,7 +92,7 @@ impl Session {
         plan: Plan,
         maker: Maker,
         document: Document,
-        mut doubts: Vec<Doubt>,
+        mut evidence: Evidence,
         mut traced: Option<Loaded>,
     ) -> Result<Self> {
         let arranged = Arranged::make(&plan.wishes, &plan.cpus, &plan.argv.join(" "))?;
@@ -107,8 +104,9 @@ impl Session {
         let wants = Wants { ring_samples: plan.ring_size(), tracing };
         let mut armed = arranged.within(|| plan.probe.arm(&wants, &stop))??;
         locked.after_arming();
-        doubts.extend(locked.doubt());
-        let dma_latency = hold_dma_latency(&plan, &mut doubts)?;
+        evidence.setup.memory_refused = locked.refused().cloned();
+        evidence.setup.shield = arranged.shield_gaps().cloned();
+        let dma_latency = hold_dma_latency(&plan, &mut evidence.setup)?;
         if let Some(traced) = &mut traced {
             traced.begin(std::mem::take(&mut armed.traced))?;
         }
@@ -123,7 +121,7 @@ impl Session {
             loads,
             maker,
             document,
-            doubts,
+            evidence,
             traced,
         })
     }
@@ -173,8 +171,9 @@ impl Session {
             }
             show(&self.glance(&schedule, &series));
         }
-        self.doubts.extend(watchdog.and_then(Watchdog::finish));
-        self.finish(schedule, drain, traced, ended_by, &interrupts)
+        self.evidence.setup.watchdog = watchdog.and_then(Watchdog::finish);
+        self.evidence.ended_by = ended_by;
+        self.finish(schedule, drain, traced, &interrupts)
     }
 
     /// Only where measured threads could keep every CPU from this one.
@@ -286,58 +285,43 @@ impl Session {
         schedule: Schedule,
         drain: Drain,
         traced: Option<Watching>,
-        ended_by: Option<String>,
         interrupts: &Interrupts,
     ) -> Result<Document> {
-        let Self { plan, armed, loads, arranged, mut document, mut doubts, .. } = self;
+        let Self { plan, armed, loads, arranged, mut document, mut evidence, .. } = self;
         let Finished { reports, measured, kept } = armed.finish();
         let traced = traced.map(Watching::finish).transpose().map_err(anyhow::Error::msg)?;
         let end_ns = end_of(reports.get(..measured).unwrap_or_default(), &schedule);
         let drained = drain.finish().map_err(anyhow::Error::msg)?;
         let interrupts = interrupts.end();
-        let csv = to_csv(&interrupts, true);
-        let refused = drained.maker.append(names::INTERRUPTS, &csv).err();
+        let refused = drained.maker.append(names::INTERRUPTS, &to_csv(&interrupts, true)).err();
         // The drain has ended, so that nobody else holds the loads any more.
         let loads = loads.into_iter().filter_map(Arc::into_inner);
         let ends: Vec<LoadEnd> = loads.map(|load| load.stop(schedule.start_ns, end_ns)).collect();
-
-        doubts.extend(arranged.finish());
+        evidence.setup.not_put_back = arranged.finish();
 
         record::end(&mut document, &schedule, end_ns, &drained.series);
         record::ended_loads(&mut document.loads, &ends);
+        record::conditions(&mut document, &drained, &reports, &interrupts);
         if let Some(end) = &traced {
             end.record(&mut document.trace);
-            doubts.extend(end.doubt());
+            evidence.trace.symbols_hidden = end.symbols_hidden;
         }
         document.messages = kept.messages;
-        doubts.extend(kept.doubts);
-        let ended_early = ended_by.is_some() || doubts.iter().any(ends_early);
+
+        evidence.threads = collect::threads(&plan, reports, &drained);
+        evidence.machine = collect::machine(&plan, &document, &drained, &interrupts);
+        evidence.loads = plan.loads.iter().map(|load| load.name.clone()).zip(ends).collect();
+        evidence.recording = collect::recording(&drained, refused, traced);
+        evidence.trace.record.clone_from(&document.trace);
+        evidence.series = document.wakeups().cloned().collect();
+        evidence.messages.clone_from(&document.messages);
+        evidence.probe = kept.evidence;
         document.status = match plan.stop_over_ns {
-            _ if ended_early => Status::Interrupted,
+            _ if evidence.is_interrupted() => Status::Interrupted,
             Some(limit) if record::worst(&document) > Some(limit) => Status::StoppedOver,
             _ => Status::Complete,
         };
-        doubts.extend(ended_by.map(|how| Doubt::Interrupted { how }));
-        record::conditions(&mut document, &drained, &reports, &interrupts);
-        doubts::of_threads(&mut doubts, &reports, &drained.watcher);
-        if doubts.iter().any(by_watchdog) {
-            // It made ordinary tasks of them, and has said so.
-            doubts.retain(|doubt| !matches!(doubt, Doubt::ThreadNotAsAsked { .. }));
-        }
-        let whole: Vec<SeriesSummary> = document.wakeups().cloned().collect();
-        doubts::of_preemption(&mut doubts, plan.policy.1, &whole, &reports);
-        doubts::of_steal(&mut doubts, &plan.cpus, &drained.machine.cpus);
-        doubts::of_interrupts(&mut doubts, &plan.cpus, &interrupts);
-        doubts::of_smis(&mut doubts, drained.watcher.smis());
-        doubts.extend(drained.watcher.doubts());
-        doubts::of_loads(&mut doubts, &plan.loads, &ends);
-        let refused = refused.map(|error| format!("interrupts.csv: {}", plain(&error)));
-        let refused = refused.or_else(|| traced.and_then(|end| end.refused));
-        doubts::of_recording(&mut doubts, &drained.recording, refused);
-        doubts::of_series(&mut doubts, &whole);
-        doubts::of_trace(&mut doubts, &document);
-        doubts::of_facts(&mut doubts, &document.facts);
-        record::judge(&mut document, &doubts);
+        record::judge(&mut document, &evidence);
         drained.maker.finish(&document).with_context(|| {
             let place = plan.directory.display();
             format!("cannot write the last record of {place}; what was appended is readable")
@@ -346,27 +330,16 @@ impl Session {
     }
 }
 
-const fn by_watchdog(doubt: &Doubt) -> bool {
-    matches!(doubt, Doubt::Setup(SetupDoubt::WatchdogEnded { .. }))
-}
-
-/// Whether what happened ended the run before its time.
-const fn ends_early(doubt: &Doubt) -> bool {
-    by_watchdog(doubt) || matches!(doubt, Doubt::Message(MessageDoubt::FarEnded { .. }))
-}
-
-/// What was asked for must be had; the default only makes a doubt.
-fn hold_dma_latency(plan: &Plan, doubts: &mut Vec<Doubt>) -> Result<Option<DmaLatency>> {
+/// What was asked for must be had; where it is only the default, a refusal is evidence.
+fn hold_dma_latency(plan: &Plan, evidence: &mut SetupEvidence) -> Result<Option<DmaLatency>> {
     if let Some(longest_us) = plan.wishes.max_idle_latency_us {
         return Ok(Some(DmaLatency::hold_asked(longest_us)?));
     }
-    match plan.hold_dma_latency.then(DmaLatency::hold).transpose() {
-        Ok(held) => Ok(held),
-        Err(doubt) => {
-            doubts.push(doubt);
-            Ok(None)
-        }
-    }
+    let held = plan.hold_dma_latency.then(DmaLatency::hold).transpose();
+    Ok(held.unwrap_or_else(|refused| {
+        evidence.dma_latency_refused = Some(refused);
+        None
+    }))
 }
 
 /// When the last loop ended. One that went on to its planned end covered the time up to there: the

@@ -22,16 +22,16 @@ use tardy_hot::{
     wakeup::Series,
 };
 
-use super::drain::wait_until;
+use super::{drain::wait_until, evidence::RefusedWrite};
 use crate::{
     kernel::Tracer,
     peaks::{Blamer, Effort, Followed, Wishes},
     probes::TracedThread,
     run::{
-        BlameFiles, names,
+        BlameFiles, OsError, names,
         peaks::{Blame, Peak},
     },
-    setup::threads::{become_helper, plain},
+    setup::threads::become_helper,
     sys::{counters::interrupt_sources, cpus::Cpus, root::Root},
 };
 
@@ -91,7 +91,7 @@ pub(super) struct Blamed {
     /// The sums.
     pub blame: Blame,
     /// What the disk refused, the first time.
-    pub refused: Option<String>,
+    pub refused: Option<RefusedWrite>,
 }
 
 /// The running thread.
@@ -165,7 +165,7 @@ struct Thread {
     /// What blaming may still take, ns; less than nothing where it took more.
     allowance_ns: i64,
     looked_ns: i64,
-    refused: Option<String>,
+    refused: Option<RefusedWrite>,
 }
 
 impl Thread {
@@ -325,10 +325,10 @@ impl Thread {
         self.note(written, names::BLAME);
     }
 
-    fn note(&mut self, written: io::Result<()>, what: &str) {
+    fn note(&mut self, written: io::Result<()>, file: &str) {
         if let (Err(error), None) = (written, &self.refused) {
-            let at_s = (now_ns() - self.work.start_ns) as f64 / 1e9;
-            self.refused = Some(format!("{what} at {at_s:.1} s: {}", plain(&error)));
+            let (at_ns, error) = (Some(now_ns() - self.work.start_ns), OsError::from(&error));
+            self.refused = Some(RefusedWrite { file: file.into(), at_ns, error });
         }
     }
 }

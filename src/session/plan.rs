@@ -6,8 +6,8 @@ use super::tracing::TraceWish;
 use crate::{
     loads::LoadSpec,
     probes::Probe,
-    run::Doubt,
-    setup::{Wish, arrange::Wishes},
+    run::OsError,
+    setup::{Wish, arrange::Wishes, journal::Recovered},
     sys::{cpus::Cpus, sched::Policy},
 };
 
@@ -50,8 +50,10 @@ pub struct Plan {
     pub wishes: Wishes,
     /// What shall be found out about late wake-ups.
     pub trace: TraceWish,
-    /// What planning already found doubtful.
-    pub doubts: Vec<Doubt>,
+    /// What the kernel said to the wished policy, where it refused that.
+    pub real_time_refused: Option<OsError>,
+    /// What became of what a killed tardy had left changed.
+    pub left: Recovered,
     /// The run directory.
     pub directory: PathBuf,
     /// Its name; the id where the user gave none.

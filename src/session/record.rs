@@ -2,12 +2,12 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Length, Plan, TraceMode, drain::Drained, watch::Watch};
+use super::{Length, Plan, TraceMode, doubts, drain::Drained, evidence::Evidence, watch::Watch};
 use crate::{
     loads::{LoadEnd, LoadSpec},
     probes::{Armed, Report, Schedule, Tracing},
     run::{
-        Document, Doubt, LoadRecord, ProbeRecord, SCHEMA_VERSION, SetupRecord, Status, TraceRecord,
+        Document, LoadRecord, ProbeRecord, SCHEMA_VERSION, SetupRecord, Status, TraceRecord,
         Validity, caveat,
         conditions::ThreadUse,
         hlog,
@@ -185,9 +185,9 @@ pub fn worst(document: &Document) -> Option<i64> {
     document.wakeups().filter_map(|series| series.max).max()
 }
 
-/// Turns doubts into caveats and the verdict.
-pub fn judge(document: &mut Document, doubts: &[Doubt]) {
-    document.caveats = doubts.iter().cloned().map(Into::into).collect();
+/// Writes down what follows from the evidence, and the verdict.
+pub fn judge(document: &mut Document, evidence: &Evidence) {
+    document.caveats = doubts::caveats(evidence).into_iter().map(Into::into).collect();
     caveat::sort(&mut document.caveats);
     document.validity = caveat::verdict(&document.caveats);
 }

@@ -6,6 +6,7 @@ use anyhow::{Context, Result, bail};
 use tardy_hot::stages::{Records, ThreadRecord};
 
 use super::{
+    evidence::{RefusedWrite, TraceEvidence},
     peaks::{self, Blamed, Recorder, unmatched},
     source::ThisMachine,
 };
@@ -14,7 +15,7 @@ use crate::{
     kernel::{Lack, Mode, Settings, Stacks, Symbols, ThreadRecords, Tracer},
     peaks::Blamer,
     probes::{Probe, TracedThread, Tracing},
-    run::{BlameFiles, Doubt, MissingTracepoint, TraceDoubt, TraceRecord, peaks::Blame},
+    run::{BlameFiles, MissingTracepoint, TraceRecord, peaks::Blame},
     setup::facts,
     sys::{cpus::Cpus, kernel_config::KernelConfig, root::Root},
 };
@@ -77,9 +78,10 @@ pub(super) struct Loaded {
 pub(super) struct TraceEnd {
     unmatched: u64,
     blame: Option<Blame>,
-    symbols_hidden: bool,
+    /// The kernel hides the addresses of its functions.
+    pub symbols_hidden: bool,
     /// What the disk refused of the blame, the first time.
-    pub refused: Option<String>,
+    pub refused: Option<RefusedWrite>,
 }
 
 /// The kernel's records, for the probe.
@@ -92,23 +94,24 @@ impl Records for Kernel {
     }
 }
 
-/// Loads what can be had of what is wished; no program runs yet.
+/// Loads what can be had of what is wished, and notes what that is; no program runs yet.
 ///
 /// # Errors
 /// It was asked for by name and cannot be had.
 pub(super) fn load(
     wish: &TraceWish,
     probe: &dyn Probe,
-    doubts: &mut Vec<Doubt>,
-) -> Result<(Option<Loaded>, TraceRecord)> {
+    evidence: &mut TraceEvidence,
+) -> Result<Option<Loaded>> {
     let asked = wish.mode.as_str();
-    let mut record = TraceRecord::off(asked);
+    evidence.record = TraceRecord::off(asked);
+    let record = &mut evidence.record;
     let name = probe.name();
     match wish.mode {
-        TraceMode::Off => return Ok((None, record)),
+        TraceMode::Off => return Ok(None),
         TraceMode::Auto if !probe.can_be_traced() => {
             record.why_not = Some(format!("the probe {name} has no wake-ups that can be traced"));
-            return Ok((None, record));
+            return Ok(None);
         }
         _ if !probe.can_be_traced() => {
             bail!("--trace {asked}: the probe {name} has no wake-ups that can be traced");
@@ -117,7 +120,7 @@ pub(super) fn load(
             record.why_not = Some(format!(
                 "a {name} is traced with --trace stages only, as that adds to each of its wake-ups"
             ));
-            return Ok((None, record));
+            return Ok(None);
         }
         TraceMode::Peaks if probe.has_only_stages() => bail!(
             "--trace peaks: what is late in a {name} is not looked into one by one; --trace stages \
@@ -131,13 +134,13 @@ pub(super) fn load(
             record.found = loaded.found().into();
             record.missing = loaded.missing();
             record.why_not = lack.map(|lack| lack.to_string());
-            Ok((Some(loaded), record))
+            Ok(Some(loaded))
         }
         Err(lack) if wish.mode == TraceMode::Auto => {
             let why = lack.to_string();
-            doubts.push(TraceDoubt::Untraced { why: why.clone() }.into());
-            record.why_not = Some(why);
-            Ok((None, record))
+            record.why_not = Some(why.clone());
+            evidence.lack = Some(why);
+            Ok(None)
         }
         Err(lack) => Err(lack).with_context(|| format!("--trace {asked} cannot be had")),
     }
@@ -301,10 +304,5 @@ impl TraceEnd {
             record.passed_over = blame.passed_over;
             record.threshold_ns = blame.threshold_ns;
         }
-    }
-
-    /// What the record alone does not tell.
-    pub(super) fn doubt(&self) -> Option<Doubt> {
-        self.symbols_hidden.then(|| TraceDoubt::SymbolsHidden.into())
     }
 }

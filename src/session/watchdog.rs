@@ -18,10 +18,8 @@ use std::{
 
 use tardy_hot::stop::Stop;
 
-use crate::{
-    run::{Doubt, SetupDoubt},
-    sys::sched::{self, Policy},
-};
+use super::evidence::WatchdogEnd;
+use crate::sys::sched::{self, Policy};
 
 /// A second, and so much more that its wake-ups drift through the period of the measured ones
 /// instead of meeting them time after time.
@@ -79,7 +77,7 @@ impl Watchdog {
 
     /// Ends it, and says whether it had to end the run.
     #[must_use]
-    pub fn finish(self) -> Option<Doubt> {
+    pub fn finish(self) -> Option<WatchdogEnd> {
         self.shared.finished.store(true, Ordering::Release);
         self.handle.thread().unpark();
         // It holds nothing that matters if it died.
@@ -109,20 +107,10 @@ impl Shared {
         }
     }
 
-    fn verdict(&self) -> Option<Doubt> {
-        let seconds = self.ended_after.load(Ordering::Relaxed);
-        if seconds == 0 {
-            return None;
-        }
-        let more = if self.made_ordinary.load(Ordering::Relaxed) {
-            " and made ordinary tasks of them"
-        } else {
-            ""
-        };
-        let what = format!(
-            "for {seconds} s no other thread of tardy got to run; the watchdog ended the run{more}"
-        );
-        Some(SetupDoubt::WatchdogEnded { what }.into())
+    fn verdict(&self) -> Option<WatchdogEnd> {
+        let silent_s = self.ended_after.load(Ordering::Relaxed);
+        let made_ordinary = self.made_ordinary.load(Ordering::Relaxed);
+        (silent_s > 0).then_some(WatchdogEnd { silent_s, made_ordinary })
     }
 }
 
@@ -149,7 +137,7 @@ mod tests {
             lively.finished.store(true, Ordering::Release);
         });
         assert!(!stops[1].is_set());
-        assert!(quiet.verdict().is_some_and(|doubt| format!("{doubt:?}").contains("for 3 s")));
+        assert_eq!(quiet.verdict().map(|end| end.silent_s), Some(3));
         assert_eq!(lively.verdict(), None);
     }
 }

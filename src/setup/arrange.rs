@@ -8,14 +8,11 @@ use serde_json::{Map, Value, json};
 use super::{
     SetupError, governor,
     journal::{Journal, JournalError, Place},
-    shield::Shield,
+    shield::{Shield, ShieldGaps},
     siblings,
     threads::plain,
 };
-use crate::{
-    run::{Doubt, SetupDoubt},
-    sys::{cpus::Cpus, root::Root},
-};
+use crate::sys::{cpus::Cpus, root::Root};
 
 /// What the user said.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -174,16 +171,16 @@ impl Arranged {
         found
     }
 
-    /// Puts everything back, and says what is doubtful of all this.
+    /// What the shield does not keep off its CPUs; absent without one.
     #[must_use]
-    pub fn finish(mut self) -> Vec<Doubt> {
-        let shield = self.shield.iter().flat_map(|shield| shield.doubts().iter().cloned());
-        let mut doubts: Vec<Doubt> = shield.map(Doubt::from).collect();
-        let undone = self.journal.as_mut().map(Journal::undo).unwrap_or_default();
-        if !undone.failed.is_empty() {
-            doubts.push(SetupDoubt::NotPutBack { what: undone.failed.join("; ") }.into());
-        }
-        doubts
+    pub fn shield_gaps(&self) -> Option<&ShieldGaps> {
+        self.shield.as_ref().map(Shield::gaps)
+    }
+
+    /// Puts everything back, and says what could not be, and why.
+    #[must_use]
+    pub fn finish(mut self) -> Vec<String> {
+        self.journal.as_mut().map(Journal::undo).unwrap_or_default().failed
     }
 }
 
@@ -200,7 +197,6 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::run::Caveat;
 
     #[test]
     fn a_later_wish_that_is_refused_undoes_the_earlier_ones() {
@@ -231,7 +227,7 @@ mod tests {
             (&wishes.asked()["shield"], &arranged.found()["shield"]),
             (&json!(false), &json!(null))
         );
-        assert_eq!(arranged.finish(), []);
+        assert_eq!(arranged.finish(), [""; 0]);
         assert_eq!(root.read(format!("/{governor}")).unwrap(), "powersave");
     }
 
@@ -250,10 +246,8 @@ mod tests {
         fs::remove_file(&governor).unwrap();
         // It can be read, and takes no value.
         std::os::unix::fs::symlink("/proc/version", &governor).unwrap();
-        let caveats: Vec<Caveat> = arranged.finish().into_iter().map(Caveat::from).collect();
-        assert_eq!(caveats.len(), 1, "{caveats:?}");
-        assert_eq!(caveats[0].code, "not_put_back");
-        assert!(caveats[0].text.contains("scaling_governor"), "{caveats:?}");
+        let failed = arranged.finish();
+        assert!(failed.len() == 1 && failed[0].contains("scaling_governor"), "{failed:?}");
     }
 
     #[test]
@@ -277,6 +271,6 @@ mod tests {
         let arranged =
             Arranged::make_on(&root, &place, &wishes, &"0".parse().unwrap(), "test").unwrap();
         assert_eq!(arranged.within(|| Ok::<_, ()>(7)), Ok(Ok(7)));
-        assert_eq!(arranged.finish(), []);
+        assert_eq!(arranged.finish(), [""; 0]);
     }
 }

@@ -6,14 +6,13 @@
 
 use serde_json::{Value, json};
 
-use super::threads::plain;
-use crate::{run::Doubt, sys::memory};
+use crate::{run::OsError, sys::memory};
 
 /// Memory that is locked until this is dropped.
 #[derive(Debug)]
 pub struct Locked {
     whole: bool,
-    refused: Option<String>,
+    refused: Option<OsError>,
 }
 
 impl Locked {
@@ -27,7 +26,7 @@ impl Locked {
     /// To be called when everything that a loop will touch exists.
     pub fn after_arming(&mut self) {
         if !self.whole {
-            self.refused = memory::lock_all(false).err().map(|error| plain(&error));
+            self.refused = memory::lock_all(false).err().as_ref().map(OsError::from);
         }
     }
 
@@ -42,10 +41,10 @@ impl Locked {
         json!({ "locked": how, "bytes": memory::locked_bytes() })
     }
 
-    /// The doubt that comes of it, if one does.
+    /// What the kernel said where it refused.
     #[must_use]
-    pub fn doubt(&self) -> Option<Doubt> {
-        self.refused.clone().map(|why| Doubt::MemoryNotLocked { why })
+    pub const fn refused(&self) -> Option<&OsError> {
+        self.refused.as_ref()
     }
 }
 

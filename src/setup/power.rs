@@ -9,8 +9,8 @@ use std::{
     path::Path,
 };
 
-use super::{SetupError, threads::plain};
-use crate::run::Doubt;
+use super::SetupError;
+use crate::run::OsError;
 
 const DEVICE: &str = "/dev/cpu_dma_latency";
 
@@ -27,9 +27,9 @@ impl DmaLatency {
     /// Asks for 0 us and reads back what the kernel holds.
     ///
     /// # Errors
-    /// A doubt, where the device is missing or not writable.
-    pub fn hold() -> Result<Self, Doubt> {
-        Self::hold_at(Path::new(DEVICE), 0).map_err(|why| Doubt::DmaLatencyNotHeld { why })
+    /// The device is missing or not writable.
+    pub fn hold() -> Result<Self, OsError> {
+        Self::hold_at(Path::new(DEVICE), 0)
     }
 
     /// Asks for `longest_us`, which the user said.
@@ -42,17 +42,18 @@ impl DmaLatency {
             why: format!("{DEVICE}: {why}"),
             remedy: "Run as root, or make the device writable for your group.",
         };
-        let held = Self::hold_at(Path::new(DEVICE), longest_us).map_err(refused)?;
+        let held = Self::hold_at(Path::new(DEVICE), longest_us);
+        let held = held.map_err(|error| refused(error.text))?;
         match held.found_us {
             Some(found) if found <= longest_us => Ok(held),
             found => Err(refused(format!("the kernel took it and holds {found:?}"))),
         }
     }
 
-    fn hold_at(device: &Path, longest_us: i32) -> Result<Self, String> {
-        let plain = |error: std::io::Error| plain(&error);
-        let mut device = OpenOptions::new().read(true).write(true).open(device).map_err(plain)?;
-        device.write_all(&longest_us.to_ne_bytes()).map_err(plain)?;
+    fn hold_at(device: &Path, longest_us: i32) -> Result<Self, OsError> {
+        let refused = |error: std::io::Error| OsError::from(&error);
+        let mut device = OpenOptions::new().read(true).write(true).open(device).map_err(refused)?;
+        device.write_all(&longest_us.to_ne_bytes()).map_err(refused)?;
         let mut found = [0; 4];
         let read = device.rewind().and_then(|()| device.read_exact(&mut found));
         let found_us = read.is_ok().then(|| i32::from_ne_bytes(found));
@@ -67,6 +68,6 @@ mod tests {
     #[test]
     fn a_missing_device_is_told_with_its_reason() {
         let why = DmaLatency::hold_at(Path::new("/nonexistent/device"), 0).unwrap_err();
-        assert_eq!(why, "No such file or directory");
+        assert_eq!((why.errno, why.text.as_str()), (Some(2), "No such file or directory"));
     }
 }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{SetupError, Wish};
 use crate::{
-    run::Doubt,
+    run::{Deviation, OsError, ThreadTerms},
     sys::{
         cpus::Cpus,
         sched::{self, Policy, Scheduling},
@@ -56,6 +56,32 @@ impl Found {
     }
 }
 
+impl From<&Found> for ThreadTerms {
+    fn from(found: &Found) -> Self {
+        let Scheduling { policy, priority, nice } = found.scheduling.clone();
+        Self {
+            policy,
+            priority,
+            nice: Some(nice),
+            cpus: found.cpus.clone(),
+            timer_slack_ns: Some(found.timer_slack_ns),
+        }
+    }
+}
+
+impl From<&Terms> for ThreadTerms {
+    fn from(terms: &Terms) -> Self {
+        Self {
+            policy: terms.policy.to_string(),
+            priority: if terms.policy.is_real_time() { terms.priority } else { 0 },
+            nice: None,
+            cpus: terms.cpu.to_string(),
+            // Real-time threads have no slack; what is stored does not act then.
+            timer_slack_ns: (terms.policy == Policy::Other).then_some(terms.slack_ns.max(1)),
+        }
+    }
+}
+
 impl Terms {
     /// Makes the calling thread run on these terms, and reads back what came of it.
     ///
@@ -94,23 +120,8 @@ impl Terms {
 
     /// In what `found` differs from these terms; nothing where it does not.
     #[must_use]
-    pub fn broken_by(&self, found: &Found) -> Option<String> {
-        let mut differences = Vec::new();
-        let wanted = describe(self.policy, self.priority);
-        let policy = format!("{} {}", found.scheduling.policy, found.scheduling.priority);
-        let policy = policy.trim_end_matches(" 0");
-        if policy != wanted {
-            differences.push(format!("{policy} instead of {wanted}"));
-        }
-        if found.cpus != self.cpu.to_string() {
-            differences.push(format!("CPUs {} instead of {}", found.cpus, self.cpu));
-        }
-        // Real-time threads have no slack; what is stored does not act then.
-        if self.policy == Policy::Other && found.timer_slack_ns != self.slack_ns.max(1) {
-            let (found, asked) = (found.timer_slack_ns, self.slack_ns);
-            differences.push(format!("timer slack {found} ns instead of {asked} ns"));
-        }
-        (!differences.is_empty()).then(|| differences.join(", "))
+    pub fn broken_by(&self, found: &Found) -> Option<Deviation> {
+        Deviation::between(found.into(), self.into(), None)
     }
 }
 
@@ -132,14 +143,15 @@ pub fn describe_found(found: &Found) -> String {
     format!("{how} on CPUs {}", found.cpus)
 }
 
-/// Finds out whether the wanted policy and priority can be had, before anything is started.
+/// Finds out whether the wanted policy and priority can be had, before anything is started. With
+/// what can be had comes what the kernel said, where it is not what was wanted.
 ///
 /// # Errors
 /// They were asked for explicitly and the kernel refuses them.
 pub fn settle(
     policy: Wish<Policy>,
     priority: Wish<u32>,
-) -> Result<(Policy, u32, Option<Doubt>), SetupError> {
+) -> Result<(Policy, u32, Option<OsError>), SetupError> {
     if !policy.value.is_real_time() {
         return Ok((policy.value, 0, None));
     }
@@ -152,24 +164,22 @@ pub fn settle(
     let Some(error) = refused else {
         return Ok((wanted, highest, None));
     };
-    let wanted = describe(wanted, highest);
-    let why = plain(&error);
+    let error = OsError::from(&error);
     if policy.explicit || priority.explicit {
         let flags = match (policy.explicit, priority.explicit) {
             (true, false) => format!("--policy {}", policy.value),
             (false, _) => format!("--priority {highest}"),
             (true, true) => format!("--policy {} --priority {highest}", policy.value),
         };
-        return Err(SetupError::Policy { flags, why });
+        return Err(SetupError::Policy { flags, why: error.text });
     }
-    Ok((Policy::Other, 0, Some(Doubt::NoRealTime { wanted, why })))
+    Ok((Policy::Other, 0, Some(error)))
 }
 
 /// An error without "(os error 1)".
 #[must_use]
 pub fn plain(error: &io::Error) -> String {
-    let text = error.to_string();
-    text.split(" (os error").next().unwrap_or(&text).to_owned()
+    OsError::from(error).text
 }
 
 /// Makes the calling thread one that records: below the measured threads (of priority `measured`, 0
@@ -208,14 +218,17 @@ mod tests {
         .unwrap();
         assert_eq!(terms.broken_by(&found), None);
         let moved = Terms { cpu: cpu + 1, ..terms };
-        assert!(moved.broken_by(&found).unwrap().contains("CPUs"));
+        let Some(Deviation::Differs { found, asked, at_ns: None }) = moved.broken_by(&found) else {
+            panic!("the CPU differs")
+        };
+        assert_eq!((found.cpus, asked.cpus), (cpu.to_string(), (cpu + 1).to_string()));
     }
 
     #[test]
-    fn what_was_not_asked_for_becomes_a_doubt_and_what_was_becomes_an_error() {
+    fn what_was_not_asked_for_is_left_out_and_what_was_becomes_an_error() {
         let impossible = 100;
         let default = settle(Wish::new(None, Policy::Fifo), Wish::new(None, impossible)).unwrap();
-        assert!(matches!(default, (Policy::Other, 0, Some(Doubt::NoRealTime { .. }))));
+        assert!(matches!(default, (Policy::Other, 0, Some(OsError { errno: Some(_), .. }))));
         let asked = settle(Wish::new(None, Policy::Fifo), Wish::new(Some(impossible), 90));
         assert!(asked.unwrap_err().to_string().starts_with("--priority 100 cannot be had"));
     }

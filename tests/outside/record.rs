@@ -56,7 +56,7 @@ fn the_json_of_a_loaded_run_has_the_promised_members_and_is_run_json() {
     assert!(whole(&load["proof"]["operations"]) > 0, "{load}");
     assert_eq!((&load["ended"], whole(&load["proof"]["tasks"])), (&"stopped".into(), 160));
     for caveat in list(&record["caveats"]) {
-        assert_eq!(keys(caveat), BTreeSet::from(["code", "effect", "text", "remedy"]));
+        assert_eq!(keys(caveat), BTreeSet::from(["code", "effect", "text", "remedy", "values"]));
     }
     let is_whole = |series: &&Value| !series["name"].as_str().unwrap().contains('/');
     for series in list(&record["series"]).iter().filter(is_whole) {

@@ -157,6 +157,7 @@ fn noise_and_what_was_measured_otherwise_are_never_judged() {
                 effect: Effect::Invalidates,
                 text: String::new(),
                 remedy: String::new(),
+                values: serde_json::Map::new(),
             }];
         }),
     ];

@@ -18,6 +18,7 @@ use crate::{
         Report, STACK_BYTES, Schedule,
         measured_thread::{self, LoopEnd},
     },
+    run::Deviation,
     setup::threads::{Found, Terms, plain},
     sys::{faults::Usage, signals},
 };
@@ -153,7 +154,7 @@ impl Worker {
         }
         let mut outcome = joined.unwrap_or_else(|_| {
             let died = Report::of(&self.name, Ended::Failed(0));
-            let report = Report { broken: Some("the thread died".into()), ..died };
+            let report = Report { broken: Some(Deviation::Died), ..died };
             Outcome { report, value: Value::Null, before: Usage::default() }
         });
         if let Some(warmed_up) = self.warmed_up {

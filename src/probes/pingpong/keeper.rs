@@ -2,7 +2,6 @@
 //! ends the run.
 
 use std::{
-    io,
     sync::Arc,
     thread::sleep,
     time::{Duration, Instant},
@@ -16,12 +15,10 @@ use tardy_hot::{
 
 use super::near::sent;
 use crate::{
-    probes::{Keeper, KeptRecord, Report, Schedule, far::Far},
-    run::{FlowRecord, MessageDoubt, MessageRecord, messages::ROUND_TRIP},
-    setup::threads::plain,
+    probes::{FarLoss, Keeper, KeptRecord, MessageEvidence, Report, Schedule, far::Far},
+    run::{FarEndReason, FlowRecord, MessageRecord, OsError, messages::ROUND_TRIP},
     sys::signals,
     transports::memory::Interrupter,
-    units::Nanos,
 };
 
 /// So many answers in a row may be given up before the run is: a peer that is gone says nothing,
@@ -85,10 +82,9 @@ impl Answers {
     }
 
     /// Why there is no use in going on, if there is none.
-    fn silence(&self) -> Option<String> {
-        let timeout = Nanos(self.timeout_ns);
+    fn silence(&self) -> Option<FarEndReason> {
         (self.in_a_row >= IN_A_ROW)
-            .then(|| format!("{IN_A_ROW} answers in a row did not come within {timeout}"))
+            .then_some(FarEndReason::Silent { answers: IN_A_ROW, timeout_ns: self.timeout_ns })
     }
 
     fn flow(&self) -> FlowRecord {
@@ -110,8 +106,8 @@ pub(super) struct PingKeeper {
     far: Option<Far>,
     answers: Answers,
     record: MessageRecord,
-    /// How the far end went away, if it did, and when.
-    ended: Option<String>,
+    /// How the far end went away, if it did.
+    ended: Option<FarLoss>,
     /// No wait is ended but by the other end: see `tardy_hot::ports::pi_mutex`.
     held: bool,
 }
@@ -126,28 +122,28 @@ impl PingKeeper {
         Self { far, answers, record, ended: None, held }
     }
 
-    fn note_end(&mut self, how: &str) {
-        let at_s = (now_ns() - self.answers.start_ns) as f64 / 1e9;
-        self.ended.get_or_insert_with(|| format!("{how}, at {at_s:.1} s"));
+    fn note_end(&mut self, reason: FarEndReason) {
+        let at_ns = now_ns() - self.answers.start_ns;
+        self.ended.get_or_insert(FarLoss { reason, at_ns });
     }
 
     /// A measuring thread whose port says that the other end is gone; the process there may take a
     /// little longer to be gone.
-    fn why_failed(&mut self, errno: i32) -> Option<String> {
+    fn why_failed(&mut self, errno: i32) -> Option<FarEndReason> {
         // Somebody is there, and answers otherwise than was agreed.
         match errno {
-            libc::EMSGSIZE => return Some("far: its answer is longer than --size says".into()),
-            libc::EBADMSG => return Some("far: its answer is shorter than --size says".into()),
+            libc::EMSGSIZE => return Some(FarEndReason::AnswerTooLong),
+            libc::EBADMSG => return Some(FarEndReason::AnswerTooShort),
             _ => {}
         }
         let Some(far) = &mut self.far else {
-            return Some(format!("far: {}", plain(&io::Error::from_raw_os_error(errno))));
+            return Some(FarEndReason::TransportFailed { error: OsError::of(errno) });
         };
         let deadline = Instant::now() + LAST_WORD;
         loop {
             let how = far.tend();
             if how.is_some() || Instant::now() > deadline {
-                return how;
+                return how.map(|how| FarEndReason::Gone { how });
             }
             sleep(Duration::from_millis(5));
         }
@@ -166,8 +162,7 @@ impl Keeper for PingKeeper {
         let is_overdue = self.answers.is_overdue(now_ns());
         if is_overdue && self.held {
             // The near end is freed by the far one's end, and by nothing else.
-            let timeout = Nanos(self.answers.timeout_ns);
-            self.note_end(&format!("an answer did not come within {timeout}, and it was killed"));
+            self.note_end(FarEndReason::Killed { timeout_ns: self.answers.timeout_ns });
             self.far.iter_mut().for_each(Far::kill);
         }
         if is_overdue || stop.is_set() {
@@ -175,8 +170,9 @@ impl Keeper for PingKeeper {
         }
         if self.ended.is_none() && !stop.is_set() {
             let gone = self.far.as_mut().and_then(Far::tend);
-            if let Some(how) = gone.or_else(|| self.answers.silence()) {
-                self.note_end(&how);
+            let gone = gone.map(|how| FarEndReason::Gone { how });
+            if let Some(reason) = gone.or_else(|| self.answers.silence()) {
+                self.note_end(reason);
             }
         }
         if self.ended.is_some() {
@@ -192,9 +188,9 @@ impl Keeper for PingKeeper {
         for report in reports.iter_mut() {
             let Ended::Failed(errno) = report.ended else { continue };
             if self.ended.is_none()
-                && let Some(how) = self.why_failed(errno)
+                && let Some(reason) = self.why_failed(errno)
             {
-                self.note_end(&how);
+                self.note_end(reason);
             }
             if self.ended.is_some() {
                 report.ended = Ended::Stopped;
@@ -208,16 +204,9 @@ impl Keeper for PingKeeper {
             }
             reports.extend(report);
         }
-        let flow = self.answers.flow();
-        let mut kept = KeptRecord::default();
-        kept.doubts.extend(self.ended.map(|what| MessageDoubt::FarEnded { what }.into()));
-        if flow.lost > 0 {
-            let what = format!("{} of {} on {}", flow.lost, flow.sent, flow.series);
-            kept.doubts.push(MessageDoubt::MessagesLost { what }.into());
-        }
-        self.record.flows.push(flow);
-        kept.messages = Some(self.record);
-        kept
+        self.record.flows.push(self.answers.flow());
+        let evidence = MessageEvidence { far_loss: self.ended, ..MessageEvidence::default() };
+        KeptRecord { messages: Some(self.record), evidence }
     }
 }
 
@@ -257,7 +246,8 @@ mod tests {
         assert_eq!(answers.silence(), None);
         series.tally.add_missed(1);
         answers.is_overdue(12);
-        assert!(answers.silence().unwrap().contains("10 answers in a row"));
+        let ten = FarEndReason::Silent { answers: 10, timeout_ns: 100 };
+        assert_eq!(answers.silence(), Some(ten));
         assert_eq!((answers.flow().sent, answers.flow().lost), (20, 19));
     }
 }

@@ -6,16 +6,16 @@ use std::sync::{Arc, PoisonError, atomic::Ordering};
 use tardy_hot::{clock::now_ns, receive::Own, stop::Stop, wakeup::Ended};
 
 use super::{
-    SERIES, doubts,
+    FAR, SERIES,
     near::{Outcome, Shared},
     nic::NicLatency,
 };
 use crate::{
     probes::{
-        Keeper, KeptRecord, Report, Schedule,
+        FarLoss, Keeper, KeptRecord, MessageEvidence, ReceiveEvidence, Report, Schedule,
         far::{Far, FarEnd},
     },
-    run::{FlowRecord, MessageDoubt, MessageRecord},
+    run::{FarEndReason, FlowRecord, MessageRecord, SendRefusal},
     sys::{clock::realtime_offset_ns, signals},
     transports::streams::second_of,
 };
@@ -34,8 +34,8 @@ pub(super) struct ReceiveKeeper {
     end_ns: i64,
     steps: Steps,
     nic: Option<NicLatency>,
-    /// How the sender went away, if it did, and when.
-    ended: Option<String>,
+    /// How the sender went away, if it did.
+    ended: Option<FarLoss>,
 }
 
 /// How far `CLOCK_REALTIME` was ahead at first, and is now.
@@ -137,8 +137,8 @@ impl Keeper for ReceiveKeeper {
             return;
         }
         if let Some(how) = self.far.as_mut().and_then(Far::tend) {
-            let at_s = (now_ns - self.start_ns) as f64 / 1e9;
-            self.ended = Some(format!("{how}, at {at_s:.1} s"));
+            let reason = FarEndReason::Gone { how };
+            self.ended = Some(FarLoss { reason, at_ns: now_ns - self.start_ns });
             stop.set();
         }
     }
@@ -156,28 +156,26 @@ impl Keeper for ReceiveKeeper {
         );
         self.steps.note(outcome.seen.step_ns);
         let flow = self.flow(&outcome, value["sent"].as_u64(), near.1);
-        let mut kept = KeptRecord::default();
-        let ended = self.ended.map(|what| MessageDoubt::FarEnded { what }.into());
-        kept.doubts.extend(ended);
-        let near_end = self.record.ends.first();
         let size = usize::try_from(self.record.size).unwrap_or(usize::MAX);
-        let seen = doubts::Facts {
-            outcome: &outcome,
-            flow: &flow,
-            step_ns: self.steps.largest_ns,
-            refused: value["refused"].as_u64().unwrap_or(0),
-            address: near_end.and_then(|near| near.address.clone()),
-            room_bytes: near_end.and_then(|near| near.receive_buffer_bytes).unwrap_or(0),
+        let packets = value["refused"].as_u64().unwrap_or(0);
+        let refused = SendRefusal { end: FAR.into(), packets, error: None };
+        let evidence = MessageEvidence {
+            far_loss: self.ended,
+            refused: Some(refused).filter(|refused| refused.packets > 0).into_iter().collect(),
             needed_bytes: self.per_s.map(|per_s| second_of(size, per_s) as u64),
+            receive: Some(ReceiveEvidence {
+                seen: outcome.seen,
+                step_ns: self.steps.largest_ns,
+                could_poll: outcome.could_poll,
+            }),
+            ..MessageEvidence::default()
         };
-        kept.doubts.extend(doubts::of(&seen));
         self.record.flows.push(flow);
         if let Some(nic) = &mut self.nic {
             nic.tend();
             self.record.clock = nic.record();
         }
-        kept.messages = Some(self.record);
-        kept
+        KeptRecord { messages: Some(self.record), evidence }
     }
 }
 

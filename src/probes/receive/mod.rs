@@ -4,7 +4,6 @@
 //! What lies between the clock reads is told in `tardy_hot::receive`, per kind of wait. It changes
 //! nothing on the machine that outlives its sockets.
 
-mod doubts;
 mod ear;
 mod keeper;
 mod near;

@@ -95,7 +95,7 @@ impl Stream {
         let record = streams::hold(&found.socket, self.second())
             .and_then(|()| self.echo_record(&found))
             .map_err(|error| self.refused(&error))?;
-        let doubts = self.doubts(&record, &found.socket);
+        let evidence = self.evidence(&found.socket);
         let (mut plan, _) = self.plans(found.session, None);
         plan.receives = true;
         let period_ns = end::period_ns(plan.per_1000_s);
@@ -118,7 +118,7 @@ impl Stream {
                 ways: Some(ways),
             }),
             record,
-            doubts,
+            evidence,
             schedule: None,
             ended: None,
             progress: (0, i64::MAX / 2),

@@ -2,7 +2,6 @@
 //! end is gone, and tells at the end what came of the packets.
 
 use std::{
-    io,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -22,11 +21,9 @@ use super::{
     one_way::OneWay,
 };
 use crate::{
-    probes::{Keeper, KeptRecord, Report, Schedule, far::Far},
-    run::{FlowRecord, MessageDoubt, MessageRecord},
-    setup::threads::plain,
+    probes::{FarLoss, Keeper, KeptRecord, MessageEvidence, Report, Schedule, far::Far},
+    run::{EndCount, FarEndReason, FlowRecord, MessageRecord, OsError, SendRefusal},
     sys::signals,
-    units::count,
 };
 
 /// A far end, and what it received.
@@ -111,12 +108,12 @@ pub struct StreamKeeper {
     pub back: Option<Back>,
     /// What is known of both ends.
     pub record: MessageRecord,
-    /// Doubts from before the start.
-    pub doubts: Vec<MessageDoubt>,
+    /// What is known of the messages beside, so far.
+    pub evidence: MessageEvidence,
     /// When it goes, once that is known.
     pub schedule: Option<Schedule>,
-    /// How a far end went away, if one did, and when.
-    pub ended: Option<String>,
+    /// How a far end went away, if one did.
+    pub ended: Option<FarLoss>,
     /// How many packets were there when there were last more, and when that was, ns.
     pub progress: (u64, i64),
 }
@@ -231,34 +228,16 @@ impl StreamKeeper {
     }
 }
 
-/// What ends tell of packets that did not go as they should.
-fn doubts_of(ends: &[(&str, Told)], flows: &[FlowRecord]) -> Vec<MessageDoubt> {
-    let mut doubts = Vec::new();
-    let lines = |line: &dyn Fn(&str, &Told) -> Option<String>| {
-        let found: Vec<String> = ends.iter().filter_map(|(name, told)| line(name, told)).collect();
-        (!found.is_empty()).then(|| found.join("; "))
-    };
-    let lost: Vec<String> = flows
-        .iter()
-        .filter(|flow| flow.lost > 0)
-        .map(|flow| format!("{}: {} of {}", flow.series, count(flow.lost), count(flow.sent)))
-        .collect();
-    let unsent = lines(&|name, told| {
-        (told.unsent > 0).then(|| format!("{name} could not send {}", count(told.unsent)))
-    });
-    if !lost.is_empty() {
-        let of_these = unsent.map(|unsent| format!(" (of these, {unsent})")).unwrap_or_default();
-        doubts.push(MessageDoubt::MessagesLost { what: lost.join(", ") + &of_these });
-    }
-    let refused = lines(&|name, told| {
-        let why = plain(&io::Error::from_raw_os_error(told.errno));
-        (told.failed > 0).then(|| format!("{name}: {why}, {} packets", count(told.failed)))
-    });
-    doubts.extend(refused.map(|what| MessageDoubt::SendRefused { what }));
-    let dropped =
-        lines(&|name, told| (told.dropped > 0).then(|| format!("{name}: {}", count(told.dropped))));
-    doubts.extend(dropped.map(|what| MessageDoubt::PacketsUnrecorded { what }));
-    doubts
+/// The ends of which there are some, and how many.
+fn counts(ends: &[(&str, Told)], of: fn(&Told) -> u64) -> Vec<EndCount> {
+    let counts = ends.iter().map(|(end, told)| EndCount { end: (*end).into(), count: of(told) });
+    counts.filter(|of| of.count > 0).collect()
+}
+
+/// Packets that the system refused to an end, if it did.
+fn refusal((end, told): &(&str, Told)) -> Option<SendRefusal> {
+    let error = Some(OsError::of(told.errno));
+    (told.failed > 0).then(|| SendRefusal { end: (*end).into(), packets: told.failed, error })
 }
 
 impl Keeper for StreamKeeper {
@@ -283,8 +262,8 @@ impl Keeper for StreamKeeper {
             let gone = self.there.iter_mut().find_map(|there| there.far.as_mut()?.tend());
             if let Some(how) = gone {
                 let start_ns = self.schedule.map_or(0, |schedule| schedule.start_ns);
-                let at_s = (now_ns() - start_ns) as f64 / 1e9;
-                self.ended = Some(format!("{how}, at {at_s:.1} s"));
+                let reason = FarEndReason::Gone { how };
+                self.ended = Some(FarLoss { reason, at_ns: now_ns() - start_ns });
                 stop.set();
             }
         }
@@ -305,7 +284,7 @@ impl Keeper for StreamKeeper {
         if let Some(ways) = self.back.as_mut().and_then(|back| back.ways.as_mut()) {
             ways.settle();
             self.record.clock = ways.record();
-            self.doubts.extend(ways.doubt());
+            self.evidence.clock = Some(ways.evidence());
         }
         let mut near = Told::of(&self.near.counts, self.near.passages.dropped());
         let flows = self.flows(&near, &far, was_stopped);
@@ -323,13 +302,14 @@ impl Keeper for StreamKeeper {
             .zip(known)
             .filter_map(|(name, told)| Some((name.as_str(), told?)))
             .collect();
-        let mut doubts = std::mem::take(&mut self.doubts);
-        doubts.extend(self.ended.take().map(|what| MessageDoubt::FarEnded { what }));
-        doubts.extend(doubts_of(&ends, &flows));
         self.record.flows = flows;
-        KeptRecord {
-            messages: Some(self.record),
-            doubts: doubts.into_iter().map(Into::into).collect(),
-        }
+        let evidence = MessageEvidence {
+            far_loss: self.ended.take(),
+            unsent: counts(&ends, |told| told.unsent),
+            refused: ends.iter().filter_map(refusal).collect(),
+            unrecorded: counts(&ends, |told| told.dropped),
+            ..self.evidence
+        };
+        KeptRecord { messages: Some(self.record), evidence }
     }
 }

@@ -39,7 +39,8 @@ use super::{
     far::{Launched, Order},
 };
 use crate::{
-    run::{EndRecord, MessageDoubt, MessageRecord, SeriesHead},
+    probes::MessageEvidence,
+    run::{EndRecord, MessageRecord, SeriesHead},
     setup::threads::{Terms, describe, plain},
     transports::streams::{self, Sockets},
     units::PacketRate,
@@ -228,29 +229,15 @@ impl Stream {
         Ok(MessageRecord { transport, size, ends, flows: Vec::new(), clock: None })
     }
 
-    /// What gives reason to doubt before anything is sent.
-    fn doubts(&self, record: &MessageRecord, near: &OwnedFd) -> Vec<MessageDoubt> {
-        let mut doubts = Vec::new();
-        let needed = self.second() as u64;
-        let is_small = |bytes: Option<u64>| bytes.is_some_and(|bytes| bytes < needed);
-        let small: Vec<String> = record
-            .ends
-            .iter()
-            .filter(|end| is_small(end.receive_buffer_bytes))
-            .map(|end| format!("{}: {} bytes", end.name, end.receive_buffer_bytes.unwrap_or(0)))
-            .collect();
-        if !small.is_empty() {
-            let what = format!("{} instead of {needed} bytes", small.join(", "));
-            doubts.push(MessageDoubt::BufferSmall { what });
+    /// What is known before anything is sent.
+    fn evidence(&self, near: &OwnedFd) -> MessageEvidence {
+        let is_datagrams = self.way.kind() == Kind::Datagrams;
+        let mtu = is_datagrams.then(|| rustix::net::sockopt::ip_mtu(near).ok()).flatten();
+        MessageEvidence {
+            needed_bytes: Some(self.second() as u64),
+            frame_bytes: mtu.map(|mtu| ((self.size + HEADERS) as u64, mtu.into())),
+            ..MessageEvidence::default()
         }
-        if self.way.kind() == Kind::Datagrams
-            && let Ok(mtu) = rustix::net::sockopt::ip_mtu(near)
-            && self.size + HEADERS > mtu as usize
-        {
-            let what = format!("packets of {} bytes, frames of at most {mtu}", self.size + HEADERS);
-            doubts.push(MessageDoubt::PacketsFragmented { what });
-        }
-        doubts
     }
 
     /// Starts the far ends, each with its socket.
@@ -315,7 +302,7 @@ impl Probe for Stream {
         let refused = |error: io::Error| self.refused(&error);
         let sockets = self.sockets().map_err(refused)?;
         let record = self.record(&sockets).map_err(refused)?;
-        let doubts = self.doubts(&record, &sockets.near.0);
+        let evidence = self.evidence(&sockets.near.0);
         let session = session().map_err(refused)?;
         let (mut plan, mut far_plan) = self.plans(session, Some(sockets.near.1));
         zmq::place(self, (&mut plan, &mut far_plan), &sockets);
@@ -353,7 +340,7 @@ impl Probe for Stream {
                 ways: None,
             }),
             record,
-            doubts,
+            evidence,
             schedule: None,
             ended: None,
             progress: (0, i64::MAX / 2),

@@ -7,8 +7,8 @@ use tardy_hot::{stream::Passage, wakeup::Series};
 
 use super::clock::{Bounds, Clocks, Exchange};
 use crate::{
-    probes::Recorded,
-    run::{ClockRecord, MessageDoubt, SeriesHead},
+    probes::{ClockEvidence, Recorded},
+    run::{ClockRecord, SeriesHead},
 };
 
 /// The offset is found anew so often, ns: in this time clocks drift apart by less than a wake-up
@@ -114,20 +114,14 @@ impl OneWay {
         self.clocks.record()
     }
 
-    /// What gives reason to doubt the one-way figures.
+    /// How well the clocks could be compared.
     #[must_use]
-    pub fn doubt(&self) -> Option<MessageDoubt> {
-        let steps = self.clocks.steps;
-        let what = match (steps, self.vague) {
-            (0, 0) => return None,
-            (0, vague) => format!("in {vague} of {} periods it was known too badly", self.windows),
-            (steps, vague) => format!(
-                "a clock was set ({steps} times seen), and in {vague} of {} periods it was not \
-                 known",
-                self.windows
-            ),
-        };
-        Some(MessageDoubt::ClockUnsteady { what })
+    pub const fn evidence(&self) -> ClockEvidence {
+        ClockEvidence {
+            steps: self.clocks.steps,
+            unknown_periods: self.vague,
+            periods: self.windows,
+        }
     }
 }
 
@@ -178,7 +172,8 @@ mod tests {
         assert_eq!((there.count, back.count), (900, 900));
         assert!((there.max_ns - 100_000).abs() <= clock.uncertainty_ns, "{there:?}");
         assert!((back.max_ns - 600_000).abs() <= clock.uncertainty_ns, "{back:?}");
-        assert_eq!(ways.doubt(), None);
+        let ClockEvidence { steps, unknown_periods, .. } = ways.evidence();
+        assert_eq!((steps, unknown_periods), (0, 0));
     }
 
     #[test]
@@ -192,7 +187,7 @@ mod tests {
         assert_eq!(ways.there.tally.totals().count, 200);
         let max_ns = ways.there.tally.totals().max_ns;
         assert!(max_ns < 1_000_000, "no step is in the figures: {max_ns}");
-        assert!(ways.doubt().is_some());
+        assert!(ways.evidence().unknown_periods > 0);
     }
 
     #[test]
@@ -204,6 +199,7 @@ mod tests {
         }
         ways.settle();
         assert_eq!(ways.there.tally.totals().count, 0);
-        assert!(ways.record().is_none() && ways.doubt().is_some());
+        let ClockEvidence { unknown_periods, periods, .. } = ways.evidence();
+        assert!(ways.record().is_none() && unknown_periods == periods && periods > 0);
     }
 }

@@ -1,5 +1,7 @@
 //! What a virtual machine of the lab makes of the figures, and what it says.
 
+use serde::Serialize;
+
 use crate::run::caveat::Effect;
 
 /// What figures in counted time mean, after "times are ...". Part of every output of the lab.
@@ -8,7 +10,8 @@ pub const COUNTED_TIME: &str = "executed instructions times 2 ns on one emulated
      maximum is the largest seen, not a bound";
 
 /// A doubt about a run of the lab. One variant a code, as in [`super::Doubt`].
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
 pub enum LabDoubt {
     /// Time was the count of instructions.
     CountedTime,
@@ -21,19 +24,21 @@ pub enum LabDoubt {
     Emulated,
     /// The guest's kernel complained.
     KernelWarned {
-        /// How often, and the first of it.
-        what: String,
+        /// How often.
+        count: u32,
+        /// The first line of the first warning.
+        first: String,
     },
     /// Something that the lab looks for is not in the kernel.
     KernelLacks {
         /// What, and what is missing therefore.
-        what: String,
+        lack: String,
     },
 }
 
 impl LabDoubt {
     /// Code, effect, text and remedy.
-    pub(super) fn words(self) -> (&'static str, Effect, String, &'static str) {
+    pub(super) fn words(&self) -> (&'static str, Effect, String, &'static str) {
         use Effect::{Informs, Weakens};
         match self {
             Self::CountedTime => (
@@ -59,16 +64,19 @@ impl LabDoubt {
                     .into(),
                 "Use --mode deterministic; or a machine where KVM works.",
             ),
-            Self::KernelWarned { what } => (
+            Self::KernelWarned { count, first } => (
                 "kernel_warned",
                 Informs,
-                format!("The kernel warned on its console: {what}."),
+                match count {
+                    1 => format!("The kernel warned on its console: {first}."),
+                    _ => format!("The kernel warned on its console: {count} times, first {first}."),
+                },
                 "Look for the cause in this kernel: what it warns of may be in the numbers.",
             ),
-            Self::KernelLacks { what } => (
+            Self::KernelLacks { lack } => (
                 "kernel_lacks",
                 Informs,
-                format!("The kernel of the guest lacks something: {what}."),
+                format!("The kernel of the guest lacks something: {lack}."),
                 "Build it into the kernel, or give modules=DIR, where a load needs it.",
             ),
         }

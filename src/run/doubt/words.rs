@@ -1,60 +1,46 @@
 //! What a doubt says: code, effect, text and remedy. A table, one arm a code.
 
-use super::Doubt;
-use crate::run::caveat::Effect;
+use super::{
+    Doubt, MissedPeriods,
+    values::{list, moment},
+};
+use crate::{run::caveat::Effect, units::Nanos};
 
 impl Doubt {
     /// Code, effect, text and remedy.
-    pub(super) fn words(self) -> (&'static str, Effect, String, &'static str) {
+    pub(super) fn words(&self) -> (&'static str, Effect, String, &'static str) {
         use Effect::{Informs, Invalidates, Weakens};
         match self {
+            Self::Threads(caveat) => caveat.words(),
             Self::Setup(doubt) => doubt.words(),
             Self::Lab(doubt) => doubt.words(),
             Self::Trace(doubt) => doubt.words(),
             Self::Message(doubt) => doubt.words(),
             Self::Receive(doubt) => doubt.words(),
-            Self::NoRealTime { wanted, why } => (
-                "no_real_time",
-                Weakens,
-                format!("The measured threads ran as ordinary tasks, not {wanted}: {why}."),
-                "Run as root, or give CAP_SYS_NICE, or a line `@group - rtprio 95` in \
-                 /etc/security/limits.conf; or say --policy other if that is what you mean.",
-            ),
-            Self::ThreadNotAsAsked { what } => (
-                "thread_not_as_asked",
-                Invalidates,
-                format!("Read back from the kernel: {what}."),
-                "Look for whoever changes threads behind tardy's back (a cgroup, a daemon that \
-                 adjusts priorities), and repeat the run.",
-            ),
-            Self::MemoryNotLocked { why } => (
+            Self::MemoryNotLocked { error } => (
                 "memory_not_locked",
                 Weakens,
-                format!("Memory is not locked, so that a page fault may be in the numbers: {why}."),
+                format!(
+                    "Memory is not locked, so that a page fault may be in the numbers: {error}."
+                ),
                 "Run as root, or give CAP_IPC_LOCK, or a line `@group - memlock unlimited` in \
                  /etc/security/limits.conf.",
             ),
-            Self::DmaLatencyNotHeld { why } => (
+            Self::DmaLatencyNotHeld { error } => (
                 "dma_latency_not_held",
                 Weakens,
                 format!(
                     "/dev/cpu_dma_latency is not held, so that the exit of deep idle states is in \
-                     the numbers: {why}."
+                     the numbers: {error}."
                 ),
                 "Run as root or make the device writable for your group; or say \
                  --no-dma-latency if idle exits belong to what you measure.",
             ),
-            Self::HelpersNotRealTime { why } => (
+            Self::HelpersNotRealTime { error } => (
                 "helpers_not_real_time",
                 Informs,
-                format!("The threads that record run as ordinary tasks: {why}."),
+                format!("The threads that record run as ordinary tasks: {error}."),
                 "Run as root or give CAP_SYS_NICE where a load starves them.",
-            ),
-            Self::PageFaults { what } => (
-                "page_faults",
-                Weakens,
-                format!("Measured threads took page faults: {what}."),
-                "Lock memory (see memory_not_locked), and leave more of it free.",
             ),
             Self::LoadDied { load, how } => (
                 "load_died",
@@ -69,10 +55,12 @@ impl Doubt {
                 "Give the load CPU time (a higher interval, fewer measured threads), or a longer \
                  run.",
             ),
-            Self::LoadInPart { load, what } => (
+            Self::LoadInPart { load, tasks_idle, tasks } => (
                 "load_in_part",
                 Weakens,
-                format!("Of the load {load}, {what} completed not one operation."),
+                format!(
+                    "Of the load {load}, {tasks_idle} of {tasks} tasks completed not one operation."
+                ),
                 "Give the run more time, or the load fewer tasks.",
             ),
             Self::SamplesLost { lost } => (
@@ -83,25 +71,23 @@ impl Doubt {
                 ),
                 "Measure fewer threads or a longer interval with --raw, or write to a faster disk.",
             ),
-            Self::DrainLate { by } => (
+            Self::DrainLate { late_ns } => (
                 "drain_late",
                 Weakens,
                 format!(
-                    "The thread that records was late by {by}: intervals are longer than said."
+                    "The thread that records was late by {}: intervals are longer than said.",
+                    Nanos(*late_ns)
                 ),
                 "Leave it a CPU that is not measured, or give it real-time rights.",
             ),
-            Self::RecordIncomplete { what } => (
+            Self::RecordIncomplete { file, at_ns, error } => (
                 "record_incomplete",
                 Weakens,
-                format!("The disk did not take everything: {what}."),
+                format!(
+                    "The disk did not take everything: {file}{}: {error}.",
+                    at_ns.map(|at_ns| format!(" at {}", moment(at_ns))).unwrap_or_default()
+                ),
                 "Free space, or choose another place with -o or --store.",
-            ),
-            Self::WaitFailed { what } => (
-                "wait_failed",
-                Invalidates,
-                format!("A measuring loop ended with an error: {what}."),
-                "Try another --wake, and report it with the kernel's version.",
             ),
             Self::NoSamples => (
                 "no_samples",
@@ -109,10 +95,13 @@ impl Doubt {
                 "Not one sample was taken.".into(),
                 "Make --duration longer than --interval.",
             ),
-            Self::PeriodsMissed { what } => (
+            Self::PeriodsMissed { series } => (
                 "periods_missed",
                 Informs,
-                format!("Many periods passed without a wake-up of their own: {what}."),
+                format!(
+                    "Many periods passed without a wake-up of their own: {}.",
+                    list(series, ", ", MissedPeriods::text)
+                ),
                 "Read the view per scheduled period; or choose a longer --interval if the machine \
                  cannot keep up with this one.",
             ),
@@ -123,10 +112,10 @@ impl Doubt {
                 "Suspect the clock source or the hypervisor's timer; look at `dmesg` for clock \
                  trouble.",
             ),
-            Self::Interrupted { how } => (
+            Self::Interrupted { by } => (
                 "interrupted",
                 Informs,
-                format!("The run was ended early by {how}; what it has, is whole."),
+                format!("The run was ended early by {by}; what it has, is whole."),
                 "Repeat it if you need its full length.",
             ),
             Self::Virtual { kind } => (

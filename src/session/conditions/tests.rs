@@ -2,8 +2,16 @@
 
 use std::{fs, path::Path};
 
+use tardy_hot::tally::Totals;
+
 use super::*;
-use crate::run::Caveat;
+use crate::{
+    run::{Caveat, SeriesHead, hlog, summary::summarize},
+    session::{
+        doubts,
+        evidence::{Evidence, MachineEvidence},
+    },
+};
 
 /// Writes files below `root`, by their paths on the machine.
 fn plant(root: &Path, files: &[(&str, &str)]) {
@@ -41,7 +49,7 @@ fn caveats_after(changes: &[(&str, &str)], put_back: bool) -> Vec<Caveat> {
     let measured: Cpus = "0".parse().unwrap();
     let mut watcher = Watcher::new(Root::at(machine.path()), measured, &[]);
     watcher.begin();
-    watcher.look(1.0);
+    watcher.look(1_000_000_000);
     let before: Vec<(String, String)> = changes
         .iter()
         .map(|(path, _)| {
@@ -51,15 +59,29 @@ fn caveats_after(changes: &[(&str, &str)], put_back: bool) -> Vec<Caveat> {
         })
         .collect();
     plant(machine.path(), changes);
-    watcher.look(2.0);
+    watcher.look(2_000_000_000);
     if put_back {
         let before: Vec<(&str, &str)> =
             before.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
         plant(machine.path(), &before);
     }
-    watcher.look(3.0);
+    watcher.look(3_000_000_000);
     watcher.end();
-    watcher.doubts().into_iter().map(Caveat::from).collect()
+    caveats_of(&watcher)
+}
+
+fn caveats_of(watcher: &Watcher) -> Vec<Caveat> {
+    let machine = MachineEvidence {
+        measured: watcher.measured.clone(),
+        history: watcher.history().clone(),
+        ..MachineEvidence::default()
+    };
+    // A run without a sample would have a caveat of its own.
+    let head = SeriesHead { name: "cpu0".into(), cpu: Some(0), period_ns: None };
+    let totals = Totals { count: 1, ..Totals::NONE };
+    let series = vec![summarize(&head, &hlog::empty(), &totals)];
+    let evidence = Evidence { machine, series, ..Evidence::default() };
+    doubts::caveats(&evidence).into_iter().map(Caveat::from).collect()
 }
 
 /// The one caveat that comes of a change: its code and its text.
@@ -150,7 +172,7 @@ fn rt_throttling_is_told_when_the_kernel_tells_it_and_not_when_it_had_before() {
     let mut watcher = Watcher::new(Root::at(machine.path()), "0".parse().unwrap(), &[]);
     watcher.begin();
     watcher.end();
-    assert_eq!(watcher.doubts(), []);
+    assert_eq!(caveats_of(&watcher), []);
     assert_eq!(watcher.record().rt_throttled, None, "it says so once a boot");
 }
 
@@ -158,10 +180,10 @@ fn rt_throttling_is_told_when_the_kernel_tells_it_and_not_when_it_had_before() {
 fn a_suspended_machine_is_told_and_clocks_read_in_turn_are_no_suspend() {
     let at = |suspended_ns: i64| Conditions { suspended_ns, ..Conditions::default() };
     let codes = |slept_ns: i64| {
-        let mut history = History::of(at(5_000_000_000));
-        history.add(at(5_000_000_000 + slept_ns));
-        let incidents = history.incidents(&Cpus::default());
-        incidents.into_iter().map(|what| Caveat::from(Doubt::Happened(what)).code).collect()
+        let mut watcher = Watcher::new(Root::at("/nowhere"), Cpus::default(), &[]);
+        watcher.history = History::of(at(5_000_000_000));
+        watcher.history.add(at(5_000_000_000 + slept_ns));
+        caveats_of(&watcher).into_iter().map(|caveat| caveat.code).collect()
     };
     let codes: [Vec<String>; 2] = [codes(3_000_000), codes(3_000_000_000)];
     assert_eq!(codes, [Vec::new(), vec!["suspended".to_owned()]]);
@@ -182,13 +204,14 @@ fn a_thread_that_runs_on_other_terms_for_one_look_is_told_with_the_moment() {
     other.scheduling.policy = "fifo".into();
     let threads = [("cpu0".to_owned(), other), ("cpu1".to_owned(), armed.clone())];
     let mut watcher = Watcher::new(Root::at("/nowhere"), Cpus::default(), &threads);
-    watcher.look(1.25);
-    watcher.look(2.0);
-    let broken: Vec<_> = watcher.broken().collect();
-    let [("cpu0", text)] = broken.as_slice() else { panic!("{broken:?}") };
-    assert!(text.contains("instead of fifo 90") && text.ends_with("at 1.2 s"), "{text}");
+    watcher.look(1_250_000_000);
+    watcher.look(2_000_000_000);
+    let broken = watcher.deviations();
+    let [ThreadDeviation { series, deviation }] = broken.as_slice() else { panic!("{broken:?}") };
+    let Deviation::Differs { asked, at_ns, .. } = deviation else { panic!("{deviation:?}") };
+    assert_eq!((series.as_str(), asked.priority, *at_ns), ("cpu0", 90, Some(1_250_000_000)));
     end.send(()).unwrap();
     thread.join().unwrap();
-    watcher.look(3.0);
-    assert_eq!(watcher.broken().count(), 1, "a thread that is gone is no broken one");
+    watcher.look(3_000_000_000);
+    assert_eq!(watcher.deviations().len(), 1, "a thread that is gone is no broken one");
 }

@@ -129,9 +129,10 @@ pub struct Undone {
 }
 
 /// What became of a journal that was found.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Recovered {
     /// There was none.
+    #[default]
     Nothing,
     /// Its owner lives.
     Alive(Owner),

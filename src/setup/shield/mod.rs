@@ -10,7 +10,7 @@ use super::{
     journal::{Journal, JournalError},
 };
 use crate::{
-    run::SetupDoubt,
+    run::BootOption,
     sys::{cpus::Cpus, root::Root, tasks},
 };
 use cpuset::{Backend, Group};
@@ -24,7 +24,22 @@ pub struct Shield {
     /// Who enters is shielded.
     pub group: Group,
     moved: Moved,
-    doubts: Vec<SetupDoubt>,
+    gaps: ShieldGaps,
+}
+
+/// What a shield does not keep off its CPUs.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ShieldGaps {
+    /// The shielded CPUs.
+    pub cpus: String,
+    /// Interrupts that the kernel keeps there, by number and name.
+    pub interrupts: Vec<String>,
+    /// What the kernel's command line could add and does not.
+    pub options: Vec<BootOption>,
+    /// The threads that record cannot leave these CPUs.
+    pub helpers_inside: bool,
+    /// irqbalance runs, and moves interrupts back every few seconds.
+    pub irqbalance: bool,
 }
 
 impl Shield {
@@ -37,14 +52,14 @@ impl Shield {
         let backend = Backend::find(root).map_err(|why| SetupError::Shield { why })?;
         let moved = interrupts::move_off(journal, root, cpus, &rest)?;
         let group = Group::make(journal, root, backend, cpus, &rest)?;
-        let doubts = doubts(root, cpus, &moved.stay, group.holds_helpers());
-        Ok(Self { cpus: cpus.clone(), rest, group, moved, doubts })
+        let gaps = gaps(root, cpus, &moved.stay, group.holds_helpers());
+        Ok(Self { cpus: cpus.clone(), rest, group, moved, gaps })
     }
 
-    /// What it found to be doubtful.
+    /// What it does not keep off its CPUs.
     #[must_use]
-    pub fn doubts(&self) -> &[SetupDoubt] {
-        &self.doubts
+    pub const fn gaps(&self) -> &ShieldGaps {
+        &self.gaps
     }
 
     /// The CPUs that are left for everything else.
@@ -88,16 +103,18 @@ fn rest(root: &Root, cpus: &Cpus) -> Result<Cpus, SetupError> {
 }
 
 /// What this shield does not keep off `cpus`; `stay` are the interrupts that the kernel keeps.
-fn doubts(root: &Root, cpus: &Cpus, stay: &[String], holds_helpers: bool) -> Vec<SetupDoubt> {
-    let interrupts = (!stay.is_empty())
-        .then(|| SetupDoubt::InterruptsStay { what: stay.join(", "), cpus: cpus.to_string() });
-    let balance = irqbalance(root).then_some(SetupDoubt::Irqbalance);
-    let limits = limits(root, cpus, holds_helpers);
-    interrupts.into_iter().chain(limits).chain(balance).collect()
+fn gaps(root: &Root, cpus: &Cpus, stay: &[String], helpers_inside: bool) -> ShieldGaps {
+    ShieldGaps {
+        cpus: cpus.to_string(),
+        interrupts: stay.to_vec(),
+        options: missing_options(root, cpus),
+        helpers_inside,
+        irqbalance: irqbalance(root),
+    }
 }
 
-/// What only the kernel's command line can add, where it does not have it.
-fn limits(root: &Root, cpus: &Cpus, holds_helpers: bool) -> Option<SetupDoubt> {
+/// What only the kernel's command line can add, where it does not have it for these CPUs.
+fn missing_options(root: &Root, cpus: &Cpus) -> Vec<BootOption> {
     let line = root.read("/proc/cmdline").unwrap_or_default();
     let covered = |option: &str| {
         let values = line.split_whitespace().filter_map(|word| word.strip_prefix(option));
@@ -111,26 +128,7 @@ fn limits(root: &Root, cpus: &Cpus, holds_helpers: bool) -> Option<SetupDoubt> {
         };
         lists.into_iter().any(holds)
     };
-    let mut missing = Vec::new();
-    for (option, gain) in [
-        ("nohz_full=", "no tick while one task runs"),
-        ("rcu_nocbs=", "RCU callbacks elsewhere"),
-        ("isolcpus=", "managed interrupts and new kernel threads elsewhere"),
-    ] {
-        if !covered(option) {
-            let flags = if option == "isolcpus=" { "managed_irq,domain," } else { "" };
-            missing.push(format!("{option}{flags}{cpus} ({gain})"));
-        }
-    }
-    let helpers = holds_helpers.then(|| {
-        "the threads that record run on the same CPUs, below the measured ones: a cgroup v2 \
-         partition takes whole processes"
-            .to_owned()
-    });
-    let missing = (!missing.is_empty())
-        .then(|| format!("the kernel command line would add {}", missing.join(", ")));
-    let what: Vec<String> = missing.into_iter().chain(helpers).collect();
-    (!what.is_empty()).then(|| SetupDoubt::ShieldLimits { what: what.join("; ") })
+    BootOption::ALL.into_iter().filter(|option| !covered(option.key())).collect()
 }
 
 /// Whether irqbalance runs; it moves interrupts back every few seconds.
@@ -150,7 +148,6 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::run::{Caveat, Doubt};
 
     fn machine(files: &[(&str, &str)]) -> (tempfile::TempDir, Root) {
         let directory = tempfile::tempdir().unwrap();
@@ -179,33 +176,19 @@ mod tests {
 
     #[test]
     fn what_the_command_line_lacks_for_these_cpus_is_told() {
-        let told = |line: &str| {
+        let missing = |line: &str| {
             let (_directory, root) = machine(&[("proc/cmdline", line)]);
-            limits(&root, &cpus("2-3"), false).map(|doubt| format!("{doubt:?}"))
+            missing_options(&root, &cpus("2-3"))
         };
-        let all = told("quiet").unwrap();
-        for option in ["nohz_full=2-3", "rcu_nocbs=2-3", "isolcpus=managed_irq,domain,2-3"] {
-            assert!(all.contains(option), "{all}");
-        }
-        let some = told("nohz_full=2 isolcpus=managed_irq,domain,2-5 rcu_nocbs=1-7").unwrap();
-        assert!(some.contains("nohz_full") && !some.contains("isolcpus"), "{some}");
-        assert_eq!(told("nohz_full=2,3 isolcpus=2-3 rcu_nocbs=2-3"), None);
+        assert_eq!(missing("quiet"), BootOption::ALL);
+        let some = missing("nohz_full=2 isolcpus=managed_irq,domain,2-5 rcu_nocbs=1-7");
+        assert_eq!(some, [BootOption::NohzFull]);
+        assert_eq!(missing("nohz_full=2,3 isolcpus=2-3 rcu_nocbs=2-3"), []);
     }
 
     #[test]
-    fn what_a_shield_cannot_keep_off_is_told() {
-        let codes = |files: &[(&str, &str)], stay: &[String]| -> Vec<String> {
-            let (_directory, root) = machine(files);
-            let doubts = doubts(&root, &cpus("2-3"), stay, false).into_iter().map(Doubt::from);
-            doubts.map(|doubt| Caveat::from(doubt).code).collect()
-        };
-        let all = "nohz_full=2-3 isolcpus=2-3 rcu_nocbs=2-3";
-        assert_eq!(codes(&[("proc/cmdline", all), ("proc/7/comm", "sh\n")], &[]), [""; 0]);
-        assert_eq!(codes(&[("proc/cmdline", "quiet")], &[]), ["shield_limits"]);
-        let busy = [("proc/cmdline", all), ("proc/7/comm", "irqbalance\n")];
-        assert_eq!(
-            codes(&busy, &["36 (virtio1-req.0)".into()]),
-            ["interrupts_stay", "irqbalance_runs"]
-        );
+    fn irqbalance_is_found_by_its_name() {
+        let runs = |name: &str| irqbalance(&machine(&[("proc/7/comm", name)]).1);
+        assert_eq!((runs("irqbalance\n"), runs("sh\n")), (true, false));
     }
 }

@@ -1,0 +1,59 @@
+//! What a probe that exchanges messages knows at the end beside its record. It judges nothing: the
+//! session draws caveats from it.
+
+use tardy_hot::receive::Seen;
+
+use crate::run::{EndCount, FarEndReason, SendRefusal};
+
+/// What is known of the messages of a run; empty where all went well.
+#[derive(Debug, Clone, Default)]
+pub struct MessageEvidence {
+    /// How the far end went away, if it did.
+    pub far_loss: Option<FarLoss>,
+    /// Messages that an end could not send.
+    pub unsent: Vec<EndCount>,
+    /// Packets that the system refused to send.
+    pub refused: Vec<SendRefusal>,
+    /// Packets that came too fast to be recorded.
+    pub unrecorded: Vec<EndCount>,
+    /// What a socket must hold for a second of the rate; absent without a rate.
+    pub needed_bytes: Option<u64>,
+    /// Size of a packet with its headers, and what a frame on its way holds; absent where the
+    /// transport cuts messages as it likes.
+    pub frame_bytes: Option<(u64, u64)>,
+    /// How well the clocks of both machines could be compared; absent where both are one.
+    pub clock: Option<ClockEvidence>,
+    /// Of received packets.
+    pub receive: Option<ReceiveEvidence>,
+}
+
+/// How a far end went away in the middle.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FarLoss {
+    /// How.
+    pub reason: FarEndReason,
+    /// When, ns from the start of the run.
+    pub at_ns: i64,
+}
+
+/// How well two clocks could be compared.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ClockEvidence {
+    /// Steps of either that were seen.
+    pub steps: u64,
+    /// Periods in which it was not known how they compare.
+    pub unknown_periods: u64,
+    /// Of how many.
+    pub periods: u64,
+}
+
+/// What is known of received packets.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ReceiveEvidence {
+    /// What the reader counted.
+    pub seen: Seen,
+    /// The largest step of the clock of stamps, ns; 0 for none.
+    pub step_ns: i64,
+    /// Whether the device could be polled; absent where that was not tried.
+    pub could_poll: Option<bool>,
+}

@@ -1,0 +1,63 @@
+//! Collects evidence from those who know it: before the start from the plan, at the end from the
+//! measured threads, the drain and the recorder.
+
+use std::io;
+
+use super::{
+    Plan,
+    drain::Drained,
+    evidence::{MachineEvidence, Recording, RefusedWrite, SetupEvidence, ThreadEvidence},
+    tracing::TraceEnd,
+};
+use crate::{
+    probes::Report,
+    run::{CpuCount, Document, OsError, names, tracks::InterruptCount},
+};
+
+/// What planning found already.
+pub fn planned(plan: &mut Plan) -> SetupEvidence {
+    let refused = plan.real_time_refused.take().map(|error| {
+        let (policy, priority) = (plan.policy.0.value, plan.priority.0.value);
+        (policy.to_string(), priority, error)
+    });
+    let left = std::mem::take(&mut plan.left);
+    SetupEvidence { real_time_refused: refused, left, ..SetupEvidence::default() }
+}
+
+/// What is known of the measured threads.
+pub fn threads(plan: &Plan, reports: Vec<Report>, drained: &Drained) -> ThreadEvidence {
+    let is_real_time = plan.policy.1.is_real_time();
+    ThreadEvidence { is_real_time, reports, deviations: drained.watcher.deviations() }
+}
+
+/// What is known of the machine around them.
+pub fn machine(
+    plan: &Plan,
+    document: &Document,
+    drained: &Drained,
+    interrupts: &[InterruptCount],
+) -> MachineEvidence {
+    let nmis = interrupts.iter().filter(|row| row.source == "NMI");
+    MachineEvidence {
+        measured: plan.cpus.clone(),
+        virtualisation: document.facts.virtualisation.clone(),
+        history: drained.watcher.history().clone(),
+        cpu_use: drained.machine.cpus.clone(),
+        nmis: nmis.map(|row| CpuCount { cpu: row.cpu, count: row.difference }).collect(),
+        smis: drained.watcher.smis(),
+    }
+}
+
+/// How recording went; `refused` is what the disk said to `interrupts.csv`.
+pub fn recording(
+    drained: &Drained,
+    refused: Option<io::Error>,
+    traced: Option<TraceEnd>,
+) -> Recording {
+    let file = names::INTERRUPTS.to_owned();
+    let refused = refused.as_ref().map(OsError::from);
+    let interrupts = refused.map(|error| RefusedWrite { file, at_ns: None, error });
+    let other = interrupts.or_else(|| traced.and_then(|end| end.refused));
+    let recording = drained.recording.clone();
+    Recording { refused: recording.refused.or(other), ..recording }
+}

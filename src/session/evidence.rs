@@ -1,0 +1,138 @@
+//! Evidence: everything about a run that caveats are drawn from, collected while it goes on. Values
+//! only; what they mean is decided in `doubts`.
+
+use super::conditions::History;
+use crate::{
+    loads::LoadEnd,
+    probes::{MessageEvidence, Report},
+    run::{
+        CpuCount, MessageRecord, OsError, SeriesSummary, ThreadDeviation, TraceRecord,
+        conditions::CpuUse,
+    },
+    setup::{journal::Recovered, shield::ShieldGaps},
+    sys::cpus::Cpus,
+};
+
+/// What is known of a run at its end. The default is a run of which nothing is known, and nothing
+/// was wrong but that it has no samples.
+#[derive(Debug, Default)]
+pub struct Evidence {
+    /// What was to be arranged.
+    pub setup: SetupEvidence,
+    /// The measured threads.
+    pub threads: ThreadEvidence,
+    /// The machine around them.
+    pub machine: MachineEvidence,
+    /// Each load by its name, and how it ended.
+    pub loads: Vec<(String, LoadEnd)>,
+    /// How recording went.
+    pub recording: Recording,
+    /// The series of whole latencies.
+    pub series: Vec<SeriesSummary>,
+    /// What came of tracing.
+    pub trace: TraceEvidence,
+    /// What came of messages; absent where the probe has none.
+    pub messages: Option<MessageRecord>,
+    /// What the probe knows of them beside.
+    pub probe: MessageEvidence,
+    /// What ended the run early from outside, `SIGTERM`.
+    pub ended_by: Option<String>,
+}
+
+impl Evidence {
+    /// Whether the run ended before its time.
+    pub const fn is_interrupted(&self) -> bool {
+        self.ended_by.is_some() || self.setup.watchdog.is_some() || self.probe.far_loss.is_some()
+    }
+}
+
+/// What was to be arranged, and what could not be.
+#[derive(Debug, Default)]
+pub struct SetupEvidence {
+    /// The wished policy and priority, and what the kernel said to them.
+    pub real_time_refused: Option<(String, u32, OsError)>,
+    /// What the kernel said when memory was to be locked.
+    pub memory_refused: Option<OsError>,
+    /// What the system said when `/dev/cpu_dma_latency` was to be held.
+    pub dma_latency_refused: Option<OsError>,
+    /// What became of what a killed tardy had left changed.
+    pub left: Recovered,
+    /// What the shield does not keep off; absent without one.
+    pub shield: Option<ShieldGaps>,
+    /// What could not be put back, and why.
+    pub not_put_back: Vec<String>,
+    /// That the watchdog ended the run, if it did.
+    pub watchdog: Option<WatchdogEnd>,
+}
+
+/// How the watchdog ended a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WatchdogEnd {
+    /// How long no other thread of tardy got to run, s.
+    pub silent_s: u32,
+    /// Measured threads did not look at the stop flag, and were made ordinary tasks.
+    pub made_ordinary: bool,
+}
+
+/// What is known of the measured threads.
+#[derive(Debug, Default)]
+pub struct ThreadEvidence {
+    /// Whether they were to run under a real-time policy.
+    pub is_real_time: bool,
+    /// What they say of themselves; those of far ends behind them.
+    pub reports: Vec<Report>,
+    /// In what they were found otherwise than when they were armed.
+    pub deviations: Vec<ThreadDeviation>,
+}
+
+/// What is known of the machine.
+#[derive(Debug, Default)]
+pub struct MachineEvidence {
+    /// The measured CPUs.
+    pub measured: Cpus,
+    /// What kind of virtual machine it is; absent for a bare one.
+    pub virtualisation: Option<String>,
+    /// How its conditions changed.
+    pub history: History,
+    /// What the CPUs' time went to.
+    pub cpu_use: Vec<CpuUse>,
+    /// Non-maskable interrupts by CPU.
+    pub nmis: Vec<CpuCount>,
+    /// System management interrupts; absent where nothing counts them.
+    pub smis: Option<u64>,
+}
+
+/// How recording went.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Recording {
+    /// Samples that no ring had room for.
+    pub lost: u64,
+    /// The longest the drain was late, ns.
+    pub late_ns: i64,
+    /// What the disk refused, the first time.
+    pub refused: Option<RefusedWrite>,
+    /// What the kernel said when the drain was to run as a real-time thread.
+    pub not_real_time: Option<OsError>,
+}
+
+/// A write that the disk refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RefusedWrite {
+    /// The file, by its name in the run directory.
+    pub file: String,
+    /// When, ns from the start of the run; absent for what is written at its end.
+    pub at_ns: Option<i64>,
+    /// What the system said.
+    pub error: OsError,
+}
+
+/// What came of tracing.
+#[derive(Debug, Default)]
+pub struct TraceEvidence {
+    /// What the run's record says.
+    pub record: TraceRecord,
+    /// Why `--trace auto` could not trace what can be traced; absent where it could.
+    pub lack: Option<String>,
+    /// The kernel hides the addresses of its functions.
+    pub symbols_hidden: bool,
+}
