@@ -54,7 +54,7 @@ fn entry(run: &Run) -> serde_json::Value {
         "path": run.path,
         "status": document.status,
         "validity": document.validity,
-        "probe": document.probe.name,
+        "probe": document.probe.name(),
         "transport": document.messages.as_ref().map(|messages| messages.transport.as_str()),
         "loads": document.loads.iter().map(|load| load.name.as_str()).collect::<Vec<_>>(),
         "started_at": document.started_at,

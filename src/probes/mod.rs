@@ -13,7 +13,6 @@ pub mod timer;
 use std::{io, sync::Arc};
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 use tardy_hot::{
     clock,
     ring::{Reader, Sample},
@@ -27,7 +26,7 @@ use thiserror::Error;
 pub use self::armed::Armed;
 use self::far::EndedInJson;
 use crate::{
-    run::{Doubt, MessageRecord, SeriesHead},
+    run::{Doubt, MessageRecord, ProbeRecord, SeriesHead},
     sys::faults::Usage,
 };
 
@@ -166,8 +165,8 @@ pub trait Probe {
     /// Its name in `run.json` and on the command line.
     fn name(&self) -> &'static str;
 
-    /// Every parameter it will run with, times in ns.
-    fn parameters(&self) -> Map<String, Value>;
+    /// Itself with every parameter it will run with.
+    fn parameters(&self) -> ProbeRecord;
 
     /// Whether its wake-ups have stages that can be traced.
     fn can_be_traced(&self) -> bool {

@@ -13,6 +13,8 @@ pub mod noun;
 pub mod page;
 pub mod plot;
 pub mod points;
+#[cfg(test)]
+mod schema;
 pub mod table;
 pub mod terminal;
 pub mod why;

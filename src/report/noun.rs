@@ -19,7 +19,7 @@ impl Noun {
     /// What the samples of `document` are.
     #[must_use]
     pub fn of(document: &Document) -> Self {
-        match document.probe.name.as_str() {
+        match document.probe.name() {
             "pingpong" => Self::RoundTrip,
             "stream" | "receive" => Self::Packet,
             _ => Self::WakeUp,

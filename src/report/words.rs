@@ -55,7 +55,7 @@ fn round_trips(ns: i64, max: i64) -> (String, String) {
 }
 
 fn packets(document: &Document, ns: i64, (worst, max): (&SeriesSummary, i64)) -> (String, String) {
-    if document.probe.name == "receive" {
+    if document.probe.name() == "receive" {
         let within = format!("packets were read within {} of their time stamp", Nanos(ns));
         return (within, format!("took {}", Nanos(max)));
     }
@@ -111,6 +111,7 @@ pub fn line(document: &Document) -> String {
     } else if let Some(policy) = document.setup.found.get("policy").and_then(Value::as_str) {
         parts.push(policy.to_owned());
     }
+    parts.extend(document.provenance.remark());
     parts.join(", ")
 }
 
@@ -133,7 +134,7 @@ pub fn load(load: &LoadRecord) -> String {
 
 fn length(document: &Document) -> String {
     let seconds = document.duration_ns as f64 / 1e9;
-    let interval = document.probe.parameters.get("interval_ns").and_then(Value::as_i64);
+    let interval = document.probe.interval_ns();
     let probe = probe(document);
     interval.map_or_else(
         || format!("{probe} for {}", span(seconds)),
@@ -145,7 +146,7 @@ fn length(document: &Document) -> String {
 /// each way`.
 #[must_use]
 pub fn probe(document: &Document) -> String {
-    let mut words = document.probe.name.clone();
+    let mut words = document.probe.name().to_owned();
     if let Some(carrier) = messages::carrier(document) {
         words.push_str(&format!(" ({carrier})"));
     }

@@ -9,7 +9,7 @@ use crate::{
     loads::{LoadEnd, LoadFault, LoadSpec},
     probes::Report,
     run::{
-        Document, Doubt, Facts, Incident, MissingTracepoint, SeriesSummary, TraceDoubt,
+        Document, Doubt, Facts, Incident, MissingTracepoint, SeriesSummary, TraceDoubt, TraceMode,
         conditions::CpuUse, tracks::InterruptCount,
     },
     setup::threads::plain,
@@ -174,7 +174,7 @@ pub fn of_trace(doubts: &mut Vec<Doubt>, document: &Document) {
         format!("no {} ({}): {}", missing.switches_off, missing.tracepoint, missing.why)
     };
     let mut lines: Vec<String> = trace.missing.iter().map(line).collect();
-    if let ("stages", Some(why)) = (trace.found.as_str(), &trace.why_not) {
+    if let (TraceMode::Stages, Some(why)) = (trace.found, &trace.why_not) {
         lines.push(format!("stages alone, no causes: {why}"));
     }
     if !lines.is_empty() {

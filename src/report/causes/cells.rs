@@ -54,7 +54,7 @@ fn worst(run: &Run) -> Option<Band> {
 fn total(run: &Run) -> Option<Histogram<u64>> {
     let mut total = hlog::empty();
     let read = run.intervals(|number, _, counts| {
-        if run.document.series.get(number).is_some_and(|series| series.stage().is_none()) {
+        if run.document.series.get(number).is_some_and(|series| !series.is_stage()) {
             // Bounds are equal, so that nothing can be lost.
             let _ = total.add(&counts);
         }

@@ -21,7 +21,7 @@ use crate::{
     },
     report::noun::Noun,
     run::{
-        Doubt, Run, hlog, names,
+        Doubt, Run, TraceMode, hlog, names,
         peaks::{Blame, Peak},
         peaks_file::Damage,
     },
@@ -32,6 +32,7 @@ pub use text::text;
 
 /// Why wake-ups of one run were late.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Why {
     /// The run's id.
     pub run: String,
@@ -135,7 +136,7 @@ pub fn document(run: &mut Run) -> Result<Why, NotTraced> {
         bands.retain(|band| band.name == "worst");
     }
     let series: Vec<&str> = run.document.wakeups().map(|series| series.name.as_str()).collect();
-    let interval = run.document.probe.parameters.get("interval_ns").and_then(|ns| ns.as_i64());
+    let interval = run.document.probe.interval_ns();
     let mut why = Why {
         run: run.document.id.clone(),
         verdict: String::new(),
@@ -159,7 +160,8 @@ pub fn document(run: &mut Run) -> Result<Why, NotTraced> {
 fn refuse_untraced(run: &Run) -> Result<(), NotTraced> {
     let document = &run.document;
     let is_there = |name| run.path.join(name).exists();
-    if document.trace.found == "peaks" || is_there(names::PEAKS) || is_there(names::BLAME) {
+    if document.trace.found == TraceMode::Peaks || is_there(names::PEAKS) || is_there(names::BLAME)
+    {
         return Ok(());
     }
     let run = document.name.clone();
@@ -167,7 +169,7 @@ fn refuse_untraced(run: &Run) -> Result<(), NotTraced> {
     if noun != Noun::WakeUp {
         return Err(NotTraced::Messages { run, what: noun.many() });
     }
-    if document.trace.found == "stages" {
+    if document.trace.found == TraceMode::Stages {
         return Err(NotTraced::StagesOnly { run });
     }
     Err(match document.trace.why_not.clone() {
@@ -178,8 +180,7 @@ fn refuse_untraced(run: &Run) -> Result<(), NotTraced> {
 
 /// All whole latencies, and the exact largest.
 fn total(run: &mut Run, damaged: &mut Vec<Damage>) -> (hdrhistogram::Histogram<u64>, i64) {
-    let whole: Vec<bool> =
-        run.document.series.iter().map(|series| series.stage().is_none()).collect();
+    let whole: Vec<bool> = run.document.series.iter().map(|series| !series.is_stage()).collect();
     let mut total = hlog::empty();
     let read = run.intervals(|number, _, counts| {
         if whole.get(number).copied().unwrap_or(false) {

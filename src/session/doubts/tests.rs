@@ -5,7 +5,7 @@ use tardy_hot::tally::Totals;
 
 use super::*;
 use crate::{
-    run::{Caveat, LoadProof, SeriesHead, TraceRecord, hlog, summary::summarize},
+    run::{Caveat, LoadProof, SeriesHead, TraceMode, TraceRecord, hlog, summary::summarize},
     sys::{faults::Usage, root::Root},
 };
 
@@ -176,7 +176,7 @@ fn a_load_of_which_a_part_did_nothing_is_told() {
 #[test]
 fn what_tracing_could_not_tell_is_a_caveat_that_informs() {
     let document = |trace: TraceRecord| {
-        let mut document: Document = serde_json::from_value(serde_json::json!({
+        let mut document = Document::from_json(serde_json::json!({
             "schema_version": 1, "id": "i", "name": "n", "argv": [], "status": "complete",
             "validity": "valid", "caveats": [], "probe": {"name": "timer", "parameters": {}},
             "loads": [], "setup": {"asked": {}, "found": {}},
@@ -193,12 +193,12 @@ fn what_tracing_could_not_tell_is_a_caveat_that_informs() {
         document
     };
     let of = |trace: TraceRecord| found(|doubts| of_trace(doubts, &document(trace))).0;
-    let none = || TraceRecord::off("auto");
+    let none = || TraceRecord::off(TraceMode::Auto);
     assert_eq!(of(TraceRecord { unmatched: 5, ..none() }), [""; 0]);
     assert_eq!(of(TraceRecord { unmatched: 6, ..none() }), ["wakeups_unmatched"]);
     assert_eq!(of(TraceRecord { lost_events: 1, ..none() }), ["events_lost"]);
     let why_not = Some("the kernel refuses the program".to_owned());
-    let found_stages = TraceRecord { found: "stages".into(), why_not, ..none() };
+    let found_stages = TraceRecord { found: TraceMode::Stages, why_not, ..none() };
     assert_eq!(of(found_stages), ["traced_in_part"]);
     let missing = vec![MissingTracepoint {
         tracepoint: "ipi_send_cpu".into(),
