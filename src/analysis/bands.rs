@@ -19,6 +19,7 @@ const WORST: u64 = 10;
 
 /// The wake-ups of one band, and what they were blamed on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Band {
     /// `p99`: all above it; `worst`: the ten worst.
     pub name: String,
@@ -38,6 +39,7 @@ pub struct Band {
 
 /// A cause's part in a band.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct CauseInBand {
     /// What kind.
     pub cause: Cause,
@@ -53,6 +55,7 @@ pub struct CauseInBand {
 
 /// How much of something one series had.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SeriesShare {
     /// Whose.
     pub series: String,

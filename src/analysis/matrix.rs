@@ -11,7 +11,8 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::run::{
-    Document, SeriesSummary, Validity, facts::LabFacts, messages::ROUND_TRIP, peaks::Cause,
+    Document, ProbeRecord, RunParameters, SeriesSummary, Validity, facts::LabFacts,
+    messages::ROUND_TRIP, peaks::Cause,
 };
 
 /// With fewer start phases than this of either kernel, nothing is judged.
@@ -51,6 +52,7 @@ pub struct Matrix {
 
 /// One kernel.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Column {
     /// As it was asked for; with the beginning of its hash where two have one name.
     pub name: String,
@@ -96,6 +98,7 @@ pub struct Cell {
 
 /// What the ten worst wake-ups of each run of a cell were spent on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct CellCause {
     /// What kind.
     pub cause: Cause,
@@ -107,6 +110,7 @@ pub struct CellCause {
 
 /// One figure over start phases, ns. Of a run's series the largest counts; a round trip is whole.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Figure {
     /// As in [`FIGURES`].
     pub name: String,
@@ -330,12 +334,15 @@ fn reason_not_to(base: &Cell, cell: &Cell, runs: &[Document]) -> Option<String> 
         .then(|| format!("not judged: {phases} of {PHASES_NEEDED} start phases"))
 }
 
+/// A probe, what was to be kept, and the loads.
+type Method<'a> = (&'a ProbeRecord, &'a RunParameters, Vec<(&'a String, String)>);
+
 /// What was measured, and under what.
-fn method(run: &Document) -> (&crate::run::ProbeRecord, Vec<(&String, String)>) {
+fn method(run: &Document) -> Method<'_> {
     let load = |load: &'_ crate::run::LoadRecord| {
         serde_json::to_string(&load.parameters).unwrap_or_default()
     };
-    (&run.probe, run.loads.iter().map(|own| (&own.name, load(own))).collect())
+    (&run.probe, &run.parameters, run.loads.iter().map(|own| (&own.name, load(own))).collect())
 }
 
 /// What determines the samples besides the kernel.

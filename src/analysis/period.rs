@@ -29,6 +29,7 @@ const BETTER: f64 = 1.15;
 
 /// A period of events.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Period {
     /// The period, ns.
     pub period_ns: f64,

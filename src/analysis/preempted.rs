@@ -8,6 +8,7 @@ use crate::run::peaks::{Blame, Cause};
 
 /// Who held up whom, in late wake-ups.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Preempted {
     /// Whom: the series.
     pub series: Vec<String>,
@@ -17,6 +18,7 @@ pub struct Preempted {
 
 /// One task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Preemptor {
     /// Its name.
     pub task: String,
@@ -26,6 +28,7 @@ pub struct Preemptor {
 
 /// What one task took from one series.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Cell {
     /// Late wake-ups in which it did.
     pub times: u64,

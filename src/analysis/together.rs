@@ -8,6 +8,7 @@ use crate::run::{peaks::Cause, peaks_file::Brief};
 
 /// How often several CPUs were late at once.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Together {
     /// Moments at which at least two CPUs were late.
     pub times: u64,

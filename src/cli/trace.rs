@@ -1,14 +1,10 @@
 //! What a user may ask `run` to find out about late wake-ups.
 
 use anyhow::{Result, bail};
-use clap::{Args, ValueEnum};
+use clap::{Args, ValueEnum, builder::PossibleValue};
 
 use super::flags::positive;
-use crate::{
-    kernel,
-    session::{TraceMode, TraceWish},
-    units::Nanos,
-};
+use crate::{kernel, run::TraceMode, session::TraceWish, units::Nanos};
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Tracing")]
@@ -18,7 +14,7 @@ pub struct TraceFlags {
     /// Needs root, or CAP_BPF and CAP_PERFMON, and a kernel that describes its types (BTF), as
     /// those of distributions do. auto goes on without where that is missing, and says so.
     #[arg(long, value_enum, default_value = "auto", value_name = "MODE")]
-    trace: Mode,
+    trace: TraceMode,
     /// How many of the worst wake-ups to keep whole, with all that happened around them
     /// [default: 100]
     #[arg(long, value_name = "N", conflicts_with = "peak_over")]
@@ -35,16 +31,22 @@ pub struct TraceFlags {
     calibrate: bool,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Mode {
-    /// As much as this machine allows
-    Auto,
-    /// Nothing
-    Off,
-    /// Where the time went: interrupt, handler, dispatch, return to user space
-    Stages,
-    /// Also why: what each late wake-up waited for
-    Peaks,
+impl ValueEnum for TraceMode {
+    fn value_variants<'a>() -> &'a [Self] {
+        &Self::ALL
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        let help = match self {
+            Self::Auto => "As much as this machine allows",
+            Self::Off => "Nothing",
+            Self::Stages => {
+                "Where the time went: interrupt, handler, dispatch, return to user space"
+            }
+            Self::Peaks => "Also why: what each late wake-up waited for",
+        };
+        Some(PossibleValue::new(self.as_str()).help(help))
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -63,22 +65,17 @@ const PEAKS: u32 = 100;
 impl TraceFlags {
     /// What the session shall do.
     pub fn wish(&self) -> Result<TraceWish> {
-        let mode = match self.trace {
-            Mode::Auto => TraceMode::Auto,
-            Mode::Off => TraceMode::Off,
-            Mode::Stages => TraceMode::Stages,
-            Mode::Peaks => TraceMode::Peaks,
-        };
+        let mode = self.trace;
         let of_peaks = [
             ("--peaks", self.peaks.is_some()),
             ("--peak-over", self.peak_over.is_some()),
             ("--stacks", self.stacks.is_some()),
         ];
         let of_any = [("--calibrate", self.calibrate)];
-        let idle: &[_] = match self.trace {
-            Mode::Off => &[&of_peaks[..], &of_any].concat(),
-            Mode::Stages => &of_peaks,
-            Mode::Auto | Mode::Peaks => &[],
+        let idle: &[_] = match mode {
+            TraceMode::Off => &[&of_peaks[..], &of_any].concat(),
+            TraceMode::Stages => &of_peaks,
+            TraceMode::Auto | TraceMode::Peaks => &[],
         };
         if let Some((flag, _)) = idle.iter().find(|(_, given)| *given) {
             let mode = mode.as_str();

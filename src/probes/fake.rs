@@ -3,7 +3,6 @@
 
 use std::{sync::Arc, time::Duration};
 
-use serde_json::{Map, Value, json};
 use tardy_hot::{
     clock,
     ring::{Sample, ring},
@@ -15,7 +14,7 @@ use super::{
     ArmError, Armed, CpuPlan, Probe, Recorded, Schedule, Tracing, Wants, measured_thread::LoopEnd,
 };
 use crate::{
-    run::SeriesHead,
+    run::{FakeParameters, ProbeRecord, SeriesHead},
     setup::threads::Terms,
     sys::{cpus::Cpus, faults::Usage, sched::Policy},
 };
@@ -48,13 +47,12 @@ impl Probe for Fake {
         "fake"
     }
 
-    fn parameters(&self) -> Map<String, Value> {
-        let parameters = json!({
-            "interval_ns": self.interval_ns,
-            "cpus": self.cpus.to_string(),
-            "unpaced": self.unpaced,
-        });
-        parameters.as_object().cloned().unwrap_or_default()
+    fn parameters(&self) -> ProbeRecord {
+        ProbeRecord::Fake(FakeParameters {
+            interval_ns: self.interval_ns,
+            cpus: self.cpus.to_string(),
+            unpaced: self.unpaced,
+        })
     }
 
     fn heads(&self, _: Option<&Tracing>) -> Vec<SeriesHead> {

@@ -16,7 +16,6 @@ pub mod timer;
 use std::{io, sync::Arc};
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 use tardy_hot::{
     clock,
     ring::{Reader, Sample},
@@ -34,7 +33,7 @@ pub use self::{
 use self::{fake::Fake, timer::Timer};
 use crate::{
     run::{
-        Deviation, MessageRecord, SeriesHead,
+        Deviation, MessageRecord, ProbeRecord, SeriesHead,
         probes::{ProbeInfo, Traceable},
     },
     sys::faults::Usage,
@@ -184,8 +183,8 @@ pub trait Probe {
     /// Its name in `run.json` and on the command line.
     fn name(&self) -> &'static str;
 
-    /// Every parameter it will run with, times in ns.
-    fn parameters(&self) -> Map<String, Value>;
+    /// Itself with every parameter it will run with.
+    fn parameters(&self) -> ProbeRecord;
 
     /// Whether its wake-ups have stages that can be traced.
     fn can_be_traced(&self) -> bool {

@@ -7,7 +7,6 @@ mod stages;
 
 use std::{io, os::fd::AsRawFd, sync::Arc};
 
-use serde_json::{Map, Value, json};
 use tardy_hot::{
     ring::{Sample, Writer, ring},
     stop::Stop,
@@ -17,7 +16,7 @@ use tardy_hot::{
 use self::stages::OfThread;
 use super::{ArmError, Armed, Probe, Recorded, Schedule, Tracing, Wants, measured_thread::LoopEnd};
 use crate::{
-    run::SeriesHead,
+    run::{ProbeRecord, SeriesHead, TimerParameters},
     setup::threads::Terms,
     sys::{cpus::Cpus, sched::Policy, timer},
 };
@@ -124,16 +123,15 @@ impl Probe for Timer {
         "timer"
     }
 
-    fn parameters(&self) -> Map<String, Value> {
-        let parameters = json!({
-            "wake": self.wake.as_str(),
-            "interval_ns": self.interval_ns,
-            "distance_ns": self.distance_ns,
-            "cpus": self.cpus.to_string(),
-            "threads_per_cpu": self.threads_per_cpu,
-            "priority_step": self.priority_step,
-        });
-        parameters.as_object().cloned().unwrap_or_default()
+    fn parameters(&self) -> ProbeRecord {
+        ProbeRecord::Timer(TimerParameters {
+            wake: self.wake.as_str().into(),
+            interval_ns: self.interval_ns,
+            distance_ns: self.distance_ns,
+            cpus: self.cpus.to_string(),
+            threads_per_cpu: self.threads_per_cpu,
+            priority_step: self.priority_step,
+        })
     }
 
     fn heads(&self, tracing: Option<&Tracing>) -> Vec<SeriesHead> {

@@ -63,7 +63,7 @@ fn page_run(run: &Run, edges: &[u64]) -> PageRun {
     let bins = TimeBins::of(&run.document);
     let mut binned: Vec<Binned> = run.document.series.iter().map(|_| Binned::new(&bins)).collect();
     let mut sieve = PointSieve::new(run);
-    let stages: Vec<bool> = run.document.series.iter().map(|s| s.stage().is_some()).collect();
+    let stages: Vec<bool> = run.document.series.iter().map(SeriesSummary::is_stage).collect();
     let read = run.intervals(|number, span, counts| {
         let Some(binned) = binned.get_mut(number) else { return };
         if stages.get(number).copied().unwrap_or(false) {
@@ -117,7 +117,7 @@ fn parted(
 ) -> (Vec<(String, Histogram<u64>)>, Vec<Binned>) {
     let (mut stages, mut wakeups) = (Vec::new(), Vec::new());
     for (series, binned) in document.series.iter().zip(binned) {
-        if series.stage().is_some() {
+        if series.is_stage() {
             stages.push((series.name.clone(), binned.total));
         } else {
             wakeups.push(binned);
@@ -188,9 +188,7 @@ impl TimeBins {
     /// As many as the log has intervals, or a whole number of intervals each where it has more.
     fn of(document: &Document) -> Self {
         let end_s = document.duration_ns as f64 / 1e9;
-        let asked_ns = |name| document.probe.parameters.get(name).and_then(|ns| ns.as_f64());
-        let asked_s = asked_ns("duration_ns").map_or(end_s, |ns| ns / 1e9);
-        let interval_s = (asked_s / 1e3).max(0.1);
+        let interval_s = (document.log_interval_ns as f64 / 1e9).max(1e-3);
         let intervals = (end_s / interval_s).ceil().max(1.0);
         let width_s = interval_s * (intervals / TIME_BINS as f64).ceil();
         let bins = (end_s / width_s).ceil().max(1.0) as usize;

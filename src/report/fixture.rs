@@ -6,7 +6,7 @@ use crate::run::{Document, EndRecord, FlowRecord, MessageRecord, SeriesSummary};
 
 /// A run of `probe` with these series, all alike; of messages, where the probe exchanges some.
 pub fn of(probe: &str, names: &[&str]) -> Document {
-    let mut document: Document = serde_json::from_value(json!({
+    let mut document = Document::from_json(json!({
         "schema_version": 1, "id": "i", "name": "n", "argv": [], "status": "complete",
         "validity": "valid", "caveats": [], "probe": {"name": probe, "parameters": {}},
         "loads": [], "setup": {"asked": {}, "found": {"policy": "fifo 90"}},
@@ -23,8 +23,9 @@ pub fn of(probe: &str, names: &[&str]) -> Document {
 
 /// 1 000 samples, nine in ten of 40 us, the worst of 2.4 ms.
 pub fn summary(name: &str) -> SeriesSummary {
+    let (of, stage) = name.split_once('/').unzip();
     let summary: Value = json!({
-        "name": name, "cpu": 0, "unit": "ns", "count": 1_000, "missed": null, "early": 0,
+        "name": name, "cpu": 0, "period_ns": null, "stage_of": of, "stage": stage, "unit": "ns", "count": 1_000, "missed": null, "early": 0,
         "above": 0, "min": 30_000, "mean": 41_000, "stddev": 0, "max": 2_400_000,
         "percentiles": {"50": 38_000, "90": 40_000, "99": 60_000, "99.9": 70_000},
         "uncertain": ["99.9"], "scheduled": null,

@@ -143,7 +143,7 @@ mod tests {
             "start_monotonic_ns": 1, "machine": {"cpus": [{"cpu": 9, "busy": 0.934, "steal": 0.0}]},
             "series": (0..cpus).map(series).collect::<Vec<_>>(),
         });
-        serde_json::from_value(document).unwrap()
+        Document::from_json(document).unwrap()
     }
 
     #[test]

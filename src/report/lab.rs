@@ -33,6 +33,7 @@ pub struct Sheet {
 
 /// Options that are not the same in all kernels.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ConfigTable {
     /// The kernels whose configuration is known.
     pub kernels: Vec<String>,
@@ -44,6 +45,7 @@ pub struct ConfigTable {
 
 /// One option.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ConfigRow {
     /// Its name.
     pub option: String,

@@ -11,11 +11,12 @@ use super::{
 };
 use crate::{
     analysis::matrix::{Cell, CellCause, Column, Figure},
-    run::{Document, Effect, LoadRecord, Run, hlog, lab::LabFailure, summary::stage_of},
+    run::{Document, Effect, LoadRecord, Run, hlog, lab::LabFailure},
 };
 
 /// Kernels beside each other.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PageMatrix {
     /// What was measured.
     pub title: String,
@@ -39,6 +40,7 @@ pub struct PageMatrix {
 
 /// One load.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PageRow {
     /// Its name in the plan.
     pub name: String,
@@ -52,6 +54,7 @@ pub struct PageRow {
 
 /// One load under one kernel, over start phases.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PageCell {
     /// Different start phases.
     pub phases: usize,
@@ -65,7 +68,6 @@ pub struct PageCell {
     pub caveats: Vec<String>,
     /// What the worst wake-ups of its runs were spent on, largest first; none where no run of it
     /// was traced.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub causes: Vec<CellCause>,
 }
 
@@ -118,8 +120,9 @@ fn page_cell(cell: &Cell, runs: &[Run]) -> PageCell {
     let mut caveats: Vec<String> = Vec::new();
     for run in &own {
         caveats.extend(weighty(&run.document));
-        let read = run.intervals(|_, span, counts: Histogram<u64>| {
-            if stage_of(&span.tag).is_none() {
+        let whole: Vec<bool> = run.document.series.iter().map(|own| !own.is_stage()).collect();
+        let read = run.intervals(|number, _, counts: Histogram<u64>| {
+            if whole.get(number).copied().unwrap_or(false) {
                 // Bounds are equal, so that nothing can be lost.
                 let _ = total.add(&counts);
             }

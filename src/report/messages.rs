@@ -11,19 +11,15 @@ use crate::{
 /// `tcp, 1 byte`; what was asked for where the run has not ended; nothing where no messages are
 /// exchanged.
 #[must_use]
-pub fn carrier(probe: &ProbeRecord, messages: Option<&MessageRecord>) -> Option<String> {
-    let parameters = &probe.parameters;
-    let (transport, size) = match messages {
-        Some(messages) => (messages.transport.clone(), Some(messages.size)),
-        None => (
-            parameters.get("transport")?.as_str()?.to_owned(),
-            parameters.get("size").and_then(serde_json::Value::as_u64),
-        ),
+pub fn carrier(document: &Document) -> Option<String> {
+    let (transport, size) = match &document.messages {
+        Some(messages) => (messages.transport.as_str(), messages.size),
+        None => document.probe.carrier()?,
     };
     Some(match size {
-        None | Some(0) => transport,
-        Some(1) => format!("{transport}, 1 byte"),
-        Some(size) => format!("{transport}, {} bytes", count(size)),
+        0 => transport.to_owned(),
+        1 => format!("{transport}, 1 byte"),
+        _ => format!("{transport}, {} bytes", count(size)),
     })
 }
 

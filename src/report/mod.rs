@@ -14,6 +14,8 @@ pub mod noun;
 pub mod page;
 pub mod plot;
 pub mod points;
+#[cfg(test)]
+mod schema;
 pub mod table;
 pub mod terminal;
 pub mod why;

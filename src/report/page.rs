@@ -1,7 +1,8 @@
 //! The page's data model: the one JSON block that the drawing code reads.
 //!
-//! `docs/page-data.md` describes it for readers; `web/src/model.ts` is its mirror. Latencies and
-//! interval lengths are integers in ns; `t_s` is seconds since the run's `started_at`.
+//! `docs/page-data.md` describes it for readers; `docs/page.schema.json` and the types of the
+//! drawing code, `web/src/data.ts`, are derived from it. Latencies and interval lengths are integers
+//! in ns; `t_s` is seconds since the run's `started_at`.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,10 +13,11 @@ use super::{
 use crate::run::Document;
 
 /// The version of the page's data.
-pub const PAGE_VERSION: u32 = 1;
+pub const PAGE_VERSION: u32 = 2;
 
 /// All that one page shows.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Page {
     /// See [`PAGE_VERSION`].
     pub page_version: u32,
@@ -29,7 +31,6 @@ pub struct Page {
     /// The runs, in the order they were named.
     pub runs: Vec<PageRun>,
     /// Kernels of the lab beside each other, instead of runs; absent on a page of runs.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub matrix: Option<Box<PageMatrix>>,
 }
 
@@ -56,6 +57,7 @@ impl Page {
 
 /// One run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PageRun {
     /// One sentence for a manager.
     pub headline: String,
@@ -91,6 +93,7 @@ pub struct PageRun {
 
 /// One stage of a series: a part of each of its latencies.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PageStage {
     /// As in `record.series`: the series, a slash, the stage.
     pub name: String,
@@ -100,6 +103,7 @@ pub struct PageStage {
 
 /// One series.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PageSeries {
     /// As in `record.series`.
     pub name: String,
@@ -116,6 +120,7 @@ pub struct PageSeries {
 
 /// Counts per time and latency bin, empty cells left out; three columns of one length.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Heat {
     /// Index into `time_edges_s`.
     pub time: Vec<u32>,
@@ -127,6 +132,7 @@ pub struct Heat {
 
 /// Latencies over time; two columns of one length.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Points {
     /// What a point is.
     pub kind: PointKind,
@@ -142,6 +148,7 @@ pub struct Points {
 
 /// What a point of [`Points`] is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum PointKind {
     /// One wake-up.
@@ -152,6 +159,7 @@ pub enum PointKind {
 
 /// What the machine did, second by second; columns of one length, rates per second.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct MachineTrack {
     /// End of each interval, seconds since the start of the run.
     pub t_s: Vec<f64>,
@@ -167,6 +175,7 @@ pub struct MachineTrack {
 
 /// How busy one CPU was.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct CpuBusy {
     /// Its number.
     pub cpu: u32,
@@ -176,6 +185,7 @@ pub struct CpuBusy {
 
 /// What a load did over time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct LoadTrack {
     /// Its name.
     pub name: String,
@@ -189,6 +199,7 @@ pub struct LoadTrack {
 
 /// One source of interrupts that moved during the run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct InterruptRow {
     /// `irq` or `softirq`.
     pub kind: String,

@@ -36,9 +36,9 @@ impl PointSieve {
         let samples = samples.fold(0, u64::saturating_add);
         let kept = run.has_samples();
         let mut places = 0..;
-        let place = |series: &SeriesSummary| match series.stage() {
-            Some(_) => None,
-            None => places.next(),
+        let place = |series: &SeriesSummary| match series.is_stage() {
+            true => None,
+            false => places.next(),
         };
         Self {
             maxima: vec![Vec::new(); run.document.wakeups().count()],

@@ -59,7 +59,7 @@ fn round_trips(ns: i64, max: i64) -> (String, String) {
 }
 
 fn packets(document: &Document, ns: i64, (worst, max): (&SeriesSummary, i64)) -> (String, String) {
-    if ProbeInfo::find(&document.probe.name)
+    if ProbeInfo::find(document.probe.name())
         .is_some_and(|probe| probe.latency_from == LatencyFrom::Stamp)
     {
         let within = format!("packets were read within {} of their time stamp", Nanos(ns));
@@ -117,6 +117,7 @@ pub fn line(document: &Document) -> String {
     } else if let Some(policy) = document.setup.found.get("policy").and_then(Value::as_str) {
         parts.push(policy.to_owned());
     }
+    parts.extend(document.provenance.remark());
     parts.join(", ")
 }
 
@@ -138,8 +139,8 @@ pub fn load(load: &LoadRecord) -> String {
 
 fn length(document: &Document) -> String {
     let seconds = document.duration_ns as f64 / 1e9;
-    let interval = document.probe.parameters.get("interval_ns").and_then(Value::as_i64);
-    let probe = probe(&document.probe, document.messages.as_ref());
+    let interval = document.probe.interval_ns();
+    let probe = probe(document);
     interval.map_or_else(
         || format!("{probe} for {}", span(seconds)),
         |ns| format!("{probe} every {} for {}", round(ns), span(seconds)),
@@ -149,9 +150,9 @@ fn length(document: &Document) -> String {
 /// The probe, and over what and how often it exchanged messages: `stream (udp, 64 bytes) at 10 kpps
 /// each way`.
 #[must_use]
-pub fn probe(probe: &ProbeRecord, exchanged: Option<&MessageRecord>) -> String {
-    let mut words = probe.name.clone();
-    if let Some(carrier) = messages::carrier(probe, exchanged) {
+pub fn probe(document: &Document) -> String {
+    let mut words = document.probe.name().to_owned();
+    if let Some(carrier) = messages::carrier(document) {
         words.push_str(&format!(" ({carrier})"));
     }
     if let Some(rate) = exchanged.and_then(messages::asked_rate) {

@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 
 /// May the numbers be believed? Follows from the worst caveat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Validity {
     /// Nothing speaks against them.
@@ -30,6 +31,7 @@ impl Validity {
 
 /// What a caveat does to the run. The order is that of gravity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Effect {
     /// Worth knowing.
@@ -54,6 +56,7 @@ impl Effect {
 
 /// A doubt about a run, as `run.json` keeps it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Caveat {
     /// Stable name, explained in `docs/measuring.md`.
     pub code: String,

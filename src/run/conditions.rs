@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 /// What the machine did over the measured time, on average. The same second by second is in
 /// `machine.csv`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct MachineRecord {
     /// Hard interrupts.
@@ -36,6 +37,7 @@ pub struct MachineRecord {
 
 /// What one CPU's time went to, as shares from 0 to 1.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct CpuUse {
     /// Its number.
     pub cpu: u32,
@@ -47,6 +49,7 @@ pub struct CpuUse {
 
 /// The conditions of a run, as they were found while it went on.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct ConditionsRecord {
     /// How often policy, priority and CPUs of the measured threads were asked for.
@@ -69,6 +72,7 @@ pub struct ConditionsRecord {
 
 /// What a measured thread used.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ThreadUse {
     /// Its series.
     pub series: String,
@@ -88,6 +92,7 @@ pub struct ThreadUse {
 
 /// What became of a measured CPU.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct CpuRecord {
     /// Its number.
     pub cpu: u32,

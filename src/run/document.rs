@@ -11,15 +11,20 @@ use super::{
     conditions::{ConditionsRecord, MachineRecord},
     facts::Facts,
     messages::MessageRecord,
+    probe::ProbeRecord,
+    provenance::Provenance,
     summary::SeriesSummary,
     trace::TraceRecord,
+    version1,
 };
 
 /// The version of `run.json` that this tardy writes. Raised by any change a reader would notice.
-pub const SCHEMA_VERSION: u32 = 1;
+pub const SCHEMA_VERSION: u32 = 2;
 
 /// What `run.json` holds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, schemars(rename = "RunRecord"))]
 pub struct Document {
     /// See [`SCHEMA_VERSION`].
     pub schema_version: u32,
@@ -30,6 +35,8 @@ pub struct Document {
     pub name: String,
     /// The command line that made it.
     pub argv: Vec<String>,
+    /// Where its samples come from.
+    pub provenance: Provenance,
     /// How far it came.
     pub status: Status,
     /// The verdict, from the caveats.
@@ -38,6 +45,8 @@ pub struct Document {
     pub caveats: Vec<Caveat>,
     /// What measured.
     pub probe: ProbeRecord,
+    /// How long, and what was kept.
+    pub parameters: RunParameters,
     /// What disturbed the machine meanwhile.
     pub loads: Vec<LoadRecord>,
     /// What tardy arranged.
@@ -52,6 +61,8 @@ pub struct Document {
     pub ended_at: Option<String>,
     /// From the first programmed expiry to the end of the last loop, ns.
     pub duration_ns: u64,
+    /// The planned length of an interval of `series.hlog`, ns. The last one of a run is shorter.
+    pub log_interval_ns: i64,
     /// `CLOCK_MONOTONIC` at `started_at`, ns: the zero of `t_s` in other files.
     pub start_monotonic_ns: i64,
     /// What the machine did meanwhile, on average; absent until the end.
@@ -68,14 +79,26 @@ pub struct Document {
 }
 
 impl Document {
+    /// A record of this version or an earlier one, as JSON.
+    ///
+    /// # Errors
+    /// What is missing, or of another type.
+    pub fn from_json(record: Value) -> Result<Self, serde_json::Error> {
+        match record.get("schema_version").and_then(Value::as_u64) {
+            Some(1) => version1::read(record),
+            _ => serde_json::from_value(record),
+        }
+    }
+
     /// The series of whole latencies, without those of their stages.
     pub fn wakeups(&self) -> impl Iterator<Item = &SeriesSummary> {
-        self.series.iter().filter(|series| series.stage().is_none())
+        self.series.iter().filter(|series| !series.is_stage())
     }
 }
 
 /// How far a run came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
     /// Its maker is alive.
@@ -104,17 +127,40 @@ impl Status {
     }
 }
 
-/// What measured, with every parameter that it ran with.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct ProbeRecord {
-    /// `timer`, ...
-    pub name: String,
-    /// Parameters by name; times in ns, their names end in `_ns`.
-    pub parameters: Map<String, Value>,
+/// What a run was to be, whatever its probe.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct RunParameters {
+    /// The length that was asked for, ns; absent where samples are counted instead.
+    pub duration_ns: Option<i64>,
+    /// The samples per series that were asked for; absent where a time was.
+    pub samples: Option<u64>,
+    /// Time before the start that is not recorded, ns.
+    pub warmup_ns: i64,
+    /// The latency above which the run ends, ns; absent for none.
+    pub stop_over_ns: Option<i64>,
+    /// Whether every single sample is kept.
+    pub raw: bool,
+    /// How many of the worst wake-ups are kept whole; absent where none are looked into.
+    pub peaks: Option<u64>,
+    /// All later than this are kept instead, ns; absent for none.
+    pub peak_over_ns: Option<i64>,
+}
+
+impl RunParameters {
+    /// The length of an interval of the log, ns: a thousandth of the run, but at least 100 ms.
+    /// Where samples are counted, one is expected every `sample_ns`.
+    #[must_use]
+    pub fn log_interval_ns(&self, sample_ns: i64) -> i64 {
+        let samples = i64::try_from(self.samples.unwrap_or(0)).unwrap_or(i64::MAX);
+        let expected_ns = self.duration_ns.unwrap_or_else(|| samples.saturating_mul(sample_ns));
+        (expected_ns / 1000).max(100_000_000)
+    }
 }
 
 /// One load and the proof that it worked.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct LoadRecord {
     /// `hackbench`, `idle`, ...
     pub name: String,
@@ -128,6 +174,7 @@ pub struct LoadRecord {
 
 /// What a load did while the run went on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct LoadProof {
     /// What one operation is: `messages`, ...
     pub unit: String,
@@ -148,6 +195,7 @@ pub struct LoadProof {
 
 /// What was arranged, as asked and as read back from the kernel.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SetupRecord {
     /// By name of the setting; what the user or the default wanted.
     pub asked: Map<String, Value>,

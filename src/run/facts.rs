@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// Facts of the machine and of the program that measured. What could not be read is absent.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Facts {
     /// Name of the machine.
     pub hostname: String,
@@ -53,6 +54,7 @@ pub struct Facts {
 /// The virtual machine that the lab made for a run. The same values make the same run again, where
 /// time is counted.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct LabFacts {
     /// `deterministic`, `kvm`, or `emulated`: plain emulation, whose times are the host's noise.
     pub mode: String,
@@ -93,6 +95,7 @@ pub struct LabFacts {
 
 /// The preemption model, and which source said so.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Preemption {
     /// `none`, `voluntary`, `full`, `lazy`, `rt` or `unknown`.
     pub model: String,
@@ -108,6 +111,7 @@ impl Default for Preemption {
 
 /// Where a CPU sits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct CpuPlace {
     /// Its number.
     pub cpu: u32,
@@ -119,6 +123,7 @@ pub struct CpuPlace {
 
 /// A state that an idle CPU may fall into.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct IdleState {
     /// `POLL`, `C1`, ...
     pub name: String,

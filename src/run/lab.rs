@@ -47,6 +47,7 @@ pub struct LabKernel {
 
 /// A cell without a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct LabFailure {
     /// The load's name.
     pub load: String,

@@ -8,6 +8,7 @@ pub const ROUND_TRIP: &str = "rtt";
 
 /// What came of messages, beside how long they took.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct MessageRecord {
     /// `tcp`, `zmq-ipc`, ...
     pub transport: String,
@@ -23,6 +24,7 @@ pub struct MessageRecord {
 
 /// One end of the way.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct EndRecord {
     /// `near`, `far`, `far2`.
     pub name: String,
@@ -47,6 +49,7 @@ pub struct EndRecord {
 
 /// What came of the messages of one series.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct FlowRecord {
     /// The series.
     pub series: String,
@@ -75,6 +78,7 @@ pub struct FlowRecord {
 /// How the far end's clock compares with this machine's; of received packets, how that of the NIC
 /// which stamped them does.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ClockRecord {
     /// The far clock minus the near one, at the middle of the run, ns.
     pub offset_ns: i64,

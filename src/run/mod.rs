@@ -13,17 +13,20 @@ pub mod maker;
 pub mod messages;
 pub mod peaks;
 pub mod peaks_file;
+pub mod probe;
 pub mod probes;
+pub mod provenance;
 pub mod reader;
 pub mod samples;
 pub mod spool;
 pub mod summary;
 pub mod trace;
 pub mod tracks;
+mod version1;
 
 pub use caveat::{Caveat, Effect, Validity};
 pub use document::{
-    Document, LoadProof, LoadRecord, ProbeRecord, SCHEMA_VERSION, SetupRecord, Status,
+    Document, LoadProof, LoadRecord, RunParameters, SCHEMA_VERSION, SetupRecord, Status,
 };
 pub use doubt::{
     BootOption, COUNTED_TIME, CpuCount, CpuShare, Deviation, Doubt, EndBuffer, EndCount,
@@ -35,6 +38,11 @@ pub use entry::{RunEntry, RunHead};
 pub use facts::{Facts, LabFacts};
 pub use maker::{BlameFiles, IntervalOf, MakeError, Maker, names};
 pub use messages::{ClockRecord, EndRecord, FlowRecord, MessageRecord};
+pub use probe::{
+    FakeParameters, OtherProbe, PingpongParameters, ProbeRecord, ReceiveParameters,
+    StreamParameters, TimerParameters,
+};
+pub use provenance::{Origin, Provenance};
 pub use reader::{OpenError, Run};
 pub use summary::{Percentiles, Scheduled, SeriesHead, SeriesSummary};
-pub use trace::{MissingTracepoint, TraceCost, TraceRecord};
+pub use trace::{MissingTracepoint, TraceCost, TraceMode, TraceRecord};

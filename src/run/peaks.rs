@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 /// What made a wake-up late. The order is that of tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Cause {
     /// The CPU kept interrupts off, so that the timer's came late.
@@ -50,6 +51,7 @@ pub const WAKE_UP_PATH: &str = "wake-up path";
 
 /// A part of one latency. Parts sum to the whole; nested time counts once.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Part {
     /// What kind of cause.
     pub cause: Cause,
@@ -68,6 +70,7 @@ pub struct Part {
 
 /// The stages of one latency, in ns; they sum to it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct StagesOf {
     /// Programmed expiry to the entry of the timer interrupt.
     pub irq: i64,
@@ -84,6 +87,7 @@ pub struct StagesOf {
 
 /// Where something of a timeline happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Lane {
     /// Outside the kernel: hypervisor, firmware, NMI.
@@ -102,6 +106,7 @@ pub enum Lane {
 
 /// One entry of a timeline: a span where it has `ns`, a point where not.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Moment {
     /// ns after the programmed expiry; negative before it.
     pub at: i64,
@@ -133,6 +138,7 @@ pub struct Moment {
 
 /// One late wake-up, whole: a line of `peaks.jsonl`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Peak {
     /// The programmed expiry, `CLOCK_MONOTONIC` ns; the wake-up was at `at_ns + latency_ns`.
     pub at_ns: i64,

@@ -73,6 +73,7 @@ pub struct Brief {
 
 /// What is wrong with a file of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Damage {
     /// The file's name in the run directory.
     pub file: String,

@@ -21,7 +21,7 @@ use super::{
     peaks::Blame,
     peaks_file::{self, Damage, Peaks},
     samples,
-    summary::{SeriesHead, summarize},
+    summary::summarize,
 };
 
 /// `run.json` is refused above this size.
@@ -151,25 +151,12 @@ impl Run {
 
     /// How many peaks were asked for; all where it was by a threshold.
     fn most_peaks(&self) -> usize {
-        let asked =
-            |name| self.document.probe.parameters.get(name).and_then(|value| value.as_u64());
-        match (asked("peak_over_ns"), asked("peaks")) {
+        let parameters = &self.document.parameters;
+        match (parameters.peak_over_ns, parameters.peaks) {
             (Some(_), _) => usize::MAX,
             (None, Some(most)) => usize::try_from(most).unwrap_or(usize::MAX),
             (None, None) => DEFAULT_PEAKS,
         }
-    }
-
-    /// The heads of its series, as the probe planned them.
-    #[must_use]
-    pub fn heads(&self) -> Vec<SeriesHead> {
-        let period = self.document.probe.parameters.get("interval_ns").and_then(|ns| ns.as_i64());
-        let head = |series: &super::SeriesSummary| SeriesHead {
-            name: series.name.clone(),
-            cpu: series.cpu,
-            period_ns: series.missed.and(period),
-        };
-        self.document.series.iter().map(head).collect()
     }
 
     /// The record, with what reading the files beside it gave reason to doubt.
@@ -229,9 +216,9 @@ impl Run {
 
     /// Fills in from the log what `run.json` does not say of a run that has not ended.
     fn recover(&mut self) {
-        let heads = self.heads();
-        let mut counts = vec![hlog::empty(); heads.len()];
-        let mut totals = vec![Totals::NONE; heads.len()];
+        let series = self.document.series.len();
+        let mut counts = vec![hlog::empty(); series];
+        let mut totals = vec![Totals::NONE; series];
         let mut end_s = 0.0_f64;
         let damage = self.lines(|line| match line {
             Line::Interval(span, interval) => {
@@ -247,15 +234,13 @@ impl Run {
                 }
             }
         });
-        for (at, head) in heads.iter().enumerate() {
-            if let (Some(series), Some(counts), Some(totals)) =
-                (self.document.series.get_mut(at), counts.get(at), totals.get_mut(at))
-            {
-                // Totals may run one sample ahead of the counts they stand beside.
-                let outside = totals.early.saturating_add(totals.above);
-                totals.count = counts.len().saturating_add(outside);
-                *series = summarize(head, counts, totals);
-            }
+        for (series, (counts, totals)) in
+            self.document.series.iter_mut().zip(counts.iter().zip(&mut totals))
+        {
+            // Totals may run one sample ahead of the counts they stand beside.
+            let outside = totals.early.saturating_add(totals.above);
+            totals.count = counts.len().saturating_add(outside);
+            *series = summarize(&series.head(), counts, totals);
         }
         self.document.duration_ns = (end_s * 1e9) as u64;
         if let Err(error) = damage {
@@ -268,11 +253,20 @@ impl Run {
 pub(super) trait Record: DeserializeOwned {
     /// The version that it was written in.
     fn schema_version(&self) -> u32;
+
+    /// Reads one of an older version.
+    fn from_older(text: &[u8]) -> serde_json::Result<Self> {
+        serde_json::from_slice(text)
+    }
 }
 
 impl Record for Document {
     fn schema_version(&self) -> u32 {
         self.schema_version
+    }
+
+    fn from_older(text: &[u8]) -> serde_json::Result<Self> {
+        serde_json::from_slice(text).and_then(Self::from_json)
     }
 }
 
@@ -297,6 +291,7 @@ pub(super) fn read_record<T: Record>(path: &Path) -> Result<(T, bool), OpenError
     if found > SCHEMA_VERSION {
         return Err(OpenError::Newer { path: record, found });
     }
+    let read = if found < SCHEMA_VERSION { T::from_older(&text) } else { read };
     let read = read.map_err(damaged)?;
     Ok((read, lock::is_held(&file).unwrap_or(false)))
 }

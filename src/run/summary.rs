@@ -26,11 +26,18 @@ pub const ENOUGH_BEYOND: u64 = 10;
 
 /// One series in figures. All latencies in ns; values that need a sample are absent without one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SeriesSummary {
     /// `cpu0`, `cpu0#1`, ...
     pub name: String,
     /// The CPU it was measured on.
     pub cpu: Option<u32>,
+    /// The period of its schedule, ns; absent where there is none.
+    pub period_ns: Option<i64>,
+    /// The series that it is a stage of, whose latencies it is a part of; absent for whole ones.
+    pub stage_of: Option<String>,
+    /// Which stage: `irq`, `dispatch`, ...; absent for whole latencies.
+    pub stage: Option<String>,
     /// Always `ns`.
     pub unit: String,
     /// All wake-ups: those in the histogram, `early` and `above`.
@@ -59,6 +66,7 @@ pub struct SeriesSummary {
 
 /// The view per scheduled period: a wake-up late by L at period T counts as L, L-T, ..., L-kT.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Scheduled {
     /// Periods counted.
     pub count: u64,
@@ -72,18 +80,23 @@ pub struct Scheduled {
     pub uncertain: Vec<String>,
 }
 
-/// The stage that the series called `name` is of, as `irq` in `cpu0/irq`; absent for whole
-/// latencies.
-#[must_use]
-pub fn stage_of(name: &str) -> Option<&str> {
-    name.split_once('/').map(|(_, stage)| stage)
+/// The series that the one called `name` is a stage of, and which: `cpu0` and `irq` for `cpu0/irq`.
+/// Writers name stages so; readers find both in the record.
+pub(super) fn stage_of(name: &str) -> Option<(&str, &str)> {
+    name.split_once('/')
 }
 
 impl SeriesSummary {
-    /// The stage it is of; absent for whole latencies.
+    /// Whether its latencies are parts of those of another series.
     #[must_use]
-    pub fn stage(&self) -> Option<&str> {
-        stage_of(&self.name)
+    pub const fn is_stage(&self) -> bool {
+        self.stage_of.is_some()
+    }
+
+    /// What it was measured as.
+    #[must_use]
+    pub fn head(&self) -> SeriesHead {
+        SeriesHead { name: self.name.clone(), cpu: self.cpu, period_ns: self.period_ns }
     }
 }
 
@@ -98,15 +111,27 @@ pub struct SeriesHead {
     pub period_ns: Option<i64>,
 }
 
+impl SeriesHead {
+    /// Whether it is a stage of another series: of `cpu0`, where it is called `cpu0/irq`.
+    #[must_use]
+    pub fn is_stage(&self) -> bool {
+        stage_of(&self.name).is_some()
+    }
+}
+
 /// Everything that `run.json` says of a series, from its counts and exact totals.
 #[must_use]
 pub fn summarize(head: &SeriesHead, counts: &Histogram<u64>, totals: &Totals) -> SeriesSummary {
     let some = totals.count > 0;
     let max = some.then_some(totals.max_ns);
     let stddev = counts.stdev().round() as u64;
+    let (of, stage) = stage_of(&head.name).unzip();
     SeriesSummary {
         name: head.name.clone(),
         cpu: head.cpu,
+        period_ns: head.period_ns,
+        stage_of: of.map(str::to_owned),
+        stage: stage.map(str::to_owned),
         unit: "ns".into(),
         count: totals.count,
         missed: head.period_ns.map(|_| totals.missed),

@@ -2,13 +2,46 @@
 
 use serde::{Deserialize, Serialize};
 
+/// How much is found out about wake-ups.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum TraceMode {
+    /// As much as the machine allows.
+    Auto,
+    /// Nothing.
+    #[default]
+    Off,
+    /// The stages of each.
+    Stages,
+    /// The stages of each, and why the late ones were late.
+    Peaks,
+}
+
+impl TraceMode {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Auto, Self::Off, Self::Stages, Self::Peaks];
+
+    /// As on the command line and in `run.json`.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Off => "off",
+            Self::Stages => "stages",
+            Self::Peaks => "peaks",
+        }
+    }
+}
+
 /// Whether wake-ups were traced.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct TraceRecord {
-    /// `auto`, `off`, `stages` or `peaks`.
-    pub asked: String,
-    /// What it came to: `off`, `stages` or `peaks`.
-    pub found: String,
+    /// What was asked for.
+    pub asked: TraceMode,
+    /// What it came to; never `auto`.
+    pub found: TraceMode,
     /// Why not what was asked for, with the remedy; absent where it was had.
     #[serde(default)]
     pub why_not: Option<String>,
@@ -38,13 +71,14 @@ pub struct TraceRecord {
 impl TraceRecord {
     /// Nothing was traced.
     #[must_use]
-    pub fn off(asked: &str) -> Self {
-        Self { asked: asked.into(), found: "off".into(), ..Self::default() }
+    pub fn off(asked: TraceMode) -> Self {
+        Self { asked, ..Self::default() }
     }
 }
 
 /// A tracepoint without which some causes cannot be told.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct MissingTracepoint {
     /// Its name.
     pub tracepoint: String,
@@ -57,6 +91,7 @@ pub struct MissingTracepoint {
 /// What tracing adds, from slices with and without it in turn, under the loads of the run, before
 /// it. Medians are over the wake-ups of all measured threads.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct TraceCost {
     /// Pairs of slices.
     pub pairs: u32,

@@ -12,7 +12,7 @@ use tardy_hot::{clock::now_ns, stop::Stop, wakeup::Series};
 use super::{Plan, peaks::quantile, tracing::Loaded};
 use crate::{
     probes::{Report, Schedule, Wants},
-    run::{TraceCost, summary::stage_of},
+    run::TraceCost,
     setup::arrange::Arranged,
     sys::{counters::Stat, root::Root},
 };
@@ -78,7 +78,7 @@ fn slice(
     if let Some(traced) = &mut traced {
         traced.follow(&armed.traced)?;
     }
-    let whole = armed.recorded.iter().filter(|one| stage_of(&one.head.name).is_none());
+    let whole = armed.recorded.iter().filter(|one| !one.head.is_stage());
     let series: Vec<Arc<Series>> = whole.map(|one| Arc::clone(&one.series)).collect();
     let warmup_ns = now_ns() + 5_000_000;
     let start_ns = warmup_ns + WARMUP_NS;

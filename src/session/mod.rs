@@ -46,8 +46,8 @@ use evidence::{Evidence, SetupEvidence};
 pub use glance::{Glance, LoadGlance};
 use machine::Interrupts;
 pub use plan::{Length, Plan};
+pub use tracing::TraceWish;
 use tracing::{Loaded, Recording, Watching};
-pub use tracing::{TraceMode, TraceWish};
 use watch::Watch;
 use watchdog::Watchdog;
 
@@ -195,7 +195,7 @@ impl Session {
     fn tallies(&self) -> Vec<(String, Arc<Series>)> {
         let tally =
             |recorded: &Recorded| (recorded.head.name.clone(), Arc::clone(&recorded.series));
-        let is_whole = |recorded: &&Recorded| stage_of(&recorded.head.name).is_none();
+        let is_whole = |recorded: &&Recorded| !recorded.head.is_stage();
         self.armed.recorded.iter().filter(is_whole).map(tally).collect()
     }
 
@@ -223,7 +223,7 @@ impl Session {
             series: self.armed.recorded.drain(..).map(watch).collect(),
             loads: self.loads.clone(),
             start_ns: schedule.start_ns,
-            interval_ns: self.plan.log_interval_ns(),
+            interval_ns: self.document.log_interval_ns,
             measured_priority: self.plan.priority.1,
             housekeeping: self.housekeeping()?,
             watcher: Watcher::new(Root::default(), self.plan.cpus.clone(), &self.armed.found),

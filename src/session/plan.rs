@@ -70,15 +70,4 @@ impl Plan {
         let samples = 5_000_000_000 / self.interval_ns.max(1);
         self.raw.then(|| usize::try_from(samples).unwrap_or(0).clamp(1024, 8 << 20))
     }
-
-    /// An interval of the log: a thousandth of the run, but at least 100 ms.
-    pub(super) fn log_interval_ns(&self) -> i64 {
-        let expected_ns = match self.length {
-            Length::Time(ns) => ns,
-            Length::Samples(samples) => {
-                i64::try_from(samples).unwrap_or(i64::MAX).saturating_mul(self.interval_ns)
-            }
-        };
-        (expected_ns / 1000).max(100_000_000)
-    }
 }

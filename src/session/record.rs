@@ -2,13 +2,13 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Length, Plan, TraceMode, doubts, drain::Drained, evidence::Evidence, watch::Watch};
+use super::{Length, Plan, doubts, drain::Drained, evidence::Evidence, watch::Watch};
 use crate::{
     loads::{LoadEnd, LoadSpec},
     probes::{Armed, Report, Schedule, Tracing},
     run::{
-        Document, LoadRecord, ProbeRecord, SCHEMA_VERSION, SetupRecord, Status, TraceRecord,
-        Validity, caveat,
+        Document, LoadRecord, Provenance, RunParameters, SCHEMA_VERSION, SetupRecord, Status,
+        TraceMode, TraceRecord, Validity, caveat,
         conditions::ThreadUse,
         hlog,
         summary::{SeriesHead, summarize},
@@ -26,16 +26,20 @@ use tardy_hot::tally::Totals;
 
 /// The record before anything is touched.
 pub fn planned(plan: &Plan, tracing: Option<&Tracing>, trace: TraceRecord) -> Document {
+    let parameters = parameters(plan);
     let first_cpu = plan.cpus.iter().next().unwrap_or(0);
     Document {
         schema_version: SCHEMA_VERSION,
         id: plan.id.clone(),
         name: plan.name.clone().unwrap_or_else(|| plan.id.clone()),
         argv: plan.argv.clone(),
+        provenance: Provenance::measured(env!("CARGO_PKG_VERSION")),
         status: Status::Running,
         validity: Validity::Valid,
         caveats: Vec::new(),
-        probe: ProbeRecord { name: plan.probe.name().into(), parameters: parameters(plan) },
+        probe: plan.probe.parameters(),
+        log_interval_ns: parameters.log_interval_ns(plan.interval_ns),
+        parameters,
         loads: plan.loads.iter().map(planned_load).collect(),
         setup: SetupRecord { asked: asked(plan), found: Map::new() },
         trace,
@@ -65,22 +69,22 @@ fn empty(head: &SeriesHead) -> crate::run::SeriesSummary {
     summarize(head, &hlog::empty(), &Totals::NONE)
 }
 
-/// The probe's parameters, and those of the run around it.
-fn parameters(plan: &Plan) -> Map<String, Value> {
-    let mut parameters = plan.probe.parameters();
-    let (key, value) = match plan.length {
-        Length::Time(ns) => ("duration_ns", json!(ns)),
-        Length::Samples(samples) => ("samples", json!(samples)),
+/// What the run shall be, whatever its probe.
+fn parameters(plan: &Plan) -> RunParameters {
+    let (duration_ns, samples) = match plan.length {
+        Length::Time(ns) => (Some(ns), None),
+        Length::Samples(samples) => (None, Some(samples)),
     };
-    parameters.insert(key.into(), value);
-    parameters.insert("warmup_ns".into(), json!(plan.warmup_ns));
-    parameters.insert("stop_over_ns".into(), json!(plan.stop_over_ns));
-    parameters.insert("raw".into(), json!(plan.raw));
-    if matches!(plan.trace.mode, TraceMode::Auto | TraceMode::Peaks) {
-        parameters.insert("peaks".into(), json!(plan.trace.keep));
-        parameters.insert("peak_over_ns".into(), json!(plan.trace.peak_over_ns));
+    let has_peaks = matches!(plan.trace.mode, TraceMode::Auto | TraceMode::Peaks);
+    RunParameters {
+        duration_ns,
+        samples,
+        warmup_ns: plan.warmup_ns,
+        stop_over_ns: plan.stop_over_ns,
+        raw: plan.raw,
+        peaks: has_peaks.then_some(plan.trace.keep as u64),
+        peak_over_ns: plan.trace.peak_over_ns.filter(|_| has_peaks),
     }
-    parameters
 }
 
 fn asked(plan: &Plan) -> Map<String, Value> {
@@ -130,15 +134,9 @@ pub fn setup(document: &mut Document, plan: &Plan, locked: &Locked, held: Option
 pub fn end(document: &mut Document, schedule: &Schedule, end_ns: i64, watches: &[Watch]) {
     document.ended_at = Some(rfc3339(end_ns));
     document.duration_ns = u64::try_from(end_ns - schedule.start_ns).unwrap_or(0);
-    let period = document.probe.parameters.get("interval_ns").and_then(Value::as_i64);
     for (series, watch) in document.series.iter_mut().zip(watches) {
         let (counts, totals) = watch.total();
-        let head = SeriesHead {
-            name: series.name.clone(),
-            cpu: series.cpu,
-            period_ns: series.missed.and(period),
-        };
-        *series = summarize(&head, &counts, &totals);
+        *series = summarize(&series.head(), &counts, &totals);
     }
 }
 

@@ -15,36 +15,10 @@ use crate::{
     kernel::{Lack, Mode, Settings, Stacks, Symbols, ThreadRecords, Tracer},
     peaks::Blamer,
     probes::{Probe, TracedThread, Tracing},
-    run::{BlameFiles, MissingTracepoint, TraceRecord, peaks::Blame},
+    run::{BlameFiles, MissingTracepoint, TraceMode, TraceRecord, peaks::Blame},
     setup::facts,
     sys::{cpus::Cpus, kernel_config::KernelConfig, root::Root},
 };
-
-/// How much shall be found out about wake-ups.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TraceMode {
-    /// As much as this machine allows.
-    Auto,
-    /// Nothing.
-    Off,
-    /// The stages of each.
-    Stages,
-    /// The stages of each, and why the late ones were late.
-    Peaks,
-}
-
-impl TraceMode {
-    /// As on the command line.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Auto => "auto",
-            Self::Off => "off",
-            Self::Stages => "stages",
-            Self::Peaks => "peaks",
-        }
-    }
-}
 
 /// What the user wants to know about late wake-ups.
 #[derive(Debug, Clone, Copy)]
@@ -104,7 +78,7 @@ pub(super) fn load(
     evidence: &mut TraceEvidence,
 ) -> Result<Option<Loaded>> {
     let asked = wish.mode.as_str();
-    evidence.record = TraceRecord::off(asked);
+    evidence.record = TraceRecord::off(wish.mode);
     let record = &mut evidence.record;
     let name = probe.name();
     match wish.mode {
@@ -131,7 +105,7 @@ pub(super) fn load(
     }
     match Loaded::new(wish) {
         Ok((loaded, lack)) => {
-            record.found = loaded.found().into();
+            record.found = loaded.found();
             record.missing = loaded.missing();
             record.why_not = lack.map(|lack| lack.to_string());
             Ok(Some(loaded))
@@ -171,10 +145,10 @@ impl Loaded {
         &self.tracing
     }
 
-    const fn found(&self) -> &'static str {
+    const fn found(&self) -> TraceMode {
         match self.mode {
-            Mode::Stages => "stages",
-            Mode::Peaks => "peaks",
+            Mode::Stages => TraceMode::Stages,
+            Mode::Peaks => TraceMode::Peaks,
         }
     }
 

@@ -109,6 +109,10 @@ fn a_record_with_a_wrong_type_is_an_error_that_says_where() {
         ("/series/0/count", Value::from(-1)),
         ("/series", Value::Null),
         ("/status", Value::from("done")),
+        ("/probe/parameters/interval_ns", Value::from("x")),
+        ("/parameters/duration_ns", Value::from(1e308)),
+        ("/trace/found", Value::from("all")),
+        ("/provenance", Value::Null),
         ("/caveats", Value::from(7)),
         ("/facts/preemption", Value::Null),
         ("/schema_version", Value::from("one")),
@@ -133,10 +137,16 @@ fn a_record_with_absurd_values_of_the_right_type_is_survived() {
         ("/probe/parameters/interval_ns", Value::from(0)),
         ("/probe/parameters/interval_ns", Value::from(1)),
         ("/probe/parameters/interval_ns", Value::from(-5)),
-        ("/probe/parameters/interval_ns", Value::from("x")),
-        ("/probe/parameters/duration_ns", Value::from(1)),
-        ("/probe/parameters/duration_ns", Value::from(-1)),
-        ("/probe/parameters/duration_ns", Value::from(1e308)),
+        ("/parameters/duration_ns", Value::from(1)),
+        ("/parameters/duration_ns", Value::from(-1)),
+        ("/log_interval_ns", Value::from(0)),
+        ("/log_interval_ns", Value::from(-1)),
+        ("/log_interval_ns", Value::from(i64::MAX)),
+        ("/series/0/period_ns", Value::from(0)),
+        ("/series/0/period_ns", Value::from(1)),
+        ("/series/0/period_ns", Value::from(-5)),
+        ("/series/0/stage_of", Value::from("cpu0")),
+        ("/series/1/stage_of", Value::from("")),
         ("/duration_ns", huge.clone()),
         ("/duration_ns", Value::from(0)),
         ("/start_monotonic_ns", Value::from(i64::MIN)),
@@ -193,11 +203,11 @@ fn a_run_of_a_newer_tardy_is_refused_with_its_version() {
     let (store, run) = copied();
     let file = run.join("run.json");
     let text = fs::read_to_string(&file).unwrap();
-    let text = text.replacen("\"schema_version\": 1", "\"schema_version\": 7", 1);
+    let text = text.replacen("\"schema_version\": 2", "\"schema_version\": 7", 1);
     fs::write(&file, text).unwrap();
     for said in <[Said; 2]>::from(survives(&store, "newer")) {
         assert_eq!(said.code, Some(2), "{said:?}");
-        for word in ["schema version 7", "reads up to 1", "newer one"] {
+        for word in ["schema version 7", "reads up to 2", "newer one"] {
             assert!(said.err.contains(word), "{said:?}");
         }
     }

@@ -78,7 +78,7 @@ fn a_bare_run_says_first_that_it_measures_under_hackbench() {
     let record = store.show("last");
     assert_eq!(record["loads"][0]["name"], "hackbench");
     assert_eq!(record["loads"][0]["parameters"]["groups"], 4);
-    assert_eq!(whole(&record["probe"]["parameters"]["duration_ns"]), 60_000_000_000);
+    assert_eq!(whole(&record["parameters"]["duration_ns"]), 60_000_000_000);
 }
 
 #[test]

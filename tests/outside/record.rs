@@ -25,8 +25,17 @@ const TOP: [&str; 14] = [
 ];
 
 /// Those that came on top; `docs/run.schema.json` describes them.
-const MORE: [&str; 6] =
-    ["series", "trace", "start_monotonic_ns", "machine", "conditions", "messages"];
+const MORE: [&str; 9] = [
+    "series",
+    "trace",
+    "start_monotonic_ns",
+    "machine",
+    "conditions",
+    "messages",
+    "provenance",
+    "parameters",
+    "log_interval_ns",
+];
 
 fn keys(value: &Value) -> BTreeSet<&str> {
     value.as_object().unwrap().keys().map(String::as_str).collect()
@@ -72,7 +81,8 @@ fn the_json_of_a_loaded_run_has_the_promised_members_and_is_run_json() {
 fn assert_series(series: &Value) {
     let view = ["count", "mean", "max", "percentiles", "uncertain"];
     let own = ["name", "cpu", "unit", "missed", "early", "above", "min", "stddev", "scheduled"];
-    assert_eq!(keys(series), view.iter().chain(&own).copied().collect());
+    let own = own.iter().chain(&["period_ns", "stage_of", "stage"]);
+    assert_eq!(keys(series), view.iter().chain(own).copied().collect());
     assert_eq!(keys(&series["scheduled"]), view.iter().copied().collect());
     let names = BTreeSet::from(["50", "90", "99", "99.9", "99.99", "99.999"]);
     for view in [series, &series["scheduled"]] {

@@ -4,7 +4,7 @@
 import { copyButton, dataLink, fileName, csv, h, tsv } from './dom';
 import { flatten, readable, type Fact } from './flatten';
 import { caveatList } from './head';
-import type { Page, PageRun } from './model';
+import type { Page, PageRun, RunRecord } from './model';
 import { interruptTable } from './interrupts';
 import { count, duration, instant, rate } from './units';
 
@@ -129,15 +129,17 @@ function askedAndFound(run: PageRun): [Fact[], Fact[]] {
   return [asked, found];
 }
 
+const origin = ({ origin: how, program, version }: RunRecord['provenance']): string => `${how}, ${program} ${version}`.trim();
+
 function runFacts(run: PageRun): Fact[] {
   const { record: own } = run;
   return [
-    ['probe', own.probe.name], ...flatten(own.probe.parameters, 'parameter'),
+    ['probe', own.probe.name], ...flatten(own.probe.parameters, 'parameter'), ...flatten(own.parameters, 'run'),
     ['trace asked', own.trace.asked || 'unknown'], ['trace found', own.trace.found || 'unknown'],
     ['status', own.status], ['validity', own.validity], ['name', own.name], ['id', own.id],
     ['started', own.started_at ? instant(own.started_at) : 'unknown'],
     ['ended', own.ended_at ? instant(own.ended_at) : 'not recorded'],
-    ['duration', duration(own.duration_ns / 1e9)], ['start_monotonic_ns', `${count(own.start_monotonic_ns)} ns`],
+    ['samples', origin(own.provenance)], ['duration', duration(own.duration_ns / 1e9)], ['start_monotonic_ns', `${count(own.start_monotonic_ns)} ns`],
   ];
 }
 

@@ -71,10 +71,10 @@ function peaks(next, cpus, seconds, worst) {
 function bands(worst, count) {
   return [['p99', 100, 0.02], ['p99.9', 1000, 0.2], ['p99.99', 10000, 0.5]].map(([name, share, from], band) => {
     const wakeups = Math.round(count / share);
-    const ns = wakeups * worst * 0.6;
+    const ns = Math.round(wakeups * worst * 0.6);
     const causes = KINDS.map(([cause, own], i) => ({ cause, name: own, ns: Math.round(ns * (0.98 - 0.1 * band) * [0.5, 0.2, 0.12, 0.08, 0.05, 0.03, 0.02][(i + band) % 7]) }));
     const whole = causes.reduce((sum, cause) => sum + cause.ns, 0);
-    causes.forEach((cause) => { cause.share = cause.ns / whole; });
+    causes.forEach((cause) => { Object.assign(cause, { share: cause.ns / whole, series: [{ series: 'cpu0', ns: cause.ns }] }); });
     causes.sort((a, b) => b.ns - a.ns);
     return { name, from: Math.round(worst * from), to: worst, wakeups, ns, blamed_share: 0.98 - 0.1 * band, causes };
   });
@@ -85,13 +85,13 @@ export function traced(next, run, seconds) {
   const { record } = run;
   const worst = Math.max(...record.series.map((series) => series.max));
   const stages = record.series.flatMap((series) => ['irq', 'handler', 'dispatch', 'user'].map((stage, i) => ({
-    ...series, name: `${series.name}/${stage}`, missed: null, scheduled: null, early: 0, min: 120 * (i + 1), max: Math.round(series.max / (i + 1)),
+    ...series, name: `${series.name}/${stage}`, period_ns: null, stage_of: series.name, stage, missed: null, scheduled: null, early: 0, min: 120 * (i + 1), max: Math.round(series.max / (i + 1)),
     percentiles: Object.fromEntries(Object.entries(series.percentiles).map(([name, ns]) => [name, Math.round(ns / (i + 2))])),
   })));
   const count = record.series.reduce((sum, series) => sum + series.count, 0);
   return {
     ...run,
-    record: { ...record, series: [...record.series, ...stages], trace: { asked: 'auto', found: 'peaks', why_not: null } },
+    record: { ...record, series: [...record.series, ...stages], trace: { ...record.trace, found: 'peaks', why_not: null } },
     stages: stages.map((stage) => ({ name: stage.name, histogram: run.series[0].histogram.map(([bin, n]) => [Math.max(0, bin - 6), n]) })),
     blame: { threshold_ns: 40000, blamed: Math.round(count / 100), passed_over: 12, unmatched: 3, lost_events: 0, bands: bands(worst, count) },
     peaks: peaks(next, record.series.length, seconds, worst),

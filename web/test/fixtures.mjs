@@ -103,7 +103,7 @@ function series(name, cpu, samples, bounds, timeEdges, options = {}) {
   const figures = some ? ranks(good) : { percentiles: {}, uncertain: [] };
   const max = some ? good[good.length - 1] : null;
   const summary = {
-    name, cpu, unit: 'ns', count: samples.length, missed, early, above: 0,
+    name, cpu, period_ns: 1000000, stage_of: null, stage: null, unit: 'ns', count: samples.length, missed, early, above: 0,
     min: some ? least : null, mean, stddev: some ? 4200 : null, max, ...figures,
     scheduled: some ? { count: samples.length + missed, mean, max, ...figures } : null,
   };
@@ -162,28 +162,38 @@ const FACTS = {
   memory_bytes: 8243200000, load_average: [0.42, 0.3, 0.18], rt_throttling_percent: 95, boot_id: '0d6b4f0e-77a4-4e1c-b4a8-7a6d0a2b9c11', tardy_version: '0.1.0',
 };
 
+/** Facts of a machine that says nothing of itself. */
+const NO_FACTS = Object.fromEntries(Object.entries(FACTS).map(([name, value]) => [name, Array.isArray(value) && name !== 'load_average' ? [] : name === 'preemption' ? { model: 'unknown', source: '' } : ['hostname', 'kernel', 'kernel_version', 'architecture', 'cpus_online', 'cpus_allowed', 'tardy_version'].includes(name) ? '' : null]));
+
 const CAVEATS = {
   idle: { code: 'deep-idle', effect: 'weakens', text: 'CPU 0 may enter C2, which takes 400 us to leave.', remedy: 'Hold /dev/cpu_dma_latency at 0 (--power hold), or boot with processor.max_cstate=1.' },
   throttle: { code: 'rt-throttling', effect: 'informs', text: 'Real-time tasks may take 95 % of the time only.', remedy: 'sysctl kernel.sched_rt_runtime_us=-1' },
   drain: { code: 'samples-lost', effect: 'invalidates', text: '1 204 samples were overwritten before they were read: the drain came 6.1 s late.', remedy: 'Give tardy a housekeeping CPU (--cpus without CPU 0), or lengthen the interval.' },
 };
 
+const UNTRACED = { asked: 'off', found: 'off', why_not: null, missing: [], unmatched: 0, lost_events: 0, blamed: 0, passed_over: 0, threshold_ns: 0, cost: null };
+const NO_PEAKS = { damaged: [], strings: [''], stacks: [[]], peaks: [] };
+const UNSEEN = { stages: [], blame: null, peaks: NO_PEAKS };
+
 function record(name, seconds, summaries, more = {}) {
   return {
-    schema_version: 1, id: `20261121-203055-${name.length.toString(16).padStart(4, '0')}`, name, argv: ['tardy', 'run', 'timer', '--load', 'hackbench', '--gate', 'max<1ms'],
-    status: 'complete', validity: 'valid', caveats: [], probe: { name: 'timer', parameters: { interval_ns: 1000000, clock: 'monotonic', sleep: 'absolute', warmup_ns: NS_PER_S } },
-    loads: [{ name: 'hackbench', parameters: { groups: 4, fds: 20 }, proof: { unit: 'messages', operations: Math.round(161000 * seconds), operations_per_s: 161000, context_switches_per_s: 412345.6, cpu_share: 1.93, tasks: 160 }, ended: 'stopped' }],
+    schema_version: 2, id: `20261121-203055-${name.length.toString(16).padStart(4, '0')}`, name, argv: ['tardy', 'run', 'timer', '--load', 'hackbench', '--gate', 'max<1ms'],
+    provenance: { origin: 'measured', program: 'tardy', version: '0.1.0' }, status: 'complete', validity: 'valid', caveats: [],
+    probe: { name: 'timer', parameters: { interval_ns: 1000000, wake: 'nanosleep', distance_ns: 0, cpus: '0-1', threads_per_cpu: 1, priority_step: 0 } },
+    parameters: { duration_ns: Math.round(seconds * NS_PER_S), samples: null, warmup_ns: NS_PER_S, stop_over_ns: null, raw: true, peaks: 100, peak_over_ns: null },
+    loads: [{ name: 'hackbench', parameters: { groups: 4, fds: 20 }, proof: { unit: 'messages', operations: Math.round(161000 * seconds), operations_per_s: 161000, context_switches_per_s: 412345.6, cpu_share: 1.93, tasks: 160, tasks_idle: 0 }, ended: 'stopped' }],
     setup: {
       asked: { policy: 'fifo', priority: 90, affinity: '0-1', memory_lock: true, dma_latency_us: 0, timer_slack_ns: 1 },
       found: { threads: summaries.map((s) => ({ series: s.name, policy: 'fifo', priority: 90, affinity: String(s.cpu) })), memory_lock: true, dma_latency_us: 0, timer_slack_ns: 1 },
     },
-    trace: { asked: 'auto', found: 'off: no BTF in this kernel' }, facts: FACTS, started_at: '2026-11-21T20:30:55.120Z',
+    trace: { ...UNTRACED, asked: 'auto', why_not: 'no BTF in this kernel' }, facts: FACTS, machine: null, conditions: null, messages: null,
+    log_interval_ns: Math.max(1e8, Math.round(seconds * 1e6)), started_at: '2026-11-21T20:30:55.120Z',
     ended_at: new Date(Date.parse('2026-11-21T20:30:55.120Z') + seconds * 1000).toISOString(), duration_ns: Math.round(seconds * NS_PER_S), start_monotonic_ns: 81234567890123, series: summaries, ...more,
   };
 }
 
 function page(runs, bounds) {
-  return { page_version: 1, tardy_version: '0.1.0', made_at: '2026-11-21T20:40:00Z', latency_edges_ns: bounds, runs };
+  return { page_version: 2, tardy_version: '0.1.0', made_at: '2026-11-21T20:40:00Z', latency_edges_ns: bounds, runs: runs.map((run) => ({ ...UNSEEN, ...run })), matrix: null };
 }
 
 const timeEdges = (seconds, bins) => Array.from({ length: bins }, (_, i) => (i * seconds) / bins);
@@ -319,7 +329,7 @@ function fromHistogram(name, cpu, histogram, points, bounds) {
   const percentiles = Object.fromEntries(NAMES.map(([key, p]) => [key, at(p)]));
   const figures = { mean: 4100, max, percentiles, uncertain: [] };
   return {
-    summary: { name, cpu, unit: 'ns', count: total, missed: 0, early: 0, above: 0, min: bounds[bins[0][0]], stddev: 900, ...figures, scheduled: { count: total, ...figures } },
+    summary: { name, cpu, period_ns: 1000000, stage_of: null, stage: null, unit: 'ns', count: total, missed: 0, early: 0, above: 0, min: bounds[bins[0][0]], stddev: 900, ...figures, scheduled: { count: total, ...figures } },
     drawn: { name, curve: line, histogram: bins, heat: null, points },
   };
 }
@@ -330,22 +340,22 @@ export function hostile() {
 }
 
 function spoiled(data) {
-  const keep = new Set(['page_version', 'kind', 'status', 'validity', 'effect', 'started_at', 'ended_at', 'made_at']);
+  const keep = new Set(['page_version', 'kind', 'status', 'validity', 'effect', 'started_at', 'ended_at', 'made_at', 'origin', 'cause', 'asked', 'found', 'stage']);
   const spoil = (value, key) => {
     if (typeof value === 'string') return keep.has(key) ? value : `${value}${HOSTILE}`;
     if (Array.isArray(value)) return value.map((item) => spoil(item, key));
     if (value === null || typeof value !== 'object') return value;
-    return Object.fromEntries(Object.entries(value).map(([name, inner]) => [key === 'parameters' || key === 'asked' ? name + HOSTILE : name, key === 'percentiles' ? inner : spoil(inner, name === 'uncertain' ? 'kind' : name)]));
+    return Object.fromEntries(Object.entries(value).map(([name, inner]) => [(key === 'parameters' && !('warmup_ns' in value)) || key === 'asked' ? name + HOSTILE : name, key === 'percentiles' ? inner : spoil(inner, name === 'uncertain' ? 'kind' : name)]));
   };
   return { ...data, runs: data.runs.map((one) => spoil(one, '')) };
 }
 
-/** No samples, holes and nulls where a record may have them. */
+/** No samples, and nothing where a record may have that. */
 export function empty() {
   const none = series('cpu0', 0, [], edges(1e6), [0, 1]);
   return page([{
-    headline: '', line: '', record: { ...record('empty', 0, [none.summary]), started_at: '', ended_at: null, facts: {}, setup: {}, loads: [], status: 'crashed', validity: 'invalid' }, command: '',
-    time_edges_s: [], heat: { time: [], latency: [], count: [] }, series: [none.drawn], machine: null, loads: null, interrupts: null,
+    headline: '', line: '', record: { ...record('empty', 0, [none.summary]), started_at: '', ended_at: null, facts: NO_FACTS, setup: { asked: {}, found: {} }, loads: [], status: 'crashed', validity: 'invalid' }, command: '',
+    time_edges_s: [], heat: { time: [], latency: [], count: [] }, series: [none.drawn], machine: { t_s: [], interrupts_per_s: [], softirqs_per_s: [], context_switches_per_s: [], cpu_busy: [] }, loads: [], interrupts: [],
   }], edges(1e6));
 }
 
@@ -358,7 +368,7 @@ export function odd() {
   Object.assign(early.summary, { min: -399, mean: -350, max: -300 });
   const one = series('one', null, [[0.5, 40000]], bounds, times);
   const parts = [alike, early, one];
-  for (const { summary } of parts) Object.assign(summary, { missed: null, scheduled: null });
+  for (const { summary } of parts) Object.assign(summary, { period_ns: null, missed: null, scheduled: null });
   return { ...page([{
     headline: 'Odd series.', line: '', record: record('odd', 1, parts.map((part) => part.summary)), command: 'tardy run', time_edges_s: times,
     heat: merged(parts), series: parts.map((part) => part.drawn), ...machine(random(9), 1, 2, 0), interrupts: [],
@@ -384,7 +394,7 @@ export function many() {
 export function causes() {
   const data = comparison();
   const seen = traced(random(12), data.runs[0], 20);
-  const blind = { ...data.runs[1], record: { ...data.runs[1].record, trace: { asked: 'auto', found: 'off', why_not: 'this kernel has no BTF.' } }, peaks: { damaged: ['peaks.jsonl: line 3 is damaged'], strings: [''], stacks: [[]], peaks: [] } };
+  const blind = { ...data.runs[1], record: { ...data.runs[1].record, trace: { ...UNTRACED, asked: 'auto', why_not: 'this kernel has no BTF.' } }, peaks: { damaged: ['peaks.jsonl: line 3 is damaged'], strings: [''], stacks: [[]], peaks: [] } };
   return { ...data, runs: [seen, blind] };
 }
 
@@ -413,7 +423,7 @@ function matrix() {
   const row = (name, load, worst, verdicts) => ({ name, load, verdicts, cells: worst.map((ns, index) => (ns === null ? null : matrixCell(100 * index + name.length, ns))) });
   const against = (name, text) => `${name} against standard: ${text}`;
   return {
-    page_version: 1, tardy_version: '0.1.0', made_at: '2026-01-01T00:00:00Z', latency_edges_ns: [], runs: [],
+    page_version: 2, tardy_version: '0.1.0', made_at: '2026-01-01T00:00:00Z', latency_edges_ns: [], runs: [],
     matrix: {
       title: 'founding', headline: 'founding: 3 kernels, 5 loads, 60 runs',
       meanings: ['Times are executed instructions times 2 ns on one emulated CPU: lengths of paths, not times of a machine.'],

@@ -1,13 +1,14 @@
 // Every fixture page, checked as `check-page.mjs` does; and the bundle itself.
 
 import assert from 'node:assert/strict';
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { build } from 'esbuild';
 import { launch, until } from './browser.mjs';
 import { checkPage, MODES } from './check-page.mjs';
 import { FIXTURES } from './fixtures.mjs';
-import { makePages } from './make-pages.mjs';
+import { inserted, makePages } from './make-pages.mjs';
 
 const folder = fileURLToPath(new URL('../test-results', import.meta.url));
 const bundle = fileURLToPath(new URL('../../src/report/html/page.html', import.meta.url));
@@ -90,4 +91,71 @@ test('packets are told as sent, lost and late, and an offset of clocks with its 
   assert.deepEqual((await cells(page, '[aria-label="messages"]'))[0], ['there', '200000', '200000', '12', '41', '0', '3', '0', '10000', '10000']);
   assert.match(await page.textContent('.messages .note'), /1\.23 ms behind, known to within 15 us/);
   await page.close();
+});
+
+/** What the page says where it cannot show its data; empty where it can. */
+async function refusal(data) {
+  mkdirSync(folder, { recursive: true });
+  const path = `${folder}/refused.html`;
+  writeFileSync(path, inserted(readFileSync(bundle, 'utf8'), data));
+  const page = await browser.newPage();
+  await page.goto(`file://${path}`);
+  const text = await page.evaluate(() => document.querySelector('[role="alert"]')?.textContent ?? '');
+  await page.close();
+  return text;
+}
+
+test('a field that is missing or of another type is named, and nothing is drawn in its place', async () => {
+  for (const [spoil, said] of [
+    [(run) => { delete run.record.series[0].count; }, 'runs[0].record.series[0].count is missing'],
+    [(run) => { delete run.record.series[0].period_ns; }, 'runs[0].record.series[0].period_ns is missing'],
+    [(run) => { delete run.heat.count; }, 'runs[0].heat.count is missing'],
+    [(run) => { delete run.machine.cpu_busy[1].busy; }, 'runs[0].machine.cpu_busy[1].busy is missing'],
+    [(run) => { run.record.series[1].max = '12 us'; }, 'runs[0].record.series[1].max is "12 us", not a whole number or null'],
+    [(run) => { run.record.status = 'done'; }, 'runs[0].record.status is "done", none of running, '],
+    [(run) => { delete run.record.probe.name; }, 'runs[0].record.probe.name is missing'],
+    [(run) => { delete run.blame; }, 'runs[0].blame is missing'],
+    [(run) => { run.peaks.peaks[2].timeline.at[1] = null; }, 'runs[0].peaks.peaks[2].timeline.at[1] is null, not a number'],
+  ]) {
+    const data = FIXTURES.causes();
+    spoil(data.runs[0]);
+    const text = await refusal(data);
+    assert.ok(text.startsWith('This page cannot show its data: ') && text.includes(said), `${said}: ${text}`);
+  }
+  assert.equal(await refusal(FIXTURES.causes()), '');
+});
+
+/** A module of the page's sources. */
+async function built(name) {
+  const result = await build({ entryPoints: [fileURLToPath(new URL(`../src/${name}`, import.meta.url))], bundle: true, write: false, format: 'esm' });
+  return import(`data:text/javascript,${encodeURIComponent(result.outputFiles[0].text)}`);
+}
+
+/** What holds names that no type promises: settings, and the parameters of loads and probes. */
+const isFree = (name, value) => ['asked', 'found', 'percentiles'].includes(name) || (name === 'parameters' && !('warmup_ns' in value));
+
+test('each field that the program writes is one that the page misses', async () => {
+  const { check } = await built('check.ts');
+  const { STRUCTURE } = await built('data.ts');
+  const pages = ['causes', 'trips', 'packets', 'matrix'].map((name) => FIXTURES[name]());
+  let tried = 0;
+  const without = (data, value) => {
+    if (value === null || typeof value !== 'object') return;
+    for (const [name, inner] of Object.entries(value)) {
+      if (Array.isArray(value)) {
+        if (name === '0') without(data, inner);
+        continue;
+      }
+      if (!isFree(name, inner)) without(data, inner);
+      delete value[name];
+      assert.throws(() => check(data, STRUCTURE), new RegExp(`\\b${name.replace('.', '\\.')} is missing`), name);
+      value[name] = inner;
+      tried += 1;
+    }
+  };
+  for (const data of pages) {
+    check(data, STRUCTURE);
+    without(data, data);
+  }
+  assert.ok(tried > 200, `${tried} fields`);
 });

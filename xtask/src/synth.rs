@@ -6,10 +6,10 @@
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
-use serde_json::json;
 use tardy::run::{
-    Document, Facts, IntervalOf, LoadProof, LoadRecord, Maker, ProbeRecord, SCHEMA_VERSION,
-    SeriesHead, SetupRecord, Status, TraceRecord, Validity, hlog, names,
+    Document, Facts, IntervalOf, LoadProof, LoadRecord, Maker, ProbeRecord, Provenance,
+    RunParameters, SCHEMA_VERSION, SeriesHead, SetupRecord, Status, TimerParameters, TraceMode,
+    TraceRecord, Validity, hlog, names,
     summary::summarize,
     tracks::{InterruptCount, LoadRow, MachineRow, to_csv},
 };
@@ -73,23 +73,33 @@ fn head(cpu: u32) -> SeriesHead {
 }
 
 fn document(heads: &[SeriesHead]) -> Document {
-    let parameters = |value: serde_json::Value| value.as_object().cloned().unwrap_or_default();
-    let probe = json!({
-        "wake": "nanosleep", "interval_ns": PERIOD_NS, "cpus": "0-7", "threads_per_cpu": 1,
-        "duration_ns": (DAY_S * 1e9) as u64, "warmup_ns": 1_000_000_000, "raw": false,
-    });
+    let parameters = RunParameters {
+        duration_ns: Some((DAY_S * 1e9) as i64),
+        warmup_ns: 1_000_000_000,
+        ..RunParameters::default()
+    };
     Document {
         schema_version: SCHEMA_VERSION,
         id: "20260101-000000-0000".into(),
         name: "a day that never was".into(),
         argv: ["tardy", "run", "timer", "--duration", "24h"].map(str::to_owned).into(),
+        provenance: Provenance::synthesised("xtask", env!("CARGO_PKG_VERSION")),
         status: Status::Running,
         validity: Validity::Valid,
         caveats: Vec::new(),
-        probe: ProbeRecord { name: "timer".into(), parameters: parameters(probe) },
+        probe: ProbeRecord::Timer(TimerParameters {
+            wake: "nanosleep".into(),
+            interval_ns: PERIOD_NS,
+            distance_ns: 0,
+            cpus: "0-7".into(),
+            threads_per_cpu: 1,
+            priority_step: 0,
+        }),
+        log_interval_ns: parameters.log_interval_ns(PERIOD_NS),
+        parameters,
         loads: vec![load()],
         setup: SetupRecord::default(),
-        trace: TraceRecord::off("off"),
+        trace: TraceRecord::off(TraceMode::Off),
         facts: Facts { hostname: "nowhere".into(), cpus_online: "0-7".into(), ..Facts::default() },
         started_at: "2026-01-01T00:00:00Z".into(),
         ended_at: None,

@@ -35,7 +35,7 @@ fn run(kernel: &str, load: &str, seed: u32, figures: [u64; 4]) -> Document {
             "scheduled": null,
         }],
     });
-    serde_json::from_value(document).unwrap()
+    Document::from_json(document).unwrap()
 }
 
 /// So many start phases, each a little later than the one before.
@@ -140,7 +140,7 @@ fn noise_and_what_was_measured_otherwise_are_never_judged() {
         ("different programs", |run| lab(run).shift = Some(3)),
         ("several CPUs", |run| run.facts.cpus_online = "0-1".into()),
         ("measured differently", |run| {
-            run.probe.parameters.insert("interval_ns".into(), 7.into());
+            run.parameters.raw = true;
         }),
         ("measured differently", |run| {
             run.loads = vec![LoadRecord {

@@ -11,7 +11,7 @@ use clap::{Args, ValueEnum};
 
 use super::{compare, watch::Watch};
 use crate::{
-    cli::{self, Exit, flags, flags::FormatFlags, output, report, trace},
+    cli::{self, Exit, flags, flags::FormatFlags, output, report},
     lab::{
         self,
         bed::{Bed, Target, file_names},
@@ -24,7 +24,10 @@ use crate::{
         results::{self, Results},
     },
     loads::LoadSpec,
-    run::lab::{LAB_VERSION, LabFailure, LabKernel, LabRecord},
+    run::{
+        TraceMode,
+        lab::{LAB_VERSION, LabFailure, LabKernel, LabRecord},
+    },
     store::Store,
     sys::signals::Quit,
     units::Nanos,
@@ -78,7 +81,7 @@ pub struct RunFlags {
     /// Needs root, or CAP_BPF and CAP_PERFMON, and a kernel that describes its types (BTF), as
     /// those of distributions do. auto goes on without where that is missing, and says so.
     #[arg(long, value_enum, value_name = "MODE", default_value = "off")]
-    trace: trace::Mode,
+    trace: TraceMode,
     #[command(flatten)]
     outcome: OutcomeFlags,
     #[command(flatten)]
@@ -146,8 +149,7 @@ impl RunFlags {
 
     /// The plan with `--trace` where a load does not say it.
     fn traced(&self, mut plan: Plan) -> Plan {
-        let mode = self.trace.to_possible_value();
-        let flag = format!("--trace={}", mode.as_ref().map_or("off", |mode| mode.get_name()));
+        let flag = format!("--trace={}", self.trace.as_str());
         for row in &mut plan.loads {
             if !row.arguments.iter().any(|word| word.starts_with("--trace=")) {
                 row.arguments.push(flag.clone());

@@ -12,7 +12,6 @@ mod stages;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use serde_json::{Map, Value, json};
 use tardy_hot::{ring::ring, stop::Stop, wakeup::Series};
 
 use self::{
@@ -24,7 +23,9 @@ use self::{
 pub use self::{link::Peer, pong::Pong};
 use super::{ArmError, Armed, Probe, Recorded, Tracing, Wants};
 use crate::{
-    run::{EndRecord, MessageRecord, SeriesHead, messages::ROUND_TRIP},
+    run::{
+        EndRecord, MessageRecord, PingpongParameters, ProbeRecord, SeriesHead, messages::ROUND_TRIP,
+    },
     setup::threads::{Terms, describe},
     transports::{Transport, memory::Interrupter},
 };
@@ -111,22 +112,21 @@ impl Probe for PingPong {
         "pingpong"
     }
 
-    fn parameters(&self) -> Map<String, Value> {
+    fn parameters(&self) -> ProbeRecord {
         let (far, to) = match &self.peer {
             Peer::Here(terms) => (Some(terms), None),
             Peer::Echo { to, .. } | Peer::Foreign { to } => (None, Some(to)),
         };
-        let parameters = json!({
-            "transport": self.transport.as_str(),
-            "size": self.size,
-            "cpu": self.near.cpu,
-            "far_cpu": far.map(|far| far.cpu),
-            "far_priority": far.map(|far| far.priority),
-            "to": to,
-            "foreign": matches!(self.peer, Peer::Foreign { .. }),
-            "timeout_ns": self.timeout_ns,
-        });
-        parameters.as_object().cloned().unwrap_or_default()
+        ProbeRecord::Pingpong(PingpongParameters {
+            transport: self.transport.as_str().into(),
+            size: self.size as u64,
+            cpu: self.near.cpu,
+            far_cpu: far.map(|far| far.cpu),
+            far_priority: far.map(|far| far.priority),
+            to: to.map(ToString::to_string),
+            foreign: matches!(self.peer, Peer::Foreign { .. }),
+            timeout_ns: self.timeout_ns,
+        })
     }
 
     fn can_be_traced(&self) -> bool {

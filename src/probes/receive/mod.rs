@@ -12,7 +12,6 @@ mod sender;
 
 use std::{fmt, sync::Arc};
 
-use serde_json::{Map, Value, json};
 use tardy_hot::{packet, ring::ring, stop::Stop, wakeup::Series};
 
 pub use self::sender::{Sender, SenderOrder};
@@ -27,7 +26,7 @@ use super::{
     far::{Far, Launched, Order},
 };
 use crate::{
-    run::{EndRecord, MessageRecord, SeriesHead},
+    run::{EndRecord, MessageRecord, ProbeRecord, ReceiveParameters, SeriesHead},
     setup::threads::{Terms, describe},
     units::{Nanos, PacketRate},
 };
@@ -183,24 +182,23 @@ impl Probe for Receive {
         "receive"
     }
 
-    fn parameters(&self) -> Map<String, Value> {
-        let mut parameters = Map::new();
-        match &self.source {
-            Source::Port(port) => parameters.insert("listen".into(), json!(port)),
-            Source::Interface(name) => parameters.insert("iface".into(), json!(name)),
+    fn parameters(&self) -> ProbeRecord {
+        let (listen, iface) = match &self.source {
+            Source::Port(port) => (Some(*port), None),
+            Source::Interface(name) => (None, Some(name.clone())),
         };
-        parameters.insert("wait".into(), json!(self.wait.to_string()));
-        parameters.insert("cpu".into(), json!(self.near.cpu));
-        let Some(sending) = &self.sending else {
-            parameters.insert("sender".into(), json!("none"));
-            return parameters;
-        };
-        parameters.insert("sender".into(), json!("builtin"));
-        parameters.insert("size".into(), json!(sending.size));
-        parameters.insert("rate".into(), json!(sending.rate.to_string()));
-        parameters.insert("far_cpu".into(), json!(sending.terms.cpu));
-        parameters.insert("far_priority".into(), json!(sending.terms.priority));
-        parameters
+        let sending = self.sending.as_ref();
+        ProbeRecord::Receive(ReceiveParameters {
+            listen,
+            iface,
+            wait: self.wait.to_string(),
+            cpu: self.near.cpu,
+            sender: sending.map_or("none", |_| "builtin").into(),
+            size: sending.map(|sending| sending.size as u64),
+            rate: sending.map(|sending| sending.rate.to_string()),
+            far_cpu: sending.map(|sending| sending.terms.cpu),
+            far_priority: sending.map(|sending| sending.terms.priority),
+        })
     }
 
     fn heads(&self, _: Option<&Tracing>) -> Vec<SeriesHead> {

@@ -24,7 +24,6 @@ use std::{
     sync::Arc,
 };
 
-use serde_json::{Map, Value, json};
 use tardy_hot::{stop::Stop, stream::Period};
 
 pub use self::{echo::Echo, end::EndPlan, far::FarStream, wait::Wait};
@@ -40,7 +39,7 @@ use super::{
 };
 use crate::{
     probes::MessageEvidence,
-    run::{EndRecord, MessageRecord, SeriesHead},
+    run::{EndRecord, MessageRecord, ProbeRecord, SeriesHead, StreamParameters},
     setup::threads::{Terms, describe, plain},
     transports::streams::{self, Sockets},
     units::PacketRate,
@@ -262,30 +261,29 @@ impl Probe for Stream {
         "stream"
     }
 
-    fn parameters(&self) -> Map<String, Value> {
-        let mut parameters = json!({
-            "transport": self.way.as_str(),
-            "size": self.size,
-            "rate_per_s": self.rate.per_s(),
-            "both_ways": self.both_ways,
-            "wait": self.waits.0.to_string(),
-            "far_wait": self.waits.1.to_string(),
-            "late_over_ns": self.late_over_ns,
-            "cpu": self.near.cpu,
-            "far_cpu": self.far.cpu,
-            "far_priority": self.far.priority,
-        });
-        if let (Some(echo), Some(map)) = (&self.echo, parameters.as_object_mut()) {
-            map.retain(|key, _| !key.starts_with("far"));
-            map.insert("to".into(), json!(echo.to));
-        }
-        if let (Way::Multicast { group, receivers } | Way::Epgm { group, receivers }, Some(map)) =
-            (self.way, parameters.as_object_mut())
-        {
-            map.insert("group".into(), json!(group.to_string()));
-            map.insert("receivers".into(), json!(receivers));
-        }
-        parameters.as_object().cloned().unwrap_or_default()
+    fn parameters(&self) -> ProbeRecord {
+        let (group, receivers) = match self.way {
+            Way::Multicast { group, receivers } | Way::Epgm { group, receivers } => {
+                (Some(group.to_string()), Some(receivers))
+            }
+            _ => (None, None),
+        };
+        let is_here = self.echo.is_none();
+        ProbeRecord::Stream(StreamParameters {
+            transport: self.way.as_str().into(),
+            size: self.size as u64,
+            rate_per_s: self.rate.per_s(),
+            both_ways: self.both_ways,
+            wait: self.waits.0.to_string(),
+            far_wait: is_here.then(|| self.waits.1.to_string()),
+            late_over_ns: self.late_over_ns,
+            cpu: self.near.cpu,
+            far_cpu: is_here.then_some(self.far.cpu),
+            far_priority: is_here.then_some(self.far.priority),
+            to: self.echo.as_ref().map(|echo| echo.to.to_string()),
+            group,
+            receivers,
+        })
     }
 
     fn heads(&self, _: Option<&Tracing>) -> Vec<SeriesHead> {

@@ -24,6 +24,7 @@ const MOST_MOMENTS: usize = 120;
 
 /// What all late wake-ups of a run were blamed on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PageBlame {
     /// Above this every wake-up was blamed, at the end of the run; ns.
     pub threshold_ns: i64,
@@ -41,6 +42,7 @@ pub struct PageBlame {
 
 /// The worst wake-ups, worst first.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PagePeaks {
     /// Lines of `peaks.jsonl` that could not be read, and why.
     pub damaged: Vec<String>,
@@ -55,6 +57,7 @@ pub struct PagePeaks {
 
 /// One late wake-up.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PagePeak {
     /// The programmed expiry, seconds since the start of the run.
     pub t_s: f64,
@@ -78,6 +81,7 @@ pub struct PagePeak {
 
 /// A part of one latency.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PagePart {
     /// What kind of cause.
     pub cause: Cause,
@@ -93,6 +97,7 @@ pub struct PagePart {
 
 /// Entries by time; columns of one length. Texts are places in `strings`, 0 for none.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PageTimeline {
     /// ns after the programmed expiry.
     pub at: Vec<i64>,

@@ -26,7 +26,11 @@ pub(super) fn push(out: &mut String, document: &Document) {
     for total in &traced {
         let mut name = noun::series(&total.name);
         for stage in of(document, total) {
-            table.row(row(std::mem::take(&mut name), stage.stage().unwrap_or_default(), stage));
+            table.row(row(
+                std::mem::take(&mut name),
+                stage.stage.as_deref().unwrap_or_default(),
+                stage,
+            ));
         }
         table.row(row(name, "total", total));
     }
@@ -45,8 +49,7 @@ fn of<'a>(
     document: &'a Document,
     total: &'a SeriesSummary,
 ) -> impl Iterator<Item = &'a SeriesSummary> {
-    let is_own = move |name: &str| name.split_once('/').is_some_and(|(own, _)| own == total.name);
-    document.series.iter().filter(move |series| is_own(&series.name))
+    document.series.iter().filter(|series| series.stage_of.as_ref() == Some(&total.name))
 }
 
 fn row(name: &str, stage: &str, series: &SeriesSummary) -> Vec<String> {

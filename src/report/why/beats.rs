@@ -20,6 +20,7 @@ const MOST_CAUSES: usize = 16;
 
 /// A cause that comes at a beat.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Beat {
     /// What kind.
     pub cause: Cause,

@@ -22,7 +22,7 @@ use crate::{
         noun::Noun,
     },
     run::{
-        Document, Doubt, Run, names,
+        Document, Doubt, Run, TraceMode, names,
         peaks::{Blame, Peak},
         peaks_file::Damage,
     },
@@ -33,6 +33,7 @@ pub use text::text;
 
 /// Why wake-ups of one run were late.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Why {
     /// The run's id.
     pub run: String,
@@ -129,7 +130,7 @@ pub fn document(run: &Run) -> Result<(Why, Document), NotTraced> {
         ..Blame::default()
     });
     let series: Vec<&str> = run.document.wakeups().map(|series| series.name.as_str()).collect();
-    let interval = run.document.probe.parameters.get("interval_ns").and_then(|ns| ns.as_i64());
+    let interval = run.document.probe.interval_ns();
     let mut why = Why {
         run: run.document.id.clone(),
         verdict: String::new(),
@@ -153,7 +154,8 @@ pub fn document(run: &Run) -> Result<(Why, Document), NotTraced> {
 fn refuse_untraced(run: &Run) -> Result<(), NotTraced> {
     let document = &run.document;
     let is_there = |name| run.path.join(name).exists();
-    if document.trace.found == "peaks" || is_there(names::PEAKS) || is_there(names::BLAME) {
+    if document.trace.found == TraceMode::Peaks || is_there(names::PEAKS) || is_there(names::BLAME)
+    {
         return Ok(());
     }
     let run = document.name.clone();
@@ -161,7 +163,7 @@ fn refuse_untraced(run: &Run) -> Result<(), NotTraced> {
     if noun != Noun::WakeUp {
         return Err(NotTraced::Messages { run, what: noun.many() });
     }
-    if document.trace.found == "stages" {
+    if document.trace.found == TraceMode::Stages {
         return Err(NotTraced::StagesOnly { run });
     }
     Err(match document.trace.why_not.clone() {

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     report::{causes::words::phrase, table::Table, terminal::us},
-    run::{Document, SeriesSummary, Validity, summary::stage_of},
+    run::{Document, SeriesSummary, Validity},
     units::{Nanos, count},
 };
 
@@ -160,13 +160,12 @@ fn wrapped(sheet: &mut Sheet, style: Style, text: &str) {
 fn stages(sheet: &mut Sheet, document: &Document) {
     let of = |total: &SeriesSummary, stage: &str| {
         let is_it = |series: &&SeriesSummary| {
-            series.name.strip_prefix(total.name.as_str()).and_then(|rest| rest.strip_prefix('/'))
-                == Some(stage)
+            series.stage_of.as_ref() == Some(&total.name) && series.stage.as_deref() == Some(stage)
         };
         document.series.iter().find(is_it).map(pair).unwrap_or_default()
     };
     let mut names: Vec<&str> = Vec::new();
-    for stage in document.series.iter().filter_map(|series| stage_of(&series.name)) {
+    for stage in document.series.iter().filter_map(|series| series.stage.as_deref()) {
         if !names.contains(&stage) {
             names.push(stage);
         }

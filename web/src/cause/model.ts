@@ -1,5 +1,4 @@
-// Why wake-ups were late: the mirror of `src/report/causes.rs`, with texts and stacks put in place.
-// Only types; `read.ts` beside it fills in what is missing.
+// Why wake-ups were late: as in `data.ts`, with texts and stacks put in place by `read.ts`.
 
 import type { SeriesSummary } from '../model';
 
@@ -14,33 +13,7 @@ export interface Stage {
   histogram: [number, number][];
 }
 
-export interface PageBlame {
-  threshold_ns: number;
-  blamed: number;
-  passed_over: number;
-  unmatched: number;
-  lost_events: number;
-  bands: Band[];
-}
-
-/** All wake-ups that were so late; the mirror of `src/analysis/bands.rs`. */
-export interface Band {
-  /** `p99`, `p99.9`, `p99.99` or `worst`. */
-  name: string;
-  from: number;
-  wakeups: number;
-  /** Their latencies together. */
-  ns: number;
-  /** How much of that was blamed, 0 to 1, if only on `unexplained`. */
-  blamed_share: number;
-  causes: CauseInBand[];
-}
-
-export interface CauseInBand {
-  cause: string;
-  name: string;
-  ns: number;
-}
+export type { Band, CauseInBand, PageBlame } from '../data';
 
 export interface PagePeak {
   t_s: number;

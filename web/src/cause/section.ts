@@ -31,7 +31,7 @@ function whyNot(run: PageRun): string {
   const { asked, found, why_not } = run.record.trace;
   // Messages are not looked into one by one, traced or not.
   if (run.record.messages) return '';
-  return asked === 'off' || found === 'peaks' ? '' : why_not.replace(/\.$/, '');
+  return asked === 'off' || found === 'peaks' ? '' : (why_not ?? '').replace(/\.$/, '');
 }
 
 function peaksPart(context: Context, ranked: Ranked[], keys: CauseKeys): HTMLElement {

@@ -13,8 +13,8 @@ use anyhow::{Context, Result};
 use hdrhistogram::Histogram;
 use serde_json::json;
 use tardy::run::{
-    Document, Facts, IntervalOf, Maker, ProbeRecord, SCHEMA_VERSION, SeriesHead, SetupRecord,
-    Status, Validity, hlog, names,
+    Document, Facts, IntervalOf, Maker, ProbeRecord, Provenance, RunParameters, SCHEMA_VERSION,
+    SeriesHead, SetupRecord, Status, TimerParameters, Validity, hlog, names,
     peaks::{Blame, Bucket, CauseOf, Part, Peak, StagesOf},
     summary::summarize,
 };
@@ -247,12 +247,12 @@ fn add(totals: &mut Totals, ns: i64, missed: i64) {
 }
 
 fn document(heads: &[SeriesHead]) -> Result<Document> {
-    let parameters = |value: serde_json::Value| value.as_object().cloned().unwrap_or_default();
-    let duration_ns = WAKEUPS * PERIOD_NS;
-    let probe = json!({
-        "wake": "nanosleep", "interval_ns": PERIOD_NS, "cpus": "0-3", "threads_per_cpu": 1,
-        "duration_ns": duration_ns, "warmup_ns": 1_000_000_000, "raw": false, "trace": "peaks",
-    });
+    let parameters = RunParameters {
+        duration_ns: Some(WAKEUPS * PERIOD_NS),
+        warmup_ns: 1_000_000_000,
+        peaks: Some(100),
+        ..RunParameters::default()
+    };
     let trace = json!({
         "asked": "auto", "found": "peaks", "why_not": null, "missing": [], "unmatched": 2,
         "lost_events": 0, "blamed": 0, "passed_over": 3, "threshold_ns": THRESHOLD_NS,
@@ -263,10 +263,20 @@ fn document(heads: &[SeriesHead]) -> Result<Document> {
         id: "20260101-000000-0001".into(),
         name: "a minute that never was".into(),
         argv: ["tardy", "run", "timer", "--duration", "60s"].map(str::to_owned).into(),
+        provenance: Provenance::synthesised("xtask", env!("CARGO_PKG_VERSION")),
         status: Status::Running,
         validity: Validity::Valid,
         caveats: Vec::new(),
-        probe: ProbeRecord { name: "timer".into(), parameters: parameters(probe) },
+        probe: ProbeRecord::Timer(TimerParameters {
+            wake: "nanosleep".into(),
+            interval_ns: PERIOD_NS,
+            distance_ns: 0,
+            cpus: "0-3".into(),
+            threads_per_cpu: 1,
+            priority_step: 0,
+        }),
+        log_interval_ns: parameters.log_interval_ns(PERIOD_NS),
+        parameters,
         loads: Vec::new(),
         setup: SetupRecord::default(),
         trace: serde_json::from_value(trace)?,

@@ -1,0 +1,1133 @@
+// The page's data. Derived from the types in src/report/page.rs and src/run/; not to be edited:
+// TARDY_WRITE_SCHEMAS=1 cargo test --lib report::schema
+
+/** JSON of any shape: parameters and settings have no fixed one. */
+export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
+export type JsonMap = { [key: string]: Json };
+
+/** The data of a report page: what the drawing code reads. docs/page-data.md explains it. */
+export type Page = {
+  /** Edges of the latency bins that histograms and heat maps of all runs share, ascending, ns; bin `i` holds `edges[i] <= latency < edges[i + 1]`. */
+  latency_edges_ns: number[];
+  /** RFC 3339, UTC. */
+  made_at: string;
+  /** Kernels of the lab beside each other, instead of runs; absent on a page of runs. */
+  matrix: PageMatrix | null;
+  /** See `PAGE_VERSION`. */
+  page_version: number;
+  /** The runs, in the order they were named. */
+  runs: PageRun[];
+  /** The tardy that made the page. */
+  tardy_version: string;
+};
+
+/** The wake-ups of one band, and what they were blamed on. */
+export type Band = {
+  /** How much of that time was blamed, 0 to 1, if only on `unexplained`. */
+  blamed_share: number;
+  /** What it was blamed on, largest first. */
+  causes: CauseInBand[];
+  /** Latencies above this, ns; of the ten worst, from this. */
+  from: number;
+  /** `p99`: all above it; `worst`: the ten worst. */
+  name: string;
+  /** Their latencies together, ns. */
+  ns: number;
+  /** The largest latency of the run, ns. */
+  to: number;
+  /** Wake-ups in it. */
+  wakeups: number;
+};
+
+/** What made a wake-up late. The order is that of tables. */
+export type Cause = "irqs_off" | "hardirq" | "softirq" | "thread" | "nonpreemptible" | "lock" | "idle_exit" | "migration" | "throttled" | "page_fault" | "stopped" | "host" | "hardware" | "tracing" | "unexplained";
+
+/** A cause's part in a band. */
+export type CauseInBand = {
+  /** What kind. */
+  cause: Cause;
+  /** Which one. */
+  name: string;
+  /** Its part of the band's time, ns. */
+  ns: number;
+  /** The same by series, largest first. */
+  series: SeriesShare[];
+  /** Its share of the time that was blamed, 0 to 1. */
+  share: number;
+};
+
+/** A doubt about a run, as `run.json` keeps it. */
+export type Caveat = {
+  /** Stable name, explained in `docs/measuring.md`. */
+  code: string;
+  /** What it does to the verdict. */
+  effect: Effect;
+  /** What to do about it. */
+  remedy: string;
+  /** What was found, with its figures. */
+  text: string;
+};
+
+/** What the ten worst wake-ups of each run of a cell were spent on. */
+export type CellCause = {
+  /** What kind. */
+  cause: Cause;
+  /** Which one: of what kept the CPU in the kernel, the function. */
+  name: string;
+  /** Its share of their time, 0 to 1. */
+  share: number;
+};
+
+/** How the far end's clock compares with this machine's; of received packets, how that of the NIC which stamped them does. */
+export type ClockRecord = {
+  /** By how much the offset grows, parts per billion. */
+  drift_ppb: number;
+  /** Exchanges that were compared. */
+  exchanges: number;
+  /** The far clock minus the near one, at the middle of the run, ns. */
+  offset_ns: number;
+  /** The shortest round trip among them, ns. */
+  shortest_round_trip_ns: number;
+  /** The true offset lies within so much of it, ns: half the shortest round trip, and what the clocks drifted. */
+  uncertainty_ns: number;
+};
+
+/** One kernel. */
+export type Column = {
+  /** SHA-256 of its image; empty for a machine's own. */
+  hash: string;
+  /** As in `LabFacts::mode`. */
+  mode: string;
+  /** As it was asked for; with the beginning of its hash where two have one name. */
+  name: string;
+  /** The preemption model: `voluntary`, `rt`, ... */
+  preemption: string;
+  /** `uname -r` */
+  release: string;
+};
+
+/** The conditions of a run, as they were found while it went on. */
+export type ConditionsRecord = {
+  /** The clock source, and those that came after it. */
+  clock_sources: string[];
+  /** One entry a measured CPU. */
+  cpus: CpuRecord[];
+  /** Bytes of locked memory at the end; absent where unknown. */
+  locked_bytes: number | null;
+  /** How often policy, priority and CPUs of the measured threads were asked for. */
+  looks: number;
+  /** Whether the kernel stopped real-time tasks for the sake of others; absent where unknown. */
+  rt_throttled: boolean | null;
+  /** System management interrupts; absent where nothing counts them. */
+  smis: number | null;
+  /** Time suspended meanwhile, ns. */
+  suspended_ns: number;
+  /** One entry a series: what its thread used between its first and its last turn. */
+  threads: ThreadUse[];
+};
+
+/** One option. */
+export type ConfigRow = {
+  /** Its name. */
+  option: string;
+  /** Its value in each kernel of `ConfigTable::kernels`; absent where it is not set. */
+  values: (string | null)[];
+};
+
+/** Options that are not the same in all kernels. */
+export type ConfigTable = {
+  /** The kernels whose configuration is known. */
+  kernels: string[];
+  /** How many other options differ. */
+  others: number;
+  /** What matters to latency. */
+  rows: ConfigRow[];
+};
+
+/** How busy one CPU was. */
+export type CpuBusy = {
+  /** Share of time not idle, 0 to 1, one per interval of `MachineTrack`. */
+  busy: number[];
+  /** Its number. */
+  cpu: number;
+};
+
+/** Where a CPU sits. */
+export type CpuPlace = {
+  /** Core within the package; two CPUs of one core are hardware threads. */
+  core: number;
+  /** Its number. */
+  cpu: number;
+  /** Physical package. */
+  package: number;
+};
+
+/** What became of a measured CPU. */
+export type CpuRecord = {
+  /** Its number. */
+  cpu: number;
+  /** Times its frequency was changed; absent where nobody counts. */
+  frequency_changes: number | null;
+  /** Its frequency before and after; absent where it cannot be read. */
+  frequency_khz: [number, number] | null;
+  /** Its frequency governor; absent without one. */
+  governor: string | null;
+  /** Non-maskable interrupts; absent where nobody counts. */
+  nmis: number | null;
+  /** Times it was slowed down because of heat; absent where nobody counts. */
+  throttles: number | null;
+};
+
+/** What one CPU's time went to, as shares from 0 to 1. */
+export type CpuUse = {
+  /** Not idle. */
+  busy: number;
+  /** Its number. */
+  cpu: number;
+  /** Taken away by the hypervisor; part of `busy`. */
+  steal: number;
+};
+
+/** What a caveat does to the run. The order is that of gravity. */
+export type Effect = "informs" | "weakens" | "invalidates";
+
+/** One end of the way. */
+export type EndRecord = {
+  /** Its address, where it has one. */
+  address: string | null;
+  /** The CPU it runs on, where this tardy arranged that. */
+  cpu: number | null;
+  /** `near`, `far`, `far2`. */
+  name: string;
+  /** `thread`, `process`, `machine` (an echo on another one, or in another namespace) or `foreign` (a program that is no tardy). */
+  place: string;
+  /** `fifo 90`, where this tardy arranged that. */
+  policy: string | null;
+  /** Bytes that its socket holds unread; absent where it has no socket of its own. */
+  receive_buffer_bytes: number | null;
+  /** Bytes that its socket holds unsent. */
+  send_buffer_bytes: number | null;
+  /** Its version of tardy, where it is an echo. */
+  version: string | null;
+  /** How it waits for messages: `sleep`, `spin`, ...; absent where it cannot be chosen. */
+  wait: string | null;
+};
+
+/** Facts of the machine and of the program that measured. What could not be read is absent. */
+export type Facts = {
+  /** `uname -m` */
+  architecture: string;
+  /** The kernel's id of this boot. */
+  boot_id: string | null;
+  /** Current clock source: `tsc`, `kvm-clock`, ... */
+  clock_source: string | null;
+  /** Model name of the first CPU. */
+  cpu_model: string | null;
+  /** CPUs that tardy was allowed to use. */
+  cpus_allowed: string;
+  /** CPUs online, as a list: `0-3`. */
+  cpus_online: string;
+  /** `PRETTY_NAME` of os-release. */
+  distribution: string | null;
+  /** Frequency governor, one entry for each different one: `performance: 0-3`. */
+  governors: string[];
+  /** Name of the machine. */
+  hostname: string;
+  /** Idle states of the first measured CPU: name and exit latency in us. */
+  idle_states: IdleState[];
+  /** `uname -r` */
+  kernel: string;
+  /** The kernel's command line. */
+  kernel_cmdline: string | null;
+  /** `uname -v` */
+  kernel_version: string;
+  /** The virtual machine that the lab made for this run; absent outside of it. */
+  lab?: LabFacts | null;
+  /** Load averages over 1, 5 and 15 minutes when the run began. */
+  load_average: number[] | null;
+  /** Memory of the machine, bytes. */
+  memory_bytes: number | null;
+  /** How far the kernel lets itself be preempted. */
+  preemption: Preemption;
+  /** Share of time real-time tasks may take, in percent; absent where unlimited or unknown. */
+  rt_throttling_percent: number | null;
+  /** The tardy that measured. */
+  tardy_version: string;
+  /** Packages, cores and threads as the kernel counts them. */
+  topology: CpuPlace[];
+  /** What kind of virtual machine or container this is; absent on bare metal or where unknown. */
+  virtualisation: string | null;
+};
+
+/** The parameters of `fake`. */
+export type FakeParameters = {
+  /** The CPUs in whose names samples are made up, as a list. */
+  cpus: string;
+  /** Time from one expiry to the next, ns. */
+  interval_ns: number;
+  /** Whether they are made up as fast as possible. */
+  unpaced: boolean;
+};
+
+/** One figure over start phases, ns. Of a run's series the largest counts; a round trip is whole. */
+export type Figure = {
+  /** The largest over start phases. */
+  high: number;
+  /** The smallest over start phases. */
+  low: number;
+  /** As in `FIGURES`. */
+  name: string;
+  /** Whether a run had fewer than 10 samples beyond it: then it is little more than the maximum. */
+  uncertain: boolean;
+};
+
+/** What came of the messages of one series. */
+export type FlowRecord = {
+  /** Messages per second that were sent. */
+  achieved_per_s: number | null;
+  /** Arrived once more. */
+  duplicated: number;
+  /** Arrived, but were no messages of this run: of strangers, or damaged. */
+  foreign: number;
+  /** Arrived later than `late_over_ns` after their time; absent where nobody asked. */
+  late: number | null;
+  /** What counts as late, ns. */
+  late_over_ns: number | null;
+  /** Of those sent, how many never came. */
+  lost: number;
+  /** Of those, how many arrived, each counted once; in a ping-pong, how many were answered. */
+  received: number;
+  /** Arrived after a later one. */
+  reordered: number;
+  /** Messages of the measured time; of a stream those that were due, sent or not. */
+  sent: number;
+  /** The series. */
+  series: string;
+  /** Messages per second that were asked for; absent where each waits for the one before. */
+  wanted_per_s: number | null;
+};
+
+/** Counts per time and latency bin, empty cells left out; three columns of one length. */
+export type Heat = {
+  /** Samples in the cell, at least 1. */
+  count: number[];
+  /** Index into `latency_edges_ns`. */
+  latency: number[];
+  /** Index into `time_edges_s`. */
+  time: number[];
+};
+
+/** A state that an idle CPU may fall into. */
+export type IdleState = {
+  /** How long leaving it takes, us, as the driver says. */
+  exit_latency_us: number;
+  /** `POLL`, `C1`, ... */
+  name: string;
+};
+
+/** One source of interrupts that moved during the run. */
+export type InterruptRow = {
+  /** What the kernel calls it: `Local timer interrupts`. */
+  description: string;
+  /** `irq` or `softirq`. */
+  kind: string;
+  /** Count per CPU during the run; pairs of CPU and count, CPUs without any left out. */
+  per_cpu: ([number, number])[];
+  /** Total per second, all CPUs. */
+  per_s: number;
+  /** `LOC`, `24`, `TIMER`, ... */
+  source: string;
+};
+
+/** The virtual machine that the lab made for a run. The same values make the same run again, where time is counted. */
+export type LabFacts = {
+  /** What `tardy run` was given inside, without what the lab itself gives it. */
+  arguments: string[];
+  /** The CPU model that it emulated. */
+  cpu_model: string;
+  /** CPUs of the machine. */
+  cpus: number;
+  /** What the tardy in the second box was given; empty where there was one box. */
+  far?: string[];
+  /** SHA-256 of the guest's first file system. */
+  initramfs_hash: string;
+  /** The kernel as it was asked for: `standard+preempt=full`. */
+  kernel: string;
+  /** SHA-256 of the kernel's image. */
+  kernel_hash: string;
+  /** SHA-256 over everything that decides what comes out. */
+  key: string;
+  /** The name of the load in the plan. */
+  load: string;
+  /** `deterministic`, `kvm`, or `emulated`: plain emulation, whose times are the host's noise. */
+  mode: string;
+  /** SHA-256 of the part of the first file system that holds tardy and its libraries. */
+  program_hash: string;
+  /** QEMU's version. */
+  qemu: string;
+  /** SHA-256 over the latencies of all samples, in their order; absent where none were kept. */
+  sample_hash: string | null;
+  /** Which start phase. */
+  seed: number;
+  /** Where time is counted: an instruction takes 2^shift ns. */
+  shift: number | null;
+};
+
+/** A cell without a run. */
+export type LabFailure = {
+  /** The kernel's name. */
+  kernel: string;
+  /** The load's name. */
+  load: string;
+  /** Which start phase. */
+  seed: number;
+  /** What went wrong; may have several lines. */
+  why: string;
+};
+
+/** What a load did while the run went on. */
+export type LoadProof = {
+  /** Context switches of the load's tasks, per second of its life. */
+  context_switches_per_s: number;
+  /** CPU seconds of the load's tasks per second of its life; 2.0 is two CPUs busy. */
+  cpu_share: number;
+  /** Operations in the measured time. */
+  operations: number;
+  /** Operations per second of measured time. */
+  operations_per_s: number;
+  /** Tasks it ran with. */
+  tasks: number;
+  /** Of those that count operations, how many completed none in its life. */
+  tasks_idle: number;
+  /** What one operation is: `messages`, ... */
+  unit: string;
+};
+
+/** One load and the proof that it worked. */
+export type LoadRecord = {
+  /** How it ended: `stopped`, `exit 1`, `signal 9`, `not started: ...`; absent while running. */
+  ended: string | null;
+  /** `hackbench`, `idle`, ... */
+  name: string;
+  /** Parameters by name. */
+  parameters: JsonMap;
+  /** What it did during the run; absent for a load that never started. */
+  proof: LoadProof | null;
+};
+
+/** What a load did over time. */
+export type LoadTrack = {
+  /** Its name. */
+  name: string;
+  /** Operations per second. */
+  operations_per_s: number[];
+  /** End of each interval, seconds since the start of the run. */
+  t_s: number[];
+  /** What one operation is. */
+  unit: string;
+};
+
+/** What the machine did over the measured time, on average. The same second by second is in `machine.csv`. */
+export type MachineRecord = {
+  /** Context switches. */
+  context_switches_per_s: number;
+  /** Each CPU that was online all the time. */
+  cpus: CpuUse[];
+  /** Bytes read from disks that are hardware (or a hypervisor's). */
+  disk_read_bytes_per_s: number;
+  /** Bytes written to them. */
+  disk_written_bytes_per_s: number;
+  /** Tasks created. */
+  forks_per_s: number;
+  /** Hard interrupts. */
+  interrupts_per_s: number;
+  /** Bytes sent over loopback. */
+  loopback_bytes_per_s: number;
+  /** Page faults that had to wait for a disk. */
+  major_faults_per_s: number;
+  /** Bytes received from the network, loopback not counted. */
+  network_received_bytes_per_s: number;
+  /** Bytes sent to the network, loopback not counted. */
+  network_sent_bytes_per_s: number;
+  /** Page faults of every kind. */
+  page_faults_per_s: number;
+  /** Soft interrupts. */
+  softirqs_per_s: number;
+};
+
+/** What the machine did, second by second; columns of one length, rates per second. */
+export type MachineTrack = {
+  /** Context switches per second, all CPUs. */
+  context_switches_per_s: number[];
+  /** Share of time that each CPU was not idle, 0 to 1. */
+  cpu_busy: CpuBusy[];
+  /** Hard interrupts per second, all CPUs. */
+  interrupts_per_s: number[];
+  /** Soft interrupts per second, all CPUs. */
+  softirqs_per_s: number[];
+  /** End of each interval, seconds since the start of the run. */
+  t_s: number[];
+};
+
+/** What came of messages, beside how long they took. */
+export type MessageRecord = {
+  /** How the far end's clock compares with this machine's; absent where both are one. */
+  clock: ClockRecord | null;
+  /** Who sent and received: `near` (this tardy), then each far end. */
+  ends: EndRecord[];
+  /** One entry a series of whole messages, in their order. */
+  flows: FlowRecord[];
+  /** Bytes of one message; 0 where others send what they like. */
+  size: number;
+  /** `tcp`, `zmq-ipc`, ... */
+  transport: string;
+};
+
+/** A tracepoint without which some causes cannot be told. */
+export type MissingTracepoint = {
+  /** What cannot be told therefore. */
+  switches_off: string;
+  /** Its name. */
+  tracepoint: string;
+  /** Why it is not there. */
+  why: string;
+};
+
+/** How samples came about. */
+export type Origin = "measured" | "imported" | "synthesised";
+
+/** A probe whose parameters have no type here. */
+export type OtherProbe = {
+  /** Its name. */
+  name: string;
+  /** Its parameters as they are. */
+  parameters: JsonMap;
+};
+
+/** What all late wake-ups of a run were blamed on. */
+export type PageBlame = {
+  /** From the widest to the worst; of many causes the largest 40. */
+  bands: Band[];
+  /** Late wake-ups that were blamed. */
+  blamed: number;
+  /** Events that the recorder lost. */
+  lost_events: number;
+  /** Late wake-ups that were not: too many at once, or the record was overwritten by then. */
+  passed_over: number;
+  /** Above this every wake-up was blamed, at the end of the run; ns. */
+  threshold_ns: number;
+  /** Wake-ups that matched no record of the kernel's side. */
+  unmatched: number;
+};
+
+/** One load under one kernel, over start phases. */
+export type PageCell = {
+  /** What the worst wake-ups of its runs were spent on, largest first; none where no run of it was traced. */
+  causes: CellCause[];
+  /** Texts of caveats that weigh on a run of it. */
+  caveats: string[];
+  /** Of all samples together: pairs of percentile and latency in ns, the last one the maximum. */
+  curve: ([number, number])[];
+  /** Ranges over start phases. */
+  figures: Figure[];
+  /** Different start phases. */
+  phases: number;
+  /** Samples of all of them. */
+  samples: number;
+};
+
+/** Kernels beside each other. */
+export type PageMatrix = {
+  /** How the kernels' configurations differ; absent where they are not known. */
+  config: ConfigTable | null;
+  /** Cells without a run. */
+  failed: LabFailure[];
+  /** How much of it, in one line. */
+  headline: string;
+  /** The columns. */
+  kernels: Column[];
+  /** The rows. */
+  loads: PageRow[];
+  /** What the numbers mean, a sentence a mode. */
+  meanings: string[];
+  /** What a reader must know before comparing. */
+  remarks: string[];
+  /** What was measured. */
+  title: string;
+  /** Cells that an early end left undone. */
+  undone: number;
+};
+
+/** A part of one latency. */
+export type PagePart = {
+  /** What kind of cause. */
+  cause: Cause;
+  /** Which one. */
+  name: string;
+  /** How much, ns. */
+  ns: number;
+  /** Place in `stacks`; 0 for none. */
+  stack: number;
+  /** Whose work, `name/pid`; empty where it is nobody's. */
+  task: string;
+};
+
+/** One late wake-up. */
+export type PagePeak = {
+  /** The same, `CLOCK_MONOTONIC` ns. */
+  at_ns: number;
+  /** Why, largest part first; they sum to the latency. */
+  blame: PagePart[];
+  /** The CPU on which the thread ran when it woke up. */
+  cpu: number;
+  /** How late, ns. */
+  latency_ns: number;
+  /** Entries left out of the timeline, in the run or here. */
+  left_out: number;
+  /** Whose. */
+  series: string;
+  /** Its stages in ns; null where the kernel's record did not match. */
+  stages: StagesOf | null;
+  /** The programmed expiry, seconds since the start of the run. */
+  t_s: number;
+  /** What happened. */
+  timeline: PageTimeline;
+};
+
+/** The worst wake-ups, worst first. */
+export type PagePeaks = {
+  /** Lines of `peaks.jsonl` that could not be read, and why. */
+  damaged: string[];
+  /** The peaks. */
+  peaks: PagePeak[];
+  /** Stacks that peaks share, innermost function first, as places in `strings`; the first is empty. */
+  stacks: number[][];
+  /** Texts that peaks share; the first is empty. */
+  strings: string[];
+};
+
+/** One load. */
+export type PageRow = {
+  /** One place a kernel; absent where nothing was measured. */
+  cells: (PageCell | null)[];
+  /** What it is: `signals (processes=300)`. */
+  load: string;
+  /** Its name in the plan. */
+  name: string;
+  /** What is judged, a sentence for each kernel but the first. */
+  verdicts: string[];
+};
+
+/** One run. */
+export type PageRun = {
+  /** What late wake-ups were blamed on; null where that was not recorded. */
+  blame: PageBlame | null;
+  /** The command line, quoted for a shell. */
+  command: string;
+  /** One sentence for a manager. */
+  headline: string;
+  /** All series together, counts per time and latency bin. */
+  heat: Heat;
+  /** Interrupt and softirq sources that moved, busiest first. */
+  interrupts: InterruptRow[];
+  /** Machine, kernel, load and duration in one line. */
+  line: string;
+  /** One track a load, in the order of `record.loads`; a load without figures has an empty one. */
+  loads: LoadTrack[];
+  /** What the machine did meanwhile. */
+  machine: MachineTrack;
+  /** The worst wake-ups, whole. */
+  peaks: PagePeaks;
+  /** `run.json`, with the status as a reader sees it. */
+  record: RunRecord;
+  /** One entry a series of wake-ups in `record.series`, in its order; stages are in `stages`. */
+  series: PageSeries[];
+  /** One entry a stage of a series (`cpu0/irq`), in the order of `record.series`; none where wake-ups were not traced. */
+  stages: PageStage[];
+  /** Edges of the time bins of the heat maps: bin `i` is from edge `i` to edge `i + 1`. */
+  time_edges_s: number[];
+};
+
+/** One series. */
+export type PageSeries = {
+  /** The percentile curve: pairs of percentile (0 to 100) and latency in ns, ascending, the last one the maximum at 100. */
+  curve: ([number, number])[];
+  /** Counts per time and latency bin of this series alone; absent where there are many series. */
+  heat: Heat | null;
+  /** Counts per bin of `latency_edges_ns`: pairs of bin and count, empty bins left out. */
+  histogram: ([number, number])[];
+  /** As in `record.series`. */
+  name: string;
+  /** Latencies over time. */
+  points: Points;
+};
+
+/** One stage of a series: a part of each of its latencies. */
+export type PageStage = {
+  /** Counts per bin of `latency_edges_ns`, as in `PageSeries::histogram`. */
+  histogram: ([number, number])[];
+  /** As in `record.series`: the series, a slash, the stage. */
+  name: string;
+};
+
+/** Entries by time; columns of one length. Texts are places in `strings`, 0 for none. */
+export type PageTimeline = {
+  /** ns after the programmed expiry. */
+  at: number[];
+  /** On which CPU. */
+  cpu: number[];
+  /** What else is known. */
+  detail: number[];
+  /** 0 host, 1 hard interrupts, 2 softirqs, 3 the measured thread, 4 other tasks, 5 idle. */
+  lane: number[];
+  /** Its name. */
+  name: number[];
+  /** How long, ns; null for a point. */
+  ns: (number | null)[];
+  /** Number of the task; 0 where it is about none. */
+  pid: number[];
+  /** Its priority, as users know it. */
+  priority: number[];
+  /** Place in `stacks`. */
+  stack: number[];
+  /** What kind of entry: `irq`, `task`, `waking`, ... */
+  what: number[];
+};
+
+/** The parameters of `pingpong`. */
+export type PingpongParameters = {
+  /** The CPU of the near end. */
+  cpu: number;
+  /** The CPU of the far end; absent where another program is the far end. */
+  far_cpu: number | null;
+  /** The priority of the far end; absent likewise. */
+  far_priority: number | null;
+  /** Whether the far end is a program that is no tardy. */
+  foreign: boolean;
+  /** Bytes of one message. */
+  size: number;
+  /** So long an answer is waited for, ns. */
+  timeout_ns: number;
+  /** The address of the far end; absent where this tardy starts it. */
+  to: string | null;
+  /** What carries the messages: `tcp`, `futex`, ... */
+  transport: string;
+};
+
+/** What a point of `Points` is. */
+export type PointKind = "sample" | "interval_max";
+
+/** Latencies over time; two columns of one length. */
+export type Points = {
+  /** What a point is. */
+  kind: PointKind;
+  /** Latency in ns; early wake-ups are negative. */
+  latency_ns: number[];
+  /** Samples (or intervals) there were; more than the points where the crowd was thinned. */
+  of: number;
+  /** Seconds since the start of the run. */
+  t_s: number[];
+  /** How the crowd was thinned, in words; empty where it was not. */
+  thinned: string;
+};
+
+/** The preemption model, and which source said so. */
+export type Preemption = {
+  /** `none`, `voluntary`, `full`, `lazy`, `rt` or `unknown`. */
+  model: string;
+  /** Where that comes from; empty for `unknown`. */
+  source: string;
+};
+
+/** What measured, with every parameter that it ran with. What a run has whatever its probe, as its length, is in `RunParameters`. */
+export type ProbeRecord = {
+  name: "timer";
+  parameters: TimerParameters;
+} | {
+  name: "pingpong";
+  parameters: PingpongParameters;
+} | {
+  name: "receive";
+  parameters: ReceiveParameters;
+} | {
+  name: "stream";
+  parameters: StreamParameters;
+} | {
+  name: "fake";
+  parameters: FakeParameters;
+} | OtherProbe;
+
+/** Where samples come from, and which program wrote the run. */
+export type Provenance = {
+  /** How the samples came about. */
+  origin: Origin;
+  /** The program that measured, or that was imported from, or that made them up. */
+  program: string;
+  /** Its version; empty where it has none. */
+  version: string;
+};
+
+/** The parameters of `receive`. */
+export type ReceiveParameters = {
+  /** The CPU of the thread that reads. */
+  cpu: number;
+  /** The CPU of the sender. */
+  far_cpu: number | null;
+  /** The priority of the sender. */
+  far_priority: number | null;
+  /** The network interface; absent with `listen`. */
+  iface: string | null;
+  /** The UDP port; 0 for a free one. Absent with `iface`. */
+  listen: number | null;
+  /** Packets per second: `1kpps`. */
+  rate: string | null;
+  /** Who sends: `builtin` for a process of this tardy, `none` for others. */
+  sender: string;
+  /** Bytes of one packet; absent without a sender, as all that follows. */
+  size: number | null;
+  /** How packets are waited for: `block`, `spin`, ... */
+  wait: string;
+};
+
+/** What a run was to be, whatever its probe. */
+export type RunParameters = {
+  /** The length that was asked for, ns; absent where samples are counted instead. */
+  duration_ns: number | null;
+  /** All later than this are kept instead, ns; absent for none. */
+  peak_over_ns: number | null;
+  /** How many of the worst wake-ups are kept whole; absent where none are looked into. */
+  peaks: number | null;
+  /** Whether every single sample is kept. */
+  raw: boolean;
+  /** The samples per series that were asked for; absent where a time was. */
+  samples: number | null;
+  /** The latency above which the run ends, ns; absent for none. */
+  stop_over_ns: number | null;
+  /** Time before the start that is not recorded, ns. */
+  warmup_ns: number;
+};
+
+/** What `run.json` holds. */
+export type RunRecord = {
+  /** The command line that made it. */
+  argv: string[];
+  /** Every doubt about this run, worst first. */
+  caveats: Caveat[];
+  /** Under which conditions; absent until the end. */
+  conditions: ConditionsRecord | null;
+  /** From the first programmed expiry to the end of the last loop, ns. */
+  duration_ns: number;
+  /** RFC 3339, UTC; absent while running. */
+  ended_at: string | null;
+  /** What the machine was. */
+  facts: Facts;
+  /** Unique: start time and four random digits, `20261121-203055-1f0c`. */
+  id: string;
+  /** What disturbed the machine meanwhile. */
+  loads: LoadRecord[];
+  /** The planned length of an interval of `series.hlog`, ns. The last one of a run is shorter. */
+  log_interval_ns: number;
+  /** What the machine did meanwhile, on average; absent until the end. */
+  machine: MachineRecord | null;
+  /** What came of messages; absent where none are exchanged, and until the end. */
+  messages: MessageRecord | null;
+  /** What the user calls it; the id where no name was given. */
+  name: string;
+  /** How long, and what was kept. */
+  parameters: RunParameters;
+  /** What measured. */
+  probe: ProbeRecord;
+  /** Where its samples come from. */
+  provenance: Provenance;
+  /** See `SCHEMA_VERSION`. */
+  schema_version: number;
+  /** One entry a series, in the order of CPUs. */
+  series: SeriesSummary[];
+  /** What tardy arranged. */
+  setup: SetupRecord;
+  /** `CLOCK_MONOTONIC` at `started_at`, ns: the zero of `t_s` in other files. */
+  start_monotonic_ns: number;
+  /** RFC 3339, UTC: the first programmed expiry after the warm-up. */
+  started_at: string;
+  /** How far it came. */
+  status: Status;
+  /** Whether wake-ups were traced, as asked and as found. */
+  trace: TraceRecord;
+  /** The verdict, from the caveats. */
+  validity: Validity;
+};
+
+/** The view per scheduled period: a wake-up late by L at period T counts as L, L-T, ..., L-kT. */
+export type Scheduled = {
+  /** Periods counted. */
+  count: number;
+  /** Largest latency. */
+  max: number | null;
+  /** Mean, rounded. */
+  mean: number | null;
+  /** As in `SeriesSummary`. */
+  percentiles: { [name: string]: number };
+  /** As in `SeriesSummary`. */
+  uncertain: string[];
+};
+
+/** How much of something one series had. */
+export type SeriesShare = {
+  /** How much, ns. */
+  ns: number;
+  /** Whose. */
+  series: string;
+};
+
+/** One series in figures. All latencies in ns; values that need a sample are absent without one. */
+export type SeriesSummary = {
+  /** Latencies over one hour; in `count`, `mean` and `max`, not in the percentiles. */
+  above: number;
+  /** All wake-ups: those in the histogram, `early` and `above`. */
+  count: number;
+  /** The CPU it was measured on. */
+  cpu: number | null;
+  /** Wake-ups before their expiry; in `count`, `min` and `mean`, not in the percentiles. */
+  early: number;
+  /** Largest latency. */
+  max: number | null;
+  /** Mean of all latencies, rounded. */
+  mean: number | null;
+  /** Smallest latency; negative when early. */
+  min: number | null;
+  /** Periods that passed without a wake-up of their own; absent where there is no schedule. */
+  missed: number | null;
+  /** `cpu0`, `cpu0#1`, ... */
+  name: string;
+  /** Highest value of the bucket (0.1 % wide) in which the percentile lies, at most `max`. */
+  percentiles: { [name: string]: number };
+  /** The period of its schedule, ns; absent where there is none. */
+  period_ns: number | null;
+  /** The same per scheduled period instead of per wake-up; absent where there is no schedule. */
+  scheduled: Scheduled | null;
+  /** Which stage: `irq`, `dispatch`, ...; absent for whole latencies. */
+  stage: string | null;
+  /** The series that it is a stage of, whose latencies it is a part of; absent for whole ones. */
+  stage_of: string | null;
+  /** Standard deviation of the histogram's latencies, rounded. */
+  stddev: number | null;
+  /** The names of those percentiles that have fewer than 10 samples beyond them. */
+  uncertain: string[];
+  /** Always `ns`. */
+  unit: string;
+};
+
+/** What was arranged, as asked and as read back from the kernel. */
+export type SetupRecord = {
+  /** By name of the setting; what the user or the default wanted. */
+  asked: JsonMap;
+  /** By name of the setting; what the kernel said afterwards. `threads` has an entry a series. */
+  found: JsonMap;
+};
+
+/** The stages of one latency, in ns; they sum to it. */
+export type StagesOf = {
+  /** Runnable to switched in. */
+  dispatch: number;
+  /** To the moment the thread was made runnable. */
+  handler: number;
+  /** Programmed expiry to the entry of the timer interrupt. */
+  irq: number;
+  /** Interrupt to the timer's callback, where that runs in a softirq. */
+  softirq: number;
+  /** Switched in to the clock read in user space. */
+  user: number;
+};
+
+/** How far a run came. */
+export type Status = "running" | "complete" | "interrupted" | "stopped_over" | "crashed";
+
+/** The parameters of `stream`. */
+export type StreamParameters = {
+  /** Whether the far end sends as well. */
+  both_ways: boolean;
+  /** The CPU of the near end. */
+  cpu: number;
+  /** The CPU of the far end; absent where it is an echo. */
+  far_cpu: number | null;
+  /** The priority of the far end; absent where it is an echo. */
+  far_priority: number | null;
+  /** How the far end waits; absent where it is an echo. */
+  far_wait: string | null;
+  /** The multicast group; absent where there is none. */
+  group: string | null;
+  /** A packet is late when it comes later than this after its time, ns. */
+  late_over_ns: number;
+  /** Packets per second of each sender. */
+  rate_per_s: number;
+  /** Receivers in the group; absent where there is none. */
+  receivers: number | null;
+  /** Bytes of one packet. */
+  size: number;
+  /** The address of the echo; absent where there is none. */
+  to: string | null;
+  /** What carries the packets: `udp`, `tcp`, `multicast`, ... */
+  transport: string;
+  /** How the near end waits: `sleep`, `spin`, ... */
+  wait: string;
+};
+
+/** What a measured thread used. */
+export type ThreadUse = {
+  /** CPU time, ns. */
+  cpu_ns: number;
+  /** Times it was made to leave the CPU. */
+  involuntary_switches: number;
+  /** Page faults served from a disk. */
+  major_faults: number;
+  /** Times it was moved to another CPU; absent where the kernel does not tell. */
+  migrations: number | null;
+  /** Page faults served without a disk. */
+  minor_faults: number;
+  /** Its series. */
+  series: string;
+  /** Times it went to sleep of its own accord. */
+  voluntary_switches: number;
+};
+
+/** The parameters of `timer`. */
+export type TimerParameters = {
+  /** The measured CPUs, as a list: `0-3,7`. */
+  cpus: string;
+  /** Distance between the expiries of one thread and the next, ns. */
+  distance_ns: number;
+  /** Time from one expiry to the next, ns. */
+  interval_ns: number;
+  /** How much the priority falls from one thread of a CPU to the next. */
+  priority_step: number;
+  /** Threads on each of them. */
+  threads_per_cpu: number;
+  /** How its threads wait: `nanosleep`, `relative` or `timerfd`. */
+  wake: string;
+};
+
+/** What tracing adds, from slices with and without it in turn, under the loads of the run, before it. Medians are over the wake-ups of all measured threads. */
+export type TraceCost = {
+  /** Median of the differences of the whole machine's busy share within the pairs, in percent of one CPU. */
+  added_cpu_percent: number;
+  /** Median of the differences within the pairs; ns. Negative where noise is larger than the cost. */
+  added_median_ns: number;
+  /** Smallest and largest of these differences; ns. */
+  added_range_ns: [number, number];
+  /** CPU time of the measured threads per wake-up, without and with; ns. What the programs do in interrupts is not in it. */
+  cpu_per_wakeup_ns: [number, number];
+  /** The same with tracing; ns. */
+  median_with_ns: number;
+  /** Median of the slices' median latencies, without tracing; ns. */
+  median_without_ns: number;
+  /** Pairs of slices. */
+  pairs: number;
+  /** Length of a slice, ns. */
+  slice_ns: number;
+};
+
+/** How much is found out about wake-ups. */
+export type TraceMode = "auto" | "off" | "stages" | "peaks";
+
+/** Whether wake-ups were traced. */
+export type TraceRecord = {
+  /** What was asked for. */
+  asked: TraceMode;
+  /** Late wake-ups that were blamed. */
+  blamed: number;
+  /** What tracing costs here, where it was measured (`--calibrate`). */
+  cost: TraceCost | null;
+  /** What it came to; never `auto`. */
+  found: TraceMode;
+  /** Events that the recorder lost. */
+  lost_events: number;
+  /** Tracepoints that this kernel lacks or refuses. */
+  missing: MissingTracepoint[];
+  /** Late wake-ups that were not: too many at once, or the record was overwritten by then. */
+  passed_over: number;
+  /** Above this every wake-up was blamed, at the end of the run; ns. 0 where none was. */
+  threshold_ns: number;
+  /** Wake-ups that matched no record of the kernel's side, and have no stages therefore. */
+  unmatched: number;
+  /** Why not what was asked for, with the remedy; absent where it was had. */
+  why_not: string | null;
+};
+
+/** May the numbers be believed? Follows from the worst caveat. */
+export type Validity = "valid" | "weakened" | "invalid";
+
+/** The structure of a `Page`, as JSON Schema. */
+export const STRUCTURE: JsonMap = {
+  $defs: {
+    Band: {"properties":{"blamed_share":{"type":"number"},"causes":{"items":{"$ref":"#/$defs/CauseInBand"},"type":"array"},"from":{"type":"integer"},"name":{"type":"string"},"ns":{"type":"integer"},"to":{"type":"integer"},"wakeups":{"type":"integer"}},"required":["name","from","to","wakeups","ns","blamed_share","causes"],"type":"object"},
+    Cause: {"enum":["irqs_off","hardirq","softirq","thread","nonpreemptible","lock","idle_exit","migration","throttled","page_fault","stopped","host","hardware","tracing","unexplained"]},
+    CauseInBand: {"properties":{"cause":{"$ref":"#/$defs/Cause"},"name":{"type":"string"},"ns":{"type":"integer"},"series":{"items":{"$ref":"#/$defs/SeriesShare"},"type":"array"},"share":{"type":"number"}},"required":["cause","name","ns","share","series"],"type":"object"},
+    Caveat: {"properties":{"code":{"type":"string"},"effect":{"$ref":"#/$defs/Effect"},"remedy":{"type":"string"},"text":{"type":"string"}},"required":["code","effect","text","remedy"],"type":"object"},
+    CellCause: {"properties":{"cause":{"$ref":"#/$defs/Cause"},"name":{"type":"string"},"share":{"type":"number"}},"required":["cause","name","share"],"type":"object"},
+    ClockRecord: {"properties":{"drift_ppb":{"type":"number"},"exchanges":{"type":"integer"},"offset_ns":{"type":"integer"},"shortest_round_trip_ns":{"type":"integer"},"uncertainty_ns":{"type":"integer"}},"required":["offset_ns","uncertainty_ns","drift_ppb","exchanges","shortest_round_trip_ns"],"type":"object"},
+    Column: {"properties":{"hash":{"type":"string"},"mode":{"type":"string"},"name":{"type":"string"},"preemption":{"type":"string"},"release":{"type":"string"}},"required":["name","release","preemption","hash","mode"],"type":"object"},
+    ConditionsRecord: {"properties":{"clock_sources":{"items":{"type":"string"},"type":"array"},"cpus":{"items":{"$ref":"#/$defs/CpuRecord"},"type":"array"},"locked_bytes":{"type":["integer","null"]},"looks":{"type":"integer"},"rt_throttled":{"type":["boolean","null"]},"smis":{"type":["integer","null"]},"suspended_ns":{"type":"integer"},"threads":{"items":{"$ref":"#/$defs/ThreadUse"},"type":"array"}},"required":["looks","threads","cpus","clock_sources","suspended_ns","locked_bytes","smis","rt_throttled"],"type":"object"},
+    ConfigRow: {"properties":{"option":{"type":"string"},"values":{"items":{"type":["string","null"]},"type":"array"}},"required":["option","values"],"type":"object"},
+    ConfigTable: {"properties":{"kernels":{"items":{"type":"string"},"type":"array"},"others":{"type":"integer"},"rows":{"items":{"$ref":"#/$defs/ConfigRow"},"type":"array"}},"required":["kernels","rows","others"],"type":"object"},
+    CpuBusy: {"properties":{"busy":{"items":{"type":"number"},"type":"array"},"cpu":{"type":"integer"}},"required":["cpu","busy"],"type":"object"},
+    CpuPlace: {"properties":{"core":{"type":"integer"},"cpu":{"type":"integer"},"package":{"type":"integer"}},"required":["cpu","package","core"],"type":"object"},
+    CpuRecord: {"properties":{"cpu":{"type":"integer"},"frequency_changes":{"type":["integer","null"]},"frequency_khz":{"prefixItems":[{"type":"integer"},{"type":"integer"}],"type":["array","null"]},"governor":{"type":["string","null"]},"nmis":{"type":["integer","null"]},"throttles":{"type":["integer","null"]}},"required":["cpu","governor","frequency_khz","frequency_changes","throttles","nmis"],"type":"object"},
+    CpuUse: {"properties":{"busy":{"type":"number"},"cpu":{"type":"integer"},"steal":{"type":"number"}},"required":["cpu","busy","steal"],"type":"object"},
+    Effect: {"enum":["informs","weakens","invalidates"]},
+    EndRecord: {"properties":{"address":{"type":["string","null"]},"cpu":{"type":["integer","null"]},"name":{"type":"string"},"place":{"type":"string"},"policy":{"type":["string","null"]},"receive_buffer_bytes":{"type":["integer","null"]},"send_buffer_bytes":{"type":["integer","null"]},"version":{"type":["string","null"]},"wait":{"type":["string","null"]}},"required":["name","place","address","cpu","policy","wait","receive_buffer_bytes","send_buffer_bytes","version"],"type":"object"},
+    Facts: {"properties":{"architecture":{"type":"string"},"boot_id":{"type":["string","null"]},"clock_source":{"type":["string","null"]},"cpu_model":{"type":["string","null"]},"cpus_allowed":{"type":"string"},"cpus_online":{"type":"string"},"distribution":{"type":["string","null"]},"governors":{"items":{"type":"string"},"type":"array"},"hostname":{"type":"string"},"idle_states":{"items":{"$ref":"#/$defs/IdleState"},"type":"array"},"kernel":{"type":"string"},"kernel_cmdline":{"type":["string","null"]},"kernel_version":{"type":"string"},"lab":{"anyOf":[{"$ref":"#/$defs/LabFacts"},{"type":"null"}]},"load_average":{"items":{"type":"number"},"type":["array","null"]},"memory_bytes":{"type":["integer","null"]},"preemption":{"$ref":"#/$defs/Preemption"},"rt_throttling_percent":{"type":["number","null"]},"tardy_version":{"type":"string"},"topology":{"items":{"$ref":"#/$defs/CpuPlace"},"type":"array"},"virtualisation":{"type":["string","null"]}},"required":["hostname","kernel","kernel_version","architecture","distribution","kernel_cmdline","preemption","cpu_model","cpus_online","cpus_allowed","topology","clock_source","virtualisation","governors","idle_states","memory_bytes","load_average","rt_throttling_percent","boot_id","tardy_version"],"type":"object"},
+    FakeParameters: {"properties":{"cpus":{"type":"string"},"interval_ns":{"type":"integer"},"unpaced":{"type":"boolean"}},"required":["interval_ns","cpus","unpaced"],"type":"object"},
+    Figure: {"properties":{"high":{"type":"integer"},"low":{"type":"integer"},"name":{"type":"string"},"uncertain":{"type":"boolean"}},"required":["name","low","high","uncertain"],"type":"object"},
+    FlowRecord: {"properties":{"achieved_per_s":{"type":["number","null"]},"duplicated":{"type":"integer"},"foreign":{"type":"integer"},"late":{"type":["integer","null"]},"late_over_ns":{"type":["integer","null"]},"lost":{"type":"integer"},"received":{"type":"integer"},"reordered":{"type":"integer"},"sent":{"type":"integer"},"series":{"type":"string"},"wanted_per_s":{"type":["number","null"]}},"required":["series","sent","received","lost","late","late_over_ns","duplicated","reordered","foreign","wanted_per_s","achieved_per_s"],"type":"object"},
+    Heat: {"properties":{"count":{"items":{"type":"integer"},"type":"array"},"latency":{"items":{"type":"integer"},"type":"array"},"time":{"items":{"type":"integer"},"type":"array"}},"required":["time","latency","count"],"type":"object"},
+    IdleState: {"properties":{"exit_latency_us":{"type":"integer"},"name":{"type":"string"}},"required":["name","exit_latency_us"],"type":"object"},
+    InterruptRow: {"properties":{"description":{"type":"string"},"kind":{"type":"string"},"per_cpu":{"items":{"prefixItems":[{"type":"integer"},{"type":"integer"}],"type":"array"},"type":"array"},"per_s":{"type":"number"},"source":{"type":"string"}},"required":["kind","source","description","per_s","per_cpu"],"type":"object"},
+    LabFacts: {"properties":{"arguments":{"items":{"type":"string"},"type":"array"},"cpu_model":{"type":"string"},"cpus":{"type":"integer"},"far":{"items":{"type":"string"},"type":"array"},"initramfs_hash":{"type":"string"},"kernel":{"type":"string"},"kernel_hash":{"type":"string"},"key":{"type":"string"},"load":{"type":"string"},"mode":{"type":"string"},"program_hash":{"type":"string"},"qemu":{"type":"string"},"sample_hash":{"type":["string","null"]},"seed":{"type":"integer"},"shift":{"type":["integer","null"]}},"required":["mode","qemu","cpu_model","shift","seed","kernel","kernel_hash","initramfs_hash","sample_hash","load","program_hash","cpus","arguments","key"],"type":"object"},
+    LabFailure: {"properties":{"kernel":{"type":"string"},"load":{"type":"string"},"seed":{"type":"integer"},"why":{"type":"string"}},"required":["load","kernel","seed","why"],"type":"object"},
+    LoadProof: {"properties":{"context_switches_per_s":{"type":"number"},"cpu_share":{"type":"number"},"operations":{"type":"integer"},"operations_per_s":{"type":"number"},"tasks":{"type":"integer"},"tasks_idle":{"type":"integer"},"unit":{"type":"string"}},"required":["unit","operations","operations_per_s","context_switches_per_s","cpu_share","tasks","tasks_idle"],"type":"object"},
+    LoadRecord: {"properties":{"ended":{"type":["string","null"]},"name":{"type":"string"},"parameters":{"additionalProperties":true,"type":"object"},"proof":{"anyOf":[{"$ref":"#/$defs/LoadProof"},{"type":"null"}]}},"required":["name","parameters","proof","ended"],"type":"object"},
+    LoadTrack: {"properties":{"name":{"type":"string"},"operations_per_s":{"items":{"type":"number"},"type":"array"},"t_s":{"items":{"type":"number"},"type":"array"},"unit":{"type":"string"}},"required":["name","unit","t_s","operations_per_s"],"type":"object"},
+    MachineRecord: {"properties":{"context_switches_per_s":{"type":"number"},"cpus":{"items":{"$ref":"#/$defs/CpuUse"},"type":"array"},"disk_read_bytes_per_s":{"type":"number"},"disk_written_bytes_per_s":{"type":"number"},"forks_per_s":{"type":"number"},"interrupts_per_s":{"type":"number"},"loopback_bytes_per_s":{"type":"number"},"major_faults_per_s":{"type":"number"},"network_received_bytes_per_s":{"type":"number"},"network_sent_bytes_per_s":{"type":"number"},"page_faults_per_s":{"type":"number"},"softirqs_per_s":{"type":"number"}},"required":["interrupts_per_s","softirqs_per_s","context_switches_per_s","forks_per_s","page_faults_per_s","major_faults_per_s","disk_read_bytes_per_s","disk_written_bytes_per_s","network_received_bytes_per_s","network_sent_bytes_per_s","loopback_bytes_per_s","cpus"],"type":"object"},
+    MachineTrack: {"properties":{"context_switches_per_s":{"items":{"type":"number"},"type":"array"},"cpu_busy":{"items":{"$ref":"#/$defs/CpuBusy"},"type":"array"},"interrupts_per_s":{"items":{"type":"number"},"type":"array"},"softirqs_per_s":{"items":{"type":"number"},"type":"array"},"t_s":{"items":{"type":"number"},"type":"array"}},"required":["t_s","interrupts_per_s","softirqs_per_s","context_switches_per_s","cpu_busy"],"type":"object"},
+    MessageRecord: {"properties":{"clock":{"anyOf":[{"$ref":"#/$defs/ClockRecord"},{"type":"null"}]},"ends":{"items":{"$ref":"#/$defs/EndRecord"},"type":"array"},"flows":{"items":{"$ref":"#/$defs/FlowRecord"},"type":"array"},"size":{"type":"integer"},"transport":{"type":"string"}},"required":["transport","size","ends","flows","clock"],"type":"object"},
+    MissingTracepoint: {"properties":{"switches_off":{"type":"string"},"tracepoint":{"type":"string"},"why":{"type":"string"}},"required":["tracepoint","switches_off","why"],"type":"object"},
+    Origin: {"enum":["measured","imported","synthesised"]},
+    OtherProbe: {"properties":{"name":{"type":"string"},"parameters":{"additionalProperties":true,"type":"object"}},"required":["name","parameters"],"type":"object"},
+    PageBlame: {"properties":{"bands":{"items":{"$ref":"#/$defs/Band"},"type":"array"},"blamed":{"type":"integer"},"lost_events":{"type":"integer"},"passed_over":{"type":"integer"},"threshold_ns":{"type":"integer"},"unmatched":{"type":"integer"}},"required":["threshold_ns","blamed","passed_over","unmatched","lost_events","bands"],"type":"object"},
+    PageCell: {"properties":{"causes":{"items":{"$ref":"#/$defs/CellCause"},"type":"array"},"caveats":{"items":{"type":"string"},"type":"array"},"curve":{"items":{"prefixItems":[{"type":"number"},{"type":"integer"}],"type":"array"},"type":"array"},"figures":{"items":{"$ref":"#/$defs/Figure"},"type":"array"},"phases":{"type":"integer"},"samples":{"type":"integer"}},"required":["phases","samples","figures","curve","caveats","causes"],"type":"object"},
+    PageMatrix: {"properties":{"config":{"anyOf":[{"$ref":"#/$defs/ConfigTable"},{"type":"null"}]},"failed":{"items":{"$ref":"#/$defs/LabFailure"},"type":"array"},"headline":{"type":"string"},"kernels":{"items":{"$ref":"#/$defs/Column"},"type":"array"},"loads":{"items":{"$ref":"#/$defs/PageRow"},"type":"array"},"meanings":{"items":{"type":"string"},"type":"array"},"remarks":{"items":{"type":"string"},"type":"array"},"title":{"type":"string"},"undone":{"type":"integer"}},"required":["title","headline","meanings","remarks","kernels","loads","config","failed","undone"],"type":"object"},
+    PagePart: {"properties":{"cause":{"$ref":"#/$defs/Cause"},"name":{"type":"string"},"ns":{"type":"integer"},"stack":{"type":"integer"},"task":{"type":"string"}},"required":["cause","name","task","ns","stack"],"type":"object"},
+    PagePeak: {"properties":{"at_ns":{"type":"integer"},"blame":{"items":{"$ref":"#/$defs/PagePart"},"type":"array"},"cpu":{"type":"integer"},"latency_ns":{"type":"integer"},"left_out":{"type":"integer"},"series":{"type":"string"},"stages":{"anyOf":[{"$ref":"#/$defs/StagesOf"},{"type":"null"}]},"t_s":{"type":"number"},"timeline":{"$ref":"#/$defs/PageTimeline"}},"required":["t_s","at_ns","series","cpu","latency_ns","stages","blame","timeline","left_out"],"type":"object"},
+    PagePeaks: {"properties":{"damaged":{"items":{"type":"string"},"type":"array"},"peaks":{"items":{"$ref":"#/$defs/PagePeak"},"type":"array"},"stacks":{"items":{"items":{"type":"integer"},"type":"array"},"type":"array"},"strings":{"items":{"type":"string"},"type":"array"}},"required":["damaged","strings","stacks","peaks"],"type":"object"},
+    PageRow: {"properties":{"cells":{"items":{"anyOf":[{"$ref":"#/$defs/PageCell"},{"type":"null"}]},"type":"array"},"load":{"type":"string"},"name":{"type":"string"},"verdicts":{"items":{"type":"string"},"type":"array"}},"required":["name","load","cells","verdicts"],"type":"object"},
+    PageRun: {"properties":{"blame":{"anyOf":[{"$ref":"#/$defs/PageBlame"},{"type":"null"}]},"command":{"type":"string"},"headline":{"type":"string"},"heat":{"$ref":"#/$defs/Heat"},"interrupts":{"items":{"$ref":"#/$defs/InterruptRow"},"type":"array"},"line":{"type":"string"},"loads":{"items":{"$ref":"#/$defs/LoadTrack"},"type":"array"},"machine":{"$ref":"#/$defs/MachineTrack"},"peaks":{"$ref":"#/$defs/PagePeaks"},"record":{"$ref":"#/$defs/RunRecord"},"series":{"items":{"$ref":"#/$defs/PageSeries"},"type":"array"},"stages":{"items":{"$ref":"#/$defs/PageStage"},"type":"array"},"time_edges_s":{"items":{"type":"number"},"type":"array"}},"required":["headline","line","record","command","time_edges_s","heat","series","stages","machine","loads","interrupts","blame","peaks"],"type":"object"},
+    PageSeries: {"properties":{"curve":{"items":{"prefixItems":[{"type":"number"},{"type":"integer"}],"type":"array"},"type":"array"},"heat":{"anyOf":[{"$ref":"#/$defs/Heat"},{"type":"null"}]},"histogram":{"items":{"prefixItems":[{"type":"integer"},{"type":"integer"}],"type":"array"},"type":"array"},"name":{"type":"string"},"points":{"$ref":"#/$defs/Points"}},"required":["name","curve","histogram","heat","points"],"type":"object"},
+    PageStage: {"properties":{"histogram":{"items":{"prefixItems":[{"type":"integer"},{"type":"integer"}],"type":"array"},"type":"array"},"name":{"type":"string"}},"required":["name","histogram"],"type":"object"},
+    PageTimeline: {"properties":{"at":{"items":{"type":"integer"},"type":"array"},"cpu":{"items":{"type":"integer"},"type":"array"},"detail":{"items":{"type":"integer"},"type":"array"},"lane":{"items":{"type":"integer"},"type":"array"},"name":{"items":{"type":"integer"},"type":"array"},"ns":{"items":{"type":["integer","null"]},"type":"array"},"pid":{"items":{"type":"integer"},"type":"array"},"priority":{"items":{"type":"integer"},"type":"array"},"stack":{"items":{"type":"integer"},"type":"array"},"what":{"items":{"type":"integer"},"type":"array"}},"required":["at","ns","cpu","lane","what","name","pid","priority","detail","stack"],"type":"object"},
+    PingpongParameters: {"properties":{"cpu":{"type":"integer"},"far_cpu":{"type":["integer","null"]},"far_priority":{"type":["integer","null"]},"foreign":{"type":"boolean"},"size":{"type":"integer"},"timeout_ns":{"type":"integer"},"to":{"type":["string","null"]},"transport":{"type":"string"}},"required":["transport","size","cpu","far_cpu","far_priority","to","foreign","timeout_ns"],"type":"object"},
+    PointKind: {"enum":["sample","interval_max"]},
+    Points: {"properties":{"kind":{"$ref":"#/$defs/PointKind"},"latency_ns":{"items":{"type":"integer"},"type":"array"},"of":{"type":"integer"},"t_s":{"items":{"type":"number"},"type":"array"},"thinned":{"type":"string"}},"required":["kind","of","thinned","t_s","latency_ns"],"type":"object"},
+    Preemption: {"properties":{"model":{"type":"string"},"source":{"type":"string"}},"required":["model","source"],"type":"object"},
+    ProbeRecord: {"anyOf":[{"properties":{"name":{"const":"timer","type":"string"},"parameters":{"$ref":"#/$defs/TimerParameters"}},"required":["name","parameters"],"type":"object"},{"properties":{"name":{"const":"pingpong","type":"string"},"parameters":{"$ref":"#/$defs/PingpongParameters"}},"required":["name","parameters"],"type":"object"},{"properties":{"name":{"const":"receive","type":"string"},"parameters":{"$ref":"#/$defs/ReceiveParameters"}},"required":["name","parameters"],"type":"object"},{"properties":{"name":{"const":"stream","type":"string"},"parameters":{"$ref":"#/$defs/StreamParameters"}},"required":["name","parameters"],"type":"object"},{"properties":{"name":{"const":"fake","type":"string"},"parameters":{"$ref":"#/$defs/FakeParameters"}},"required":["name","parameters"],"type":"object"},{"$ref":"#/$defs/OtherProbe"}]},
+    Provenance: {"properties":{"origin":{"$ref":"#/$defs/Origin"},"program":{"type":"string"},"version":{"type":"string"}},"required":["origin","program","version"],"type":"object"},
+    ReceiveParameters: {"properties":{"cpu":{"type":"integer"},"far_cpu":{"type":["integer","null"]},"far_priority":{"type":["integer","null"]},"iface":{"type":["string","null"]},"listen":{"type":["integer","null"]},"rate":{"type":["string","null"]},"sender":{"type":"string"},"size":{"type":["integer","null"]},"wait":{"type":"string"}},"required":["listen","iface","wait","cpu","sender","size","rate","far_cpu","far_priority"],"type":"object"},
+    RunParameters: {"properties":{"duration_ns":{"type":["integer","null"]},"peak_over_ns":{"type":["integer","null"]},"peaks":{"type":["integer","null"]},"raw":{"type":"boolean"},"samples":{"type":["integer","null"]},"stop_over_ns":{"type":["integer","null"]},"warmup_ns":{"type":"integer"}},"required":["duration_ns","samples","warmup_ns","stop_over_ns","raw","peaks","peak_over_ns"],"type":"object"},
+    RunRecord: {"properties":{"argv":{"items":{"type":"string"},"type":"array"},"caveats":{"items":{"$ref":"#/$defs/Caveat"},"type":"array"},"conditions":{"anyOf":[{"$ref":"#/$defs/ConditionsRecord"},{"type":"null"}]},"duration_ns":{"type":"integer"},"ended_at":{"type":["string","null"]},"facts":{"$ref":"#/$defs/Facts"},"id":{"type":"string"},"loads":{"items":{"$ref":"#/$defs/LoadRecord"},"type":"array"},"log_interval_ns":{"type":"integer"},"machine":{"anyOf":[{"$ref":"#/$defs/MachineRecord"},{"type":"null"}]},"messages":{"anyOf":[{"$ref":"#/$defs/MessageRecord"},{"type":"null"}]},"name":{"type":"string"},"parameters":{"$ref":"#/$defs/RunParameters"},"probe":{"$ref":"#/$defs/ProbeRecord"},"provenance":{"$ref":"#/$defs/Provenance"},"schema_version":{"type":"integer"},"series":{"items":{"$ref":"#/$defs/SeriesSummary"},"type":"array"},"setup":{"$ref":"#/$defs/SetupRecord"},"start_monotonic_ns":{"type":"integer"},"started_at":{"type":"string"},"status":{"$ref":"#/$defs/Status"},"trace":{"$ref":"#/$defs/TraceRecord"},"validity":{"$ref":"#/$defs/Validity"}},"required":["schema_version","id","name","argv","provenance","status","validity","caveats","probe","parameters","loads","setup","trace","facts","started_at","ended_at","duration_ns","log_interval_ns","start_monotonic_ns","machine","conditions","messages","series"],"type":"object"},
+    Scheduled: {"properties":{"count":{"type":"integer"},"max":{"type":["integer","null"]},"mean":{"type":["integer","null"]},"percentiles":{"additionalProperties":{"type":"integer"},"type":"object"},"uncertain":{"items":{"type":"string"},"type":"array"}},"required":["count","mean","max","percentiles","uncertain"],"type":"object"},
+    SeriesShare: {"properties":{"ns":{"type":"integer"},"series":{"type":"string"}},"required":["series","ns"],"type":"object"},
+    SeriesSummary: {"properties":{"above":{"type":"integer"},"count":{"type":"integer"},"cpu":{"type":["integer","null"]},"early":{"type":"integer"},"max":{"type":["integer","null"]},"mean":{"type":["integer","null"]},"min":{"type":["integer","null"]},"missed":{"type":["integer","null"]},"name":{"type":"string"},"percentiles":{"additionalProperties":{"type":"integer"},"type":"object"},"period_ns":{"type":["integer","null"]},"scheduled":{"anyOf":[{"$ref":"#/$defs/Scheduled"},{"type":"null"}]},"stage":{"type":["string","null"]},"stage_of":{"type":["string","null"]},"stddev":{"type":["integer","null"]},"uncertain":{"items":{"type":"string"},"type":"array"},"unit":{"type":"string"}},"required":["name","cpu","period_ns","stage_of","stage","unit","count","missed","early","above","min","mean","stddev","max","percentiles","uncertain","scheduled"],"type":"object"},
+    SetupRecord: {"properties":{"asked":{"additionalProperties":true,"type":"object"},"found":{"additionalProperties":true,"type":"object"}},"required":["asked","found"],"type":"object"},
+    StagesOf: {"properties":{"dispatch":{"type":"integer"},"handler":{"type":"integer"},"irq":{"type":"integer"},"softirq":{"type":"integer"},"user":{"type":"integer"}},"required":["irq","softirq","handler","dispatch","user"],"type":"object"},
+    Status: {"enum":["running","complete","interrupted","stopped_over","crashed"]},
+    StreamParameters: {"properties":{"both_ways":{"type":"boolean"},"cpu":{"type":"integer"},"far_cpu":{"type":["integer","null"]},"far_priority":{"type":["integer","null"]},"far_wait":{"type":["string","null"]},"group":{"type":["string","null"]},"late_over_ns":{"type":"integer"},"rate_per_s":{"type":"number"},"receivers":{"type":["integer","null"]},"size":{"type":"integer"},"to":{"type":["string","null"]},"transport":{"type":"string"},"wait":{"type":"string"}},"required":["transport","size","rate_per_s","both_ways","wait","far_wait","late_over_ns","cpu","far_cpu","far_priority","to","group","receivers"],"type":"object"},
+    ThreadUse: {"properties":{"cpu_ns":{"type":"integer"},"involuntary_switches":{"type":"integer"},"major_faults":{"type":"integer"},"migrations":{"type":["integer","null"]},"minor_faults":{"type":"integer"},"series":{"type":"string"},"voluntary_switches":{"type":"integer"}},"required":["series","voluntary_switches","involuntary_switches","minor_faults","major_faults","migrations","cpu_ns"],"type":"object"},
+    TimerParameters: {"properties":{"cpus":{"type":"string"},"distance_ns":{"type":"integer"},"interval_ns":{"type":"integer"},"priority_step":{"type":"integer"},"threads_per_cpu":{"type":"integer"},"wake":{"type":"string"}},"required":["wake","interval_ns","distance_ns","cpus","threads_per_cpu","priority_step"],"type":"object"},
+    TraceCost: {"properties":{"added_cpu_percent":{"type":"number"},"added_median_ns":{"type":"integer"},"added_range_ns":{"prefixItems":[{"type":"integer"},{"type":"integer"}],"type":"array"},"cpu_per_wakeup_ns":{"prefixItems":[{"type":"integer"},{"type":"integer"}],"type":"array"},"median_with_ns":{"type":"integer"},"median_without_ns":{"type":"integer"},"pairs":{"type":"integer"},"slice_ns":{"type":"integer"}},"required":["pairs","slice_ns","median_without_ns","median_with_ns","added_median_ns","added_range_ns","cpu_per_wakeup_ns","added_cpu_percent"],"type":"object"},
+    TraceMode: {"enum":["auto","off","stages","peaks"]},
+    TraceRecord: {"properties":{"asked":{"$ref":"#/$defs/TraceMode"},"blamed":{"type":"integer"},"cost":{"anyOf":[{"$ref":"#/$defs/TraceCost"},{"type":"null"}]},"found":{"$ref":"#/$defs/TraceMode"},"lost_events":{"type":"integer"},"missing":{"items":{"$ref":"#/$defs/MissingTracepoint"},"type":"array"},"passed_over":{"type":"integer"},"threshold_ns":{"type":"integer"},"unmatched":{"type":"integer"},"why_not":{"type":["string","null"]}},"required":["asked","found","why_not","missing","unmatched","lost_events","blamed","passed_over","threshold_ns","cost"],"type":"object"},
+    Validity: {"enum":["valid","weakened","invalid"]},
+  },
+  properties: {"latency_edges_ns":{"items":{"type":"integer"},"type":"array"},"made_at":{"type":"string"},"matrix":{"anyOf":[{"$ref":"#/$defs/PageMatrix"},{"type":"null"}]},"page_version":{"type":"integer"},"runs":{"items":{"$ref":"#/$defs/PageRun"},"type":"array"},"tardy_version":{"type":"string"}},
+  required: ["page_version","tardy_version","made_at","latency_edges_ns","runs","matrix"],
+  type: "object",
+};
