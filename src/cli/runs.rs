@@ -53,7 +53,7 @@ fn entry(run: &RunEntry) -> serde_json::Value {
         "path": run.path,
         "status": run.status,
         "validity": run.validity,
-        "probe": run.probe.name,
+        "probe": run.probe.name(),
         "transport": run.messages.as_ref().map(|messages| messages.transport.as_str()),
         "loads": run.loads.iter().map(|load| load.name.as_str()).collect::<Vec<_>>(),
         "started_at": run.started_at,

@@ -11,10 +11,10 @@ use crate::{
 /// `tcp, 1 byte`; what was asked for where the run has not ended; nothing where no messages are
 /// exchanged.
 #[must_use]
-pub fn carrier(document: &Document) -> Option<String> {
-    let (transport, size) = match &document.messages {
+pub fn carrier(probe: &ProbeRecord, messages: Option<&MessageRecord>) -> Option<String> {
+    let (transport, size) = match messages {
         Some(messages) => (messages.transport.as_str(), messages.size),
-        None => document.probe.carrier()?,
+        None => probe.carrier()?,
     };
     Some(match size {
         0 => transport.to_owned(),

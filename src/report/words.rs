@@ -140,7 +140,7 @@ pub fn load(load: &LoadRecord) -> String {
 fn length(document: &Document) -> String {
     let seconds = document.duration_ns as f64 / 1e9;
     let interval = document.probe.interval_ns();
-    let probe = probe(document);
+    let probe = probe(&document.probe, document.messages.as_ref());
     interval.map_or_else(
         || format!("{probe} for {}", span(seconds)),
         |ns| format!("{probe} every {} for {}", round(ns), span(seconds)),
@@ -150,9 +150,9 @@ fn length(document: &Document) -> String {
 /// The probe, and over what and how often it exchanged messages: `stream (udp, 64 bytes) at 10 kpps
 /// each way`.
 #[must_use]
-pub fn probe(document: &Document) -> String {
-    let mut words = document.probe.name().to_owned();
-    if let Some(carrier) = messages::carrier(document) {
+pub fn probe(probe: &ProbeRecord, exchanged: Option<&MessageRecord>) -> String {
+    let mut words = probe.name().to_owned();
+    if let Some(carrier) = messages::carrier(probe, exchanged) {
         words.push_str(&format!(" ({carrier})"));
     }
     if let Some(rate) = exchanged.and_then(messages::asked_rate) {

@@ -15,9 +15,10 @@ use serde::{
 
 use super::{
     caveat::Validity,
-    document::{LoadRecord, ProbeRecord, SCHEMA_VERSION, Status},
+    document::{LoadRecord, SCHEMA_VERSION, Status},
     maker::names,
     messages::MessageRecord,
+    probe::ProbeRecord,
     reader::{OpenError, Record, Run, read_record},
     summary::stage_of,
 };

@@ -137,7 +137,7 @@ impl SampleName {
     /// What the samples of `document` are; those of a probe that is not in the table are wake-ups.
     #[must_use]
     pub fn of(document: &Document) -> Self {
-        ProbeInfo::find(&document.probe.name).map_or(Self::WakeUp, |probe| probe.sample)
+        ProbeInfo::find(document.probe.name()).map_or(Self::WakeUp, |probe| probe.sample)
     }
 
     /// What the samples of all of them are.

@@ -34,7 +34,7 @@ use tardy_hot::{
 use crate::{
     loads::{LoadEnd, LoadSpec, RunningLoad},
     probes::{Armed, Finished, Recorded, Report, Schedule, Wants},
-    run::{Document, Maker, Status, maker::discard, names, summary::stage_of, tracks::to_csv},
+    run::{Document, Maker, Status, maker::discard, names, tracks::to_csv},
     setup::{arrange::Arranged, memory::Locked, power::DmaLatency, threads::become_helper},
     sys::{cpus::Cpus, memory, root::Root, signals},
 };

@@ -63,7 +63,7 @@ impl Causes {
 pub fn total(run: &Run) -> (Histogram<u64>, Result<(), HlogError>) {
     let mut total = hlog::empty();
     let read = run.intervals(|number, _, counts| {
-        if run.document.series.get(number).is_some_and(|series| series.stage().is_none()) {
+        if run.document.series.get(number).is_some_and(|series| !series.is_stage()) {
             // Bounds are equal, so that nothing can be lost.
             let _ = total.add(&counts);
         }

@@ -1,7 +1,7 @@
 //! Caveats of what tracing found, and did not.
 
 use super::super::evidence::TraceEvidence;
-use crate::run::{Doubt, SeriesSummary, TraceDoubt};
+use crate::run::{Doubt, SeriesSummary, TraceDoubt, TraceMode};
 
 /// More than one wake-up in so many without stages is worth a word: percentiles of stages would be
 /// of other wake-ups than those of the whole latency.
@@ -11,7 +11,7 @@ const UNMATCHED: u64 = 1_000;
 pub fn caveats(trace: &TraceEvidence, series: &[SeriesSummary]) -> Vec<Doubt> {
     let record = &trace.record;
     let lack = trace.lack.clone().map(|why_not| TraceDoubt::Untraced { why_not });
-    let no_causes = record.why_not.clone().filter(|_| record.found == "stages");
+    let no_causes = record.why_not.clone().filter(|_| record.found == TraceMode::Stages);
     let is_in_part = !record.missing.is_empty() || no_causes.is_some();
     let missing = record.missing.clone();
     let in_part = is_in_part.then_some(TraceDoubt::TracedInPart { missing, no_causes });
