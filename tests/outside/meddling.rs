@@ -185,8 +185,8 @@ fn major_faults(child: &Child) -> u64 {
     let stats = tasks.filter_map(|task| fs::read_to_string(task.path().join("stat")).ok());
     let measured = stats.filter(|stat| stat.contains("(tardy/cpu"));
     let faults = |stat: String| {
-        let fields = stat.rsplit(')').next()?.split_whitespace();
-        fields.skip(9).next()?.parse::<u64>().ok()
+        let mut fields = stat.rsplit(')').next()?.split_whitespace();
+        fields.nth(9)?.parse::<u64>().ok()
     };
     measured.filter_map(faults).sum()
 }
