@@ -2,7 +2,7 @@
 
 use std::{
     io::Read,
-    sync::atomic::{AtomicBool, Ordering::Relaxed},
+    sync::atomic::{AtomicBool, AtomicI32, Ordering::Relaxed},
 };
 
 use tardy_hot::stages::ThreadRecord;
@@ -162,18 +162,21 @@ impl Drop for EndOf<'_> {
     }
 }
 
-/// Reads zeros without end: nearly all of its time is spent in the kernel.
-fn stay_in_the_kernel(cpu: &Cpus, until: &AtomicBool) {
+/// Reads zeros without end: nearly all of its time is spent in the kernel. Says which thread it is
+/// when that has begun.
+fn stay_in_the_kernel(cpu: &Cpus, busy: &AtomicI32, until: &AtomicBool) {
     cpu.pin_this_thread().unwrap();
     let mut zeros = std::fs::File::open("/dev/zero").unwrap();
     let mut buffer = vec![0; 16 << 20];
     while !until.load(Relaxed) {
         zeros.read_exact(&mut buffer).unwrap();
+        busy.store(tid(), Relaxed);
     }
 }
 
-/// The functions of the first stack that a wake-up left.
-fn first_stack(tracer: &Tracer) -> Option<Vec<u64>> {
+/// The functions of the first stack that a wake-up left which interrupted that thread. Others of
+/// this machine may be at work on the same CPU.
+fn first_stack(tracer: &Tracer, busy: &AtomicI32) -> Option<Vec<u64>> {
     let (recorder, records) = (tracer.recorder(), tracer.threads());
     sleeps(2_000).find_map(|(t, woke_ns)| {
         let cpu = records.get(0).unwrap().cpu.load(Relaxed);
@@ -186,7 +189,7 @@ fn first_stack(tracer: &Tracer) -> Option<Vec<u64>> {
         });
         let (pid, number) = { stacks }.next_back()?;
         assert_ne!(pid, tid().cast_unsigned(), "whom the wake-up interrupted");
-        recorder.stack(number)
+        (pid == busy.load(Relaxed).cast_unsigned()).then(|| recorder.stack(number))?
     })
 }
 
@@ -198,12 +201,12 @@ fn a_wake_up_that_finds_the_kernel_at_work_leaves_its_stack() {
     tracer.attach().unwrap();
     let before = Cpus::allowed().unwrap();
     let cpu = Cpus::from_iter(before.iter().take(1));
-    let enough = AtomicBool::new(false);
+    let (busy, enough) = (AtomicI32::new(0), AtomicBool::new(false));
     let stack = std::thread::scope(|scope| {
         let _end = EndOf(&enough);
-        scope.spawn(|| stay_in_the_kernel(&cpu, &enough));
+        scope.spawn(|| stay_in_the_kernel(&cpu, &busy, &enough));
         cpu.pin_this_thread().unwrap();
-        let stack = first_stack(&tracer);
+        let stack = first_stack(&tracer, &busy);
         before.pin_this_thread().unwrap();
         stack
     });

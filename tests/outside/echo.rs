@@ -6,13 +6,14 @@ use std::{
     io::{BufRead, BufReader, Read, Write},
     net::{TcpStream, UdpSocket},
     process::Child,
-    time::Duration,
 };
 
 use serde_json::Value;
 use tardy::transports::hello::{Ask, Connected, HelloError, Kind, Mode, connect};
 
-use super::support::{Said, Store, finish, is_root, list, signal, skip, whole};
+use super::support::{
+    Said, Store, finish, is_root, list, patience, signal, skip, wait_until_read, whole,
+};
 
 /// An echo that listens, and where.
 pub struct Listening {
@@ -60,7 +61,7 @@ pub enum Session {
 
 impl Session {
     pub fn of(kind: Kind, connected: Connected) -> Self {
-        let patience = Some(Duration::from_secs(20));
+        let patience = Some(patience());
         match kind {
             Kind::Udp => {
                 let socket = UdpSocket::from(connected.socket);
@@ -92,6 +93,11 @@ impl Session {
         }
         back
     }
+}
+
+/// Where it listens.
+pub fn port(echo: &Listening) -> u16 {
+    echo.address.rsplit(':').next().unwrap().parse().unwrap()
 }
 
 fn refused(echo: &Listening, kind: Kind, token: &[u8], ask: Ask) -> HelloError {
@@ -182,20 +188,21 @@ fn its_limits_are_told_to_who_asks_for_more() {
 #[test]
 fn over_the_rate_messages_are_dropped_and_counted() {
     let store = Store::new();
-    let echo = listen(&store, &["--max-rate", "100pps", "--transport", "udp"]);
+    // The least that is let in, so that also a slow machine sends more than that.
+    let echo = listen(&store, &["--max-rate", "1pps", "--transport", "udp"]);
     let connected = connect(Kind::Udp, &echo.address, b"", PING).unwrap();
     let socket = UdpSocket::from(connected.socket);
-    // Slowly enough that the socket of the echo holds them all.
-    for number in 0..400_u64 {
+    // So few that the socket of the echo holds them all.
+    for number in 0..200_u64 {
         socket.send(&number.to_le_bytes()).unwrap();
-        std::thread::sleep(Duration::from_micros(200));
     }
-    socket.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
-    let back = std::iter::from_fn(|| socket.recv(&mut [0; 9]).ok()).count();
+    wait_until_read(port(&echo));
     let summary = end(echo);
+    socket.set_nonblocking(true).unwrap();
+    let back = std::iter::from_fn(|| socket.recv(&mut [0; 9]).ok()).count();
     let (answered, over) = (whole(&summary["answered"]), whole(&summary["over_rate"]));
-    assert_eq!((answered + over, usize::try_from(answered).unwrap()), (400, back), "{summary}");
-    assert!(answered >= 100 && over > 0, "{summary}");
+    assert_eq!((answered + over, usize::try_from(answered).unwrap()), (200, back), "{summary}");
+    assert!(answered >= 1 && over > 0, "{summary}");
 }
 
 #[test]
@@ -294,7 +301,7 @@ fn foreign_peers_get_back_whatever_they_send_where_that_was_asked_for() {
             Kind::Udp => {
                 let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
                 socket.connect(&echo.address).unwrap();
-                socket.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+                socket.set_read_timeout(Some(patience())).unwrap();
                 Session::Udp(socket)
             }
             Kind::Tcp => Session::Tcp(TcpStream::connect(&echo.address).unwrap()),
@@ -321,8 +328,7 @@ fn without_foreign_zeromq_is_refused_with_the_remedy() {
 fn requests_of_zeromq_are_answered_where_that_was_asked_for() {
     let store = Store::new();
     let echo = listen(&store, &["--foreign", "--transport", "zmq-tcp"]);
-    let mut port =
-        tardy::transports::zmq::ask_foreign(&echo.address, 30, Duration::from_secs(20)).unwrap();
+    let mut port = tardy::transports::zmq::ask_foreign(&echo.address, 30, patience()).unwrap();
     struct Ping;
     impl tardy::transports::port::PortUser for Ping {
         type Out = u8;

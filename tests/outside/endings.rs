@@ -4,7 +4,9 @@ use std::fs;
 
 use serde_json::Value;
 
-use super::support::{SHORT, Said, Store, codes, eventually, finish, list, signal, whole};
+use super::support::{
+    SHORT, Said, Store, codes, eventually, finish, is_stopped, list, signal, whole,
+};
 
 fn ended(store: &Store, arguments: &[&str]) -> (Said, Value) {
     let said = store.run(&[&SHORT[..], arguments, &["--name", "r"]].concat());
@@ -84,11 +86,7 @@ fn a_bare_run_says_first_that_it_measures_under_hackbench() {
 #[test]
 fn a_load_that_dies_makes_the_run_invalid_with_exit_code_4() {
     let store = Store::new();
-    let child = store.start(
-        &[&SHORT[..], &["--duration", "8s", "--load", "hackbench:groups=1", "--name", "r"]]
-            .concat(),
-    );
-    store.wait_measuring("r");
+    let child = store.start_measuring("r", &["--load", "hackbench:groups=1"]);
     let own = i32::try_from(child.id()).unwrap();
     let supervisor = children(&store, own)[0];
     let worker = children(&store, supervisor)[0];
@@ -97,10 +95,11 @@ fn a_load_that_dies_makes_the_run_invalid_with_exit_code_4() {
         rustix::process::Signal::KILL,
     )
     .unwrap();
-    let said = finish(child);
-    assert_eq!(said.code, Some(4), "{said:?}");
-    let record = store.show("r");
-    assert_eq!((&record["validity"], &record["status"]), (&"invalid".into(), &"complete".into()));
+    eventually("the load is gone", || children(&store, own).is_empty());
+    let before = store.count("r");
+    eventually("the run goes on", || store.count("r") > before);
+    let (said, record) = store.interrupt("r", child);
+    assert_eq!((said.code, &record["validity"]), (Some(4), &"invalid".into()), "{said:?}");
     assert_eq!(codes(&record)[0], "load_died", "the worst comes first");
     assert!(said.out.contains("r: invalid"), "{said:?}");
     assert!(record["loads"][0]["ended"].as_str().unwrap().contains("signal 9"), "{record}");
@@ -130,7 +129,7 @@ fn the_worse_code_wins_where_two_apply() {
         "--interval",
         "10ms",
         "--stop-over",
-        "900ms",
+        "2500ms",
         "--load",
         "hackbench:groups=1",
         "--name",
@@ -142,7 +141,8 @@ fn the_worse_code_wins_where_two_apply() {
     rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
     // A stall ends the run over its limit after the load has died.
     signal(&child, "STOP");
-    std::thread::sleep(std::time::Duration::from_millis(1000));
+    eventually("it stands still", || is_stopped(child.id()));
+    std::thread::sleep(std::time::Duration::from_millis(2600));
     signal(&child, "CONT");
     let said = finish(child);
     let record = store.show("r");

@@ -3,12 +3,12 @@
 //! The Python to use is `TARDY_TEST_PYTHON` (default `python3`); its modules are listed in
 //! `tests/python/requirements.txt`.
 
-use std::{path::Path, process::Command, time::Duration};
+use std::{fs, path::Path, process::Command};
 
 use serde_json::Value;
 
 use super::support::{
-    Store, finish, in_histogram, list, patience, piped, read_record, signal, skip, whole,
+    Store, eventually, finish, in_histogram, list, piped, read_record, signal, skip, whole,
 };
 
 fn python() -> Command {
@@ -107,25 +107,31 @@ fn python_reads_the_closed_files_of_a_run_that_was_killed() {
         "--warmup",
         "0s",
         "--duration",
-        "60s",
+        "1h",
         "--raw",
         "--name",
         "r",
     ]);
     let run = store.runs().join("r");
-    let first = run.join("samples/000001.parquet");
+    let samples = |kind: &str| -> Vec<std::path::PathBuf> {
+        let files = fs::read_dir(run.join("samples")).into_iter().flatten().flatten();
+        let files = files.map(|file| file.path());
+        files.filter(|file| file.extension().is_some_and(|own| own == kind)).collect()
+    };
     // Files are closed every 10 s; what comes after is in a spool.
-    let deadline = std::time::Instant::now() + patience();
-    while !first.exists() {
-        assert!(std::time::Instant::now() < deadline, "no file was closed");
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    std::thread::sleep(Duration::from_millis(700));
+    eventually("a file is closed", || !samples("parquet").is_empty());
+    let spool =
+        || samples("spool").into_iter().find(|file| !file.with_extension("parquet").exists());
+    eventually("a spool after it", || {
+        let length = spool().and_then(|file| fs::metadata(file).ok()).map(|file| file.len());
+        length > Some(1_000)
+    });
     signal(&child, "KILL");
     finish(child);
     let (found, record) = (read(&run), store.show("r"));
     assert_eq!(record["status"], "crashed");
-    assert_eq!(whole(&found["files"]), 1, "{found}");
+    let closed = samples("parquet").len();
+    assert_eq!(whole(&found["files"]), i64::try_from(closed).unwrap(), "{found}");
     let page = store.page(&["r"]);
     for (number, series) in list(&record["series"]).iter().enumerate() {
         let name = series["name"].as_str().unwrap();

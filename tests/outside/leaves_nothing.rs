@@ -80,7 +80,7 @@ fn a_load_that_cannot_start_leaves_neither_process_nor_run() {
 #[test]
 fn standard_output_has_the_result_alone_and_quiet_is_quiet() {
     let store = Store::new();
-    let arguments = ["--duration", "300ms", "--load", "hackbench:groups=1", "--quiet", "--json"];
+    let arguments = ["--duration", "1s", "--load", "hackbench:groups=1", "--quiet", "--json"];
     let said = store.run(&[&SHORT[..], &arguments].concat());
     assert_eq!((said.code, said.err.as_str()), (Some(0), ""), "{said:?}");
     let record: serde_json::Value = serde_json::from_str(&said.out).unwrap();

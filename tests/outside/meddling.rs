@@ -10,10 +10,14 @@ use std::{
 };
 
 use serde_json::Value;
+use tardy_hot::clock::now_ns;
 
 use super::{
     endings::children,
-    support::{SHORT, Store, codes, eventually, finish, is_root, list, piped, signal, skip, whole},
+    support::{
+        LONG, SHORT, Said, Store, codes, eventually, finish, is_root, is_stopped, list, piped,
+        signal, skip, whole, with_time,
+    },
 };
 
 /// The kernel's number of the thread of that name.
@@ -35,6 +39,23 @@ fn text_of<'a>(record: &'a Value, code: &str) -> &'a str {
     found.unwrap_or_else(|| panic!("no {code}: {}", record["caveats"]))["text"].as_str().unwrap()
 }
 
+/// Waits until the run has looked at its threads and its machine once more: a row of the machine is
+/// written just before, so that the second one says that the first look is over.
+fn wait_for_a_look(store: &Store, name: &str) {
+    let rows = || {
+        let csv = fs::read_to_string(store.runs().join(name).join("machine.csv"));
+        csv.unwrap_or_default().matches(",page_faults,").count()
+    };
+    let before = rows();
+    eventually("a look", || rows() >= before + 2);
+}
+
+/// The CPU that a thread ran on last.
+fn last_cpu(child: &Child, tid: &str) -> String {
+    let stat = fs::read_to_string(format!("/proc/{}/task/{tid}/stat", child.id())).unwrap();
+    stat.rsplit(')').next().unwrap().split_whitespace().nth(36).unwrap().to_owned()
+}
+
 fn cpus() -> Vec<u32> {
     tardy::sys::cpus::Cpus::allowed().unwrap().iter().collect()
 }
@@ -45,15 +66,12 @@ fn a_measured_thread_whose_priority_is_changed_and_put_back_makes_the_run_invali
         return skip("changing a real-time priority needs root");
     }
     let (store, cpu) = (Store::new(), cpus()[0].to_string());
-    let child =
-        store.start(&[&SHORT[..], &["--duration", "4s", "--cpus", &cpu, "--name", "r"]].concat());
-    store.wait_measuring("r");
+    let child = store.start_measuring("r", &["--cpus", &cpu]);
     let tid = thread_of(&child, &format!("tardy/cpu{cpu}"));
     must("chrt", &["-f", "-p", "7", &tid]);
-    sleep(Duration::from_millis(2_200));
+    wait_for_a_look(&store, "r");
     must("chrt", &["-f", "-p", "90", &tid]);
-    let said = finish(child);
-    let record = store.show("r");
+    let (said, record) = store.interrupt("r", child);
     assert_eq!((said.code, &record["validity"]), (Some(4), &"invalid".into()), "{said:?}");
     let text = text_of(&record, "thread_not_as_asked");
     assert!(text.contains("fifo 7") && text.contains("instead of fifo 90"), "{text}");
@@ -66,14 +84,13 @@ fn a_measured_thread_that_is_moved_for_a_moment_makes_the_run_invalid() {
     let [cpu, other, ..] = cpus()[..] else { return skip("it takes two CPUs") };
     let store = Store::new();
     let (cpu, other) = (cpu.to_string(), other.to_string());
-    let child =
-        store.start(&[&SHORT[..], &["--duration", "2s", "--cpus", &cpu, "--name", "r"]].concat());
-    store.wait_measuring("r");
+    let child = store.start_measuring("r", &["--cpus", &cpu]);
     let tid = thread_of(&child, &format!("tardy/cpu{cpu}"));
-    must("taskset", &["-p", "-c", &other, &tid]);
-    must("taskset", &["-p", "-c", &cpu, &tid]);
-    let said = finish(child);
-    let record = store.show("r");
+    for there in [&other, &cpu] {
+        must("taskset", &["-p", "-c", there, &tid]);
+        eventually("it has moved", || last_cpu(&child, &tid) == *there);
+    }
+    let (said, record) = store.interrupt("r", child);
     if record["conditions"]["threads"][0]["migrations"].is_null() {
         return skip("this kernel does not count migrations");
     }
@@ -84,36 +101,50 @@ fn a_measured_thread_that_is_moved_for_a_moment_makes_the_run_invalid() {
 #[test]
 fn a_recorder_that_stands_still_is_told() {
     let store = Store::new();
-    let child = store.start(&[&SHORT[..], &["--duration", "3s", "--name", "r"]].concat());
-    store.wait_measuring("r");
+    let child = store.start_measuring("r", &[]);
     signal(&child, "STOP");
-    sleep(Duration::from_millis(1_200));
+    eventually("it stands still", || is_stopped(child.id()));
+    // A second later than its latest turn, at whatever moment between two turns that was.
+    sleep(Duration::from_millis(2_500));
     signal(&child, "CONT");
-    assert_eq!(finish(child).code, Some(0));
-    let record = store.show("r");
+    // It finds out when it records next.
+    wait_for_a_look(&store, "r");
+    let (said, record) = store.interrupt("r", child);
+    assert_eq!(said.code, Some(0), "{said:?}");
     for code in ["drain_late", "periods_missed"] {
         assert!(codes(&record).contains(&code), "{code}: {}", record["caveats"]);
     }
 }
 
+/// A run of a second, under a load that `change` does something to; it returns when that is done.
+/// Only a run is returned whose warm-up was not over by then, nor a second later.
+pub fn changed_in_the_warm_up(load: &[&str], change: impl Fn(&Store, i32)) -> (Store, Said, Value) {
+    with_time(|warmup| {
+        let store = Store::new();
+        let run = ["run", "timer", "--duration", "1s", "--name", "r", "--warmup", warmup];
+        let child = store.start(&[&run[..], load].concat());
+        eventually("the warm-up", || store.runs().join("r/series.hlog").exists());
+        change(&store, i32::try_from(child.id()).unwrap());
+        let changed_ns = now_ns();
+        let said = finish(child);
+        let record = store.show("r");
+        let start_ns = whole(&record["start_monotonic_ns"]);
+        (start_ns > changed_ns + 1_000_000_000).then_some((store, said, record))
+    })
+}
+
 #[test]
 fn a_load_whose_tasks_stand_still_makes_the_run_invalid() {
-    let store = Store::new();
-    let load = ["--warmup", "4s", "--load", "hackbench:groups=1", "--name", "r"];
-    let child = store.start(&[&["run", "timer", "--duration", "1s"], &load[..]].concat());
-    let own = i32::try_from(child.id()).unwrap();
-    eventually("the load's tasks", || {
-        children(&store, own).first().is_some_and(|load| children(&store, *load).len() >= 40)
-            && store.runs().join("r/run.json").exists()
+    let load = ["--load", "hackbench:groups=1"];
+    let (store, said, record) = changed_in_the_warm_up(&load, |store, own| {
+        let supervisor = children(store, own)[0];
+        let tasks = children(store, supervisor);
+        assert!(tasks.len() >= 40, "{tasks:?}");
+        for task in tasks {
+            let pid = rustix::process::Pid::from_raw(task).unwrap();
+            rustix::process::kill_process(pid, rustix::process::Signal::STOP).unwrap();
+        }
     });
-    let supervisor = children(&store, own)[0];
-    sleep(Duration::from_millis(500));
-    for task in children(&store, supervisor) {
-        let pid = rustix::process::Pid::from_raw(task).unwrap();
-        rustix::process::kill_process(pid, rustix::process::Signal::STOP).unwrap();
-    }
-    let said = finish(child);
-    let record = store.show("r");
     assert_eq!(said.code, Some(4), "{said:?}");
     assert!(text_of(&record, "load_did_nothing").contains("hackbench"), "{record}");
     assert_eq!(store.processes(), [0; 0], "tasks that stand still are ended too");
@@ -148,6 +179,18 @@ impl Drop for Group {
     }
 }
 
+/// Major page faults of the measured threads so far.
+fn major_faults(child: &Child) -> u64 {
+    let tasks = fs::read_dir(format!("/proc/{}/task", child.id())).unwrap().flatten();
+    let stats = tasks.filter_map(|task| fs::read_to_string(task.path().join("stat")).ok());
+    let measured = stats.filter(|stat| stat.contains("(tardy/cpu"));
+    let faults = |stat: String| {
+        let mut fields = stat.rsplit(')').next()?.split_whitespace();
+        fields.nth(9)?.parse::<u64>().ok()
+    };
+    measured.filter_map(faults).sum()
+}
+
 #[test]
 fn pages_that_are_taken_from_measured_threads_are_told() {
     let Some(group) = is_root().then(Group::new).flatten() else {
@@ -158,17 +201,17 @@ fn pages_that_are_taken_from_measured_threads_are_told() {
     let script = "ulimit -l 64
         until grep -q tardy-test- /proc/self/cgroup; do sleep 0.01; done
         cp \"$0\" copy && exec ./copy \"$@\"";
-    let length = ["--duration", "4s", "--name", "r"];
-    let mut child = piped(&mut store.shell(script, &[&SHORT[..], &length].concat()));
+    let length = ["--duration", LONG, "--name", "r"];
+    let child = piped(&mut store.shell(script, &[&SHORT[..], &length].concat()));
     fs::write(group.0.join("cgroup.procs"), child.id().to_string()).unwrap();
     store.wait_measuring("r");
-    while child.try_wait().unwrap().is_none() {
+    let before = major_faults(&child);
+    eventually("pages are taken", || {
         group.take();
-        sleep(Duration::from_millis(100));
-    }
-    let said = finish(child);
+        major_faults(&child) > before
+    });
+    let (said, record) = store.interrupt("r", child);
     assert_eq!(said.code, Some(0), "{said:?}");
-    let record = store.show("r");
     assert!(text_of(&record, "page_faults").contains(" major"), "{record}");
     let faults = |thread: &Value| whole(&thread["major_faults"]) + whole(&thread["minor_faults"]);
     assert!(list(&record["conditions"]["threads"]).iter().any(|thread| faults(thread) > 0));

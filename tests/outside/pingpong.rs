@@ -304,8 +304,8 @@ impl Peer {
 #[test]
 fn answers_that_do_not_come_are_counted_and_the_run_goes_on() {
     let store = Store::new();
-    let peer = Peer::start(|number, bytes| (number % 50 != 20).then(|| bytes.to_vec()));
-    let said = peer.run(&store, &["--samples", "200", "--warmup", "0s", "--timeout", "100ms"]);
+    let peer = Peer::start(|number, bytes| (number % 100 != 20).then(|| bytes.to_vec()));
+    let said = peer.run(&store, &["--samples", "200", "--warmup", "0s", "--timeout", "1s"]);
     assert_eq!(said.code, Some(0), "{said:?}");
     let record = store.show("r");
     assert!(codes(&record).contains(&"messages_lost"), "{record}");
@@ -313,7 +313,7 @@ fn answers_that_do_not_come_are_counted_and_the_run_goes_on() {
     // Under a load an answer may take longer than the timeout, and is lost then.
     let (sent, lost) = (whole(&flow["sent"]), whole(&flow["lost"]));
     assert_eq!((sent, whole(&flow["received"])), (200, 200 - lost), "{record}");
-    assert!((4..20).contains(&lost), "{record}");
+    assert!((2..100).contains(&lost), "{record}");
     assert_eq!(whole(&list(&record["series"])[0]["count"]), 200 - lost);
     assert_eq!(peer.finish(), 200);
 }
@@ -339,7 +339,7 @@ fn a_foreign_peer_gets_exactly_as_many_messages_as_were_asked_for() {
 fn a_peer_that_says_nothing_or_something_else_is_no_hang() {
     let store = Store::new();
     let silent = Peer::start(|number, bytes| (number < 30).then(|| bytes.to_vec()));
-    let more = ["--duration", "1h", "--warmup", "0s", "--timeout", "20ms"];
+    let more = ["--duration", "1h", "--warmup", "0s", "--timeout", "200ms"];
     let record = assert_kept(&silent.run(&store, &more), &store, "interrupted", "far_ended");
     assert!(record["caveats"].to_string().contains("10 answers in a row"), "{record}");
     silent.finish();

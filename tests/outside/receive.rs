@@ -5,14 +5,17 @@ use std::{
     fs,
     net::UdpSocket,
     process::Command,
+    sync::atomic::{AtomicU16, Ordering},
     thread::sleep,
     time::{Duration, Instant},
 };
 
 use serde_json::Value;
+use tardy_hot::clock::now_ns;
 
 use super::support::{
-    Said, Store, codes, eventually, finish, is_root, list, patience, piped, signal, skip, whole,
+    Said, Store, codes, eventually, finish, is_root, is_stopped, list, patience, piped, signal,
+    skip, whole, with_time,
 };
 
 const MS: i64 = 1_000_000;
@@ -25,9 +28,13 @@ fn receive(store: &Store, arguments: &[&str]) -> Said {
     store.run(&[&RECEIVE, arguments].concat())
 }
 
-/// A port that was free a moment ago.
+/// A port that was free a moment ago, and is none of those that the kernel gives to other tests.
 fn free_port() -> u16 {
-    UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    let own = u16::try_from(std::process::id() % 10_000).unwrap();
+    let next = || 20_000 + (own + NEXT.fetch_add(1, Ordering::Relaxed)) % 10_000;
+    let is_free = |port: &u16| UdpSocket::bind(("127.0.0.1", *port)).is_ok();
+    std::iter::repeat_with(next).find(is_free).unwrap()
 }
 
 fn flow(record: &Value) -> &Value {
@@ -68,7 +75,7 @@ fn every_kind_of_wait_has_every_packet_of_its_sender() {
         assert_eq!(ends[1]["place"], "process");
         assert_eq!(record["messages"]["transport"], "udp");
         assert!(whole(&flow(&record)["sent"]) <= 400, "a schedule: {record}");
-        assert!((390..=410).contains(&(whole(&record["duration_ns"]) / MS)), "{record}");
+        assert!(whole(&record["duration_ns"]) / MS >= 390, "{record}");
     }
 }
 
@@ -136,7 +143,7 @@ fn packets_of_a_stranger_are_told_from_those_of_the_sender() {
     let store = Store::new();
     let port = free_port();
     let text = port.to_string();
-    let flags = ["--listen", &text, "--duration", "400ms", "--name", "r"];
+    let flags = ["--listen", &text, "--duration", "2s", "--name", "r"];
     let child = store.start(&[&RECEIVE[..], &flags].concat());
     let said = send_until_it_ends(child, port, b"tdy1 and then nothing that makes sense");
     assert_eq!(said.code, Some(0), "{said:?}");
@@ -162,27 +169,32 @@ fn a_port_where_nothing_comes_is_told_in_time() {
 
 #[test]
 fn a_reader_that_stood_still_has_late_packets_and_loses_none() {
-    const STALL: Duration = Duration::from_millis(50);
-    let store = Store::new();
-    let flags = ["--listen", "0", "--rate", "2kpps", "--duration", "1500ms", "--name", "r"];
-    let child = store.start(&[&RECEIVE[..], &flags].concat());
-    store.wait_measuring("r");
-    // The sender is another process, and goes on.
-    signal(&child, "STOP");
-    let since = Instant::now();
-    sleep(STALL);
-    signal(&child, "CONT");
-    let stood_ms = i64::try_from(since.elapsed().as_millis()).unwrap();
-    assert_eq!(finish(child).code, Some(0));
-    let record = store.show("r");
+    const STALL: Duration = Duration::from_millis(500);
+    let record = with_time(|duration| {
+        let store = Store::new();
+        let flags = ["--listen", "0", "--rate", "500pps", "--duration", duration, "--name", "r"];
+        let mut child = store.start(&[&RECEIVE[..], &flags].concat());
+        store.wait_measuring("r");
+        // The sender is another process, and goes on.
+        signal(&child, "STOP");
+        eventually("it stands still", || {
+            is_stopped(child.id()) || child.try_wait().unwrap().is_some()
+        });
+        sleep(STALL);
+        let end_ns = now_ns();
+        signal(&child, "CONT");
+        assert_eq!(finish(child).code, Some(0));
+        let record = store.show("r");
+        let length_ns = whole(&record["probe"]["parameters"]["duration_ns"]);
+        (end_ns < whole(&record["start_monotonic_ns"]) + length_ns).then_some(record)
+    });
     assert_accounts(&record);
     let series = &list(&record["series"])[0];
-    let max_ms = whole(&series["max"]) / MS;
-    assert!(max_ms >= 40, "it stood still for {stood_ms} ms: {series}");
-    // Packets came evenly meanwhile: each was late by what was left of the stall.
-    let mean_ns = whole(&series["mean"]);
-    let least_ns = 50 * MS / 2 * 80 / whole(&series["count"]);
-    assert!(mean_ns >= least_ns, "a hundred late packets, not one: {series}");
+    // The sender may have stood still, too, but hardly for so long.
+    assert!(whole(&series["max"]) / MS >= 100, "the reader stood still for 500 ms: {series}");
+    // Packets came evenly meanwhile, each late by what was left of the stall.
+    let sum_ns = whole(&series["mean"]) * whole(&series["count"]);
+    assert!(sum_ns >= 10 * 100 * MS, "two hundred and fifty late packets, not one: {series}");
 }
 
 #[test]
@@ -251,10 +263,13 @@ fn an_interface_that_goes_down_ends_the_run_which_is_kept() {
     }
     const DOWN: &str = "
         ip link set lo up || exit 78
-        (sleep 0.8; ip link set lo down) &
+        {
+            until grep -qs ^Tag runs/r/series.hlog; do sleep 0.05; done
+            ip link set lo down
+        } &
         \"$@\"";
     let store = Store::new();
-    let flags = ["--iface", "lo", "--sender", "builtin", "--duration", "20s", "--name", "r"];
+    let flags = ["--iface", "lo", "--sender", "builtin", "--duration", "1h", "--name", "r"];
     let inside = store.tardy(&[&RECEIVE[..], &flags].concat());
     let mut command = Command::new("unshare");
     command.args(["-n", "sh", "-c", DOWN, "sh"]).arg(inside.get_program());
@@ -265,13 +280,13 @@ fn an_interface_that_goes_down_ends_the_run_which_is_kept() {
     let record = store.show("r");
     assert!(codes(&record).contains(&"wait_failed"), "{record}");
     assert!(said.out.contains("Network is down"), "{said:?}");
-    assert!(whole(&record["duration_ns"]) < 19_000 * MS, "{record}");
+    assert!(whole(&record["duration_ns"]) < 3_600_000 * MS, "{record}");
 }
 
 #[test]
 fn a_sender_that_is_killed_ends_the_run_which_is_kept() {
     let store = Store::new();
-    let flags = ["--listen", "0", "--duration", "30s", "--name", "r"];
+    let flags = ["--listen", "0", "--duration", "1h", "--name", "r"];
     let child = store.start(&[&RECEIVE[..], &flags].concat());
     store.wait_measuring("r");
     let is_sender = |pid: &i32| {

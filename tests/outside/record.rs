@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, fs};
 
 use serde_json::Value;
 
-use super::support::{SHORT, Store, eventually, finish, is_root, list, read_record, skip, whole};
+use super::support::{Store, eventually, is_root, list, read_record, skip, whole};
 
 /// The members that scripts rely on.
 const TOP: [&str; 14] = [
@@ -155,12 +155,10 @@ fn threads_of_one_cpu_have_names_and_falling_priorities_that_the_kernel_confirms
         return skip("real-time priorities need root");
     }
     let store = Store::new();
-    let arguments = ["--threads", "3", "--priority-step", "2", "--cpus", "0", "--name", "r"];
-    let child = store.start(&[&SHORT[..], &arguments, &["--duration", "2s"]].concat());
-    store.wait_measuring("r");
+    let arguments = ["--threads", "3", "--priority-step", "2", "--cpus", "0"];
+    let child = store.start_measuring("r", &arguments);
     let seen = threads(child.id());
-    finish(child);
-    let record = store.show("r");
+    let (_, record) = store.interrupt("r", child);
     let names: Vec<_> =
         list(&record["series"]).iter().map(|series| series["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["cpu0", "cpu0#1", "cpu0#2"]);
@@ -194,8 +192,7 @@ fn threads(pid: u32) -> Vec<(String, i64, i64)> {
 #[test]
 fn while_it_runs_a_run_is_shown_as_running_with_what_it_has() {
     let store = Store::new();
-    let child = store.start(&[&SHORT[..], &["--duration", "3s", "--name", "r"]].concat());
-    store.wait_measuring("r");
+    let child = store.start_measuring("r", &[]);
     let record = store.show("r");
     assert_eq!((&record["status"], &record["ended_at"]), (&"running".into(), &Value::Null));
     assert!(list(&record["series"]).iter().all(|series| whole(&series["count"]) > 0));
@@ -205,6 +202,5 @@ fn while_it_runs_a_run_is_shown_as_running_with_what_it_has() {
     assert_eq!(page["runs"][0]["record"]["status"], "running");
     let before = whole(&record["series"][0]["count"]);
     eventually("more samples", || whole(&store.show("r")["series"][0]["count"]) > before);
-    assert_eq!(finish(child).code, Some(0));
-    assert_eq!(store.show("r")["status"], "complete");
+    assert_eq!(store.interrupt("r", child).0.code, Some(0));
 }

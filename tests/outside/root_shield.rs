@@ -20,7 +20,9 @@ use tardy::{
 use super::{
     chance::{Chance, is_long},
     settings::{WORKQUEUES, only, other_governor, plant, read, settings},
-    support::{Said, Store, codes, eventually, finish, is_root, list, piped, signal, skip, whole},
+    support::{
+        LONG, Said, Store, codes, eventually, finish, is_root, list, piped, signal, skip, whole,
+    },
     turn::Turn,
 };
 
@@ -130,19 +132,18 @@ impl Drop for Machine {
 fn a_busy_task_is_moved_off_the_shielded_cpu_and_back() {
     let Some(machine) = Machine::alone() else { return };
     let governor = other_governor(machine.cpu);
-    let child = machine.shielded("1500ms", "r");
+    let child = machine.shielded(LONG, "r");
     eventually("the busy task leaves", || machine.busy_cpus() != machine.cpu.to_string());
     machine.store.wait_measuring("r");
     let busy: Cpus = machine.busy_cpus().parse().unwrap();
     assert!(!busy.meets(&only(machine.cpu)), "{busy}");
     let (default, workqueues) = (read("/proc/irq/default_smp_affinity"), read(WORKQUEUES));
-    let said = finish(child);
+    let (said, record) = machine.store.interrupt("r", child);
     assert_eq!(said.code, Some(0), "{said:?}");
     machine.is_whole("after a run");
     for mask in [default, workqueues] {
         assert!(!Cpus::from_mask(&mask).unwrap().meets(&only(machine.cpu)), "{mask}");
     }
-    let record = machine.store.show("r");
     let found = &record["setup"]["found"];
     assert_eq!(found["shield"]["cpus"], machine.cpu.to_string());
     assert!(whole(&found["shield"]["interrupts_moved"]) > 0, "{found}");

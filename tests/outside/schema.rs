@@ -25,7 +25,7 @@ pub fn faults(schema: &Validator, record: &Value) -> Vec<String> {
 fn every_kind_of_run_keeps_to_the_schema() {
     let (store, schema) = (Store::new(), schema());
     for (name, arguments) in [
-        ("loaded", &["--duration", "200ms", "--load", "hackbench:groups=1", "--load", "idle"][..]),
+        ("loaded", &["--duration", "1s", "--load", "hackbench:groups=1", "--load", "idle"][..]),
         ("raw", &["--samples", "100", "--raw", "--threads", "2"]),
         ("relative", &["--duration", "200ms", "--wake", "relative", "--no-dma-latency"]),
         ("timerfd", &["--duration", "200ms", "--wake", "timerfd", "--policy", "other"]),

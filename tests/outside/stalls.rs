@@ -1,43 +1,49 @@
 //! A stall of known length, made by stopping tardy itself: it must come back in full size.
 
-use std::{fs, thread::sleep, time::Duration};
+use std::{thread::sleep, time::Duration};
 
-use super::support::{SHORT, Store, eventually, finish, list, signal, whole};
+use tardy_hot::clock::now_ns;
+
+use super::support::{
+    SHORT, Store, eventually, finish, is_stopped, list, signal, whole, with_time,
+};
 
 const STALL_MS: i64 = 20;
 const MS: i64 = 1_000_000;
 
-/// Whether every thread of the process stands still.
-fn is_stopped(pid: u32) -> bool {
-    fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten().all(|task| {
-        let stat = fs::read_to_string(task.path().join("stat")).unwrap_or_default();
-        stat.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('T'))
-    })
+/// The record of a run of that length with a stall in it; absent where the run was over before.
+fn stalled(wake: &str, duration: &str) -> Option<serde_json::Value> {
+    let store = Store::new();
+    let arguments = ["--duration", duration, "--interval", "1ms", "--wake", wake, "--name", "r"];
+    let mut child = store.start(&[&SHORT[..], &arguments].concat());
+    store.wait_measuring("r");
+    signal(&child, "STOP");
+    eventually("it stands still", || is_stopped(child.id()) || child.try_wait().unwrap().is_some());
+    sleep(Duration::from_millis(STALL_MS.unsigned_abs()));
+    let end_ns = now_ns();
+    signal(&child, "CONT");
+    assert_eq!(finish(child).code, Some(0));
+    let record = store.show("r");
+    assert_eq!(record["status"], "complete", "a stop is no end");
+    (end_ns < whole(&record["start_monotonic_ns"]) + asked_ns(&record)).then_some(record)
+}
+
+fn asked_ns(record: &serde_json::Value) -> i64 {
+    whole(&record["probe"]["parameters"]["duration_ns"])
 }
 
 #[test]
 fn a_stall_of_twenty_periods_is_one_late_sample_and_twenty_missed_periods_on_every_cpu() {
     for wake in ["nanosleep", "timerfd"] {
-        let store = Store::new();
-        let arguments =
-            ["--duration", "1500ms", "--interval", "1ms", "--wake", wake, "--name", "r"];
-        let child = store.start(&[&SHORT[..], &arguments].concat());
-        store.wait_measuring("r");
-        signal(&child, "STOP");
-        eventually("it stands still", || is_stopped(child.id()));
-        sleep(Duration::from_millis(STALL_MS.unsigned_abs()));
-        signal(&child, "CONT");
-        assert_eq!(finish(child).code, Some(0));
-        let record = store.show("r");
-        assert_eq!(record["status"], "complete", "a stop is no end");
+        let record = with_time(|duration| stalled(wake, duration));
         for series in list(&record["series"]) {
-            assert_stall(series);
+            assert_stall(series, asked_ns(&record) / MS);
         }
     }
 }
 
 /// The machine may stall by itself as well, so that most bounds are from below.
-fn assert_stall(series: &serde_json::Value) {
+fn assert_stall(series: &serde_json::Value, periods: i64) {
     let of = |name: &str| whole(&series[name]);
     // It began at most one period before the first expiry in it.
     assert!(of("max") >= (STALL_MS - 1) * MS, "{series}");
@@ -45,7 +51,7 @@ fn assert_stall(series: &serde_json::Value) {
     // A period can only be missed by a wake-up that was late by it.
     assert!(of("missed") * MS <= of("mean") * of("count") + of("count"), "{series}");
     let sum = of("count") + of("missed");
-    assert!((1_500..=1_502 + of("max") / MS).contains(&sum), "{series}");
+    assert!((periods..=periods + 2 + of("max") / MS).contains(&sum), "{series}");
     let scheduled = &series["scheduled"];
     let more = whole(&scheduled["count"]) - of("count");
     assert!(more >= STALL_MS - 2, "the view per period counts the stall's periods: {series}");

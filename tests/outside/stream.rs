@@ -6,7 +6,8 @@ use std::{fs, net::UdpSocket, process::Child, thread::sleep, time::Duration};
 use serde_json::Value;
 
 use super::support::{
-    Said, Store, codes, eventually, finish, is_root, list, piped, read_record, signal, skip, whole,
+    Said, Store, codes, eventually, finish, is_root, is_stopped, list, piped, read_record, signal,
+    skip, wait_until_read, whole,
 };
 
 const STREAM: [&str; 8] =
@@ -67,6 +68,12 @@ fn started(store: &Store, name: &str, arguments: &[&str]) -> (Child, i32) {
     (child, far_ends(store)[0])
 }
 
+/// Waits until so many packets more have arrived.
+fn wait_for_more(store: &Store, name: &str, packets: i64) {
+    let before = store.count(name);
+    eventually("more packets", || store.count(name) > before + packets);
+}
+
 fn ended(store: &Store, name: &str, child: Child) -> (Said, Value) {
     signal(&child, "INT");
     let said = finish(child);
@@ -115,23 +122,28 @@ fn every_way_to_wait_keeps_the_schedule() {
 #[test]
 fn a_receiver_that_stands_still_shows_as_late_packets_and_not_as_lost_ones() {
     let store = Store::new();
-    let more = ["--rate", "10kpps", "--late-over", "20ms"];
+    let more = ["--rate", "2kpps", "--late-over", "20ms"];
     let (child, far) = started(&store, "stall", &more);
-    sleep(Duration::from_millis(300));
     kill(far, rustix::process::Signal::STOP);
+    eventually("it stands still", || is_stopped(far.cast_unsigned()));
     sleep(Duration::from_millis(100));
     kill(far, rustix::process::Signal::CONT);
-    sleep(Duration::from_millis(500));
+    wait_for_more(&store, "stall", 1_000);
     let (said, record) = ended(&store, "stall", child);
     assert_eq!(said.code, Some(0), "{said:?}");
     let there = flow(&record, "there");
     // Those of the first 80 ms of the stall were late by 20 ms and more; had the sender waited for
     // the receiver, it would have been one.
-    assert!(whole(&there["late"]) >= 700, "{there}");
     let worst = whole(&series(&record, "there")["max"]);
     assert!(worst >= 90_000_000, "{worst}");
-    // The sender did not stand still.
-    assert!(whole(&there["sent"]) >= 8_000, "{there}");
+    assert!(whole(&there["late"]) >= 140, "{there}");
+    // The sender did not stand still, but for what the machine made it wait.
+    let waited_ns = whole(&series(&record, "there/pacing")["max"]);
+    let due = (whole(&record["duration_ns"]) - waited_ns) / 500_000;
+    assert!(whole(&there["sent"]) >= due - due / 50, "{due} were due: {record}");
+    if worst >= 1_000_000_000 {
+        return skip("this machine stood still for a second, which no buffer is for");
+    }
     if codes(&record).contains(&"buffer_small") {
         return skip("the kernel grants no buffer for a second: that nothing was lost");
     }
@@ -164,7 +176,7 @@ fn packets_of_strangers_are_counted_and_never_recorded() {
     for bytes in [&b""[..], b"garbage", &[0xff; 64], &[0; 2_000], &forged] {
         assert_eq!(stranger.send_to(bytes, ("127.0.0.1", port)).unwrap(), bytes.len());
     }
-    sleep(Duration::from_millis(200));
+    wait_until_read(port);
     let (said, record) = ended(&store, "strangers", child);
     assert_eq!(said.code, Some(0), "{said:?}");
     let there = flow(&record, "there");
@@ -255,17 +267,15 @@ fn an_interface_that_goes_down_is_told_and_the_run_goes_on() {
         assert!(done.success(), "{words:?}");
     };
     within(&["ip", "link", "set", "lo", "down"]);
-    sleep(Duration::from_millis(100));
+    sleep(Duration::from_millis(500));
     within(&["ip", "link", "set", "lo", "up"]);
-    sleep(Duration::from_millis(200));
+    wait_for_more(&store, "down", 100);
     let (said, record) = ended(&store, "down", child);
     assert_eq!(said.code, Some(0), "{said:?}");
     assert!(codes(&record).contains(&"messages_lost"), "{:?}", codes(&record));
     let there = flow(&record, "there");
     assert!(whole(&there["lost"]) >= 50, "{there}");
     assert_eq!(whole(&there["received"]) + whole(&there["lost"]), whole(&there["sent"]));
-    // It went on afterwards.
-    assert!(whole(&there["received"]) > 100, "{there}");
 }
 
 #[test]

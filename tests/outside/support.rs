@@ -12,6 +12,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -26,6 +27,10 @@ pub fn patience() -> Duration {
     let times = std::env::var("TARDY_TEST_PATIENCE").ok().and_then(|text| text.parse().ok());
     Duration::from_secs(120) * times.unwrap_or(1)
 }
+
+/// Longer than any test looks at a run, which it ends by a signal. The log of such a run has an
+/// interval of a second.
+pub const LONG: &str = "15m";
 
 /// `nobody` on every distribution that matters.
 const NOBODY: u32 = 65_534;
@@ -176,6 +181,28 @@ impl Store {
         page_data(&fs::read_to_string(file).unwrap())
     }
 
+    /// Measures untraced until [`Store::interrupt`], and waits until it does so.
+    pub fn start_measuring(&self, name: &str, arguments: &[&str]) -> Child {
+        let length = ["--duration", LONG, "--name", name];
+        let child = self.start(&[&SHORT[..], &length, arguments].concat());
+        self.wait_measuring(name);
+        child
+    }
+
+    /// Ends a run as Ctrl-C does; its record.
+    pub fn interrupt(&self, name: &str, child: Child) -> (Said, Value) {
+        signal(&child, "INT");
+        let said = finish(child);
+        let record = self.show(name);
+        assert_eq!(record["status"], "interrupted", "{said:?}");
+        (said, record)
+    }
+
+    /// Samples of the first series so far.
+    pub fn count(&self, name: &str) -> i64 {
+        whole(&self.show(name)["series"][0]["count"])
+    }
+
     /// Living processes that this store's tardies started, and themselves.
     pub fn processes(&self) -> Vec<i32> {
         let wanted = format!("{MARK}={}", self.mark);
@@ -249,11 +276,46 @@ pub fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
     }
 }
 
+/// Tries with more and more time until there was enough of it: for what must happen within a time
+/// that cannot be made longer afterwards.
+pub fn with_time<T>(mut within: impl FnMut(&str) -> Option<T>) -> T {
+    let mut times = [2, 8, 32, 128].into_iter();
+    times.find_map(|seconds| within(&format!("{seconds}s"))).expect("enough time")
+}
+
 /// Sends a signal, `KILL` say, to one process.
 pub fn signal(child: &Child, name: &str) {
-    let pid = child.id().to_string();
-    let sent = Command::new("kill").args(["-s", name, &pid]).status().unwrap();
-    assert!(sent.success(), "kill -s {name} {pid}");
+    let signal = match name {
+        "CONT" => Signal::CONT,
+        "HUP" => Signal::HUP,
+        "INT" => Signal::INT,
+        "KILL" => Signal::KILL,
+        "STOP" => Signal::STOP,
+        "TERM" => Signal::TERM,
+        other => panic!("no signal {other}"),
+    };
+    kill_process(Pid::from_child(child), signal).unwrap();
+}
+
+/// Whether every thread of the process stands still.
+pub fn is_stopped(pid: u32) -> bool {
+    fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten().all(|task| {
+        let stat = fs::read_to_string(task.path().join("stat")).unwrap_or_default();
+        stat.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('T'))
+    })
+}
+
+/// Waits until whoever listens at a UDP port of loopback has read all that came.
+pub fn wait_until_read(port: u16) {
+    let own = format!(":{port:04X}");
+    let unread = |line: &str| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        words[1].ends_with(&own) && !words[4].ends_with(":00000000")
+    };
+    eventually("all is read", || {
+        let table = fs::read_to_string("/proc/net/udp").unwrap();
+        !table.lines().skip(1).any(unread)
+    });
 }
 
 /// The JSON in a report page.
