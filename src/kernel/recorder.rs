@@ -60,7 +60,8 @@ impl Events {
         self.words(cpu, index).map_or(0, |words| words[0].load(Relaxed))
     }
 
-    /// Number of an event from which on none happened at `to_ns` or before; from `oldest` to `head`.
+    /// Number of an event, from `oldest` to `head`, from which on none happened at `to_ns` or
+    /// before.
     fn after(&self, cpu: u32, to_ns: u64, oldest: u64, head: u64) -> u64 {
         let later_ns = to_ns.saturating_add(OUT_OF_ORDER_NS);
         let (mut low, mut high) = (oldest, head);
@@ -114,9 +115,9 @@ impl Recorder {
     }
 
     /// Appends the events of `cpu` from `from_ns` to `to_ns` (`CLOCK_MONOTONIC`) by time, preceded
-    /// by what tells the context at `from_ns`: the last switch, and after it the last idle state and
-    /// the entries still open. False where the record does not, or no longer, reach back so far; what
-    /// there is has been appended then.
+    /// by what tells the context at `from_ns`: the last switch, and after it the last idle state
+    /// and the entries still open. False where the record does not, or no longer, reach back so
+    /// far; what there is has been appended then.
     #[must_use]
     pub fn events(&self, cpu: u32, from_ns: u64, to_ns: u64, into: &mut Vec<Event>) -> bool {
         let Some(events) = self.events.as_ref().filter(|events| cpu < events.cpus) else {

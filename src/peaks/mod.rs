@@ -195,8 +195,9 @@ impl Blamer {
     }
 
     /// Blames those that wait, the latest first, as `effort` says, which is asked after each; the
-    /// peaks among them, to be kept whole. What was overwritten meanwhile, and the least late of too
-    /// many, is counted as passed over; a peak is kept even so, and says that its events were lost.
+    /// peaks among them, to be kept whole. What was overwritten meanwhile, and the least late of
+    /// too many, is counted as passed over; a peak is kept even so, and says that its events were
+    /// lost.
     pub fn work(&mut self, mut effort: impl FnMut() -> Effort) -> Vec<Peak> {
         let mut peaks = self.shed();
         let mut waiting = std::mem::take(&mut self.waiting);

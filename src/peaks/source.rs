@@ -8,7 +8,8 @@ use super::Event;
 pub trait Source {
     /// Events of `cpu` from `from_ns` to `to_ns` (`CLOCK_MONOTONIC`), by time, appended to `into`;
     /// preceded by what tells the context at `from_ns`: the last switch, and after it the last idle
-    /// state and the entries that are still open. `false` where the record no longer reaches back so far.
+    /// state and the entries that are still open. `false` where the record no longer reaches back
+    /// so far.
     fn events(&self, cpu: u32, from_ns: u64, to_ns: u64, into: &mut Vec<Event>) -> bool;
 
     /// The time of which all events of `cpu` are still there (`CLOCK_MONOTONIC` ns): from 0 while

@@ -18,6 +18,8 @@ use serde::Deserialize;
 pub const LEAST_NS: i64 = 50_000;
 /// Where the steal clock leaves less of a delay, it is not judged, ns.
 const LEAST_LEFT_NS: i64 = 20_000;
+/// A thread that is not the injector's went first for no more than this, and is no delay, ns.
+const STRANGER_NS: i64 = 100_000;
 /// How `why` names time that the steal clock counted.
 const STEAL: &str = "hypervisor (steal)";
 /// And a peak whose events were overwritten before it was looked at.
@@ -159,6 +161,15 @@ impl Peak {
         self.blame.iter().filter(is_steal).map(|part| part.ns).sum()
     }
 
+    /// A thread went first of which the log knows nothing. One that would explain all is no such.
+    fn met_stranger(&self) -> bool {
+        let is_stranger = |part: &Part| {
+            let is_own = part.task.as_deref().is_some_and(|task| task.starts_with("inject/"));
+            part.cause == "thread" && !is_own && part.ns <= STRANGER_NS
+        };
+        self.blame.iter().any(is_stranger)
+    }
+
     /// Its events were overwritten before it was looked at.
     fn is_lost(&self) -> bool {
         self.blame.iter().any(|part| part.name == LOST)
@@ -206,7 +217,8 @@ pub struct Row {
     pub found: usize,
     /// Of those found: their events were overwritten before anybody looked.
     pub lost: usize,
-    /// Of those found: next to nothing of them is left but what the hypervisor took.
+    /// Of those found: next to nothing is left but what the hypervisor took, or a thread went first
+    /// that is nobody's delay.
     pub disturbed: usize,
     pub right: usize,
     pub sized: usize,
@@ -288,7 +300,7 @@ fn look(row: &mut Row, delay: &Injected, expected: i64, peak: Option<&Peak>) {
         return;
     }
     let left = expected - peak.stolen_ns();
-    if left < LEAST_LEFT_NS {
+    if left < LEAST_LEFT_NS || peak.met_stranger() {
         row.disturbed += 1;
         return;
     }

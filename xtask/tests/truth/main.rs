@@ -188,8 +188,8 @@ fn keep(log: &[Injected], outcome: &Outcome, run: &Path) {
 }
 
 /// What is demanded: each delay over the threshold is there, whatever the machine does meanwhile;
-/// hardly any was looked at too late; of the others that the hypervisor left alone, one in fifty may
-/// go wrong in cause or size, by stalls that no clock counts.
+/// hardly any was looked at too late; of the others that nobody disturbed, one in fifty may go
+/// wrong in cause or size, by stalls that no clock counts.
 fn hold(outcome: &Outcome) {
     let [judged, found, right, sized] = outcome.totals();
     let [lost, disturbed] = outcome.unknowable();

@@ -78,3 +78,22 @@ fn a_peak_whose_events_were_lost_is_found_and_counted() {
     let outcome = judge(&log, &[lost], 0);
     assert_eq!((outcome.totals(), outcome.unknowable()), ([1, 1, 0, 0], [1, 0]));
 }
+
+#[test]
+fn a_thread_that_nobody_injected_disturbs_a_delay_unless_it_takes_the_place_of_it() {
+    let log = [delay("hardirq", 900_000, 300_000, 1_000_000)];
+    let judged = |stranger_ns| {
+        let mut peak = peak(1_000_000, 240_000, "hardirq", 20_000);
+        let task = Some("tardy/cpu0/7".to_owned());
+        peak.blame.push(Part {
+            cause: "thread".to_owned(),
+            task,
+            ns: stranger_ns,
+            ..Part::default()
+        });
+        let outcome = judge(&log, &[peak], 0);
+        (outcome.totals(), outcome.unknowable())
+    };
+    assert_eq!(judged(30_000), ([1, 1, 0, 0], [0, 1]));
+    assert_eq!(judged(200_000), ([1, 1, 0, 0], [0, 0]), "a wrong cause");
+}
