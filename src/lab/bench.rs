@@ -59,7 +59,8 @@ impl Bench {
     /// Finds QEMU, packs this program, and clears away what killed labs left in `cache`.
     ///
     /// # Errors
-    /// A missing QEMU, with the package that has it; a cache that cannot be written.
+    /// Another architecture than x86-64; a missing QEMU, with the package that has it; a cache that
+    /// cannot be written.
     pub fn open(cache: &Path, tell: Tell) -> Result<Self> {
         let own = std::env::current_exe().context("cannot find this program's own file")?;
         Self::with(&own, cache, tell)
@@ -70,6 +71,13 @@ impl Bench {
     /// # Errors
     /// As [`Bench::open`].
     pub fn with(tardy: &Path, cache: &Path, tell: Tell) -> Result<Self> {
+        // A guest runs this program's own file, and its kernel is one for x86-64.
+        ensure!(
+            cfg!(target_arch = "x86_64"),
+            "the lab boots kernels for x86-64 with this tardy inside, which is built for {}; run \
+             the lab on x86-64, and `tardy run` here",
+            std::env::consts::ARCH
+        );
         let qemu = program(qemu::PROGRAM);
         let qemu = qemu.context("install QEMU: apt-get install qemu-system-x86")?;
         let place = cache.join("guests");

@@ -5,32 +5,31 @@
 //! a hypervisor finds the entry for PVH.
 
 use anyhow::{Context, Result, bail, ensure};
+use object::{
+    LittleEndian, elf,
+    read::elf::{FileHeader, ProgramHeader},
+};
 
 use crate::{analysis::kernel_config::KernelConfig, lab::unpack};
 
 /// Places in the header.
-const SETUP_SECTORS: usize = 0x1f1;
-const BOOT_FLAG: usize = 0x1fe;
-const MAGIC: usize = 0x202;
-const PROTOCOL: usize = 0x206;
-const RELEASE: usize = 0x20e;
-const PAYLOAD: usize = 0x248;
-const PAYLOAD_LENGTH: usize = 0x24c;
+pub(super) const SETUP_SECTORS: usize = 0x1f1;
+pub(super) const BOOT_FLAG: usize = 0x1fe;
+pub(super) const MAGIC: usize = 0x202;
+pub(super) const PROTOCOL: usize = 0x206;
+pub(super) const RELEASE: usize = 0x20e;
+pub(super) const PAYLOAD: usize = 0x248;
+pub(super) const PAYLOAD_LENGTH: usize = 0x24c;
 
 /// The protocol that has the payload in its header: Linux 2.6.26.
 const WITH_PAYLOAD: u16 = 0x208;
 
-const ELF: &[u8] = b"\x7fELF";
+/// 64 bits, little endian.
+pub(super) type Elf = elf::FileHeader64<LittleEndian>;
 
-/// 64 bits, little endian; the program headers; x86-64.
-const ELF_CLASS: [u8; 2] = [2, 1];
-const X86_64: u16 = 62;
-const PROGRAM_HEADERS: usize = 0x20;
-const NOTES: u32 = 4;
-
-/// The note with the address where PVH begins.
-const PVH_NOTE: u32 = 18;
-const PVH_OWNER: &[u8] = b"Xen\0";
+/// The note with the address where PVH begins (`XEN_ELFNOTE_PHYS32_ENTRY`), and its owner.
+pub(super) const PVH_NOTE: elf::NoteType = elf::NoteType(18);
+pub(super) const PVH_OWNER: &[u8] = b"Xen";
 
 /// A kernel's file, read.
 #[derive(Debug)]
@@ -48,7 +47,7 @@ pub struct Contents {
 /// # Errors
 /// It is neither a bzImage nor an ELF file of x86-64; what it is instead.
 pub fn read(bytes: &[u8]) -> Result<Contents> {
-    if bytes.starts_with(ELF) {
+    if bytes.starts_with(&elf::ELFMAG) {
         check_machine(bytes)?;
         let release = banner(bytes);
         return Ok(Contents { release, elf: Ok(bytes.to_vec()), config: kept_config(bytes) });
@@ -85,15 +84,18 @@ fn payload(bytes: &[u8]) -> Result<&[u8]> {
 }
 
 fn unpacked(payload: &[u8]) -> Result<Vec<u8>> {
-    let elf = if payload.starts_with(ELF) { payload.to_vec() } else { unpack::unpack(payload)? };
-    ensure!(elf.starts_with(ELF), "what is packed in it is no ELF file");
+    let elf =
+        if payload.starts_with(&elf::ELFMAG) { payload.to_vec() } else { unpack::unpack(payload)? };
+    ensure!(elf.starts_with(&elf::ELFMAG), "what is packed in it is no ELF file");
     check_machine(&elf)?;
     ensure!(has_pvh(&elf), "it has no entry for PVH (CONFIG_PVH)");
     Ok(elf)
 }
 
 fn check_machine(elf: &[u8]) -> Result<()> {
-    let is_own = elf.get(4..6) == Some(&ELF_CLASS) && u16_at(elf, 0x12) == Some(X86_64);
+    let is_own = Elf::parse(elf).is_ok_and(|header| {
+        header.is_little_endian() && header.e_machine(LittleEndian) == elf::EM_X86_64
+    });
     ensure!(is_own, "an ELF file, but none for x86-64");
     Ok(())
 }
@@ -146,32 +148,15 @@ fn plain_word(bytes: &[u8]) -> Option<String> {
 /// Whether an ELF file says where PVH begins.
 #[must_use]
 pub fn has_pvh(elf: &[u8]) -> bool {
-    let Some(begin) = u64_at(elf, PROGRAM_HEADERS) else { return false };
-    let (Some(size), Some(count)) = (u16_at(elf, 0x36), u16_at(elf, 0x38)) else { return false };
-    (0..usize::from(count)).any(|number| {
-        let at = begin.saturating_add(number * usize::from(size));
-        let part = || {
-            let is_notes = u32_at(elf, at)? == NOTES;
-            let (offset, length) = (u64_at(elf, at + 8)?, u64_at(elf, at + 0x20)?);
-            is_notes.then(|| elf.get(offset..offset.checked_add(length)?))?
-        };
-        part().is_some_and(has_pvh_note)
-    })
-}
-
-fn has_pvh_note(mut notes: &[u8]) -> bool {
-    while let (Some(owner), Some(value), Some(kind)) =
-        (u32_at(notes, 0), u32_at(notes, 4), u32_at(notes, 8))
-    {
-        let owner_end = 12_usize.saturating_add(owner as usize);
-        if kind == PVH_NOTE && notes.get(12..owner_end) == Some(PVH_OWNER) {
-            return true;
-        }
-        let value_at = owner_end.saturating_add(3) & !3;
-        let next = value_at.saturating_add(value as usize).saturating_add(3) & !3;
-        notes = notes.get(next..).unwrap_or_default();
-    }
-    false
+    let segments = Elf::parse(elf).and_then(|header| header.program_headers(LittleEndian, elf));
+    let notes = |segment: &elf::ProgramHeader64<_>| segment.notes(LittleEndian, elf).ok().flatten();
+    segments
+        .unwrap_or_default()
+        .iter()
+        .filter_map(notes)
+        .flatten()
+        .flatten()
+        .any(|note| note.n_type(LittleEndian) == PVH_NOTE && note.name() == PVH_OWNER)
 }
 
 /// The configuration between the two marks of CONFIG_IKCONFIG.
@@ -205,58 +190,14 @@ fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
 }
 
-fn u64_at(bytes: &[u8], at: usize) -> Option<usize> {
-    usize::try_from(u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?)).ok()
-}
-
 #[cfg(test)]
-pub(super) mod tests {
+mod tests {
     use std::io::Write;
 
-    use super::*;
-
-    fn put(bytes: &mut Vec<u8>, at: usize, value: &[u8]) {
-        bytes.resize(bytes.len().max(at + value.len()), 0);
-        bytes[at..at + value.len()].copy_from_slice(value);
-    }
-
-    /// The smallest ELF file that passes for a kernel, with or without the note.
-    pub fn elf(pvh: bool) -> Vec<u8> {
-        let mut bytes = [ELF, &ELF_CLASS].concat();
-        put(&mut bytes, 0x12, &X86_64.to_le_bytes());
-        put(&mut bytes, PROGRAM_HEADERS, &0x40_u64.to_le_bytes());
-        put(&mut bytes, 0x36, &56_u16.to_le_bytes());
-        put(&mut bytes, 0x38, &2_u16.to_le_bytes());
-        // The second one has the notes, and the second note is it.
-        let header = 0x40 + 56;
-        put(&mut bytes, header, &NOTES.to_le_bytes());
-        put(&mut bytes, header + 8, &0x100_u64.to_le_bytes());
-        put(&mut bytes, header + 0x20, &44_u64.to_le_bytes());
-        let kind = if pvh { PVH_NOTE } else { 1 };
-        for (at, kind) in [(0x100, 3), (0x100 + 20, kind)] {
-            put(&mut bytes, at, &4_u32.to_le_bytes());
-            put(&mut bytes, at + 4, &4_u32.to_le_bytes());
-            put(&mut bytes, at + 8, &kind.to_le_bytes());
-            put(&mut bytes, at + 12, PVH_OWNER);
-        }
-        put(&mut bytes, 0x200, b"%s Linux version 7.8.9-made (somebody)");
-        bytes
-    }
-
-    /// A bzImage with this in it.
-    pub fn image(payload: &[u8]) -> Vec<u8> {
-        let mut bytes = vec![0; 2048];
-        bytes[SETUP_SECTORS] = 3;
-        put(&mut bytes, BOOT_FLAG, &[0x55, 0xaa]);
-        put(&mut bytes, MAGIC, b"HdrS");
-        put(&mut bytes, PROTOCOL, &0x20f_u16.to_le_bytes());
-        put(&mut bytes, RELEASE, &0x100_u16.to_le_bytes());
-        put(&mut bytes, 0x300, b"1.2-x+ (somebody@somewhere) #1\0");
-        put(&mut bytes, PAYLOAD, &16_u32.to_le_bytes());
-        put(&mut bytes, PAYLOAD_LENGTH, &u32::try_from(payload.len()).unwrap().to_le_bytes());
-        put(&mut bytes, 2048 + 16, payload);
-        bytes
-    }
+    use super::{
+        super::made::{elf, image},
+        *,
+    };
 
     fn gzip(content: &[u8]) -> Vec<u8> {
         let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());

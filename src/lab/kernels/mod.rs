@@ -16,6 +16,8 @@ pub mod bzimage;
 pub mod cache;
 pub mod lack;
 pub mod list;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod made;
 pub mod package;
 pub mod source;
 pub mod variant;

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 
 use super::{
-    bzimage::tests::{elf, image},
+    made::{elf, image},
     *,
 };
 
