@@ -107,12 +107,12 @@ mod tests {
         let at_start = Found { timer_slack_ns: 78, ..found.clone() };
         let ended = || LoopEnd::unmeasured(Ended::Stopped);
         let report = measure("cpu0", Some(&terms), &at_start, ended);
-        assert!(report.broken.is_some_and(|how| how.to_string().contains("78 ns instead of 77 ns")));
+        assert!(report.broken.is_some_and(|how| format!("{how:?}").contains("78 ns instead of 77 ns")));
         let report = measure("cpu0", Some(&terms), &found, || {
             crate::sys::timer::set_slack(79).unwrap();
             LoopEnd::unmeasured(Ended::Stopped)
         });
-        assert!(report.broken.is_some_and(|how| how.to_string().contains("79 ns instead of 77 ns")));
+        assert!(report.broken.is_some_and(|how| format!("{how:?}").contains("79 ns instead of 77 ns")));
         let report = measure("cpu0", None, &found, || LoopEnd::unmeasured(Ended::Stopped));
         assert_eq!((report.broken, report.migrations), (None, None), "nothing was asked for");
     }

@@ -266,7 +266,7 @@ mod tests {
     fn an_entry_has_the_worst_of_whole_latencies() {
         let directory = tempfile::tempdir().unwrap();
         let entry = RunEntry::read(&write(directory.path(), 9, 1)).unwrap();
-        assert_eq!((entry.max(), entry.probe.name.as_str()), (Some(7), "timer"));
+        assert_eq!((entry.max(), entry.probe.name()), (Some(7), "timer"));
     }
 
     #[test]

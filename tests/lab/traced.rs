@@ -28,7 +28,7 @@ fn blamed(run: &Path) -> Vec<(Cause, String)> {
 }
 
 fn assert_stages(document: &Document) {
-    assert_eq!(document.trace.found, "peaks", "{:?}", document.trace);
+    assert_eq!(document.trace.found, TraceMode::Peaks, "{:?}", document.trace);
     let of = |name: &str| document.series.iter().find(|series| series.name == name).unwrap();
     let whole = of("cpu0");
     for stage in ["irq", "handler", "dispatch", "user"] {

@@ -75,7 +75,7 @@ fn of_load(tasks_idle: u64, fault: Option<LoadFault>) -> impl FnOnce(&mut Eviden
 #[test]
 fn what_tracing_could_not_tell_is_a_caveat_that_informs() {
     let of = |record: TraceRecord| |evidence: &mut Evidence| evidence.trace.record = record;
-    let none = || TraceRecord::off("auto");
+    let none = || TraceRecord::off(TraceMode::Auto);
     assert_eq!(codes(of(TraceRecord { unmatched: 10, ..none() })), [""; 0]);
     assert_one(
         of(TraceRecord { unmatched: 11, ..none() }),
@@ -86,7 +86,7 @@ fn what_tracing_could_not_tell_is_a_caveat_that_informs() {
     let lost = TraceRecord { lost_events: 1, ..none() };
     assert_one(of(lost), "events_lost", &json!({"lost": 1}), "lost 1 events");
     let why = "the kernel refuses the program";
-    let stages = TraceRecord { found: "stages".into(), why_not: Some(why.into()), ..none() };
+    let stages = TraceRecord { found: TraceMode::Stages, why_not: Some(why.into()), ..none() };
     let values = json!({"missing": [], "no_causes": why});
     assert_one(of(stages), "traced_in_part", &values, "stages alone, no causes: the kernel");
     let missing = MissingTracepoint {
