@@ -11,12 +11,13 @@ BUSY := --limit 40m --stall 10m \
 	--append "nosoftlockup rcupdate.rcu_cpu_stall_suppress=1 workqueue.watchdog_thresh=0"
 export TARDY_TEST_PYTHON := $(CURDIR)/.venv/bin/python
 
-.PHONY: help demo lab test test-long bench web build docs clean
+.PHONY: help demo lab quick test test-long bench web build docs clean
 .PHONY: page checks loom programs tests vm account browser
 
 help:
 	@echo "make demo       set up, build, measure this machine for 20 s under load, write a page"
 	@echo "make lab        Debian's standard kernel against its real-time one, in virtual machines, twice"
+	@echo "make quick      while you write: lints, and the tests of what you changed, in a minute"
 	@echo "make test       set up, run everything that must pass (what CI runs)"
 	@echo "make vm         the part of it that boots a kernel in QEMU and tests inside"
 	@echo "make test-long  what is too slow for each change: 50 kills, long fuzzing, the RT kernel"
@@ -43,6 +44,10 @@ lab:
 	$(TARDY) lab run --kernels standard,rt --again --quiet -o $(DEMO)/lab-again >$(DEMO)/lab-again.txt
 	tools/same-samples $(DEMO)/lab $(DEMO)/lab-again
 	@echo "The page: $(CURDIR)/$(DEMO)/lab.html"
+
+# Installs nothing.
+quick:
+	@tools/quick
 
 # Four stages beside each other: tests mostly wait, guests and the browser do not mind who else
 # uses the CPUs, and cargo's own lock has one build after the other. Last, what skipped on this
