@@ -115,7 +115,7 @@ fn tests(options: &Options, kernel: &Kernel) -> Result<()> {
         passed: &passed,
     })?;
     let results = if names.is_empty() {
-        tell("vm: what skipped on this machine has passed in a guest")?;
+        tell("vm: of what skipped on this machine nothing is left for a guest")?;
         Results::default()
     } else {
         boot(options, kernel, &suite, &names)?
