@@ -1,6 +1,6 @@
 //! `cargo xtask vm` with guests whose fate is known: one that ends well, one that ends badly, one
-//! that panics, one that hangs, one that never stops talking. All but the first only with
-//! `TARDY_TEST_LONG=1`: they wait for a limit, or, like the panic, are tried by the lab's tests too.
+//! that panics, one that hangs, one that never stops talking. The last three only with
+//! `TARDY_TEST_LONG=1`: they wait for a limit, or the lab's tests have the like, a panic.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::{

@@ -115,8 +115,8 @@ mod tests {
         assert_eq!(plain.kernel, Source::parse("standard").unwrap());
         assert!(plain.command.is_empty() && plain.account.is_none() && !plain.keep);
         let all = parse(
-            "--kernel rt --filter root_ --also a:: --also b:: --append nosmt --account skips --passed p \
-             --program rtla --limit 5m --stall 10s --keep -- sh -c true --keep",
+            "--kernel rt --filter root_ --also a:: --also b:: --append nosmt --account skips \
+             --passed p --program rtla --limit 5m --stall 10s --keep -- sh -c true --keep",
         );
         let all = all.unwrap();
         assert_eq!(all.kernel, Source::parse("rt").unwrap());

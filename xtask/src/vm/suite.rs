@@ -112,8 +112,8 @@ fn executable(messages: &str, name: &str, kind: &str) -> Option<PathBuf> {
 }
 
 /// Which tests: those that `skipped` on the host and have not `passed` in a guest; without such a
-/// list, all that have `filter` in their names; without it those that are made for a guest and those
-/// that have one of `also` in their names.
+/// list, all that have `filter` in their names; without it those that are made for a guest and
+/// those that have one of `also` in their names.
 pub struct Choice<'a> {
     pub filter: Option<&'a str>,
     pub also: &'a [String],
