@@ -2,15 +2,22 @@
 
 TARDY := target/release/tardy
 DEMO := demo
-# Where tests on this machine note that they skipped, for the account with those in a guest.
+# Tests that skipped on this machine, and tests that passed in a guest, by name.
 SKIPS := $(CURDIR)/target/vm/skips
+PASSED := $(CURDIR)/target/vm/passed
+# A guest beside other work has longer before it counts as hanging,
+# and its watchdogs, which only see that the host had no time for it, are off.
+BUSY := --limit 40m --stall 10m \
+	--append "nosoftlockup rcupdate.rcu_cpu_stall_suppress=1 workqueue.watchdog_thresh=0"
 export TARDY_TEST_PYTHON := $(CURDIR)/.venv/bin/python
 
-.PHONY: help demo lab test test-long bench web build checks deny advisories browser loom vm docs clean
+.PHONY: help demo lab quick test test-long bench web build docs clean
+.PHONY: page checks deny advisories loom programs tests vm account browser
 
 help:
 	@echo "make demo       set up, build, measure this machine for 20 s under load, write a page"
 	@echo "make lab        Debian's standard kernel against its real-time one, in virtual machines, twice"
+	@echo "make quick      while you write: lints, and the tests of what you changed, in a minute"
 	@echo "make test       set up, run everything that must pass (what CI runs)"
 	@echo "make vm         the part of it that boots a kernel in QEMU and tests inside"
 	@echo "make test-long  what is too slow for each change: 50 kills, long fuzzing, the RT kernel"
@@ -38,21 +45,30 @@ lab:
 	tools/same-samples $(DEMO)/lab $(DEMO)/lab-again
 	@echo "The page: $(CURDIR)/$(DEMO)/lab.html"
 
-test: checks loom
-	@mkdir -p $(dir $(SKIPS)) && rm -f $(SKIPS)
-	TARDY_TEST_SKIPS=$(SKIPS) cargo test --workspace --locked --all-targets --no-fail-fast
-	cargo test --workspace --locked --doc
-	@$(MAKE) --no-print-directory vm
-	@$(MAKE) --no-print-directory browser
+# Installs nothing.
+quick:
+	@tools/quick
 
-# Format, lints, documentation, licenses, and a bundle that is what the page's sources make.
+# Four stages beside each other: tests mostly wait, guests and the browser do not mind who else
+# uses the CPUs, and cargo's own lock has one build after the other. Last, what skipped on this
+# machine and ran in no guest yet.
+test:
+	@tools/setup test
+	@tools/side-by-side tests vm "page browser" "loom checks"
+	@$(MAKE) --no-print-directory account
+
+# The page's types, and a bundle that is what its sources make.
+page:
+	@tools/setup test
+	cd web && npm run --silent check && npm run --silent build
+	git diff --exit-code --stat -- src/report/html
+
+# Format, lints, documentation, licenses.
 checks:
 	@tools/setup test
 	cargo fmt --all --check
 	cargo clippy --workspace --locked --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --locked --no-deps --document-private-items --quiet
-	cd web && npm run --silent check && npm run --silent build
-	git diff --exit-code --stat -- src/report/html
 	@$(MAKE) --no-print-directory deny
 
 # Licenses and sources of all dependencies (deny.toml). Duplicates are printed and fail nothing.
@@ -70,27 +86,40 @@ loom:
 	RUSTFLAGS="--cfg loom" cargo test --locked --release -p tardy-hot --test interleavings \
 		--target-dir target/loom
 
-# Tests for another kernel, cgroup v2 and all rights, and those that skipped on this machine; then
-# those that a real-time kernel may answer otherwise, and those where every microsecond counts.
-vm:
+# Everything that cargo tests, with the examples in the documentation.
+tests:
+	@mkdir -p $(dir $(SKIPS)) && rm -f $(SKIPS)
+	TARDY_TEST_SKIPS=$(SKIPS) cargo test --workspace --locked --no-fail-fast
+
+# What guests and pages are made with. The tests' tardy will do: a release build would choose other
+# features of its libraries, and build them all again.
+programs:
 	@tools/setup test
 	cargo test --workspace --locked --no-run --test outside --test guests
-	target/debug/xtask vm --account $(SKIPS)
-	target/debug/xtask vm --kernel rt --filter root_vm::
-	target/debug/xtask vm --counted --filter root_netem::
 
-# The page's own tests, then pages of real runs, in a browser. The tests' tardy will do: without
-# them cargo would choose other features of its libraries, and build them all again.
+# Tests for another kernel, cgroup v2 and all rights; those that a real-time kernel may answer
+# otherwise; and those where every microsecond counts.
+vm: programs
+	@rm -f $(PASSED)
+	target/debug/xtask vm $(BUSY) --passed $(PASSED)
+	target/debug/xtask vm $(BUSY) --passed $(PASSED) --kernel rt --filter root_vm::
+	target/debug/xtask vm $(BUSY) --passed $(PASSED) --counted --filter root_netem::
+
+# Tests that skipped on this machine, in a guest. As root, none may be left that ran nowhere.
+account: programs
+	target/debug/xtask vm --passed $(PASSED) --account $(SKIPS)
+
+# The page's own tests, then pages of real runs, in a browser.
 browser:
 	@tools/setup test
-	cargo test --workspace --locked --no-run --test outside
 	cd web && npm test --silent
-	tools/check-pages target/debug/tardy
+	@$(MAKE) --no-print-directory programs
+	tools/check-pages target/debug
 
-test-long: checks
+# Fifty kills, long fuzzing, more cells of the lab, and all kernels.
+test-long: checks programs
 	@$(MAKE) --no-print-directory advisories
 	TARDY_TEST_LONG=1 cargo test --workspace --locked --release -- --test-threads=1
-	cargo test --workspace --locked --no-run --test outside --test guests
 	for kernel in standard rt 6.12 6.12-rt; do \
 		TARDY_TEST_LONG=1 target/debug/xtask vm --kernel $$kernel --limit 1h --stall 10m \
 			--also unprivileged:: --also leaves_nothing:: || exit 1; \

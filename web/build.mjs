@@ -3,7 +3,7 @@
 // the same bytes, so that a check can compare.
 
 import { createHash } from 'node:crypto';
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
@@ -31,6 +31,12 @@ const parts = { NOTICES: inPage(), 'SCRIPT-HASH': `sha256-${hash}`, STYLE: style
 const page = template.replace(/\{\{([A-Z-]+)\}\}/g, (_, name) => parts[name]);
 for (const mark of ['<!--TARDY-DATA-->', '<!--TARDY-TITLE-->']) {
   if (page.split(mark).length !== 2) throw new Error(`${mark} must be in the page exactly once`);
+}
+
+/** What is as it was keeps its time, or cargo would compile the program again. */
+function write(name, text) {
+  const file = join(target, name);
+  if (!existsSync(file) || readFileSync(file, 'utf8') !== text) writeFileSync(file, text);
 }
 
 function of(name, file) {
@@ -65,6 +71,6 @@ function notices() {
 }
 
 mkdirSync(target, { recursive: true });
-writeFileSync(join(target, 'page.html'), page);
-writeFileSync(join(target, 'THIRD-PARTY.txt'), notices());
+write('page.html', page);
+write('THIRD-PARTY.txt', notices());
 console.log(`page.html: ${Math.round(Buffer.byteLength(page) / 1024)} KiB`);

@@ -3,6 +3,7 @@
 //! A guest costs some ten seconds of a CPU, so there are few here, and each is looked at from
 //! several sides. Kernels come from the cache that `cargo xtask vm` fills, and are fetched where it
 //! is empty. Where that is impossible the tests that need a guest skip, which as root none may.
+//! What has a neighbour here that would break with it runs with `TARDY_TEST_LONG=1` only.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::{
@@ -10,6 +11,7 @@ use std::{
     io::Write as _,
     path::{Path, PathBuf},
     process::{Command, Output},
+    thread,
     time::Duration,
 };
 
@@ -93,6 +95,19 @@ impl Place {
         assert_eq!(guests.count(), 0);
         assert_eq!(processes_with(&self.path("cache").display().to_string()), 0);
     }
+}
+
+fn is_long() -> bool {
+    std::env::var_os("TARDY_TEST_LONG").is_some_and(|value| value == "1")
+}
+
+/// Runs all of these at once, each in a guest of its own.
+fn run_all(cells: &[(&Place, Cell, &str)]) -> Vec<Document> {
+    thread::scope(|scope| {
+        let run = |(place, cell, name): &(&Place, Cell, &str)| place.run(cell, name).unwrap();
+        let running: Vec<_> = cells.iter().map(|cell| scope.spawn(move || run(cell))).collect();
+        running.into_iter().map(|running| running.join().unwrap()).collect()
+    })
 }
 
 /// Processes that have this on their command line.

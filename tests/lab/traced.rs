@@ -1,9 +1,7 @@
 //! Traced on Debian's standard and real-time kernels: stages on both, and on the first the name of
 //! the function that held the CPU.
 
-use std::thread;
-
-use tardy::run::peaks::Cause;
+use tardy::run::{TraceMode, peaks::Cause};
 
 use super::*;
 
@@ -40,18 +38,17 @@ fn assert_stages(document: &Document) {
 #[test]
 fn on_both_kernels_there_are_stages_and_the_function_that_held_the_cpu_has_its_name() {
     let (Some(place), Some(rt)) = (Place::new(), Place::with("rt")) else { return };
-    let cells = [
+    let mut cells = vec![
         (&place, traced(&place, "signals:processes=300,interval=10ms"), "kill"),
-        (&place, traced(&place, "memory:exit,size=64MiB"), "exit"),
         (&rt, traced(&rt, "signals:processes=300,interval=10ms"), "rt"),
     ];
-    let documents: Vec<Document> = thread::scope(|scope| {
-        let run = |(place, cell, name)| scope.spawn(move || Place::run(place, cell, name).unwrap());
-        let running = cells.each_ref().map(|(place, cell, name)| run((place, cell, name)));
-        running.map(|running| running.join().unwrap()).into()
-    });
-    documents.iter().for_each(assert_stages);
-    for (name, function) in [("kill", "kill_something_info"), ("exit", "exit_mmap")] {
+    let mut held = vec![("kill", "kill_something_info")];
+    if is_long() {
+        cells.push((&place, traced(&place, "memory:exit,size=64MiB"), "exit"));
+        held.push(("exit", "exit_mmap"));
+    }
+    run_all(&cells).iter().for_each(assert_stages);
+    for (name, function) in held {
         let blamed = blamed(&place.path(name));
         let named = (Cause::Nonpreemptible, function.to_owned());
         assert!(blamed.iter().filter(|cause| **cause == named).count() >= 4, "{blamed:?}");

@@ -13,7 +13,7 @@ export function launch() {
 }
 
 /** Asks the page again and again: its policy refuses the strings that `waitForFunction` evaluates. */
-export async function until(page, ask, what, within_ms = 30000) {
+export async function until(page, ask, what, within_ms = 300000) {
   const end = Date.now() + within_ms;
   for (;;) {
     const answer = await page.evaluate(ask);

@@ -26,7 +26,7 @@ export async function checkPage(browser, path, mode) {
     await page.goto(url);
     drawn = await until(page, () => window.tardyDrawn, 'all charts to be drawn');
     for (const check of [sound, inked, drawnAsData, barsAddUp, reachable]) reasons.push(...await page.evaluate(check));
-    if (mode.scheme === 'light') reasons.push(...await within(60000, interactions(page)));
+    if (mode.scheme === 'light') reasons.push(...await within(600000, interactions(page)));
     reasons.push(...await page.evaluate(sound));
   } catch (error) {
     reasons.push(String(error.message ?? error));

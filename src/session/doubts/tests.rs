@@ -11,7 +11,7 @@ use crate::{
     run::{
         BootOption, Caveat, CpuCount, Deviation, EndCount, EndRecord, FarEndReason, FlowRecord,
         LoadProof, MessageRecord, MissingTracepoint, OsError, SendRefusal, SeriesHead,
-        SeriesSummary, ThreadDeviation, ThreadTerms, TraceRecord, Validity, caveat::verdict,
+        SeriesSummary, ThreadDeviation, ThreadTerms, TraceMode, TraceRecord, Validity, caveat::verdict,
         conditions::CpuUse, hlog, summary::summarize,
     },
     setup::{

@@ -1,6 +1,6 @@
-//! Which tests ran nowhere: skipped on this machine, and not run in the guest either.
+//! Which tests ran nowhere: skipped on this machine, and passed in no guest either.
 
-use std::{collections::BTreeMap, fs, path::Path};
+use std::{collections::BTreeMap, fs, io::Write as _, path::Path};
 
 use anyhow::{Context, Result};
 
@@ -20,6 +20,24 @@ pub fn read(file: &Path) -> Result<Skips> {
 pub fn parse(text: &str) -> Skips {
     let lines = text.lines().filter_map(|line| line.split_once('\t'));
     lines.map(|(name, why)| (name.to_owned(), why.to_owned())).collect()
+}
+
+/// The tests that passed in guests so far, one a line. Where none has, there is no file.
+pub fn passed(file: &Path) -> Result<Vec<String>> {
+    if !file.exists() {
+        return Ok(Vec::new());
+    }
+    let text = fs::read_to_string(file);
+    let text = text.with_context(|| format!("cannot read {}", file.display()))?;
+    Ok(text.lines().map(str::to_owned).collect())
+}
+
+/// Adds to them.
+pub fn add(file: &Path, passed: &[String]) -> Result<()> {
+    let lines: String = passed.iter().map(|name| format!("{name}\n")).collect();
+    let file_to = fs::OpenOptions::new().create(true).append(true).open(file);
+    let written = file_to.and_then(|mut file_to| file_to.write_all(lines.as_bytes()));
+    written.with_context(|| format!("cannot write {}", file.display()))
 }
 
 /// For each test that ran nowhere a line that says why. `passed` are those that ran in the guest
@@ -49,6 +67,16 @@ mod tests {
                 "a::z ran nowhere: here: no cgroup v2; in the guest: not run",
             ]
         );
+    }
+
+    #[test]
+    fn what_passed_is_kept_from_guest_to_guest() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("passed");
+        assert!(passed(&file).unwrap().is_empty());
+        add(&file, &["a::x".into(), "a::y".into()]).unwrap();
+        add(&file, &["b::z".into()]).unwrap();
+        assert_eq!(passed(&file).unwrap(), ["a::x", "a::y", "b::z"]);
     }
 
     #[test]

@@ -29,7 +29,6 @@ use tardy::lab::{
 use tempfile::TempDir;
 
 use crate::bench::say;
-use account::Skips;
 use options::Options;
 use suite::{Choice, Results, Suite};
 
@@ -104,12 +103,32 @@ fn tell(line: &str) -> Result<()> {
     Ok(writeln!(std::io::stdout(), "{line}")?)
 }
 
-/// Runs the tests, and the account with what the host skipped.
+/// Runs the tests that are wanted, and says which of those that the host skipped ran nowhere.
 fn tests(options: &Options, kernel: &Kernel) -> Result<()> {
     let suite = Suite::build()?;
-    let host = options.account.as_deref().map_or(Ok(Skips::new()), account::read)?;
-    let filter = options.filter.as_deref();
-    let names = suite.choose(&Choice { filter, also: &options.also, skipped: &host })?;
+    let host = options.account.as_deref().map(account::read).transpose()?;
+    let passed = options.passed.as_deref().map_or(Ok(Vec::new()), account::passed)?;
+    let names = suite.choose(&Choice {
+        filter: options.filter.as_deref(),
+        also: &options.also,
+        skipped: host.as_ref(),
+        passed: &passed,
+    })?;
+    let results = if names.is_empty() {
+        tell("vm: of what skipped on this machine nothing is left for a guest")?;
+        Results::default()
+    } else {
+        boot(options, kernel, &suite, &names)?
+    };
+    if let Some(file) = &options.passed {
+        account::add(file, &results.passed)?;
+    }
+    let passed = [passed, results.passed].concat();
+    settle(&account::nowhere(&host.unwrap_or_default(), &results.skipped, &passed))
+}
+
+/// Runs these tests in a guest and gives the verdict; one that failed is an error.
+fn boot(options: &Options, kernel: &Kernel, suite: &Suite, names: &[String]) -> Result<Results> {
     let append = format!("{} {}", suite::APPEND, options.append);
     let programs = [suite.outside.clone(), suite.tardy.clone()];
     let files = [suite::schema()?];
@@ -121,8 +140,8 @@ fn tests(options: &Options, kernel: &Kernel) -> Result<()> {
         files: &files,
         append: &append,
     };
-    let finished = guest.run(suite.job(&names)?)?;
-    let results = Results::parse(&finished.output, &names);
+    let finished = guest.run(suite.job(names)?)?;
+    let results = Results::parse(&finished.output, names);
     let broken = finished.ending.words().or_else(|| {
         let code = suite::exit_code(&finished.output);
         code.err().map(|error| format!("{error:#}"))
@@ -139,17 +158,18 @@ fn tests(options: &Options, kernel: &Kernel) -> Result<()> {
         None => tell(&verdict)?,
     }
     ensure!(finished.ending.words().is_none() && results.failed.is_empty(), "vm: failed");
-    settle(&account::nowhere(&host, &results.skipped, &results.passed), options)
+    Ok(results)
 }
 
 /// Tells what ran nowhere; as root, this is a failure.
-fn settle(nowhere: &[String], options: &Options) -> Result<()> {
+fn settle(nowhere: &[String]) -> Result<()> {
     for line in nowhere {
         say(line);
     }
-    // A part of the tests proves nothing about the rest.
-    let counts = options.filter.is_none() && rustix::process::geteuid().is_root();
-    ensure!(nowhere.is_empty() || !counts, "vm: as root every test runs, here or in the guest");
+    ensure!(
+        nowhere.is_empty() || !rustix::process::geteuid().is_root(),
+        "vm: as root every test runs, here or in a guest"
+    );
     Ok(())
 }
 

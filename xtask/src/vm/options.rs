@@ -17,8 +17,9 @@ Boots a kernel in QEMU and runs tests in it, or COMMAND.
   --program NAME  a program of this machine that the guest shall have too, with its libraries
                   (repeatable); not with tests
   --append TEXT   more for the kernel's command line
-  --account FILE  run also the tests that skipped on the host, by this file; as root, none may
-                  be left that ran nowhere
+  --passed FILE   tests that pass are added to this file, by name
+  --account FILE  instead, the tests that skipped on the host, by this file, and have passed in no
+                  guest yet, by --passed; as root, none may be left that ran nowhere
   --limit TIME    time for everything, 10m by default
   --stall TIME    longest silence of the guest, 3m by default
   --keep          keep initramfs, console and output";
@@ -32,6 +33,7 @@ pub struct Options {
     pub counted: bool,
     pub programs: Vec<String>,
     pub append: String,
+    pub passed: Option<PathBuf>,
     pub account: Option<PathBuf>,
     pub limit: Duration,
     pub stall: Duration,
@@ -50,6 +52,7 @@ impl Options {
             counted: false,
             programs: Vec::new(),
             append: String::new(),
+            passed: None,
             account: None,
             limit: Duration::from_secs(600),
             stall: Duration::from_secs(180),
@@ -67,6 +70,7 @@ impl Options {
                 "--counted" => options.counted = true,
                 "--program" => options.programs.push(value()?),
                 "--append" => options.append = value()?,
+                "--passed" => options.passed = Some(value()?.into()),
                 "--account" => options.account = Some(value()?.into()),
                 "--limit" => options.limit = time(word, &value()?)?,
                 "--stall" => options.stall = time(word, &value()?)?,
@@ -112,7 +116,7 @@ mod tests {
         assert!(plain.command.is_empty() && plain.account.is_none() && !plain.keep);
         let all = parse(
             "--kernel rt --filter root_ --also a:: --also b:: --append nosmt --account skips \
-             --program rtla --limit 5m --stall 10s --keep -- sh -c true --keep",
+             --passed p --program rtla --limit 5m --stall 10s --keep -- sh -c true --keep",
         );
         let all = all.unwrap();
         assert_eq!(all.kernel, Source::parse("rt").unwrap());
@@ -121,7 +125,7 @@ mod tests {
             (all.also, all.programs),
             (vec!["a::".into(), "b::".into()], vec!["rtla".into()])
         );
-        assert_eq!(all.account, Some("skips".into()));
+        assert_eq!((all.account, all.passed), (Some("skips".into()), Some("p".into())));
         assert_eq!((all.limit.as_secs(), all.stall.as_secs()), (300, 10));
         assert_eq!(all.command, ["sh", "-c", "true", "--keep"]);
         assert!(all.keep);
