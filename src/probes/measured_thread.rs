@@ -77,7 +77,10 @@ pub(super) fn measure(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sys::{cpus::Cpus, sched::Policy};
+    use crate::{
+        run::Deviation,
+        sys::{cpus::Cpus, sched::Policy},
+    };
 
     fn terms() -> Terms {
         let cpu = Cpus::allowed().unwrap().iter().next().unwrap();
