@@ -175,7 +175,7 @@ pub(super) mod tests {
         fs::create_dir_all(directory.join("samples")).unwrap();
         let record = serde_json::json!({
             "schema_version": 1, "id": "i", "name": "n", "argv": [], "status": status,
-            "validity": "valid", "caveats": [], "probe": {"name": "timer", "parameters": {}},
+            "validity": "valid", "caveats": [], "probe": {"name": "made-up", "parameters": {}},
             "loads": [], "setup": {"asked": {}, "found": {}},
             "trace": {"asked": "off", "found": "off"}, "facts": crate::run::Facts::default(),
             "started_at": "", "ended_at": null, "duration_ns": 1, "start_monotonic_ns": 1,

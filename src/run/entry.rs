@@ -18,9 +18,9 @@ use super::{
     document::{LoadRecord, SCHEMA_VERSION, Status},
     maker::names,
     messages::MessageRecord,
-    probe::ProbeRecord,
+    probe::{ProbeRecord, lenient},
     reader::{OpenError, Record, Run, read_record},
-    summary::stage_of,
+    summary::{SeriesSummary, stage_of},
 };
 
 /// Bytes that are read of a record at first: the head of most is among them.
@@ -149,7 +149,8 @@ pub struct RunEntry {
     pub status: Status,
     /// The verdict.
     pub validity: Validity,
-    /// What measured.
+    /// What measured; early runs may lack some of its parameters.
+    #[serde(deserialize_with = "lenient")]
     pub probe: ProbeRecord,
     /// What disturbed the machine meanwhile.
     pub loads: Vec<LoadRecord>,
@@ -167,6 +168,8 @@ pub struct RunEntry {
 struct SeriesMax {
     name: String,
     max: Option<i64>,
+    #[serde(default)]
+    stage_of: Option<String>,
 }
 
 impl RunEntry {
@@ -186,7 +189,12 @@ impl RunEntry {
     /// The largest latency of all series of whole latencies, ns.
     #[must_use]
     pub fn max(&self) -> Option<i64> {
-        let whole = self.series.iter().filter(|series| stage_of(&series.name).is_none());
+        let is_stage = |series: &SeriesMax| match self.schema_version {
+            // It left that to be seen from the name.
+            1 => stage_of(&series.name).is_some(),
+            _ => series.stage_of.is_some(),
+        };
+        let whole = self.series.iter().filter(|series| !is_stage(series));
         whole.filter_map(|series| series.max).max()
     }
 
@@ -218,7 +226,12 @@ impl From<Run> for RunEntry {
             started_at: document.started_at,
             duration_ns: document.duration_ns,
             messages: document.messages,
-            series: series.map(|series| SeriesMax { name: series.name, max: series.max }).collect(),
+            series: series
+                .map(|series| {
+                    let SeriesSummary { name, max, stage_of, .. } = series;
+                    SeriesMax { name, max, stage_of }
+                })
+                .collect(),
         }
     }
 }

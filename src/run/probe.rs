@@ -212,6 +212,11 @@ impl<'de> Deserialize<'de> for ProbeRecord {
     }
 }
 
+/// A probe as [`ProbeRecord::typed_if_whole`] has it.
+pub(super) fn lenient<'de, D: Deserializer<'de>>(from: D) -> Result<ProbeRecord, D::Error> {
+    OtherProbe::deserialize(from).map(ProbeRecord::typed_if_whole)
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;

@@ -66,6 +66,8 @@ export type Caveat = {
   remedy: string;
   /** What was found, with its figures. */
   text: string;
+  /** The values that the text is made of, by name; absent in runs of older versions. */
+  values: JsonMap;
 };
 
 /** What the ten worst wake-ups of each run of a cell were spent on. */
@@ -821,7 +823,7 @@ export type RunRecord = {
   ended_at: string | null;
   /** What the machine was. */
   facts: Facts;
-  /** Unique: start time and four random digits, `20261121-203055-1f0c`. */
+  /** Unique: start time in ms and four random digits, `20261121-203055.042-1f0c`; of older runs in seconds. */
   id: string;
   /** What disturbed the machine meanwhile. */
   loads: LoadRecord[];
@@ -1062,7 +1064,7 @@ export const STRUCTURE: JsonMap = {
     Band: {"properties":{"blamed_share":{"type":"number"},"causes":{"items":{"$ref":"#/$defs/CauseInBand"},"type":"array"},"from":{"type":"integer"},"name":{"type":"string"},"ns":{"type":"integer"},"to":{"type":"integer"},"wakeups":{"type":"integer"}},"required":["name","from","to","wakeups","ns","blamed_share","causes"],"type":"object"},
     Cause: {"enum":["irqs_off","hardirq","softirq","thread","nonpreemptible","lock","idle_exit","migration","throttled","page_fault","stopped","host","hardware","tracing","unexplained"]},
     CauseInBand: {"properties":{"cause":{"$ref":"#/$defs/Cause"},"name":{"type":"string"},"ns":{"type":"integer"},"series":{"items":{"$ref":"#/$defs/SeriesShare"},"type":"array"},"share":{"type":"number"}},"required":["cause","name","ns","share","series"],"type":"object"},
-    Caveat: {"properties":{"code":{"type":"string"},"effect":{"$ref":"#/$defs/Effect"},"remedy":{"type":"string"},"text":{"type":"string"}},"required":["code","effect","text","remedy"],"type":"object"},
+    Caveat: {"properties":{"code":{"type":"string"},"effect":{"$ref":"#/$defs/Effect"},"remedy":{"type":"string"},"text":{"type":"string"},"values":{"additionalProperties":true,"type":"object"}},"required":["code","effect","text","remedy","values"],"type":"object"},
     CellCause: {"properties":{"cause":{"$ref":"#/$defs/Cause"},"name":{"type":"string"},"share":{"type":"number"}},"required":["cause","name","share"],"type":"object"},
     ClockRecord: {"properties":{"drift_ppb":{"type":"number"},"exchanges":{"type":"integer"},"offset_ns":{"type":"integer"},"shortest_round_trip_ns":{"type":"integer"},"uncertainty_ns":{"type":"integer"}},"required":["offset_ns","uncertainty_ns","drift_ppb","exchanges","shortest_round_trip_ns"],"type":"object"},
     Column: {"properties":{"hash":{"type":"string"},"mode":{"type":"string"},"name":{"type":"string"},"preemption":{"type":"string"},"release":{"type":"string"}},"required":["name","release","preemption","hash","mode"],"type":"object"},

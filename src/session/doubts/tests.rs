@@ -11,8 +11,8 @@ use crate::{
     run::{
         BootOption, Caveat, CpuCount, Deviation, EndCount, EndRecord, FarEndReason, FlowRecord,
         LoadProof, MessageRecord, MissingTracepoint, OsError, SendRefusal, SeriesHead,
-        SeriesSummary, ThreadDeviation, ThreadTerms, TraceMode, TraceRecord, Validity, caveat::verdict,
-        conditions::CpuUse, hlog, summary::summarize,
+        SeriesSummary, ThreadDeviation, ThreadTerms, TraceMode, TraceRecord, Validity,
+        caveat::verdict, conditions::CpuUse, hlog, summary::summarize,
     },
     setup::{
         journal::{Recovered, Undone},
