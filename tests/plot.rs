@@ -8,14 +8,14 @@ use std::sync::OnceLock;
 
 use tardy::report::collect;
 use tardy::report::page::{Page, PointKind};
-use tardy::report::plot::{self, Kind, PlotError, Size};
+use tardy::report::plot::{self, PictureKind, PlotError, Size};
 use tardy::run::{Run, Status, Validity};
 
-const KINDS: [(Kind, &str); 4] = [
-    (Kind::Scatter, "scatter"),
-    (Kind::Percentile, "percentile"),
-    (Kind::Heatmap, "heatmap"),
-    (Kind::Histogram, "histogram"),
+const KINDS: [(PictureKind, &str); 4] = [
+    (PictureKind::Scatter, "scatter"),
+    (PictureKind::Percentile, "percentile"),
+    (PictureKind::Heatmap, "heatmap"),
+    (PictureKind::Histogram, "histogram"),
 ];
 
 const SIZE: Size = Size { width: 900, height: 560 };
@@ -65,7 +65,7 @@ fn many_series(count: usize) -> Page {
     page
 }
 
-fn svg(page: &Page, kind: Kind) -> String {
+fn svg(page: &Page, kind: PictureKind) -> String {
     plot::svg(page, kind, SIZE).unwrap()
 }
 
@@ -124,12 +124,12 @@ fn a_picture_holds_each_point_and_each_cell_of_the_data_once() {
     let points: usize =
         page.runs.iter().flat_map(|run| &run.series).map(|series| series.points.t_s.len()).sum();
     assert!(points > 900, "{points}");
-    assert_eq!(filled(&svg(&page, Kind::Scatter), "circle"), points);
+    assert_eq!(filled(&svg(&page, PictureKind::Scatter), "circle"), points);
     let cells: usize = page.runs.iter().map(|run| run.heat.count.len()).sum();
     assert!(cells > 20, "{cells}");
-    assert_eq!(filled(&svg(&page, Kind::Heatmap), "rect"), cells);
+    assert_eq!(filled(&svg(&page, PictureKind::Heatmap), "rect"), cells);
     // A dot at the maximum of each curve.
-    assert_eq!(filled(&svg(&page, Kind::Percentile), "circle"), 2);
+    assert_eq!(filled(&svg(&page, PictureKind::Percentile), "circle"), 2);
 }
 
 #[test]
@@ -138,7 +138,7 @@ fn a_sample_after_the_end_is_drawn_where_it_was() {
     let points = &mut page.runs[0].series[0].points;
     let last = points.t_s.len() - 1;
     (points.t_s[last - 1], points.t_s[last]) = (3.0, 5.0);
-    let picture = svg(&page, Kind::Scatter);
+    let picture = svg(&page, PictureKind::Scatter);
     let document = roxmltree::Document::parse(&picture).unwrap();
     let dots = document.descendants().filter(|node| node.has_tag_name("circle"));
     let mut places: Vec<u32> =
@@ -171,7 +171,7 @@ fn each_picture_says_what_was_measured_and_how_much_of_it() {
         assert!(all.contains(" us"), "{name}: {all}");
         assert!(!all.contains("1e"), "{name}: {all}");
     }
-    let scatter = texts(&svg(&page, Kind::Scatter)).join("\n");
+    let scatter = texts(&svg(&page, PictureKind::Scatter)).join("\n");
     assert!(scatter.contains("one wake-up"), "{scatter}");
     assert!(scatter.contains("largest latency of an interval"), "{scatter}");
     assert_eq!(page.runs[1].series[0].points.kind, PointKind::IntervalMax);
@@ -183,10 +183,10 @@ fn sixty_four_series_are_all_drawn_and_the_worst_are_named() {
     for (kind, name) in KINDS {
         let picture = svg(&page, kind);
         let all = texts(&picture).join("\n");
-        assert_eq!(all.contains("57 others"), kind != Kind::Heatmap, "{name}: {all}");
+        assert_eq!(all.contains("57 others"), kind != PictureKind::Heatmap, "{name}: {all}");
         assert_png(&plot::png(&page, kind, SIZE).unwrap(), SIZE);
     }
-    assert_eq!(filled(&svg(&page, Kind::Percentile), "circle"), 64);
+    assert_eq!(filled(&svg(&page, PictureKind::Percentile), "circle"), 64);
 }
 
 #[test]
@@ -198,7 +198,7 @@ fn early_wakeups_are_counted_where_they_cannot_be_drawn() {
     run.series[0].points.latency_ns[7] = -3_000;
     run.series[0].points.latency_ns[8] = -1;
     let points = run.series[0].points.t_s.len();
-    let picture = svg(&page, Kind::Scatter);
+    let picture = svg(&page, PictureKind::Scatter);
     assert_eq!(filled(&picture, "circle"), points - 2);
     for (kind, name) in KINDS {
         let all = texts(&svg(&page, kind)).join(" ");
@@ -283,7 +283,7 @@ fn a_run_that_crashed_or_is_invalid_says_so_beside_its_name() {
     let mut page = page(&["a"]);
     page.runs[0].record.status = Status::Crashed;
     page.runs[0].record.validity = Validity::Invalid;
-    let texts = texts(&svg(&page, Kind::Scatter));
+    let texts = texts(&svg(&page, PictureKind::Scatter));
     assert!(texts.contains(&"a (invalid, crashed)".to_owned()), "{texts:?}");
 }
 
@@ -309,7 +309,7 @@ fn what_cannot_be_drawn_is_refused_with_a_remedy() {
     }
     let tight = Size { width: 200, height: 200 };
     let page = page(&["a", "b", "a", "b", "a", "b"]);
-    let error = plot::svg(&page, Kind::Heatmap, tight).unwrap_err();
+    let error = plot::svg(&page, PictureKind::Heatmap, tight).unwrap_err();
     assert_eq!(error, PlotError::Small { size: tight });
 }
 

@@ -19,7 +19,7 @@ const LONG_FILES: &[&str] = &[];
 /// Functions (`path: name`) that are longer and not split yet. Only ever gets shorter.
 /// `words` is a table: one arm a caveat.
 const LONG_FUNCTIONS: &[&str] =
-    &["src/run/doubt/words.rs: words", "src/run/doubt/incident.rs: words"];
+    &["src/run/caveat_kind/words.rs: words", "src/run/caveat_kind/incident.rs: words"];
 
 /// Split, so that this file does not find itself.
 const BANNED: [&str; 5] = [
@@ -267,8 +267,10 @@ fn every_source_file_is_a_module_of_another() {
 
 #[test]
 fn every_caveat_is_explained() {
-    let codes: BTreeSet<String> =
-        files("src/run/doubt", ".rs").iter().flat_map(|path| caveat_codes(&text(path))).collect();
+    let codes: BTreeSet<String> = files("src/run/caveat_kind", ".rs")
+        .iter()
+        .flat_map(|path| caveat_codes(&text(path)))
+        .collect();
     assert!(codes.len() >= 20, "the codes are found: {codes:?}");
     let explained = fs::read_to_string(root().join("docs/measuring.md")).unwrap_or_default();
     let is_missing = |code: &&String| !explained.contains(&format!("`{code}`"));
@@ -290,7 +292,7 @@ fn rows_of_codes(text: &str) -> Vec<(String, String)> {
 #[test]
 fn every_caveat_is_explained_with_its_effect() {
     let explained = fs::read_to_string(root().join("docs/measuring.md")).unwrap_or_default();
-    let sources = files("src/run/doubt", ".rs");
+    let sources = files("src/run/caveat_kind", ".rs");
     let mut wrong = sources.iter().flat_map(|path| caveat_effects(&text(path)));
     let wrong = wrong.find(|(code, effect)| !explained.contains(&format!("`{code}` | {effect} |")));
     assert_eq!(wrong, None, "docs/measuring.md has another effect of this one");
@@ -298,8 +300,10 @@ fn every_caveat_is_explained_with_its_effect() {
 
 #[test]
 fn every_caveat_names_a_test_that_is_there() {
-    let codes: BTreeSet<String> =
-        files("src/run/doubt", ".rs").iter().flat_map(|path| caveat_codes(&text(path))).collect();
+    let codes: BTreeSet<String> = files("src/run/caveat_kind", ".rs")
+        .iter()
+        .flat_map(|path| caveat_codes(&text(path)))
+        .collect();
     let explained = fs::read_to_string(root().join("docs/measuring.md")).unwrap_or_default();
     let sources: Vec<String> = rust_files().iter().map(|path| text(path)).collect();
     let mut rows = rows_of_codes(&explained);

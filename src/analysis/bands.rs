@@ -7,7 +7,7 @@ use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
 use crate::run::{
-    peaks::{Blame, Bucket, Cause, Peak},
+    peaks::{Blame, Cause, LatencyBucket, Peak},
     summary::{ENOUGH_BEYOND, percentile},
 };
 
@@ -121,7 +121,12 @@ fn above(name: &str, from: i64, total: &Histogram<u64>, max: i64, blame: &Blame)
 
 /// How much of a bucket's time lies from `first` on, 0 to 1; `time` tells that of all wake-ups
 /// between two latencies.
-fn share_above(bucket: &Bucket, next: i64, first: u64, time: impl Fn(u64, u64) -> f64) -> f64 {
+fn share_above(
+    bucket: &LatencyBucket,
+    next: i64,
+    first: u64,
+    time: impl Fn(u64, u64) -> f64,
+) -> f64 {
     let low = u64::try_from(bucket.low_ns).unwrap_or(0);
     let width = low.saturating_add(low / 16).saturating_add(1);
     let end = width.min(u64::try_from(next).unwrap_or(width));
@@ -272,13 +277,18 @@ mod tests {
                 cause("cpu1", Cause::IrqsOff, "console_unlock"),
             ],
             buckets: vec![
-                Bucket {
+                LatencyBucket {
                     low_ns: 16_384,
                     wakeups: 90,
                     ns: 90 * 16_384,
                     parts: vec![(0, 60, 60 * 16_384), (1, 30, 30 * 16_384)],
                 },
-                Bucket { low_ns: 65_536, wakeups: 10, ns: 655_360, parts: vec![(2, 10, 655_360)] },
+                LatencyBucket {
+                    low_ns: 65_536,
+                    wakeups: 10,
+                    ns: 655_360,
+                    parts: vec![(2, 10, 655_360)],
+                },
             ],
             ..Blame::default()
         };
@@ -297,7 +307,7 @@ mod tests {
     #[test]
     fn what_was_not_blamed_is_told_by_the_share() {
         let total = total(&[(5_000, 990), (50_000, 10)]);
-        let bucket = Bucket {
+        let bucket = LatencyBucket {
             low_ns: 49_152,
             wakeups: 4,
             ns: 200_000,
@@ -322,7 +332,7 @@ mod tests {
     fn of_the_bucket_in_which_a_band_begins_it_gets_its_share() {
         // p99 is 100 us; the bucket from 98.304 us to 104.448 us holds 50 of it and 50 above it.
         let total = total(&[(5_000, 9_850), (100_000, 50), (103_000, 100)]);
-        let bucket = Bucket {
+        let bucket = LatencyBucket {
             low_ns: 98_304,
             wakeups: 150,
             ns: 50 * 100_000 + 100 * 103_000,
@@ -354,13 +364,13 @@ mod tests {
 
     #[test]
     fn absurd_figures_overflow_nothing() {
-        let bucket = Bucket {
+        let bucket = LatencyBucket {
             low_ns: i64::MAX,
             wakeups: u64::MAX,
             ns: u64::MAX,
             parts: vec![(0, u64::MAX, u64::MAX), (0, u64::MAX, u64::MAX), (9, 1, 1)],
         };
-        let odd = Bucket { low_ns: i64::MIN, ..bucket.clone() };
+        let odd = LatencyBucket { low_ns: i64::MIN, ..bucket.clone() };
         let blame = Blame {
             causes: vec![cause("cpu0", Cause::Host, "steal")],
             buckets: vec![bucket, odd],

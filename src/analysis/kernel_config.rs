@@ -104,7 +104,7 @@ impl KernelConfig {
 
 /// An option that is not the same in all kernels.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Difference {
+pub struct OptionDifference {
     /// Its name, with `CONFIG_`.
     pub option: String,
     /// Its value in each kernel, in their order; none where it is not set.
@@ -117,7 +117,7 @@ pub struct Differences {
     /// The kernels, as they were named.
     pub kernels: Vec<String>,
     /// What matters to latency, most important first.
-    pub latency: Vec<Difference>,
+    pub latency: Vec<OptionDifference>,
     /// How many others differ: drivers, file systems, protocols.
     pub others: usize,
 }
@@ -128,7 +128,7 @@ pub struct Differences {
 pub fn differences(kernels: &[(&str, &KernelConfig)]) -> Differences {
     let known: Vec<_> = kernels.iter().filter(|(_, config)| !config.is_empty()).collect();
     let names: BTreeSet<&String> = known.iter().flat_map(|(_, config)| config.0.keys()).collect();
-    let mut latency: Vec<(usize, Difference)> = Vec::new();
+    let mut latency: Vec<(usize, OptionDifference)> = Vec::new();
     let mut others = 0;
     for name in names {
         let value = |(_, config): &&(&str, &KernelConfig)| config.0.get(name).cloned();
@@ -138,7 +138,7 @@ pub fn differences(kernels: &[(&str, &KernelConfig)]) -> Differences {
         }
         match rank(name) {
             Some(rank) => {
-                latency.push((rank, Difference { option: format!("CONFIG_{name}"), values }));
+                latency.push((rank, OptionDifference { option: format!("CONFIG_{name}"), values }));
             }
             None => others += 1,
         }

@@ -45,7 +45,7 @@ pub struct Matrix {
     /// The columns, in the order of the plan or in which their first runs came.
     pub kernels: Vec<Column>,
     /// The rows, in the order of the plan or in which their first runs came.
-    pub loads: Vec<Row>,
+    pub loads: Vec<MatrixRow>,
     /// What a reader must know before comparing: sentences.
     pub remarks: Vec<String>,
 }
@@ -68,18 +68,18 @@ pub struct Column {
 
 /// One load under all kernels.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Row {
+pub struct MatrixRow {
     /// Its name in the plan.
     pub name: String,
     /// One place a column; absent where nothing was measured.
-    pub cells: Vec<Option<Cell>>,
+    pub cells: Vec<Option<MatrixCell>>,
     /// Each other kernel against the first that has a cell here.
     pub judgements: Vec<Judgement>,
 }
 
 /// One load under one kernel, over start phases.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Cell {
+pub struct MatrixCell {
     /// Different start phases.
     pub phases: usize,
     /// Its runs, as places in what the matrix was made of.
@@ -132,12 +132,12 @@ pub struct Judgement {
     /// Why not; then there are no differences.
     pub not_judged: Option<String>,
     /// Figures whose ranges do not touch.
-    pub differences: Vec<Difference>,
+    pub differences: Vec<FigureDifference>,
 }
 
 /// A figure whose ranges do not touch.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Difference {
+pub struct FigureDifference {
     /// As in [`FIGURES`].
     pub figure: String,
     /// Whether the judged kernel is lower: answers earlier.
@@ -148,7 +148,7 @@ pub struct Difference {
 
 /// Names in the order that a plan has; what is not in it comes after.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Order<'a> {
+pub struct NameOrder<'a> {
     /// Kernels; one without a run has an empty column.
     pub kernels: &'a [String],
     /// Loads; one without a run has an empty row.
@@ -159,7 +159,7 @@ pub struct Order<'a> {
 ///
 /// # Errors
 /// A run that the lab did not make, or none at all.
-pub fn matrix(runs: &[Document], order: Order) -> Result<Matrix, MatrixError> {
+pub fn matrix(runs: &[Document], order: NameOrder) -> Result<Matrix, MatrixError> {
     if runs.is_empty() {
         return Err(MatrixError::Empty);
     }
@@ -173,9 +173,9 @@ pub fn matrix(runs: &[Document], order: Order) -> Result<Matrix, MatrixError> {
             let own = labs.iter().enumerate().filter(|(_, lab)| is_here(lab));
             cell(&own.map(|(run, _)| run).collect::<Vec<usize>>(), runs)
         };
-        let cells: Vec<Option<Cell>> = keys.iter().map(cell_of).collect();
+        let cells: Vec<Option<MatrixCell>> = keys.iter().map(cell_of).collect();
         let judgements = judgements(&cells, runs);
-        Row { name, cells, judgements }
+        MatrixRow { name, cells, judgements }
     };
     let loads = names.into_iter().map(row).collect();
     let kernels = columns_of(&keys, &labs, runs);
@@ -246,7 +246,7 @@ fn columns_of(keys: &[ColumnKey], labs: &[&LabFacts], runs: &[Document]) -> Vec<
     keys.iter().map(of).collect()
 }
 
-fn cell(own: &[usize], runs: &[Document]) -> Option<Cell> {
+fn cell(own: &[usize], runs: &[Document]) -> Option<MatrixCell> {
     let documents: Vec<&Document> = own.iter().filter_map(|at| runs.get(*at)).collect();
     let seeds = documents.iter().filter_map(|run| run.facts.lab.as_ref()).map(|lab| lab.seed);
     let phases = seeds.collect::<BTreeSet<u32>>().len();
@@ -255,7 +255,7 @@ fn cell(own: &[usize], runs: &[Document]) -> Option<Cell> {
     let broken = documents.iter().filter(|run| run.validity == Validity::Invalid);
     let codes = broken.flat_map(|run| &run.caveats);
     let codes = codes.filter(|caveat| caveat.effect == crate::run::Effect::Invalidates);
-    (phases > 0).then(|| Cell {
+    (phases > 0).then(|| MatrixCell {
         phases,
         runs: own.to_vec(),
         samples: series().map(|series| series.count).fold(0, u64::saturating_add),
@@ -287,11 +287,11 @@ fn figure(name: &str, runs: &[&Document]) -> Option<Figure> {
     })
 }
 
-fn judgements(cells: &[Option<Cell>], runs: &[Document]) -> Vec<Judgement> {
+fn judgements(cells: &[Option<MatrixCell>], runs: &[Document]) -> Vec<Judgement> {
     let mut filled =
         cells.iter().enumerate().filter_map(|(at, cell)| cell.as_ref().map(|cell| (at, cell)));
     let Some((against, base)) = filled.next() else { return Vec::new() };
-    let judge = |(kernel, cell): (usize, &Cell)| {
+    let judge = |(kernel, cell): (usize, &MatrixCell)| {
         let not_judged = reason_not_to(base, cell, runs);
         let differences = match not_judged {
             Some(_) => Vec::new(),
@@ -303,7 +303,7 @@ fn judgements(cells: &[Option<Cell>], runs: &[Document]) -> Vec<Judgement> {
 }
 
 /// Why two cells cannot be compared, worst first.
-fn reason_not_to(base: &Cell, cell: &Cell, runs: &[Document]) -> Option<String> {
+fn reason_not_to(base: &MatrixCell, cell: &MatrixCell, runs: &[Document]) -> Option<String> {
     let both = || base.runs.iter().chain(&cell.runs).filter_map(|at| runs.get(*at));
     let labs = || both().filter_map(|run| run.facts.lab.as_ref());
     let several = |count: usize| count > 1;
@@ -351,7 +351,7 @@ fn maker(run: &Document) -> (String, String, String, String, Option<u8>) {
     (run.facts.tardy_version.clone(), lab.program_hash, lab.qemu, lab.cpu_model, lab.shift)
 }
 
-fn difference((base, other): (&Figure, &Figure)) -> Option<Difference> {
+fn difference((base, other): (&Figure, &Figure)) -> Option<FigureDifference> {
     let ratio = |high: i64, low: i64| high.max(1) as f64 / low.max(1) as f64;
     let (lower, factor) = if other.high < base.low {
         (true, ratio(base.low, other.high))
@@ -360,7 +360,11 @@ fn difference((base, other): (&Figure, &Figure)) -> Option<Difference> {
     } else {
         return None;
     };
-    (factor >= SMALLEST_FACTOR).then(|| Difference { figure: base.name.clone(), lower, factor })
+    (factor >= SMALLEST_FACTOR).then(|| FigureDifference {
+        figure: base.name.clone(),
+        lower,
+        factor,
+    })
 }
 
 fn remarks(columns: &[Column], labs: &[&LabFacts], runs: &[Document]) -> Vec<String> {

@@ -30,7 +30,7 @@ const BETTER: f64 = 1.15;
 /// A period of events.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Period {
+pub struct Periodicity {
     /// The period, ns.
     pub period_ns: f64,
     /// Events that were looked at.
@@ -47,7 +47,7 @@ pub struct Period {
 /// several, that of the most events. Periods are from four `grid_ns` (the interval at which there
 /// can be events at all) to an eighth of the time.
 #[must_use]
-pub fn period(times_ns: &[i64], grid_ns: i64, level: f64) -> Option<Period> {
+pub fn period(times_ns: &[i64], grid_ns: i64, level: f64) -> Option<Periodicity> {
     let times = relative(times_ns);
     let span = *times.last()?;
     let shortest = (grid_ns.max(1).saturating_mul(STEPS)) as f64;
@@ -196,14 +196,14 @@ impl Search<'_> {
         (sought * (-fold.power()).exp()).min(1.0)
     }
 
-    fn told(&self, fold: &Fold, false_alarm: f64) -> Period {
+    fn told(&self, fold: &Fold, false_alarm: f64) -> Periodicity {
         let off = self.times.iter().map(|time| {
             let turns = time / fold.period - fold.phase;
             turns - turns.round()
         });
         let near: Vec<f64> = off.filter(|off| off.abs() <= NEAR).collect();
         let square = near.iter().map(|off| off * off).sum::<f64>() / near.len().max(1) as f64;
-        Period {
+        Periodicity {
             period_ns: fold.period,
             events: self.times.len() as u64,
             share: near.len() as f64 / self.times.len().max(1) as f64,
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[track_caller]
-    fn finds(times: &[i64], period_ms: f64) -> Period {
+    fn finds(times: &[i64], period_ms: f64) -> Periodicity {
         let found = period(times, MS, LEVEL).expect("there is a period");
         let error = found.period_ns / (period_ms * 1e6) - 1.0;
         assert!(error.abs() < 2e-3, "{period_ms} ms: {found:?}");

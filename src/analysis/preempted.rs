@@ -23,13 +23,13 @@ pub struct Preemptor {
     /// Its name.
     pub task: String,
     /// What it took from each series, in the order of [`Preempted::series`].
-    pub cells: Vec<Cell>,
+    pub cells: Vec<TaskShare>,
 }
 
 /// What one task took from one series.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Cell {
+pub struct TaskShare {
     /// Late wake-ups in which it did.
     pub times: u64,
     /// How much together, ns.
@@ -39,12 +39,12 @@ pub struct Cell {
 impl Preemptor {
     /// What it took from all series together.
     #[must_use]
-    pub fn all(&self) -> Cell {
-        self.cells.iter().fold(Cell::default(), |all, cell| all.plus(*cell))
+    pub fn all(&self) -> TaskShare {
+        self.cells.iter().fold(TaskShare::default(), |all, cell| all.plus(*cell))
     }
 }
 
-impl Cell {
+impl TaskShare {
     const fn plus(self, other: Self) -> Self {
         Self { times: self.times.saturating_add(other.times), ns: self.ns.saturating_add(other.ns) }
     }
@@ -54,12 +54,12 @@ impl Cell {
 /// that nobody went before left out.
 #[must_use]
 pub fn preempted(blame: &Blame, series: &[&str]) -> Preempted {
-    let mut cells: BTreeMap<(&str, &str), Cell> = BTreeMap::new();
+    let mut cells: BTreeMap<(&str, &str), TaskShare> = BTreeMap::new();
     for (cause, times, ns) in blame.buckets.iter().flat_map(|bucket| &bucket.parts) {
         let of = blame.causes.get(*cause as usize);
         if let Some(of) = of.filter(|of| of.cause == Cause::Thread) {
             let cell = cells.entry((of.name.as_str(), of.series.as_str())).or_default();
-            *cell = cell.plus(Cell { times: *times, ns: *ns });
+            *cell = cell.plus(TaskShare { times: *times, ns: *ns });
         }
     }
     let is_hit = |own: &&&str| cells.keys().any(|(_, series)| series == *own);
@@ -82,7 +82,7 @@ pub fn preempted(blame: &Blame, series: &[&str]) -> Preempted {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::run::peaks::{Bucket, CauseOf};
+    use crate::run::peaks::{CauseOf, LatencyBucket};
 
     #[test]
     fn rows_are_tasks_and_columns_the_series_that_were_hit() {
@@ -91,7 +91,7 @@ mod tests {
             cause,
             name: name.into(),
         };
-        let bucket = |parts| Bucket { low_ns: 0, wakeups: 0, ns: 0, parts };
+        let bucket = |parts| LatencyBucket { low_ns: 0, wakeups: 0, ns: 0, parts };
         let blame = Blame {
             causes: vec![
                 of("cpu0", Cause::Thread, "small"),
@@ -109,7 +109,7 @@ mod tests {
         assert_eq!(found.series, ["cpu0", "cpu2"]);
         let rows: Vec<_> = found.rows.iter().map(|row| row.task.as_str()).collect();
         assert_eq!(rows, ["big", "small"]);
-        let cell = |times, ns| Cell { times, ns };
+        let cell = |times, ns| TaskShare { times, ns };
         assert_eq!(found.rows[0].cells, [cell(1, u64::MAX), cell(3, 300)]);
         assert_eq!(found.rows[0].all(), cell(4, u64::MAX));
         assert_eq!(found.rows[1].cells, [cell(1, 50), cell(0, 0)]);

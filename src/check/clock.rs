@@ -1,11 +1,11 @@
 //! Clocks and timers.
 
-use super::{Finding, Gravity, Look, Subject};
+use super::{CheckedMachine, Finding, Gravity, Look};
 
 /// The group, worst cost first.
 pub const LOOKS: &[Look] = &[clock_source, timer_migration];
 
-fn clock_source(subject: &Subject) -> Finding {
+fn clock_source(subject: &CheckedMachine) -> Finding {
     const CODE: &str = "clock_source";
     let directory = "/sys/devices/system/clocksource/clocksource0";
     let Some(now) = subject.root.read(format!("{directory}/current_clocksource")) else {
@@ -39,7 +39,7 @@ fn clock_source(subject: &Subject) -> Finding {
     }
 }
 
-fn timer_migration(subject: &Subject) -> Finding {
+fn timer_migration(subject: &CheckedMachine) -> Finding {
     const CODE: &str = "timer_migration";
     match subject.root.read("/proc/sys/kernel/timer_migration").as_deref() {
         Some("0") => Finding::ok(CODE, "timers stay on the CPU that set them"),

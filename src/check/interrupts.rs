@@ -1,8 +1,8 @@
 //! Interrupts: where they go, who moves them, and what runs them.
 
-use super::{Finding, Gravity, Look, Subject, said, some_of};
+use super::{CheckedMachine, Finding, Gravity, Look, said, some_of};
 use crate::sys::{
-    counters::{Source, interrupt_sources},
+    counters::{InterruptSource, interrupt_sources},
     cpus::Cpus,
 };
 
@@ -17,7 +17,7 @@ const MEASURED: u32 = 90;
 
 /// The interrupts that may fire on the CPUs in question, by number and name; those that did so most
 /// often come first.
-fn on_our_cpus(subject: &Subject) -> Vec<String> {
+fn on_our_cpus(subject: &CheckedMachine) -> Vec<String> {
     let is_ours = |irq: &String| {
         let of = |name: &str| subject.root.read(format!("/proc/irq/{irq}/{name}"));
         let list = of("effective_affinity_list").filter(|list| !list.is_empty());
@@ -42,12 +42,12 @@ fn on_our_cpus(subject: &Subject) -> Vec<String> {
     irqs.into_iter().filter(|irq| is_ours(irq).is_some()).filter_map(named).collect()
 }
 
-fn fired_on(source: &Source, cpus: &Cpus) -> u64 {
+fn fired_on(source: &InterruptSource, cpus: &Cpus) -> u64 {
     let ours = source.counts.iter().filter(|(cpu, _)| cpus.contains(*cpu));
     ours.map(|(_, count)| *count).sum()
 }
 
-fn irq_affinity(subject: &Subject) -> Finding {
+fn irq_affinity(subject: &CheckedMachine) -> Finding {
     const CODE: &str = "irq_affinity";
     if !subject.root.path("/proc/irq").is_dir() {
         return Finding::unknown(CODE, "/proc/irq cannot be read", "look outside the container");
@@ -75,7 +75,7 @@ fn irq_affinity(subject: &Subject) -> Finding {
 }
 
 /// Processes: number, name, real-time priority.
-fn tasks(subject: &Subject) -> impl Iterator<Item = (String, u32)> {
+fn tasks(subject: &CheckedMachine) -> impl Iterator<Item = (String, u32)> {
     let pids = subject.root.names("/proc").into_iter().filter(|name| name.parse::<u32>().is_ok());
     pids.filter_map(|pid| {
         let stat = subject.root.read(format!("/proc/{pid}/stat"))?;
@@ -87,7 +87,7 @@ fn tasks(subject: &Subject) -> impl Iterator<Item = (String, u32)> {
     })
 }
 
-fn irq_threads(subject: &Subject) -> Finding {
+fn irq_threads(subject: &CheckedMachine) -> Finding {
     const CODE: &str = "irq_threads";
     let threads: Vec<(String, u32)> =
         tasks(subject).filter(|(name, _)| name.starts_with("irq/")).collect();
@@ -112,7 +112,7 @@ fn irq_threads(subject: &Subject) -> Finding {
     }
 }
 
-fn irqbalance(subject: &Subject) -> Finding {
+fn irqbalance(subject: &CheckedMachine) -> Finding {
     const CODE: &str = "irqbalance";
     if !tasks(subject).any(|(name, _)| name == "irqbalance") {
         return Finding::ok(CODE, "does not run");

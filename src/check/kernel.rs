@@ -1,13 +1,13 @@
 //! The kernel itself: how far it can be preempted, its timers, and what it was built to check.
 
-use super::{Finding, Gravity, Look, Subject};
+use super::{CheckedMachine, Finding, Gravity, Look};
 use crate::{run::facts::Preemption, setup::facts};
 
 /// The group, worst cost first.
 pub const LOOKS: &[Look] =
     &[preemption, high_resolution_timers, debug_options, tracer, realtime_kernel, tick_rate];
 
-fn preemption(subject: &Subject) -> Finding {
+fn preemption(subject: &CheckedMachine) -> Finding {
     const CODE: &str = "preemption";
     let Preemption { model, source } = facts::preemption(&subject.root, &subject.config);
     let evidence = |what: &str| format!("{model} ({source}): {what}");
@@ -36,7 +36,7 @@ fn preemption(subject: &Subject) -> Finding {
     }
 }
 
-fn realtime_kernel(subject: &Subject) -> Finding {
+fn realtime_kernel(subject: &CheckedMachine) -> Finding {
     const CODE: &str = "realtime_kernel";
     let Preemption { model, .. } = facts::preemption(&subject.root, &subject.config);
     if model == "rt" {
@@ -51,7 +51,7 @@ fn realtime_kernel(subject: &Subject) -> Finding {
     )
 }
 
-fn high_resolution_timers(subject: &Subject) -> Finding {
+fn high_resolution_timers(subject: &CheckedMachine) -> Finding {
     const CODE: &str = "high_resolution_timers";
     let remedy = "a kernel with CONFIG_HIGH_RES_TIMERS, and no `highres=off` on its command line";
     let serious =
@@ -70,7 +70,7 @@ fn config_unknown(code: &'static str, remedy: &str) -> Finding {
     Finding::unknown(code, "neither /proc/config.gz nor /boot/config-* can be read", remedy)
 }
 
-fn tick_rate(subject: &Subject) -> Finding {
+fn tick_rate(subject: &CheckedMachine) -> Finding {
     const CODE: &str = "tick_rate";
     let Some(hz) = subject.config.value("HZ").and_then(|hz| hz.parse::<u32>().ok()) else {
         return config_unknown(CODE, "`getconf CLK_TCK` does not tell it; ask the distribution");
@@ -107,7 +107,7 @@ const DEBUG_OPTIONS: &[(&str, Gravity)] = &[
     ("PREEMPT_TRACER", Gravity::Little),
 ];
 
-fn debug_options(subject: &Subject) -> Finding {
+fn debug_options(subject: &CheckedMachine) -> Finding {
     const CODE: &str = "debug_options";
     if !subject.config.is_known() {
         return config_unknown(CODE, "`uname -v` names a debug kernel, if this is one");
@@ -126,7 +126,7 @@ fn debug_options(subject: &Subject) -> Finding {
     }
 }
 
-fn tracer(subject: &Subject) -> Finding {
+fn tracer(subject: &CheckedMachine) -> Finding {
     const CODE: &str = "tracer";
     let at = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
     let now = at.iter().find_map(|place| subject.root.read(format!("{place}/current_tracer")));

@@ -1,11 +1,11 @@
 //! Memory: pages that are moved, gathered or taken away behind a program's back.
 
-use super::{Finding, Gravity, Look, Subject, some_of};
+use super::{CheckedMachine, Finding, Gravity, Look, some_of};
 
 /// The group, worst cost first.
 pub const LOOKS: &[Look] = &[swap, transparent_hugepages, numa_balancing];
 
-fn swap(subject: &Subject) -> Finding {
+fn swap(subject: &CheckedMachine) -> Finding {
     const CODE: &str = "swap";
     let Some(text) = subject.root.read("/proc/swaps") else {
         return Finding::ok(CODE, "the kernel cannot swap");
@@ -27,7 +27,7 @@ fn swap(subject: &Subject) -> Finding {
     )
 }
 
-fn transparent_hugepages(subject: &Subject) -> Finding {
+fn transparent_hugepages(subject: &CheckedMachine) -> Finding {
     const CODE: &str = "transparent_hugepages";
     let file = "/sys/kernel/mm/transparent_hugepage/enabled";
     let Some(text) = subject.root.read(file) else {
@@ -45,7 +45,7 @@ fn transparent_hugepages(subject: &Subject) -> Finding {
     }
 }
 
-fn numa_balancing(subject: &Subject) -> Finding {
+fn numa_balancing(subject: &CheckedMachine) -> Finding {
     const CODE: &str = "numa_balancing";
     let on = subject.root.read("/proc/sys/kernel/numa_balancing").is_some_and(|on| on != "0");
     let nodes = subject.root.read("/sys/devices/system/node/online").unwrap_or_default();

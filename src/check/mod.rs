@@ -14,12 +14,12 @@ mod scheduler;
 
 use serde::Serialize;
 
-use crate::sys::{cpus::Cpus, kernel_config::KernelConfig, root::Root};
+use crate::sys::{cpus::Cpus, kernel_config::ConfigOptions, root::Root};
 
 /// Whether something costs latency.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Status {
+pub enum FindingStatus {
     /// It does not.
     Ok,
     /// It does.
@@ -46,7 +46,7 @@ pub struct Finding {
     /// Stable name, explained in `docs/check.md`.
     pub code: &'static str,
     /// What came of it.
-    pub status: Status,
+    pub status: FindingStatus,
     /// How much it costs; absent where it costs nothing or is unknown.
     pub gravity: Option<Gravity>,
     /// What was read.
@@ -57,7 +57,7 @@ pub struct Finding {
 
 impl Finding {
     fn ok(code: &'static str, evidence: impl Into<String>) -> Self {
-        let (status, gravity, remedy) = (Status::Ok, None, String::new());
+        let (status, gravity, remedy) = (FindingStatus::Ok, None, String::new());
         Self { code, status, gravity, evidence: evidence.into(), remedy }
     }
 
@@ -67,13 +67,13 @@ impl Finding {
         evidence: impl Into<String>,
         remedy: impl Into<String>,
     ) -> Self {
-        let (status, gravity) = (Status::Costs, Some(gravity));
+        let (status, gravity) = (FindingStatus::Costs, Some(gravity));
         Self { code, status, gravity, evidence: evidence.into(), remedy: remedy.into() }
     }
 
     /// `why` it cannot be found out, and what would help.
     fn unknown(code: &'static str, why: impl Into<String>, remedy: impl Into<String>) -> Self {
-        let (status, gravity) = (Status::Unknown, None);
+        let (status, gravity) = (FindingStatus::Unknown, None);
         Self { code, status, gravity, evidence: why.into(), remedy: remedy.into() }
     }
 
@@ -86,24 +86,24 @@ impl Finding {
 
 /// The machine that is asked about.
 #[derive(Debug)]
-pub struct Subject {
+pub struct CheckedMachine {
     root: Root,
     /// The CPUs that shall answer in time.
     cpus: Cpus,
     /// Whether somebody named them; otherwise they are all there are.
     named: bool,
-    config: KernelConfig,
+    config: ConfigOptions,
     cmdline: String,
 }
 
-impl Subject {
+impl CheckedMachine {
     /// The machine below `root`, with a look at `cpus`, or at all that are online.
     #[must_use]
     pub fn new(root: Root, cpus: Option<Cpus>) -> Self {
         let named = cpus.is_some();
         let online = || root.value("/sys/devices/system/cpu/online").unwrap_or_default();
         let cpus = cpus.unwrap_or_else(online);
-        let config = KernelConfig::read(&root);
+        let config = ConfigOptions::read(&root);
         let cmdline = root.read("/proc/cmdline").unwrap_or_default();
         Self { root, cpus, named, config, cmdline }
     }
@@ -128,14 +128,14 @@ impl Subject {
 }
 
 /// Looks at one thing.
-type Look = fn(&Subject) -> Finding;
+type Look = fn(&CheckedMachine) -> Finding;
 
 /// Looks at everything: worst first, then what is unknown, then what is well; in the order of the
 /// tables otherwise.
 #[must_use]
-pub fn check(subject: &Subject) -> Vec<Finding> {
+pub fn check(subject: &CheckedMachine) -> Vec<Finding> {
     let mut findings: Vec<Finding> = looks(subject.named).map(|look| look(subject)).collect();
-    let unknown = |finding: &Finding| finding.status == Status::Unknown;
+    let unknown = |finding: &Finding| finding.status == FindingStatus::Unknown;
     findings.sort_by_key(|finding| std::cmp::Reverse((finding.gravity, unknown(finding))));
     findings
 }

@@ -1,6 +1,6 @@
 //! Where this system runs: on metal or in a virtual machine, in a container, under limits.
 
-use super::{Finding, Gravity, Look, Subject, said};
+use super::{CheckedMachine, Finding, Gravity, Look, said};
 use crate::{
     setup::facts,
     sys::{counters::Stat, cpus::Cpus},
@@ -10,7 +10,7 @@ use crate::{
 pub const LOOKS: &[Look] =
     &[cpu_limit, steal_time, cpu_set, virtual_machine, real_time_group, container];
 
-fn virtual_machine(subject: &Subject) -> Finding {
+fn virtual_machine(subject: &CheckedMachine) -> Finding {
     const CODE: &str = "virtual_machine";
     match facts::virtualisation(&subject.root) {
         Some(kind) => Finding::costs(
@@ -24,7 +24,7 @@ fn virtual_machine(subject: &Subject) -> Finding {
     }
 }
 
-fn steal_time(subject: &Subject) -> Finding {
+fn steal_time(subject: &CheckedMachine) -> Finding {
     const CODE: &str = "steal_time";
     let ticks = Stat::read(&subject.root).cpus;
     let share = |steal: u64, all: u64| steal as f64 * 100.0 / all.max(1) as f64;
@@ -46,7 +46,7 @@ fn steal_time(subject: &Subject) -> Finding {
     )
 }
 
-fn container(subject: &Subject) -> Finding {
+fn container(subject: &CheckedMachine) -> Finding {
     const CODE: &str = "container";
     let marks = ["/.dockerenv", "/run/.containerenv"];
     let marked = marks.iter().any(|mark| subject.root.path(mark).exists());
@@ -65,7 +65,7 @@ fn container(subject: &Subject) -> Finding {
 }
 
 /// The directories of this process's cgroup and those above it: v2, and v1's `controller`.
-fn groups(subject: &Subject, controller: &str) -> Vec<String> {
+fn groups(subject: &CheckedMachine, controller: &str) -> Vec<String> {
     let text = subject.root.read("/proc/self/cgroup").unwrap_or_default();
     let mut directories = Vec::new();
     for line in text.lines() {
@@ -91,7 +91,7 @@ fn groups(subject: &Subject, controller: &str) -> Vec<String> {
     directories
 }
 
-fn cpu_limit(subject: &Subject) -> Finding {
+fn cpu_limit(subject: &CheckedMachine) -> Finding {
     const CODE: &str = "cpu_limit";
     for directory in groups(subject, "cpu") {
         let read = |name: &str| subject.root.read(format!("{directory}/{name}"));
@@ -116,7 +116,7 @@ fn cpu_limit(subject: &Subject) -> Finding {
     Finding::ok(CODE, "no cgroup above this process limits its CPU time")
 }
 
-fn real_time_group(subject: &Subject) -> Finding {
+fn real_time_group(subject: &CheckedMachine) -> Finding {
     const CODE: &str = "real_time_group";
     for directory in groups(subject, "cpu") {
         let runtime = subject.root.read(format!("{directory}/cpu.rt_runtime_us"));
@@ -132,7 +132,7 @@ fn real_time_group(subject: &Subject) -> Finding {
     Finding::ok(CODE, "no cgroup forbids real-time tasks")
 }
 
-fn cpu_set(subject: &Subject) -> Finding {
+fn cpu_set(subject: &CheckedMachine) -> Finding {
     const CODE: &str = "cpu_set";
     let status = subject.root.read("/proc/self/status").unwrap_or_default();
     let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));

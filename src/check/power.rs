@@ -1,6 +1,6 @@
 //! Power: frequency, idle states, hardware threads, heat, ACPI and the firmware's own interrupts.
 
-use super::{Finding, Gravity, Look, Subject, said, some_of};
+use super::{CheckedMachine, Finding, Gravity, Look, said, some_of};
 use crate::sys::cpus::Cpus;
 
 /// The group, worst cost first.
@@ -14,7 +14,7 @@ fn cpu_file(cpu: u32, name: &str) -> String {
     format!("/sys/devices/system/cpu/cpu{cpu}/{name}")
 }
 
-fn governor(subject: &Subject) -> Finding {
+fn governor(subject: &CheckedMachine) -> Finding {
     const CODE: &str = "governor";
     let of = |cpu: u32| subject.root.read(cpu_file(cpu, "cpufreq/scaling_governor"));
     let found: Vec<(u32, String)> =
@@ -37,7 +37,7 @@ fn governor(subject: &Subject) -> Finding {
     )
 }
 
-fn idle_states(subject: &Subject) -> Finding {
+fn idle_states(subject: &CheckedMachine) -> Finding {
     const CODE: &str = "idle_states";
     let mut deepest: Option<(u64, String, u32)> = None;
     for cpu in subject.cpus.iter() {
@@ -68,7 +68,7 @@ fn idle_states(subject: &Subject) -> Finding {
     }
 }
 
-fn smt(subject: &Subject) -> Finding {
+fn smt(subject: &CheckedMachine) -> Finding {
     const CODE: &str = "smt";
     if subject.root.read("/sys/devices/system/cpu/smt/active").as_deref() != Some("1") {
         return Finding::ok(CODE, "no two CPUs share a core");
@@ -89,7 +89,7 @@ fn smt(subject: &Subject) -> Finding {
     )
 }
 
-fn thermal(subject: &Subject) -> Finding {
+fn thermal(subject: &CheckedMachine) -> Finding {
     const CODE: &str = "thermal";
     let count = |cpu: u32| {
         let value = |of: &str| {
@@ -114,7 +114,7 @@ fn thermal(subject: &Subject) -> Finding {
     }
 }
 
-fn battery(subject: &Subject) -> Finding {
+fn battery(subject: &CheckedMachine) -> Finding {
     const CODE: &str = "battery";
     let directory = "/sys/class/power_supply";
     let is = |name: &String, file: &str, wanted: &str| {
@@ -144,7 +144,7 @@ fn battery(subject: &Subject) -> Finding {
 /// More ACPI interrupts a second than this are no accident.
 const ACPI_PER_S: f64 = 5.0;
 
-fn acpi_interrupts(subject: &Subject) -> Finding {
+fn acpi_interrupts(subject: &CheckedMachine) -> Finding {
     const CODE: &str = "acpi_interrupts";
     let directory = "/sys/firmware/acpi/interrupts";
     let count = |name: &str| {
@@ -175,7 +175,7 @@ fn acpi_interrupts(subject: &Subject) -> Finding {
 const SMI_MODULES: [&str; 6] =
     ["dell_smm_hwmon", "i8k", "iTCO_wdt", "ipmi_si", "hpwdt", "acpi_pad"];
 
-fn smi_sources(subject: &Subject) -> Finding {
+fn smi_sources(subject: &CheckedMachine) -> Finding {
     const CODE: &str = "smi_sources";
     let modules = subject.root.read("/proc/modules").unwrap_or_default();
     let loaded: Vec<String> = modules

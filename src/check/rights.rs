@@ -2,7 +2,7 @@
 
 use rustix::fs::{Access, access};
 
-use super::{Finding, Gravity, Look, Subject};
+use super::{CheckedMachine, Finding, Gravity, Look};
 
 /// The group, worst cost first.
 pub const LOOKS: &[Look] = &[real_time_rights, memory_lock_rights, dma_latency];
@@ -14,14 +14,14 @@ const CAP_SYS_NICE: u32 = 23;
 /// What a run needs to lock, and more; bytes.
 const ENOUGH_MEMORY: u64 = 512 << 20;
 
-fn has_capability(subject: &Subject, bit: u32) -> Option<bool> {
+fn has_capability(subject: &CheckedMachine, bit: u32) -> Option<bool> {
     let status = subject.root.read("/proc/self/status")?;
     let sets = status.lines().find_map(|line| line.strip_prefix("CapEff:"))?;
     u64::from_str_radix(sets.trim(), 16).ok().map(|sets| sets >> bit & 1 == 1)
 }
 
 /// The soft limit of that name; `u64::MAX` for none.
-fn limit(subject: &Subject, name: &str) -> Option<u64> {
+fn limit(subject: &CheckedMachine, name: &str) -> Option<u64> {
     let limits = subject.root.read("/proc/self/limits")?;
     let line = limits.lines().find_map(|line| line.strip_prefix(name))?;
     let soft = line.split_ascii_whitespace().next()?;
@@ -29,7 +29,7 @@ fn limit(subject: &Subject, name: &str) -> Option<u64> {
 }
 
 fn right(
-    subject: &Subject,
+    subject: &CheckedMachine,
     (code, bit): (&'static str, u32),
     (name, enough): (&str, u64),
     (gravity, evidence, remedy): (Gravity, &str, &str),
@@ -45,7 +45,7 @@ fn right(
     }
 }
 
-fn real_time_rights(subject: &Subject) -> Finding {
+fn real_time_rights(subject: &CheckedMachine) -> Finding {
     right(
         subject,
         ("real_time_rights", CAP_SYS_NICE),
@@ -59,7 +59,7 @@ fn real_time_rights(subject: &Subject) -> Finding {
     )
 }
 
-fn memory_lock_rights(subject: &Subject) -> Finding {
+fn memory_lock_rights(subject: &CheckedMachine) -> Finding {
     right(
         subject,
         ("memory_lock_rights", CAP_IPC_LOCK),
@@ -73,7 +73,7 @@ fn memory_lock_rights(subject: &Subject) -> Finding {
     )
 }
 
-fn dma_latency(subject: &Subject) -> Finding {
+fn dma_latency(subject: &CheckedMachine) -> Finding {
     const CODE: &str = "dma_latency";
     let device = subject.root.path("/dev/cpu_dma_latency");
     if !device.exists() {

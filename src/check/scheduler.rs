@@ -1,6 +1,6 @@
 //! The scheduler: throttling, isolation, watchdogs, housekeeping, mitigations.
 
-use super::{Finding, Gravity, Look, Subject, said, some_of};
+use super::{CheckedMachine, Finding, Gravity, Look, said, some_of};
 use crate::sys::cpus::Cpus;
 
 /// The group, worst cost first.
@@ -10,7 +10,7 @@ pub const LOOKS: &[Look] =
 /// What has a meaning for some CPUs only.
 pub const OF_NAMED: &[Look] = &[isolcpus, nohz_full, rcu_nocbs];
 
-fn rt_throttling(subject: &Subject) -> Finding {
+fn rt_throttling(subject: &CheckedMachine) -> Finding {
     const CODE: &str = "rt_throttling";
     let file = "/proc/sys/kernel/sched_rt_runtime_us";
     let Some(runtime_us) = subject.root.value::<i64>(file) else {
@@ -38,7 +38,7 @@ fn rt_throttling(subject: &Subject) -> Finding {
 }
 
 /// What kernel option keeps something off `missing`, one of the CPUs that somebody named.
-fn kept_off(subject: &Subject, code: &'static str, kept: &Cpus, what: &str) -> Finding {
+fn kept_off(subject: &CheckedMachine, code: &'static str, kept: &Cpus, what: &str) -> Finding {
     let missing = subject.cpus.without(kept);
     if missing.is_empty() {
         return Finding::ok(code, format!("{what} kept off {}", said(&subject.cpus)));
@@ -65,17 +65,17 @@ fn list(text: Option<String>) -> Cpus {
     text.and_then(|text| text.parse().ok()).unwrap_or_default()
 }
 
-fn isolcpus(subject: &Subject) -> Finding {
+fn isolcpus(subject: &CheckedMachine) -> Finding {
     let isolated = list(subject.root.read("/sys/devices/system/cpu/isolated"));
     kept_off(subject, "isolcpus", &isolated, "other tasks are")
 }
 
-fn nohz_full(subject: &Subject) -> Finding {
+fn nohz_full(subject: &CheckedMachine) -> Finding {
     let free = list(subject.root.read("/sys/devices/system/cpu/nohz_full"));
     kept_off(subject, "nohz_full", &free, "the timer tick is")
 }
 
-fn rcu_nocbs(subject: &Subject) -> Finding {
+fn rcu_nocbs(subject: &CheckedMachine) -> Finding {
     let free = |name: &str| list(subject.option(name).map(str::to_owned));
     // A CPU without a tick is one without callbacks.
     let free: Cpus = free("rcu_nocbs").iter().chain(free("nohz_full").iter()).collect();
@@ -85,7 +85,7 @@ fn rcu_nocbs(subject: &Subject) -> Finding {
 }
 
 fn switch(
-    subject: &Subject,
+    subject: &CheckedMachine,
     (code, name): (&'static str, &str),
     evidence: &str,
     remedy: &str,
@@ -97,7 +97,7 @@ fn switch(
     }
 }
 
-fn nmi_watchdog(subject: &Subject) -> Finding {
+fn nmi_watchdog(subject: &CheckedMachine) -> Finding {
     switch(
         subject,
         ("nmi_watchdog", "nmi_watchdog"),
@@ -106,7 +106,7 @@ fn nmi_watchdog(subject: &Subject) -> Finding {
     )
 }
 
-fn soft_watchdog(subject: &Subject) -> Finding {
+fn soft_watchdog(subject: &CheckedMachine) -> Finding {
     switch(
         subject,
         ("soft_watchdog", "soft_watchdog"),
@@ -116,7 +116,7 @@ fn soft_watchdog(subject: &Subject) -> Finding {
     )
 }
 
-fn vm_stat_interval(subject: &Subject) -> Finding {
+fn vm_stat_interval(subject: &CheckedMachine) -> Finding {
     const CODE: &str = "vm_stat_interval";
     match subject.root.value::<u32>("/proc/sys/vm/stat_interval") {
         Some(seconds) if seconds >= 10 => Finding::ok(CODE, format!("{seconds} s")),
@@ -130,7 +130,7 @@ fn vm_stat_interval(subject: &Subject) -> Finding {
     }
 }
 
-fn mitigations(subject: &Subject) -> Finding {
+fn mitigations(subject: &CheckedMachine) -> Finding {
     const CODE: &str = "mitigations";
     if subject.option("mitigations") == Some("off") {
         return Finding::ok(CODE, "off on the kernel's command line");

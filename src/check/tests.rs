@@ -22,7 +22,7 @@ fn on(files: Files<'_>, cpus: Option<&str>) -> BTreeMap<&'static str, Finding> {
         fs::write(path, text).unwrap();
     }
     let cpus = cpus.map(|cpus| cpus.parse().unwrap());
-    let findings = check(&Subject::new(Root::at(root.path()), cpus));
+    let findings = check(&CheckedMachine::new(Root::at(root.path()), cpus));
     findings.into_iter().map(|finding| (finding.code, finding)).collect()
 }
 
@@ -35,19 +35,19 @@ fn one(code: &str, files: Files<'_>) -> Finding {
 
 fn assert_ok(code: &str, files: Files<'_>) {
     let found = one(code, files);
-    assert_eq!((found.status, found.gravity), (Status::Ok, None), "{found:?}");
+    assert_eq!((found.status, found.gravity), (FindingStatus::Ok, None), "{found:?}");
     assert_eq!(found.remedy, "", "{found:?}");
 }
 
 fn assert_costs(code: &str, gravity: Gravity, word: &str, files: Files<'_>) {
     let found = one(code, files);
-    assert_eq!((found.status, found.gravity), (Status::Costs, Some(gravity)), "{found:?}");
+    assert_eq!((found.status, found.gravity), (FindingStatus::Costs, Some(gravity)), "{found:?}");
     assert!(found.evidence.contains(word) || found.remedy.contains(word), "{word}: {found:?}");
 }
 
 fn assert_unknown(code: &str, files: Files<'_>) {
     let found = one(code, files);
-    assert_eq!((found.status, found.gravity), (Status::Unknown, None), "{found:?}");
+    assert_eq!((found.status, found.gravity), (FindingStatus::Unknown, None), "{found:?}");
 }
 
 use Gravity::{Little, Matters, Serious};
@@ -57,7 +57,7 @@ fn a_machine_that_tells_nothing_is_unknown_and_not_fine_where_it_counts() {
     let found = on(&[], None);
     for code in ["preemption", "high_resolution_timers", "debug_options", "tracer", "clock_source"]
     {
-        assert_eq!(found[code].status, Status::Unknown, "{:?}", found[code]);
+        assert_eq!(found[code].status, FindingStatus::Unknown, "{:?}", found[code]);
     }
     assert!(!found.values().any(Finding::is_serious), "{found:?}");
 }
@@ -67,7 +67,7 @@ fn every_finding_that_is_not_well_tells_what_was_read_and_what_to_do() {
     let known = on(&[("/proc/self/status", "CapEff:\t0\n"), (CPU_ONLINE, "0-3")], Some("2"));
     for found in on(&[], None).values().chain(known.values()) {
         assert!(!found.evidence.is_empty(), "{found:?}");
-        assert_eq!(found.remedy.is_empty(), found.status == Status::Ok, "{found:?}");
+        assert_eq!(found.remedy.is_empty(), found.status == FindingStatus::Ok, "{found:?}");
         for text in [&found.evidence, &found.remedy] {
             assert!(!text.ends_with('.') && !text.contains("  "), "{found:?}");
         }
@@ -82,12 +82,12 @@ fn the_worst_comes_first_and_what_is_well_last() {
     fs::create_dir_all(root.path().join("proc/self")).unwrap();
     fs::write(root.path().join("proc/self/status"), "CapEff:\t0\n").unwrap();
     fs::write(root.path().join("proc/self/limits"), "Max realtime priority  0 0\n").unwrap();
-    let findings = check(&Subject::new(Root::at(root.path()), None));
+    let findings = check(&CheckedMachine::new(Root::at(root.path()), None));
     let rank = |finding: &Finding| match (finding.gravity, finding.status) {
         (Some(Serious), _) => 0,
         (Some(Matters), _) => 1,
         (Some(Little), _) => 2,
-        (None, Status::Unknown) => 3,
+        (None, FindingStatus::Unknown) => 3,
         (None, _) => 4,
     };
     let ranks: Vec<u8> = findings.iter().map(rank).collect();

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::{Exit, flags::FormatFlags, output, setup::recover_first};
 use crate::{
-    check::{Finding, Gravity, Status, Subject, check},
+    check::{CheckedMachine, Finding, FindingStatus, Gravity, check},
     session,
     sys::{cpus::Cpus, root::Root},
 };
@@ -35,7 +35,7 @@ pub fn run(flags: &CheckFlags) -> Result<Exit> {
     // What a killed tardy left is not how this machine is.
     let left = recover_first(flags.format.is_json());
     if let Some(caveat) = session::left_changed(&left) {
-        output::tell(&caveat.text);
+        output::notice(&caveat.text);
     }
     let root = Root::default();
     if let Some(cpus) = &flags.cpus {
@@ -46,7 +46,7 @@ pub fn run(flags: &CheckFlags) -> Result<Exit> {
             "--cpus {cpus}: {missing} is not online; online are {online}"
         );
     }
-    let subject = Subject::new(root, flags.cpus.clone());
+    let subject = CheckedMachine::new(root, flags.cpus.clone());
     let findings = check(&subject);
     if flags.format.is_json() {
         output::put(&(serde_json::to_string_pretty(&json!({ "findings": findings }))? + "\n"))?;
@@ -76,16 +76,16 @@ fn text(findings: &[Finding], cpus: &str, named: bool, all: bool) -> String {
         of(Gravity::Serious).count(),
         of(Gravity::Matters).count(),
         of(Gravity::Little).count(),
-        with(Status::Unknown).count(),
-        with(Status::Ok).count(),
+        with(FindingStatus::Unknown).count(),
+        with(FindingStatus::Ok).count(),
     );
     for (head, gravity, style) in HEADS {
         push(&mut out, head, style, of(gravity));
     }
-    push(&mut out, "Unknown", Style::new().bold(), with(Status::Unknown));
-    let fine: Vec<&str> = with(Status::Ok).map(|finding| finding.code).collect();
+    push(&mut out, "Unknown", Style::new().bold(), with(FindingStatus::Unknown));
+    let fine: Vec<&str> = with(FindingStatus::Ok).map(|finding| finding.code).collect();
     if all {
-        push(&mut out, "Fine", AnsiColor::Green.on_default().bold(), with(Status::Ok));
+        push(&mut out, "Fine", AnsiColor::Green.on_default().bold(), with(FindingStatus::Ok));
     } else if !fine.is_empty() {
         out.push_str(&format!("\n{DIM}Fine (--all tells why): {}{DIM:#}\n", fine.join(", ")));
     }

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::{Exit, flags::FormatFlags, output};
 use crate::{
-    echo::{Echo, PORT, PeerSummary, PeerTerms, Plan, Summary},
+    echo::{Echo, EchoOptions, PORT, PeerSummary, PeerTerms, Summary},
     report::table::Table,
     setup::{
         Wish,
@@ -89,7 +89,7 @@ pub fn echo(flags: &EchoFlags) -> Result<Exit> {
     let quit = Quit::listen().context("cannot set a signal handler")?;
     let echo = Echo::open(plan)?;
     if beyond {
-        output::tell(
+        output::notice(
             "Whoever reaches this address is answered: --foreign knows no token. End it when the \
              measurement is done.",
         );
@@ -109,14 +109,14 @@ pub fn echo(flags: &EchoFlags) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-fn transports(plan: &Plan) -> Vec<&'static str> {
+fn transports(plan: &EchoOptions) -> Vec<&'static str> {
     let all = [("udp", plan.udp), ("tcp", plan.tcp), ("zmq-tcp", plan.zmq)];
     all.into_iter().filter_map(|(name, wanted)| wanted.then_some(name)).collect()
 }
 
 impl EchoFlags {
     /// Checks everything that can be checked before a socket is opened.
-    fn plan(&self) -> Result<Plan> {
+    fn plan(&self) -> Result<EchoOptions> {
         let listen = self.listen.unwrap_or_else(|| ([127, 0, 0, 1], PORT).into());
         ensure!(
             listen.port() == 0 || listen.port() >= FIRST_FREE_PORT,
@@ -141,7 +141,7 @@ impl EchoFlags {
              and at `tardy run`, with the same content. Make one with \
              `head -c 32 /dev/urandom | base64 > FILE`"
         );
-        Ok(Plan {
+        Ok(EchoOptions {
             listen,
             udp: matches!(self.transport, None | Some(Carrier::Udp)),
             tcp: matches!(self.transport, None | Some(Carrier::Tcp)),
@@ -169,7 +169,7 @@ impl EchoFlags {
         let (policy, priority, refused) = threads::settle(policy, priority)?;
         if let Some(error) = refused {
             let has = describe(policy, priority);
-            output::tell(&format!("{wanted} cannot be had ({error}): it answers as {has}."));
+            output::notice(&format!("{wanted} cannot be had ({error}): it answers as {has}."));
         }
         let allowed = Cpus::allowed().context("cannot ask which CPUs this process may use")?;
         let refused = self.cpus.as_ref().map(|asked| asked.without(&allowed));
@@ -216,13 +216,13 @@ fn text(summary: &Summary) -> String {
         count(summary.over_rate),
         count(summary.foreign),
     ));
-    let door = summary.door;
+    let admission = summary.admission;
     let refused = [
-        ("wrong token", door.wrong_token),
-        ("another version", door.other_version),
-        ("over a limit", door.refused),
-        ("too many at once", door.over_rate),
-        ("garbage", door.garbage),
+        ("wrong token", admission.wrong_token),
+        ("another version", admission.other_version),
+        ("over a limit", admission.refused),
+        ("too many at once", admission.over_rate),
+        ("garbage", admission.garbage),
     ];
     let told = refused.iter().filter(|(_, times)| *times > 0);
     let told: Vec<String> = told.map(|(what, times)| format!("{what} {}", count(*times))).collect();
@@ -257,7 +257,7 @@ mod tests {
         flags: EchoFlags,
     }
 
-    fn plan(words: &[&str]) -> Result<Plan> {
+    fn plan(words: &[&str]) -> Result<EchoOptions> {
         let flags = Echoes::try_parse_from([&["echo"], words].concat())?.flags;
         flags.plan()
     }

@@ -14,13 +14,13 @@ use super::{
     Exit,
     flags::{CommandFlags, FormatFlags, positive},
     output,
-    progress::Line,
+    progress::StatusLine,
 };
 use crate::{
     loads::{LOADS, Load, LoadSpec},
     report::{table::Table, words},
     session::{
-        LoadGlance,
+        LoadProgress,
         alone::{Alone, AloneEnd},
     },
     sys::signals::Quit,
@@ -33,7 +33,7 @@ use crate::{
 /// dies, or does nothing, ends with exit code 4.
 #[derive(Debug, Args)]
 #[command(after_long_help = list_text())]
-pub struct Flags {
+pub struct LoadFlags {
     /// What to run: NAME[:key=value,...]; one or more
     #[arg(value_name = "LOAD")]
     loads: Vec<String>,
@@ -55,7 +55,7 @@ pub struct Flags {
 }
 
 /// Runs them to their end, or lists what there is.
-pub fn load(flags: &Flags) -> Result<Exit> {
+pub fn load(flags: &LoadFlags) -> Result<Exit> {
     if flags.list {
         return list(flags.format.is_json());
     }
@@ -65,12 +65,12 @@ pub fn load(flags: &Flags) -> Result<Exit> {
     let log = io::stderr().as_fd().try_clone_to_owned().context("cannot use standard error")?;
     let alone = match Alone::start(specs, &File::from(log), || quit.seen().is_some()) {
         Err(error) if quit.seen().is_some() => {
-            output::tell(&error.to_string());
+            output::notice(&error.to_string());
             return Ok(Exit::Done);
         }
         started => started?,
     };
-    let mut line = Line::new(!flags.quiet && io::stderr().is_terminal());
+    let mut line = StatusLine::new(!flags.quiet && io::stderr().is_terminal());
     let mut pace = Pace::default();
     let end = alone.run(
         flags.duration.map(|length| length.0),
@@ -86,14 +86,14 @@ pub fn load(flags: &Flags) -> Result<Exit> {
     let mut exit = Exit::Done;
     for (load, fault) in end.loads.iter().zip(&end.faults) {
         if let Some(fault) = fault {
-            output::tell(&format!("load {}: {fault}", words::load(load)));
+            output::notice(&format!("load {}: {fault}", words::load(load)));
             exit = Exit::Invalid;
         }
     }
     Ok(exit)
 }
 
-impl Flags {
+impl LoadFlags {
     fn specs(&self) -> Result<Vec<LoadSpec>> {
         if self.loads.is_empty() && self.commands.load_commands.is_empty() {
             bail!(
@@ -114,7 +114,7 @@ struct Pace {
 }
 
 impl Pace {
-    fn text(&mut self, elapsed_ns: i64, loads: &[LoadGlance]) -> String {
+    fn text(&mut self, elapsed_ns: i64, loads: &[LoadProgress]) -> String {
         let seconds = Nanos(elapsed_ns - self.before_ns).seconds().max(1e-9);
         let now: Vec<u64> = loads.iter().map(|load| load.operations.unwrap_or(0)).collect();
         let mut parts = vec![span(Nanos(elapsed_ns).seconds())];
@@ -207,8 +207,8 @@ fn list_text() -> String {
 mod tests {
     use super::*;
 
-    fn glance(operations: u64, died: Option<&str>) -> LoadGlance {
-        LoadGlance {
+    fn progress(operations: u64, died: Option<&str>) -> LoadProgress {
+        LoadProgress {
             name: "burn".into(),
             unit: "ms of CPU",
             operations: Some(operations),
@@ -219,11 +219,11 @@ mod tests {
     #[test]
     fn the_line_tells_what_was_done_since_the_line_before() {
         let mut pace = Pace::default();
-        let text = pace.text(1_000_000_000, &[glance(500, None)]);
+        let text = pace.text(1_000_000_000, &[progress(500, None)]);
         assert_eq!(text, format!("1 s | burn {} ms of CPU/s", rate(500.0)));
-        let text = pace.text(3_000_000_000, &[glance(900, None)]);
+        let text = pace.text(3_000_000_000, &[progress(900, None)]);
         assert_eq!(text, format!("3 s | burn {} ms of CPU/s", rate(200.0)));
-        let text = pace.text(4_000_000_000, &[glance(900, Some("worker 0: signal 9"))]);
+        let text = pace.text(4_000_000_000, &[progress(900, Some("worker 0: signal 9"))]);
         assert_eq!(text, "4 s | burn DIED: worker 0: signal 9");
     }
 

@@ -178,7 +178,7 @@ pub struct Ends {
     /// The one that measures.
     pub near: Terms,
     /// The other one.
-    pub far: Terms,
+    pub far_end: Terms,
 }
 
 impl MessageFlags {
@@ -198,8 +198,8 @@ impl MessageFlags {
             }
             Err(error) => Err(error.into()),
             Ok(_) => {
-                let far = Terms { priority, cpu: far_cpu, ..near.clone() };
-                Ok(Ends { near, far })
+                let far_end = Terms { priority, cpu: far_cpu, ..near.clone() };
+                Ok(Ends { near, far_end })
             }
         }
     }

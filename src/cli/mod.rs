@@ -26,7 +26,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 use crate::{
     lab::guest,
     loads::{self, protocol::SUBCOMMAND, supervisor},
-    probes::{far, jobs::JOBS},
+    probes::{far_end, jobs::JOBS},
     run::{Document, Status, Validity},
     store::Store,
 };
@@ -57,14 +57,14 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Verb {
     // By far the largest.
-    Run(Box<run::Flags>),
+    Run(Box<run::RunFlags>),
     List(runs::ListFlags),
     Show(runs::ShowFlags),
     Why(why::WhyFlags),
     Report(report::ReportFlags),
     Plot(report::PlotFlags),
     Check(check::CheckFlags),
-    Load(load::Flags),
+    Load(load::LoadFlags),
     Echo(echo::EchoFlags),
     Shield(shield::ShieldFlags),
     Restore(restore::RestoreFlags),
@@ -136,9 +136,9 @@ pub fn main() -> ExitCode {
     }
     // Nor is the far end of a message.
     if let [_, verb, order] = argv.as_slice()
-        && verb == far::SUBCOMMAND
+        && verb == far_end::SUBCOMMAND
     {
-        return far::serve(order, JOBS).into();
+        return far_end::serve(order, JOBS).into();
     }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,

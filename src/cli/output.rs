@@ -19,7 +19,7 @@ pub fn put(text: &str) -> Result<()> {
 }
 
 /// Writes a word beside the result to standard error; lost where nobody listens.
-pub fn tell(text: &str) {
+pub fn notice(text: &str) {
     let _ = writeln!(anstream::stderr().lock(), "{text}");
 }
 
@@ -32,5 +32,5 @@ pub fn complain(error: &anyhow::Error) {
             text.push_str(&format!(": {cause}"));
         }
     }
-    tell(&format!("{RED}error:{RED:#} {text}"));
+    notice(&format!("{RED}error:{RED:#} {text}"));
 }

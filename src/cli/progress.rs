@@ -6,27 +6,27 @@ use std::{
 };
 
 use crate::{
-    session::{Glance, LoadGlance},
+    session::{LoadProgress, RunProgress},
     units::{Nanos, span},
 };
 
 /// A line of standard error that is written over once a second.
 #[derive(Debug)]
-pub struct Line {
+pub struct StatusLine {
     on: bool,
     next: Instant,
 }
 
-impl Line {
+impl StatusLine {
     /// Writes only where `on`.
     #[must_use]
     pub fn new(on: bool) -> Self {
         Self { on, next: Instant::now() }
     }
 
-    /// Shows `glance`, if the last one is old enough.
-    pub fn show(&mut self, glance: &Glance) {
-        self.write(|| text(glance));
+    /// Shows `progress`, if the last one is old enough.
+    pub fn show(&mut self, progress: &RunProgress) {
+        self.write(|| text(progress));
     }
 
     /// Shows any text in its place.
@@ -50,27 +50,27 @@ impl Line {
     }
 }
 
-fn text(glance: &Glance) -> String {
-    if glance.elapsed_ns < 0 {
-        return format!("warm-up, {} left", span(-glance.elapsed_ns as f64 / 1e9));
+fn text(progress: &RunProgress) -> String {
+    if progress.elapsed_ns < 0 {
+        return format!("warm-up, {} left", span(-progress.elapsed_ns as f64 / 1e9));
     }
-    let left = glance.left_ns.map_or_else(
-        || span(glance.elapsed_ns as f64 / 1e9),
+    let left = progress.left_ns.map_or_else(
+        || span(progress.elapsed_ns as f64 / 1e9),
         |left| format!("{} left", span(left.max(0) as f64 / 1e9)),
     );
     let mut parts = vec![left];
-    parts.extend(glance.loads.iter().map(load));
+    parts.extend(progress.loads.iter().map(load));
     let worst = |(name, _, worst): &(String, u64, Option<i64>)| {
         Some(format!("{name} {}", Nanos((*worst)?)))
     };
-    let worst: Vec<String> = glance.series.iter().filter_map(worst).collect();
+    let worst: Vec<String> = progress.series.iter().filter_map(worst).collect();
     if !worst.is_empty() {
         parts.push(format!("worst {}", worst.join(", ")));
     }
     parts.join(" | ")
 }
 
-fn load(load: &LoadGlance) -> String {
+fn load(load: &LoadProgress) -> String {
     match (&load.died, load.operations) {
         (Some(how), _) => format!("{} DIED: {how}", load.name),
         (None, Some(0)) => format!("{} does nothing", load.name),
@@ -95,12 +95,12 @@ fn cut(text: &str, width: usize) -> String {
 mod tests {
     use super::*;
 
-    fn glance(elapsed_ns: i64) -> Glance {
-        Glance {
+    fn progress(elapsed_ns: i64) -> RunProgress {
+        RunProgress {
             elapsed_ns,
             left_ns: Some(41_000_000_000),
             series: vec![("cpu0".into(), 5, Some(123_000)), ("cpu1".into(), 0, None)],
-            loads: vec![LoadGlance {
+            loads: vec![LoadProgress {
                 name: "hackbench".into(),
                 unit: "messages",
                 operations: Some(7),
@@ -111,8 +111,8 @@ mod tests {
 
     #[test]
     fn it_tells_time_loads_and_the_worst() {
-        assert_eq!(text(&glance(1)), "41 s left | hackbench alive | worst cpu0 123 us");
-        assert_eq!(text(&glance(-500_000_000)), "warm-up, 500 ms left");
+        assert_eq!(text(&progress(1)), "41 s left | hackbench alive | worst cpu0 123 us");
+        assert_eq!(text(&progress(-500_000_000)), "warm-up, 500 ms left");
     }
 
     #[test]

@@ -11,7 +11,7 @@ use crate::{
     report::{
         collect, html,
         page::Page,
-        plot::{self, Kind, Size},
+        plot::{self, PictureKind, Size},
     },
     store::Store,
     sys::memory,
@@ -68,10 +68,10 @@ enum PlotKind {
 /// Writes the picture.
 pub fn plot(flags: &PlotFlags, store: &Store) -> Result<Exit> {
     let kind = match flags.kind {
-        PlotKind::Scatter => Kind::Scatter,
-        PlotKind::Percentile => Kind::Percentile,
-        PlotKind::Heatmap => Kind::Heatmap,
-        PlotKind::Histogram => Kind::Histogram,
+        PlotKind::Scatter => PictureKind::Scatter,
+        PlotKind::Percentile => PictureKind::Percentile,
+        PlotKind::Heatmap => PictureKind::Heatmap,
+        PlotKind::Histogram => PictureKind::Histogram,
     };
     let is_svg = match flags.output.extension().and_then(|kind| kind.to_str()) {
         Some("svg") => true,
@@ -124,6 +124,6 @@ fn page_of(names: &[String], store: &Store) -> Result<Page> {
 /// Writes the file, so that there is the old one or the new one.
 pub(super) fn write(path: &Path, bytes: &[u8]) -> Result<()> {
     draft::replace(path, bytes).with_context(|| format!("cannot write {}", path.display()))?;
-    output::tell(&format!("wrote {}", path.display()));
+    output::notice(&format!("wrote {}", path.display()));
     Ok(())
 }

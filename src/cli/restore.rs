@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::{Exit, flags::FormatFlags, output};
 use crate::{
-    setup::journal::{Place, Recovered, Undone, recover},
+    setup::journal::{JournalPath, Recovered, Undone, recover},
     sys::root::Root,
 };
 
@@ -23,7 +23,7 @@ pub struct RestoreFlags {
 
 /// Undoes, and says what.
 pub fn restore(flags: &RestoreFlags) -> Result<Exit> {
-    let recovered = recover(&Place::usual(), &Root::default())?;
+    let recovered = recover(&JournalPath::usual(), &Root::default())?;
     let (state, undone) = match recovered {
         Recovered::Nothing => ("nothing", Undone::default()),
         Recovered::OtherBoot => ("other_boot", Undone::default()),
@@ -43,7 +43,7 @@ pub fn restore(flags: &RestoreFlags) -> Result<Exit> {
     } else {
         output::put(&text(state, &undone))?;
     }
-    undone.failed.iter().for_each(|what| output::tell(&format!("not put back: {what}")));
+    undone.failed.iter().for_each(|what| output::notice(&format!("not put back: {what}")));
     Ok(if undone.failed.is_empty() { Exit::Done } else { Exit::Failed })
 }
 

@@ -16,7 +16,7 @@ use super::{
     flags::{CommandFlags, CpuList, FormatFlags, positive, samples},
     messages::{self, MessageFlags},
     output,
-    progress::Line,
+    progress::StatusLine,
     setup::{SetupFlags, name_holder, recover_first},
     timer::TimerFlags,
     trace::TraceFlags,
@@ -29,7 +29,7 @@ use crate::{
         Run,
         probes::{DEFAULT_PROBE, PROBES, ProbeInfo, Rhythm},
     },
-    session::{CALIBRATION_NS, Length, Plan, Session},
+    session::{CALIBRATION_NS, Length, RunPlan, Session},
     setup::{
         Wish,
         journal::Recovered,
@@ -45,7 +45,7 @@ use crate::{
 /// A bare `tardy run` measures timer wake-ups on every CPU under hackbench (4 groups) for 60 s. A
 /// PROBE without --load measures the machine as it is.
 #[derive(Debug, Args)]
-pub struct Flags {
+pub struct RunFlags {
     /// What to measure [default: timer]
     #[arg(value_name = "PROBE", value_parser = probe_name())]
     probe: Option<&'static ProbeInfo>,
@@ -116,10 +116,10 @@ fn probe_name() -> impl TypedValueParser<Value = &'static ProbeInfo> {
 }
 
 /// Measures, records, and prints what came of it.
-pub fn run(flags: Flags, store: &Store, argv: Vec<String>) -> Result<Exit> {
+pub fn run(flags: RunFlags, store: &Store, argv: Vec<String>) -> Result<Exit> {
     let (json, quiet) = (flags.format.is_json(), flags.record.quiet);
     if flags.is_bare() && !quiet {
-        output::tell("No PROBE and no --load: timer under hackbench (4 groups), 60 s.");
+        output::notice("No PROBE and no --load: timer under hackbench (4 groups), 60 s.");
     }
     let left = recover_first(quiet);
     let mut plan = flags.plan(store, argv).map_err(|error| name_holder(error, &left))?;
@@ -129,10 +129,10 @@ pub fn run(flags: Flags, store: &Store, argv: Vec<String>) -> Result<Exit> {
     let session = Session::arm(plan)?;
     if session.calibrates() && !quiet {
         let length = span(CALIBRATION_NS as f64 / 1e9);
-        output::tell(&format!("Measuring first for {length} what tracing costs."));
+        output::notice(&format!("Measuring first for {length} what tracing costs."));
     }
-    let mut line = Line::new(!quiet && io::stderr().is_terminal());
-    let document = session.run(|| quit.seen().map(signal_name), |glance| line.show(glance))?;
+    let mut line = StatusLine::new(!quiet && io::stderr().is_terminal());
+    let document = session.run(|| quit.seen().map(signal_name), |progress| line.show(progress))?;
     line.clear();
     if json {
         output::put(&(serde_json::to_string_pretty(&document)? + "\n"))?;
@@ -145,7 +145,7 @@ pub fn run(flags: Flags, store: &Store, argv: Vec<String>) -> Result<Exit> {
     if json && !quiet {
         let mut caveats = String::new();
         document.caveats.iter().for_each(|caveat| terminal::push_caveat(&mut caveats, caveat));
-        output::tell(caveats.trim_end());
+        output::notice(caveats.trim_end());
     }
     Ok(Exit::of(&document))
 }
@@ -159,13 +159,13 @@ fn signal_name(number: usize) -> String {
     }
 }
 
-impl Flags {
+impl RunFlags {
     fn is_bare(&self) -> bool {
         self.probe.is_none() && self.loads.is_empty() && self.commands.load_commands.is_empty()
     }
 
     /// Checks everything that can be checked before anything is touched.
-    fn plan(self, store: &Store, argv: Vec<String>) -> Result<Plan> {
+    fn plan(self, store: &Store, argv: Vec<String>) -> Result<RunPlan> {
         let probe = self.probe.unwrap_or(DEFAULT_PROBE);
         self.messages.check(probe.name)?;
         let loads = self.load_specs()?;
@@ -185,7 +185,7 @@ impl Flags {
         let id = new_id()?;
         let length = self.length(probe);
         let (probe, interval_ns) = self.probe(probe, &cpus, terms, places.1)?;
-        Ok(Plan {
+        Ok(RunPlan {
             probe,
             loads,
             length,
@@ -318,7 +318,7 @@ mod tests {
     #[derive(Debug, Parser)]
     struct Typed {
         #[command(flatten)]
-        flags: Flags,
+        flags: RunFlags,
     }
 
     fn made(probe: &'static ProbeInfo) -> (Box<dyn Probe>, i64) {

@@ -36,13 +36,13 @@ pub fn list(flags: &ListFlags, store: &Store) -> Result<Exit> {
         let lines: Vec<_> = runs.iter().map(entry).collect();
         output::put(&(serde_json::to_string_pretty(&lines)? + "\n"))?;
     } else if runs.is_empty() {
-        output::tell(&format!("No runs in {}; `tardy run` makes one.", store.root().display()));
+        output::notice(&format!("No runs in {}; `tardy run` makes one.", store.root().display()));
     } else {
         let mut table = Table::new(5, &["id", "name", "status", "verdict", "measured", "worst"]);
         runs.iter().for_each(|run| table.row(cells(run)));
         output::put(&(table.lines().join("\n") + "\n"))?;
     }
-    damaged.iter().for_each(|error| output::tell(&format!("warning: {error}")));
+    damaged.iter().for_each(|error| output::notice(&format!("warning: {error}")));
     Ok(Exit::Done)
 }
 
@@ -82,10 +82,10 @@ pub fn show(flags: &ShowFlags, store: &Store) -> Result<Exit> {
     if flags.format.is_json() {
         output::put(&(serde_json::to_string_pretty(&run.document)? + "\n"))?;
     } else {
-        let mut doubts = Vec::new();
-        let moved = collect::interrupts(&run, &mut doubts);
+        let mut caveats = Vec::new();
+        let moved = collect::interrupts(&run, &mut caveats);
         let place = run.path.display().to_string();
-        output::put(&terminal::show(&run.record_with(doubts), &place, &moved))?;
+        output::put(&terminal::show(&run.record_with(caveats), &place, &moved))?;
     }
     Ok(Exit::Done)
 }

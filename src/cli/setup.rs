@@ -7,8 +7,8 @@ use super::output;
 use crate::{
     setup::{
         Wish,
-        arrange::Wishes,
-        journal::{self, Place, Recovered, Undone},
+        arrange::SetupRequest,
+        journal::{self, JournalPath, Recovered, Undone},
     },
     sys::{
         cpus::Cpus,
@@ -83,7 +83,7 @@ impl SetupFlags {
     }
 
     /// What the machine is asked for while `measured` is measured.
-    pub fn wishes(&self, measured: &Cpus) -> Result<Wishes> {
+    pub fn wishes(&self, measured: &Cpus) -> Result<SetupRequest> {
         let housekeeping = self.housekeeping.clone();
         if let Some(cpus) = &housekeeping {
             let both = cpus.common(measured);
@@ -94,7 +94,7 @@ impl SetupFlags {
             );
         }
         let longest_us = |time: Nanos| i32::try_from(time.0 / 1_000).unwrap_or(i32::MAX);
-        Ok(Wishes {
+        Ok(SetupRequest {
             shield: self.shield,
             governor: self.governor.clone(),
             max_idle_latency_us: self.max_idle_latency.map(longest_us),
@@ -125,16 +125,17 @@ fn budget(text: &str) -> Result<Budget, String> {
 /// Puts back what a killed tardy left and says so, unless `quiet`. Returns what became of it: what
 /// could not be put back, and what a living tardy holds, are caveats.
 pub fn recover_first(quiet: bool) -> Recovered {
-    let recovered = journal::recover(&Place::usual(), &Root::default()).unwrap_or_else(|error| {
-        let failed = vec![error.to_string()];
-        Recovered::Undone(Undone { failed, ..Undone::default() })
-    });
+    let recovered =
+        journal::recover(&JournalPath::usual(), &Root::default()).unwrap_or_else(|error| {
+            let failed = vec![error.to_string()];
+            Recovered::Undone(Undone { failed, ..Undone::default() })
+        });
     if let Recovered::Undone(Undone { put_back, .. }) = &recovered
         && !put_back.is_empty()
         && !quiet
     {
         let what = put_back.join("; ");
-        output::tell(&format!("Put back what a killed tardy had changed: {what}."));
+        output::notice(&format!("Put back what a killed tardy had changed: {what}."));
     }
     recovered
 }

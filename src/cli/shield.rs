@@ -15,7 +15,7 @@ use crate::{
     report::terminal,
     session,
     setup::{
-        journal::{Journal, Place},
+        journal::{Journal, JournalPath},
         shield::Shield,
     },
     sys::{
@@ -46,10 +46,10 @@ pub struct ShieldFlags {
 /// Puts the shield up, waits, and takes it down again.
 pub fn shield(flags: &ShieldFlags, argv: &[String]) -> Result<Exit> {
     let quit = Quit::listen().context("cannot set a signal handler")?;
-    let mut journal = Journal::claim(&Place::usual(), &Root::default(), &argv.join(" "))?;
+    let mut journal = Journal::claim(&JournalPath::usual(), &Root::default(), &argv.join(" "))?;
     let shield = Shield::raise(&mut journal, &Root::default(), &flags.cpus)?;
     if !flags.quiet {
-        output::tell(&told(&shield, &flags.cpus, flags.command.is_empty()));
+        output::notice(&told(&shield, &flags.cpus, flags.command.is_empty()));
     }
     let exit = match flags.command.split_first() {
         None => {
@@ -67,7 +67,7 @@ pub fn shield(flags: &ShieldFlags, argv: &[String]) -> Result<Exit> {
         }
     };
     let undone = journal.undo();
-    undone.failed.iter().for_each(|what| output::tell(&format!("not put back: {what}")));
+    undone.failed.iter().for_each(|what| output::notice(&format!("not put back: {what}")));
     match (undone.failed.is_empty(), exit) {
         (false, Exit::Done) => Ok(Exit::Failed),
         (_, exit) => Ok(exit),

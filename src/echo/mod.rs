@@ -2,13 +2,13 @@
 //!
 //! Strangers talk to it, so everything is bounded: peers, memory, messages per second, the time
 //! that one may be silent; and nobody is sent more bytes than it sent. It keeps nothing of a peer
-//! that has not proven that it knows the token (`door`). Who has, gets a thread of its own with a
-//! socket that is connected to it (`peer`): the kernel keeps others away from it, and the loop
-//! has nothing to look up. After it has its sockets it gives up its rights ([`rights`]).
+//! that has not proven that it knows the token (`admission`). Who has, gets a thread of its own
+//! with a socket that is connected to it (`peer`): the kernel keeps others away from it, and the
+//! loop has nothing to look up. After it has its sockets it gives up its rights ([`rights`]).
 
-mod door;
-mod hall;
-mod peer;
+mod admission;
+mod server;
+mod peer_thread;
 mod rep;
 mod sockets;
 
@@ -21,7 +21,7 @@ use std::{
 use serde::Serialize;
 use thiserror::Error;
 
-use self::{hall::Hall, rep::Rep, sockets::Sockets};
+use self::{rep::Rep, server::EchoServer, sockets::Listeners};
 use crate::{
     setup::memory::Locked,
     sys::{rights, sched::Policy, zmq::ZmqError},
@@ -38,7 +38,7 @@ const LOOK: Duration = Duration::from_millis(50);
 
 /// What an echo shall be.
 #[derive(Debug, Clone)]
-pub struct Plan {
+pub struct EchoOptions {
     /// Where it listens; port 0 for any that is free.
     pub listen: SocketAddr,
     /// Whether by UDP.
@@ -128,8 +128,8 @@ pub struct Summary {
     pub over_rate: u64,
     /// Messages dropped because they were not as agreed.
     pub foreign: u64,
-    /// What was said at the door.
-    pub door: DoorSummary,
+    /// What was said at the admission.
+    pub admission: DoorSummary,
     /// The last peers, up to 64.
     pub last_peers: Vec<PeerSummary>,
 }
@@ -190,7 +190,7 @@ pub struct Echo {
 #[derive(Debug)]
 enum Answering {
     /// A thread for each peer.
-    Hall(Box<Hall>, Sockets),
+    Server(Box<EchoServer>, Listeners),
     /// One thread for all requests of ZeroMQ.
     Rep(Rep),
 }
@@ -201,15 +201,15 @@ impl Echo {
     ///
     /// # Errors
     /// The address cannot be had, or rights cannot be given up.
-    pub fn open(plan: Plan) -> Result<Self, EchoError> {
-        let sockets = (!plan.zmq).then(|| Sockets::open(&plan)).transpose()?;
+    pub fn open(plan: EchoOptions) -> Result<Self, EchoError> {
+        let sockets = (!plan.zmq).then(|| Listeners::open(&plan)).transpose()?;
         if let Some(sockets) = &sockets {
             sockets.hand_to_nobody();
         }
         let locked = Locked::before_arming();
         rights::give_up().map_err(EchoError::Rights)?;
         let answering = match sockets {
-            Some(sockets) => Answering::Hall(Box::new(Hall::new(plan)?), sockets),
+            Some(sockets) => Answering::Server(Box::new(EchoServer::new(plan)?), sockets),
             None => Answering::Rep(Rep::open(&plan)?),
         };
         Ok(Self { answering, _locked: locked })
@@ -219,7 +219,7 @@ impl Echo {
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
         match &self.answering {
-            Answering::Hall(_, sockets) => sockets.address,
+            Answering::Server(_, sockets) => sockets.address,
             Answering::Rep(rep) => rep.address,
         }
     }
@@ -231,13 +231,13 @@ impl Echo {
     pub fn serve(self, quit: impl Fn() -> bool) -> Result<Summary, EchoError> {
         let start = Instant::now();
         let mut summary = match self.answering {
-            Answering::Hall(mut hall, sockets) => {
-                hall.open(&sockets)?;
+            Answering::Server(mut server, sockets) => {
+                server.open(&sockets)?;
                 while !quit() {
-                    sockets.wait(hall.listens_by_udp(), hall.callers(), LOOK)?;
-                    hall.look(&sockets);
+                    sockets.wait(server.listens_by_udp(), server.pending(), LOOK)?;
+                    server.poll(&sockets);
                 }
-                hall.close()
+                server.close()
             }
             Answering::Rep(rep) => {
                 while !quit() && rep.goes_on() {

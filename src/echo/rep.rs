@@ -9,11 +9,11 @@ use std::{
 
 use tardy_hot::stop::Stop;
 
-use super::{EchoError, PeerSummary, Plan, Summary};
+use super::{EchoError, EchoOptions, PeerSummary, Summary};
 use crate::{
     setup::threads::{Terms, describe_found, plain},
     sys::zmq::ZmqError,
-    transports::zmq::{Answered, Answerer, Limits},
+    transports::zmq::{Answered, Answerer, ReplyLimits},
 };
 
 /// What the thread says when it listens: how it runs, and where.
@@ -35,7 +35,7 @@ impl Rep {
     ///
     /// # Errors
     /// The library is absent, or the address cannot be had.
-    pub fn open(plan: &Plan) -> Result<Self, EchoError> {
+    pub fn open(plan: &EchoOptions) -> Result<Self, EchoError> {
         let (told, ready) = mpsc::channel::<Ready>();
         let stop = Arc::new(Stop::new());
         let (own_stop, plan_of_thread) = (Arc::clone(&stop), plan.clone());
@@ -98,17 +98,17 @@ impl Rep {
     }
 }
 
-fn listen(plan: &Plan) -> Result<(String, Answerer), ZmqError> {
+fn listen(plan: &EchoOptions) -> Result<(String, Answerer), ZmqError> {
     let (policy, priority) = (plan.terms.policy, plan.terms.priority);
     let cpu = plan.terms.cpus.first().copied().unwrap_or(0);
     let ran = match (Terms { policy, priority, cpu, slack_ns: 1 }).apply() {
         Ok(found) => describe_found(&found),
         Err(error) => format!("as it was started, for {}", plain(&error)),
     };
-    let limits = Limits {
+    let limits = ReplyLimits {
         longest_bytes: plan.size_max as usize,
         per_s: Some(plan.rate_max),
-        ..Limits::default()
+        ..ReplyLimits::default()
     };
     Ok((ran, Answerer::bind(&plan.listen.to_string(), limits)?))
 }

@@ -14,7 +14,7 @@ use rustix::{
     net::{AddressFamily, SocketFlags, SocketType, bind, connect, socket_with, sockopt},
 };
 
-use super::{EchoError, Plan};
+use super::{EchoError, EchoOptions};
 use crate::{
     sys::rights::{self, NOBODY},
     transports::hello::Ask,
@@ -38,7 +38,7 @@ const SPARE_BYTES: usize = 8 << 20;
 
 /// Sockets that listen.
 #[derive(Debug)]
-pub struct Sockets {
+pub struct Listeners {
     /// Where.
     pub address: SocketAddr,
     /// Datagrams from anybody.
@@ -49,12 +49,12 @@ pub struct Sockets {
     spare: RefCell<Vec<OwnedFd>>,
 }
 
-impl Sockets {
+impl Listeners {
     /// Takes the address, for both transports where both are wanted.
     ///
     /// # Errors
     /// It cannot be had.
-    pub fn open(plan: &Plan) -> Result<Self, EchoError> {
+    pub fn open(plan: &EchoOptions) -> Result<Self, EchoError> {
         let mut tries = 0;
         loop {
             tries += 1;
@@ -65,7 +65,7 @@ impl Sockets {
         }
     }
 
-    fn try_open(plan: &Plan) -> Result<Self, EchoError> {
+    fn try_open(plan: &EchoOptions) -> Result<Self, EchoError> {
         let mut address = plan.listen;
         let refused = |at: SocketAddr, kind| {
             move |why: io::Error| match why.kind() {
@@ -77,7 +77,7 @@ impl Sockets {
         if plan.udp {
             let socket = UdpSocket::bind(address).map_err(refused(address, "udp"))?;
             address = socket.local_addr()?;
-            // The thread that serves strangers waits; the door does not.
+            // The thread that serves strangers waits; the admission does not.
             socket.set_nonblocking(!plan.foreign)?;
             // Only now: before, it would have hidden another echo at this address. The sockets of
             // peers share it.

@@ -5,7 +5,7 @@ use std::{collections::HashSet, fs, path::Path};
 
 use crate::sys::{capabilities, root::Root};
 
-use super::Lack;
+use super::TracingUnavailable;
 
 /// Where the kernel describes its types.
 pub const BTF: &str = "/sys/kernel/btf/vmlinux";
@@ -19,35 +19,36 @@ const PREFIX: &[u8] = b"btf_trace_";
 /// Whether this process may trace this kernel, without loading anything. Loading may still fail.
 ///
 /// # Errors
-/// [`Lack::NoRights`], [`Lack::NoBtf`] or [`Lack::PidNamespace`].
-pub fn can_trace() -> Result<(), Lack> {
+/// [`TracingUnavailable::NoRights`], [`TracingUnavailable::NoBtf`] or
+/// [`TracingUnavailable::PidNamespace`].
+pub fn can_trace() -> Result<(), TracingUnavailable> {
     may_trace(capabilities::may_trace(), Path::new(BTF))?;
     let namespace = fs::read_link("/proc/self/ns/pid").unwrap_or_default();
     sees_own_numbers(&namespace.to_string_lossy())
 }
 
 /// The programs see the numbers that threads have outside of all containers.
-fn sees_own_numbers(namespace: &str) -> Result<(), Lack> {
+fn sees_own_numbers(namespace: &str) -> Result<(), TracingUnavailable> {
     match namespace.strip_prefix("pid:[").and_then(|rest| rest.strip_suffix(']')) {
-        Some(number) if number != FIRST_PID_NAMESPACE => Err(Lack::PidNamespace),
+        Some(number) if number != FIRST_PID_NAMESPACE => Err(TracingUnavailable::PidNamespace),
         _ => Ok(()),
     }
 }
 
-fn may_trace(capable: bool, btf: &Path) -> Result<(), Lack> {
+fn may_trace(capable: bool, btf: &Path) -> Result<(), TracingUnavailable> {
     if !capable {
         let why = "neither CAP_SYS_ADMIN nor CAP_BPF with CAP_PERFMON".to_owned();
-        return Err(Lack::NoRights { why });
+        return Err(TracingUnavailable::NoRights { why });
     }
     fs::File::open(btf).map(drop).map_err(|error| no_btf(btf, &error))
 }
 
-fn no_btf(path: &Path, error: &dyn std::fmt::Display) -> Lack {
-    Lack::NoBtf { path: path.display().to_string(), why: error.to_string() }
+fn no_btf(path: &Path, error: &dyn std::fmt::Display) -> TracingUnavailable {
+    TracingUnavailable::NoBtf { path: path.display().to_string(), why: error.to_string() }
 }
 
 /// The tracepoints for which the kernel's types have a description.
-pub fn tracepoints(btf: &Path) -> Result<HashSet<String>, Lack> {
+pub fn tracepoints(btf: &Path) -> Result<HashSet<String>, TracingUnavailable> {
     let bytes = fs::read(btf).map_err(|error| no_btf(btf, &error))?;
     Ok(tracepoints_in(&bytes))
 }
@@ -100,7 +101,7 @@ mod tests {
     #[test]
     fn a_kernel_that_does_not_describe_its_types_is_named() {
         let lack = may_trace(true, Path::new("/nonexistent/btf")).unwrap_err();
-        assert!(matches!(lack, Lack::NoBtf { .. }));
+        assert!(matches!(lack, TracingUnavailable::NoBtf { .. }));
         assert!(lack.to_string().contains("CONFIG_DEBUG_INFO_BTF"), "{lack}");
         assert!(tracepoints(Path::new("/nonexistent/btf")).is_err());
     }

@@ -183,7 +183,7 @@ pub enum EventKind {
     },
     /// A stack was walked, beginning at this time; `flags`: see [`why`].
     Stack {
-        /// To be asked for by [`super::Recorder::stack`].
+        /// To be asked for by [`super::EventReader::stack`].
         number: u64,
         /// How long the walk took.
         took_ns: u64,

@@ -17,7 +17,7 @@ use tardy_hot::stages::{self, ThreadRecord};
 
 use crate::sys::mapped::MappedWords;
 
-use super::{Lack, header};
+use super::{TracingUnavailable, header};
 
 // Sizes are in words of 8 bytes, places in words from the start.
 const SETTINGS: usize = 16;
@@ -53,11 +53,11 @@ const ATTEMPTS: u32 = 10_000;
 
 /// The mapping.
 #[derive(Debug)]
-pub struct Memory {
+pub struct RecorderMemory {
     mapped: MappedWords,
 }
 
-impl Memory {
+impl RecorderMemory {
     pub fn map(descriptor: BorrowedFd<'_>) -> io::Result<Self> {
         let memory = Self { mapped: MappedWords::new(descriptor, WORDS)? };
         // The least count is still to be found.
@@ -84,9 +84,9 @@ impl Memory {
 
     /// Tells the programs whom to watch: the n-th of `tids` gets the n-th record, emptied.
     /// Whoever was watched before is not any more.
-    pub fn follow(&self, tids: &[(i32, i32)]) -> Result<(), Lack> {
+    pub fn follow(&self, tids: &[(i32, i32)]) -> Result<(), TracingUnavailable> {
         let numbers: Vec<u32> = tids.iter().map(|&(tid, _)| tid.cast_unsigned()).collect();
-        let too_many = || Lack::TooManyThreads { threads: tids.len() };
+        let too_many = || TracingUnavailable::TooManyThreads { threads: tids.len() };
         let (table, places) = table(&numbers).ok_or_else(too_many)?;
         self.watch(NOBODY, table);
         for (at, &tid) in numbers.iter().enumerate() {
@@ -195,11 +195,11 @@ fn places(tids: &[u32], table: Table) -> Option<Vec<u16>> {
 /// The records of the measured threads, in memory that the kernel's programs write.
 #[derive(Debug, Clone)]
 pub struct ThreadRecords {
-    memory: Arc<Memory>,
+    memory: Arc<RecorderMemory>,
 }
 
 impl ThreadRecords {
-    pub(super) fn of(memory: Arc<Memory>) -> Self {
+    pub(super) fn of(memory: Arc<RecorderMemory>) -> Self {
         Self { memory }
     }
 
@@ -217,10 +217,10 @@ mod tests {
     use super::*;
     use crate::kernel::layout::Layout;
 
-    fn memory() -> Memory {
+    fn memory() -> RecorderMemory {
         let file = tempfile::tempfile().unwrap();
         file.set_len(WORDS as u64 * 8).unwrap();
-        Memory::map(file.as_fd()).unwrap()
+        RecorderMemory::map(file.as_fd()).unwrap()
     }
 
     #[test]
@@ -317,7 +317,7 @@ mod tests {
     #[test]
     fn nobody_is_watched_before_the_first_thread_is_followed() {
         let memory = memory();
-        let prio = |memory: &Memory| {
+        let prio = |memory: &RecorderMemory| {
             (memory.word(LEAST_PRIO_AND_FACTOR).load(Relaxed) as u32).cast_signed()
         };
         assert_eq!(prio(&memory), NOBODY);

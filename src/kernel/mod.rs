@@ -2,21 +2,21 @@
 //! what becomes of the measured threads' wake-ups, into memory that this process maps.
 //!
 //! Needs `CAP_BPF` and `CAP_PERFMON` (or root) and a kernel that describes its own types (BTF);
-//! whoever lacks that is told so by [`Lack`]. The programs belong to this process: the kernel
-//! removes them when it ends, however it ends.
+//! whoever lacks that is told so by [`TracingUnavailable`]. The programs belong to this process:
+//! the kernel removes them when it ends, however it ends.
 //!
 //! # What is recorded
 //!
-//! In mode [`Mode::Stages`], for each measured thread, the last wake-up: expiry of the timer, entry
-//! of its interrupt, callback, the moment the thread was made runnable, and switched in. In mode
-//! [`Mode::Peaks`] also, for each CPU, the last events of these kinds: switches of tasks; wake-ups
-//! and moves of measured and of real-time tasks; interrupts, softirqs, timers, idle states;
-//! interrupts sent to other CPUs; NMIs; page faults and contended locks of measured threads; time
-//! that KVM took from a guest. Stacks are walked where [`Stacks`] says so: when the timer's
-//! interrupt came late into kernel code, when a task kept the CPU after the wake-up, and, rarely,
-//! when the wake-up found a task that had been in the kernel for more than 100 us. That last walk
-//! delays a wake-up that is not late yet; so it is made once a millisecond and CPU at the most, and
-//! half as often each time that the wake-up then was not late.
+//! In mode [`TraceLevel::Stages`], for each measured thread, the last wake-up: expiry of the timer,
+//! entry of its interrupt, callback, the moment the thread was made runnable, and switched in. In
+//! mode [`TraceLevel::Peaks`] also, for each CPU, the last events of these kinds: switches of
+//! tasks; wake-ups and moves of measured and of real-time tasks; interrupts, softirqs, timers, idle
+//! states; interrupts sent to other CPUs; NMIs; page faults and contended locks of measured
+//! threads; time that KVM took from a guest. Stacks are walked where [`Stacks`] says so: when the
+//! timer's interrupt came late into kernel code, when a task kept the CPU after the wake-up, and,
+//! rarely, when the wake-up found a task that had been in the kernel for more than 100 us. That
+//! last walk delays a wake-up that is not late yet; so it is made once a millisecond and CPU at the
+//! most, and half as often each time that the wake-up then was not late.
 //!
 //! # What it costs
 //!
@@ -61,13 +61,13 @@ use thiserror::Error;
 pub use bootstrap::can_trace;
 pub use event::{Event, EventKind, entry, out, vector, why};
 pub use memory::ThreadRecords;
-pub use recorder::Recorder;
+pub use recorder::EventReader;
 pub use symbols::Symbols;
 pub use tracer::Tracer;
 
 /// How much is watched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Mode {
+pub enum TraceLevel {
     /// The stages of each wake-up, with the fewest programs.
     Stages,
     /// Also what happens on each CPU, so that late wake-ups can be explained.
@@ -89,7 +89,7 @@ pub enum Stacks {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Settings {
     /// How much is watched.
-    pub mode: Mode,
+    pub mode: TraceLevel,
     /// When stacks are walked; only where events are recorded.
     pub stacks: Stacks,
     /// Events that are kept for each CPU, rounded up to a power of two; 32 bytes each.
@@ -105,7 +105,7 @@ impl Settings {
 
 /// Why the kernel's side cannot watch; each text names the remedy.
 #[derive(Debug, Error)]
-pub enum Lack {
+pub enum TracingUnavailable {
     /// This process may not.
     #[error(
         "no right to trace the kernel ({why}): run as root, or give the program \

@@ -15,7 +15,7 @@ use std::{
 
 use crate::sys::mapped::MappedWords;
 
-use super::{event::Event, memory::Memory, window::Window};
+use super::{event::Event, memory::RecorderMemory, window::Window};
 
 /// Words of an event.
 const EVENT: usize = 4;
@@ -28,8 +28,8 @@ const MARGIN: u64 = 16;
 
 /// The events of all CPUs and the stacks: read while they are written. Cheap to clone.
 #[derive(Debug, Clone)]
-pub struct Recorder {
-    memory: Arc<Memory>,
+pub struct EventReader {
+    memory: Arc<RecorderMemory>,
     events: Option<Arc<Events>>,
     programs: Arc<Vec<OwnedFd>>,
     lost: Arc<AtomicU64>,
@@ -84,8 +84,12 @@ impl Events {
     }
 }
 
-impl Recorder {
-    pub(super) fn new(memory: Arc<Memory>, events: Option<Events>, programs: Vec<OwnedFd>) -> Self {
+impl EventReader {
+    pub(super) fn new(
+        memory: Arc<RecorderMemory>,
+        events: Option<Events>,
+        programs: Vec<OwnedFd>,
+    ) -> Self {
         let (events, lost) = (events.map(Arc::new), Arc::default());
         Self { memory, events, programs: programs.into(), lost }
     }
@@ -198,15 +202,15 @@ mod tests {
     }
 
     /// Memory of two CPUs in which the test plays the programs.
-    fn recorder() -> Recorder {
-        let memory = Memory::map(file(WORDS).as_fd()).unwrap();
+    fn recorder() -> EventReader {
+        let memory = RecorderMemory::map(file(WORDS).as_fd()).unwrap();
         let words = SLOTS as usize * 2 * EVENT;
         let events = Events::map(file(words).as_fd(), SLOTS, 2).unwrap();
-        Recorder::new(memory.into(), Some(events), Vec::new())
+        EventReader::new(memory.into(), Some(events), Vec::new())
     }
 
     /// As a program writes it; kinds are those of the header.
-    fn write(recorder: &Recorder, cpu: u32, at_ns: u64, kind: u64, a: u64) {
+    fn write(recorder: &EventReader, cpu: u32, at_ns: u64, kind: u64, a: u64) {
         let index = recorder.memory.head(cpu);
         let slot = u64::from(cpu * SLOTS) + index % u64::from(SLOTS);
         let at = usize::try_from(slot).unwrap() * EVENT;
@@ -217,7 +221,7 @@ mod tests {
         recorder.memory.set_head(cpu, index + 1);
     }
 
-    fn times(recorder: &Recorder, cpu: u32, from_ns: u64, to_ns: u64) -> (bool, Vec<u64>) {
+    fn times(recorder: &EventReader, cpu: u32, from_ns: u64, to_ns: u64) -> (bool, Vec<u64>) {
         let mut events = Vec::new();
         let reaches = recorder.events(cpu, from_ns, to_ns, &mut events);
         (reaches, events.iter().map(|event| event.at_ns).collect())

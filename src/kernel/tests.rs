@@ -8,7 +8,7 @@ use std::{
 use tardy_hot::stages::ThreadRecord;
 
 use super::*;
-use crate::sys::{cpus::Cpus, faults::Usage};
+use crate::sys::{cpus::Cpus, faults::ThreadUsage};
 
 /// Threads of this process alone may be followed, and one test at a time traces.
 static TURN: std::sync::Mutex<()> = std::sync::Mutex::new(());
@@ -22,7 +22,8 @@ fn tracer(settings: Settings) -> Option<Tracer> {
     Some(Tracer::load(&settings).unwrap())
 }
 
-const STAGES: Settings = Settings { mode: Mode::Stages, stacks: Stacks::Off, slots_per_cpu: 1024 };
+const STAGES: Settings =
+    Settings { mode: TraceLevel::Stages, stacks: Stacks::Off, slots_per_cpu: 1024 };
 
 fn now_ns() -> u64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
@@ -44,11 +45,11 @@ fn tid() -> i32 {
 /// Sleeps once for a millisecond; the expiry, and when it woke up. Absent where the thread did not
 /// block: it was interrupted for so long that the expiry had passed before, and nothing woke it.
 fn sleep_once() -> Option<(u64, u64)> {
-    let before = Usage::of_this_thread().voluntary_switches;
+    let before = ThreadUsage::of_this_thread().voluntary_switches;
     let t = now_ns() + 1_000_000;
     sleep_until(t);
     let woke_ns = now_ns();
-    (Usage::of_this_thread().voluntary_switches > before).then_some((t, woke_ns))
+    (ThreadUsage::of_this_thread().voluntary_switches > before).then_some((t, woke_ns))
 }
 
 /// Sleeps until it has blocked `times` times. On a busy machine that takes more turns.
@@ -91,11 +92,11 @@ fn the_record_of_a_sleeping_thread_tells_its_expiry_and_the_way_from_there() {
 }
 
 const PEAKS: Settings =
-    Settings { mode: Mode::Peaks, stacks: Stacks::WhenLate, slots_per_cpu: 32_768 };
+    Settings { mode: TraceLevel::Peaks, stacks: Stacks::WhenLate, slots_per_cpu: 32_768 };
 
 /// The events of a CPU from a little before an expiry to the wake-up, in order. Absent where they
 /// were overwritten before this thread got to read them.
-fn around(recorder: &Recorder, cpu: u32, t: u64, woke_ns: u64) -> Option<Vec<Event>> {
+fn around(recorder: &EventReader, cpu: u32, t: u64, woke_ns: u64) -> Option<Vec<Event>> {
     let mut events = Vec::new();
     let complete = recorder.events(cpu, t - 500_000, woke_ns, &mut events);
     assert!(events.is_sorted_by_key(|event| event.at_ns));
@@ -105,7 +106,7 @@ fn around(recorder: &Recorder, cpu: u32, t: u64, woke_ns: u64) -> Option<Vec<Eve
 
 /// Those of both CPUs that had to do with a wake-up.
 fn all_around(
-    recorder: &Recorder,
+    recorder: &EventReader,
     record: &ThreadRecord,
     t: u64,
     woke_ns: u64,

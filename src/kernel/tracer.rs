@@ -7,11 +7,11 @@ use libbpf_rs::{Link, Map, MapCore, Object, ObjectBuilder, OpenMapMut, OpenObjec
 use crate::sys::root::Root;
 
 use super::{
-    Lack, Missing, Mode, Settings, Stacks, bootstrap, header, log,
-    memory::{Memory, ThreadRecords},
+    Missing, Settings, Stacks, TraceLevel, TracingUnavailable, bootstrap, header, log,
+    memory::{RecorderMemory, ThreadRecords},
     percpu::Variables,
     programs::{PROGRAMS, Program, Use},
-    recorder::{Events, Recorder},
+    recorder::{EventReader, Events},
 };
 
 /// As many as `recorder.h` has room for; those beyond are not recorded.
@@ -30,8 +30,8 @@ pub struct Tracer {
     // Before the object whose programs they run.
     links: Vec<Link>,
     object: Object,
-    memory: Arc<Memory>,
-    recorder: Recorder,
+    memory: Arc<RecorderMemory>,
+    recorder: EventReader,
     missing: Vec<Missing>,
 }
 
@@ -41,11 +41,12 @@ impl Tracer {
     ///
     /// # Errors
     /// Missing rights or types, and a kernel that lacks or refuses what cannot be done without.
-    pub fn load(settings: &Settings) -> Result<Self, Lack> {
+    pub fn load(settings: &Settings) -> Result<Self, TracingUnavailable> {
         bootstrap::can_trace()?;
-        let mut plan = Plan::new(settings)?;
+        let mut plan = ProgramPlan::new(settings)?;
         let object = plan.load()?;
-        let memory = Memory::map(map(&object, ".bss")?.as_fd()).map_err(|e| unmapped(&e))?;
+        let memory =
+            RecorderMemory::map(map(&object, ".bss")?.as_fd()).map_err(|e| unmapped(&e))?;
         let memory = Arc::new(memory);
         let recorder = plan.recorder(&object, memory.clone())?;
         Ok(Self { links: Vec::new(), object, memory, recorder, missing: plan.missing })
@@ -65,7 +66,7 @@ impl Tracer {
 
     /// What the programs record; nothing where only stages are watched.
     #[must_use]
-    pub fn recorder(&self) -> Recorder {
+    pub fn recorder(&self) -> EventReader {
         self.recorder.clone()
     }
 
@@ -74,8 +75,8 @@ impl Tracer {
     /// the n-th record.
     ///
     /// # Errors
-    /// [`Lack::TooManyThreads`].
-    pub fn follow(&mut self, tids: &[(i32, i32)]) -> Result<(), Lack> {
+    /// [`TracingUnavailable::TooManyThreads`].
+    pub fn follow(&mut self, tids: &[(i32, i32)]) -> Result<(), TracingUnavailable> {
         self.memory.follow(tids)
     }
 
@@ -87,15 +88,15 @@ impl Tracer {
     /// Lets the programs run. Does nothing where they do.
     ///
     /// # Errors
-    /// [`Lack::Refused`] with the kernel's reason; none of them runs then.
-    pub fn attach(&mut self) -> Result<(), Lack> {
+    /// [`TracingUnavailable::Refused`] with the kernel's reason; none of them runs then.
+    pub fn attach(&mut self) -> Result<(), TracingUnavailable> {
         if !self.links.is_empty() {
             return Ok(());
         }
         log::listen();
         let mut links = Vec::new();
         for program in self.object.progs_mut().filter(|program| program.autoload()) {
-            links.push(program.attach().map_err(|error| Lack::Refused {
+            links.push(program.attach().map_err(|error| TracingUnavailable::Refused {
                 program: program.name().to_string_lossy().into_owned(),
                 why: error.to_string(),
             })?);
@@ -110,22 +111,25 @@ impl Tracer {
     }
 }
 
-fn map<'a>(object: &'a Object, ending: &str) -> Result<Map<'a>, Lack> {
+fn map<'a>(object: &'a Object, ending: &str) -> Result<Map<'a>, TracingUnavailable> {
     object
         .maps()
         .find(|map| map.name().to_string_lossy().ends_with(ending))
         .ok_or_else(|| system("the programs' memory", &"it is not there"))
 }
 
-fn unmapped(why: &dyn Display) -> Lack {
+fn unmapped(why: &dyn Display) -> TracingUnavailable {
     system("map the programs' memory", why)
 }
 
-fn system(what: &str, why: &dyn Display) -> Lack {
-    Lack::System { what: what.to_owned(), why: why.to_string() }
+fn system(what: &str, why: &dyn Display) -> TracingUnavailable {
+    TracingUnavailable::System { what: what.to_owned(), why: why.to_string() }
 }
 
-fn open_map<'a>(object: &'a mut OpenObject, ending: &str) -> Result<OpenMapMut<'a>, Lack> {
+fn open_map<'a>(
+    object: &'a mut OpenObject,
+    ending: &str,
+) -> Result<OpenMapMut<'a>, TracingUnavailable> {
     object
         .maps_mut()
         .find(|map| map.name().to_string_lossy().ends_with(ending))
@@ -133,7 +137,7 @@ fn open_map<'a>(object: &'a mut OpenObject, ending: &str) -> Result<OpenMapMut<'
 }
 
 /// What is loaded, and what turns out to be missing.
-struct Plan<'a> {
+struct ProgramPlan<'a> {
     settings: &'a Settings,
     cpus: u32,
     soft_timers: bool,
@@ -143,12 +147,12 @@ struct Plan<'a> {
     missing: Vec<Missing>,
 }
 
-impl<'a> Plan<'a> {
-    fn new(settings: &'a Settings) -> Result<Self, Lack> {
+impl<'a> ProgramPlan<'a> {
+    fn new(settings: &'a Settings) -> Result<Self, TracingUnavailable> {
         let (btf, root) = (Path::new(bootstrap::BTF), Root::default());
         let variables = match settings.mode {
-            Mode::Stages => Variables::UNKNOWN,
-            Mode::Peaks => Variables::read(btf),
+            TraceLevel::Stages => Variables::UNKNOWN,
+            TraceLevel::Peaks => Variables::read(btf),
         };
         Ok(Self {
             settings,
@@ -166,7 +170,7 @@ impl<'a> Plan<'a> {
     }
 
     /// Tries until the kernel takes all that is left: it names one program at a time.
-    fn load(&mut self) -> Result<Object, Lack> {
+    fn load(&mut self) -> Result<Object, TracingUnavailable> {
         loop {
             log::listen();
             let error = match self.open()?.load() {
@@ -180,11 +184,14 @@ impl<'a> Plan<'a> {
             match refused {
                 // What the check of a program refuses is called EACCES instead.
                 _ if lines.iter().any(|line| line.contains("-EPERM")) => {
-                    return Err(Lack::NoRights { why });
+                    return Err(TracingUnavailable::NoRights { why });
                 }
                 None => return Err(system("load the programs", &why)),
                 Some(program) if program.switches_off.is_none() => {
-                    return Err(Lack::Refused { program: program.name.to_owned(), why });
+                    return Err(TracingUnavailable::Refused {
+                        program: program.name.to_owned(),
+                        why,
+                    });
                 }
                 Some(program) => self.leave_out(program, why),
             }
@@ -192,7 +199,7 @@ impl<'a> Plan<'a> {
     }
 
     /// The object with all that is wanted and has not been refused.
-    fn open(&mut self) -> Result<OpenObject, Lack> {
+    fn open(&mut self) -> Result<OpenObject, TracingUnavailable> {
         let failed = |error: libbpf_rs::Error| system("open the programs", &error);
         let mut builder = ObjectBuilder::default();
         let mut object =
@@ -219,14 +226,16 @@ impl<'a> Plan<'a> {
         let used = match program.used {
             Use::Always => true,
             Use::SoftTimers => self.soft_timers,
-            Use::Peaks => self.settings.mode == Mode::Peaks,
+            Use::Peaks => self.settings.mode == TraceLevel::Peaks,
         };
         used && !refused
     }
 
-    fn lacks(&mut self, program: &Program) -> Result<(), Lack> {
+    fn lacks(&mut self, program: &Program) -> Result<(), TracingUnavailable> {
         if program.switches_off.is_none() {
-            return Err(Lack::NoTracepoint { tracepoint: program.tracepoint.to_owned() });
+            return Err(TracingUnavailable::NoTracepoint {
+                tracepoint: program.tracepoint.to_owned(),
+            });
         }
         self.leave_out(program, "the kernel has no such tracepoint".to_owned());
         Ok(())
@@ -241,10 +250,14 @@ impl<'a> Plan<'a> {
     }
 
     /// What reads the loaded programs' events.
-    fn recorder(&self, object: &Object, memory: Arc<Memory>) -> Result<Recorder, Lack> {
+    fn recorder(
+        &self,
+        object: &Object,
+        memory: Arc<RecorderMemory>,
+    ) -> Result<EventReader, TracingUnavailable> {
         let events = match self.settings.mode {
-            Mode::Stages => None,
-            Mode::Peaks => {
+            TraceLevel::Stages => None,
+            TraceLevel::Peaks => {
                 let descriptor = map(object, "events")?;
                 let events = Events::map(descriptor.as_fd(), self.slots(), self.cpus);
                 Some(events.map_err(|error| unmapped(&error))?)
@@ -256,7 +269,7 @@ impl<'a> Plan<'a> {
             .map(|program| program.as_fd().try_clone_to_owned())
             .collect::<Result<_, _>>()
             .map_err(|error| system("hold the programs", &error))?;
-        Ok(Recorder::new(memory, events, programs))
+        Ok(EventReader::new(memory, events, programs))
     }
 
     /// Events kept for each CPU.
@@ -272,7 +285,7 @@ impl<'a> Plan<'a> {
             Stacks::Always => header::TARDY_STACKS_ALWAYS,
         };
         [
-            ("record", u32::from(self.settings.mode == Mode::Peaks)),
+            ("record", u32::from(self.settings.mode == TraceLevel::Peaks)),
             ("stacks", stacks),
             ("slots", self.slots()),
             ("soft_timers", u32::from(self.soft_timers)),
@@ -285,8 +298,8 @@ impl<'a> Plan<'a> {
     }
 
     /// Writes the choices, which the programs see as constants.
-    fn choose(&self, object: &mut OpenObject) -> Result<(), Lack> {
-        if self.settings.mode == Mode::Peaks {
+    fn choose(&self, object: &mut OpenObject) -> Result<(), TracingUnavailable> {
+        if self.settings.mode == TraceLevel::Peaks {
             open_map(object, "events")?
                 .set_max_entries(self.slots() * self.cpus)
                 .map_err(|error| system("size the memory of events", &error))?;
@@ -305,12 +318,12 @@ mod tests {
     use crate::kernel::layout::Layout;
 
     const SETTINGS: Settings =
-        Settings { mode: Mode::Peaks, stacks: Stacks::Off, slots_per_cpu: 64 };
+        Settings { mode: TraceLevel::Peaks, stacks: Stacks::Off, slots_per_cpu: 64 };
 
     /// A kernel that lacks one tracepoint.
-    fn plan_without(tracepoint: &str) -> Plan<'static> {
+    fn plan_without(tracepoint: &str) -> ProgramPlan<'static> {
         let has = |program: &&Program| program.tracepoint != tracepoint;
-        Plan {
+        ProgramPlan {
             settings: &SETTINGS,
             cpus: 2,
             soft_timers: false,
@@ -355,7 +368,7 @@ mod tests {
     fn a_ring_has_a_power_of_two_of_slots_within_bounds() {
         let slots = |slots_per_cpu| {
             let settings = Settings { slots_per_cpu, ..SETTINGS };
-            Plan { settings: &settings, ..plan_without("") }.slots()
+            ProgramPlan { settings: &settings, ..plan_without("") }.slots()
         };
         assert_eq!([0, 100, 32_768, u32::MAX].map(slots), [64, 128, 32_768, 1 << 20]);
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::{Result, bail, ensure};
 use sha2::{Digest, Sha256};
 
-use super::{boxes::Boxes, kernels::Kernel, phase, qemu::Emulation};
+use super::{kernels::Kernel, nodes::Nodes, phase, qemu::Emulation};
 
 /// What an instruction takes in counted time: 2^1 ns.
 pub const SHIFT: u8 = 1;
@@ -18,7 +18,7 @@ const TAKEN: [&str; 7] = ["-o", "--output", "--raw", "--name", "--quiet", "--jso
 
 /// What makes a guest's time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Mode {
+pub enum ClockMode {
     /// The count of its instructions.
     Deterministic,
     /// The host, by KVM where that works and by plain emulation where not.
@@ -31,7 +31,7 @@ pub struct Cell {
     /// The kernel.
     pub kernel: Kernel,
     /// What makes its time.
-    pub mode: Mode,
+    pub mode: ClockMode,
     /// Which start phase; 0 does not wait.
     pub seed: u32,
     /// The plan's name of the load.
@@ -60,7 +60,7 @@ impl Cell {
         }
         ensure!((1..=64).contains(&self.cpus), "{} CPUs: a guest has 1 to 64", self.cpus);
         let major = qemu.split('.').next().and_then(|major| major.parse().ok()).unwrap_or(0_u32);
-        let counts = self.mode == Mode::Deterministic && self.cpus > 1;
+        let counts = self.mode == ClockMode::Deterministic && self.cpus > 1;
         ensure!(
             !counts || major >= SEVERAL_CPUS_SINCE,
             "{} CPUs in --mode deterministic: QEMU {qemu} cannot count time for more than one; use \
@@ -72,14 +72,14 @@ impl Cell {
 
     /// Whether there is a second box.
     #[must_use]
-    pub fn boxes(&self) -> Boxes {
-        if self.far.is_empty() { Boxes::One } else { Boxes::Two }
+    pub fn boxes(&self) -> Nodes {
+        if self.far.is_empty() { Nodes::One } else { Nodes::Two }
     }
 
     /// What executes it, where its time is counted.
     #[must_use]
     pub fn counted(&self) -> Option<Emulation> {
-        (self.mode == Mode::Deterministic).then_some(Emulation::Counted { shift: SHIFT })
+        (self.mode == ClockMode::Deterministic).then_some(Emulation::Counted { shift: SHIFT })
     }
 
     /// How long its guest waits before it measures, ns.
@@ -127,7 +127,7 @@ pub(super) mod tests {
     pub fn cell(arguments: &[&str]) -> Cell {
         Cell {
             kernel: Kernel { name: "6.1-x".into(), ..Kernel::default() },
-            mode: Mode::Deterministic,
+            mode: ClockMode::Deterministic,
             seed: 0,
             load: "idle".into(),
             arguments: arguments.iter().map(|word| (*word).to_owned()).collect(),
@@ -154,7 +154,7 @@ pub(super) mod tests {
         let error = several.check("7.2.22 (Debian)").unwrap_err().to_string();
         assert!(error.contains("QEMU 7.2.22") && error.contains("QEMU 10"), "{error}");
         several.check("10.0.2").unwrap();
-        several.mode = Mode::Real;
+        several.mode = ClockMode::Real;
         several.check("7.2.22").unwrap();
         several.cpus = 0;
         assert!(several.check("10.0.2").is_err());

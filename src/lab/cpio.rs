@@ -50,12 +50,12 @@ impl Node {
 }
 
 /// An archive that is being written; everything in it belongs to root.
-pub struct Writer<W> {
+pub struct CpioWriter<W> {
     out: W,
     entries: u32,
 }
 
-impl<W: Write> Writer<W> {
+impl<W: Write> CpioWriter<W> {
     /// An archive without entries.
     pub fn new(out: W) -> Self {
         Self { out, entries: 0 }
@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     fn archive(nodes: &[(&str, Node)]) -> Vec<u8> {
-        let mut writer = Writer::new(Vec::new());
+        let mut writer = CpioWriter::new(Vec::new());
         for (path, node) in nodes {
             writer.add(path, node).unwrap();
         }

@@ -24,7 +24,7 @@ use rustix::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::{boxes, way_out::WayOut};
+use super::{nodes, result_port::ResultPort, transfer::FAILED};
 use crate::sys::namespace::raise_loopback;
 
 /// Where a guest finds its job.
@@ -44,9 +44,6 @@ const OUTPUT: &str = "/dev/ttyS1";
 
 /// Where both of its streams are kept until they are handed out.
 const SAID: &str = "/run/said";
-
-/// Exit code of a tardy that could not.
-pub const FAILED: i32 = 2;
 
 /// What a guest is to do.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -98,7 +95,7 @@ pub fn is_me() -> bool {
 /// Does the job and powers off; comes back only where that is impossible.
 pub fn run() -> Result<()> {
     // Before anything that may fail: who waits outside shall know that the kernel has come so far.
-    let mut way_out = WayOut::open();
+    let mut way_out = ResultPort::open();
     let ended = work(&mut way_out);
     if let Err(error) = &ended {
         // Joins what the kernel says on the console.
@@ -123,7 +120,7 @@ fn tell_end(ended: &Result<i32>) {
     }
 }
 
-fn work(way_out: &mut WayOut) -> Result<i32> {
+fn work(way_out: &mut ResultPort) -> Result<i32> {
     mount_all()?;
     let job = fs::read(JOB).with_context(|| format!("cannot read {JOB}"))?;
     let job: Job = serde_json::from_slice(&job).with_context(|| format!("cannot read {JOB}"))?;
@@ -138,7 +135,7 @@ fn work(way_out: &mut WayOut) -> Result<i32> {
         let errors = output.try_clone()?;
         let mut words = output.try_clone()?;
         let code = command(&job, output, errors.into())?;
-        let far = boxes::said();
+        let far = nodes::said();
         if code == FAILED && !far.is_empty() {
             writeln!(words, "The second box said: {far}")?;
         }
@@ -160,7 +157,7 @@ fn prepare(job: &Job) -> Result<()> {
     raise_loopback().context("cannot bring up the loopback device")?;
     if !job.far.is_empty() {
         // It ends with the machine.
-        boxes::start(OWN, &job.far)?;
+        nodes::start(OWN, &job.far)?;
     }
     std::thread::sleep(Duration::from_nanos(job.wait_ns));
     Ok(())

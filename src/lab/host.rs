@@ -51,7 +51,7 @@ pub fn measure(cell: &HostCell, directory: &Path, stop: &dyn Fn() -> bool) -> Re
     if let Some(parent) = directory.parent() {
         fs::create_dir_all(parent).with_context(|| format!("cannot make {}", parent.display()))?;
     }
-    let measured = child(cell, directory, stop).and_then(|()| adopt(cell, directory));
+    let measured = child(cell, directory, stop).and_then(|()| complete(cell, directory));
     if measured.is_err() {
         let _ = fs::remove_dir_all(directory);
     }
@@ -112,7 +112,7 @@ fn end(child: &mut Child) {
 }
 
 /// Says in the record which cell of a matrix it is.
-fn adopt(cell: &HostCell, directory: &Path) -> Result<()> {
+fn complete(cell: &HostCell, directory: &Path) -> Result<()> {
     let mut run = Run::open(directory)?;
     run.document.name = format!("{}, {HOST}, repeat {}", cell.load, cell.seed);
     run.document.facts.lab = Some(LabFacts {

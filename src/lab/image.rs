@@ -11,7 +11,7 @@ use std::{
 
 use anyhow::{Context, Result, ensure};
 
-use super::cpio::{Node, Writer};
+use super::cpio::{CpioWriter, Node};
 
 /// Where Debian has merged what used to be two.
 const MERGED: [(&str, &str); 4] =
@@ -105,7 +105,7 @@ impl Image {
     }
 
     fn pack<W: Write>(&self, out: W) -> io::Result<W> {
-        let mut writer = Writer::new(out);
+        let mut writer = CpioWriter::new(out);
         // In this order a directory comes before what is in it.
         for (path, node) in &self.nodes {
             writer.add(path, node)?;

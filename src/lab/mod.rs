@@ -10,18 +10,18 @@
 //! - [`guest`]: its first process, inside; [`way_out`], [`transfer`]: how a run comes out of it
 //! - [`qemu`], [`acpi`]: its machine, outside; [`boxes`]: two of them in one, and the wire between
 //! - [`console`]: what its kernel says when it is in trouble
-//! - [`cell`], [`mod@bench`], [`parts`]: one run of one kernel; [`phase`]: when it begins;
+//! - [`cell`], [`mod@runner`], [`parts`]: one run of one kernel; [`phase`]: when it begins;
 //!   [`adopt`]: what is added to its record; [`verify`]: whether it comes out the same again
 //! - [`plan`]: what is to be measured; [`conduct`]: all of it; [`results`]: what is known already
-//! - [`bed`], [`host`]: what measures it, in guests and on this machine
+//! - [`cell_runner`], [`host`]: what measures it, in guests and on this machine
 
 pub mod acpi;
-pub mod adopt;
-pub mod bed;
-pub mod bench;
-pub mod boxes;
+pub mod guest_record;
+pub mod cell_runner;
+pub mod guest_runner;
+pub mod nodes;
 pub mod cell;
-pub mod conduct;
+pub mod scheduler;
 pub mod console;
 pub mod cpio;
 pub mod guest;
@@ -37,14 +37,14 @@ pub mod results;
 pub mod transfer;
 pub mod unpack;
 pub mod verify;
-pub mod way_out;
+pub mod result_port;
 
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 
 /// Who is told what takes long, a line at a time.
-pub type Tell<'a> = &'a dyn Fn(&str);
+pub type Notify<'a> = &'a dyn Fn(&str);
 
 /// Where the lab keeps what can be made again: `$XDG_CACHE_HOME/tardy/lab`, or
 /// `~/.cache/tardy/lab`.

@@ -10,13 +10,13 @@ use anyhow::{Context, Result, ensure};
 use sha2::{Digest, Sha256};
 
 use super::{
-    Tell,
-    boxes::{self, Boxes},
+    Notify,
     cell::{Cell, hex},
     guest::{self, Job, Module},
     image::Image,
-    kernels::{Kernel, lack},
+    kernels::{Kernel, missing_feature},
     modules::{self, Modules},
+    nodes::{self, Nodes},
     program,
 };
 
@@ -78,18 +78,18 @@ impl Parts {
     ///
     /// # Errors
     /// A file that cannot be read, modules that cannot be unpacked.
-    pub fn of(kernel: &Kernel, boxes: Boxes) -> Result<Self> {
+    pub fn of(kernel: &Kernel, boxes: Nodes) -> Result<Self> {
         let (mut archive, mut modules) = (Image::addition(), Vec::new());
         let mut lacks: Vec<String> = kernel.lacks.iter().map(|lack| lack.what.clone()).collect();
         archive.directory("job", 0o755);
         // That it has none is among what it lacks already.
         if let Some(root) = &kernel.root {
             let known = Modules::read(root, &kernel.name)?;
-            let cards = (boxes == Boxes::Two).then_some(boxes::DRIVER);
+            let cards = (boxes == Nodes::Two).then_some(nodes::DRIVER);
             for (name, parameters) in MODULES.into_iter().chain(cards) {
                 match known.closure(&[name]) {
                     Ok(files) => add_modules(&mut archive, &mut modules, files, parameters)?,
-                    Err(_) => lacks.push(lack::no_module(name).what),
+                    Err(_) => lacks.push(missing_feature::no_module(name).what),
                 }
             }
             let config = format!("boot/config-{}", kernel.name);
@@ -128,13 +128,13 @@ fn add_modules(
 ///
 /// # Errors
 /// A program or library that cannot be read.
-pub fn base(own: &Path, tell: Tell) -> Result<Vec<u8>> {
+pub fn base(own: &Path, notify: Notify) -> Result<Vec<u8>> {
     let mut image = Image::default();
     image.bare_program(own, guest::OWN)?;
     for name in PROGRAMS {
         match program(name) {
             Ok(file) => image.bare_program(&file, &format!("/usr/bin/{name}"))?,
-            Err(error) => tell(&format!("{error:#}: loads that start it will fail")),
+            Err(error) => notify(&format!("{error:#}: loads that start it will fail")),
         }
     }
     for (path, content) in FILES {

@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail, ensure};
 use serde::Deserialize;
 use toml::{Spanned, Value};
 
-use super::boxes;
+use super::nodes;
 use crate::run::probes::DEFAULT_PROBE;
 
 /// A plan is a page of text; what is larger is something else.
@@ -27,18 +27,18 @@ const OF_BOXES: [&str; 3] = ["to", "listen", "token-file"];
 
 /// A probe under several loads, each to be measured several times.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Plan {
+pub struct LabPlan {
     /// What it is called; part of a directory's name.
     pub name: String,
     /// How often each load is measured, 1 or more.
     pub repeats: u32,
     /// The rows, in the order of the file.
-    pub loads: Vec<Row>,
+    pub loads: Vec<PlanRow>,
 }
 
 /// One load of a plan.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub struct Row {
+pub struct PlanRow {
     /// What the plan calls it; no two have the same.
     pub name: String,
     /// The line of the file where it begins, from 1.
@@ -81,11 +81,11 @@ struct Load {
 /// By name, without the dashes.
 type Flags = BTreeMap<Spanned<String>, Spanned<Value>>;
 
-impl Plan {
+impl LabPlan {
     /// Reads the plan in `path`.
     ///
     /// # Errors
-    /// A file that cannot be read, or whatever [`Plan::parse`] finds.
+    /// A file that cannot be read, or whatever [`LabPlan::parse`] finds.
     pub fn open(path: &Path) -> Result<Self> {
         let shown = path.display();
         let about = std::fs::metadata(path).with_context(|| format!("cannot read {shown}"))?;
@@ -128,7 +128,7 @@ impl Reading<'_> {
         }
     }
 
-    fn plan(&self, file: File) -> Result<Plan> {
+    fn plan(&self, file: File) -> Result<LabPlan> {
         let name = self.name("name", &file.name)?;
         ensure!(
             !name.contains('/') && !name.starts_with('.'),
@@ -145,7 +145,7 @@ impl Reading<'_> {
             self.refusal(None, "no [[load]]; write one for each row, `use = []` being none")
         );
         let repeats = self.number("repeats", file.repeats.as_ref(), MOST_REPEATS)?;
-        let mut plan = Plan { name, repeats, loads: Vec::new() };
+        let mut plan = LabPlan { name, repeats, loads: Vec::new() };
         for load in &file.load {
             let row = self.row(&file, load)?;
             if let Some(other) = plan.loads.iter().find(|other| other.name == row.name) {
@@ -179,7 +179,7 @@ impl Reading<'_> {
         })
     }
 
-    fn row(&self, file: &File, load: &Spanned<Load>) -> Result<Row> {
+    fn row(&self, file: &File, load: &Spanned<Load>) -> Result<PlanRow> {
         let line = self.line(&load.span());
         let load = load.get_ref();
         let probe = match load.probe.as_ref().or(file.probe.as_ref()) {
@@ -192,8 +192,8 @@ impl Reading<'_> {
         arguments.extend(self.flags("run", &file.run, &load.run, are_two)?);
         // The table for all rows may be there for others.
         let far = if are_two {
-            arguments.extend(boxes::way(&probe));
-            boxes::echo(self.flags("echo", &file.echo, &load.echo, true)?)
+            arguments.extend(nodes::way(&probe));
+            nodes::echo(self.flags("echo", &file.echo, &load.echo, true)?)
         } else {
             self.no_echo(&load.echo)?
         };
@@ -204,7 +204,7 @@ impl Reading<'_> {
             );
             arguments.push(format!("--load={}", used.get_ref().trim()));
         }
-        Ok(Row { name: self.name("name of a load", &load.name)?, line, arguments, far })
+        Ok(PlanRow { name: self.name("name of a load", &load.name)?, line, arguments, far })
     }
 
     fn no_echo(&self, echo: &Flags) -> Result<Vec<String>> {
@@ -317,7 +317,7 @@ raw = false
 "#;
 
     fn refused(text: &str) -> String {
-        Plan::parse(text, "p.toml").unwrap_err().to_string()
+        LabPlan::parse(text, "p.toml").unwrap_err().to_string()
     }
 
     /// [`GOOD`] with a line of it replaced by another.
@@ -328,7 +328,7 @@ raw = false
 
     #[test]
     fn flags_become_arguments_and_a_load_may_have_its_own() {
-        let plan = Plan::parse(GOOD, "p.toml").unwrap();
+        let plan = LabPlan::parse(GOOD, "p.toml").unwrap();
         assert_eq!((plan.name.as_str(), plan.repeats), ("founding", 5));
         let arguments = |at: usize| plan.loads[at].arguments.join(" ");
         assert_eq!(arguments(0), "run timer --interval=200us --raw --samples=10000");
@@ -344,13 +344,13 @@ raw = false
         let text = GOOD.replace("[run]", "boxes = 2\n[echo]\npriority = 80\n[run]");
         let text = text.replace("name = \"idle\"", "name = \"idle\"\nprobe = \"pingpong\"");
         let plan =
-            Plan::parse(&(text + "[[load]]\nname = \"alone\"\nboxes = 1"), "p.toml").unwrap();
+            LabPlan::parse(&(text + "[[load]]\nname = \"alone\"\nboxes = 1"), "p.toml").unwrap();
         let to = |at: usize| plan.loads[at].arguments.iter().any(|word| word.starts_with("--to="));
         assert!(to(0) && !to(1), "a timer sends nothing");
         assert_eq!(plan.loads[0].arguments[1], "pingpong");
         assert_eq!(
             plan.loads[0].far.join(" "),
-            boxes::echo(vec!["--priority=80".into()]).join(" ")
+            nodes::echo(vec!["--priority=80".into()]).join(" ")
         );
         assert!(plan.loads[2].far.is_empty() && !plan.loads[2].arguments.contains(&"--to".into()));
     }
@@ -413,12 +413,12 @@ raw = false
     #[test]
     fn what_is_no_plan_is_refused_by_its_name() {
         let directory = tempfile::tempdir().unwrap();
-        let error = Plan::open(directory.path()).unwrap_err().to_string();
+        let error = LabPlan::open(directory.path()).unwrap_err().to_string();
         assert!(error.contains("is no file"), "{error}");
         let missing = directory.path().join("none.toml");
-        assert!(Plan::open(&missing).unwrap_err().to_string().contains("none.toml"));
+        assert!(LabPlan::open(&missing).unwrap_err().to_string().contains("none.toml"));
         let large = directory.path().join("large.toml");
         std::fs::write(&large, vec![b'#'; (1 << 20) + 1]).unwrap();
-        assert!(Plan::open(&large).unwrap_err().to_string().contains("larger than 1 MiB"));
+        assert!(LabPlan::open(&large).unwrap_err().to_string().contains("larger than 1 MiB"));
     }
 }

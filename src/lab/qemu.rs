@@ -14,10 +14,10 @@ use anyhow::{Context, Result};
 
 use super::{
     acpi,
-    boxes::{self, Boxes},
     console::{Console, Trouble},
+    nodes::{self, Nodes},
+    result_port,
     transfer::HELLO,
-    way_out,
 };
 use crate::sys::child;
 
@@ -44,7 +44,7 @@ pub struct Hardware {
     /// Whether its CPUs have frequencies to choose from.
     pub frequencies: bool,
     /// Whether it has network cards, two on one wire.
-    pub boxes: Boxes,
+    pub boxes: Nodes,
 }
 
 /// What executes a guest's instructions.
@@ -111,7 +111,7 @@ pub(super) const APPEND: &str = "console=ttyS0 loglevel=5 panic=-1 nokaslr rando
                                  tsc=reliable watchdog_thresh=20 mitigations=off rdinit=/init";
 
 /// A guest to be booted.
-pub struct Machine<'a> {
+pub struct GuestMachine<'a> {
     /// What it is like.
     pub hardware: Hardware,
     /// The kernel: compressed as it is installed, or the ELF file in it.
@@ -135,7 +135,7 @@ pub struct Machine<'a> {
 
 /// How a guest ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Ending {
+pub enum GuestEnd {
     /// It powered off.
     Off,
     /// Its kernel said that it is in trouble.
@@ -154,7 +154,7 @@ pub enum Ending {
     Failed(String),
 }
 
-impl Ending {
+impl GuestEnd {
     /// In words; nothing where all is well.
     pub fn words(&self) -> Option<String> {
         Some(match self {
@@ -177,9 +177,9 @@ impl Ending {
 
 /// A guest that has ended.
 #[derive(Debug)]
-pub struct Finished {
+pub struct FinishedGuest {
     /// How.
-    pub ending: Ending,
+    pub ending: GuestEnd,
     /// The first serial port: the kernel, and standard error.
     pub console: Console,
     /// The second: standard output of the guest's command.
@@ -189,7 +189,7 @@ pub struct Finished {
 }
 
 /// Boots the guest and waits for its end.
-pub fn boot(machine: &Machine) -> Result<Finished> {
+pub fn boot(machine: &GuestMachine) -> Result<FinishedGuest> {
     let port = |name: &str| machine.directory.join(name);
     for name in PORTS {
         File::create(port(name))
@@ -205,34 +205,34 @@ pub fn boot(machine: &Machine) -> Result<Finished> {
     child::end_with_this_thread(command.stderr(said));
     // Ctrl-C is for who watches: QEMU would go off as if the guest had ended.
     command.process_group(0);
-    let mut guest = Guest(command.spawn().context("cannot start QEMU")?);
-    let mut watch = Watch::new(machine)?;
+    let mut guest = QemuProcess(command.spawn().context("cannot start QEMU")?);
+    let mut monitor = GuestMonitor::new(machine)?;
     let ending = loop {
         let ended = guest.0.try_wait()?;
-        watch.look()?;
-        if let Some(ending) = watch.verdict(Instant::now(), ended.is_some()) {
+        monitor.poll()?;
+        if let Some(ending) = monitor.verdict(Instant::now(), ended.is_some()) {
             break ending;
         }
         if let Some(status) = ended {
             break ending(status, &port("said"));
         }
         if (machine.stop)() {
-            break Ending::Stopped;
+            break GuestEnd::Stopped;
         }
         sleep(PAUSE);
     };
     drop(guest);
-    watch.look()?;
+    monitor.poll()?;
     let output = fs::read(port("output"))?;
     let mut files = fs::read(port("files"))?;
     if files.len() <= HELLO.len() && output.starts_with(HELLO) {
         files.clone_from(&output);
     }
     let output = String::from_utf8_lossy(&output).replace('\r', "");
-    Ok(Finished { ending, console: watch.console, output, files })
+    Ok(FinishedGuest { ending, console: monitor.console, output, files })
 }
 
-fn command(machine: &Machine) -> Result<Command> {
+fn command(machine: &GuestMachine) -> Result<Command> {
     let hardware = machine.hardware;
     // A comma begins the next option, unless it is doubled.
     let path = |name: &str| machine.directory.join(name).display().to_string().replace(',', ",,");
@@ -245,7 +245,7 @@ fn command(machine: &Machine) -> Result<Command> {
         .args(["-m", &hardware.memory_mib.to_string(), "-smp", &hardware.cpus.to_string()])
         .args(["-no-reboot", "-serial", &serial("console"), "-serial", &serial("output")])
         .args(["-chardev", &format!("file,id=files,path={}", path("files"))])
-        .args(["-device", &format!("isa-debugcon,iobase={:#x},chardev=files", way_out::PORT)])
+        .args(["-device", &format!("isa-debugcon,iobase={:#x},chardev=files", result_port::PORT)])
         .arg("-kernel")
         .arg(machine.kernel)
         .arg("-initrd")
@@ -253,8 +253,8 @@ fn command(machine: &Machine) -> Result<Command> {
         .args(["-append", &format!("{APPEND} {}", machine.append)])
         .stdin(Stdio::null())
         .stdout(Stdio::null());
-    if hardware.boxes == Boxes::Two {
-        command.args(boxes::hardware(&program)?);
+    if hardware.boxes == Nodes::Two {
+        command.args(nodes::hardware(&program)?);
     }
     if hardware.frequencies {
         let table = machine.directory.join("frequencies");
@@ -264,18 +264,18 @@ fn command(machine: &Machine) -> Result<Command> {
 }
 
 /// QEMU, which ends when this is dropped.
-struct Guest(Child);
+struct QemuProcess(Child);
 
 /// Of a QEMU that ended by itself.
-fn ending(status: ExitStatus, said: &Path) -> Ending {
+fn ending(status: ExitStatus, said: &Path) -> GuestEnd {
     if status.success() {
-        return Ending::Off;
+        return GuestEnd::Off;
     }
     let said = fs::read_to_string(said).unwrap_or_default();
-    Ending::Failed(format!("{status}: {}", said.trim()))
+    GuestEnd::Failed(format!("{status}: {}", said.trim()))
 }
 
-impl Drop for Guest {
+impl Drop for QemuProcess {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
@@ -283,7 +283,7 @@ impl Drop for Guest {
 }
 
 /// What is known of a guest while it runs.
-struct Watch {
+struct GuestMonitor {
     console: Console,
     /// Console, output, and what is handed out.
     files: [File; 3],
@@ -296,8 +296,8 @@ struct Watch {
     trouble_since: Option<Instant>,
 }
 
-impl Watch {
-    fn new(machine: &Machine) -> Result<Self> {
+impl GuestMonitor {
+    fn new(machine: &GuestMachine) -> Result<Self> {
         let open = |name: &str| File::open(machine.directory.join(name));
         let now = Instant::now();
         Ok(Self {
@@ -314,7 +314,7 @@ impl Watch {
     }
 
     /// Reads what all ports have said since the last time.
-    fn look(&mut self) -> Result<()> {
+    fn poll(&mut self) -> Result<()> {
         let mut bytes = Vec::new();
         self.files[0].read_to_end(&mut bytes)?;
         self.console.feed(&bytes);
@@ -334,24 +334,24 @@ impl Watch {
     }
 
     /// Whether this is the end, and why; an end of QEMU alone is the caller's to judge.
-    fn verdict(&self, now: Instant, has_ended: bool) -> Option<Ending> {
+    fn verdict(&self, now: Instant, has_ended: bool) -> Option<GuestEnd> {
         if let (Some(trouble), Some(since)) = (self.console.trouble(), self.trouble_since) {
             let is_over = has_ended || now - since >= GRACE;
-            return is_over.then(|| Ending::Trouble(trouble.clone()));
+            return is_over.then(|| GuestEnd::Trouble(trouble.clone()));
         }
         if has_ended {
             return None;
         }
         if self.handed_out > MOST_HANDED_OUT {
-            return Some(Ending::TooMuch);
+            return Some(GuestEnd::TooMuch);
         }
         if self.handed_out == 0 && now - self.began >= self.hello {
-            return Some(Ending::NoHello(self.hello));
+            return Some(GuestEnd::NoHello(self.hello));
         }
         if now - self.began >= self.limit {
-            return Some(Ending::TimeUp(self.limit));
+            return Some(GuestEnd::TimeUp(self.limit));
         }
-        (now - self.last_word >= self.stall).then_some(Ending::Silent(self.stall))
+        (now - self.last_word >= self.stall).then_some(GuestEnd::Silent(self.stall))
     }
 }
 
@@ -363,16 +363,16 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    fn watch(directory: &Path) -> (Watch, [File; 3]) {
+    fn monitor(directory: &Path) -> (GuestMonitor, [File; 3]) {
         let ports = PORTS.map(|name| File::create(directory.join(name)).unwrap());
-        let machine = Machine {
+        let machine = GuestMachine {
             kernel: directory,
             hardware: Hardware {
                 emulation: Emulation::Plain,
                 cpus: 1,
                 memory_mib: 256,
                 frequencies: false,
-                boxes: Boxes::One,
+                boxes: Nodes::One,
             },
             initramfs: directory,
             append: "",
@@ -382,20 +382,20 @@ mod tests {
             hello: SECOND * 20,
             stop: &|| false,
         };
-        (Watch::new(&machine).unwrap(), ports)
+        (GuestMonitor::new(&machine).unwrap(), ports)
     }
 
     #[test]
     fn a_panic_ends_the_watch_after_a_grace_or_with_the_guest() {
         let directory = tempfile::tempdir().unwrap();
-        let (mut watch, mut ports) = watch(directory.path());
+        let (mut monitor, mut ports) = monitor(directory.path());
         ports[0].write_all(b"[ 1.0] Kernel panic - not syncing: x\n").unwrap();
-        watch.look().unwrap();
+        monitor.poll().unwrap();
         let now = Instant::now();
-        let panic = Ending::Trouble(Trouble::Panic("Kernel panic - not syncing: x".into()));
-        assert_eq!(watch.verdict(now, false), None, "the rest may come yet");
-        assert_eq!(watch.verdict(now, true).as_ref(), Some(&panic));
-        assert_eq!(watch.verdict(now + GRACE, false).as_ref(), Some(&panic));
+        let panic = GuestEnd::Trouble(Trouble::Panic("Kernel panic - not syncing: x".into()));
+        assert_eq!(monitor.verdict(now, false), None, "the rest may come yet");
+        assert_eq!(monitor.verdict(now, true).as_ref(), Some(&panic));
+        assert_eq!(monitor.verdict(now + GRACE, false).as_ref(), Some(&panic));
         let words = panic.words().unwrap();
         assert_eq!(words, "the kernel broke: Kernel panic - not syncing: x");
     }
@@ -403,39 +403,42 @@ mod tests {
     #[test]
     fn silence_ends_the_watch_and_a_word_on_either_port_is_none() {
         let directory = tempfile::tempdir().unwrap();
-        let (mut watch, mut ports) = watch(directory.path());
-        let began = watch.began;
-        assert_eq!(watch.verdict(began + SECOND * 9, false), None);
-        assert_eq!(watch.verdict(began + SECOND * 11, false), Some(Ending::Silent(SECOND * 10)));
-        assert_eq!(watch.verdict(began + SECOND * 11, true), None, "it has ended by itself");
+        let (mut monitor, mut ports) = monitor(directory.path());
+        let began = monitor.began;
+        assert_eq!(monitor.verdict(began + SECOND * 9, false), None);
+        assert_eq!(
+            monitor.verdict(began + SECOND * 11, false),
+            Some(GuestEnd::Silent(SECOND * 10))
+        );
+        assert_eq!(monitor.verdict(began + SECOND * 11, true), None, "it has ended by itself");
         for port in &mut ports {
-            watch.last_word = began;
+            monitor.last_word = began;
             port.write_all(b".").unwrap();
-            watch.look().unwrap();
-            assert!(watch.last_word > began);
+            monitor.poll().unwrap();
+            assert!(monitor.last_word > began);
         }
     }
 
     #[test]
     fn a_guest_that_talks_for_ever_meets_the_limit() {
         let directory = tempfile::tempdir().unwrap();
-        let (mut watch, _ports) = watch(directory.path());
-        watch.last_word = watch.began + SECOND * 60;
-        watch.handed_out = HELLO.len();
-        let late = watch.began + SECOND * 60;
-        assert_eq!(watch.verdict(late, false), Some(Ending::TimeUp(SECOND * 60)));
+        let (mut monitor, _ports) = monitor(directory.path());
+        monitor.last_word = monitor.began + SECOND * 60;
+        monitor.handed_out = HELLO.len();
+        let late = monitor.began + SECOND * 60;
+        assert_eq!(monitor.verdict(late, false), Some(GuestEnd::TimeUp(SECOND * 60)));
     }
 
     #[test]
     fn a_kernel_has_a_time_to_come_to_its_first_process() {
         let directory = tempfile::tempdir().unwrap();
-        let (mut watch, mut ports) = watch(directory.path());
-        watch.last_word = watch.began + SECOND * 20;
-        let late = watch.began + SECOND * 20;
-        assert_eq!(watch.verdict(late, false), Some(Ending::NoHello(SECOND * 20)));
+        let (mut monitor, mut ports) = monitor(directory.path());
+        monitor.last_word = monitor.began + SECOND * 20;
+        let late = monitor.began + SECOND * 20;
+        assert_eq!(monitor.verdict(late, false), Some(GuestEnd::NoHello(SECOND * 20)));
         ports[2].write_all(HELLO).unwrap();
-        watch.look().unwrap();
-        watch.last_word = late;
-        assert_eq!(watch.verdict(late, false), None);
+        monitor.poll().unwrap();
+        monitor.last_word = late;
+        assert_eq!(monitor.verdict(late, false), None);
     }
 }

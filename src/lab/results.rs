@@ -185,22 +185,22 @@ pub(super) mod tests {
         fs::write(directory.join("samples/0000.parquet"), b"samples").unwrap();
     }
 
-    struct Place {
+    struct ResultsFixture {
         directory: tempfile::TempDir,
         results: Results,
     }
 
-    fn place() -> Place {
+    fn place() -> ResultsFixture {
         let directory = tempfile::tempdir().unwrap();
         write_run(&directory.path().join("made"), "complete");
         let results = Results::at(&directory.path().join("cells"));
         results.put("abc1", &directory.path().join("made")).unwrap();
-        Place { directory, results }
+        ResultsFixture { directory, results }
     }
 
     #[test]
     fn what_was_put_comes_back_whole_and_nothing_else_does() {
-        let Place { directory, results } = place();
+        let ResultsFixture { directory, results } = place();
         let copy = directory.path().join("a/b/copy");
         assert_eq!(results.get("abc1", &copy).unwrap().unwrap().name, "n");
         assert_eq!(fs::read(copy.join("samples/0000.parquet")).unwrap(), b"samples");
@@ -220,7 +220,7 @@ pub(super) mod tests {
             |cells| fs::write(cells.join("abc1/sums"), b"").unwrap(),
         ];
         for harm in harms {
-            let Place { directory, results } = place();
+            let ResultsFixture { directory, results } = place();
             let cells = directory.path().join("cells");
             assert!(cells.join(samples).exists());
             harm(&cells);
@@ -228,7 +228,7 @@ pub(super) mod tests {
             assert!(!cells.join("abc1").exists());
             assert!(!directory.path().join("copy").exists());
         }
-        let Place { directory, results } = place();
+        let ResultsFixture { directory, results } = place();
         write_run(&directory.path().join("early"), "interrupted");
         results.put("abc3", &directory.path().join("early")).unwrap();
         assert!(results.get("abc3", &directory.path().join("copy")).unwrap().is_none());
@@ -236,7 +236,7 @@ pub(super) mod tests {
 
     #[test]
     fn what_cannot_be_kept_leaves_nothing() {
-        let Place { directory, results } = place();
+        let ResultsFixture { directory, results } = place();
         assert!(results.put("abc4", &directory.path().join("nowhere")).is_err());
         let left: Vec<_> = fs::read_dir(directory.path().join("cells")).unwrap().collect();
         assert_eq!(left.len(), 1, "{left:?}");

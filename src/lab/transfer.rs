@@ -16,6 +16,9 @@ use sha2::{Digest, Sha256};
 /// What a guest says first.
 pub const HELLO: &[u8] = b"tardy-guest-1\n";
 
+/// Exit code of a tardy that could not do it.
+pub const FAILED: i32 = 2;
+
 const DIRECTORY: u8 = b'd';
 const FILE: u8 = b'f';
 const SAID: u8 = b's';
@@ -31,20 +34,20 @@ const SUM: usize = 32;
 const LONGEST_NAME: usize = 255;
 
 /// What takes the bytes.
-pub type Sink<'a> = &'a mut dyn FnMut(&[u8]) -> io::Result<()>;
+pub type ByteSink<'a> = &'a mut dyn FnMut(&[u8]) -> io::Result<()>;
 
 /// A stream that is being written, in the guest.
-pub struct Sender<'a> {
-    sink: Sink<'a>,
+pub struct TransferWriter<'a> {
+    sink: ByteSink<'a>,
     sum: Sha256,
 }
 
-impl<'a> Sender<'a> {
+impl<'a> TransferWriter<'a> {
     /// Says hello.
     ///
     /// # Errors
     /// What the device says.
-    pub fn begin(sink: Sink<'a>) -> Result<Self> {
+    pub fn begin(sink: ByteSink<'a>) -> Result<Self> {
         let mut sender = Self { sink, sum: Sha256::new() };
         sender.send(HELLO)?;
         Ok(sender)
@@ -238,7 +241,7 @@ mod tests {
             bytes.extend_from_slice(part);
             Ok(())
         };
-        let mut sender = Sender::begin(&mut sink).unwrap();
+        let mut sender = TransferWriter::begin(&mut sink).unwrap();
         sender.tree(root).unwrap();
         sender.said(said).unwrap();
         sender.end(code).unwrap();
@@ -312,7 +315,7 @@ mod tests {
         let root = tree(&BTreeMap::new());
         std::os::unix::fs::symlink("/etc/passwd", root.path().join("link")).unwrap();
         let mut sink = |_: &[u8]| Ok(());
-        let mut sender = Sender::begin(&mut sink).unwrap();
+        let mut sender = TransferWriter::begin(&mut sink).unwrap();
         let error = sender.tree(root.path()).unwrap_err().to_string();
         assert!(error.contains("link is neither"), "{error}");
     }

@@ -5,22 +5,22 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail, ensure};
 
 use super::{
-    bench::Bench,
-    cell::{Cell, Mode},
+    cell::{Cell, ClockMode},
+    guest_runner::GuestRunner,
     kernels::Kernel,
 };
 use crate::run::{LabFacts, Run};
 
 /// What came of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Outcome {
+pub struct VerifyOutcome {
     /// The hash of the samples then.
     pub before: String,
     /// And now.
     pub now: String,
 }
 
-impl Outcome {
+impl VerifyOutcome {
     /// Whether it was the same run.
     #[must_use]
     pub fn is_same(&self) -> bool {
@@ -50,7 +50,7 @@ pub fn facts(run: &Run) -> Result<&LabFacts> {
     let said = facts.sample_hash.as_ref();
     let said =
         said.with_context(|| format!("{name}: facts.lab has no sample_hash to compare with"))?;
-    let found = super::adopt::sample_hash(run)?;
+    let found = super::guest_record::sample_hash(run)?;
     ensure!(
         found.as_ref() == Some(said),
         "{name}: its samples are not those that facts.lab.sample_hash was made of; copy the run \
@@ -67,12 +67,12 @@ pub fn verify(
     facts: &LabFacts,
     kernel: Kernel,
     limit: Duration,
-    bench: &Bench,
+    runner: &GuestRunner,
     stop: &dyn Fn() -> bool,
-) -> Result<Outcome> {
+) -> Result<VerifyOutcome> {
     let cell = Cell {
         kernel,
-        mode: Mode::Deterministic,
+        mode: ClockMode::Deterministic,
         seed: facts.seed,
         load: facts.load.clone(),
         arguments: facts.arguments.clone(),
@@ -80,7 +80,7 @@ pub fn verify(
         cpus: facts.cpus,
         limit,
     };
-    let differences = bench.differences(facts, &cell)?;
+    let differences = runner.differences(facts, &cell)?;
     if !differences.is_empty() {
         bail!(
             "this is not where that run was made, and a counted run is the same only with the same \
@@ -88,12 +88,12 @@ pub fn verify(
             differences.join("; ")
         );
     }
-    let scratch = bench.scratch()?;
-    let again = bench.run(&cell, &scratch.path().join("again"), stop)?;
+    let scratch = runner.scratch()?;
+    let again = runner.run(&cell, &scratch.path().join("again"), stop)?;
     let now = again.facts.lab.and_then(|lab| lab.sample_hash);
     let now = now.context("the repeated run kept no samples")?;
     let before = facts.sample_hash.clone().unwrap_or_default();
-    Ok(Outcome { before, now })
+    Ok(VerifyOutcome { before, now })
 }
 
 #[cfg(test)]
@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn only_the_same_hash_is_the_same_run() {
-        let outcome = |now: &str| Outcome { before: "aa".into(), now: now.into() };
+        let outcome = |now: &str| VerifyOutcome { before: "aa".into(), now: now.into() };
         assert!(outcome("aa").is_same() && !outcome("ab").is_same());
     }
 }

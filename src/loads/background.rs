@@ -12,10 +12,10 @@ use std::io;
 use rustix::process::{getpid, setpriority_process};
 
 use super::burn::OPERATION_NS;
-use super::crew::Crew;
-use super::turns::{PROCESS_BYTES, processes, spend_cpu};
+use super::task_loop::{PROCESS_BYTES, processes, spend_cpu};
 use super::worker::Worker;
-use super::{Kind, Load, LoadError, LoadSpec, Need, Parameter, Work};
+use super::worker_pool::WorkerPool;
+use super::{Load, LoadError, LoadSpec, LoadWork, Need, Parameter, ParameterKind};
 use crate::sys::process::{die_with, fork, wait_for};
 use crate::sys::region::Region;
 
@@ -25,7 +25,7 @@ pub const LOAD: Load = Load {
     summary: "Very many processes at the lowest priority, and short-lived ones.",
     unit: "ms of CPU",
     parameters: PARAMETERS,
-    work: Some(Work { need, start }),
+    work: Some(LoadWork { need, start }),
 };
 
 const PARAMETERS: &[Parameter] = &[
@@ -34,13 +34,13 @@ const PARAMETERS: &[Parameter] = &[
         help: "Processes that always compute, at nice 19; more than 3100 for a load average of \
                3000.",
         default: "240",
-        kind: Kind::Count { min: 1, max: 20_000 },
+        kind: ParameterKind::Count { min: 1, max: 20_000 },
     },
     Parameter {
         key: "forks",
         help: "Processes beside them, at nice 0, that start one short-lived child after another.",
         default: "2",
-        kind: Kind::Count { min: 0, max: 100 },
+        kind: ParameterKind::Count { min: 0, max: 100 },
     },
 ];
 
@@ -60,13 +60,13 @@ fn need(spec: &LoadSpec) -> Result<Need, LoadError> {
     })
 }
 
-fn start(spec: &LoadSpec, crew: &mut Crew) -> Result<(), LoadError> {
+fn start(spec: &LoadSpec, pool: &mut WorkerPool) -> Result<(), LoadError> {
     let (tasks, forks) = (spec.number("tasks")?, spec.number("forks")?);
     for number in tasks..tasks + forks {
-        crew.spawn(|worker| fork_for_ever(worker, number))?;
+        pool.spawn(|worker| fork_for_ever(worker, number))?;
     }
     let prepare = |_| Ok(setpriority_process(None, LOWEST)?);
-    processes(crew, 0..tasks, prepare, |()| {
+    processes(pool, 0..tasks, prepare, |()| {
         spend_cpu(OPERATION_NS);
         Ok(())
     })
@@ -79,7 +79,7 @@ fn fork_for_ever(worker: &Worker<'_>, number: u64) -> io::Result<()> {
         // The child counts: while it lives, its parent waits, so the counter has one writer.
         let child = fork(|| match die_with(own).and_then(|()| live_shortly(worker, number)) {
             Ok(()) => 0,
-            Err(error) => worker.last_words(usize::try_from(number).unwrap_or(0), Err(error)),
+            Err(error) => worker.report_exit(usize::try_from(number).unwrap_or(0), Err(error)),
         })?;
         wait_for(child)?;
     }

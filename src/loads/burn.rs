@@ -9,9 +9,9 @@ use std::thread::available_parallelism;
 use rustix::process::setpriority_process;
 use tardy_hot::clock::now_ns;
 
-use super::crew::Crew;
-use super::turns::{THREAD_BYTES, sleep_until, spend_cpu, threads};
-use super::{Kind, Load, LoadError, LoadSpec, Need, Parameter, Work};
+use super::task_loop::{THREAD_BYTES, sleep_until, spend_cpu, threads};
+use super::worker_pool::WorkerPool;
+use super::{Load, LoadError, LoadSpec, LoadWork, Need, Parameter, ParameterKind};
 
 /// Its line in the table.
 pub const LOAD: Load = Load {
@@ -19,7 +19,7 @@ pub const LOAD: Load = Load {
     summary: "Threads that compute, wholly or for a share of the time.",
     unit: "ms of CPU",
     parameters: PARAMETERS,
-    work: Some(Work { need, start }),
+    work: Some(LoadWork { need, start }),
 };
 
 const PARAMETERS: &[Parameter] = &[
@@ -27,25 +27,25 @@ const PARAMETERS: &[Parameter] = &[
         key: "threads",
         help: "Threads; 0 is one for each CPU that tardy may use.",
         default: "0",
-        kind: Kind::Count { min: 0, max: 4096 },
+        kind: ParameterKind::Count { min: 0, max: 4096 },
     },
     Parameter {
         key: "nice",
         help: "Their nice value.",
         default: "0",
-        kind: Kind::Count { min: 0, max: 19 },
+        kind: ParameterKind::Count { min: 0, max: 19 },
     },
     Parameter {
         key: "share",
         help: "How much of one CPU each thread wants, percent.",
         default: "100",
-        kind: Kind::Count { min: 1, max: 100 },
+        kind: ParameterKind::Count { min: 1, max: 100 },
     },
     Parameter {
         key: "period",
         help: "After how long computing and sleeping begin anew, where share is below 100.",
         default: "10ms",
-        kind: Kind::Time { min_ns: 100_000, max_ns: 10_000_000_000 },
+        kind: ParameterKind::Time { min_ns: 100_000, max_ns: 10_000_000_000 },
     },
 ];
 
@@ -63,7 +63,7 @@ fn need(spec: &LoadSpec) -> Result<Need, LoadError> {
     Ok(Need { tasks, counters: tasks, memory_bytes: tasks * THREAD_BYTES, ..Need::default() })
 }
 
-fn start(spec: &LoadSpec, crew: &mut Crew) -> Result<(), LoadError> {
+fn start(spec: &LoadSpec, pool: &mut WorkerPool) -> Result<(), LoadError> {
     let nice = i32::try_from(spec.number("nice")?).unwrap_or(19);
     let period_ns = spec.time_ns("period")?;
     let share = i64::try_from(spec.number("share")?).unwrap_or(100);
@@ -73,7 +73,7 @@ fn start(spec: &LoadSpec, crew: &mut Crew) -> Result<(), LoadError> {
         setpriority_process(None, nice)?;
         Ok(Duty::new(period_ns, share))
     };
-    threads(crew, 0..count, prepare, |duty| duty.spend(OPERATION_NS))
+    threads(pool, 0..count, prepare, |duty| duty.spend(OPERATION_NS))
 }
 
 /// What a thread still has of its share.

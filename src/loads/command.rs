@@ -10,9 +10,9 @@ use std::process::Command;
 
 use serde_json::{Map, Value};
 
-use super::crew::Crew;
-use super::turns::PROCESS_BYTES;
-use super::{Kind, Load, LoadError, LoadSpec, Need, Parameter, Work};
+use super::task_loop::PROCESS_BYTES;
+use super::worker_pool::WorkerPool;
+use super::{Load, LoadError, LoadSpec, LoadWork, Need, Parameter, ParameterKind};
 
 /// Not in the table: a command may hold commas and colons, and has a flag of its own.
 pub const LOAD: Load = Load {
@@ -23,9 +23,9 @@ pub const LOAD: Load = Load {
         key: "command",
         help: "What sh -c runs.",
         default: "stress-ng --vm 2",
-        kind: Kind::Text,
+        kind: ParameterKind::Text,
     }],
-    work: Some(Work { need, start }),
+    work: Some(LoadWork { need, start }),
 };
 
 /// The load that runs `command`.
@@ -43,10 +43,10 @@ fn need(_: &LoadSpec) -> Result<Need, LoadError> {
     Ok(Need { tasks: 1, memory_bytes: PROCESS_BYTES, ..Need::default() })
 }
 
-fn start(spec: &LoadSpec, crew: &mut Crew) -> Result<(), LoadError> {
+fn start(spec: &LoadSpec, pool: &mut WorkerPool) -> Result<(), LoadError> {
     let command = spec.text("command")?;
-    crew.count_cpu_time();
-    crew.spawn(|worker| {
+    pool.count_cpu_time();
+    pool.spawn(|worker| {
         worker.begin()?;
         Err(Command::new("sh").arg("-c").arg(command).exec())
     })

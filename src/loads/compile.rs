@@ -11,9 +11,9 @@ use std::process::{Command, Stdio};
 use std::{env, fs, io};
 
 use super::burn::per_cpu;
-use super::crew::Crew;
-use super::turns::processes;
-use super::{Kind, Load, LoadError, LoadSpec, Need, Parameter, Work};
+use super::task_loop::processes;
+use super::worker_pool::WorkerPool;
+use super::{Load, LoadError, LoadSpec, LoadWork, Need, Parameter, ParameterKind};
 
 /// Its line in the table.
 pub const LOAD: Load = Load {
@@ -21,7 +21,7 @@ pub const LOAD: Load = Load {
     summary: "The machine's own C compiler, in parallel, over generated sources.",
     unit: "files compiled",
     parameters: PARAMETERS,
-    work: Some(Work { need, start }),
+    work: Some(LoadWork { need, start }),
 };
 
 const PARAMETERS: &[Parameter] = &[
@@ -29,25 +29,25 @@ const PARAMETERS: &[Parameter] = &[
         key: "jobs",
         help: "Compilers at the same time; 0 is one for each CPU that tardy may use.",
         default: "0",
-        kind: Kind::Count { min: 0, max: 512 },
+        kind: ParameterKind::Count { min: 0, max: 512 },
     },
     Parameter {
         key: "functions",
         help: "Functions in a source file: how long one takes.",
         default: "100",
-        kind: Kind::Count { min: 1, max: 100_000 },
+        kind: ParameterKind::Count { min: 1, max: 100_000 },
     },
     Parameter {
         key: "compiler",
         help: "The C compiler, a name or a path.",
         default: "cc",
-        kind: Kind::Text,
+        kind: ParameterKind::Text,
     },
     Parameter {
         key: "dir",
         help: "Directory for sources and objects.",
         default: "/var/tmp",
-        kind: Kind::Text,
+        kind: ParameterKind::Text,
     },
 ];
 
@@ -91,9 +91,9 @@ fn find_compiler(spec: &LoadSpec) -> Result<PathBuf, LoadError> {
     found.find(|path| is_program(path)).ok_or_else(missing)
 }
 
-fn start(spec: &LoadSpec, crew: &mut Crew) -> Result<(), LoadError> {
+fn start(spec: &LoadSpec, pool: &mut WorkerPool) -> Result<(), LoadError> {
     let compiler = find_compiler(spec)?;
-    let scratch = crew.make_scratch(Path::new(spec.text("dir")?))?;
+    let scratch = pool.make_scratch(Path::new(spec.text("dir")?))?;
     let source = source(spec.number("functions")?);
     let prepare = |number: u64| {
         let job = Job { compiler: &compiler, scratch: &scratch, number };
@@ -102,7 +102,7 @@ fn start(spec: &LoadSpec, crew: &mut Crew) -> Result<(), LoadError> {
         job.compile()?;
         Ok(job)
     };
-    processes(crew, 0..per_cpu(spec.number("jobs")?), prepare, |job| job.compile())
+    processes(pool, 0..per_cpu(spec.number("jobs")?), prepare, |job| job.compile())
 }
 
 /// C without a single header: the compiler is tested, not what else is installed.

@@ -8,10 +8,10 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::PathBuf;
 
-use super::crew::Crew;
 use super::scratch::nameless;
-use super::turns::PROCESS_BYTES;
-use super::{Kind, LoadError, LoadSpec, Need, Parameter, spec::refuse};
+use super::task_loop::PROCESS_BYTES;
+use super::worker_pool::WorkerPool;
+use super::{LoadError, LoadSpec, Need, Parameter, ParameterKind, spec::refuse};
 use crate::sys::region::Region;
 
 /// The same for all three.
@@ -20,31 +20,31 @@ pub(super) const PARAMETERS: &[Parameter] = &[
         key: "dir",
         help: "Directory whose file system is used.",
         default: "/var/tmp",
-        kind: Kind::Text,
+        kind: ParameterKind::Text,
     },
     Parameter {
         key: "size",
         help: "Size of a file; it is gone through again and again.",
         default: "64MiB",
-        kind: Kind::Bytes { min: 4096, max: 1 << 40 },
+        kind: ParameterKind::Bytes { min: 4096, max: 1 << 40 },
     },
     Parameter {
         key: "block",
         help: "How much one call moves; a multiple of 4096 where access is direct.",
         default: "128KiB",
-        kind: Kind::Bytes { min: 512, max: 64 << 20 },
+        kind: ParameterKind::Bytes { min: 512, max: 64 << 20 },
     },
     Parameter {
         key: "access",
         help: "Through the page cache, or past it.",
         default: "cached",
-        kind: Kind::Choice(&["cached", "direct"]),
+        kind: ParameterKind::Choice(&["cached", "direct"]),
     },
     Parameter {
         key: "tasks",
         help: "Processes, each with files of its own.",
         default: "1",
-        kind: Kind::Count { min: 1, max: 64 },
+        kind: ParameterKind::Count { min: 1, max: 64 },
     },
 ];
 
@@ -53,7 +53,7 @@ const SECTOR: u64 = 4096;
 
 /// The parameters, typed.
 #[derive(Debug, Clone)]
-pub(super) struct Shape {
+pub(super) struct DiskParameters {
     dir: PathBuf,
     /// Blocks in a file.
     blocks: u64,
@@ -62,7 +62,7 @@ pub(super) struct Shape {
     pub tasks: u64,
 }
 
-impl Shape {
+impl DiskParameters {
     pub(super) fn of(spec: &LoadSpec) -> Result<Self, LoadError> {
         let block = spec.number("block")?;
         let is_direct = spec.text("access")? == "direct";
@@ -94,7 +94,7 @@ impl Shape {
 
     /// A file and a buffer for its blocks. Made before the worker is forked, so that what is wrong
     /// with the directory is told as an error of the start.
-    pub(super) fn open(&self, crew: &Crew) -> Result<Blocks, LoadError> {
+    pub(super) fn open(&self, pool: &WorkerPool) -> Result<Blocks, LoadError> {
         let file = nameless(&self.dir, self.is_direct).map_err(|error| {
             let action = format!("make a file in {}", self.dir.display());
             let remedy = if self.is_direct && error.raw_os_error() == Some(libc::EINVAL) {
@@ -102,10 +102,10 @@ impl Shape {
             } else {
                 "name a directory that you may write to with dir="
             };
-            crew.refuse(&action, error, remedy)
+            pool.refuse(&action, error, remedy)
         })?;
         let mut buffer = Region::map(self.block_bytes, false)
-            .map_err(|error| crew.cannot("get memory for a block", error))?;
+            .map_err(|error| pool.cannot("get memory for a block", error))?;
         // Zeros are what a clever file system does not write.
         for (number, byte) in (0_u32..).zip(buffer.bytes()) {
             *byte = number.wrapping_mul(2_654_435_761).to_be_bytes().first().copied().unwrap_or(0);

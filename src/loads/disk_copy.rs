@@ -5,10 +5,10 @@
 
 use std::io;
 
-use super::crew::Crew;
-use super::disk::{Blocks, PARAMETERS, Shape};
-use super::turns::repeat;
-use super::{Load, LoadError, LoadSpec, Need, Work};
+use super::disk::{Blocks, DiskParameters, PARAMETERS};
+use super::task_loop::repeat;
+use super::worker_pool::WorkerPool;
+use super::{Load, LoadError, LoadSpec, LoadWork, Need};
 
 /// Its line in the table.
 pub const LOAD: Load = Load {
@@ -16,18 +16,18 @@ pub const LOAD: Load = Load {
     summary: "Copies files on the disk.",
     unit: "blocks",
     parameters: PARAMETERS,
-    work: Some(Work { need, start }),
+    work: Some(LoadWork { need, start }),
 };
 
 fn need(spec: &LoadSpec) -> Result<Need, LoadError> {
-    Ok(Shape::of(spec)?.need(2))
+    Ok(DiskParameters::of(spec)?.need(2))
 }
 
-fn start(spec: &LoadSpec, crew: &mut Crew) -> Result<(), LoadError> {
-    let shape = Shape::of(spec)?;
+fn start(spec: &LoadSpec, pool: &mut WorkerPool) -> Result<(), LoadError> {
+    let shape = DiskParameters::of(spec)?;
     for number in 0..shape.tasks {
-        let (mut from, into) = (shape.open(crew)?, shape.open(crew)?);
-        crew.spawn(|worker| {
+        let (mut from, into) = (shape.open(pool)?, shape.open(pool)?);
+        pool.spawn(|worker| {
             let prepare = |_| from.fill().map(|()| (from, into));
             repeat(worker, number, prepare, |(from, into)| copy(from, into))
         })?;

@@ -3,10 +3,10 @@
 //! The file is written before the run begins, and put out of the page cache before each pass. A
 //! block is one operation. On the machine it takes disk space and the disk's time.
 
-use super::crew::Crew;
-use super::disk::{PARAMETERS, Shape};
-use super::turns::repeat;
-use super::{Load, LoadError, LoadSpec, Need, Work};
+use super::disk::{DiskParameters, PARAMETERS};
+use super::task_loop::repeat;
+use super::worker_pool::WorkerPool;
+use super::{Load, LoadError, LoadSpec, LoadWork, Need};
 
 /// Its line in the table.
 pub const LOAD: Load = Load {
@@ -14,18 +14,18 @@ pub const LOAD: Load = Load {
     summary: "Reads files from the disk.",
     unit: "blocks",
     parameters: PARAMETERS,
-    work: Some(Work { need, start }),
+    work: Some(LoadWork { need, start }),
 };
 
 fn need(spec: &LoadSpec) -> Result<Need, LoadError> {
-    Ok(Shape::of(spec)?.need(1))
+    Ok(DiskParameters::of(spec)?.need(1))
 }
 
-fn start(spec: &LoadSpec, crew: &mut Crew) -> Result<(), LoadError> {
-    let shape = Shape::of(spec)?;
+fn start(spec: &LoadSpec, pool: &mut WorkerPool) -> Result<(), LoadError> {
+    let shape = DiskParameters::of(spec)?;
     for number in 0..shape.tasks {
-        let mut file = shape.open(crew)?;
-        crew.spawn(|worker| {
+        let mut file = shape.open(pool)?;
+        pool.spawn(|worker| {
             let prepare = |_| file.fill().map(|()| file);
             repeat(worker, number, prepare, |file| file.read().map(|_| ()))
         })?;

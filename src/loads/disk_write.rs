@@ -3,10 +3,10 @@
 //! A block is one operation. On the machine it takes disk space, the disk's time, and where access
 //! is cached dirty memory; a disk that becomes full meanwhile is its end.
 
-use super::crew::Crew;
-use super::disk::{Blocks, PARAMETERS, Shape};
-use super::turns::repeat;
-use super::{Load, LoadError, LoadSpec, Need, Work};
+use super::disk::{Blocks, DiskParameters, PARAMETERS};
+use super::task_loop::repeat;
+use super::worker_pool::WorkerPool;
+use super::{Load, LoadError, LoadSpec, LoadWork, Need};
 
 /// Its line in the table.
 pub const LOAD: Load = Load {
@@ -14,18 +14,18 @@ pub const LOAD: Load = Load {
     summary: "Writes files and brings them to the disk.",
     unit: "blocks",
     parameters: PARAMETERS,
-    work: Some(Work { need, start }),
+    work: Some(LoadWork { need, start }),
 };
 
 fn need(spec: &LoadSpec) -> Result<Need, LoadError> {
-    Ok(Shape::of(spec)?.need(1))
+    Ok(DiskParameters::of(spec)?.need(1))
 }
 
-fn start(spec: &LoadSpec, crew: &mut Crew) -> Result<(), LoadError> {
-    let shape = Shape::of(spec)?;
+fn start(spec: &LoadSpec, pool: &mut WorkerPool) -> Result<(), LoadError> {
+    let shape = DiskParameters::of(spec)?;
     for number in 0..shape.tasks {
-        let file = shape.open(crew)?;
-        crew.spawn(|worker| repeat(worker, number, |_| Ok(file), Blocks::write))?;
+        let file = shape.open(pool)?;
+        pool.spawn(|worker| repeat(worker, number, |_| Ok(file), Blocks::write))?;
     }
     Ok(())
 }

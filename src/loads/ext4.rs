@@ -11,11 +11,11 @@ use std::os::fd::OwnedFd;
 
 use rustix::fs::{AtFlags, Mode, OFlags, openat, unlinkat};
 
-use super::blank;
-use super::crew::Crew;
+use super::empty_ext4;
 use super::spec::refuse;
-use super::turns::{PROCESS_BYTES, processes};
-use super::{Kind, Load, LoadError, LoadSpec, Need, Parameter, Work};
+use super::task_loop::{PROCESS_BYTES, processes};
+use super::worker_pool::WorkerPool;
+use super::{Load, LoadError, LoadSpec, LoadWork, Need, Parameter, ParameterKind};
 use crate::sys::ram_disk::{self, RamDisk};
 
 /// Its line in the table.
@@ -24,7 +24,7 @@ pub const LOAD: Load = Load {
     summary: "Writes, flushes and deletes files in ext4 on a RAM disk; needs root.",
     unit: "files",
     parameters: PARAMETERS,
-    work: Some(Work { need, start }),
+    work: Some(LoadWork { need, start }),
 };
 
 const PARAMETERS: &[Parameter] = &[
@@ -32,19 +32,19 @@ const PARAMETERS: &[Parameter] = &[
         key: "size",
         help: "Size of the disk, in memory.",
         default: "64MiB",
-        kind: Kind::Bytes { min: 16 << 20, max: blank::LARGEST_BYTES },
+        kind: ParameterKind::Bytes { min: 16 << 20, max: empty_ext4::LARGEST_BYTES },
     },
     Parameter {
         key: "file",
         help: "Size of a file.",
         default: "8MiB",
-        kind: Kind::Bytes { min: 1, max: blank::LARGEST_BYTES },
+        kind: ParameterKind::Bytes { min: 1, max: empty_ext4::LARGEST_BYTES },
     },
     Parameter {
         key: "tasks",
         help: "Processes that write, each its own file.",
         default: "1",
-        kind: Kind::Count { min: 1, max: 64 },
+        kind: ParameterKind::Count { min: 1, max: 64 },
     },
 ];
 
@@ -56,7 +56,7 @@ const FILES_AT_ONCE: u64 = 2;
 
 fn need(spec: &LoadSpec) -> Result<Need, LoadError> {
     let (size, file, tasks) = (spec.number("size")?, spec.number("file")?, spec.number("tasks")?);
-    let room = size.saturating_sub(blank::OWN_BYTES);
+    let room = size.saturating_sub(empty_ext4::OWN_BYTES);
     if file.saturating_mul(FILES_AT_ONCE).saturating_mul(tasks) > room {
         let wanted = format!("at most {} bytes for this size and these tasks", {
             room / (FILES_AT_ONCE * tasks)
@@ -72,34 +72,34 @@ fn need(spec: &LoadSpec) -> Result<Need, LoadError> {
     Ok(Need { tasks, counters: tasks, memory_bytes, ..Need::default() })
 }
 
-fn start(spec: &LoadSpec, crew: &mut Crew) -> Result<(), LoadError> {
+fn start(spec: &LoadSpec, pool: &mut WorkerPool) -> Result<(), LoadError> {
     let (size, file) = (spec.number("size")?, spec.number("file")?);
-    let size = size - size % u64::from(blank::BLOCK_BYTES);
-    let root = mount(crew, size)?;
+    let size = size - size % u64::from(empty_ext4::BLOCK_BYTES);
+    let root = mount(pool, size)?;
     let prepare = |task| Ok((task, vec![0x55; CHUNK_BYTES]));
-    processes(crew, 0..spec.number("tasks")?, prepare, |(task, chunk)| {
+    processes(pool, 0..spec.number("tasks")?, prepare, |(task, chunk)| {
         round(&root, *task, chunk, file)
     })
 }
 
 /// The root of a new file system. The workers inherit the descriptor, and hold the mount by it.
-fn mount(crew: &Crew, size: u64) -> Result<OwnedFd, LoadError> {
+fn mount(pool: &WorkerPool, size: u64) -> Result<OwnedFd, LoadError> {
     // By its name in /sys/block/loop*/loop/backing_file whoever wonders finds the load.
     let name = format!("tardy-ext4-{}", std::process::id());
     let made = ram_disk::memory(&name, size).and_then(|memory| {
-        blank::write(&memory, size)?;
+        empty_ext4::write(&memory, size)?;
         Ok(memory)
     });
-    let memory = made.map_err(|error| crew.cannot("make a file in memory", error))?;
-    let disk = RamDisk::make(&memory, blank::BLOCK_BYTES).map_err(|error| {
+    let memory = made.map_err(|error| pool.cannot("make a file in memory", error))?;
+    let disk = RamDisk::make(&memory, empty_ext4::BLOCK_BYTES).map_err(|error| {
         let remedy = "load the kernel's module: modprobe loop; a container needs the devices \
                       /dev/loop-control and /dev/loop*";
-        crew.refuse("make a loop device (Linux 5.8 or newer)", error, remedy)
+        pool.refuse("make a loop device (Linux 5.8 or newer)", error, remedy)
     })?;
     disk.mount("ext4").map_err(|error| {
         let remedy =
             "load the kernel's module: modprobe ext4; a container must be allowed to mount";
-        crew.refuse("mount ext4", error, remedy)
+        pool.refuse("mount ext4", error, remedy)
     })
 }
 

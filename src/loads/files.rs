@@ -12,9 +12,9 @@ use std::path::Path;
 
 use rustix::fs::{AtFlags, Mode, OFlags, openat, unlinkat};
 
-use super::crew::Crew;
-use super::turns::{PROCESS_BYTES, processes};
-use super::{Kind, Load, LoadError, LoadSpec, Need, Parameter, Work};
+use super::task_loop::{PROCESS_BYTES, processes};
+use super::worker_pool::WorkerPool;
+use super::{Load, LoadError, LoadSpec, LoadWork, Need, Parameter, ParameterKind};
 
 /// Its line in the table.
 pub const LOAD: Load = Load {
@@ -22,7 +22,7 @@ pub const LOAD: Load = Load {
     summary: "Makes and deletes thousands of files.",
     unit: "files made or deleted",
     parameters: PARAMETERS,
-    work: Some(Work { need, start }),
+    work: Some(LoadWork { need, start }),
 };
 
 const PARAMETERS: &[Parameter] = &[
@@ -30,25 +30,25 @@ const PARAMETERS: &[Parameter] = &[
         key: "dir",
         help: "Directory whose file system is used.",
         default: "/var/tmp",
-        kind: Kind::Text,
+        kind: ParameterKind::Text,
     },
     Parameter {
         key: "dirs",
         help: "Directories in it that the files are made in.",
         default: "2",
-        kind: Kind::Count { min: 1, max: 100 },
+        kind: ParameterKind::Count { min: 1, max: 100 },
     },
     Parameter {
         key: "tasks",
         help: "Processes that make and delete.",
         default: "2",
-        kind: Kind::Count { min: 1, max: 256 },
+        kind: ParameterKind::Count { min: 1, max: 256 },
     },
     Parameter {
         key: "files",
         help: "Files that each process makes in a directory before it deletes them.",
         default: "10000",
-        kind: Kind::Count { min: 1, max: 1_000_000 },
+        kind: ParameterKind::Count { min: 1, max: 1_000_000 },
     },
 ];
 
@@ -66,8 +66,8 @@ fn need(spec: &LoadSpec) -> Result<Need, LoadError> {
     })
 }
 
-fn start(spec: &LoadSpec, crew: &mut Crew) -> Result<(), LoadError> {
-    let scratch = crew.make_scratch(Path::new(spec.text("dir")?))?;
+fn start(spec: &LoadSpec, pool: &mut WorkerPool) -> Result<(), LoadError> {
+    let scratch = pool.make_scratch(Path::new(spec.text("dir")?))?;
     let (count, files) = (spec.number("dirs")?, spec.number("files")?);
     let mut dirs = Vec::new();
     for number in 0..count {
@@ -75,10 +75,10 @@ fn start(spec: &LoadSpec, crew: &mut Crew) -> Result<(), LoadError> {
         let made = std::fs::create_dir(&dir).and_then(|()| File::open(&dir));
         let action = format!("make the directory {}", dir.display());
         let remedy = "free space, or name another directory with dir=";
-        dirs.push(made.map_err(|error| crew.refuse(&action, error, remedy))?);
+        dirs.push(made.map_err(|error| pool.refuse(&action, error, remedy))?);
     }
     let prepare = |task| Ok(Round { task, files, at: 0 });
-    processes(crew, 0..spec.number("tasks")?, prepare, |round| round.step(&dirs))
+    processes(pool, 0..spec.number("tasks")?, prepare, |round| round.step(&dirs))
 }
 
 /// Where a process is in its round.

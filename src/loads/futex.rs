@@ -10,10 +10,10 @@ use std::thread;
 use rustix::io::Errno;
 use rustix::thread::futex;
 
-use super::crew::Crew;
-use super::turns::{THREAD_BYTES, add, next_expiry_ns, repeat, sleep_until};
+use super::task_loop::{THREAD_BYTES, add, next_expiry_ns, repeat, sleep_until};
 use super::worker::Worker;
-use super::{Kind, Load, LoadError, LoadSpec, Need, Parameter, Work};
+use super::worker_pool::WorkerPool;
+use super::{Load, LoadError, LoadSpec, LoadWork, Need, Parameter, ParameterKind};
 
 /// Its line in the table.
 pub const LOAD: Load = Load {
@@ -21,7 +21,7 @@ pub const LOAD: Load = Load {
     summary: "FUTEX_WAKE of hundreds of waiting threads at once.",
     unit: "wake-ups",
     parameters: PARAMETERS,
-    work: Some(Work { need, start }),
+    work: Some(LoadWork { need, start }),
 };
 
 const PARAMETERS: &[Parameter] = &[
@@ -29,13 +29,13 @@ const PARAMETERS: &[Parameter] = &[
         key: "waiters",
         help: "Threads that wait.",
         default: "300",
-        kind: Kind::Count { min: 1, max: 20_000 },
+        kind: ParameterKind::Count { min: 1, max: 20_000 },
     },
     Parameter {
         key: "interval",
         help: "From one call to the next.",
         default: "5ms",
-        kind: Kind::Time { min_ns: 50_000, max_ns: 60_000_000_000 },
+        kind: ParameterKind::Time { min_ns: 50_000, max_ns: 60_000_000_000 },
     },
 ];
 
@@ -45,9 +45,9 @@ fn need(spec: &LoadSpec) -> Result<Need, LoadError> {
     Ok(Need { tasks, counters: waiters, memory_bytes: tasks * THREAD_BYTES, ..Need::default() })
 }
 
-fn start(spec: &LoadSpec, crew: &mut Crew) -> Result<(), LoadError> {
+fn start(spec: &LoadSpec, pool: &mut WorkerPool) -> Result<(), LoadError> {
     let (waiters, interval_ns) = (spec.number("waiters")?, spec.time_ns("interval")?);
-    crew.spawn(|&worker| {
+    pool.spawn(|&worker| {
         let word = AtomicU32::new(0);
         thread::scope(|scope| {
             let word = &word;

@@ -11,10 +11,10 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::thread;
 
-use super::crew::Crew;
-use super::turns::add;
+use super::task_loop::add;
 use super::worker::Worker;
-use super::{Kind, Load, LoadError, LoadSpec, Need, Parameter, Work};
+use super::worker_pool::WorkerPool;
+use super::{Load, LoadError, LoadSpec, LoadWork, Need, Parameter, ParameterKind};
 
 /// Its line in the table.
 pub const LOAD: Load = Load {
@@ -22,7 +22,7 @@ pub const LOAD: Load = Load {
     summary: "Many tasks that wake each other with small messages, without pause.",
     unit: "messages",
     parameters: PARAMETERS,
-    work: Some(Work { need, start }),
+    work: Some(LoadWork { need, start }),
 };
 
 const PARAMETERS: &[Parameter] = &[
@@ -30,31 +30,31 @@ const PARAMETERS: &[Parameter] = &[
         key: "groups",
         help: "Groups of tasks; each has 2 x fds tasks.",
         default: "4",
-        kind: Kind::Count { min: 1, max: 1000 },
+        kind: ParameterKind::Count { min: 1, max: 1000 },
     },
     Parameter {
         key: "fds",
         help: "Senders in a group, and as many receivers.",
         default: "20",
-        kind: Kind::Count { min: 1, max: 200 },
+        kind: ParameterKind::Count { min: 1, max: 200 },
     },
     Parameter {
         key: "transport",
         help: "What carries the messages: a pair of Unix stream sockets, or a pipe.",
         default: SOCKET,
-        kind: Kind::Choice(&[SOCKET, PIPE]),
+        kind: ParameterKind::Choice(&[SOCKET, PIPE]),
     },
     Parameter {
         key: "workers",
         help: "What the tasks are: processes, or threads of one process.",
         default: PROCESS,
-        kind: Kind::Choice(&[PROCESS, THREAD]),
+        kind: ParameterKind::Choice(&[PROCESS, THREAD]),
     },
     Parameter {
         key: "size",
         help: "Size of a message.",
         default: "100",
-        kind: Kind::Bytes { min: 1, max: 65536 },
+        kind: ParameterKind::Bytes { min: 1, max: 65536 },
     },
 ];
 
@@ -110,20 +110,20 @@ fn need(spec: &LoadSpec) -> Result<Need, LoadError> {
     })
 }
 
-fn start(spec: &LoadSpec, crew: &mut Crew) -> Result<(), LoadError> {
+fn start(spec: &LoadSpec, pool: &mut WorkerPool) -> Result<(), LoadError> {
     let shape = Shape::of(spec)?;
     if shape.is_threaded {
-        return crew.spawn(|worker| run_threads(&shape, *worker)).map(|_| ());
+        return pool.spawn(|worker| run_threads(&shape, *worker)).map(|_| ());
     }
     for group in 0..shape.groups {
         // Each group's channels close here before the next opens: no process holds more than its
         // own group's.
         let channels = shape.channels().map_err(|source| {
-            crew.cannot(&format!("open the channels of group {group}"), source)
+            pool.cannot(&format!("open the channels of group {group}"), source)
         })?;
         for (index, channel) in (group * shape.fds..).zip(&channels) {
-            crew.spawn(|worker| receive(worker, index, &channel.from, shape.size_bytes))?;
-            crew.spawn(|worker| send(worker, &channels, shape.size_bytes))?;
+            pool.spawn(|worker| receive(worker, index, &channel.from, shape.size_bytes))?;
+            pool.spawn(|worker| send(worker, &channels, shape.size_bytes))?;
         }
     }
     Ok(())

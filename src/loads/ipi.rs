@@ -7,9 +7,9 @@
 use std::io;
 
 use super::burn::per_cpu;
-use super::crew::Crew;
-use super::turns::{THREAD_BYTES, threads};
-use super::{Kind, Load, LoadError, LoadSpec, Need, Parameter, Work};
+use super::task_loop::{THREAD_BYTES, threads};
+use super::worker_pool::WorkerPool;
+use super::{Load, LoadError, LoadSpec, LoadWork, Need, Parameter, ParameterKind};
 use crate::sys::cpus::Cpus;
 use crate::sys::membarrier;
 
@@ -19,14 +19,14 @@ pub const LOAD: Load = Load {
     summary: "Storms of interrupts from CPU to CPU (membarrier).",
     unit: "barriers",
     parameters: PARAMETERS,
-    work: Some(Work { need, start }),
+    work: Some(LoadWork { need, start }),
 };
 
 const PARAMETERS: &[Parameter] = &[Parameter {
     key: "threads",
     help: "Threads, each on one CPU; 0 is one for each CPU that tardy may use.",
     default: "0",
-    kind: Kind::Count { min: 0, max: 4096 },
+    kind: ParameterKind::Count { min: 0, max: 4096 },
 }];
 
 fn need(spec: &LoadSpec) -> Result<Need, LoadError> {
@@ -34,14 +34,14 @@ fn need(spec: &LoadSpec) -> Result<Need, LoadError> {
     Ok(Need { tasks, counters: tasks, memory_bytes: tasks * THREAD_BYTES, ..Need::default() })
 }
 
-fn start(spec: &LoadSpec, crew: &mut Crew) -> Result<(), LoadError> {
+fn start(spec: &LoadSpec, pool: &mut WorkerPool) -> Result<(), LoadError> {
     let remedy = "this kernel is built without CONFIG_MEMBARRIER; choose another load";
-    membarrier::register().map_err(|error| crew.refuse("call membarrier", error, remedy))?;
+    membarrier::register().map_err(|error| pool.refuse("call membarrier", error, remedy))?;
     let allowed = Cpus::allowed()
-        .map_err(|error| crew.cannot("ask which CPUs this process may use", error))?;
+        .map_err(|error| pool.cannot("ask which CPUs this process may use", error))?;
     let allowed: Vec<u32> = allowed.iter().collect();
     let prepare = |number| settle(&allowed, number);
-    threads(crew, 0..per_cpu(spec.number("threads")?), prepare, |()| membarrier::barrier())
+    threads(pool, 0..per_cpu(spec.number("threads")?), prepare, |()| membarrier::barrier())
 }
 
 fn settle(allowed: &[u32], number: u64) -> io::Result<()> {

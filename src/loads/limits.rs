@@ -21,7 +21,7 @@ const FILES_KEPT: u64 = 16;
 
 /// What there is. What could not be read counts as boundless: the start itself will tell.
 #[derive(Debug, Clone, Copy)]
-pub struct Machine {
+pub struct Capacity {
     /// Tasks that can still be started.
     pub tasks: u64,
     /// Files that one process may open.
@@ -32,7 +32,7 @@ pub struct Machine {
     pub disk_bytes: u64,
 }
 
-impl Machine {
+impl Capacity {
     /// Reads the limits; that of open files is the hard one, to which the supervisor raises
     /// its own.
     #[must_use]
@@ -141,7 +141,7 @@ fn available_in_meminfo(text: &str) -> Option<u64> {
 ///
 /// # Errors
 /// [`LoadError::TooLarge`], for the first thing that is short.
-pub fn check(load: &str, need: &Need, machine: &Machine) -> Result<(), LoadError> {
+pub fn check(load: &str, need: &Need, machine: &Capacity) -> Result<(), LoadError> {
     let rows = [
         (
             need.tasks,
@@ -183,8 +183,8 @@ mod tests {
     use super::*;
     use std::fs;
 
-    const SMALL: Machine =
-        Machine { tasks: 100, open_files: 50, memory_bytes: 1 << 20, disk_bytes: 1 << 30 };
+    const SMALL: Capacity =
+        Capacity { tasks: 100, open_files: 50, memory_bytes: 1 << 20, disk_bytes: 1 << 30 };
 
     #[test]
     fn each_thing_that_is_short_is_named() {
@@ -246,7 +246,7 @@ mod tests {
         let limits = [("sys/fs/cgroup/pids/a/b", "10", "4"), ("sys/fs/cgroup/cpu/a", "1", "1")];
         let of_first = machine("8:pids:/a/b\n1:cpu:/a\n0::/\n", mounts, &limits);
         assert_eq!(tasks_of_group(&Root::at(of_first.path())), 6);
-        assert_eq!(Machine::read(&Root::at(of_first.path())).tasks, 6.min(own_tasks()));
+        assert_eq!(Capacity::read(&Root::at(of_first.path())).tasks, 6.min(own_tasks()));
 
         let none = machine("", "", &[]);
         assert_eq!(tasks_of_group(&Root::at(none.path())), u64::MAX);
@@ -261,7 +261,7 @@ mod tests {
 
     #[test]
     fn this_machine_has_something_to_give() {
-        let machine = Machine::read(&Root::default());
+        let machine = Capacity::read(&Root::default());
         assert!(machine.tasks > 0 && machine.memory_bytes > 0 && machine.open_files > 0);
     }
 }

@@ -14,9 +14,9 @@ use std::{fs, io};
 
 use rustix::process::getpid;
 
-use super::crew::Crew;
-use super::turns::{PROCESS_BYTES, processes};
-use super::{Kind, Load, LoadError, LoadSpec, Need, Parameter, Work};
+use super::task_loop::{PROCESS_BYTES, processes};
+use super::worker_pool::WorkerPool;
+use super::{Load, LoadError, LoadSpec, LoadWork, Need, Parameter, ParameterKind};
 use crate::sys::process::{die_with, fork, wait_for};
 use crate::sys::region::Region;
 
@@ -26,7 +26,7 @@ pub const LOAD: Load = Load {
     summary: "Memory touched, unmapped, copied by fork, or torn down at exit.",
     unit: "rounds",
     parameters: PARAMETERS,
-    work: Some(Work { need, start }),
+    work: Some(LoadWork { need, start }),
 };
 
 const PARAMETERS: &[Parameter] = &[
@@ -34,31 +34,31 @@ const PARAMETERS: &[Parameter] = &[
         key: "mode",
         help: "What is done with it.",
         default: "touch",
-        kind: Kind::Choice(&["touch", "munmap", "fork", "exit"]),
+        kind: ParameterKind::Choice(&["touch", "munmap", "fork", "exit"]),
     },
     Parameter {
         key: "size",
         help: "Memory of each process.",
         default: "64MiB",
-        kind: Kind::Bytes { min: 4096, max: 1 << 44 },
+        kind: ParameterKind::Bytes { min: 4096, max: 1 << 44 },
     },
     Parameter {
         key: "tasks",
         help: "Processes that do it.",
         default: "1",
-        kind: Kind::Count { min: 1, max: 1024 },
+        kind: ParameterKind::Count { min: 1, max: 1024 },
     },
     Parameter {
         key: "pages",
         help: "Small pages only, or huge ones where the kernel likes.",
         default: "small",
-        kind: Kind::Choice(&["small", "any"]),
+        kind: ParameterKind::Choice(&["small", "any"]),
     },
     Parameter {
         key: "above-ram",
         help: "Whether more than the free memory may be asked for; the kernel may then kill.",
         default: "no",
-        kind: Kind::Choice(&["no", "yes"]),
+        kind: ParameterKind::Choice(&["no", "yes"]),
     },
 ];
 
@@ -69,7 +69,7 @@ fn need(spec: &LoadSpec) -> Result<Need, LoadError> {
     Ok(Need { tasks, counters: tasks, memory_bytes, ..Need::default() })
 }
 
-fn start(spec: &LoadSpec, crew: &mut Crew) -> Result<(), LoadError> {
+fn start(spec: &LoadSpec, pool: &mut WorkerPool) -> Result<(), LoadError> {
     let size = usize::try_from(spec.number("size")?).unwrap_or(usize::MAX);
     let small = spec.text("pages")? == "small";
     let numbers = 0..spec.number("tasks")?;
@@ -81,12 +81,12 @@ fn start(spec: &LoadSpec, crew: &mut Crew) -> Result<(), LoadError> {
         Ok(memory)
     };
     match spec.text("mode")? {
-        "touch" => processes(crew, numbers, touched, |memory| {
+        "touch" => processes(pool, numbers, touched, |memory| {
             memory.touch();
             Ok(())
         }),
         "munmap" => processes(
-            crew,
+            pool,
             numbers,
             |_| die_first(),
             |()| {
@@ -94,9 +94,9 @@ fn start(spec: &LoadSpec, crew: &mut Crew) -> Result<(), LoadError> {
                 Ok(())
             },
         ),
-        "fork" => processes(crew, numbers, touched, |_| in_child(|| Ok(()))),
+        "fork" => processes(pool, numbers, touched, |_| in_child(|| Ok(()))),
         _ => processes(
-            crew,
+            pool,
             numbers,
             |_| die_first(),
             |()| {

@@ -7,7 +7,7 @@
 //! - [`running`]: tardy's side of one load: start, progress, end, proof
 //! - [`history`]: how many operations were done by when, in bounded memory
 //! - [`supervisor`]: the process that starts workers, counts, and leaves none behind
-//! - [`crew`]: the workers of one load, as the supervisor sees them
+//! - [`pool`]: the workers of one load, as the supervisor sees them
 //! - [`worker`]: a worker, as it sees itself
 //! - `turns`: the shape that most loads have: many tasks that repeat one operation
 //! - `scratch`: files of loads, and how they are found again
@@ -22,11 +22,11 @@
 //! Nothing here prints, writes files, or knows what is measured.
 
 pub mod background;
-mod blank;
+mod empty_ext4;
 pub mod burn;
 pub mod command;
 pub mod compile;
-pub mod crew;
+pub mod worker_pool;
 mod disk;
 pub mod disk_copy;
 pub mod disk_read;
@@ -52,7 +52,7 @@ pub mod signals;
 pub mod spec;
 pub mod supervisor;
 pub mod timers;
-mod turns;
+mod task_loop;
 pub mod worker;
 
 pub use error::LoadError;
@@ -63,8 +63,8 @@ pub use spec::LoadSpec;
 use std::path::Path;
 
 use crate::sys::root::Root;
-use crew::Crew;
-use limits::Machine;
+use limits::Capacity;
+use worker_pool::WorkerPool;
 
 /// All loads. To add one, write its file and add its line.
 pub const LOADS: &[Load] = &[
@@ -110,19 +110,19 @@ pub struct Load {
     /// What can be chosen.
     pub parameters: &'static [Parameter],
     /// How it is done; a load without work needs no process.
-    pub work: Option<Work>,
+    pub work: Option<LoadWork>,
 }
 
 /// The work of a load, in two steps: what it needs, asked before anything starts, and the doing.
 #[derive(Debug, Clone, Copy)]
-pub struct Work {
+pub struct LoadWork {
     /// What it will need with these parameters. Runs in tardy and again in the supervisor.
     pub need: fn(&LoadSpec) -> Result<Need, LoadError>,
     /// Spawns the workers and returns. Runs in the supervisor. Each worker calls
     /// [`worker::Worker::begin`] in each of its tasks when it is ready to work, adds one to a
     /// counter per operation, and never returns; it is ended by SIGKILL at any moment, so
     /// whatever outlives a process (files, say) must be found and removed by the next start.
-    pub start: fn(&LoadSpec, &mut Crew) -> Result<(), LoadError>,
+    pub start: fn(&LoadSpec, &mut WorkerPool) -> Result<(), LoadError>,
 }
 
 /// What a load needs.
@@ -150,12 +150,12 @@ pub struct Parameter {
     /// The value where none is given; also the example in errors.
     pub default: &'static str,
     /// What values it takes.
-    pub kind: Kind,
+    pub kind: ParameterKind,
 }
 
 /// What values a parameter takes.
 #[derive(Debug, Clone, Copy)]
-pub enum Kind {
+pub enum ParameterKind {
     /// A whole number, both ends included.
     Count {
         /// The smallest.
@@ -201,12 +201,12 @@ pub fn find(name: &str) -> Result<&'static Load, LoadError> {
 
 /// The load of `spec`, its work and its need, after a check that the machine can give what it
 /// needs. Changes nothing.
-fn prepare(spec: &LoadSpec) -> Result<Option<(Work, Need)>, LoadError> {
+fn prepare(spec: &LoadSpec) -> Result<Option<(LoadWork, Need)>, LoadError> {
     spec.check()?;
     let load = find(&spec.name)?;
     let Some(work) = load.work else { return Ok(None) };
     let need = (work.need)(spec)?;
-    let mut machine = Machine::read(&Root::default());
+    let mut machine = Capacity::read(&Root::default());
     if need.disk_bytes > 0 {
         machine.disk_bytes = limits::free_disk(load.name, Path::new(spec.text("dir")?))?;
     }

@@ -11,10 +11,10 @@ use std::thread;
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with, sockopt};
 
-use super::crew::Crew;
-use super::turns::{THREAD_BYTES, add, next_expiry_ns, repeat, sleep_until};
+use super::task_loop::{THREAD_BYTES, add, next_expiry_ns, repeat, sleep_until};
 use super::worker::Worker;
-use super::{Kind, Load, LoadError, LoadSpec, Need, Parameter, Work};
+use super::worker_pool::WorkerPool;
+use super::{Load, LoadError, LoadSpec, LoadWork, Need, Parameter, ParameterKind};
 
 /// Its line in the table.
 pub const LOAD: Load = Load {
@@ -22,7 +22,7 @@ pub const LOAD: Load = Load {
     summary: "One datagram to hundreds of sockets at once, over loopback.",
     unit: "datagrams",
     parameters: PARAMETERS,
-    work: Some(Work { need, start }),
+    work: Some(LoadWork { need, start }),
 };
 
 const PARAMETERS: &[Parameter] = &[
@@ -30,19 +30,19 @@ const PARAMETERS: &[Parameter] = &[
         key: "sockets",
         help: "Sockets that receive, each with its thread.",
         default: "200",
-        kind: Kind::Count { min: 1, max: 20_000 },
+        kind: ParameterKind::Count { min: 1, max: 20_000 },
     },
     Parameter {
         key: "interval",
         help: "From one datagram to the next.",
         default: "5ms",
-        kind: Kind::Time { min_ns: 50_000, max_ns: 60_000_000_000 },
+        kind: ParameterKind::Time { min_ns: 50_000, max_ns: 60_000_000_000 },
     },
     Parameter {
         key: "size",
         help: "Payload of a datagram.",
         default: "64",
-        kind: Kind::Bytes { min: 1, max: 1472 },
+        kind: ParameterKind::Bytes { min: 1, max: 1472 },
     },
 ];
 
@@ -64,15 +64,15 @@ fn need(spec: &LoadSpec) -> Result<Need, LoadError> {
     })
 }
 
-fn start(spec: &LoadSpec, crew: &mut Crew) -> Result<(), LoadError> {
+fn start(spec: &LoadSpec, pool: &mut WorkerPool) -> Result<(), LoadError> {
     let (count, interval_ns) = (spec.number("sockets")?, spec.time_ns("interval")?);
     let payload = vec![0x55; usize::try_from(spec.number("size")?).unwrap_or(1)];
     let (sockets, from, group) = open(count).map_err(|error| {
         let remedy = "bring the loopback device up: ip link set lo up; or take fewer sockets";
-        crew.refuse("open sockets of one multicast group on 127.0.0.1", error, remedy)
+        pool.refuse("open sockets of one multicast group on 127.0.0.1", error, remedy)
     })?;
     let (from, payload) = (&from, &payload);
-    crew.spawn(|&worker| {
+    pool.spawn(|&worker| {
         thread::scope(|scope| {
             for (number, socket) in (0..count).zip(&sockets) {
                 let receive = |packet: &mut [u8; 2048]| socket.recv(packet).map(|_| ());

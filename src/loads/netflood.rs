@@ -12,10 +12,10 @@ use std::ops::Range;
 use std::process::{Command, Stdio};
 use std::thread;
 
-use super::crew::Crew;
-use super::turns::{PROCESS_BYTES, add};
+use super::task_loop::{PROCESS_BYTES, add};
 use super::worker::Worker;
-use super::{Kind, Load, LoadError, LoadSpec, Need, Parameter, Work};
+use super::worker_pool::WorkerPool;
+use super::{Load, LoadError, LoadSpec, LoadWork, Need, Parameter, ParameterKind};
 use crate::sys::namespace::leave_network;
 use crate::sys::process::Pid;
 
@@ -25,7 +25,7 @@ pub const LOAD: Load = Load {
     summary: "Small UDP packets as fast as they can be sent; softirqs, no interrupts of a card.",
     unit: "packets",
     parameters: PARAMETERS,
-    work: Some(Work { need, start }),
+    work: Some(LoadWork { need, start }),
 };
 
 const PARAMETERS: &[Parameter] = &[
@@ -33,19 +33,19 @@ const PARAMETERS: &[Parameter] = &[
         key: "via",
         help: "The loopback device, or a veth pair between two network namespaces (needs root).",
         default: "loopback",
-        kind: Kind::Choice(&["loopback", "veth"]),
+        kind: ParameterKind::Choice(&["loopback", "veth"]),
     },
     Parameter {
         key: "pairs",
         help: "Senders, and as many receivers.",
         default: "1",
-        kind: Kind::Count { min: 1, max: 256 },
+        kind: ParameterKind::Count { min: 1, max: 256 },
     },
     Parameter {
         key: "size",
         help: "Payload of a packet.",
         default: "18",
-        kind: Kind::Bytes { min: 1, max: 1472 },
+        kind: ParameterKind::Bytes { min: 1, max: 1472 },
     },
 ];
 
@@ -82,20 +82,20 @@ fn need(spec: &LoadSpec) -> Result<Need, LoadError> {
     })
 }
 
-fn start(spec: &LoadSpec, crew: &mut Crew) -> Result<(), LoadError> {
+fn start(spec: &LoadSpec, pool: &mut WorkerPool) -> Result<(), LoadError> {
     let (pairs, size) = (spec.number("pairs")?, spec.number("size")?);
     let payload = vec![0x55; usize::try_from(size).unwrap_or(1)];
     if spec.text("via")? == "veth" {
-        return start_over_veth(crew, pairs, &payload);
+        return start_over_veth(pool, pairs, &payload);
     }
     for number in 0..pairs {
         let into = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))
-            .map_err(|error| crew.cannot("open a UDP socket on 127.0.0.1", error))?;
+            .map_err(|error| pool.cannot("open a UDP socket on 127.0.0.1", error))?;
         let address = into
             .local_addr()
-            .map_err(|error| crew.cannot("ask for the address of a socket", error))?;
-        crew.spawn(|worker| receive(worker, number, &into))?;
-        crew.spawn(|worker| send(worker, address, &payload))?;
+            .map_err(|error| pool.cannot("ask for the address of a socket", error))?;
+        pool.spawn(|worker| receive(worker, number, &into))?;
+        pool.spawn(|worker| send(worker, address, &payload))?;
     }
     Ok(())
 }
@@ -129,14 +129,14 @@ fn is_passing(error: &io::Error) -> bool {
 
 /// The supervisor moves into a namespace of its own, and with it the senders. The receivers' is
 /// made by the first of them, a process that then holds it and nothing more.
-fn start_over_veth(crew: &mut Crew, pairs: u64, payload: &[u8]) -> Result<(), LoadError> {
+fn start_over_veth(pool: &mut WorkerPool, pairs: u64, payload: &[u8]) -> Result<(), LoadError> {
     let remedy = "see whether the kernel has network namespaces and veth, or say via=loopback";
-    let cannot = |crew: &Crew, action: &str, error| crew.refuse(action, error, remedy);
-    let (told, tell) = io::pipe().map_err(|error| crew.cannot("make a pipe", error))?;
-    let (go_on, go) = io::pipe().map_err(|error| crew.cannot("make a pipe", error))?;
-    leave_network().map_err(|error| cannot(crew, "make a network namespace", error))?;
+    let cannot = |pool: &WorkerPool, action: &str, error| pool.refuse(action, error, remedy);
+    let (told, tell) = io::pipe().map_err(|error| pool.cannot("make a pipe", error))?;
+    let (go_on, go) = io::pipe().map_err(|error| pool.cannot("make a pipe", error))?;
+    leave_network().map_err(|error| cannot(pool, "make a network namespace", error))?;
     let mut ends = (tell, go_on);
-    let far = crew.spawn(|worker| {
+    let far = pool.spawn(|worker| {
         leave_network()?;
         io::Write::write_all(&mut ends.0, b"x")?;
         io::Read::read_exact(&mut ends.1, &mut [0])?;
@@ -144,9 +144,9 @@ fn start_over_veth(crew: &mut Crew, pairs: u64, payload: &[u8]) -> Result<(), Lo
         receive_all(*worker, 0..pairs)
     })?;
     drop(ends);
-    join(far, told, go).map_err(|error| cannot(crew, "join two network namespaces", error))?;
+    join(far, told, go).map_err(|error| cannot(pool, "join two network namespaces", error))?;
     for number in 0..pairs {
-        crew.spawn(|worker| send(worker, (FAR, port(number)).into(), payload))?;
+        pool.spawn(|worker| send(worker, (FAR, port(number)).into(), payload))?;
     }
     Ok(())
 }

@@ -13,10 +13,10 @@ use std::process;
 
 use tardy_hot::clock::now_ns;
 
-use super::crew::Crew;
-use super::turns::{PROCESS_BYTES, sleep_until};
+use super::task_loop::{PROCESS_BYTES, sleep_until};
 use super::worker::{Counter, Worker};
-use super::{Kind, Load, LoadError, LoadSpec, Need, Parameter, Work};
+use super::worker_pool::WorkerPool;
+use super::{Load, LoadError, LoadSpec, LoadWork, Need, Parameter, ParameterKind};
 
 /// Its line in the table.
 pub const LOAD: Load = Load {
@@ -24,7 +24,7 @@ pub const LOAD: Load = Load {
     summary: "Messages to the kernel's log and the console; needs root, and leaves them there.",
     unit: "messages",
     parameters: PARAMETERS,
-    work: Some(Work { need, start }),
+    work: Some(LoadWork { need, start }),
 };
 
 const PARAMETERS: &[Parameter] = &[
@@ -33,20 +33,20 @@ const PARAMETERS: &[Parameter] = &[
         help: "Messages a second; above 2 the kernel drops most of them, see \
                kernel.printk_devkmsg.",
         default: "2",
-        kind: Kind::Count { min: 1, max: 1000 },
+        kind: ParameterKind::Count { min: 1, max: 1000 },
     },
     Parameter {
         key: "size",
         help: "Length of a message.",
         default: "80",
-        kind: Kind::Bytes { min: 40, max: 900 },
+        kind: ParameterKind::Bytes { min: 40, max: 900 },
     },
     Parameter {
         key: "level",
         help: "Gravity, 1 to 7; the console shows what is below the first number of \
                kernel.printk.",
         default: "3",
-        kind: Kind::Count { min: 1, max: 7 },
+        kind: ParameterKind::Count { min: 1, max: 7 },
     },
 ];
 
@@ -65,11 +65,11 @@ fn open() -> io::Result<File> {
     OpenOptions::new().read(true).write(true).custom_flags(libc::O_NONBLOCK).open(LOG)
 }
 
-fn start(spec: &LoadSpec, crew: &mut Crew) -> Result<(), LoadError> {
+fn start(spec: &LoadSpec, pool: &mut WorkerPool) -> Result<(), LoadError> {
     let rate = i64::try_from(spec.number("rate")?).unwrap_or(1);
     let size = usize::try_from(spec.number("size")?).unwrap_or(0);
     let level = spec.number("level")?;
-    crew.spawn(|worker| print_for_ever(worker, 1_000_000_000 / rate.max(1), size, level))
+    pool.spawn(|worker| print_for_ever(worker, 1_000_000_000 / rate.max(1), size, level))
         .map(|_| ())
 }
 

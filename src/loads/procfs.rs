@@ -9,9 +9,9 @@ use std::io::{self, Read};
 
 use tardy_hot::clock::now_ns;
 
-use super::crew::Crew;
-use super::turns::{PROCESS_BYTES, processes, sleep_until};
-use super::{Kind, Load, LoadError, LoadSpec, Need, Parameter, Work};
+use super::task_loop::{PROCESS_BYTES, processes, sleep_until};
+use super::worker_pool::WorkerPool;
+use super::{Load, LoadError, LoadSpec, LoadWork, Need, Parameter, ParameterKind};
 
 /// Its line in the table.
 pub const LOAD: Load = Load {
@@ -19,21 +19,21 @@ pub const LOAD: Load = Load {
     summary: "Looks at all processes in /proc, as top does.",
     unit: "looks",
     parameters: PARAMETERS,
-    work: Some(Work { need, start }),
+    work: Some(LoadWork { need, start }),
 };
 
 const PARAMETERS: &[Parameter] = &[
     Parameter {
         key: "interval",
-        help: "From one look to the next.",
+        help: "Time between two passes.",
         default: "100ms",
-        kind: Kind::Time { min_ns: 100_000, max_ns: 3_600_000_000_000 },
+        kind: ParameterKind::Time { min_ns: 100_000, max_ns: 3_600_000_000_000 },
     },
     Parameter {
         key: "tasks",
-        help: "Processes that look.",
+        help: "Processes that read.",
         default: "1",
-        kind: Kind::Count { min: 1, max: 256 },
+        kind: ParameterKind::Count { min: 1, max: 256 },
     },
 ];
 
@@ -42,22 +42,22 @@ fn need(spec: &LoadSpec) -> Result<Need, LoadError> {
     Ok(Need { tasks, counters: tasks, memory_bytes: tasks * PROCESS_BYTES, ..Need::default() })
 }
 
-fn start(spec: &LoadSpec, crew: &mut Crew) -> Result<(), LoadError> {
+fn start(spec: &LoadSpec, pool: &mut WorkerPool) -> Result<(), LoadError> {
     let interval_ns = spec.time_ns("interval")?;
     processes(
-        crew,
+        pool,
         0..spec.number("tasks")?,
         |_| Ok((now_ns(), vec![0; 16 * 1024])),
         |(due_ns, buffer)| {
             sleep_until(*due_ns)?;
             // A look that took too long is not made up for.
             *due_ns = now_ns().max(*due_ns + interval_ns);
-            look(buffer)
+            read_all(buffer)
         },
     )
 }
 
-fn look(buffer: &mut [u8]) -> io::Result<()> {
+fn read_all(buffer: &mut [u8]) -> io::Result<()> {
     for name in ["stat", "meminfo", "loadavg", "uptime"] {
         read(&format!("/proc/{name}"), buffer)?;
     }

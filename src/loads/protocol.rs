@@ -12,7 +12,7 @@ pub const SUBCOMMAND: &str = "__load";
 /// One line.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Report {
+pub enum LoadReport {
     /// Every task has begun to work.
     Ready(Progress),
     /// How far it came.
@@ -22,7 +22,7 @@ pub enum Report {
     /// It cannot start; nothing follows.
     Failed(String),
     /// No descendant is left; nothing follows.
-    Ended(Totals),
+    Ended(LoadTotals),
 }
 
 /// How many operations were done by when.
@@ -36,7 +36,7 @@ pub struct Progress {
 
 /// What a load did in its whole life.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Totals {
+pub struct LoadTotals {
     /// When it began to kill its workers, and what they had done by then.
     pub last: Progress,
     /// Voluntary and involuntary context switches of all its tasks.

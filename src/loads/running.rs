@@ -12,9 +12,9 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use super::crew::seconds;
 use super::history::History;
-use super::protocol::{Progress, Report, STOP, SUBCOMMAND, Totals};
+use super::protocol::{LoadReport, LoadTotals, Progress, STOP, SUBCOMMAND};
+use super::worker_pool::seconds;
 use super::{LoadError, LoadSpec, find, orphans, prepare, scratch};
 use crate::run::LoadProof;
 use crate::sys::process::{Pid, kill_group};
@@ -35,7 +35,7 @@ pub struct RunningLoad {
     unit: &'static str,
     /// Absent for a load without work, and once it has ended.
     supervisor: Option<Supervisor>,
-    told: Arc<Told>,
+    state: Arc<SharedState>,
 }
 
 #[derive(Debug)]
@@ -47,9 +47,9 @@ struct Supervisor {
     dir: Option<PathBuf>,
 }
 
-/// What the supervisor has told so far.
+/// What the supervisor has state so far.
 #[derive(Debug, Default)]
-struct Told {
+struct SharedState {
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -60,7 +60,7 @@ struct State {
     history: History,
     died: Option<String>,
     failed: Option<String>,
-    totals: Option<Totals>,
+    totals: Option<LoadTotals>,
     /// No report will come any more.
     closed: bool,
 }
@@ -97,12 +97,12 @@ impl RunningLoad {
     /// A bad spec, less machine than the load needs, or a process that cannot be started.
     pub fn start(spec: &LoadSpec, log: File, program: &Path) -> Result<Self, LoadError> {
         let load = find(&spec.name)?;
-        let told = Arc::new(Told::default());
+        let state = Arc::new(SharedState::default());
         let supervisor = match prepare(spec)? {
-            Some(_) => Some(Supervisor::start(spec, log, program, &told)?),
+            Some(_) => Some(Supervisor::start(spec, log, program, &state)?),
             None => None,
         };
-        Ok(Self { name: spec.name.clone(), unit: load.unit, supervisor, told })
+        Ok(Self { name: spec.name.clone(), unit: load.unit, supervisor, state })
     }
 
     /// Waits until every task of the load has begun to work. May be called again after
@@ -115,8 +115,8 @@ impl RunningLoad {
             return Ok(());
         }
         let waiting = |state: &mut State| !state.ready && !state.closed;
-        let guard = self.told.lock();
-        let waited = self.told.changed.wait_timeout_while(guard, timeout, waiting);
+        let guard = self.state.lock();
+        let waited = self.state.changed.wait_timeout_while(guard, timeout, waiting);
         let state = waited.unwrap_or_else(PoisonError::into_inner).0;
         let load = self.name.clone();
         match state.why_gone() {
@@ -135,22 +135,22 @@ impl RunningLoad {
     /// The newest report; never waits for one. `None` before the load is ready, and for `idle`.
     #[must_use]
     pub fn latest(&self) -> Option<Progress> {
-        self.told.lock().history.last()
+        self.state.lock().history.last()
     }
 
     /// The reports so far, oldest first, thinned to at most some 2000.
     #[must_use]
     pub fn history(&self) -> Vec<Progress> {
-        self.told.lock().history.points()
+        self.state.lock().history.points()
     }
 
     /// Operations done by that moment, ns of `CLOCK_MONOTONIC`, interpolated between reports.
     #[must_use]
     pub fn operations_at(&self, monotonic_ns: i64) -> Option<u64> {
-        self.told.lock().history.operations_at(monotonic_ns)
+        self.state.lock().history.operations_at(monotonic_ns)
     }
 
-    /// Whether it works, as far as it has told. A supervisor notices within 250 ms.
+    /// Whether it works, as far as it has state. A supervisor notices within 250 ms.
     #[must_use]
     pub fn alive(&self) -> bool {
         self.died().is_none()
@@ -159,7 +159,7 @@ impl RunningLoad {
     /// What ended it before it was asked to.
     #[must_use]
     pub fn died(&self) -> Option<String> {
-        self.told.lock().why_gone()
+        self.state.lock().why_gone()
     }
 
     /// The supervisor's process, whose number is also that of the process group of all workers.
@@ -175,8 +175,8 @@ impl RunningLoad {
         let Some(supervisor) = self.supervisor.take() else {
             return LoadEnd { proof: None, ended: "idle".to_owned(), fault: None };
         };
-        let gone = supervisor.end(&self.told);
-        let state = self.told.lock();
+        let gone = supervisor.end(&self.state);
+        let state = self.state.lock();
         // A supervisor that ended without a word has no other cause of death than its status.
         let died = match (&state.died, &state.failed, &state.totals) {
             (Some(who), ..) => Some(who.clone()),
@@ -195,7 +195,7 @@ impl RunningLoad {
 impl Drop for RunningLoad {
     fn drop(&mut self) {
         if let Some(supervisor) = self.supervisor.take() {
-            supervisor.end(&self.told);
+            supervisor.end(&self.state);
         }
     }
 }
@@ -205,7 +205,7 @@ impl Supervisor {
         spec: &LoadSpec,
         log: File,
         program: &Path,
-        told: &Arc<Told>,
+        state: &Arc<SharedState>,
     ) -> Result<Self, LoadError> {
         let cannot = |source| LoadError::System {
             load: spec.name.clone(),
@@ -225,7 +225,7 @@ impl Supervisor {
         let mut child = orphans::start(&mut command).map_err(cannot)?;
         let control = child.stdin.take();
         let reader = match child.stdout.take() {
-            Some(reports) => read_in_thread(reports, Arc::clone(told)),
+            Some(reports) => read_in_thread(reports, Arc::clone(state)),
             None => Err(std::io::ErrorKind::BrokenPipe.into()),
         };
         match reader {
@@ -245,13 +245,13 @@ impl Supervisor {
     }
 
     /// Asks it to end, waits, and sees to it that nothing is left; how it ended.
-    fn end(mut self, told: &Told) -> String {
+    fn end(mut self, state: &SharedState) -> String {
         if let Some(mut control) = self.control.take() {
             // A supervisor that is gone has said why, or cannot any more.
             let _ = control.write_all(STOP);
         }
-        let closed = told.wait_closed(END_PATIENCE);
-        let killed = !closed || told.lock().totals.is_none();
+        let closed = state.wait_closed(END_PATIENCE);
+        let killed = !closed || state.lock().totals.is_none();
         let pid = Pid::from_child(&self.child);
         if killed {
             // It is not waited for yet, so its number still names its group. The kernel has
@@ -276,7 +276,7 @@ impl Supervisor {
     }
 }
 
-impl Told {
+impl SharedState {
     /// A reader that panicked has left a state that is whole: it is set field by field.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -296,16 +296,16 @@ impl State {
         said.or_else(|| self.closed.then(|| "the supervisor is gone".to_owned()))
     }
 
-    fn take(&mut self, report: Report) {
+    fn take(&mut self, report: LoadReport) {
         match report {
-            Report::Ready(start) => {
+            LoadReport::Ready(start) => {
                 self.history.push(start);
                 self.ready = true;
             }
-            Report::Progress(progress) => self.history.push(progress),
-            Report::Died(who) => self.died = Some(who),
-            Report::Failed(why) => self.failed = Some(why),
-            Report::Ended(totals) => {
+            LoadReport::Progress(progress) => self.history.push(progress),
+            LoadReport::Died(who) => self.died = Some(who),
+            LoadReport::Failed(why) => self.failed = Some(why),
+            LoadReport::Ended(totals) => {
                 if self.ready {
                     self.history.push(totals.last);
                 }
@@ -335,23 +335,26 @@ fn rate(count: u64, time_s: f64) -> f64 {
     if time_s > 0.0 { count as f64 / time_s } else { 0.0 }
 }
 
-fn read_in_thread(reports: ChildStdout, told: Arc<Told>) -> std::io::Result<JoinHandle<()>> {
+fn read_in_thread(
+    reports: ChildStdout,
+    state: Arc<SharedState>,
+) -> std::io::Result<JoinHandle<()>> {
     thread::Builder::new().name("load-reports".to_owned()).spawn(move || {
         let mut reports = BufReader::new(reports);
         while let Some(report) = read_report(&mut reports) {
             if let Some(report) = report {
-                told.lock().take(report);
-                told.changed.notify_all();
+                state.lock().take(report);
+                state.changed.notify_all();
             }
         }
-        told.lock().closed = true;
-        told.changed.notify_all();
+        state.lock().closed = true;
+        state.changed.notify_all();
     })
 }
 
 /// The next line: `None` at the end, `Some(None)` for one that is no report.
 #[expect(clippy::option_option, reason = "an end and a line not understood are two things")]
-fn read_report(reports: &mut impl BufRead) -> Option<Option<Report>> {
+fn read_report(reports: &mut impl BufRead) -> Option<Option<LoadReport>> {
     let mut line = Vec::new();
     match reports.take(LINE_BYTES_MAX).read_until(b'\n', &mut line) {
         Ok(0) | Err(_) => None,

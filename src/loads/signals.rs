@@ -11,9 +11,9 @@ use std::time::Duration;
 
 use rustix::process::{getpgrp, kill_process_group, test_kill_process_group};
 
-use super::crew::Crew;
-use super::turns::{PROCESS_BYTES, next_expiry_ns, processes, sleep_until};
-use super::{Kind, Load, LoadError, LoadSpec, Need, Parameter, Work};
+use super::task_loop::{PROCESS_BYTES, next_expiry_ns, processes, sleep_until};
+use super::worker_pool::WorkerPool;
+use super::{Load, LoadError, LoadSpec, LoadWork, Need, Parameter, ParameterKind};
 use crate::sys::signals::{CALL, hold_calls, wait_for_call};
 
 /// Its line in the table.
@@ -22,7 +22,7 @@ pub const LOAD: Load = Load {
     summary: "kill() of a group of hundreds of processes at once.",
     unit: "calls",
     parameters: PARAMETERS,
-    work: Some(Work { need, start }),
+    work: Some(LoadWork { need, start }),
 };
 
 const PARAMETERS: &[Parameter] = &[
@@ -30,19 +30,19 @@ const PARAMETERS: &[Parameter] = &[
         key: "processes",
         help: "Sleeping processes that the signal is for.",
         default: "300",
-        kind: Kind::Count { min: 1, max: 20_000 },
+        kind: ParameterKind::Count { min: 1, max: 20_000 },
     },
     Parameter {
         key: "interval",
         help: "From one call to the next.",
         default: "10ms",
-        kind: Kind::Time { min_ns: 50_000, max_ns: 60_000_000_000 },
+        kind: ParameterKind::Time { min_ns: 50_000, max_ns: 60_000_000_000 },
     },
     Parameter {
         key: "deliver",
         help: "Whether the signal wakes them, or is number 0 and reaches nobody.",
         default: "yes",
-        kind: Kind::Choice(&["yes", "no"]),
+        kind: ParameterKind::Choice(&["yes", "no"]),
     },
 ];
 
@@ -51,13 +51,13 @@ fn need(spec: &LoadSpec) -> Result<Need, LoadError> {
     Ok(Need { tasks, counters: 1, memory_bytes: tasks * PROCESS_BYTES, ..Need::default() })
 }
 
-fn start(spec: &LoadSpec, crew: &mut Crew) -> Result<(), LoadError> {
+fn start(spec: &LoadSpec, pool: &mut WorkerPool) -> Result<(), LoadError> {
     let interval_ns = spec.time_ns("interval")?;
     let is_delivered = spec.text("deliver")? == "yes";
     // The supervisor and the sender are in the group as well, and must survive the signal.
-    hold_calls().map_err(|error| crew.cannot("hold a signal back", error))?;
+    hold_calls().map_err(|error| pool.cannot("hold a signal back", error))?;
     for _ in 0..spec.number("processes")? {
-        crew.spawn(|worker| {
+        pool.spawn(|worker| {
             worker.begin()?;
             loop {
                 if is_delivered {
@@ -70,7 +70,7 @@ fn start(spec: &LoadSpec, crew: &mut Crew) -> Result<(), LoadError> {
     }
     let group = getpgrp();
     processes(
-        crew,
+        pool,
         0..1,
         |_| Ok(()),
         |()| {

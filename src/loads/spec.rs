@@ -6,7 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{Kind, Load, LoadError, Parameter, find};
+use super::{Load, LoadError, Parameter, ParameterKind, find};
 use crate::units::{ByteSize, Nanos};
 
 /// What a load is asked to do. Serialized, it is the second argument of the supervisor.
@@ -151,7 +151,7 @@ impl Load {
     /// several have, and a bare yes or no, mean none.
     fn parameter_of_word(&self, word: &str) -> Option<&'static Parameter> {
         let has_word = |parameter: &&Parameter| match parameter.kind {
-            Kind::Choice(words) => words.contains(&word) && !words.contains(&"yes"),
+            ParameterKind::Choice(words) => words.contains(&word) && !words.contains(&"yes"),
             _ => false,
         };
         let mut found = self.parameters.iter().filter(has_word);
@@ -205,7 +205,7 @@ pub(super) fn refuse(
     }
 }
 
-impl Kind {
+impl ParameterKind {
     fn read(self, text: &str) -> Option<Value> {
         match self {
             Self::Count { .. } => digits(text).map(Value::from),

@@ -2,7 +2,7 @@
 //! what they do, and leaves none behind, however tardy ended.
 //!
 //! tardy starts its own executable as `tardy __load SPEC`: standard input is the control pipe
-//! (the line `stop`, or its end, ends the load), standard output takes [`Report`]s, standard
+//! (the line `stop`, or its end, ends the load), standard output takes [`LoadReport`]s, standard
 //! error is the load's log. The end of the control pipe is the one thing that no way of ending
 //! tardy can prevent, so it is what everything here hangs on; a death signal would reach the
 //! supervisor but not the children of its children.
@@ -17,8 +17,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::Rlimit;
 use tardy_hot::clock::now_ns;
 
-use super::crew::Crew;
-use super::protocol::{Progress, Report, STOP, Totals};
+use super::protocol::{LoadReport, LoadTotals, Progress, STOP};
+use super::worker_pool::WorkerPool;
 use super::{LoadError, LoadSpec, find, prepare};
 use crate::sys::process::{self, Precedence};
 
@@ -53,36 +53,36 @@ enum Outcome {
 pub fn supervise(spec_json: &str) -> u8 {
     match LoadSpec::from_json(spec_json).and_then(|spec| supervise_spec(&spec)) {
         Ok((Outcome::Asked, totals)) => {
-            send(&Report::Ended(totals));
+            send(&LoadReport::Ended(totals));
             ASKED
         }
         Ok((Outcome::Died(who), totals)) => {
-            send(&Report::Died(who));
-            send(&Report::Ended(totals));
+            send(&LoadReport::Died(who));
+            send(&LoadReport::Ended(totals));
             DIED
         }
         Err(error) => {
-            send(&Report::Failed(error.to_string()));
+            send(&LoadReport::Failed(error.to_string()));
             FAILED
         }
     }
 }
 
-fn supervise_spec(spec: &LoadSpec) -> Result<(Outcome, Totals), LoadError> {
+fn supervise_spec(spec: &LoadSpec) -> Result<(Outcome, LoadTotals), LoadError> {
     let load = find(&spec.name)?;
     let Some((work, need)) = prepare(spec)? else {
         let why = "it needs no supervisor; nothing is to be done".to_owned();
         return Err(LoadError::NotStarted { load: spec.name.clone(), why });
     };
     let rt_time = settle(load.name)?;
-    let mut crew = Crew::new(load.name, need, || is_end_asked(Duration::ZERO))?;
-    crew.give_workers(rt_time);
-    let outcome = match (work.start)(spec, &mut crew) {
-        Ok(()) => Ok(watch(&mut crew)),
+    let mut pool = WorkerPool::new(load.name, need, || is_end_asked(Duration::ZERO))?;
+    pool.give_workers(rt_time);
+    let outcome = match (work.start)(spec, &mut pool) {
+        Ok(()) => Ok(supervise_pool(&mut pool)),
         Err(LoadError::Cancelled { .. }) => Ok(Outcome::Asked),
         Err(error) => Err(error),
     };
-    let totals = crew.end();
+    let totals = pool.end();
     if let Some(left) = &totals.files_left {
         log(&format!("cannot remove {left}; the next start will"));
     }
@@ -112,36 +112,36 @@ fn settle(load: &str) -> Result<Rlimit, LoadError> {
 }
 
 /// From the first worker's life to the end of the work.
-fn watch(crew: &mut Crew) -> Outcome {
-    if let Some(outcome) = wait_until(crew, Crew::all_arrived) {
+fn supervise_pool(pool: &mut WorkerPool) -> Outcome {
+    if let Some(outcome) = wait_until(pool, WorkerPool::all_ready) {
         return outcome;
     }
-    crew.open_gate();
-    if let Some(outcome) = wait_until(crew, Crew::all_begun) {
+    pool.open_barrier();
+    if let Some(outcome) = wait_until(pool, WorkerPool::all_begun) {
         return outcome;
     }
-    if crew.is_foreign()
-        && let Some(outcome) = look(crew, FOREIGN_START)
+    if pool.is_foreign()
+        && let Some(outcome) = poll_end(pool, FOREIGN_START)
     {
         return outcome;
     }
-    send(&Report::Ready(crew.start()));
-    let tick = if crew.is_foreign() { FOREIGN_TICK } else { TICK };
+    send(&LoadReport::Ready(pool.start()));
+    let tick = if pool.is_foreign() { FOREIGN_TICK } else { TICK };
     let mut next_ns = now_ns();
     loop {
-        if let Some(outcome) = look(crew, until(next_ns)) {
+        if let Some(outcome) = poll_end(pool, until(next_ns)) {
             return outcome;
         }
         // After a stall, the next tick is a whole one from now, not a burst of missed ones.
-        let progress: Progress = crew.progress();
+        let progress: Progress = pool.progress();
         next_ns = progress.monotonic_ns + as_ns(tick);
-        send(&Report::Progress(progress));
+        send(&LoadReport::Progress(progress));
     }
 }
 
-fn wait_until(crew: &mut Crew, condition: fn(&Crew) -> bool) -> Option<Outcome> {
-    while !condition(crew) {
-        let outcome = look(crew, STARTING_TICK);
+fn wait_until(pool: &mut WorkerPool, condition: fn(&WorkerPool) -> bool) -> Option<Outcome> {
+    while !condition(pool) {
+        let outcome = poll_end(pool, STARTING_TICK);
         if outcome.is_some() {
             return outcome;
         }
@@ -150,11 +150,11 @@ fn wait_until(crew: &mut Crew, condition: fn(&Crew) -> bool) -> Option<Outcome> 
 }
 
 /// Sleeps for `pause`, unless there is a reason to end.
-fn look(crew: &mut Crew, pause: Duration) -> Option<Outcome> {
+fn poll_end(pool: &mut WorkerPool, pause: Duration) -> Option<Outcome> {
     if is_end_asked(pause) {
         return Some(Outcome::Asked);
     }
-    crew.find_dead().map(Outcome::Died)
+    pool.find_dead().map(Outcome::Died)
 }
 
 fn until(moment_ns: i64) -> Duration {
@@ -187,7 +187,7 @@ fn is_end_said() -> bool {
 }
 
 /// A report that nobody reads any more is no error here: the control pipe's end will tell.
-fn send(report: &Report) {
+fn send(report: &LoadReport) {
     if let Ok(mut line) = serde_json::to_vec(report) {
         line.push(b'\n');
         let mut out = io::stdout().lock();

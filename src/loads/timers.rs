@@ -3,9 +3,9 @@
 //! All of their timers expire in one interrupt, which wakes one thread after the other. A wake-up
 //! is one operation. On the machine it takes a timer and a stack a thread.
 
-use super::crew::Crew;
-use super::turns::{THREAD_BYTES, next_expiry_ns, sleep_until, threads};
-use super::{Kind, Load, LoadError, LoadSpec, Need, Parameter, Work};
+use super::task_loop::{THREAD_BYTES, next_expiry_ns, sleep_until, threads};
+use super::worker_pool::WorkerPool;
+use super::{Load, LoadError, LoadSpec, LoadWork, Need, Parameter, ParameterKind};
 
 /// Its line in the table.
 pub const LOAD: Load = Load {
@@ -13,7 +13,7 @@ pub const LOAD: Load = Load {
     summary: "Hundreds of threads whose timers expire at the same moment.",
     unit: "wake-ups",
     parameters: PARAMETERS,
-    work: Some(Work { need, start }),
+    work: Some(LoadWork { need, start }),
 };
 
 const PARAMETERS: &[Parameter] = &[
@@ -21,13 +21,13 @@ const PARAMETERS: &[Parameter] = &[
         key: "threads",
         help: "Threads that sleep.",
         default: "200",
-        kind: Kind::Count { min: 1, max: 20_000 },
+        kind: ParameterKind::Count { min: 1, max: 20_000 },
     },
     Parameter {
         key: "interval",
         help: "From one expiry to the next.",
         default: "10ms",
-        kind: Kind::Time { min_ns: 50_000, max_ns: 60_000_000_000 },
+        kind: ParameterKind::Time { min_ns: 50_000, max_ns: 60_000_000_000 },
     },
 ];
 
@@ -36,9 +36,9 @@ fn need(spec: &LoadSpec) -> Result<Need, LoadError> {
     Ok(Need { tasks, counters: tasks, memory_bytes: tasks * THREAD_BYTES, ..Need::default() })
 }
 
-fn start(spec: &LoadSpec, crew: &mut Crew) -> Result<(), LoadError> {
+fn start(spec: &LoadSpec, pool: &mut WorkerPool) -> Result<(), LoadError> {
     let interval_ns = spec.time_ns("interval")?;
     // The default slack of 50 us spreads nothing: the expiries are equal to begin with.
     let turn = move |(): &mut ()| sleep_until(next_expiry_ns(interval_ns));
-    threads(crew, 0..spec.number("threads")?, |_| Ok(()), turn)
+    threads(pool, 0..spec.number("threads")?, |_| Ok(()), turn)
 }

@@ -1,5 +1,5 @@
-//! A worker of a load as it sees itself: the gate at which it waits for the others, its counters,
-//! and its last words. How the supervisor sees it is the business of [`super::crew`].
+//! A worker of a load as it sees itself: the start barrier, its counters,
+//! and its final report. How the supervisor sees it is the business of [`super::pool`].
 
 use std::ffi::CString;
 use std::io::{self, Write};
@@ -12,8 +12,8 @@ use rustix::thread::futex;
 use crate::sys::process::{self, Pid};
 use crate::sys::shared::Slot;
 
-/// The slot in which tasks report that they are ready, and at whose gate they wait.
-pub(super) const ARRIVED: usize = 0;
+/// The slot in which tasks report that they are ready, and at whose barrier they wait.
+pub(super) const READY: usize = 0;
 /// The slot in which tasks report that they have begun.
 pub(super) const BEGUN: usize = 1;
 /// The slot that holds the error number with which the first task has failed.
@@ -37,9 +37,9 @@ impl<'a> Worker<'a> {
     /// # Errors
     /// Those of the futex; none is known to happen.
     pub fn begin(&self) -> io::Result<()> {
-        if let Some(slot) = self.board.get(ARRIVED) {
+        if let Some(slot) = self.board.get(READY) {
             slot.count.fetch_add(1, Ordering::AcqRel);
-            pass(&slot.gate)?;
+            pass(&slot.barrier)?;
         }
         if let Some(slot) = self.board.get(BEGUN) {
             slot.count.fetch_add(1, Ordering::AcqRel);
@@ -59,10 +59,10 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Ends the process from any of its threads, with the error as its last words.
+    /// Ends the process from any of its threads, with the error as its final report.
     pub fn give_up(&self, what: &str, error: &io::Error) -> ! {
         self.note(error);
-        // As in `last_words`.
+        // As in `report_exit`.
         let _ = writeln!(io::stderr(), "worker: {what}: {error}");
         process::exit_now(1)
     }
@@ -78,7 +78,7 @@ impl<'a> Worker<'a> {
     }
 
     /// Writes why the worker ends to the log; its exit code.
-    pub(super) fn last_words(&self, number: usize, done: io::Result<()>) -> u8 {
+    pub(super) fn report_exit(&self, number: usize, done: io::Result<()>) -> u8 {
         let Err(error) = done else { return 0 };
         self.note(&error);
         // If even the log is gone, the exit code still speaks.
@@ -101,9 +101,9 @@ pub(super) fn settle(load: &str, supervisor: Pid, rt_time: Option<Rlimit>) -> io
     Ok(rustix::thread::set_name(&name)?)
 }
 
-fn pass(gate: &AtomicU32) -> io::Result<()> {
-    while gate.load(Ordering::Acquire) == 0 {
-        match futex::wait(gate, futex::Flags::empty(), 0, None) {
+fn pass(barrier: &AtomicU32) -> io::Result<()> {
+    while barrier.load(Ordering::Acquire) == 0 {
+        match futex::wait(barrier, futex::Flags::empty(), 0, None) {
             Ok(()) | Err(Errno::AGAIN | Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
@@ -111,11 +111,11 @@ fn pass(gate: &AtomicU32) -> io::Result<()> {
     Ok(())
 }
 
-/// Lets all who wait at the gate pass.
-pub(super) fn open(gate: &AtomicU32) {
-    gate.store(1, Ordering::Release);
+/// Lets all who wait at the barrier pass.
+pub(super) fn open(barrier: &AtomicU32) {
+    barrier.store(1, Ordering::Release);
     // The wake-up can only fail on a bad address, and this one is mapped.
-    let _ = futex::wake(gate, futex::Flags::empty(), i32::MAX.unsigned_abs());
+    let _ = futex::wake(barrier, futex::Flags::empty(), i32::MAX.unsigned_abs());
 }
 
 /// A task's own counter of operations.
@@ -147,10 +147,10 @@ mod tests {
     fn the_first_error_of_the_system_is_kept() {
         let shared = SharedSlots::new(FIRST_COUNTER).unwrap();
         let worker = Worker::new(shared.slots());
-        assert_eq!(worker.last_words(0, Err(io::Error::other("no number"))), 1);
+        assert_eq!(worker.report_exit(0, Err(io::Error::other("no number"))), 1);
         assert_eq!(shared.slots()[FAILED].count.load(Ordering::Relaxed), 0);
         for number in [libc::ENOSPC, libc::EIO] {
-            assert_eq!(worker.last_words(0, Err(io::Error::from_raw_os_error(number))), 1);
+            assert_eq!(worker.report_exit(0, Err(io::Error::from_raw_os_error(number))), 1);
         }
         assert_eq!(shared.slots()[FAILED].count.load(Ordering::Relaxed), 28);
     }

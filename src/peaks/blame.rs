@@ -1,25 +1,25 @@
 //! What a late wake-up is blamed on: `docs/blame.md` has the rules as a table.
 //!
 //! The span from the programmed expiry to the wake-up is cut wherever the thread, its CPU or what
-//! covers it changes; each piece has one cause, so that the parts sum to the latency.
+//! overlays it changes; each piece has one cause, so that the parts sum to the latency.
 
 use super::{
     contexts::Segment,
-    course::Span,
-    covers::{Cover, Kind},
-    piece::{Piece, Why, stopped},
+    late_wakeup::LateWakeup,
+    overlays::{Overlay, OverlayKind},
+    piece::{NamedCause, Piece, stopped},
     rules::Judge,
-    scene::Scene,
+    state_history::StateSpan,
 };
 use crate::run::peaks::Part;
 
 /// The parts of a latency, largest first; they sum to it.
 #[must_use]
-pub fn parts(scene: &Scene<'_>) -> Vec<Part> {
-    let judge = Judge::new(scene);
+pub fn parts(wakeup: &LateWakeup<'_>) -> Vec<Part> {
+    let judge = Judge::new(wakeup);
     let mut parts: Vec<Part> = Vec::new();
-    for span in &scene.course.spans {
-        for piece in pieces(scene, &judge, span) {
+    for span in &wakeup.history.spans {
+        for piece in pieces(wakeup, &judge, span) {
             let length = u64::try_from(piece.ns()).unwrap_or(0);
             add(&mut parts, judge.why(&piece), length);
         }
@@ -28,7 +28,7 @@ pub fn parts(scene: &Scene<'_>) -> Vec<Part> {
     parts
 }
 
-fn add(parts: &mut Vec<Part>, why: Why, ns: u64) {
+fn add(parts: &mut Vec<Part>, why: NamedCause, ns: u64) {
     let is_same = |part: &&mut Part| {
         part.cause == why.cause && part.name == why.name && part.task == why.task
     };
@@ -43,18 +43,22 @@ fn add(parts: &mut Vec<Part>, why: Why, ns: u64) {
 }
 
 /// A span, cut wherever something changes.
-fn pieces<'a>(scene: &'a Scene<'_>, judge: &Judge<'_>, span: &'a Span) -> Vec<Piece<'a>> {
-    let Some(cpu) = scene.cpus.get(&span.cpu) else {
+fn pieces<'a>(
+    wakeup: &'a LateWakeup<'_>,
+    judge: &Judge<'_>,
+    span: &'a StateSpan,
+) -> Vec<Piece<'a>> {
+    let Some(cpu) = wakeup.cpus.get(&span.cpu) else {
         return vec![piece(span, span.from_ns, span.to_ns, None, None, false)];
     };
-    let is_near = |cover: &&Cover| cover.from_ns < span.to_ns && cover.to_ns > span.from_ns;
-    let covers: Vec<Cover> = cpu.covers.iter().filter(is_near).copied().collect();
+    let is_near = |overlay: &&Overlay| overlay.from_ns < span.to_ns && overlay.to_ns > span.from_ns;
+    let overlays: Vec<Overlay> = cpu.overlays.iter().filter(is_near).copied().collect();
     let first = cpu.segments.partition_point(|segment| segment.to_ns <= span.from_ns);
     let segments = cpu.segments[first..].iter().take_while(|s| s.from_ns < span.to_ns);
     let mut cuts = vec![span.from_ns, span.to_ns, cpu.known_from_ns];
     cuts.extend(segments.flat_map(|segment| [segment.from_ns, segment.to_ns]));
-    cuts.extend(covers.iter().flat_map(|cover| [cover.from_ns, cover.to_ns]));
-    let (stopped, until) = stopped(scene);
+    cuts.extend(overlays.iter().flat_map(|overlay| [overlay.from_ns, overlay.to_ns]));
+    let (stopped, until) = stopped(wakeup);
     cuts.extend([stopped, until]);
     judge.cuts(span, &mut cuts);
     cuts.retain(|at| (span.from_ns..=span.to_ns).contains(at));
@@ -64,20 +68,21 @@ fn pieces<'a>(scene: &'a Scene<'_>, judge: &Judge<'_>, span: &'a Span) -> Vec<Pi
         let (from_ns, to_ns) = (pair[0], pair[1]);
         let at = cpu.segments.partition_point(|segment| segment.to_ns <= from_ns);
         let segment = cpu.segments.get(at).filter(|segment| segment.from_ns <= from_ns);
-        let over = covers.iter().filter(|c| c.from_ns <= from_ns && c.to_ns >= to_ns);
-        let cover = over.map(|cover| cover.kind).min_by_key(|kind| *kind != Kind::Steal);
-        piece(span, from_ns, to_ns, segment, cover, from_ns < cpu.known_from_ns)
+        let over = overlays.iter().filter(|c| c.from_ns <= from_ns && c.to_ns >= to_ns);
+        let overlay =
+            over.map(|overlay| overlay.kind).min_by_key(|kind| *kind != OverlayKind::Steal);
+        piece(span, from_ns, to_ns, segment, overlay, from_ns < cpu.known_from_ns)
     };
     cuts.windows(2).map(cut).collect()
 }
 
 fn piece<'a>(
-    span: &'a Span,
+    span: &'a StateSpan,
     from_ns: i64,
     to_ns: i64,
     segment: Option<&'a Segment>,
-    cover: Option<Kind>,
+    overlay: Option<OverlayKind>,
     is_overwritten: bool,
 ) -> Piece<'a> {
-    Piece { from_ns, to_ns, span, segment, cover, is_overwritten }
+    Piece { from_ns, to_ns, span, segment, overlay, is_overwritten }
 }

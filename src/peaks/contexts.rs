@@ -12,7 +12,7 @@ const DEEPEST: usize = 8;
 
 /// A task on a CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Task {
+pub struct CurrentTask {
     /// Its number; 0 is the idle task.
     pub pid: u32,
     /// The kernel's priority when it was switched in.
@@ -40,7 +40,7 @@ pub struct Segment {
     /// Up to.
     pub to_ns: i64,
     /// The task, on top of which all else runs; absent before the first that is known.
-    pub task: Option<Task>,
+    pub task: Option<CurrentTask>,
     /// The softirq over it.
     pub softirq: Option<u32>,
     /// The hard interrupt over both.
@@ -60,7 +60,7 @@ impl Segment {
 /// What one CPU is in, followed from event to event.
 #[derive(Debug, Default)]
 struct State {
-    task: Option<Task>,
+    task: Option<CurrentTask>,
     softirq: Option<u32>,
     hard: Vec<Hard>,
     idle_state: Option<u32>,
@@ -99,7 +99,7 @@ impl State {
         self.softirq = self.left.remove(&event.pid);
         self.idle_state = None;
         let since_ns = ns(event.at_ns);
-        self.task = Some(Task { pid: event.pid, prio: event.prio, comm, since_ns });
+        self.task = Some(CurrentTask { pid: event.pid, prio: event.prio, comm, since_ns });
     }
 
     fn enter(&mut self, hard: Hard) {
@@ -118,7 +118,7 @@ impl State {
     fn idle(&mut self, event: &Event, state: u32) {
         self.idle_state = (state != Event::NOT_IDLE).then_some(state);
         if self.task.is_none() {
-            self.task = Some(Task {
+            self.task = Some(CurrentTask {
                 pid: 0,
                 prio: 120,
                 comm: *b"swapper\0\0\0\0\0\0\0\0\0",
@@ -201,9 +201,9 @@ mod tests {
     fn an_entry_whose_exit_was_lost_ends_with_the_next_outer_event() {
         let events =
             [at(5, switch(7, 120, "a")), at(20, vector(1, 0, 0)), at(30, switch(8, 120, "b"))];
-        let told = shapes(&segments(&events, 10, 40));
-        assert_eq!(told[1], (20, 30, Some(7), None, true));
-        assert_eq!(told[2], (30, 40, Some(8), None, false));
+        let named = shapes(&segments(&events, 10, 40));
+        assert_eq!(named[1], (20, 30, Some(7), None, true));
+        assert_eq!(named[2], (30, 40, Some(8), None, false));
     }
 
     #[test]
@@ -214,15 +214,15 @@ mod tests {
             at(20, switch(8, 50, "b")),
             at(30, switch(7, 120, "ksoftirqd/0")),
         ];
-        let told = shapes(&segments(&events, 10, 40));
-        assert_eq!(told[1], (20, 30, Some(8), None, false));
-        assert_eq!(told[2], (30, 40, Some(7), Some(3), false));
+        let named = shapes(&segments(&events, 10, 40));
+        assert_eq!(named[1], (20, 30, Some(8), None, false));
+        assert_eq!(named[2], (30, 40, Some(7), Some(3), false));
     }
 
     #[test]
     fn before_the_first_event_nothing_is_known() {
-        let told = segments(&[at(20, switch(7, 120, "a"))], 10, 30);
-        assert!(told[0].is_unknown());
-        assert_eq!((told[0].from_ns, told[0].to_ns), (10, 20));
+        let named = segments(&[at(20, switch(7, 120, "a"))], 10, 30);
+        assert!(named[0].is_unknown());
+        assert_eq!((named[0].from_ns, named[0].to_ns), (10, 20));
     }
 }

@@ -229,7 +229,7 @@ fn begins(name: &str, table: &[&str]) -> bool {
 
 /// The function to name, of those of a stack, innermost first; absent for an empty stack.
 #[must_use]
-pub fn tell<'a>(functions: &[&'a str]) -> Option<(&'a str, Worth)> {
+pub fn culprit<'a>(functions: &[&'a str]) -> Option<(&'a str, Worth)> {
     let is_landmark = |name: &&&str| LANDMARKS.iter().any(|(mark, _)| *mark == plain(name));
     if let Some(name) = functions.iter().rfind(is_landmark) {
         return Some((plain(name), Worth::Landmark));
@@ -268,16 +268,16 @@ mod tests {
     #[test]
     fn the_outermost_landmark_names_a_stack() {
         let stack = ["_raw_spin_lock", "unmap_page_range", "unmap_vmas", "exit_mmap", "do_exit"];
-        assert_eq!(tell(&stack[..4]), Some(("exit_mmap", Worth::Landmark)));
+        assert_eq!(culprit(&stack[..4]), Some(("exit_mmap", Worth::Landmark)));
     }
 
     #[test]
     fn without_a_landmark_the_innermost_real_function_does() {
         let stack = ["_raw_spin_lock_irqsave", "foo_work.isra.0", "do_syscall_64"];
-        assert_eq!(tell(&stack), Some(("foo_work", Worth::Function)));
+        assert_eq!(culprit(&stack), Some(("foo_work", Worth::Function)));
         let machinery = ["schedule", "exit_to_user_mode_loop", "do_syscall_64"];
-        assert_eq!(tell(&machinery), Some(("schedule", Worth::Machinery)));
-        assert_eq!(tell(&[]), None);
+        assert_eq!(culprit(&machinery), Some(("schedule", Worth::Machinery)));
+        assert_eq!(culprit(&[]), None);
     }
 
     #[test]

@@ -7,11 +7,12 @@
 use super::{
     Event, EventKind,
     contexts::{Segment, ns},
-    course::{Phase, Span},
-    functions, names,
-    piece::{Piece, Why},
-    scene::Scene,
-    stacks::{self, Told},
+    functions,
+    late_wakeup::LateWakeup,
+    names,
+    piece::{NamedCause, Piece},
+    stacks::{self, StackFinding},
+    state_history::{StateSpan, ThreadState},
 };
 use crate::{
     kernel::{entry, vector},
@@ -64,7 +65,7 @@ impl Usual {
 
 /// What kept the interrupt of the timer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Held {
+pub struct InterruptDelay {
     /// It found its CPU in user mode, or came with one that did.
     in_user: bool,
     /// Where it came.
@@ -74,22 +75,22 @@ pub struct Held {
     /// The kernel's side looked for that evidence: it does where the stage was long.
     was_looked_at: bool,
     /// What was interrupted.
-    told: Option<Told>,
+    named: Option<StackFinding>,
 }
 
-impl Held {
+impl InterruptDelay {
     /// Whether a piece before the interrupt passes anyway: the whole, where it is about as long as
     /// usual; else the end, after interrupts were enabled, or the beginning, when the timer was
     /// not expected to have reached the CPU.
     #[must_use]
-    pub fn is_usual(&self, piece: &Piece<'_>, scene: &Scene<'_>) -> bool {
+    pub fn is_usual(&self, piece: &Piece<'_>, wakeup: &LateWakeup<'_>) -> bool {
         let span = piece.span;
-        if span.to_ns - span.from_ns <= scene.usual_irq_ns + DELIVERY_NS {
+        if span.to_ns - span.from_ns <= wakeup.usual_irq_ns + DELIVERY_NS {
             return true;
         }
         match self.were_off {
             true => piece.from_ns >= span.to_ns - PENDING_NS,
-            false => piece.to_ns <= span.from_ns + scene.usual_irq_ns,
+            false => piece.to_ns <= span.from_ns + wakeup.usual_irq_ns,
         }
     }
 
@@ -107,34 +108,36 @@ impl Held {
 
     /// Why it was late, in this context.
     #[must_use]
-    pub fn why(&self, segment: &Segment, scene: &Scene<'_>) -> Why {
+    pub fn why(&self, segment: &Segment, wakeup: &LateWakeup<'_>) -> NamedCause {
         if self.were_off {
             return self.off(segment);
         }
-        if scene.smis_came {
-            return Why::named(Cause::Hardware, "SMI");
+        if wakeup.smis_came {
+            return NamedCause::named(Cause::Hardware, "SMI");
         }
         let in_user = self.was_in_user_mode();
-        match scene.wishes.virtual_machine {
-            true if in_user || self.was_looked_at => Why::named(Cause::Host, PROBABLY_HOST),
-            true => Why::named(Cause::Unexplained, "interrupt late"),
-            false if in_user => Why::named(Cause::Unexplained, "interrupt late in user mode"),
+        match wakeup.wishes.virtual_machine {
+            true if in_user || self.was_looked_at => NamedCause::named(Cause::Host, PROBABLY_HOST),
+            true => NamedCause::named(Cause::Unexplained, "interrupt late"),
+            false if in_user => {
+                NamedCause::named(Cause::Unexplained, "interrupt late in user mode")
+            }
             false => self.off(segment),
         }
     }
 
-    fn off(&self, segment: &Segment) -> Why {
+    fn off(&self, segment: &Segment) -> NamedCause {
         let by_context = match (segment.softirq, segment.task) {
             (Some(vector), _) => names::softirq(vector),
             (None, Some(task)) => names::comm(&task.comm),
             (None, None) => "unknown".to_owned(),
         };
-        let name = match &self.told {
-            Some(told) => told.name_or(&by_context),
+        let name = match &self.named {
+            Some(named) => named.name_or(&by_context),
             None => by_context,
         };
-        let mut why = Why::named(Cause::IrqsOff, name);
-        why.stack = self.told.as_ref().map(|told| told.stack.clone()).unwrap_or_default();
+        let mut why = NamedCause::named(Cause::IrqsOff, name);
+        why.stack = self.named.as_ref().map(|named| named.stack.clone()).unwrap_or_default();
         why.task = match (segment.softirq, segment.task) {
             (Some(vector), _) => Some(names::softirq(vector)),
             (None, task) => task.map(|task| names::task(&task)),
@@ -145,34 +148,35 @@ impl Held {
 
 /// Where the usual ends, or begins.
 #[must_use]
-pub fn cuts(scene: &Scene<'_>, span: &Span) -> [i64; 2] {
-    [span.to_ns.saturating_sub(PENDING_NS), span.from_ns.saturating_add(scene.usual_irq_ns)]
+pub fn cuts(wakeup: &LateWakeup<'_>, span: &StateSpan) -> [i64; 2] {
+    [span.to_ns.saturating_sub(PENDING_NS), span.from_ns.saturating_add(wakeup.usual_irq_ns)]
 }
 
 /// Looks for evidence around the entry of the timer's interrupt.
 #[must_use]
-pub fn held(scene: &Scene<'_>) -> Held {
-    let stage = scene.course.spans.iter().rfind(|span| span.phase == Phase::Irq);
-    let cpu = stage.map_or(scene.late.cpus.0, |span| span.cpu);
-    let nothing = Held { in_user: false, cpu, were_off: false, was_looked_at: false, told: None };
-    let (Some(entry_ns), Some(found)) = (scene.course.entry_ns, scene.cpus.get(&cpu)) else {
+pub fn held(wakeup: &LateWakeup<'_>) -> InterruptDelay {
+    let stage = wakeup.history.spans.iter().rfind(|span| span.phase == ThreadState::Irq);
+    let cpu = stage.map_or(wakeup.late.cpus.0, |span| span.cpu);
+    let nothing =
+        InterruptDelay { in_user: false, cpu, were_off: false, was_looked_at: false, named: None };
+    let (Some(entry_ns), Some(found)) = (wakeup.history.entry_ns, wakeup.cpus.get(&cpu)) else {
         return nothing;
     };
     let Some(late) = entry_near(&found.events, entry_ns) else { return nothing };
-    let told = stacks::of_interrupt(scene, cpu, entry_ns);
+    let named = stacks::of_interrupt(wakeup, cpu, entry_ns);
     // Another interrupt came first, in user mode, and this one at its end: the first was late too.
-    let first_in_user = told.as_ref().is_some_and(Told::is_of_user_mode);
-    let were_off = !first_in_user && were_off(scene, &found.events, late);
+    let first_in_user = named.as_ref().is_some_and(StackFinding::is_of_user_mode);
+    let were_off = !first_in_user && were_off(wakeup, &found.events, late);
     let in_user = first_in_user || late.flags & entry::IN_USER != 0;
-    Held { in_user, cpu, were_off, was_looked_at: told.is_some(), told }
+    InterruptDelay { in_user, cpu, were_off, was_looked_at: named.is_some(), named }
 }
 
 /// Whether there is evidence that interrupts were off until `late` came.
-fn were_off(scene: &Scene<'_>, events: &[Event], late: &Event) -> bool {
+fn were_off(wakeup: &LateWakeup<'_>, events: &[Event], late: &Event) -> bool {
     let EventKind::VectorEntry { address, .. } = late.kind else { return false };
     let in_user = late.flags & entry::IN_USER != 0;
     let enabling = || {
-        scene.source.symbol(address).is_some_and(|(name, _)| functions::enables_interrupts(name))
+        wakeup.source.symbol(address).is_some_and(|(name, _)| functions::enables_interrupts(name))
     };
     late.flags & entry::JUST_ENABLED != 0
         || ended_something(events, ns(late.at_ns))

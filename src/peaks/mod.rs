@@ -5,18 +5,18 @@
 
 pub mod blame;
 pub mod contexts;
-pub mod course;
-pub mod covers;
+pub mod state_history;
+pub mod overlays;
 pub mod functions;
 pub mod interrupt;
-pub mod keep;
+pub mod retention;
 pub mod names;
-pub mod overlaps;
+pub mod locks;
 pub mod piece;
 pub mod rules;
 #[cfg(test)]
 mod sample;
-pub mod scene;
+pub mod late_wakeup;
 pub mod source;
 pub mod stacks;
 pub mod sums;
@@ -33,12 +33,12 @@ use std::{
 use tardy_hot::stages::{Late, Stages};
 
 pub use crate::kernel::{Event, EventKind};
-pub use source::Source;
+pub use source::EventSource;
 
 use crate::run::peaks::{Blame, Cause, Part, Peak, StagesOf};
 use interrupt::Usual;
-use keep::Keep;
-use scene::Scene;
+use late_wakeup::LateWakeup;
+use retention::WorstPeaks;
 use sums::Sums;
 use waiting::{Waiting, is_lost, shed};
 
@@ -47,7 +47,7 @@ pub const EVENTS_LOST: &str = "events overwritten before they were read";
 
 /// A measured thread.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Followed {
+pub struct MeasuredThread {
     /// Its series: `cpu0`.
     pub series: String,
     /// The CPU it is meant to run on.
@@ -62,7 +62,7 @@ pub struct Followed {
 
 /// What was asked for, and what the machine is.
 #[derive(Debug, Clone, Default)]
-pub struct Wishes {
+pub struct BlameOptions {
     /// So many of the worst peaks are kept whole.
     pub keep: usize,
     /// Instead all over this, ns.
@@ -107,12 +107,12 @@ struct Progress {
 
 /// Judges late wake-ups while a run goes on.
 pub struct Blamer {
-    followed: Vec<Followed>,
+    followed: Vec<MeasuredThread>,
     progress: Vec<Progress>,
-    wishes: Wishes,
-    source: Box<dyn Source + Send>,
+    wishes: BlameOptions,
+    source: Box<dyn EventSource + Send>,
     sums: Sums,
-    keep: Keep,
+    keep: WorstPeaks,
     waiting: Vec<Waiting>,
     lowest_ns: Option<i64>,
     passed_over: u64,
@@ -123,9 +123,13 @@ pub struct Blamer {
 impl Blamer {
     /// For these threads; the n-th `Late::thread` is the n-th of them.
     #[must_use]
-    pub fn new(followed: Vec<Followed>, wishes: Wishes, source: Box<dyn Source + Send>) -> Self {
+    pub fn new(
+        followed: Vec<MeasuredThread>,
+        wishes: BlameOptions,
+        source: Box<dyn EventSource + Send>,
+    ) -> Self {
         let progress = followed.iter().map(|_| Progress::default()).collect();
-        let keep = Keep::new(wishes.keep, wishes.peak_over_ns);
+        let keep = WorstPeaks::new(wishes.keep, wishes.peak_over_ns);
         Self {
             followed,
             progress,
@@ -266,7 +270,7 @@ impl Blamer {
         let smis = self.source.smis(me.cpu);
         let smis_came = smis > progress.smis && progress.smis.is_some();
         progress.smis = smis;
-        let mut scene = Scene {
+        let mut wakeup = LateWakeup {
             me,
             late,
             wishes: &self.wishes,
@@ -275,19 +279,19 @@ impl Blamer {
             usual_irq_ns: progress.usual_irq.ns(),
             steal_is_counted: self.steal_is_counted,
             cpus: BTreeMap::new(),
-            course: course::Course::default(),
+            history: state_history::StateHistory::default(),
         };
-        scene.look(self.followed.iter().map(|followed| followed.cpu));
-        if scene.is_lost() {
+        wakeup.gather(self.followed.iter().map(|followed| followed.cpu));
+        if wakeup.is_lost() {
             return self.pass_over(one);
         }
-        let parts = blame::parts(&scene);
+        let parts = blame::parts(&wakeup);
         if late.matched {
             progress.usual_irq.learn(late.stages.irq_ns);
         }
         self.sums.add(one.thread, &me.series, late.latency_ns, &parts);
-        let peak = is_peak.then(|| peak(&scene, parts));
-        self.steal_is_counted |= scene.steal_is_counted || scene.tells_steal();
+        let peak = is_peak.then(|| peak(&wakeup, parts));
+        self.steal_is_counted |= wakeup.steal_is_counted || wakeup.tells_steal();
         if is_peak {
             self.keep.take(late.latency_ns);
         }
@@ -310,7 +314,7 @@ impl Blamer {
 }
 
 /// A peak of which no more is known than what its thread found itself.
-fn lost(me: &Followed, late: &Late) -> Peak {
+fn lost(me: &MeasuredThread, late: &Late) -> Peak {
     Peak {
         at_ns: late.t_ns,
         series: me.series.clone(),
@@ -329,14 +333,14 @@ fn lost(me: &Followed, late: &Late) -> Peak {
     }
 }
 
-fn peak(scene: &Scene<'_>, blame: Vec<Part>) -> Peak {
-    let (timeline, left_out) = timeline::timeline(scene);
+fn peak(wakeup: &LateWakeup<'_>, blame: Vec<Part>) -> Peak {
+    let (timeline, left_out) = timeline::timeline(wakeup);
     Peak {
-        at_ns: scene.late.t_ns,
-        series: scene.me.series.clone(),
-        cpu: scene.course.spans.last().map_or(scene.me.cpu, |span| span.cpu),
-        latency_ns: scene.late.latency_ns,
-        stages: scene.late.matched.then(|| stages(&scene.late.stages)),
+        at_ns: wakeup.late.t_ns,
+        series: wakeup.me.series.clone(),
+        cpu: wakeup.history.spans.last().map_or(wakeup.me.cpu, |span| span.cpu),
+        latency_ns: wakeup.late.latency_ns,
+        stages: wakeup.late.matched.then(|| stages(&wakeup.late.stages)),
         blame,
         timeline,
         left_out,

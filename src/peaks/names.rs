@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::contexts::{Hard, Task};
+use super::contexts::{CurrentTask, Hard};
 
 /// As in `/proc/softirqs`, by number.
 const SOFTIRQS: [&str; 10] =
@@ -56,7 +56,7 @@ pub fn comm(comm: &[u8; 16]) -> String {
 
 /// `name/pid`.
 #[must_use]
-pub fn task(task: &Task) -> String {
+pub fn task(task: &CurrentTask) -> String {
     format!("{}/{}", comm(&task.comm), task.pid)
 }
 
@@ -94,9 +94,9 @@ mod tests {
 
     #[test]
     fn priorities_are_told_as_users_set_them() {
-        let told = [-1, 0, 9, 98, 100, 120, 139].map(priority);
+        let named = [-1, 0, 9, 98, 100, 120, 139].map(priority);
         assert_eq!(
-            told,
+            named,
             ["deadline", "fifo 99", "fifo 90", "fifo 1", "nice -20", "nice 0", "nice 19"]
         );
     }

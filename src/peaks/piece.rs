@@ -2,11 +2,11 @@
 //! about. It knows no rule.
 
 use super::{
-    contexts::{Segment, Task, ns},
-    course::{Out, Phase, Span},
-    covers::Kind,
+    contexts::{CurrentTask, Segment, ns},
+    late_wakeup::LateWakeup,
     names,
-    scene::Scene,
+    overlays::OverlayKind,
+    state_history::{Out, StateSpan, ThreadState},
 };
 use crate::run::peaks::Cause;
 
@@ -18,11 +18,11 @@ pub struct Piece<'a> {
     /// Up to.
     pub to_ns: i64,
     /// What the thread was in.
-    pub span: &'a Span,
+    pub span: &'a StateSpan,
     /// What its CPU was in; absent where that was not recorded.
     pub segment: Option<&'a Segment>,
     /// What lay over that.
-    pub cover: Option<Kind>,
+    pub overlay: Option<OverlayKind>,
     /// The record no longer reached back so far.
     pub is_overwritten: bool,
 }
@@ -37,7 +37,7 @@ impl Piece<'_> {
 
 /// A cause, and which one.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Why {
+pub struct NamedCause {
     /// What kind.
     pub cause: Cause,
     /// Which.
@@ -48,7 +48,7 @@ pub struct Why {
     pub stack: Vec<String>,
 }
 
-impl Why {
+impl NamedCause {
     /// A cause with a name alone.
     #[must_use]
     pub fn named(cause: Cause, name: impl Into<String>) -> Self {
@@ -57,7 +57,7 @@ impl Why {
 
     /// The work of a task.
     #[must_use]
-    pub fn of(mut self, task: &Task) -> Self {
+    pub fn of(mut self, task: &CurrentTask) -> Self {
         self.task = Some(names::task(task));
         self
     }
@@ -65,8 +65,8 @@ impl Why {
 
 /// When the thread was stopped and continued for the last time; to the end where it still is.
 #[must_use]
-pub fn stopped(scene: &Scene<'_>) -> (i64, i64) {
-    let (from, until) = scene.late.stopped_ns;
+pub fn stopped(wakeup: &LateWakeup<'_>) -> (i64, i64) {
+    let (from, until) = wakeup.late.stopped_ns;
     if from == 0 {
         return (i64::MIN, i64::MIN);
     }
@@ -75,31 +75,31 @@ pub fn stopped(scene: &Scene<'_>) -> (i64, i64) {
 
 /// Whether a cause needs no events: it holds whatever the CPU did.
 #[must_use]
-pub fn is_stopped(scene: &Scene<'_>, piece: &Piece<'_>) -> bool {
-    let (from_ns, until_ns) = stopped(scene);
+pub fn is_stopped(wakeup: &LateWakeup<'_>, piece: &Piece<'_>) -> bool {
+    let (from_ns, until_ns) = stopped(wakeup);
     (piece.from_ns >= from_ns && piece.to_ns <= until_ns)
-        || piece.span.phase == Phase::Out(Out::Stopped)
+        || piece.span.phase == ThreadState::Out(Out::Stopped)
 }
 
 /// A piece of which nothing was recorded.
 #[must_use]
-pub fn unknown(piece: &Piece<'_>) -> Why {
+pub fn unknown(piece: &Piece<'_>) -> NamedCause {
     let name = if piece.is_overwritten { "not recorded any more" } else { "not recorded" };
-    Why::named(Cause::Unexplained, name)
+    NamedCause::named(Cause::Unexplained, name)
 }
 
-/// A piece that something covers.
+/// A piece that something overlays.
 #[must_use]
-pub fn covered(kind: Kind) -> Why {
+pub fn covered(kind: OverlayKind) -> NamedCause {
     match kind {
-        Kind::Steal => Why::named(Cause::Host, "hypervisor (steal)"),
-        Kind::Nmi => Why::named(Cause::Hardirq, "NMI"),
-        Kind::Walk => Why::named(Cause::Tracing, "stack walk"),
+        OverlayKind::Steal => NamedCause::named(Cause::Host, "hypervisor (steal)"),
+        OverlayKind::Nmi => NamedCause::named(Cause::Hardirq, "NMI"),
+        OverlayKind::Walk => NamedCause::named(Cause::Tracing, "stack walk"),
     }
 }
 
 /// The wake-up's own way through the kernel.
 #[must_use]
-pub fn own_path() -> Why {
-    Why::named(Cause::Nonpreemptible, names::WAKE_UP_PATH)
+pub fn own_path() -> NamedCause {
+    NamedCause::named(Cause::Nonpreemptible, names::WAKE_UP_PATH)
 }

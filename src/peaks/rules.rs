@@ -2,13 +2,13 @@
 
 use super::{
     Event, EventKind,
-    contexts::{Segment, Task, ns},
-    course::{Out, Phase, Span},
-    interrupt::{self, Held},
-    names, overlaps,
-    piece::{self, Piece, Why},
-    scene::Scene,
+    contexts::{CurrentTask, Segment, ns},
+    interrupt::{self, InterruptDelay},
+    late_wakeup::LateWakeup,
+    locks, names,
+    piece::{self, NamedCause, Piece},
     stacks,
+    state_history::{Out, StateSpan, ThreadState},
 };
 use crate::run::peaks::Cause;
 
@@ -27,8 +27,8 @@ const OWN_WAY_NS: i64 = 50_000;
 
 /// What is decided once for a whole wake-up.
 pub struct Judge<'a> {
-    scene: &'a Scene<'a>,
-    held: Held,
+    wakeup: &'a LateWakeup<'a>,
+    held: InterruptDelay,
     /// From the measured thread's first page fault on.
     fault_ns: Option<i64>,
     /// From and until it waited for locks.
@@ -40,26 +40,26 @@ pub struct Judge<'a> {
 impl<'a> Judge<'a> {
     /// Looks at what bears on all pieces.
     #[must_use]
-    pub fn new(scene: &'a Scene<'a>) -> Self {
-        let mine = |event: &&Event| event.pid == scene.me.tid;
-        let events: Vec<Event> = scene.events().iter().filter(mine).copied().collect();
-        let from_ns = scene.late.t_ns;
+    pub fn new(wakeup: &'a LateWakeup<'a>) -> Self {
+        let mine = |event: &&Event| event.pid == wakeup.me.tid;
+        let events: Vec<Event> = wakeup.events().iter().filter(mine).copied().collect();
+        let from_ns = wakeup.late.t_ns;
         let faults = events.iter().find(|event| {
             matches!(event.kind, EventKind::PageFault { .. }) && ns(event.at_ns) >= from_ns
         });
         Self {
-            scene,
-            held: interrupt::held(scene),
+            wakeup,
+            held: interrupt::held(wakeup),
             fault_ns: faults.map(|event| ns(event.at_ns)),
-            locks: overlaps::locks(scene, &events),
-            marks: events.iter().filter(|e| overlaps::cuts(e)).map(|e| ns(e.at_ns)).collect(),
+            locks: locks::locks(wakeup, &events),
+            marks: events.iter().filter(|e| locks::cuts(e)).map(|e| ns(e.at_ns)).collect(),
         }
     }
 
     /// Where else a span is to be cut: at faults, locks, and where the usual begins.
-    pub fn cuts(&self, span: &Span, into: &mut Vec<i64>) {
+    pub fn cuts(&self, span: &StateSpan, into: &mut Vec<i64>) {
         match span.phase {
-            Phase::Irq => into.extend(interrupt::cuts(self.scene, span)),
+            ThreadState::Irq => into.extend(interrupt::cuts(self.wakeup, span)),
             _ => into.push(span.to_ns.saturating_sub(SWITCH_NS)),
         }
         into.extend(&self.marks);
@@ -67,11 +67,11 @@ impl<'a> Judge<'a> {
 
     /// Why this piece passed.
     #[must_use]
-    pub fn why(&self, piece: &Piece<'_>) -> Why {
-        if piece::is_stopped(self.scene, piece) {
-            return Why::named(Cause::Stopped, "stopped");
+    pub fn why(&self, piece: &Piece<'_>) -> NamedCause {
+        if piece::is_stopped(self.wakeup, piece) {
+            return NamedCause::named(Cause::Stopped, "stopped");
         }
-        if let Some(kind) = piece.cover {
+        if let Some(kind) = piece.overlay {
             return piece::covered(kind);
         }
         let Some(segment) = piece.segment.filter(|s| !s.is_unknown() && !piece.is_overwritten)
@@ -79,36 +79,38 @@ impl<'a> Judge<'a> {
             return piece::unknown(piece);
         };
         if let Some(hard) = segment.hard {
-            let name = names::hard(hard, &self.scene.wishes.interrupt_names);
-            return Why::named(Cause::Hardirq, name);
+            let name = names::hard(hard, &self.wakeup.wishes.interrupt_names);
+            return NamedCause::named(Cause::Hardirq, name);
         }
         match piece.span.phase {
-            Phase::Irq => self.late_interrupt(piece, segment),
-            Phase::Softirq | Phase::Handler | Phase::Dispatch => self.waiting(piece, segment),
-            Phase::User => self.running(piece, segment),
-            Phase::Out(out) => self.off(piece, segment, out),
+            ThreadState::Irq => self.late_interrupt(piece, segment),
+            ThreadState::Softirq | ThreadState::Handler | ThreadState::Dispatch => {
+                self.waiting(piece, segment)
+            }
+            ThreadState::User => self.running(piece, segment),
+            ThreadState::Out(out) => self.off(piece, segment, out),
         }
     }
 
     /// The timer's interrupt has not come.
-    fn late_interrupt(&self, piece: &Piece<'_>, segment: &Segment) -> Why {
-        let is_usual = self.held.is_usual(piece, self.scene);
+    fn late_interrupt(&self, piece: &Piece<'_>, segment: &Segment) -> NamedCause {
+        let is_usual = self.held.is_usual(piece, self.wakeup);
         match (segment.softirq, segment.task) {
             (None, Some(task)) if task.pid == 0 => {
-                Why::named(Cause::IdleExit, names::idle(segment.idle_state))
+                NamedCause::named(Cause::IdleExit, names::idle(segment.idle_state))
             }
             _ if is_usual => piece::own_path(),
-            _ => self.held.why(segment, self.scene),
+            _ => self.held.why(segment, self.wakeup),
         }
     }
 
     /// Others go before, or keep the CPU.
-    fn waiting(&self, piece: &Piece<'_>, segment: &Segment) -> Why {
+    fn waiting(&self, piece: &Piece<'_>, segment: &Segment) -> NamedCause {
         if let Some(vector) = segment.softirq {
-            return Why::named(Cause::Softirq, names::softirq(vector));
+            return NamedCause::named(Cause::Softirq, names::softirq(vector));
         }
         let Some(task) = segment.task else { return piece::unknown(piece) };
-        let me = self.scene.me;
+        let me = self.wakeup.me;
         if task.pid == me.tid {
             return piece::own_path();
         }
@@ -116,7 +118,7 @@ impl<'a> Judge<'a> {
         if task.pid == 0 {
             return match came_later {
                 true => throttled(me.real_time, &task),
-                false => Why::named(Cause::IdleExit, names::idle(segment.idle_state)),
+                false => NamedCause::named(Cause::IdleExit, names::idle(segment.idle_state)),
             };
         }
         if goes_first(me.real_time, me.prio, &task) {
@@ -126,30 +128,30 @@ impl<'a> Judge<'a> {
     }
 
     /// A task that ought to have made way did not.
-    fn kept(&self, piece: &Piece<'_>, task: &Task) -> Why {
+    fn kept(&self, piece: &Piece<'_>, task: &CurrentTask) -> NamedCause {
         let is_usual = piece.from_ns >= piece.span.to_ns - SWITCH_NS || piece.ns() < SWITCH_NS;
         let was_out = self.held.was_in_user_mode_on(piece.span.cpu) && piece.ns() < WAY_OUT_NS;
         if is_usual || was_out {
             return piece::own_path();
         }
         let (cpu, from, to) = (piece.span.cpu, piece.span.ready_ns, piece.span.to_ns);
-        let Some(told) = stacks::of_task(self.scene, cpu, task, from, to) else {
-            return Why::named(Cause::Nonpreemptible, names::comm(&task.comm)).of(task);
+        let Some(named) = stacks::of_task(self.wakeup, cpu, task, from, to) else {
+            return NamedCause::named(Cause::Nonpreemptible, names::comm(&task.comm)).of(task);
         };
-        let (cause, name) = match told.lock.clone() {
+        let (cause, name) = match named.lock.clone() {
             Some(taker) => (Cause::Lock, taker),
-            None => (Cause::Nonpreemptible, told.name_or(&names::comm(&task.comm))),
+            None => (Cause::Nonpreemptible, named.name_or(&names::comm(&task.comm))),
         };
-        Why { stack: told.stack, ..Why::named(cause, name).of(task) }
+        NamedCause { stack: named.stack, ..NamedCause::named(cause, name).of(task) }
     }
 
     /// The thread is on the CPU, on its way to its clock read.
-    fn running(&self, piece: &Piece<'_>, segment: &Segment) -> Why {
-        if segment.task.is_some_and(|task| task.pid != self.scene.me.tid) {
+    fn running(&self, piece: &Piece<'_>, segment: &Segment) -> NamedCause {
+        if segment.task.is_some_and(|task| task.pid != self.wakeup.me.tid) {
             return self.waiting(piece, segment);
         }
         if let Some(vector) = segment.softirq {
-            return Why::named(Cause::Softirq, names::softirq(vector));
+            return NamedCause::named(Cause::Softirq, names::softirq(vector));
         }
         if let Some(why) = self.held_up(piece) {
             return why;
@@ -158,40 +160,40 @@ impl<'a> Judge<'a> {
     }
 
     /// A page fault or a lock of its own.
-    fn held_up(&self, piece: &Piece<'_>) -> Option<Why> {
+    fn held_up(&self, piece: &Piece<'_>) -> Option<NamedCause> {
         let lock = self
             .locks
             .iter()
             .find(|(from, until, _)| piece.from_ns >= *from && piece.to_ns <= *until);
         if let Some((.., name)) = lock {
-            return Some(Why::named(Cause::Lock, name.clone()));
+            return Some(NamedCause::named(Cause::Lock, name.clone()));
         }
         let faulted = self.fault_ns.is_some_and(|at| piece.from_ns >= at);
-        faulted.then(|| Why::named(Cause::PageFault, "page fault"))
+        faulted.then(|| NamedCause::named(Cause::PageFault, "page fault"))
     }
 
     /// Long on its own way, with nothing recorded.
-    fn own_gap(&self) -> Why {
-        let scene = self.scene;
-        if scene.smis_came {
-            return Why::named(Cause::Hardware, "SMI");
+    fn own_gap(&self) -> NamedCause {
+        let wakeup = self.wakeup;
+        if wakeup.smis_came {
+            return NamedCause::named(Cause::Hardware, "SMI");
         }
-        if scene.wishes.virtual_machine && !scene.steal_is_counted {
-            return Why::named(Cause::Host, interrupt::PROBABLY_HOST);
+        if wakeup.wishes.virtual_machine && !wakeup.steal_is_counted {
+            return NamedCause::named(Cause::Host, interrupt::PROBABLY_HOST);
         }
         piece::own_path()
     }
 
     /// Off the CPU again.
-    fn off(&self, piece: &Piece<'_>, segment: &Segment, out: Out) -> Why {
+    fn off(&self, piece: &Piece<'_>, segment: &Segment, out: Out) -> NamedCause {
         match out {
             Out::Moving { from, to } => {
-                Why::named(Cause::Migration, format!("CPU {from} to CPU {to}"))
+                NamedCause::named(Cause::Migration, format!("CPU {from} to CPU {to}"))
             }
             Out::Asleep => self
                 .held_up(piece)
-                .unwrap_or_else(|| Why::named(Cause::Unexplained, "asleep again")),
-            Out::Stopped => Why::named(Cause::Stopped, "stopped"),
+                .unwrap_or_else(|| NamedCause::named(Cause::Unexplained, "asleep again")),
+            Out::Stopped => NamedCause::named(Cause::Stopped, "stopped"),
             Out::Woken => self.waiting(piece, segment),
             Out::Preempted => self.preempted(piece, segment),
             Out::Unseen => self.unseen(segment),
@@ -200,23 +202,23 @@ impl<'a> Judge<'a> {
 
     /// How the thread came back was not recorded: of what was, only a task that had the CPU before
     /// the expiry already, and kept it, says something.
-    fn unseen(&self, segment: &Segment) -> Why {
-        let (me, expired_ns) = (self.scene.me, self.scene.late.t_ns);
+    fn unseen(&self, segment: &Segment) -> NamedCause {
+        let (me, expired_ns) = (self.wakeup.me, self.wakeup.late.t_ns);
         match (segment.softirq, segment.task) {
-            (Some(vector), _) => Why::named(Cause::Softirq, names::softirq(vector)),
+            (Some(vector), _) => NamedCause::named(Cause::Softirq, names::softirq(vector)),
             (None, Some(task)) if task.pid != 0 && goes_first(me.real_time, me.prio, &task) => {
                 going_first(&task)
             }
             (None, Some(task)) if task.pid != 0 && task.since_ns <= expired_ns => {
-                Why::named(Cause::Nonpreemptible, names::comm(&task.comm)).of(&task)
+                NamedCause::named(Cause::Nonpreemptible, names::comm(&task.comm)).of(&task)
             }
-            _ => Why::named(Cause::Unexplained, "wake-up not recorded"),
+            _ => NamedCause::named(Cause::Unexplained, "wake-up not recorded"),
         }
     }
 
     /// Switched out while runnable: whoever runs goes before it, or it is held back.
-    fn preempted(&self, piece: &Piece<'_>, segment: &Segment) -> Why {
-        let me = self.scene.me;
+    fn preempted(&self, piece: &Piece<'_>, segment: &Segment) -> NamedCause {
+        let me = self.wakeup.me;
         match segment.task {
             Some(task) if task.pid == me.tid => self.running(piece, segment),
             Some(task) if segment.softirq.is_none() => {
@@ -229,19 +231,19 @@ impl<'a> Judge<'a> {
 }
 
 /// Whether a task may run before the measured thread.
-fn goes_first(real_time: bool, prio: i16, task: &Task) -> bool {
+fn goes_first(real_time: bool, prio: i16, task: &CurrentTask) -> bool {
     !real_time || task.prio <= prio
 }
 
-fn going_first(task: &Task) -> Why {
+fn going_first(task: &CurrentTask) -> NamedCause {
     let name = names::comm(&task.comm);
     let cause = if name.starts_with("migration/") { Cause::Migration } else { Cause::Thread };
-    Why::named(cause, name).of(task)
+    NamedCause::named(cause, name).of(task)
 }
 
 /// A runnable thread is off its CPU while a task runs that ought to wait for it.
-fn throttled(real_time: bool, task: &Task) -> Why {
+fn throttled(real_time: bool, task: &CurrentTask) -> NamedCause {
     let name = if real_time { "real-time throttling" } else { "group throttling" };
-    let why = Why::named(Cause::Throttled, name);
+    let why = NamedCause::named(Cause::Throttled, name);
     if task.pid == 0 { why } else { why.of(task) }
 }

@@ -2,9 +2,9 @@
 
 use super::{
     Event, EventKind,
-    contexts::{Task, ns},
+    contexts::{CurrentTask, ns},
     functions::{self, Worth},
-    scene::Scene,
+    late_wakeup::LateWakeup,
 };
 use crate::kernel::why;
 
@@ -13,7 +13,7 @@ const SOON_NS: i64 = 100_000;
 
 /// What a stack tells.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Told {
+pub struct StackFinding {
     /// The function to name.
     pub name: String,
     /// How good that is.
@@ -37,7 +37,7 @@ fn interrupted(stack: Vec<String>) -> Vec<String> {
     }
 }
 
-impl Told {
+impl StackFinding {
     /// The function to name; the task's name where the stack shows mere machinery.
     #[must_use]
     pub fn name_or(&self, otherwise: &str) -> String {
@@ -61,29 +61,37 @@ fn is_interrupt_entry(name: &str) -> bool {
     name.starts_with("asm_sysvec_") || name.starts_with("asm_common_interrupt")
 }
 
-fn tell(stack: Vec<String>) -> Option<Told> {
+fn finding(stack: Vec<String>) -> Option<StackFinding> {
     // Addresses name nothing.
     let names: Vec<&str> =
         stack.iter().map(|f| bare(f)).filter(|name| !name.starts_with("0x")).collect();
-    let (name, worth) = functions::tell(&names)?;
+    let (name, worth) = functions::culprit(&names)?;
     let lock = functions::waits_for_lock(&names).map(str::to_owned);
-    Some(Told { name: name.to_owned(), worth, lock, stack })
+    Some(StackFinding { name: name.to_owned(), worth, lock, stack })
 }
 
 /// The stack of the task that was interrupted by a late timer interrupt at `entry_ns`.
 #[must_use]
-pub fn of_interrupt(scene: &Scene<'_>, cpu: u32, entry_ns: i64) -> Option<Told> {
+pub fn of_interrupt(wakeup: &LateWakeup<'_>, cpu: u32, entry_ns: i64) -> Option<StackFinding> {
     let is_it = |event: &&Event| {
         let at_ns = ns(event.at_ns);
-        let until_ns = scene.end_ns().saturating_add(SOON_NS);
+        let until_ns = wakeup.end_ns().saturating_add(SOON_NS);
         event.flags == why::LATE_INTERRUPT && (entry_ns..=until_ns).contains(&at_ns)
     };
-    walked(scene, cpu, is_it).next().and_then(|number| tell(interrupted(scene.functions(number))))
+    walked(wakeup, cpu, is_it)
+        .next()
+        .and_then(|number| finding(interrupted(wakeup.functions(number))))
 }
 
 /// The stack that best tells what `task` did from `from_ns` to `to_ns` on `cpu`.
 #[must_use]
-pub fn of_task(scene: &Scene<'_>, cpu: u32, task: &Task, from_ns: i64, to_ns: i64) -> Option<Told> {
+pub fn of_task(
+    wakeup: &LateWakeup<'_>,
+    cpu: u32,
+    task: &CurrentTask,
+    from_ns: i64,
+    to_ns: i64,
+) -> Option<StackFinding> {
     let of = |reason: u8| {
         let is_it = move |event: &&Event| {
             let at_ns = ns(event.at_ns);
@@ -91,9 +99,9 @@ pub fn of_task(scene: &Scene<'_>, cpu: u32, task: &Task, from_ns: i64, to_ns: i6
                 && event.pid == task.pid
                 && (from_ns..=to_ns.saturating_add(SOON_NS)).contains(&at_ns)
         };
-        let number = walked(scene, cpu, is_it).next()?;
-        let stack = scene.functions(number);
-        tell(if reason == why::LATE_DISPATCH { stack } else { interrupted(stack) })
+        let number = walked(wakeup, cpu, is_it).next()?;
+        let stack = wakeup.functions(number);
+        finding(if reason == why::LATE_DISPATCH { stack } else { interrupted(stack) })
     };
     // A late interrupt's stack shows the task at the wake-up, too.
     let at_wake_up = of(why::SUSPECT).or_else(|| of(why::LATE_INTERRUPT));
@@ -105,11 +113,11 @@ pub fn of_task(scene: &Scene<'_>, cpu: u32, task: &Task, from_ns: i64, to_ns: i6
 
 /// Numbers of the stacks walked on a CPU that `is_it` accepts, by time.
 fn walked<'a>(
-    scene: &'a Scene<'_>,
+    wakeup: &'a LateWakeup<'_>,
     cpu: u32,
     is_it: impl Fn(&&Event) -> bool + 'a,
 ) -> impl Iterator<Item = u64> + 'a {
-    let events = scene.cpus.get(&cpu).map_or(&[][..], |cpu| &cpu.events);
+    let events = wakeup.cpus.get(&cpu).map_or(&[][..], |cpu| &cpu.events);
     events.iter().filter(is_it).filter_map(|event| match event.kind {
         EventKind::Stack { number, .. } => Some(number),
         _ => None,

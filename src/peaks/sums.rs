@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::run::peaks::{Blame, Bucket, Cause, CauseOf, Part};
+use crate::run::peaks::{Blame, Cause, CauseOf, LatencyBucket, Part};
 
-/// So many causes are told apart by name; later names go to `(others)`.
+/// So many causes are named apart by name; later names go to `(others)`.
 const MOST_CAUSES: usize = 1024;
 
 /// Where names go for which there is no room.
@@ -89,7 +89,7 @@ impl Sums {
     /// The sums as `blame.json` has them; the caller adds its own counts.
     #[must_use]
     pub fn record(&self) -> Blame {
-        let bucket = |(low_ns, sum): (&i64, &Sum)| Bucket {
+        let bucket = |(low_ns, sum): (&i64, &Sum)| LatencyBucket {
             low_ns: *low_ns,
             wakeups: sum.wakeups,
             ns: sum.ns,

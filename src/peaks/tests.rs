@@ -12,7 +12,9 @@ use std::{collections::HashMap, ops::Range};
 use proptest::prelude::*;
 use tardy_hot::stages::{Late, Stages};
 
-use super::{Blamer, Effort, Event, EventKind, Followed, Source, Wishes, sample::*};
+use super::{
+    BlameOptions, Blamer, Effort, Event, EventKind, EventSource, MeasuredThread, sample::*,
+};
 use crate::run::peaks::{Cause, Part, Peak};
 
 /// The programmed expiry.
@@ -32,7 +34,7 @@ struct Fake {
     forgets: bool,
 }
 
-impl Source for Fake {
+impl EventSource for Fake {
     fn events(&self, cpu: u32, _: u64, to_ns: u64, into: &mut Vec<Event>) -> bool {
         into.extend(self.events.iter().filter(|e| e.cpu == cpu && e.at_ns <= to_ns));
         !self.forgets
@@ -70,8 +72,8 @@ impl Source for Fake {
 struct Case {
     fake: Fake,
     late: Late,
-    me: Followed,
-    wishes: Wishes,
+    me: MeasuredThread,
+    wishes: BlameOptions,
 }
 
 /// Real-time, woken and run on CPU 0; the stages in ns: irq, softirq, handler, dispatch, user.
@@ -85,11 +87,11 @@ fn case(stages: [i64; 5], events: Vec<(i64, Event)>) -> Case {
         cpus: (0, 0),
         stopped_ns: (0, 0),
     };
-    let me = Followed { series: "cpu0".into(), cpu: 0, tid: ME, prio: 9, real_time: true };
+    let me = MeasuredThread { series: "cpu0".into(), cpu: 0, tid: ME, prio: 9, real_time: true };
     let timed = |(at_ns, event): (i64, Event)| at(T.saturating_add_signed(at_ns), event);
     let events = events.into_iter().map(timed).collect();
     let fake = Fake { events, ..Fake::default() };
-    Case { fake, late, me, wishes: Wishes { keep: 1, ..Wishes::default() } }
+    Case { fake, late, me, wishes: BlameOptions { keep: 1, ..BlameOptions::default() } }
 }
 
 /// The events of a wake-up by a timer interrupt over `task`: entry, wake-up, exit, switch.
@@ -151,7 +153,7 @@ impl Case {
         self.peak().blame.remove(0)
     }
 
-    fn told(&self) -> (Cause, String, u64) {
+    fn named(&self) -> (Cause, String, u64) {
         let main = self.main();
         (main.cause, main.name, main.ns)
     }
@@ -199,7 +201,7 @@ fn a_crowded_timeline_keeps_the_threads_own_points_and_the_longest_spans() {
 
 #[test]
 fn the_threshold_follows_but_not_over_what_is_to_be_kept() {
-    let wishes = Wishes { peak_over_ns: Some(500), ..Wishes::default() };
+    let wishes = BlameOptions { peak_over_ns: Some(500), ..BlameOptions::default() };
     let me = case([0; 5], Vec::new()).me;
     let mut blamer = Blamer::new(vec![me], wishes, Box::new(Fake::default()));
     blamer.begin(0, 100, 1_000);

@@ -4,10 +4,11 @@ use std::collections::HashMap;
 
 use super::{
     Event, EventKind,
-    contexts::{Hard, Segment, Task, ns},
-    covers::Kind,
-    names, piece,
-    scene::{Cpu, Scene},
+    contexts::{CurrentTask, Hard, Segment, ns},
+    late_wakeup::{Cpu, LateWakeup},
+    names,
+    overlays::OverlayKind,
+    piece,
 };
 use crate::{
     kernel::{entry, out},
@@ -26,7 +27,7 @@ type Weight = (u8, u64);
 
 /// Collects the entries of one peak.
 struct Drawing<'a> {
-    scene: &'a Scene<'a>,
+    wakeup: &'a LateWakeup<'a>,
     from_ns: i64,
     end_ns: i64,
     /// Names of the tasks that ran, by number.
@@ -36,14 +37,14 @@ struct Drawing<'a> {
 
 /// The timeline by time, and how many entries were left out of it.
 #[must_use]
-pub fn timeline(scene: &Scene<'_>) -> (Vec<Moment>, u64) {
-    let before_ns = (scene.late.latency_ns / 4).min(BEFORE_NS);
-    let from_ns = scene.late.t_ns.saturating_sub(before_ns);
-    let (tasks, entries) = (tasks(scene), Vec::new());
-    let mut drawing = Drawing { scene, from_ns, end_ns: scene.end_ns(), tasks, entries };
-    for (number, cpu) in &scene.cpus {
+pub fn timeline(wakeup: &LateWakeup<'_>) -> (Vec<Moment>, u64) {
+    let before_ns = (wakeup.late.latency_ns / 4).min(BEFORE_NS);
+    let from_ns = wakeup.late.t_ns.saturating_sub(before_ns);
+    let (tasks, entries) = (tasks(wakeup), Vec::new());
+    let mut drawing = Drawing { wakeup, from_ns, end_ns: wakeup.end_ns(), tasks, entries };
+    for (number, cpu) in &wakeup.cpus {
         drawing.contexts(*number, cpu);
-        drawing.covers(*number, cpu);
+        drawing.overlays(*number, cpu);
         for event in &cpu.events {
             if drawing.shows(event) {
                 drawing.point(event);
@@ -80,7 +81,7 @@ impl Drawing<'_> {
         let (from_ns, to_ns) = (from_ns.max(self.from_ns), to_ns.min(self.end_ns));
         if from_ns < to_ns {
             let length = (to_ns - from_ns).unsigned_abs();
-            moment.at = from_ns - self.scene.late.t_ns;
+            moment.at = from_ns - self.wakeup.late.t_ns;
             moment.ns = Some(length);
             self.entries.push(((1, length), moment));
         }
@@ -88,7 +89,7 @@ impl Drawing<'_> {
 
     fn dot(&mut self, at_ns: i64, is_mine: bool, mut moment: Moment) {
         if (self.from_ns..=self.end_ns).contains(&at_ns) {
-            moment.at = at_ns - self.scene.late.t_ns;
+            moment.at = at_ns - self.wakeup.late.t_ns;
             self.entries.push(((if is_mine { 2 } else { 0 }, 0), moment));
         }
     }
@@ -110,7 +111,7 @@ impl Drawing<'_> {
         }
         for (from, to, segment) in runs(&cpu.segments, |s| s.hard) {
             if let Some(hard) = segment.hard {
-                let name = names::hard(hard, &self.scene.wishes.interrupt_names);
+                let name = names::hard(hard, &self.wakeup.wishes.interrupt_names);
                 let what = if matches!(hard, Hard::Irq(_)) { "irq" } else { "vector" };
                 let mut drawn = moment(number, Lane::Hardirq, what, name);
                 drawn.detail = self.interrupted(cpu, from);
@@ -119,11 +120,11 @@ impl Drawing<'_> {
         }
     }
 
-    fn task(&self, number: u32, task: &Task, segment: &Segment) -> Moment {
+    fn task(&self, number: u32, task: &CurrentTask, segment: &Segment) -> Moment {
         if task.pid == 0 {
             return moment(number, Lane::Idle, "idle", names::idle(segment.idle_state));
         }
-        let is_mine = task.pid == self.scene.me.tid;
+        let is_mine = task.pid == self.wakeup.me.tid;
         let lane = if is_mine { Lane::Thread } else { Lane::Others };
         let mut drawn = moment(number, lane, "task", names::comm(&task.comm));
         drawn.pid = Some(task.pid);
@@ -143,18 +144,18 @@ impl Drawing<'_> {
         }
         let enabled =
             if flags & entry::JUST_ENABLED != 0 { ", interrupts just enabled" } else { "" };
-        Some(format!("interrupted {}{enabled}", self.scene.function(address)))
+        Some(format!("interrupted {}{enabled}", self.wakeup.function(address)))
     }
 
-    fn covers(&mut self, number: u32, cpu: &Cpu) {
-        for cover in &cpu.covers {
-            let what = match cover.kind {
-                Kind::Steal => "steal",
-                Kind::Nmi => "nmi",
-                Kind::Walk => continue,
+    fn overlays(&mut self, number: u32, cpu: &Cpu) {
+        for overlay in &cpu.overlays {
+            let what = match overlay.kind {
+                OverlayKind::Steal => "steal",
+                OverlayKind::Nmi => "nmi",
+                OverlayKind::Walk => continue,
             };
-            let name = piece::covered(cover.kind).name;
-            self.span(cover.from_ns, cover.to_ns, moment(number, Lane::Host, what, name));
+            let name = piece::covered(overlay.kind).name;
+            self.span(overlay.from_ns, overlay.to_ns, moment(number, Lane::Host, what, name));
         }
     }
 
@@ -166,7 +167,7 @@ impl Drawing<'_> {
 
     /// What happened at one instant.
     fn point(&mut self, event: &Event) {
-        let is_mine = event.pid == self.scene.me.tid;
+        let is_mine = event.pid == self.wakeup.me.tid;
         let lane = if is_mine { Lane::Thread } else { Lane::Others };
         let point = |what: &str, name: String| moment(event.cpu, lane, what, name);
         let pid = (event.pid != 0).then_some(event.pid);
@@ -189,12 +190,12 @@ impl Drawing<'_> {
                 drawn.detail = Some(format!("at {address:#x}, by {instruction:#x}"));
                 drawn
             }
-            EventKind::LockBegin { lock, .. } => point("lock", self.scene.function(lock)),
+            EventKind::LockBegin { lock, .. } => point("lock", self.wakeup.function(lock)),
             EventKind::Timer { callback, .. } => {
-                moment(event.cpu, Lane::Hardirq, "timer", self.scene.function(callback))
+                moment(event.cpu, Lane::Hardirq, "timer", self.wakeup.function(callback))
             }
             EventKind::Stack { number, took_ns } => {
-                let stack = self.scene.functions(number);
+                let stack = self.wakeup.functions(number);
                 let name = stack.first().cloned().unwrap_or_else(|| "stack".into());
                 let mut drawn = point("stack", name);
                 drawn.stack = stack;
@@ -220,20 +221,20 @@ impl Drawing<'_> {
 
     /// The measured thread's own: the expiry, the wake-up, and how long it was stopped.
     fn own(&mut self) {
-        let late = self.scene.late;
-        let first = self.scene.course.spans.first().map_or(self.scene.me.cpu, |span| span.cpu);
-        let last = self.scene.course.spans.last().map_or(self.scene.me.cpu, |span| span.cpu);
+        let late = self.wakeup.late;
+        let first = self.wakeup.history.spans.first().map_or(self.wakeup.me.cpu, |span| span.cpu);
+        let last = self.wakeup.history.spans.last().map_or(self.wakeup.me.cpu, |span| span.cpu);
         self.dot(late.t_ns, true, moment(first, Lane::Thread, "expiry", "timer expires".into()));
         self.dot(self.end_ns, true, moment(last, Lane::Thread, "woke", "woke up".into()));
-        let (from_ns, until_ns) = piece::stopped(self.scene);
+        let (from_ns, until_ns) = piece::stopped(self.wakeup);
         self.span(from_ns, until_ns, moment(last, Lane::Thread, "stopped", "stopped".into()));
     }
 }
 
 /// Names of the tasks that were switched in, each as it was first.
-fn tasks(scene: &Scene<'_>) -> HashMap<u32, [u8; 16]> {
+fn tasks(wakeup: &LateWakeup<'_>) -> HashMap<u32, [u8; 16]> {
     let mut tasks = HashMap::new();
-    for event in scene.cpus.values().flat_map(|cpu| &cpu.events) {
+    for event in wakeup.cpus.values().flat_map(|cpu| &cpu.events) {
         if let EventKind::Switch { comm } = event.kind {
             tasks.entry(event.pid).or_insert(comm);
         }

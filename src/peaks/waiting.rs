@@ -47,7 +47,7 @@ pub fn shed(
 
 /// Whether the events of a wake-up were overwritten before anybody looked: `recorded` is what a
 /// record still holds. One that lasts longer than the record reaches back is lost only as a whole:
-/// of the others, what there is can be told.
+/// of the others, what there is can be named.
 #[must_use]
 pub fn is_lost(recorded: &Range<u64>, late: &Late) -> bool {
     let (from_ns, to_ns) = (ns(recorded.start), ns(recorded.end));

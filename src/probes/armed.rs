@@ -13,7 +13,8 @@ use std::{
 use tardy_hot::{stop::Stop, wakeup::Ended};
 
 use super::{
-    ArmError, Finished, Keeper, Recorded, Report, STACK_BYTES, Schedule, TracedThread,
+    ArmError, FinishedProbe, ProbeSupervisor, Recorded, STACK_BYTES, Schedule, ThreadReport,
+    TracedThread,
     measured_thread::{self, LoopEnd},
 };
 use crate::{
@@ -38,7 +39,7 @@ pub trait SeriesSource: fmt::Debug {
     fn stop(&mut self);
 
     /// How it went; waits until nothing more will come. Also of one that was never started.
-    fn finish(&mut self) -> Vec<Report>;
+    fn finish(&mut self) -> Vec<ThreadReport>;
 
     /// Closes what it has open; after [`SeriesSource::finish`], when whatever is at the other end
     /// has ended too.
@@ -55,7 +56,7 @@ pub struct Armed {
     /// Those whose stages are recorded: all or none, in the order of [`Armed::tids`].
     pub traced: Vec<TracedThread>,
     /// What else must be looked after.
-    pub keeper: Option<Box<dyn Keeper>>,
+    pub supervisor: Option<Box<dyn ProbeSupervisor>>,
     sources: Vec<Box<dyn SeriesSource>>,
     tids: Vec<i32>,
     stop: Arc<Stop>,
@@ -70,8 +71,8 @@ struct Thread {
     /// Until it shall close what it opened.
     go: Option<Sender<Schedule>>,
     /// What it said at the end of its loop, once it has.
-    report: Option<Report>,
-    reported: Receiver<Report>,
+    report: Option<ThreadReport>,
+    reported: Receiver<ThreadReport>,
     handle: JoinHandle<()>,
 }
 
@@ -99,18 +100,18 @@ impl SeriesSource for Thread {
         }
     }
 
-    fn finish(&mut self) -> Vec<Report> {
+    fn finish(&mut self) -> Vec<ThreadReport> {
         if !self.has_begun {
             // It ends when its gate closes.
             self.go = None;
         }
         let report = self.report.take().or_else(|| self.reported.recv().ok());
         vec![report.unwrap_or_else(|| match self.has_begun {
-            true => Report {
+            true => ThreadReport {
                 broken: Some(Deviation::Died),
-                ..Report::of(&self.series, Ended::Failed(0))
+                ..ThreadReport::of(&self.series, Ended::Failed(0))
             },
-            false => Report::of(&self.series, Ended::Stopped),
+            false => ThreadReport::of(&self.series, Ended::Stopped),
         })]
     }
 
@@ -127,7 +128,7 @@ impl Armed {
             recorded: Vec::new(),
             found: Vec::new(),
             traced: Vec::new(),
-            keeper: None,
+            supervisor: None,
             sources: Vec::new(),
             tids: Vec::new(),
             stop: Arc::clone(stop),
@@ -146,7 +147,7 @@ impl Armed {
     }
 
     /// The same for a thread that opens something which is its own alone, on its terms. It is
-    /// closed only when everything has ended, after the keeper: the other end must not miss it
+    /// closed only when everything has ended, after the supervisor: the other end must not miss it
     /// before.
     pub(super) fn spawn_with<O: 'static>(
         &mut self,
@@ -157,8 +158,8 @@ impl Armed {
     ) -> Result<(), ArmError> {
         let series = recorded.head.name.clone();
         let name = series.clone();
-        let (go, gate): (Sender<Schedule>, Receiver<Schedule>) = channel();
-        let ((tell, told), (report, reported)) = (channel(), channel());
+        let (go, start): (Sender<Schedule>, Receiver<Schedule>) = channel();
+        let ((send_found, found), (report, reported)) = (channel(), channel());
         let body = move || {
             let refused = |source| ArmError::Terms { series: name.clone(), source };
             let set_up = || {
@@ -167,14 +168,14 @@ impl Armed {
             };
             let (found, mut own) = match set_up() {
                 Ok(ready) => ready,
-                Err(error) => return drop(tell.send(Err(error))),
+                Err(error) => return drop(send_found.send(Err(error))),
             };
-            let _ = tell.send(Ok(found.clone()));
-            if let Ok(schedule) = gate.recv() {
+            let _ = send_found.send(Ok(found.clone()));
+            if let Ok(schedule) = start.recv() {
                 let loops = || loops(schedule, &mut own);
                 let _ = report.send(measured_thread::measure(&name, terms.as_ref(), &found, loops));
-                // Until the gate closes.
-                let _ = gate.recv();
+                // Until the channel closes.
+                let _ = start.recv();
             }
         };
         let handle = std::thread::Builder::new()
@@ -183,7 +184,7 @@ impl Armed {
             .spawn(body)
             .map_err(|source| ArmError::Thread { series: series.clone(), source })?;
         let ended = || io::Error::other("it ended at once");
-        let found = told
+        let found = found
             .recv()
             .unwrap_or_else(|_| Err(ArmError::Terms { series: series.clone(), source: ended() }))?;
         let tid = found.tid;
@@ -216,18 +217,18 @@ impl Armed {
 
     /// Lets the sources begin, and far ends before them.
     pub fn start(&mut self, schedule: Schedule) {
-        if let Some(keeper) = &mut self.keeper {
-            keeper.start(schedule);
+        if let Some(supervisor) = &mut self.supervisor {
+            supervisor.start(schedule);
         }
         self.sources.iter_mut().for_each(|source| source.start(schedule));
     }
 
     /// Takes what sources without a thread have, and looks after what must be looked after. To be
     /// repeated about every 50 ms.
-    pub fn tend(&mut self) {
+    pub fn poll(&mut self) {
         self.sources.iter_mut().for_each(|source| source.poll());
-        if let Some(keeper) = &mut self.keeper {
-            keeper.tend(&self.stop);
+        if let Some(supervisor) = &mut self.supervisor {
+            supervisor.poll(&self.stop);
         }
     }
 
@@ -245,17 +246,17 @@ impl Armed {
 
     /// Waits for the sources, then ends what was looked after.
     #[must_use]
-    pub fn finish(self) -> Finished {
-        let Self { mut sources, keeper, .. } = self;
-        let mut reports: Vec<Report> =
+    pub fn finish(self) -> FinishedProbe {
+        let Self { mut sources, supervisor, .. } = self;
+        let mut reports: Vec<ThreadReport> =
             sources.iter_mut().flat_map(|source| source.finish()).collect();
         let measured = reports.len();
-        if keeper.as_ref().is_some_and(|keeper| keeper.closes_first()) {
+        if supervisor.as_ref().is_some_and(|supervisor| supervisor.closes_first()) {
             sources.drain(..).for_each(SeriesSource::close);
         }
-        let kept = keeper.map(|keeper| keeper.finish(&mut reports)).unwrap_or_default();
+        let kept = supervisor.map(|supervisor| supervisor.finish(&mut reports)).unwrap_or_default();
         sources.into_iter().for_each(SeriesSource::close);
-        Finished { reports, measured, kept }
+        FinishedProbe { reports, measured, kept }
     }
 }
 
@@ -298,9 +299,9 @@ mod tests {
 
         fn stop(&mut self) {}
 
-        fn finish(&mut self) -> Vec<Report> {
+        fn finish(&mut self) -> Vec<ThreadReport> {
             let ended = if self.stop.is_set() { Ended::Stopped } else { Ended::Done };
-            vec![Report::of("replayed", ended)]
+            vec![ThreadReport::of("replayed", ended)]
         }
     }
 
@@ -333,12 +334,12 @@ mod tests {
         armed.start(SCHEDULE);
         let mut polls = 0;
         while !armed.is_done() {
-            armed.tend();
+            armed.poll();
             polls += 1;
         }
         assert_eq!((polls, armed.recorded[0].series.tally.totals().count), (3, 3));
         assert!(armed.tids().is_empty() && armed.found.is_empty());
-        let Finished { reports, measured, .. } = armed.finish();
+        let FinishedProbe { reports, measured, .. } = armed.finish();
         assert_eq!((measured, reports[0].ended), (1, Ended::Done));
     }
 
@@ -356,13 +357,13 @@ mod tests {
         };
         armed.spawn(recorded("cpu0"), None, wait).unwrap();
         armed.start(SCHEDULE);
-        armed.tend();
+        armed.poll();
         assert!(!armed.is_done());
         while !armed.is_done() {
             armed.stop();
         }
         let names: Vec<_> = armed.recorded.iter().map(|one| one.head.name.clone()).collect();
-        let Finished { reports, measured, .. } = armed.finish();
+        let FinishedProbe { reports, measured, .. } = armed.finish();
         assert_eq!(measured, 2);
         assert!(reports.iter().all(|report| report.ended == Ended::Stopped));
         assert_eq!(names, reports.iter().map(|one| one.series.clone()).collect::<Vec<_>>());

@@ -16,7 +16,7 @@ use super::{
 use crate::{
     run::{FakeParameters, ProbeRecord, SeriesHead},
     setup::threads::Terms,
-    sys::{cpus::Cpus, faults::Usage, sched::Policy},
+    sys::{cpus::Cpus, faults::ThreadUsage, sched::Policy},
 };
 
 /// A planned fake probe.
@@ -122,7 +122,7 @@ impl Feed {
         std::thread::sleep(Duration::from_nanos(
             u64::try_from(schedule.start_ns - clock::now_ns()).unwrap_or(0),
         ));
-        let before = Usage::of_this_thread();
+        let before = ThreadUsage::of_this_thread();
         let ended = self.feed(schedule, sink);
         LoopEnd::since(before, ended)
     }

@@ -6,32 +6,35 @@ use std::os::fd::OwnedFd;
 use serde_json::{Value, from_value};
 
 use super::{
-    far::{Job, Work},
+    far_end::{FarEndJob, FarEndWork},
     pingpong::{self, Pong},
-    receive::{self, Sender},
-    stream::{self, FarStream},
+    receive::{self, PacketSender},
+    stream::{self, FarEndStream},
 };
-use crate::transports::pair::End;
+use crate::transports::pair::TransportEnd;
 
 /// All jobs there are.
-pub const JOBS: &[Job] = &[
-    Job { name: pingpong::JOB, work: pong },
-    Job { name: pingpong::TRACED_JOB, work: traced_pong },
-    Job { name: receive::JOB, work: |order, _| Ok(Box::new(Sender::new(from_value(order)?))) },
-    Job {
+pub const JOBS: &[FarEndJob] = &[
+    FarEndJob { name: pingpong::JOB, work: pong },
+    FarEndJob { name: pingpong::TRACED_JOB, work: traced_pong },
+    FarEndJob {
+        name: receive::JOB,
+        work: |order, _| Ok(Box::new(PacketSender::new(from_value(order)?))),
+    },
+    FarEndJob {
         name: stream::JOB,
-        work: |plan, descriptors| Ok(Box::new(FarStream::new(from_value(plan)?, descriptors))),
+        work: |plan, descriptors| Ok(Box::new(FarEndStream::new(from_value(plan)?, descriptors))),
     },
 ];
 
-fn pong(order: Value, descriptors: Vec<OwnedFd>) -> serde_json::Result<Box<dyn Work>> {
-    Ok(Box::new(Pong::new(End::from_order(from_value(order)?, descriptors))))
+fn pong(order: Value, descriptors: Vec<OwnedFd>) -> serde_json::Result<Box<dyn FarEndWork>> {
+    Ok(Box::new(Pong::new(TransportEnd::from_order(from_value(order)?, descriptors))))
 }
 
 /// The last descriptor is where it notes when it had each message.
-fn traced_pong(order: Value, mut own: Vec<OwnedFd>) -> serde_json::Result<Box<dyn Work>> {
+fn traced_pong(order: Value, mut own: Vec<OwnedFd>) -> serde_json::Result<Box<dyn FarEndWork>> {
     let note = own.pop();
-    Ok(Box::new(Pong::traced(End::from_order(from_value(order)?, own), note)))
+    Ok(Box::new(Pong::traced(TransportEnd::from_order(from_value(order)?, own), note)))
 }
 
 #[cfg(test)]

@@ -6,10 +6,10 @@ use std::io;
 
 use tardy_hot::{clock::now_ns, wakeup::Ended};
 
-use super::Report;
+use super::ThreadReport;
 use crate::{
     setup::threads::{Found, Terms},
-    sys::{faults::Usage, memory, sched},
+    sys::{faults::ThreadUsage, memory, sched},
 };
 
 /// What came of the loops of a thread.
@@ -18,21 +18,21 @@ pub(super) struct LoopEnd {
     /// Why the last of them ended.
     pub ended: Ended,
     /// What the thread used in the measured one.
-    pub usage: Usage,
+    pub usage: ThreadUsage,
     /// What came after this is not measured time, `CLOCK_MONOTONIC` ns; `i64::MAX` for all is.
     pub end_ns: i64,
 }
 
 impl LoopEnd {
     /// Of a measured loop that has just ended, before which the thread had used `before`.
-    pub fn since(before: Usage, ended: Ended) -> Self {
-        let usage = Usage::of_this_thread().since(before);
+    pub fn since(before: ThreadUsage, ended: Ended) -> Self {
+        let usage = ThreadUsage::of_this_thread().since(before);
         Self { ended, usage, end_ns: i64::MAX }
     }
 
     /// Of a thread that never came to its measured loop.
     pub fn unmeasured(ended: Ended) -> Self {
-        Self { ended, usage: Usage::default(), end_ns: i64::MAX }
+        Self { ended, usage: ThreadUsage::default(), end_ns: i64::MAX }
     }
 
     /// Runs the measured loop, unless the warm-up, which `warmed` is the end of, was the last.
@@ -40,7 +40,7 @@ impl LoopEnd {
         if warmed != Ended::Done {
             return Self::unmeasured(warmed);
         }
-        let before = Usage::of_this_thread();
+        let before = ThreadUsage::of_this_thread();
         Self::since(before, measured())
     }
 }
@@ -60,7 +60,7 @@ pub(super) fn measure(
     terms: Option<&Terms>,
     found: &Found,
     loops: impl FnOnce() -> LoopEnd,
-) -> Report {
+) -> ThreadReport {
     memory::touch_stack();
     let migrations_before = terms.and_then(|_| sched::migrations_of_this_thread());
     let LoopEnd { ended, usage, end_ns } = loops();
@@ -71,7 +71,7 @@ pub(super) fn measure(
         .and_then(|terms| terms.broken_by(found).or_else(|| terms.broken_by(at_end.as_ref()?)));
     let migrations =
         sched::migrations_of_this_thread().and_then(|after| after.checked_sub(migrations_before?));
-    Report { usage, broken, migrations, ended_ns, ..Report::of(name, ended) }
+    ThreadReport { usage, broken, migrations, ended_ns, ..ThreadReport::of(name, ended) }
 }
 
 #[cfg(test)]
@@ -104,7 +104,7 @@ mod tests {
     }
 
     /// The timer slack that was found instead of 77 ns.
-    fn slack_found(report: &Report) -> Option<u64> {
+    fn slack_found(report: &ThreadReport) -> Option<u64> {
         match &report.broken {
             Some(Deviation::Differs { found, asked, .. }) if asked.timer_slack_ns == Some(77) => {
                 found.timer_slack_ns

@@ -5,7 +5,7 @@
 mod armed;
 mod evidence;
 pub mod fake;
-pub mod far;
+pub mod far_end;
 pub mod jobs;
 mod measured_thread;
 pub mod pingpong;
@@ -21,7 +21,7 @@ use tardy_hot::{
     ring::{Reader, Sample},
     stages::{Late, Records},
     stop::Stop,
-    traced::Watched,
+    traced::TraceControl,
     wakeup::{Ended, Series},
 };
 use thiserror::Error;
@@ -36,7 +36,7 @@ use crate::{
         Deviation, MessageRecord, ProbeRecord, SeriesHead,
         probes::{ProbeInfo, Traceable},
     },
-    sys::faults::Usage,
+    sys::faults::ThreadUsage,
 };
 
 /// When to measure. All times are `CLOCK_MONOTONIC` ns.
@@ -76,7 +76,7 @@ enum EndedInJson {
 
 /// How a measuring thread fared.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Report {
+pub struct ThreadReport {
     /// Its series.
     pub series: String,
     /// Why its loop ended.
@@ -85,21 +85,21 @@ pub struct Report {
     /// When, `CLOCK_MONOTONIC` ns.
     pub ended_ns: i64,
     /// What it used between the first and the last turn.
-    pub usage: Usage,
+    pub usage: ThreadUsage,
     /// Times it was moved to another CPU meanwhile; absent where the kernel does not tell.
     pub migrations: Option<u64>,
     /// In what it did not run as planned, at the start or at the end.
     pub broken: Option<Deviation>,
 }
 
-impl Report {
+impl ThreadReport {
     /// Of a loop that has just ended.
     fn of(series: &str, ended: Ended) -> Self {
         Self {
             series: series.into(),
             ended,
             ended_ns: clock::now_ns(),
-            usage: Usage::default(),
+            usage: ThreadUsage::default(),
             migrations: None,
             broken: None,
         }
@@ -140,27 +140,27 @@ pub enum ArmError {
 
 /// What must be looked after while a probe measures, beside its threads: far ends, and answers that
 /// do not come.
-pub trait Keeper: std::fmt::Debug {
+pub trait ProbeSupervisor: std::fmt::Debug {
     /// The schedule is known; the threads begin after this.
     fn start(&mut self, schedule: Schedule);
 
     /// Looks after it, about every 50 ms. Sets `stop` where there is no use in going on.
-    fn tend(&mut self, stop: &Stop);
+    fn poll(&mut self, stop: &Stop);
 
-    /// Whether what measuring threads opened is closed before [`Keeper::finish`] and not after it:
-    /// where a far end waits for them in a way that nothing else can end.
+    /// Whether what measuring threads opened is closed before [`ProbeSupervisor::finish`] and not
+    /// after it: where a far end waits for them in a way that nothing else can end.
     fn closes_first(&self) -> bool {
         false
     }
 
     /// Ends it: the measuring threads have ended, and these are their reports. Those of far ends
     /// are added.
-    fn finish(self: Box<Self>, reports: &mut Vec<Report>) -> KeptRecord;
+    fn finish(self: Box<Self>, reports: &mut Vec<ThreadReport>) -> SupervisorRecord;
 }
 
-/// What a keeper leaves.
+/// What a supervisor leaves.
 #[derive(Debug, Default)]
-pub struct KeptRecord {
+pub struct SupervisorRecord {
     /// What came of messages.
     pub messages: Option<MessageRecord>,
     /// What is known of them beside.
@@ -169,13 +169,13 @@ pub struct KeptRecord {
 
 /// What a probe leaves.
 #[derive(Debug)]
-pub struct Finished {
+pub struct FinishedProbe {
     /// Of measuring threads and other sources in the order of the series, then of far ends.
-    pub reports: Vec<Report>,
+    pub reports: Vec<ThreadReport>,
     /// How many of the reports are of what measured.
     pub measured: usize,
-    /// What its keeper left.
-    pub kept: KeptRecord,
+    /// What its supervisor left.
+    pub kept: SupervisorRecord,
 }
 
 /// A probe that is planned but has touched nothing yet.
@@ -263,7 +263,7 @@ pub struct TracedThread {
     /// What it measures.
     pub total: Arc<Series>,
     /// Its threshold, and its unmatched wake-ups.
-    pub watched: Arc<Watched>,
+    pub control: Arc<TraceControl>,
     /// Its late wake-ups.
     pub late: Reader<Late>,
 }

@@ -74,7 +74,7 @@ pub struct Timer {
 }
 
 /// One thread to be.
-struct Place {
+struct ThreadPlan {
     head: SeriesHead,
     terms: Terms,
     phase_ns: i64,
@@ -94,7 +94,7 @@ impl Timer {
         if self.wake.has_schedule() { 0 } else { self.interval_ns.unsigned_abs() / 2 }
     }
 
-    fn places(&self) -> Vec<Place> {
+    fn places(&self) -> Vec<ThreadPlan> {
         let mut places = Vec::new();
         for cpu in self.cpus.iter() {
             for number in 0..self.threads_per_cpu {
@@ -107,7 +107,7 @@ impl Timer {
                 let phase_ns =
                     (places.len() as i64 * (self.distance_ns % interval_ns)) % interval_ns;
                 let priority = self.priority.saturating_sub(number * self.priority_step);
-                places.push(Place {
+                places.push(ThreadPlan {
                     head: SeriesHead { name, cpu: Some(cpu), period_ns },
                     terms: Terms { policy: self.policy, priority, cpu, slack_ns: self.slack_ns },
                     phase_ns,
@@ -136,7 +136,7 @@ impl Probe for Timer {
 
     fn heads(&self, tracing: Option<&Tracing>) -> Vec<SeriesHead> {
         let mut heads = Vec::new();
-        for Place { head, .. } in self.places() {
+        for ThreadPlan { head, .. } in self.places() {
             let of_stages = tracing.map(|tracing| stages::heads(&head, self.has_softirq(tracing)));
             heads.push(head);
             heads.extend(of_stages.into_iter().flatten());
@@ -146,7 +146,8 @@ impl Probe for Timer {
 
     fn arm(&self, wants: &Wants, stop: &Arc<Stop>) -> Result<Armed, ArmError> {
         let mut armed = Armed::new(stop);
-        for (number, Place { head, terms, phase_ns }) in self.places().into_iter().enumerate() {
+        for (number, ThreadPlan { head, terms, phase_ns }) in self.places().into_iter().enumerate()
+        {
             let series = Arc::new(Series::default());
             let scratch = Arc::new(Series::default());
             let (writer, reader) = wants.ring_samples.map(ring).unzip();

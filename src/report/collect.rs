@@ -16,7 +16,7 @@ use super::{
     words,
 };
 use crate::run::{
-    Document, Doubt, Run, SeriesSummary, hlog, names,
+    CaveatKind, Document, Run, SeriesSummary, hlog, names,
     tracks::{InterruptCount, LoadRow, MachineRow, from_csv},
 };
 
@@ -73,20 +73,20 @@ fn page_run(run: &Run, edges: &[u64]) -> PageRun {
         binned.add(bins.at(span.start_s + span.length_s / 2.0), &counts, edges);
         sieve.interval(number, &span, &counts);
     });
-    let mut doubts: Vec<Doubt> = read
+    let mut caveats: Vec<CaveatKind> = read
         .err()
-        .map(|error| Doubt::SeriesDamaged { what: error.to_string() })
+        .map(|error| CaveatKind::SeriesDamaged { what: error.to_string() })
         .into_iter()
         .collect();
     let (stages, binned) = parted(&run.document, binned);
     let totals: Vec<_> = binned.iter().map(|binned| binned.total.clone()).collect();
     let (points, damage) = sieve.points(run, &totals);
-    doubts.extend(damage);
-    let (machine, loads, interrupts) = tracks(run, &mut doubts);
+    caveats.extend(damage);
+    let (machine, loads, interrupts) = tracks(run, &mut caveats);
     let few = binned.len() <= SERIES_WITH_HEAT;
     let heat = Binned::together(&binned, &bins);
     let causes = Causes::of(run, &sum_of(&totals));
-    doubts.extend(causes.doubts.iter().cloned());
+    caveats.extend(causes.caveats.iter().cloned());
     let document = &run.document;
     let peaks = causes::page::peaks(&causes, document.start_monotonic_ns);
     let worst = causes::words::worst_in_words(document, &peaks);
@@ -106,7 +106,7 @@ fn page_run(run: &Run, edges: &[u64]) -> PageRun {
         interrupts,
         blame: causes::page::blame(&causes),
         peaks,
-        record: run.record_with(doubts),
+        record: run.record_with(caveats),
     }
 }
 
@@ -258,17 +258,20 @@ fn heat_of(columns: &[Vec<u64>]) -> Heat {
 
 /// What happened beside the samples. A file that is missing is an empty track; a damaged one too,
 /// with a doubt.
-fn tracks(run: &Run, doubts: &mut Vec<Doubt>) -> (MachineTrack, Vec<LoadTrack>, Vec<InterruptRow>) {
-    let machine = rows::<MachineRow>(run, names::MACHINE, doubts);
-    let loads = rows::<LoadRow>(run, names::LOADS, doubts);
-    let interrupts = interrupts(run, doubts);
+fn tracks(
+    run: &Run,
+    caveats: &mut Vec<CaveatKind>,
+) -> (MachineTrack, Vec<LoadTrack>, Vec<InterruptRow>) {
+    let machine = rows::<MachineRow>(run, names::MACHINE, caveats);
+    let loads = rows::<LoadRow>(run, names::LOADS, caveats);
+    let interrupts = interrupts(run, caveats);
     (machine_track(&machine), load_tracks(&run.document, &loads), interrupts)
 }
 
 /// The sources of interrupts that moved during a run, busiest first; a damaged file adds to
 /// `doubts`.
-pub fn interrupts(run: &Run, doubts: &mut Vec<Doubt>) -> Vec<InterruptRow> {
-    let counts = rows::<InterruptCount>(run, names::INTERRUPTS, doubts);
+pub fn interrupts(run: &Run, caveats: &mut Vec<CaveatKind>) -> Vec<InterruptRow> {
+    let counts = rows::<InterruptCount>(run, names::INTERRUPTS, caveats);
     interrupt_rows(&counts, seconds_of(&run.document))
 }
 
@@ -276,13 +279,17 @@ fn seconds_of(document: &Document) -> f64 {
     (document.duration_ns as f64 / 1e9).max(1e-9)
 }
 
-fn rows<T: serde::de::DeserializeOwned>(run: &Run, name: &str, doubts: &mut Vec<Doubt>) -> Vec<T> {
+fn rows<T: serde::de::DeserializeOwned>(
+    run: &Run,
+    name: &str,
+    caveats: &mut Vec<CaveatKind>,
+) -> Vec<T> {
     let path: &Path = &run.path.join(name);
     match from_csv(path) {
         Ok(rows) => rows,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
         Err(error) => {
-            doubts.push(Doubt::TrackDamaged { what: format!("{name} is damaged: {error}") });
+            caveats.push(CaveatKind::TrackDamaged { what: format!("{name} is damaged: {error}") });
             Vec::new()
         }
     }

@@ -1,7 +1,10 @@
 //! Interrupts for a terminal: a row a source, a column a CPU, and above them how late that CPU was
 //! and how busy.
 
-use super::{page::InterruptRow, table::Table, terminal::us};
+use super::{
+    page::InterruptRow,
+    table::{Table, us},
+};
 use crate::{
     run::{Document, SeriesSummary},
     units::{count, rate},

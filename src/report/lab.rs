@@ -7,7 +7,7 @@ use super::{causes::words::label, table::Table};
 use crate::{
     analysis::{
         Matrix,
-        matrix::{Cell, CellCause, Difference, FIGURES, Figure, Judgement, Row},
+        matrix::{CellCause, FIGURES, Figure, FigureDifference, Judgement, MatrixCell, MatrixRow},
     },
     run::lab::{LabFailure, meaning},
     units::{Nanos, Scale, count},
@@ -18,7 +18,7 @@ const BOLD: Style = Style::new().effects(Effects::BOLD);
 
 /// What one look at a matrix shows.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Sheet {
+pub struct MatrixView {
     /// What was measured.
     pub title: String,
     /// The figures.
@@ -55,7 +55,7 @@ pub struct ConfigRow {
 
 /// The sheet as text.
 #[must_use]
-pub fn show(sheet: &Sheet) -> String {
+pub fn show(sheet: &MatrixView) -> String {
     let matrix = &sheet.matrix;
     let mut lines = vec![format!("{BOLD}{}{BOLD:#}", headline(sheet))];
     lines.extend(meanings(matrix));
@@ -77,8 +77,9 @@ pub fn show(sheet: &Sheet) -> String {
 
 /// `founding: 2 kernels, 12 loads, 24 runs`.
 #[must_use]
-pub fn headline(sheet: &Sheet) -> String {
-    let number = |n: usize, noun: &str| format!("{n} {noun}{}", if n == 1 { "" } else { "s" });
+pub fn headline(sheet: &MatrixView) -> String {
+    let number =
+        |n: usize, sample_name: &str| format!("{n} {sample_name}{}", if n == 1 { "" } else { "s" });
     let cells = sheet.matrix.loads.iter().flat_map(|row| &row.cells).flatten();
     let runs = cells.map(|cell| cell.runs.len()).sum();
     let parts = [
@@ -103,14 +104,14 @@ pub fn meanings(matrix: &Matrix) -> Vec<String> {
 }
 
 /// One figure: a row a load, a column a kernel.
-fn overview(sheet: &Sheet, figure: &str) -> Table {
+fn overview(sheet: &MatrixView, figure: &str) -> Table {
     let matrix = &sheet.matrix;
     let name = figure_name(figure);
     let mut headings = vec![name.as_str()];
     headings.extend(matrix.kernels.iter().map(|kernel| kernel.name.as_str()));
     let mut table = Table::new(1, &headings);
     for row in &matrix.loads {
-        let cell = |(kernel, cell): (usize, &Option<Cell>)| match cell {
+        let cell = |(kernel, cell): (usize, &Option<MatrixCell>)| match cell {
             Some(cell) => of(cell, figure).map_or_else(|| "-".into(), range),
             None => hole(sheet, &row.name, kernel).into(),
         };
@@ -121,7 +122,7 @@ fn overview(sheet: &Sheet, figure: &str) -> Table {
 }
 
 /// Why there is no figure.
-fn hole(sheet: &Sheet, load: &str, kernel: usize) -> &'static str {
+fn hole(sheet: &MatrixView, load: &str, kernel: usize) -> &'static str {
     let name = sheet.matrix.kernels.get(kernel).map(|kernel| kernel.name.as_str());
     let is_here = |cell: &LabFailure| cell.load == load && Some(cell.kernel.as_str()) == name;
     if sheet.failed.iter().any(is_here) { "failed" } else { "-" }
@@ -156,7 +157,7 @@ fn details(matrix: &Matrix) -> Vec<String> {
 }
 
 /// What the worst wake-ups of a cell were spent on: who held the CPU.
-fn worst(cell: &Cell) -> Vec<String> {
+fn worst(cell: &MatrixCell) -> Vec<String> {
     let part = |cause: &CellCause| {
         format!("{} {:.0} %", label(cause.cause, &cause.name), 100.0 * cause.share)
     };
@@ -166,7 +167,7 @@ fn worst(cell: &Cell) -> Vec<String> {
 
 /// What is judged of a load, a sentence for each kernel but the first.
 #[must_use]
-pub fn verdicts(matrix: &Matrix, row: &Row) -> Vec<String> {
+pub fn verdicts(matrix: &Matrix, row: &MatrixRow) -> Vec<String> {
     row.judgements.iter().map(|judgement| verdict(matrix, judgement)).collect()
 }
 
@@ -183,7 +184,7 @@ fn verdict(matrix: &Matrix, judgement: &Judgement) -> String {
     format!("{pair}: {}", parts.join(", "))
 }
 
-fn difference(difference: &Difference) -> String {
+fn difference(difference: &FigureDifference) -> String {
     let word = if difference.lower { "lower" } else { "higher" };
     let factor = difference.factor;
     let decimals = if factor >= 100.0 { 0 } else { usize::from(factor < 10.0) + 1 };
@@ -197,7 +198,7 @@ pub fn figure_name(figure: &str) -> String {
     if figure == "max" { figure.into() } else { format!("p{figure}") }
 }
 
-fn of<'a>(cell: &'a Cell, figure: &str) -> Option<&'a Figure> {
+fn of<'a>(cell: &'a MatrixCell, figure: &str) -> Option<&'a Figure> {
     cell.figures.iter().find(|own| own.name == figure)
 }
 
@@ -231,7 +232,7 @@ fn configurations(config: &ConfigTable) -> Vec<String> {
     lines
 }
 
-fn failures(sheet: &Sheet) -> Vec<String> {
+fn failures(sheet: &MatrixView) -> Vec<String> {
     let mut lines = Vec::new();
     if !sheet.failed.is_empty() {
         lines.extend([String::new(), format!("{BOLD}failed{BOLD:#}")]);
@@ -259,14 +260,14 @@ mod tests {
     use super::*;
     use crate::{analysis::matrix::Column, run::peaks::Cause};
 
-    fn cell(low: i64, high: i64) -> Option<Cell> {
+    fn cell(low: i64, high: i64) -> Option<MatrixCell> {
         let figure = |name: &&str| Figure {
             name: (*name).to_owned(),
             low,
             high,
             uncertain: **name == *"99.9",
         };
-        Some(Cell {
+        Some(MatrixCell {
             phases: 5,
             runs: vec![0; 5],
             samples: 50_000,
@@ -276,7 +277,7 @@ mod tests {
         })
     }
 
-    fn sheet() -> Sheet {
+    fn sheet() -> MatrixView {
         let column = |name: &str| Column {
             name: name.into(),
             release: "6.1".into(),
@@ -291,8 +292,9 @@ mod tests {
             differences,
         };
         let difference =
-            |figure: &str, factor| Difference { figure: figure.into(), lower: true, factor };
-        let row = |name: &str, cells, judgements| Row { name: name.into(), cells, judgements };
+            |figure: &str, factor| FigureDifference { figure: figure.into(), lower: true, factor };
+        let row =
+            |name: &str, cells, judgements| MatrixRow { name: name.into(), cells, judgements };
         let found = vec![difference("99", 15.25), difference("max", 132.4)];
         let loads = vec![
             row(
@@ -303,7 +305,7 @@ mod tests {
             row("idle", vec![cell(980, 1_020), cell(9_000, 9_000)], vec![judgement(None, vec![])]),
             row("files", vec![cell(1, 2), None], vec![judgement(Some("not judged: why"), vec![])]),
         ];
-        Sheet {
+        MatrixView {
             title: "founding".into(),
             matrix: Matrix {
                 kernels: vec![column("standard"), column("rt")],

@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     curve::curve,
-    lab::{ConfigTable, Sheet, headline, meanings, verdicts},
+    lab::{ConfigTable, MatrixView, headline, meanings, verdicts},
 };
 use crate::{
-    analysis::matrix::{Cell, CellCause, Column, Figure},
+    analysis::matrix::{CellCause, Column, Figure, MatrixCell},
     run::{Document, Effect, LoadRecord, Run, hlog, lab::LabFailure},
 };
 
@@ -73,9 +73,9 @@ pub struct PageCell {
 
 /// What a page shows of `sheet`, which was made of `runs` in this order.
 #[must_use]
-pub fn matrix(sheet: &Sheet, runs: &[Run]) -> PageMatrix {
+pub fn matrix(sheet: &MatrixView, runs: &[Run]) -> PageMatrix {
     let matrix = &sheet.matrix;
-    let row = |row: &crate::analysis::matrix::Row| PageRow {
+    let row = |row: &crate::analysis::matrix::MatrixRow| PageRow {
         name: row.name.clone(),
         load: load_of(row.cells.iter().flatten(), runs),
         cells: row.cells.iter().map(|cell| Some(page_cell(cell.as_ref()?, runs))).collect(),
@@ -94,7 +94,7 @@ pub fn matrix(sheet: &Sheet, runs: &[Run]) -> PageMatrix {
     }
 }
 
-fn load_of<'a>(mut cells: impl Iterator<Item = &'a Cell>, runs: &[Run]) -> String {
+fn load_of<'a>(mut cells: impl Iterator<Item = &'a MatrixCell>, runs: &[Run]) -> String {
     let first = cells.next().and_then(|cell| runs.get(*cell.runs.first()?));
     let loads = first.map(|run| run.document.loads.as_slice()).unwrap_or_default();
     loads.iter().map(load_words).collect::<Vec<_>>().join(", ")
@@ -114,7 +114,7 @@ fn load_words(load: &LoadRecord) -> String {
     }
 }
 
-fn page_cell(cell: &Cell, runs: &[Run]) -> PageCell {
+fn page_cell(cell: &MatrixCell, runs: &[Run]) -> PageCell {
     let own: Vec<&Run> = cell.runs.iter().filter_map(|at| runs.get(*at)).collect();
     let mut total = hlog::empty();
     let mut caveats: Vec<String> = Vec::new();

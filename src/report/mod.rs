@@ -10,7 +10,7 @@ pub mod interrupts;
 pub mod lab;
 pub mod matrix_page;
 pub mod messages;
-pub mod noun;
+pub mod sample_name;
 pub mod page;
 pub mod plot;
 pub mod points;

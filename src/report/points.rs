@@ -4,7 +4,7 @@ use hdrhistogram::Histogram;
 
 use super::page::{PointKind, Points};
 use crate::{
-    run::{Doubt, Run, SeriesSummary, hlog::Span},
+    run::{CaveatKind, Run, SeriesSummary, hlog::IntervalSpan},
     units::{Nanos, count},
 };
 
@@ -50,7 +50,7 @@ impl PointSieve {
     }
 
     /// Takes note of an interval of the series of this number in the record.
-    pub fn interval(&mut self, number: usize, span: &Span, counts: &Histogram<u64>) {
+    pub fn interval(&mut self, number: usize, span: &IntervalSpan, counts: &Histogram<u64>) {
         let Some(place) = self.places.get(number).copied().flatten() else { return };
         let Some(maxima) = self.maxima.get_mut(place).filter(|_| !counts.is_empty()) else {
             return;
@@ -63,12 +63,12 @@ impl PointSieve {
     /// The points of every series of wake-ups, and what is wrong with the files of samples, where
     /// something is; `totals` are the histograms of the series.
     #[must_use]
-    pub fn points(self, run: &Run, totals: &[Histogram<u64>]) -> (Vec<Points>, Option<Doubt>) {
+    pub fn points(self, run: &Run, totals: &[Histogram<u64>]) -> (Vec<Points>, Option<CaveatKind>) {
         if !self.from_samples {
             return (self.interval_maxima(), None);
         }
         let (points, damage) = samples(run, totals, &self.places);
-        (points, damage.err().map(|what| Doubt::SamplesDamaged { what }))
+        (points, damage.err().map(|what| CaveatKind::SamplesDamaged { what }))
     }
 
     fn interval_maxima(self) -> Vec<Points> {

@@ -44,6 +44,13 @@ impl Table {
     }
 }
 
+/// Nanoseconds as microseconds, a decimal below 100.
+pub fn us(ns: Option<i64>) -> String {
+    let Some(ns) = ns else { return "-".into() };
+    let us = ns as f64 / 1e3;
+    if us.abs() < 99.95 { format!("{us:.1}") } else { format!("{us:.0}") }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

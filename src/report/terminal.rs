@@ -7,9 +7,9 @@ use anstyle::{AnsiColor, Style};
 
 use super::{
     interrupts,
-    noun::{self, Noun},
     page::InterruptRow,
-    table::Table,
+    sample_name::{self, SampleName},
+    table::{Table, us},
     words,
 };
 use crate::{
@@ -84,8 +84,8 @@ pub fn push_caveat(out: &mut String, caveat: &Caveat) {
 
 /// A row per series; below a round trip one of its half.
 fn wakeups(document: &Document) -> Table {
-    let noun = Noun::of(document);
-    let scheduled = noun == Noun::WakeUp;
+    let sample_name = SampleName::of(document);
+    let scheduled = sample_name == SampleName::WakeUp;
     let mut headings = vec!["us", "count"];
     headings.extend(scheduled.then_some("missed"));
     headings.extend(["min", "mean"]);
@@ -94,7 +94,7 @@ fn wakeups(document: &Document) -> Table {
     let mut table = Table::new(1, &headings);
     for series in document.wakeups() {
         table.row(whole(series, scheduled));
-        if noun == Noun::RoundTrip {
+        if sample_name == SampleName::RoundTrip {
             table.row(whole(&messages::halved(series), scheduled));
         }
     }
@@ -102,7 +102,7 @@ fn wakeups(document: &Document) -> Table {
 }
 
 fn whole(series: &SeriesSummary, scheduled: bool) -> Vec<String> {
-    let mut row = vec![noun::series(&series.name).to_owned(), count(series.count)];
+    let mut row = vec![sample_name::series(&series.name).to_owned(), count(series.count)];
     row.extend(scheduled.then(|| series.missed.map_or_else(|| "-".into(), count)));
     row.extend([us(series.min), us(series.mean)]);
     row.extend(percentile_cells(&series.percentiles, &series.uncertain));
@@ -199,11 +199,4 @@ fn push_interrupts(out: &mut String, document: &Document, moved: &[InterruptRow]
         out.push_str(&format!("{style}{line}{style:#}\n"));
     }
     out.push('\n');
-}
-
-/// Nanoseconds as microseconds, a decimal below 100.
-pub(super) fn us(ns: Option<i64>) -> String {
-    let Some(ns) = ns else { return "-".into() };
-    let us = ns as f64 / 1e3;
-    if us.abs() < 99.95 { format!("{us:.1}") } else { format!("{us:.0}") }
 }

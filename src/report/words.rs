@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{messages, noun::Noun};
+use super::{messages, sample_name::SampleName};
 use crate::{
     run::{
         Document, LoadRecord, MessageRecord, ProbeRecord, SeriesSummary, Status,
@@ -27,10 +27,10 @@ pub fn headline_because(document: &Document, why: Option<&str>) -> String {
     let (name, ns) = certain_percentile(document);
     let ns = i64::try_from(ns).unwrap_or(i64::MAX);
     let why = why.map(|why| format!(", {why}")).unwrap_or_default();
-    let (within, worst) = match Noun::of(document) {
-        Noun::RoundTrip => round_trips(ns, max),
-        Noun::Packet => packets(document, ns, (worst, max)),
-        Noun::WakeUp | Noun::Sample => wakeups(ns, (worst, max)),
+    let (within, worst) = match SampleName::of(document) {
+        SampleName::RoundTrip => round_trips(ns, max),
+        SampleName::Packet => packets(document, ns, (worst, max)),
+        SampleName::WakeUp | SampleName::Sample => wakeups(ns, (worst, max)),
     };
     let mut text = format!("{name} % of {within}; the worst {worst}{why}.");
     let missed = document.wakeups().filter_map(|series| series.missed);

@@ -15,7 +15,6 @@ use super::{
     provenance::Provenance,
     summary::SeriesSummary,
     trace::TraceRecord,
-    version1,
 };
 
 /// The version of `run.json` that this tardy writes. Raised by any change a reader would notice.
@@ -79,17 +78,6 @@ pub struct Document {
 }
 
 impl Document {
-    /// A record of this version or an earlier one, as JSON.
-    ///
-    /// # Errors
-    /// What is missing, or of another type.
-    pub fn from_json(record: Value) -> Result<Self, serde_json::Error> {
-        match record.get("schema_version").and_then(Value::as_u64) {
-            Some(1) => version1::read(record),
-            _ => serde_json::from_value(record),
-        }
-    }
-
     /// The series of whole latencies, without those of their stages.
     pub fn wakeups(&self) -> impl Iterator<Item = &SeriesSummary> {
         self.series.iter().filter(|series| !series.is_stage())

@@ -16,11 +16,11 @@ use serde::{
 use super::{
     caveat::Validity,
     document::{LoadRecord, SCHEMA_VERSION, Status},
-    maker::names,
     messages::MessageRecord,
     probe::{ProbeRecord, lenient},
     reader::{OpenError, Record, Run, read_record},
     summary::{SeriesSummary, stage_of},
+    writer::names,
 };
 
 /// Bytes that are read of a record at first: the head of most is among them.

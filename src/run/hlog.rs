@@ -58,7 +58,7 @@ pub fn header(start_s: f64, start_text: &str) -> String {
 
 /// One interval of one series, without its counts.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Span {
+pub struct IntervalSpan {
     /// Name of the series.
     pub tag: String,
     /// Seconds since the start of the run.
@@ -68,14 +68,14 @@ pub struct Span {
 }
 
 /// Appends an interval and the totals so far to `out`, two lines.
-pub fn append(out: &mut String, span: &Span, counts: &Histogram<u64>, totals: &Totals) {
+pub fn append(out: &mut String, span: &IntervalSpan, counts: &Histogram<u64>, totals: &Totals) {
     let mut packed = Vec::new();
     if V2DeflateSerializer::new().serialize(counts, &mut packed).is_err() {
         unreachable!("a histogram of u64 always serializes into memory");
     }
     // Not the bucket's upper edge where that lies above everything measured.
     let max_ns = counts.max().min(u64::try_from(totals.max_ns).unwrap_or(0));
-    let Span { tag, start_s, length_s } = span;
+    let IntervalSpan { tag, start_s, length_s } = span;
     let max_ms = max_ns as f64 / 1e6;
     let _ = write!(out, "Tag={tag},{start_s:.3},{length_s:.3},{max_ms:.6},");
     STANDARD.encode_string(&packed, out);
@@ -89,9 +89,9 @@ pub fn append(out: &mut String, span: &Span, counts: &Histogram<u64>, totals: &T
 
 /// What a line of a log says.
 #[derive(Debug)]
-pub enum Line {
+pub enum LogLine {
     /// Counts of one interval.
-    Interval(Span, Histogram<u64>),
+    Interval(IntervalSpan, Histogram<u64>),
     /// Totals of one series since the start.
     Totals(String, Totals),
 }
@@ -117,7 +117,7 @@ pub enum HlogError {
 ///
 /// # Errors
 /// At the first damaged line; what came before was handed over.
-pub fn read(mut log: impl BufRead, mut take: impl FnMut(Line)) -> Result<(), HlogError> {
+pub fn read(mut log: impl BufRead, mut take: impl FnMut(LogLine)) -> Result<(), HlogError> {
     let mut text = Vec::new();
     for line in 1.. {
         text.clear();
@@ -134,18 +134,18 @@ pub fn read(mut log: impl BufRead, mut take: impl FnMut(Line)) -> Result<(), Hlo
         let text = std::str::from_utf8(&text).map_err(|_| damaged("it is not text"))?;
         if let Some(totals) = text.strip_prefix("#[Totals: ") {
             let (tag, totals) = read_totals(totals).ok_or_else(|| damaged("totals expected"))?;
-            take(Line::Totals(tag, totals));
+            take(LogLine::Totals(tag, totals));
         } else if let Some((span, counts)) = read_interval(text).map_err(damaged)? {
-            take(Line::Interval(span, counts));
+            take(LogLine::Interval(span, counts));
         }
     }
     Ok(())
 }
 
-fn read_interval(line: &str) -> Result<Option<(Span, Histogram<u64>)>, &'static str> {
+fn read_interval(line: &str) -> Result<Option<(IntervalSpan, Histogram<u64>)>, &'static str> {
     for entry in IntervalLogIterator::new(line.as_bytes()) {
         if let LogEntry::Interval(interval) = entry.map_err(|_| "no interval, no comment")? {
-            let span = Span {
+            let span = IntervalSpan {
                 tag: interval.tag().map(|tag| tag.as_str().to_owned()).unwrap_or_default(),
                 start_s: interval.start_timestamp().as_secs_f64(),
                 length_s: interval.duration().as_secs_f64(),
@@ -220,7 +220,7 @@ mod tests {
             ..Totals::NONE
         };
         let mut text = header(1_441_812_279.474, "then");
-        let span = Span { tag: "cpu0".into(), start_s: 0.5, length_s: 0.1 };
+        let span = IntervalSpan { tag: "cpu0".into(), start_s: 0.5, length_s: 0.1 };
         append(&mut text, &span, &counts, &totals);
         text
     }
@@ -228,8 +228,8 @@ mod tests {
     fn count_in(text: &[u8]) -> Result<(u64, usize), HlogError> {
         let (mut samples, mut totals) = (0, 0);
         read(text, |line| match line {
-            Line::Interval(_, counts) => samples += counts.len(),
-            Line::Totals(..) => totals += 1,
+            LogLine::Interval(_, counts) => samples += counts.len(),
+            LogLine::Totals(..) => totals += 1,
         })?;
         Ok((samples, totals))
     }
@@ -238,11 +238,11 @@ mod tests {
     fn what_was_written_is_read_back() {
         let text = log(&[1, 2_000, 2_000, 3_600_000_000_000]);
         read(text.as_bytes(), |line| match line {
-            Line::Interval(span, counts) => {
-                assert_eq!(span, Span { tag: "cpu0".into(), start_s: 0.5, length_s: 0.1 });
+            LogLine::Interval(span, counts) => {
+                assert_eq!(span, IntervalSpan { tag: "cpu0".into(), start_s: 0.5, length_s: 0.1 });
                 assert_eq!((counts.len(), counts.count_at(2_000)), (4, 2));
             }
-            Line::Totals(tag, totals) => {
+            LogLine::Totals(tag, totals) => {
                 assert_eq!((tag.as_str(), totals.count), ("cpu0", 4));
             }
         })

@@ -7,7 +7,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use super::doubt::COUNTED_TIME;
+use super::caveat_kind::COUNTED_TIME;
 use crate::draft;
 
 /// The file's name.

@@ -3,13 +3,13 @@
 pub mod caveat;
 pub mod conditions;
 pub mod document;
-pub mod doubt;
+pub mod caveat_kind;
 pub mod entry;
 pub mod facts;
 pub mod hlog;
 pub mod lab;
 pub mod lock;
-pub mod maker;
+pub mod writer;
 pub mod messages;
 pub mod peaks;
 pub mod peaks_file;
@@ -25,18 +25,17 @@ pub mod tracks;
 mod version1;
 
 pub use caveat::{Caveat, Effect, Validity};
+pub use caveat_kind::{
+    BootOption, COUNTED_TIME, CaveatKind, CpuCount, CpuShare, Deviation, EndBuffer, EndCount,
+    FarEndReason, FrequencyChange, GovernorChange, Incident, LabCaveat, LostMessages,
+    MessageCaveat, MissedPeriods, OsError, ReceiveCaveat, SendRefusal, SeriesCount, SetupCaveat,
+    ThreadCaveat, ThreadDeviation, ThreadError, ThreadFaults, ThreadTerms, TraceCaveat,
+};
 pub use document::{
     Document, LoadProof, LoadRecord, RunParameters, SCHEMA_VERSION, SetupRecord, Status,
 };
-pub use doubt::{
-    BootOption, COUNTED_TIME, CpuCount, CpuShare, Deviation, Doubt, EndBuffer, EndCount,
-    FarEndReason, FrequencyChange, GovernorChange, Incident, LabDoubt, LostMessages, MessageDoubt,
-    MissedPeriods, OsError, ReceiveDoubt, SendRefusal, SeriesCount, SetupDoubt, ThreadCaveat,
-    ThreadDeviation, ThreadError, ThreadFaults, ThreadTerms, TraceDoubt,
-};
 pub use entry::{RunEntry, RunHead};
 pub use facts::{Facts, LabFacts};
-pub use maker::{BlameFiles, IntervalOf, MakeError, Maker, names};
 pub use messages::{ClockRecord, EndRecord, FlowRecord, MessageRecord};
 pub use probe::{
     FakeParameters, OtherProbe, PingpongParameters, ProbeRecord, ReceiveParameters,
@@ -46,3 +45,4 @@ pub use provenance::{Origin, Provenance};
 pub use reader::{OpenError, Run};
 pub use summary::{Percentiles, Scheduled, SeriesHead, SeriesSummary};
 pub use trace::{MissingTracepoint, TraceCost, TraceMode, TraceRecord};
+pub use writer::{BlameFiles, IntervalOf, MakeError, RunWriter, names};

@@ -177,7 +177,7 @@ pub struct Blame {
     /// The parts that appear in `buckets`, each once.
     pub causes: Vec<CauseOf>,
     /// By latency, lowest first; only those with a wake-up.
-    pub buckets: Vec<Bucket>,
+    pub buckets: Vec<LatencyBucket>,
 }
 
 /// A cause of one series.
@@ -193,7 +193,7 @@ pub struct CauseOf {
 
 /// Late wake-ups of about one latency, and what they were blamed on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Bucket {
+pub struct LatencyBucket {
     /// Latencies from here, ns; up to a sixteenth of an octave more.
     pub low_ns: i64,
     /// How many were blamed.

@@ -11,9 +11,9 @@ use std::{
 use serde::{Deserialize, Serialize};
 
 use super::{
-    doubt::Doubt,
-    maker::names,
+    caveat_kind::CaveatKind,
     peaks::{Blame, Cause, Peak},
+    writer::names,
 };
 
 /// A longer line is no peak.
@@ -44,13 +44,13 @@ pub struct Peaks {
 impl Peaks {
     /// What could not be read, as a doubt about the run; nothing where all could.
     #[must_use]
-    pub fn doubt(&self) -> Option<Doubt> {
+    pub fn caveat(&self) -> Option<CaveatKind> {
         let first = self.damaged.first()?;
         let more = match self.damaged_lines {
             1 => String::new(),
             lines => format!(", and {} more lines", lines - 1),
         };
-        Some(Doubt::TrackDamaged { what: format!("{first}{more}") })
+        Some(CaveatKind::TrackDamaged { what: format!("{first}{more}") })
     }
 }
 
@@ -237,7 +237,7 @@ impl Reading {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::run::peaks::{Bucket, Part};
+    use crate::run::peaks::{LatencyBucket, Part};
 
     fn peak(at_ns: i64, latency_ns: i64) -> String {
         let part = Part {
@@ -318,7 +318,7 @@ mod tests {
         assert_eq!(read_blame(directory.path()), Ok(None));
         let write =
             |text: &[u8]| std::fs::write(directory.path().join(names::BLAME), text).unwrap();
-        let bucket = Bucket { low_ns: 1, wakeups: 1, ns: 1, parts: vec![(3, 1, 1)] };
+        let bucket = LatencyBucket { low_ns: 1, wakeups: 1, ns: 1, parts: vec![(3, 1, 1)] };
         let blame = Blame { buckets: vec![bucket], ..Blame::default() };
         write(&serde_json::to_vec(&blame).unwrap());
         let error = read_blame(directory.path()).unwrap_err();

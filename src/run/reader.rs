@@ -13,15 +13,15 @@ use thiserror::Error;
 
 use super::{
     caveat::{self, Caveat},
+    caveat_kind::CaveatKind,
     document::{Document, SCHEMA_VERSION, Status},
-    doubt::Doubt,
-    hlog::{self, HlogError, Line, Span},
+    hlog::{self, HlogError, IntervalSpan, LogLine},
     lock,
-    maker::names,
     peaks::Blame,
     peaks_file::{self, Damage, Peaks},
     samples,
     summary::summarize,
+    writer::names,
 };
 
 /// `run.json` is refused above this size.
@@ -89,7 +89,7 @@ impl Run {
         run.recover();
         if !alive {
             run.document.status = Status::Crashed;
-            run.doubt(Doubt::Crashed.into());
+            run.add_caveat(CaveatKind::Crashed.into());
         }
         Ok(run)
     }
@@ -101,10 +101,10 @@ impl Run {
     /// At the first damaged line of `series.hlog`; what came before was handed over.
     pub fn intervals(
         &self,
-        mut take: impl FnMut(usize, Span, Histogram<u64>),
+        mut take: impl FnMut(usize, IntervalSpan, Histogram<u64>),
     ) -> Result<(), HlogError> {
         self.lines(|line| {
-            if let Line::Interval(span, counts) = line
+            if let LogLine::Interval(span, counts) = line
                 && let Some(number) = self.number_of(&span.tag)
             {
                 take(number, span, counts);
@@ -161,14 +161,14 @@ impl Run {
 
     /// The record, with what reading the files beside it gave reason to doubt.
     #[must_use]
-    pub fn record_with(&self, doubts: impl IntoIterator<Item = Doubt>) -> Document {
+    pub fn record_with(&self, caveats: impl IntoIterator<Item = CaveatKind>) -> Document {
         let mut run = self.clone();
-        doubts.into_iter().for_each(|doubt| run.doubt(doubt.into()));
+        caveats.into_iter().for_each(|caveat| run.add_caveat(caveat.into()));
         run.document
     }
 
     /// Adds a doubt to the record, and judges anew.
-    pub fn doubt(&mut self, caveat: Caveat) {
+    pub fn add_caveat(&mut self, caveat: Caveat) {
         self.document.caveats.push(caveat);
         caveat::sort(&mut self.document.caveats);
         self.document.validity = caveat::verdict(&self.document.caveats);
@@ -179,11 +179,11 @@ impl Run {
     }
 
     /// The lines of `series.hlog`, then those of `live.hlog` that are younger.
-    fn lines(&self, mut take: impl FnMut(Line)) -> Result<(), HlogError> {
+    fn lines(&self, mut take: impl FnMut(LogLine)) -> Result<(), HlogError> {
         let mut end_s = vec![0.0_f64; self.document.series.len()];
         let file = File::open(self.path.join(names::SERIES))?;
         hlog::read(BufReader::new(file), |line| {
-            if let Line::Interval(span, _) = &line
+            if let LogLine::Interval(span, _) = &line
                 && let Some(end) = self.number_of(&span.tag).and_then(|at| end_s.get_mut(at))
             {
                 *end = span.start_s + span.length_s;
@@ -196,7 +196,7 @@ impl Run {
         let mut younger = vec![false; end_s.len()];
         hlog::read(BufReader::new(live), |line| {
             let at = match &line {
-                Line::Interval(span, _) => {
+                LogLine::Interval(span, _) => {
                     let at = self.number_of(&span.tag);
                     if let Some(at) = at
                         && let (Some(younger), Some(end)) = (younger.get_mut(at), end_s.get(at))
@@ -206,7 +206,7 @@ impl Run {
                     }
                     at
                 }
-                Line::Totals(tag, _) => self.number_of(tag),
+                LogLine::Totals(tag, _) => self.number_of(tag),
             };
             if at.and_then(|at| younger.get(at)).copied().unwrap_or(false) {
                 take(line);
@@ -221,14 +221,14 @@ impl Run {
         let mut totals = vec![Totals::NONE; series];
         let mut end_s = 0.0_f64;
         let damage = self.lines(|line| match line {
-            Line::Interval(span, interval) => {
+            LogLine::Interval(span, interval) => {
                 end_s = end_s.max(span.start_s + span.length_s);
                 if let Some(counts) = self.number_of(&span.tag).and_then(|at| counts.get_mut(at)) {
                     // Bounds are equal, so that nothing can be lost.
                     let _ = counts.add(&interval);
                 }
             }
-            Line::Totals(tag, now) => {
+            LogLine::Totals(tag, now) => {
                 if let Some(totals) = self.number_of(&tag).and_then(|at| totals.get_mut(at)) {
                     *totals = now;
                 }
@@ -244,7 +244,7 @@ impl Run {
         }
         self.document.duration_ns = (end_s * 1e9) as u64;
         if let Err(error) = damage {
-            self.doubt(Doubt::SeriesDamaged { what: error.to_string() }.into());
+            self.add_caveat(CaveatKind::SeriesDamaged { what: error.to_string() }.into());
         }
     }
 }

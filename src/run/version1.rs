@@ -17,11 +17,24 @@ const OF_THE_RUN: [&str; 7] =
 /// The time that a writer allowed for one message whose rate nobody chose, ns.
 const MESSAGE_NS: i64 = 5_000;
 
+impl Document {
+    /// A record of this version or an earlier one, as JSON.
+    ///
+    /// # Errors
+    /// What is missing, or of another type.
+    pub fn from_json(record: Value) -> Result<Self, serde_json::Error> {
+        match record.get("schema_version").and_then(Value::as_u64) {
+            Some(1) => read(record),
+            _ => serde_json::from_value(record),
+        }
+    }
+}
+
 /// A record of version 1.
 ///
 /// # Errors
 /// It is none.
-pub fn read(mut record: Value) -> Result<Document, serde_json::Error> {
+fn read(mut record: Value) -> Result<Document, serde_json::Error> {
     let probe = record.get_mut("probe").map(Value::take).unwrap_or_default();
     let mut probe: OtherProbe = serde_json::from_value(probe)?;
     let parameters = of_the_run(&mut probe.parameters)?;

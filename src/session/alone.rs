@@ -6,7 +6,7 @@ use anyhow::Result;
 use tardy_hot::clock::now_ns;
 
 use super::loads::{at_a_glance, start};
-use super::{LoadGlance, record};
+use super::{LoadProgress, record};
 use crate::{
     loads::{LoadEnd, LoadFault, LoadSpec, RunningLoad},
     run::LoadRecord,
@@ -56,7 +56,7 @@ impl Alone {
         self,
         length_ns: Option<i64>,
         mut quit: impl FnMut() -> bool,
-        mut show: impl FnMut(i64, &[LoadGlance]),
+        mut show: impl FnMut(i64, &[LoadProgress]),
     ) -> AloneEnd {
         // A load must not keep Ctrl-C waiting. Without the right to it, it may.
         let _ = become_helper(PRIORITY, &Cpus::default());

@@ -9,9 +9,9 @@ use std::{sync::Arc, time::Duration};
 use anyhow::Result;
 use tardy_hot::{clock::now_ns, stop::Stop, wakeup::Series};
 
-use super::{Plan, peaks::quantile, tracing::Loaded};
+use super::{RunPlan, blame_recorder::quantile, tracing::Loaded};
 use crate::{
-    probes::{Report, Schedule, Wants},
+    probes::{Schedule, ThreadReport, Wants},
     run::TraceCost,
     setup::arrange::Arranged,
     sys::{counters::Stat, root::Root},
@@ -44,7 +44,7 @@ struct Slice {
 /// # Errors
 /// The probe cannot be armed, or the kernel's side not be switched on.
 pub(super) fn cost(
-    plan: &Plan,
+    plan: &RunPlan,
     arranged: &Arranged,
     traced: &mut Loaded,
     mut quit: impl FnMut() -> bool,
@@ -66,7 +66,7 @@ pub(super) fn cost(
 }
 
 fn slice(
-    plan: &Plan,
+    plan: &RunPlan,
     arranged: &Arranged,
     mut traced: Option<&mut Loaded>,
     mut quit: impl FnMut() -> bool,
@@ -93,7 +93,7 @@ fn slice(
     });
     while !armed.is_done() {
         std::thread::sleep(Duration::from_millis(20));
-        armed.tend();
+        armed.poll();
         if quit() {
             armed.stop();
         }
@@ -104,7 +104,7 @@ fn slice(
     Ok((!quit()).then(|| found(&series, &reports, busy(&before, &after, took_ns))).flatten())
 }
 
-fn found(series: &[Arc<Series>], reports: &[Report], busy_percent: f64) -> Option<Slice> {
+fn found(series: &[Arc<Series>], reports: &[ThreadReport], busy_percent: f64) -> Option<Slice> {
     let wakeups: u64 = series.iter().map(|series| series.tally.totals().count).sum();
     let cpu_ns: u64 = reports.iter().map(|report| report.usage.cpu_ns).sum();
     let mut medians: Vec<i64> = series.iter().map(|series| quantile(series, 500)).collect();

@@ -4,18 +4,18 @@
 use std::io;
 
 use super::{
-    Plan,
+    RunPlan,
     drain::Drained,
     evidence::{MachineEvidence, Recording, RefusedWrite, SetupEvidence, ThreadEvidence},
     tracing::TraceEnd,
 };
 use crate::{
-    probes::Report,
+    probes::ThreadReport,
     run::{CpuCount, Document, OsError, names, tracks::InterruptCount},
 };
 
 /// What planning found already.
-pub fn planned(plan: &mut Plan) -> SetupEvidence {
+pub fn planned(plan: &mut RunPlan) -> SetupEvidence {
     let refused = plan.real_time_refused.take().map(|error| {
         let (policy, priority) = (plan.policy.0.value, plan.priority.0.value);
         (policy.to_string(), priority, error)
@@ -25,14 +25,14 @@ pub fn planned(plan: &mut Plan) -> SetupEvidence {
 }
 
 /// What is known of the measured threads.
-pub fn threads(plan: &Plan, reports: Vec<Report>, drained: &Drained) -> ThreadEvidence {
+pub fn threads(plan: &RunPlan, reports: Vec<ThreadReport>, drained: &Drained) -> ThreadEvidence {
     let is_real_time = plan.policy.1.is_real_time();
-    ThreadEvidence { is_real_time, reports, deviations: drained.watcher.deviations() }
+    ThreadEvidence { is_real_time, reports, deviations: drained.monitor.deviations() }
 }
 
 /// What is known of the machine around them.
 pub fn machine(
-    plan: &Plan,
+    plan: &RunPlan,
     document: &Document,
     drained: &Drained,
     interrupts: &[InterruptCount],
@@ -41,10 +41,10 @@ pub fn machine(
     MachineEvidence {
         measured: plan.cpus.clone(),
         virtualisation: document.facts.virtualisation.clone(),
-        history: drained.watcher.history().clone(),
+        history: drained.monitor.history().clone(),
         cpu_use: drained.machine.cpus.clone(),
         nmis: nmis.map(|row| CpuCount { cpu: row.cpu, count: row.difference }).collect(),
-        smis: drained.watcher.smis(),
+        smis: drained.monitor.smis(),
     }
 }
 

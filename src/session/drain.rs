@@ -19,15 +19,15 @@ use tardy_hot::{
 };
 
 use super::{
-    conditions::Watcher,
+    conditions_monitor::ConditionsMonitor,
     evidence::{Recording, RefusedWrite},
-    machine::Machine,
-    watch::Watch,
+    interval_reader::IntervalReader,
+    machine::MachineCounters,
 };
 use crate::{
     loads::RunningLoad,
     run::{
-        IntervalOf, Maker, OsError,
+        IntervalOf, OsError, RunWriter,
         conditions::MachineRecord,
         names,
         tracks::{LoadRow, to_csv},
@@ -43,11 +43,11 @@ const SAMPLES_FILE_NS: i64 = 10 * SECOND_NS;
 
 /// What the drain works with.
 #[derive(Debug)]
-pub struct Work {
+pub struct DrainInputs {
     /// Where everything goes.
-    pub maker: Maker,
+    pub maker: RunWriter,
     /// The series, and the rings of those whose samples are kept.
-    pub series: Vec<(Watch, Option<Reader<Sample>>)>,
+    pub series: Vec<(IntervalReader, Option<Reader<Sample>>)>,
     /// The loads, for their progress.
     pub loads: Vec<Arc<RunningLoad>>,
     /// The zero of all times: `CLOCK_MONOTONIC` ns.
@@ -59,22 +59,22 @@ pub struct Work {
     /// CPUs that are not measured.
     pub housekeeping: Cpus,
     /// Watches over what must not change.
-    pub watcher: Watcher,
+    pub monitor: ConditionsMonitor,
 }
 
 /// What the drain leaves.
 #[derive(Debug)]
 pub struct Drained {
     /// The directory, for the last record.
-    pub maker: Maker,
+    pub maker: RunWriter,
     /// The series, for their totals.
-    pub series: Vec<Watch>,
+    pub series: Vec<IntervalReader>,
     /// How recording went.
     pub recording: Recording,
     /// What the machine did, on average.
     pub machine: MachineRecord,
     /// What changed meanwhile.
-    pub watcher: Watcher,
+    pub monitor: ConditionsMonitor,
 }
 
 /// The running thread.
@@ -89,7 +89,7 @@ impl Drain {
     ///
     /// # Errors
     /// No thread to be had.
-    pub fn start(work: Work) -> io::Result<Self> {
+    pub fn start(work: DrainInputs) -> io::Result<Self> {
         let finished = Arc::new(AtomicBool::new(false));
         let told = Arc::clone(&finished);
         let handle = Builder::new()
@@ -110,8 +110,8 @@ impl Drain {
 }
 
 struct Thread {
-    work: Work,
-    machine: Machine,
+    work: DrainInputs,
+    machine: MachineCounters,
     /// Start of the interval in progress: when the one before was really read.
     interval_start_ns: i64,
     /// On the grid of intervals, so that a tick a little late does not shift those after it.
@@ -128,10 +128,10 @@ struct Thread {
 }
 
 impl Thread {
-    fn new(work: Work) -> Self {
+    fn new(work: DrainInputs) -> Self {
         let start_ns = work.start_ns;
         Self {
-            machine: Machine::new(Root::default(), now_ns()),
+            machine: MachineCounters::new(Root::default(), now_ns()),
             interval_start_ns: start_ns,
             next_interval_ns: start_ns + work.interval_ns,
             next_live_ns: start_ns + SECOND_NS,
@@ -149,10 +149,10 @@ impl Thread {
 
     fn run(mut self, finished: &AtomicBool) -> Drained {
         let refused = become_helper(self.work.measured_priority, &self.work.housekeeping);
-        self.work.watcher.begin();
+        self.work.monitor.begin();
         // What the machine and the loads did in the warm-up is not the run's.
         wait_until(self.work.start_ns, finished);
-        self.machine = Machine::new(Root::default(), now_ns());
+        self.machine = MachineCounters::new(Root::default(), now_ns());
         self.load_rows();
         let tick_ns = self.work.interval_ns.min(SECOND_NS);
         let mut due_ns = self.work.start_ns + tick_ns;
@@ -180,7 +180,7 @@ impl Thread {
             not_real_time: refused.err().as_ref().map(OsError::from),
         };
         let machine = self.machine.average();
-        Drained { maker: self.work.maker, series, recording, machine, watcher: self.work.watcher }
+        Drained { maker: self.work.maker, series, recording, machine, monitor: self.work.monitor }
     }
 
     fn tick(&mut self, now: i64) {
@@ -202,7 +202,7 @@ impl Thread {
         }
         if now >= self.next_watch_ns {
             self.next_watch_ns = on_grid(self.next_watch_ns, SECOND_NS, now);
-            self.work.watcher.look(now - self.work.start_ns);
+            self.work.monitor.poll(now - self.work.start_ns);
         }
         if now >= self.next_file_ns {
             self.next_file_ns = on_grid(self.next_file_ns, SAMPLES_FILE_NS, now);
@@ -217,7 +217,7 @@ impl Thread {
         self.move_samples();
         self.write_interval(now_ns());
         self.write_tracks(now_ns());
-        self.work.watcher.end();
+        self.work.monitor.end();
         let closed = self.work.maker.close_samples();
         self.note(closed, "samples");
     }
@@ -225,14 +225,14 @@ impl Thread {
     fn read(&mut self, now: i64) -> Vec<IntervalOf> {
         let start_s = (self.interval_start_ns - self.work.start_ns) as f64 / 1e9;
         let length_s = (now - self.interval_start_ns).max(0) as f64 / 1e9;
-        self.work.series.iter_mut().map(|(watch, _)| watch.read(start_s, length_s)).collect()
+        self.work.series.iter_mut().map(|(reader, _)| reader.read(start_s, length_s)).collect()
     }
 
     fn write_interval(&mut self, now: i64) {
         let intervals = self.read(now);
         let appended = self.work.maker.append_intervals(&intervals);
         if appended.is_ok() {
-            self.work.series.iter_mut().for_each(|(watch, _)| watch.keep());
+            self.work.series.iter_mut().for_each(|(reader, _)| reader.keep());
             self.interval_start_ns = now;
         }
         self.note(appended, "series.hlog");
@@ -250,7 +250,7 @@ impl Thread {
     }
 
     fn write_tracks(&mut self, now: i64) {
-        let rows = self.machine.look(now, self.work.start_ns);
+        let rows = self.machine.poll(now, self.work.start_ns);
         let written = self.append(names::MACHINE, |header| to_csv(&rows, header));
         self.note(written, names::MACHINE);
         let rows = self.load_rows();

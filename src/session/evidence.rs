@@ -1,10 +1,10 @@
 //! Evidence: everything about a run that caveats are drawn from, collected while it goes on. Values
 //! only; what they mean is decided in `doubts`.
 
-use super::conditions::History;
+use super::conditions_monitor::ConditionsHistory;
 use crate::{
     loads::LoadEnd,
-    probes::{MessageEvidence, Report},
+    probes::{MessageEvidence, ThreadReport},
     run::{
         CpuCount, MessageRecord, OsError, SeriesSummary, ThreadDeviation, TraceRecord,
         conditions::CpuUse,
@@ -80,7 +80,7 @@ pub struct ThreadEvidence {
     /// Whether they were to run under a real-time policy.
     pub is_real_time: bool,
     /// What they say of themselves; those of far ends behind them.
-    pub reports: Vec<Report>,
+    pub reports: Vec<ThreadReport>,
     /// In what they were found otherwise than when they were armed.
     pub deviations: Vec<ThreadDeviation>,
 }
@@ -93,7 +93,7 @@ pub struct MachineEvidence {
     /// What kind of virtual machine it is; absent for a bare one.
     pub virtualisation: Option<String>,
     /// How its conditions changed.
-    pub history: History,
+    pub history: ConditionsHistory,
     /// What the CPUs' time went to.
     pub cpu_use: Vec<CpuUse>,
     /// Non-maskable interrupts by CPU.

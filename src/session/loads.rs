@@ -10,7 +10,7 @@ use std::{
 
 use anyhow::{Context, Result};
 
-use super::LoadGlance;
+use super::LoadProgress;
 use crate::loads::{LoadError, LoadSpec, RunningLoad};
 
 /// How long a load may take until all of its tasks work.
@@ -89,15 +89,15 @@ fn last_words(mut log: &File) -> Option<String> {
 }
 
 /// What can be shown of them.
-pub fn at_a_glance<L: Borrow<RunningLoad>>(specs: &[LoadSpec], loads: &[L]) -> Vec<LoadGlance> {
-    let glance = |(spec, load): (&LoadSpec, &L)| {
+pub fn at_a_glance<L: Borrow<RunningLoad>>(specs: &[LoadSpec], loads: &[L]) -> Vec<LoadProgress> {
+    let progress = |(spec, load): (&LoadSpec, &L)| {
         let load = load.borrow();
-        LoadGlance {
+        LoadProgress {
             name: spec.name.clone(),
             unit: load.unit(),
             operations: load.latest().map(|now| now.operations),
             died: load.died(),
         }
     };
-    specs.iter().zip(loads).map(glance).collect()
+    specs.iter().zip(loads).map(progress).collect()
 }

@@ -6,20 +6,20 @@ use crate::{
         tracks::{InterruptCount, MachineRow},
     },
     sys::{
-        counters::{CpuTicks, Source, Stat, interrupt_sources},
+        counters::{CpuTicks, InterruptSource, Stat, interrupt_sources},
         root::Root,
     },
 };
 
 /// The counters at the last look, and at the first.
 #[derive(Debug)]
-pub struct Machine {
+pub struct MachineCounters {
     root: Root,
     first: (i64, Stat),
     before: (i64, Stat),
 }
 
-impl Machine {
+impl MachineCounters {
     /// Begins at `at_ns`.
     #[must_use]
     pub fn new(root: Root, at_ns: i64) -> Self {
@@ -28,7 +28,7 @@ impl Machine {
     }
 
     /// What happened since the last look; `start_ns` is the zero of `t_s`.
-    pub fn look(&mut self, now_ns: i64, start_ns: i64) -> Vec<MachineRow> {
+    pub fn poll(&mut self, now_ns: i64, start_ns: i64) -> Vec<MachineRow> {
         let now = (now_ns, Stat::read(&self.root));
         let record = averages(&self.before, &now);
         self.before = now;
@@ -104,7 +104,7 @@ fn rows(record: &MachineRecord, t_s: f64) -> Vec<MachineRow> {
 
 /// Interrupt counts at the start of a run.
 #[derive(Debug)]
-pub struct Interrupts(Vec<Source>);
+pub struct Interrupts(Vec<InterruptSource>);
 
 impl Interrupts {
     /// Reads them.
@@ -176,12 +176,12 @@ mod tests {
             std::fs::write(directory.path().join("proc/stat"), stat).unwrap();
         };
         count(0);
-        let mut machine = Machine::new(Root::at(directory.path()), 0);
+        let mut machine = MachineCounters::new(Root::at(directory.path()), 0);
         let second = 1_000_000_000;
         count(300);
-        machine.look(second, 0);
+        machine.poll(second, 0);
         count(400);
-        let rows = machine.look(4 * second, 0);
+        let rows = machine.poll(4 * second, 0);
         assert_eq!(rows[2].value, 33.0, "{:?}", rows[2]);
         assert_eq!(machine.average().context_switches_per_s, 100.0);
     }

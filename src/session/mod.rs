@@ -7,19 +7,19 @@
 pub mod alone;
 mod calibrate;
 mod collect;
-mod conditions;
-mod doubts;
+mod conditions_monitor;
+mod caveats;
 mod drain;
 mod evidence;
-mod glance;
+mod progress;
 mod loads;
 mod machine;
-mod peaks;
+mod blame_recorder;
 mod plan;
 mod record;
 mod source;
 mod tracing;
-mod watch;
+mod interval_reader;
 mod watchdog;
 
 use std::{path::Path, sync::Arc, time::Duration};
@@ -33,27 +33,27 @@ use tardy_hot::{
 
 use crate::{
     loads::{LoadEnd, LoadSpec, RunningLoad},
-    probes::{Armed, Finished, Recorded, Report, Schedule, Wants},
-    run::{Document, Maker, Status, maker::discard, names, tracks::to_csv},
+    probes::{Armed, FinishedProbe, Recorded, Schedule, ThreadReport, Wants},
+    run::{Document, RunWriter, Status, names, tracks::to_csv, writer::discard},
     setup::{arrange::Arranged, memory::Locked, power::DmaLatency, threads::become_helper},
     sys::{cpus::Cpus, memory, root::Root, signals},
 };
 pub use calibrate::LENGTH_NS as CALIBRATION_NS;
-use conditions::Watcher;
-pub use doubts::{left_changed, shield_gaps};
-use drain::{Drain, Work};
+pub use caveats::{left_changed, shield_gaps};
+use conditions_monitor::ConditionsMonitor;
+use drain::{Drain, DrainInputs};
 use evidence::{Evidence, SetupEvidence};
-pub use glance::{Glance, LoadGlance};
+use interval_reader::IntervalReader;
 use machine::Interrupts;
-pub use plan::{Length, Plan};
+pub use plan::{Length, RunPlan};
+pub use progress::{LoadProgress, RunProgress};
 pub use tracing::TraceWish;
-use tracing::{Loaded, Recording, Watching};
-use watch::Watch;
+use tracing::{ActiveTracing, Loaded, RecorderContext};
 use watchdog::Watchdog;
 
 /// A plan whose threads wait and whose loads run.
 pub struct Session {
-    plan: Plan,
+    plan: RunPlan,
     armed: Armed,
     stop: Arc<Stop>,
     locked: Locked,
@@ -61,7 +61,7 @@ pub struct Session {
     arranged: Arranged,
     loads: Vec<Arc<RunningLoad>>,
     /// Until the drain has it.
-    maker: Option<Maker>,
+    maker: Option<RunWriter>,
     document: Document,
     evidence: Evidence,
     /// The kernel's side, where wake-ups are traced.
@@ -73,7 +73,7 @@ impl Session {
     ///
     /// # Errors
     /// Something that was asked for cannot be had; then nothing is left behind.
-    pub fn arm(mut plan: Plan) -> Result<Self> {
+    pub fn arm(mut plan: RunPlan) -> Result<Self> {
         memory::keep_heap();
         signals::accept_nudges().context("cannot set a signal handler")?;
         let mut evidence = Evidence { setup: collect::planned(&mut plan), ..Evidence::default() };
@@ -82,15 +82,15 @@ impl Session {
         let trace = evidence.trace.record.clone();
         let document = record::planned(&plan, traced.as_ref().map(Loaded::tracing), trace);
         let (directory, existed) = (plan.directory.clone(), plan.directory.exists());
-        let maker = Maker::create(&directory, &document, plan.raw)?;
+        let maker = RunWriter::create(&directory, &document, plan.raw)?;
         Self::arm_within(plan, maker, document, evidence, traced)
             // Nothing was measured: an empty run would only be in the way.
             .inspect_err(|_| discard(&directory, existed))
     }
 
     fn arm_within(
-        plan: Plan,
-        maker: Maker,
+        plan: RunPlan,
+        maker: RunWriter,
         document: Document,
         mut evidence: Evidence,
         mut traced: Option<Loaded>,
@@ -140,7 +140,7 @@ impl Session {
     pub fn run(
         mut self,
         mut quit: impl FnMut() -> Option<String>,
-        mut show: impl FnMut(&Glance),
+        mut show: impl FnMut(&RunProgress),
     ) -> Result<Document> {
         // A load must neither let the start come late, which would look like a latency of the
         // first sample, nor keep Ctrl-C waiting. The drain tells where this is refused.
@@ -162,14 +162,14 @@ impl Session {
         while !self.armed.is_done() {
             std::thread::sleep(Duration::from_millis(50));
             watchdog.iter().for_each(Watchdog::beat);
-            self.armed.tend();
+            self.armed.poll();
             if ended_by.is_none() {
                 ended_by = quit();
             }
             if ended_by.is_some() || self.stop.is_set() {
                 self.armed.stop();
             }
-            show(&self.glance(&schedule, &series));
+            show(&self.progress(&schedule, &series));
         }
         self.evidence.setup.watchdog = watchdog.and_then(Watchdog::finish);
         self.evidence.ended_by = ended_by;
@@ -216,9 +216,9 @@ impl Session {
         let mut maker = self.maker.take().context("a session runs once")?;
         maker.begin(&self.document).context("cannot write the run directory")?;
         let watch = |recorded: Recorded| {
-            (Watch::new(&recorded.head.name, recorded.series), recorded.samples)
+            (IntervalReader::new(&recorded.head.name, recorded.series), recorded.samples)
         };
-        let work = Work {
+        let work = DrainInputs {
             maker,
             series: self.armed.recorded.drain(..).map(watch).collect(),
             loads: self.loads.clone(),
@@ -226,7 +226,11 @@ impl Session {
             interval_ns: self.document.log_interval_ns,
             measured_priority: self.plan.priority.1,
             housekeeping: self.housekeeping()?,
-            watcher: Watcher::new(Root::default(), self.plan.cpus.clone(), &self.armed.found),
+            monitor: ConditionsMonitor::new(
+                Root::default(),
+                self.plan.cpus.clone(),
+                &self.armed.found,
+            ),
         };
         Drain::start(work).context("cannot start the thread that records")
     }
@@ -243,10 +247,10 @@ impl Session {
     }
 
     /// Has late wake-ups blamed from now on, where that is wished.
-    fn watch(&mut self, schedule: &Schedule) -> Result<Option<Watching>> {
+    fn watch(&mut self, schedule: &Schedule) -> Result<Option<ActiveTracing>> {
         let Some(traced) = self.traced.take() else { return Ok(None) };
         let housekeeping = self.housekeeping()?;
-        let recording = Recording {
+        let recording = RecorderContext {
             wish: &self.plan.trace,
             virtual_machine: self.document.facts.virtualisation.is_some(),
             directory: &self.plan.directory,
@@ -258,7 +262,7 @@ impl Session {
         traced.record(&recording).map(Some)
     }
 
-    fn glance(&self, schedule: &Schedule, series: &[(String, Arc<Series>)]) -> Glance {
+    fn progress(&self, schedule: &Schedule, series: &[(String, Arc<Series>)]) -> RunProgress {
         let elapsed_ns = now_ns() - schedule.start_ns;
         let at_a_glance = |(name, series): &(String, Arc<Series>)| {
             let totals = series.tally.totals();
@@ -276,7 +280,7 @@ impl Session {
             }
         };
         let loads = loads::at_a_glance(&self.plan.loads, &self.loads);
-        Glance { elapsed_ns, left_ns, series, loads }
+        RunProgress { elapsed_ns, left_ns, series, loads }
     }
 
     /// Joins everything and writes the last record.
@@ -284,12 +288,12 @@ impl Session {
         self,
         schedule: Schedule,
         drain: Drain,
-        traced: Option<Watching>,
+        traced: Option<ActiveTracing>,
         interrupts: &Interrupts,
     ) -> Result<Document> {
         let Self { plan, armed, loads, arranged, mut document, mut evidence, .. } = self;
-        let Finished { reports, measured, kept } = armed.finish();
-        let traced = traced.map(Watching::finish).transpose().map_err(anyhow::Error::msg)?;
+        let FinishedProbe { reports, measured, kept } = armed.finish();
+        let traced = traced.map(ActiveTracing::finish).transpose().map_err(anyhow::Error::msg)?;
         let end_ns = end_of(reports.get(..measured).unwrap_or_default(), &schedule);
         let drained = drain.finish().map_err(anyhow::Error::msg)?;
         let interrupts = interrupts.end();
@@ -331,7 +335,7 @@ impl Session {
 }
 
 /// What was asked for must be had; where it is only the default, a refusal is evidence.
-fn hold_dma_latency(plan: &Plan, evidence: &mut SetupEvidence) -> Result<Option<DmaLatency>> {
+fn hold_dma_latency(plan: &RunPlan, evidence: &mut SetupEvidence) -> Result<Option<DmaLatency>> {
     if let Some(longest_us) = plan.wishes.max_idle_latency_us {
         return Ok(Some(DmaLatency::hold_asked(longest_us)?));
     }
@@ -344,8 +348,8 @@ fn hold_dma_latency(plan: &Plan, evidence: &mut SetupEvidence) -> Result<Option<
 
 /// When the last loop ended. One that went on to its planned end covered the time up to there: the
 /// expiry after its last one would lie beyond.
-fn end_of(reports: &[Report], schedule: &Schedule) -> i64 {
-    let end = |report: &Report| match (report.ended, schedule.end_ns) {
+fn end_of(reports: &[ThreadReport], schedule: &Schedule) -> i64 {
+    let end = |report: &ThreadReport| match (report.ended, schedule.end_ns) {
         (Ended::Done, planned) if planned < i64::MAX => report.ended_ns.max(planned),
         _ => report.ended_ns,
     };

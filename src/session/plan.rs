@@ -7,7 +7,7 @@ use crate::{
     loads::LoadSpec,
     probes::Probe,
     run::OsError,
-    setup::{Wish, arrange::Wishes, journal::Recovered},
+    setup::{Wish, arrange::SetupRequest, journal::Recovered},
     sys::{cpus::Cpus, sched::Policy},
 };
 
@@ -21,7 +21,7 @@ pub enum Length {
 }
 
 /// Everything that is settled before anything is touched.
-pub struct Plan {
+pub struct RunPlan {
     /// What measures.
     pub probe: Box<dyn Probe>,
     /// What disturbs.
@@ -47,7 +47,7 @@ pub struct Plan {
     /// Hold `/dev/cpu_dma_latency`.
     pub hold_dma_latency: bool,
     /// What else shall be arranged.
-    pub wishes: Wishes,
+    pub wishes: SetupRequest,
     /// What shall be found out about late wake-ups.
     pub trace: TraceWish,
     /// What the kernel said to the wished policy, where it refused that.
@@ -64,7 +64,7 @@ pub struct Plan {
     pub argv: Vec<String>,
 }
 
-impl Plan {
+impl RunPlan {
     /// 5 s of samples, if they are kept.
     pub(super) fn ring_size(&self) -> Option<usize> {
         let samples = 5_000_000_000 / self.interval_ns.max(1);

@@ -2,10 +2,12 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Length, Plan, doubts, drain::Drained, evidence::Evidence, watch::Watch};
+use super::{
+    Length, RunPlan, caveats, drain::Drained, evidence::Evidence, interval_reader::IntervalReader,
+};
 use crate::{
     loads::{LoadEnd, LoadSpec},
-    probes::{Armed, Report, Schedule, Tracing},
+    probes::{Armed, Schedule, ThreadReport, Tracing},
     run::{
         Document, LoadRecord, Provenance, RunParameters, SCHEMA_VERSION, SetupRecord, Status,
         TraceMode, TraceRecord, Validity, caveat,
@@ -25,7 +27,7 @@ use crate::{
 use tardy_hot::tally::Totals;
 
 /// The record before anything is touched.
-pub fn planned(plan: &Plan, tracing: Option<&Tracing>, trace: TraceRecord) -> Document {
+pub fn planned(plan: &RunPlan, tracing: Option<&Tracing>, trace: TraceRecord) -> Document {
     let parameters = parameters(plan);
     let first_cpu = plan.cpus.iter().next().unwrap_or(0);
     Document {
@@ -70,7 +72,7 @@ fn empty(head: &SeriesHead) -> crate::run::SeriesSummary {
 }
 
 /// What the run shall be, whatever its probe.
-fn parameters(plan: &Plan) -> RunParameters {
+fn parameters(plan: &RunPlan) -> RunParameters {
     let (duration_ns, samples) = match plan.length {
         Length::Time(ns) => (Some(ns), None),
         Length::Samples(samples) => (None, Some(samples)),
@@ -87,7 +89,7 @@ fn parameters(plan: &Plan) -> RunParameters {
     }
 }
 
-fn asked(plan: &Plan) -> Map<String, Value> {
+fn asked(plan: &RunPlan) -> Map<String, Value> {
     let (policy, priority) = (plan.policy.0, plan.priority.0);
     let asked = json!({
         "policy": policy.value.to_string(),
@@ -106,7 +108,7 @@ fn asked(plan: &Plan) -> Map<String, Value> {
 }
 
 /// What is known when the schedule is: the moment of the first expiry.
-pub fn begin(document: &mut Document, plan: &Plan, armed: &Armed, schedule: &Schedule) {
+pub fn begin(document: &mut Document, plan: &RunPlan, armed: &Armed, schedule: &Schedule) {
     document.started_at = rfc3339(schedule.start_ns);
     document.start_monotonic_ns = schedule.start_ns;
     let thread = |(series, found): &(String, Found)| {
@@ -123,7 +125,7 @@ pub fn begin(document: &mut Document, plan: &Plan, armed: &Armed, schedule: &Sch
 }
 
 /// What came of memory and power.
-pub fn setup(document: &mut Document, plan: &Plan, locked: &Locked, held: Option<&DmaLatency>) {
+pub fn setup(document: &mut Document, plan: &RunPlan, locked: &Locked, held: Option<&DmaLatency>) {
     let found = &mut document.setup.found;
     found.insert("cpus".into(), json!(plan.cpus.to_string()));
     found.insert("memory_lock".into(), locked.found());
@@ -131,11 +133,11 @@ pub fn setup(document: &mut Document, plan: &Plan, locked: &Locked, held: Option
 }
 
 /// The series as they are now, and when that is.
-pub fn end(document: &mut Document, schedule: &Schedule, end_ns: i64, watches: &[Watch]) {
+pub fn end(document: &mut Document, schedule: &Schedule, end_ns: i64, readers: &[IntervalReader]) {
     document.ended_at = Some(rfc3339(end_ns));
     document.duration_ns = u64::try_from(end_ns - schedule.start_ns).unwrap_or(0);
-    for (series, watch) in document.series.iter_mut().zip(watches) {
-        let (counts, totals) = watch.total();
+    for (series, reader) in document.series.iter_mut().zip(readers) {
+        let (counts, totals) = reader.total();
         *series = summarize(&series.head(), &counts, &totals);
     }
 }
@@ -152,10 +154,10 @@ pub fn ended_loads(loads: &mut [LoadRecord], ends: &[LoadEnd]) {
 pub fn conditions(
     document: &mut Document,
     drained: &Drained,
-    reports: &[Report],
+    reports: &[ThreadReport],
     interrupts: &[InterruptCount],
 ) {
-    let mut conditions = drained.watcher.record();
+    let mut conditions = drained.monitor.record();
     conditions.threads = reports.iter().map(thread_use).collect();
     for cpu in &mut conditions.cpus {
         let nmi = interrupts.iter().find(|row| row.source == "NMI" && row.cpu == cpu.cpu);
@@ -165,7 +167,7 @@ pub fn conditions(
     document.conditions = Some(conditions);
 }
 
-fn thread_use(report: &Report) -> ThreadUse {
+fn thread_use(report: &ThreadReport) -> ThreadUse {
     let usage = report.usage;
     ThreadUse {
         series: report.series.clone(),
@@ -185,7 +187,7 @@ pub fn worst(document: &Document) -> Option<i64> {
 
 /// Writes down what follows from the evidence, and the verdict.
 pub fn judge(document: &mut Document, evidence: &Evidence) {
-    document.caveats = doubts::caveats(evidence).into_iter().map(Into::into).collect();
+    document.caveats = caveats::caveats(evidence).into_iter().map(Into::into).collect();
     caveat::sort(&mut document.caveats);
     document.validity = caveat::verdict(&document.caveats);
 }

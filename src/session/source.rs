@@ -3,14 +3,14 @@
 use std::ops::Range;
 
 use crate::{
-    kernel::{Event, Recorder, Symbols},
-    peaks::Source,
+    kernel::{Event, EventReader, Symbols},
+    peaks::EventSource,
     sys::{cpus::Cpus, perf::SmiCount, root::Root},
 };
 
 /// The kernel's record of this machine.
 pub(super) struct ThisMachine {
-    recorder: Recorder,
+    recorder: EventReader,
     symbols: Symbols,
     /// Counted on a CPU that is not measured, because reading it interrupts that CPU; the firmware
     /// stops all CPUs at once.
@@ -18,14 +18,14 @@ pub(super) struct ThisMachine {
 }
 
 impl ThisMachine {
-    pub(super) fn new(recorder: Recorder, symbols: Symbols, free: &Cpus) -> Self {
+    pub(super) fn new(recorder: EventReader, symbols: Symbols, free: &Cpus) -> Self {
         let one: Cpus = free.iter().take(1).collect();
         let smis = (!one.is_empty()).then(|| SmiCount::begin(&Root::default(), &one)).flatten();
         Self { recorder, symbols, smis }
     }
 }
 
-impl Source for ThisMachine {
+impl EventSource for ThisMachine {
     fn events(&self, cpu: u32, from_ns: u64, to_ns: u64, into: &mut Vec<Event>) -> bool {
         self.recorder.events(cpu, from_ns, to_ns, into)
     }

@@ -6,18 +6,18 @@ use anyhow::{Context, Result, bail};
 use tardy_hot::stages::{Records, ThreadRecord};
 
 use super::{
+    blame_recorder::{self, BlameRecorder, Blamed, unmatched},
     evidence::{RefusedWrite, TraceEvidence},
-    peaks::{self, Blamed, Recorder, unmatched},
     source::ThisMachine,
 };
 
 use crate::{
-    kernel::{Lack, Mode, Settings, Stacks, Symbols, ThreadRecords, Tracer},
+    kernel::{Settings, Stacks, Symbols, ThreadRecords, TraceLevel, Tracer, TracingUnavailable},
     peaks::Blamer,
     probes::{Probe, TracedThread, Tracing},
     run::{BlameFiles, MissingTracepoint, TraceMode, TraceRecord, peaks::Blame},
     setup::facts,
-    sys::{cpus::Cpus, kernel_config::KernelConfig, root::Root},
+    sys::{cpus::Cpus, kernel_config::ConfigOptions, root::Root},
 };
 
 /// What the user wants to know about late wake-ups.
@@ -39,7 +39,7 @@ pub struct TraceWish {
 #[derive(Debug)]
 pub(super) struct Loaded {
     tracer: Tracer,
-    mode: Mode,
+    mode: TraceLevel,
     tracing: Tracing,
     threads: Vec<TracedThread>,
     /// Read before the measured threads have a schedule to keep: there are very many. Only where
@@ -122,21 +122,21 @@ pub(super) fn load(
 
 impl Loaded {
     /// What can be had, and why that is not all, if so.
-    fn new(wish: &TraceWish) -> Result<(Self, Option<Lack>), Lack> {
-        let stages = || tracer(Mode::Stages, Stacks::Off);
+    fn new(wish: &TraceWish) -> Result<(Self, Option<TracingUnavailable>), TracingUnavailable> {
+        let stages = || tracer(TraceLevel::Stages, Stacks::Off);
         let (mode, tracer, lack) = match wish.mode {
-            TraceMode::Stages => (Mode::Stages, stages()?, None),
-            TraceMode::Peaks => (Mode::Peaks, tracer(Mode::Peaks, wish.stacks)?, None),
-            TraceMode::Auto | TraceMode::Off => match tracer(Mode::Peaks, wish.stacks) {
-                Ok(tracer) => (Mode::Peaks, tracer, None),
+            TraceMode::Stages => (TraceLevel::Stages, stages()?, None),
+            TraceMode::Peaks => (TraceLevel::Peaks, tracer(TraceLevel::Peaks, wish.stacks)?, None),
+            TraceMode::Auto | TraceMode::Off => match tracer(TraceLevel::Peaks, wish.stacks) {
+                Ok(tracer) => (TraceLevel::Peaks, tracer, None),
                 // Where rights or types are missing, the smaller wish says so too.
-                Err(lack) => (Mode::Stages, stages()?, Some(lack)),
+                Err(lack) => (TraceLevel::Stages, stages()?, Some(lack)),
             },
         };
         let root = Root::default();
-        let is_rt = facts::preemption(&root, &KernelConfig::read(&root)).model == "rt";
+        let is_rt = facts::preemption(&root, &ConfigOptions::read(&root)).model == "rt";
         let tracing = Tracing { records: Arc::new(Kernel(tracer.threads())), is_rt };
-        let symbols = (mode == Mode::Peaks).then(Symbols::read);
+        let symbols = (mode == TraceLevel::Peaks).then(Symbols::read);
         Ok((Self { tracer, mode, tracing, threads: Vec::new(), symbols }, lack))
     }
 
@@ -147,8 +147,8 @@ impl Loaded {
 
     const fn found(&self) -> TraceMode {
         match self.mode {
-            Mode::Stages => TraceMode::Stages,
-            Mode::Peaks => TraceMode::Peaks,
+            TraceLevel::Stages => TraceMode::Stages,
+            TraceLevel::Peaks => TraceMode::Peaks,
         }
     }
 
@@ -201,17 +201,18 @@ impl Loaded {
     ///
     /// # Errors
     /// The files of the blame cannot be made, or the thread.
-    pub(super) fn record(self, run: &Recording<'_>) -> Result<Watching> {
+    pub(super) fn record(self, run: &RecorderContext<'_>) -> Result<ActiveTracing> {
         let Self { tracer, threads, symbols: Some(symbols), .. } = self else {
-            return Ok(Watching::Stages(self));
+            return Ok(ActiveTracing::Stages(self));
         };
         let symbols_hidden = symbols.are_hidden();
         let source = Box::new(ThisMachine::new(tracer.recorder(), symbols, run.free));
-        let wishes = peaks::wishes(run.wish.keep, run.wish.peak_over_ns, run.virtual_machine);
+        let wishes =
+            blame_recorder::wishes(run.wish.keep, run.wish.peak_over_ns, run.virtual_machine);
         let files = BlameFiles::create(run.directory).context("cannot write the run directory")?;
-        let recorder = Recorder::start(peaks::Work {
+        let recorder = BlameRecorder::start(blame_recorder::BlameInputs {
             tracer,
-            blamer: Blamer::new(peaks::followed(&threads), wishes, source),
+            blamer: Blamer::new(blame_recorder::followed(&threads), wishes, source),
             threads,
             files,
             start_ns: run.start_ns,
@@ -219,12 +220,12 @@ impl Loaded {
             housekeeping: run.housekeeping.clone(),
         });
         let recorder = recorder.context("cannot start the thread that blames")?;
-        Ok(Watching::Peaks { recorder, symbols_hidden })
+        Ok(ActiveTracing::Peaks { recorder, symbols_hidden })
     }
 }
 
 /// What a recorder must know of the run.
-pub(super) struct Recording<'a> {
+pub(super) struct RecorderContext<'a> {
     pub wish: &'a TraceWish,
     pub virtual_machine: bool,
     pub directory: &'a Path,
@@ -237,14 +238,14 @@ pub(super) struct Recording<'a> {
 
 /// Tracing that goes on.
 #[derive(Debug)]
-pub(super) enum Watching {
+pub(super) enum ActiveTracing {
     /// Threads record their stages; nobody else is needed.
     Stages(Loaded),
     /// Late wake-ups are blamed, too.
-    Peaks { recorder: Recorder, symbols_hidden: bool },
+    Peaks { recorder: BlameRecorder, symbols_hidden: bool },
 }
 
-impl Watching {
+impl ActiveTracing {
     /// Ends it; the measured threads must have ended.
     ///
     /// # Errors
@@ -264,7 +265,7 @@ impl Watching {
     }
 }
 
-fn tracer(mode: Mode, stacks: Stacks) -> Result<Tracer, Lack> {
+fn tracer(mode: TraceLevel, stacks: Stacks) -> Result<Tracer, TracingUnavailable> {
     Tracer::load(&Settings { mode, stacks, slots_per_cpu: Settings::SLOTS_PER_CPU })
 }
 

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     SetupError, governor,
-    journal::{Journal, JournalError, Place},
+    journal::{Journal, JournalError, JournalPath},
     shield::{Shield, ShieldGaps},
     siblings,
     threads::plain,
@@ -16,7 +16,7 @@ use crate::sys::{cpus::Cpus, root::Root};
 
 /// What the user said.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Wishes {
+pub struct SetupRequest {
     /// Keep everything else off the measured CPUs.
     pub shield: bool,
     /// Frequency governor of the measured CPUs.
@@ -29,7 +29,7 @@ pub struct Wishes {
     pub housekeeping: Option<Cpus>,
 }
 
-impl Wishes {
+impl SetupRequest {
     /// Whether settings of the machine are to be changed, and so journalled.
     fn change_the_machine(&self) -> bool {
         self.shield || self.governor.is_some() || self.no_smt_sibling
@@ -67,7 +67,7 @@ impl Wishes {
 /// A machine that is arranged, until this is finished or dropped.
 #[derive(Debug)]
 pub struct Arranged {
-    wishes: Wishes,
+    wishes: SetupRequest,
     shield: Option<Shield>,
     offline: Option<Cpus>,
     found: Map<String, Value>,
@@ -80,14 +80,14 @@ impl Arranged {
     ///
     /// # Errors
     /// A wish that cannot be had; then everything is as it was.
-    pub fn make(wishes: &Wishes, cpus: &Cpus, command: &str) -> Result<Self, SetupError> {
-        Self::make_on(&Root::default(), &Place::usual(), wishes, cpus, command)
+    pub fn make(wishes: &SetupRequest, cpus: &Cpus, command: &str) -> Result<Self, SetupError> {
+        Self::make_on(&Root::default(), &JournalPath::usual(), wishes, cpus, command)
     }
 
     fn make_on(
         root: &Root,
-        place: &Place,
-        wishes: &Wishes,
+        place: &JournalPath,
+        wishes: &SetupRequest,
         cpus: &Cpus,
         command: &str,
     ) -> Result<Self, SetupError> {
@@ -211,15 +211,19 @@ mod tests {
         write("sys/devices/system/cpu/online", "0-1\n");
         write("proc/mounts", "");
         let (root, place) =
-            (Root::at(directory.path()), Place::at(directory.path().join("run/journal")));
-        let wishes =
-            Wishes { shield: true, governor: Some("performance".into()), ..Wishes::default() };
+            (Root::at(directory.path()), JournalPath::at(directory.path().join("run/journal")));
+        let wishes = SetupRequest {
+            shield: true,
+            governor: Some("performance".into()),
+            ..SetupRequest::default()
+        };
         let cpus = "1".parse().unwrap();
         let error = Arranged::make_on(&root, &place, &wishes, &cpus, "test").unwrap_err();
         assert!(error.to_string().contains("no cgroup hierarchy"), "{error}");
         assert_eq!(root.read(format!("/{governor}")).unwrap(), "powersave");
         assert!(!place.path().exists());
-        let wishes = Wishes { governor: Some("performance".into()), ..Wishes::default() };
+        let wishes =
+            SetupRequest { governor: Some("performance".into()), ..SetupRequest::default() };
         let arranged = Arranged::make_on(&root, &place, &wishes, &cpus, "test").unwrap();
         assert_eq!(root.read(format!("/{governor}")).unwrap(), "performance");
         assert_eq!(arranged.found()["governor"], "performance");
@@ -239,8 +243,9 @@ mod tests {
         fs::create_dir_all(governor.parent().unwrap()).unwrap();
         fs::write(&governor, "powersave\n").unwrap();
         let (root, place) =
-            (Root::at(directory.path()), Place::at(directory.path().join("run/journal")));
-        let wishes = Wishes { governor: Some("performance".into()), ..Wishes::default() };
+            (Root::at(directory.path()), JournalPath::at(directory.path().join("run/journal")));
+        let wishes =
+            SetupRequest { governor: Some("performance".into()), ..SetupRequest::default() };
         let cpus = "1".parse().unwrap();
         let arranged = Arranged::make_on(&root, &place, &wishes, &cpus, "test").unwrap();
         fs::remove_file(&governor).unwrap();
@@ -254,8 +259,8 @@ mod tests {
     fn a_journal_that_cannot_be_written_is_told_with_the_flags_that_need_it() {
         let directory = tempfile::tempdir().unwrap();
         fs::write(directory.path().join("run"), "a file where a directory should be").unwrap();
-        let place = Place::at(directory.path().join("run/journal"));
-        let wishes = Wishes { shield: true, no_smt_sibling: true, ..Wishes::default() };
+        let place = JournalPath::at(directory.path().join("run/journal"));
+        let wishes = SetupRequest { shield: true, no_smt_sibling: true, ..SetupRequest::default() };
         let root = Root::at(directory.path());
         let error = Arranged::make_on(&root, &place, &wishes, &"0".parse().unwrap(), "test");
         let said = error.unwrap_err().to_string();
@@ -265,8 +270,8 @@ mod tests {
 
     #[test]
     fn without_wishes_nothing_is_claimed() {
-        let place = Place::at("/nonexistent/journal");
-        let wishes = Wishes::default();
+        let place = JournalPath::at("/nonexistent/journal");
+        let wishes = SetupRequest::default();
         let root = Root::default();
         let arranged =
             Arranged::make_on(&root, &place, &wishes, &"0".parse().unwrap(), "test").unwrap();

@@ -4,7 +4,7 @@ use std::{fs, path::Path};
 
 use crate::{
     run::facts::{CpuPlace, Facts, IdleState, Preemption},
-    sys::{cpus::Cpus, kernel_config::KernelConfig, kmsg, root::Root, text},
+    sys::{cpus::Cpus, kernel_config::ConfigOptions, kmsg, root::Root, text},
 };
 
 /// The facts of this machine; idle states are those of `first_cpu`.
@@ -22,7 +22,7 @@ pub fn read(first_cpu: u32) -> Facts {
         architecture: own(name.machine()),
         distribution: distribution(),
         kernel_cmdline: text::read("/proc/cmdline"),
-        preemption: preemption(&root, &KernelConfig::read(&root)),
+        preemption: preemption(&root, &ConfigOptions::read(&root)),
         cpu_model: cpuinfo(&root, "model name").or_else(|| cpuinfo(&root, "Model")),
         cpus_online: online,
         cpus_allowed: Cpus::allowed().unwrap_or_default().to_string(),
@@ -60,7 +60,7 @@ fn cpuinfo(root: &Root, field: &str) -> Option<String> {
 /// debugfs knows what a PREEMPT_DYNAMIC kernel does now; its log what it began with; its command
 /// line what it was told; its configuration what it was built for.
 #[must_use]
-pub fn preemption(root: &Root, config: &KernelConfig) -> Preemption {
+pub fn preemption(root: &Root, config: &ConfigOptions) -> Preemption {
     let found =
         |model: &str, source: &str| Preemption { model: model.into(), source: source.into() };
     let version = root.read("/proc/sys/kernel/version").unwrap_or_default();

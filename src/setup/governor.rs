@@ -67,7 +67,7 @@ fn wanted(root: &Root, name: &str, cpu: u32) -> Result<Change, SetupError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::setup::journal::Place;
+    use crate::setup::journal::JournalPath;
 
     fn machine() -> (tempfile::TempDir, Root, Journal) {
         let directory = tempfile::tempdir().unwrap();
@@ -77,7 +77,7 @@ mod tests {
         let all = "conservative performance powersave\n";
         fs::write(cpu.join("scaling_available_governors"), all).unwrap();
         let root = Root::at(directory.path());
-        let place = Place::at(directory.path().join("run/journal"));
+        let place = JournalPath::at(directory.path().join("run/journal"));
         let journal = Journal::claim(&place, &root, "test").unwrap();
         (directory, root, journal)
     }

@@ -90,7 +90,7 @@ fn cpusets(root: &Root) -> Vec<Change> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::setup::journal::Place;
+    use crate::setup::journal::JournalPath;
 
     fn machine() -> (tempfile::TempDir, Root, Journal) {
         let directory = tempfile::tempdir().unwrap();
@@ -109,7 +109,7 @@ mod tests {
         write("cg/a/cpuset.cpus", "1-2\n");
         write("cg/a/b/cpuset.cpus", "2\n");
         let root = Root::at(directory.path());
-        let place = Place::at(directory.path().join("run/journal"));
+        let place = JournalPath::at(directory.path().join("run/journal"));
         let journal = Journal::claim(&place, &root, "test").unwrap();
         (directory, root, journal)
     }

@@ -127,7 +127,7 @@ impl Stat {
 
 /// One source of interrupts.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Source {
+pub struct InterruptSource {
     /// `irq` or `softirq`.
     pub kind: &'static str,
     /// `LOC`, `24`, `TIMER`, ...
@@ -140,7 +140,7 @@ pub struct Source {
 
 /// Every source of hard and soft interrupts, with its counts since boot.
 #[must_use]
-pub fn interrupt_sources(root: &Root) -> Vec<Source> {
+pub fn interrupt_sources(root: &Root) -> Vec<InterruptSource> {
     let mut sources = Vec::new();
     for (path, kind) in [("/proc/interrupts", "irq"), ("/proc/softirqs", "softirq")] {
         sources.extend(root.read(path).map(|text| parse_sources(&text, kind)).unwrap_or_default());
@@ -148,7 +148,7 @@ pub fn interrupt_sources(root: &Root) -> Vec<Source> {
     sources
 }
 
-fn parse_sources(text: &str, kind: &'static str) -> Vec<Source> {
+fn parse_sources(text: &str, kind: &'static str) -> Vec<InterruptSource> {
     let mut lines = text.lines();
     let cpus: Vec<u32> = lines
         .next()
@@ -168,7 +168,7 @@ fn parse_sources(text: &str, kind: &'static str) -> Vec<Source> {
             rest = after.trim_start();
         }
         let description = rest.split_ascii_whitespace().collect::<Vec<_>>().join(" ");
-        Some(Source { kind, name: name.trim().into(), description, counts })
+        Some(InterruptSource { kind, name: name.trim().into(), description, counts })
     };
     lines.filter_map(source).collect()
 }

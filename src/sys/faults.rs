@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// Usage of one thread since it began.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Usage {
+pub struct ThreadUsage {
     /// Page faults served without the disk.
     pub minor_faults: u64,
     /// Page faults served from the disk.
@@ -19,7 +19,7 @@ pub struct Usage {
     pub cpu_ns: u64,
 }
 
-impl Usage {
+impl ThreadUsage {
     /// Usage of the calling thread so far.
     #[must_use]
     pub fn of_this_thread() -> Self {
@@ -85,18 +85,18 @@ mod tests {
 
     #[test]
     fn a_thread_is_seen_from_outside_as_it_sees_itself() {
-        let before = Usage::of_this_thread();
-        let mut seen = Usage::of_thread(sched::thread_id()).unwrap();
-        let after = Usage::of_this_thread();
+        let before = ThreadUsage::of_this_thread();
+        let mut seen = ThreadUsage::of_thread(sched::thread_id()).unwrap();
+        let after = ThreadUsage::of_this_thread();
         assert!((before.minor_faults..=after.minor_faults).contains(&seen.minor_faults));
         assert!(seen.voluntary_switches >= before.voluntary_switches);
         assert!(seen.voluntary_switches <= after.voluntary_switches);
         while seen.cpu_ns == 0 {
             // The kernel adds up in steps.
-            seen = Usage::of_thread(sched::thread_id()).unwrap();
+            seen = ThreadUsage::of_thread(sched::thread_id()).unwrap();
         }
-        let after = Usage::of_this_thread();
+        let after = ThreadUsage::of_this_thread();
         assert!((before.major_faults..=after.major_faults).contains(&seen.major_faults));
-        assert_eq!(Usage::of_thread(1 << 22), None);
+        assert_eq!(ThreadUsage::of_thread(1 << 22), None);
     }
 }

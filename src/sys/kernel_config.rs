@@ -11,9 +11,9 @@ const LIMIT: u64 = 4 << 20;
 
 /// Every option of the kernel, as far as it tells.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct KernelConfig(Option<String>);
+pub struct ConfigOptions(Option<String>);
 
-impl KernelConfig {
+impl ConfigOptions {
     /// Reads it; empty where neither file is there.
     #[must_use]
     pub fn read(root: &Root) -> Self {
@@ -57,7 +57,7 @@ mod tests {
 
     const TEXT: &str = "# a comment\nCONFIG_HZ=250\nCONFIG_PREEMPT=y\n# CONFIG_KASAN is not set\n";
 
-    fn assert_reads(config: &KernelConfig) {
+    fn assert_reads(config: &ConfigOptions) {
         assert_eq!(config.value("HZ"), Some("250"));
         assert_eq!(config.is_on("PREEMPT"), Some(true));
         assert_eq!((config.is_on("KASAN"), config.is_on("PREEMP")), (Some(false), Some(false)));
@@ -67,18 +67,18 @@ mod tests {
     fn both_places_are_read_and_none_is_unknown() {
         let directory = tempfile::tempdir().unwrap();
         let root = Root::at(directory.path());
-        assert_eq!(KernelConfig::read(&root).is_on("PREEMPT"), None);
+        assert_eq!(ConfigOptions::read(&root).is_on("PREEMPT"), None);
         for folder in ["boot", "proc/sys/kernel"] {
             std::fs::create_dir_all(directory.path().join(folder)).unwrap();
         }
         std::fs::write(directory.path().join("proc/sys/kernel/osrelease"), "6.1.0\n").unwrap();
         std::fs::write(directory.path().join("boot/config-6.1.0"), TEXT).unwrap();
-        assert_reads(&KernelConfig::read(&root));
+        assert_reads(&ConfigOptions::read(&root));
         std::fs::remove_file(directory.path().join("boot/config-6.1.0")).unwrap();
         let packed = File::create(directory.path().join("proc/config.gz")).unwrap();
         let mut packed = GzEncoder::new(packed, Compression::fast());
         packed.write_all(TEXT.as_bytes()).unwrap();
         packed.finish().unwrap();
-        assert_reads(&KernelConfig::read(&root));
+        assert_reads(&ConfigOptions::read(&root));
     }
 }

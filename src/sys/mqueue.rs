@@ -8,14 +8,14 @@ use std::{
 
 /// A queue, with its two ends.
 #[derive(Debug)]
-pub struct Queue {
+pub struct MessageQueue {
     /// Takes messages.
     pub writes: OwnedFd,
     /// Gives them.
     pub reads: OwnedFd,
 }
 
-impl Queue {
+impl MessageQueue {
     /// A queue for `messages` messages of at most `size` bytes. It has no name any more, and ends
     /// with its last descriptor.
     ///
@@ -68,7 +68,7 @@ mod tests {
 
     #[test]
     fn a_queue_has_two_ends_and_too_long_messages_are_an_error() {
-        assert!(Queue::unnamed(8, 100).is_ok());
-        assert!(Queue::unnamed(8, 1 << 40).is_err());
+        assert!(MessageQueue::unnamed(8, 100).is_ok());
+        assert!(MessageQueue::unnamed(8, 1 << 40).is_err());
     }
 }

@@ -4,11 +4,11 @@ use std::io;
 
 /// A port that this thread may write to.
 #[derive(Debug)]
-pub struct Port {
+pub struct IoPort {
     number: u16,
 }
 
-impl Port {
+impl IoPort {
     /// Asks the kernel for `number`, for the calling thread and those that it starts afterwards.
     ///
     /// # Errors
@@ -64,7 +64,7 @@ mod tests {
     #[test]
     fn a_port_is_permitted_or_refused_with_a_reason() {
         // Where firmware leaves its progress; it is not written to.
-        if let Err(error) = Port::open(0x80) {
+        if let Err(error) = IoPort::open(0x80) {
             let has_number = error.raw_os_error().is_some();
             assert!(has_number || error.kind() == io::ErrorKind::Unsupported, "{error}");
         }

@@ -21,14 +21,14 @@ const PAUSE_MAX: Duration = Duration::from_millis(50);
 
 /// How a process ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum End {
+pub enum ProcessEnd {
     /// It returned this code.
     Exit(i32),
     /// This signal ended it.
     Signal(i32),
 }
 
-impl End {
+impl ProcessEnd {
     fn from_status(status: i32) -> Self {
         if libc::WIFSIGNALED(status) {
             Self::Signal(libc::WTERMSIG(status))
@@ -38,7 +38,7 @@ impl End {
     }
 }
 
-impl fmt::Display for End {
+impl fmt::Display for ProcessEnd {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Exit(code) => write!(f, "exit {code}"),
@@ -49,14 +49,14 @@ impl fmt::Display for End {
 
 /// What ended processes have used, with their threads and the children they waited for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Usage {
+pub struct ProcessUsage {
     /// Voluntary and involuntary context switches.
     pub context_switches: u64,
     /// Time on a CPU, in user and in kernel mode.
     pub cpu: Duration,
 }
 
-impl Usage {
+impl ProcessUsage {
     fn from_rusage(usage: &libc::rusage) -> Self {
         let switches = usage.ru_nvcsw.saturating_add(usage.ru_nivcsw);
         Self {
@@ -66,7 +66,7 @@ impl Usage {
     }
 }
 
-impl std::ops::AddAssign for Usage {
+impl std::ops::AddAssign for ProcessUsage {
     fn add_assign(&mut self, other: Self) {
         self.context_switches += other.context_switches;
         self.cpu += other.cpu;
@@ -87,9 +87,9 @@ pub enum Reaped {
         /// Who.
         pid: Pid,
         /// How.
-        end: End,
+        end: ProcessEnd,
         /// What it had used.
-        usage: Usage,
+        usage: ProcessUsage,
     },
     /// There are children, and all of them are alive.
     AllAlive,
@@ -109,8 +109,8 @@ pub fn reap() -> io::Result<Reaped> {
     match Pid::from_raw(pid.max(0)) {
         Some(pid) => Ok(Reaped::One {
             pid,
-            end: End::from_status(status),
-            usage: Usage::from_rusage(&usage),
+            end: ProcessEnd::from_status(status),
+            usage: ProcessUsage::from_rusage(&usage),
         }),
         None if pid == 0 => Ok(Reaped::AllAlive),
         None => match io::Error::last_os_error() {
@@ -312,8 +312,8 @@ pub fn wait_for(child: Pid) -> io::Result<()> {
     loop {
         match process::waitpid(Some(child), process::WaitOptions::empty()) {
             Ok(Some((_, status))) => {
-                let end = End::from_status(status.as_raw());
-                let is_good = end == End::Exit(0);
+                let end = ProcessEnd::from_status(status.as_raw());
+                let is_good = end == ProcessEnd::Exit(0);
                 let failed = || io::Error::other(format!("a child of the worker: {end}"));
                 return if is_good { Ok(()) } else { Err(failed()) };
             }
@@ -380,7 +380,7 @@ fn parent_in_stat(stat: &[u8]) -> Option<Pid> {
 ///
 /// The caller must be a subreaper; only then does "no child" mean "no descendant". It returns
 /// only when that is so: a descendant that hangs in the kernel is waited for.
-pub fn end_descendants(children: &[Pid], mut reaped: impl FnMut(Pid, End, Usage)) {
+pub fn end_descendants(children: &[Pid], mut reaped: impl FnMut(Pid, ProcessEnd, ProcessUsage)) {
     children.iter().copied().for_each(kill);
     let mut pause = PAUSE_MIN;
     loop {
@@ -432,7 +432,7 @@ mod tests {
 
     #[test]
     fn ends_read_like_the_record_of_a_run() {
-        assert_eq!(End::Exit(1).to_string(), "exit 1");
-        assert_eq!(End::Signal(9).to_string(), "signal 9");
+        assert_eq!(ProcessEnd::Exit(1).to_string(), "exit 1");
+        assert_eq!(ProcessEnd::Signal(9).to_string(), "signal 9");
     }
 }

@@ -14,7 +14,7 @@ pub struct Slot {
     /// A count.
     pub count: AtomicU64,
     /// A word to sleep on (futex); must be waited for and woken without the private flag.
-    pub gate: AtomicU32,
+    pub barrier: AtomicU32,
 }
 
 const _: () = assert!(size_of::<Slot>() == 128);

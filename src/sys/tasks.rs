@@ -6,7 +6,7 @@ use super::{cpus::Cpus, root::Root};
 
 /// A task and the moment it began, which together are never given twice in one boot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Task {
+pub struct TaskId {
     /// The kernel's number.
     pub tid: i32,
     /// Clock ticks from boot to its start.

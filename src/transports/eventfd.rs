@@ -5,7 +5,7 @@ use std::io;
 use rustix::event::{EventfdFlags, eventfd};
 
 use super::{
-    pair::{End, Holds},
+    pair::{Holds, TransportEnd},
     port::OpenPort,
 };
 
@@ -16,7 +16,7 @@ pub(super) fn pair() -> io::Result<(Holds, Holds)> {
     Ok((near.into(), [back, there].into()))
 }
 
-pub(super) fn open(end: End) -> io::Result<OpenPort> {
-    let [sends, receives] = End::exactly(end.descriptors)?;
+pub(super) fn open(end: TransportEnd) -> io::Result<OpenPort> {
+    let [sends, receives] = TransportEnd::exactly(end.descriptors)?;
     Ok(OpenPort::eventfd(sends, receives))
 }

@@ -3,11 +3,11 @@
 //!
 //! | who | says | and so |
 //! | --- | --- | --- |
-//! | near | [`Message::Hello`]: a nonce, and what it asks for | |
-//! | echo | [`Message::Challenge`]: a cookie made of the address | it has kept nothing yet |
-//! | near | [`Message::Proof`]: the cookie, and a code by the token | it is at that address |
-//! | echo | [`Message::Welcome`]: a session, and a code by the token | it knows the token too |
-//! | echo | or [`Message::Refused`]: why | |
+//! | near | [`HelloMessage::Hello`]: a nonce, and what it asks for | |
+//! | echo | [`HelloMessage::Challenge`]: a cookie made of the address | it has kept nothing yet |
+//! | near | [`HelloMessage::Proof`]: the cookie, and a code by the token | it is at that address |
+//! | echo | [`HelloMessage::Welcome`]: a session, and a code by the token | it knows the token too |
+//! | echo | or [`HelloMessage::Refused`]: why | |
 //!
 //! The near end's messages have [`ASK_LEN`] bytes and the echo's [`ANSWER_LEN`], fewer: nobody can
 //! make an echo send more than it was sent. The first 24 bytes, and the whole of `Refused`, are the
@@ -20,7 +20,7 @@ pub mod proof;
 
 use std::net::SocketAddr;
 
-pub use connect::{Connected, HelloError, Kind, connect, read_token};
+pub use connect::{CarrierKind, Connected, HelloError, connect, read_token};
 pub use proof::Secret;
 
 /// The version of what is said here. Another one is refused.
@@ -58,7 +58,7 @@ pub type Code = [u8; CODE_LEN];
 
 /// What is sent to an echo after the handshake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mode {
+pub enum EchoMode {
     /// Messages of one size, each sent back as it is.
     PingPong,
     /// Packets of `tardy_hot::packet`, each sent back with the echo's times in it.
@@ -69,7 +69,7 @@ pub enum Mode {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ask {
     /// What will be sent.
-    pub mode: Mode,
+    pub mode: EchoMode,
     /// Bytes of one message.
     pub size: u32,
     /// Messages per second; 0 where each waits for the one before.
@@ -111,7 +111,7 @@ impl Reason {
 
 /// What is said.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Message {
+pub enum HelloMessage {
     /// The near end's first word.
     Hello {
         /// Random; all that follows carries it.
@@ -185,7 +185,7 @@ pub enum Unread {
     },
 }
 
-impl Message {
+impl HelloMessage {
     /// Reads what the near end or an echo sent: the whole of one datagram, or as many bytes of a
     /// stream as its message has.
     ///
@@ -312,8 +312,8 @@ fn word(head: &[u8; ANSWER_LEN], at: usize) -> u64 {
 fn read_ask(bytes: &[u8]) -> Option<Ask> {
     let [mode, 0, 0, 0, rest @ ..] = bytes.first_chunk::<16>()? else { return None };
     let mode = match mode {
-        1 => Mode::PingPong,
-        2 => Mode::Stream,
+        1 => EchoMode::PingPong,
+        2 => EchoMode::Stream,
         _ => return None,
     };
     let size = u32::from_le_bytes(*rest.first_chunk()?);
@@ -323,24 +323,24 @@ fn read_ask(bytes: &[u8]) -> Option<Ask> {
 
 fn write_ask(bytes: &mut [u8], ask: Ask) {
     bytes[0] = match ask.mode {
-        Mode::PingPong => 1,
-        Mode::Stream => 2,
+        EchoMode::PingPong => 1,
+        EchoMode::Stream => 2,
     };
     bytes[4..8].copy_from_slice(&ask.size.to_le_bytes());
     bytes[8..16].copy_from_slice(&ask.rate.to_le_bytes());
 }
 
-fn read_proof(nonce: Nonce, bytes: &[u8; ASK_LEN]) -> Option<Message> {
+fn read_proof(nonce: Nonce, bytes: &[u8; ASK_LEN]) -> Option<HelloMessage> {
     let ask = read_ask(&bytes[24..])?;
     let head = bytes.first_chunk()?;
     let mut code = [0; CODE_LEN];
     code.copy_from_slice(&bytes[PROOF_AT..PROOF_AT + CODE_LEN]);
     let (stamp_s, cookie) = (word(head, 40), array(head, 48));
-    Some(Message::Proof { nonce, ask, stamp_s, cookie, code })
+    Some(HelloMessage::Proof { nonce, ask, stamp_s, cookie, code })
 }
 
-fn read_welcome(nonce: Nonce, head: &[u8; ANSWER_LEN]) -> Option<Message> {
-    Some(Message::Welcome {
+fn read_welcome(nonce: Nonce, head: &[u8; ANSWER_LEN]) -> Option<HelloMessage> {
+    Some(HelloMessage::Welcome {
         nonce,
         session: word(head, 24),
         receive_buffer: u32::from_le_bytes(array(head, 32)),
@@ -350,13 +350,13 @@ fn read_welcome(nonce: Nonce, head: &[u8; ANSWER_LEN]) -> Option<Message> {
     })
 }
 
-fn read_refused(nonce: Nonce, protocol: u16, head: &[u8; ANSWER_LEN]) -> Option<Message> {
+fn read_refused(nonce: Nonce, protocol: u16, head: &[u8; ANSWER_LEN]) -> Option<HelloMessage> {
     let known = |reason: &Reason| reason.number() == head[24];
     // A later version may have more reasons; which one it is says enough then.
     let other = (protocol != PROTOCOL).then_some(Reason::Protocol);
     let reason = Reason::ALL.into_iter().find(known).or(other)?;
     let (limit, version) = (word(head, 32), read_version(&head[40..64])?);
-    Some(Message::Refused { nonce, protocol, reason, limit, version })
+    Some(HelloMessage::Refused { nonce, protocol, reason, limit, version })
 }
 
 /// Printable ASCII, then zeros: it goes to somebody's terminal.

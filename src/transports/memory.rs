@@ -6,41 +6,41 @@ use std::{io, ops::Deref, os::fd::AsFd, sync::Arc};
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 use tardy_hot::ports::{
     futex::Futex,
-    page::{Page, Side, WORDS},
+    page::{SharedPage, Side, WORDS},
     pi_mutex::PiMutex,
     signal::Signal,
-    spin::Spin,
+    spin::SpinPort,
 };
 
 use super::{
     Transport,
-    pair::{End, Holds, Role},
+    pair::{Holds, Role, TransportEnd},
     port::OpenPort,
 };
 use crate::sys::mapped::MappedArray;
 
 /// The page of both ends, as one of them has it.
 #[derive(Debug, Clone)]
-pub struct Memory(Arc<MappedArray<WORDS>>);
+pub struct PageMapping(Arc<MappedArray<WORDS>>);
 
-impl Deref for Memory {
-    type Target = Page;
+impl Deref for PageMapping {
+    type Target = SharedPage;
 
     #[inline]
-    fn deref(&self) -> &Page {
-        Page::of(self.0.words())
+    fn deref(&self) -> &SharedPage {
+        SharedPage::of(self.0.words())
     }
 }
 
 /// Ends the wait of an end that makes no system call, where a signal would end others.
 #[derive(Debug, Clone)]
 pub struct Interrupter {
-    memory: Memory,
+    memory: PageMapping,
     side: Side,
 }
 
 impl Interrupter {
-    pub(super) const fn new(memory: Memory, side: Side) -> Self {
+    pub(super) const fn new(memory: PageMapping, side: Side) -> Self {
         Self { memory, side }
     }
 
@@ -56,9 +56,9 @@ pub(super) fn pair() -> io::Result<(Holds, Holds)> {
     Ok(([memory.try_clone()?].into(), [memory].into()))
 }
 
-pub(super) fn open(end: End) -> io::Result<OpenPort> {
-    let [memory] = End::exactly(end.descriptors)?;
-    let memory = Memory(Arc::new(MappedArray::new(memory.as_fd())?));
+pub(super) fn open(end: TransportEnd) -> io::Result<OpenPort> {
+    let [memory] = TransportEnd::exactly(end.descriptors)?;
+    let memory = PageMapping(Arc::new(MappedArray::new(memory.as_fd())?));
     let side = match end.role {
         Role::Near => Side::Near,
         Role::Far => Side::Far,
@@ -71,7 +71,7 @@ pub(super) fn open(end: End) -> io::Result<OpenPort> {
         Transport::PiMutex => PiMutex::new(memory, side).map(OpenPort::PiMutex),
         Transport::ShmSpin => {
             let interrupter = Interrupter::new(memory.clone(), side);
-            Ok(OpenPort::Spin(Spin::new(memory, side), interrupter))
+            Ok(OpenPort::Spin(SpinPort::new(memory, side), interrupter))
         }
         _ => Err(libc::EINVAL),
     }

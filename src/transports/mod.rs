@@ -26,7 +26,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 pub use self::{
-    pair::{End, EndOrder, Pair, Role, TransportError, pair},
+    pair::{EndOrder, Pair, Role, TransportEnd, TransportError, pair},
     port::{OpenPort, PortUser},
 };
 

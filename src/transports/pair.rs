@@ -69,14 +69,14 @@ pub enum Role {
 #[derive(Debug)]
 pub struct Pair {
     /// The one that measures.
-    pub near: End,
+    pub near: TransportEnd,
     /// The one that answers.
-    pub far: End,
+    pub far_end: TransportEnd,
 }
 
 /// One end: what another process must be given to open it.
 #[derive(Debug)]
-pub struct End {
+pub struct TransportEnd {
     /// Of which way.
     pub transport: Transport,
     /// Of the two.
@@ -89,7 +89,7 @@ pub struct End {
     pub text: Option<String>,
 }
 
-/// An [`End`] without its descriptors, to be sent to another process.
+/// An [`TransportEnd`] without its descriptors, to be sent to another process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EndOrder {
     transport: Transport,
@@ -135,15 +135,21 @@ pub fn pair(transport: Transport, size: usize) -> Result<Pair, TransportError> {
             memory::pair()
         }
     };
-    let (near, far) = made.map_err(|source| match (source.kind(), transport) {
+    let (near, far_end) = made.map_err(|source| match (source.kind(), transport) {
         (io::ErrorKind::FileTooLarge, _) => {
             TransportError::TooLong { transport, size, most: most(transport) }
         }
         (io::ErrorKind::PermissionDenied, Transport::SysvSem) => TransportError::NotAllowed,
         _ => TransportError::Make { transport, source },
     })?;
-    let end = |role, Holds { descriptors, text }| End { transport, role, size, descriptors, text };
-    Ok(Pair { near: end(Role::Near, near), far: end(Role::Far, far) })
+    let end = |role, Holds { descriptors, text }| TransportEnd {
+        transport,
+        role,
+        size,
+        descriptors,
+        text,
+    };
+    Ok(Pair { near: end(Role::Near, near), far_end: end(Role::Far, far_end) })
 }
 
 /// No message is longer, whatever carries it: both ends hold two of them in memory.
@@ -160,7 +166,7 @@ fn most(transport: Transport) -> usize {
     .min(MOST)
 }
 
-impl End {
+impl TransportEnd {
     /// An end that is a socket which is already connected to somebody: of [`Transport::Tcp`] or
     /// [`Transport::Udp`].
     #[must_use]

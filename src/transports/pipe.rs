@@ -3,7 +3,7 @@
 use std::io;
 
 use super::{
-    pair::{End, Holds},
+    pair::{Holds, TransportEnd},
     port::OpenPort,
 };
 
@@ -15,7 +15,7 @@ pub(super) fn pair() -> io::Result<(Holds, Holds)> {
     Ok((near.into(), far.into()))
 }
 
-pub(super) fn open(end: End) -> io::Result<OpenPort> {
-    let [writes, reads] = End::exactly(end.descriptors)?;
+pub(super) fn open(end: TransportEnd) -> io::Result<OpenPort> {
+    let [writes, reads] = TransportEnd::exactly(end.descriptors)?;
     Ok(OpenPort::pipe(writes, reads, end.size))
 }

@@ -8,7 +8,7 @@ use std::{
 
 use thiserror::Error;
 
-use super::hello::{HelloError, Kind, connect::addresses};
+use super::hello::{CarrierKind, HelloError, connect::addresses};
 
 /// Why there is no connection.
 #[derive(Debug, Error)]
@@ -37,12 +37,12 @@ const PATIENCE: Duration = Duration::from_secs(2);
 ///
 /// # Errors
 /// The address is none, or nobody listens there.
-pub fn connect(kind: Kind, to: &str) -> Result<(OwnedFd, String), PlainError> {
+pub fn connect(kind: CarrierKind, to: &str) -> Result<(OwnedFd, String), PlainError> {
     let mut last = String::from("the name has no address");
     for address in addresses(to)? {
         let socket = match kind {
-            Kind::Tcp => by_tcp(address),
-            Kind::Udp => by_udp(address),
+            CarrierKind::Tcp => by_tcp(address),
+            CarrierKind::Udp => by_udp(address),
         };
         match socket {
             Ok(socket) => return Ok((socket, address.to_string())),
@@ -78,12 +78,14 @@ mod tests {
     fn who_listens_is_reached_and_who_does_not_is_named() {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let to = listener.local_addr().unwrap().to_string();
-        let (_socket, address) = connect(Kind::Tcp, &to).unwrap();
+        let (_socket, address) = connect(CarrierKind::Tcp, &to).unwrap();
         assert_eq!(address, to);
         drop(listener);
-        let error = connect(Kind::Tcp, &to).unwrap_err().to_string();
+        let error = connect(CarrierKind::Tcp, &to).unwrap_err().to_string();
         assert!(error.contains(&to) && error.contains("refused"), "{error}");
-        connect(Kind::Udp, &to).unwrap();
-        assert!(connect(Kind::Udp, "127.0.0.1").unwrap_err().to_string().contains("HOST:PORT"));
+        connect(CarrierKind::Udp, &to).unwrap();
+        assert!(
+            connect(CarrierKind::Udp, "127.0.0.1").unwrap_err().to_string().contains("HOST:PORT")
+        );
     }
 }

@@ -10,19 +10,19 @@ use tardy_hot::{
         datagram::Datagram,
         futex::Futex,
         pi_mutex::PiMutex,
-        queue::Queue,
+        queue::QueuePort,
         signal::Signal,
-        spin::Spin,
-        stream::{Pipe, Socket, Stream},
+        spin::SpinPort,
+        stream::{Pipe, StreamPort, StreamSocket},
     },
 };
 
-use super::memory::{Interrupter, Memory};
+use super::memory::{Interrupter, PageMapping};
 use crate::sys::zmq::SocketPort;
 
 /// A port and the descriptors it works with.
 #[derive(Debug)]
-pub struct Held<P> {
+pub struct PortHolder<P> {
     port: P,
     descriptors: Vec<OwnedFd>,
 }
@@ -32,25 +32,25 @@ pub struct Held<P> {
 #[non_exhaustive]
 pub enum OpenPort {
     /// TCP, or a Unix stream socket.
-    Stream(Held<Stream<Socket>>),
+    Stream(PortHolder<StreamPort<StreamSocket>>),
     /// UDP, or a Unix datagram socket.
-    Datagram(Held<Datagram>),
+    Datagram(PortHolder<Datagram>),
     /// Two pipes.
-    Pipe(Held<Stream<Pipe>>),
+    Pipe(PortHolder<StreamPort<Pipe>>),
     /// Two eventfds.
-    Eventfd(Held<Eventfd>),
+    Eventfd(PortHolder<Eventfd>),
     /// Two POSIX message queues.
-    Queue(Held<Queue>),
+    Queue(PortHolder<QueuePort>),
     /// Two System V semaphores, in a namespace.
-    Semaphore(Held<Semaphore>),
+    Semaphore(PortHolder<Semaphore>),
     /// Futex words.
-    Futex(Futex<Memory>),
+    Futex(Futex<PageMapping>),
     /// Queued signals.
-    Signal(Box<Signal<Memory>>),
+    Signal(Box<Signal<PageMapping>>),
     /// Mutexes with priority inheritance.
-    PiMutex(PiMutex<Memory>),
+    PiMutex(PiMutex<PageMapping>),
     /// Words looked at all the time.
-    Spin(Spin<Memory>, Interrupter),
+    Spin(SpinPort<PageMapping>, Interrupter),
     /// A ZeroMQ socket that asks.
     ZmqRequest(SocketPort<true>),
     /// A ZeroMQ socket that answers.
@@ -66,7 +66,7 @@ pub trait PortUser {
     fn with<P: Port>(self, port: &mut P) -> Self::Out;
 }
 
-impl<P> Held<P> {
+impl<P> PortHolder<P> {
     fn new<const N: usize>(descriptors: [OwnedFd; N], port: impl FnOnce([i32; N]) -> P) -> Self {
         let numbers = descriptors.each_ref().map(AsRawFd::as_raw_fd);
         Self { port: port(numbers), descriptors: descriptors.into() }
@@ -76,32 +76,34 @@ impl<P> Held<P> {
 impl OpenPort {
     /// A stream socket that is connected.
     pub(super) fn stream(socket: OwnedFd, size: usize) -> Self {
-        Self::Stream(Held::new([socket], |[socket]| Stream::new(socket, socket, size)))
+        Self::Stream(PortHolder::new([socket], |[socket]| StreamPort::new(socket, socket, size)))
     }
 
     /// A datagram socket that is connected.
     pub(super) fn datagram(socket: OwnedFd, size: usize) -> Self {
-        Self::Datagram(Held::new([socket], |[socket]| Datagram::new(socket, size)))
+        Self::Datagram(PortHolder::new([socket], |[socket]| Datagram::new(socket, size)))
     }
 
     /// Two pipes, one to write to and one to read from.
     pub(super) fn pipe(writes: OwnedFd, reads: OwnedFd, size: usize) -> Self {
-        Self::Pipe(Held::new([writes, reads], |[writes, reads]| Stream::new(writes, reads, size)))
+        Self::Pipe(PortHolder::new([writes, reads], |[writes, reads]| {
+            StreamPort::new(writes, reads, size)
+        }))
     }
 
     /// Two eventfds, one to add to and one to wait for.
     pub(super) fn eventfd(sends: OwnedFd, receives: OwnedFd) -> Self {
-        Self::Eventfd(Held::new([sends, receives], |[to, from]| Eventfd::new(to, from)))
+        Self::Eventfd(PortHolder::new([sends, receives], |[to, from]| Eventfd::new(to, from)))
     }
 
     /// Two message queues, one to put into and one to take from.
     pub(super) fn queue(sends: OwnedFd, receives: OwnedFd, size: usize) -> Self {
-        Self::Queue(Held::new([sends, receives], |[to, from]| Queue::new(to, from, size)))
+        Self::Queue(PortHolder::new([sends, receives], |[to, from]| QueuePort::new(to, from, size)))
     }
 
     /// Two semaphores of a set in a namespace that this thread is in, by their places.
     pub(super) fn semaphore(namespace: OwnedFd, set: i32, sends: u16, receives: u16) -> Self {
-        Self::Semaphore(Held::new([namespace], |_| Semaphore::new(set, sends, receives)))
+        Self::Semaphore(PortHolder::new([namespace], |_| Semaphore::new(set, sends, receives)))
     }
 
     /// Runs `user` with the port as it really is.
@@ -137,9 +139,8 @@ impl OpenPort {
     #[must_use]
     pub fn buffers(&self) -> (Option<u64>, Option<u64>) {
         match self {
-            Self::Stream(Held { descriptors, .. }) | Self::Datagram(Held { descriptors, .. }) => {
-                of_socket(descriptors)
-            }
+            Self::Stream(PortHolder { descriptors, .. })
+            | Self::Datagram(PortHolder { descriptors, .. }) => of_socket(descriptors),
             Self::Pipe(held) => {
                 let size = |at| held.descriptors.get(at).and_then(pipe_bytes);
                 (size(1), size(0))

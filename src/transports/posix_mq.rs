@@ -3,10 +3,10 @@
 use std::{fs, io};
 
 use super::{
-    pair::{End, Holds},
+    pair::{Holds, TransportEnd},
     port::OpenPort,
 };
-use crate::sys::mqueue::Queue;
+use crate::sys::mqueue::MessageQueue;
 
 /// More than one only where answers were given up and still come; as many as every user may have.
 const MESSAGES: usize = 8;
@@ -14,7 +14,7 @@ const MESSAGES: usize = 8;
 /// An error of the kind `FileTooLarge` where messages of that size are not allowed.
 pub(super) fn pair(size: usize) -> io::Result<(Holds, Holds)> {
     let queue = || {
-        Queue::unnamed(MESSAGES, size).map_err(|error| match error.kind() {
+        MessageQueue::unnamed(MESSAGES, size).map_err(|error| match error.kind() {
             io::ErrorKind::InvalidInput => io::ErrorKind::FileTooLarge.into(),
             _ => error,
         })
@@ -29,7 +29,7 @@ pub(super) fn most() -> usize {
     limit.ok().and_then(|limit| limit.trim().parse().ok()).unwrap_or(0)
 }
 
-pub(super) fn open(end: End) -> io::Result<OpenPort> {
-    let [sends, receives] = End::exactly(end.descriptors)?;
+pub(super) fn open(end: TransportEnd) -> io::Result<OpenPort> {
+    let [sends, receives] = TransportEnd::exactly(end.descriptors)?;
     Ok(OpenPort::queue(sends, receives, end.size))
 }

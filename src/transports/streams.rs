@@ -17,42 +17,45 @@ use rustix::net::{
 
 /// Both ends on this machine. No packet has passed.
 #[derive(Debug)]
-pub struct Sockets {
+pub struct SocketPair {
     /// The near end's, with its address.
     pub near: (OwnedFd, SocketAddrV4),
     /// The far ends', with the address that each receives at.
-    pub far: Vec<(OwnedFd, SocketAddrV4)>,
+    pub far_end: Vec<(OwnedFd, SocketAddrV4)>,
 }
 
 /// A connected UDP socket, and one that hears everybody who sends to it.
 ///
 /// # Errors
 /// What the kernel says.
-pub fn udp() -> io::Result<Sockets> {
+pub fn udp() -> io::Result<SocketPair> {
     let near = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
-    let far = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
-    near.connect(far.local_addr()?)?;
-    let (near_address, far_address) = (v4(near.local_addr()?)?, v4(far.local_addr()?)?);
-    Ok(Sockets { near: (near.into(), near_address), far: vec![(far.into(), far_address)] })
+    let far_end = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
+    near.connect(far_end.local_addr()?)?;
+    let (near_address, far_address) = (v4(near.local_addr()?)?, v4(far_end.local_addr()?)?);
+    Ok(SocketPair {
+        near: (near.into(), near_address),
+        far_end: vec![(far_end.into(), far_address)],
+    })
 }
 
 /// A UDP socket that sends to `group`, and so many that are members of it, all on loopback.
 ///
 /// # Errors
 /// What the kernel says: `EINVAL` where `group` is none.
-pub fn multicast(group: Ipv4Addr, receivers: u32) -> io::Result<Sockets> {
+pub fn multicast(group: Ipv4Addr, receivers: u32) -> io::Result<SocketPair> {
     // Bound to an interface's address a socket sends by that interface.
     let near = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
     near.set_multicast_loop_v4(true)?;
     near.set_multicast_ttl_v4(0)?;
     let near_address = v4(near.local_addr()?)?;
-    let mut far = vec![member(SocketAddrV4::new(group, 0))?];
-    while far.len() < receivers as usize {
-        let all = far.first().map_or(SocketAddrV4::new(group, 0), |(_, address)| *address);
-        far.push(member(all)?);
+    let mut far_end = vec![member(SocketAddrV4::new(group, 0))?];
+    while far_end.len() < receivers as usize {
+        let all = far_end.first().map_or(SocketAddrV4::new(group, 0), |(_, address)| *address);
+        far_end.push(member(all)?);
     }
-    near.connect(far.first().map_or(near_address, |(_, address)| *address))?;
-    Ok(Sockets { near: (near.into(), near_address), far })
+    near.connect(far_end.first().map_or(near_address, |(_, address)| *address))?;
+    Ok(SocketPair { near: (near.into(), near_address), far_end })
 }
 
 fn member(at: SocketAddrV4) -> io::Result<(OwnedFd, SocketAddrV4)> {
@@ -72,7 +75,7 @@ fn member(at: SocketAddrV4) -> io::Result<(OwnedFd, SocketAddrV4)> {
 ///
 /// # Errors
 /// What the kernel says.
-pub fn tcp(bytes: usize) -> io::Result<Sockets> {
+pub fn tcp(bytes: usize) -> io::Result<SocketPair> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     hold(&listener, bytes)?;
     let flags = SocketFlags::CLOEXEC;
@@ -80,11 +83,14 @@ pub fn tcp(bytes: usize) -> io::Result<Sockets> {
     hold(&near, bytes)?;
     rustix::net::connect(&near, &listener.local_addr()?)?;
     let near = TcpStream::from(near);
-    let (far, _) = listener.accept()?;
+    let (far_end, _) = listener.accept()?;
     near.set_nodelay(true)?;
-    far.set_nodelay(true)?;
-    let (near_address, far_address) = (v4(near.local_addr()?)?, v4(far.local_addr()?)?);
-    Ok(Sockets { near: (near.into(), near_address), far: vec![(far.into(), far_address)] })
+    far_end.set_nodelay(true)?;
+    let (near_address, far_address) = (v4(near.local_addr()?)?, v4(far_end.local_addr()?)?);
+    Ok(SocketPair {
+        near: (near.into(), near_address),
+        far_end: vec![(far_end.into(), far_address)],
+    })
 }
 
 fn v4(address: SocketAddr) -> io::Result<SocketAddrV4> {
@@ -151,19 +157,19 @@ mod tests {
     /// not grant the buffer.
     fn kept(size: usize, sent: usize) -> Option<usize> {
         let sockets = udp().unwrap();
-        let (near, far) = (UdpSocket::from(sockets.near.0), sockets.far.into_iter().next());
-        let far = UdpSocket::from(far.unwrap().0);
+        let (near, far_end) = (UdpSocket::from(sockets.near.0), sockets.far_end.into_iter().next());
+        let far_end = UdpSocket::from(far_end.unwrap().0);
         let needed = second_of(size, sent as f64);
-        hold(&far, needed).unwrap();
-        if held(&far).unwrap().0 < needed {
+        hold(&far_end, needed).unwrap();
+        if held(&far_end).unwrap().0 < needed {
             return None;
         }
         let packet = vec![7; size];
         for _ in 0..sent {
             near.send(&packet).unwrap();
         }
-        far.set_read_timeout(Some(PATIENCE)).unwrap();
-        Some((0..sent).take_while(|_| far.recv(&mut [0; 1]).is_ok()).count())
+        far_end.set_read_timeout(Some(PATIENCE)).unwrap();
+        Some((0..sent).take_while(|_| far_end.recv(&mut [0; 1]).is_ok()).count())
     }
 
     #[test]
@@ -180,11 +186,11 @@ mod tests {
         let sockets = multicast(Ipv4Addr::new(239, 7, 7, 7), 3).unwrap();
         let near = UdpSocket::from(sockets.near.0);
         near.send(b"all").unwrap();
-        for (far, _) in sockets.far {
-            let far = UdpSocket::from(far);
-            far.set_read_timeout(Some(PATIENCE)).unwrap();
+        for (far_end, _) in sockets.far_end {
+            let far_end = UdpSocket::from(far_end);
+            far_end.set_read_timeout(Some(PATIENCE)).unwrap();
             let mut heard = [0; 8];
-            assert_eq!(far.recv(&mut heard).unwrap(), 3);
+            assert_eq!(far_end.recv(&mut heard).unwrap(), 3);
         }
         assert!(multicast(Ipv4Addr::LOCALHOST, 1).is_err());
     }
@@ -192,13 +198,14 @@ mod tests {
     #[test]
     fn a_connection_holds_what_it_was_given() {
         let sockets = tcp(1 << 20).unwrap();
-        let (near, far) = (held(&sockets.near.0).unwrap(), held(&sockets.far[0].0).unwrap());
+        let (near, far_end) =
+            (held(&sockets.near.0).unwrap(), held(&sockets.far_end[0].0).unwrap());
         let limit = |name| {
             let text = std::fs::read_to_string(format!("/proc/sys/net/core/{name}")).unwrap();
             text.trim().parse::<usize>().unwrap()
         };
         // Without rights there is a limit.
-        assert!(near.0.min(far.0) >= limit("rmem_max").min(1 << 20));
-        assert!(near.1.min(far.1) >= limit("wmem_max").min(1 << 20));
+        assert!(near.0.min(far_end.0) >= limit("rmem_max").min(1 << 20));
+        assert!(near.1.min(far_end.1) >= limit("wmem_max").min(1 << 20));
     }
 }

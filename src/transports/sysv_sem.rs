@@ -7,7 +7,7 @@
 use std::io;
 
 use super::{
-    pair::{End, Holds, Role},
+    pair::{Holds, Role, TransportEnd},
     port::OpenPort,
 };
 use crate::sys::semaphores;
@@ -18,8 +18,8 @@ pub(super) fn pair() -> io::Result<(Holds, Holds)> {
     Ok((holds(namespace.try_clone()?), holds(namespace)))
 }
 
-pub(super) fn open(end: End) -> io::Result<OpenPort> {
-    let [namespace] = End::exactly(end.descriptors)?;
+pub(super) fn open(end: TransportEnd) -> io::Result<OpenPort> {
+    let [namespace] = TransportEnd::exactly(end.descriptors)?;
     let set = end.text.and_then(|set| set.parse().ok()).ok_or(io::ErrorKind::InvalidInput)?;
     semaphores::enter(&namespace)?;
     let (sends, receives) = if end.role == Role::Near { (0, 1) } else { (1, 0) };

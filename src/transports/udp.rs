@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::{
-    pair::{End, Holds},
+    pair::{Holds, TransportEnd},
     port::OpenPort,
 };
 
@@ -21,7 +21,7 @@ pub(super) fn pair() -> io::Result<(Holds, Holds)> {
     Ok(([near.into()].into(), [far.into()].into()))
 }
 
-pub(super) fn open(end: End) -> io::Result<OpenPort> {
-    let [socket] = End::exactly(end.descriptors)?;
+pub(super) fn open(end: TransportEnd) -> io::Result<OpenPort> {
+    let [socket] = TransportEnd::exactly(end.descriptors)?;
     Ok(OpenPort::datagram(socket, end.size))
 }

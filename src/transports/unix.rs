@@ -8,7 +8,7 @@ use std::{
 use rustix::net::sockopt;
 
 use super::{
-    pair::{End, Holds},
+    pair::{Holds, TransportEnd},
     port::OpenPort,
 };
 
@@ -17,8 +17,8 @@ pub(super) fn stream_pair() -> io::Result<(Holds, Holds)> {
     Ok(([near.into()].into(), [far.into()].into()))
 }
 
-pub(super) fn open_stream(end: End) -> io::Result<OpenPort> {
-    let [socket] = End::exactly(end.descriptors)?;
+pub(super) fn open_stream(end: TransportEnd) -> io::Result<OpenPort> {
+    let [socket] = TransportEnd::exactly(end.descriptors)?;
     Ok(OpenPort::stream(socket, end.size))
 }
 
@@ -54,7 +54,7 @@ fn most_of(end: &UnixDatagram) -> io::Result<usize> {
     Ok(sockopt::socket_send_buffer_size(end)?.saturating_sub(KEPT))
 }
 
-pub(super) fn open_datagram(end: End) -> io::Result<OpenPort> {
-    let [socket] = End::exactly(end.descriptors)?;
+pub(super) fn open_datagram(end: TransportEnd) -> io::Result<OpenPort> {
+    let [socket] = TransportEnd::exactly(end.descriptors)?;
     Ok(OpenPort::datagram(socket, end.size))
 }

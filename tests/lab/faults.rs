@@ -15,7 +15,7 @@ fn a_guest_that_is_not_done_in_time_or_told_to_stop_ends_at_once_and_leaves_noth
     assert!(error.contains("1 s"), "{error}");
     let asked = Counter::new(0);
     let stop = || asked.replace(asked.get() + 1) > 3;
-    let error = place.bench.run(&place.cell(&IDLE), &place.path("run"), &stop).unwrap_err();
+    let error = place.runner.run(&place.cell(&IDLE), &place.path("run"), &stop).unwrap_err();
     assert!(error.to_string().contains("ended early"), "{error:#}");
     assert!(began.elapsed() < LIMIT, "neither waited for the guest");
     assert!(!place.path("run").exists());
@@ -53,7 +53,7 @@ fn a_tardy_that_is_killed_takes_its_guest_with_it_and_the_next_clears_away_what_
     tardy.wait().unwrap();
     eventually("the guest is gone", || processes_with(&guest) == 0);
     assert_eq!(fs::read_dir(place.path("cache/guests")).unwrap().count(), 1);
-    Bench::with(Path::new(TARDY), &cache, &|_| {}).unwrap();
+    GuestRunner::with(Path::new(TARDY), &cache, &|_| {}).unwrap();
     assert!(!place.path("run").exists());
     place.assert_nothing_left();
 }
@@ -66,8 +66,10 @@ fn a_stand_in_for_a_tardy_that_is_killed() {
     let Some(directory) = std::env::var_os(STAND_IN) else { return };
     let place = Place::new().unwrap();
     let directory = Path::new(&directory);
-    let bench = Bench::with(Path::new(TARDY), &directory.join("cache"), &|_| {}).unwrap();
-    bench.run(&place.cell(&["timer", "--duration=1h"]), &directory.join("run"), &|| false).unwrap();
+    let runner = GuestRunner::with(Path::new(TARDY), &directory.join("cache"), &|_| {}).unwrap();
+    runner
+        .run(&place.cell(&["timer", "--duration=1h"]), &directory.join("run"), &|| false)
+        .unwrap();
 }
 
 fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
@@ -100,7 +102,7 @@ fn without_qemu_its_package_is_named() {
     let made = tardy(&["run", "fake", "--duration=200ms", "--raw", "-o", run.to_str().unwrap()]);
     assert!(made.status.success(), "{}", said(&made));
     let mut document = open(&run).document;
-    let sample_hash = tardy::lab::adopt::sample_hash(&open(&run)).unwrap();
+    let sample_hash = tardy::lab::guest_record::sample_hash(&open(&run)).unwrap();
     let mode = "deterministic".into();
     document.facts.lab = Some(tardy::run::LabFacts { mode, sample_hash, ..Default::default() });
     fs::write(run.join("run.json"), serde_json::to_vec(&document).unwrap()).unwrap();

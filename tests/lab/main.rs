@@ -17,15 +17,15 @@ use std::{
 
 use tardy::{
     lab::{
-        bench::Bench,
-        cell::{Cell, Mode},
-        kernels::{self, Kernel, Source},
+        cell::{Cell, ClockMode},
+        guest_runner::GuestRunner,
+        kernels::{self, Kernel, KernelSource},
     },
     run::{Document, Run},
 };
 use tempfile::TempDir;
 
-mod boxes;
+mod nodes;
 mod faults;
 mod repeat;
 mod traced;
@@ -39,7 +39,7 @@ const LIMIT: Duration = Duration::from_secs(600);
 struct Place {
     directory: TempDir,
     kernel: Kernel,
-    bench: Bench,
+    runner: GuestRunner,
 }
 
 impl Place {
@@ -51,14 +51,15 @@ impl Place {
     fn with(kernel: &str) -> Option<Self> {
         let directory = tempfile::tempdir().unwrap();
         let shared = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap().join("vm/kernels");
-        let source = Source::parse(kernel).unwrap();
+        let source = KernelSource::parse(kernel).unwrap();
         let quiet = |_: &str| {};
         let made = kernels::get(&source, &shared, &quiet).and_then(|kernel| {
-            let bench = Bench::with(Path::new(TARDY), &directory.path().join("cache"), &quiet)?;
-            Ok((kernel, bench))
+            let runner =
+                GuestRunner::with(Path::new(TARDY), &directory.path().join("cache"), &quiet)?;
+            Ok((kernel, runner))
         });
         match made {
-            Ok((kernel, bench)) => Some(Self { directory, kernel, bench }),
+            Ok((kernel, runner)) => Some(Self { directory, kernel, runner }),
             Err(error) => {
                 assert!(!rustix::process::geteuid().is_root(), "{error:#}");
                 // Past the harness, which hides what passing tests print.
@@ -75,7 +76,7 @@ impl Place {
     fn cell(&self, arguments: &[&str]) -> Cell {
         Cell {
             kernel: self.kernel.clone(),
-            mode: Mode::Deterministic,
+            mode: ClockMode::Deterministic,
             seed: 0,
             load: "a load".into(),
             arguments: arguments.iter().map(|word| (*word).to_owned()).collect(),
@@ -86,7 +87,7 @@ impl Place {
     }
 
     fn run(&self, cell: &Cell, name: &str) -> anyhow::Result<Document> {
-        self.bench.run(cell, &self.path(name), &|| false)
+        self.runner.run(cell, &self.path(name), &|| false)
     }
 
     /// Whatever happened: no guest is left, and no file of one.

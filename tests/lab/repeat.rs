@@ -41,7 +41,7 @@ fn two_at_once_and_one_later_are_the_same_run_byte_for_byte_and_another_seed_is_
 fn complete(place: &Place, document: &Document) {
     let lab = document.facts.lab.as_ref().unwrap();
     assert_eq!((lab.mode.as_str(), lab.shift, lab.seed), ("deterministic", Some(1), 0));
-    assert_eq!(lab.key, place.bench.key(&place.cell(&SHORT)).unwrap());
+    assert_eq!(lab.key, place.runner.key(&place.cell(&SHORT)).unwrap());
     assert_eq!(document.series[0].count, 500);
     assert_ne!(document.facts.preemption.model, "unknown", "the guest finds out");
     let codes: Vec<&str> = document.caveats.iter().map(|caveat| caveat.code.as_str()).collect();
@@ -57,7 +57,7 @@ fn again(place: &Place) {
     let run = open(&place.path("one"));
     let facts = verify::facts(&run).unwrap();
     let verified = |facts: &LabFacts| {
-        verify::verify(facts, place.kernel.clone(), LIMIT, &place.bench, &|| false)
+        verify::verify(facts, place.kernel.clone(), LIMIT, &place.runner, &|| false)
     };
     assert!(verified(facts).unwrap().is_same());
     let mut changed = facts.clone();

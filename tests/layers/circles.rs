@@ -18,27 +18,6 @@ use std::{
 /// Circles that are there today: the directory, and what is in the circle. It only ever gets
 /// shorter; one that is gone must go from here too.
 const KNOWN: &[(&str, &[&str])] = &[
-    // The guest's program uses the channel that results leave by, which has an exit code of it.
-    ("lab", &["guest", "way_out"]),
-    // Blame applies the rules, which take its types.
-    ("peaks", &["blame", "interrupt", "rules"]),
-    // What a page holds and what collects it name each other, and whoever uses one is in it.
-    (
-        "report",
-        &[
-            "causes",
-            "collect",
-            "interrupts",
-            "lab",
-            "matrix_page",
-            "page",
-            "points",
-            "terminal",
-            "why",
-        ],
-    ),
-    // The text puts in tables of causes and times, which are written by its `Sheet`.
-    ("report/why", &["causes", "text", "timeline"]),
     // A pair knows each transport, each takes the pair's types, and an open port is one of them.
     (
         "transports",

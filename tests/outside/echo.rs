@@ -9,7 +9,7 @@ use std::{
 };
 
 use serde_json::Value;
-use tardy::transports::hello::{Ask, Connected, HelloError, Kind, Mode, connect};
+use tardy::transports::hello::{Ask, CarrierKind, Connected, EchoMode, HelloError, connect};
 
 use super::support::{
     Said, Store, finish, is_root, list, patience, signal, skip, wait_until_read, whole,
@@ -21,7 +21,7 @@ pub struct Listening {
     pub address: String,
 }
 
-pub const PING: Ask = Ask { mode: Mode::PingPong, size: 8, rate: 0 };
+pub const PING: Ask = Ask { mode: EchoMode::PingPong, size: 8, rate: 0 };
 
 /// Starts an echo on a free port of loopback.
 pub fn listen(store: &Store, more: &[&str]) -> Listening {
@@ -60,15 +60,15 @@ pub enum Session {
 }
 
 impl Session {
-    pub fn of(kind: Kind, connected: Connected) -> Self {
+    pub fn of(kind: CarrierKind, connected: Connected) -> Self {
         let patience = Some(patience());
         match kind {
-            Kind::Udp => {
+            CarrierKind::Udp => {
                 let socket = UdpSocket::from(connected.socket);
                 socket.set_read_timeout(patience).unwrap();
                 Self::Udp(socket)
             }
-            Kind::Tcp => {
+            CarrierKind::Tcp => {
                 let stream = TcpStream::from(connected.socket);
                 stream.set_read_timeout(patience).unwrap();
                 Self::Tcp(stream)
@@ -100,7 +100,7 @@ pub fn port(echo: &Listening) -> u16 {
     echo.address.rsplit(':').next().unwrap().parse().unwrap()
 }
 
-fn refused(echo: &Listening, kind: Kind, token: &[u8], ask: Ask) -> HelloError {
+fn refused(echo: &Listening, kind: CarrierKind, token: &[u8], ask: Ask) -> HelloError {
     connect(kind, &echo.address, token, ask).unwrap_err()
 }
 
@@ -108,7 +108,7 @@ fn refused(echo: &Listening, kind: Kind, token: &[u8], ask: Ask) -> HelloError {
 fn it_sends_back_what_its_peers_send_and_says_so_at_the_end() {
     let store = Store::new();
     let echo = listen(&store, &[]);
-    for kind in [Kind::Udp, Kind::Tcp] {
+    for kind in [CarrierKind::Udp, CarrierKind::Tcp] {
         let connected = connect(kind, &echo.address, b"", PING).unwrap();
         assert_eq!(connected.version, env!("CARGO_PKG_VERSION"));
         assert!(connected.buffers.0 > 0 && connected.buffers.1 > 0, "{connected:?}");
@@ -130,8 +130,8 @@ fn packets_of_a_stream_come_back_with_the_times_of_the_echo() {
     use tardy_hot::packet::Packet;
     let store = Store::new();
     let echo = listen(&store, &[]);
-    for kind in [Kind::Udp, Kind::Tcp] {
-        let ask = Ask { mode: Mode::Stream, size: 64, rate: 1000 };
+    for kind in [CarrierKind::Udp, CarrierKind::Tcp] {
+        let ask = Ask { mode: EchoMode::Stream, size: 64, rate: 1000 };
         let connected = connect(kind, &echo.address, b"", ask).unwrap();
         let session = connected.session;
         let mut far = Session::of(kind, connected);
@@ -160,7 +160,7 @@ fn who_has_not_the_token_is_turned_away() {
     let token = store.path().join("token");
     std::fs::write(&token, "a token of this test\n").unwrap();
     let echo = listen(&store, &["--token-file", token.to_str().unwrap()]);
-    for kind in [Kind::Udp, Kind::Tcp] {
+    for kind in [CarrierKind::Udp, CarrierKind::Tcp] {
         for wrong in [&b""[..], b"a token of this tesT"] {
             let error = refused(&echo, kind, wrong, PING);
             assert!(matches!(error, HelloError::Token { .. }), "{kind:?}: {error}");
@@ -176,7 +176,7 @@ fn who_has_not_the_token_is_turned_away() {
 fn its_limits_are_told_to_who_asks_for_more() {
     let store = Store::new();
     let echo = listen(&store, &["--max-rate", "2kpps", "--max-size", "100"]);
-    for kind in [Kind::Udp, Kind::Tcp] {
+    for kind in [CarrierKind::Udp, CarrierKind::Tcp] {
         let size = refused(&echo, kind, b"", Ask { size: 101, ..PING }).to_string();
         assert!(size.contains("up to 100 bytes") && size.contains("--max-size 101"), "{size}");
         let rate = refused(&echo, kind, b"", Ask { rate: 2001, ..PING }).to_string();
@@ -190,7 +190,7 @@ fn over_the_rate_messages_are_dropped_and_counted() {
     let store = Store::new();
     // The least that is let in, so that also a slow machine sends more than that.
     let echo = listen(&store, &["--max-rate", "1pps", "--transport", "udp"]);
-    let connected = connect(Kind::Udp, &echo.address, b"", PING).unwrap();
+    let connected = connect(CarrierKind::Udp, &echo.address, b"", PING).unwrap();
     let socket = UdpSocket::from(connected.socket);
     // So few that the socket of the echo holds them all.
     for number in 0..200_u64 {
@@ -210,14 +210,14 @@ fn it_serves_sixteen_and_tells_the_next_and_a_place_that_is_free_is_given_again(
     let store = Store::new();
     let echo = listen(&store, &[]);
     let mut all: Vec<Connected> =
-        (0..16).map(|_| connect(Kind::Tcp, &echo.address, b"", PING).unwrap()).collect();
-    for kind in [Kind::Udp, Kind::Tcp] {
+        (0..16).map(|_| connect(CarrierKind::Tcp, &echo.address, b"", PING).unwrap()).collect();
+    for kind in [CarrierKind::Udp, CarrierKind::Tcp] {
         let error = refused(&echo, kind, b"", PING).to_string();
         assert!(error.contains("serves 16 peers"), "{error}");
     }
     all.pop();
     super::support::eventually("a free place", || {
-        connect(Kind::Udp, &echo.address, b"", PING).is_ok()
+        connect(CarrierKind::Udp, &echo.address, b"", PING).is_ok()
     });
     end(echo);
 }
@@ -231,8 +231,8 @@ fn as_root_it_keeps_none_of_its_rights_but_those_that_its_threads_need() {
     let store = Store::new();
     let words = ["echo", "--listen", "127.0.0.1:0", "--json"];
     let echo = listening(store.start(&words));
-    let connected = connect(Kind::Udp, &echo.address, b"", PING).unwrap();
-    assert_eq!(Session::of(Kind::Udp, connected).ping(&[1; 8]), [1; 8]);
+    let connected = connect(CarrierKind::Udp, &echo.address, b"", PING).unwrap();
+    assert_eq!(Session::of(CarrierKind::Udp, connected).ping(&[1; 8]), [1; 8]);
     let status = std::fs::read_to_string(format!("/proc/{}/status", echo.child.id())).unwrap();
     let field = |name: &str| {
         let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
@@ -281,8 +281,8 @@ fn for_people_it_prints_a_table() {
     out.read_line(&mut first).unwrap();
     let address = first.trim().strip_prefix("listening on ").unwrap();
     let address = address.strip_suffix(" (tcp)").unwrap();
-    let connected = connect(Kind::Tcp, address, b"", PING).unwrap();
-    assert_eq!(Session::of(Kind::Tcp, connected).ping(&[9; 8]), [9; 8]);
+    let connected = connect(CarrierKind::Tcp, address, b"", PING).unwrap();
+    assert_eq!(Session::of(CarrierKind::Tcp, connected).ping(&[9; 8]), [9; 8]);
     signal(&child, "TERM");
     let mut rest = String::new();
     out.read_to_string(&mut rest).unwrap();
@@ -295,16 +295,16 @@ fn for_people_it_prints_a_table() {
 #[test]
 fn foreign_peers_get_back_whatever_they_send_where_that_was_asked_for() {
     let store = Store::new();
-    for (name, kind) in [("udp", Kind::Udp), ("tcp", Kind::Tcp)] {
+    for (name, kind) in [("udp", CarrierKind::Udp), ("tcp", CarrierKind::Tcp)] {
         let echo = listen(&store, &["--foreign", "--transport", name]);
         let mut session = match kind {
-            Kind::Udp => {
+            CarrierKind::Udp => {
                 let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
                 socket.connect(&echo.address).unwrap();
                 socket.set_read_timeout(Some(patience())).unwrap();
                 Session::Udp(socket)
             }
-            Kind::Tcp => Session::Tcp(TcpStream::connect(&echo.address).unwrap()),
+            CarrierKind::Tcp => Session::Tcp(TcpStream::connect(&echo.address).unwrap()),
         };
         for length in [1, 17, 1400] {
             let message = vec![5; length];
@@ -347,8 +347,8 @@ fn requests_of_zeromq_are_answered_where_that_was_asked_for() {
 fn without_rights_it_says_how_it_answers_and_answers() {
     let store = Store::unprivileged();
     let echo = listening(store.start(&["echo", "--listen", "127.0.0.1:0", "--json"]));
-    let connected = connect(Kind::Tcp, &echo.address, b"", PING).unwrap();
-    assert_eq!(Session::of(Kind::Tcp, connected).ping(&[1; 8]), [1; 8]);
+    let connected = connect(CarrierKind::Tcp, &echo.address, b"", PING).unwrap();
+    assert_eq!(Session::of(CarrierKind::Tcp, connected).ping(&[1; 8]), [1; 8]);
     signal(&echo.child, "INT");
     let said = finish(echo.child);
     assert_eq!(said.code, Some(0), "{said:?}");
@@ -360,7 +360,7 @@ fn without_rights_it_says_how_it_answers_and_answers() {
 
 #[test]
 fn an_echo_of_another_version_is_named_with_both_versions() {
-    use tardy::transports::hello::{ASK_LEN, Message, Reason};
+    use tardy::transports::hello::{ASK_LEN, HelloMessage, Reason};
     let store = Store::new();
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let to = listener.local_addr().unwrap().to_string();
@@ -368,9 +368,9 @@ fn an_echo_of_another_version_is_named_with_both_versions() {
         let (mut stream, _) = listener.accept().unwrap();
         let mut said = [0; ASK_LEN];
         stream.read_exact(&mut said).unwrap();
-        let nonce = *Message::read(&said).unwrap().nonce();
+        let nonce = *HelloMessage::read(&said).unwrap().nonce();
         let (reason, limit, version) = (Reason::Protocol, 0, "9.8.7".to_owned());
-        let refused = Message::Refused { nonce, protocol: 2, reason, limit, version };
+        let refused = HelloMessage::Refused { nonce, protocol: 2, reason, limit, version };
         stream.write_all(&refused.write()).unwrap();
     });
     let said = store.run(&["run", "pingpong", "--transport", "tcp", "--to", &to, "--samples", "5"]);

@@ -1,6 +1,6 @@
 //! Runs that earlier versions of tardy wrote stay readable, with the same figures. Those of
-//! `tests/fixtures/v1` have schema version 1, which left periods, stages and the interval of the log
-//! to its readers.
+//! `tests/fixtures/v1` have schema version 1, which left periods, stages and the interval of the
+//! log to its readers.
 
 use std::path::Path;
 

@@ -7,8 +7,8 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use tardy::run::{
-    Document, Facts, IntervalOf, LoadProof, LoadRecord, Maker, ProbeRecord, Provenance,
-    RunParameters, SCHEMA_VERSION, SeriesHead, SetupRecord, Status, TimerParameters, TraceMode,
+    Document, Facts, IntervalOf, LoadProof, LoadRecord, ProbeRecord, Provenance, RunParameters,
+    RunWriter, SCHEMA_VERSION, SeriesHead, SetupRecord, Status, TimerParameters, TraceMode,
     TraceRecord, Validity, hlog, names,
     summary::summarize,
     tracks::{InterruptCount, LoadRow, MachineRow, to_csv},
@@ -37,7 +37,7 @@ pub fn run(words: &[String]) -> Result<()> {
 pub fn day(directory: &Path) -> Result<()> {
     let heads: Vec<SeriesHead> = (0..CPUS).map(head).collect();
     let mut document = document(&heads);
-    let mut maker = Maker::create(directory, &document, false)?;
+    let mut maker = RunWriter::create(directory, &document, false)?;
     maker.begin(&document)?;
     let mut series = vec![(hlog::empty(), Totals::NONE); heads.len()];
     let mut random = Random(1);
@@ -47,7 +47,7 @@ pub fn day(directory: &Path) -> Result<()> {
         for (head, (total, totals)) in heads.iter().zip(&mut series) {
             let counts = draw(&mut random, totals)?;
             total.add(&counts)?;
-            let span = hlog::Span {
+            let span = hlog::IntervalSpan {
                 tag: head.name.clone(),
                 start_s: f64::from(interval) * length_s,
                 length_s,
@@ -146,7 +146,7 @@ fn draw(random: &mut Random, totals: &mut Totals) -> Result<hdrhistogram::Histog
     Ok(counts)
 }
 
-fn tracks(maker: &Maker, random: &mut Random) -> Result<()> {
+fn tracks(maker: &RunWriter, random: &mut Random) -> Result<()> {
     let (mut machine, mut loads) = (Vec::new(), Vec::new());
     for interval in 1..=INTERVALS {
         let t_s = f64::from(interval) * DAY_S / f64::from(INTERVALS);

@@ -2,7 +2,7 @@
 //!
 //! Never more bytes than were received, and nothing that was not received: what is foreign, or over
 //! the rate, is counted and dropped. [`Stamped`] reads the clock right after the receive and right
-//! before the send of each packet; [`Plain`] does not read it. [`Bucket`] does once in as many
+//! before the send of each packet; [`Plain`] does not read it. [`TokenBucket`] does once in as many
 //! messages as it holds.
 
 use core::{
@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// Where messages come from, and go back to.
-pub trait Way {
+pub trait EchoIo {
     /// Waits for a message, and returns how many bytes it has; more than `into` where it did not
     /// fit.
     ///
@@ -100,13 +100,13 @@ impl Answer for Stamped {
 /// So many messages per second, and no more: a store that fills at that rate and holds one second
 /// of it.
 #[derive(Debug)]
-pub struct Bucket {
+pub struct TokenBucket {
     per_s: u64,
     left: u64,
     filled_ns: i64,
 }
 
-impl Bucket {
+impl TokenBucket {
     /// A full one; `per_s` is at least 1.
     #[must_use]
     pub fn new(per_s: u64, now_ns: i64) -> Self {
@@ -137,7 +137,7 @@ impl Bucket {
 /// What one loop has done. Written by its thread, readable at any time.
 #[derive(Debug, Default)]
 #[repr(align(64))]
-pub struct Account {
+pub struct EchoCounts {
     answered: AtomicU64,
     bytes: AtomicU64,
     over_rate: AtomicU64,
@@ -145,7 +145,7 @@ pub struct Account {
     failed: AtomicU64,
 }
 
-/// A reading of an [`Account`].
+/// A reading of an [`EchoCounts`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Done {
     /// Messages that were sent back.
@@ -160,7 +160,7 @@ pub struct Done {
     pub failed: u64,
 }
 
-impl Account {
+impl EchoCounts {
     /// What was done so far.
     #[must_use]
     pub fn read(&self) -> Done {
@@ -182,7 +182,7 @@ fn add(to: &AtomicU64, by: u64) {
 
 /// Why [`serve`] ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ending {
+pub enum ServeEnd {
     /// The flag was set.
     Stopped,
     /// Nothing more can come, by this `errno`.
@@ -196,43 +196,43 @@ pub enum Ending {
 ///
 /// Not inlined, so that the loop stands alone in a profile.
 #[inline(never)]
-pub fn serve<W: Way, A: Answer>(
+pub fn serve<W: EchoIo, A: Answer>(
     way: &mut W,
     answer: &A,
     (buffer, spoken, spoken_len): (&mut [u8], &[u8; 4], usize),
-    bucket: &mut Bucket,
-    account: &Account,
+    bucket: &mut TokenBucket,
+    counts: &EchoCounts,
     stop: &Stop,
-) -> Ending {
+) -> ServeEnd {
     loop {
         let received = way.receive(buffer);
         let received_ns = if A::STAMPS { clock::now_ns() } else { 0 };
         if stop.is_set() {
-            return Ending::Stopped;
+            return ServeEnd::Stopped;
         }
         let bytes = match received {
             Ok(length) => match buffer.get_mut(..length) {
                 Some(bytes) => bytes,
                 None => {
-                    add(&account.foreign, 1);
+                    add(&counts.foreign, 1);
                     continue;
                 }
             },
-            Err(errno) if W::is_over(errno) => return Ending::Over(errno),
+            Err(errno) if W::is_over(errno) => return ServeEnd::Over(errno),
             Err(_) => {
-                add(&account.failed, 1);
+                add(&counts.failed, 1);
                 continue;
             }
         };
         if bytes.len() == spoken_len && bytes.starts_with(spoken) {
-            return Ending::Spoken(spoken_len);
+            return ServeEnd::Spoken(spoken_len);
         }
         if !answer.take(bytes, received_ns) {
-            add(&account.foreign, 1);
+            add(&counts.foreign, 1);
             continue;
         }
         if !bucket.take(clock::now_ns) {
-            add(&account.over_rate, 1);
+            add(&counts.over_rate, 1);
             continue;
         }
         if A::STAMPS {
@@ -240,12 +240,12 @@ pub fn serve<W: Way, A: Answer>(
         }
         match way.send(bytes) {
             Ok(()) => {
-                add(&account.answered, 1);
-                add(&account.bytes, bytes.len() as u64);
+                add(&counts.answered, 1);
+                add(&counts.bytes, bytes.len() as u64);
             }
-            Err(_) if stop.is_set() => return Ending::Stopped,
-            Err(errno) if W::is_over(errno) => return Ending::Over(errno),
-            Err(_) => add(&account.failed, 1),
+            Err(_) if stop.is_set() => return ServeEnd::Stopped,
+            Err(errno) if W::is_over(errno) => return ServeEnd::Over(errno),
+            Err(_) => add(&counts.failed, 1),
         }
     }
 }
@@ -350,7 +350,7 @@ const fn passes(errno: c_int) -> bool {
     )
 }
 
-impl Way for Datagrams {
+impl EchoIo for Datagrams {
     #[inline(always)]
     fn receive(&mut self, into: &mut [u8]) -> Result<usize, c_int> {
         receive(self.descriptor, into, libc::MSG_TRUNC)
@@ -366,7 +366,7 @@ impl Way for Datagrams {
     }
 }
 
-impl Way for Messages {
+impl EchoIo for Messages {
     #[inline(always)]
     fn receive(&mut self, into: &mut [u8]) -> Result<usize, c_int> {
         match receive(self.descriptor, into, libc::MSG_WAITALL)? {
@@ -386,7 +386,7 @@ impl Way for Messages {
     }
 }
 
-impl Way for Pieces {
+impl EchoIo for Pieces {
     #[inline(always)]
     fn receive(&mut self, into: &mut [u8]) -> Result<usize, c_int> {
         match receive(self.descriptor, into, 0)? {
@@ -405,7 +405,7 @@ impl Way for Pieces {
     }
 }
 
-impl Way for Strangers {
+impl EchoIo for Strangers {
     #[inline(always)]
     fn receive(&mut self, into: &mut [u8]) -> Result<usize, c_int> {
         let (at, length) = (into.as_mut_ptr().cast::<c_void>(), into.len());

@@ -14,7 +14,7 @@
 //! | [`Block`] | `recvmsg` | nothing |
 //! | [`Ppoll`] | `ppoll`, `recvmsg` | the return from `ppoll`, entering `recvmsg` |
 //! | [`Epoll`] | `epoll_wait`, `recvmsg` | the return from `epoll_wait`, entering `recvmsg` |
-//! | [`Spin`] | `recvmsg` until there is one | up to one `recvmsg` in vain, but no wake-up |
+//! | [`SpinReceive`] | `recvmsg` until there is one | up to one `recvmsg` in vain, but no wake-up |
 //!
 //! `CLOCK_MONOTONIC`, which says when a sample was, is read after that. What it differs by from
 //! `CLOCK_REALTIME` changes only when somebody steps that; then packets that may have been stamped
@@ -35,8 +35,8 @@ mod sender;
 
 pub use control::{Stamps, stamps};
 pub use filter::{Anybody, Filter, Own, Verdict};
-pub use inlet::{Await, Block, Epoll, Inlet, Ppoll, Spin};
-pub use order::{Order, Place};
+pub use inlet::{Await, Block, Epoll, Inlet, Ppoll, SpinReceive};
+pub use order::{SequencePosition, SequenceTracker};
 pub use sender::{Mouth, Sent, Times};
 
 /// A packet that a NIC has stamped by its own clock.
@@ -87,7 +87,7 @@ pub struct Seen {
 
 /// When the loop ends.
 #[derive(Debug, Clone, Copy)]
-pub struct Until {
+pub struct ReceiveUntil {
     /// Nobody waits after this time; ns, `i64::MAX` for no end. A signal ends a wait.
     pub end_ns: i64,
     /// At most so many samples are taken; `u64::MAX` for no limit.
@@ -119,7 +119,7 @@ pub struct Outlets<'a, S, F, N> {
 pub fn run<W: Await, S: Sink, F: Filter, N: Nic>(
     inlet: &mut Inlet<W>,
     out: Outlets<'_, S, F, N>,
-    until: Until,
+    until: ReceiveUntil,
     stop: &Stop,
 ) -> Ended {
     let Outlets { sink, filter, nic, seen } = out;

@@ -108,7 +108,7 @@ pub trait Packets {
 }
 
 /// How an end waits for the time of its next packet.
-pub trait Pace {
+pub trait Pacing {
     /// So long before it the end begins to spin, ns.
     fn spin_ns(&self) -> i64;
 }
@@ -119,27 +119,27 @@ pub struct Sleep;
 
 /// Looks at the clock all the time.
 #[derive(Debug, Clone, Copy)]
-pub struct Spin;
+pub struct SpinPacing;
 
 /// Sleeps until so many ns before it, then spins.
 #[derive(Debug, Clone, Copy)]
 pub struct Hybrid(pub i64);
 
-impl Pace for Sleep {
+impl Pacing for Sleep {
     #[inline(always)]
     fn spin_ns(&self) -> i64 {
         0
     }
 }
 
-impl Pace for Spin {
+impl Pacing for SpinPacing {
     #[inline(always)]
     fn spin_ns(&self) -> i64 {
         i64::MAX
     }
 }
 
-impl Pace for Hybrid {
+impl Pacing for Hybrid {
     #[inline(always)]
     fn spin_ns(&self) -> i64 {
         self.0
@@ -148,14 +148,14 @@ impl Pace for Hybrid {
 
 /// Time from one packet to the next: whole ns, and parts of 2^-32 ns, so that no rate drifts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Period {
+pub struct PacketPeriod {
     /// Whole ns.
     pub ns: i64,
     /// Parts of 2^-32 ns.
     pub fraction: u32,
 }
 
-impl Period {
+impl PacketPeriod {
     /// Of so many packets in 1,000 s, at least one.
     #[must_use]
     pub const fn of_rate(per_1000_s: u64) -> Self {
@@ -180,11 +180,11 @@ impl Period {
 
 /// When packets are due, and as what they go.
 #[derive(Debug, Clone, Copy)]
-pub struct Course {
+pub struct PacketSchedule {
     /// When the first is due, ns.
     pub first_ns: i64,
     /// From one to the next.
-    pub period: Period,
+    pub period: PacketPeriod,
     /// How many.
     pub packets: u64,
     /// The first whose fate is recorded; those before warm up.
@@ -210,7 +210,7 @@ pub struct Counts {
 
 /// When a loop ends, beside its course.
 #[derive(Debug, Clone, Copy)]
-pub struct Limits<'a> {
+pub struct StreamLimits<'a> {
     /// It receives until then, and sends no packet after it, ns.
     pub until_ns: i64,
     /// The run shall end.
@@ -219,7 +219,7 @@ pub struct Limits<'a> {
     pub enough: &'a Stop,
 }
 
-impl Limits<'_> {
+impl StreamLimits<'_> {
     #[inline(always)]
     fn over(&self) -> bool {
         self.stop.is_set() || self.enough.is_set()
@@ -228,7 +228,7 @@ impl Limits<'_> {
 
 /// One end: what it sends and receives by, and where that is noted.
 #[derive(Debug)]
-pub struct End<'a, P, W> {
+pub struct StreamEnd<'a, P, W> {
     /// Its way.
     pub port: &'a mut P,
     /// How it waits.
@@ -245,10 +245,10 @@ pub struct End<'a, P, W> {
 ///
 /// Not inlined, so that the loop stands alone in a profile.
 #[inline(never)]
-pub fn send<P: Packets, W: Pace>(
-    end: &mut End<'_, P, W>,
-    course: &Course,
-    limits: Limits<'_>,
+pub fn send<P: Packets, W: Pacing>(
+    end: &mut StreamEnd<'_, P, W>,
+    course: &PacketSchedule,
+    limits: StreamLimits<'_>,
 ) -> Ended {
     go::<true, false, P, W>(end, course, limits)
 }
@@ -257,7 +257,10 @@ pub fn send<P: Packets, W: Pace>(
 ///
 /// Not inlined, so that the loop stands alone in a profile.
 #[inline(never)]
-pub fn receive<P: Packets, W: Pace>(end: &mut End<'_, P, W>, limits: Limits<'_>) -> Ended {
+pub fn receive<P: Packets, W: Pacing>(
+    end: &mut StreamEnd<'_, P, W>,
+    limits: StreamLimits<'_>,
+) -> Ended {
     linger(end, limits)
 }
 
@@ -266,10 +269,10 @@ pub fn receive<P: Packets, W: Pace>(end: &mut End<'_, P, W>, limits: Limits<'_>)
 ///
 /// Not inlined, so that the loop stands alone in a profile.
 #[inline(never)]
-pub fn both<P: Packets, W: Pace>(
-    end: &mut End<'_, P, W>,
-    course: &Course,
-    limits: Limits<'_>,
+pub fn both<P: Packets, W: Pacing>(
+    end: &mut StreamEnd<'_, P, W>,
+    course: &PacketSchedule,
+    limits: StreamLimits<'_>,
 ) -> Ended {
     match go::<true, true, P, W>(end, course, limits) {
         Ended::Done => linger(end, limits),
@@ -278,10 +281,10 @@ pub fn both<P: Packets, W: Pace>(
 }
 
 #[inline(always)]
-fn go<const SENDS: bool, const RECEIVES: bool, P: Packets, W: Pace>(
-    end: &mut End<'_, P, W>,
-    course: &Course,
-    limits: Limits<'_>,
+fn go<const SENDS: bool, const RECEIVES: bool, P: Packets, W: Pacing>(
+    end: &mut StreamEnd<'_, P, W>,
+    course: &PacketSchedule,
+    limits: StreamLimits<'_>,
 ) -> Ended {
     let (mut due_ns, mut fraction) = (course.first_ns, 0_u32);
     for number in 0..course.packets {
@@ -316,10 +319,10 @@ fn go<const SENDS: bool, const RECEIVES: bool, P: Packets, W: Pace>(
 
 /// Waits until `due_ns`, receives meanwhile, and returns the clock read that ended it.
 #[inline(always)]
-fn wait_for<const RECEIVES: bool, P: Packets, W: Pace>(
-    end: &mut End<'_, P, W>,
+fn wait_for<const RECEIVES: bool, P: Packets, W: Pacing>(
+    end: &mut StreamEnd<'_, P, W>,
     due_ns: i64,
-    limits: Limits<'_>,
+    limits: StreamLimits<'_>,
 ) -> Result<i64, Ended> {
     let spin_ns = end.pace.spin_ns();
     loop {
@@ -359,7 +362,7 @@ fn wait_for<const RECEIVES: bool, P: Packets, W: Pace>(
 
 /// Receives until the limits say otherwise.
 #[inline(always)]
-fn linger<P: Packets, W: Pace>(end: &mut End<'_, P, W>, limits: Limits<'_>) -> Ended {
+fn linger<P: Packets, W: Pacing>(end: &mut StreamEnd<'_, P, W>, limits: StreamLimits<'_>) -> Ended {
     // Nothing is due, so an end that spins only before that has nothing to spin for.
     let is_spinning = end.pace.spin_ns() == i64::MAX;
     loop {
@@ -387,7 +390,7 @@ fn linger<P: Packets, W: Pace>(end: &mut End<'_, P, W>, limits: Limits<'_>) -> E
 
 /// Takes what is there, and says whether there was something.
 #[inline(always)]
-fn take<P: Packets, W: Pace>(end: &mut End<'_, P, W>) -> Result<bool, c_int> {
+fn take<P: Packets, W: Pacing>(end: &mut StreamEnd<'_, P, W>) -> Result<bool, c_int> {
     match end.port.receive()? {
         Got::Nothing => return Ok(false),
         Got::Packet(packet) if packet.session == end.session => {

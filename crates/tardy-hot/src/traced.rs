@@ -28,14 +28,14 @@ pub struct StageSeries {
 
 /// What a traced thread shares with those who look at it.
 #[derive(Debug)]
-pub struct Watched {
+pub struct TraceControl {
     /// Latencies above this are handed over as late; ns. Set by others, at any time.
     pub late_over_ns: AtomicI64,
     /// Wake-ups that matched no record of the kernel's side. Written by the thread.
     pub unmatched: AtomicU64,
 }
 
-impl Default for Watched {
+impl Default for TraceControl {
     /// Nothing is late until somebody says what is.
     fn default() -> Self {
         Self { late_over_ns: AtomicI64::new(i64::MAX), unmatched: AtomicU64::new(0) }
@@ -81,7 +81,7 @@ pub struct Traced<'a, S, Q> {
     /// Where that of the softirq goes.
     pub softirq: Q,
     /// What others look at.
-    pub watched: Arc<Watched>,
+    pub control: Arc<TraceControl>,
     /// Late wake-ups on their way.
     pub late: Writer<Late>,
 }
@@ -124,12 +124,12 @@ impl<S: Sink, Q: Softirq> Sink for Traced<'_, S, Q> {
         match stages {
             Some(stages) => self.record(stages),
             None => {
-                let unmatched = &self.watched.unmatched;
+                let unmatched = &self.control.unmatched;
                 // One writer: a load and a store suffice.
                 unmatched.store(unmatched.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
             }
         }
-        if sample.latency_ns > self.watched.late_over_ns.load(Ordering::Relaxed) {
+        if sample.latency_ns > self.control.late_over_ns.load(Ordering::Relaxed) {
             self.hand_over(sample, stages);
         }
         self.inner.take(sample);

@@ -11,13 +11,13 @@ use std::sync::Arc;
 use crate::{
     ring::Sample,
     stages::ThreadRecord,
-    traced::Watched,
+    traced::TraceControl,
     wakeup::{Series, Sink},
 };
 
 /// The parts of a message's way; they sum to it. Times in ns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Way {
+pub struct TripParts {
     /// From before the call that sends to the moment the receiver was made runnable: the call, and
     /// what carries the message.
     pub send_ns: i64,
@@ -38,10 +38,10 @@ fn woken(record: &ThreadRecord) -> (i64, i64) {
 
 /// The way of a message from `from_ns` to `to_ns`; absent where its receiver was not woken
 /// meanwhile: it had not gone to sleep.
-fn way(record: &ThreadRecord, from_ns: i64, to_ns: i64) -> Option<Way> {
+fn way(record: &ThreadRecord, from_ns: i64, to_ns: i64) -> Option<TripParts> {
     let (waking_ns, switch_ns) = woken(record);
     let in_order = from_ns <= waking_ns && waking_ns <= switch_ns && switch_ns <= to_ns;
-    in_order.then_some(Way {
+    in_order.then_some(TripParts {
         send_ns: waking_ns - from_ns,
         dispatch_ns: switch_ns - waking_ns,
         receive_ns: to_ns - switch_ns,
@@ -51,17 +51,17 @@ fn way(record: &ThreadRecord, from_ns: i64, to_ns: i64) -> Option<Way> {
 /// Where the parts of one way go.
 #[derive(Debug, Default)]
 pub struct WaySeries {
-    /// Of [`Way::send_ns`].
+    /// Of [`TripParts::send_ns`].
     pub send: Arc<Series>,
-    /// Of [`Way::dispatch_ns`].
+    /// Of [`TripParts::dispatch_ns`].
     pub dispatch: Arc<Series>,
-    /// Of [`Way::receive_ns`].
+    /// Of [`TripParts::receive_ns`].
     pub receive: Arc<Series>,
 }
 
 impl WaySeries {
     #[inline(always)]
-    fn record(&self, way: Way) {
+    fn record(&self, way: TripParts) {
         self.send.record(way.send_ns);
         self.dispatch.record(way.dispatch_ns);
         self.receive.record(way.receive_ns);
@@ -84,12 +84,12 @@ pub struct TracedTrips<'a, S> {
     /// Where those of the way back go.
     pub back: WaySeries,
     /// Counts the round trips in which an end had not gone to sleep.
-    pub watched: Arc<Watched>,
+    pub control: Arc<TraceControl>,
 }
 
 impl<S> TracedTrips<'_, S> {
     #[inline(always)]
-    fn ways(&self, sample: Sample) -> Option<(Way, Way)> {
+    fn ways(&self, sample: Sample) -> Option<(TripParts, TripParts)> {
         let turned_ns = self.far_received_ns.load(Ordering::Acquire) as i64;
         let there = way(self.far, sample.t_ns, turned_ns)?;
         Some((there, way(self.near, turned_ns, sample.t_ns + sample.latency_ns)?))
@@ -105,7 +105,7 @@ impl<S: Sink> Sink for TracedTrips<'_, S> {
                 self.back.record(back);
             }
             None => {
-                let unmatched = &self.watched.unmatched;
+                let unmatched = &self.control.unmatched;
                 // One writer: a load and a store suffice.
                 unmatched.store(unmatched.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
             }
@@ -135,7 +135,7 @@ mod tests {
     /// at 150: sums of the ways there and back, and how many did not match.
     fn taken(near: &ThreadRecord, far: &ThreadRecord) -> ([i64; 6], u64) {
         let whole = Arc::new(Series::default());
-        let watched: Arc<Watched> = Arc::default();
+        let control: Arc<TraceControl> = Arc::default();
         let mut sink = TracedTrips {
             inner: Counted(Arc::clone(&whole)),
             near,
@@ -143,14 +143,14 @@ mod tests {
             far_received_ns: &AtomicU64::new(150),
             there: WaySeries::default(),
             back: WaySeries::default(),
-            watched: Arc::clone(&watched),
+            control: Arc::clone(&control),
         };
         sink.take(Sample { t_ns: 100, latency_ns: 100 });
         let WaySeries { send: a, dispatch: b, receive: c } = &sink.there;
         let WaySeries { send: d, dispatch: e, receive: f } = &sink.back;
         assert_eq!(whole.tally.totals().count, 1, "the whole is there in any case");
         let sums = [a, b, c, d, e, f].map(|series| series.tally.totals().sum_ns);
-        (sums, watched.unmatched.load(Ordering::Relaxed))
+        (sums, control.unmatched.load(Ordering::Relaxed))
     }
 
     #[test]

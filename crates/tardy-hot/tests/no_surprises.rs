@@ -29,7 +29,7 @@ use tardy_hot::{
     ring::ring,
     stages::ThreadRecord,
     stop::Stop,
-    traced::{Traced, Watched},
+    traced::{TraceControl, Traced},
     wakeup::{Absolute, Counted, Ended, Kept, Periodic, Relative, Series, Sink, Until, Wake, run},
 };
 
@@ -104,8 +104,8 @@ impl Case {
     ) -> u64 {
         let room = usize::try_from(turns + WARMUP).unwrap();
         let ((writer, mut reader), (late, mut late_reader)) = (ring(room), ring(room));
-        let watched = Arc::new(Watched::default());
-        watched.late_over_ns.store(i64::MIN, Ordering::Relaxed);
+        let control = Arc::new(TraceControl::default());
+        control.late_over_ns.store(i64::MIN, Ordering::Relaxed);
         let mut sink = Traced {
             inner: Kept(Arc::clone(series), writer),
             record: &ThreadRecord::default(),
@@ -113,7 +113,7 @@ impl Case {
             within_ns: u64::MAX,
             stages: Default::default(),
             softirq: Arc::new(Series::default()),
-            watched,
+            control,
             late,
         };
         let found = self.with(&mut sink, turns, begin, end);

@@ -21,8 +21,8 @@ use tardy_hot::{
     clock::now_ns,
     packet::LEN,
     receive::{
-        Anybody, Await, Block, Epoll, Inlet, Mouth, NicStamp, NoNic, Outlets, Own, Ppoll, Seen,
-        Sent, Spin, Times, Until, run,
+        Anybody, Await, Block, Epoll, Inlet, Mouth, NicStamp, NoNic, Outlets, Own, Ppoll,
+        ReceiveUntil, Seen, Sent, SpinReceive, Times, run,
     },
     ring::ring,
     stop::Stop,
@@ -96,7 +96,7 @@ fn wait_for_stamps(ear: &UdpSocket, out: &UdpSocket) {
             seen: &mut Seen::default(),
         };
         // Where it is not stamped, the next look finds nothing, and that is the end.
-        let until = Until { end_ns: 0, samples: 1, stop_over_ns: i64::MAX };
+        let until = ReceiveUntil { end_ns: 0, samples: 1, stop_over_ns: i64::MAX };
         ear.set_nonblocking(true).unwrap();
         assert_eq!(run(&mut inlet, out, until, &Stop::new()), Ended::Done);
         ear.set_nonblocking(false).unwrap();
@@ -116,7 +116,7 @@ fn read<W: Await>(wait: W, ear: &UdpSocket, mouth: &mut Mouth, session: u64) -> 
         assert_eq!(sent(mouth), (0, 0), "sending");
         own.order = Default::default();
         let out = Outlets { sink: &mut sink, filter: &mut own, nic: &mut nic, seen: &mut seen };
-        let until = Until { end_ns: i64::MAX, samples: count, stop_over_ns: i64::MAX };
+        let until = ReceiveUntil { end_ns: i64::MAX, samples: count, stop_over_ns: i64::MAX };
         let mut ended = Ended::Stopped;
         let found = counted(|| ended = run(&mut inlet, out, until, &stop));
         assert_eq!(ended, Ended::Done);
@@ -141,12 +141,12 @@ fn neither_reader_nor_sender_allocates_or_takes_a_page_fault() {
     // SAFETY: the descriptor was opened above and nobody else knows it.
     let watcher = unsafe { OwnedFd::from_raw_fd(watcher) };
     let mut wanted = libc::epoll_event { events: libc::EPOLLIN.cast_unsigned(), u64: 0 };
-    let (number, watched) = (watcher.as_raw_fd(), ear.as_raw_fd());
+    let (number, control) = (watcher.as_raw_fd(), ear.as_raw_fd());
     // SAFETY: both descriptors are open, and the event lives as long as the call.
-    let failed = unsafe { libc::epoll_ctl(number, libc::EPOLL_CTL_ADD, watched, &raw mut wanted) };
+    let failed = unsafe { libc::epoll_ctl(number, libc::EPOLL_CTL_ADD, control, &raw mut wanted) };
     assert_eq!(failed, 0);
     assert_eq!(read(Block, &ear, &mut mouth, 7), (0, 0), "block");
     assert_eq!(read(Ppoll, &ear, &mut mouth, 7), (0, 0), "ppoll");
     assert_eq!(read(Epoll(number), &ear, &mut mouth, 7), (0, 0), "epoll");
-    assert_eq!(read(Spin, &ear, &mut mouth, 7), (0, 0), "spin");
+    assert_eq!(read(SpinReceive, &ear, &mut mouth, 7), (0, 0), "spin");
 }

@@ -19,8 +19,8 @@ use tardy_hot::{
     ring::ring,
     stop::Stop,
     stream::{
-        Counts, Course, End, Got, Hybrid, Limits, Pace, Packets, Passage, Period, Sleep, Spin, Tcp,
-        Udp, both,
+        Counts, Got, Hybrid, Pacing, PacketPeriod, PacketSchedule, Packets, Passage, Sleep,
+        SpinPacing, StreamEnd, StreamLimits, Tcp, Udp, both,
     },
     wakeup::Ended,
 };
@@ -56,7 +56,7 @@ impl<P: Packets> Packets for Circle<P> {
 }
 
 /// Sends and receives `PACKETS` after a warm-up; what `count` grew by meanwhile.
-fn between<P: Packets, W: Pace>(
+fn between<P: Packets, W: Pacing>(
     port: &mut Circle<P>,
     pace: W,
     begin: impl FnOnce() -> u64,
@@ -65,12 +65,12 @@ fn between<P: Packets, W: Pace>(
     let (mut writer, mut reader) = ring::<Passage>(2 * PACKETS as usize);
     let (counts, stop, enough) = (Counts::default(), Stop::new(), Stop::new());
     let passages = &mut writer;
-    let mut circle = End { port, pace, session: 5, passages, counts: &counts };
+    let mut circle = StreamEnd { port, pace, session: 5, passages, counts: &counts };
     let mut go = |packets| {
-        let period = Period::of_rate(10_000_000);
+        let period = PacketPeriod::of_rate(10_000_000);
         let first_ns = now_ns();
-        let course = Course { first_ns, period, packets, recorded_from: 0, flow: 0 };
-        let limits = Limits { until_ns: i64::MAX, stop: &stop, enough: &enough };
+        let course = PacketSchedule { first_ns, period, packets, recorded_from: 0, flow: 0 };
+        let limits = StreamLimits { until_ns: i64::MAX, stop: &stop, enough: &enough };
         circle.port.missing = packets;
         assert_eq!(both(&mut circle, &course, limits), Ended::Failed(libc::ECONNRESET));
     };
@@ -98,11 +98,11 @@ fn everywhere(begin: impl Fn() -> u64, end: impl Fn(u64) -> u64) -> Vec<(&'stati
     let mut found = Vec::new();
     let mut udp = Circle { out: datagram(&near), into: datagram(&far), missing: 0 };
     found.push(("udp, sleep", between(&mut udp, Sleep, &begin, &end)));
-    found.push(("udp, spin", between(&mut udp, Spin, &begin, &end)));
+    found.push(("udp, spin", between(&mut udp, SpinPacing, &begin, &end)));
     found.push(("udp, hybrid", between(&mut udp, Hybrid(50_000), &begin, &end)));
     let mut tcp = Circle { out: piece(&out), into: piece(&into), missing: 0 };
     found.push(("tcp, sleep", between(&mut tcp, Sleep, &begin, &end)));
-    found.push(("tcp, spin", between(&mut tcp, Spin, &begin, &end)));
+    found.push(("tcp, spin", between(&mut tcp, SpinPacing, &begin, &end)));
     found
 }
 

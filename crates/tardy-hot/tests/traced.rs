@@ -10,7 +10,7 @@ use tardy_hot::{
     ring::{Reader, Sample, ring},
     stages::{Late, Stages, ThreadRecord},
     tally::Totals,
-    traced::{Softirq, StageSeries, Traced, Watched},
+    traced::{Softirq, StageSeries, TraceControl, Traced},
     wakeup::{Counted, Series, Sink},
 };
 
@@ -88,7 +88,7 @@ fn a_record_of_another_expiry_does_not_match_and_one_within_the_window_does() {
 /// A sink around counts, with what others see of it.
 struct Bench {
     record: ThreadRecord,
-    watched: Arc<Watched>,
+    control: Arc<TraceControl>,
     total: Arc<Series>,
     stages: [Arc<Series>; 4],
 }
@@ -97,7 +97,7 @@ impl Bench {
     fn new() -> Self {
         let stages = [(); 4].map(|()| Arc::default());
         let record = record([1_000, 1_500, 2_500, 2_600, 5_000]);
-        Self { record, watched: Arc::default(), total: Arc::default(), stages }
+        Self { record, control: Arc::default(), total: Arc::default(), stages }
     }
 
     fn sink<Q: Softirq>(&self, softirq: Q) -> (Traced<'_, Counted, Q>, Reader<Late>) {
@@ -109,7 +109,7 @@ impl Bench {
             within_ns: 0,
             stages: StageSeries { irq, handler, dispatch, user },
             softirq,
-            watched: Arc::clone(&self.watched),
+            control: Arc::clone(&self.control),
             late,
         };
         (sink, reader)
@@ -130,7 +130,7 @@ fn each_stage_is_recorded_once_and_an_unmatched_wakeup_only_whole() {
     sink.take(Sample { t_ns: 2_000, ..SAMPLE });
     sink.miss(3);
     let total = bench.total.tally.totals();
-    assert_eq!((total.count, total.missed, bench.watched.unmatched.load(Relaxed)), (2, 3, 1));
+    assert_eq!((total.count, total.missed, bench.control.unmatched.load(Relaxed)), (2, 3, 1));
     assert!(bench.totals().iter().all(|stage| (stage.count, stage.missed) == (1, 0)));
     assert_eq!(bench.totals().map(|stage| stage.sum_ns), [500, 1_100, 2_400, 2_000]);
 }
@@ -155,7 +155,7 @@ fn what_is_over_the_threshold_is_handed_over_whole() {
     bench.record.stopped_from_ns.store(7, Relaxed);
     sink.take(SAMPLE);
     assert_eq!(reader.drain(|_| {}), 0, "nobody has said what is late");
-    bench.watched.late_over_ns.store(5_999, Relaxed);
+    bench.control.late_over_ns.store(5_999, Relaxed);
     sink.take(SAMPLE);
     sink.take(Sample { latency_ns: 5_999, ..SAMPLE });
     sink.take(Sample { t_ns: 9_000, ..SAMPLE });

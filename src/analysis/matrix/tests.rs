@@ -48,7 +48,7 @@ const STANDARD: [u64; 4] = [8_000, 1_000_000, 1_100_000, 1_200_000];
 const RT: [u64; 4] = [8_005, 10_000, 11_000, 12_000];
 
 fn matrix(runs: &[Document]) -> Result<Matrix, MatrixError> {
-    super::matrix(runs, Order::default())
+    super::matrix(runs, NameOrder::default())
 }
 
 fn pair(count: u32) -> Vec<Document> {
@@ -222,7 +222,7 @@ fn a_plan_gives_the_order_and_what_failed_everywhere_keeps_its_place() {
     let mut runs = pair(1);
     runs.push(run("standard", "idle", 1, RT));
     runs.push(run("other", "more", 1, RT));
-    let matrix = super::matrix(&runs, Order { kernels: &kernels, loads: &loads }).unwrap();
+    let matrix = super::matrix(&runs, NameOrder { kernels: &kernels, loads: &loads }).unwrap();
     let names: Vec<&str> = matrix.kernels.iter().map(|column| column.name.as_str()).collect();
     assert_eq!(names, ["broken", "rt", "standard", "other"]);
     let loads: Vec<&str> = matrix.loads.iter().map(|row| row.name.as_str()).collect();

@@ -12,13 +12,13 @@ use serde_json::json;
 use crate::{
     analysis::{
         kernel_config::{KernelConfig, differences},
-        matrix::{Order, matrix},
+        matrix::{NameOrder, matrix},
     },
     cli::{Exit, flags::FormatFlags, output, report},
     report::{
         causes::cells,
         html,
-        lab::{self, ConfigRow, ConfigTable, Sheet},
+        lab::{self, ConfigRow, ConfigTable, MatrixView},
         matrix_page,
         page::Page,
     },
@@ -73,7 +73,7 @@ pub fn compare(flags: &CompareFlags, store: &Store) -> Result<Exit> {
 }
 
 /// Prints a sheet.
-pub fn put(sheet: &Sheet, as_json: bool) -> Result<()> {
+pub fn put(sheet: &MatrixView, as_json: bool) -> Result<()> {
     if !as_json {
         return output::put(&lab::show(sheet));
     }
@@ -89,7 +89,7 @@ pub fn put(sheet: &Sheet, as_json: bool) -> Result<()> {
 }
 
 /// Writes the page of a sheet that was made of these runs.
-pub fn write_page(file: &Path, sheet: &Sheet, gathered: &Gathered) -> Result<()> {
+pub fn write_page(file: &Path, sheet: &MatrixView, gathered: &Gathered) -> Result<()> {
     let page = Page::of_matrix(matrix_page::matrix(sheet, &gathered.runs));
     let text = html::render(&page).context("cannot write the data of the page")?;
     report::write(file, text.as_bytes())
@@ -157,21 +157,21 @@ impl Gathered {
 }
 
 /// What these runs come to.
-pub fn sheet(gathered: &Gathered) -> Result<Sheet> {
+pub fn sheet(gathered: &Gathered) -> Result<MatrixView> {
     let records = || gathered.records.iter().map(|(_, record)| record);
     let kernels: Vec<String> =
         records().flat_map(|record| &record.kernels).map(|kernel| kernel.name.clone()).collect();
     let loads: Vec<String> = records().flat_map(|record| record.loads.clone()).collect();
     let failed = records().flat_map(|record| record.failed.clone()).collect::<Vec<_>>();
     let documents: Vec<Document> = gathered.runs.iter().map(|run| run.document.clone()).collect();
-    let order = Order { kernels: &kernels, loads: &loads };
+    let order = NameOrder { kernels: &kernels, loads: &loads };
     if documents.is_empty() {
         let why = failed.first().map_or("nothing was measured", |cell| cell.why.as_str());
         bail!("{}: there is no run to compare: {why}", gathered.title());
     }
     let mut matrix = matrix(&documents, order)?;
     cells::fill(&mut matrix, &gathered.runs);
-    Ok(Sheet {
+    Ok(MatrixView {
         title: gathered.title(),
         matrix,
         failed,
@@ -198,7 +198,7 @@ fn configurations(gathered: &Gathered) -> Option<ConfigTable> {
     let named: Vec<(&str, &KernelConfig)> =
         known.iter().map(|(name, config)| (name.as_str(), config)).collect();
     let found = differences(&named);
-    let row = |row: crate::analysis::kernel_config::Difference| ConfigRow {
+    let row = |row: crate::analysis::kernel_config::OptionDifference| ConfigRow {
         option: row.option,
         values: row.values,
     };

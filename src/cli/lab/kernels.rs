@@ -12,7 +12,7 @@ use crate::{
     lab::{
         self,
         kernels::{
-            self, Source,
+            self, KernelSource,
             list::{Cached, Content},
             package::{self, Name},
         },
@@ -39,19 +39,19 @@ pub struct KernelsFlags {
 pub fn kernels(flags: &KernelsFlags) -> Result<Exit> {
     let cache = lab::cache()?.join(kernels::DIRECTORY);
     // All names first: a slip in the last shall not cost a download.
-    let sources: Vec<Source> =
-        flags.fetch.iter().map(|name| Source::parse(name)).collect::<Result<_>>()?;
+    let sources: Vec<KernelSource> =
+        flags.fetch.iter().map(|name| KernelSource::parse(name)).collect::<Result<_>>()?;
     for source in &sources {
-        let kernel = kernels::get(source, &cache, &output::tell)?;
-        output::tell(&format!("{}: {}", source.asked, kernel.name));
+        let kernel = kernels::get(source, &cache, &output::notice)?;
+        output::notice(&format!("{}: {}", source.asked, kernel.name));
         for lack in &kernel.lacks {
-            output::tell(&format!("  {}: {}; {}", lack.code, lack.what, lack.remedy));
+            output::notice(&format!("  {}: {}; {}", lack.code, lack.what, lack.remedy));
         }
     }
     let content = kernels::list::content(&cache)?;
     let offered = package::offers();
     if let Err(error) = &offered {
-        output::tell(&format!("warning: {error:#}"));
+        output::notice(&format!("warning: {error:#}"));
     }
     let offered = offered.unwrap_or_default();
     if flags.format.is_json() {
@@ -159,13 +159,13 @@ fn time(at: Option<SystemTime>, format: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lab::kernels::{Kernel, lack};
+    use crate::lab::kernels::{Kernel, missing_feature};
 
     fn content() -> Content {
         let kernel = Kernel {
             name: "6.12.1-amd64".into(),
             hash: "0123456789abcdef".into(),
-            lacks: vec![lack::no_module_files()],
+            lacks: vec![missing_feature::no_module_files()],
             append: "preempt=full".into(),
             ..Kernel::default()
         };

@@ -3,7 +3,7 @@
 mod compare;
 mod kernels;
 mod run;
-mod watch;
+mod matrix_progress;
 mod verify;
 
 use anyhow::Result;
@@ -24,7 +24,7 @@ pub struct LabFlags {
 #[derive(Debug, Subcommand)]
 enum LabVerb {
     Kernels(kernels::KernelsFlags),
-    Run(run::RunFlags),
+    Run(run::LabRunFlags),
     Compare(compare::CompareFlags),
     Verify(verify::VerifyFlags),
 }

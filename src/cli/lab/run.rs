@@ -9,19 +9,19 @@ use std::{
 use anyhow::{Context, Result, bail, ensure};
 use clap::{Args, ValueEnum};
 
-use super::{compare, watch::Watch};
+use super::{compare, matrix_progress::MatrixProgress};
 use crate::{
     cli::{self, Exit, flags, flags::FormatFlags, output, report},
     lab::{
         self,
-        bed::{Bed, Target, file_names},
-        bench::Bench,
-        cell::Mode,
-        conduct::{Orders, Outcome, Task, conduct},
+        cell::ClockMode,
+        cell_runner::{CellRunner, Target, file_names},
+        guest_runner::GuestRunner,
         host::HOST,
-        kernels::{self, Base, Source},
-        plan::Plan,
+        kernels::{self, Base, KernelSource},
+        plan::LabPlan,
         results::{self, Results},
+        scheduler::{CellTask, ScheduleOptions, TaskOutcome, run_tasks},
     },
     loads::LoadSpec,
     run::{
@@ -50,7 +50,7 @@ const FOUNDING: &str = include_str!("../../../lab/founding.toml");
 /// counts where the plan itself does not say `trace`, and makes the counted paths longer by that of
 /// the tracing.
 #[derive(Debug, Args)]
-pub struct RunFlags {
+pub struct LabRunFlags {
     /// What to measure: a TOML file [default: what the founding texts compare]
     #[arg(value_name = "PLAN")]
     plan: Option<PathBuf>,
@@ -111,7 +111,7 @@ enum ModeName {
 }
 
 /// Measures, and prints the comparison.
-pub fn run(flags: &RunFlags, store: &Store) -> Result<Exit> {
+pub fn run(flags: &LabRunFlags, store: &Store) -> Result<Exit> {
     if let Some(file) = &flags.outcome.report {
         report::is_page("--report", file)?;
     }
@@ -123,32 +123,32 @@ pub fn run(flags: &RunFlags, store: &Store) -> Result<Exit> {
     let quit = Quit::listen().context("cannot listen for signals")?;
     let directory = flags.directory(store, &plan.name)?;
     let cache = lab::cache()?;
-    let bed = flags.bed(&plan, &sources, &cache)?;
+    let cell_runner = flags.cell_runner(&plan, &sources, &cache)?;
     fs::create_dir_all(&directory)
         .with_context(|| format!("cannot make {}", directory.display()))?;
-    let tasks = bed.tasks(&directory, flags.seeds.unwrap_or(plan.repeats));
-    let mut record = record(&plan, &bed, &directory)?;
+    let tasks = cell_runner.tasks(&directory, flags.seeds.unwrap_or(plan.repeats));
+    let mut record = record(&plan, &cell_runner, &directory)?;
     let results = Results::at(&cache.join(results::DIRECTORY));
     let stop = || quit.seen().is_some();
-    let orders = Orders { jobs, results: &results, again: flags.again, stop: &stop };
-    let mut watch = Watch::new(tasks.len(), jobs, flags.outcome.quiet);
-    let outcomes = conduct(&tasks, &bed, &orders, &mut |event| watch.note(&event));
+    let orders = ScheduleOptions { jobs, results: &results, again: flags.again, stop: &stop };
+    let mut watch = MatrixProgress::new(tasks.len(), jobs, flags.outcome.quiet);
+    let outcomes = run_tasks(&tasks, &cell_runner, &orders, &mut |event| watch.note(&event));
     watch.end();
-    note(&mut record, &bed, &tasks, &outcomes);
+    note(&mut record, &cell_runner, &tasks, &outcomes);
     record.write(&directory).with_context(|| format!("cannot write to {}", directory.display()))?;
     flags.result(&directory, &record, store)
 }
 
-impl RunFlags {
-    fn plan(&self) -> Result<Plan> {
+impl LabRunFlags {
+    fn plan(&self) -> Result<LabPlan> {
         match &self.plan {
-            Some(path) => Plan::open(path),
-            None => Plan::parse(FOUNDING, "the plan that tardy brings along"),
+            Some(path) => LabPlan::open(path),
+            None => LabPlan::parse(FOUNDING, "the plan that tardy brings along"),
         }
     }
 
     /// The plan with `--trace` where a load does not say it.
-    fn traced(&self, mut plan: Plan) -> Plan {
+    fn traced(&self, mut plan: LabPlan) -> LabPlan {
         let flag = format!("--trace={}", self.trace.as_str());
         for row in &mut plan.loads {
             if !row.arguments.iter().any(|word| word.starts_with("--trace=")) {
@@ -177,8 +177,8 @@ impl RunFlags {
         Ok(jobs)
     }
 
-    fn sources(&self) -> Result<Vec<Source>> {
-        let sources = Source::parse_list(&self.kernels).context("--kernels")?;
+    fn sources(&self) -> Result<Vec<KernelSource>> {
+        let sources = KernelSource::parse_list(&self.kernels).context("--kernels")?;
         ensure!(
             !self.is_counted() || sources.iter().all(|source| source.base != Base::Host),
             "--kernels: host cannot be measured in --mode deterministic: only a virtual machine's \
@@ -205,28 +205,33 @@ impl RunFlags {
         Ok(directory.clone())
     }
 
-    fn bed(&self, plan: &Plan, sources: &[Source], cache: &Path) -> Result<Bed> {
-        let tell = |line: &str| {
+    fn cell_runner(
+        &self,
+        plan: &LabPlan,
+        sources: &[KernelSource],
+        cache: &Path,
+    ) -> Result<CellRunner> {
+        let notify = |line: &str| {
             if !self.outcome.quiet {
-                output::tell(line);
+                output::notice(line);
             }
         };
         let needs_guests = sources.iter().any(|source| source.base != Base::Host);
-        let bench = needs_guests.then(|| Bench::open(cache, &tell)).transpose()?;
-        let target = |source: &Source| {
+        let runner = needs_guests.then(|| GuestRunner::open(cache, &notify)).transpose()?;
+        let target = |source: &KernelSource| {
             if source.base == Base::Host {
                 return Ok(Target { name: HOST.into(), kernel: None });
             }
-            let kernel = kernels::get(source, &cache.join(kernels::DIRECTORY), &tell)?;
+            let kernel = kernels::get(source, &cache.join(kernels::DIRECTORY), &notify)?;
             kernel.check()?;
             Ok(Target { name: kernel.asked.clone(), kernel: Some(kernel) })
         };
         let targets = sources.iter().map(target).collect::<Result<Vec<_>>>()?;
-        Ok(Bed {
-            bench,
+        Ok(CellRunner {
+            runner,
             targets,
             rows: plan.loads.clone(),
-            mode: if self.is_counted() { Mode::Deterministic } else { Mode::Real },
+            mode: if self.is_counted() { ClockMode::Deterministic } else { ClockMode::Real },
             limit: Duration::from_nanos(self.limit.0.unsigned_abs()),
             program: std::env::current_exe().context("cannot find this program's own file")?,
         })
@@ -238,7 +243,7 @@ impl RunFlags {
         let gathered = compare::gather(std::slice::from_ref(&place), store)?;
         let exit = if record.failed.is_empty() { Exit::Done } else { Exit::Failed };
         if gathered.runs.is_empty() && record.failed.is_empty() {
-            output::tell("Ended before anything was measured.");
+            output::notice("Ended before anything was measured.");
             return Ok(exit);
         }
         let sheet = compare::sheet(&gathered)?;
@@ -247,14 +252,14 @@ impl RunFlags {
             compare::write_page(file, &sheet, &gathered)?;
         }
         if !self.outcome.quiet {
-            output::tell(&format!("runs in {place}"));
+            output::notice(&format!("runs in {place}"));
         }
         Ok(exit)
     }
 }
 
 /// Whether `tardy run` would take each load's arguments: a guest would say it minutes later.
-fn check(plan: &Plan, file: Option<&Path>) -> Result<()> {
+fn check(plan: &LabPlan, file: Option<&Path>) -> Result<()> {
     let file = file.map_or_else(|| "the plan".into(), |path| path.display().to_string());
     for row in &plan.loads {
         let place = || format!("{file}, line {}: load {:?}", row.line, row.name);
@@ -270,7 +275,7 @@ fn check(plan: &Plan, file: Option<&Path>) -> Result<()> {
 }
 
 /// This machine is one box.
-fn has_boxes(plan: &Plan, sources: &[Source]) -> Result<()> {
+fn has_boxes(plan: &LabPlan, sources: &[KernelSource]) -> Result<()> {
     let two = plan.loads.iter().find(|row| !row.far.is_empty());
     if let Some(row) = two.filter(|_| sources.iter().any(|source| source.base == Base::Host)) {
         bail!(
@@ -295,10 +300,10 @@ fn would_take(arguments: &[String]) -> Result<()> {
 
 /// What is known before anything was measured; written at once, so that a lab that is killed leaves
 /// its runs in order.
-fn record(plan: &Plan, bed: &Bed, directory: &Path) -> Result<LabRecord> {
-    let names = file_names(bed.targets.iter().map(|target| target.name.as_str()));
+fn record(plan: &LabPlan, cell_runner: &CellRunner, directory: &Path) -> Result<LabRecord> {
+    let names = file_names(cell_runner.targets.iter().map(|target| target.name.as_str()));
     let mut kernels = Vec::new();
-    for (target, name) in bed.targets.iter().zip(names) {
+    for (target, name) in cell_runner.targets.iter().zip(names) {
         let config = target.kernel.as_ref().map(|kernel| &kernel.config);
         let config = config.filter(|config| !config.is_empty()).map(|config| {
             let place = directory.join(format!("config-{name}"));
@@ -319,18 +324,23 @@ fn record(plan: &Plan, bed: &Bed, directory: &Path) -> Result<LabRecord> {
     Ok(record)
 }
 
-fn note(record: &mut LabRecord, bed: &Bed, tasks: &[Task], outcomes: &[Outcome]) {
+fn note(
+    record: &mut LabRecord,
+    cell_runner: &CellRunner,
+    tasks: &[CellTask],
+    outcomes: &[TaskOutcome],
+) {
     for (task, outcome) in tasks.iter().zip(outcomes) {
         let name = |name: Option<&String>| name.cloned().unwrap_or_default();
         match outcome {
-            Outcome::Failed(why) => record.failed.push(LabFailure {
-                load: name(bed.rows.get(task.load).map(|row| &row.name)),
-                kernel: name(bed.targets.get(task.kernel).map(|target| &target.name)),
+            TaskOutcome::Failed(why) => record.failed.push(LabFailure {
+                load: name(cell_runner.rows.get(task.load).map(|row| &row.name)),
+                kernel: name(cell_runner.targets.get(task.kernel).map(|target| &target.name)),
                 seed: task.seed,
                 why: why.clone(),
             }),
-            Outcome::Stopped => record.undone += 1,
-            Outcome::Measured(_) | Outcome::Known => {}
+            TaskOutcome::Stopped => record.undone += 1,
+            TaskOutcome::Measured(_) | TaskOutcome::Known => {}
         }
     }
 }
@@ -341,21 +351,21 @@ mod tests {
 
     fn refused(change: &str) -> String {
         let text = format!("name = \"x\"\n[[load]]\nname = \"y\"\n{change}\n");
-        let plan = Plan::parse(&text, "p.toml").unwrap();
+        let plan = LabPlan::parse(&text, "p.toml").unwrap();
         format!("{:#}", check(&plan, Some(Path::new("p.toml"))).unwrap_err())
     }
 
     #[test]
     fn the_plan_that_comes_along_is_one() {
-        let plan = Plan::parse(FOUNDING, "founding").unwrap();
+        let plan = LabPlan::parse(FOUNDING, "founding").unwrap();
         assert!(plan.loads.len() > 5);
     }
 
     #[test]
     fn this_machine_is_one_box() {
         let text = "name = \"x\"\nboxes = 2\n[[load]]\nname = \"y\"\n";
-        let plan = Plan::parse(text, "p.toml").unwrap();
-        let sources = |list: &str| Source::parse_list(list).unwrap();
+        let plan = LabPlan::parse(text, "p.toml").unwrap();
+        let sources = |list: &str| KernelSource::parse_list(list).unwrap();
         has_boxes(&plan, &sources("standard,rt")).unwrap();
         let error = has_boxes(&plan, &sources("standard,host")).unwrap_err().to_string();
         assert!(error.contains("host is one box") && error.contains("\"y\""), "{error}");

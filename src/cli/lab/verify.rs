@@ -10,8 +10,8 @@ use crate::{
     cli::{Exit, flags::FormatFlags, output},
     lab::{
         self,
-        bench::Bench,
-        kernels::{self, Source},
+        guest_runner::GuestRunner,
+        kernels::{self, KernelSource},
         verify,
     },
     run::COUNTED_TIME,
@@ -41,13 +41,13 @@ pub fn verify(flags: &VerifyFlags, store: &Store) -> Result<Exit> {
     let run = store.find(&flags.run)?;
     let facts = verify::facts(&run)?;
     let cache = lab::cache()?;
-    let bench = Bench::open(&cache, &output::tell)?;
-    let source = Source::parse(&facts.kernel)?;
-    let kernel = kernels::get(&source, &cache.join(kernels::DIRECTORY), &output::tell)?;
+    let runner = GuestRunner::open(&cache, &output::notice)?;
+    let source = KernelSource::parse(&facts.kernel)?;
+    let kernel = kernels::get(&source, &cache.join(kernels::DIRECTORY), &output::notice)?;
     let quit = Quit::listen().context("cannot listen for signals")?;
     let limit = Duration::from_nanos(flags.limit.0.unsigned_abs());
     let stop = || quit.seen().is_some();
-    let outcome = verify::verify(facts, kernel, limit, &bench, &stop)?;
+    let outcome = verify::verify(facts, kernel, limit, &runner, &stop)?;
     let same = outcome.is_same();
     let text = if flags.format.is_json() {
         let value = json!({

@@ -4,7 +4,7 @@ use anyhow::{Result, ensure};
 
 use super::{Ends, MessageFlags, transport};
 use crate::{
-    probes::pingpong::{Peer, PingPong},
+    probes::pingpong::{PingPong, PingpongPeer},
     setup::threads::{Terms, describe},
     sys::{cpus::Cpus, sched::Policy},
     transports::{Transport, hello::read_token},
@@ -36,7 +36,7 @@ impl MessageFlags {
                 let ends = self.ends(near.clone(), far_cpu)?;
                 check_spinning(transport, &ends, allowed)?;
                 self.check_here()?;
-                Peer::Here(ends.far)
+                PingpongPeer::Here(ends.far_end)
             }
         };
         Ok(PingPong {
@@ -62,7 +62,7 @@ impl MessageFlags {
         Ok(())
     }
 
-    fn peer_at(&self, to: &str, transport: Transport) -> Result<Peer> {
+    fn peer_at(&self, to: &str, transport: Transport) -> Result<PingpongPeer> {
         ensure!(
             transport.reaches_far(),
             "--to {to}: --transport {transport} reaches no further than this machine; use tcp, udp \
@@ -80,28 +80,28 @@ impl MessageFlags {
                 self.token_file.is_none(),
                 "--token-file has no meaning with an end that is no tardy echo; leave it out"
             );
-            return Ok(Peer::Foreign { to });
+            return Ok(PingpongPeer::Foreign { to });
         }
         let token = self.token_file.as_deref().map(read_token).transpose()?.unwrap_or_default();
-        Ok(Peer::Echo { to, token })
+        Ok(PingpongPeer::Echo { to, token })
     }
 }
 
 /// Two real-time ends that never sleep leave their CPUs to nobody.
 fn check_spinning(transport: Transport, ends: &Ends, allowed: &Cpus) -> Result<()> {
-    let Ends { near, far } = ends;
+    let Ends { near, far_end } = ends;
     if !transport.spins() || near.policy == Policy::Other {
         return Ok(());
     }
     let policy = describe(near.policy, near.priority);
     ensure!(
-        near.cpu != far.cpu,
+        near.cpu != far_end.cpu,
         "--transport {transport} with --policy {policy}: both ends are on CPU {}, and the one that \
          spins there never lets the other answer; put them on two CPUs by --cpus, or use --policy \
          other",
         near.cpu
     );
-    let own: Cpus = [near.cpu, far.cpu].into_iter().collect();
+    let own: Cpus = [near.cpu, far_end.cpu].into_iter().collect();
     ensure!(
         !allowed.without(&own).is_empty(),
         "--transport {transport} with --policy {policy} keeps CPUs {own} busy, which are all that \
@@ -129,7 +129,7 @@ mod tests {
     fn what_spins_everywhere_at_a_real_time_priority_is_refused() {
         let ends = |policy, cpus: (u32, u32)| {
             let terms = |cpu| Terms { policy, priority: 90, cpu, slack_ns: 1 };
-            Ends { near: terms(cpus.0), far: terms(cpus.1) }
+            Ends { near: terms(cpus.0), far_end: terms(cpus.1) }
         };
         let check = |ends, allowed: &str| {
             check_spinning(Transport::ShmSpin, &ends, &allowed.parse().unwrap())
@@ -162,10 +162,10 @@ mod tests {
             ..MessageFlags::default()
         };
         let peer = |flags: &MessageFlags| planned(flags, Policy::Other, (0, 0)).unwrap().peer;
-        assert!(matches!(peer(&at("udp")), Peer::Echo { .. }));
-        assert!(matches!(peer(&at("zmq-tcp")), Peer::Foreign { .. }));
+        assert!(matches!(peer(&at("udp")), PingpongPeer::Echo { .. }));
+        assert!(matches!(peer(&at("zmq-tcp")), PingpongPeer::Foreign { .. }));
         let foreign = MessageFlags { foreign: true, ..at("tcp") };
-        assert!(matches!(peer(&foreign), Peer::Foreign { .. }));
+        assert!(matches!(peer(&foreign), PingpongPeer::Foreign { .. }));
         assert!(why(&at("pipe")).contains("no further than this machine"));
         let far_priority = MessageFlags { far_priority: Some(5), ..at("tcp") };
         assert!(why(&far_priority).contains("--far-priority has no meaning with --to"));

@@ -4,7 +4,9 @@ use anyhow::{Result, anyhow, bail, ensure};
 
 use super::{Ends, MessageFlags};
 use crate::{
-    probes::receive::{BUSY_POLL, LEAST_BYTES, MOST_BYTES, Receive, Sending, Source, Wait},
+    probes::receive::{
+        BUSY_POLL, LEAST_BYTES, MOST_BYTES, PacketSource, Receive, ReceiveWait, SenderPlan,
+    },
     setup::threads::describe,
     sys::{cpus::Cpus, interface::Interface, nic_clock::NicClock, sched::Policy},
     units::Nanos,
@@ -23,8 +25,8 @@ impl MessageFlags {
     /// Names the flag that cannot be meant, and the way out.
     pub fn receive(&self, ends: Ends, allowed: &Cpus) -> Result<Receive> {
         let source = match (&self.listen, &self.iface) {
-            (Some(port), _) => Source::Port(*port),
-            (None, Some(name)) => Source::Interface(name.clone()),
+            (Some(port), _) => PacketSource::Port(*port),
+            (None, Some(name)) => PacketSource::Interface(name.clone()),
             (None, None) => bail!(
                 "receive wants to know where packets come in: --listen PORT for those of a UDP \
                  port, as --listen 0 with a sender of its own, or --iface NAME for all of a \
@@ -35,16 +37,16 @@ impl MessageFlags {
         self.check_sender(&source, has_sender)?;
         let wait = self.receive_wait()?;
         check_spinning(&ends, wait, has_sender, allowed)?;
-        let Ends { near, far } = ends;
+        let Ends { near, far_end } = ends;
         let sending = if has_sender {
-            Some(Sending { size: self.sent_size()?, rate: self.packet_rate()?, terms: far })
+            Some(SenderPlan { size: self.sent_size()?, rate: self.packet_rate()?, terms: far_end })
         } else {
             None
         };
         let by_nic = match &source {
             // A clock that cannot be read is no reason to do without the kernel's stamps.
-            Source::Interface(name) => matches!(NicClock::of(name), Ok(Some(_))),
-            Source::Port(_) => false,
+            PacketSource::Interface(name) => matches!(NicClock::of(name), Ok(Some(_))),
+            PacketSource::Port(_) => false,
         };
         Ok(Receive { source, wait, near, by_nic, sending })
     }
@@ -70,10 +72,10 @@ impl MessageFlags {
         }
     }
 
-    fn check_sender(&self, source: &Source, has_sender: bool) -> Result<()> {
+    fn check_sender(&self, source: &PacketSource, has_sender: bool) -> Result<()> {
         if has_sender {
             // One that does not exist is told of when it is opened.
-            if let Source::Interface(name) = source
+            if let PacketSource::Interface(name) = source
                 && Interface::find(name).is_ok_and(|found| !found.is_loopback)
             {
                 bail!(
@@ -92,14 +94,14 @@ impl MessageFlags {
             bail!("{flag} is for the builtin sender; leave it out, or add --sender builtin");
         }
         ensure!(
-            *source != Source::Port(0),
+            *source != PacketSource::Port(0),
             "--listen 0 takes any port that is free, which nobody else knows; name one with \
              --sender none"
         );
         Ok(())
     }
 
-    fn receive_wait(&self) -> Result<Wait> {
+    fn receive_wait(&self) -> Result<ReceiveWait> {
         let text = self.wait.as_deref().unwrap_or("block");
         let (name, time) =
             text.split_once(':').map_or((text, None), |(name, time)| (name, Some(time)));
@@ -111,12 +113,12 @@ impl MessageFlags {
                 let us = us.ok_or_else(|| {
                     anyhow!("--wait {text}: busy polling lasts from 1us to 100ms, in whole us")
                 })?;
-                return Ok(Wait::BusyPoll(us));
+                return Ok(ReceiveWait::BusyPoll(us));
             }
-            "block" => Wait::Block,
-            "ppoll" => Wait::Ppoll,
-            "epoll" => Wait::Epoll,
-            "spin" => Wait::Spin,
+            "block" => ReceiveWait::Block,
+            "ppoll" => ReceiveWait::Ppoll,
+            "epoll" => ReceiveWait::Epoll,
+            "spin" => ReceiveWait::Spin,
             _ => bail!(
                 "--wait {text}: receive has no such way to wait; there are block, ppoll, epoll, \
                  busy-poll (or busy-poll:TIME) and spin"
@@ -138,14 +140,14 @@ impl MessageFlags {
 }
 
 /// A real-time reader that never sleeps leaves its CPU to nobody.
-fn check_spinning(ends: &Ends, wait: Wait, has_sender: bool, allowed: &Cpus) -> Result<()> {
-    let Ends { near, far } = ends;
-    if wait != Wait::Spin || near.policy == Policy::Other {
+fn check_spinning(ends: &Ends, wait: ReceiveWait, has_sender: bool, allowed: &Cpus) -> Result<()> {
+    let Ends { near, far_end } = ends;
+    if wait != ReceiveWait::Spin || near.policy == Policy::Other {
         return Ok(());
     }
     let policy = describe(near.policy, near.priority);
     ensure!(
-        !has_sender || near.cpu != far.cpu || far.priority > near.priority,
+        !has_sender || near.cpu != far_end.cpu || far_end.priority > near.priority,
         "--wait spin with --policy {policy}: the sender is on CPU {} too, which the reader never \
          leaves; put them on two CPUs by --cpus, or use --policy other",
         near.cpu
@@ -170,7 +172,7 @@ mod tests {
 
     fn placed(flags: MessageFlags, cpus: (u32, u32), allowed: &str) -> Result<Receive> {
         let terms = |cpu| Terms { policy: Policy::Fifo, priority: 90, cpu, slack_ns: 1 };
-        let ends = Ends { near: terms(cpus.0), far: terms(cpus.1) };
+        let ends = Ends { near: terms(cpus.0), far_end: terms(cpus.1) };
         flags.receive(ends, &allowed.parse().unwrap())
     }
 
@@ -188,7 +190,7 @@ mod tests {
     fn a_port_has_a_sender_of_its_own_and_an_interface_has_none() {
         let port = read(listen(|_| {})).unwrap();
         let sending = port.sending.unwrap();
-        assert_eq!((port.source, port.wait), (Source::Port(5000), Wait::Block));
+        assert_eq!((port.source, port.wait), (PacketSource::Port(5000), ReceiveWait::Block));
         assert_eq!((sending.size, sending.period_ns()), (64, 1_000_000));
         let flags = MessageFlags { iface: Some("lo".into()), ..MessageFlags::default() };
         assert_eq!(read(flags).unwrap().sending, None);
@@ -220,8 +222,8 @@ mod tests {
             assert!(said.starts_with(&format!("--wait {wait}: ")), "{said}");
         }
         let wait = |text: &str| read(listen(|flags| flags.wait = Some(text.into()))).unwrap().wait;
-        assert_eq!(wait("busy-poll"), Wait::BusyPoll(50));
-        assert_eq!(wait("busy-poll:1ms"), Wait::BusyPoll(1_000));
+        assert_eq!(wait("busy-poll"), ReceiveWait::BusyPoll(50));
+        assert_eq!(wait("busy-poll:1ms"), ReceiveWait::BusyPoll(1_000));
     }
 
     #[test]

@@ -1,11 +1,11 @@
 //! `tardy run stream`: what was typed, and what it means.
 
 use anyhow::{Result, anyhow, bail, ensure};
-use tardy_hot::{packet, stream::Period};
+use tardy_hot::{packet, stream::PacketPeriod};
 
 use super::{Ends, MessageFlags};
 use crate::{
-    probes::stream::{Echo, Stream, Wait, Way},
+    probes::stream::{PacketWait, RemoteEcho, Stream, StreamTransport},
     setup::threads::describe,
     sys::{cpus::Cpus, sched::Policy},
     transports::hello::read_token,
@@ -42,7 +42,7 @@ impl MessageFlags {
     /// # Errors
     /// As [`MessageFlags::packet_rate`].
     pub fn packet_period_ns(&self) -> Result<i64> {
-        Ok(Period::of_rate(self.packet_rate()?.per_1000_s).ns.max(1))
+        Ok(PacketPeriod::of_rate(self.packet_rate()?.per_1000_s).ns.max(1))
     }
 
     /// The stream that these flags describe.
@@ -56,7 +56,7 @@ impl MessageFlags {
             let read = |text: &String| text.parse().map_err(|error| anyhow!("{flag} {error}"));
             text.as_ref().map(read).transpose()
         };
-        let near_wait: Wait = wait("--wait", &self.wait)?.unwrap_or(Wait::Sleep);
+        let near_wait: PacketWait = wait("--wait", &self.wait)?.unwrap_or(PacketWait::Sleep);
         let far_wait = wait("--far-wait", &self.far_wait)?.unwrap_or(near_wait);
         let waits = (near_wait, far_wait);
         let echo = self.echo(way)?;
@@ -70,12 +70,12 @@ impl MessageFlags {
             waits,
             late_over_ns: self.late_over.map_or(DEFAULT_LATE_NS, |late| late.0),
             near: ends.near,
-            far: ends.far,
+            far_end: ends.far_end,
             echo,
         })
     }
 
-    fn echo(&self, way: Way) -> Result<Option<Echo>> {
+    fn echo(&self, way: StreamTransport) -> Result<Option<RemoteEcho>> {
         let Some(to) = &self.to else {
             ensure!(
                 self.token_file.is_none(),
@@ -85,11 +85,11 @@ impl MessageFlags {
             return Ok(None);
         };
         ensure!(
-            !matches!(way, Way::Multicast { .. } | Way::Epgm { .. }),
+            !matches!(way, StreamTransport::Multicast { .. } | StreamTransport::Epgm { .. }),
             "--group has no meaning with --to: an echo is no group; leave one of them out"
         );
         ensure!(
-            matches!(way, Way::Udp | Way::Tcp),
+            matches!(way, StreamTransport::Udp | StreamTransport::Tcp),
             "--transport {} has no meaning with --to: an echo speaks udp and tcp; use one of them, \
              or leave --to out",
             way.as_str()
@@ -105,10 +105,10 @@ impl MessageFlags {
             );
         }
         let token = self.token_file.as_deref().map(read_token).transpose()?.unwrap_or_default();
-        Ok(Some(Echo { to: to.clone(), token }))
+        Ok(Some(RemoteEcho { to: to.clone(), token }))
     }
 
-    fn way(&self) -> Result<Way> {
+    fn way(&self) -> Result<StreamTransport> {
         let name = self.transport.as_deref().unwrap_or("udp");
         match (name, self.group) {
             ("udp" | "epgm", Some(group)) => {
@@ -124,8 +124,8 @@ impl MessageFlags {
                 );
                 let receivers = self.receivers.unwrap_or(1);
                 Ok(match name {
-                    "epgm" => Way::Epgm { group, receivers },
-                    _ => Way::Multicast { group, receivers },
+                    "epgm" => StreamTransport::Epgm { group, receivers },
+                    _ => StreamTransport::Multicast { group, receivers },
                 })
             }
             ("epgm", None) => bail!(
@@ -138,9 +138,9 @@ impl MessageFlags {
             (_, None) if self.receivers.is_some() => {
                 bail!("--receivers wants the group that they are members of: --group 239.1.2.3")
             }
-            ("udp", None) => Ok(Way::Udp),
-            ("tcp", None) => Ok(Way::Tcp),
-            ("zmq-pubsub", None) => Ok(Way::ZmqPubSub),
+            ("udp", None) => Ok(StreamTransport::Udp),
+            ("tcp", None) => Ok(StreamTransport::Tcp),
+            ("zmq-pubsub", None) => Ok(StreamTransport::ZmqPubSub),
             _ => bail!(
                 "--transport {name}: a stream has no such transport; there are udp, tcp, \
                  zmq-pubsub, epgm"
@@ -148,7 +148,7 @@ impl MessageFlags {
         }
     }
 
-    fn packet_size(&self, way: Way) -> Result<usize> {
+    fn packet_size(&self, way: StreamTransport) -> Result<usize> {
         let size = self.size.unwrap_or(DEFAULT_SIZE);
         let least = packet::LEN as u64;
         ensure!(
@@ -156,7 +156,11 @@ impl MessageFlags {
             "--size {size}: a packet of a stream has at least {least} bytes, which say when it \
              was due"
         );
-        let most = if matches!(way, Way::Tcp | Way::ZmqPubSub) { MOST } else { UDP_MOST };
+        let most = if matches!(way, StreamTransport::Tcp | StreamTransport::ZmqPubSub) {
+            MOST
+        } else {
+            UDP_MOST
+        };
         ensure!(
             size <= most,
             "--size {size}: a packet over {} has at most {most} bytes",
@@ -167,10 +171,10 @@ impl MessageFlags {
 }
 
 /// ZeroMQ's own threads are where the end is, and as urgent: they run when it sleeps.
-fn check_library(way: Way, ends: &Ends, waits: (Wait, Wait)) -> Result<()> {
-    let spins = waits.0 == Wait::Spin || waits.1 == Wait::Spin;
+fn check_library(way: StreamTransport, ends: &Ends, waits: (PacketWait, PacketWait)) -> Result<()> {
+    let spins = waits.0 == PacketWait::Spin || waits.1 == PacketWait::Spin;
     ensure!(
-        !matches!(way, Way::ZmqPubSub | Way::Epgm { .. })
+        !matches!(way, StreamTransport::ZmqPubSub | StreamTransport::Epgm { .. })
             || !spins
             || ends.near.policy == Policy::Other,
         "--wait spin with --transport {} and a real-time policy: the threads of ZeroMQ's library \
@@ -184,22 +188,22 @@ fn check_library(way: Way, ends: &Ends, waits: (Wait, Wait)) -> Result<()> {
 /// Real-time ends that never sleep leave their CPUs to nobody.
 fn check_spinning(
     ends: &Ends,
-    waits: (Wait, Wait),
+    waits: (PacketWait, PacketWait),
     rate: PacketRate,
     allowed: &Cpus,
     is_far_here: bool,
 ) -> Result<()> {
-    let Ends { near, far } = ends;
+    let Ends { near, far_end } = ends;
     if near.policy == Policy::Other {
         return Ok(());
     }
-    let period_ns = Period::of_rate(rate.per_1000_s).ns;
+    let period_ns = PacketPeriod::of_rate(rate.per_1000_s).ns;
     let never_sleeps = |wait| match wait {
-        Wait::Sleep => false,
-        Wait::Spin => true,
-        Wait::Hybrid(ns) => ns >= period_ns,
+        PacketWait::Sleep => false,
+        PacketWait::Spin => true,
+        PacketWait::Hybrid(ns) => ns >= period_ns,
     };
-    let busy: Cpus = [(near.cpu, waits.0), (far.cpu, waits.1)]
+    let busy: Cpus = [(near.cpu, waits.0), (far_end.cpu, waits.1)]
         .into_iter()
         .take(if is_far_here { 2 } else { 1 })
         .filter(|(_, wait)| never_sleeps(*wait))
@@ -207,7 +211,7 @@ fn check_spinning(
         .collect();
     let policy = describe(near.policy, near.priority);
     ensure!(
-        busy.is_empty() || near.cpu != far.cpu || !is_far_here,
+        busy.is_empty() || near.cpu != far_end.cpu || !is_far_here,
         "--wait {} with --policy {policy}: both ends are on CPU {}, and the one that spins there \
          never lets the other run; put them on two CPUs by --cpus, or use --policy other",
         waits.0,
@@ -230,7 +234,7 @@ mod tests {
 
     fn ends(policy: Policy, cpus: (u32, u32)) -> Ends {
         let terms = |cpu| Terms { policy, priority: 90, cpu, slack_ns: 1 };
-        Ends { near: terms(cpus.0), far: terms(cpus.1) }
+        Ends { near: terms(cpus.0), far_end: terms(cpus.1) }
     }
 
     fn planned(flags: &MessageFlags, ends: Ends) -> Result<Stream> {
@@ -296,8 +300,14 @@ mod tests {
     #[test]
     fn without_flags_a_thousand_small_datagrams_a_second_are_sent() {
         let stream = planned(&MessageFlags::default(), ends(Policy::Fifo, (0, 1))).unwrap();
-        assert_eq!((stream.way, stream.size, stream.rate.per_s()), (Way::Udp, 64, 1_000.0));
-        assert_eq!((stream.waits, stream.late_over_ns), ((Wait::Sleep, Wait::Sleep), 1_000_000));
+        assert_eq!(
+            (stream.way, stream.size, stream.rate.per_s()),
+            (StreamTransport::Udp, 64, 1_000.0)
+        );
+        assert_eq!(
+            (stream.waits, stream.late_over_ns),
+            ((PacketWait::Sleep, PacketWait::Sleep), 1_000_000)
+        );
         assert_eq!(MessageFlags::default().packet_period_ns().unwrap(), 1_000_000);
     }
 }

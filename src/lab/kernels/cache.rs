@@ -15,7 +15,7 @@ use anyhow::{Context, Result, ensure};
 use sha2::{Digest, Sha256};
 use tempfile::TempDir;
 
-use crate::lab::Tell;
+use crate::lab::Notify;
 
 /// Begins the names of directories that are not finished.
 const SCRATCH: &str = "scratch-";
@@ -37,7 +37,7 @@ impl Cache {
     ///
     /// # Errors
     /// It cannot be made, or not written to.
-    pub fn open(place: &Path, tell: Tell) -> Result<Self> {
+    pub fn open(place: &Path, notify: Notify) -> Result<Self> {
         let open = || {
             fs::create_dir_all(place)?;
             File::create(place.join("lock"))
@@ -49,7 +49,7 @@ impl Cache {
             )
         })?;
         if let Err(TryLockError::WouldBlock) = lock.try_lock() {
-            tell(&format!("waiting for another tardy that uses {}", place.display()));
+            notify(&format!("waiting for another tardy that uses {}", place.display()));
             lock.lock().with_context(|| format!("cannot lock {}", place.display()))?;
         }
         for entry in fs::read_dir(place)?.flatten() {

@@ -14,7 +14,7 @@
 
 pub mod bzimage;
 pub mod cache;
-pub mod lack;
+pub mod missing_feature;
 pub mod list;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod made;
@@ -31,11 +31,11 @@ use std::{
 
 use anyhow::{Context, Result, bail, ensure};
 
-use self::{cache::Cache, lack::Lack, variant::Variant};
-use super::{Tell, program};
+use self::{cache::Cache, missing_feature::MissingFeature, variant::Variant};
+use super::{Notify, program};
 use crate::analysis::kernel_config::KernelConfig;
 
-pub use self::source::{Base, Source};
+pub use self::source::{Base, KernelSource};
 
 /// The directory of the lab's cache that holds kernels.
 pub const DIRECTORY: &str = "kernels";
@@ -70,7 +70,7 @@ pub struct Kernel {
     /// Its configuration; empty where it is not known.
     pub config: KernelConfig,
     /// What it has not.
-    pub lacks: Vec<Lack>,
+    pub lacks: Vec<MissingFeature>,
 }
 
 impl Kernel {
@@ -100,13 +100,13 @@ impl Kernel {
 /// # Errors
 /// A file that is not there or no kernel; a package that apt does not know, cannot be fetched, or
 /// has no kernel; no room; a variant that the kernel would ignore; `host`, which is not booted.
-pub fn get(source: &Source, cache: &Path, tell: Tell) -> Result<Kernel> {
+pub fn get(source: &KernelSource, cache: &Path, notify: Notify) -> Result<Kernel> {
     // What needs no cache fails without one.
     let mut kernel = match &source.base {
         Base::Host => bail!("kernel host: it is this machine's own, and is not booted in a guest"),
-        Base::Image { file, modules } => image(file, modules.as_deref(), cache, tell)?,
-        Base::Deb(file) => deb(file, cache, tell)?,
-        Base::Package { typed, pattern } => packaged(typed, pattern, cache, tell)?,
+        Base::Image { file, modules } => image(file, modules.as_deref(), cache, notify)?,
+        Base::Deb(file) => deb(file, cache, notify)?,
+        Base::Package { typed, pattern } => packaged(typed, pattern, cache, notify)?,
     };
     for variant in source.variants.iter().filter(|_| !kernel.config.is_empty()) {
         variant.check(&kernel.name, &kernel.config)?;
@@ -117,7 +117,7 @@ pub fn get(source: &Source, cache: &Path, tell: Tell) -> Result<Kernel> {
 }
 
 /// A kernel in a file of the user's own. Only what is unpacked of it goes into the cache.
-fn image(file: &Path, modules: Option<&Path>, cache: &Path, tell: Tell) -> Result<Kernel> {
+fn image(file: &Path, modules: Option<&Path>, cache: &Path, notify: Notify) -> Result<Kernel> {
     let named = || format!("kernel {}", file.display());
     let about = fs::metadata(file).with_context(named)?;
     ensure!(about.is_file(), "{}: no file; give the bzImage itself", named());
@@ -140,9 +140,9 @@ fn image(file: &Path, modules: Option<&Path>, cache: &Path, tell: Tell) -> Resul
             std::iter::once(beside).chain(in_root).find_map(|path| fs::read_to_string(path).ok());
         KernelConfig::parse(&text.unwrap_or_default())
     });
-    let mut lacks = lack::of_config(&config);
+    let mut lacks = missing_feature::of_config(&config);
     if root.is_none() {
-        lacks.push(lack::no_module_files());
+        lacks.push(missing_feature::no_module_files());
     }
     let boot = match contents.elf {
         // As it is: nothing to unpack.
@@ -155,9 +155,9 @@ fn image(file: &Path, modules: Option<&Path>, cache: &Path, tell: Tell) -> Resul
             );
             image.clone()
         }
-        Ok(elf) => keep_elf(&elf, &hash, cache, tell)?,
+        Ok(elf) => keep_elf(&elf, &hash, cache, notify)?,
         Err(why) => {
-            lacks.push(lack::no_elf(&format!("{why:#}")));
+            lacks.push(missing_feature::no_elf(&format!("{why:#}")));
             image.clone()
         }
     };
@@ -166,8 +166,8 @@ fn image(file: &Path, modules: Option<&Path>, cache: &Path, tell: Tell) -> Resul
 }
 
 /// Keeps what was unpacked of an image, by the image's checksum.
-fn keep_elf(elf: &[u8], hash: &str, cache: &Path, tell: Tell) -> Result<PathBuf> {
-    let cache = Cache::open(cache, tell)?;
+fn keep_elf(elf: &[u8], hash: &str, cache: &Path, notify: Notify) -> Result<PathBuf> {
+    let cache = Cache::open(cache, notify)?;
     let place = cache.at(format!("{}{}", list::OWN, hash.get(..16).unwrap_or(hash)));
     if !cache::is_whole(&place) {
         cache.need(elf.len() as u64)?;
@@ -213,11 +213,11 @@ fn beside(image: &Path, release: &str) -> Option<PathBuf> {
 }
 
 /// A package in a file. By its checksum, too: who builds kernels gives many the same name.
-fn deb(file: &Path, cache: &Path, tell: Tell) -> Result<Kernel> {
+fn deb(file: &Path, cache: &Path, notify: Notify) -> Result<Kernel> {
     let named = || format!("kernel {}", file.display());
     ensure!(file.is_file(), "{}: no such file", named());
     let hash = cache::sha256(file)?;
-    let cache = Cache::open(cache, tell)?;
+    let cache = Cache::open(cache, notify)?;
     let stem = file.file_stem().unwrap_or_default().to_string_lossy();
     let place = cache.at(format!("{stem}_{}", hash.get(..16).unwrap_or(&hash)));
     if !cache::is_whole(&place) {
@@ -227,13 +227,13 @@ fn deb(file: &Path, cache: &Path, tell: Tell) -> Result<Kernel> {
     kernel_in(&place)
 }
 
-fn packaged(typed: &str, pattern: &str, cache: &Path, tell: Tell) -> Result<Kernel> {
-    let cache = Cache::open(cache, tell)?;
+fn packaged(typed: &str, pattern: &str, cache: &Path, notify: Notify) -> Result<Kernel> {
+    let cache = Cache::open(cache, notify)?;
     let last = cache.at(format!("last-{typed}"));
-    let place = match newest(pattern, &cache, tell) {
+    let place = match newest(pattern, &cache, notify) {
         Ok(place) => place,
         Err(error) if cache::is_whole(&last) => {
-            tell(&format!("{error:#}; going on with the one fetched before"));
+            notify(&format!("{error:#}; going on with the one fetched before"));
             return kernel_in(&last.canonicalize()?);
         }
         Err(error) => return Err(error.context(format!("kernel {typed}"))),
@@ -247,7 +247,7 @@ fn packaged(typed: &str, pattern: &str, cache: &Path, tell: Tell) -> Result<Kern
 
 /// Where the package lies that apt would install, fetched where it was not there yet. apt's lists
 /// may be empty or too old; where it does not work, once more with new ones.
-fn newest(pattern: &str, cache: &Cache, tell: Tell) -> Result<PathBuf> {
+fn newest(pattern: &str, cache: &Cache, notify: Notify) -> Result<PathBuf> {
     package::check()?;
     let renewed = || -> Result<package::Candidate> {
         package::update()?;
@@ -260,7 +260,7 @@ fn newest(pattern: &str, cache: &Cache, tell: Tell) -> Result<PathBuf> {
     }
     cache.need(found.bytes)?;
     let scratch = cache.scratch()?;
-    tell(&format!("fetching {} {}", found.package, found.version));
+    notify(&format!("fetching {} {}", found.package, found.version));
     let deb = match package::download(&found, scratch.path()) {
         Ok(deb) => deb,
         Err(_) => {
@@ -314,17 +314,19 @@ fn kernel_in(place: &Path) -> Result<Kernel> {
     let (name, image) = release_in(&root)?;
     let text = fs::read_to_string(root.join(format!("boot/config-{name}"))).unwrap_or_default();
     let config = KernelConfig::parse(&text);
-    let mut lacks = lack::of_config(&config);
+    let mut lacks = missing_feature::of_config(&config);
     let elf = place.join(ELF);
     let boot = if elf.exists() {
         elf
     } else {
-        lacks.push(lack::no_elf(&fs::read_to_string(place.join(NO_ELF)).unwrap_or_default()));
+        lacks.push(missing_feature::no_elf(
+            &fs::read_to_string(place.join(NO_ELF)).unwrap_or_default(),
+        ));
         image.clone()
     };
     let has_modules = root.join("lib/modules").join(&name).is_dir();
     if !has_modules {
-        lacks.push(lack::no_module_files());
+        lacks.push(missing_feature::no_module_files());
     }
     let sums = cache::sums(place).unwrap_or_default();
     let own = sums.into_iter().find(|(_, file)| place.join(file) == image);

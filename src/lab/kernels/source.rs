@@ -18,7 +18,7 @@ const MODULES: &str = ",modules=";
 
 /// A kernel as it was asked for, with what its command line shall have.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Source {
+pub struct KernelSource {
     /// As typed, variants and all.
     pub asked: String,
     /// Which kernel.
@@ -50,7 +50,7 @@ pub enum Base {
     Host,
 }
 
-impl Source {
+impl KernelSource {
     /// `NAME[+WORD[=VALUE]]...`: what has a slash or ends in `.deb` is a file; `host` is this
     /// machine; the rest are packages.
     ///
@@ -60,7 +60,7 @@ impl Source {
         Self::parse_with(text, &|path| path.exists())
     }
 
-    /// `A,B,...`: each as [`Source::parse`]; `,modules=DIR` belongs to the file before it.
+    /// `A,B,...`: each as [`KernelSource::parse`]; `,modules=DIR` belongs to the file before it.
     ///
     /// # Errors
     /// The first that is none, or one that is there twice.
@@ -193,7 +193,7 @@ mod tests {
 
     fn parse(text: &str) -> (Base, Vec<String>) {
         let there = ["b/vmlinuz-1+deb", "b/m+m", "x/1+x/bz", "/k/linux+2_1.deb"].map(Path::new);
-        let source = Source::parse_with(text, &|path| there.contains(&path)).unwrap();
+        let source = KernelSource::parse_with(text, &|path| there.contains(&path)).unwrap();
         assert_eq!(source.asked, text);
         let words = source.variants.iter().map(|variant| variant.word().to_owned());
         (source.base, words.collect())
@@ -240,19 +240,19 @@ mod tests {
 
     #[test]
     fn a_list_is_split_at_commas_and_modules_stay_with_their_kernel() {
-        let list = Source::parse_list("standard,/x/bz,modules=/m+nosmt,rt").unwrap();
+        let list = KernelSource::parse_list("standard,/x/bz,modules=/m+nosmt,rt").unwrap();
         let asked: Vec<&str> = list.iter().map(|source| source.asked.as_str()).collect();
         assert_eq!(asked, ["standard", "/x/bz,modules=/m+nosmt", "rt"]);
-        let error = Source::parse_list("rt,standard,rt").unwrap_err().to_string();
+        let error = KernelSource::parse_list("rt,standard,rt").unwrap_err().to_string();
         assert!(error.contains("\"rt\" is there twice"), "{error}");
-        assert!(Source::parse_list("rt,,standard").is_err());
+        assert!(KernelSource::parse_list("rt,,standard").is_err());
     }
 
     #[test]
     fn what_is_none_of_these_is_refused_with_what_there_is() {
         for text in ["", "vmlinuz", "linux-image-amd64; true", "linux-headers-amd64", "6.1.x", "6."]
         {
-            let error = Source::parse(text).unwrap_err().to_string();
+            let error = KernelSource::parse(text).unwrap_err().to_string();
             assert!(error.contains("kernel") && error.contains("standard"), "{error}");
         }
     }
@@ -266,7 +266,7 @@ mod tests {
             ("rt+nosmt+nosmt", "+nosmt is there twice"),
             ("host+nosmt", "host has booted already"),
         ] {
-            let error = format!("{:#}", Source::parse(text).unwrap_err());
+            let error = format!("{:#}", KernelSource::parse(text).unwrap_err());
             assert!(error.contains(part) && error.contains(text), "{error}");
         }
     }

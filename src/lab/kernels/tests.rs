@@ -31,12 +31,12 @@ fn package_file(directory: &Path, kernel: &[u8]) -> PathBuf {
     deb
 }
 
-fn source(path: &Path) -> Source {
-    Source::parse(path.to_str().unwrap()).unwrap()
+fn source(path: &Path) -> KernelSource {
+    KernelSource::parse(path.to_str().unwrap()).unwrap()
 }
 
 fn fetched(text: &str, cache: &Path) -> Result<Kernel> {
-    get(&Source::parse(text)?, cache, &|_| {})
+    get(&KernelSource::parse(text)?, cache, &|_| {})
 }
 
 fn error(text: &str, cache: &Path) -> String {
@@ -206,8 +206,11 @@ fn a_variant_that_the_kernel_would_ignore_is_refused_and_another_model_told() {
 #[test]
 fn a_kernel_that_cannot_boot_here_is_refused_with_the_reason() {
     let config = KernelConfig::parse(&CONFIG.replace("CONFIG_SERIAL_8250_CONSOLE=y", ""));
-    let kernel =
-        Kernel { name: "1.2-x".into(), lacks: lack::of_config(&config), ..Kernel::default() };
+    let kernel = Kernel {
+        name: "1.2-x".into(),
+        lacks: missing_feature::of_config(&config),
+        ..Kernel::default()
+    };
     let error = kernel.check().unwrap_err().to_string();
     assert!(error.contains("1.2-x") && error.contains("SERIAL_8250_CONSOLE"), "{error}");
     assert!(Kernel::default().check().is_ok());

@@ -26,7 +26,7 @@ fn nth(n: i64) -> Late {
     late
 }
 
-impl Source for Overwritten {
+impl EventSource for Overwritten {
     fn events(&self, _: u32, from_ns: u64, to_ns: u64, into: &mut Vec<Event>) -> bool {
         let [from_ns, to_ns] = [from_ns, to_ns].map(u64::cast_signed);
         for n in (from_ns / APART - 1).max(0)..=(to_ns / APART - 1).min(BATCH - 1) {
@@ -63,7 +63,7 @@ impl Source for Overwritten {
 }
 
 /// A blamer that has the whole batch to work at.
-fn blamer(from_ns: i64, wishes: Wishes) -> Blamer {
+fn blamer(from_ns: i64, wishes: BlameOptions) -> Blamer {
     let me = case([0; 5], Vec::new()).me;
     let mut blamer = Blamer::new(vec![me], wishes, Box::new(Overwritten { from_ns }));
     blamer.begin(0, 10_000, 10_000);
@@ -71,8 +71,8 @@ fn blamer(from_ns: i64, wishes: Wishes) -> Blamer {
     blamer
 }
 
-fn wishes(keep: usize) -> Wishes {
-    Wishes { keep, ..Wishes::default() }
+fn wishes(keep: usize) -> BlameOptions {
+    BlameOptions { keep, ..BlameOptions::default() }
 }
 
 /// `All` so many times, then peaks alone.
@@ -129,10 +129,10 @@ fn what_was_overwritten_is_passed_over_and_never_unexplained() {
     assert_eq!(unexplained(&record), 0, "{:?}", record.causes);
     for peak in &peaks {
         let was_lost = peak.at_ns <= half * APART;
-        let told = &peak.blame[0];
-        assert_eq!(told.name == crate::peaks::EVENTS_LOST, was_lost, "{peak:?}");
-        assert_eq!(told.cause == Cause::Thread, !was_lost, "{peak:?}");
-        assert!(!was_lost || (peak.stages.is_some() && told.ns == peak.latency_ns as u64));
+        let named = &peak.blame[0];
+        assert_eq!(named.name == crate::peaks::EVENTS_LOST, was_lost, "{peak:?}");
+        assert_eq!(named.cause == Cause::Thread, !was_lost, "{peak:?}");
+        assert!(!was_lost || (peak.stages.is_some() && named.ns == peak.latency_ns as u64));
     }
     let mut kept: Vec<i64> = peaks.iter().map(|peak| peak.latency_ns).collect();
     kept.sort_unstable_by_key(|latency_ns| std::cmp::Reverse(*latency_ns));
@@ -142,7 +142,7 @@ fn what_was_overwritten_is_passed_over_and_never_unexplained() {
 #[test]
 fn peaks_over_a_fixed_threshold_are_all_blamed_however_many() {
     let over_ns = 300_000;
-    let mut blamer = blamer(0, Wishes { peak_over_ns: Some(over_ns), ..wishes(0) });
+    let mut blamer = blamer(0, BlameOptions { peak_over_ns: Some(over_ns), ..wishes(0) });
     let peaks = blamer.work(effort(0));
     let wanted = ordered(0).into_iter().filter(|latency_ns| *latency_ns > over_ns).count();
     assert_eq!(peaks.len(), wanted);

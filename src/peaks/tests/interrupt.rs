@@ -5,8 +5,8 @@ use super::*;
 #[test]
 fn an_interrupt_that_comes_as_late_as_usual() {
     let events = wake_up(hack(), 1, 5_500, 6_500, 9_000);
-    let told = case([5_500, 0, 1_000, 2_500, 2_000], events).told();
-    assert_eq!(told, is(Cause::Nonpreemptible, "wake-up path", 9_500));
+    let named = case([5_500, 0, 1_000, 2_500, 2_000], events).named();
+    assert_eq!(named, is(Cause::Nonpreemptible, "wake-up path", 9_500));
 }
 
 #[test]
@@ -20,7 +20,7 @@ fn another_interrupt_found_user_mode_first() {
         "irqentry_exit_to_user_mode",
         "asm_sysvec_reschedule_ipi",
     ];
-    assert_eq!(case.stack(7, &frames).told(), is(Cause::Host, "hypervisor, probable", 97_000));
+    assert_eq!(case.stack(7, &frames).named(), is(Cause::Host, "hypervisor, probable", 97_000));
 }
 
 #[test]
@@ -31,7 +31,7 @@ fn a_late_timer_interrupt_that_found_interrupts_just_enabled() {
         7,
         &["hrtimer_wakeup", "asm_sysvec_apic_timer_interrupt", "_raw_spin_unlock_irq", "foo_work"],
     );
-    assert_eq!(case.told(), is(Cause::IrqsOff, "foo_work", 99_000));
+    assert_eq!(case.named(), is(Cause::IrqsOff, "foo_work", 99_000));
     assert_eq!(case.main().task.as_deref(), Some("hackbench/500"));
     assert_eq!(case.main().stack, ["_raw_spin_unlock_irq+0x10", "foo_work+0x10"]);
 }
@@ -42,7 +42,7 @@ fn a_late_timer_interrupt_right_after_another_one() {
     events.extend([(-1_000, irq(5)), (49_000, irq_end(5))]);
     let mut case = case([50_000, 0, 1_000, 4_000, 2_000], events).in_virtual_machine();
     case.wishes.interrupt_names.insert(5, "virtio1-req.0".into());
-    assert_eq!(case.told(), is(Cause::Hardirq, "virtio1-req.0", 49_000));
+    assert_eq!(case.named(), is(Cause::Hardirq, "virtio1-req.0", 49_000));
 }
 
 #[test]
@@ -50,44 +50,44 @@ fn a_late_timer_interrupt_after_a_switch_with_interrupts_off() {
     let mut events = wake_up(hack(), 0, 50_000, 51_000, 55_000);
     events.push((49_000, switch(501, 120, "other")));
     let case = case([50_000, 0, 1_000, 4_000, 2_000], events).in_virtual_machine();
-    assert_eq!(case.told(), is(Cause::IrqsOff, "hackbench", 49_000));
+    assert_eq!(case.named(), is(Cause::IrqsOff, "hackbench", 49_000));
 }
 
 #[test]
 fn a_late_timer_interrupt_in_an_enabling_function() {
     let events = wake_up(hack(), 0, 50_000, 51_000, 55_000);
     let case = case([50_000, 0, 1_000, 4_000, 2_000], events).in_virtual_machine();
-    let told = case.stack(1, &["finish_task_switch"]).told();
-    assert_eq!(told, is(Cause::IrqsOff, "hackbench", 49_000));
+    let named = case.stack(1, &["finish_task_switch"]).named();
+    assert_eq!(named, is(Cause::IrqsOff, "hackbench", 49_000));
 }
 
 #[test]
 fn a_late_timer_interrupt_without_evidence_in_a_virtual_machine_is_the_hosts() {
     let user = wake_up(hack(), 1, 50_000, 51_000, 55_000);
-    let told = case([50_000, 0, 1_000, 4_000, 2_000], user).in_virtual_machine().told();
-    assert_eq!(told, is(Cause::Host, "hypervisor, probable", 47_000));
+    let named = case([50_000, 0, 1_000, 4_000, 2_000], user).in_virtual_machine().named();
+    assert_eq!(named, is(Cause::Host, "hypervisor, probable", 47_000));
     let mut kernel = wake_up(hack(), 0, 50_000, 51_000, 55_000);
     kernel.push((51_000, stack(500, 1, 7, 0)));
     let case = case([50_000, 0, 1_000, 4_000, 2_000], kernel).in_virtual_machine();
-    let told = case.stack(7, &["foo_work", "do_syscall_64"]).told();
-    assert_eq!(told, is(Cause::Host, "hypervisor, probable", 47_000));
+    let named = case.stack(7, &["foo_work", "do_syscall_64"]).named();
+    assert_eq!(named, is(Cause::Host, "hypervisor, probable", 47_000));
 }
 
 #[test]
 fn a_late_timer_interrupt_in_a_virtual_machine_that_nobody_looked_at() {
     let events = wake_up(hack(), 0, 50_000, 51_000, 55_000);
-    let told = case([50_000, 0, 1_000, 4_000, 2_000], events).in_virtual_machine().told();
-    assert_eq!(told, is(Cause::Unexplained, "interrupt late", 47_000));
+    let named = case([50_000, 0, 1_000, 4_000, 2_000], events).in_virtual_machine().named();
+    assert_eq!(named, is(Cause::Unexplained, "interrupt late", 47_000));
 }
 
 #[test]
 fn a_late_timer_interrupt_without_evidence_on_hardware() {
     let kernel = wake_up(hack(), 0, 50_000, 51_000, 55_000);
-    let told = case([50_000, 0, 1_000, 4_000, 2_000], kernel).told();
-    assert_eq!(told, is(Cause::IrqsOff, "hackbench", 47_000));
+    let named = case([50_000, 0, 1_000, 4_000, 2_000], kernel).named();
+    assert_eq!(named, is(Cause::IrqsOff, "hackbench", 47_000));
     let user = wake_up(hack(), 1, 50_000, 51_000, 55_000);
-    let told = case([50_000, 0, 1_000, 4_000, 2_000], user).told();
-    assert_eq!(told, is(Cause::Unexplained, "interrupt late in user mode", 47_000));
+    let named = case([50_000, 0, 1_000, 4_000, 2_000], user).named();
+    assert_eq!(named, is(Cause::Unexplained, "interrupt late in user mode", 47_000));
 }
 
 #[test]
@@ -95,7 +95,7 @@ fn a_late_timer_interrupt_with_system_management_interrupts() {
     let events = wake_up(hack(), 1, 50_000, 51_000, 55_000);
     let mut case = case([50_000, 0, 1_000, 4_000, 2_000], events);
     case.fake.smis = 200;
-    assert_eq!(case.told(), is(Cause::Hardware, "SMI", 47_000));
+    assert_eq!(case.named(), is(Cause::Hardware, "SMI", 47_000));
 }
 
 #[test]
@@ -112,20 +112,20 @@ fn an_idle_cpu_that_came_late_to_its_interrupt() {
     let mut events = wake_up(switch(0, 120, "swapper/0"), 0, 80_000, 81_000, 85_000);
     events.push((-400_000, idle(2)));
     let case = case([80_000, 0, 1_000, 4_000, 2_000], events);
-    assert_eq!(case.told(), is(Cause::IdleExit, "idle state 2", 83_500));
+    assert_eq!(case.named(), is(Cause::IdleExit, "idle state 2", 83_500));
 }
 
 #[test]
 fn an_interrupt_in_progress_at_the_expiry() {
     let mut events = wake_up(hack(), 1, 40_000, 41_000, 45_000);
     events.extend([(-20_000, vector(2, 0, 0)), (39_000, vector_end(2))]);
-    let told = case([40_000, 0, 1_000, 4_000, 2_000], events).told();
-    assert_eq!(told, is(Cause::Hardirq, "reschedule interrupt", 39_000));
+    let named = case([40_000, 0, 1_000, 4_000, 2_000], events).named();
+    assert_eq!(named, is(Cause::Hardirq, "reschedule interrupt", 39_000));
 }
 
 #[test]
 fn a_long_timer_interrupt_before_the_wake_up() {
     let events = wake_up(hack(), 1, 2_000, 52_000, 56_000);
-    let told = case([2_000, 0, 50_000, 4_000, 2_000], events).told();
-    assert_eq!(told, is(Cause::Hardirq, "timer interrupt", 50_500));
+    let named = case([2_000, 0, 50_000, 4_000, 2_000], events).named();
+    assert_eq!(named, is(Cause::Hardirq, "timer interrupt", 50_500));
 }

@@ -6,32 +6,32 @@ use super::*;
 fn a_page_fault_of_its_own() {
     let mut events = wake_up(hack(), 1, 1_500, 2_500, 5_000);
     events.push((6_000, fault(ME)));
-    let told = case([1_500, 0, 1_000, 2_500, 90_000], events).told();
-    assert_eq!(told, is(Cause::PageFault, "page fault", 89_000));
+    let named = case([1_500, 0, 1_000, 2_500, 90_000], events).named();
+    assert_eq!(named, is(Cause::PageFault, "page fault", 89_000));
 }
 
 #[test]
 fn an_interrupt_on_its_way_to_user_mode() {
     let mut events = wake_up(hack(), 1, 1_500, 2_500, 5_000);
     events.extend([(6_000, irq(9)), (80_000, irq_end(9))]);
-    let told = case([1_500, 0, 1_000, 2_500, 80_000], events).told();
-    assert_eq!(told, is(Cause::Hardirq, "irq 9", 74_000));
+    let named = case([1_500, 0, 1_000, 2_500, 80_000], events).named();
+    assert_eq!(named, is(Cause::Hardirq, "irq 9", 74_000));
 }
 
 #[test]
 fn preempted_again_before_it_read_the_clock() {
     let mut events = wake_up(hack(), 1, 1_500, 2_500, 5_000);
     events.extend([(6_000, switch(600, 4, "hog")), (90_000, switch(ME, 9, "timer"))]);
-    let told = case([1_500, 0, 1_000, 2_500, 90_000], events).told();
-    assert_eq!(told, is(Cause::Thread, "hog", 84_000));
+    let named = case([1_500, 0, 1_000, 2_500, 90_000], events).named();
+    assert_eq!(named, is(Cause::Thread, "hog", 84_000));
 }
 
 #[test]
 fn preempted_by_a_lower_task_it_was_throttled() {
     let mut events = wake_up(hack(), 1, 1_500, 2_500, 5_000);
     events.extend([(6_000, hack()), (90_000, switch(ME, 9, "timer"))]);
-    let told = case([1_500, 0, 1_000, 2_500, 90_000], events).told();
-    assert_eq!(told, is(Cause::Throttled, "real-time throttling", 84_000));
+    let named = case([1_500, 0, 1_000, 2_500, 90_000], events).named();
+    assert_eq!(named, is(Cause::Throttled, "real-time throttling", 84_000));
 }
 
 #[test]
@@ -44,7 +44,7 @@ fn moved_to_another_cpu() {
         (70_000, on(1, switch(ME, 9, "timer"))),
     ]);
     let case = case([1_500, 0, 1_000, 2_500, 90_000], events);
-    assert_eq!(case.told(), is(Cause::Migration, "CPU 0 to CPU 1", 60_000));
+    assert_eq!(case.named(), is(Cause::Migration, "CPU 0 to CPU 1", 60_000));
     let parts = case.peak().blame;
     let stopper = parts.iter().find(|part| part.name == "migration/0").unwrap();
     assert_eq!((stopper.cause, stopper.ns), (Cause::Migration, 4_000));
@@ -62,15 +62,15 @@ fn woken_on_one_cpu_and_run_on_another() {
     ]);
     let mut case = case([1_500, 0, 1_000, 77_500, 2_000], events);
     case.late.cpus = (0, 1);
-    assert_eq!(case.told(), is(Cause::Thread, "hog", 77_500));
+    assert_eq!(case.named(), is(Cause::Thread, "hog", 77_500));
 }
 
 #[test]
 fn waiting_for_a_lock_on_its_way() {
     let mut events = wake_up(hack(), 1, 1_500, 2_500, 5_000);
     events.extend([(6_000, lock(ME)), (80_000, lock_end(ME))]);
-    let told = case([1_500, 0, 1_000, 2_500, 90_000], events).told();
-    assert_eq!(told, is(Cause::Lock, "a lock", 74_000));
+    let named = case([1_500, 0, 1_000, 2_500, 90_000], events).named();
+    assert_eq!(named, is(Cause::Lock, "a lock", 74_000));
 }
 
 #[test]
@@ -82,8 +82,8 @@ fn sleeping_for_a_lock_on_its_way() {
         (80_000, switch(ME, 9, "timer")),
         (80_500, lock_end(ME)),
     ]);
-    let told = case([1_500, 0, 1_000, 2_500, 90_000], events).told();
-    assert_eq!(told, is(Cause::Lock, "a lock", 74_500));
+    let named = case([1_500, 0, 1_000, 2_500, 90_000], events).named();
+    assert_eq!(named, is(Cause::Lock, "a lock", 74_500));
 }
 
 #[test]
@@ -92,15 +92,15 @@ fn stopped_while_its_timer_expired() {
         vec![(-500_000, hack()), (800_000, waking(ME, 500)), (805_000, switch(ME, 9, "timer"))];
     let mut case = case([0, 0, 0, 0, 810_000], events).unmatched();
     case.late.stopped_ns = (T - 100_000, T + 800_000);
-    assert_eq!(case.told(), is(Cause::Stopped, "stopped", 800_000));
+    assert_eq!(case.named(), is(Cause::Stopped, "stopped", 800_000));
 }
 
 #[test]
 fn stopped_on_its_way_to_user_mode() {
     let mut events = wake_up(hack(), 1, 1_500, 2_500, 5_000);
     events.extend([(6_000, flagged(3, hack())), (90_000, switch(ME, 9, "timer"))]);
-    let told = case([1_500, 0, 1_000, 2_500, 90_000], events).told();
-    assert_eq!(told, is(Cause::Stopped, "stopped", 84_000));
+    let named = case([1_500, 0, 1_000, 2_500, 90_000], events).named();
+    assert_eq!(named, is(Cause::Stopped, "stopped", 84_000));
 }
 
 #[test]
@@ -108,34 +108,34 @@ fn time_that_the_hypervisor_took() {
     let events = wake_up(hack(), 1, 1_500, 2_500, 400_000);
     let case = case([1_500, 0, 1_000, 397_500, 2_000], events)
         .with(vec![(403_000, steal(300_000, T - 1_000_000))]);
-    assert_eq!(case.told(), is(Cause::Host, "hypervisor (steal)", 300_000));
+    assert_eq!(case.named(), is(Cause::Host, "hypervisor (steal)", 300_000));
 }
 
 #[test]
 fn tardys_own_stack_walk() {
     let mut events = wake_up(hack(), 0, 1_500, 2_500, 30_000);
     events.push((30_100, stack(500, 2, 9, 20_000)));
-    let told = case([1_500, 0, 1_000, 27_500, 22_000], events).told();
-    assert_eq!(told, is(Cause::Nonpreemptible, "hackbench", 25_000));
+    let named = case([1_500, 0, 1_000, 27_500, 22_000], events).named();
+    assert_eq!(named, is(Cause::Nonpreemptible, "hackbench", 25_000));
     let events = wake_up(hack(), 0, 1_500, 2_500, 5_000);
     let case = case([1_500, 0, 1_000, 2_500, 22_000], events);
-    let told = case.with(vec![(5_100, stack(500, 2, 9, 20_000))]).told();
-    assert_eq!(told, is(Cause::Tracing, "stack walk", 20_000));
+    let named = case.with(vec![(5_100, stack(500, 2, 9, 20_000))]).named();
+    assert_eq!(named, is(Cause::Tracing, "stack walk", 20_000));
 }
 
 #[test]
 fn a_non_maskable_interrupt() {
     let mut events = wake_up(hack(), 1, 1_500, 2_500, 60_000);
     events.push((55_000, nmi(50_000)));
-    let told = case([1_500, 0, 1_000, 57_500, 2_000], events).told();
-    assert_eq!(told, is(Cause::Hardirq, "NMI", 50_000));
+    let named = case([1_500, 0, 1_000, 57_500, 2_000], events).named();
+    assert_eq!(named, is(Cause::Hardirq, "NMI", 50_000));
 }
 
 #[test]
 fn what_was_overwritten_is_unexplained() {
     let mut case = case([2_000, 0, 1_000, 297_000, 2_000], vec![(250_000, hack())]);
     case.fake.forgets = true;
-    assert_eq!(case.told(), is(Cause::Unexplained, "not recorded any more", 250_000));
+    assert_eq!(case.named(), is(Cause::Unexplained, "not recorded any more", 250_000));
 }
 
 #[test]
@@ -144,29 +144,29 @@ fn a_long_way_of_its_own_with_nothing_recorded() {
     let case = case([1_500, 0, 1_000, 2_500, 300_000], events);
     assert_eq!(case.main().name, "wake-up path");
     let guest = case.clone().in_virtual_machine();
-    assert_eq!(guest.told(), is(Cause::Host, "hypervisor, probable", 298_000));
+    assert_eq!(guest.named(), is(Cause::Host, "hypervisor, probable", 298_000));
     let mut counted = guest.with(vec![(400_000, steal(1, T + 390_000))]);
     counted.fake.events.push(at(T - 900_000, steal(1, T - 910_000)));
     assert!(matches!(counted.main().cause, Cause::Nonpreemptible | Cause::Host));
     let mut managed = case;
     managed.fake.smis = 200;
-    assert_eq!(managed.told(), is(Cause::Hardware, "SMI", 298_000));
+    assert_eq!(managed.named(), is(Cause::Hardware, "SMI", 298_000));
 }
 
 #[test]
 fn an_unmatched_wake_up_is_followed_by_its_events() {
     let events = wake_up(switch(600, 4, "hog"), 1, 2_000, 3_000, 300_000);
     let case = case([2_000, 0, 1_000, 297_000, 2_000], events).unmatched();
-    assert_eq!(case.told(), is(Cause::Thread, "hog", 296_500));
+    assert_eq!(case.named(), is(Cause::Thread, "hog", 296_500));
     assert_eq!(case.peak().stages, None);
 }
 
 #[test]
 fn a_wake_up_that_nobody_recorded() {
     let kept = case([0, 0, 0, 0, 90_000], vec![(-500_000, hack())]).unmatched();
-    assert_eq!(kept.told(), is(Cause::Nonpreemptible, "hackbench", 90_000));
+    assert_eq!(kept.named(), is(Cause::Nonpreemptible, "hackbench", 90_000));
     let later = kept.with(vec![(10_000, switch(501, 120, "other"))]);
-    assert_eq!(later.told(), is(Cause::Unexplained, "wake-up not recorded", 80_000));
+    assert_eq!(later.named(), is(Cause::Unexplained, "wake-up not recorded", 80_000));
     let idle = case([0, 0, 0, 0, 90_000], vec![(-500_000, switch(0, 120, "swapper/0"))]);
-    assert_eq!(idle.unmatched().told(), is(Cause::Unexplained, "wake-up not recorded", 90_000));
+    assert_eq!(idle.unmatched().named(), is(Cause::Unexplained, "wake-up not recorded", 90_000));
 }

@@ -6,8 +6,8 @@ use super::*;
 fn a_softirq_before_the_switch() {
     let mut events = wake_up(hack(), 1, 2_000, 3_000, 60_000);
     events.extend([(4_000, softirq(3)), (58_000, softirq_end(3))]);
-    let told = case([2_000, 0, 1_000, 57_000, 2_000], events).told();
-    assert_eq!(told, is(Cause::Softirq, "NET_RX", 54_000));
+    let named = case([2_000, 0, 1_000, 57_000, 2_000], events).named();
+    assert_eq!(named, is(Cause::Softirq, "NET_RX", 54_000));
 }
 
 #[test]
@@ -21,23 +21,23 @@ fn a_softirq_in_which_the_timer_expires() {
         (51_000, softirq_end(8)),
         (54_000, switch(ME, 9, "timer")),
     ];
-    let told = case([2_000, 3_000, 45_000, 4_000, 2_000], events).told();
-    assert_eq!(told, is(Cause::Softirq, "HRTIMER", 47_000));
+    let named = case([2_000, 3_000, 45_000, 4_000, 2_000], events).named();
+    assert_eq!(named, is(Cause::Softirq, "HRTIMER", 47_000));
 }
 
 #[test]
 fn a_thread_of_higher_priority() {
     let events = wake_up(switch(600, 4, "hog"), 1, 2_000, 3_000, 300_000);
     let case = case([2_000, 0, 1_000, 297_000, 2_000], events);
-    assert_eq!(case.told(), is(Cause::Thread, "hog", 296_500));
+    assert_eq!(case.named(), is(Cause::Thread, "hog", 296_500));
     assert_eq!(case.main().task.as_deref(), Some("hog/600"));
 }
 
 #[test]
 fn a_thread_of_equal_priority_goes_first_too() {
     let events = wake_up(switch(600, 9, "equal"), 1, 2_000, 3_000, 300_000);
-    let told = case([2_000, 0, 1_000, 297_000, 2_000], events).told();
-    assert_eq!(told, is(Cause::Thread, "equal", 296_500));
+    let named = case([2_000, 0, 1_000, 297_000, 2_000], events).named();
+    assert_eq!(named, is(Cause::Thread, "equal", 296_500));
 }
 
 #[test]
@@ -46,7 +46,7 @@ fn without_real_time_any_task_goes_first() {
     events.push((100_000, switch(501, 139, "nice")));
     let mut case = case([2_000, 0, 1_000, 297_000, 2_000], events);
     (case.me.prio, case.me.real_time) = (120, false);
-    assert_eq!(case.told(), is(Cause::Thread, "nice", 200_000));
+    assert_eq!(case.named(), is(Cause::Thread, "nice", 200_000));
 }
 
 #[test]
@@ -68,8 +68,8 @@ fn the_stack_of_the_wake_up_names_it_where_that_of_the_switch_shows_only_the_way
     let case = case([2_000, 0, 1_000, 297_000, 2_000], events)
         .stack(9, &["__schedule", "schedule", "exit_to_user_mode_loop", "do_syscall_64"])
         .stack(8, &["hrtimer_wakeup", "asm_sysvec_apic_timer_interrupt", "kill_something_info"]);
-    let told = case.main();
-    assert_eq!((told.cause, told.name.as_str()), (Cause::Nonpreemptible, "kill_something_info"));
+    let named = case.main();
+    assert_eq!((named.cause, named.name.as_str()), (Cause::Nonpreemptible, "kill_something_info"));
 }
 
 #[test]
@@ -83,24 +83,24 @@ fn a_lower_task_without_a_stack_is_named_by_itself() {
 fn a_spin_lock_on_top_of_the_stack() {
     let mut events = wake_up(hack(), 0, 2_000, 3_000, 300_000);
     events.push((299_500, stack(500, 3, 9, 300)));
-    let told = case([2_000, 0, 1_000, 297_000, 2_000], events)
+    let named = case([2_000, 0, 1_000, 297_000, 2_000], events)
         .stack(9, &["native_queued_spin_lock_slowpath", "_raw_spin_lock", "do_anonymous_page"])
         .main();
-    assert_eq!((told.cause, told.name.as_str()), (Cause::Lock, "do_anonymous_page"));
+    assert_eq!((named.cause, named.name.as_str()), (Cause::Lock, "do_anonymous_page"));
 }
 
 #[test]
 fn a_short_way_through_the_scheduler() {
     let events = wake_up(hack(), 1, 1_500, 2_500, 12_000);
-    let told = case([1_500, 0, 1_000, 9_500, 2_000], events).told();
-    assert_eq!(told, is(Cause::Nonpreemptible, "wake-up path", 12_500));
+    let named = case([1_500, 0, 1_000, 9_500, 2_000], events).named();
+    assert_eq!(named, is(Cause::Nonpreemptible, "wake-up path", 12_500));
 }
 
 #[test]
 fn an_idle_cpu_that_is_slow_to_switch() {
     let events = wake_up(switch(0, 120, "swapper/0"), 0, 2_000, 3_000, 60_000);
-    let told = case([2_000, 0, 1_000, 57_000, 2_000], events).told();
-    assert_eq!(told, is(Cause::IdleExit, "idle", 58_500));
+    let named = case([2_000, 0, 1_000, 57_000, 2_000], events).named();
+    assert_eq!(named, is(Cause::IdleExit, "idle", 58_500));
 }
 
 #[test]

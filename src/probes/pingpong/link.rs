@@ -6,14 +6,14 @@ use super::{FAR, JOB, PingPong, Pong, TRACED_JOB};
 use crate::{
     probes::{
         ArmError,
-        far::{Launched, Order},
+        far_end::{FarEndSpec, Launched},
     },
     run::EndRecord,
     setup::threads::{Terms, describe},
     transports::{
         Transport,
-        hello::{self, Ask, Kind, Mode},
-        pair::{End, Pair, pair},
+        hello::{self, Ask, CarrierKind, EchoMode},
+        pair::{Pair, TransportEnd, pair},
         plain,
         port::OpenPort,
         zmq,
@@ -22,7 +22,7 @@ use crate::{
 
 /// Who answers.
 #[derive(Clone)]
-pub enum Peer {
+pub enum PingpongPeer {
     /// An end that this tardy starts, on these terms.
     Here(Terms),
     /// A tardy echo.
@@ -40,9 +40,9 @@ pub enum Peer {
 }
 
 /// The near end, not yet open.
-pub(super) enum NearEnd {
+pub(super) enum PingpongNearEnd {
     /// Of a pair, or a socket that is connected.
-    End(End),
+    End(TransportEnd),
     /// Finds its peer when it is opened: the library's own threads shall run on its terms.
     Zmq {
         /// HOST:PORT.
@@ -55,7 +55,7 @@ pub(super) enum NearEnd {
 /// How long a peer of ZeroMQ may take until it has proved to be one.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-impl NearEnd {
+impl PingpongNearEnd {
     /// Opens it, in the thread that will use it, on its terms.
     pub fn open(self) -> Result<OpenPort, ArmError> {
         match self {
@@ -67,9 +67,9 @@ impl NearEnd {
 
 /// The near end, and whoever is at the other one.
 pub(super) struct Link {
-    pub near: NearEnd,
+    pub near: PingpongNearEnd,
     /// Absent where somebody else runs it.
-    pub far: Option<Launched>,
+    pub far_end: Option<Launched>,
     /// What is known of the far end.
     pub record: EndRecord,
 }
@@ -79,31 +79,31 @@ impl PingPong {
     /// message, where that is wanted.
     pub(super) fn link(&self, note: Option<OwnedFd>) -> Result<Link, ArmError> {
         match &self.peer {
-            Peer::Here(terms) => self.both_here(terms, note),
-            Peer::Echo { to, token } => self.to_echo(to, token),
-            Peer::Foreign { to } => self.to_foreign(to),
+            PingpongPeer::Here(terms) => self.both_here(terms, note),
+            PingpongPeer::Echo { to, token } => self.to_echo(to, token),
+            PingpongPeer::Foreign { to } => self.to_foreign(to),
         }
     }
 
     fn both_here(&self, terms: &Terms, note: Option<OwnedFd>) -> Result<Link, ArmError> {
-        let Pair { near, far } = pair(self.transport, self.size).map_err(refused)?;
+        let Pair { near, far_end } = pair(self.transport, self.size).map_err(refused)?;
         let terms = terms.clone();
         let policy = Some(describe(terms.policy, terms.priority));
         let cpu = Some(terms.cpu);
-        let far = if self.transport == Transport::ZmqInproc {
-            Launched::thread(FAR, Box::new(Pong::traced(far, note)), terms)
+        let far_end = if self.transport == Transport::ZmqInproc {
+            Launched::thread(FAR, Box::new(Pong::traced(far_end, note)), terms)
         } else {
             let job = if note.is_some() { TRACED_JOB } else { JOB };
-            let order = Order::new(FAR.into(), job, &far.order(), terms)?;
-            Launched::process(order, far.descriptors.into_iter().chain(note).collect())?
+            let order = FarEndSpec::new(FAR.into(), job, &far_end.order(), terms)?;
+            Launched::process(order, far_end.descriptors.into_iter().chain(note).collect())?
         };
         let record = EndRecord { name: FAR.into(), cpu, policy, ..EndRecord::default() };
-        Ok(Link { near: NearEnd::End(near), far: Some(far), record })
+        Ok(Link { near: PingpongNearEnd::End(near), far_end: Some(far_end), record })
     }
 
     fn to_echo(&self, to: &str, token: &[u8]) -> Result<Link, ArmError> {
         let size = u32::try_from(self.size).unwrap_or(u32::MAX);
-        let ask = Ask { mode: Mode::PingPong, size, rate: 0 };
+        let ask = Ask { mode: EchoMode::PingPong, size, rate: 0 };
         let found = hello::connect(self.kind(), to, token, ask).map_err(refused)?;
         let record = EndRecord {
             name: FAR.into(),
@@ -114,24 +114,25 @@ impl PingPong {
             version: Some(found.version),
             ..EndRecord::default()
         };
-        let near = NearEnd::End(End::of_socket(self.transport, found.socket, self.size));
-        Ok(Link { near, far: None, record })
+        let near =
+            PingpongNearEnd::End(TransportEnd::of_socket(self.transport, found.socket, self.size));
+        Ok(Link { near, far_end: None, record })
     }
 
     fn to_foreign(&self, to: &str) -> Result<Link, ArmError> {
         if self.transport.is_zmq() {
-            let near = NearEnd::Zmq { to: to.into(), size: self.size };
-            return Ok(Link { near, far: None, record: foreign(to.into()) });
+            let near = PingpongNearEnd::Zmq { to: to.into(), size: self.size };
+            return Ok(Link { near, far_end: None, record: foreign(to.into()) });
         }
         let (socket, address) = plain::connect(self.kind(), to).map_err(refused)?;
-        let near = NearEnd::End(End::of_socket(self.transport, socket, self.size));
-        Ok(Link { near, far: None, record: foreign(address) })
+        let near = PingpongNearEnd::End(TransportEnd::of_socket(self.transport, socket, self.size));
+        Ok(Link { near, far_end: None, record: foreign(address) })
     }
 
-    const fn kind(&self) -> Kind {
+    const fn kind(&self) -> CarrierKind {
         match self.transport {
-            Transport::Udp => Kind::Udp,
-            _ => Kind::Tcp,
+            Transport::Udp => CarrierKind::Udp,
+            _ => CarrierKind::Tcp,
         }
     }
 }

@@ -4,9 +4,9 @@
 //! The far end is this tardy's, on this machine; or a tardy echo; or any program that sends back
 //! what it gets. What lies between the clock reads is told in `tardy_hot::exchange`.
 
-mod keeper;
+mod supervisor;
 mod link;
-mod near;
+mod near_end;
 mod pong;
 mod stages;
 
@@ -14,13 +14,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tardy_hot::{ring::ring, stop::Stop, wakeup::Series};
 
+pub use self::{link::PingpongPeer, pong::Pong};
 use self::{
-    keeper::{Answers, PingKeeper},
-    link::{Link, NearEnd},
-    near::{Buffers, Near},
+    link::{Link, PingpongNearEnd},
+    near_end::{Buffers, PingpongThread},
     stages::{Note, TripStages},
+    supervisor::{Answers, PingKeeper},
 };
-pub use self::{link::Peer, pong::Pong};
 use super::{ArmError, Armed, Probe, Recorded, Tracing, Wants};
 use crate::{
     run::{
@@ -40,7 +40,7 @@ pub struct PingPong {
     /// What the end that measures runs as.
     pub near: Terms,
     /// The end that answers.
-    pub peer: Peer,
+    pub peer: PingpongPeer,
     /// An answer that takes longer is given up; ns.
     pub timeout_ns: i64,
 }
@@ -70,9 +70,9 @@ impl PingPong {
     fn spawn(
         &self,
         armed: &mut Armed,
-        near: Near,
+        near: PingpongThread,
         recorded: Recorded,
-        end: NearEnd,
+        end: PingpongNearEnd,
     ) -> Result<Opened, ArmError> {
         let opened = Arc::new(Mutex::new(Opened::default()));
         let told = Arc::clone(&opened);
@@ -87,7 +87,7 @@ impl PingPong {
         Ok(std::mem::take(&mut *opened.lock().unwrap_or_else(PoisonError::into_inner)))
     }
 
-    fn record(&self, near: Buffers, far: EndRecord) -> MessageRecord {
+    fn record(&self, near: Buffers, far_end: EndRecord) -> MessageRecord {
         let near = EndRecord {
             name: "near".into(),
             place: "process".into(),
@@ -100,7 +100,7 @@ impl PingPong {
         MessageRecord {
             transport: self.transport.to_string(),
             size: self.size as u64,
-            ends: vec![near, far],
+            ends: vec![near, far_end],
             flows: Vec::new(),
             clock: None,
         }
@@ -113,25 +113,25 @@ impl Probe for PingPong {
     }
 
     fn parameters(&self) -> ProbeRecord {
-        let (far, to) = match &self.peer {
-            Peer::Here(terms) => (Some(terms), None),
-            Peer::Echo { to, .. } | Peer::Foreign { to } => (None, Some(to)),
+        let (far_end, to) = match &self.peer {
+            PingpongPeer::Here(terms) => (Some(terms), None),
+            PingpongPeer::Echo { to, .. } | PingpongPeer::Foreign { to } => (None, Some(to)),
         };
         ProbeRecord::Pingpong(PingpongParameters {
             transport: self.transport.as_str().into(),
             size: self.size as u64,
             cpu: self.near.cpu,
-            far_cpu: far.map(|far| far.cpu),
-            far_priority: far.map(|far| far.priority),
+            far_cpu: far_end.map(|far_end| far_end.cpu),
+            far_priority: far_end.map(|far_end| far_end.priority),
             to: to.map(ToString::to_string),
-            foreign: matches!(self.peer, Peer::Foreign { .. }),
+            foreign: matches!(self.peer, PingpongPeer::Foreign { .. }),
             timeout_ns: self.timeout_ns,
         })
     }
 
     fn can_be_traced(&self) -> bool {
         // Who spins is never woken.
-        matches!(self.peer, Peer::Here(_)) && !self.transport.spins()
+        matches!(self.peer, PingpongPeer::Here(_)) && !self.transport.spins()
     }
 
     fn heads(&self, tracing: Option<&Tracing>) -> Vec<SeriesHead> {
@@ -143,7 +143,7 @@ impl Probe for PingPong {
     fn arm(&self, wants: &Wants, stop: &Arc<Stop>) -> Result<Armed, ArmError> {
         let note = wants.tracing.as_ref().map(|_| Note::new()).transpose();
         let (note, shared) = note.map_err(|error| no_memory(&error))?.unzip();
-        let Link { near: end, far, mut record } = self.link(shared)?;
+        let Link { near: end, far_end, mut record } = self.link(shared)?;
         // After the far end's process has begun: what there was before faults once more.
         let traced = wants.tracing.as_ref().zip(note);
         let traced = traced.map(|(tracing, note)| TripStages::new(tracing, note, &self.head()));
@@ -151,31 +151,32 @@ impl Probe for PingPong {
         let mut armed = Armed::new(stop);
         let (series, scratch) = (Arc::new(Series::default()), Arc::new(Series::default()));
         let (writer, reader) = wants.ring_samples.map(ring).unzip();
-        let near = Near {
+        let near = PingpongThread {
             series: Arc::clone(&series),
             scratch: Arc::clone(&scratch),
             writer,
             stop: Arc::clone(stop),
-            counted: matches!(self.peer, Peer::Foreign { .. }),
+            counted: matches!(self.peer, PingpongPeer::Foreign { .. }),
             stages,
         };
         let recorded = Recorded { head: self.head(), series: Arc::clone(&series), samples: reader };
         let opened = self.spawn(&mut armed, near, recorded, end)?;
-        let far = far.map(|far| far.ready()).transpose()?;
-        if let Some(far) = &far {
+        let far_end = far_end.map(|far_end| far_end.ready()).transpose()?;
+        if let Some(far_end) = &far_end {
             if let (Some(others), Some((_, near))) = (others, armed.found.last()) {
-                armed.traced = others.threads(near, &far.found().1, &series, &scratch);
+                armed.traced = others.threads(near, &far_end.found().1, &series, &scratch);
                 armed.recorded.extend(others.recorded);
             }
-            armed.found.push(far.found());
-            (record.receive_buffer_bytes, record.send_buffer_bytes) = pong::buffers(far.facts());
-            record.place = far.place().into();
+            armed.found.push(far_end.found());
+            (record.receive_buffer_bytes, record.send_buffer_bytes) =
+                pong::buffers(far_end.facts());
+            record.place = far_end.place().into();
         }
         let record = self.record(opened.buffers, record);
         let tid = armed.tids().first().copied().unwrap_or_default();
         let answers = Answers::new(series, scratch, tid, opened.interrupter, self.timeout_ns);
         let held = self.transport == Transport::PiMutex;
-        armed.keeper = Some(Box::new(PingKeeper::new(far, answers, record, held)));
+        armed.supervisor = Some(Box::new(PingKeeper::new(far_end, answers, record, held)));
         Ok(armed)
     }
 }

@@ -9,14 +9,14 @@ use tardy_hot::{
     wakeup::Ended,
 };
 
-use super::{near::Buffers, stages::Note};
+use super::{near_end::Buffers, stages::Note};
 use crate::{
     probes::{
         Schedule,
-        far::{Nudger, Opened, Work},
+        far_end::{FarEndWork, Nudger, Opened},
     },
     transports::{
-        pair::End,
+        pair::TransportEnd,
         port::{OpenPort, PortUser},
     },
 };
@@ -24,7 +24,7 @@ use crate::{
 /// An end that answers each message.
 #[derive(Debug)]
 pub struct Pong {
-    end: End,
+    end: TransportEnd,
     /// Where it notes when it had each message.
     note: Option<OwnedFd>,
 }
@@ -32,18 +32,18 @@ pub struct Pong {
 impl Pong {
     /// Not yet open.
     #[must_use]
-    pub const fn new(end: End) -> Self {
+    pub const fn new(end: TransportEnd) -> Self {
         Self { end, note: None }
     }
 
     /// Not yet open; notes when it had each message, in memory that both ends share.
     #[must_use]
-    pub const fn traced(end: End, note: Option<OwnedFd>) -> Self {
+    pub const fn traced(end: TransportEnd, note: Option<OwnedFd>) -> Self {
         Self { end, note }
     }
 }
 
-impl Work for Pong {
+impl FarEndWork for Pong {
     fn open(self: Box<Self>) -> Result<Box<dyn Opened>, String> {
         let note = self.note.map(|note| Note::map(&note)).transpose();
         let note = note.map_err(|error| format!("no memory to share: {error}"))?;

@@ -17,7 +17,7 @@ use tardy_hot::{
     ring::ring,
     stages::Records,
     stop::Stop,
-    traced::Watched,
+    traced::TraceControl,
     trips::{TracedTrips, WaySeries},
     wakeup::{Ended, Series, Sink, Until},
 };
@@ -79,17 +79,17 @@ pub(super) struct TripStages {
     records: Arc<dyn Records>,
     note: Note,
     series: [Arc<Series>; 6],
-    watched: Arc<Watched>,
+    control: Arc<TraceControl>,
 }
 
 /// The same, for those who look at it.
 #[derive(Debug)]
-pub(super) struct ForOthers {
+pub(super) struct SharedTripStages {
     pub recorded: Vec<Recorded>,
-    watched: Arc<Watched>,
+    control: Arc<TraceControl>,
 }
 
-impl ForOthers {
+impl SharedTripStages {
     /// Both threads, for the kernel's side to follow: the near one first. What the near one
     /// measures is `total`, and what its warm-up does `warmup`.
     pub fn threads(
@@ -110,14 +110,14 @@ impl ForOthers {
                 priority: (kernel, kernel < 100),
                 warmup: Arc::default(),
                 total: Arc::default(),
-                watched: Arc::default(),
+                control: Arc::default(),
                 late,
             }
         };
         let near = TracedThread {
             warmup: Arc::clone(warmup),
             total: Arc::clone(total),
-            watched: Arc::clone(&self.watched),
+            control: Arc::clone(&self.control),
             ..thread(ROUND_TRIP, near)
         };
         vec![near, thread("far", far)]
@@ -126,14 +126,14 @@ impl ForOthers {
 
 impl TripStages {
     /// Makes the series of the parts of `total`, all memory touched.
-    pub fn new(tracing: &Tracing, note: Note, total: &SeriesHead) -> (Self, ForOthers) {
+    pub fn new(tracing: &Tracing, note: Note, total: &SeriesHead) -> (Self, SharedTripStages) {
         let series: [Arc<Series>; 6] = std::array::from_fn(|_| Arc::default());
         let one = |(head, series)| Recorded { head, series, samples: None };
         let recorded = heads(total).into_iter().zip(series.clone()).map(one).collect();
-        let watched: Arc<Watched> = Arc::default();
-        let others = ForOthers { recorded, watched: Arc::clone(&watched) };
+        let control: Arc<TraceControl> = Arc::default();
+        let others = SharedTripStages { recorded, control: Arc::clone(&control) };
         let records = Arc::clone(&tracing.records);
-        (Self { records, note, series, watched }, others)
+        (Self { records, note, series, control }, others)
     }
 
     /// The measured loop, its parts recorded.
@@ -144,7 +144,7 @@ impl TripStages {
         until: Until,
         stop: &Stop,
     ) -> Ended {
-        let Self { records, note, series, watched } = self;
+        let Self { records, note, series, control } = self;
         let (Some(near), Some(far)) = (records.record(NEAR), records.record(FAR)) else {
             // The kernel's side has fewer records than threads: two do not ask for so many.
             return ping(port, &mut inner, until, stop);
@@ -153,7 +153,7 @@ impl TripStages {
         let there = WaySeries { send: a, dispatch: b, receive: c };
         let back = WaySeries { send: d, dispatch: e, receive: f };
         let far_received_ns = note.received_ns();
-        let mut sink = TracedTrips { inner, near, far, far_received_ns, there, back, watched };
+        let mut sink = TracedTrips { inner, near, far, far_received_ns, there, back, control };
         ping(port, &mut sink, until, stop)
     }
 }

@@ -4,9 +4,9 @@
 //! What lies between the clock reads is told in `tardy_hot::receive`, per kind of wait. It changes
 //! nothing on the machine that outlives its sockets.
 
-mod ear;
-mod keeper;
-mod near;
+mod receive_socket;
+mod supervisor;
+mod near_end;
 mod nic;
 mod sender;
 
@@ -14,16 +14,16 @@ use std::{fmt, sync::Arc};
 
 use tardy_hot::{packet, ring::ring, stop::Stop, wakeup::Series};
 
-pub use self::sender::{Sender, SenderOrder};
+pub use self::sender::{PacketSender, SenderOrder};
 use self::{
-    ear::Ear,
-    keeper::ReceiveKeeper,
-    near::{Near, Shared},
+    near_end::{ReceiveShared, ReceiveThread},
     nic::NicLatency,
+    receive_socket::ReceiveSocket,
+    supervisor::ReceiveKeeper,
 };
 use super::{
     ArmError, Armed, Probe, Recorded, Tracing, Wants,
-    far::{Far, Launched, Order},
+    far_end::{FarEndSpec, Launched, RunningFarEnd},
 };
 use crate::{
     run::{EndRecord, MessageRecord, ProbeRecord, ReceiveParameters, SeriesHead},
@@ -48,7 +48,7 @@ pub(super) const JOB: &str = "send";
 
 /// Where packets come in.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Source {
+pub enum PacketSource {
     /// A UDP port; 0 for any that is free.
     Port(u16),
     /// A network interface, whatever comes there.
@@ -57,7 +57,7 @@ pub enum Source {
 
 /// How the reading thread waits for a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wait {
+pub enum ReceiveWait {
     /// `recvmsg` blocks.
     Block,
     /// `ppoll`, then `recvmsg`.
@@ -70,7 +70,7 @@ pub enum Wait {
     Spin,
 }
 
-impl fmt::Display for Wait {
+impl fmt::Display for ReceiveWait {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Block => f.write_str("block"),
@@ -84,7 +84,7 @@ impl fmt::Display for Wait {
 
 /// The packets of the sender.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Sending {
+pub struct SenderPlan {
     /// Bytes of one.
     pub size: usize,
     /// How many a second.
@@ -93,7 +93,7 @@ pub struct Sending {
     pub terms: Terms,
 }
 
-impl Sending {
+impl SenderPlan {
     /// From each packet to the next, ns.
     #[must_use]
     pub fn period_ns(&self) -> i64 {
@@ -105,15 +105,15 @@ impl Sending {
 #[derive(Debug, Clone)]
 pub struct Receive {
     /// Where packets come in.
-    pub source: Source,
+    pub source: PacketSource,
     /// How the reading thread waits.
-    pub wait: Wait,
+    pub wait: ReceiveWait,
     /// What it runs as.
     pub near: Terms,
     /// Whether the NIC stamps packets too.
     pub by_nic: bool,
     /// A sender of its own; absent where others send.
-    pub sending: Option<Sending>,
+    pub sending: Option<SenderPlan>,
 }
 
 impl Receive {
@@ -126,19 +126,19 @@ impl Receive {
     }
 
     /// Starts the sender, which waits for the schedule.
-    fn launch(&self, ear: &Ear) -> Result<Option<Launched>, ArmError> {
-        let (Some(sending), Some(to)) = (&self.sending, ear.sends_to) else { return Ok(None) };
+    fn launch(&self, receiver: &ReceiveSocket) -> Result<Option<Launched>, ArmError> {
+        let (Some(sending), Some(to)) = (&self.sending, receiver.sends_to) else { return Ok(None) };
         let order = SenderOrder {
-            session: ear.session,
+            session: receiver.session,
             size: sending.size,
             period_ns: sending.period_ns(),
             to,
         };
-        let order = Order::new(FAR.into(), JOB, &order, sending.terms.clone())?;
+        let order = FarEndSpec::new(FAR.into(), JOB, &order, sending.terms.clone())?;
         Launched::process(order, Vec::new()).map(Some)
     }
 
-    fn record(&self, ear: &Ear, far: Option<&Far>) -> MessageRecord {
+    fn record(&self, receiver: &ReceiveSocket, far_end: Option<&RunningFarEnd>) -> MessageRecord {
         let end = |name: &str, place: &str, terms: &Terms| EndRecord {
             name: name.into(),
             place: place.into(),
@@ -147,33 +147,39 @@ impl Receive {
             ..EndRecord::default()
         };
         let near = EndRecord {
-            address: Some(ear.address.clone()),
+            address: Some(receiver.address.clone()),
             wait: Some(self.wait.to_string()),
-            receive_buffer_bytes: Some(ear.room_bytes),
+            receive_buffer_bytes: Some(receiver.room_bytes),
             ..end("near", "process", &self.near)
         };
-        let far = self.sending.as_ref().zip(far);
-        let far = far.map(|(sending, far)| EndRecord {
-            send_buffer_bytes: far.facts()["send"].as_u64(),
-            ..end(FAR, far.place(), &sending.terms)
+        let far_end = self.sending.as_ref().zip(far_end);
+        let far_end = far_end.map(|(sending, far_end)| EndRecord {
+            send_buffer_bytes: far_end.facts()["send"].as_u64(),
+            ..end(FAR, far_end.place(), &sending.terms)
         });
         let transport = match self.source {
-            Source::Port(_) => "udp",
-            Source::Interface(_) => "packet",
+            PacketSource::Port(_) => "udp",
+            PacketSource::Interface(_) => "packet",
         };
         MessageRecord {
             transport: transport.into(),
             size: self.sending.as_ref().map_or(0, |sending| sending.size as u64),
-            ends: std::iter::once(near).chain(far).collect(),
+            ends: std::iter::once(near).chain(far_end).collect(),
             flows: Vec::new(),
             clock: None,
         }
     }
 
-    fn keeper(&self, far: Option<Far>, ear: &Ear, shared: Arc<Shared>, tid: i32) -> ReceiveKeeper {
-        let record = self.record(ear, far.as_ref());
+    fn supervisor(
+        &self,
+        far_end: Option<RunningFarEnd>,
+        receiver: &ReceiveSocket,
+        shared: Arc<ReceiveShared>,
+        tid: i32,
+    ) -> ReceiveKeeper {
+        let record = self.record(receiver, far_end.as_ref());
         let per_s = self.sending.as_ref().map(|sending| sending.rate.per_s());
-        ReceiveKeeper::new(far, tid, shared, record, per_s)
+        ReceiveKeeper::new(far_end, tid, shared, record, per_s)
     }
 }
 
@@ -184,8 +190,8 @@ impl Probe for Receive {
 
     fn parameters(&self) -> ProbeRecord {
         let (listen, iface) = match &self.source {
-            Source::Port(port) => (Some(*port), None),
-            Source::Interface(name) => (None, Some(name.clone())),
+            PacketSource::Port(port) => (Some(*port), None),
+            PacketSource::Interface(name) => (None, Some(name.clone())),
         };
         let sending = self.sending.as_ref();
         ProbeRecord::Receive(ReceiveParameters {
@@ -206,17 +212,17 @@ impl Probe for Receive {
     }
 
     fn arm(&self, wants: &Wants, stop: &Arc<Stop>) -> Result<Armed, ArmError> {
-        let mut ear = Ear::open(self).map_err(ArmError::Transport)?;
-        let clock = ear.nic_clock.take();
-        let launched = self.launch(&ear)?;
+        let mut receiver = ReceiveSocket::open(self).map_err(ArmError::Transport)?;
+        let clock = receiver.nic_clock.take();
+        let launched = self.launch(&receiver)?;
         let (series, scratch) = (Arc::new(Series::default()), Arc::new(Series::default()));
         let (writer, reader) = wants.ring_samples.map(ring).unzip();
         let (nic_writer, nic_reader) = clock.as_ref().map(|_| ring(NIC_RING)).unzip();
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(ReceiveShared::default());
         let mut armed = Armed::new(stop);
-        let near = Near {
+        let near = ReceiveThread {
             wait: self.wait,
-            own: self.sending.as_ref().map(|_| (ear.session, ear.packet_at)),
+            own: self.sending.as_ref().map(|_| (receiver.session, receiver.packet_at)),
             series: Arc::clone(&series),
             scratch,
             writer,
@@ -224,13 +230,13 @@ impl Probe for Receive {
             stop: Arc::clone(stop),
             shared: Arc::clone(&shared),
         };
-        let ear = Arc::new(ear);
-        let socket = Arc::clone(&ear);
+        let receiver = Arc::new(receiver);
+        let socket = Arc::clone(&receiver);
         armed.spawn_with(
             Recorded { head: self.head(), series, samples: reader },
             Some(self.near.clone()),
             move || Ok(socket),
-            move |schedule, ear| near.both_loops(schedule, ear),
+            move |schedule, receiver| near.both_loops(schedule, receiver),
         )?;
         let nic = clock.zip(nic_reader).map(|(clock, stamps)| {
             let series = Arc::new(Series::default());
@@ -239,10 +245,11 @@ impl Probe for Receive {
             armed.recorded.push(recorded);
             NicLatency::new(clock, stamps, series)
         });
-        let far = launched.map(Launched::ready).transpose()?;
-        armed.found.extend(far.as_ref().map(Far::found));
+        let far_end = launched.map(Launched::ready).transpose()?;
+        armed.found.extend(far_end.as_ref().map(RunningFarEnd::found));
         let tid = armed.tids().first().copied().unwrap_or_default();
-        armed.keeper = Some(Box::new(self.keeper(far, &ear, shared, tid).with_nic(nic)));
+        armed.supervisor =
+            Some(Box::new(self.supervisor(far_end, &receiver, shared, tid).with_nic(nic)));
         Ok(armed)
     }
 }

@@ -19,16 +19,16 @@ pub(super) struct NicLatency {
     stamps: Reader<NicStamp>,
     series: Arc<Series>,
     waiting: VecDeque<NicStamp>,
-    course: Course,
+    course: ClockHistory,
 }
 
 impl NicLatency {
     pub fn new(clock: NicClock, stamps: Reader<NicStamp>, series: Arc<Series>) -> Self {
-        Self { clock, stamps, series, waiting: VecDeque::new(), course: Course::default() }
+        Self { clock, stamps, series, waiting: VecDeque::new(), course: ClockHistory::default() }
     }
 
     /// Compares the clocks, and converts what came since the last time.
-    pub fn tend(&mut self) {
+    pub fn poll(&mut self) {
         let waiting = &mut self.waiting;
         self.stamps.drain(|stamp| {
             if waiting.len() == MOST_WAITING {
@@ -41,12 +41,12 @@ impl NicLatency {
         self.course.push(compared);
         let (course, series) = (&self.course, &self.series);
         waiting.retain(|stamp| match course.realtime_ns(stamp.nic_ns) {
-            Place::Known(at_ns) => {
+            StampPosition::Known(at_ns) => {
                 series.record(stamp.realtime_ns - at_ns);
                 false
             }
-            Place::Early => false,
-            Place::NotYet => true,
+            StampPosition::Early => false,
+            StampPosition::NotYet => true,
         });
     }
 
@@ -58,7 +58,7 @@ impl NicLatency {
 
 /// Where a stamp lies among the comparisons.
 #[derive(Debug, PartialEq, Eq)]
-enum Place {
+enum StampPosition {
     /// Between the last two; `CLOCK_REALTIME` ns.
     Known(i64),
     /// Before them.
@@ -69,7 +69,7 @@ enum Place {
 
 /// The last two comparisons, and what all of them say.
 #[derive(Debug, Default)]
-struct Course {
+struct ClockHistory {
     first: Option<Compared>,
     before: Option<Compared>,
     last: Option<Compared>,
@@ -79,7 +79,7 @@ struct Course {
     tightest_ns: Option<i64>,
 }
 
-impl Course {
+impl ClockHistory {
     fn push(&mut self, compared: Compared) {
         self.exchanges += 1;
         self.first.get_or_insert(compared);
@@ -94,17 +94,17 @@ impl Course {
         }
     }
 
-    fn realtime_ns(&self, nic_ns: i64) -> Place {
+    fn realtime_ns(&self, nic_ns: i64) -> StampPosition {
         let Some(last) = self.last.filter(|last| nic_ns <= last.nic_ns) else {
-            return Place::NotYet;
+            return StampPosition::NotYet;
         };
         let Some(before) = self.before.filter(|before| nic_ns >= before.nic_ns) else {
-            return Place::Early;
+            return StampPosition::Early;
         };
         let (passed, length) = (nic_ns - before.nic_ns, last.nic_ns - before.nic_ns);
         let span_ns = i128::from(last.realtime_ns - before.realtime_ns);
         let part = i128::from(passed) * span_ns / i128::from(length.max(1));
-        Place::Known(before.realtime_ns + i64::try_from(part).unwrap_or(passed))
+        StampPosition::Known(before.realtime_ns + i64::try_from(part).unwrap_or(passed))
     }
 
     fn record(&self) -> Option<ClockRecord> {
@@ -138,18 +138,22 @@ mod tests {
 
     #[test]
     fn a_stamp_between_two_comparisons_is_converted_within_what_is_stated() {
-        let mut course = Course::default();
-        assert_eq!(course.realtime_ns(5), Place::NotYet);
+        let mut course = ClockHistory::default();
+        assert_eq!(course.realtime_ns(5), StampPosition::NotYet);
         let tick_ns = 50_000_000;
         for tick in 0..20 {
             course.push(compared(tick * tick_ns));
-            assert_eq!(course.realtime_ns(compared((tick + 1) * tick_ns).nic_ns), Place::NotYet);
+            assert_eq!(
+                course.realtime_ns(compared((tick + 1) * tick_ns).nic_ns),
+                StampPosition::NotYet
+            );
             if tick == 0 {
                 continue;
             }
             for part in 1..10 {
                 let true_ns = (tick - 1) * tick_ns + part * 4_999_999;
-                let Place::Known(found_ns) = course.realtime_ns(compared(true_ns).nic_ns) else {
+                let StampPosition::Known(found_ns) = course.realtime_ns(compared(true_ns).nic_ns)
+                else {
                     panic!("it lies between");
                 };
                 let stated_ns = course.record().unwrap().uncertainty_ns;
@@ -160,15 +164,15 @@ mod tests {
         // Both ends of the 950 ms that were compared are uncertain by 200 ns.
         assert!((record.drift_ppb - 10_000.0).abs() < 400.0 / 0.95, "{record:?}");
         assert_eq!((record.exchanges, record.shortest_round_trip_ns), (20, 400));
-        assert_eq!(course.realtime_ns(compared(0).nic_ns - 1), Place::Early);
+        assert_eq!(course.realtime_ns(compared(0).nic_ns - 1), StampPosition::Early);
     }
 
     #[test]
     fn a_clock_that_stands_still_divides_nothing_by_zero() {
-        let mut course = Course::default();
+        let mut course = ClockHistory::default();
         let still = Compared { nic_ns: 7, realtime_ns: 9, uncertainty_ns: 1 };
         course.push(still);
         course.push(Compared { realtime_ns: 50, ..still });
-        assert_eq!(course.realtime_ns(7), Place::Known(9));
+        assert_eq!(course.realtime_ns(7), StampPosition::Known(9));
     }
 }

@@ -17,7 +17,7 @@ use tardy_hot::{
 use crate::{
     probes::{
         Schedule,
-        far::{Opened, Work},
+        far_end::{FarEndWork, Opened},
     },
     setup::threads::plain,
     transports::streams::held,
@@ -38,9 +38,9 @@ pub struct SenderOrder {
 
 /// A sender, not yet open.
 #[derive(Debug)]
-pub struct Sender(SenderOrder);
+pub struct PacketSender(SenderOrder);
 
-impl Sender {
+impl PacketSender {
     /// Of this order.
     #[must_use]
     pub const fn new(order: SenderOrder) -> Self {
@@ -48,7 +48,7 @@ impl Sender {
     }
 }
 
-impl Work for Sender {
+impl FarEndWork for PacketSender {
     fn open(self: Box<Self>) -> Result<Box<dyn Opened>, String> {
         let SenderOrder { session, size, period_ns, to } = self.0;
         let open = || {

@@ -37,14 +37,14 @@ impl Exchange {
 
 /// What the exchanges of a short time say of the offset.
 #[derive(Debug, Clone, Copy)]
-pub struct Bounds {
+pub struct OffsetBounds {
     low_ns: i64,
     high_ns: i64,
     shortest_ns: i64,
     exchanges: u64,
 }
 
-impl Bounds {
+impl OffsetBounds {
     /// Of no exchange.
     pub const NONE: Self =
         Self { low_ns: i64::MIN, high_ns: i64::MAX, shortest_ns: i64::MAX, exchanges: 0 };
@@ -101,7 +101,7 @@ pub struct Clocks {
     first: Option<(i64, Offset)>,
     last: Option<(i64, Offset)>,
     /// What is known by now, and since when.
-    known: Option<(i64, Bounds)>,
+    known: Option<(i64, OffsetBounds)>,
     worst_ns: i64,
     shortest_ns: Option<i64>,
     exchanges: u64,
@@ -111,7 +111,7 @@ pub struct Clocks {
 
 impl Clocks {
     /// Takes what was found of the time of `length_ns` around `at_ns` of the near clock.
-    pub fn take(&mut self, at_ns: i64, length_ns: i64, bounds: &Bounds) -> Option<Offset> {
+    pub fn take(&mut self, at_ns: i64, length_ns: i64, bounds: &OffsetBounds) -> Option<Offset> {
         self.exchanges += bounds.exchanges;
         let shortest_ns = self.shortest_ns.unwrap_or(i64::MAX).min(bounds.shortest_ns);
         self.shortest_ns = Some(shortest_ns).filter(|_| self.exchanges > 0);
@@ -176,8 +176,8 @@ mod tests {
         }
     }
 
-    fn bounds(of: impl IntoIterator<Item = Exchange>) -> Bounds {
-        let mut bounds = Bounds::NONE;
+    fn bounds(of: impl IntoIterator<Item = Exchange>) -> OffsetBounds {
+        let mut bounds = OffsetBounds::NONE;
         of.into_iter().for_each(|exchange| bounds.take(&exchange));
         bounds
     }
@@ -188,7 +188,7 @@ mod tests {
         let offset = bounds.settle(0).unwrap();
         assert_eq!(offset, Offset { offset_ns: 7_000_000, uncertainty_ns: 40_001 });
         assert_eq!(bounds.shortest_ns, 80_000);
-        assert_eq!(Bounds::NONE.settle(0), None);
+        assert_eq!(OffsetBounds::NONE.settle(0), None);
     }
 
     #[test]

@@ -6,33 +6,33 @@ use std::{net::SocketAddr, os::fd::OwnedFd, sync::Arc};
 use tardy_hot::stop::Stop;
 
 use super::{
-    BACK, Stream, THERE, Way,
-    end::{self, Sending},
+    BACK, Stream, StreamTransport, THERE,
+    end::{self, SendPlan},
     flow::{self, Flow},
-    keeper::{Back, Sender, StreamKeeper},
-    near::Near,
+    near_end::StreamThread,
     one_way::{self, OneWay},
+    supervisor::{Back, ReturnSender, StreamKeeper},
 };
 use crate::{
     probes::{ArmError, Armed, Wants},
     run::{EndRecord, MessageRecord, SeriesHead, messages::ROUND_TRIP},
     setup::threads::describe,
     transports::{
-        hello::{self, Ask, Connected, Kind, Mode},
+        hello::{self, Ask, CarrierKind, Connected, EchoMode},
         streams,
     },
 };
 
 /// An echo, elsewhere.
 #[derive(Clone)]
-pub struct Echo {
+pub struct RemoteEcho {
     /// HOST:PORT.
     pub to: String,
     /// What both ends know.
     pub token: Vec<u8>,
 }
 
-impl std::fmt::Debug for Echo {
+impl std::fmt::Debug for RemoteEcho {
     /// Without the token.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Echo").field("to", &self.to).finish_non_exhaustive()
@@ -47,10 +47,11 @@ impl Stream {
         heads
     }
 
-    fn connect(&self, echo: &Echo) -> Result<Connected, ArmError> {
-        let kind = if self.way == Way::Tcp { Kind::Tcp } else { Kind::Udp };
+    fn connect(&self, echo: &RemoteEcho) -> Result<Connected, ArmError> {
+        let kind =
+            if self.way == StreamTransport::Tcp { CarrierKind::Tcp } else { CarrierKind::Udp };
         let ask = Ask {
-            mode: Mode::Stream,
+            mode: EchoMode::Stream,
             size: u32::try_from(self.size).unwrap_or(u32::MAX),
             rate: self.rate.per_s().ceil() as u64,
         };
@@ -71,7 +72,7 @@ impl Stream {
             send_buffer_bytes: Some(send as u64),
             version: None,
         };
-        let far = EndRecord {
+        let far_end = EndRecord {
             name: "far".into(),
             place: "machine".into(),
             address: Some(found.address.clone()),
@@ -81,13 +82,19 @@ impl Stream {
             ..EndRecord::default()
         };
         let (transport, size) = (self.way.as_str().into(), self.size as u64);
-        Ok(MessageRecord { transport, size, ends: vec![near, far], flows: Vec::new(), clock: None })
+        Ok(MessageRecord {
+            transport,
+            size,
+            ends: vec![near, far_end],
+            flows: Vec::new(),
+            clock: None,
+        })
     }
 
     /// Arms the near end; the other one is the echo's.
     pub(super) fn arm_with(
         &self,
-        echo: &Echo,
+        echo: &RemoteEcho,
         wants: &Wants,
         stop: &Arc<Stop>,
     ) -> Result<Armed, ArmError> {
@@ -103,18 +110,18 @@ impl Stream {
         let ways = OneWay::new(period_ns);
         let [first, pacing, transit] = flow.recorded(Some(self.near.cpu), taken);
         let mut armed = Armed::new(stop);
-        let (near, seen) = Near::new(plan, found.socket, self.near.clone(), stop);
+        let (near, seen) = StreamThread::new(plan, found.socket, self.near.clone(), stop);
         let near = near.spawn(&mut armed, first, seen)?;
         armed.recorded.extend([pacing, transit]);
         armed.recorded.extend(ways.recorded(one_way::heads(THERE, BACK, self.near.cpu)));
-        armed.keeper = Some(Box::new(StreamKeeper {
+        armed.supervisor = Some(Box::new(StreamKeeper {
             per_1000_s: self.rate.per_1000_s,
             near,
             there: Vec::new(),
             back: Some(Back {
                 flow,
-                sending: Sending { phase_ns: 0, flow: 0 },
-                sender: Sender::Near,
+                sending: SendPlan { phase_ns: 0, flow: 0 },
+                sender: ReturnSender::Near,
                 ways: Some(ways),
             }),
             record,

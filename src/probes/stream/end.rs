@@ -12,11 +12,13 @@ use tardy_hot::{
     clock::now_ns,
     ring::{Reader, Writer, ring},
     stop::Stop,
-    stream::{Counts, Course, End, Limits, Packets, Passage, Period, Tcp, Udp},
+    stream::{
+        Counts, PacketPeriod, PacketSchedule, Packets, Passage, StreamEnd, StreamLimits, Tcp, Udp,
+    },
     wakeup::Ended,
 };
 
-use super::wait::{self, Deed, Wait};
+use super::wait::{self, Deed, PacketWait};
 use crate::{
     probes::Schedule,
     sys::{address, zmq::Published},
@@ -34,7 +36,7 @@ const RING_S: f64 = 2.0;
 
 /// What an end sends.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-pub struct Sending {
+pub struct SendPlan {
     /// Its first packet comes so long after the schedule's first, ns.
     pub phase_ns: i64,
     /// The flow.
@@ -44,7 +46,7 @@ pub struct Sending {
 /// What kind of socket it has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum SocketKind {
     /// UDP.
     Datagrams,
     /// TCP.
@@ -57,7 +59,7 @@ pub enum Kind {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct EndPlan {
     /// Its socket.
-    pub kind: Kind,
+    pub kind: SocketKind,
     /// Bytes of a packet.
     pub size: usize,
     /// The number that both ends know.
@@ -65,13 +67,13 @@ pub struct EndPlan {
     /// Packets in 1,000 s.
     pub per_1000_s: u64,
     /// What it sends.
-    pub sends: Option<Sending>,
+    pub sends: Option<SendPlan>,
     /// Where to, unless its socket is connected.
     pub to: Option<SocketAddrV4>,
     /// Whether it receives.
     pub receives: bool,
     /// How it waits.
-    pub wait: Wait,
+    pub wait: PacketWait,
     /// It receives until so long after the last packet was due, unless it is stopped, ns.
     pub patience_ns: i64,
     /// Where it publishes and hears, through ZeroMQ.
@@ -82,7 +84,7 @@ pub struct EndPlan {
 impl EndPlan {
     /// The packets of a schedule, those that `sending` says or, without it, those of a first flow.
     #[must_use]
-    pub fn course(&self, schedule: &Schedule, sending: Option<Sending>) -> Course {
+    pub fn course(&self, schedule: &Schedule, sending: Option<SendPlan>) -> PacketSchedule {
         course(self.per_1000_s, schedule, sending)
     }
 
@@ -97,15 +99,15 @@ impl EndPlan {
 /// Time between two packets, ns, at least 1.
 #[must_use]
 pub const fn period_ns(per_1000_s: u64) -> i64 {
-    let period = Period::of_rate(per_1000_s);
+    let period = PacketPeriod::of_rate(per_1000_s);
     if period.ns < 1 { 1 } else { period.ns }
 }
 
 /// All packets of a flow: those of the warm-up, then those that are recorded.
 #[must_use]
-pub fn course(per_1000_s: u64, schedule: &Schedule, sending: Option<Sending>) -> Course {
-    let Sending { phase_ns, flow } = sending.unwrap_or(Sending { phase_ns: 0, flow: 0 });
-    let period = Period::of_rate(per_1000_s);
+pub fn course(per_1000_s: u64, schedule: &Schedule, sending: Option<SendPlan>) -> PacketSchedule {
+    let SendPlan { phase_ns, flow } = sending.unwrap_or(SendPlan { phase_ns: 0, flow: 0 });
+    let period = PacketPeriod::of_rate(per_1000_s);
     let first_ns = schedule.warmup_ns.saturating_add(phase_ns);
     let recorded_from = period.packets_before(first_ns, schedule.start_ns);
     let by_count = recorded_from.saturating_add(schedule.samples);
@@ -113,12 +115,12 @@ pub fn course(per_1000_s: u64, schedule: &Schedule, sending: Option<Sending>) ->
         i64::MAX => by_count,
         end_ns => by_count.min(period.packets_before(first_ns, end_ns)),
     };
-    Course { first_ns, period, packets, recorded_from, flow }
+    PacketSchedule { first_ns, period, packets, recorded_from, flow }
 }
 
 /// When the packet after the last one would be due, ns.
 #[must_use]
-pub fn end_of(course: &Course) -> i64 {
+pub fn end_of(course: &PacketSchedule) -> i64 {
     let parts = (i128::from(course.period.ns) << 32) + i128::from(course.period.fraction);
     let length_ns = parts.saturating_mul(i128::from(course.packets)) >> 32;
     i64::try_from(i128::from(course.first_ns) + length_ns).unwrap_or(i64::MAX)
@@ -157,16 +159,16 @@ impl OpenEnd {
         // The page that the clock is read from can be touched, but not locked.
         let _ = now_ns();
         let (port, socket) = match (plan.kind, &plan.zmq) {
-            (Kind::Zmq, Some(places)) => {
+            (SocketKind::Zmq, Some(places)) => {
                 let opened = publish::open(places, socket, plan.size);
                 (Port::Zmq(Box::new(opened.map_err(|error| error.to_string())?)), None)
             }
-            (Kind::Zmq, None) => return Err("its order names no places of ZeroMQ".into()),
-            (Kind::Datagrams, _) => {
+            (SocketKind::Zmq, None) => return Err("its order names no places of ZeroMQ".into()),
+            (SocketKind::Datagrams, _) => {
                 let to = plan.to.map(address::of);
                 (Port::Udp(Udp::new(descriptor, plan.size, to)), Some(socket))
             }
-            (Kind::Bytes, _) => (Port::Tcp(Tcp::new(descriptor, plan.size)), Some(socket)),
+            (SocketKind::Bytes, _) => (Port::Tcp(Tcp::new(descriptor, plan.size)), Some(socket)),
         };
         Ok(Self { plan, port, passages, counts, _socket: socket })
     }
@@ -182,7 +184,7 @@ impl OpenEnd {
         let course = self.plan.course(schedule, self.plan.sends);
         let over_ns = end_of(&course);
         let until_ns = over_ns.saturating_add(self.plan.patience_ns);
-        let limits = Limits { until_ns, stop, enough };
+        let limits = StreamLimits { until_ns, stop, enough };
         let deed = match (self.plan.sends.is_some(), self.plan.receives) {
             (true, true) => Deed::Both(course),
             (true, false) => Deed::Send(course),
@@ -209,9 +211,9 @@ fn with<P: Packets>(
     passages: &mut Writer<Passage>,
     counts: &Counts,
     deed: &Deed,
-    limits: Limits<'_>,
+    limits: StreamLimits<'_>,
 ) -> Ended {
-    let end = End { port, pace: plan.wait, session: plan.session, passages, counts };
+    let end = StreamEnd { port, pace: plan.wait, session: plan.session, passages, counts };
     wait::run(end, deed, limits)
 }
 
@@ -236,7 +238,7 @@ mod tests {
 
     #[test]
     fn a_flow_of_its_own_phase_has_as_many() {
-        let sending = Some(Sending { phase_ns: 500_000, flow: 1 });
+        let sending = Some(SendPlan { phase_ns: 500_000, flow: 1 });
         let found = course(1_000_000, &schedule(1_600_000_000, u64::MAX), sending);
         assert_eq!((found.recorded_from, found.packets, found.flow), (100, 600, 1));
         assert_eq!(found.first_ns, 1_000_500_000);

@@ -9,8 +9,8 @@ use tardy_hot::{
 };
 
 use super::{
-    account::{Account, Fate},
-    far::Told,
+    delivery::{Delivery, DeliveryCounts},
+    far_end::FarEndCounts,
 };
 use crate::{
     probes::Recorded,
@@ -33,7 +33,7 @@ pub fn heads(name: &str, cpu: Option<u32>) -> [SeriesHead; 3] {
 #[derive(Debug)]
 pub struct Flow {
     name: String,
-    account: Account,
+    account: DeliveryCounts,
     late_over_ns: i64,
     whole: Arc<Series>,
     pacing: Arc<Series>,
@@ -52,7 +52,7 @@ impl Flow {
         let (kept, samples) = ring_samples.map(ring).unzip();
         let flow = Self {
             name: name.into(),
-            account: Account::new(0, late_over_ns),
+            account: DeliveryCounts::new(0, late_over_ns),
             late_over_ns,
             whole: Arc::default(),
             pacing: Arc::default(),
@@ -83,15 +83,15 @@ impl Flow {
 
     /// From this number on packets are recorded.
     pub fn begin(&mut self, recorded_from: u64) {
-        self.account = Account::new(recorded_from, self.late_over_ns);
+        self.account = DeliveryCounts::new(recorded_from, self.late_over_ns);
     }
 
     /// Takes a packet that arrived: recorded once, and only where it belongs to the measured time.
     /// Whether it is, where it is here for the first time.
     pub fn take(&mut self, Passage { packet, received_ns }: &Passage) -> Option<bool> {
         let whole_ns = received_ns.saturating_sub(packet.scheduled_ns);
-        let fate = self.account.arrived(packet.number, whole_ns);
-        if fate == Fate::Again {
+        let delivery = self.account.arrived(packet.number, whole_ns);
+        if delivery == Delivery::Again {
             return None;
         }
         if !self.account.is_recorded(packet.number) {
@@ -125,7 +125,7 @@ impl Flow {
     /// What came of it, when its sender had so many packets to send from the first recorded one on
     /// and nothing is under way any more.
     #[must_use]
-    pub fn record(&self, sent: u64, receiver: &Told, wanted_per_s: f64) -> FlowRecord {
+    pub fn record(&self, sent: u64, receiver: &FarEndCounts, wanted_per_s: f64) -> FlowRecord {
         let account = &self.account;
         let achieved = self.sent.and_then(|[first, last]| {
             let (packets, ns) = (last.0 - first.0, last.1 - first.1);
@@ -177,7 +177,7 @@ mod tests {
         let sum = |series: &Series| series.tally.totals().sum_ns;
         assert_eq!(flow.whole.tally.totals().count, 2);
         assert_eq!(sum(&flow.whole), sum(&flow.pacing) + sum(&flow.transit));
-        let receiver = Told { foreign: 5, ..Told::default() };
+        let receiver = FarEndCounts { foreign: 5, ..FarEndCounts::default() };
         let found = flow.record(4, &receiver, 1_000.0);
         assert_eq!((found.sent, found.received, found.lost), (4, 2, 2));
         assert_eq!((found.late, found.duplicated, found.foreign), (Some(1), 1, 5));
@@ -189,7 +189,7 @@ mod tests {
     #[test]
     fn what_its_receiver_could_not_keep_is_not_lost() {
         let (flow, _) = Flow::new("back", 1, None);
-        let receiver = Told { dropped: 3, ..Told::default() };
+        let receiver = FarEndCounts { dropped: 3, ..FarEndCounts::default() };
         assert_eq!(flow.record(5, &receiver, 1.0).lost, 2);
     }
 }

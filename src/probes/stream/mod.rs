@@ -5,14 +5,14 @@
 //! two parts, from there to the real time of sending and on to the receiver, are series of their
 //! own. What lies between the clock reads is told in `tardy_hot::stream`.
 
-mod account;
+mod delivery;
 mod clock;
 mod echo;
 mod end;
-mod far;
+mod far_end;
 mod flow;
-mod keeper;
-mod near;
+mod supervisor;
+mod near_end;
 mod one_way;
 mod wait;
 mod zmq;
@@ -24,30 +24,30 @@ use std::{
     sync::Arc,
 };
 
-use tardy_hot::{stop::Stop, stream::Period};
+use tardy_hot::{stop::Stop, stream::PacketPeriod};
 
-pub use self::{echo::Echo, end::EndPlan, far::FarStream, wait::Wait};
+pub use self::{echo::RemoteEcho, end::EndPlan, far_end::FarEndStream, wait::PacketWait};
 use self::{
-    end::{Kind, Sending},
+    end::{SendPlan, SocketKind},
     flow::Flow,
-    keeper::{Back, Receiving, Sender, StreamKeeper},
-    near::Near,
+    near_end::StreamThread,
+    supervisor::{Back, Receiving, ReturnSender, StreamKeeper},
 };
 use super::{
     ArmError, Armed, Probe, Tracing, Wants,
-    far::{Launched, Order},
+    far_end::{FarEndSpec, Launched},
 };
 use crate::{
     probes::MessageEvidence,
     run::{EndRecord, MessageRecord, ProbeRecord, SeriesHead, StreamParameters},
     setup::threads::{Terms, describe, plain},
-    transports::streams::{self, Sockets},
+    transports::streams::{self, SocketPair},
     units::PacketRate,
 };
 
 /// What carries the packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Way {
+pub enum StreamTransport {
     /// UDP to one receiver.
     Udp,
     /// UDP to all members of a group.
@@ -70,7 +70,7 @@ pub enum Way {
     },
 }
 
-impl Way {
+impl StreamTransport {
     /// As on the command line.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -82,11 +82,11 @@ impl Way {
         }
     }
 
-    const fn kind(self) -> Kind {
+    const fn kind(self) -> SocketKind {
         match self {
-            Self::Udp | Self::Multicast { .. } => Kind::Datagrams,
-            Self::Tcp => Kind::Bytes,
-            Self::ZmqPubSub | Self::Epgm { .. } => Kind::Zmq,
+            Self::Udp | Self::Multicast { .. } => SocketKind::Datagrams,
+            Self::Tcp => SocketKind::Bytes,
+            Self::ZmqPubSub | Self::Epgm { .. } => SocketKind::Zmq,
         }
     }
 
@@ -102,7 +102,7 @@ impl Way {
 #[derive(Debug, Clone)]
 pub struct Stream {
     /// What carries the packets.
-    pub way: Way,
+    pub way: StreamTransport,
     /// Bytes of one packet, at least [`tardy_hot::packet::LEN`].
     pub size: usize,
     /// Packets per second, in each direction.
@@ -110,15 +110,15 @@ pub struct Stream {
     /// The far end sends as many.
     pub both_ways: bool,
     /// How the near and the far end wait.
-    pub waits: (Wait, Wait),
+    pub waits: (PacketWait, PacketWait),
     /// What arrives later than this after its time is late, ns.
     pub late_over_ns: i64,
     /// What the near end runs as.
     pub near: Terms,
     /// What the far ends run as, where they are this tardy's.
-    pub far: Terms,
+    pub far_end: Terms,
     /// Who sends the packets back instead.
-    pub echo: Option<Echo>,
+    pub echo: Option<RemoteEcho>,
 }
 
 /// The series of packets that this end sends; `there2` is that to the second receiver.
@@ -136,16 +136,16 @@ fn numbered(name: &str, number: u32) -> String {
 impl Stream {
     /// The flows by name, with the CPU of their receiver.
     fn flows(&self) -> Vec<(String, u32)> {
-        let there = |number| (numbered(THERE, number), self.far.cpu);
+        let there = |number| (numbered(THERE, number), self.far_end.cpu);
         let mut flows: Vec<_> = (0..self.way.receivers()).map(there).collect();
         flows.extend(self.both_ways.then(|| (BACK.into(), self.near.cpu)));
         flows
     }
 
     /// What the far end sends, half a period apart from this one.
-    fn sending_back(&self) -> Option<Sending> {
-        let period = Period::of_rate(self.rate.per_1000_s);
-        self.both_ways.then_some(Sending { phase_ns: period.ns / 2, flow: 1 })
+    fn sending_back(&self) -> Option<SendPlan> {
+        let period = PacketPeriod::of_rate(self.rate.per_1000_s);
+        self.both_ways.then_some(SendPlan { phase_ns: period.ns / 2, flow: 1 })
     }
 
     /// Of both ends, the near one first.
@@ -156,37 +156,41 @@ impl Stream {
             size: self.size,
             session,
             per_1000_s: self.rate.per_1000_s,
-            sends: Some(Sending { phase_ns: 0, flow: 0 }),
+            sends: Some(SendPlan { phase_ns: 0, flow: 0 }),
             to: None,
             receives: self.both_ways,
             wait,
             patience_ns: end::PATIENCE_NS,
             zmq: None,
         };
-        let far = EndPlan {
+        let far_end = EndPlan {
             sends: self.sending_back(),
             // It hears everybody, so that strangers are counted, and is connected to nobody.
-            to: near.filter(|_| self.way == Way::Udp && self.both_ways),
+            to: near.filter(|_| self.way == StreamTransport::Udp && self.both_ways),
             receives: true,
             wait: far_wait,
             ..plan.clone()
         };
-        (plan, far)
+        (plan, far_end)
     }
 
     /// Both ends' sockets, with buffers that hold a second where the kernel grants that.
-    fn sockets(&self) -> io::Result<Sockets> {
+    fn sockets(&self) -> io::Result<SocketPair> {
         let bytes = self.second();
         let sockets = match self.way {
-            Way::Udp => streams::udp()?,
-            Way::Multicast { group, receivers } => streams::multicast(group, receivers)?,
-            Way::Tcp => streams::tcp(bytes)?,
+            StreamTransport::Udp => streams::udp()?,
+            StreamTransport::Multicast { group, receivers } => {
+                streams::multicast(group, receivers)?
+            }
+            StreamTransport::Tcp => streams::tcp(bytes)?,
             // The library makes its own, and keeps a second's packets itself.
-            Way::ZmqPubSub | Way::Epgm { .. } => return zmq::sockets(self.way),
+            StreamTransport::ZmqPubSub | StreamTransport::Epgm { .. } => {
+                return zmq::sockets(self.way);
+            }
         };
         streams::hold(&sockets.near.0, bytes)?;
-        for (far, _) in &sockets.far {
-            streams::hold(far, bytes)?;
+        for (far_end, _) in &sockets.far_end {
+            streams::hold(far_end, bytes)?;
         }
         Ok(sockets)
     }
@@ -201,28 +205,31 @@ impl Stream {
     }
 
     /// What is known of both ends beforehand.
-    fn record(&self, sockets: &Sockets) -> io::Result<MessageRecord> {
-        let end = |name: String, socket: &OwnedFd, at: SocketAddrV4, terms: &Terms, wait: Wait| {
-            let (receive, send) = match self.way.kind() {
-                Kind::Zmq => (None, None),
-                _ => streams::held(socket).map(|(receive, send)| (Some(receive), Some(send)))?,
+    fn record(&self, sockets: &SocketPair) -> io::Result<MessageRecord> {
+        let end =
+            |name: String, socket: &OwnedFd, at: SocketAddrV4, terms: &Terms, wait: PacketWait| {
+                let (receive, send) = match self.way.kind() {
+                    SocketKind::Zmq => (None, None),
+                    _ => {
+                        streams::held(socket).map(|(receive, send)| (Some(receive), Some(send)))?
+                    }
+                };
+                io::Result::Ok(EndRecord {
+                    name,
+                    place: "process".into(),
+                    address: Some(at.to_string()),
+                    cpu: Some(terms.cpu),
+                    policy: Some(describe(terms.policy, terms.priority)),
+                    wait: Some(wait.to_string()),
+                    receive_buffer_bytes: receive.map(|bytes| bytes as u64),
+                    send_buffer_bytes: send.map(|bytes| bytes as u64),
+                    version: None,
+                })
             };
-            io::Result::Ok(EndRecord {
-                name,
-                place: "process".into(),
-                address: Some(at.to_string()),
-                cpu: Some(terms.cpu),
-                policy: Some(describe(terms.policy, terms.priority)),
-                wait: Some(wait.to_string()),
-                receive_buffer_bytes: receive.map(|bytes| bytes as u64),
-                send_buffer_bytes: send.map(|bytes| bytes as u64),
-                version: None,
-            })
-        };
         let (near, at) = &sockets.near;
         let mut ends = vec![end("near".into(), near, *at, &self.near, self.waits.0)?];
-        for (number, (far, at)) in (0_u32..).zip(&sockets.far) {
-            ends.push(end(numbered("far", number), far, *at, &self.far, self.waits.1)?);
+        for (number, (far_end, at)) in (0_u32..).zip(&sockets.far_end) {
+            ends.push(end(numbered("far", number), far_end, *at, &self.far_end, self.waits.1)?);
         }
         let (transport, size) = (self.way.as_str().into(), self.size as u64);
         Ok(MessageRecord { transport, size, ends, flows: Vec::new(), clock: None })
@@ -230,7 +237,7 @@ impl Stream {
 
     /// What is known before anything is sent.
     fn evidence(&self, near: &OwnedFd) -> MessageEvidence {
-        let is_datagrams = self.way.kind() == Kind::Datagrams;
+        let is_datagrams = self.way.kind() == SocketKind::Datagrams;
         let mtu = is_datagrams.then(|| rustix::net::sockopt::ip_mtu(near).ok()).flatten();
         MessageEvidence {
             needed_bytes: Some(self.second() as u64),
@@ -246,7 +253,7 @@ impl Stream {
         sockets: Vec<(OwnedFd, SocketAddrV4)>,
     ) -> Result<Vec<Launched>, ArmError> {
         let start = |(number, (socket, _)): (u32, (OwnedFd, SocketAddrV4))| {
-            let order = Order::new(numbered("far", number), JOB, plan, self.far.clone())?;
+            let order = FarEndSpec::new(numbered("far", number), JOB, plan, self.far_end.clone())?;
             Launched::process(order, vec![socket])
         };
         (0_u32..).zip(sockets).map(start).collect()
@@ -263,7 +270,8 @@ impl Probe for Stream {
 
     fn parameters(&self) -> ProbeRecord {
         let (group, receivers) = match self.way {
-            Way::Multicast { group, receivers } | Way::Epgm { group, receivers } => {
+            StreamTransport::Multicast { group, receivers }
+            | StreamTransport::Epgm { group, receivers } => {
                 (Some(group.to_string()), Some(receivers))
             }
             _ => (None, None),
@@ -278,8 +286,8 @@ impl Probe for Stream {
             far_wait: is_here.then(|| self.waits.1.to_string()),
             late_over_ns: self.late_over_ns,
             cpu: self.near.cpu,
-            far_cpu: is_here.then_some(self.far.cpu),
-            far_priority: is_here.then_some(self.far.priority),
+            far_cpu: is_here.then_some(self.far_end.cpu),
+            far_priority: is_here.then_some(self.far_end.priority),
             to: self.echo.as_ref().map(|echo| echo.to.to_string()),
             group,
             receivers,
@@ -305,7 +313,7 @@ impl Probe for Stream {
         let (mut plan, mut far_plan) = self.plans(session, Some(sockets.near.1));
         zmq::place(self, (&mut plan, &mut far_plan), &sockets);
         // Before memory that measuring threads use: starting a process makes its pages fault.
-        let launched = self.launch(&far_plan, sockets.far)?;
+        let launched = self.launch(&far_plan, sockets.far_end)?;
         let mut flows = Vec::new();
         let mut recorded = Vec::new();
         for (name, cpu) in self.flows() {
@@ -316,25 +324,25 @@ impl Probe for Stream {
         let mut recorded = recorded.into_iter();
         let mut armed = Armed::new(stop);
         let first = recorded.next().ok_or_else(|| refused(io::ErrorKind::Other.into()))?;
-        let (near, seen) = Near::new(plan, sockets.near.0, self.near.clone(), stop);
+        let (near, seen) = StreamThread::new(plan, sockets.near.0, self.near.clone(), stop);
         let near = near.spawn(&mut armed, first, seen)?;
         armed.recorded.extend(recorded);
         let mut flows = flows.into_iter();
         let mut there = Vec::new();
         for (launched, flow) in launched.into_iter().zip(&mut flows) {
-            let far = launched.ready()?;
-            armed.found.push(far.found());
-            there.push(Receiving { far: Some(far), flow, rest: Vec::new() });
+            let far_end = launched.ready()?;
+            armed.found.push(far_end.found());
+            there.push(Receiving { far_end: Some(far_end), flow, rest: Vec::new() });
         }
         let back = flows.next().zip(self.sending_back());
-        armed.keeper = Some(Box::new(StreamKeeper {
+        armed.supervisor = Some(Box::new(StreamKeeper {
             per_1000_s: self.rate.per_1000_s,
             near,
             there,
             back: back.map(|(flow, sending)| Back {
                 flow,
                 sending,
-                sender: Sender::Far,
+                sender: ReturnSender::Far,
                 ways: None,
             }),
             record,

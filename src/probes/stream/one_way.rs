@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tardy_hot::{stream::Passage, wakeup::Series};
 
-use super::clock::{Bounds, Clocks, Exchange};
+use super::clock::{Clocks, Exchange, OffsetBounds};
 use crate::{
     probes::{ClockEvidence, Recorded},
     run::{ClockRecord, SeriesHead},
@@ -23,7 +23,7 @@ const WINDOW_PACKETS: i64 = 10;
 pub struct OneWay {
     window_ns: i64,
     end_ns: i64,
-    bounds: Bounds,
+    bounds: OffsetBounds,
     /// Packets of this window, and whether each is recorded.
     waiting: Vec<(Passage, bool)>,
     clocks: Clocks,
@@ -48,7 +48,7 @@ impl OneWay {
         Self {
             window_ns: WINDOW_NS.max(period_ns.saturating_mul(WINDOW_PACKETS)),
             end_ns: i64::MIN,
-            bounds: Bounds::NONE,
+            bounds: OffsetBounds::NONE,
             waiting: Vec::new(),
             clocks: Clocks::default(),
             vague: 0,
@@ -83,7 +83,7 @@ impl OneWay {
 
     /// Records what waits for the offset.
     pub fn settle(&mut self) {
-        let bounds = std::mem::replace(&mut self.bounds, Bounds::NONE);
+        let bounds = std::mem::replace(&mut self.bounds, OffsetBounds::NONE);
         if self.waiting.is_empty() {
             return;
         }

@@ -4,7 +4,9 @@ use std::{fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 use tardy_hot::{
-    stream::{self, Course, End, Hybrid, Limits, Pace, Packets, Sleep, Spin},
+    stream::{
+        self, Hybrid, Pacing, PacketSchedule, Packets, Sleep, SpinPacing, StreamEnd, StreamLimits,
+    },
     wakeup::Ended,
 };
 
@@ -13,7 +15,7 @@ use crate::units::Nanos;
 /// How an end waits for the time of its next packet, and for those of others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Wait {
+pub enum PacketWait {
     /// Sleeps.
     Sleep,
     /// Keeps its CPU busy.
@@ -23,7 +25,7 @@ pub enum Wait {
     Hybrid(i64),
 }
 
-impl Wait {
+impl PacketWait {
     /// Whether it keeps its CPU busy all the time.
     #[must_use]
     pub const fn spins(self) -> bool {
@@ -31,7 +33,7 @@ impl Wait {
     }
 }
 
-impl FromStr for Wait {
+impl FromStr for PacketWait {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -55,7 +57,7 @@ fn told(error: crate::units::UnitError) -> String {
     error.to_string()
 }
 
-impl fmt::Display for Wait {
+impl fmt::Display for PacketWait {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Sleep => f.write_str("sleep"),
@@ -71,28 +73,36 @@ impl fmt::Display for Wait {
 #[derive(Debug, Clone, Copy)]
 pub enum Deed {
     /// Sends these packets.
-    Send(Course),
+    Send(PacketSchedule),
     /// Receives.
     Receive,
     /// Sends these packets, and receives meanwhile and afterwards.
-    Both(Course),
+    Both(PacketSchedule),
 }
 
 /// Does it.
-pub fn run<P: Packets>(end: End<'_, P, Wait>, deed: &Deed, limits: Limits<'_>) -> Ended {
+pub fn run<P: Packets>(
+    end: StreamEnd<'_, P, PacketWait>,
+    deed: &Deed,
+    limits: StreamLimits<'_>,
+) -> Ended {
     match end.pace {
-        Wait::Sleep => with(paced(end, Sleep), deed, limits),
-        Wait::Spin => with(paced(end, Spin), deed, limits),
-        Wait::Hybrid(ns) => with(paced(end, Hybrid(ns)), deed, limits),
+        PacketWait::Sleep => with(paced(end, Sleep), deed, limits),
+        PacketWait::Spin => with(paced(end, SpinPacing), deed, limits),
+        PacketWait::Hybrid(ns) => with(paced(end, Hybrid(ns)), deed, limits),
     }
 }
 
-fn paced<'a, P, W>(end: End<'a, P, Wait>, pace: W) -> End<'a, P, W> {
-    let End { port, session, passages, counts, .. } = end;
-    End { port, pace, session, passages, counts }
+fn paced<'a, P, W>(end: StreamEnd<'a, P, PacketWait>, pace: W) -> StreamEnd<'a, P, W> {
+    let StreamEnd { port, session, passages, counts, .. } = end;
+    StreamEnd { port, pace, session, passages, counts }
 }
 
-fn with<P: Packets, W: Pace>(mut end: End<'_, P, W>, deed: &Deed, limits: Limits<'_>) -> Ended {
+fn with<P: Packets, W: Pacing>(
+    mut end: StreamEnd<'_, P, W>,
+    deed: &Deed,
+    limits: StreamLimits<'_>,
+) -> Ended {
     match deed {
         Deed::Send(course) => stream::send(&mut end, course, limits),
         Deed::Receive => stream::receive(&mut end, limits),
@@ -107,15 +117,15 @@ mod tests {
     #[test]
     fn ways_to_wait_are_read_and_written_alike() {
         for (text, wait) in [
-            ("sleep", Wait::Sleep),
-            ("spin", Wait::Spin),
-            ("hybrid:2.00ms", Wait::Hybrid(2_000_000)),
+            ("sleep", PacketWait::Sleep),
+            ("spin", PacketWait::Spin),
+            ("hybrid:2.00ms", PacketWait::Hybrid(2_000_000)),
         ] {
             assert_eq!(text.parse(), Ok(wait));
             assert_eq!(wait.to_string(), text);
         }
         for text in ["", "doze", "hybrid", "hybrid:2", "hybrid:0ms", "spin:1ms"] {
-            let error = text.parse::<Wait>().unwrap_err();
+            let error = text.parse::<PacketWait>().unwrap_err();
             assert!(!error.is_empty());
         }
     }

@@ -6,9 +6,9 @@ use std::{
     os::fd::OwnedFd,
 };
 
-use super::{Stream, Way, end::EndPlan};
+use super::{Stream, StreamTransport, end::EndPlan};
 use crate::transports::{
-    streams::Sockets,
+    streams::SocketPair,
     zmq::publish::{Places, check},
 };
 
@@ -19,22 +19,22 @@ const KBIT_LEAST: u32 = 10_000;
 
 /// A listening socket for each end; multicast only needs a port that is free, and descriptors that
 /// stand for its sockets, which the library makes.
-pub fn sockets(way: Way) -> io::Result<Sockets> {
+pub fn sockets(way: StreamTransport) -> io::Result<SocketPair> {
     check(is_multicast(way)).map_err(io::Error::other)?;
     if !is_multicast(way) {
-        return Ok(Sockets { near: listener()?, far: vec![listener()?] });
+        return Ok(SocketPair { near: listener()?, far_end: vec![listener()?] });
     }
     let port = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?.local_addr()?.port();
     let end = || {
         let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
         io::Result::Ok((OwnedFd::from(socket), SocketAddrV4::new(Ipv4Addr::LOCALHOST, port)))
     };
-    let far = (0..way.receivers()).map(|_| end()).collect::<io::Result<_>>()?;
-    Ok(Sockets { near: end()?, far })
+    let far_end = (0..way.receivers()).map(|_| end()).collect::<io::Result<_>>()?;
+    Ok(SocketPair { near: end()?, far_end })
 }
 
-const fn is_multicast(way: Way) -> bool {
-    matches!(way, Way::Epgm { .. })
+const fn is_multicast(way: StreamTransport) -> bool {
+    matches!(way, StreamTransport::Epgm { .. })
 }
 
 fn listener() -> io::Result<(OwnedFd, SocketAddrV4)> {
@@ -45,22 +45,22 @@ fn listener() -> io::Result<(OwnedFd, SocketAddrV4)> {
 }
 
 /// Tells both ends where they publish and what they hear, where ZeroMQ carries the stream.
-pub fn place(stream: &Stream, ends: (&mut EndPlan, &mut EndPlan), sockets: &Sockets) {
-    let (near, far) = ends;
+pub fn place(stream: &Stream, ends: (&mut EndPlan, &mut EndPlan), sockets: &SocketPair) {
+    let (near, far_end) = ends;
     let per_s = stream.rate.per_s().ceil() as u32;
     let kbit = (stream.size as f64 * stream.rate.per_s() / 125.0) as u32;
     let (there, back) = match stream.way {
-        Way::ZmqPubSub => {
-            let back = sockets.far.first().map(|(_, at)| format!("tcp://{at}"));
+        StreamTransport::ZmqPubSub => {
+            let back = sockets.far_end.first().map(|(_, at)| format!("tcp://{at}"));
             (format!("tcp://{}", sockets.near.1), back.filter(|_| stream.both_ways))
         }
-        Way::Epgm { group, .. } => {
+        StreamTransport::Epgm { group, .. } => {
             let port = sockets.near.1.port();
             (format!("epgm://{};{group}:{port}", Ipv4Addr::LOCALHOST), None)
         }
         _ => return,
     };
-    let subscribers = u32::from(stream.way == Way::ZmqPubSub);
+    let subscribers = u32::from(stream.way == StreamTransport::ZmqPubSub);
     let places = Places {
         speaks: Some(there.clone()),
         subscribers,
@@ -68,6 +68,6 @@ pub fn place(stream: &Stream, ends: (&mut EndPlan, &mut EndPlan), sockets: &Sock
         waiting: per_s.max(1_000),
         kbit_per_s: kbit.saturating_mul(MULTICAST_SHARE).max(KBIT_LEAST),
     };
-    far.zmq = Some(Places { speaks: back, hears: Some(there), ..places.clone() });
+    far_end.zmq = Some(Places { speaks: back, hears: Some(there), ..places.clone() });
     near.zmq = Some(places);
 }

@@ -6,7 +6,7 @@ use tardy_hot::{
     ring::{Reader, Writer, ring},
     stages::{Late, Records},
     stop::Stop,
-    traced::{StageSeries, Traced, Watched},
+    traced::{StageSeries, TraceControl, Traced},
     wakeup::{self, Ended, Series, Sink, Until, Wake},
 };
 
@@ -43,15 +43,15 @@ pub(super) struct OfThread {
     within_ns: u64,
     series: StageSeries,
     softirq: Option<Arc<Series>>,
-    watched: Arc<Watched>,
+    control: Arc<TraceControl>,
     late: Writer<Late>,
 }
 
 /// The same, for those who look at it.
 #[derive(Debug)]
-pub(super) struct ForOthers {
+pub(super) struct SharedStages {
     recorded: Vec<Recorded>,
-    watched: Arc<Watched>,
+    control: Arc<TraceControl>,
     late: Reader<Late>,
 }
 
@@ -63,7 +63,7 @@ impl OfThread {
         number: usize,
         has_softirq: bool,
         within_ns: u64,
-    ) -> (Self, ForOthers) {
+    ) -> (Self, SharedStages) {
         let recorded: Vec<Recorded> = heads(head, has_softirq)
             .into_iter()
             .map(|head| Recorded { head, series: Arc::default(), samples: None })
@@ -73,7 +73,7 @@ impl OfThread {
             recorded.iter().find(own).map(|one| Arc::clone(&one.series))
         };
         let always = |stage| of(stage).unwrap_or_default();
-        let watched: Arc<Watched> = Arc::default();
+        let control: Arc<TraceControl> = Arc::default();
         let (writer, reader) = ring(LATE_RING);
         let own = Self {
             records: Arc::clone(&tracing.records),
@@ -86,10 +86,10 @@ impl OfThread {
                 user: always("user"),
             },
             softirq: of(SOFTIRQ),
-            watched: Arc::clone(&watched),
+            control: Arc::clone(&control),
             late: writer,
         };
-        (own, ForOthers { recorded, watched, late: reader })
+        (own, SharedStages { recorded, control, late: reader })
     }
 
     /// The measured loop, its stages recorded.
@@ -100,26 +100,26 @@ impl OfThread {
         until: Until,
         stop: &Stop,
     ) -> Ended {
-        let Self { records, number, within_ns, series: stages, softirq, watched, late } = self;
+        let Self { records, number, within_ns, series: stages, softirq, control, late } = self;
         let Some(record) = records.record(number) else {
             // The kernel's side has fewer records than threads: they do not ask for so many.
             return wakeup::run(wake, &mut inner, until, stop);
         };
         match softirq {
             Some(softirq) => {
-                let mut sink = Traced { inner, record, within_ns, stages, softirq, watched, late };
+                let mut sink = Traced { inner, record, within_ns, stages, softirq, control, late };
                 wakeup::run(wake, &mut sink, until, stop)
             }
             None => {
                 let softirq = ();
-                let mut sink = Traced { inner, record, within_ns, stages, softirq, watched, late };
+                let mut sink = Traced { inner, record, within_ns, stages, softirq, control, late };
                 wakeup::run(wake, &mut sink, until, stop)
             }
         }
     }
 }
 
-impl ForOthers {
+impl SharedStages {
     /// Now that the thread is there and known.
     pub(super) fn known(
         self,
@@ -137,7 +137,7 @@ impl ForOthers {
             priority: (kernel, kernel < 100),
             warmup,
             total,
-            watched: self.watched,
+            control: self.control,
             late: self.late,
         };
         (self.recorded, traced)
@@ -214,7 +214,7 @@ mod tests {
         }
         for one in &armed.traced {
             assert_eq!(one.total.tally.totals().count, 20);
-            assert_eq!(one.watched.unmatched.load(Ordering::Relaxed), 20);
+            assert_eq!(one.control.unmatched.load(Ordering::Relaxed), 20);
         }
         let stages = armed.recorded.iter().filter(|one| one.head.period_ns.is_none());
         assert_eq!(stages.map(|one| one.series.tally.totals().count).sum::<u64>(), 0);

@@ -4,7 +4,7 @@ use super::{Causes, total};
 use crate::{
     analysis::{
         bands::Band,
-        matrix::{Cell, CellCause, Matrix},
+        matrix::{CellCause, Matrix, MatrixCell},
     },
     run::{Run, names},
 };
@@ -20,7 +20,7 @@ pub fn fill(matrix: &mut Matrix, runs: &[Run]) {
     }
 }
 
-fn causes(cell: &Cell, runs: &[Run]) -> Vec<CellCause> {
+fn causes(cell: &MatrixCell, runs: &[Run]) -> Vec<CellCause> {
     let own = cell.runs.iter().filter_map(|at| runs.get(*at));
     let bands: Vec<Band> = own.filter_map(worst).collect();
     let all: u64 = bands.iter().map(|band| band.ns).sum();

@@ -10,7 +10,7 @@ use hdrhistogram::Histogram;
 use crate::{
     analysis::bands::{Band, bands},
     run::{
-        Doubt, Run,
+        CaveatKind, Run,
         hlog::{self, HlogError},
         peaks::{Blame, Peak},
         peaks_file::{Brief, Damage},
@@ -33,7 +33,7 @@ pub struct Causes {
     /// What could not be read.
     pub damaged: Vec<Damage>,
     /// The same as doubts about the run.
-    pub doubts: Vec<Doubt>,
+    pub caveats: Vec<CaveatKind>,
 }
 
 impl Causes {
@@ -41,10 +41,10 @@ impl Causes {
     #[must_use]
     pub fn of(run: &Run, total: &Histogram<u64>) -> Self {
         let peaks = run.peaks();
-        let mut doubts: Vec<Doubt> = peaks.doubt().into_iter().collect();
+        let mut caveats: Vec<CaveatKind> = peaks.caveat().into_iter().collect();
         let mut damaged = peaks.damaged;
         let blame = run.blame().unwrap_or_else(|damage| {
-            doubts.push(Doubt::TrackDamaged { what: damage.to_string() });
+            caveats.push(CaveatKind::TrackDamaged { what: damage.to_string() });
             damaged.push(damage);
             None
         });
@@ -55,7 +55,7 @@ impl Causes {
             // Without sums, a band of them would say that nothing was blamed.
             bands.retain(|band| band.name == "worst");
         }
-        Self { blame, bands, worst: peaks.worst, all: peaks.all, damaged, doubts }
+        Self { blame, bands, worst: peaks.worst, all: peaks.all, damaged, caveats }
     }
 }
 

@@ -7,8 +7,8 @@ use super::{
     palette,
     picture::{Picture, Shape, Stroke},
     scatter::{axes, mark_largest, open},
-    sheet::Sheet,
-    subject::Subject,
+    sheet::Canvas,
+    subject::RunLabel,
     text,
 };
 use crate::{
@@ -36,7 +36,7 @@ pub fn notes(page: &Page) -> Vec<String> {
 }
 
 /// Draws the cells.
-pub fn draw(page: &Page, subjects: &[Subject], sheet: &mut Sheet) -> Result<(), PlotError> {
+pub fn draw(page: &Page, subjects: &[RunLabel], sheet: &mut Canvas) -> Result<(), PlotError> {
     let most = page.runs.iter().flat_map(|run| &run.heat.count).copied().max().unwrap_or(1);
     let bar_room = 44.0 + text::width(&crate::units::count(most), SMALL) + BAR_WIDTH;
     let full = sheet.room;

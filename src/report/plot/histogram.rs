@@ -7,12 +7,12 @@ use super::{
     legend,
     palette::{self, DASHES},
     picture::{Picture, Point, Shape, Stroke},
-    sheet::{Mark, Sheet},
-    subject::{Subject, highest, lowest},
+    sheet::{Canvas, Mark},
+    subject::{RunLabel, highest, lowest},
 };
 use crate::report::{
-    noun::Noun,
     page::{Page, PageSeries},
+    sample_name::SampleName,
 };
 
 /// Width of the lines around the bins, and of no other line.
@@ -24,8 +24,8 @@ pub fn notes() -> Vec<String> {
 }
 
 /// Draws the outlines.
-pub fn draw(page: &Page, subjects: &[Subject], sheet: &mut Sheet) -> Result<(), PlotError> {
-    let colours = palette::Series::of(page);
+pub fn draw(page: &Page, subjects: &[RunLabel], sheet: &mut Canvas) -> Result<(), PlotError> {
+    let colours = palette::SeriesColours::of(page);
     sheet.legend(&legend(page, &colours, Mark::Line(&[])));
     let panels = sheet.panels(1, 86.0, false)?;
     let Some(panel) = panels.first() else { return Ok(()) };
@@ -33,7 +33,7 @@ pub fn draw(page: &Page, subjects: &[Subject], sheet: &mut Sheet) -> Result<(), 
     let most = bins.map(|(_, count)| *count).max().unwrap_or(1);
     let (low, high) = (lowest(page) / 1.15, highest(page) * 1.25);
     let x = Axis::latency(
-        Noun::of_all(page.runs.iter().map(|run| &run.record)).measure(),
+        SampleName::of_all(page.runs.iter().map(|run| &run.record)).measure(),
         low,
         high,
         panel.area.width(),
@@ -92,7 +92,7 @@ fn close(line: &mut Vec<Point>, frame: &Frame<'_>, foot: f64) {
 }
 
 /// An arrow down to each run's largest latency.
-fn mark_maxima(subjects: &[Subject], frame: &Frame<'_>, picture: &mut Picture) {
+fn mark_maxima(subjects: &[RunLabel], frame: &Frame<'_>, picture: &mut Picture) {
     let mut labels = Labels::default();
     for shape in &picture.shapes {
         if let Shape::Line { points, width, .. } = shape

@@ -20,18 +20,18 @@ use std::{fmt, str::FromStr};
 
 use thiserror::Error;
 
-use super::{noun, page::Page};
+use super::{page::Page, sample_name};
 use palette::DASHES;
 use picture::Picture;
-use sheet::{Entry, Mark, Sheet};
-use subject::Subject;
+use sheet::{Canvas, Entry, Mark};
+use subject::RunLabel;
 
 /// Runs that a picture can hold: more are told apart by nobody.
 pub const MOST_RUNS: usize = DASHES.len();
 
 /// What a picture shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum PictureKind {
     /// Latencies over time, a point each.
     Scatter,
     /// Latency by percentile, in nines.
@@ -105,9 +105,9 @@ pub enum PlotError {
 ///
 /// # Errors
 /// See [`PlotError`].
-pub fn svg(page: &Page, kind: Kind, size: Size) -> Result<String, PlotError> {
+pub fn svg(page: &Page, kind: PictureKind, size: Size) -> Result<String, PlotError> {
     let picture = draw(page, kind, size)?;
-    let names: Vec<String> = page.runs.iter().map(|run| Subject::of(run).name).collect();
+    let names: Vec<String> = page.runs.iter().map(|run| RunLabel::of(run).name).collect();
     let told = page.runs.iter().zip(&names);
     let told: Vec<String> =
         told.map(|(run, name)| format!("{name}: {} {}", run.line, run.headline)).collect();
@@ -119,11 +119,11 @@ pub fn svg(page: &Page, kind: Kind, size: Size) -> Result<String, PlotError> {
 ///
 /// # Errors
 /// See [`PlotError`].
-pub fn png(page: &Page, kind: Kind, size: Size) -> Result<Vec<u8>, PlotError> {
+pub fn png(page: &Page, kind: PictureKind, size: Size) -> Result<Vec<u8>, PlotError> {
     paint::png(&draw(page, kind, size)?, size)
 }
 
-impl Kind {
+impl PictureKind {
     const fn title(self) -> &'static str {
         match self {
             Self::Scatter => "Latencies over time",
@@ -139,8 +139,8 @@ impl Kind {
     }
 }
 
-fn draw(page: &Page, kind: Kind, size: Size) -> Result<Picture, PlotError> {
-    let subjects: Vec<Subject> = page.runs.iter().map(Subject::of).collect();
+fn draw(page: &Page, kind: PictureKind, size: Size) -> Result<Picture, PlotError> {
+    let subjects: Vec<RunLabel> = page.runs.iter().map(RunLabel::of).collect();
     if subjects.len() > MOST_RUNS {
         return Err(PlotError::ManyRuns(subjects.len()));
     }
@@ -152,32 +152,32 @@ fn draw(page: &Page, kind: Kind, size: Size) -> Result<Picture, PlotError> {
             "all samples were early, and a log axis has no place for them",
         ));
     }
-    let mut sheet = Sheet::new(size);
+    let mut sheet = Canvas::new(size);
     for (subject, dash) in subjects.iter().zip(DASHES) {
         let dash = (kind.is_overlaid() && subjects.len() > 1).then_some(dash);
         sheet.head(subject, dash, subjects.len() == 1);
     }
     let mut notes = counts(&subjects);
     let own = match kind {
-        Kind::Scatter => scatter::notes(page, &subjects),
-        Kind::Percentile => percentile::notes(),
-        Kind::Heatmap => heatmap::notes(page),
-        Kind::Histogram => histogram::notes(),
+        PictureKind::Scatter => scatter::notes(page, &subjects),
+        PictureKind::Percentile => percentile::notes(),
+        PictureKind::Heatmap => heatmap::notes(page),
+        PictureKind::Histogram => histogram::notes(),
     };
     notes.extend(own);
     sheet.foot(&notes);
     match kind {
-        Kind::Scatter => scatter::draw(page, &subjects, &mut sheet)?,
-        Kind::Percentile => percentile::draw(page, &subjects, &mut sheet)?,
-        Kind::Heatmap => heatmap::draw(page, &subjects, &mut sheet)?,
-        Kind::Histogram => histogram::draw(page, &subjects, &mut sheet)?,
+        PictureKind::Scatter => scatter::draw(page, &subjects, &mut sheet)?,
+        PictureKind::Percentile => percentile::draw(page, &subjects, &mut sheet)?,
+        PictureKind::Heatmap => heatmap::draw(page, &subjects, &mut sheet)?,
+        PictureKind::Histogram => histogram::draw(page, &subjects, &mut sheet)?,
     }
     Ok(sheet.picture)
 }
 
 /// How many samples there are, and how many of them have no place.
-fn counts(subjects: &[Subject]) -> Vec<String> {
-    let one = |subject: &Subject| {
+fn counts(subjects: &[RunLabel]) -> Vec<String> {
+    let one = |subject: &RunLabel| {
         let mut words = format!("{}{}.", subject.before(subjects.len() == 1), subject.count());
         for more in [subject::not_drawn(subject), subject::above(subject)] {
             if !more.is_empty() {
@@ -191,14 +191,14 @@ fn counts(subjects: &[Subject]) -> Vec<String> {
 }
 
 /// An entry for each colour, with the largest latency of its series in each run.
-fn legend(page: &Page, colours: &palette::Series, mark: Mark) -> Vec<Entry> {
+fn legend(page: &Page, colours: &palette::SeriesColours, mark: Mark) -> Vec<Entry> {
     let max = |run: &super::page::PageRun, name: &str| {
         let of = run.record.series.iter().find(|series| series.name == name)?;
         of.max.map(|max| crate::units::Nanos(max).to_string())
     };
     let entry = |(name, colour): &(String, picture::Colour)| {
         let maxima = page.runs.iter().map(|run| max(run, name).unwrap_or_else(|| "-".into()));
-        let name = noun::series(name);
+        let name = sample_name::series(name);
         let words = format!("{name}  max {}", maxima.collect::<Vec<_>>().join(" / "));
         Entry { mark, colour: *colour, words }
     };

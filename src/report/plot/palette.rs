@@ -65,14 +65,14 @@ pub fn heat(share: f64) -> Colour {
 
 /// Which series has which colour: the same in every run.
 #[derive(Debug, Clone)]
-pub struct Series {
+pub struct SeriesColours {
     /// In the order of the runs' series.
     named: Vec<(String, Colour)>,
     /// How many share the colour of others.
     pub others: usize,
 }
 
-impl Series {
+impl SeriesColours {
     /// A colour for each series; where there are too many, for those with the largest latencies.
     #[must_use]
     pub fn of(page: &Page) -> Self {

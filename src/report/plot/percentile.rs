@@ -8,13 +8,13 @@ use super::{
     palette::{self, DASHES},
     picture::{Point, Shape, Stroke},
     scatter::with_headroom,
-    sheet::{Mark, Sheet},
-    subject::{Subject, highest},
+    sheet::{Canvas, Mark},
+    subject::{RunLabel, highest},
 };
 use crate::{
     report::{
-        noun::Noun,
         page::{Page, PageRun, PageSeries},
+        sample_name::SampleName,
     },
     run::summary::ENOUGH_BEYOND,
 };
@@ -25,8 +25,8 @@ pub fn notes() -> Vec<String> {
 }
 
 /// Draws the curves.
-pub fn draw(page: &Page, subjects: &[Subject], sheet: &mut Sheet) -> Result<(), PlotError> {
-    let colours = palette::Series::of(page);
+pub fn draw(page: &Page, subjects: &[RunLabel], sheet: &mut Canvas) -> Result<(), PlotError> {
+    let colours = palette::SeriesColours::of(page);
     sheet.legend(&legend(page, &colours, Mark::Line(&[])));
     let panels = sheet.panels(1, 86.0, false)?;
     let Some(panel) = panels.first() else { return Ok(()) };
@@ -34,11 +34,15 @@ pub fn draw(page: &Page, subjects: &[Subject], sheet: &mut Sheet) -> Result<(), 
     let all = || curves.iter().flat_map(|curve| &curve.points);
     let most = all().map(|(nines, _)| *nines).fold(1.0, f64::max);
     let least = all().map(|(_, ns)| *ns).fold(highest(page), f64::min);
-    let noun = Noun::of_all(page.runs.iter().map(|run| &run.record));
-    let x = Axis::nines(&format!("percentile of {}", noun.many()), most * 1.02, panel.area.width());
+    let sample_name = SampleName::of_all(page.runs.iter().map(|run| &run.record));
+    let x = Axis::nines(
+        &format!("percentile of {}", sample_name.many()),
+        most * 1.02,
+        panel.area.width(),
+    );
     let (low, room) = (least / 1.15, 14.0 + 14.0 * subjects.len() as f64);
     let high = with_headroom(low, highest(page), panel.area.height(), room);
-    let y = Axis::latency(noun.measure(), low, high, panel.area.height(), 22.0);
+    let y = Axis::latency(sample_name.measure(), low, high, panel.area.height(), 22.0);
     let frame = Frame { area: panel.area, x: &x, y: &y, names_y: true, names_x: true };
     frame.draw(&mut sheet.picture);
     for others in [true, false] {

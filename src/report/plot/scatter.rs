@@ -6,14 +6,14 @@ use super::{
     frame::{Frame, Labels, SMALL, ring},
     legend, palette,
     picture::{Align, Colour, Picture, Shape},
-    sheet::{Mark, Panel, Sheet},
-    subject::{Subject, highest, lowest},
+    sheet::{Canvas, Mark, Panel},
+    subject::{RunLabel, highest, lowest},
     text,
 };
 use crate::{
     report::{
-        noun::Noun,
         page::{Page, PageRun, PointKind},
+        sample_name::SampleName,
     },
     units::count,
 };
@@ -22,7 +22,7 @@ use crate::{
 const RULES_TOLD: usize = 2;
 
 /// What a point is, and which ones are left out.
-pub fn notes(page: &Page, subjects: &[Subject]) -> Vec<String> {
+pub fn notes(page: &Page, subjects: &[RunLabel]) -> Vec<String> {
     let mut notes: Vec<String> = page.runs.iter().filter_map(|run| note(run, "")).collect();
     notes.dedup();
     if notes.len() > 1 {
@@ -37,7 +37,7 @@ fn note(run: &PageRun, name: &str) -> Option<String> {
     let shown: usize = points.clone().map(|points| points.t_s.len()).sum();
     let of: u64 = points.clone().map(|points| points.of).sum();
     let what = match points.clone().next()?.kind {
-        PointKind::Sample => format!("each point is one {}", Noun::of(&run.record).one()),
+        PointKind::Sample => format!("each point is one {}", SampleName::of(&run.record).one()),
         PointKind::IntervalMax => {
             "each point is the largest latency of an interval, as single samples were not kept"
                 .into()
@@ -65,8 +65,8 @@ fn note(run: &PageRun, name: &str) -> Option<String> {
 }
 
 /// Draws the points.
-pub fn draw(page: &Page, subjects: &[Subject], sheet: &mut Sheet) -> Result<(), PlotError> {
-    let colours = palette::Series::of(page);
+pub fn draw(page: &Page, subjects: &[RunLabel], sheet: &mut Canvas) -> Result<(), PlotError> {
+    let colours = palette::SeriesColours::of(page);
     sheet.legend(&legend(page, &colours, Mark::Dot));
     let panels = sheet.panels(page.runs.len(), 76.0, page.runs.len() > 1)?;
     let Some(first) = panels.first().map(|panel| panel.area) else { return Ok(()) };
@@ -86,7 +86,7 @@ pub fn axes(page: &Page, width: f64, height: f64) -> (Axis, Axis) {
     let ends = page.runs.iter().filter_map(|run| run.time_edges_s.last()).chain(points);
     let (low, high) = (lowest(page) / 1.15, highest(page));
     let y = Axis::latency(
-        Noun::of_all(page.runs.iter().map(|run| &run.record)).measure(),
+        SampleName::of_all(page.runs.iter().map(|run| &run.record)).measure(),
         low,
         with_headroom(low, high, height, 26.0),
         height,
@@ -106,7 +106,7 @@ pub fn open<'a>(
     panel: &Panel,
     x: &'a Axis,
     y: &'a Axis,
-    subject: &Subject,
+    subject: &RunLabel,
     several: bool,
 ) -> Frame<'a> {
     let Panel { area, names_y, names_x } = *panel;
@@ -124,7 +124,7 @@ pub fn open<'a>(
 }
 
 /// A ring around the largest latency, and its name.
-pub fn mark_largest(picture: &mut Picture, frame: &Frame<'_>, subject: &Subject) {
+pub fn mark_largest(picture: &mut Picture, frame: &Frame<'_>, subject: &RunLabel) {
     let Some(largest) = &subject.largest else { return };
     let Some(t_s) = largest.t_s else { return };
     let at = frame.at(t_s, largest.latency_ns as f64);
@@ -139,7 +139,12 @@ pub fn mark_largest(picture: &mut Picture, frame: &Frame<'_>, subject: &Subject)
 }
 
 /// In the order of time, so that no series lies over all others; those without a colour first.
-fn points(run: &PageRun, frame: &Frame<'_>, colours: &palette::Series, picture: &mut Picture) {
+fn points(
+    run: &PageRun,
+    frame: &Frame<'_>,
+    colours: &palette::SeriesColours,
+    picture: &mut Picture,
+) {
     let mut all: Vec<(bool, f64, i64, Colour)> = Vec::new();
     for series in &run.series {
         let colour = colours.colour(&series.name);

@@ -6,7 +6,7 @@ use super::{
     frame::{Area, SMALL},
     palette,
     picture::{Align, Colour, Picture, Shape, Stroke},
-    subject::Subject,
+    subject::RunLabel,
     text,
 };
 
@@ -41,7 +41,7 @@ pub struct Entry {
 
 /// A sheet that is being filled from above and from below.
 #[derive(Debug)]
-pub struct Sheet {
+pub struct Canvas {
     /// What is on it so far.
     pub picture: Picture,
     /// What is left.
@@ -49,7 +49,7 @@ pub struct Sheet {
     size: Size,
 }
 
-impl Sheet {
+impl Canvas {
     /// An empty one.
     #[must_use]
     pub fn new(size: Size) -> Self {
@@ -66,7 +66,7 @@ impl Sheet {
     }
 
     /// A run's name and what was measured where, behind a piece of its line where it has one.
-    pub fn head(&mut self, subject: &Subject, dash: Option<&'static [f64]>, alone: bool) {
+    pub fn head(&mut self, subject: &RunLabel, dash: Option<&'static [f64]>, alone: bool) {
         let big = if alone { 15.0 } else { 12.0 };
         let mut left = self.room.left;
         let base = self.room.top + big;

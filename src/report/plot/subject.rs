@@ -3,8 +3,8 @@
 use super::{frame::SMALL, text};
 use crate::{
     report::{
-        noun::{self, Noun},
         page::{Page, PageRun},
+        sample_name::{self, SampleName},
         words,
     },
     run::{Status, Validity},
@@ -26,19 +26,19 @@ impl Largest {
     /// `max 8.33 ms, cpu1`.
     #[must_use]
     pub fn words(&self) -> String {
-        format!("max {}, {}", Nanos(self.latency_ns), noun::series(&self.series))
+        format!("max {}, {}", Nanos(self.latency_ns), sample_name::series(&self.series))
     }
 }
 
 /// A run in words.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Subject {
+pub struct RunLabel {
     /// Its name, and what the reader must know before any number of it.
     pub name: String,
     /// Machine, kernel, loads, length.
     pub line: String,
     /// What one sample is.
-    pub noun: Noun,
+    pub sample_name: SampleName,
     /// How many there are.
     pub samples: u64,
     /// Samples before their time.
@@ -49,7 +49,7 @@ pub struct Subject {
     pub largest: Option<Largest>,
 }
 
-impl Subject {
+impl RunLabel {
     /// What there is to say of a run.
     #[must_use]
     pub fn of(run: &PageRun) -> Self {
@@ -58,7 +58,7 @@ impl Subject {
         Self {
             name: name(run),
             line: run.line.clone(),
-            noun: Noun::of(record),
+            sample_name: SampleName::of(record),
             samples: sum(|series| series.count),
             early: sum(|series| series.early),
             above: sum(|series| series.above),
@@ -86,15 +86,15 @@ impl Subject {
 /// The run's name; with the verdict where it is not the best, and how it ended where not in order.
 fn name(run: &PageRun) -> String {
     let record = &run.record;
-    let mut doubts = Vec::new();
+    let mut caveats = Vec::new();
     if record.validity != Validity::Valid {
-        doubts.push(record.validity.as_str());
+        caveats.push(record.validity.as_str());
     }
     if record.status != Status::Complete {
-        doubts.push(words::status(record.status));
+        caveats.push(words::status(record.status));
     }
     let name = &record.name;
-    if doubts.is_empty() { name.clone() } else { format!("{name} ({})", doubts.join(", ")) }
+    if caveats.is_empty() { name.clone() } else { format!("{name} ({})", caveats.join(", ")) }
 }
 
 fn largest(run: &PageRun) -> Option<Largest> {
@@ -129,22 +129,22 @@ pub fn highest(page: &Page) -> f64 {
 
 /// The sentence about what a log axis has no place for; empty where all has one.
 #[must_use]
-pub fn not_drawn(subject: &Subject) -> String {
-    let noun = subject.noun;
+pub fn not_drawn(subject: &RunLabel) -> String {
+    let sample_name = subject.sample_name;
     match subject.early {
         0 => String::new(),
-        1 => format!("1 early {} is not drawn: a log axis has no place for it.", noun.one()),
+        1 => format!("1 early {} is not drawn: a log axis has no place for it.", sample_name.one()),
         early => format!(
             "{} early {} are not drawn: a log axis has no place for them.",
             count(early),
-            noun.many()
+            sample_name.many()
         ),
     }
 }
 
 /// The sentence about latencies over an hour; empty where there is none.
 #[must_use]
-pub fn above(subject: &Subject) -> String {
+pub fn above(subject: &RunLabel) -> String {
     match subject.above {
         0 => String::new(),
         above => format!("{} above 1 h: in the maximum only.", count(above)),

@@ -12,7 +12,7 @@ use std::{fs, path::Path};
 use schemars::{JsonSchema, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
 
-use super::{page::Page, why::Why};
+use super::{page::Page, why::WhyReport};
 use crate::run::{Document, SCHEMA_VERSION};
 
 const RULES: &str = include_str!("rules.json");
@@ -83,7 +83,7 @@ fn run_schema() -> Value {
 }
 
 fn why_schema() -> Value {
-    with_rules(schema_of::<Why>("tardy why --json", OF_WHY), "Why")
+    with_rules(schema_of::<WhyReport>("tardy why --json", OF_WHY), "WhyReport")
 }
 
 fn page_schema() -> Value {
@@ -132,7 +132,7 @@ fn every_rule_is_for_something_that_is_there() {
         let (owner, field) = place.split_once('.').unwrap_or((place, ""));
         let is_there = |schema: &Value| {
             owner == "RunRecord"
-                || owner == "Why"
+                || owner == "WhyReport"
                 || schema["$defs"]
                     .get(owner)
                     .is_some_and(|own| field.is_empty() || own["properties"].get(field).is_some())

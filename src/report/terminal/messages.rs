@@ -4,7 +4,7 @@ use super::push_lines;
 use crate::{
     report::{
         messages::{clock, per_s},
-        noun::{self, Noun},
+        sample_name::{self, SampleName},
         table::Table,
     },
     run::{Document, EndRecord, FlowRecord, MessageRecord, SeriesSummary},
@@ -29,7 +29,7 @@ pub(super) fn halved(series: &SeriesSummary) -> SeriesSummary {
 pub(super) fn push(out: &mut String, document: &Document) {
     let Some(messages) = &document.messages else { return };
     out.push('\n');
-    push_lines(out, &flows(messages, Noun::of(document)));
+    push_lines(out, &flows(messages, SampleName::of(document)));
     out.push('\n');
     push_lines(out, &ends(messages));
     if let Some(known) = &messages.clock {
@@ -54,14 +54,14 @@ fn table<T>(left: usize, columns: &[Column<'_, T>], rows: &[T]) -> Table {
     table
 }
 
-fn flows(messages: &MessageRecord, noun: Noun) -> Table {
-    let arrived = if noun == Noun::RoundTrip { "answered" } else { "received" };
+fn flows(messages: &MessageRecord, sample_name: SampleName) -> Table {
+    let arrived = if sample_name == SampleName::RoundTrip { "answered" } else { "received" };
     let late = messages.flows.iter().find_map(|flow| flow.late_over_ns);
     let late = late.map_or_else(|| "late".into(), |ns| format!("late > {}", Nanos(ns)));
     // What cannot happen to a ping-pong is told only if it did.
-    let told = move |n: u64| (noun != Noun::RoundTrip || n > 0).then(|| count(n));
+    let told = move |n: u64| (sample_name != SampleName::RoundTrip || n > 0).then(|| count(n));
     let columns: [Column<'_, FlowRecord>; 10] = [
-        ("messages".into(), Box::new(|flow| Some(noun::series(&flow.series).to_owned()))),
+        ("messages".into(), Box::new(|flow| Some(sample_name::series(&flow.series).to_owned()))),
         ("sent".into(), Box::new(|flow| Some(count(flow.sent)))),
         (arrived.into(), Box::new(|flow| Some(count(flow.received)))),
         ("lost".into(), Box::new(|flow| Some(count(flow.lost)))),

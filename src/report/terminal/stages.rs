@@ -1,8 +1,11 @@
 //! The stages of traced wake-ups, CPU by CPU, and what tracing costs.
 
-use super::{DIM, push_lines, us};
+use super::{DIM, push_lines};
 use crate::{
-    report::{noun, table::Table},
+    report::{
+        sample_name,
+        table::{Table, us},
+    },
     run::{Document, SeriesSummary},
     units::Nanos,
 };
@@ -24,7 +27,7 @@ pub(super) fn push(out: &mut String, document: &Document) {
     let headings = ["us, by stage", "", "min", "mean", "p50", "p99", "p99.9", "max"];
     let mut table = Table::new(2, &headings);
     for total in &traced {
-        let mut name = noun::series(&total.name);
+        let mut name = sample_name::series(&total.name);
         for stage in of(document, total) {
             table.row(row(
                 std::mem::take(&mut name),
@@ -67,7 +70,7 @@ pub(super) fn push_cost(out: &mut String, document: &Document) {
     let Some(cost) = &document.trace.cost else { return };
     let (low, high) = cost.added_range_ns;
     let (without, with) = cost.cpu_per_wakeup_ns;
-    let one = noun::Noun::of(document).one();
+    let one = sample_name::SampleName::of(document).one();
     out.push_str(&format!(
         "tracing: adds {} to the median {one} ({} to {} in {} pairs of {}), {} CPU time to each \
          {one} and {:.1} % of one CPU in all\n",

@@ -4,11 +4,14 @@ use std::cmp::Reverse;
 
 use super::{
     phrases::{cut, figure},
-    text::Sheet,
+    terminal_text::TerminalText,
 };
 use crate::{
     analysis::bands::{Band, CauseInBand},
-    report::{causes::words::head as label, table::Table, terminal::us},
+    report::{
+        causes::words::head as label,
+        table::{Table, us},
+    },
     run::peaks::Cause,
     units::count,
 };
@@ -36,7 +39,7 @@ impl Row<'_> {
 }
 
 /// The table; nothing without bands.
-pub(super) fn push(sheet: &mut Sheet, bands: &[Band]) {
+pub(super) fn push(sheet: &mut TerminalText, bands: &[Band]) {
     if bands.is_empty() {
         return;
     }
@@ -178,7 +181,7 @@ mod tests {
                 ],
             ),
         ];
-        let mut sheet = Sheet::default();
+        let mut sheet = TerminalText::default();
         push(&mut sheet, &bands);
         let text = anstream::adapter::strip_str(&sheet.done()).to_string();
         let words: Vec<String> = text

@@ -1,9 +1,10 @@
 //! Why wake-ups of a run were late: what `tardy why` tells, as data. `docs/why.schema.json` is its
 //! JSON Schema, `docs/why.md` tells how to read it.
 
-mod beats;
+mod periodic;
 mod causes;
 mod phrases;
+mod terminal_text;
 mod text;
 mod timeline;
 mod verdict;
@@ -19,22 +20,22 @@ use crate::{
     },
     report::{
         causes::{self as all_causes, Causes},
-        noun::Noun,
+        sample_name::SampleName,
     },
     run::{
-        Document, Doubt, Run, TraceMode, names,
+        CaveatKind, Document, Run, TraceMode, names,
         peaks::{Blame, Peak},
         peaks_file::Damage,
     },
 };
 
-pub use beats::Beat;
+pub use periodic::PeriodicCause;
 pub use text::text;
 
 /// Why wake-ups of one run were late.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Why {
+pub struct WhyReport {
     /// The run's id.
     pub run: String,
     /// One sentence.
@@ -52,7 +53,7 @@ pub struct Why {
     /// From the widest to the worst.
     pub bands: Vec<Band>,
     /// Causes that come at a beat, those with the most events first.
-    pub periodic: Vec<Beat>,
+    pub periodic: Vec<PeriodicCause>,
     /// Peaks that hit several CPUs at once; absent where none did.
     pub together: Option<Together>,
     /// Tasks that went before the measured threads.
@@ -114,14 +115,14 @@ pub enum NotTraced {
 ///
 /// # Errors
 /// It was not traced.
-pub fn document(run: &Run) -> Result<(Why, Document), NotTraced> {
+pub fn document(run: &Run) -> Result<(WhyReport, Document), NotTraced> {
     refuse_untraced(run)?;
     let (total, read) = all_causes::total(run);
-    let Causes { blame, bands, worst, all, mut damaged, mut doubts } = Causes::of(run, &total);
+    let Causes { blame, bands, worst, all, mut damaged, mut caveats } = Causes::of(run, &total);
     if let Err(error) = read {
         let what = error.to_string();
         damaged.push(Damage { file: names::SERIES.into(), line: None, what: what.clone() });
-        doubts.push(Doubt::SeriesDamaged { what });
+        caveats.push(CaveatKind::SeriesDamaged { what });
     }
     let trace = &run.document.trace;
     let blame = blame.unwrap_or_else(|| Blame {
@@ -131,7 +132,7 @@ pub fn document(run: &Run) -> Result<(Why, Document), NotTraced> {
     });
     let series: Vec<&str> = run.document.wakeups().map(|series| series.name.as_str()).collect();
     let interval = run.document.probe.interval_ns();
-    let mut why = Why {
+    let mut why = WhyReport {
         run: run.document.id.clone(),
         verdict: String::new(),
         threshold_ns: blame.threshold_ns,
@@ -140,7 +141,7 @@ pub fn document(run: &Run) -> Result<(Why, Document), NotTraced> {
         unmatched: blame.unmatched,
         lost_events: blame.lost_events,
         bands,
-        periodic: beats::beats(&all, interval.unwrap_or(1_000_000)),
+        periodic: periodic::beats(&all, interval.unwrap_or(1_000_000)),
         together: together(&all),
         preempted: preempted(&blame, &series),
         peaks_found: all.len() as u64,
@@ -148,7 +149,7 @@ pub fn document(run: &Run) -> Result<(Why, Document), NotTraced> {
         damaged,
     };
     why.verdict = verdict::verdict(&why, series.len());
-    Ok((why, run.record_with(doubts)))
+    Ok((why, run.record_with(caveats)))
 }
 
 fn refuse_untraced(run: &Run) -> Result<(), NotTraced> {
@@ -159,9 +160,9 @@ fn refuse_untraced(run: &Run) -> Result<(), NotTraced> {
         return Ok(());
     }
     let run = document.name.clone();
-    let noun = Noun::of(document);
-    if noun != Noun::WakeUp {
-        return Err(NotTraced::Messages { run, what: noun.many() });
+    let sample_name = SampleName::of(document);
+    if sample_name != SampleName::WakeUp {
+        return Err(NotTraced::Messages { run, what: sample_name.many() });
     }
     if document.trace.found == TraceMode::Stages {
         return Err(NotTraced::StagesOnly { run });

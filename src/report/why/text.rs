@@ -3,19 +3,22 @@
 use anstyle::{AnsiColor, Style};
 
 use super::{
-    Why, causes,
+    WhyReport, causes,
     phrases::{cut, percent, plain},
+    terminal_text::{DIM, TerminalText},
     timeline,
     verdict::every,
 };
 use crate::{
-    report::{causes::words::phrase, table::Table, terminal::us},
+    report::{
+        causes::words::phrase,
+        table::{Table, us},
+    },
     run::{Document, SeriesSummary, Validity},
     units::{Nanos, count},
 };
 
 const BOLD: Style = Style::new().bold();
-const DIM: Style = Style::new().dimmed();
 
 /// Names are cut after so many characters.
 const NAME: usize = 28;
@@ -29,39 +32,10 @@ const MOST_BEATS: usize = 5;
 /// Damaged lines that are told.
 const MOST_DAMAGED: usize = 5;
 
-/// Lines for a terminal, in which nothing that came from a run can steer it.
-#[derive(Default)]
-pub(super) struct Sheet {
-    out: String,
-}
-
-impl Sheet {
-    pub fn line(&mut self, style: Style, text: &str) {
-        self.out.push_str(&format!("{style}{}{style:#}\n", plain(text)));
-    }
-
-    /// All lines.
-    pub fn done(self) -> String {
-        self.out
-    }
-
-    pub fn gap(&mut self) {
-        self.out.push('\n');
-    }
-
-    /// A table, its heading dimmed.
-    pub fn table(&mut self, table: &Table, indent: &str) {
-        for (number, line) in table.lines().into_iter().enumerate() {
-            let style = if number == 0 { DIM } else { Style::new() };
-            self.line(style, &format!("{indent}{line}"));
-        }
-    }
-}
-
 /// All of it; of the worst `timelines` peaks also what happened.
 #[must_use]
-pub fn text(why: &Why, document: &Document, place: &str, timelines: usize) -> String {
-    let mut sheet = Sheet::default();
+pub fn text(why: &WhyReport, document: &Document, place: &str, timelines: usize) -> String {
+    let mut sheet = TerminalText::default();
     head(&mut sheet, why, document);
     causes::push(&mut sheet, &why.bands);
     stages(&mut sheet, document);
@@ -73,7 +47,7 @@ pub fn text(why: &Why, document: &Document, place: &str, timelines: usize) -> St
 }
 
 /// The run, its verdict of itself, and the sentence.
-fn head(sheet: &mut Sheet, why: &Why, document: &Document) {
+fn head(sheet: &mut TerminalText, why: &WhyReport, document: &Document) {
     let validity = match document.validity {
         Validity::Valid => AnsiColor::Green.on_default(),
         Validity::Weakened => AnsiColor::Yellow.on_default(),
@@ -82,8 +56,8 @@ fn head(sheet: &mut Sheet, why: &Why, document: &Document) {
     let status = crate::report::words::status(document.status);
     let status = if status.is_empty() { String::new() } else { format!(", {status}") };
     let name = plain(&document.name);
-    sheet.out.push_str(&format!(
-        "{BOLD}{name}{BOLD:#}: {validity}{}{validity:#}{status}\n",
+    sheet.styled(&format!(
+        "{BOLD}{name}{BOLD:#}: {validity}{}{validity:#}{status}",
         document.validity.as_str()
     ));
     if document.validity != Validity::Valid {
@@ -111,7 +85,7 @@ fn head(sheet: &mut Sheet, why: &Why, document: &Document) {
 }
 
 /// How much was looked at.
-fn counted(why: &Why) -> String {
+fn counted(why: &WhyReport) -> String {
     let mut text = match why.blamed {
         0 => format!("There are no sums of all late wake-ups; peaks: {}", count(why.peaks_found)),
         blamed => format!(
@@ -141,7 +115,7 @@ fn counted(why: &Why) -> String {
 }
 
 /// Lines of at most 80 columns.
-fn wrapped(sheet: &mut Sheet, style: Style, text: &str) {
+fn wrapped(sheet: &mut TerminalText, style: Style, text: &str) {
     let mut line = String::new();
     for word in plain(text).split(' ') {
         if !line.is_empty() && line.chars().count() + 1 + word.chars().count() > 80 {
@@ -157,7 +131,7 @@ fn wrapped(sheet: &mut Sheet, style: Style, text: &str) {
 }
 
 /// Median and p99 of each stage of the run, in the rows; the latest series in the columns.
-fn stages(sheet: &mut Sheet, document: &Document) {
+fn stages(sheet: &mut TerminalText, document: &Document) {
     let of = |total: &SeriesSummary, stage: &str| {
         let is_it = |series: &&SeriesSummary| {
             series.stage_of.as_ref() == Some(&total.name) && series.stage.as_deref() == Some(stage)
@@ -204,7 +178,7 @@ fn pair(series: &SeriesSummary) -> String {
 }
 
 /// What comes at a beat, and what hits several CPUs at once.
-fn beats(sheet: &mut Sheet, why: &Why) {
+fn beats(sheet: &mut TerminalText, why: &WhyReport) {
     for beat in why.periodic.iter().take(MOST_BEATS) {
         let text = format!(
             "every {}: {}, {} of {} peaks within {} of the beat, on {}",
@@ -241,7 +215,7 @@ fn few(names: &[String]) -> String {
 }
 
 /// Who went before whom.
-fn matrix(sheet: &mut Sheet, why: &Why) {
+fn matrix(sheet: &mut TerminalText, why: &WhyReport) {
     let matrix = &why.preempted;
     if matrix.rows.is_empty() {
         return;

@@ -3,12 +3,15 @@
 use anstyle::Style;
 
 use super::{
-    Why,
+    WhyReport,
     phrases::{cut, figure, lane},
-    text::Sheet,
+    terminal_text::TerminalText,
 };
 use crate::{
-    report::{causes::words::head as label, table::Table, terminal::us},
+    report::{
+        causes::words::head as label,
+        table::{Table, us},
+    },
     run::{
         Document,
         peaks::{Moment, Part, Peak, StagesOf},
@@ -29,7 +32,7 @@ const MOST_PARTS: usize = 6;
 const BEFORE_NS: i64 = 50_000;
 
 /// The worst `most` peaks.
-pub(super) fn peaks(sheet: &mut Sheet, why: &Why, document: &Document, most: usize) {
+pub(super) fn peaks(sheet: &mut TerminalText, why: &WhyReport, document: &Document, most: usize) {
     for (rank, peak) in why.peaks.iter().take(most).enumerate() {
         one(sheet, rank + 1, peak, document.start_monotonic_ns);
     }
@@ -41,7 +44,7 @@ pub(super) fn peaks(sheet: &mut Sheet, why: &Why, document: &Document, most: usi
     }
 }
 
-fn one(sheet: &mut Sheet, rank: usize, peak: &Peak, start_ns: i64) {
+fn one(sheet: &mut TerminalText, rank: usize, peak: &Peak, start_ns: i64) {
     let seconds = peak.at_ns.saturating_sub(start_ns) as f64 / 1e9;
     sheet.line(
         BOLD,
@@ -83,7 +86,7 @@ fn stages_of(stages: &StagesOf) -> String {
 }
 
 /// A part with its stack.
-fn blamed(sheet: &mut Sheet, part: &Part, latency_ns: i64) {
+fn blamed(sheet: &mut TerminalText, part: &Part, latency_ns: i64) {
     let share = part.ns as f64 / latency_ns.max(1) as f64;
     let ns = Nanos(i64::try_from(part.ns).unwrap_or(i64::MAX));
     let kind = label(part.cause);
@@ -103,7 +106,7 @@ fn ends_as(one: &[String], other: &[String]) -> bool {
 }
 
 /// The first functions of a stack; those of the tracepoint itself say nothing.
-fn stack(sheet: &mut Sheet, frames: &[String], most: usize, indent: &str) {
+fn stack(sheet: &mut TerminalText, frames: &[String], most: usize, indent: &str) {
     let is_ours =
         |frame: &&String| ["__traceiter_", "__bpf_trace_"].iter().any(|own| frame.starts_with(own));
     let frames: Vec<&String> = frames.iter().skip_while(is_ours).collect();
@@ -117,7 +120,7 @@ fn stack(sheet: &mut Sheet, frames: &[String], most: usize, indent: &str) {
 }
 
 /// The timeline.
-fn happened(sheet: &mut Sheet, peak: &Peak) {
+fn happened(sheet: &mut TerminalText, peak: &Peak) {
     let shown = telling(peak);
     if shown.is_empty() {
         return;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{
-    Why,
+    WhyReport,
     phrases::{band as band_words, percent},
 };
 use crate::{
@@ -26,7 +26,7 @@ const ON_BEAT: f64 = 0.5;
 const NAMES: usize = 3;
 
 /// The sentence of a run with so many series of wake-ups.
-pub fn verdict(why: &Why, series: usize) -> String {
+pub fn verdict(why: &WhyReport, series: usize) -> String {
     // Above p99.9 is where users look; short runs have less.
     let order = ["p99.9", "p99", "worst"];
     let named = |name| why.bands.iter().find(|band: &&Band| band.name == name);
@@ -42,7 +42,7 @@ pub fn verdict(why: &Why, series: usize) -> String {
     let Some(first) = kinds.first() else {
         return format!("All of the time {place} that was looked at is unexplained.");
     };
-    let told = |kind: &Kind<'_>| told(why, kind, series);
+    let told = |kind: &CauseSum<'_>| told(why, kind, series);
     let (share, text) = told(first);
     if unexplained > first.share {
         return format!(
@@ -71,17 +71,17 @@ pub fn verdict(why: &Why, series: usize) -> String {
 }
 
 /// A kind of cause in a band, its share of all time, and its names, largest first.
-struct Kind<'a> {
+struct CauseSum<'a> {
     share: f64,
     names: Vec<(&'a CauseInBand, f64)>,
 }
 
 /// The known kinds of a band, largest first.
-fn kinds(band: &Band) -> Vec<Kind<'_>> {
-    let mut kinds: Vec<Kind<'_>> = Vec::new();
+fn kinds(band: &Band) -> Vec<CauseSum<'_>> {
+    let mut kinds: Vec<CauseSum<'_>> = Vec::new();
     for cause in band.causes.iter().filter(|cause| cause.cause != Cause::Unexplained) {
         let share = cause.share * band.blamed_share;
-        let is_its = |kind: &&mut Kind<'_>| {
+        let is_its = |kind: &&mut CauseSum<'_>| {
             kind.names.first().is_some_and(|(first, _)| first.cause == cause.cause)
         };
         match kinds.iter_mut().find(is_its) {
@@ -89,7 +89,7 @@ fn kinds(band: &Band) -> Vec<Kind<'_>> {
                 kind.share += share;
                 kind.names.push((cause, share));
             }
-            None => kinds.push(Kind { share, names: vec![(cause, share)] }),
+            None => kinds.push(CauseSum { share, names: vec![(cause, share)] }),
         }
     }
     kinds.sort_by(|a, b| b.share.total_cmp(&a.share));
@@ -97,7 +97,7 @@ fn kinds(band: &Band) -> Vec<Kind<'_>> {
 }
 
 /// When most of the time was passed over, the sentence says so first.
-fn little(band: &Band, place: &str, first: Option<&Kind<'_>>) -> String {
+fn little(band: &Band, place: &str, first: Option<&CauseSum<'_>>) -> String {
     let blamed = percent(band.blamed_share);
     let most = first.and_then(|kind| kind.names.first()).map_or_else(String::new, |(cause, _)| {
         format!(", of which {} was {}", percent(cause.share), phrase(cause.cause, &cause.name))
@@ -107,7 +107,7 @@ fn little(band: &Band, place: &str, first: Option<&Kind<'_>>) -> String {
 
 /// A kind by its largest name where that is most of it, else by several; with the share that this
 /// has, where it was, and how regularly it came.
-fn told(why: &Why, kind: &Kind<'_>, series: usize) -> (f64, String) {
+fn told(why: &WhyReport, kind: &CauseSum<'_>, series: usize) -> (f64, String) {
     let Some((first, share)) = kind.names.first() else { return (0.0, String::new()) };
     if *share >= NOT_ALL * kind.share {
         let mut text = phrase(first.cause, &first.name);
@@ -148,7 +148,7 @@ fn one_place(causes: &[&CauseInBand]) -> Option<String> {
 }
 
 /// The beat of a cause, and whether it hits several CPUs at once.
-fn regularity(why: &Why, cause: &CauseInBand) -> String {
+fn regularity(why: &WhyReport, cause: &CauseInBand) -> String {
     let mut text = String::new();
     let is_its = |own: (Cause, &String)| own == (cause.cause, &cause.name);
     let beat = why.periodic.iter().find(|beat| is_its((beat.cause, &beat.name)));
@@ -179,8 +179,8 @@ pub fn every(period_ns: f64) -> String {
 mod tests {
     use super::*;
     use crate::{
-        analysis::{bands::SeriesShare, period::Period, preempted::Preempted},
-        report::why::Beat,
+        analysis::{bands::SeriesShare, period::Periodicity, preempted::Preempted},
+        report::why::PeriodicCause,
     };
 
     fn cause(cause: Cause, name: &str, share: f64, on: &[(&str, u64)]) -> CauseInBand {
@@ -190,7 +190,7 @@ mod tests {
         CauseInBand { cause, name: name.into(), ns, share, series }
     }
 
-    fn why(blamed_share: f64, causes: Vec<CauseInBand>) -> Why {
+    fn why(blamed_share: f64, causes: Vec<CauseInBand>) -> WhyReport {
         let band = Band {
             name: "p99.9".into(),
             from: 1,
@@ -200,7 +200,7 @@ mod tests {
             blamed_share,
             causes,
         };
-        Why {
+        WhyReport {
             run: "r".into(),
             verdict: String::new(),
             threshold_ns: 0,
@@ -222,14 +222,14 @@ mod tests {
     fn a_cause_that_leads_is_told_with_its_cpu_and_its_beat() {
         let console = cause(Cause::IrqsOff, "console_unlock", 0.61, &[("cpu1", 95), ("cpu0", 5)]);
         let mut why = why(1.0, vec![console]);
-        let period = Period {
+        let period = Periodicity {
             period_ns: 50_000_400.0,
             events: 100,
             share: 0.9,
             spread_ns: 0.0,
             false_alarm: 0.0,
         };
-        why.periodic.push(Beat {
+        why.periodic.push(PeriodicCause {
             cause: Cause::IrqsOff,
             name: "console_unlock".into(),
             series: vec!["cpu1".into()],

@@ -16,9 +16,9 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A lock beside the journal until dropped; the kernel lets go of it when the process ends.
 #[derive(Debug)]
-pub struct Held(#[expect(dead_code, reason = "held, not read")] File);
+pub struct JournalLock(#[expect(dead_code, reason = "held, not read")] File);
 
-impl Held {
+impl JournalLock {
     /// Waits for it.
     ///
     /// # Errors

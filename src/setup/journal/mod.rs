@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 pub use change::Change;
-use claim::Held;
+use claim::JournalLock;
 
 use super::threads::plain;
 use crate::{
@@ -29,9 +29,9 @@ use crate::{
 
 /// Where the journal lies.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place(PathBuf);
+pub struct JournalPath(PathBuf);
 
-impl Place {
+impl JournalPath {
     /// A place of one's own.
     pub fn at(path: impl Into<PathBuf>) -> Self {
         Self(path.into())
@@ -146,7 +146,7 @@ pub enum Recovered {
 #[derive(Debug)]
 pub struct Journal {
     root: Root,
-    place: Place,
+    place: JournalPath,
     owner: Owner,
     file: File,
     changes: Vec<Change>,
@@ -159,10 +159,10 @@ impl Journal {
     ///
     /// # Errors
     /// Another tardy holds it, the journal cannot be written, or what was left cannot be put back.
-    pub fn claim(place: &Place, root: &Root, command: &str) -> Result<Self, JournalError> {
+    pub fn claim(place: &JournalPath, root: &Root, command: &str) -> Result<Self, JournalError> {
         let write = |error: io::Error| write_error(place, &error);
         fs::create_dir_all(place.directory()).map_err(write)?;
-        let _held = Held::over(place.directory()).map_err(write)?;
+        let _held = JournalLock::over(place.directory()).map_err(write)?;
         match put_back(place, root) {
             Recovered::Alive(owner) => return Err(JournalError::Busy(owner)),
             Recovered::Undone(Undone { failed, .. }) if !failed.is_empty() => {
@@ -233,11 +233,11 @@ impl Drop for Journal {
 ///
 /// # Errors
 /// The journal cannot be locked.
-pub fn recover(place: &Place, root: &Root) -> Result<Recovered, JournalError> {
+pub fn recover(place: &JournalPath, root: &Root) -> Result<Recovered, JournalError> {
     if !place.path().exists() {
         return Ok(Recovered::Nothing);
     }
-    let _held = match Held::over(place.directory()) {
+    let _held = match JournalLock::over(place.directory()) {
         Ok(held) => Some(held),
         // Who may not lock may not change either, but is told what stands there.
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => None,
@@ -246,7 +246,7 @@ pub fn recover(place: &Place, root: &Root) -> Result<Recovered, JournalError> {
     Ok(put_back(place, root))
 }
 
-fn put_back(place: &Place, root: &Root) -> Recovered {
+fn put_back(place: &JournalPath, root: &Root) -> Recovered {
     let (owner, changes, damaged) = match read(place.path()) {
         Ok(read) => read,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Recovered::Nothing,
@@ -299,7 +299,7 @@ fn undo_all(root: &Root, changes: &[Change]) -> (Undone, Vec<Change>) {
 }
 
 /// Leaves only `changes` in the journal: removes it where there are none.
-fn keep(place: &Place, owner: &Owner, changes: &[Change]) {
+fn keep(place: &JournalPath, owner: &Owner, changes: &[Change]) {
     if changes.is_empty() {
         let _ = fs::remove_file(place.path());
         return;
@@ -351,7 +351,7 @@ fn line(value: &impl Serialize) -> String {
     serde_json::to_string(value).unwrap_or_default() + "\n"
 }
 
-fn write_error(place: &Place, error: &io::Error) -> JournalError {
+fn write_error(place: &JournalPath, error: &io::Error) -> JournalError {
     JournalError::Write { path: place.path().display().to_string(), why: plain(error) }
 }
 

@@ -8,7 +8,7 @@ const MASK: &str = "/proc/irq/default_smp_affinity";
 struct Machine {
     directory: tempfile::TempDir,
     root: Root,
-    place: Place,
+    place: JournalPath,
 }
 
 impl Machine {
@@ -21,7 +21,7 @@ impl Machine {
         fs::write(at("proc/irq/7/smp_affinity_list"), "0-1\n").unwrap();
         fs::write(at("proc/irq/default_smp_affinity"), "3\n").unwrap();
         let root = Root::at(directory.path());
-        let place = Place::at(at("run/tardy/journal"));
+        let place = JournalPath::at(at("run/tardy/journal"));
         Self { directory, root, place }
     }
 

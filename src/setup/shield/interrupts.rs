@@ -117,7 +117,7 @@ fn name(root: &Root, irq: i32) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::setup::journal::Place;
+    use crate::setup::journal::JournalPath;
 
     fn machine() -> (tempfile::TempDir, Root, Journal) {
         let directory = tempfile::tempdir().unwrap();
@@ -132,7 +132,7 @@ mod tests {
         write("proc/irq/default_smp_affinity", "f\n");
         write("sys/devices/virtual/workqueue/cpumask", "4\n");
         let root = Root::at(directory.path());
-        let place = Place::at(directory.path().join("run/journal"));
+        let place = JournalPath::at(directory.path().join("run/journal"));
         let journal = Journal::claim(&place, &root, "test").unwrap();
         (directory, root, journal)
     }

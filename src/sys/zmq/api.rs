@@ -6,7 +6,7 @@ use std::{
     sync::OnceLock,
 };
 
-use tardy_hot::ports::zmq::{Functions, Message};
+use tardy_hot::ports::zmq::{Functions, ZmqMessage};
 
 use super::{NAME, ZmqError};
 
@@ -31,8 +31,8 @@ macro_rules! functions {
     };
 }
 
-type OfMessage = unsafe extern "C" fn(*mut Message) -> c_int;
-type WithMessage = unsafe extern "C" fn(*mut Message, *mut c_void, c_int) -> c_int;
+type OfMessage = unsafe extern "C" fn(*mut ZmqMessage) -> c_int;
+type WithMessage = unsafe extern "C" fn(*mut ZmqMessage, *mut c_void, c_int) -> c_int;
 type OfHandle = unsafe extern "C" fn(*mut c_void) -> c_int;
 type ToPlace = unsafe extern "C" fn(*mut c_void, *const c_char) -> c_int;
 
@@ -53,12 +53,12 @@ functions! {
     zmq_recv: unsafe extern "C" fn(*mut c_void, *mut c_void, usize, c_int) -> c_int,
     zmq_socket_monitor: unsafe extern "C" fn(*mut c_void, *const c_char, c_int) -> c_int,
     zmq_msg_init: OfMessage,
-    zmq_msg_init_size: unsafe extern "C" fn(*mut Message, usize) -> c_int,
+    zmq_msg_init_size: unsafe extern "C" fn(*mut ZmqMessage, usize) -> c_int,
     zmq_msg_send: WithMessage,
     zmq_msg_recv: WithMessage,
     zmq_msg_close: OfMessage,
-    zmq_msg_data: unsafe extern "C" fn(*mut Message) -> *mut c_void,
-    zmq_msg_more: unsafe extern "C" fn(*const Message) -> c_int,
+    zmq_msg_data: unsafe extern "C" fn(*mut ZmqMessage) -> *mut c_void,
+    zmq_msg_more: unsafe extern "C" fn(*const ZmqMessage) -> c_int,
 }
 
 /// The library, loaded for as long as this process lives.

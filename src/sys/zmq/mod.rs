@@ -16,7 +16,7 @@ pub use self::{
     api::Library,
     context::Context,
     packets::{Published, await_subscribers},
-    socket::{Kind, Number, Socket, SocketPort},
+    socket::{Number, SocketPort, ZmqSocket, ZmqSocketKind},
 };
 
 /// What ZeroMQ could not do.

@@ -8,7 +8,7 @@ use tardy_hot::{
     stream::{Got, Packets},
 };
 
-use super::{Number, Socket, ZmqError, socket::wait_readable};
+use super::{Number, ZmqError, ZmqSocket, socket::wait_readable};
 
 /// One end: a socket that publishes, one that hears what the other end publishes, or both.
 ///
@@ -16,8 +16,8 @@ use super::{Number, Socket, ZmqError, socket::wait_readable};
 /// allocates. Its own thread does the system calls, after `sent_ns` and before `received_ns`.
 #[derive(Debug)]
 pub struct Published {
-    speaks: Option<Socket>,
-    hears: Option<Socket>,
+    speaks: Option<ZmqSocket>,
+    hears: Option<ZmqSocket>,
     out: Box<[u8]>,
     /// One byte more than a packet has, so that what is too long shows.
     into: Box<[u8]>,
@@ -29,7 +29,7 @@ const PATIENCE_MS: i32 = 20_000;
 impl Published {
     /// For packets of `size` bytes.
     #[must_use]
-    pub fn new(size: usize, speaks: Option<Socket>, hears: Option<Socket>) -> Self {
+    pub fn new(size: usize, speaks: Option<ZmqSocket>, hears: Option<ZmqSocket>) -> Self {
         // Written to, so that no page of it is missing later.
         let buffer = |bytes| vec![std::hint::black_box(0); bytes].into_boxed_slice();
         Self { speaks, hears, out: buffer(size), into: buffer(size + 1) }
@@ -41,7 +41,7 @@ impl Published {
 ///
 /// # Errors
 /// They did not come in time.
-pub fn await_subscribers(publisher: &Socket, subscribers: u32) -> Result<(), ZmqError> {
+pub fn await_subscribers(publisher: &ZmqSocket, subscribers: u32) -> Result<(), ZmqError> {
     publisher.set(Number::ReceiveMs, PATIENCE_MS)?;
     let mut said = [0; 2];
     for number in 0..subscribers {

@@ -30,7 +30,7 @@ const HANDSHAKE_SUCCEEDED: c_int = 0x1000;
 /// What a socket does with messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(i32)]
-pub enum Kind {
+pub enum ZmqSocketKind {
     /// Half of a pair; here, where a monitor tells.
     Pair = 0,
     /// Receives what it subscribed to.
@@ -78,21 +78,21 @@ const MAX_MESSAGE: c_int = 22;
 
 /// A socket; closed when it is dropped, and what it has not sent by then is dropped too.
 #[derive(Debug)]
-pub struct Socket {
+pub struct ZmqSocket {
     // Before the context, so that it is closed before that is ended.
     raw: NonNull<c_void>,
     context: Arc<Context>,
 }
 
 // SAFETY: a socket may go from thread to thread as a whole, by a full fence; it is not Sync.
-unsafe impl Send for Socket {}
+unsafe impl Send for ZmqSocket {}
 
-impl Socket {
+impl ZmqSocket {
     /// A socket of `kind`.
     ///
     /// # Errors
     /// `EMFILE` where there are as many sockets or descriptors as there may be.
-    pub fn new(context: &Arc<Context>, kind: Kind) -> Result<Self, ZmqError> {
+    pub fn new(context: &Arc<Context>, kind: ZmqSocketKind) -> Result<Self, ZmqError> {
         let library = context.library;
         // SAFETY: the context lives as long as `context`.
         let raw = unsafe { (library.api.zmq_socket)(context.raw.as_ptr(), kind as c_int) };
@@ -124,7 +124,7 @@ impl Socket {
         self.set_bytes(MAX_MESSAGE, &bytes.to_ne_bytes())
     }
 
-    /// Wants every message; for [`Kind::Sub`].
+    /// Wants every message; for [`ZmqSocketKind::Sub`].
     ///
     /// # Errors
     /// `EINVAL` for a socket of another kind.
@@ -153,7 +153,7 @@ impl Socket {
     /// Those of other users may not connect where the listener is a Unix socket.
     ///
     /// # Errors
-    /// As [`Socket::bind`].
+    /// As [`ZmqSocket::bind`].
     pub fn bind_to(&self, listener: OwnedFd, endpoint: &str) -> Result<(), ZmqError> {
         // The library closes it, with the socket.
         let descriptor: RawFd = listener.into_raw_fd();
@@ -226,7 +226,7 @@ impl Socket {
     /// Sends one part of a message, and says whether another one follows.
     ///
     /// # Errors
-    /// As [`Socket::send`].
+    /// As [`ZmqSocket::send`].
     pub fn send_part(&self, part: &[u8], more: bool) -> io::Result<()> {
         let send = self.context.library.api.zmq_send;
         let flags = if more { MORE } else { 0 };
@@ -259,8 +259,8 @@ impl Socket {
         Ok(i32::from_ne_bytes(number) != 0)
     }
 
-    /// The descriptor that becomes readable when a [`Socket::receive`] that said `EAGAIN` may say
-    /// something else. Its state changes only by such calls: ask again after each wait.
+    /// The descriptor that becomes readable when a [`ZmqSocket::receive`] that said `EAGAIN` may
+    /// say something else. Its state changes only by such calls: ask again after each wait.
     ///
     /// # Errors
     /// What the library says; nothing is known to happen.
@@ -284,7 +284,7 @@ impl Socket {
         if unsafe { monitor(self.raw.as_ptr(), name.as_ptr(), HANDSHAKE_SUCCEEDED) } != 0 {
             return Err(self.error("cannot watch a ZeroMQ socket".into()));
         }
-        let events = Self::new(&self.context, Kind::Pair)?;
+        let events = Self::new(&self.context, ZmqSocketKind::Pair)?;
         events.set(Number::ReceiveMs, i32::try_from(patience.as_millis()).unwrap_or(i32::MAX))?;
         events.connect(&place)?;
         self.connect(endpoint)?;
@@ -300,7 +300,8 @@ impl Socket {
         })
     }
 
-    /// It as a port of messages of `size` bytes; [`Kind::Dealer`] asks, [`Kind::Rep`] answers.
+    /// It as a port of messages of `size` bytes; [`ZmqSocketKind::Dealer`] asks,
+    /// [`ZmqSocketKind::Rep`] answers.
     ///
     /// # Errors
     /// There is no memory for a message.
@@ -320,7 +321,7 @@ impl Socket {
     }
 }
 
-impl Drop for Socket {
+impl Drop for ZmqSocket {
     fn drop(&mut self) {
         // SAFETY: the socket is open, and nobody uses it any more.
         unsafe { (self.context.library.api.zmq_close)(self.raw.as_ptr()) };
@@ -345,7 +346,7 @@ pub fn wait_readable(descriptor: Option<BorrowedFd<'_>>, at_most: Duration) -> i
 pub struct SocketPort<const REQUEST: bool> {
     // Dropped before the socket.
     port: Zmq<REQUEST>,
-    _socket: Socket,
+    _socket: ZmqSocket,
 }
 
 impl<const REQUEST: bool> SocketPort<REQUEST> {

@@ -34,7 +34,7 @@ fn context() -> std::sync::Arc<Context> {
 }
 
 /// Asks `samples` times in messages of `size` bytes; how many answers came.
-fn exchange(ask: Socket, answer: Socket, size: usize, samples: u64) -> u64 {
+fn exchange(ask: ZmqSocket, answer: ZmqSocket, size: usize, samples: u64) -> u64 {
     let stop = std::sync::Arc::new(Stop::new());
     let answering = thread::spawn({
         let stop = std::sync::Arc::clone(&stop);
@@ -67,13 +67,13 @@ fn requests_of_every_size_come_back_over_tcp() {
     }
     for size in [1, 33, 34, 5_000, 300_000] {
         let (ask, answer) = (context(), context());
-        let ask = Socket::new(&ask, Kind::Dealer).unwrap();
+        let ask = ZmqSocket::new(&ask, ZmqSocketKind::Dealer).unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         listener.set_nonblocking(true).unwrap();
         let endpoint = format!("tcp://{}", listener.local_addr().unwrap());
         ask.bind_to(listener.into(), &endpoint).unwrap();
         assert_eq!(ask.endpoint().unwrap(), endpoint);
-        let answer = Socket::new(&answer, Kind::Rep).unwrap();
+        let answer = ZmqSocket::new(&answer, ZmqSocketKind::Rep).unwrap();
         answer.connect(&endpoint).unwrap();
         assert_eq!(exchange(ask, answer, size, 300), 300);
     }
@@ -88,9 +88,9 @@ fn who_connects_before_the_other_binds_is_answered_over_an_abstract_socket() {
     let address = net::SocketAddr::from_abstract_name(&name).unwrap();
     let listener: OwnedFd = net::UnixListener::bind_addr(&address).unwrap().into();
     let endpoint = format!("ipc://@{name}");
-    let answer = Socket::new(&context(), Kind::Rep).unwrap();
+    let answer = ZmqSocket::new(&context(), ZmqSocketKind::Rep).unwrap();
     answer.connect(&endpoint).unwrap();
-    let ask = Socket::new(&context(), Kind::Dealer).unwrap();
+    let ask = ZmqSocket::new(&context(), ZmqSocketKind::Dealer).unwrap();
     ask.bind_to(listener, &endpoint).unwrap();
     assert_eq!(exchange(ask, answer, 1, 100), 100);
 }
@@ -101,9 +101,9 @@ fn an_answer_that_comes_late_does_not_stand_for_another() {
         return;
     }
     let context = Context::like_this_thread(false).unwrap();
-    let answer = Socket::new(&context, Kind::Rep).unwrap();
+    let answer = ZmqSocket::new(&context, ZmqSocketKind::Rep).unwrap();
     answer.bind("inproc://late").unwrap();
-    let ask = Socket::new(&context, Kind::Dealer).unwrap();
+    let ask = ZmqSocket::new(&context, ZmqSocketKind::Dealer).unwrap();
     ask.set(Number::ReceiveMs, 10).unwrap();
     ask.connect("inproc://late").unwrap();
     let (mut ask, mut answer) =
@@ -124,9 +124,9 @@ fn messages_of_another_size_or_shape_are_refused_and_the_next_one_is_not() {
         return;
     }
     let context = Context::like_this_thread(false).unwrap();
-    let answer = Socket::new(&context, Kind::Pair).unwrap();
+    let answer = ZmqSocket::new(&context, ZmqSocketKind::Pair).unwrap();
     answer.bind("inproc://odd").unwrap();
-    let ask = Socket::new(&context, Kind::Pair).unwrap();
+    let ask = ZmqSocket::new(&context, ZmqSocketKind::Pair).unwrap();
     ask.connect("inproc://odd").unwrap();
     let mut ask = ask.into_port::<true>(4).unwrap();
     for (parts, expected) in [
@@ -183,7 +183,7 @@ fn the_librarys_threads_run_as_the_one_that_made_them() {
         sched::set_this_thread(Policy::Fifo, 7).unwrap();
         let context = context();
         context.set_thread_prefix(4711).unwrap();
-        let _socket = Socket::new(&context, Kind::Rep).unwrap();
+        let _socket = ZmqSocket::new(&context, ZmqSocketKind::Rep).unwrap();
         let wanted = Scheduling { policy: "fifo".into(), priority: 7, nice: 0 };
         let wanted = vec![(wanted, cpu.to_string()); 2];
         let patience = Instant::now() + Duration::from_secs(30);
@@ -203,9 +203,9 @@ fn what_is_published_reaches_who_waits_by_its_descriptor() {
     if !is_there() {
         return;
     }
-    let publisher = Socket::new(&context(), Kind::XPub).unwrap();
+    let publisher = ZmqSocket::new(&context(), ZmqSocketKind::XPub).unwrap();
     publisher.bind("tcp://127.0.0.1:*").unwrap();
-    let subscriber = Socket::new(&context(), Kind::Sub).unwrap();
+    let subscriber = ZmqSocket::new(&context(), ZmqSocketKind::Sub).unwrap();
     subscriber.subscribe().unwrap();
     subscriber.connect(&publisher.endpoint().unwrap()).unwrap();
     let mut bytes = [0; 8];
@@ -227,7 +227,7 @@ fn mistakes_name_what_was_wrong() {
     if !is_there() {
         return;
     }
-    let socket = Socket::new(&context(), Kind::Rep).unwrap();
+    let socket = ZmqSocket::new(&context(), ZmqSocketKind::Rep).unwrap();
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let endpoint = format!("tcp://{}", taken.local_addr().unwrap());
     let error = socket.bind(&endpoint).unwrap_err().to_string();
@@ -250,14 +250,14 @@ fn nobody_and_one_who_speaks_otherwise_are_told_from_a_peer() {
     let nobody = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     for address in [nobody, silent.local_addr().unwrap()] {
-        let socket = Socket::new(&context(), Kind::Dealer).unwrap();
+        let socket = ZmqSocket::new(&context(), ZmqSocketKind::Dealer).unwrap();
         let endpoint = format!("tcp://{address}");
         let error = socket.connect_surely(&endpoint, patience).unwrap_err().to_string();
         assert!(error.contains("nobody who speaks ZeroMQ at tcp://127"), "{error}");
     }
-    let peer = Socket::new(&context(), Kind::Rep).unwrap();
+    let peer = ZmqSocket::new(&context(), ZmqSocketKind::Rep).unwrap();
     peer.bind("tcp://127.0.0.1:*").unwrap();
-    let socket = Socket::new(&context(), Kind::Dealer).unwrap();
+    let socket = ZmqSocket::new(&context(), ZmqSocketKind::Dealer).unwrap();
     socket.connect_surely(&peer.endpoint().unwrap(), Duration::from_secs(30)).unwrap();
 }
 

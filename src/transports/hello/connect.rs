@@ -11,7 +11,7 @@ use std::{
 
 use thiserror::Error;
 
-use super::{ANSWER_LEN, Ask, Message, PROTOCOL, Reason, Unread, own_version, proof};
+use super::{ANSWER_LEN, Ask, HelloMessage, PROTOCOL, Reason, Unread, own_version, proof};
 
 /// How long an echo may take to answer.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -27,7 +27,7 @@ const TOKEN_BYTES: std::ops::RangeInclusive<usize> = 8..=1024;
 
 /// What carries the messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum CarrierKind {
     /// Datagrams.
     Udp,
     /// A stream, sent without delay.
@@ -156,7 +156,12 @@ pub fn read_token(file: &Path) -> Result<Vec<u8>, HelloError> {
 ///
 /// # Errors
 /// Why there is no session; each says what to do.
-pub fn connect(kind: Kind, to: &str, token: &[u8], ask: Ask) -> Result<Connected, HelloError> {
+pub fn connect(
+    kind: CarrierKind,
+    to: &str,
+    token: &[u8],
+    ask: Ask,
+) -> Result<Connected, HelloError> {
     let mut last = None;
     for address in addresses(to)? {
         let near = Near { to, address, token, ask };
@@ -190,10 +195,10 @@ struct Near<'a> {
 }
 
 impl Near<'_> {
-    fn connect(&self, kind: Kind) -> Result<Connected, HelloError> {
+    fn connect(&self, kind: CarrierKind) -> Result<Connected, HelloError> {
         match kind {
-            Kind::Tcp => self.by_tcp(),
-            Kind::Udp => self.by_udp(),
+            CarrierKind::Tcp => self.by_tcp(),
+            CarrierKind::Udp => self.by_udp(),
         }
     }
 
@@ -236,9 +241,9 @@ impl Near<'_> {
     fn ask_by_udp(
         &self,
         socket: &UdpSocket,
-        message: &Message,
+        message: &HelloMessage,
         repeated: &mut bool,
-    ) -> Result<Message, HelloError> {
+    ) -> Result<HelloMessage, HelloError> {
         let (bytes, start) = (message.write(), Instant::now());
         let mut wait = AGAIN;
         while start.elapsed() < PATIENCE {
@@ -267,13 +272,13 @@ impl Near<'_> {
     /// The whole handshake, over what sends a message and brings its answer.
     fn talk(
         &self,
-        mut exchange: impl FnMut(&Message) -> Result<Message, HelloError>,
-    ) -> Result<Message, HelloError> {
+        mut exchange: impl FnMut(&HelloMessage) -> Result<HelloMessage, HelloError>,
+    ) -> Result<HelloMessage, HelloError> {
         let nonce = proof::nonce().map_err(|error| self.io(error))?;
-        let mut answer = exchange(&Message::Hello { nonce, ask: self.ask })?;
+        let mut answer = exchange(&HelloMessage::Hello { nonce, ask: self.ask })?;
         // A second challenge is for a cookie that has become too old meanwhile.
         for _ in 0..2 {
-            let Message::Challenge { nonce: of, stamp_s, cookie } = answer else { break };
+            let HelloMessage::Challenge { nonce: of, stamp_s, cookie } = answer else { break };
             if of != nonce {
                 return Err(self.stranger("it answers somebody else's question"));
             }
@@ -283,17 +288,17 @@ impl Near<'_> {
             return Err(self.stranger("it answers somebody else's question"));
         }
         match answer {
-            Message::Welcome { .. } if proof::is_proven(self.token, &answer) => Ok(answer),
-            Message::Welcome { .. } => Err(HelloError::Token { to: self.to.into() }),
-            Message::Refused { protocol, reason, limit, version, .. } => {
+            HelloMessage::Welcome { .. } if proof::is_proven(self.token, &answer) => Ok(answer),
+            HelloMessage::Welcome { .. } => Err(HelloError::Token { to: self.to.into() }),
+            HelloMessage::Refused { protocol, reason, limit, version, .. } => {
                 Err(self.refused(protocol, reason, limit, version))
             }
             _ => Err(self.stranger("it does not answer what it is asked")),
         }
     }
 
-    fn read(&self, bytes: &[u8]) -> Result<Message, HelloError> {
-        Message::read(bytes).map_err(|unread| match unread {
+    fn read(&self, bytes: &[u8]) -> Result<HelloMessage, HelloError> {
+        HelloMessage::read(bytes).map_err(|unread| match unread {
             Unread::Foreign => self.stranger("it says something else"),
             Unread::Version { protocol, .. } => {
                 self.refused(protocol, Reason::Protocol, 0, "(another version)".into())
@@ -351,10 +356,10 @@ impl Near<'_> {
         HelloError::Io { to: self.to.into(), why }
     }
 
-    fn connected(&self, socket: OwnedFd, welcome: Message) -> Connected {
+    fn connected(&self, socket: OwnedFd, welcome: HelloMessage) -> Connected {
         let address = self.address.to_string();
         let (session, version, buffers) = match welcome {
-            Message::Welcome { session, version, receive_buffer, send_buffer, .. } => {
+            HelloMessage::Welcome { session, version, receive_buffer, send_buffer, .. } => {
                 (session, version, (receive_buffer, send_buffer))
             }
             _ => (0, String::new(), (0, 0)),
@@ -363,7 +368,7 @@ impl Near<'_> {
     }
 }
 
-impl Message {
+impl HelloMessage {
     /// Whether it may be the answer to `asked`, and not a late one to what was said before.
     fn follows(&self, asked: &Self) -> bool {
         let is_late = matches!((self, asked), (Self::Challenge { stamp_s, cookie, .. },

@@ -7,7 +7,7 @@ use rustix::rand::{GetRandomFlags, getrandom};
 use sha2::Sha256;
 
 use super::{
-    Ask, CODE_LEN, Code, Message, Nonce, PROOF_AT, WELCOME_AT, address_bytes, own_version,
+    Ask, CODE_LEN, Code, HelloMessage, Nonce, PROOF_AT, WELCOME_AT, address_bytes, own_version,
 };
 
 /// What keeps a code for one purpose from being taken for another.
@@ -83,16 +83,16 @@ fn random<const N: usize>() -> io::Result<[u8; N]> {
 
 /// A `Proof` with the code that `token` makes of it.
 #[must_use]
-pub fn proof(token: &[u8], nonce: Nonce, ask: Ask, stamp_s: u64, cookie: Code) -> Message {
-    let blank = Message::Proof { nonce, ask, stamp_s, cookie, code: [0; CODE_LEN] }.write();
+pub fn proof(token: &[u8], nonce: Nonce, ask: Ask, stamp_s: u64, cookie: Code) -> HelloMessage {
+    let blank = HelloMessage::Proof { nonce, ask, stamp_s, cookie, code: [0; CODE_LEN] }.write();
     let code = mac(token, &[PROOF, &blank[..PROOF_AT]]).finalize().into_bytes().into();
-    Message::Proof { nonce, ask, stamp_s, cookie, code }
+    HelloMessage::Proof { nonce, ask, stamp_s, cookie, code }
 }
 
 /// A `Welcome` with the code that `token` makes of it.
 #[must_use]
-pub fn welcome(token: &[u8], nonce: Nonce, session: u64, buffers: (u32, u32)) -> Message {
-    let with = |code| Message::Welcome {
+pub fn welcome(token: &[u8], nonce: Nonce, session: u64, buffers: (u32, u32)) -> HelloMessage {
+    let with = |code| HelloMessage::Welcome {
         nonce,
         session,
         receive_buffer: buffers.0,
@@ -106,10 +106,10 @@ pub fn welcome(token: &[u8], nonce: Nonce, session: u64, buffers: (u32, u32)) ->
 
 /// Whether a `Proof` or `Welcome` was made with this token; nothing else is.
 #[must_use]
-pub fn is_proven(token: &[u8], message: &Message) -> bool {
+pub fn is_proven(token: &[u8], message: &HelloMessage) -> bool {
     let (purpose, end, code) = match message {
-        Message::Proof { code, .. } => (PROOF, PROOF_AT, code),
-        Message::Welcome { code, .. } => (WELCOME, WELCOME_AT, code),
+        HelloMessage::Proof { code, .. } => (PROOF, PROOF_AT, code),
+        HelloMessage::Welcome { code, .. } => (WELCOME, WELCOME_AT, code),
         _ => return false,
     };
     mac(token, &[purpose, &message.write()[..end]]).verify_slice(code).is_ok()

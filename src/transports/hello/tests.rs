@@ -11,20 +11,20 @@ use proptest::prelude::*;
 
 use super::*;
 
-const ASK: Ask = Ask { mode: Mode::Stream, size: 64, rate: 10_000 };
+const ASK: Ask = Ask { mode: EchoMode::Stream, size: 64, rate: 10_000 };
 
 fn peer() -> SocketAddr {
     "192.0.2.7:4711".parse().unwrap()
 }
 
-fn messages() -> Vec<Message> {
+fn messages() -> Vec<HelloMessage> {
     let nonce = [7; NONCE_LEN];
     vec![
-        Message::Hello { nonce, ask: Ask { mode: Mode::PingPong, size: 1, rate: 0 } },
-        Message::Challenge { nonce, stamp_s: 9, cookie: [1; CODE_LEN] },
+        HelloMessage::Hello { nonce, ask: Ask { mode: EchoMode::PingPong, size: 1, rate: 0 } },
+        HelloMessage::Challenge { nonce, stamp_s: 9, cookie: [1; CODE_LEN] },
         proof::proof(b"token", nonce, ASK, 9, [1; CODE_LEN]),
         proof::welcome(b"token", nonce, u64::MAX - 5, (212_992, 1)),
-        Message::Refused {
+        HelloMessage::Refused {
             nonce,
             protocol: PROTOCOL,
             reason: Reason::Rate,
@@ -38,18 +38,21 @@ fn messages() -> Vec<Message> {
 fn what_is_written_is_read_back() {
     for message in messages() {
         let bytes = message.write();
-        assert_eq!((Message::read(&bytes), bytes.len()), (Ok(message.clone()), message.length()));
+        assert_eq!(
+            (HelloMessage::read(&bytes), bytes.len()),
+            (Ok(message.clone()), message.length())
+        );
         let longer = [&bytes[..], &[0]].concat();
-        assert_eq!(Message::read(&longer), Err(Unread::Foreign), "{message:?}");
-        assert_eq!(Message::read(&bytes[..bytes.len() - 1]), Err(Unread::Foreign));
+        assert_eq!(HelloMessage::read(&longer), Err(Unread::Foreign), "{message:?}");
+        assert_eq!(HelloMessage::read(&bytes[..bytes.len() - 1]), Err(Unread::Foreign));
     }
 }
 
 #[test]
 fn no_answer_is_longer_than_any_question() {
-    let (asks, answers): (Vec<_>, Vec<_>) = messages()
-        .into_iter()
-        .partition(|message| matches!(message, Message::Hello { .. } | Message::Proof { .. }));
+    let (asks, answers): (Vec<_>, Vec<_>) = messages().into_iter().partition(|message| {
+        matches!(message, HelloMessage::Hello { .. } | HelloMessage::Proof { .. })
+    });
     let shortest = asks.iter().map(|message| message.write().len()).min();
     let longest = answers.iter().map(|message| message.write().len()).max();
     assert!(longest < shortest, "{longest:?} {shortest:?}");
@@ -60,17 +63,21 @@ fn another_version_is_known_by_its_number_and_its_refusal_is_understood() {
     let mut bytes = messages()[0].write();
     bytes[4] = 2;
     let nonce = [7; NONCE_LEN];
-    assert_eq!(Message::read(&bytes), Err(Unread::Version { protocol: 2, nonce }));
+    assert_eq!(HelloMessage::read(&bytes), Err(Unread::Version { protocol: 2, nonce }));
     let mut refusal = messages()[4].write();
     (refusal[4], refusal[24]) = (2, 99);
-    let read = Message::read(&refusal).unwrap();
+    let read = HelloMessage::read(&refusal).unwrap();
     assert!(matches!(
         read,
-        Message::Refused { protocol: 2, reason: Reason::Protocol, ref version, .. }
+        HelloMessage::Refused { protocol: 2, reason: Reason::Protocol, ref version, .. }
             if version == "0.1.0"
     ));
     refusal[4] = 1;
-    assert_eq!(Message::read(&refusal), Err(Unread::Foreign), "no such reason in this version");
+    assert_eq!(
+        HelloMessage::read(&refusal),
+        Err(Unread::Foreign),
+        "no such reason in this version"
+    );
 }
 
 #[test]
@@ -82,7 +89,7 @@ fn a_code_is_of_one_token_and_of_one_message() {
         for at in 8..message.length() {
             let mut bytes = message.write();
             bytes[at] ^= 1;
-            if let Ok(changed) = Message::read(&bytes)
+            if let Ok(changed) = HelloMessage::read(&bytes)
                 && changed != *message
             {
                 assert!(!proof::is_proven(b"token", &changed), "byte {at} of {message:?}");
@@ -113,7 +120,7 @@ proptest! {
     fn any_bytes_are_a_message_or_none_and_what_is_read_is_what_was_there(
         bytes in proptest::collection::vec(any::<u8>(), 0..300)
     ) {
-        if let Ok(message) = Message::read(&bytes) {
+        if let Ok(message) = HelloMessage::read(&bytes) {
             prop_assert_eq!(message.length(), bytes.len());
         }
     }
@@ -126,8 +133,8 @@ proptest! {
         let at = at % bytes.len();
         bytes[at] ^= by;
         bytes.truncate(cut);
-        if let Ok(message) = Message::read(&bytes) {
-            let again = Message::read(&message.write());
+        if let Ok(message) = HelloMessage::read(&bytes) {
+            let again = HelloMessage::read(&message.write());
             prop_assert_eq!(again, Ok(message));
         }
     }
@@ -138,25 +145,25 @@ fn tcp(answer: impl FnOnce(&mut std::net::TcpStream) + Send + 'static) -> HelloE
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let to = listener.local_addr().unwrap().to_string();
     let peer = thread::spawn(move || answer(&mut listener.accept().unwrap().0));
-    let error = connect(Kind::Tcp, &to, b"", ASK).unwrap_err();
+    let error = connect(CarrierKind::Tcp, &to, b"", ASK).unwrap_err();
     peer.join().unwrap();
     error
 }
 
-fn question(stream: &mut std::net::TcpStream) -> Message {
+fn question(stream: &mut std::net::TcpStream) -> HelloMessage {
     let mut bytes = [0; ASK_LEN];
     io::Read::read_exact(stream, &mut bytes).unwrap();
-    Message::read(&bytes).unwrap()
+    HelloMessage::read(&bytes).unwrap()
 }
 
-fn say(stream: &mut std::net::TcpStream, message: &Message) {
+fn say(stream: &mut std::net::TcpStream, message: &HelloMessage) {
     io::Write::write_all(stream, &message.write()).unwrap();
 }
 
 #[test]
 fn an_absent_echo_is_named_with_what_to_start() {
     let free = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
-    for kind in [Kind::Tcp, Kind::Udp] {
+    for kind in [CarrierKind::Tcp, CarrierKind::Udp] {
         let error = connect(kind, &free, b"", ASK).unwrap_err();
         assert!(matches!(error, HelloError::Absent { .. }), "{error}");
         assert!(error.to_string().contains("tardy echo --listen"), "{error}");
@@ -167,7 +174,7 @@ fn an_absent_echo_is_named_with_what_to_start() {
 fn one_that_never_answers_is_given_up() {
     let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
     let to = silent.local_addr().unwrap().to_string();
-    let error = connect(Kind::Udp, &to, b"", ASK).unwrap_err().to_string();
+    let error = connect(CarrierKind::Udp, &to, b"", ASK).unwrap_err().to_string();
     assert!(error.contains("no answer in 2 s"), "{error}");
 }
 
@@ -176,7 +183,7 @@ fn one_of_another_version_is_named_with_both_versions() {
     let error = tcp(|stream| {
         let nonce = *question(stream).nonce();
         let (reason, limit, version) = (Reason::Protocol, 0, "0.2.0".to_owned());
-        say(stream, &Message::Refused { nonce, protocol: 2, reason, limit, version });
+        say(stream, &HelloMessage::Refused { nonce, protocol: 2, reason, limit, version });
     });
     let text = error.to_string();
     assert!(text.contains("tardy 0.2.0 with protocol 2"), "{text}");
@@ -198,7 +205,7 @@ fn limits_are_told_with_the_flag_that_moves_them() {
         let error = tcp(move |stream| {
             let nonce = *question(stream).nonce();
             let (protocol, version) = (PROTOCOL, "0.1.0".to_owned());
-            say(stream, &Message::Refused { nonce, protocol, reason, limit: 5, version });
+            say(stream, &HelloMessage::Refused { nonce, protocol, reason, limit: 5, version });
         });
         assert!(error.to_string().contains(flag), "{error}");
     }
@@ -218,7 +225,7 @@ fn a_stranger_is_no_echo() {
 #[test]
 fn addresses_need_a_port() {
     for to in ["127.0.0.1", "127.0.0.1:0", "127.0.0.1:70000", ":x", ""] {
-        let error = connect(Kind::Udp, to, b"", ASK).unwrap_err().to_string();
+        let error = connect(CarrierKind::Udp, to, b"", ASK).unwrap_err().to_string();
         assert!(error.contains("HOST:PORT"), "{to}: {error}");
     }
 }
@@ -233,9 +240,9 @@ fn lost_datagrams_are_sent_again_and_answers_that_come_twice_are_taken_away() {
         while heard < 4 {
             let (length, from) = socket.recv_from(&mut bytes).unwrap();
             heard += 1;
-            let answer = match Message::read(&bytes[..length]).unwrap() {
-                Message::Hello { nonce, .. } => {
-                    Message::Challenge { nonce, stamp_s: 1, cookie: [3; CODE_LEN] }
+            let answer = match HelloMessage::read(&bytes[..length]).unwrap() {
+                HelloMessage::Hello { nonce, .. } => {
+                    HelloMessage::Challenge { nonce, stamp_s: 1, cookie: [3; CODE_LEN] }
                 }
                 message => proof::welcome(b"", *message.nonce(), 42, (1, 2)),
             };
@@ -246,7 +253,7 @@ fn lost_datagrams_are_sent_again_and_answers_that_come_twice_are_taken_away() {
         }
         socket
     });
-    let connected = connect(Kind::Udp, &to, b"", ASK).unwrap();
+    let connected = connect(CarrierKind::Udp, &to, b"", ASK).unwrap();
     let echo = echo.join().unwrap();
     assert_eq!((connected.session, connected.buffers), (42, (1, 2)));
     let near = UdpSocket::from(connected.socket.as_fd().try_clone_to_owned().unwrap());

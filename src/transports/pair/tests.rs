@@ -76,9 +76,13 @@ struct Waiter<T> {
 
 impl<T: Send + 'static> Waiter<T> {
     /// Opens `end` as another process would get it, waits for `go`, and uses it.
-    fn start(end: End, go: Receiver<()>, user: impl PortUser<Out = T> + Send + 'static) -> Self {
+    fn start(
+        end: TransportEnd,
+        go: Receiver<()>,
+        user: impl PortUser<Out = T> + Send + 'static,
+    ) -> Self {
         let order = serde_json::to_string(&end.order()).unwrap();
-        let end = End::from_order(serde_json::from_str(&order).unwrap(), end.descriptors);
+        let end = TransportEnd::from_order(serde_json::from_str(&order).unwrap(), end.descriptors);
         let (opened, is_open) = channel();
         let thread = thread::spawn(move || {
             let mut port = end.open().unwrap();
@@ -107,9 +111,9 @@ fn every_round_trip_is_a_sample_over_every_transport_and_the_far_end_can_be_ende
     signals::accept_nudges().unwrap();
     for transport in own() {
         for size in if transport.has_size() { &[1, 2, 4000][..] } else { &[1] } {
-            let Pair { near, far } = pair(transport, *size).unwrap();
+            let Pair { near, far_end } = pair(transport, *size).unwrap();
             let (stop, (go, start)) = (Arc::new(Stop::new()), channel());
-            let far = Waiter::start(far, start, Pongs(Arc::clone(&stop)));
+            let far_end = Waiter::start(far_end, start, Pongs(Arc::clone(&stop)));
             let mut near = near.open().unwrap();
             go.send(()).unwrap();
             let series = Arc::new(Series::default());
@@ -125,10 +129,10 @@ fn every_round_trip_is_a_sample_over_every_transport_and_the_far_end_can_be_ende
                 Ended::Failed(libc::ECONNRESET)
             } else {
                 stop.set();
-                far.interrupt_until(|| false);
+                far_end.interrupt_until(|| false);
                 Ended::Stopped
             };
-            assert_eq!(far.thread.join().unwrap(), (known, 958), "{transport} {size}");
+            assert_eq!(far_end.thread.join().unwrap(), (known, 958), "{transport} {size}");
         }
     }
 }
@@ -138,9 +142,9 @@ fn a_wait_can_be_given_up_and_the_exchange_goes_on() {
     signals::accept_nudges().unwrap();
     // What waits for a mutex waits until it has it.
     for transport in own().filter(|transport| *transport != Transport::PiMutex) {
-        let Pair { near, far } = pair(transport, 1).unwrap();
+        let Pair { near, far_end } = pair(transport, 1).unwrap();
         let (stop, (go, start)) = (Arc::new(Stop::new()), channel());
-        let far = Waiter::start(far, start, Pongs(Arc::clone(&stop)));
+        let far_end = Waiter::start(far_end, start, Pongs(Arc::clone(&stop)));
         let series = Arc::new(Series::default());
         let (begin, begun) = channel();
         begin.send(()).unwrap();
@@ -152,8 +156,8 @@ fn a_wait_can_be_given_up_and_the_exchange_goes_on() {
         assert_eq!(totals.count + totals.missed, 300, "{transport}: {totals:?}");
         assert!(totals.count > 0 && totals.missed > 0, "{transport}: {totals:?}");
         stop.set();
-        far.interrupt_until(|| false);
-        far.thread.join().unwrap();
+        far_end.interrupt_until(|| false);
+        far_end.thread.join().unwrap();
     }
 }
 
@@ -194,9 +198,9 @@ fn what_has_buffers_tells_how_large_they_are() {
 fn an_order_without_its_descriptors_is_an_error() {
     // An end of zmq-inproc has a name only, and of the others of ZeroMQ only the near one listens.
     for transport in own().filter(|transport| *transport != Transport::ZmqInproc) {
-        let Pair { near, far } = pair(transport, 1).unwrap();
-        let end = if transport.is_zmq() { near } else { far };
-        let error = End::from_order(end.order(), Vec::new()).open().unwrap_err();
+        let Pair { near, far_end } = pair(transport, 1).unwrap();
+        let end = if transport.is_zmq() { near } else { far_end };
+        let error = TransportEnd::from_order(end.order(), Vec::new()).open().unwrap_err();
         assert!(matches!(error, TransportError::Incomplete { .. }), "{error}");
     }
 }

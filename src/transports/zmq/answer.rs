@@ -18,11 +18,11 @@ use std::{
 use tardy_hot::stop::Stop;
 
 use super::resolve;
-use crate::sys::zmq::{Context, Kind, Number, Socket, ZmqError};
+use crate::sys::zmq::{Context, Number, ZmqError, ZmqSocket, ZmqSocketKind};
 
 /// What strangers may make it hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Limits {
+pub struct ReplyLimits {
     /// Bytes of one message; who sends more is cut off. At least 1.
     pub longest_bytes: usize,
     /// Messages that may wait, for each connection and direction.
@@ -33,7 +33,7 @@ pub struct Limits {
     pub memory_bytes: u64,
 }
 
-impl Default for Limits {
+impl Default for ReplyLimits {
     fn default() -> Self {
         Self { longest_bytes: 1 << 20, waiting: 16, per_s: None, memory_bytes: 64 << 20 }
     }
@@ -48,18 +48,18 @@ pub struct Answered {
     pub bytes: u64,
     /// Messages that are no request of one part; they get no answer.
     pub refused: u64,
-    /// Requests that waited because of [`Limits::per_s`].
+    /// Requests that waited because of [`ReplyLimits::per_s`].
     pub slowed: u64,
-    /// Times that all connections were closed because of [`Limits::memory_bytes`].
+    /// Times that all connections were closed because of [`ReplyLimits::memory_bytes`].
     pub closed: u64,
 }
 
 /// A socket that listens, and answers.
 #[derive(Debug)]
 pub struct Answerer {
-    socket: Socket,
+    socket: ZmqSocket,
     endpoint: String,
-    limits: Limits,
+    limits: ReplyLimits,
     answered: Answered,
     memory: Memory,
     /// Before this no request is answered; behind the clock while there are few.
@@ -72,7 +72,7 @@ const LONGEST_NAME: usize = 256;
 const GLANCE_MS: i32 = 20;
 /// A connection that has not said what it is by then is closed; ms.
 const HANDSHAKE_MS: i32 = 5_000;
-/// Requests that may come at once under [`Limits::per_s`] count as those of so long a time.
+/// Requests that may come at once under [`ReplyLimits::per_s`] count as those of so long a time.
 const BURST: Duration = Duration::from_millis(10);
 
 impl Answerer {
@@ -81,7 +81,7 @@ impl Answerer {
     ///
     /// # Errors
     /// The library is absent, `listen` is no address, or the address is in use.
-    pub fn bind(listen: &str, limits: Limits) -> Result<Self, ZmqError> {
+    pub fn bind(listen: &str, limits: ReplyLimits) -> Result<Self, ZmqError> {
         let socket = bound(&format!("tcp://{}", resolve(listen)?), &limits)?;
         let endpoint = socket.endpoint()?;
         let memory = Memory::of_this_process().map_err(|source| ZmqError::Call {
@@ -192,8 +192,8 @@ fn is_pause(error: &io::Error) -> bool {
 }
 
 /// A socket that holds no more than `limits` say.
-fn bound(endpoint: &str, limits: &Limits) -> Result<Socket, ZmqError> {
-    let socket = Socket::new(&Context::like_this_thread(true)?, Kind::Router)?;
+fn bound(endpoint: &str, limits: &ReplyLimits) -> Result<ZmqSocket, ZmqError> {
+    let socket = ZmqSocket::new(&Context::like_this_thread(true)?, ZmqSocketKind::Router)?;
     socket.set_longest(limits.longest_bytes.max(1) as u64)?;
     for (option, value) in [
         (Number::Ipv6, 1),

@@ -23,13 +23,13 @@ use std::{
     time::Duration,
 };
 
-pub use self::answer::{Answered, Answerer, Limits};
+pub use self::answer::{Answered, Answerer, ReplyLimits};
 use super::{
     Transport,
-    pair::{End, Holds, Role},
+    pair::{Holds, Role, TransportEnd},
     port::OpenPort,
 };
-use crate::sys::zmq::{Context, Kind, Library, Number, Socket, ZmqError};
+use crate::sys::zmq::{Context, Library, Number, ZmqError, ZmqSocket, ZmqSocketKind};
 
 /// So long until a connection that failed is tried again, ms.
 const RECONNECT_MS: i32 = 20;
@@ -72,7 +72,7 @@ fn inproc_end(n: u64) -> Holds {
 }
 
 /// Opens an end in the thread that will use it: the library's own threads inherit its terms.
-pub(super) fn open(end: End) -> io::Result<OpenPort> {
+pub(super) fn open(end: TransportEnd) -> io::Result<OpenPort> {
     let endpoint = end.text.ok_or(io::ErrorKind::InvalidInput)?;
     let mut descriptors = end.descriptors.into_iter();
     let listener = descriptors.next();
@@ -97,7 +97,7 @@ fn ask(
     endpoint: &str,
     size: usize,
 ) -> Result<OpenPort, ZmqError> {
-    let socket = Socket::new(context, Kind::Dealer)?;
+    let socket = ZmqSocket::new(context, ZmqSocketKind::Dealer)?;
     match listener {
         Some(listener) => socket.bind_to(listener, endpoint)?,
         None => socket.bind(endpoint)?,
@@ -106,7 +106,7 @@ fn ask(
 }
 
 fn answer_at(context: &Arc<Context>, endpoint: &str, size: usize) -> Result<OpenPort, ZmqError> {
-    let socket = Socket::new(context, Kind::Rep)?;
+    let socket = ZmqSocket::new(context, ZmqSocketKind::Rep)?;
     socket.set(Number::ReconnectMs, RECONNECT_MS)?;
     socket.connect(endpoint)?;
     Ok(OpenPort::ZmqReply(socket.into_port(size)?))
@@ -126,14 +126,14 @@ fn shared_context(endpoint: &str) -> Result<Arc<Context>, ZmqError> {
 }
 
 /// An end that asks whoever answers at `to` (`HOST:PORT`): a REP socket of any program that sends
-/// back what it gets. Opened in the thread that will use it, as [`End::open`].
+/// back what it gets. Opened in the thread that will use it, as [`TransportEnd::open`].
 ///
 /// # Errors
 /// The library is absent; `to` is no address; or nobody there has proved to speak ZeroMQ within
 /// `patience`.
 pub fn ask_foreign(to: &str, size: usize, patience: Duration) -> Result<OpenPort, ZmqError> {
     let endpoint = format!("tcp://{}", resolve(to)?);
-    let socket = Socket::new(&Context::like_this_thread(true)?, Kind::Dealer)?;
+    let socket = ZmqSocket::new(&Context::like_this_thread(true)?, ZmqSocketKind::Dealer)?;
     socket.set(Number::Ipv6, 1)?;
     // Nothing is queued for a peer that went away.
     socket.set(Number::Immediate, 1)?;

@@ -5,7 +5,7 @@ use std::{os::fd::OwnedFd, sync::Arc};
 use serde::{Deserialize, Serialize};
 
 use crate::sys::zmq::{
-    Context, Kind, Library, Number, Published, Socket, ZmqError, await_subscribers,
+    Context, Library, Number, Published, ZmqError, ZmqSocket, ZmqSocketKind, await_subscribers,
 };
 
 /// What one end of a stream is to publish, and to hear.
@@ -52,8 +52,8 @@ pub fn open(places: &Places, listener: OwnedFd, size: usize) -> Result<Published
     Ok(Published::new(size, speaks.transpose()?, hears))
 }
 
-fn hear(context: &Arc<Context>, places: &Places, at: &str) -> Result<Socket, ZmqError> {
-    let socket = Socket::new(context, Kind::Sub)?;
+fn hear(context: &Arc<Context>, places: &Places, at: &str) -> Result<ZmqSocket, ZmqError> {
+    let socket = ZmqSocket::new(context, ZmqSocketKind::Sub)?;
     limit(&socket, places)?;
     socket.subscribe()?;
     socket.connect(at)?;
@@ -65,8 +65,8 @@ fn speak(
     places: &Places,
     at: &str,
     listener: OwnedFd,
-) -> Result<Socket, ZmqError> {
-    let socket = Socket::new(context, Kind::XPub)?;
+) -> Result<ZmqSocket, ZmqError> {
+    let socket = ZmqSocket::new(context, ZmqSocketKind::XPub)?;
     limit(&socket, places)?;
     if at.starts_with("tcp:") {
         socket.bind_to(listener, at)?;
@@ -77,7 +77,7 @@ fn speak(
     Ok(socket)
 }
 
-fn limit(socket: &Socket, places: &Places) -> Result<(), ZmqError> {
+fn limit(socket: &ZmqSocket, places: &Places) -> Result<(), ZmqError> {
     let number = |value: u32| i32::try_from(value.max(1)).unwrap_or(i32::MAX);
     socket.set(Number::SendHigh, number(places.waiting))?;
     socket.set(Number::ReceiveHigh, number(places.waiting))?;

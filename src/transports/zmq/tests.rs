@@ -35,7 +35,7 @@ struct Answering {
 }
 
 impl Answering {
-    fn start(limits: Limits) -> Self {
+    fn start(limits: ReplyLimits) -> Self {
         let stop = Arc::new(tardy_hot::stop::Stop::new());
         let (tell, told) = std::sync::mpsc::channel();
         let thread = thread::spawn({
@@ -80,7 +80,7 @@ fn each_request_is_answered_once_and_counted() {
     if !is_there() {
         return;
     }
-    let answering = Answering::start(Limits::default());
+    let answering = Answering::start(ReplyLimits::default());
     assert_answers(&answering.to, 1, 100);
     assert_answers(&answering.to, 5_000, 50);
     let expected = Answered { requests: 150, bytes: 250_100, ..Answered::default() };
@@ -92,7 +92,7 @@ fn garbage_and_half_a_handshake_are_survived() {
     if !is_there() {
         return;
     }
-    let answering = Answering::start(Limits::default());
+    let answering = Answering::start(ReplyLimits::default());
     let connect = || TcpStream::connect(&answering.to).unwrap();
     let mut noise = 0x9e37_79b9_7f4a_7c15_u64;
     let mut random = move || {
@@ -128,7 +128,8 @@ fn a_message_longer_than_allowed_costs_its_sender_the_connection_and_no_other() 
     if !is_there() {
         return;
     }
-    let answering = Answering::start(Limits { longest_bytes: 1_000, ..Limits::default() });
+    let answering =
+        Answering::start(ReplyLimits { longest_bytes: 1_000, ..ReplyLimits::default() });
     let mut port = ask_foreign(&answering.to, 1_001, PATIENCE).unwrap();
     struct OneWay;
     impl PortUser for OneWay {
@@ -149,7 +150,7 @@ fn requests_over_the_rate_wait() {
     }
     // Further apart than a burst may be long, so that the first one waits already, however slow
     // this machine is to ask.
-    let answering = Answering::start(Limits { per_s: Some(20), ..Limits::default() });
+    let answering = Answering::start(ReplyLimits { per_s: Some(20), ..ReplyLimits::default() });
     let began = Instant::now();
     assert_answers(&answering.to, 1, 6);
     assert!(began.elapsed() >= Duration::from_millis(280), "{:?}", began.elapsed());
@@ -177,7 +178,7 @@ fn a_message_of_parts_is_not_answered_and_one_without_end_closes_all() {
     if !is_there() {
         return;
     }
-    let limits = Limits { memory_bytes: 32 << 20, ..Limits::default() };
+    let limits = ReplyLimits { memory_bytes: 32 << 20, ..ReplyLimits::default() };
     let answering = Answering::start(limits);
     let mut stranger = handshake(&answering.to);
     // An empty part, and two that belong together; then a request as it should be.
@@ -204,8 +205,8 @@ fn an_address_in_use_and_one_that_is_none_are_named() {
     }
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
-    let error = Answerer::bind(&address, Limits::default()).err().unwrap().to_string();
+    let error = Answerer::bind(&address, ReplyLimits::default()).err().unwrap().to_string();
     assert!(error.contains(&address) && error.contains("in use"), "{error}");
-    let error = Answerer::bind("nowhere", Limits::default()).err().unwrap().to_string();
+    let error = Answerer::bind("nowhere", ReplyLimits::default()).err().unwrap().to_string();
     assert!(error.contains("nowhere is no HOST:PORT"), "{error}");
 }

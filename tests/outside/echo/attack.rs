@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use tardy::transports::hello::{ANSWER_LEN, ASK_LEN, Kind, Message, connect};
+use tardy::transports::hello::{ANSWER_LEN, ASK_LEN, CarrierKind, HelloMessage, connect};
 
 use super::{
     super::support::{wait_until_read, whole},
@@ -30,7 +30,7 @@ impl Random {
 
     /// Random bytes, or a hello with some of them changed.
     fn message(&mut self) -> Vec<u8> {
-        let mut bytes = Message::Hello { nonce: [3; 16], ask: PING }.write();
+        let mut bytes = HelloMessage::Hello { nonce: [3; 16], ask: PING }.write();
         if self.below(2) == 0 {
             bytes = vec![0; self.below(300)];
             bytes.iter_mut().for_each(|byte| *byte = self.next().to_le_bytes()[0]);
@@ -46,7 +46,7 @@ impl Random {
 }
 
 fn still_answers(echo: &Listening) {
-    for kind in [Kind::Udp, Kind::Tcp] {
+    for kind in [CarrierKind::Udp, CarrierKind::Tcp] {
         super::super::support::eventually("it answers after all that", || {
             connect(kind, &echo.address, b"", PING)
                 .is_ok_and(|far| Session::of(kind, far).ping(&[7; 8]) == [7; 8])
@@ -121,7 +121,7 @@ fn garbage_within_a_session_is_dropped_or_ends_it_and_nothing_else() {
     let store = Store::new();
     let echo = listen(&store, &[]);
     let mut random = Random(99);
-    let far = connect(Kind::Udp, &echo.address, b"", PING).unwrap();
+    let far = connect(CarrierKind::Udp, &echo.address, b"", PING).unwrap();
     let socket = UdpSocket::from(far.socket);
     socket.set_nonblocking(true).unwrap();
     let (mut sent, mut got, mut answer) = (0, 0, [0; 2048]);
@@ -146,14 +146,14 @@ fn a_peer_that_does_not_read_or_vanishes_keeps_nobody_else_waiting() {
     let store = Store::new();
     let echo = listen(&store, &[]);
     let ask = tardy::transports::hello::Ask { size: 60_000, ..PING };
-    let far = connect(Kind::Tcp, &echo.address, b"", ask).unwrap();
+    let far = connect(CarrierKind::Tcp, &echo.address, b"", ask).unwrap();
     let mut stream = TcpStream::from(far.socket);
     stream.set_write_timeout(Some(Duration::from_secs(1))).unwrap();
     // Until both sockets are full, and the echo waits with its answer.
     while stream.write_all(&[1; 60_000]).is_ok() {}
     still_answers(&echo);
     // Half a message, and away.
-    let far = connect(Kind::Tcp, &echo.address, b"", ask).unwrap();
+    let far = connect(CarrierKind::Tcp, &echo.address, b"", ask).unwrap();
     TcpStream::from(far.socket).write_all(&[1; 10]).unwrap();
     still_answers(&echo);
     let summary = end(echo);
@@ -165,7 +165,7 @@ fn a_peer_that_does_not_read_or_vanishes_keeps_nobody_else_waiting() {
 fn only_who_was_let_in_is_answered_and_only_from_its_address() {
     let store = Store::new();
     let echo = listen(&store, &["--transport", "udp"]);
-    let far = connect(Kind::Udp, &echo.address, b"", PING).unwrap();
+    let far = connect(CarrierKind::Udp, &echo.address, b"", PING).unwrap();
     let stranger = UdpSocket::bind("127.0.0.1:0").unwrap();
     stranger.connect(&echo.address).unwrap();
     stranger.set_read_timeout(Some(Duration::from_millis(300))).unwrap();
@@ -173,7 +173,7 @@ fn only_who_was_let_in_is_answered_and_only_from_its_address() {
         stranger.send(&[7; 8]).unwrap();
     }
     assert!(stranger.recv(&mut [0; 9]).is_err(), "a stranger was answered");
-    assert_eq!(Session::of(Kind::Udp, far).ping(&[7; 8]), [7; 8]);
+    assert_eq!(Session::of(CarrierKind::Udp, far).ping(&[7; 8]), [7; 8]);
     wait_until_read(port(&echo));
     let summary = end(echo);
     assert_eq!(whole(&summary["answered"]), 1, "{summary}");

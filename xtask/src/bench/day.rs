@@ -7,7 +7,7 @@ use tardy::analysis::{self, Estimate};
 
 use super::{
     Bench, process,
-    sheet::{Row, Section, interval},
+    sheet::{FigureRow, Section, interval},
 };
 use crate::synth;
 
@@ -23,7 +23,7 @@ pub fn part(bench: &Bench) -> Result<Section> {
     let mb = page_mb(&page)?;
     section
         .rows
-        .push(Row::new("size of the page", format!("{mb:.2} MB")).judged("3 MB", mb <= 3.0));
+        .push(FigureRow::new("size of the page", format!("{mb:.2} MB")).judged("3 MB", mb <= 3.0));
     section.note(
         "Made by `cargo xtask synth-day`: 1,000 intervals per CPU, one row of each track per \
                   interval, no single samples.",
@@ -39,10 +39,10 @@ pub fn version_part(bench: &Bench) -> Result<Section> {
     Ok(section)
 }
 
-pub(super) fn timed(what: &str, took: &Estimate, limit_s: f64) -> Row {
+pub(super) fn timed(what: &str, took: &Estimate, limit_s: f64) -> FigureRow {
     let Estimate { median, low, high, .. } = *took;
     let ms = Estimate { median: median * 1e3, low: low * 1e3, high: high * 1e3, ..*took };
-    Row::new(what, format!("{} ms", interval(&ms, 1)))
+    FigureRow::new(what, format!("{} ms", interval(&ms, 1)))
         .judged(format!("{:.0} ms", limit_s * 1e3), took.meets(limit_s))
 }
 

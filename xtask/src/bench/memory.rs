@@ -7,7 +7,7 @@ use tardy::run::Run;
 
 use super::{
     Bench, process,
-    sheet::{Row, Section},
+    sheet::{FigureRow, Section},
 };
 
 const LIMIT_MIB: f64 = 64.0;
@@ -33,13 +33,15 @@ pub fn part(bench: &Bench) -> Result<Section> {
     let mib = fared.peak_bytes as f64 / f64::from(1 << 20);
     let count = samples * cpus.len() as u64 / 1_000_000;
     section.rows.push(
-        Row::new(
+        FigureRow::new(
             format!("peak resident memory, {count} million samples, {} series", cpus.len()),
             format!("{mib:.1} MiB"),
         )
         .judged(format!("{LIMIT_MIB} MiB"), mib <= LIMIT_MIB),
     );
-    section.rows.push(Row::new("time that took", format!("{:.1} s", fared.took.as_secs_f64())));
+    section
+        .rows
+        .push(FigureRow::new("time that took", format!("{:.1} s", fared.took.as_secs_f64())));
     section
         .note("`ru_maxrss` of a whole `tardy run fake --unpaced`; counts were checked afterwards.");
     Ok(section)

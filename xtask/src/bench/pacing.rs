@@ -13,12 +13,15 @@ use tardy_hot::{
     packet::{self, Packet},
     ring::ring,
     stop::Stop,
-    stream::{Counts, Course, End, Got, Limits, Packets, Period, Spin, Udp, send},
+    stream::{
+        Counts, Got, PacketPeriod, PacketSchedule, Packets, SpinPacing, StreamEnd, StreamLimits,
+        Udp, send,
+    },
 };
 
 use super::{
     Bench,
-    sheet::{Row, Section, interval},
+    sheet::{FigureRow, Section, interval},
 };
 
 /// Packets in 1,000 s.
@@ -58,10 +61,10 @@ fn ours(socket: &UdpSocket, packets: u64, late_ns: &mut Vec<i64>) {
     let (counts, stop, enough) = (Counts::default(), Stop::new(), Stop::new());
     let mut noted = Noted { way, late_ns };
     let (port, passages, counts) = (&mut noted, &mut passages, &counts);
-    let mut end = End { port, pace: Spin, session: 1, passages, counts };
-    let (first_ns, period) = (now_ns() + 1_000_000, Period::of_rate(RATE));
-    let course = Course { first_ns, period, packets, recorded_from: 0, flow: 0 };
-    let limits = Limits { until_ns: i64::MAX, stop: &stop, enough: &enough };
+    let mut end = StreamEnd { port, pace: SpinPacing, session: 1, passages, counts };
+    let (first_ns, period) = (now_ns() + 1_000_000, PacketPeriod::of_rate(RATE));
+    let course = PacketSchedule { first_ns, period, packets, recorded_from: 0, flow: 0 };
+    let limits = StreamLimits { until_ns: i64::MAX, stop: &stop, enough: &enough };
     send(&mut end, &course, limits);
 }
 
@@ -77,7 +80,7 @@ fn bare(socket: &UdpSocket, packets: u64, late_ns: &mut Vec<i64>) {
         }
         late_ns.push(now - due_ns);
         let _ = socket.send(&bytes);
-        due_ns += Period::of_rate(RATE).ns;
+        due_ns += PacketPeriod::of_rate(RATE).ns;
     }
 }
 
@@ -123,7 +126,7 @@ pub fn part(bench: &Bench) -> Result<Section> {
         let (own, bare) = (interval(&own, 0), interval(&bare, 0));
         let measured =
             format!("{} of the bare loop's; {own} ns against {bare} ns", interval(&ratio, 3));
-        let row = Row::new(format!("lateness of sending, {name}"), measured);
+        let row = FigureRow::new(format!("lateness of sending, {name}"), measured);
         section.rows.push(row.judged(format!("{LIMIT}"), ratio.meets(LIMIT)));
     }
     section.note(format!(

@@ -21,7 +21,7 @@ use super::{
     Bench,
     process::{self, Used},
     say,
-    sheet::{Row, Section, interval},
+    sheet::{FigureRow, Section, interval},
 };
 
 /// Buckets of cyclictest's histogram in its ns mode: 1 ms, as many as it can have.
@@ -199,7 +199,7 @@ impl Frame<'_> {
     }
 }
 
-fn row(what: String, limit: f64, pairs: &[(f64, f64)], why: Option<&str>) -> Row {
+fn row(what: String, limit: f64, pairs: &[(f64, f64)], why: Option<&str>) -> FigureRow {
     let (ours, theirs): (Vec<f64>, Vec<f64>) = pairs.iter().copied().unzip();
     let middle =
         |values: &[f64]| analysis::median(values, 0.95).map(|all| Nanos(all.median as i64));
@@ -207,10 +207,10 @@ fn row(what: String, limit: f64, pairs: &[(f64, f64)], why: Option<&str>) -> Row
     match (analysis::paired(pairs, 0.95), middle(&ours), middle(&theirs)) {
         (Ok(ratio), Ok(ours), Ok(theirs)) => {
             let measured = format!("{}; {ours} against {theirs}", interval(&ratio, 3));
-            Row::new(what, measured).judged(limit_text, ratio.meets(limit))
+            FigureRow::new(what, measured).judged(limit_text, ratio.meets(limit))
         }
         (Err(error), ..) | (_, Err(error), _) | (.., Err(error)) => {
-            Row::not_measured(what, limit_text, why.unwrap_or(&error.to_string()))
+            FigureRow::not_measured(what, limit_text, why.unwrap_or(&error.to_string()))
         }
     }
 }

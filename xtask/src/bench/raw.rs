@@ -10,7 +10,7 @@ use tardy::{
 
 use super::{
     Bench, process,
-    sheet::{Row, Section},
+    sheet::{FigureRow, Section},
 };
 
 const LIMIT_BYTES: f64 = 3.0;
@@ -26,7 +26,8 @@ pub fn part(bench: &Bench) -> Result<Section> {
         let what = format!("bytes per sample, timer, {interval} interval");
         let measured = format!("{each:.2} ({} samples)", count(rows));
         section.rows.push(
-            Row::new(what, measured).judged(format!("{LIMIT_BYTES} bytes"), each <= LIMIT_BYTES),
+            FigureRow::new(what, measured)
+                .judged(format!("{LIMIT_BYTES} bytes"), each <= LIMIT_BYTES),
         );
     }
     let seconds = bench.either(20, 4);
@@ -42,7 +43,7 @@ pub fn part(bench: &Bench) -> Result<Section> {
     Ok(section)
 }
 
-fn loss(run: &Run, seconds: u32) -> Result<Row> {
+fn loss(run: &Run, seconds: u32) -> Result<FigureRow> {
     let counted: u64 = run.document.wakeups().map(|series| series.count).sum();
     let lost = counted.saturating_sub(kept(run)?);
     let caveat = run.document.caveats.iter().any(|caveat| caveat.code == "samples_lost");
@@ -50,7 +51,7 @@ fn loss(run: &Run, seconds: u32) -> Result<Row> {
     let (rate, series) = (counted / u64::from(seconds), run.document.series.len());
     let what = format!("samples lost at {} samples/s, {series} series", count(rate));
     let measured = format!("{} of {}", count(lost), count(counted));
-    Ok(Row::new(what, measured).judged("0", lost == 0))
+    Ok(FigureRow::new(what, measured).judged("0", lost == 0))
 }
 
 fn run(

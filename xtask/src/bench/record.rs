@@ -11,7 +11,7 @@ use tardy_hot::{
 
 use super::{
     Bench, process,
-    sheet::{Row, Section, interval},
+    sheet::{FigureRow, Section, interval},
 };
 
 /// What a loop does with its samples.
@@ -105,7 +105,7 @@ pub fn part(bench: &Bench) -> Result<Section> {
         let least = own.iter().copied().fold(f64::INFINITY, f64::min);
         let middle = analysis::median(&own, 0.95)?;
         let measured = format!("{} ns; least {least:.2} ns", interval(&middle, 2));
-        let row = Row::new(what, measured);
+        let row = FigureRow::new(what, measured);
         let judged = place == 1;
         section.rows.push(if judged { row.judged("10 ns", middle.meets(10.0)) } else { row });
     }
@@ -135,11 +135,11 @@ fn times(bench: &Bench) -> Result<Vec<Vec<f64>>> {
     text.lines().map(line).collect()
 }
 
-fn instructions(bench: &Bench) -> Result<Vec<Row>> {
+fn instructions(bench: &Bench) -> Result<Vec<FigureRow>> {
     let [none, counted, kept] = KINDS.map(|kind| per_sample(bench, kind));
     let none = none?;
     let row = |what: &str, instructions: f64| {
-        Row::new(format!("instructions: {what}"), format!("{:.1}", instructions - none))
+        FigureRow::new(format!("instructions: {what}"), format!("{:.1}", instructions - none))
     };
     Ok(vec![
         row("histogram, maximum, count", counted?),

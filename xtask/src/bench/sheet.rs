@@ -8,7 +8,7 @@ use super::Bench;
 
 /// One number that tardy shall reach, and what came of it.
 #[derive(Debug)]
-pub struct Row {
+pub struct FigureRow {
     pub what: String,
     /// Median and interval, with units.
     pub measured: String,
@@ -17,7 +17,7 @@ pub struct Row {
     pub met: Option<bool>,
 }
 
-impl Row {
+impl FigureRow {
     pub fn new(what: impl Into<String>, measured: impl Into<String>) -> Self {
         Self { what: what.into(), measured: measured.into(), limit: String::new(), met: None }
     }
@@ -53,7 +53,7 @@ impl Row {
 #[derive(Debug)]
 pub struct Section {
     pub title: String,
-    pub rows: Vec<Row>,
+    pub rows: Vec<FigureRow>,
     pub notes: Vec<String>,
 }
 
@@ -67,7 +67,7 @@ impl Section {
     /// What is left where nothing could be measured: a row that says why.
     pub fn failed(title: &str, why: &anyhow::Error) -> Self {
         let mut section = Self::new(title);
-        section.rows.push(Row::not_measured(title, "-", &format!("{why:#}")));
+        section.rows.push(FigureRow::not_measured(title, "-", &format!("{why:#}")));
         section
     }
 
@@ -95,7 +95,7 @@ impl Section {
 
     /// As columns for a terminal.
     pub fn table(&self) -> String {
-        let rows = || std::iter::once(HEAD).chain(self.rows.iter().map(Row::cells));
+        let rows = || std::iter::once(HEAD).chain(self.rows.iter().map(FigureRow::cells));
         let width = |column: usize| {
             rows()
                 .filter_map(|row| row.get(column).map(|cell| cell.chars().count()))

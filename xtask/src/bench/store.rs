@@ -8,7 +8,7 @@ use super::{
     Bench,
     day::{seconds, timed},
     process,
-    sheet::{Row, Section},
+    sheet::{FigureRow, Section},
 };
 
 /// Copies of a run measured here, in a store of their own.
@@ -27,7 +27,7 @@ pub fn part(bench: &Bench) -> Result<Section> {
         let took = seconds(bench, |command| command.arg("--store").arg(&store).args(words))?;
         let ratios = (took.median / stat_s, took.median / read_s);
         section.rows.push(timed(what, &took, 1.0));
-        section.rows.push(Row::new(
+        section.rows.push(FigureRow::new(
             "the same against a look at each file, and against reading each",
             format!("{:.1} times, {:.1} times", ratios.0, ratios.1),
         ));

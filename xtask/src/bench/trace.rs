@@ -19,7 +19,7 @@ use super::{
     Bench,
     process::{self, Used},
     say,
-    sheet::{Row, Section, interval},
+    sheet::{FigureRow, Section, interval},
 };
 
 /// Without tracing, and the modes that are held against that.
@@ -96,7 +96,7 @@ impl Frame<'_> {
     }
 
     /// What one mode adds.
-    fn rows(&self, mode: &str, at: usize, rounds: &[[Outcome; 3]]) -> Result<Vec<Row>> {
+    fn rows(&self, mode: &str, at: usize, rounds: &[[Outcome; 3]]) -> Result<Vec<FigureRow>> {
         let figures: [(&str, Figure, f64, &str, Option<f64>); 4] = [
             ("the median wake-up", |outcome| outcome.p50_ns, 1e3, "us", Some(LIMIT_US)),
             ("p99", |outcome| outcome.p99_ns, 1e3, "us", None),
@@ -112,7 +112,7 @@ impl Frame<'_> {
             let added = analysis::median(&added, 0.95)?;
             let what = format!("added to {what} by `{mode}`, {} interval", Nanos(self.interval_ns));
             let measured = format!("{} {unit}; without {middle:.1} {unit}", interval(&added, 2));
-            let row = Row::new(what, measured);
+            let row = FigureRow::new(what, measured);
             Ok::<_, EstimateError>(match limit {
                 Some(limit) => row.judged(format!("{limit} {unit}"), added.meets(limit)),
                 None => row,

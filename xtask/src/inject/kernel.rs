@@ -9,7 +9,7 @@ use libbpf_rs::{
     Link, MapCore, MapFlags, MapHandle, Object, ObjectBuilder, RingBuffer, RingBufferBuilder,
 };
 
-use super::{Line, plan::Kind};
+use super::{InjectLogEntry, plan::DelayContext};
 
 const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/inject.bpf.o"));
 
@@ -29,15 +29,15 @@ const NAMES: [&str; 11] = [
 ];
 
 /// The programs; they go with it.
-pub struct Kernel {
+pub struct InjectPrograms {
     object: Object,
     links: Vec<Link>,
 }
 
 /// What is to happen on one CPU.
 #[derive(Debug, Clone, Copy)]
-pub struct Order {
-    pub kind: Kind,
+pub struct InjectCommand {
+    pub kind: DelayContext,
     /// The task that is looked at; 0 for none.
     pub tid: i32,
     pub ns: u64,
@@ -52,7 +52,7 @@ pub struct Hand {
     cpu: u32,
 }
 
-impl Kernel {
+impl InjectPrograms {
     /// Loads the programs; none runs yet. `targets` are the measured threads and their CPUs.
     pub fn load(targets: &[(i32, u32)]) -> Result<Self> {
         let object = ObjectBuilder::default()
@@ -91,7 +91,7 @@ impl Kernel {
     }
 
     /// What the kernel's side wrote down, to be read by `consume`.
-    pub fn log(&self, into: Sender<Line>) -> Result<RingBuffer<'static>> {
+    pub fn log(&self, into: Sender<InjectLogEntry>) -> Result<RingBuffer<'static>> {
         let map = self.map("logs")?;
         let mut builder = RingBufferBuilder::new();
         builder.add(&map, move |bytes| {
@@ -112,7 +112,7 @@ impl Kernel {
 
 impl Hand {
     /// Puts an order in the place of the one before.
-    pub fn order(&self, order: &Order) -> Result<()> {
+    pub fn order(&self, order: &InjectCommand) -> Result<()> {
         let name = order.kind.to_string();
         let place = NAMES.iter().position(|known| *known == name);
         let number = place.map_or(0, |place| place as u32 + 1);
@@ -141,9 +141,9 @@ fn half(bytes: &[u8], at: usize) -> Option<u32> {
 }
 
 /// A `struct inject_log`.
-fn decode(bytes: &[u8]) -> Option<Line> {
+fn decode(bytes: &[u8]) -> Option<InjectLogEntry> {
     let kind = *NAMES.get((half(bytes, 0)? as usize).checked_sub(1)?)?;
-    Some(Line {
+    Some(InjectLogEntry {
         kind: kind.to_owned(),
         cpu: half(bytes, 4)?,
         at_ns: word(bytes, 8)?,

@@ -30,9 +30,9 @@ use tardy::{
 };
 use tardy_hot::clock::now_ns;
 
-use kernel::Kernel;
-use plan::{Kind, Plan};
-use worker::Worker;
+use kernel::InjectPrograms;
+use plan::{DelayContext, DelayPlan};
+use worker::InjectWorker;
 
 pub use guard::run as run_guard;
 
@@ -52,7 +52,7 @@ struct Options {
         value_delimiter = ',',
         default_value = "hardirq,softirq,switch,hog,nonpreemptible,exit,storm,stop"
     )]
-    kinds: Vec<Kind>,
+    kinds: Vec<DelayContext>,
     /// From one measured expiry to the next.
     #[arg(long, default_value = "1ms", value_parser = time)]
     interval: i64,
@@ -64,7 +64,7 @@ struct Options {
 
 /// One delay, as it was.
 #[derive(Debug, Clone, Serialize)]
-pub struct Line {
+pub struct InjectLogEntry {
     /// Its kind.
     pub kind: String,
     /// Where.
@@ -94,7 +94,7 @@ pub fn run(words: &[String]) -> Result<()> {
     };
     let threads = measured(&options)?;
     ensure!(
-        !options.kinds.contains(&Kind::PageFault) || can_protect_pages(),
+        !options.kinds.contains(&DelayContext::PageFault) || can_protect_pages(),
         "page_fault cannot be injected: the kernel was built without CONFIG_MEM_SOFT_DIRTY"
     );
     let names: Vec<String> = threads.iter().map(|(_, cpu)| cpu.to_string()).collect();
@@ -102,20 +102,20 @@ pub fn run(words: &[String]) -> Result<()> {
     process::raise_open_files()?;
     // Before there are threads: what puts back survives this process.
     let _guard = guard::post(options.target, &threads)?;
-    let mut kernel = Kernel::load(&threads)?;
+    let mut kernel = InjectPrograms::load(&threads)?;
     kernel.attach()?;
     let (sender, lines) = channel();
     let log = kernel.log(sender.clone())?;
     let until_ns = now_ns() + options.duration;
     let mut workers = Vec::new();
     for (n, (_, cpu)) in threads.iter().enumerate() {
-        let worker = Worker {
+        let worker = InjectWorker {
             cpu: *cpu,
             target: options.target,
             threads: threads.clone(),
             interval_ns: options.interval.max(1),
             until_ns,
-            plan: Plan::new(options.seed, *cpu, kinds_of(&options.kinds, n)),
+            plan: DelayPlan::new(options.seed, *cpu, kinds_of(&options.kinds, n)),
             hand: kernel.hand(*cpu)?,
             log: sender.clone(),
         };
@@ -150,13 +150,13 @@ fn can_protect_pages() -> bool {
 }
 
 /// SIGSTOP hits the whole process, so one worker sends it.
-fn kinds_of(kinds: &[Kind], worker: usize) -> Vec<Kind> {
-    let own = |kind: &Kind| worker == 0 || *kind != Kind::Stop;
-    let chosen: Vec<Kind> = kinds.iter().copied().filter(own).collect();
-    if chosen.is_empty() { vec![Kind::Hardirq] } else { chosen }
+fn kinds_of(kinds: &[DelayContext], worker: usize) -> Vec<DelayContext> {
+    let own = |kind: &DelayContext| worker == 0 || *kind != DelayContext::Stop;
+    let chosen: Vec<DelayContext> = kinds.iter().copied().filter(own).collect();
+    if chosen.is_empty() { vec![DelayContext::Hardirq] } else { chosen }
 }
 
-fn write(lines: &Receiver<Line>) -> Result<()> {
+fn write(lines: &Receiver<InjectLogEntry>) -> Result<()> {
     let mut out = std::io::stdout().lock();
     for line in lines.try_iter() {
         serde_json::to_writer(&mut out, &line)?;
@@ -188,7 +188,7 @@ fn measured(options: &Options) -> Result<Vec<(i32, u32)>> {
     Ok(found)
 }
 
-/// Grows big, waits, and ends: what `Kind::Exit` starts as a process of its own.
+/// Grows big, waits, and ends: what `DelayContext::Exit` starts as a process of its own.
 pub fn run_exit(words: &[String]) -> Result<()> {
     let [bytes, at_ns] = words else { anyhow::bail!("inject-exit BYTES AT_NS") };
     let (bytes, at_ns): (usize, i64) = (bytes.parse()?, at_ns.parse()?);

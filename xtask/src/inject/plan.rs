@@ -9,7 +9,7 @@ const LONGEST_NS: f64 = 4_900_000.0;
 
 /// What a measured thread is delayed by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum DelayContext {
     /// A busy wait in the timer interrupt.
     Hardirq,
     /// A busy wait in a softirq.
@@ -33,27 +33,27 @@ pub enum Kind {
 }
 
 /// All kinds with their names in the log.
-pub const KINDS: [(Kind, &str); 10] = [
-    (Kind::Hardirq, "hardirq"),
-    (Kind::Softirq, "softirq"),
-    (Kind::Switch, "switch"),
-    (Kind::Hog, "hog"),
-    (Kind::Nonpreemptible, "nonpreemptible"),
-    (Kind::Exit, "exit"),
-    (Kind::Storm, "storm"),
-    (Kind::Stop, "stop"),
-    (Kind::Migration, "migration"),
-    (Kind::PageFault, "page_fault"),
+pub const KINDS: [(DelayContext, &str); 10] = [
+    (DelayContext::Hardirq, "hardirq"),
+    (DelayContext::Softirq, "softirq"),
+    (DelayContext::Switch, "switch"),
+    (DelayContext::Hog, "hog"),
+    (DelayContext::Nonpreemptible, "nonpreemptible"),
+    (DelayContext::Exit, "exit"),
+    (DelayContext::Storm, "storm"),
+    (DelayContext::Stop, "stop"),
+    (DelayContext::Migration, "migration"),
+    (DelayContext::PageFault, "page_fault"),
 ];
 
-impl fmt::Display for Kind {
+impl fmt::Display for DelayContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = KINDS.iter().find(|(kind, _)| kind == self).map_or("", |(_, name)| name);
         f.write_str(name)
     }
 }
 
-impl FromStr for Kind {
+impl FromStr for DelayContext {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -67,8 +67,8 @@ impl FromStr for Kind {
 
 /// One delay to be.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Delay {
-    pub kind: Kind,
+pub struct InjectedDelay {
+    pub kind: DelayContext,
     /// How long.
     pub ns: u64,
     /// How long before the expiry it is aimed at it begins.
@@ -79,14 +79,14 @@ pub struct Delay {
 
 /// Draws delays; SplitMix64, after <https://prng.di.unimi.it/splitmix64.c>.
 #[derive(Debug)]
-pub struct Plan {
+pub struct DelayPlan {
     state: u64,
-    kinds: Vec<Kind>,
+    kinds: Vec<DelayContext>,
 }
 
-impl Plan {
+impl DelayPlan {
     /// One of its own for each CPU.
-    pub fn new(seed: u64, cpu: u32, kinds: Vec<Kind>) -> Self {
+    pub fn new(seed: u64, cpu: u32, kinds: Vec<DelayContext>) -> Self {
         Self { state: seed ^ (u64::from(cpu) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15), kinds }
     }
 
@@ -106,14 +106,14 @@ impl Plan {
     /// The next delay. Lengths are log-uniform from 20 us to 4.9 ms. Half of all begin close to
     /// the expiry, the others anywhere up to their own length before. The gaps are 15 to 45 times
     /// the length, so that delays take a thirtieth of the time.
-    pub fn next(&mut self) -> Delay {
+    pub fn next(&mut self) -> InjectedDelay {
         let drawn = self.random() as usize % self.kinds.len();
         let kind = self.kinds[drawn];
         let length = SHORTEST_NS * (LONGEST_NS / SHORTEST_NS).powf(self.share());
         let reach = if self.share() < 0.5 { length.min(20_000.0) } else { length };
         let lead = self.share() * reach;
         let gap = length * (15.0 + 30.0 * self.share()) + 2e6 * self.share();
-        Delay { kind, ns: length as u64, lead_ns: lead as u64, gap_ns: gap as u64 }
+        InjectedDelay { kind, ns: length as u64, lead_ns: lead as u64, gap_ns: gap as u64 }
     }
 }
 
@@ -124,7 +124,8 @@ mod tests {
     #[test]
     fn a_seed_draws_the_same_delays_again_and_each_cpu_has_its_own() {
         let draw = |seed, cpu| {
-            let mut plan = Plan::new(seed, cpu, vec![Kind::Hardirq, Kind::Hog]);
+            let mut plan =
+                DelayPlan::new(seed, cpu, vec![DelayContext::Hardirq, DelayContext::Hog]);
             (0..50).map(|_| plan.next()).collect::<Vec<_>>()
         };
         assert_eq!(draw(7, 0), draw(7, 0));
@@ -134,8 +135,8 @@ mod tests {
 
     #[test]
     fn delays_stay_within_their_limits_and_below_a_twentieth_of_the_time() {
-        let mut plan = Plan::new(1, 0, KINDS.map(|(kind, _)| kind).to_vec());
-        let drawn: Vec<Delay> = (0..10_000).map(|_| plan.next()).collect();
+        let mut plan = DelayPlan::new(1, 0, KINDS.map(|(kind, _)| kind).to_vec());
+        let drawn: Vec<InjectedDelay> = (0..10_000).map(|_| plan.next()).collect();
         assert!(drawn.iter().all(|delay| (20_000..5_000_000).contains(&delay.ns)));
         assert!(drawn.iter().all(|delay| delay.lead_ns <= delay.ns));
         let delays: u64 = drawn.iter().map(|delay| delay.ns).sum();
@@ -148,9 +149,9 @@ mod tests {
     #[test]
     fn kinds_are_told_by_the_names_of_the_log() {
         for (kind, name) in KINDS {
-            assert_eq!(name.parse::<Kind>().unwrap(), kind);
+            assert_eq!(name.parse::<DelayContext>().unwrap(), kind);
             assert_eq!(kind.to_string(), name);
         }
-        assert!("smi".parse::<Kind>().unwrap_err().contains("hardirq, softirq"));
+        assert!("smi".parse::<DelayContext>().unwrap_err().contains("hardirq, softirq"));
     }
 }

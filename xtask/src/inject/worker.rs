@@ -28,9 +28,9 @@ use tardy::sys::{
 use tardy_hot::clock::{now_ns, to_timespec};
 
 use super::{
-    Line,
-    kernel::{Hand, Order},
-    plan::{Delay, Kind, Plan},
+    InjectLogEntry,
+    kernel::{Hand, InjectCommand},
+    plan::{DelayContext, DelayPlan, InjectedDelay},
 };
 
 /// Below the measured threads, and above what else runs.
@@ -44,7 +44,7 @@ const READY_NS: i64 = 20_000_000;
 const BIG_READY_NS: i64 = 120_000_000;
 
 /// What one worker knows.
-pub struct Worker {
+pub struct InjectWorker {
     pub cpu: u32,
     /// The measured process.
     pub target: i32,
@@ -53,12 +53,12 @@ pub struct Worker {
     /// From one expiry to the next.
     pub interval_ns: i64,
     pub until_ns: i64,
-    pub plan: Plan,
+    pub plan: DelayPlan,
     pub hand: Hand,
-    pub log: Sender<Line>,
+    pub log: Sender<InjectLogEntry>,
 }
 
-impl Worker {
+impl InjectWorker {
     /// Works until its time is over.
     pub fn run(mut self) -> Result<()> {
         [self.cpu].into_iter().collect::<Cpus>().pin_this_thread()?;
@@ -76,18 +76,21 @@ impl Worker {
         }
     }
 
-    fn inject(&self, delay: &Delay, socket: &UdpSocket) -> Result<()> {
-        let ready_ns = if delay.kind == Kind::Exit { BIG_READY_NS } else { READY_NS };
+    fn inject(&self, delay: &InjectedDelay, socket: &UdpSocket) -> Result<()> {
+        let ready_ns = if delay.kind == DelayContext::Exit { BIG_READY_NS } else { READY_NS };
         let Some(expires_ns) = self.expiry_after(now_ns() + ready_ns) else {
             // The measured thread has not slept yet.
             return Ok(());
         };
         let steps_ns = match delay.kind {
-            Kind::Softirq | Kind::Switch | Kind::Nonpreemptible | Kind::Stop => STEPS_NS,
+            DelayContext::Softirq
+            | DelayContext::Switch
+            | DelayContext::Nonpreemptible
+            | DelayContext::Stop => STEPS_NS,
             _ => 0,
         };
         let from_ns = expires_ns - delay.lead_ns as i64 - steps_ns;
-        let order = Order {
+        let order = InjectCommand {
             kind: delay.kind,
             tid: sched::thread_id(),
             ns: delay.ns,
@@ -96,28 +99,28 @@ impl Worker {
         };
         match delay.kind {
             // The interrupt that wakes the worker up, or the switch to it, is held up.
-            Kind::Hardirq | Kind::Switch => {
+            DelayContext::Hardirq | DelayContext::Switch => {
                 self.hand.order(&order)?;
                 sleep_until(from_ns);
             }
             // A datagram to oneself raises a softirq on this CPU, which runs at once.
-            Kind::Softirq => {
+            DelayContext::Softirq => {
                 self.hand.order(&order)?;
                 sleep_until(from_ns);
                 socket.send_to(&[0], socket.local_addr()?)?;
                 socket.recv(&mut [0])?;
             }
-            Kind::Nonpreemptible => {
+            DelayContext::Nonpreemptible => {
                 self.hand.order(&order)?;
                 sleep_until(from_ns);
                 let _ = rustix::process::getppid();
             }
-            Kind::Hog => self.hog(&order)?,
-            Kind::Storm => self.storm(&order)?,
-            Kind::Exit => self.exit(&order)?,
-            Kind::Stop => self.stop(&order)?,
-            Kind::Migration => self.migrate(expires_ns)?,
-            Kind::PageFault => self.fault(&order, expires_ns)?,
+            DelayContext::Hog => self.hog(&order)?,
+            DelayContext::Storm => self.storm(&order)?,
+            DelayContext::Exit => self.exit(&order)?,
+            DelayContext::Stop => self.stop(&order)?,
+            DelayContext::Migration => self.migrate(expires_ns)?,
+            DelayContext::PageFault => self.fault(&order, expires_ns)?,
         }
         Ok(())
     }
@@ -129,7 +132,7 @@ impl Worker {
         Some(known_ns + periods * self.interval_ns)
     }
 
-    fn hog(&self, order: &Order) -> Result<()> {
+    fn hog(&self, order: &InjectCommand) -> Result<()> {
         self.hand.order(order)?;
         sched::set_this_thread(Policy::Fifo, ABOVE)?;
         sleep_until(order.from_ns);
@@ -138,11 +141,11 @@ impl Worker {
         }
         // Whoever was held up goes on right here; what follows holds nobody up.
         sched::set_this_thread(Policy::Fifo, BELOW)?;
-        self.hand.order(&Order { until_ns: 0, ..*order })
+        self.hand.order(&InjectCommand { until_ns: 0, ..*order })
     }
 
     /// As many timers on one moment as about fill the time.
-    fn storm(&self, order: &Order) -> Result<()> {
+    fn storm(&self, order: &InjectCommand) -> Result<()> {
         let count = (order.ns / 120).clamp(200, 8_000);
         let value = to_rustix(order.from_ns);
         let setting = Itimerspec { it_interval: to_rustix(0), it_value: value };
@@ -161,7 +164,7 @@ impl Worker {
     }
 
     /// A child that grows big and ends at the moment; what it keeps the CPU for is written down.
-    fn exit(&self, order: &Order) -> Result<()> {
+    fn exit(&self, order: &InjectCommand) -> Result<()> {
         let bytes = order.ns * 12;
         let mut command = Command::new(std::env::current_exe()?);
         command.args(["inject-exit", &bytes.to_string(), &order.from_ns.to_string()]);
@@ -169,13 +172,13 @@ impl Worker {
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).spawn()?;
         let tid = child.id() as i32;
         // Its end may take longer than it should, where others want the CPU.
-        self.hand.order(&Order { tid, until_ns: order.from_ns + 50_000_000, ..*order })?;
+        self.hand.order(&InjectCommand { tid, until_ns: order.from_ns + 50_000_000, ..*order })?;
         child.wait()?;
         Ok(())
     }
 
     /// How long each thread is stopped, is looked at where it is stopped and goes on.
-    fn stop(&self, order: &Order) -> Result<()> {
+    fn stop(&self, order: &InjectCommand) -> Result<()> {
         let Some(pid) = Pid::from_raw(self.target) else { return Ok(()) };
         sleep_until(order.from_ns);
         kill_process(pid, Signal::STOP)?;
@@ -193,13 +196,13 @@ impl Worker {
         [*other].into_iter().collect::<Cpus>().pin(*tid)?;
         sleep_until(expires_ns + self.interval_ns / 2);
         [self.cpu].into_iter().collect::<Cpus>().pin(*tid)?;
-        self.note(Kind::Migration, self.cpu, (at_ns, now_ns()), Some(expires_ns), *tid);
+        self.note(DelayContext::Migration, self.cpu, (at_ns, now_ns()), Some(expires_ns), *tid);
         Ok(())
     }
 
     /// Takes the right to write from all pages of the measured process while its thread sleeps:
     /// the return to user space then is a page fault.
-    fn fault(&self, order: &Order, expires_ns: i64) -> Result<()> {
+    fn fault(&self, order: &InjectCommand, expires_ns: i64) -> Result<()> {
         self.hand.order(order)?;
         sleep_until(expires_ns - self.interval_ns / 4);
         std::fs::write(format!("/proc/{}/clear_refs", self.target), "4")?;
@@ -207,8 +210,15 @@ impl Worker {
         Ok(())
     }
 
-    fn note(&self, kind: Kind, cpu: u32, span: (i64, i64), expires_ns: Option<i64>, tid: i32) {
-        let line = Line {
+    fn note(
+        &self,
+        kind: DelayContext,
+        cpu: u32,
+        span: (i64, i64),
+        expires_ns: Option<i64>,
+        tid: i32,
+    ) {
+        let line = InjectLogEntry {
             kind: kind.to_string(),
             cpu,
             at_ns: span.0 as u64,

@@ -13,13 +13,13 @@ pub const BESIDE: [(Cause, &str, u64); 3] = [
 
 /// One delay of one wake-up.
 #[derive(Clone, Copy)]
-pub struct Delay {
-    pub kind: &'static Kind,
+pub struct SynthDelay {
+    pub kind: &'static DelayKind,
     pub ns: i64,
 }
 
 /// A kind of delay.
-pub struct Kind {
+pub struct DelayKind {
     pub cause: Cause,
     pub name: &'static str,
     /// Name and number, and the priority it had.
@@ -46,8 +46,8 @@ const fn kind(
     stage: Stage,
     task: Option<(&'static str, u32, &'static str)>,
     stack: &'static [&'static str],
-) -> Kind {
-    Kind { cause, name, task, lane, what, stage, stack }
+) -> DelayKind {
+    DelayKind { cause, name, task, lane, what, stage, stack }
 }
 
 const CONSOLE: [&str; 8] = [
@@ -68,7 +68,7 @@ const KILL: [&str; 5] = [
     "do_syscall_64+0x82",
 ];
 
-static PRINTK: Kind = kind(
+static PRINTK: DelayKind = kind(
     Cause::IrqsOff,
     "console_unlock",
     (Lane::Others, "task"),
@@ -76,7 +76,7 @@ static PRINTK: Kind = kind(
     Some(("logger", 4711, "nice 0")),
     &CONSOLE,
 );
-static KILL_ALL: Kind = kind(
+static KILL_ALL: DelayKind = kind(
     Cause::Nonpreemptible,
     "__kill_pgrp_info",
     (Lane::Others, "task"),
@@ -84,7 +84,7 @@ static KILL_ALL: Kind = kind(
     Some(("killer", 812, "nice 0")),
     &KILL,
 );
-static NETWORK: Kind = kind(
+static NETWORK: DelayKind = kind(
     Cause::Softirq,
     "NET_RX",
     (Lane::Softirq, "softirq"),
@@ -92,9 +92,9 @@ static NETWORK: Kind = kind(
     None,
     &["virtnet_poll+0x3d1", "__napi_poll+0x2b", "net_rx_action+0x2f5"],
 );
-static DISK: Kind =
+static DISK: DelayKind =
     kind(Cause::Hardirq, "36 virtio1-req.0", (Lane::Hardirq, "irq"), Stage::Irq, None, &[]);
-static URGENT: Kind = kind(
+static URGENT: DelayKind = kind(
     Cause::Thread,
     "irq/42-nvme0",
     (Lane::Others, "task"),
@@ -102,12 +102,12 @@ static URGENT: Kind = kind(
     Some(("irq/42-nvme0", 311, "fifo 95")),
     &[],
 );
-static IDLE: Kind = kind(Cause::IdleExit, "C6", (Lane::Idle, "idle"), Stage::Irq, None, &[]);
-static STEAL: Kind =
+static IDLE: DelayKind = kind(Cause::IdleExit, "C6", (Lane::Idle, "idle"), Stage::Irq, None, &[]);
+static STEAL: DelayKind =
     kind(Cause::Host, "steal (probable)", (Lane::Host, "steal"), Stage::Irq, None, &[]);
 
 /// Each happens once, so that a reader meets every cause.
-static RARE: [Kind; 8] = [
+static RARE: [DelayKind; 8] = [
     kind(
         Cause::Lock,
         "&rq->__lock",
@@ -140,8 +140,8 @@ static RARE: [Kind; 8] = [
 ];
 
 /// What delays the wake-up of this turn on this CPU, if anything.
-pub fn of(random: &mut Random, turn: i64, cpu: u32) -> Option<Delay> {
-    let some = |kind, ns| Some(Delay { kind, ns });
+pub fn of(random: &mut Random, turn: i64, cpu: u32) -> Option<SynthDelay> {
+    let some = |kind, ns| Some(SynthDelay { kind, ns });
     // A turn in a thousand or so, the same one on every CPU.
     let shared = turn.wrapping_mul(2_654_435_761).rem_euclid(4_099);
     let rare = |kind: usize| 3_333 + 7_000 * kind as i64;
@@ -166,7 +166,7 @@ pub fn of(random: &mut Random, turn: i64, cpu: u32) -> Option<Delay> {
     }
 }
 
-impl Delay {
+impl SynthDelay {
     /// Puts it into the stage in which it shows.
     pub fn add_to(&self, stages: &mut StagesOf) {
         match self.kind.stage {
@@ -189,7 +189,7 @@ impl Delay {
 
     /// It, as a part of the latency.
     pub fn part(&self) -> Part {
-        let Kind { cause, name, task, stack, .. } = self.kind;
+        let DelayKind { cause, name, task, stack, .. } = self.kind;
         Part {
             cause: *cause,
             name: (*name).into(),

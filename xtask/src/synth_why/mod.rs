@@ -13,14 +13,14 @@ use anyhow::{Context, Result};
 use hdrhistogram::Histogram;
 use serde_json::json;
 use tardy::run::{
-    Document, Facts, IntervalOf, Maker, ProbeRecord, Provenance, RunParameters, SCHEMA_VERSION,
+    Document, Facts, IntervalOf, ProbeRecord, Provenance, RunParameters, RunWriter, SCHEMA_VERSION,
     SeriesHead, SetupRecord, Status, TimerParameters, Validity, hlog, names,
-    peaks::{Blame, Bucket, CauseOf, Part, Peak, StagesOf},
+    peaks::{Blame, CauseOf, LatencyBucket, Part, Peak, StagesOf},
     summary::summarize,
 };
 use tardy_hot::tally::Totals;
 
-use delay::Delay;
+use delay::SynthDelay;
 
 const CPUS: u32 = 4;
 const PERIOD_NS: i64 = 1_000_000;
@@ -42,7 +42,7 @@ const STAGES: [&str; 4] = ["irq", "handler", "dispatch", "user"];
 pub fn write(directory: &Path) -> Result<()> {
     let heads = heads();
     let mut document = document(&heads)?;
-    let mut maker = Maker::create(directory, &document, false)?;
+    let mut maker = RunWriter::create(directory, &document, false)?;
     maker.begin(&document)?;
     let wakeups = wakeups();
     let mut totals: Vec<_> = heads.iter().map(|_| (hlog::empty(), Totals::NONE)).collect();
@@ -77,7 +77,7 @@ struct Wakeup {
     turn: i64,
     at_ns: i64,
     stages: StagesOf,
-    delay: Option<Delay>,
+    delay: Option<SynthDelay>,
 }
 
 impl Wakeup {
@@ -113,7 +113,7 @@ fn wakeups() -> Vec<Wakeup> {
 fn blame(wakeup: &Wakeup) -> Vec<Part> {
     let latency = wakeup.latency_ns().unsigned_abs();
     let delay = wakeup.delay.as_ref();
-    let mut parts: Vec<Part> = delay.map(Delay::part).into_iter().collect();
+    let mut parts: Vec<Part> = delay.map(SynthDelay::part).into_iter().collect();
     let mut rest = latency.saturating_sub(parts.iter().map(|part| part.ns).sum());
     for (cause, name, share) in delay::BESIDE {
         let ns = rest * share / 100;
@@ -147,11 +147,11 @@ fn admitted(wakeups: &[Wakeup]) -> Vec<Peak> {
 /// What all late wake-ups were blamed on.
 fn sums(wakeups: &[Wakeup]) -> Blame {
     let mut causes: Vec<CauseOf> = Vec::new();
-    let mut buckets: BTreeMap<i64, Bucket> = BTreeMap::new();
+    let mut buckets: BTreeMap<i64, LatencyBucket> = BTreeMap::new();
     for wakeup in wakeups.iter().filter(|wakeup| wakeup.latency_ns() > THRESHOLD_NS) {
         let latency = wakeup.latency_ns();
         let low_ns = bucket_of(latency);
-        let empty = Bucket { low_ns, wakeups: 0, ns: 0, parts: Vec::new() };
+        let empty = LatencyBucket { low_ns, wakeups: 0, ns: 0, parts: Vec::new() };
         let bucket = buckets.entry(low_ns).or_insert(empty);
         bucket.wakeups += 1;
         bucket.ns += latency.unsigned_abs();
@@ -178,7 +178,7 @@ fn sums(wakeups: &[Wakeup]) -> Blame {
     }
 }
 
-fn add_part(bucket: &mut Bucket, cause: u32, ns: u64) {
+fn add_part(bucket: &mut LatencyBucket, cause: u32, ns: u64) {
     match bucket.parts.iter_mut().find(|(known, ..)| *known == cause) {
         Some((_, times, sum)) => (*times, *sum) = (*times + 1, *sum + ns),
         None => bucket.parts.push((cause, 1, ns)),
@@ -232,7 +232,7 @@ fn intervals<'a>(
     for ((head, counts), (total, totals)) in heads.iter().zip(counts).zip(totals) {
         total.add(&counts)?;
         let start_s = number as f64 * length_s;
-        let span = hlog::Span { tag: head.name.clone(), start_s, length_s };
+        let span = hlog::IntervalSpan { tag: head.name.clone(), start_s, length_s };
         rows.push(IntervalOf { span, counts, totals: *totals });
     }
     Ok(rows)

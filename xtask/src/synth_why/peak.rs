@@ -2,7 +2,7 @@
 
 use tardy::run::peaks::{Cause, Lane, Moment, Peak, StagesOf};
 
-use super::{Wakeup, blame, delay::Delay};
+use super::{Wakeup, blame, delay::SynthDelay};
 
 /// The measured thread of CPU 0; those of the others follow.
 const FIRST_PID: u32 = 2_000;
@@ -67,7 +67,7 @@ fn before(wakeup: &Wakeup) -> Vec<Moment> {
 }
 
 /// The delay itself.
-fn delaying(wakeup: &Wakeup, delay: &Delay) -> Moment {
+fn delaying(wakeup: &Wakeup, delay: &SynthDelay) -> Moment {
     let StagesOf { irq, handler, dispatch, user, .. } = wakeup.stages;
     let at = if delay.is_before_waking() {
         0

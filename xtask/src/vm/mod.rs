@@ -18,19 +18,19 @@ use std::{
 
 use anyhow::{Context, Result, bail, ensure};
 use tardy::lab::{
-    boxes::Boxes,
     guest::{self, Job, Module},
     image::Image,
     kernels::{self, Kernel},
     modules::{self, Modules},
+    nodes::Nodes,
     program,
-    qemu::{self, Emulation, Finished, Hardware, Machine},
+    qemu::{self, Emulation, FinishedGuest, GuestMachine, Hardware},
 };
 use tempfile::TempDir;
 
 use crate::bench::say;
 use options::Options;
-use suite::{Choice, Results, Suite};
+use suite::{Choice, Suite, TestResults};
 
 /// What a guest has besides tardy: what tests start, and enough to look around.
 const PROGRAMS: &[&str] = &[
@@ -58,7 +58,7 @@ const HARDWARE: Hardware = Hardware {
     cpus: 2,
     memory_mib: 1024,
     frequencies: true,
-    boxes: Boxes::One,
+    boxes: Nodes::One,
 };
 
 /// One CPU whose time is the count of its instructions.
@@ -67,7 +67,7 @@ const COUNTED: Hardware = Hardware {
     cpus: 1,
     memory_mib: 512,
     frequencies: false,
-    boxes: Boxes::One,
+    boxes: Nodes::One,
 };
 
 /// Begins the names of guests' directories.
@@ -116,7 +116,7 @@ fn tests(options: &Options, kernel: &Kernel) -> Result<()> {
     })?;
     let results = if names.is_empty() {
         tell("vm: of what skipped on this machine nothing is left for a guest")?;
-        Results::default()
+        TestResults::default()
     } else {
         boot(options, kernel, &suite, &names)?
     };
@@ -128,11 +128,16 @@ fn tests(options: &Options, kernel: &Kernel) -> Result<()> {
 }
 
 /// Runs these tests in a guest and gives the verdict; one that failed is an error.
-fn boot(options: &Options, kernel: &Kernel, suite: &Suite, names: &[String]) -> Result<Results> {
+fn boot(
+    options: &Options,
+    kernel: &Kernel,
+    suite: &Suite,
+    names: &[String],
+) -> Result<TestResults> {
     let append = format!("{} {}", suite::APPEND, options.append);
     let programs = [suite.outside.clone(), suite.tardy.clone()];
     let files = [suite::schema()?];
-    let guest = Guest {
+    let guest = TestGuest {
         tardy: &suite.tardy,
         options,
         kernel,
@@ -141,7 +146,7 @@ fn boot(options: &Options, kernel: &Kernel, suite: &Suite, names: &[String]) -> 
         append: &append,
     };
     let finished = guest.run(suite.job(names)?)?;
-    let results = Results::parse(&finished.output, names);
+    let results = TestResults::parse(&finished.output, names);
     let broken = finished.ending.words().or_else(|| {
         let code = suite::exit_code(&finished.output);
         code.err().map(|error| format!("{error:#}"))
@@ -182,7 +187,7 @@ fn alone(options: &Options, kernel: &Kernel) -> Result<()> {
         iter::once(Ok(suite.tardy.clone())).chain(named).collect::<Result<_>>()?;
     let append = &options.append;
     let guest =
-        Guest { tardy: &suite.tardy, options, kernel, programs: &programs, files: &[], append };
+        TestGuest { tardy: &suite.tardy, options, kernel, programs: &programs, files: &[], append };
     let finished = guest.run(job)?;
     let output = finished.output.lines().filter(|line| !line.starts_with(guest::END));
     let output: Vec<&str> = output.collect();
@@ -201,14 +206,14 @@ fn alone(options: &Options, kernel: &Kernel) -> Result<()> {
 }
 
 /// The last lines of the console: what went wrong often stands there.
-fn show(finished: &Finished) {
+fn show(finished: &FinishedGuest) {
     let last = finished.console.tail(SHOWN);
     let silent = finished.console.is_silent().then_some("(nothing)");
     say(&format!("-- the console's last lines\n{}\n--", silent.unwrap_or(&last)));
 }
 
 /// What is put together for one boot.
-struct Guest<'a> {
+struct TestGuest<'a> {
     /// The first process.
     tardy: &'a Path,
     options: &'a Options,
@@ -220,8 +225,8 @@ struct Guest<'a> {
     append: &'a str,
 }
 
-impl Guest<'_> {
-    fn run(&self, mut job: Job) -> Result<Finished> {
+impl TestGuest<'_> {
+    fn run(&self, mut job: Job) -> Result<FinishedGuest> {
         let place = target()?.join("vm");
         sweep(&place);
         let prefix = if self.options.keep { "kept-" } else { SCRATCH };
@@ -229,7 +234,7 @@ impl Guest<'_> {
         let initramfs = scratch.path().join("initramfs");
         self.image(&mut job)?.write(&initramfs)?;
         let began = Instant::now();
-        let finished = qemu::boot(&Machine {
+        let finished = qemu::boot(&GuestMachine {
             kernel: &self.kernel.boot,
             initramfs: &initramfs,
             append: &format!("{} {}", self.kernel.append, self.append),
@@ -253,7 +258,7 @@ impl Guest<'_> {
     }
 
     /// What was said stays until the next guest, for who wants to know more.
-    fn leave(&self, finished: &Finished) -> Result<()> {
+    fn leave(&self, finished: &FinishedGuest) -> Result<()> {
         let last = target()?.join("vm/last");
         fs::create_dir_all(&last)?;
         fs::write(last.join("console"), finished.console.tail(usize::MAX))?;

@@ -3,7 +3,7 @@
 use std::{path::PathBuf, time::Duration};
 
 use anyhow::{Context, Result, bail};
-use tardy::{lab::kernels::Source, units::Nanos};
+use tardy::{lab::kernels::KernelSource, units::Nanos};
 
 /// How it is used.
 pub const USAGE: &str = "\
@@ -27,7 +27,7 @@ Boots a kernel in QEMU and runs tests in it, or COMMAND.
 /// The options, checked.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Options {
-    pub kernel: Source,
+    pub kernel: KernelSource,
     pub filter: Option<String>,
     pub also: Vec<String>,
     pub counted: bool,
@@ -46,7 +46,7 @@ impl Options {
     /// Reads the words after `vm`.
     pub fn parse(words: &[String]) -> Result<Self> {
         let mut options = Self {
-            kernel: Source::parse("standard")?,
+            kernel: KernelSource::parse("standard")?,
             filter: None,
             also: Vec::new(),
             counted: false,
@@ -91,8 +91,8 @@ impl Options {
     }
 }
 
-fn kernel(text: &str) -> Result<Source> {
-    Source::parse(text).context("--kernel")
+fn kernel(text: &str) -> Result<KernelSource> {
+    KernelSource::parse(text).context("--kernel")
 }
 
 fn time(flag: &str, text: &str) -> Result<Duration> {
@@ -112,14 +112,14 @@ mod tests {
     #[test]
     fn everything_can_be_said_and_nothing_must() {
         let plain = parse("").unwrap();
-        assert_eq!(plain.kernel, Source::parse("standard").unwrap());
+        assert_eq!(plain.kernel, KernelSource::parse("standard").unwrap());
         assert!(plain.command.is_empty() && plain.account.is_none() && !plain.keep);
         let all = parse(
             "--kernel rt --filter root_ --also a:: --also b:: --append nosmt --account skips \
              --passed p --program rtla --limit 5m --stall 10s --keep -- sh -c true --keep",
         );
         let all = all.unwrap();
-        assert_eq!(all.kernel, Source::parse("rt").unwrap());
+        assert_eq!(all.kernel, KernelSource::parse("rt").unwrap());
         assert_eq!((all.filter.as_deref(), all.append.as_str()), (Some("root_"), "nosmt"));
         assert_eq!(
             (all.also, all.programs),

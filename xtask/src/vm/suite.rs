@@ -141,7 +141,7 @@ impl Choice<'_> {
 
 /// What came of the tests.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Results {
+pub struct TestResults {
     pub passed: Vec<String>,
     pub failed: Vec<String>,
     pub skipped: Skips,
@@ -149,7 +149,7 @@ pub struct Results {
     pub told: String,
 }
 
-impl Results {
+impl TestResults {
     /// Reads the guest's output; a test of `names` without a result has failed.
     pub fn parse(output: &str, names: &[String]) -> Self {
         let kept = format!("{KEPT}{SKIPS}\t");
@@ -224,7 +224,7 @@ foreign_readers::python: test
                       test a::skips ... ok\ntest a::never ... \n\nfailures:\n\n\
                       ---- a::bad stdout ----\nno good\n\ntest result: FAILED. 1 passed\n\n\
                       guest-kept /tmp/skips\ta::skips\tno such thing\n\nguest-end 101\n";
-        let results = Results::parse(output, &names);
+        let results = TestResults::parse(output, &names);
         assert_eq!(results.passed, ["a::ok"]);
         assert_eq!(results.failed, ["a::bad", "a::never"]);
         assert_eq!(results.skipped, account::parse("a::skips\tno such thing"));

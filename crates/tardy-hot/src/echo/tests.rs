@@ -12,7 +12,7 @@ struct Scripted {
     refuses: VecDeque<c_int>,
 }
 
-impl Way for Scripted {
+impl EchoIo for Scripted {
     fn receive(&mut self, into: &mut [u8]) -> Result<usize, c_int> {
         let bytes = self.incoming.pop_front().unwrap_or(Err(libc::ECONNRESET))?;
         let length = bytes.len().min(into.len());
@@ -33,13 +33,13 @@ impl Way for Scripted {
     }
 }
 
-fn served<A: Answer>(way: &mut Scripted, answer: &A, per_s: u64) -> (Ending, Done) {
-    let (account, mut buffer) = (Account::default(), [0; 200]);
+fn served<A: Answer>(way: &mut Scripted, answer: &A, per_s: u64) -> (ServeEnd, Done) {
+    let (counts, mut buffer) = (EchoCounts::default(), [0; 200]);
     // Whatever the clock says, a bucket of the far future does not fill.
-    let mut bucket = Bucket::new(per_s, i64::MAX);
+    let mut bucket = TokenBucket::new(per_s, i64::MAX);
     let talk = (&mut buffer[..], b"tdyh", 128);
-    let ending = serve(way, answer, talk, &mut bucket, &account, &Stop::new());
-    (ending, account.read())
+    let ending = serve(way, answer, talk, &mut bucket, &counts, &Stop::new());
+    (ending, counts.read())
 }
 
 #[test]
@@ -47,7 +47,10 @@ fn messages_of_the_size_go_back_and_others_are_counted() {
     let incoming = [Ok(vec![1, 2]), Ok(vec![]), Ok(vec![3]), Ok(vec![4; 201]), Ok(vec![5, 6])];
     let mut way = Scripted { incoming: incoming.into(), ..Scripted::default() };
     let (ending, done) = served(&mut way, &Plain { size: 2 }, 100);
-    assert_eq!((ending, way.sent), (Ending::Over(libc::ECONNRESET), vec![vec![1, 2], vec![5, 6]]));
+    assert_eq!(
+        (ending, way.sent),
+        (ServeEnd::Over(libc::ECONNRESET), vec![vec![1, 2], vec![5, 6]])
+    );
     assert_eq!(done, Done { answered: 2, bytes: 4, foreign: 3, ..Done::default() });
 }
 
@@ -65,7 +68,7 @@ fn troubles_that_pass_are_counted_and_others_end() {
     let refuses = [libc::EHOSTUNREACH].into();
     let mut way = Scripted { incoming: incoming.into(), refuses, ..Scripted::default() };
     let (ending, done) = served(&mut way, &Anything, 100);
-    assert_eq!((ending, way.sent), (Ending::Over(libc::EBADF), vec![vec![2]]));
+    assert_eq!((ending, way.sent), (ServeEnd::Over(libc::EBADF), vec![vec![2]]));
     assert_eq!((done.failed, done.answered), (2, 1));
 }
 
@@ -76,7 +79,7 @@ fn a_hello_in_the_middle_is_handed_over_and_not_echoed() {
     let short = hello[..127].to_vec();
     let mut way = Scripted { incoming: [Ok(short), Ok(hello)].into(), ..Scripted::default() };
     let (ending, done) = served(&mut way, &Anything, 100);
-    assert_eq!((ending, done.answered), (Ending::Spoken(128), 1));
+    assert_eq!((ending, done.answered), (ServeEnd::Spoken(128), 1));
 }
 
 #[test]
@@ -101,16 +104,16 @@ fn a_stopped_loop_answers_nothing_more() {
     let stop = Stop::new();
     stop.set();
     let mut way = Scripted { incoming: [Ok(vec![1])].into(), ..Scripted::default() };
-    let (mut buffer, mut bucket) = ([0; 8], Bucket::new(1, 0));
-    let account = Account::default();
+    let (mut buffer, mut bucket) = ([0; 8], TokenBucket::new(1, 0));
+    let counts = EchoCounts::default();
     let talk = (&mut buffer[..], b"tdyh", 0);
-    let ending = serve(&mut way, &Anything, talk, &mut bucket, &account, &stop);
-    assert_eq!((ending, way.sent.len()), (Ending::Stopped, 0));
+    let ending = serve(&mut way, &Anything, talk, &mut bucket, &counts, &stop);
+    assert_eq!((ending, way.sent.len()), (ServeEnd::Stopped, 0));
 }
 
 #[test]
 fn a_bucket_fills_at_its_rate_and_holds_one_second_of_it() {
-    let mut bucket = Bucket::new(1000, 0);
+    let mut bucket = TokenBucket::new(1000, 0);
     let mut taken = |count: u32, now_ns| (0..count).filter(|_| bucket.take(|| now_ns)).count();
     assert_eq!(taken(2000, 0), 1000);
     assert_eq!(taken(10, 999_999), 0);
@@ -118,7 +121,7 @@ fn a_bucket_fills_at_its_rate_and_holds_one_second_of_it() {
     assert_eq!(taken(5000, 1_000_000_000_000), 1000);
     // A clock that goes backwards fills nothing.
     assert_eq!(taken(10, 0), 0);
-    assert!(Bucket::new(0, 0).take(|| 0), "no rate is 0");
+    assert!(TokenBucket::new(0, 0).take(|| 0), "no rate is 0");
 }
 
 #[test]
@@ -132,12 +135,12 @@ fn whole_messages_of_a_stream_and_datagrams_go_round() {
     let mut near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
     let (far, _) = listener.accept().unwrap();
     let serving = std::thread::spawn(move || {
-        let (account, mut buffer) = (Account::default(), [0; 3]);
+        let (counts, mut buffer) = (EchoCounts::default(), [0; 3]);
         let mut way = Messages { descriptor: far.as_raw_fd() };
         let talk = (&mut buffer[..], b"tdyh", 0);
-        let mut bucket = Bucket::new(100, 0);
-        serve(&mut way, &Plain { size: 3 }, talk, &mut bucket, &account, &Stop::new());
-        account.read()
+        let mut bucket = TokenBucket::new(100, 0);
+        serve(&mut way, &Plain { size: 3 }, talk, &mut bucket, &counts, &Stop::new());
+        counts.read()
     });
     near.write_all(b"ab").unwrap();
     near.write_all(b"cdefgh").unwrap();

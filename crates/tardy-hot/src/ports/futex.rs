@@ -5,20 +5,20 @@ use core::{ffi::c_int, ops::Deref, sync::atomic::AtomicU32};
 
 use super::{
     errno,
-    page::{Page, Side},
+    page::{SharedPage, Side},
 };
 use crate::exchange::Port;
 
 /// One end. The words may be in the memory of another process, too.
 #[derive(Debug)]
-pub struct Futex<M: Deref<Target = Page>> {
+pub struct Futex<M: Deref<Target = SharedPage>> {
     memory: M,
     side: Side,
     sent: u32,
     seen: u32,
 }
 
-impl<M: Deref<Target = Page>> Futex<M> {
+impl<M: Deref<Target = SharedPage>> Futex<M> {
     /// The end `side`.
     #[must_use]
     pub const fn new(memory: M, side: Side) -> Self {
@@ -26,7 +26,7 @@ impl<M: Deref<Target = Page>> Futex<M> {
     }
 }
 
-impl<M: Deref<Target = Page>> Port for Futex<M> {
+impl<M: Deref<Target = SharedPage>> Port for Futex<M> {
     #[inline(always)]
     fn send(&mut self, number: u8) -> Result<(), c_int> {
         let lane = self.memory.lane_to(self.side.other());
@@ -46,7 +46,7 @@ impl<M: Deref<Target = Page>> Port for Futex<M> {
     }
 }
 
-impl<M: Deref<Target = Page>> Drop for Futex<M> {
+impl<M: Deref<Target = SharedPage>> Drop for Futex<M> {
     fn drop(&mut self) {
         let lane = self.memory.lane_to(self.side.other());
         lane.end();

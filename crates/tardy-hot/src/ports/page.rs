@@ -5,13 +5,13 @@ use core::{
     sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering},
 };
 
-/// Words of 8 bytes in a [`Page`].
+/// Words of 8 bytes in a [`SharedPage`].
 pub const WORDS: usize = 6 * LINE_WORDS;
 
 /// Two cache lines: processors fetch them in pairs.
 const LINE_WORDS: usize = 16;
 
-/// Bit of [`Lane::word`]: whoever sends there has gone.
+/// Bit of [`Inbox::word`]: whoever sends there has gone.
 const ENDED: u32 = 1 << 31;
 
 /// Which end a port is.
@@ -37,7 +37,7 @@ impl Side {
 /// What one end is sent.
 #[repr(C)]
 #[derive(Debug)]
-pub(super) struct Lane {
+pub(super) struct Inbox {
     /// The last message: its number in the lowest 8 bits, above it a count that makes it another
     /// one than the message before, [`ENDED`] on top.
     pub(super) word: AtomicU32,
@@ -53,7 +53,7 @@ pub(super) struct Lane {
 /// A word on cache lines of its own.
 #[repr(C)]
 #[derive(Debug)]
-pub(super) struct Line {
+pub(super) struct CacheLine {
     pub(super) word: AtomicU32,
     apart: [AtomicU32; 2 * LINE_WORDS - 1],
 }
@@ -61,15 +61,15 @@ pub(super) struct Line {
 /// What both ends share. All zeros at first.
 #[repr(C)]
 #[derive(Debug)]
-pub struct Page {
+pub struct SharedPage {
     /// To the near and to the far end.
-    lanes: [Lane; 2],
-    pub(super) mutexes: [Line; 4],
+    lanes: [Inbox; 2],
+    pub(super) mutexes: [CacheLine; 4],
 }
 
-const _: () = assert!(size_of::<Page>() == WORDS * 8 && align_of::<Page>() == 8);
+const _: () = assert!(size_of::<SharedPage>() == WORDS * 8 && align_of::<SharedPage>() == 8);
 
-impl Page {
+impl SharedPage {
     /// Shared words as a page.
     #[must_use]
     pub fn of(words: &[AtomicU64; WORDS]) -> &Self {
@@ -80,7 +80,7 @@ impl Page {
 
     /// What `side` is sent.
     #[inline(always)]
-    pub(super) fn lane_to(&self, side: Side) -> &Lane {
+    pub(super) fn lane_to(&self, side: Side) -> &Inbox {
         &self.lanes[side as usize]
     }
 
@@ -101,7 +101,7 @@ impl Page {
     }
 }
 
-impl Lane {
+impl Inbox {
     #[inline(always)]
     pub(super) fn interrupts(&self) -> u32 {
         self.interrupts.load(Ordering::Relaxed)
@@ -136,9 +136,9 @@ impl Lane {
 
 /// Memory of this process alone, for tests.
 #[cfg(test)]
-pub(super) fn alone() -> &'static Page {
+pub(super) fn alone() -> &'static SharedPage {
     let words: Box<[AtomicU64; WORDS]> = Box::new(core::array::from_fn(|_| AtomicU64::new(0)));
-    Page::of(Box::leak(words))
+    SharedPage::of(Box::leak(words))
 }
 
 #[cfg(test)]

@@ -18,13 +18,13 @@ use core::{
 
 use super::{
     errno,
-    page::{Page, Side},
+    page::{SharedPage, Side},
 };
 use crate::exchange::Port;
 
 /// One end. Belongs to the thread that made it, for that one holds the mutexes.
 #[derive(Debug)]
-pub struct PiMutex<M: Deref<Target = Page>> {
+pub struct PiMutex<M: Deref<Target = SharedPage>> {
     memory: M,
     side: Side,
     thread: u32,
@@ -36,7 +36,7 @@ pub struct PiMutex<M: Deref<Target = Page>> {
     seen: u32,
 }
 
-impl<M: Deref<Target = Page>> PiMutex<M> {
+impl<M: Deref<Target = SharedPage>> PiMutex<M> {
     /// The end `side`, with its two mutexes locked by the calling thread. Both ends must have been
     /// made before either is used.
     ///
@@ -53,7 +53,7 @@ impl<M: Deref<Target = Page>> PiMutex<M> {
     }
 }
 
-impl<M: Deref<Target = Page>> Port for PiMutex<M> {
+impl<M: Deref<Target = SharedPage>> Port for PiMutex<M> {
     #[inline(always)]
     fn send(&mut self, number: u8) -> Result<(), c_int> {
         self.memory.lane_to(self.side.other()).put(number, &mut self.sent);
@@ -71,7 +71,7 @@ impl<M: Deref<Target = Page>> Port for PiMutex<M> {
     }
 }
 
-impl<M: Deref<Target = Page>> Drop for PiMutex<M> {
+impl<M: Deref<Target = SharedPage>> Drop for PiMutex<M> {
     fn drop(&mut self) {
         self.memory.lane_to(self.side.other()).end();
         for mutex in &self.memory.mutexes {

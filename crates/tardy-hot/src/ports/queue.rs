@@ -7,14 +7,14 @@ use crate::exchange::Port;
 
 /// One end.
 #[derive(Debug)]
-pub struct Queue {
+pub struct QueuePort {
     sends: c_int,
     receives: c_int,
     outgoing: Box<[u8]>,
     incoming: Box<[u8]>,
 }
 
-impl Queue {
+impl QueuePort {
     /// An end for messages of `size` bytes (at least one), which must be the longest that the
     /// queues take. The descriptors stay the caller's.
     #[must_use]
@@ -23,7 +23,7 @@ impl Queue {
     }
 }
 
-impl Port for Queue {
+impl Port for QueuePort {
     #[inline(always)]
     fn send(&mut self, number: u8) -> Result<(), c_int> {
         if let Some(first) = self.outgoing.first_mut() {

@@ -5,7 +5,7 @@ use core::{ffi::c_int, ops::Deref, sync::atomic::Ordering};
 
 use super::{
     errno,
-    page::{Page, Side},
+    page::{SharedPage, Side},
 };
 use crate::exchange::Port;
 
@@ -28,7 +28,7 @@ const _: () = assert!(size_of::<Info>() >= size_of::<libc::siginfo_t>());
 
 /// One end. Belongs to the thread that made it, for that one is sent the signals.
 #[derive(Debug)]
-pub struct Signal<M: Deref<Target = Page>> {
+pub struct Signal<M: Deref<Target = SharedPage>> {
     memory: M,
     side: Side,
     info: Info,
@@ -40,7 +40,7 @@ fn to(side: Side) -> c_int {
     libc::SIGRTMIN() + c_int::from(side == Side::Far)
 }
 
-impl<M: Deref<Target = Page>> Signal<M> {
+impl<M: Deref<Target = SharedPage>> Signal<M> {
     /// The end `side`. From now on the calling thread holds its signal back, for good. Both ends
     /// must have been made before either is used.
     ///
@@ -83,7 +83,7 @@ impl<M: Deref<Target = Page>> Signal<M> {
     }
 }
 
-impl<M: Deref<Target = Page>> Port for Signal<M> {
+impl<M: Deref<Target = SharedPage>> Port for Signal<M> {
     #[inline(always)]
     fn send(&mut self, number: u8) -> Result<(), c_int> {
         self.info.value = usize::from(number);
@@ -113,7 +113,7 @@ impl<M: Deref<Target = Page>> Port for Signal<M> {
     }
 }
 
-impl<M: Deref<Target = Page>> Drop for Signal<M> {
+impl<M: Deref<Target = SharedPage>> Drop for Signal<M> {
     fn drop(&mut self) {
         self.memory.lane_to(self.side).process.store(0, Ordering::Release);
     }

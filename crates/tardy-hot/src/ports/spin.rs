@@ -3,12 +3,12 @@
 
 use core::{ffi::c_int, hint::spin_loop, ops::Deref};
 
-use super::page::{Page, Side};
+use super::page::{SharedPage, Side};
 use crate::exchange::Port;
 
-/// One end. What would be a signal elsewhere is [`Page::interrupt`] here.
+/// One end. What would be a signal elsewhere is [`SharedPage::interrupt`] here.
 #[derive(Debug)]
-pub struct Spin<M: Deref<Target = Page>> {
+pub struct SpinPort<M: Deref<Target = SharedPage>> {
     memory: M,
     side: Side,
     sent: u32,
@@ -16,7 +16,7 @@ pub struct Spin<M: Deref<Target = Page>> {
     interrupts: u32,
 }
 
-impl<M: Deref<Target = Page>> Spin<M> {
+impl<M: Deref<Target = SharedPage>> SpinPort<M> {
     /// The end `side`.
     #[must_use]
     pub const fn new(memory: M, side: Side) -> Self {
@@ -24,7 +24,7 @@ impl<M: Deref<Target = Page>> Spin<M> {
     }
 }
 
-impl<M: Deref<Target = Page>> Port for Spin<M> {
+impl<M: Deref<Target = SharedPage>> Port for SpinPort<M> {
     #[inline(always)]
     fn send(&mut self, number: u8) -> Result<(), c_int> {
         self.memory.lane_to(self.side.other()).put(number, &mut self.sent);
@@ -48,7 +48,7 @@ impl<M: Deref<Target = Page>> Port for Spin<M> {
     }
 }
 
-impl<M: Deref<Target = Page>> Drop for Spin<M> {
+impl<M: Deref<Target = SharedPage>> Drop for SpinPort<M> {
     fn drop(&mut self) {
         self.memory.lane_to(self.side.other()).end();
     }
@@ -61,7 +61,7 @@ mod tests {
     #[test]
     fn a_wait_ends_by_a_message_an_interruption_or_the_end_of_the_other() {
         let page = alone();
-        let (mut near, mut far) = (Spin::new(page, Side::Near), Spin::new(page, Side::Far));
+        let (mut near, mut far) = (SpinPort::new(page, Side::Near), SpinPort::new(page, Side::Far));
         near.send(3).unwrap();
         page.interrupt(Side::Far);
         assert_eq!((far.receive(), far.receive()), (Ok(3), Err(libc::EINTR)));

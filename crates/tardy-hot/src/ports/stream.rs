@@ -21,9 +21,9 @@ pub trait Calls {
 
 /// `send` and `recv`, which waits for all that was asked for.
 #[derive(Debug)]
-pub struct Socket;
+pub struct StreamSocket;
 
-impl Calls for Socket {
+impl Calls for StreamSocket {
     #[inline(always)]
     fn send(descriptor: c_int, bytes: &[u8]) -> isize {
         // SAFETY: the kernel reads the bytes of a live slice.
@@ -58,7 +58,7 @@ impl Calls for Pipe {
 
 /// One end of two streams, or of one that goes both ways.
 #[derive(Debug)]
-pub struct Stream<C> {
+pub struct StreamPort<C> {
     /// Where messages go to.
     sends: c_int,
     /// Where they come from.
@@ -72,7 +72,7 @@ pub struct Stream<C> {
     calls: PhantomData<C>,
 }
 
-impl<C> Stream<C> {
+impl<C> StreamPort<C> {
     /// An end that sends messages of `size` bytes (at least one) to one blocking descriptor and
     /// receives from another, which may be the same. They stay the caller's.
     #[must_use]
@@ -82,7 +82,7 @@ impl<C> Stream<C> {
     }
 }
 
-impl<C: Calls> Port for Stream<C> {
+impl<C: Calls> Port for StreamPort<C> {
     #[inline(always)]
     fn send(&mut self, number: u8) -> Result<(), c_int> {
         if self.unsent > 0 {
@@ -119,7 +119,7 @@ impl<C: Calls> Port for Stream<C> {
     }
 }
 
-impl<C: Calls> Stream<C> {
+impl<C: Calls> StreamPort<C> {
     #[cold]
     fn send_rest(&mut self) -> Result<(), c_int> {
         while self.unsent > 0 {
@@ -143,8 +143,8 @@ mod tests {
 
     use super::*;
 
-    fn port(socket: &UnixStream, size: usize) -> Stream<Socket> {
-        Stream::new(socket.as_raw_fd(), socket.as_raw_fd(), size)
+    fn port(socket: &UnixStream, size: usize) -> StreamPort<StreamSocket> {
+        StreamPort::new(socket.as_raw_fd(), socket.as_raw_fd(), size)
     }
 
     #[test]
@@ -177,7 +177,7 @@ mod tests {
         let mut port = port(&here, 3);
         assert_eq!((port.receive(), port.send(1)), (Err(libc::ECONNRESET), Err(libc::ECONNRESET)));
         let (reads, writes) = std::io::pipe().unwrap();
-        let mut pipe = Stream::<Pipe>::new(writes.as_raw_fd(), reads.as_raw_fd(), 1);
+        let mut pipe = StreamPort::<Pipe>::new(writes.as_raw_fd(), reads.as_raw_fd(), 1);
         assert_eq!((pipe.send(5), pipe.receive()), (Ok(()), Ok(5)));
         drop(writes);
         assert_eq!(pipe.receive(), Err(libc::ECONNRESET));

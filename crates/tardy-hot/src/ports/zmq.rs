@@ -12,9 +12,9 @@ use crate::exchange::Port;
 /// A message of the library, as large as it says (`zmq_msg_t`).
 #[repr(C, align(8))]
 #[derive(Debug)]
-pub struct Message([u8; 64]);
+pub struct ZmqMessage([u8; 64]);
 
-impl Message {
+impl ZmqMessage {
     /// Memory for one, not yet initialised by the library.
     #[must_use]
     pub const fn blank() -> Self {
@@ -26,13 +26,13 @@ impl Message {
 #[derive(Debug, Clone, Copy)]
 #[expect(missing_docs, reason = "each is what zmq.h says of the function of this name")]
 pub struct Functions {
-    pub zmq_msg_init: unsafe extern "C" fn(*mut Message) -> c_int,
-    pub zmq_msg_init_size: unsafe extern "C" fn(*mut Message, usize) -> c_int,
-    pub zmq_msg_send: unsafe extern "C" fn(*mut Message, *mut c_void, c_int) -> c_int,
-    pub zmq_msg_recv: unsafe extern "C" fn(*mut Message, *mut c_void, c_int) -> c_int,
-    pub zmq_msg_close: unsafe extern "C" fn(*mut Message) -> c_int,
-    pub zmq_msg_data: unsafe extern "C" fn(*mut Message) -> *mut c_void,
-    pub zmq_msg_more: unsafe extern "C" fn(*const Message) -> c_int,
+    pub zmq_msg_init: unsafe extern "C" fn(*mut ZmqMessage) -> c_int,
+    pub zmq_msg_init_size: unsafe extern "C" fn(*mut ZmqMessage, usize) -> c_int,
+    pub zmq_msg_send: unsafe extern "C" fn(*mut ZmqMessage, *mut c_void, c_int) -> c_int,
+    pub zmq_msg_recv: unsafe extern "C" fn(*mut ZmqMessage, *mut c_void, c_int) -> c_int,
+    pub zmq_msg_close: unsafe extern "C" fn(*mut ZmqMessage) -> c_int,
+    pub zmq_msg_data: unsafe extern "C" fn(*mut ZmqMessage) -> *mut c_void,
+    pub zmq_msg_more: unsafe extern "C" fn(*const ZmqMessage) -> c_int,
 }
 
 /// `ZMQ_SNDMORE`: another part of the same message follows.
@@ -51,23 +51,23 @@ pub struct Zmq<const REQUEST: bool> {
     /// Whether `body` holds `size` bytes that can be sent.
     is_filled: bool,
     // Boxed: a message that the library has initialised stays where it is.
-    body: Box<Message>,
-    empty: Box<Message>,
+    body: Box<ZmqMessage>,
+    empty: Box<ZmqMessage>,
 }
 
 /// The end that asks: a DEALER socket that talks as REQ does, an empty part before each message,
 /// but may ask again while an answer is still owed. A REQ socket could not go on after a loss.
 pub type Request = Zmq<true>;
 /// The end that answers: a REP socket.
-pub type Reply = Zmq<false>;
+pub type ZmqReply = Zmq<false>;
 
 impl<const REQUEST: bool> Zmq<REQUEST> {
     /// A port of messages of `size` bytes (at least 1) over `socket`.
     ///
     /// # Safety
     /// `functions` must be those of one libzmq that stays loaded, `socket` a DEALER (for
-    /// [`Request`]) or REP socket (for [`Reply`]) of it, blocking, used by this thread alone, and
-    /// open until the port is dropped.
+    /// [`Request`]) or REP socket (for [`ZmqReply`]) of it, blocking, used by this thread alone,
+    /// and open until the port is dropped.
     ///
     /// # Errors
     /// `ENOMEM` where the library has no memory for a message of this size.
@@ -81,8 +81,8 @@ impl<const REQUEST: bool> Zmq<REQUEST> {
             socket,
             size: size.max(1),
             is_filled: false,
-            body: Box::new(Message::blank()),
-            empty: Box::new(Message::blank()),
+            body: Box::new(ZmqMessage::blank()),
+            empty: Box::new(ZmqMessage::blank()),
         };
         for message in [&mut port.body, &mut port.empty] {
             // SAFETY: writes an empty message into memory of its size.
@@ -116,7 +116,7 @@ impl<const REQUEST: bool> Zmq<REQUEST> {
     /// Receives one part, and says how long it is and whether another one follows.
     #[inline(always)]
     fn part(&mut self, is_body: bool) -> Result<(usize, bool), c_int> {
-        let message: *mut Message =
+        let message: *mut ZmqMessage =
             if is_body { &raw mut *self.body } else { &raw mut *self.empty };
         // SAFETY: the message is initialised and the socket open.
         let got = unsafe { (self.functions.zmq_msg_recv)(message, self.socket, 0) };

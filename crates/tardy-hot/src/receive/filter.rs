@@ -1,6 +1,6 @@
 //! Which packets count: all of a span of time, or those of one sender.
 
-use super::{Order, Place};
+use super::{SequencePosition, SequenceTracker};
 use crate::packet::Packet;
 
 /// What a packet is to the measurement.
@@ -50,7 +50,7 @@ pub struct Own {
     /// The first scheduled time, ns.
     pub start_ns: i64,
     /// What came of them.
-    pub order: Order,
+    pub order: SequenceTracker,
     /// Packets of others.
     pub foreign: u64,
 }
@@ -67,8 +67,8 @@ impl Filter for Own {
             return Verdict::Leave;
         }
         match self.order.note(packet.number) {
-            Place::Again => Verdict::Leave,
-            Place::Next | Place::Behind => Verdict::Take,
+            SequencePosition::Again => Verdict::Leave,
+            SequencePosition::Next | SequencePosition::Behind => Verdict::Take,
         }
     }
 }

@@ -64,9 +64,9 @@ impl Await for Epoll {
 
 /// Never sleeps: `recvmsg` again and again.
 #[derive(Debug)]
-pub struct Spin;
+pub struct SpinReceive;
 
-impl Await for Spin {
+impl Await for SpinReceive {
     const FLAGS: c_int = libc::MSG_DONTWAIT;
 
     #[inline(always)]

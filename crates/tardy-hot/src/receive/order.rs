@@ -2,7 +2,7 @@
 
 /// What a number is to those before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum SequencePosition {
     /// After all others.
     Next,
     /// After a later one.
@@ -13,7 +13,7 @@ pub enum Place {
 
 /// Which numbers came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Order {
+pub struct SequenceTracker {
     /// The lowest, and one more than the highest; absent before the first.
     pub span: Option<(u64, u64)>,
     /// Numbers, each counted once.
@@ -26,29 +26,29 @@ pub struct Order {
     seen: u64,
 }
 
-impl Order {
+impl SequenceTracker {
     /// Takes note of a number.
     #[inline(always)]
-    pub fn note(&mut self, number: u64) -> Place {
+    pub fn note(&mut self, number: u64) -> SequencePosition {
         let (lowest, next) = self.span.unwrap_or((number, number));
         if number >= next {
             let ahead = (number - next).saturating_add(1);
             self.seen = if ahead < 64 { self.seen << ahead } else { 0 } | 1;
             self.span = Some((lowest, number.saturating_add(1)));
             self.received += 1;
-            return Place::Next;
+            return SequencePosition::Next;
         }
         let behind = next - 1 - number;
         let bit = if behind < 64 { 1 << behind } else { 0 };
         if self.seen & bit != 0 {
             self.duplicated += 1;
-            return Place::Again;
+            return SequencePosition::Again;
         }
         self.seen |= bit;
         self.span = Some((lowest.min(number), next));
         self.received += 1;
         self.reordered += 1;
-        Place::Behind
+        SequencePosition::Behind
     }
 }
 
@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     fn noted(numbers: &[u64]) -> (u64, u64, u64, Option<(u64, u64)>) {
-        let mut order = Order::default();
+        let mut order = SequenceTracker::default();
         numbers.iter().for_each(|number| {
             order.note(*number);
         });

@@ -128,9 +128,9 @@ mod tests {
 
     #[test]
     fn each_time_of_the_schedule_has_its_packet_late_or_not() {
-        let ear = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let receiver = UdpSocket::bind("127.0.0.1:0").unwrap();
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
-        socket.connect(ear.local_addr().unwrap()).unwrap();
+        socket.connect(receiver.local_addr().unwrap()).unwrap();
         // The first half lies in the past already.
         let now_ns = clock::now_ns();
         let (first_ns, period_ns) = (now_ns - 10_000_000, 1_000_000);
@@ -142,7 +142,7 @@ mod tests {
         std::thread::scope(|scope| {
             scope.spawn(|| mouth.send_all(times, &mut sent, &stop));
             for number in 0..20 {
-                assert_eq!(ear.recv(&mut bytes).unwrap(), LEN + 8);
+                assert_eq!(receiver.recv(&mut bytes).unwrap(), LEN + 8);
                 let packet = Packet::read(&bytes).unwrap();
                 let scheduled_ns = first_ns + period_ns * number as i64;
                 let found = (packet.session, packet.number, packet.scheduled_ns);

@@ -45,9 +45,9 @@ const SESSION: u64 = 77;
 /// Longer than any loop here takes; each ends by what its port says.
 const PATIENCE_NS: i64 = 60_000_000_000;
 
-fn course(first_ns: i64, packets: u64) -> Course {
-    let period = Period { ns: 1_000, fraction: 0 };
-    Course { first_ns, period, packets, recorded_from: 1, flow: 0 }
+fn course(first_ns: i64, packets: u64) -> PacketSchedule {
+    let period = PacketPeriod { ns: 1_000, fraction: 0 };
+    PacketSchedule { first_ns, period, packets, recorded_from: 1, flow: 0 }
 }
 
 fn of_number(number: u64) -> Got {
@@ -57,14 +57,14 @@ fn of_number(number: u64) -> Got {
 /// Runs one end with a port to its end.
 fn with<P: Packets>(
     port: &mut P,
-    run: impl FnOnce(&mut End<'_, P, Spin>, Limits<'_>) -> Ended,
+    run: impl FnOnce(&mut StreamEnd<'_, P, SpinPacing>, StreamLimits<'_>) -> Ended,
 ) -> (Ended, Counts, Vec<Passage>) {
     let (mut writer, mut reader): (_, Reader<Passage>) = ring(1_024);
     let (counts, stop, enough) = (Counts::default(), Stop::new(), Stop::new());
     let until_ns = clock::now_ns() + PATIENCE_NS;
-    let limits = Limits { until_ns, stop: &stop, enough: &enough };
+    let limits = StreamLimits { until_ns, stop: &stop, enough: &enough };
     let passages = &mut writer;
-    let mut end = End { port, pace: Spin, session: SESSION, passages, counts: &counts };
+    let mut end = StreamEnd { port, pace: SpinPacing, session: SESSION, passages, counts: &counts };
     let ended = run(&mut end, limits);
     let mut passed = Vec::new();
     reader.drain(|passage| passed.push(passage));
@@ -92,9 +92,10 @@ fn an_end_goes_on_sending_when_all_has_come_and_gives_up_at_the_end() {
     let (mut passages, _reader) = ring(2);
     enough.set();
     for (until_ns, sent) in [(i64::MAX, 7), (0, 7)] {
-        let limits = Limits { until_ns, stop: &stop, enough: &enough };
+        let limits = StreamLimits { until_ns, stop: &stop, enough: &enough };
         let passages = &mut passages;
-        let mut end = End { port: &mut port, pace: Spin, session: 0, passages, counts: &counts };
+        let mut end =
+            StreamEnd { port: &mut port, pace: SpinPacing, session: 0, passages, counts: &counts };
         assert_eq!(send(&mut end, &course(clock::now_ns(), 7), limits), Ended::Done);
         assert_eq!(port.sent.len(), sent, "none more where the time is over");
     }
@@ -146,9 +147,10 @@ fn either_flag_ends_the_loop() {
     let mut port = Scripted::default();
     let (counts, stop, enough) = (Counts::default(), Stop::new(), Stop::new());
     let (mut passages, _reader) = ring(2);
-    let limits = Limits { until_ns: i64::MAX, stop: &stop, enough: &enough };
+    let limits = StreamLimits { until_ns: i64::MAX, stop: &stop, enough: &enough };
     let passages = &mut passages;
-    let mut end = End { port: &mut port, pace: Spin, session: 0, passages, counts: &counts };
+    let mut end =
+        StreamEnd { port: &mut port, pace: SpinPacing, session: 0, passages, counts: &counts };
     enough.set();
     assert_eq!(receive(&mut end, limits), Ended::Done);
     stop.set();
@@ -225,7 +227,7 @@ proptest! {
     fn as_many_packets_are_due_before_a_time_as_the_loop_finds(
         rate in 1_u64..2_000_000_000, first_ns in 0_i64..1 << 40, after in 0_i64..10_000_000,
     ) {
-        let period = Period::of_rate(rate);
+        let period = PacketPeriod::of_rate(rate);
         let n = period.packets_before(first_ns, first_ns + after);
         let due = |n: u64| first_ns + ((u128::from(n) * period.parts()) >> 32) as i64;
         prop_assert!(due(n) >= first_ns + after);
@@ -234,7 +236,7 @@ proptest! {
 
     #[test]
     fn a_rate_is_kept_over_a_day(rate in 1_000_u64..100_000_000) {
-        let n = Period::of_rate(rate).packets_before(0, 86_400_000_000_000);
+        let n = PacketPeriod::of_rate(rate).packets_before(0, 86_400_000_000_000);
         let wanted = rate * 86_400 / 1_000;
         prop_assert!(n.abs_diff(wanted) <= 1 + wanted / 1_000_000_000, "{n} {wanted}");
     }

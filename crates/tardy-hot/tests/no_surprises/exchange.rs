@@ -18,12 +18,12 @@ use tardy_hot::{
         counted::{Eventfd, Semaphore},
         datagram::Datagram,
         futex::Futex,
-        page::{Page, Side, WORDS},
+        page::{SharedPage, Side, WORDS},
         pi_mutex::PiMutex,
-        queue::Queue,
+        queue::QueuePort,
         signal::Signal,
-        spin::Spin,
-        stream::{Pipe, Socket, Stream},
+        spin::SpinPort,
+        stream::{Pipe, StreamPort, StreamSocket},
     },
     ring::ring,
     stop::Stop,
@@ -72,16 +72,19 @@ trait Trial {
     fn with(self, port: &mut impl Port);
 }
 
-fn page() -> &'static Page {
+fn page() -> &'static SharedPage {
     let words: Box<[AtomicU64; WORDS]> = Box::new(core::array::from_fn(|_| AtomicU64::new(0)));
-    Page::of(Box::leak(words))
+    SharedPage::of(Box::leak(words))
 }
 
 /// Makes both ends of a case and tries them.
 fn with(name: &str, trial: impl Trial) {
     let sockets = |near: &dyn AsRawFd, far: &dyn AsRawFd| (near.as_raw_fd(), far.as_raw_fd());
     let stream = |(near, far)| {
-        Both(Stream::<Socket>::new(near, near, SIZE), Stream::<Socket>::new(far, far, SIZE))
+        Both(
+            StreamPort::<StreamSocket>::new(near, near, SIZE),
+            StreamPort::<StreamSocket>::new(far, far, SIZE),
+        )
     };
     let datagram = |(near, far)| Both(Datagram::new(near, SIZE), Datagram::new(far, SIZE));
     match name {
@@ -110,7 +113,7 @@ fn with(name: &str, trial: impl Trial) {
         "pipe" => {
             let [there, back] = [(); 2].map(|()| std::io::pipe().unwrap());
             let end = |to: &dyn AsRawFd, from: &dyn AsRawFd| {
-                Stream::<Pipe>::new(to.as_raw_fd(), from.as_raw_fd(), SIZE)
+                StreamPort::<Pipe>::new(to.as_raw_fd(), from.as_raw_fd(), SIZE)
             };
             trial.with(&mut Both(end(&there.1, &back.0), end(&back.1, &there.0)));
         }
@@ -131,7 +134,10 @@ fn with_no_size(name: &str, trial: impl Trial) {
         }
         "posix-mq" => {
             let (there, back) = (queue(), queue());
-            trial.with(&mut Both(Queue::new(there, back, SIZE), Queue::new(back, there, SIZE)));
+            trial.with(&mut Both(
+                QueuePort::new(there, back, SIZE),
+                QueuePort::new(back, there, SIZE),
+            ));
         }
         "sysv-sem" => {
             let set = Set::new();
@@ -142,7 +148,7 @@ fn with_no_size(name: &str, trial: impl Trial) {
             trial.with(&mut Both(end(Side::Near), end(Side::Far)));
         }
         "shm-spin" => {
-            trial.with(&mut Both(Spin::new(page, Side::Near), Spin::new(page, Side::Far)));
+            trial.with(&mut Both(SpinPort::new(page, Side::Near), SpinPort::new(page, Side::Far)));
         }
         other => panic!("no case {other}"),
     }

@@ -1,7 +1,7 @@
 //! Both backends in a tree that stands for a machine.
 
 use super::*;
-use crate::setup::journal::Place;
+use crate::setup::journal::JournalPath;
 
 struct Machine {
     directory: tempfile::TempDir,
@@ -37,7 +37,7 @@ impl Machine {
     }
 
     fn journal(&self) -> Journal {
-        let place = Place::at(self.directory.path().join("run/journal"));
+        let place = JournalPath::at(self.directory.path().join("run/journal"));
         Journal::claim(&place, &self.root, "test").unwrap()
     }
 

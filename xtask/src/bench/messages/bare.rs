@@ -46,8 +46,10 @@ pub fn run(words: &[String]) -> Result<()> {
         "futex" => {
             let slots = SharedSlots::new(2)?;
             let [there, back] = slots.slots() else { bail!("no memory") };
-            frame
-                .exchange(words_near(&there.gate, &back.gate), words_far(&there.gate, &back.gate))?
+            frame.exchange(
+                words_near(&there.barrier, &back.barrier),
+                words_far(&there.barrier, &back.barrier),
+            )?
         }
         _ => bail!(USAGE),
     };

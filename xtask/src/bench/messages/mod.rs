@@ -27,7 +27,7 @@ use super::{
     Bench,
     process::{self, Used},
     say,
-    sheet::{Row, Section, interval},
+    sheet::{FigureRow, Section, interval},
 };
 
 /// Whom tardy is compared with.
@@ -289,7 +289,7 @@ fn read_bare(place: &Path, all: &mut Histogram<u64>) -> Result<()> {
     Ok(())
 }
 
-fn row(what: String, limit: Option<f64>, pairs: &[(f64, f64)], why: Option<&str>) -> Row {
+fn row(what: String, limit: Option<f64>, pairs: &[(f64, f64)], why: Option<&str>) -> FigureRow {
     let (ours, theirs): (Vec<f64>, Vec<f64>) = pairs.iter().copied().unzip();
     let middle =
         |values: &[f64]| analysis::median(values, 0.95).map(|all| Nanos(all.median as i64));
@@ -298,12 +298,14 @@ fn row(what: String, limit: Option<f64>, pairs: &[(f64, f64)], why: Option<&str>
         (Ok(ratio), Ok(ours), Ok(theirs)) => {
             let measured = format!("{}; {ours} against {theirs}", interval(&ratio, 3));
             match limit {
-                Some(limit) => Row::new(what, measured).judged(limit_text, ratio.meets(limit)),
-                None => Row::new(what, measured),
+                Some(limit) => {
+                    FigureRow::new(what, measured).judged(limit_text, ratio.meets(limit))
+                }
+                None => FigureRow::new(what, measured),
             }
         }
         (Err(error), ..) | (_, Err(error), _) | (.., Err(error)) => {
-            Row::not_measured(what, limit_text, why.unwrap_or(&error.to_string()))
+            FigureRow::not_measured(what, limit_text, why.unwrap_or(&error.to_string()))
         }
     }
 }

@@ -1,0 +1,116 @@
+//! What a reader sees while a matrix is measured: a line that is written over on a terminal, a line
+//! a cell in a pipe.
+
+use std::io::{self, IsTerminal as _};
+
+use crate::{
+    cli::{output, progress::StatusLine},
+    lab::scheduler::{CellTask, TaskEvent, TaskOutcome, time_left},
+    units::span,
+};
+
+/// How far a matrix has come.
+pub struct MatrixProgress {
+    line: StatusLine,
+    /// Whether each end is told on a line of its own.
+    tells: bool,
+    jobs: usize,
+    total: usize,
+    ended: Vec<TaskOutcome>,
+    running: Vec<CellTask>,
+}
+
+impl MatrixProgress {
+    /// Of so many cells, so many at a time.
+    pub fn new(total: usize, jobs: usize, quiet: bool) -> Self {
+        let terminal = io::stderr().is_terminal();
+        Self {
+            line: StatusLine::new(terminal && !quiet),
+            tells: !terminal && !quiet,
+            jobs,
+            total,
+            ended: Vec::new(),
+            running: Vec::new(),
+        }
+    }
+
+    /// Takes note of what happened, and shows it.
+    pub fn note(&mut self, event: &TaskEvent) {
+        match event {
+            TaskEvent::Began(task) => self.running.push((*task).clone()),
+            TaskEvent::Ended(task, outcome) => {
+                self.running.retain(|other| other.place != task.place);
+                self.ended.push((*outcome).clone());
+                if self.tells {
+                    output::notice(&self.ending(task, outcome));
+                }
+            }
+            TaskEvent::Tick => {}
+        }
+        let Self { line, jobs, total, ended, running, .. } = self;
+        line.write(|| text(ended, *total, *jobs, running));
+    }
+
+    /// Takes the line away.
+    pub fn end(&mut self) {
+        self.line.clear();
+    }
+
+    fn ending(&self, task: &CellTask, outcome: &TaskOutcome) -> String {
+        let how = match outcome {
+            TaskOutcome::Measured(time) => format!("measured in {}", span(time.as_secs_f64())),
+            TaskOutcome::Known => "known from before".into(),
+            TaskOutcome::Stopped => "ended early".into(),
+            TaskOutcome::Failed(why) => {
+                format!("FAILED: {}", why.lines().next().unwrap_or_default())
+            }
+        };
+        format!("{}/{} {}: {how}", self.ended.len(), self.total, task.name)
+    }
+}
+
+/// `7/24 cells | 2 min left | 1 failed | idle under rt, phase 0`
+fn text(ended: &[TaskOutcome], total: usize, jobs: usize, running: &[CellTask]) -> String {
+    let mut parts = vec![format!("{}/{total} cells", ended.len())];
+    let mut all: Vec<Option<TaskOutcome>> = ended.iter().cloned().map(Some).collect();
+    all.resize(total.max(ended.len()), None);
+    if let Some(left) = time_left(&all, jobs) {
+        parts.push(format!("{} left", span(left.as_secs_f64())));
+    }
+    let failed = ended.iter().filter(|outcome| matches!(outcome, TaskOutcome::Failed(_))).count();
+    if failed > 0 {
+        parts.push(format!("{failed} failed"));
+    }
+    parts.extend(running.iter().map(|task| task.name.clone()));
+    parts.join(" | ")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{path::PathBuf, time::Duration};
+
+    use super::*;
+
+    #[test]
+    fn it_tells_how_many_how_long_and_which() {
+        let task = CellTask {
+            load: 0,
+            kernel: 0,
+            seed: 0,
+            place: PathBuf::new(),
+            name: "idle under rt, phase 0".into(),
+        };
+        let measured = TaskOutcome::Measured(Duration::from_secs(10));
+        let ended = [measured.clone(), measured, TaskOutcome::Failed("x".into())];
+        assert_eq!(
+            text(&ended, 7, 2, std::slice::from_ref(&task)),
+            "3/7 cells | 20 s left | 1 failed | idle under rt, phase 0"
+        );
+        assert_eq!(text(&[], 2, 1, &[]), "0/2 cells", "nothing is known of the time yet");
+        let watch = MatrixProgress { ended: ended.to_vec(), ..MatrixProgress::new(7, 1, true) };
+        assert_eq!(
+            watch.ending(&task, &TaskOutcome::Failed("it panicked\nmore".into())),
+            "3/7 idle under rt, phase 0: FAILED: it panicked"
+        );
+    }
+}

@@ -1,0 +1,271 @@
+//! Who is let in: the echo's side of the handshake, without sockets.
+
+use std::{io, net::SocketAddr};
+
+use tardy_hot::{echo::TokenBucket, packet};
+
+use super::DoorSummary;
+use crate::transports::hello::{
+    Ask, Code, EchoMode, HelloMessage, Nonce, PROTOCOL, Reason, Secret, Unread, own_version, proof,
+};
+
+/// Answers per second at the admission, to all together: enough for anybody who asks in earnest,
+/// too few to be a burden or to guess tokens.
+const ANSWERS_PER_S: u64 = 500;
+
+/// What comes of something that was said.
+#[derive(Debug, PartialEq, Eq)]
+pub enum HelloReply {
+    /// Nothing is said.
+    Silence,
+    /// This is said.
+    Say(HelloMessage),
+    /// Somebody who knows the token wants to be served.
+    LetIn(EchoClient),
+}
+
+/// Who is let in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EchoClient {
+    /// Its nonce, which is in the welcome.
+    pub nonce: Nonce,
+    /// What it wants.
+    pub ask: Ask,
+    /// The cookie that it showed.
+    pub cookie: Code,
+    /// Its session.
+    pub session: u64,
+}
+
+/// The admission.
+#[derive(Debug)]
+pub struct Admission {
+    secret: Secret,
+    token: Vec<u8>,
+    rate_max: u64,
+    size_max: u32,
+    bucket: TokenBucket,
+    /// What was said so far.
+    pub said: DoorSummary,
+}
+
+impl Admission {
+    /// A admission that opens to those who know `token`.
+    ///
+    /// # Errors
+    /// The kernel has no random numbers.
+    pub fn new(token: Vec<u8>, rate_max: u64, size_max: u32, now_ns: i64) -> io::Result<Self> {
+        let (secret, said) = (Secret::random()?, DoorSummary::default());
+        let bucket = TokenBucket::new(ANSWERS_PER_S, now_ns);
+        Ok(Self { secret, token, rate_max, size_max, bucket, said })
+    }
+
+    /// What to do about `bytes` that came from `peer`.
+    pub fn receive(&mut self, peer: SocketAddr, bytes: &[u8], now_ns: i64) -> HelloReply {
+        let heard = HelloMessage::read(bytes);
+        let nonce = match &heard {
+            Ok(HelloMessage::Hello { nonce, .. } | HelloMessage::Proof { nonce, .. }) => *nonce,
+            Err(Unread::Version { nonce, .. }) => *nonce,
+            _ => {
+                self.said.garbage += 1;
+                return HelloReply::Silence;
+            }
+        };
+        if !self.bucket.take(|| now_ns) {
+            self.said.over_rate += 1;
+            return HelloReply::Silence;
+        }
+        match heard {
+            Ok(HelloMessage::Proof { ask, stamp_s, cookie, .. })
+                if self.secret.knows(peer, &nonce, stamp_s, &cookie) =>
+            {
+                if !proof::is_fresh(stamp_s, seconds(now_ns)) {
+                    return self.challenge(peer, nonce, now_ns);
+                }
+                let session = self.secret.session(&cookie);
+                let client = EchoClient { nonce, ask, cookie, session };
+                heard.map_or(HelloReply::Silence, |message| self.judge(&message, client))
+            }
+            Ok(HelloMessage::Hello { .. }) => {
+                self.said.hellos += 1;
+                self.challenge(peer, nonce, now_ns)
+            }
+            Err(Unread::Version { .. }) => {
+                self.said.other_version += 1;
+                HelloReply::Say(refusal(nonce, Reason::Protocol, 0))
+            }
+            // A cookie that was not made here, or not for that address.
+            _ => {
+                self.said.garbage += 1;
+                HelloReply::Silence
+            }
+        }
+    }
+
+    /// A proof whose cookie is good.
+    fn judge(&mut self, message: &HelloMessage, client: EchoClient) -> HelloReply {
+        let EchoClient { nonce, ask, .. } = client;
+        if !proof::is_proven(&self.token, message) {
+            self.said.wrong_token += 1;
+            return HelloReply::Say(refusal(nonce, Reason::Token, 0));
+        }
+        let size_min = match ask.mode {
+            EchoMode::PingPong => 1,
+            EchoMode::Stream => packet::LEN as u32,
+        };
+        if !(size_min..=self.size_max).contains(&ask.size) {
+            return self.refuse(nonce, Reason::Size, self.size_max.into());
+        }
+        if ask.rate > self.rate_max {
+            return self.refuse(nonce, Reason::Rate, self.rate_max);
+        }
+        HelloReply::LetIn(client)
+    }
+
+    /// Refuses because of a limit, and counts it.
+    pub fn refuse(&mut self, nonce: Nonce, reason: Reason, limit: u64) -> HelloReply {
+        self.said.refused += 1;
+        HelloReply::Say(refusal(nonce, reason, limit))
+    }
+
+    /// Welcomes a client whose socket holds so many bytes unread and unsent.
+    #[must_use]
+    pub fn welcome(&self, client: &EchoClient, buffers: (u32, u32)) -> HelloMessage {
+        proof::welcome(&self.token, client.nonce, client.session, buffers)
+    }
+
+    fn challenge(&self, peer: SocketAddr, nonce: Nonce, now_ns: i64) -> HelloReply {
+        let stamp_s = seconds(now_ns);
+        let cookie = self.secret.cookie(peer, &nonce, stamp_s);
+        HelloReply::Say(HelloMessage::Challenge { nonce, stamp_s, cookie })
+    }
+}
+
+fn seconds(now_ns: i64) -> u64 {
+    u64::try_from(now_ns / 1_000_000_000).unwrap_or(0)
+}
+
+fn refusal(nonce: Nonce, reason: Reason, limit: u64) -> HelloMessage {
+    let version = own_version().to_owned();
+    HelloMessage::Refused { nonce, protocol: PROTOCOL, reason, limit, version }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::transports::hello::{ASK_LEN, NONCE_LEN};
+
+    const SECOND: i64 = 1_000_000_000;
+    const ASK: Ask = Ask { mode: EchoMode::PingPong, size: 8, rate: 0 };
+    const NONCE: Nonce = [5; NONCE_LEN];
+
+    fn admission() -> Admission {
+        Admission::new(b"the token".to_vec(), 1000, 64, 0).unwrap()
+    }
+
+    fn peer() -> SocketAddr {
+        "192.0.2.7:4711".parse().unwrap()
+    }
+
+    fn proof_at(admission: &mut Admission, token: &[u8], ask: Ask, now_ns: i64) -> HelloMessage {
+        let hello = HelloMessage::Hello { nonce: NONCE, ask };
+        let reply = admission.receive(peer(), &hello.write(), now_ns);
+        let HelloReply::Say(HelloMessage::Challenge { stamp_s, cookie, .. }) = reply else {
+            panic!("{reply:?}")
+        };
+        proof::proof(token, NONCE, ask, stamp_s, cookie)
+    }
+
+    fn tried(token: &[u8], ask: Ask) -> HelloReply {
+        let mut admission = admission();
+        let proof = proof_at(&mut admission, token, ask, SECOND);
+        admission.receive(peer(), &proof.write(), SECOND)
+    }
+
+    fn reason(reply: &HelloReply) -> Option<(Reason, u64)> {
+        match reply {
+            HelloReply::Say(HelloMessage::Refused { reason, limit, .. }) => Some((*reason, *limit)),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn who_knows_the_token_is_let_in_and_twice_into_the_same_session() {
+        let mut admission = admission();
+        let proof = proof_at(&mut admission, b"the token", ASK, SECOND).write();
+        let first = admission.receive(peer(), &proof, SECOND);
+        let HelloReply::LetIn(client) = &first else { panic!("{first:?}") };
+        assert_eq!((client.ask, client.nonce), (ASK, NONCE));
+        assert_eq!(admission.receive(peer(), &proof, 2 * SECOND), first);
+        assert!(proof::is_proven(b"the token", &admission.welcome(client, (1, 1))));
+    }
+
+    #[test]
+    fn another_token_is_refused() {
+        let refused = (Reason::Token, 0);
+        assert_eq!(reason(&tried(b"a token", ASK)), Some(refused));
+        assert_eq!(reason(&tried(b"", ASK)), Some(refused));
+    }
+
+    #[test]
+    fn sizes_and_rates_beyond_the_limits_are_refused_with_the_limit() {
+        for (mode, size, is_good) in [
+            (EchoMode::PingPong, 1, true),
+            (EchoMode::PingPong, 0, false),
+            (EchoMode::PingPong, 64, true),
+            (EchoMode::PingPong, 65, false),
+            (EchoMode::PingPong, u32::MAX, false),
+            (EchoMode::Stream, 56, true),
+            (EchoMode::Stream, 55, false),
+        ] {
+            let reply = tried(b"the token", Ask { mode, size, rate: 1000 });
+            let expected = (!is_good).then_some((Reason::Size, 64));
+            assert_eq!(reason(&reply), expected, "{mode:?} {size}");
+        }
+        let reply = tried(b"the token", Ask { rate: 1001, ..ASK });
+        assert_eq!(reason(&reply), Some((Reason::Rate, 1000)));
+    }
+
+    #[test]
+    fn a_cookie_of_another_address_is_met_with_silence_and_an_old_one_with_a_new_one() {
+        let mut admission = admission();
+        let proof = proof_at(&mut admission, b"the token", ASK, SECOND).write();
+        let elsewhere = "192.0.2.8:4711".parse().unwrap();
+        assert_eq!(admission.receive(elsewhere, &proof, SECOND), HelloReply::Silence);
+        let late = admission.receive(peer(), &proof, 60 * SECOND);
+        assert!(
+            matches!(late, HelloReply::Say(HelloMessage::Challenge { stamp_s: 60, .. })),
+            "{late:?}"
+        );
+    }
+
+    #[test]
+    fn garbage_is_met_with_silence_and_another_version_with_a_refusal() {
+        let mut admission = admission();
+        for garbage in [&[][..], &[0; ASK_LEN], b"tdyh", &[b't'; 2000]] {
+            assert_eq!(admission.receive(peer(), garbage, 0), HelloReply::Silence);
+        }
+        let mut hello = HelloMessage::Hello { nonce: NONCE, ask: ASK }.write();
+        hello[5] = 1;
+        let reply = admission.receive(peer(), &hello, 0);
+        assert_eq!(reason(&reply), Some((Reason::Protocol, 0)));
+        // What only echoes say is no question: two echoes never talk to each other.
+        let HelloReply::Say(refusal) = reply else { panic!("{reply:?}") };
+        assert_eq!(admission.receive(peer(), &refusal.write(), 0), HelloReply::Silence);
+        assert_eq!((admission.said.garbage, admission.said.other_version), (5, 1));
+    }
+
+    #[test]
+    fn at_the_door_no_more_is_answered_than_bounded() {
+        let mut admission = admission();
+        let hello = HelloMessage::Hello { nonce: NONCE, ask: ASK }.write();
+        let answered = |admission: &mut Admission, now_ns| {
+            (0..2000)
+                .filter(|_| admission.receive(peer(), &hello, now_ns) != HelloReply::Silence)
+                .count()
+        };
+        assert_eq!(answered(&mut admission, 0), ANSWERS_PER_S as usize);
+        assert_eq!(answered(&mut admission, SECOND), ANSWERS_PER_S as usize);
+        assert_eq!(admission.said.over_rate, 3000);
+    }
+}

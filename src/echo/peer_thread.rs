@@ -1,0 +1,288 @@
+//! One peer that is served, by a thread of its own.
+
+use std::{
+    io,
+    net::{SocketAddr, TcpStream, UdpSocket},
+    os::fd::{AsFd, AsRawFd, OwnedFd},
+    sync::Arc,
+    thread::{self, JoinHandle},
+    time::{Duration, Instant},
+};
+
+use rustix::net::{Shutdown, shutdown};
+use tardy_hot::{
+    clock,
+    echo::{
+        Answer, Anything, Datagrams, Done, EchoCounts, EchoIo, Messages, Pieces, Plain, ServeEnd,
+        Stamped, Strangers, TokenBucket, serve,
+    },
+    stop::Stop,
+};
+
+use super::{PeerSummary, admission::EchoClient};
+use crate::{
+    setup::threads::{Terms, describe_found, plain},
+    sys::memory,
+    transports::hello::{ASK_LEN, EchoMode, HelloMessage, MAGIC},
+};
+
+/// Enough for a loop and its system calls.
+const STACK_BYTES: usize = 256 << 10;
+
+/// What a thread serves.
+pub enum Service {
+    /// A peer of the handshake, by a socket that is connected to it; and how it is welcomed.
+    Udp(UdpSocket, EchoClient, HelloMessage),
+    /// The same by a connection.
+    Tcp(TcpStream, EchoClient, HelloMessage),
+    /// Anybody's datagrams.
+    Strangers(UdpSocket),
+    /// A foreign peer's connection.
+    Pieces(TcpStream),
+}
+
+/// On what terms it is served.
+pub struct SessionLimits {
+    /// Policy, priority and CPU of the thread.
+    pub terms: Terms,
+    /// Messages per second.
+    pub rate_max: u64,
+    /// Bytes of the largest message, for foreign peers.
+    pub size_max: usize,
+}
+
+/// A peer and its thread.
+#[derive(Debug)]
+pub struct PeerThread {
+    thread: JoinHandle<(String, String)>,
+    counts: Arc<EchoCounts>,
+    stop: Arc<Stop>,
+    socket: OwnedFd,
+    summary: PeerSummary,
+    last: Done,
+    last_change: Instant,
+}
+
+impl PeerThread {
+    /// Starts its thread, which welcomes it when it is ready.
+    ///
+    /// # Errors
+    /// There is no thread or descriptor left.
+    pub fn start(service: Service, bounds: SessionLimits) -> io::Result<Self> {
+        let (counts, stop) = (Arc::new(EchoCounts::default()), Arc::new(Stop::new()));
+        let (socket, summary) = (service.socket()?, service.summary());
+        let own = (Arc::clone(&counts), Arc::clone(&stop));
+        let thread = thread::Builder::new()
+            .name("peer".into())
+            .stack_size(STACK_BYTES)
+            .spawn(move || service.run(&bounds, &own.0, &own.1))?;
+        let (last, last_change) = (Done::default(), Instant::now());
+        Ok(Self { thread, counts, stop, socket, summary, last, last_change })
+    }
+
+    /// Whether it is this peer that is served.
+    #[must_use]
+    pub fn is_at(&self, transport: &str, address: SocketAddr) -> bool {
+        self.summary.transport == transport && self.summary.address == Some(address)
+    }
+
+    /// Whether it is no peer, but whoever sends.
+    #[must_use]
+    pub const fn is_for_strangers(&self) -> bool {
+        self.summary.address.is_none()
+    }
+
+    /// Whether its thread has ended.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        self.thread.is_finished()
+    }
+
+    /// How long nothing has come of it; looks anew.
+    pub fn silent_for(&mut self) -> Duration {
+        let done = self.counts.read();
+        if done != self.last {
+            (self.last, self.last_change) = (done, Instant::now());
+        }
+        self.last_change.elapsed()
+    }
+
+    /// Ends its thread, where `why` tells, and says what came of it.
+    pub fn finish(mut self, why: Option<&str>) -> PeerSummary {
+        self.stop.set();
+        // Whatever it waits for ends. On a socket that has no peer the kernel complains, and wakes
+        // the thread all the same.
+        let _ = shutdown(&self.socket, Shutdown::Both);
+        let unknown = || (String::new(), "its thread failed".to_owned());
+        let (ran, ended) = self.thread.join().unwrap_or_else(|_| unknown());
+        let Done { answered, bytes, over_rate, foreign, failed } = self.counts.read();
+        let ended = why.map_or(ended, ToOwned::to_owned);
+        self.summary = PeerSummary { answered, bytes, over_rate, foreign, failed, ..self.summary };
+        PeerSummary { ran, ended, ..self.summary }
+    }
+}
+
+impl Service {
+    fn socket(&self) -> io::Result<OwnedFd> {
+        match self {
+            Self::Udp(socket, ..) | Self::Strangers(socket) => socket.as_fd(),
+            Self::Tcp(stream, ..) | Self::Pieces(stream) => stream.as_fd(),
+        }
+        .try_clone_to_owned()
+    }
+
+    fn summary(&self) -> PeerSummary {
+        let (transport, address, client) = match self {
+            Self::Udp(socket, client, _) => ("udp", socket.peer_addr().ok(), Some(client)),
+            Self::Tcp(stream, client, _) => ("tcp", stream.peer_addr().ok(), Some(client)),
+            Self::Strangers(_) => ("udp", None, None),
+            Self::Pieces(stream) => ("tcp", stream.peer_addr().ok(), None),
+        };
+        let mode = match client.map(|client| client.ask.mode) {
+            Some(EchoMode::PingPong) => "pingpong",
+            Some(EchoMode::Stream) => "stream",
+            None => "foreign",
+        };
+        PeerSummary {
+            transport,
+            address,
+            mode,
+            size: client.map(|client| client.ask.size),
+            answered: 0,
+            bytes: 0,
+            over_rate: 0,
+            foreign: 0,
+            failed: 0,
+            ran: String::new(),
+            ended: String::new(),
+        }
+    }
+
+    /// Serves until the peer is gone or `stop` is set; how it ran and how it ended.
+    fn run(self, bounds: &SessionLimits, counts: &EchoCounts, stop: &Stop) -> (String, String) {
+        let ran = match bounds.terms.apply() {
+            Ok(found) => describe_found(&found),
+            Err(error) => format!("as it was started, for {}", plain(&error)),
+        };
+        memory::touch_stack();
+        let bucket = TokenBucket::new(bounds.rate_max, clock::now_ns());
+        let loops = Loops { bucket, counts, stop };
+        let ended = match self {
+            Self::Udp(socket, client, welcome) => {
+                let way = Datagrams { descriptor: socket.as_raw_fd() };
+                let buffer = vec![0; (client.ask.size as usize).max(ASK_LEN)];
+                loops.welcomed(way, buffer, &client, &welcome, ASK_LEN)
+            }
+            Self::Tcp(stream, client, welcome) => {
+                let way = Messages { descriptor: stream.as_raw_fd() };
+                // Where messages begin is known only by counting: nothing else may be said.
+                loops.welcomed(way, vec![0; client.ask.size as usize], &client, &welcome, 0)
+            }
+            Self::Strangers(socket) => {
+                let way = Strangers::new(socket.as_raw_fd());
+                loops.foreign(way, bounds.size_max)
+            }
+            Self::Pieces(stream) => {
+                let way = Pieces { descriptor: stream.as_raw_fd() };
+                loops.foreign(way, bounds.size_max)
+            }
+        };
+        (ran, ended)
+    }
+}
+
+/// What every loop has.
+struct Loops<'a> {
+    bucket: TokenBucket,
+    counts: &'a EchoCounts,
+    stop: &'a Stop,
+}
+
+impl Loops<'_> {
+    fn welcomed<W: EchoIo>(
+        self,
+        mut way: W,
+        buffer: Vec<u8>,
+        client: &EchoClient,
+        welcome: &HelloMessage,
+        spoken_len: usize,
+    ) -> String {
+        let welcome = welcome.write();
+        if let Err(errno) = way.send(&welcome) {
+            return ended(ServeEnd::Over(errno));
+        }
+        let size = client.ask.size as usize;
+        let talk = Talk { client, welcome: &welcome, spoken_len };
+        match client.ask.mode {
+            EchoMode::PingPong => self.talk(way, buffer, &Plain { size }, &talk),
+            EchoMode::Stream => {
+                self.talk(way, buffer, &Stamped { size, session: client.session }, &talk)
+            }
+        }
+    }
+
+    /// Answers, and welcomes a peer once more that has missed its welcome.
+    fn talk<W: EchoIo, A: Answer>(
+        mut self,
+        mut way: W,
+        mut buffer: Vec<u8>,
+        answer: &A,
+        talk: &Talk<'_>,
+    ) -> String {
+        touch(&mut buffer);
+        loop {
+            let heard = (&mut buffer[..], &MAGIC, talk.spoken_len);
+            let Self { bucket, counts, stop } = &mut self;
+            match serve(&mut way, answer, heard, bucket, counts, stop) {
+                ServeEnd::Spoken(length) => {
+                    let is_again = buffer.get(..length).is_some_and(|bytes| talk.is_proof(bytes));
+                    if is_again && self.bucket.take(clock::now_ns) {
+                        // It asks again where this is lost too.
+                        let _ = way.send(talk.welcome);
+                    }
+                }
+                ending => return ended(ending),
+            }
+        }
+    }
+
+    fn foreign<W: EchoIo>(mut self, mut way: W, size_max: usize) -> String {
+        let mut buffer = vec![0; size_max];
+        touch(&mut buffer);
+        let heard = (&mut buffer[..], &MAGIC, 0);
+        ended(serve(&mut way, &Anything, heard, &mut self.bucket, self.counts, self.stop))
+    }
+}
+
+/// What a peer may say beside messages.
+struct Talk<'a> {
+    client: &'a EchoClient,
+    welcome: &'a [u8],
+    spoken_len: usize,
+}
+
+impl Talk<'_> {
+    /// Whether it is the proof by which the peer was let in; its code was looked at then.
+    fn is_proof(&self, bytes: &[u8]) -> bool {
+        matches!(HelloMessage::read(bytes), Ok(HelloMessage::Proof { nonce, cookie, .. })
+            if nonce == self.client.nonce && cookie == self.client.cookie)
+    }
+}
+
+/// No page is met for the first time in the loop.
+fn touch(buffer: &mut [u8]) {
+    buffer.fill(1);
+    std::hint::black_box(&buffer);
+    buffer.fill(0);
+}
+
+fn ended(ending: ServeEnd) -> String {
+    match ending {
+        ServeEnd::Stopped => "the echo ended".into(),
+        ServeEnd::Over(libc::ECONNRESET | libc::EPIPE | libc::ECONNREFUSED) => {
+            "the peer closed".into()
+        }
+        ServeEnd::Over(errno) => plain(&io::Error::from_raw_os_error(errno)),
+        ServeEnd::Spoken(_) => "the peer said hello again".into(),
+    }
+}

@@ -1,0 +1,178 @@
+//! A matrix of cells, several at a time: who is next, what is known already, and what came of each.
+//!
+//! One that fails does not end the others. Whoever watches is received in one thread.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::{Mutex, PoisonError, mpsc},
+    time::{Duration, Instant},
+};
+
+use anyhow::Result;
+
+use super::results::Results;
+
+/// How often a watcher is asked to look, where nothing happens.
+const TICK: Duration = Duration::from_millis(250);
+
+/// One place of a matrix.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CellTask {
+    /// The place of the load in the plan.
+    pub load: usize,
+    /// The place of the kernel among those asked for.
+    pub kernel: usize,
+    /// Which start phase, or which repeat on a machine.
+    pub seed: u32,
+    /// The directory of its run.
+    pub place: PathBuf,
+    /// What people call it: `idle under rt, phase 0`.
+    pub name: String,
+}
+
+/// What can measure a task.
+pub trait Measure: Sync {
+    /// Under which key its outcome is known; none where it must be measured each time.
+    ///
+    /// # Errors
+    /// A kernel or a program that cannot be read.
+    fn key(&self, task: &CellTask) -> Result<Option<String>>;
+
+    /// Leaves a run in the task's place, or nothing. Ends soon after `stop` says so.
+    ///
+    /// # Errors
+    /// Why there is no run.
+    fn measure(&self, task: &CellTask, stop: &dyn Fn() -> bool) -> Result<()>;
+}
+
+/// What came of a task.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TaskOutcome {
+    /// Measured now, in so much time.
+    Measured(Duration),
+    /// Known from before.
+    Known,
+    /// No run, and why.
+    Failed(String),
+    /// Ended early, or not begun.
+    Stopped,
+}
+
+/// What a watcher is received.
+#[derive(Debug)]
+pub enum TaskEvent<'a> {
+    /// It is measured now, or looked up.
+    Began(&'a CellTask),
+    /// It is done.
+    Ended(&'a CellTask, &'a TaskOutcome),
+    /// Time has passed.
+    Tick,
+}
+
+/// How a matrix is to be measured.
+pub struct ScheduleOptions<'a> {
+    /// Threads, 1 or more.
+    pub jobs: usize,
+    /// Where outcomes are kept.
+    pub results: &'a Results,
+    /// Whether to measure also what is known.
+    pub again: bool,
+    /// Whether to end.
+    pub stop: &'a (dyn Fn() -> bool + Sync),
+}
+
+/// Measures all tasks; one outcome each, in their order.
+pub fn run_tasks(
+    tasks: &[CellTask],
+    measure: &dyn Measure,
+    orders: &ScheduleOptions,
+    watch: &mut dyn FnMut(TaskEvent),
+) -> Vec<TaskOutcome> {
+    let next = Mutex::new(0..tasks.len());
+    let take = || next.lock().unwrap_or_else(PoisonError::into_inner).next();
+    let mut outcomes = vec![TaskOutcome::Stopped; tasks.len()];
+    let (sender, received) = mpsc::channel();
+    std::thread::scope(|scope| {
+        for _ in 0..orders.jobs.clamp(1, tasks.len().max(1)) {
+            let sender = sender.clone();
+            scope.spawn(move || {
+                while !(orders.stop)()
+                    && let Some(number) = take()
+                    && let Some(task) = tasks.get(number)
+                {
+                    // Who listens ends after all who sender.
+                    let _ = sender.send((number, None));
+                    let _ = sender.send((number, Some(one(task, measure, orders))));
+                }
+            });
+        }
+        drop(sender);
+        loop {
+            match received.recv_timeout(TICK) {
+                Ok((number, outcome)) => note(tasks, &mut outcomes, number, outcome, watch),
+                Err(mpsc::RecvTimeoutError::Timeout) => watch(TaskEvent::Tick),
+                Err(mpsc::RecvTimeoutError::Disconnected) => break,
+            }
+        }
+    });
+    outcomes
+}
+
+fn note(
+    tasks: &[CellTask],
+    outcomes: &mut [TaskOutcome],
+    number: usize,
+    outcome: Option<TaskOutcome>,
+    watch: &mut dyn FnMut(TaskEvent),
+) {
+    let (Some(task), Some(place)) = (tasks.get(number), outcomes.get_mut(number)) else { return };
+    match outcome {
+        None => watch(TaskEvent::Began(task)),
+        Some(outcome) => {
+            *place = outcome;
+            watch(TaskEvent::Ended(task, place));
+        }
+    }
+}
+
+fn one(task: &CellTask, measure: &dyn Measure, orders: &ScheduleOptions) -> TaskOutcome {
+    let began = Instant::now();
+    let known = |key: &Option<String>, directory: &Path| match key {
+        Some(key) if !orders.again => orders.results.get(key, directory).map(|it| it.is_some()),
+        _ => Ok(false),
+    };
+    let measured = measure.key(task).and_then(|key| {
+        if known(&key, &task.place)? {
+            return Ok(true);
+        }
+        measure.measure(task, orders.stop)?;
+        if let Some(key) = key {
+            // The run is there; a cache that is full only costs time, later.
+            let _ = orders.results.put(&key, &task.place);
+        }
+        Ok(false)
+    });
+    match measured {
+        Ok(true) => TaskOutcome::Known,
+        Ok(false) => TaskOutcome::Measured(began.elapsed()),
+        Err(_) if (orders.stop)() => TaskOutcome::Stopped,
+        Err(error) => TaskOutcome::Failed(format!("{error:#}")),
+    }
+}
+
+/// What is left to do, from what was done: nothing is known before something was measured.
+#[must_use]
+pub fn time_left(outcomes: &[Option<TaskOutcome>], jobs: usize) -> Option<Duration> {
+    let took = |outcome: &Option<TaskOutcome>| match outcome {
+        Some(TaskOutcome::Measured(time)) => Some(*time),
+        _ => None,
+    };
+    let times: Vec<Duration> = outcomes.iter().filter_map(took).collect();
+    let count = u32::try_from(times.len()).ok().filter(|count| *count > 0)?;
+    let left = u32::try_from(outcomes.iter().filter(|outcome| outcome.is_none()).count()).ok()?;
+    let each = times.iter().sum::<Duration>() / count;
+    Some(each * left / u32::try_from(jobs).ok()?.max(1))
+}
+
+#[cfg(test)]
+mod tests;

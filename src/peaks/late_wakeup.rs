@@ -1,0 +1,182 @@
+//! One late wake-up with all that was recorded around it, ready to be judged.
+
+use std::{borrow::Cow, collections::BTreeMap};
+
+use tardy_hot::stages::Late;
+
+use super::{
+    BlameOptions, Event, EventKind, MeasuredThread,
+    contexts::{Segment, ns, segments},
+    overlays::{Overlay, overlays},
+    source::EventSource,
+    state_history::{self, StateHistory},
+    waiting,
+};
+
+/// Events are asked for from so long before the expiry: what goes before it is part of the story.
+const BEFORE_NS: i64 = 60_000;
+
+/// And so long after the wake-up: time that the hypervisor took is noticed at the next event.
+const AFTER_NS: i64 = 200_000;
+
+/// Time stolen is looked for no further back than this before the expiry.
+const STEAL_NS: i64 = 50_000_000;
+
+/// One CPU around the wake-up.
+#[derive(Debug, Default)]
+pub struct Cpu {
+    /// Its events, by time.
+    pub events: Vec<Event>,
+    /// What it was in, without gaps.
+    pub segments: Vec<Segment>,
+    /// What lies over that, by beginning.
+    pub overlays: Vec<Overlay>,
+    /// The record reaches back to here; `CLOCK_MONOTONIC` ns.
+    pub known_from_ns: i64,
+}
+
+/// Everything about one late wake-up.
+pub struct LateWakeup<'a> {
+    /// Whose.
+    pub me: &'a MeasuredThread,
+    /// Which.
+    pub late: &'a Late,
+    /// What was asked for, and the machine.
+    pub wishes: &'a BlameOptions,
+    /// For stacks and names.
+    pub source: &'a dyn EventSource,
+    /// System management interrupts came since the last late wake-up.
+    pub smis_came: bool,
+    /// So long the timer's interrupt of this thread usually takes to come, ns.
+    pub usual_irq_ns: i64,
+    /// The hypervisor counts what it takes.
+    pub steal_is_counted: bool,
+    /// By number.
+    pub cpus: BTreeMap<u32, Cpu>,
+    /// Where the thread was.
+    pub history: StateHistory,
+}
+
+impl LateWakeup<'_> {
+    /// The end: the moment of the wake-up.
+    #[must_use]
+    pub fn end_ns(&self) -> i64 {
+        self.late.t_ns.saturating_add(self.late.latency_ns)
+    }
+
+    /// Fetches the events of the CPUs that matter and follows the thread through them; `all` are
+    /// the CPUs to ask where the thread is lost from sight.
+    pub fn gather(&mut self, all: impl Iterator<Item = u32>) {
+        self.fetch([self.me.cpu]);
+        if self.late.matched {
+            self.fetch([self.late.cpus.0, self.late.cpus.1]);
+        }
+        let events = self.cpus.values().flat_map(|cpu| &cpu.events);
+        let moved_to: Vec<u32> = events.filter_map(|e| self.destination(e)).collect();
+        self.fetch(moved_to);
+        self.history = state_history::follow(self.late, self.me, &self.events());
+        let is_lost = self
+            .history
+            .spans
+            .last()
+            .is_some_and(|span| matches!(span.phase, state_history::ThreadState::Out(_)));
+        if is_lost {
+            self.fetch(all);
+            self.history = state_history::follow(self.late, self.me, &self.events());
+        }
+    }
+
+    /// The CPU to which an event moves the measured thread.
+    fn destination(&self, event: &Event) -> Option<u32> {
+        match event.kind {
+            EventKind::Migrate { to, .. } if event.pid == self.me.tid => Some(to),
+            _ => None,
+        }
+    }
+
+    fn fetch(&mut self, cpus: impl IntoIterator<Item = u32>) {
+        for cpu in cpus {
+            if !self.cpus.contains_key(&cpu) {
+                let found = self.read(cpu);
+                self.cpus.insert(cpu, found);
+            }
+        }
+    }
+
+    /// Whether events of it were overwritten because this came too late.
+    #[must_use]
+    pub fn is_lost(&self) -> bool {
+        self.history.spans.iter().any(|span| {
+            let misses = self.cpus.get(&span.cpu).is_some_and(|it| it.known_from_ns > span.from_ns);
+            misses && waiting::is_lost(&self.source.recorded(span.cpu), self.late)
+        })
+    }
+
+    /// Whether the hypervisor counted time that it took.
+    #[must_use]
+    pub fn tells_steal(&self) -> bool {
+        let is_steal = |event: &Event| matches!(event.kind, EventKind::Steal { .. });
+        self.cpus.values().any(|cpu| cpu.events.iter().any(is_steal))
+    }
+
+    fn read(&self, cpu: u32) -> Cpu {
+        let wanted_from_ns = self.late.t_ns.saturating_sub(BEFORE_NS).max(0);
+        let (mut from_ns, to_ns) = (wanted_from_ns, self.end_ns().saturating_add(AFTER_NS));
+        let (mut events, mut reaches) = self.ask(cpu, from_ns, to_ns);
+        if let Some(since_ns) = stolen_since(&events).filter(|since| *since < from_ns) {
+            from_ns = since_ns.max(self.late.t_ns.saturating_sub(STEAL_NS)).max(0);
+            (events, reaches) = self.ask(cpu, from_ns, to_ns);
+        }
+        let first_ns = events.first().map_or(to_ns, |event| ns(event.at_ns));
+        let known_from_ns = if reaches { i64::MIN } else { first_ns };
+        let segments = segments(&events, wanted_from_ns, self.end_ns().max(wanted_from_ns));
+        let overlays = overlays(&events);
+        Cpu { events, segments, overlays, known_from_ns }
+    }
+
+    fn ask(&self, cpu: u32, from_ns: i64, to_ns: i64) -> (Vec<Event>, bool) {
+        let unsigned = |at: i64| u64::try_from(at).unwrap_or(0);
+        let mut events = Vec::new();
+        let reaches = self.source.events(cpu, unsigned(from_ns), unsigned(to_ns), &mut events);
+        events.sort_by_key(|event| event.at_ns);
+        (events, reaches)
+    }
+
+    /// The events of all CPUs, by time.
+    #[must_use]
+    pub fn events(&self) -> Cow<'_, [Event]> {
+        // A bound thread has one.
+        let mut cpus = self.cpus.values();
+        if let (Some(only), None) = (cpus.next(), cpus.next()) {
+            return Cow::Borrowed(&only.events);
+        }
+        let mut events: Vec<Event> =
+            self.cpus.values().flat_map(|cpu| cpu.events.iter().copied()).collect();
+        events.sort_by_key(|event| event.at_ns);
+        Cow::Owned(events)
+    }
+
+    /// The functions of a stack, innermost first, as `function+0x12`.
+    #[must_use]
+    pub fn functions(&self, stack: u64) -> Vec<String> {
+        let addresses = self.source.stack(stack).unwrap_or_default();
+        addresses.into_iter().map(|address| self.function(address)).collect()
+    }
+
+    /// The function at an address, or the address where names are hidden.
+    #[must_use]
+    pub fn function(&self, address: u64) -> String {
+        match self.source.symbol(address) {
+            Some((name, offset)) => format!("{name}+{offset:#x}"),
+            None => format!("{address:#x}"),
+        }
+    }
+}
+
+fn stolen_since(events: &[Event]) -> Option<i64> {
+    let since = |event: &Event| match event.kind {
+        EventKind::Steal { since_ns, .. } => Some(ns(since_ns)),
+        _ => None,
+    };
+    events.iter().filter_map(since).min()
+}

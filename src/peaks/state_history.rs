@@ -1,0 +1,273 @@
+//! Where the measured thread was while it was late: waiting for its interrupt, runnable, running,
+//! or off the CPU again, and on which CPU that was decided.
+
+use std::collections::HashMap;
+
+use tardy_hot::stages::Late;
+
+use super::{Event, EventKind, MeasuredThread, contexts::ns};
+use crate::kernel::{out as out_flags, vector::LOCAL_TIMER};
+
+/// A move so soon after the wake-up is the choice of where to run, not a move of its own.
+const PLACED_NS: i64 = 10_000;
+
+/// Why the thread was off the CPU after it had been switched in, or before with no wake-up seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Out {
+    /// It was runnable, and others ran.
+    Preempted,
+    /// It came back, as its waking up tells, and nothing was recorded of that.
+    Unseen,
+    /// It was woken again, and is runnable since then.
+    Woken,
+    /// It slept or waited.
+    Asleep,
+    /// It was stopped.
+    Stopped,
+    /// It is on its way from one CPU to another.
+    Moving {
+        /// From.
+        from: u32,
+        /// To.
+        to: u32,
+    },
+}
+
+/// What the thread was in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ThreadState {
+    /// Its timer's interrupt has not come yet.
+    Irq,
+    /// It came; the softirq with the callback did not.
+    Softirq,
+    /// The callback, up to the wake-up.
+    Handler,
+    /// Runnable, not switched in.
+    Dispatch,
+    /// Switched in.
+    User,
+    /// Off the CPU again.
+    Out(Out),
+}
+
+/// A span of the thread's history.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StateSpan {
+    /// From; `CLOCK_MONOTONIC` ns.
+    pub from_ns: i64,
+    /// Up to.
+    pub to_ns: i64,
+    /// What it was in.
+    pub phase: ThreadState,
+    /// The CPU that decides when it goes on.
+    pub cpu: u32,
+    /// Since when the thread was runnable, where it is.
+    pub ready_ns: i64,
+}
+
+/// The whole history, from the programmed expiry to the wake-up, without gaps.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct StateHistory {
+    /// By time.
+    pub spans: Vec<StateSpan>,
+    /// Entry of the timer's interrupt, where it is known.
+    pub entry_ns: Option<i64>,
+}
+
+/// Where the stages end.
+#[derive(Debug, Clone, Copy)]
+struct Marks {
+    entry_ns: i64,
+    softirq_ns: i64,
+    waking_ns: i64,
+    switch_ns: i64,
+    woken_on: u32,
+    switched_on: u32,
+}
+
+impl Marks {
+    fn of_stages(late: &Late) -> Self {
+        let stages = &late.stages;
+        let entry_ns = late.t_ns.saturating_add(stages.irq_ns);
+        let softirq_ns = entry_ns.saturating_add(stages.softirq_ns);
+        let waking_ns = softirq_ns.saturating_add(stages.handler_ns);
+        let switch_ns = waking_ns.saturating_add(stages.dispatch_ns);
+        let (woken_on, switched_on) = late.cpus;
+        Self { entry_ns, softirq_ns, waking_ns, switch_ns, woken_on, switched_on }
+    }
+
+    /// From the events, where the kernel's record of the wake-up did not match.
+    fn found(tid: u32, from_ns: i64, end_ns: i64, events: &[Event]) -> Option<Self> {
+        let is_within = |event: &&Event| (from_ns..=end_ns).contains(&ns(event.at_ns));
+        let wakes =
+            |event: &&Event| event.pid == tid && matches!(event.kind, EventKind::Waking { .. });
+        let waking = events.iter().filter(is_within).rfind(wakes)?;
+        let arrives = |event: &&Event| is_switch(event) && event.pid == tid;
+        let mut after = events.iter().filter(is_within).filter(|e| e.at_ns >= waking.at_ns);
+        let switch = after.find(arrives);
+        let waking_ns = ns(waking.at_ns);
+        let entry_ns = open_timer(events, waking).map_or(waking_ns, |at| at.max(from_ns));
+        Some(Self {
+            entry_ns,
+            softirq_ns: entry_ns,
+            waking_ns,
+            switch_ns: switch.map_or(end_ns, |event| ns(event.at_ns)),
+            woken_on: waking.cpu,
+            switched_on: switch.map_or(waking.cpu, |event| event.cpu),
+        })
+    }
+}
+
+fn is_switch(event: &Event) -> bool {
+    matches!(event.kind, EventKind::Switch { .. })
+}
+
+/// Entry of the timer interrupt in which `waking` happened.
+fn open_timer(events: &[Event], waking: &Event) -> Option<i64> {
+    let before = events.iter().filter(|e| e.cpu == waking.cpu && e.at_ns <= waking.at_ns);
+    let last = before.rev().find(|event| match event.kind {
+        EventKind::VectorEntry { vector, .. } | EventKind::VectorExit { vector } => {
+            vector == LOCAL_TIMER
+        }
+        _ => false,
+    })?;
+    matches!(last.kind, EventKind::VectorEntry { .. }).then(|| ns(last.at_ns))
+}
+
+/// Appends spans one after the other.
+struct Walk {
+    spans: Vec<StateSpan>,
+    at_ns: i64,
+    end_ns: i64,
+    phase: ThreadState,
+    cpu: u32,
+    ready_ns: i64,
+}
+
+impl Walk {
+    /// Ends the present span.
+    fn until(&mut self, to_ns: i64) {
+        let to_ns = to_ns.clamp(self.at_ns, self.end_ns);
+        if to_ns > self.at_ns {
+            self.spans.push(StateSpan {
+                from_ns: self.at_ns,
+                to_ns,
+                phase: self.phase,
+                cpu: self.cpu,
+                ready_ns: self.ready_ns,
+            });
+            self.at_ns = to_ns;
+        }
+    }
+
+    fn go(&mut self, at_ns: i64, phase: ThreadState, cpu: u32) {
+        self.until(at_ns);
+        (self.phase, self.cpu) = (phase, cpu);
+    }
+
+    /// The stages up to the switch.
+    fn stages(&mut self, marks: &Marks, moves: &[(i64, u32, u32)]) {
+        self.go(self.at_ns, ThreadState::Irq, marks.woken_on);
+        self.go(marks.entry_ns, ThreadState::Softirq, marks.woken_on);
+        self.go(marks.softirq_ns, ThreadState::Handler, marks.woken_on);
+        self.go(marks.waking_ns, ThreadState::Dispatch, marks.switched_on);
+        self.ready_ns = marks.waking_ns;
+        let waits = marks.waking_ns..marks.switch_ns;
+        for (at_ns, from, to) in moves.iter().filter(|(at, ..)| waits.contains(at)) {
+            if at_ns - marks.waking_ns > PLACED_NS {
+                self.cpu = *from;
+                self.go(*at_ns, ThreadState::Out(Out::Moving { from: *from, to: *to }), *to);
+            }
+        }
+        self.go(marks.switch_ns, ThreadState::User, marks.switched_on);
+    }
+
+    /// An event after the thread was on the CPU for the first time.
+    fn follow(&mut self, event: &Event, tid: u32) {
+        let at_ns = ns(event.at_ns);
+        let is_out = matches!(self.phase, ThreadState::Out(_));
+        match event.kind {
+            EventKind::Switch { .. } if event.pid == tid => {
+                self.go(at_ns, ThreadState::User, event.cpu);
+            }
+            EventKind::Switch { .. } if event.cpu == self.cpu && !is_out => {
+                self.go(at_ns, ThreadState::Out(out(event.flags)), event.cpu);
+                self.ready_ns = at_ns;
+            }
+            EventKind::Migrate { from, to } if event.pid == tid && is_out => {
+                self.go(at_ns, ThreadState::Out(Out::Moving { from, to }), to);
+            }
+            EventKind::Waking { .. } if event.pid == tid && is_out => {
+                self.go(at_ns, ThreadState::Out(Out::Woken), self.cpu);
+                self.ready_ns = at_ns;
+            }
+            _ => {}
+        }
+    }
+}
+
+/// How a task went that was switched out, by `flags` of the switch.
+fn out(flags: u8) -> Out {
+    match flags {
+        out_flags::PREEMPTED => Out::Preempted,
+        out_flags::STOPPED => Out::Stopped,
+        _ => Out::Asleep,
+    }
+}
+
+/// The CPU on which the thread was at `from_ns`, where it was on one.
+fn on_cpu(tid: u32, from_ns: i64, events: &[Event]) -> Option<u32> {
+    let before = events.iter().take_while(|event| ns(event.at_ns) <= from_ns);
+    let current: HashMap<u32, u32> =
+        before.filter(|event| is_switch(event)).map(|event| (event.cpu, event.pid)).collect();
+    current.into_iter().find(|(_, pid)| *pid == tid).map(|(cpu, _)| cpu)
+}
+
+/// Follows the thread through `events`, those of all CPUs that matter, by time.
+#[must_use]
+pub fn follow(late: &Late, me: &MeasuredThread, events: &[Event]) -> StateHistory {
+    let end_ns = late.t_ns.saturating_add(late.latency_ns);
+    let mut walk = Walk {
+        spans: Vec::new(),
+        at_ns: late.t_ns,
+        end_ns,
+        phase: ThreadState::User,
+        cpu: me.cpu,
+        ready_ns: late.t_ns,
+    };
+    let already = if late.matched { None } else { on_cpu(me.tid, late.t_ns, events) };
+    let marks = match already {
+        Some(cpu) => {
+            walk.cpu = cpu;
+            None
+        }
+        None if late.matched => Some(Marks::of_stages(late)),
+        None => Marks::found(me.tid, late.t_ns, end_ns, events),
+    };
+    let on_from = marks.map_or(late.t_ns, |marks| marks.switch_ns);
+    match marks {
+        Some(marks) => walk.stages(&marks, &moves(me.tid, events)),
+        None if already.is_none() => walk.phase = ThreadState::Out(Out::Unseen),
+        None => {}
+    }
+    for event in events.iter().filter(|event| ns(event.at_ns) > on_from) {
+        walk.follow(event, me.tid);
+    }
+    walk.until(end_ns);
+    // It did wake up, so it was switched in.
+    if let Some(StateSpan { phase: ThreadState::Out(out), .. }) = walk.spans.last_mut()
+        && !matches!(out, Out::Stopped)
+    {
+        *out = Out::Unseen;
+    }
+    StateHistory { spans: walk.spans, entry_ns: marks.map(|marks| marks.entry_ns) }
+}
+
+/// When the thread was moved, from where and where to.
+fn moves(tid: u32, events: &[Event]) -> Vec<(i64, u32, u32)> {
+    let named_stop = |event: &Event| match event.kind {
+        EventKind::Migrate { from, to } if event.pid == tid => Some((ns(event.at_ns), from, to)),
+        _ => None,
+    };
+    events.iter().filter_map(named_stop).collect()
+}

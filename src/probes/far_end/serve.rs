@@ -1,0 +1,156 @@
+//! The far process itself: it does what its order says, tells how it fares, and ends when it is
+//! asked to or when nobody is left to ask.
+
+use std::{
+    fs::File,
+    io::{self, Read, Write},
+    sync::Arc,
+    time::Duration,
+};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use tardy_hot::{clock::now_ns, stop::Stop};
+
+use super::{
+    spec::{FarEndCommand, FarEndJob, FarEndReply, FarEndSpec, Passed},
+    worker::{FarEndThread, WorkOutcome},
+};
+use crate::{
+    setup::{
+        memory::Locked,
+        threads::{become_helper, plain},
+    },
+    sys::{child, cpus::Cpus, memory, signals},
+};
+
+/// How often what was recorded is let out.
+const OUTLET_TICK: Duration = Duration::from_millis(20);
+
+/// How often it is looked whether the work has ended by itself.
+const TICK: Duration = Duration::from_millis(100);
+
+/// Exit codes, for the log of whoever looks at it.
+const ENDED: u8 = 0;
+const ABANDONED: u8 = 1;
+const FAILED: u8 = 2;
+
+/// Does what the order says, which is one of `jobs`; the exit code.
+#[must_use]
+pub fn serve(order_json: &str, jobs: &[FarEndJob]) -> u8 {
+    match ready(order_json, jobs) {
+        Ok((worker, locked, outlet)) => follow(worker, locked, outlet),
+        Err(why) => {
+            say(&FarEndReply::Failed(why));
+            FAILED
+        }
+    }
+}
+
+fn ready(order_json: &str, jobs: &[FarEndJob]) -> Result<(FarEndThread, Locked, File), String> {
+    let unread = |error| format!("its order cannot be read: {error}");
+    let passed: Passed = serde_json::from_str(order_json).map_err(unread)?;
+    let FarEndSpec { name, job, arguments, terms } = passed.order;
+    let job = jobs.iter().find(|known| known.name == job);
+    let job = job.ok_or("its order names no job that there is")?;
+    let take = |number: i32| {
+        child::take_over(number).map_err(|error| format!("descriptor {number}: {}", plain(&error)))
+    };
+    let descriptors = passed.descriptors.into_iter().map(take).collect::<Result<Vec<_>, _>>()?;
+    let outlet = File::from(take(passed.outlet)?);
+    memory::keep_heap();
+    signals::accept_nudges().map_err(|error| format!("no signal handler: {}", plain(&error)))?;
+    // A name is for whoever looks at `ps`.
+    let _ = rustix::thread::set_name(c"tardy-far");
+    let mut locked = Locked::before_arming();
+    let (cpu, priority) = (terms.cpu, terms.priority);
+    let work = (job.work)(arguments, descriptors).map_err(unread)?;
+    let (worker, ready) = FarEndThread::start(&name, work, terms, Arc::new(Stop::new()))?;
+    locked.after_arming();
+    // Never in the way of the thread that works, and never kept waiting by a load.
+    let own: Cpus = [cpu].into_iter().collect();
+    let free = Cpus::allowed().unwrap_or_default().without(&own);
+    // A single one left is the near end's, which may never leave it.
+    let free = if free.iter().count() < 2 { Cpus::default() } else { free };
+    let _ = become_helper(priority, &free);
+    say(&FarEndReply::Armed(ready));
+    Ok((worker, locked, outlet))
+}
+
+/// From being ready to the end; memory stays locked for as long.
+fn follow(mut worker: FarEndThread, locked: Locked, mut outlet: File) -> u8 {
+    let tick = if worker.has_outlet() { OUTLET_TICK } else { TICK };
+    let mut fresh = Vec::new();
+    while !worker.is_done() {
+        let left_ns = u64::try_from(worker.poll(now_ns())).unwrap_or(0);
+        match heard(tick.min(Duration::from_nanos(left_ns))) {
+            Heard::Nothing => {}
+            Heard::Go(schedule) => worker.go(schedule),
+            Heard::Stop => worker.stop(),
+            // Nobody will read a report, and whoever measured is gone.
+            Heard::End => return ABANDONED,
+        }
+        worker.fresh(&mut fresh);
+        if let_out(&mut outlet, &mut fresh).is_err() {
+            return ABANDONED;
+        }
+    }
+    let WorkOutcome { report, value, .. } = worker.finish(&mut fresh);
+    let _ = let_out(&mut outlet, &mut fresh);
+    drop(outlet);
+    say(&FarEndReply::Ended(report, value));
+    drop(locked);
+    ENDED
+}
+
+/// Waits for room: whoever reads does so until the end.
+fn let_out(outlet: &mut File, fresh: &mut Vec<u8>) -> io::Result<()> {
+    let written = outlet.write_all(fresh);
+    fresh.clear();
+    written
+}
+
+enum Heard {
+    Nothing,
+    Go(crate::probes::Schedule),
+    Stop,
+    End,
+}
+
+/// Waits up to `pause` for a word. Each is one line, written at once and shorter than a pipe, so
+/// that one `read` has whole lines; the last of them counts.
+fn heard(pause: Duration) -> Heard {
+    let control = io::stdin();
+    let mut control = [PollFd::new(&control, PollFlags::IN)];
+    let timeout = Timespec::try_from(pause).unwrap_or_default();
+    match poll(&mut control, Some(&timeout)) {
+        Ok(0) | Err(rustix::io::Errno::INTR) => return Heard::Nothing,
+        Ok(_) => {}
+        Err(_) => return Heard::End,
+    }
+    let mut said = [0; 4096];
+    match io::stdin().lock().read(&mut said) {
+        Ok(0) => Heard::End,
+        Ok(length) => said.get(..length).map_or(Heard::Nothing, last_of),
+        Err(error) if error.kind() == io::ErrorKind::Interrupted => Heard::Nothing,
+        Err(_) => Heard::End,
+    }
+}
+
+fn last_of(lines: &[u8]) -> Heard {
+    let line = lines.split(|byte| *byte == b'\n').rfind(|line| !line.is_empty());
+    match line.map(serde_json::from_slice) {
+        Some(Ok(FarEndCommand::Go(schedule))) => Heard::Go(schedule),
+        Some(Ok(FarEndCommand::Stop)) => Heard::Stop,
+        Some(Err(_)) => Heard::End,
+        None => Heard::Nothing,
+    }
+}
+
+/// A word that nobody reads any more is no error here: the end of the input will tell.
+fn say(said: &FarEndReply) {
+    if let Ok(mut line) = serde_json::to_vec(said) {
+        line.push(b'\n');
+        let mut out = io::stdout().lock();
+        let _ = out.write_all(&line).and_then(|()| out.flush());
+    }
+}

@@ -1,0 +1,94 @@
+//! What a far process is told, and what it tells: one JSON object a line on its standard input and
+//! output. Both sides are the same executable, so the lines have no version; they are never stored.
+
+use std::os::fd::{OwnedFd, RawFd};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::FarEndWork;
+use crate::{
+    probes::{ArmError, Schedule, ThreadReport},
+    setup::threads::{Found, Terms},
+};
+
+/// The hidden subcommand of tardy that is a far end; its argument is an order as JSON.
+pub const SUBCOMMAND: &str = "__far";
+
+/// What a far process shall be.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct FarEndSpec {
+    /// `far`, `far2`, ...: what it is called in `run.json`, and its series in reports.
+    pub name: String,
+    /// The name of its [`FarEndJob`].
+    pub job: String,
+    /// What the job is about.
+    pub arguments: Value,
+    /// What the thread that works shall run as.
+    pub terms: Terms,
+}
+
+impl FarEndSpec {
+    /// To do the job called `job` with these arguments, on these terms, under the name `name`.
+    ///
+    /// # Errors
+    /// The arguments cannot be written as JSON.
+    pub fn new(
+        name: String,
+        job: &str,
+        arguments: &impl Serialize,
+        terms: Terms,
+    ) -> Result<Self, ArmError> {
+        match serde_json::to_value(arguments) {
+            Ok(arguments) => Ok(Self { name, job: job.into(), arguments, terms }),
+            Err(error) => Err(ArmError::Far { name, why: error.to_string() }),
+        }
+    }
+}
+
+/// A kind of work that a far process can do.
+#[derive(Debug, Clone, Copy)]
+pub struct FarEndJob {
+    /// By which orders name it.
+    pub name: &'static str,
+    /// Makes the work of the arguments and the descriptors that come with an order.
+    pub work: fn(Value, Vec<OwnedFd>) -> serde_json::Result<Box<dyn FarEndWork>>,
+}
+
+/// An order as it is passed on, with the numbers of the descriptors that the process inherits.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Passed {
+    pub order: FarEndSpec,
+    pub descriptors: Vec<RawFd>,
+    /// Where what it records is written to.
+    pub outlet: RawFd,
+}
+
+/// One line to the far process. The end of its input ends it too.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum FarEndCommand {
+    /// Begin.
+    Go(Schedule),
+    /// End in good order.
+    Stop,
+}
+
+/// One line from the far process.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum FarEndReply {
+    /// It is ready to be told to go.
+    Armed(Ready),
+    /// It cannot; nothing follows.
+    Failed(String),
+    /// Its work is over; nothing follows.
+    Ended(ThreadReport, Value),
+}
+
+/// What a far end is when it is ready.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Ready {
+    pub found: Found,
+    pub facts: Value,
+}

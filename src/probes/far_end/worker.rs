@@ -1,0 +1,279 @@
+//! The thread of a far end, in whichever process it is.
+
+use std::{
+    sync::{
+        Arc,
+        mpsc::{Receiver, Sender, channel},
+    },
+    thread::{Builder, JoinHandle},
+    time::Duration,
+};
+
+use serde_json::Value;
+use tardy_hot::{stop::Stop, wakeup::Ended};
+
+use super::{FarEndWork, Nudger, Opened, Outlet, spec::Ready};
+use crate::{
+    probes::{
+        STACK_BYTES, Schedule, ThreadReport,
+        measured_thread::{self, LoopEnd},
+    },
+    run::Deviation,
+    setup::threads::{Found, Terms, plain},
+    sys::{faults::ThreadUsage, signals},
+};
+
+/// A look at what the warm-up used that comes later than this would hide what is to be told.
+const LATE_NS: i64 = 20_000_000;
+
+/// A thread that works, as others hold it.
+pub(super) struct FarEndThread {
+    name: String,
+    tid: i32,
+    stop: Arc<Stop>,
+    go: Option<Sender<Schedule>>,
+    handle: JoinHandle<WorkOutcome>,
+    outlet: Option<Outlet>,
+    nudger: Option<Nudger>,
+    /// When the measured time begins, once that is known; ns.
+    start_ns: i64,
+    /// What it had used by then.
+    warmed_up: Option<ThreadUsage>,
+}
+
+/// How it fared, and what it had to say.
+pub(super) struct WorkOutcome {
+    /// Its usage is that since it began to work, after [`FarEndThread::finish`] without the
+    /// warm-up.
+    pub report: ThreadReport,
+    pub value: Value,
+    /// What it had used before it began to work.
+    before: ThreadUsage,
+}
+
+impl std::fmt::Debug for FarEndThread {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Worker").field("name", &self.name).field("tid", &self.tid).finish()
+    }
+}
+
+impl FarEndThread {
+    /// Starts it on its terms, has it open what it needs, and lets it wait.
+    pub fn start(
+        name: &str,
+        mut work: Box<dyn FarEndWork>,
+        terms: Terms,
+        stop: Arc<Stop>,
+    ) -> Result<(Self, Ready), String> {
+        let outlet = work.outlet();
+        let (tell, told) = channel();
+        let (go, start) = channel();
+        let (own_name, own_stop) = (name.to_owned(), Arc::clone(&stop));
+        let body = move || {
+            let opened = set_up(work, &terms);
+            let ready = opened.as_ref().map_err(String::clone);
+            let _ = tell.send(ready.map(|(ready, opened)| (ready.clone(), opened.nudger())));
+            match opened {
+                Ok((ready, opened)) => {
+                    work_when_told(&own_name, opened, &start, &terms, &ready.found, &own_stop)
+                }
+                Err(_) => stopped(&own_name),
+            }
+        };
+        let handle = Builder::new()
+            .name(format!("tardy/{name}"))
+            .stack_size(STACK_BYTES)
+            .spawn(body)
+            .map_err(|error| format!("no thread to be had: {}", plain(&error)))?;
+        let told = told.recv().unwrap_or_else(|_| Err("it ended at once".into()));
+        let (ready, nudger) = told?;
+        let (tid, go) = (ready.found.tid, Some(go));
+        let (start_ns, warmed_up) = (i64::MAX, None);
+        let name = name.into();
+        Ok((Self { name, tid, stop, go, handle, outlet, nudger, start_ns, warmed_up }, ready))
+    }
+
+    /// Lets it begin.
+    pub fn go(&mut self, schedule: Schedule) {
+        self.start_ns = schedule.start_ns;
+        if let Some(go) = &self.go {
+            // A thread that is gone shows when it is joined.
+            let _ = go.send(schedule);
+        }
+    }
+
+    /// Whether it has ended.
+    pub fn is_done(&self) -> bool {
+        self.handle.is_finished()
+    }
+
+    /// Takes note of what the warm-up used, when that is over. To be repeated until the end; how
+    /// long there is still time, ns.
+    pub fn poll(&mut self, now_ns: i64) -> i64 {
+        if self.warmed_up.is_none() && now_ns >= self.start_ns {
+            let is_late = now_ns - self.start_ns > LATE_NS;
+            // Where nobody tells, or not in time, the warm-up counts too.
+            self.warmed_up = ThreadUsage::of_thread(self.tid).filter(|_| !is_late);
+            self.start_ns = i64::MAX;
+        }
+        if self.warmed_up.is_some() { i64::MAX } else { self.start_ns - now_ns }
+    }
+
+    /// Whether it records something that must be let out.
+    pub const fn has_outlet(&self) -> bool {
+        self.outlet.is_some()
+    }
+
+    /// Lets out what it has recorded.
+    pub fn fresh(&mut self, into: &mut Vec<u8>) {
+        if let Some(outlet) = &mut self.outlet {
+            outlet(into);
+        }
+    }
+
+    /// Ends its work, also one that sleeps. A nudge between two turns has no effect, so that this
+    /// takes as many as it takes.
+    pub fn stop(&mut self) {
+        self.stop.set();
+        // One that was never told to go ends when its start closes.
+        self.go = None;
+        while !self.is_done() {
+            signals::nudge(self.tid);
+            if let Some(nudge) = &self.nudger {
+                nudge();
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// Waits for it; what it has not let out yet comes too.
+    pub fn finish(mut self, into: &mut Vec<u8>) -> WorkOutcome {
+        drop(self.go.take());
+        let joined = self.handle.join();
+        if let Some(mut outlet) = self.outlet {
+            outlet(into);
+        }
+        let mut outcome = joined.unwrap_or_else(|_| {
+            let died = ThreadReport::of(&self.name, Ended::Failed(0));
+            let report = ThreadReport { broken: Some(Deviation::Died), ..died };
+            WorkOutcome { report, value: Value::Null, before: ThreadUsage::default() }
+        });
+        if let Some(warmed_up) = self.warmed_up {
+            let usage = &mut outcome.report.usage;
+            *usage = usage.since(warmed_up.since(outcome.before));
+        }
+        outcome
+    }
+}
+
+fn set_up(work: Box<dyn FarEndWork>, terms: &Terms) -> Result<(Ready, Box<dyn Opened>), String> {
+    let found = measured_thread::set_up(Some(terms)).map_err(|error| plain(&error))?;
+    let opened = work.open()?;
+    Ok((Ready { found, facts: opened.facts() }, opened))
+}
+
+fn work_when_told(
+    name: &str,
+    mut opened: Box<dyn Opened>,
+    start: &Receiver<Schedule>,
+    terms: &Terms,
+    found: &Found,
+    stop: &Stop,
+) -> WorkOutcome {
+    let Ok(schedule) = start.recv() else { return stopped(name) };
+    let mut before = ThreadUsage::default();
+    let report = measured_thread::measure(name, Some(terms), found, || {
+        before = ThreadUsage::of_this_thread();
+        LoopEnd::since(before, opened.run(schedule, stop))
+    });
+    WorkOutcome { report, value: opened.value(), before }
+}
+
+fn stopped(name: &str) -> WorkOutcome {
+    let report = ThreadReport::of(name, Ended::Stopped);
+    WorkOutcome { report, value: Value::Null, before: ThreadUsage::default() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        probes::far_end::{Launched, RunningFarEnd},
+        sys::{cpus::Cpus, sched::Policy},
+    };
+
+    /// Sleeps until it is stopped, and counts how often it was woken.
+    struct Sleeper {
+        woken: u64,
+    }
+
+    impl FarEndWork for Sleeper {
+        fn outlet(&mut self) -> Option<Outlet> {
+            Some(Box::new(|into| into.push(7)))
+        }
+
+        fn open(self: Box<Self>) -> Result<Box<dyn Opened>, String> {
+            if self.woken > 0 { Err("no sleep to be had".into()) } else { Ok(self) }
+        }
+    }
+
+    impl Opened for Sleeper {
+        fn run(&mut self, _: Schedule, stop: &Stop) -> Ended {
+            // At least once, however late this thread gets to run.
+            loop {
+                std::thread::park_timeout(Duration::from_millis(1));
+                self.woken += 1;
+                if stop.is_set() {
+                    return Ended::Stopped;
+                }
+            }
+        }
+
+        fn value(&self) -> Value {
+            self.woken.into()
+        }
+    }
+
+    fn terms() -> Terms {
+        let cpu = Cpus::allowed().unwrap().iter().next().unwrap();
+        Terms { policy: Policy::Other, priority: 0, cpu, slack_ns: 1 }
+    }
+
+    fn far_end(woken: u64) -> Result<RunningFarEnd, super::super::ArmError> {
+        signals::accept_nudges().unwrap();
+        Launched::thread("far", Box::new(Sleeper { woken }), terms()).ready()
+    }
+
+    #[test]
+    fn it_works_from_the_word_to_the_stop_and_says_how_it_fared() {
+        let mut far_end = far_end(0).unwrap();
+        assert_eq!(terms().broken_by(&far_end.found().1), None);
+        far_end.go(Schedule {
+            warmup_ns: 0,
+            start_ns: 0,
+            end_ns: i64::MAX,
+            samples: u64::MAX,
+            stop_over_ns: i64::MAX,
+        });
+        assert_eq!((far_end.poll(), far_end.place()), (None, "thread"));
+        let mut fresh = Vec::new();
+        far_end.fresh(&mut fresh);
+        let end = far_end.finish();
+        let report = end.report.unwrap();
+        assert_eq!((report.ended, report.broken), (Ended::Stopped, None));
+        assert!(end.value.as_u64().unwrap() > 0);
+        assert_eq!((fresh, end.fresh), (vec![7], vec![7]), "what is left comes with the end");
+    }
+
+    #[test]
+    fn one_that_was_never_told_to_go_ends_as_well() {
+        let report = far_end(0).unwrap().finish().report.unwrap();
+        assert_eq!(report.ended, Ended::Stopped);
+    }
+
+    #[test]
+    fn what_cannot_be_opened_is_told_with_the_name_of_the_end() {
+        let error = far_end(1).unwrap_err().to_string();
+        assert!(error.contains("far") && error.contains("no sleep to be had"), "{error}");
+    }
+}

@@ -1,0 +1,104 @@
+//! The end in this process: its thread sends, and receives what comes back.
+
+use std::{
+    os::fd::OwnedFd,
+    sync::{Arc, atomic::Ordering::Relaxed},
+};
+
+use tardy_hot::{
+    ring::{Reader, Writer},
+    stop::Stop,
+    stream::{Counts, Passage},
+    wakeup::Ended,
+};
+
+use super::{
+    end::{self, EndPlan, OpenEnd},
+    supervisor::StreamNearEnd,
+};
+use crate::{
+    probes::{ArmError, Armed, Recorded, Schedule, measured_thread::LoopEnd},
+    setup::threads::Terms,
+    sys::faults::ThreadUsage,
+};
+
+/// What the measuring thread is given.
+pub struct StreamThread {
+    plan: EndPlan,
+    socket: OwnedFd,
+    terms: Terms,
+    passages: Writer<Passage>,
+    shared: StreamShared,
+}
+
+/// What others see of it.
+pub struct StreamShared {
+    counts: Arc<Counts>,
+    stop: Arc<Stop>,
+    enough: Arc<Stop>,
+}
+
+impl StreamShared {
+    fn again(&self) -> Self {
+        let Self { counts, stop, enough } = self;
+        let (counts, stop, enough) = (Arc::clone(counts), Arc::clone(stop), Arc::clone(enough));
+        Self { counts, stop, enough }
+    }
+}
+
+impl StreamThread {
+    /// By its plan, with its socket.
+    #[must_use]
+    pub fn new(
+        plan: EndPlan,
+        socket: OwnedFd,
+        terms: Terms,
+        stop: &Arc<Stop>,
+    ) -> (Self, Reader<Passage>) {
+        let (passages, taken) = plan.ring();
+        let shared =
+            StreamShared { counts: Arc::default(), stop: Arc::clone(stop), enough: Arc::default() };
+        (Self { plan, socket, terms, passages, shared }, taken)
+    }
+
+    /// Starts its thread.
+    ///
+    /// # Errors
+    /// The thread cannot be made or set up.
+    pub fn spawn(
+        self,
+        armed: &mut Armed,
+        recorded: Recorded,
+        passages: Reader<Passage>,
+    ) -> Result<StreamNearEnd, ArmError> {
+        let Self { plan, socket, terms, passages: into, shared } = self;
+        let (own, own_plan) = (shared.again(), plan.clone());
+        let counts = Arc::clone(&shared.counts);
+        let open =
+            move || OpenEnd::new(own_plan, socket, into, counts).map_err(ArmError::Transport);
+        armed.spawn_with(recorded, Some(terms), open, move |schedule, end| {
+            measure(&plan, end, &own, &schedule)
+        })?;
+        let tid = armed.tids().last().copied().unwrap_or_default();
+        let StreamShared { counts, enough, .. } = shared;
+        Ok(StreamNearEnd { counts, passages, enough, tid })
+    }
+}
+
+fn measure(
+    plan: &EndPlan,
+    end: &mut OpenEnd,
+    shared: &StreamShared,
+    schedule: &Schedule,
+) -> LoopEnd {
+    let before = ThreadUsage::of_this_thread();
+    let ended = end.run(schedule, &shared.stop, &shared.enough);
+    let measured = LoopEnd::since(before, ended);
+    match ended {
+        // What it received afterwards was sent before.
+        Ended::Done if shared.counts.due.load(Relaxed) > 0 => {
+            LoopEnd { end_ns: end::end_of(&plan.course(schedule, plan.sends)), ..measured }
+        }
+        _ => measured,
+    }
+}

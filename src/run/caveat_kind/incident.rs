@@ -1,0 +1,232 @@
+//! What can happen to a machine while a run goes on, and what it says.
+
+use serde::Serialize;
+
+use super::values::{CpuCount, list};
+use crate::{run::caveat::Effect, units::Nanos};
+
+/// Something that happened meanwhile. One variant a code, as in [`super::CaveatKind`].
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum Incident {
+    /// The hypervisor took more than a little of a measured CPU's time.
+    StealTime {
+        /// Those of which it took.
+        cpus: Vec<CpuShare>,
+    },
+    /// The firmware took the machine away.
+    SmiSeen {
+        /// How often.
+        count: u64,
+    },
+    /// Interrupts that cannot be masked came.
+    NmiSeen {
+        /// How many.
+        cpus: Vec<CpuCount>,
+    },
+    /// The machine slept.
+    Suspended {
+        /// How long, ns.
+        suspended_ns: i64,
+    },
+    /// A measured CPU went offline.
+    MeasuredCpuOffline {
+        /// Which, `0-3,7`.
+        cpus: String,
+    },
+    /// Other CPUs came or went.
+    CpusChanged {
+        /// Which, `0-3,7`.
+        cpus: String,
+    },
+    /// The kernel took another clock source.
+    ClockSourceChanged {
+        /// All of them in turn.
+        sources: Vec<String>,
+    },
+    /// Somebody chose another governor.
+    GovernorChanged {
+        /// Each change once.
+        changes: Vec<GovernorChange>,
+    },
+    /// A measured CPU ran at other frequencies.
+    FrequencyChanged {
+        /// Those that did.
+        cpus: Vec<FrequencyChange>,
+    },
+    /// A measured CPU was slowed down because of heat.
+    CpuThrottled {
+        /// How often.
+        cpus: Vec<CpuCount>,
+    },
+    /// The kernel stopped real-time tasks for the sake of others.
+    RtThrottled,
+    /// Memory was locked at the start, and not at the end.
+    MemoryUnlocked {
+        /// Bytes that were locked at the start.
+        start_bytes: u64,
+        /// Bytes that were locked at the end.
+        end_bytes: u64,
+    },
+}
+
+/// The share of a CPU's time that the hypervisor took.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct CpuShare {
+    /// The CPU.
+    pub cpu: u32,
+    /// From 0 to 1.
+    pub share: f64,
+}
+
+/// A change of a CPU's frequency governor.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct GovernorChange {
+    /// The CPU.
+    pub cpu: u32,
+    /// The governor until then.
+    pub before: String,
+    /// The governor from then on.
+    pub after: String,
+}
+
+/// How a CPU changed its frequency.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct FrequencyChange {
+    /// The CPU.
+    pub cpu: u32,
+    /// How often; absent where the kernel counts none.
+    pub changes: Option<u64>,
+    /// At the start and at the end, kHz; absent where they hardly differ.
+    pub frequency_khz: Option<(u64, u64)>,
+}
+
+impl FrequencyChange {
+    /// "CPU 0 3 times, from 1200 MHz at the start to 3000 at the end"
+    fn text(&self) -> String {
+        let changes = self.changes.map(|changes| format!("{changes} times"));
+        let ends = self.frequency_khz.map(|(start, end)| {
+            format!("from {} MHz at the start to {} at the end", start / 1000, end / 1000)
+        });
+        let parts: Vec<String> = changes.into_iter().chain(ends).collect();
+        format!("CPU {} {}", self.cpu, parts.join(", "))
+    }
+}
+
+impl Incident {
+    /// Code, effect, text and remedy.
+    pub(super) fn words(&self) -> (&'static str, Effect, String, &'static str) {
+        use Effect::{Informs, Invalidates, Weakens};
+        match self {
+            Self::MemoryUnlocked { start_bytes, end_bytes } => (
+                "memory_unlocked",
+                Weakens,
+                format!(
+                    "Memory did not stay locked: {} KiB at the start, {} KiB at the end.",
+                    start_bytes >> 10,
+                    end_bytes >> 10
+                ),
+                "Look for whoever unlocks it (a debugger, a tool that compacts memory), and repeat \
+                 the run.",
+            ),
+            Self::StealTime { cpus } => (
+                "steal_time",
+                Weakens,
+                format!(
+                    "The hypervisor took time of measured CPUs for others: {}.",
+                    list(cpus, ", ", |CpuShare { cpu, share }| {
+                        format!("{:.1} % of CPU {cpu}", share * 100.0)
+                    })
+                ),
+                "Measure on the bare machine, or give the virtual machine CPUs of its own (pinned, \
+                 not overcommitted).",
+            ),
+            Self::SmiSeen { count } => (
+                "smi_seen",
+                Informs,
+                format!("The firmware took the machine away {count} times (SMI)."),
+                "Look into the firmware's set-up for USB legacy support, power capping and memory \
+                 scrubbing, and ask its vendor; the kernel cannot prevent them.",
+            ),
+            Self::NmiSeen { cpus } => (
+                "nmi_seen",
+                Informs,
+                format!(
+                    "Interrupts that cannot be masked came (NMI): {}.",
+                    list(cpus, ", ", |CpuCount { cpu, count }| format!("{count} on CPU {cpu}"))
+                ),
+                "`sysctl -w kernel.nmi_watchdog=0`, and end `perf` where it runs.",
+            ),
+            Self::Suspended { suspended_ns } => (
+                "suspended",
+                Invalidates,
+                format!(
+                    "The machine was suspended for {} while the run went on.",
+                    Nanos(*suspended_ns)
+                ),
+                "Repeat it with sleep inhibited: `systemd-inhibit --what=sleep tardy run ...`.",
+            ),
+            Self::MeasuredCpuOffline { cpus } => (
+                "measured_cpu_offline",
+                Invalidates,
+                format!("Measured CPUs went offline while the run went on: {cpus}."),
+                "Look for whoever switches CPUs off (a power daemon, the hypervisor), and repeat \
+                 the run.",
+            ),
+            Self::CpusChanged { cpus } => (
+                "cpus_changed",
+                Weakens,
+                format!("CPUs came or went while the run went on, which stops all others: {cpus}."),
+                "Look for whoever switches CPUs on and off, and repeat the run.",
+            ),
+            Self::ClockSourceChanged { sources } => (
+                "clock_source_changed",
+                Invalidates,
+                format!(
+                    "The clock source changed while the run went on: {}.",
+                    sources.join(", then ")
+                ),
+                "`dmesg | grep -i clocksource` tells why: a clock that the kernel gives up has \
+                 shown wrong times before.",
+            ),
+            Self::GovernorChanged { changes } => (
+                "governor_changed",
+                Weakens,
+                format!(
+                    "The frequency governor changed while the run went on: {}.",
+                    list(changes, "; ", |GovernorChange { cpu, before, after }| {
+                        format!("CPU {cpu} from {before} to {after}")
+                    })
+                ),
+                "Stop the power daemon that changes it (power-profiles-daemon, tuned, TLP), and \
+                 repeat the run.",
+            ),
+            Self::FrequencyChanged { cpus } => (
+                "frequency_changed",
+                Informs,
+                format!(
+                    "Measured CPUs changed their frequency: {}.",
+                    list(cpus, "; ", FrequencyChange::text)
+                ),
+                "`cpupower frequency-set -g performance`, if changes of speed shall not be in the \
+                 numbers.",
+            ),
+            Self::CpuThrottled { cpus } => (
+                "cpu_throttled",
+                Weakens,
+                format!(
+                    "Measured CPUs were slowed down because of heat: {}.",
+                    list(cpus, "; ", |CpuCount { cpu, count }| format!("CPU {cpu} {count} times"))
+                ),
+                "Cool the machine (fans, dust, a hard and flat place), or measure a smaller load.",
+            ),
+            Self::RtThrottled => (
+                "rt_throttled",
+                Weakens,
+                "The kernel stopped real-time tasks for the sake of others (RT throttling).".into(),
+                "Find the real-time task that takes all CPU time; or `sysctl -w \
+                 kernel.sched_rt_runtime_us=-1`, and then know that such a task locks its CPU up.",
+            ),
+        }
+    }
+}

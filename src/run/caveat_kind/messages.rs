@@ -1,0 +1,242 @@
+//! Doubts about messages: ends that went away, messages that did not come, clocks that disagree.
+
+use serde::Serialize;
+
+use super::values::{EndCount, OsError, list, moment};
+use crate::{
+    run::caveat::Effect,
+    units::{Nanos, count},
+};
+
+/// A doubt about a run of messages. One variant a code, as in [`super::CaveatKind`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+pub enum MessageCaveat {
+    /// The far end went away in the middle.
+    FarEnded {
+        /// How.
+        #[serde(flatten)]
+        reason: FarEndReason,
+        /// When, ns from the start of the run.
+        at_ns: i64,
+    },
+    /// Messages or their answers did not come.
+    MessagesLost {
+        /// How many, by series.
+        series: Vec<LostMessages>,
+        /// Of these, how many an end could not send.
+        unsent: Vec<EndCount>,
+    },
+    /// The system refused to send packets.
+    SendRefused {
+        /// By end.
+        ends: Vec<SendRefusal>,
+    },
+    /// Packets arrived that nobody took in time from the thread that received them.
+    PacketsUnrecorded {
+        /// How many, by end.
+        ends: Vec<EndCount>,
+    },
+    /// Socket buffers hold less than a second of the rate.
+    BufferSmall {
+        /// Those whose sockets hold less.
+        ends: Vec<EndBuffer>,
+        /// What a second of the rate needs.
+        needed_bytes: u64,
+    },
+    /// How the clocks of both machines compare is not known for all of the run.
+    ClockUnsteady {
+        /// Steps of a clock that were seen.
+        steps: u64,
+        /// Periods in which it was not known how the clocks compare.
+        unknown_periods: u64,
+        /// Of how many.
+        periods: u64,
+    },
+    /// A packet takes several frames.
+    PacketsFragmented {
+        /// Size of a packet with its headers.
+        packet_bytes: u64,
+        /// What a frame holds.
+        mtu_bytes: u64,
+    },
+}
+
+/// How a far end broke off.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "reason", rename_all = "snake_case")]
+pub enum FarEndReason {
+    /// It ended.
+    Gone {
+        /// Which, and how: `far (process): signal 9`.
+        how: String,
+    },
+    /// So many answers in a row did not come.
+    Silent {
+        /// How many.
+        answers: u64,
+        /// How long each was waited for, ns.
+        timeout_ns: i64,
+    },
+    /// It was killed, because the near end could not stop waiting otherwise.
+    Killed {
+        /// How long an answer was waited for, ns.
+        timeout_ns: i64,
+    },
+    /// Its answer is longer than was agreed.
+    AnswerTooLong,
+    /// Its answer is shorter than was agreed.
+    AnswerTooShort,
+    /// The transport failed.
+    TransportFailed {
+        /// What the system said.
+        error: OsError,
+    },
+}
+
+impl FarEndReason {
+    fn text(&self) -> String {
+        match self {
+            Self::Gone { how } => how.clone(),
+            Self::Silent { answers, timeout_ns } => {
+                format!("{answers} answers in a row did not come within {}", Nanos(*timeout_ns))
+            }
+            Self::Killed { timeout_ns } => {
+                format!("an answer did not come within {}, and it was killed", Nanos(*timeout_ns))
+            }
+            Self::AnswerTooLong => "far: its answer is longer than --size says".into(),
+            Self::AnswerTooShort => "far: its answer is shorter than --size says".into(),
+            Self::TransportFailed { error } => format!("far: {error}"),
+        }
+    }
+}
+
+/// Messages of a series that did not arrive.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct LostMessages {
+    /// The series.
+    pub series: String,
+    /// How many did not arrive.
+    pub lost: u64,
+    /// Of how many.
+    pub sent: u64,
+}
+
+/// Packets that the system refused to send.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SendRefusal {
+    /// `near`, `far`, `far2`.
+    pub end: String,
+    /// How many.
+    pub packets: u64,
+    /// What it said to the last of them; absent where the end does not tell.
+    pub error: Option<OsError>,
+}
+
+/// What the socket of an end holds unread.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct EndBuffer {
+    /// `near`, `far`, `far2`.
+    pub end: String,
+    /// How much.
+    pub bytes: u64,
+}
+
+/// "rtt: 3 of 10 (of these, near could not send 2)"
+fn lost(series: &[LostMessages], unsent: &[EndCount]) -> String {
+    let lost = list(series, ", ", |LostMessages { series, lost, sent }| {
+        format!("{series}: {} of {}", count(*lost), count(*sent))
+    });
+    let unsent = list(unsent, "; ", |of: &EndCount| {
+        format!("{} could not send {}", of.end, count(of.count))
+    });
+    if unsent.is_empty() { lost } else { format!("{lost} (of these, {unsent})") }
+}
+
+/// "near: Network is unreachable, 7 packets"
+fn refusal(SendRefusal { end, packets, error }: &SendRefusal) -> String {
+    let why = error.as_ref().map(|error| format!("{error}, ")).unwrap_or_default();
+    format!("{end}: {why}{} packets", count(*packets))
+}
+
+/// "in 2 of 9 periods it was known too badly"
+fn unsteady(steps: u64, unknown: u64, periods: u64) -> String {
+    match steps {
+        0 => format!("in {unknown} of {periods} periods it was known too badly"),
+        _ => format!(
+            "a clock was set ({steps} times seen), and in {unknown} of {periods} periods it was \
+             not known"
+        ),
+    }
+}
+
+impl MessageCaveat {
+    /// Code, effect, text and remedy.
+    pub(super) fn words(&self) -> (&'static str, Effect, String, &'static str) {
+        use Effect::{Informs, Weakens};
+        match self {
+            Self::FarEnded { reason, at_ns } => (
+                "far_ended",
+                Weakens,
+                format!(
+                    "The far end broke off while the run went on: {}, at {}.",
+                    reason.text(),
+                    moment(*at_ns)
+                ),
+                "Look why it ended, and measure again; what was measured until then is whole.",
+            ),
+            Self::MessagesLost { series, unsent } => (
+                "messages_lost",
+                Informs,
+                format!(
+                    "Messages did not arrive: {}. No latency stands for them.",
+                    lost(series, unsent)
+                ),
+                "Judge losses beside latencies; a larger buffer or a lower --rate loses fewer.",
+            ),
+            Self::SendRefused { ends } => (
+                "send_refused",
+                Weakens,
+                format!("The system refused to send packets: {}.", list(ends, "; ", refusal)),
+                "Look whether the interface is up and has a way there: ip addr, ip route get.",
+            ),
+            Self::PacketsUnrecorded { ends } => (
+                "packets_unrecorded",
+                Weakens,
+                format!(
+                    "Packets arrived and were not recorded, for lack of time: {}.",
+                    list(ends, "; ", |of| format!("{}: {}", of.end, count(of.count)))
+                ),
+                "Leave a CPU free beside those of --cpus, or measure at a lower --rate.",
+            ),
+            Self::BufferSmall { ends, needed_bytes } => (
+                "buffer_small",
+                Informs,
+                format!(
+                    "Sockets hold less than a second of the rate unread: {} instead of \
+                     {needed_bytes} bytes.",
+                    list(ends, ", ", |EndBuffer { end, bytes }| format!("{end}: {bytes} bytes"))
+                ),
+                "Measure as root, or raise net.core.rmem_max; until then stalls show as losses.",
+            ),
+            Self::ClockUnsteady { steps, unknown_periods, periods } => (
+                "clock_unsteady",
+                Weakens,
+                format!(
+                    "How the clocks of both machines compare is not known throughout: {}.",
+                    unsteady(*steps, *unknown_periods, *periods)
+                ),
+                "Let nothing set the clocks meanwhile; round trips are right either way.",
+            ),
+            Self::PacketsFragmented { packet_bytes, mtu_bytes } => (
+                "packets_fragmented",
+                Informs,
+                format!(
+                    "Each packet goes in several frames: packets of {packet_bytes} bytes, frames \
+                     of at most {mtu_bytes}."
+                ),
+                "Use a smaller --size, unless fragments are what you measure.",
+            ),
+        }
+    }
+}

@@ -1,0 +1,32 @@
+//! What a run that has ended gives reason to doubt: from evidence to caveats, by pure functions.
+//! One file a topic; nothing here asks the machine.
+
+mod machine;
+mod messages;
+mod recording;
+mod setup;
+mod threads;
+mod trace;
+
+use super::evidence::Evidence;
+use crate::run::CaveatKind;
+pub use setup::{left_changed, shield_gaps};
+
+/// Every caveat that follows from the evidence.
+#[must_use]
+pub fn caveats(evidence: &Evidence) -> Vec<CaveatKind> {
+    let by = evidence.ended_by.clone();
+    let mut found = setup::caveats(&evidence.setup);
+    found.extend(messages::caveats(evidence.messages.as_ref(), &evidence.probe));
+    found.extend(by.map(|by| CaveatKind::Interrupted { by }));
+    found.extend(threads::caveats(evidence));
+    found.extend(machine::caveats(&evidence.machine));
+    found.extend(recording::of_loads(&evidence.loads));
+    found.extend(recording::caveats(&evidence.recording));
+    found.extend(recording::of_series(&evidence.series));
+    found.extend(trace::caveats(&evidence.trace, &evidence.series));
+    found
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,58 @@
+//! Caveats of what was recorded: samples, series, and whether the loads were there.
+
+use super::super::evidence::{Recording, RefusedWrite};
+use crate::{
+    loads::{LoadEnd, LoadFault},
+    run::{CaveatKind, MissedPeriods, SeriesSummary},
+};
+
+/// A drain later than this is worth a word: an interval of the shortest log.
+pub const LATE_NS: i64 = 500_000_000;
+
+/// From how recording went.
+pub fn caveats(recording: &Recording) -> Vec<CaveatKind> {
+    let Recording { lost, late_ns, refused, not_real_time } = recording.clone();
+    let lost = (lost > 0).then_some(CaveatKind::SamplesLost { lost });
+    let late = (late_ns > LATE_NS).then_some(CaveatKind::DrainLate { late_ns });
+    let refused = refused.map(|RefusedWrite { file, at_ns, error }| CaveatKind::RecordIncomplete {
+        file,
+        at_ns,
+        error,
+    });
+    let helpers = not_real_time.map(|error| CaveatKind::HelpersNotRealTime { error });
+    [lost, late, refused, helpers].into_iter().flatten().collect()
+}
+
+/// From how the loads ended.
+pub fn of_loads(loads: &[(String, LoadEnd)]) -> Vec<CaveatKind> {
+    loads.iter().filter_map(|(load, end)| of_load(load.clone(), end)).collect()
+}
+
+fn of_load(load: String, end: &LoadEnd) -> Option<CaveatKind> {
+    match &end.fault {
+        Some(LoadFault::Died(how)) => Some(CaveatKind::LoadDied { load, how: how.clone() }),
+        Some(LoadFault::DidNothing) => Some(CaveatKind::LoadDidNothing { load }),
+        None => {
+            let proof = end.proof.as_ref().filter(|proof| proof.tasks_idle > 0)?;
+            let (tasks_idle, tasks) = (proof.tasks_idle, proof.tasks);
+            Some(CaveatKind::LoadInPart { load, tasks_idle, tasks })
+        }
+    }
+}
+
+/// From the series of whole latencies.
+pub fn of_series(series: &[SeriesSummary]) -> Vec<CaveatKind> {
+    let is_empty = series.iter().all(|series| series.count == 0);
+    let early = series.iter().map(|series| series.early).sum();
+    let missed: Vec<MissedPeriods> = series.iter().map(missed).collect();
+    let missed: Vec<_> = missed.into_iter().filter(|missed| missed.percent() >= 1.0).collect();
+    let none = is_empty.then_some(CaveatKind::NoSamples);
+    let early = (early > 0).then_some(CaveatKind::EarlyWakeups { early });
+    let missed = (!missed.is_empty()).then_some(CaveatKind::PeriodsMissed { series: missed });
+    [none, early, missed].into_iter().flatten().collect()
+}
+
+fn missed(series: &SeriesSummary) -> MissedPeriods {
+    let missed = series.missed.unwrap_or(0);
+    MissedPeriods { series: series.name.clone(), missed, periods: series.count + missed }
+}

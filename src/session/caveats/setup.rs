@@ -1,0 +1,68 @@
+//! Caveats of what was to be arranged, and could not be or was left behind.
+
+use super::super::evidence::SetupEvidence;
+use crate::{
+    run::{Caveat, CaveatKind, SetupCaveat, ThreadCaveat},
+    setup::{
+        journal::{Recovered, Undone},
+        shield::ShieldGaps,
+    },
+};
+
+pub fn caveats(setup: &SetupEvidence) -> Vec<CaveatKind> {
+    let mut found = Vec::new();
+    if let Some((policy, priority, error)) = setup.real_time_refused.clone() {
+        found.push(ThreadCaveat::NoRealTime { policy, priority, error }.into());
+    }
+    found.extend(of_left(&setup.left).map(CaveatKind::from));
+    let memory = setup.memory_refused.clone();
+    found.extend(memory.map(|error| CaveatKind::MemoryNotLocked { error }));
+    let dma_latency = setup.dma_latency_refused.clone();
+    found.extend(dma_latency.map(|error| CaveatKind::DmaLatencyNotHeld { error }));
+    if let Some(end) = setup.watchdog {
+        let (silent_s, made_ordinary) = (end.silent_s, end.made_ordinary);
+        found.push(SetupCaveat::WatchdogEnded { silent_s, made_ordinary }.into());
+    }
+    found.extend(setup.shield.iter().flat_map(of_shield).map(CaveatKind::from));
+    if !setup.not_put_back.is_empty() {
+        found.push(SetupCaveat::NotPutBack { failed: setup.not_put_back.clone() }.into());
+    }
+    found
+}
+
+/// The caveat of what a killed tardy left changed or a living one holds, if there is one.
+#[must_use]
+pub fn left_changed(left: &Recovered) -> Option<Caveat> {
+    of_left(left).map(CaveatKind::from).map(Caveat::from)
+}
+
+/// The caveats of a shield.
+#[must_use]
+pub fn shield_gaps(gaps: &ShieldGaps) -> Vec<Caveat> {
+    of_shield(gaps).into_iter().map(CaveatKind::from).map(Caveat::from).collect()
+}
+
+fn of_left(left: &Recovered) -> Option<SetupCaveat> {
+    match left {
+        Recovered::Nothing | Recovered::OtherBoot => None,
+        Recovered::Alive(owner) => {
+            Some(SetupCaveat::HeldByOther { pid: owner.pid, command: owner.command.clone() })
+        }
+        Recovered::Undone(Undone { failed, .. }) => {
+            (!failed.is_empty()).then(|| SetupCaveat::LeftChanged { failed: failed.clone() })
+        }
+    }
+}
+
+fn of_shield(gaps: &ShieldGaps) -> Vec<SetupCaveat> {
+    let ShieldGaps { cpus, interrupts, options, helpers_inside, irqbalance } = gaps.clone();
+    let mut found = Vec::new();
+    if !interrupts.is_empty() {
+        found.push(SetupCaveat::InterruptsStay { interrupts, cpus: cpus.clone() });
+    }
+    if !options.is_empty() || helpers_inside {
+        found.push(SetupCaveat::ShieldLimits { cpus, options, helpers_inside });
+    }
+    found.extend(irqbalance.then_some(SetupCaveat::Irqbalance));
+    found
+}

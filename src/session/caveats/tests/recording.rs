@@ -1,0 +1,113 @@
+//! Caveats of what was recorded, of loads and of tracing.
+
+use super::*;
+
+#[test]
+fn a_recorder_that_was_late_or_lost_samples_is_told() {
+    let of = |recording: Recording| |evidence: &mut Evidence| evidence.recording = recording;
+    let lost = Recording { lost: 7, ..Recording::default() };
+    assert_one(of(lost), "samples_lost", &json!({"lost": 7}), "7 samples");
+    let late = |late_ns| of(Recording { late_ns, ..Recording::default() });
+    let late_ns = crate::session::caveats::recording::LATE_NS;
+    assert_one(late(2 * late_ns), "drain_late", &json!({"late_ns": 2 * late_ns}), "late by 1");
+    assert_eq!(codes(late(late_ns)), [""; 0]);
+    for (at_ns, words) in [
+        (Some(1_500_000_000), "interrupts.csv at 1.5 s: No space left on device."),
+        (None, "interrupts.csv: No space left on device."),
+    ] {
+        let refused = RefusedWrite { file: "interrupts.csv".into(), at_ns, error: no_space() };
+        let values = json!({"file": "interrupts.csv", "at_ns": at_ns, "error": no_space()});
+        let refused = Recording { refused: Some(refused), ..Recording::default() };
+        assert_one(of(refused), "record_incomplete", &values, words);
+    }
+}
+
+#[test]
+fn series_without_samples_with_early_ones_and_with_missed_periods_are_told() {
+    let of = |totals: Totals| {
+        move |evidence: &mut Evidence| evidence.series = vec![summary("cpu0", totals)]
+    };
+    let some = |missed: u64| Totals { count: 990, missed, ..Totals::NONE };
+    assert_one(of(Totals::NONE), "no_samples", &json!({}), "Not one sample");
+    let early = Totals { early: 1, ..some(0) };
+    assert_one(of(early), "early_wakeups", &json!({"early": 1}), "1 wake-ups");
+    let values = json!({"series": [{"series": "cpu0", "missed": 10, "periods": 1_000}]});
+    assert_one(of(some(10)), "periods_missed", &values, "1.0 % on cpu0");
+    assert_eq!(codes(of(some(5))), [""; 0]);
+}
+
+#[test]
+fn a_load_that_died_or_did_nothing_is_told() {
+    let of = |fault| of_load(0, Some(fault));
+    assert_one(
+        of(LoadFault::Died("worker 3: signal 9".into())),
+        "load_died",
+        &json!({"load": "hackbench", "how": "worker 3: signal 9"}),
+        "worker 3: signal 9",
+    );
+    let values = json!({"load": "hackbench"});
+    assert_one(of(LoadFault::DidNothing), "load_did_nothing", &values, "hackbench did not");
+}
+
+#[test]
+fn a_load_of_which_a_part_did_nothing_is_told() {
+    assert_eq!(codes(of_load(0, None)), [""; 0]);
+    assert_eq!(codes(of_load(3, Some(LoadFault::DidNothing))), ["load_did_nothing"]);
+    let values = json!({"load": "hackbench", "tasks_idle": 3, "tasks": 160});
+    assert_one(of_load(3, None), "load_in_part", &values, "3 of 160 tasks");
+}
+
+/// A hackbench of 160 tasks.
+fn of_load(tasks_idle: u64, fault: Option<LoadFault>) -> impl FnOnce(&mut Evidence) {
+    let proof = LoadProof {
+        unit: "messages".into(),
+        operations: 1,
+        operations_per_s: 1.0,
+        context_switches_per_s: 1.0,
+        cpu_share: 1.0,
+        tasks: 160,
+        tasks_idle,
+    };
+    let end = LoadEnd { proof: Some(proof), ended: "stopped".into(), fault };
+    |evidence| evidence.loads = vec![("hackbench".into(), end)]
+}
+
+#[test]
+fn what_tracing_could_not_tell_is_a_caveat_that_informs() {
+    let of = |record: TraceRecord| |evidence: &mut Evidence| evidence.trace.record = record;
+    let none = || TraceRecord::off(TraceMode::Auto);
+    assert_eq!(codes(of(TraceRecord { unmatched: 10, ..none() })), [""; 0]);
+    assert_one(
+        of(TraceRecord { unmatched: 11, ..none() }),
+        "wakeups_unmatched",
+        &json!({"unmatched": 11, "wakeups": 10_000}),
+        "11 of 10000 wake-ups",
+    );
+    let lost = TraceRecord { lost_events: 1, ..none() };
+    assert_one(of(lost), "events_lost", &json!({"lost": 1}), "lost 1 events");
+    let why = "the kernel refuses the program";
+    let stages = TraceRecord { found: TraceMode::Stages, why_not: Some(why.into()), ..none() };
+    let values = json!({"missing": [], "no_causes": why});
+    assert_one(of(stages), "traced_in_part", &values, "stages alone, no causes: the kernel");
+    let missing = MissingTracepoint {
+        tracepoint: "ipi_send_cpu".into(),
+        switches_off: "who sent an interrupt".into(),
+        why: "the kernel has no such tracepoint".into(),
+    };
+    let values = json!({"missing": [missing], "no_causes": null});
+    let words = "no who sent an interrupt (ipi_send_cpu): the kernel has no such tracepoint.";
+    assert_one(
+        of(TraceRecord { missing: vec![missing], ..none() }),
+        "traced_in_part",
+        &values,
+        words,
+    );
+    assert_one(
+        |evidence| evidence.trace.lack = Some(why.into()),
+        "untraced",
+        &json!({"why_not": why}),
+        why,
+    );
+    let hidden = |evidence: &mut Evidence| evidence.trace.symbols_hidden = true;
+    assert_one(hidden, "symbols_hidden", &json!({}), "stacks have no names");
+}

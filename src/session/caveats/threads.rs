@@ -1,0 +1,77 @@
+//! Caveats of the measured threads: what they ran as, and what disturbed them.
+
+use tardy_hot::wakeup::Ended;
+
+use super::super::evidence::{Evidence, ThreadEvidence};
+use crate::{
+    probes::ThreadReport,
+    run::{
+        CaveatKind, OsError, SeriesCount, SeriesSummary, ThreadCaveat, ThreadDeviation,
+        ThreadError, ThreadFaults,
+    },
+};
+
+pub fn caveats(evidence: &Evidence) -> Vec<CaveatKind> {
+    let reports = &evidence.threads.reports;
+    let mut found = Vec::new();
+    let mut note = |is_some: bool, caveat: ThreadCaveat| {
+        found.extend(is_some.then(|| CaveatKind::from(caveat)));
+    };
+    let threads = deviations(&evidence.threads);
+    // A watchdog that ended the run may have made ordinary tasks of them, and has its own caveat.
+    let is_by_watchdog = evidence.setup.watchdog.is_some();
+    note(!threads.is_empty() && !is_by_watchdog, ThreadCaveat::NotAsAsked { threads });
+    let threads: Vec<ThreadError> = reports.iter().filter_map(failure).collect();
+    note(!threads.is_empty(), ThreadCaveat::WaitFailed { threads });
+    let threads: Vec<ThreadFaults> = reports.iter().filter_map(faults).collect();
+    note(!threads.is_empty(), ThreadCaveat::PageFaults { threads });
+    let threads = counts(reports, |report| report.migrations.unwrap_or(0));
+    note(!threads.is_empty(), ThreadCaveat::Migrated { threads });
+    let threads = preemptions(&evidence.threads, &evidence.series);
+    note(!threads.is_empty(), ThreadCaveat::Preempted { threads });
+    found
+}
+
+/// Each thread once: what it found itself, or else what was found meanwhile.
+fn deviations(threads: &ThreadEvidence) -> Vec<ThreadDeviation> {
+    let deviation = |report: &ThreadReport| {
+        let seen = threads.deviations.iter().find(|seen| seen.series == report.series);
+        let deviation = report.broken.clone().or_else(|| Some(seen?.deviation.clone()))?;
+        Some(ThreadDeviation { series: report.series.clone(), deviation })
+    };
+    threads.reports.iter().filter_map(deviation).collect()
+}
+
+fn failure(report: &ThreadReport) -> Option<ThreadError> {
+    match report.ended {
+        Ended::Failed(errno) => {
+            Some(ThreadError { series: report.series.clone(), error: OsError::of(errno) })
+        }
+        Ended::Done | Ended::Stopped => None,
+    }
+}
+
+fn faults(report: &ThreadReport) -> Option<ThreadFaults> {
+    let (minor, major) = (report.usage.minor_faults, report.usage.major_faults);
+    let series = report.series.clone();
+    (minor + major > 0).then_some(ThreadFaults { series, minor, major })
+}
+
+fn counts(reports: &[ThreadReport], of: impl Fn(&ThreadReport) -> u64) -> Vec<SeriesCount> {
+    let count =
+        |report: &ThreadReport| SeriesCount { series: report.series.clone(), count: of(report) };
+    reports.iter().map(count).filter(|of| of.count > 0).collect()
+}
+
+/// How often a real-time thread had to leave its CPU to another one. Ordinary tasks take turns, and
+/// where several are measured on one CPU, so do these.
+fn preemptions(threads: &ThreadEvidence, series: &[SeriesSummary]) -> Vec<SeriesCount> {
+    let is_alone = |name: &str| {
+        let own = series.iter().find(|known| known.name == name);
+        own.is_some_and(|own| series.iter().filter(|other| other.cpu == own.cpu).count() == 1)
+    };
+    counts(&threads.reports, |report| match threads.is_real_time && is_alone(&report.series) {
+        true => report.usage.involuntary_switches,
+        false => 0,
+    })
+}

@@ -1,0 +1,26 @@
+//! Caveats of what tracing found, and did not.
+
+use super::super::evidence::TraceEvidence;
+use crate::run::{CaveatKind, SeriesSummary, TraceCaveat, TraceMode};
+
+/// More than one wake-up in so many without stages is worth a word: percentiles of stages would be
+/// of other wake-ups than those of the whole latency.
+const UNMATCHED: u64 = 1_000;
+
+/// `series` are those of whole latencies.
+pub fn caveats(trace: &TraceEvidence, series: &[SeriesSummary]) -> Vec<CaveatKind> {
+    let record = &trace.record;
+    let lack = trace.lack.clone().map(|why_not| TraceCaveat::Untraced { why_not });
+    let no_causes = record.why_not.clone().filter(|_| record.found == TraceMode::Stages);
+    let is_in_part = !record.missing.is_empty() || no_causes.is_some();
+    let missing = record.missing.clone();
+    let in_part = is_in_part.then_some(TraceCaveat::TracedInPart { missing, no_causes });
+    let lost = record.lost_events;
+    let lost = (lost > 0).then_some(TraceCaveat::EventsLost { lost });
+    let wakeups: u64 = series.iter().map(|series| series.count).sum();
+    let unmatched = record.unmatched;
+    let unmatched = (unmatched > wakeups / UNMATCHED)
+        .then_some(TraceCaveat::WakeupsUnmatched { unmatched, wakeups });
+    let hidden = trace.symbols_hidden.then_some(TraceCaveat::SymbolsHidden);
+    [lack, in_part, lost, unmatched, hidden].into_iter().flatten().map(CaveatKind::from).collect()
+}

@@ -1,0 +1,226 @@
+//! Watches what must not change while a run goes on: the terms of the measured threads, and the
+//! conditions of the machine. Looks about once a second, from outside the measuring threads.
+
+use crate::{
+    run::{
+        Deviation, GovernorChange, ThreadDeviation,
+        conditions::{ConditionsRecord, CpuRecord},
+    },
+    setup::threads::Found,
+    sys::{
+        conditions::{Conditions, CpuConditions},
+        cpus::Cpus,
+        perf::SmiCount,
+        root::Root,
+        sched,
+    },
+};
+
+/// Clocks are read one after the other, and the thread that reads may lose its CPU in between, so
+/// that a little difference is no suspend: to sleep and to wake up takes a machine far longer.
+const SUSPEND_NS: i64 = 20_000_000;
+
+/// What is watched, and what has been seen.
+#[derive(Debug)]
+pub struct ConditionsMonitor {
+    root: Root,
+    measured: Cpus,
+    threads: Vec<MonitoredThread>,
+    smis: Option<SmiCount>,
+    history: ConditionsHistory,
+    looks: u64,
+}
+
+/// A measured thread, and in what it was once found otherwise than when it was armed.
+#[derive(Debug)]
+struct MonitoredThread {
+    series: String,
+    armed: Found,
+    broken: Option<Deviation>,
+}
+
+impl ConditionsMonitor {
+    /// Threads by their series, as they were found when armed.
+    #[must_use]
+    pub fn new(root: Root, measured: Cpus, threads: &[(String, Found)]) -> Self {
+        let watched = |(series, armed): &(String, Found)| MonitoredThread {
+            series: series.clone(),
+            armed: armed.clone(),
+            broken: None,
+        };
+        let threads = threads.iter().map(watched).collect();
+        Self {
+            root,
+            measured,
+            threads,
+            smis: None,
+            history: ConditionsHistory::default(),
+            looks: 0,
+        }
+    }
+
+    /// Reads how things are. Slow, and to be done before the measured time.
+    pub fn begin(&mut self) {
+        self.history = ConditionsHistory::of(Conditions::read(&self.root, &self.measured));
+        self.smis = SmiCount::begin(&self.root, &self.measured);
+    }
+
+    /// Looks whether everything still is as it was; `at_ns` is the time since the start of the run.
+    pub fn poll(&mut self, at_ns: i64) {
+        self.looks += 1;
+        for thread in &mut self.threads {
+            thread.poll(at_ns);
+        }
+        self.history.add(Conditions::glimpse(&self.root, &self.measured));
+    }
+
+    /// Reads everything once more, after the measured time.
+    pub fn end(&mut self) {
+        self.history.add(Conditions::read(&self.root, &self.measured));
+    }
+
+    /// In what measured threads were found otherwise than when they were armed.
+    pub fn deviations(&self) -> Vec<ThreadDeviation> {
+        let deviation = |thread: &MonitoredThread| {
+            let deviation = thread.broken.clone()?;
+            Some(ThreadDeviation { series: thread.series.clone(), deviation })
+        };
+        self.threads.iter().filter_map(deviation).collect()
+    }
+
+    /// How the conditions changed.
+    #[must_use]
+    pub const fn history(&self) -> &ConditionsHistory {
+        &self.history
+    }
+
+    /// System management interrupts since [`ConditionsMonitor::begin`]; absent where nothing counts
+    /// them.
+    #[must_use]
+    pub fn smis(&self) -> Option<u64> {
+        self.smis.as_ref().and_then(SmiCount::read)
+    }
+
+    /// What was found, for `run.json`; what the threads used is not known here.
+    #[must_use]
+    pub fn record(&self) -> ConditionsRecord {
+        ConditionsRecord { looks: self.looks, smis: self.smis(), ..self.history.record() }
+    }
+}
+
+impl MonitoredThread {
+    fn poll(&mut self, at_ns: i64) {
+        let tid = self.armed.tid;
+        // A thread that has ended its loop may be gone.
+        let (Ok(scheduling), Ok(cpus)) = (sched::of_thread(tid), Cpus::of_thread(tid)) else {
+            return;
+        };
+        let now = Found { scheduling, cpus: cpus.to_string(), ..self.armed.clone() };
+        if self.broken.is_none() {
+            self.broken = Deviation::between((&now).into(), (&self.armed).into(), Some(at_ns));
+        }
+    }
+}
+
+/// The conditions at the first look and at the last, and every change between two looks.
+#[derive(Debug, Clone, Default)]
+pub struct ConditionsHistory {
+    first: Conditions,
+    last: Conditions,
+    /// The clock source, and those that came after it.
+    pub clock_sources: Vec<String>,
+    /// CPUs that came or went at least once.
+    pub changed: Cpus,
+    /// CPUs that went.
+    pub gone: Cpus,
+    /// Changes of governors, each once.
+    pub governors: Vec<GovernorChange>,
+}
+
+impl ConditionsHistory {
+    /// Begins with these.
+    pub fn of(first: Conditions) -> Self {
+        let clock_sources = first.clock_source.iter().cloned().collect();
+        Self { clock_sources, last: first.clone(), first, ..Self::default() }
+    }
+
+    /// Takes what was found at another look.
+    pub fn add(&mut self, now: Conditions) {
+        if let (Some(before), Some(now)) = (&self.last.online, &now.online) {
+            let (gone, come) = (before.without(now), now.without(before));
+            self.gone = self.gone.iter().chain(gone.iter()).collect();
+            self.changed = self.changed.iter().chain(gone.iter()).chain(come.iter()).collect();
+        }
+        if let Some(source) = &now.clock_source
+            && self.clock_sources.last() != Some(source)
+        {
+            self.clock_sources.push(source.clone());
+        }
+        for (before, now) in self.last.cpus.iter().zip(&now.cpus) {
+            if let (Some(was), Some(is)) = (&before.governor, &now.governor)
+                && was != is
+            {
+                let change =
+                    GovernorChange { cpu: now.cpu, before: was.clone(), after: is.clone() };
+                if !self.governors.contains(&change) {
+                    self.governors.push(change);
+                }
+            }
+        }
+        self.last = now;
+    }
+
+    /// The measured CPUs at the first look and at the last.
+    pub fn cpus(&self) -> impl Iterator<Item = (&CpuConditions, &CpuConditions)> {
+        self.first.cpus.iter().zip(&self.last.cpus)
+    }
+
+    /// Time suspended between the first look and the last, ns; see
+    /// [`ConditionsHistory::is_suspended`].
+    pub const fn suspended_ns(&self) -> i64 {
+        self.last.suspended_ns - self.first.suspended_ns
+    }
+
+    /// Whether that is more than clocks that are read in turn differ by.
+    pub const fn is_suspended(&self) -> bool {
+        self.suspended_ns() > SUSPEND_NS
+    }
+
+    /// Bytes of memory that were locked at the first look and at the last, where that is known.
+    pub fn locked_bytes(&self) -> Option<(u64, u64)> {
+        self.first.locked_bytes.zip(self.last.locked_bytes)
+    }
+
+    /// Whether the kernel said meanwhile that it stops real-time tasks. It says so once a boot.
+    pub fn is_throttled(&self) -> bool {
+        (self.first.rt_throttled, self.last.rt_throttled) == (Some(false), Some(true))
+    }
+
+    fn record(&self) -> ConditionsRecord {
+        let difference = |first: Option<u64>, last: Option<u64>| Some(last? - first?.min(last?));
+        let cpu = |(first, last): (&CpuConditions, &CpuConditions)| CpuRecord {
+            cpu: last.cpu,
+            governor: last.governor.clone(),
+            frequency_khz: first.frequency_khz.zip(last.frequency_khz),
+            frequency_changes: difference(first.transitions, last.transitions),
+            throttles: difference(first.throttles, last.throttles),
+            nmis: None,
+        };
+        let known = (self.first.rt_throttled, self.last.rt_throttled);
+        ConditionsRecord {
+            cpus: self.cpus().map(cpu).collect(),
+            clock_sources: self.clock_sources.clone(),
+            suspended_ns: if self.is_suspended() { self.suspended_ns() } else { 0 },
+            locked_bytes: self.last.locked_bytes,
+            rt_throttled: match known {
+                (Some(false), now) => now,
+                // The kernel says it once in a boot, and it has.
+                _ => None,
+            },
+            ..ConditionsRecord::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,217 @@
+//! A machine that stands in a directory is read, changed and read again: each change must be told.
+
+use std::{fs, path::Path};
+
+use tardy_hot::tally::Totals;
+
+use super::*;
+use crate::{
+    run::{Caveat, SeriesHead, hlog, summary::summarize},
+    session::{
+        caveats,
+        evidence::{Evidence, MachineEvidence},
+    },
+};
+
+/// Writes files below `root`, by their paths on the machine.
+fn plant(root: &Path, files: &[(&str, &str)]) {
+    for (path, text) in files {
+        let path = root.join(path.trim_start_matches('/'));
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+}
+
+const CPU: &str = "/sys/devices/system/cpu";
+
+/// Two CPUs, a clock, a governor, locked memory, a quiet log.
+fn machine() -> tempfile::TempDir {
+    let root = tempfile::tempdir().unwrap();
+    plant(
+        root.path(),
+        &[
+            (&format!("{CPU}/online"), "0-1\n"),
+            ("/sys/devices/system/clocksource/clocksource0/current_clocksource", "tsc\n"),
+            (&format!("{CPU}/cpu0/cpufreq/scaling_governor"), "performance\n"),
+            (&format!("{CPU}/cpu0/cpufreq/scaling_cur_freq"), "3000000\n"),
+            (&format!("{CPU}/cpu0/cpufreq/stats/total_trans"), "7\n"),
+            (&format!("{CPU}/cpu0/thermal_throttle/core_throttle_count"), "2\n"),
+            ("/proc/self/status", "Name:\ttardy\nVmLck:\t  4096 kB\n"),
+            ("/dev/kmsg", "6,1,5,-;Linux version\n"),
+        ],
+    );
+    root
+}
+
+/// The caveats of a run on CPU 0 during which these files changed, at one look or for good.
+fn caveats_after(changes: &[(&str, &str)], put_back: bool) -> Vec<Caveat> {
+    let machine = machine();
+    let measured: Cpus = "0".parse().unwrap();
+    let mut monitor = ConditionsMonitor::new(Root::at(machine.path()), measured, &[]);
+    monitor.begin();
+    monitor.poll(1_000_000_000);
+    let before: Vec<(String, String)> = changes
+        .iter()
+        .map(|(path, _)| {
+            let path = (*path).to_owned();
+            let file = machine.path().join(path.trim_start_matches('/'));
+            (path, fs::read_to_string(file).unwrap_or_default())
+        })
+        .collect();
+    plant(machine.path(), changes);
+    monitor.poll(2_000_000_000);
+    if put_back {
+        let before: Vec<(&str, &str)> =
+            before.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
+        plant(machine.path(), &before);
+    }
+    monitor.poll(3_000_000_000);
+    monitor.end();
+    caveats_of(&monitor)
+}
+
+fn caveats_of(monitor: &ConditionsMonitor) -> Vec<Caveat> {
+    let machine = MachineEvidence {
+        measured: monitor.measured.clone(),
+        history: monitor.history().clone(),
+        ..MachineEvidence::default()
+    };
+    // A run without a sample would have a caveat of its own.
+    let head = SeriesHead { name: "cpu0".into(), cpu: Some(0), period_ns: None };
+    let totals = Totals { count: 1, ..Totals::NONE };
+    let series = vec![summarize(&head, &hlog::empty(), &totals)];
+    let evidence = Evidence { machine, series, ..Evidence::default() };
+    caveats::caveats(&evidence).into_iter().map(Caveat::from).collect()
+}
+
+/// The one caveat that comes of a change: its code and its text.
+fn only(changes: &[(&str, &str)], put_back: bool) -> (String, String) {
+    let caveats = caveats_after(changes, put_back);
+    let [caveat] = caveats.as_slice() else { panic!("{changes:?}: {caveats:?}") };
+    (caveat.code.clone(), caveat.text.clone())
+}
+
+fn assert_told(change: (&str, &str), code: &str, word: &str) {
+    let (found, text) = only(&[change], false);
+    assert_eq!(found, code);
+    assert!(text.contains(word), "{text}");
+}
+
+#[test]
+fn a_machine_that_stays_as_it_is_gives_no_doubt() {
+    assert_eq!(caveats_after(&[], false), []);
+}
+
+#[test]
+fn a_measured_cpu_that_goes_offline_is_told_even_when_it_comes_back() {
+    let online = format!("{CPU}/online");
+    for put_back in [false, true] {
+        let (code, text) = only(&[(&online, "1\n")], put_back);
+        assert_eq!(
+            (code.as_str(), text.contains(": 0.")),
+            ("measured_cpu_offline", true),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn other_cpus_that_come_or_go_are_told_even_when_they_come_back() {
+    let online = format!("{CPU}/online");
+    for (now, put_back) in [("0\n", true), ("0\n", false), ("0-2\n", false)] {
+        let (code, _) = only(&[(&online, now)], put_back);
+        assert_eq!(code, "cpus_changed");
+    }
+}
+
+#[test]
+fn another_clock_source_is_told_even_when_the_first_comes_back() {
+    let file = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
+    for (put_back, words) in [(false, "tsc, then hpet."), (true, "tsc, then hpet, then tsc.")] {
+        let (code, text) = only(&[(file, "hpet\n")], put_back);
+        assert_eq!(code, "clock_source_changed");
+        assert!(text.contains(words), "{text}");
+    }
+}
+
+#[test]
+fn another_governor_is_told_even_when_the_first_comes_back() {
+    let file = format!("{CPU}/cpu0/cpufreq/scaling_governor");
+    assert_told((&file, "powersave\n"), "governor_changed", "CPU 0 from performance to powersave");
+    assert_eq!(only(&[(&file, "powersave\n")], true).0, "governor_changed");
+}
+
+#[test]
+fn another_frequency_is_told_and_a_wavering_one_is_not() {
+    let now = format!("{CPU}/cpu0/cpufreq/scaling_cur_freq");
+    assert_told((&now, "1200000\n"), "frequency_changed", "from 3000 MHz at the start to 1200");
+    assert_eq!(caveats_after(&[(&now, "2990000\n")], false), []);
+    let changes = format!("{CPU}/cpu0/cpufreq/stats/total_trans");
+    assert_told((&changes, "10\n"), "frequency_changed", "CPU 0 3 times");
+}
+
+#[test]
+fn a_cpu_that_is_too_hot_is_told() {
+    let core = format!("{CPU}/cpu0/thermal_throttle/core_throttle_count");
+    assert_told((&core, "14\n"), "cpu_throttled", "CPU 0 12 times");
+}
+
+#[test]
+fn memory_that_does_not_stay_locked_is_told() {
+    let status = |kib: u32| format!("Name:\ttardy\nVmLck:\t  {kib} kB\n");
+    assert_told(("/proc/self/status", &status(0)), "memory_unlocked", "4096 KiB at the start");
+    assert_eq!(caveats_after(&[("/proc/self/status", &status(3_900))], false), []);
+}
+
+#[test]
+fn rt_throttling_is_told_when_the_kernel_tells_it_and_not_when_it_had_before() {
+    let log = "6,1,5,-;Linux version\n4,2,9,-;sched: RT throttling activated\n";
+    assert_told(("/dev/kmsg", log), "rt_throttled", "RT throttling");
+    let machine = machine();
+    plant(machine.path(), &[("/dev/kmsg", log)]);
+    let mut monitor = ConditionsMonitor::new(Root::at(machine.path()), "0".parse().unwrap(), &[]);
+    monitor.begin();
+    monitor.end();
+    assert_eq!(caveats_of(&monitor), []);
+    assert_eq!(monitor.record().rt_throttled, None, "it says so once a boot");
+}
+
+#[test]
+fn a_suspended_machine_is_told_and_clocks_read_in_turn_are_no_suspend() {
+    let at = |suspended_ns: i64| Conditions { suspended_ns, ..Conditions::default() };
+    let codes = |slept_ns: i64| {
+        let mut monitor = ConditionsMonitor::new(Root::at("/nowhere"), Cpus::default(), &[]);
+        monitor.history = ConditionsHistory::of(at(5_000_000_000));
+        monitor.history.add(at(5_000_000_000 + slept_ns));
+        caveats_of(&monitor).into_iter().map(|caveat| caveat.code).collect()
+    };
+    let codes: [Vec<String>; 2] = [codes(3_000_000), codes(3_000_000_000)];
+    assert_eq!(codes, [Vec::new(), vec!["suspended".to_owned()]]);
+}
+
+#[test]
+fn a_thread_that_runs_on_other_terms_for_one_look_is_told_with_the_moment() {
+    let (tell, told) = std::sync::mpsc::channel();
+    let (end, ended) = std::sync::mpsc::channel::<()>();
+    let thread = std::thread::spawn(move || {
+        tell.send(Found::of_this_thread().unwrap()).unwrap();
+        let _ = ended.recv();
+    });
+    let armed = told.recv().unwrap();
+    // As if it had been armed as something else, which it is not at this look.
+    let mut other = armed.clone();
+    other.scheduling.priority = 90;
+    other.scheduling.policy = "fifo".into();
+    let threads = [("cpu0".to_owned(), other), ("cpu1".to_owned(), armed.clone())];
+    let mut monitor = ConditionsMonitor::new(Root::at("/nowhere"), Cpus::default(), &threads);
+    monitor.poll(1_250_000_000);
+    monitor.poll(2_000_000_000);
+    let broken = monitor.deviations();
+    let [ThreadDeviation { series, deviation }] = broken.as_slice() else { panic!("{broken:?}") };
+    let Deviation::Differs { asked, at_ns, .. } = deviation else { panic!("{deviation:?}") };
+    assert_eq!((series.as_str(), asked.priority, *at_ns), ("cpu0", 90, Some(1_250_000_000)));
+    end.send(()).unwrap();
+    thread.join().unwrap();
+    monitor.poll(3_000_000_000);
+    assert_eq!(monitor.deviations().len(), 1, "a thread that is gone is no broken one");
+}

@@ -1,0 +1,27 @@
+//! A run or a load while it goes on, at a progress.
+
+/// What can be shown while a run goes on.
+#[derive(Debug)]
+pub struct RunProgress {
+    /// Since the start, ns; negative in the warm-up.
+    pub elapsed_ns: i64,
+    /// Until the planned end, ns, where there is one.
+    pub left_ns: Option<i64>,
+    /// Per series: name, samples so far, worst so far in ns.
+    pub series: Vec<(String, u64, Option<i64>)>,
+    /// Per load: name, unit, operations so far; why it is gone, if it is.
+    pub loads: Vec<LoadProgress>,
+}
+
+/// A load at a progress.
+#[derive(Debug)]
+pub struct LoadProgress {
+    /// Its name.
+    pub name: String,
+    /// What one operation is.
+    pub unit: &'static str,
+    /// Operations so far.
+    pub operations: Option<u64>,
+    /// Why it is gone, if it is.
+    pub died: Option<String>,
+}
