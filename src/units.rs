@@ -3,9 +3,13 @@
 //! A time without a unit is refused, with the units it could have had: `--interval 1000` meant
 //! microseconds in one tool and milliseconds in the next.
 
+mod amount;
+
 use std::{fmt, str::FromStr};
 
 use thiserror::Error;
+
+pub use amount::{AmountError, ByteSize, SampleCount};
 
 /// A signed time in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -42,6 +46,20 @@ pub enum UnitError {
 }
 
 impl Nanos {
+    /// The units that a time may have.
+    #[must_use]
+    pub fn units() -> String {
+        UNITS.map(|(name, _)| name).join(", ")
+    }
+
+    /// As it would be typed: a whole number of the largest unit that is one, `10ms`, `90m`.
+    #[must_use]
+    pub fn typed(self) -> String {
+        let fits = |(_, length): &&(&str, i64)| self.0 >= *length && self.0 % *length == 0;
+        let (unit, length) = UNITS.iter().rfind(fits).copied().unwrap_or(("ns", 1));
+        format!("{}{unit}", self.0 / length)
+    }
+
     /// Seconds, rounded to what an `f64` holds.
     #[must_use]
     pub fn seconds(self) -> f64 {
@@ -303,6 +321,14 @@ mod tests {
     fn a_bare_number_is_refused_with_the_units_it_could_have_had() {
         let error = ns("250").unwrap_err();
         assert_eq!(error.to_string(), "250 has no unit; write 250us, 250ms or 250s");
+    }
+
+    #[test]
+    fn a_time_is_written_as_it_would_be_typed() {
+        for text in ["0ns", "7ns", "1us", "1500ns", "10ms", "10s", "1m", "90s", "1h"] {
+            assert_eq!(text.parse::<Nanos>().unwrap().typed(), text);
+        }
+        assert_eq!(Nanos(-1_000).typed(), "-1000ns");
     }
 
     #[test]

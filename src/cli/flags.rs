@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 use crate::{
     loads::{LoadSpec, command},
     sys::cpus::{Cpus, CpusError},
-    units::Nanos,
+    units::{AmountError, Nanos, SampleCount, UnitError},
 };
 
 /// CPUs, and the order in which they were named.
@@ -87,7 +87,7 @@ impl FormatFlags {
 /// # Errors
 /// What is wrong with it.
 pub fn interval(text: &str) -> Result<Nanos, String> {
-    let time: Nanos = text.parse().map_err(|error: crate::units::UnitError| error.to_string())?;
+    let time: Nanos = text.parse().map_err(|error: UnitError| error.to_string())?;
     match time.0 {
         0 => Err("an interval of 0 leaves no time to sleep; use 1us or more, as in 1ms".into()),
         1..1_000 => Err(format!("{time} is shorter than a system call; use 1us or more")),
@@ -101,7 +101,7 @@ pub fn interval(text: &str) -> Result<Nanos, String> {
 /// # Errors
 /// What is wrong with it.
 pub fn positive(text: &str) -> Result<Nanos, String> {
-    let time: Nanos = text.parse().map_err(|error: crate::units::UnitError| error.to_string())?;
+    let time: Nanos = text.parse().map_err(|error: UnitError| error.to_string())?;
     if time.0 == 0 { Err("0 is no time to measure; use 1s or more".into()) } else { Ok(time) }
 }
 
@@ -110,14 +110,5 @@ pub fn positive(text: &str) -> Result<Nanos, String> {
 /// # Errors
 /// What is wrong with it.
 pub fn samples(text: &str) -> Result<u64, String> {
-    let (digits, factor) = match text.as_bytes() {
-        [.., b'k' | b'K'] => (text.get(..text.len() - 1), 1_000),
-        [.., b'M'] => (text.get(..text.len() - 1), 1_000_000),
-        _ => (Some(text), 1),
-    };
-    let count = digits.and_then(|digits| digits.parse::<u64>().ok());
-    match count.and_then(|count| count.checked_mul(factor)) {
-        Some(0) | None => Err(format!("\"{text}\" is no count; use 1 or more, as in 1000 or 50k")),
-        Some(count) => Ok(count),
-    }
+    text.parse().map(|SampleCount(count)| count).map_err(|error: AmountError| error.to_string())
 }

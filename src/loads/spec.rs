@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::{Kind, Load, LoadError, Parameter, find};
-use crate::units::Nanos;
+use crate::units::{ByteSize, Nanos};
 
 /// What a load is asked to do. Serialized, it is the second argument of the supervisor.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -209,7 +209,7 @@ impl Kind {
     fn read(self, text: &str) -> Option<Value> {
         match self {
             Self::Count { .. } => digits(text).map(Value::from),
-            Self::Bytes { .. } => read_bytes(text).map(Value::from),
+            Self::Bytes { .. } => text.parse().ok().map(|ByteSize(bytes)| Value::from(bytes)),
             Self::Time { .. } => text.parse::<Nanos>().ok().map(|time| Value::from(time.0)),
             Self::Choice(_) | Self::Text => Some(Value::from(text)),
         }
@@ -234,10 +234,11 @@ impl Kind {
         match self {
             Self::Count { min, max } => format!("a whole number from {min} to {max}"),
             Self::Bytes { min, max } => {
-                format!("a size from {min} to {max} bytes (units: B, kB, KiB, MB, MiB, GB, GiB)")
+                format!("a size from {min} to {max} bytes (units: {})", ByteSize::units())
             }
             Self::Time { min_ns, max_ns } => {
-                format!("a time with a unit from {} to {}", typed(min_ns), typed(max_ns))
+                let (min, max) = (Nanos(min_ns).typed(), Nanos(max_ns).typed());
+                format!("a time with a unit from {min} to {max} (units: {})", Nanos::units())
             }
             Self::Choice(words) => format!("one of {}", listed(words.iter().copied())),
             Self::Text => "a text".to_owned(),
@@ -245,34 +246,9 @@ impl Kind {
     }
 }
 
-/// As it would be typed: `10ms`, `1h`.
-fn typed(ns: i64) -> String {
-    const UNITS: [(i64, &str); 4] =
-        [(3_600_000_000_000, "h"), (1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us")];
-    let fits = |(length, _): &&(i64, &str)| ns >= *length && ns % *length == 0;
-    let (length, unit) = UNITS.iter().find(fits).copied().unwrap_or((1, "ns"));
-    format!("{}{unit}", ns / length)
-}
-
 /// Digits only: `+5`, which Rust's own parser takes, is nothing that help would show.
 fn digits(text: &str) -> Option<u64> {
     text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok())?
-}
-
-fn read_bytes(text: &str) -> Option<u64> {
-    let split = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    let (number, unit) = text.split_at_checked(split)?;
-    let factor = match unit.trim_start() {
-        "" | "B" => 1,
-        "kB" => 1_000,
-        "KiB" => 1 << 10,
-        "MB" => 1_000_000,
-        "MiB" => 1 << 20,
-        "GB" => 1_000_000_000,
-        "GiB" => 1 << 30,
-        _ => return None,
-    };
-    digits(number)?.checked_mul(factor)
 }
 
 /// Words with commas between.
