@@ -35,6 +35,8 @@ pub mod report;
 pub mod analysis;
 // The waist: what a measurement is, and the directory that holds it.
 pub mod run;
+// A file whole or not at all.
+pub mod draft;
 // Quantities with their units.
 pub mod units;
 // Safe wrappers over the operating system.

@@ -1,15 +1,13 @@
 //! `tardy report` and `tardy plot`: pages and pictures of one run or several.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail, ensure};
 use clap::{Args, ValueEnum};
 
 use super::{Exit, output};
 use crate::{
+    draft,
     report::{
         collect, html,
         page::Page,
@@ -123,15 +121,9 @@ fn page_of(names: &[String], store: &Store) -> Result<Page> {
     Ok(collect::page(runs))
 }
 
-/// Writes by way of a temporary name beside it, so that there is the old file or the new one.
+/// Writes the file, so that there is the old one or the new one.
 pub(super) fn write(path: &Path, bytes: &[u8]) -> Result<()> {
-    let mut draft = path.to_owned().into_os_string();
-    draft.push(".tmp");
-    let placed = fs::write(&draft, bytes).and_then(|()| fs::rename(&draft, path));
-    if placed.is_err() {
-        let _ = fs::remove_file(&draft);
-    }
-    placed.with_context(|| format!("cannot write {}", path.display()))?;
+    draft::replace(path, bytes).with_context(|| format!("cannot write {}", path.display()))?;
     output::tell(&format!("wrote {}", path.display()));
     Ok(())
 }

@@ -11,7 +11,10 @@ use std::{
 use anyhow::{Context, Result, bail, ensure};
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::run::{Run, facts::LabFacts, names};
+use crate::{
+    draft,
+    run::{Run, facts::LabFacts, names},
+};
 
 /// What it is called among kernels, and its mode.
 pub const HOST: &str = "host";
@@ -122,9 +125,7 @@ fn adopt(cell: &HostCell, directory: &Path) -> Result<()> {
     });
     let path = directory.join(names::RUN);
     let text = serde_json::to_string_pretty(&run.document)? + "\n";
-    let draft = path.with_extension("json.tmp");
-    fs::write(&draft, text)
-        .and_then(|()| fs::rename(&draft, &path))
+    draft::replace(&path, text.as_bytes())
         .with_context(|| format!("cannot write {}", path.display()))
 }
 

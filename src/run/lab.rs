@@ -8,6 +8,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 
 use super::doubt::COUNTED_TIME;
+use crate::draft;
 
 /// The file's name.
 pub const LAB: &str = "lab.json";
@@ -96,8 +97,7 @@ impl LabRecord {
     pub fn write(&self, directory: &Path) -> io::Result<()> {
         let mut text = serde_json::to_vec_pretty(self)?;
         text.push(b'\n');
-        let draft = directory.join(format!("{LAB}.tmp"));
-        fs::write(&draft, text).and_then(|()| fs::rename(&draft, directory.join(LAB)))
+        draft::replace(&directory.join(LAB), &text)
     }
 }
 

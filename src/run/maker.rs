@@ -20,6 +20,7 @@ use super::{
     peaks::{Blame, Peak},
     samples, spool,
 };
+use crate::draft::{Draft, replace};
 
 /// Space held back on the disk, so that a full one still takes the last `run.json`.
 const RESERVE_BYTES: usize = 512 << 10;
@@ -243,30 +244,16 @@ pub fn discard(path: &Path, existed: bool) {
     }
 }
 
-/// Writes `run.json` by way of a temporary name that is locked before it takes the old one's place,
-/// so that there is never an unlocked one.
+/// Writes `run.json` as a draft that is locked before it takes the old one's place, so that there
+/// is never an unlocked one.
 fn write_locked(path: &Path, document: &Document) -> io::Result<File> {
-    let draft = path.join("run.json.tmp");
-    let mut file = File::create(&draft)?;
+    let mut draft = Draft::beside(&path.join(names::RUN))?;
     let mut text = serde_json::to_vec_pretty(document)?;
     text.push(b'\n');
     // A file system without locks still takes a run; it only cannot tell running from crashed.
-    let _ = lock::take(&file);
-    let placed = file.write_all(&text).and_then(|()| fs::rename(&draft, path.join(names::RUN)));
-    if let Err(error) = placed {
-        let _ = fs::remove_file(&draft);
-        return Err(error);
-    }
-    Ok(file)
-}
-
-fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let draft = path.with_extension("tmp");
-    let placed = fs::write(&draft, bytes).and_then(|()| fs::rename(&draft, path));
-    if placed.is_err() {
-        let _ = fs::remove_file(&draft);
-    }
-    placed
+    let _ = lock::take(draft.file());
+    draft.file().write_all(&text)?;
+    draft.place()
 }
 
 /// A file that only ever ends where an append ended.

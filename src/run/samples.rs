@@ -29,6 +29,7 @@ use parquet::{
 use tardy_hot::ring::Sample;
 
 use super::spool;
+use crate::draft::Draft;
 
 const SCHEMA: &str = "message tardy {
     required binary series (string);
@@ -50,27 +51,24 @@ fn properties() -> WriterPropertiesPtr {
     Arc::new(properties)
 }
 
-/// Writes `samples` (one list per name of `series`) as one closed file, by way of a temporary name.
+/// Writes `samples` (one list per name of `series`) as one closed file.
 ///
 /// # Errors
-/// What the disk says; then nothing stands under `path`.
+/// What the disk says; then nothing new stands under `path`.
 pub fn write(path: &Path, series: &[String], samples: &[Vec<Sample>]) -> Result<(), ParquetError> {
-    let draft = path.with_extension("parquet.tmp");
-    let written = write_draft(&draft, series, samples);
-    let placed = written.and_then(|()| Ok(fs::rename(&draft, path)?));
-    if placed.is_err() {
-        let _ = fs::remove_file(&draft);
-    }
-    placed
+    let mut draft = Draft::beside(path)?;
+    write_into(draft.file(), series, samples)?;
+    draft.place()?;
+    Ok(())
 }
 
-fn write_draft(
-    draft: &Path,
+fn write_into(
+    file: &mut File,
     series: &[String],
     samples: &[Vec<Sample>],
 ) -> Result<(), ParquetError> {
     let schema = Arc::new(parse_message_type(SCHEMA)?);
-    let mut file = SerializedFileWriter::new(File::create(draft)?, schema, properties())?;
+    let mut file = SerializedFileWriter::new(file, schema, properties())?;
     for (name, samples) in series.iter().zip(samples) {
         // A row group per series lets a reader skip the series it does not want.
         for part in samples.chunks(1 << 20) {

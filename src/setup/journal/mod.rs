@@ -22,7 +22,10 @@ pub use change::Change;
 use claim::Held;
 
 use super::threads::plain;
-use crate::sys::{root::Root, tasks};
+use crate::{
+    draft::Draft,
+    sys::{root::Root, tasks},
+};
 
 /// Where the journal lies.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -301,11 +304,12 @@ fn keep(place: &Place, owner: &Owner, changes: &[Change]) {
         return;
     }
     let text: String = std::iter::once(line(owner)).chain(changes.iter().map(line)).collect();
-    let fresh = place.path().with_extension("new");
     // Where this fails the old journal stays, and undoing twice does no harm.
-    let written = File::create(&fresh)
-        .and_then(|mut file| file.write_all(text.as_bytes()).and_then(|()| file.sync_all()));
-    let _ = written.and_then(|()| fs::rename(&fresh, place.path()));
+    let _ = Draft::beside(place.path()).and_then(|mut fresh| {
+        fresh.file().write_all(text.as_bytes())?;
+        fresh.file().sync_all()?;
+        fresh.place()
+    });
 }
 
 /// The owner where its line can be read, the changes, and what is wrong with other lines.
