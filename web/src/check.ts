@@ -39,7 +39,7 @@ function definition(root: Schema, reference: string): Schema {
   return (root.$defs as { [name: string]: Schema })[name];
 }
 
-/** One of several: what fits as far as its own name, or is not null, says best what is wrong. */
+/** One of several: null where there is nothing, or the last, which allows the most. */
 function checkAny(value: unknown, any: Schema[], root: Schema, place: string): void {
   const errors: WrongData[] = [];
   for (const one of any) {
@@ -51,11 +51,7 @@ function checkAny(value: unknown, any: Schema[], root: Schema, place: string): v
       errors.push(error);
     }
   }
-  const options = any.filter((one) => one.type !== 'null');
-  if (options.length === 1) throw errors[any.indexOf(options[0])];
-  if (value === undefined) throw new WrongData(place, 'is missing');
-  const own = errors.find((error) => !error.message.startsWith(`${place}.name is`) && !error.message.startsWith(`${place} is`));
-  throw own ?? new WrongData(place, `is ${shown(value)}, which is none of what it may be`);
+  throw errors.filter((_, index) => any[index].type !== 'null').pop();
 }
 
 function checkItems(value: unknown[], schema: Schema, root: Schema, place: string): void {

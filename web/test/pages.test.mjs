@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { after, before, test } from 'node:test';
-import { fileURLToPath } from 'node:url';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 import { build } from 'esbuild';
 import { launch, until } from './browser.mjs';
 import { checkPage, MODES } from './check-page.mjs';
@@ -127,8 +127,9 @@ test('a field that is missing or of another type is named, and nothing is drawn 
 
 /** A module of the page's sources. */
 async function built(name) {
-  const result = await build({ entryPoints: [fileURLToPath(new URL(`../src/${name}`, import.meta.url))], bundle: true, write: false, format: 'esm' });
-  return import(`data:text/javascript,${encodeURIComponent(result.outputFiles[0].text)}`);
+  const outfile = `${folder}/${name.replace('.ts', '.mjs')}`;
+  await build({ entryPoints: [fileURLToPath(new URL(`../src/${name}`, import.meta.url))], bundle: true, outfile, format: 'esm' });
+  return import(pathToFileURL(outfile).href);
 }
 
 /** What holds names that no type promises: settings, and the parameters of loads and probes. */
@@ -137,7 +138,9 @@ const isFree = (name, value) => ['asked', 'found', 'percentiles'].includes(name)
 test('each field that the program writes is one that the page misses', async () => {
   const { check } = await built('check.ts');
   const { STRUCTURE } = await built('data.ts');
-  const pages = ['causes', 'trips', 'packets', 'matrix'].map((name) => FIXTURES[name]());
+  // Two of many alike are enough to try.
+  const short = (_, value) => (Array.isArray(value) ? value.slice(0, 2) : value);
+  const pages = ['causes', 'trips', 'packets', 'matrix'].map((name) => JSON.parse(JSON.stringify(FIXTURES[name]()), short));
   let tried = 0;
   const without = (data, value) => {
     if (value === null || typeof value !== 'object') return;
