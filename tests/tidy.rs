@@ -158,7 +158,7 @@ fn relative_links(text: &str) -> Vec<String> {
 fn declared_modules(text: &str) -> BTreeSet<String> {
     let declared = |line: &str| {
         let line = line.trim_start().strip_suffix(';')?;
-        let name = line.strip_prefix("mod ").or_else(|| Some(line.split_once("pub mod ")?.1))?;
+        let name = line.strip_prefix("mod ").or_else(|| Some(line.split_once(" mod ")?.1))?;
         name.chars().all(|c| c.is_alphanumeric() || c == '_').then(|| name.to_owned())
     };
     text.lines().filter_map(declared).collect()

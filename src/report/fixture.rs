@@ -25,7 +25,8 @@ pub fn of(probe: &str, names: &[&str]) -> Document {
 pub fn summary(name: &str) -> SeriesSummary {
     let (of, stage) = name.split_once('/').unzip();
     let summary: Value = json!({
-        "name": name, "cpu": 0, "period_ns": null, "stage_of": of, "stage": stage, "unit": "ns", "count": 1_000, "missed": null, "early": 0,
+        "name": name, "cpu": 0, "period_ns": null, "stage_of": of, "stage": stage, "unit": "ns",
+        "count": 1_000, "missed": null, "early": 0,
         "above": 0, "min": 30_000, "mean": 41_000, "stddev": 0, "max": 2_400_000,
         "percentiles": {"50": 38_000, "90": 40_000, "99": 60_000, "99.9": 70_000},
         "uncertain": ["99.9"], "scheduled": null,

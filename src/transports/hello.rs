@@ -6,7 +6,7 @@
 //! | near | [`HelloMessage::Hello`]: a nonce, and what it asks for | |
 //! | echo | [`HelloMessage::Challenge`]: a cookie made of the address | it has kept nothing yet |
 //! | near | [`HelloMessage::Proof`]: the cookie, and a code by the token | it is at that address |
-//! | echo | [`HelloMessage::Welcome`]: a session, and a code by the token | it knows the token too |
+//! | echo | [`HelloMessage::Welcome`]: a session, and a code by the token | it knows it too |
 //! | echo | or [`HelloMessage::Refused`]: why | |
 //!
 //! The near end's messages have [`ASK_LEN`] bytes and the echo's [`ANSWER_LEN`], fewer: nobody can

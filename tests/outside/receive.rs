@@ -185,7 +185,7 @@ fn a_reader_that_stood_still_has_late_packets_and_loses_none() {
         signal(&child, "CONT");
         assert_eq!(finish(child).code, Some(0));
         let record = store.show("r");
-        let length_ns = whole(&record["probe"]["parameters"]["duration_ns"]);
+        let length_ns = whole(&record["parameters"]["duration_ns"]);
         (end_ns < whole(&record["start_monotonic_ns"]) + length_ns).then_some(record)
     });
     assert_accounts(&record);

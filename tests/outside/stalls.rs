@@ -29,7 +29,7 @@ fn stalled(wake: &str, duration: &str) -> Option<serde_json::Value> {
 }
 
 fn asked_ns(record: &serde_json::Value) -> i64 {
-    whole(&record["probe"]["parameters"]["duration_ns"])
+    whole(&record["parameters"]["duration_ns"])
 }
 
 #[test]
