@@ -1,4 +1,4 @@
-# The door. `make demo` measures this machine; `make test` runs all that must pass on each change.
+# `make demo` measures this machine; `make test` runs all that must pass on each change.
 
 TARDY := target/release/tardy
 DEMO := demo

@@ -1,33 +1,33 @@
-//! tardy as a library: the rooms, in the order of the layers.
+//! tardy as a library: its modules, in the order of the layers.
 //!
-//! Makers write runs, readers read them; they meet in [`run`] alone. `docs/architecture.md` tells
-//! who may import whom, and `tests/layers.rs` holds it.
+//! Makers write runs, readers read them; they share only [`run`]. `docs/architecture.md` says which
+//! module may import which, and `tests/layers.rs` checks it.
 
 #![deny(unsafe_code)]
 
-// What was typed, and which exit code follows.
+// The command line and exit codes.
 pub mod cli;
-// Makers: the conductor, from a plan to a finished run.
+// Makers: runs a measurement, from the plan to the finished run.
 pub mod session;
 // Makers: what produces latency samples.
 pub mod probes;
-// Makers: the far end of messages, on its own.
+// Makers: `tardy echo`, the far end of messages on another machine.
 pub mod echo;
-// Makers: ways for messages, from one end to the other.
+// Makers: transports of messages, with both their ends.
 pub mod transports;
-// Makers: what the kernel itself sees of a wake-up, by programs that run inside it.
+// Makers: the BPF programs that record wake-ups inside the kernel, and their loader.
 pub mod kernel;
-// Makers: what disturbs the machine meanwhile, and proves that it did.
+// Makers: background loads, with proof that they ran.
 pub mod loads;
 // Makers: which wake-ups were late, and what each is blamed on.
 pub mod peaks;
-// Makers: what in this system will cost latency, and the remedy.
+// Makers: what on this system costs latency, and the remedies.
 pub mod check;
-// Makers: make the machine fit, read back, let go.
+// Makers: sets up the machine, reads back, restores.
 pub mod setup;
 // Readers: kernels in virtual machines, where tardy measures as a user would.
 pub mod lab;
-// Readers: many runs, and how a user names one.
+// Readers: the store of runs, and how a user names one.
 pub mod store;
 // Readers: tables, pages and pictures.
 pub mod report;
@@ -35,7 +35,7 @@ pub mod report;
 pub mod analysis;
 // The waist: what a measurement is, and the directory that holds it.
 pub mod run;
-// A file whole or not at all.
+// Atomic replacement of files.
 pub mod draft;
 // Quantities with their units.
 pub mod units;

@@ -1,4 +1,4 @@
-//! Parse, act, exit code.
+//! The entry point of the program.
 
 use std::process::ExitCode;
 

@@ -331,7 +331,7 @@ mod tests {
             let mean_ms = 5.0 + random.unit() * 300.0;
             alarms += u32::from(period(&random.poisson(n, mean_ms), MS, LEVEL).is_some());
         }
-        // 2 are expected at the most; 7 or more would come less than once in a hundred.
+        // At most 2 are expected; 7 or more would come less than once in a hundred.
         assert!(alarms < 7, "{alarms} of 200");
     }
 

@@ -12,7 +12,7 @@ fn clock_source(subject: &CheckedMachine) -> Finding {
         return Finding::unknown(
             CODE,
             format!("{directory} cannot be read"),
-            "`dmesg | grep -i clocksource` tells it",
+            "`dmesg | grep -i clocksource` shows it",
         );
     };
     let others = subject.root.read(format!("{directory}/available_clocksource"));
@@ -24,16 +24,16 @@ fn clock_source(subject: &CheckedMachine) -> Finding {
         "hpet" | "acpi_pm" | "jiffies" | "refined-jiffies" | "pit" => Finding::costs(
             CODE,
             Gravity::Serious,
-            format!("{now} (there are: {others}): every look at the clock costs a microsecond"),
+            format!("{now} (available: {others}): every clock read costs a microsecond"),
             format!(
-                "`dmesg | grep -i -e tsc -e clocksource` tells why; where the TSC is sound, kernel \
+                "`dmesg | grep -i -e tsc -e clocksource` shows why; if the TSC is reliable, kernel \
                  option `tsc=reliable`, or now: `echo tsc > {directory}/current_clocksource`"
             ),
         ),
         _ => Finding::costs(
             CODE,
             Gravity::Little,
-            format!("{now} (there are: {others}): a look at the clock may be a system call"),
+            format!("{now} (available: {others}): a clock read may be a system call"),
             format!("`echo tsc > {directory}/current_clocksource`, if tsc is among them"),
         ),
     }
@@ -52,7 +52,7 @@ fn timer_migration(subject: &CheckedMachine) -> Finding {
         None => Finding::unknown(
             CODE,
             "/proc/sys/kernel/timer_migration cannot be read",
-            "`sysctl kernel.timer_migration` tells it, where the kernel has it",
+            "`sysctl kernel.timer_migration` shows it, if the kernel has it",
         ),
     }
 }

@@ -1,4 +1,4 @@
-//! Interrupts: where they go, who moves them, and what runs them.
+//! Interrupts: their affinity, their threads, and irqbalance.
 
 use super::{CheckedMachine, Finding, Gravity, Look, said, some_of};
 use crate::sys::{
@@ -9,14 +9,14 @@ use crate::sys::{
 /// The group, worst cost first.
 pub const LOOKS: &[Look] = &[irq_threads, irqbalance];
 
-/// What has a meaning for some CPUs only: interrupts must go somewhere.
+/// Checks that only make sense for named CPUs: some CPU has to take interrupts.
 pub const OF_NAMED: &[Look] = &[irq_affinity];
 
-/// The priority that `tardy run` measures with.
+/// The default priority of the threads that `tardy run` measures.
 const MEASURED: u32 = 90;
 
-/// The interrupts that may fire on the CPUs in question, by number and name; those that did so most
-/// often come first.
+/// The interrupts that may fire on the checked CPUs, by number and name; the most frequent ones
+/// first.
 fn on_our_cpus(subject: &CheckedMachine) -> Vec<String> {
     let is_ours = |irq: &String| {
         let of = |name: &str| subject.root.read(format!("/proc/irq/{irq}/{name}"));
@@ -25,7 +25,7 @@ fn on_our_cpus(subject: &CheckedMachine) -> Vec<String> {
         cpus.iter().any(|cpu| subject.cpus.contains(cpu)).then_some(())
     };
     let named = |irq: String| {
-        // A handler has a directory of its own; without one nothing fires.
+        // Each handler has a directory; without one the interrupt does not fire.
         let names = subject.root.names(format!("/proc/irq/{irq}"));
         let is_handler =
             |name: &&String| subject.root.path(format!("/proc/irq/{irq}/{name}")).is_dir();
@@ -50,7 +50,7 @@ fn fired_on(source: &InterruptSource, cpus: &Cpus) -> u64 {
 fn irq_affinity(subject: &CheckedMachine) -> Finding {
     const CODE: &str = "irq_affinity";
     if !subject.root.path("/proc/irq").is_dir() {
-        return Finding::unknown(CODE, "/proc/irq cannot be read", "look outside the container");
+        return Finding::unknown(CODE, "/proc/irq cannot be read", "check outside the container");
     }
     let cpus = &subject.cpus;
     let irqs = on_our_cpus(subject);
@@ -100,7 +100,7 @@ fn irq_threads(subject: &CheckedMachine) -> Finding {
         return Finding::costs(
             CODE,
             Gravity::Matters,
-            format!("interrupt threads run before priority {MEASURED}: {}", some_of(&above)),
+            format!("interrupt threads preempt priority {MEASURED}: {}", some_of(&above)),
             "`chrt -f -p 50 PID` for each, PID from `ps -eo pid,rtprio,comm | grep irq/`; or a \
              higher --priority",
         );
@@ -115,7 +115,7 @@ fn irq_threads(subject: &CheckedMachine) -> Finding {
 fn irqbalance(subject: &CheckedMachine) -> Finding {
     const CODE: &str = "irqbalance";
     if !tasks(subject).any(|(name, _)| name == "irqbalance") {
-        return Finding::ok(CODE, "does not run");
+        return Finding::ok(CODE, "irqbalance does not run");
     }
     let gravity = if subject.named { Gravity::Matters } else { Gravity::Little };
     Finding::costs(
@@ -123,7 +123,7 @@ fn irqbalance(subject: &CheckedMachine) -> Finding {
         gravity,
         "irqbalance runs, and moves interrupts to any CPU at any time",
         format!(
-            "`systemctl stop irqbalance`, or keep it off them: a line \
+            "`systemctl stop irqbalance`, or keep it off these CPUs: a line \
              `IRQBALANCE_BANNED_CPULIST={}` in /etc/default/irqbalance",
             subject.cpus
         ),

@@ -1,4 +1,4 @@
-//! The kernel itself: how far it can be preempted, its timers, and what it was built to check.
+//! The kernel itself: its preemption model, timers, debug options and tracers.
 
 use super::{CheckedMachine, Finding, Gravity, Look};
 use crate::{run::facts::Preemption, setup::facts};
@@ -18,18 +18,18 @@ fn preemption(subject: &CheckedMachine) -> Finding {
          CONFIG_PREEMPT"
     };
     match model.as_str() {
-        "rt" => Finding::ok(CODE, evidence("nearly everything can be preempted")),
+        "rt" => Finding::ok(CODE, evidence("nearly all kernel code can be preempted")),
         "full" => Finding::ok(CODE, evidence("system calls can be preempted")),
         "lazy" => Finding::ok(CODE, evidence("real-time threads preempt system calls")),
         "none" | "voluntary" => Finding::costs(
             CODE,
             Gravity::Serious,
-            evidence("a long system call of anybody keeps real-time threads waiting for ms"),
+            evidence("a long system call of any task delays real-time threads by ms"),
             remedy,
         ),
         _ => Finding::unknown(
             CODE,
-            "neither debugfs, the kernel's log, its command line nor its configuration tell",
+            "neither debugfs, the kernel's log, its command line nor its configuration shows it",
             "as root: `mount -t debugfs none /sys/kernel/debug; cat \
              /sys/kernel/debug/sched/preempt`",
         ),
@@ -62,7 +62,7 @@ fn high_resolution_timers(subject: &CheckedMachine) -> Finding {
     match subject.config.is_on("HIGH_RES_TIMERS") {
         Some(true) => Finding::ok(CODE, "timers fire between ticks"),
         Some(false) => serious("built without CONFIG_HIGH_RES_TIMERS: timers only fire at ticks"),
-        None => config_unknown(CODE, "`grep -m1 hres_active /proc/timer_list` as root tells it"),
+        None => config_unknown(CODE, "`grep -m1 hres_active /proc/timer_list` as root shows it"),
     }
 }
 
@@ -73,7 +73,7 @@ fn config_unknown(code: &'static str, remedy: &str) -> Finding {
 fn tick_rate(subject: &CheckedMachine) -> Finding {
     const CODE: &str = "tick_rate";
     let Some(hz) = subject.config.value("HZ").and_then(|hz| hz.parse::<u32>().ok()) else {
-        return config_unknown(CODE, "`getconf CLK_TCK` does not tell it; ask the distribution");
+        return config_unknown(CODE, "`getconf CLK_TCK` does not show it; ask the distribution");
     };
     if hz >= 1000 {
         return Finding::ok(CODE, format!("HZ={hz}"));
@@ -82,12 +82,12 @@ fn tick_rate(subject: &CheckedMachine) -> Finding {
     Finding::costs(
         CODE,
         Gravity::Little,
-        format!("HZ={hz}: ordinary tasks take turns every {ms} ms or later"),
+        format!("HZ={hz}: ordinary tasks have time slices of {ms} ms or more"),
         "nothing for real-time threads; for ordinary ones a kernel with `CONFIG_HZ=1000`",
     )
 }
 
-/// Options that check the kernel at run time, and whether that alone spoils a measurement.
+/// Options that check the kernel at run time, and how much each costs.
 const DEBUG_OPTIONS: &[(&str, Gravity)] = &[
     ("KASAN", Gravity::Serious),
     ("KCSAN", Gravity::Serious),
@@ -110,13 +110,13 @@ const DEBUG_OPTIONS: &[(&str, Gravity)] = &[
 fn debug_options(subject: &CheckedMachine) -> Finding {
     const CODE: &str = "debug_options";
     if !subject.config.is_known() {
-        return config_unknown(CODE, "`uname -v` names a debug kernel, if this is one");
+        return config_unknown(CODE, "`uname -v` shows whether this is a debug kernel");
     }
     let on = |(option, _): &&(&str, Gravity)| subject.config.is_on(option) == Some(true);
     let found: Vec<_> = DEBUG_OPTIONS.iter().filter(on).collect();
     let names: Vec<String> = found.iter().map(|(name, _)| format!("CONFIG_{name}")).collect();
     match found.iter().map(|(_, gravity)| *gravity).max() {
-        None => Finding::ok(CODE, "none of those that cost latency"),
+        None => Finding::ok(CODE, "no debug option that costs latency"),
         Some(gravity) => Finding::costs(
             CODE,
             gravity,

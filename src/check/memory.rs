@@ -1,4 +1,4 @@
-//! Memory: pages that are moved, gathered or taken away behind a program's back.
+//! Memory: pages that the kernel swaps out, merges or moves while a program runs.
 
 use super::{CheckedMachine, Finding, Gravity, Look, some_of};
 
@@ -22,7 +22,7 @@ fn swap(subject: &CheckedMachine) -> Finding {
     Finding::costs(
         CODE,
         gravity,
-        format!("{}, {used_mib} MiB used: memory that is not locked may be gone", some_of(&names)),
+        format!("{}, {used_mib} MiB used: unlocked memory may be swapped out", some_of(&names)),
         "`swapoff -a`; or lock the program's memory (mlockall), as `tardy run` does",
     )
 }
@@ -37,11 +37,11 @@ fn transparent_hugepages(subject: &CheckedMachine) -> Finding {
         Some("always") => Finding::costs(
             CODE,
             Gravity::Matters,
-            "always: a page fault may stop to clear 2 MiB, and khugepaged moves pages in use",
+            "always: a page fault may clear 2 MiB, and khugepaged moves pages in use",
             format!("`echo madvise > {file}`, or kernel option `transparent_hugepage=madvise`"),
         ),
         Some(mode) => Finding::ok(CODE, mode),
-        None => Finding::unknown(CODE, format!("{file} says {text}"), format!("`cat {file}`")),
+        None => Finding::unknown(CODE, format!("{file} contains {text}"), format!("`cat {file}`")),
     }
 }
 
@@ -53,7 +53,7 @@ fn numa_balancing(subject: &CheckedMachine) -> Finding {
         return Finding::ok(CODE, "off");
     }
     if nodes.parse::<crate::sys::cpus::Cpus>().is_ok_and(|nodes| nodes.len() < 2) {
-        return Finding::ok(CODE, "on, but there is one node only");
+        return Finding::ok(CODE, "on, but there is only one node");
     }
     Finding::costs(
         CODE,

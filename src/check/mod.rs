@@ -1,7 +1,7 @@
-//! What in this system will cost latency: findings with evidence and remedy. Reads, and changes
-//! nothing. One function a finding, in a table a group; `docs/check.md` lists every code.
+//! What on this system costs latency: findings with evidence and remedy. Reads, and changes
+//! nothing. One function per finding, one table per group; `docs/check.md` lists every code.
 //!
-//! Everything is read below a [`Root`], so that a machine that is not at hand can be asked about.
+//! Everything is read below a [`Root`], so that a copy of another machine can be checked too.
 
 mod clock;
 mod interrupts;
@@ -24,11 +24,11 @@ pub enum FindingStatus {
     Ok,
     /// It does.
     Costs,
-    /// It cannot be found out; the evidence says why.
+    /// It cannot be determined; the evidence says why.
     Unknown,
 }
 
-/// How much it costs a real-time thread. The order is that of gravity.
+/// How much it costs a real-time thread, in ascending order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Gravity {
@@ -36,22 +36,22 @@ pub enum Gravity {
     Little,
     /// Tens to hundreds of microseconds now and then.
     Matters,
-    /// A millisecond or more, or what is measured is not worth it.
+    /// A millisecond or more, or measurements are worthless.
     Serious,
 }
 
-/// One thing that was looked at.
+/// The result of one check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
     /// Stable name, explained in `docs/check.md`.
     pub code: &'static str,
-    /// What came of it.
+    /// Whether it costs latency.
     pub status: FindingStatus,
     /// How much it costs; absent where it costs nothing or is unknown.
     pub gravity: Option<Gravity>,
     /// What was read.
     pub evidence: String,
-    /// What to do: a command, a setting, an option of the kernel; empty where all is well.
+    /// What to do: a command, a setting, a kernel option; empty where nothing is wrong.
     pub remedy: String,
 }
 
@@ -71,33 +71,33 @@ impl Finding {
         Self { code, status, gravity, evidence: evidence.into(), remedy: remedy.into() }
     }
 
-    /// `why` it cannot be found out, and what would help.
+    /// `why` it cannot be determined, and what would help.
     fn unknown(code: &'static str, why: impl Into<String>, remedy: impl Into<String>) -> Self {
         let (status, gravity) = (FindingStatus::Unknown, None);
         Self { code, status, gravity, evidence: why.into(), remedy: remedy.into() }
     }
 
-    /// Whether it alone is reason enough for exit code 1.
+    /// Whether this finding alone causes exit code 1.
     #[must_use]
     pub fn is_serious(&self) -> bool {
         self.gravity == Some(Gravity::Serious)
     }
 }
 
-/// The machine that is asked about.
+/// The machine that is checked.
 #[derive(Debug)]
 pub struct CheckedMachine {
     root: Root,
-    /// The CPUs that shall answer in time.
+    /// The CPUs that must respond in time.
     cpus: Cpus,
-    /// Whether somebody named them; otherwise they are all there are.
+    /// Whether the user named them; otherwise they are all online CPUs.
     named: bool,
     config: ConfigOptions,
     cmdline: String,
 }
 
 impl CheckedMachine {
-    /// The machine below `root`, with a look at `cpus`, or at all that are online.
+    /// The machine below `root`; checks `cpus`, or all online CPUs.
     #[must_use]
     pub fn new(root: Root, cpus: Option<Cpus>) -> Self {
         let named = cpus.is_some();
@@ -108,30 +108,30 @@ impl CheckedMachine {
         Self { root, cpus, named, config, cmdline }
     }
 
-    /// The CPUs that are looked at.
+    /// The CPUs that are checked.
     #[must_use]
     pub const fn cpus(&self) -> &Cpus {
         &self.cpus
     }
 
-    /// Whether no CPU is left beside them.
+    /// Whether they are all online CPUs.
     fn is_everything(&self) -> bool {
         let online = self.root.value::<Cpus>("/sys/devices/system/cpu/online");
         online.is_some_and(|online| online.without(&self.cpus).is_empty())
     }
 
-    /// The value of an option on the kernel's command line; the last one counts.
+    /// The value of an option on the kernel's command line; the last occurrence counts.
     fn option(&self, name: &str) -> Option<&str> {
         let mut words = self.cmdline.split_ascii_whitespace().rev();
         words.find_map(|word| word.strip_prefix(name)?.strip_prefix('='))
     }
 }
 
-/// Looks at one thing.
+/// One check.
 type Look = fn(&CheckedMachine) -> Finding;
 
-/// Looks at everything: worst first, then what is unknown, then what is well; in the order of the
-/// tables otherwise.
+/// Runs all checks. The order is: worst first, then unknown, then fine; within these, that of the
+/// tables.
 #[must_use]
 pub fn check(subject: &CheckedMachine) -> Vec<Finding> {
     let mut findings: Vec<Finding> = looks(subject.named).map(|look| look(subject)).collect();
@@ -162,10 +162,10 @@ fn said(cpus: &Cpus) -> String {
     if cpus.len() == 1 { format!("CPU {cpus}") } else { format!("CPUs {cpus}") }
 }
 
-/// Up to so many names are written out.
+/// How many names are written out at most.
 const NAMES: usize = 4;
 
-/// Some names, and how many more there are.
+/// The first names, and the number of the others.
 fn some_of(names: &[String]) -> String {
     let shown = names.iter().take(NAMES).cloned().collect::<Vec<_>>().join(", ");
     match names.len().saturating_sub(NAMES) {

@@ -1,4 +1,4 @@
-//! Where this system runs: on metal or in a virtual machine, in a container, under limits.
+//! Where this system runs: on bare metal or in a virtual machine, in a container, under limits.
 
 use super::{CheckedMachine, Finding, Gravity, Look, said};
 use crate::{
@@ -16,9 +16,9 @@ fn virtual_machine(subject: &CheckedMachine) -> Finding {
         Some(kind) => Finding::costs(
             CODE,
             Gravity::Matters,
-            format!("this is a virtual machine ({kind}): its host decides when it runs"),
-            "measure on the bare machine; or on the host: CPUs of its own for this guest (`virsh \
-             vcpupin`), real-time priority for them, huge pages",
+            format!("this is a virtual machine ({kind}): its host schedules its CPUs"),
+            "measure on bare metal; or on the host: dedicated CPUs for this guest (`virsh \
+             vcpupin`), real-time priority for its vCPU threads, huge pages",
         ),
         None => Finding::ok(CODE, "no sign of a hypervisor"),
     }
@@ -35,14 +35,14 @@ fn steal_time(subject: &CheckedMachine) -> Finding {
     };
     let percent = share(worst.steal, worst.all);
     if percent < 0.1 {
-        return Finding::ok(CODE, "the hypervisor took nothing, if there is one");
+        return Finding::ok(CODE, "no steal time");
     }
     let gravity = if percent > 5.0 { Gravity::Serious } else { Gravity::Matters };
     Finding::costs(
         CODE,
         gravity,
         format!("the hypervisor took {percent:.1} % of CPU {}'s time since boot", worst.cpu),
-        "ask for a host that is not overcommitted, or for CPUs of your own (a dedicated instance)",
+        "use a host that is not overcommitted, or dedicated CPUs (a dedicated instance)",
     )
 }
 
@@ -53,18 +53,18 @@ fn container(subject: &CheckedMachine) -> Finding {
     let groups = subject.root.read("/proc/1/cgroup").unwrap_or_default();
     let named = ["docker", "kubepods", "lxc", "libpod"].iter().find(|name| groups.contains(**name));
     if !marked && named.is_none() {
-        return Finding::ok(CODE, "no sign of one");
+        return Finding::ok(CODE, "no sign of a container");
     }
     Finding::costs(
         CODE,
         Gravity::Little,
-        format!("this is a container ({})", named.unwrap_or(&"/.dockerenv or its like is there")),
+        format!("this is a container ({})", named.unwrap_or(&"/.dockerenv or similar exists")),
         "start it with `--cap-add SYS_NICE --cap-add IPC_LOCK --ulimit rtprio=99 --ulimit \
          memlock=-1 --cpuset-cpus LIST` and without `--cpus`",
     )
 }
 
-/// The directories of this process's cgroup and those above it: v2, and v1's `controller`.
+/// The directories of this process's cgroup and its ancestors: v2, and v1's `controller`.
 fn groups(subject: &CheckedMachine, controller: &str) -> Vec<String> {
     let text = subject.root.read("/proc/self/cgroup").unwrap_or_default();
     let mut directories = Vec::new();
@@ -106,7 +106,7 @@ fn cpu_limit(subject: &CheckedMachine) -> Finding {
         return Finding::costs(
             CODE,
             Gravity::Serious,
-            format!("{directory} has CPU time of {limit} us only (quota, period): then all wait"),
+            format!("{directory} limits CPU time to {limit} us (quota, period); then all wait"),
             format!(
                 "`echo max > {directory}/cpu.max` (v1: `echo -1 > {directory}/cpu.cfs_quota_us`), \
                  or no `--cpus` and no limits.cpu where the container is started"
@@ -149,8 +149,8 @@ fn cpu_set(subject: &CheckedMachine) -> Finding {
         gravity,
         format!("this process may not use {}, only {allowed}", said(&missing)),
         format!(
-            "`taskset -pc {} $$`; where that is refused, a cpuset holds it: `cat \
-             /proc/self/cgroup` names it",
+            "`taskset -pc {} $$`; where that is refused, a cpuset restricts it: `cat \
+             /proc/self/cgroup` shows which",
             subject.cpus
         ),
     )

@@ -1,4 +1,4 @@
-//! Power: frequency, idle states, hardware threads, heat, ACPI and the firmware's own interrupts.
+//! Power: frequency, idle states, hardware threads, heat, ACPI and firmware interrupts (SMI).
 
 use super::{CheckedMachine, Finding, Gravity, Look, said, some_of};
 use crate::sys::cpus::Cpus;
@@ -7,7 +7,7 @@ use crate::sys::cpus::Cpus;
 pub const LOOKS: &[Look] =
     &[idle_states, governor, thermal, smi_sources, battery, acpi_interrupts, smt];
 
-/// Leaving a state below this is no more than a cache miss or two, us.
+/// Leaving a state below this costs no more than a cache miss or two, us.
 const DEEP_US: u64 = 10;
 
 fn cpu_file(cpu: u32, name: &str) -> String {
@@ -25,14 +25,14 @@ fn governor(subject: &CheckedMachine) -> Finding {
         .map(|(cpu, _)| *cpu)
         .collect();
     let Some((_, first)) = found.iter().find(|(_, governor)| governor != "performance") else {
-        let what = if found.is_empty() { "nobody here sets frequencies" } else { "performance" };
+        let what = if found.is_empty() { "no frequency scaling here" } else { "performance" };
         return Finding::ok(CODE, what);
     };
     Finding::costs(
         CODE,
         Gravity::Matters,
-        format!("{first} on {}: a CPU that was idle begins slowly", said(&slow)),
-        "`cpupower frequency-set -g performance`, and stop what sets it back \
+        format!("{first} on {}: a CPU starts slowly after idling", said(&slow)),
+        "`cpupower frequency-set -g performance`, and stop services that reset it \
          (power-profiles-daemon, tuned, TLP)",
     )
 }
@@ -55,16 +55,16 @@ fn idle_states(subject: &CheckedMachine) -> Finding {
         Some((exit_us, name, cpu)) if exit_us > DEEP_US => Finding::costs(
             CODE,
             Gravity::Matters,
-            format!("idle CPUs fall into {name}, and need {exit_us} us to leave it (CPU {cpu})"),
+            format!("idle CPUs enter {name}, and need {exit_us} us to leave it (CPU {cpu})"),
             format!(
                 "`cpupower idle-set -D {DEEP_US}`, or kernel options `intel_idle.max_cstate=1 \
-                 processor.max_cstate=1`; `tardy run` holds /dev/cpu_dma_latency meanwhile"
+                 processor.max_cstate=1`; `tardy run` holds /dev/cpu_dma_latency while it measures"
             ),
         ),
         Some((exit_us, name, _)) => {
-            Finding::ok(CODE, format!("the deepest is {name}, left within {exit_us} us"))
+            Finding::ok(CODE, format!("the deepest is {name}, with {exit_us} us to leave it"))
         }
-        None => Finding::ok(CODE, "none that takes time to leave"),
+        None => Finding::ok(CODE, "no idle state with an exit latency"),
     }
 }
 
@@ -78,12 +78,12 @@ fn smt(subject: &CheckedMachine) -> Finding {
         list.parse::<Cpus>().ok().filter(|siblings| siblings.len() > 1)
     };
     let Some(first) = subject.cpus.iter().find_map(sibling) else {
-        return Finding::ok(CODE, "the CPUs that are looked at share no core");
+        return Finding::ok(CODE, "the checked CPUs share no core");
     };
     Finding::costs(
         CODE,
         Gravity::Matters,
-        format!("CPUs {first} are one core: what one does, slows the other"),
+        format!("CPUs {first} are one core: work on one slows the other"),
         "`echo off > /sys/devices/system/cpu/smt/control`, or kernel option `nosmt`; or leave the \
          second CPU of each core idle",
     )
@@ -105,11 +105,11 @@ fn thermal(subject: &CheckedMachine) -> Finding {
         Some((cpu, times)) => Finding::costs(
             CODE,
             Gravity::Matters,
-            format!("CPU {cpu} was slowed down because of heat {times} times since boot"),
-            "cool the machine (fans, dust, a hard and flat place), and watch it: `turbostat` or \
+            format!("CPU {cpu} was throttled because of heat {times} times since boot"),
+            "improve the cooling (fans, dust, a hard flat surface), and monitor it: `turbostat` or \
              `sensors`",
         ),
-        None if counts.is_empty() => Finding::ok(CODE, "nobody here counts throttling"),
+        None if counts.is_empty() => Finding::ok(CODE, "no throttling counters here"),
         None => Finding::ok(CODE, "never throttled since boot"),
     }
 }
@@ -125,7 +125,7 @@ fn battery(subject: &CheckedMachine) -> Finding {
         return Finding::costs(
             CODE,
             Gravity::Matters,
-            "the machine runs on its battery, and saves power",
+            "the machine runs on battery, and saves power",
             "plug it in",
         );
     }
@@ -137,11 +137,11 @@ fn battery(subject: &CheckedMachine) -> Finding {
             format!("the firmware's power profile is {profile}"),
             "`echo performance > /sys/firmware/acpi/platform_profile`",
         ),
-        _ => Finding::ok(CODE, "the machine does not run on a battery"),
+        _ => Finding::ok(CODE, "the machine does not run on battery"),
     }
 }
 
-/// More ACPI interrupts a second than this are no accident.
+/// More ACPI interrupts per second than this are not normal.
 const ACPI_PER_S: f64 = 5.0;
 
 fn acpi_interrupts(subject: &CheckedMachine) -> Finding {
@@ -167,11 +167,11 @@ fn acpi_interrupts(subject: &CheckedMachine) -> Finding {
         CODE,
         Gravity::Matters,
         format!("{per_s:.0} ACPI interrupts a second since boot, most of them {busiest}"),
-        format!("`echo disable > {directory}/{busiest}`, and look what then does not work"),
+        format!("`echo disable > {directory}/{busiest}`, then check which devices stop working"),
     )
 }
 
-/// Modules that make the firmware work by system management interrupts, or wait for it.
+/// Modules that trigger system management interrupts (SMI) of the firmware, or wait for it.
 const SMI_MODULES: [&str; 6] =
     ["dell_smm_hwmon", "i8k", "iTCO_wdt", "ipmi_si", "hpwdt", "acpi_pad"];
 
@@ -185,7 +185,7 @@ fn smi_sources(subject: &CheckedMachine) -> Finding {
         .map(str::to_owned)
         .collect();
     if loaded.is_empty() {
-        return Finding::ok(CODE, "no driver is loaded that is known to cause them");
+        return Finding::ok(CODE, "no driver is loaded that is known to cause SMIs");
     }
     let first = loaded.first().cloned().unwrap_or_default();
     Finding::costs(

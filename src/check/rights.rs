@@ -1,4 +1,4 @@
-//! Rights: whether a program may have real-time priority, locked memory and awake CPUs.
+//! Rights: whether a program may use real-time priority, lock memory and keep CPUs awake.
 
 use rustix::fs::{Access, access};
 
@@ -11,7 +11,7 @@ pub const LOOKS: &[Look] = &[real_time_rights, memory_lock_rights, dma_latency];
 const CAP_IPC_LOCK: u32 = 14;
 const CAP_SYS_NICE: u32 = 23;
 
-/// What a run needs to lock, and more; bytes.
+/// More than the memory that a run locks, bytes.
 const ENOUGH_MEMORY: u64 = 512 << 20;
 
 fn has_capability(subject: &CheckedMachine, bit: u32) -> Option<bool> {
@@ -20,7 +20,7 @@ fn has_capability(subject: &CheckedMachine, bit: u32) -> Option<bool> {
     u64::from_str_radix(sets.trim(), 16).ok().map(|sets| sets >> bit & 1 == 1)
 }
 
-/// The soft limit of that name; `u64::MAX` for none.
+/// The soft limit called `name`; `u64::MAX` for none.
 fn limit(subject: &CheckedMachine, name: &str) -> Option<u64> {
     let limits = subject.root.read("/proc/self/limits")?;
     let line = limits.lines().find_map(|line| line.strip_prefix(name))?;
@@ -36,8 +36,8 @@ fn right(
 ) -> Finding {
     let capable = has_capability(subject, bit);
     match (capable, limit(subject, name)) {
-        (Some(true), _) => Finding::ok(code, "by capability"),
-        (_, Some(limit)) if limit >= enough => Finding::ok(code, "by the limit for this user"),
+        (Some(true), _) => Finding::ok(code, "granted by capability"),
+        (_, Some(limit)) if limit >= enough => Finding::ok(code, "granted by this user's limit"),
         (None, None) => {
             Finding::unknown(code, "/proc/self cannot be read", "`ulimit -a` and `capsh --print`")
         }
@@ -52,7 +52,7 @@ fn real_time_rights(subject: &CheckedMachine) -> Finding {
         ("Max realtime priority", 90),
         (
             Gravity::Serious,
-            "this user may not run real-time threads of priority 90: everything else runs first",
+            "this user may not run real-time threads of priority 90: other tasks can delay them",
             "as root: `setcap cap_sys_nice,cap_ipc_lock+ep $(which tardy)`, or a line `@group - \
              rtprio 95` in /etc/security/limits.conf and a new login",
         ),
@@ -66,7 +66,7 @@ fn memory_lock_rights(subject: &CheckedMachine) -> Finding {
         ("Max locked memory", ENOUGH_MEMORY),
         (
             Gravity::Matters,
-            "this user may not lock memory: a page may be gone when it is needed",
+            "this user may not lock memory: a page may be swapped out when it is needed",
             "a line `@group - memlock unlimited` in /etc/security/limits.conf and a new login, or \
              the capability cap_ipc_lock (`setcap`)",
         ),
@@ -77,7 +77,7 @@ fn dma_latency(subject: &CheckedMachine) -> Finding {
     const CODE: &str = "dma_latency";
     let device = subject.root.path("/dev/cpu_dma_latency");
     if !device.exists() {
-        return Finding::ok(CODE, "there is no such device, and so nothing to hold awake with");
+        return Finding::ok(CODE, "there is no such device");
     }
     if access(&device, Access::WRITE_OK).is_ok() {
         return Finding::ok(CODE, "this user may keep CPUs out of deep idle states");

@@ -7,27 +7,27 @@ use crate::sys::cpus::Cpus;
 pub const LOOKS: &[Look] =
     &[rt_throttling, nmi_watchdog, soft_watchdog, vm_stat_interval, mitigations];
 
-/// What has a meaning for some CPUs only.
+/// Checks that only make sense for named CPUs.
 pub const OF_NAMED: &[Look] = &[isolcpus, nohz_full, rcu_nocbs];
 
 fn rt_throttling(subject: &CheckedMachine) -> Finding {
     const CODE: &str = "rt_throttling";
     let file = "/proc/sys/kernel/sched_rt_runtime_us";
     let Some(runtime_us) = subject.root.value::<i64>(file) else {
-        return Finding::unknown(CODE, format!("{file} cannot be read"), "look as root");
+        return Finding::unknown(CODE, format!("{file} cannot be read"), "check as root");
     };
     let period_us = subject.root.value("/proc/sys/kernel/sched_rt_period_us").unwrap_or(1_000_000);
     let fair = subject.root.path("/sys/kernel/debug/sched/fair_server").exists();
     if runtime_us < 0 || runtime_us >= period_us {
-        return Finding::ok(CODE, "real-time tasks may take all time");
+        return Finding::ok(CODE, "real-time tasks may use all CPU time");
     }
     let ms = (period_us - runtime_us) / 1000;
     let remedy = if fair {
         "for tasks that spin: `sysctl -w kernel.sched_rt_runtime_us=-1`, and `for f in \
          /sys/kernel/debug/sched/fair_server/cpu*/runtime; do echo 0 > $f; done`"
     } else {
-        "for tasks that spin: `sysctl -w kernel.sched_rt_runtime_us=-1`; then one that never \
-         sleeps locks its CPU up"
+        "for tasks that spin: `sysctl -w kernel.sched_rt_runtime_us=-1`; a task that never \
+         sleeps then locks up its CPU"
     };
     Finding::costs(
         CODE,
@@ -37,7 +37,7 @@ fn rt_throttling(subject: &CheckedMachine) -> Finding {
     )
 }
 
-/// What kernel option keeps something off `missing`, one of the CPUs that somebody named.
+/// Whether `what` is kept off all CPUs that the user named, and the kernel option that does it.
 fn kept_off(subject: &CheckedMachine, code: &'static str, kept: &Cpus, what: &str) -> Finding {
     let missing = subject.cpus.without(kept);
     if missing.is_empty() {
@@ -54,7 +54,7 @@ fn kept_off(subject: &CheckedMachine, code: &'static str, kept: &Cpus, what: &st
         Gravity::Matters,
         format!("{what} not kept off {}", said(&missing)),
         if subject.is_everything() {
-            "name fewer with --cpus: one CPU at least must do everything else".to_owned()
+            "name fewer CPUs with --cpus: at least one must do everything else".to_owned()
         } else {
             format!("kernel option `{option}{equals}{}`{shield}", subject.cpus)
         },
@@ -77,7 +77,7 @@ fn nohz_full(subject: &CheckedMachine) -> Finding {
 
 fn rcu_nocbs(subject: &CheckedMachine) -> Finding {
     let free = |name: &str| list(subject.option(name).map(str::to_owned));
-    // A CPU without a tick is one without callbacks.
+    // nohz_full CPUs have no RCU callbacks either.
     let free: Cpus = free("rcu_nocbs").iter().chain(free("nohz_full").iter()).collect();
     let all = subject.option("rcu_nocbs") == Some("all");
     let free = if all { subject.cpus.clone() } else { free };
@@ -93,7 +93,7 @@ fn switch(
     match subject.root.read(format!("/proc/sys/kernel/{name}")).as_deref() {
         Some("0") => Finding::ok(code, "off"),
         Some(_) => Finding::costs(code, Gravity::Little, evidence, remedy),
-        None => Finding::ok(code, "the kernel has none"),
+        None => Finding::ok(code, "the kernel has no such watchdog"),
     }
 }
 
@@ -101,7 +101,7 @@ fn nmi_watchdog(subject: &CheckedMachine) -> Finding {
     switch(
         subject,
         ("nmi_watchdog", "nmi_watchdog"),
-        "the NMI watchdog interrupts every CPU about every ten seconds, and takes a perf counter",
+        "the NMI watchdog interrupts every CPU about every ten seconds, and uses a perf counter",
         "`sysctl -w kernel.nmi_watchdog=0`, or kernel option `nmi_watchdog=0`",
     )
 }
@@ -123,10 +123,10 @@ fn vm_stat_interval(subject: &CheckedMachine) -> Finding {
         Some(seconds) => Finding::costs(
             CODE,
             Gravity::Little,
-            format!("memory statistics are gathered on every CPU every {seconds} s"),
+            format!("memory statistics are collected on every CPU every {seconds} s"),
             "`sysctl -w vm.stat_interval=10`",
         ),
-        None => Finding::ok(CODE, "the kernel gathers none"),
+        None => Finding::ok(CODE, "the kernel collects none"),
     }
 }
 
@@ -143,7 +143,7 @@ fn mitigations(subject: &CheckedMachine) -> Finding {
     let mut names = subject.root.names(directory);
     names.retain(is_mitigated);
     if names.is_empty() {
-        return Finding::ok(CODE, "none is needed or known");
+        return Finding::ok(CODE, "no mitigation is active");
     }
     Finding::costs(
         CODE,

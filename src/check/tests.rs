@@ -133,7 +133,7 @@ fn the_kernel() {
         &[("/proc/cmdline", "quiet highres=off")],
     );
     assert_ok("tick_rate", &config("CONFIG_HZ=1000\n"));
-    assert_costs("tick_rate", Little, "every 10 ms", &config("CONFIG_HZ=100\n"));
+    assert_costs("tick_rate", Little, "time slices of 10 ms", &config("CONFIG_HZ=100\n"));
     assert_ok("debug_options", &config("# CONFIG_KASAN is not set\n"));
     assert_costs("debug_options", Serious, "CONFIG_KASAN", &config("CONFIG_KASAN=y\n"));
     assert_costs("debug_options", Matters, "DEBUG_PREEMPT", &config("CONFIG_DEBUG_PREEMPT=y\n"));

@@ -1,4 +1,4 @@
-//! `tardy check`: what in this system will cost latency, and what to do about it.
+//! `tardy check`: what on this system costs latency, and the remedies.
 
 use anstyle::{AnsiColor, Style};
 use anyhow::{Result, ensure};
@@ -12,27 +12,27 @@ use crate::{
     sys::{cpus::Cpus, root::Root},
 };
 
-/// Tell what in this system will cost latency, and the remedy.
+/// Find what on this system costs latency, and show the remedies.
 ///
-/// Changes nothing, but for what a killed tardy left changed, which is put back first.
+/// Changes nothing, except that settings which a killed tardy left changed are restored first.
 ///
-/// Exit code 1 when something serious is found: what costs a real-time thread a millisecond or
+/// Exit code 1: something serious was found, which can delay a real-time thread by a millisecond or
 /// more.
 #[derive(Debug, Args)]
 pub struct CheckFlags {
-    /// CPUs that shall answer in time, as 0-3,7: also tells what else runs there
+    /// CPUs that must respond in time, as 0-3,7; also checks what else may run there
     #[arg(long, value_name = "LIST")]
     cpus: Option<Cpus>,
-    /// Show what is well too, a line each
+    /// Also show what is fine, one line each
     #[arg(long)]
     all: bool,
     #[command(flatten)]
     format: FormatFlags,
 }
 
-/// Looks at everything and prints it, worst first.
+/// Runs all checks and prints the findings, worst first.
 pub fn run(flags: &CheckFlags) -> Result<Exit> {
-    // What a killed tardy left is not how this machine is.
+    // Settings that a killed tardy left are not those of this machine.
     let left = recover_first(flags.format.is_json());
     if let Some(caveat) = session::left_changed(&left) {
         output::notice(&caveat.text);
@@ -58,7 +58,7 @@ pub fn run(flags: &CheckFlags) -> Result<Exit> {
     Ok(if is_serious { Exit::No } else { Exit::Done })
 }
 
-/// What heads the lines of one gravity, and how.
+/// The heading of each gravity, and its style.
 const HEADS: [(&str, Gravity, Style); 3] = [
     ("Serious: a millisecond or more", Gravity::Serious, AnsiColor::Red.on_default().bold()),
     ("Matters: tens to hundreds of us", Gravity::Matters, AnsiColor::Yellow.on_default().bold()),
@@ -87,11 +87,11 @@ fn text(findings: &[Finding], cpus: &str, named: bool, all: bool) -> String {
     if all {
         push(&mut out, "Fine", AnsiColor::Green.on_default().bold(), with(FindingStatus::Ok));
     } else if !fine.is_empty() {
-        out.push_str(&format!("\n{DIM}Fine (--all tells why): {}{DIM:#}\n", fine.join(", ")));
+        out.push_str(&format!("\n{DIM}Fine (--all shows why): {}{DIM:#}\n", fine.join(", ")));
     }
     if !named {
         out.push_str(&format!(
-            "{DIM}With --cpus LIST it tells too what else runs on those CPUs.{DIM:#}\n"
+            "{DIM}With --cpus LIST tardy also checks what else may run on those CPUs.{DIM:#}\n"
         ));
     }
     out

@@ -19,41 +19,41 @@ use crate::{
     units::{PacketRate, RateError, count, span},
 };
 
-/// The first port that a process without rights may take.
+/// The first port that an unprivileged process may bind.
 const FIRST_FREE_PORT: u16 = 1024;
 
-/// The largest datagram of UDP over IPv4.
+/// The largest UDP payload over IPv4, bytes.
 const DATAGRAM_BYTES_MAX: u32 = 65_507;
 
-/// The largest message that is kept in memory for a peer.
+/// The largest message that is kept in memory for a peer, bytes.
 const BYTES_MAX: i64 = 16 << 20;
 
 /// Answer pingpong and stream from another machine
 ///
-/// Each message goes back to who sent it, until Ctrl-C; then a table says what was answered. It
-/// serves 16 peers at a time, never sends more than it was sent, and gives up root and all
+/// Returns each message to its sender until Ctrl-C, then prints a table of what it answered. It
+/// serves up to 16 peers at a time, never sends more than it received, and drops root and all
 /// capabilities before it listens. On the other machine: `tardy run pingpong --to HOST:PORT`.
 #[derive(Debug, Args)]
 pub struct EchoFlags {
     /// Address and port to listen on [default: 127.0.0.1:7117]
     ///
-    /// Port 0 is any that is free; the first line says which. Beyond loopback a --token-file is
-    /// needed.
+    /// Port 0 takes any free port; the first line of output shows it. Beyond loopback, --token-file
+    /// is required.
     #[arg(long, value_name = "ADDRESS", help_heading = "Peers")]
     listen: Option<SocketAddr>,
-    /// What carries messages [default: udp and tcp]
+    /// Transport of the messages [default: udp and tcp]
     #[arg(long, value_name = "TRANSPORT", value_enum, help_heading = "Peers")]
     transport: Option<Carrier>,
-    /// File whose content both ends know; an echo beyond loopback answers nobody without it
+    /// File with a secret that both ends share; required beyond loopback
     #[arg(long, value_name = "FILE", help_heading = "Peers")]
     token_file: Option<PathBuf>,
-    /// The other end is no tardy: no handshake, and any message goes back as it came
+    /// The other end is not tardy: no handshake, and every message is returned unchanged
     #[arg(long, requires = "transport", help_heading = "Peers")]
     foreign: bool,
-    /// Messages per second that one peer is answered at most, as 50kpps [default: 200kpps]
+    /// Most messages per second to answer for one peer, as 50kpps [default: 200kpps]
     #[arg(long, value_name = "RATE", value_parser = rate, help_heading = "Peers")]
     max_rate: Option<PacketRate>,
-    /// Bytes of the largest message that is answered
+    /// Size of the largest message to answer, in bytes
     #[arg(long, value_name = "BYTES", default_value_t = DATAGRAM_BYTES_MAX)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=BYTES_MAX), help_heading = "Peers")]
     max_size: u32,
@@ -64,7 +64,7 @@ pub struct EchoFlags {
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=99))]
     #[arg(help_heading = "Setup")]
     priority: Option<u32>,
-    /// CPUs for the answering threads, taken in turns [default: all; the first one last]
+    /// CPUs for the answering threads, assigned in rotation [default: all; the first one last]
     #[arg(long, value_name = "SET", help_heading = "Setup")]
     cpus: Option<Cpus>,
     #[command(flatten)]
@@ -81,7 +81,7 @@ enum Carrier {
     ZmqTcp,
 }
 
-/// Listens, answers, and prints what was answered.
+/// Listens, answers, and prints a summary.
 pub fn echo(flags: &EchoFlags) -> Result<Exit> {
     let plan = flags.plan()?;
     let transports = transports(&plan);
@@ -126,7 +126,7 @@ impl EchoFlags {
         ensure!(
             self.foreign || self.transport != Some(Carrier::ZmqTcp),
             "--transport zmq-tcp: ZeroMQ has no handshake with a token; add --foreign to answer \
-             whoever reaches the address, or choose udp or tcp"
+             every client that reaches the address, or choose udp or tcp"
         );
         let token = match &self.token_file {
             Some(_) if self.foreign => {
@@ -137,7 +137,7 @@ impl EchoFlags {
         };
         ensure!(
             !token.is_empty() || self.foreign || listen.ip().is_loopback(),
-            "--listen {listen} can be reached from other machines: write --token-file FILE, here \
+            "--listen {listen} can be reached from other machines: give --token-file FILE, here \
              and at `tardy run`, with the same content. Make one with \
              `head -c 32 /dev/urandom | base64 > FILE`"
         );
@@ -169,9 +169,9 @@ impl EchoFlags {
         let (policy, priority, refused) = threads::settle(policy, priority)?;
         if let Some(error) = refused {
             let has = describe(policy, priority);
-            output::notice(&format!("{wanted} cannot be had ({error}): it answers as {has}."));
+            output::notice(&format!("{wanted} was refused ({error}); the echo runs as {has}."));
         }
-        let allowed = Cpus::allowed().context("cannot ask which CPUs this process may use")?;
+        let allowed = Cpus::allowed().context("cannot read which CPUs this process may use")?;
         let refused = self.cpus.as_ref().map(|asked| asked.without(&allowed));
         if let Some(refused) = refused.filter(|refused| !refused.is_empty()) {
             bail!("--cpus: CPU {refused} is not online or not allowed; allowed are {allowed}");
@@ -192,7 +192,7 @@ const DEFAULT_RATE: u64 = 200_000;
 fn rate(text: &str) -> Result<PacketRate, String> {
     let rate: PacketRate = text.parse().map_err(|error: RateError| error.to_string())?;
     if rate.per_s() < 1.0 {
-        return Err(format!("{rate} is less than an echo counts by; use 1pps or more"));
+        return Err(format!("{rate} is below the smallest limit of an echo; use 1pps or more"));
     }
     Ok(rate)
 }
@@ -208,7 +208,7 @@ fn text(summary: &Summary) -> String {
     }
     let seconds = summary.duration_ns as f64 / 1e9;
     lines.push(format!(
-        "In {}: peers {}; messages sent back {} ({} bytes); dropped over the rate {}, foreign {}.",
+        "In {}: peers {}; messages answered {} ({} bytes); dropped: over the rate {}, foreign {}.",
         span(seconds),
         count(summary.peers),
         count(summary.answered),
@@ -221,13 +221,13 @@ fn text(summary: &Summary) -> String {
         ("wrong token", admission.wrong_token),
         ("another version", admission.other_version),
         ("over a limit", admission.refused),
-        ("too many at once", admission.over_rate),
+        ("too many pending", admission.over_rate),
         ("garbage", admission.garbage),
     ];
     let told = refused.iter().filter(|(_, times)| *times > 0);
     let told: Vec<String> = told.map(|(what, times)| format!("{what} {}", count(*times))).collect();
     if !told.is_empty() {
-        lines.push(format!("Turned away: {}.", told.join(", ")));
+        lines.push(format!("Refused: {}.", told.join(", ")));
     }
     lines.join("\n") + "\n"
 }

@@ -1,4 +1,4 @@
-//! Flags that several verbs share, and how their values are read.
+//! Flags that several commands share, and how their values are parsed.
 
 use std::str::FromStr;
 
@@ -32,7 +32,7 @@ impl FromStr for CpuList {
     }
 }
 
-/// How the result is printed.
+/// The format of the printed result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Format {
     /// Tables for people.
@@ -53,14 +53,14 @@ pub struct FormatFlags {
     json: bool,
 }
 
-/// Loads that are somebody else's programs.
+/// Loads that are the user's own commands.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Loads")]
 pub struct CommandFlags {
     /// A command of your own as a load, run by sh -c; repeatable
     ///
-    /// It is ended with everything that it started. What it does is known by the CPU time it
-    /// takes; one that ends early, even well, has died.
+    /// At the end it is killed, with every process that it started. Its work is measured as CPU
+    /// time. A command that ends before the run counts as died, even with exit code 0.
     #[arg(long = "load-command", value_name = "CMD")]
     pub load_commands: Vec<String>,
 }
@@ -92,7 +92,7 @@ pub fn interval(text: &str) -> Result<Nanos, String> {
         0 => Err("an interval of 0 leaves no time to sleep; use 1us or more, as in 1ms".into()),
         1..1_000 => Err(format!("{time} is shorter than a system call; use 1us or more")),
         1_000..=3_600_000_000_000 => Ok(time),
-        _ => Err(format!("{time} is longer than tardy measures; use 1h or less")),
+        _ => Err(format!("{time} is longer than tardy can measure; use 1h or less")),
     }
 }
 
@@ -102,7 +102,7 @@ pub fn interval(text: &str) -> Result<Nanos, String> {
 /// What is wrong with it.
 pub fn positive(text: &str) -> Result<Nanos, String> {
     let time: Nanos = text.parse().map_err(|error: UnitError| error.to_string())?;
-    if time.0 == 0 { Err("0 is no time to measure; use 1s or more".into()) } else { Ok(time) }
+    if time.0 == 0 { Err("0 leaves no time to measure; use 1s or more".into()) } else { Ok(time) }
 }
 
 /// A count that may be written as 1000, 50k or 300M.

@@ -1,4 +1,4 @@
-//! `tardy load`: loads alone, and what loads there are.
+//! `tardy load`: loads alone, and the list of all loads.
 
 use std::{
     fs::File,
@@ -29,12 +29,12 @@ use crate::{
 
 /// Run loads alone, without measuring
 ///
-/// They go on until Ctrl-C or the end of --duration; then a table says what they did. A load that
-/// dies, or does nothing, ends with exit code 4.
+/// They run until Ctrl-C or the end of --duration; then a table shows what they did. If a load dies
+/// or does nothing, the exit code is 4.
 #[derive(Debug, Args)]
 #[command(after_long_help = list_text())]
 pub struct LoadFlags {
-    /// What to run: NAME[:key=value,...]; one or more
+    /// Loads to run: NAME[:key=value,...]; one or more
     #[arg(value_name = "LOAD")]
     loads: Vec<String>,
     #[command(flatten)]
@@ -43,25 +43,25 @@ pub struct LoadFlags {
     #[arg(long, conflicts_with_all = ["loads", "load_commands", "duration"])]
     #[arg(help_heading = "Loads")]
     list: bool,
-    /// How long they go on [default: until Ctrl-C]
+    /// How long to run the loads [default: until Ctrl-C]
     #[arg(long, value_name = "LENGTH", value_parser = positive, help_heading = "Length")]
     #[arg(allow_hyphen_values = true)]
     duration: Option<Nanos>,
-    /// Print the result alone: no progress, no hints
+    /// Print only the result: no progress, no hints
     #[arg(long, help_heading = "Output")]
     quiet: bool,
     #[command(flatten)]
     format: FormatFlags,
 }
 
-/// Runs them to their end, or lists what there is.
+/// Runs the loads, or lists them.
 pub fn load(flags: &LoadFlags) -> Result<Exit> {
     if flags.list {
         return list(flags.format.is_json());
     }
     let specs = flags.specs()?;
     let quit = Quit::listen().context("cannot set a signal handler")?;
-    // What they print is for whoever looks on.
+    // The output of the loads goes to the terminal.
     let log = io::stderr().as_fd().try_clone_to_owned().context("cannot use standard error")?;
     let alone = match Alone::start(specs, &File::from(log), || quit.seen().is_some()) {
         Err(error) if quit.seen().is_some() => {

@@ -25,68 +25,68 @@ use crate::{
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Messages (pingpong, receive, stream)")]
 pub struct MessageFlags {
-    /// What carries messages [default: tcp for pingpong, udp for stream]
+    /// Transport of the messages [default: tcp for pingpong, udp for stream]
     ///
     /// pingpong: zmq-tcp, zmq-ipc, zmq-inproc, tcp, udp, unix-stream, unix-dgram, pipe, eventfd,
     /// futex, posix-mq, sysv-sem, signal, pi-mutex, shm-spin. stream: udp, tcp, zmq-pubsub, epgm.
     #[arg(long, value_name = "NAME")]
     pub transport: Option<String>,
-    /// Bytes of one message [default: 1 for pingpong, 64 for stream and receive]
+    /// Size of one message in bytes [default: 1 for pingpong, 64 for stream and receive]
     #[arg(long, value_name = "BYTES")]
     pub size: Option<u64>,
-    /// HOST:PORT of a tardy echo, or for zmq-tcp of any REP socket [default: one started here]
+    /// HOST:PORT of a tardy echo, or for zmq-tcp of any REP socket [default: started here]
     ///
-    /// An end that is no tardy echo is sent exactly as many messages as --samples says, warm-up
-    /// included, which is then a tenth of them at most.
+    /// A peer that is not a tardy echo gets exactly --samples messages, including the warm-up,
+    /// which is then at most a tenth of them.
     #[arg(long, value_name = "ADDRESS")]
     pub to: Option<String>,
-    /// The other end is no tardy: no handshake, and any message goes back as it came
+    /// The other end is not tardy: no handshake, and every message is returned unchanged
     #[arg(long)]
     pub foreign: bool,
-    /// File whose content both ends know; an echo beyond loopback answers nobody without it
+    /// File with a secret that both ends share; required beyond loopback
     #[arg(long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
-    /// Real-time priority of the far end [default: that of the near one]
+    /// Real-time priority of the far end [default: that of the near end]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=99))]
     pub far_priority: Option<u32>,
-    /// Give an answer up after this [default: 1s]
+    /// Count an answer as lost after this time [default: 1s]
     #[arg(long, value_name = "TIME", value_parser = positive)]
     pub timeout: Option<Nanos>,
     /// Packets per second, as 100pps or 10kpps [default: 1kpps]
     #[arg(long, value_name = "RATE")]
     pub rate: Option<String>,
-    /// Send as many back, on a schedule of their own
+    /// Also send packets from the far end, at the same rate and on their own schedule
     #[arg(long)]
     pub both_ways: bool,
     /// How to wait: stream sleep, spin or hybrid:TIME; receive block, ppoll, epoll, busy-poll, spin
     ///
-    /// hybrid:2ms sleeps until 2 ms before a packet's time, then spins.
+    /// hybrid:2ms sleeps until 2 ms before the scheduled time of a packet, then spins.
     #[arg(long, value_name = "HOW")]
     pub wait: Option<String>,
-    /// The same for the far end [default: as --wait]
+    /// How the far end waits [default: as --wait]
     #[arg(long, value_name = "HOW")]
     pub far_wait: Option<String>,
     /// Send to this multicast group
     #[arg(long, value_name = "ADDRESS")]
     pub group: Option<std::net::Ipv4Addr>,
-    /// How many receive what is sent to the group [default: 1]
+    /// How many receivers join the group [default: 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
     pub receivers: Option<u32>,
-    /// A packet that arrives later than this after its time counts as late [default: 1ms]
+    /// Count a packet as late when it arrives this long after its scheduled time [default: 1ms]
     #[arg(long, value_name = "TIME", value_parser = positive)]
     pub late_over: Option<Nanos>,
-    /// Measure packets that come to this UDP port
+    /// Measure packets that arrive at this UDP port
     #[arg(long, value_name = "PORT", conflicts_with = "iface")]
     pub listen: Option<u16>,
-    /// Measure all packets that come to this network interface
+    /// Measure all packets that arrive at this network interface
     #[arg(long, value_name = "NAME")]
     pub iface: Option<String>,
-    /// Who sends what is received: builtin, or none [default: builtin with --listen]
+    /// Sender of the packets: builtin, or none [default: builtin with --listen, else none]
     #[arg(long, value_name = "WHO")]
     pub sender: Option<String>,
 }
 
-/// A flag, whether the user gave it, and the probes that it means something to.
+/// A flag, whether the user gave it, and the probes that use it.
 type Use = (&'static str, bool, &'static [&'static str]);
 
 impl MessageFlags {
@@ -115,7 +115,7 @@ impl MessageFlags {
         ]
     }
 
-    /// Refuses what means nothing to `probe`.
+    /// Refuses flags that `probe` does not use.
     ///
     /// # Errors
     /// Names the flag and the probes that take it.
@@ -130,11 +130,11 @@ impl MessageFlags {
 }
 
 impl MessageFlags {
-    /// The probe called `name`, and about how far its samples are apart, ns: an arm for each whose
-    /// ends exchange messages.
+    /// The probe called `name`, and the approximate time between its samples, ns. One arm for each
+    /// probe that exchanges messages.
     ///
     /// # Errors
-    /// Names the flag that cannot be meant, and the way out.
+    /// Names the flag that cannot be used, and the remedy.
     pub fn probe(
         &self,
         name: &str,
@@ -152,7 +152,7 @@ impl MessageFlags {
                 let stream = self.stream(self.ends(near, far_cpu)?, allowed)?;
                 (Box::new(stream), self.packet_period_ns()?)
             }
-            _ => bail!("nothing makes the probe {name}"),
+            _ => bail!("no constructor for the probe {name}"),
         })
     }
 }
@@ -160,32 +160,32 @@ impl MessageFlags {
 /// A transport of a ping-pong by its name.
 ///
 /// # Errors
-/// Names all there are.
+/// Lists all transports.
 pub fn transport(name: &str) -> Result<Transport> {
     let known = Transport::ALL.into_iter().find(|known| known.as_str() == name);
     known.map_or_else(
         || {
             let all = Transport::ALL.map(Transport::as_str).join(", ");
-            bail!("--transport {name}: there is no such transport; there are {all}")
+            bail!("--transport {name}: no such transport; use one of {all}")
         },
         Ok,
     )
 }
 
-/// What both ends on this machine run as.
+/// Policy, priority and CPU of both ends on this machine.
 #[derive(Debug, Clone)]
 pub struct Ends {
-    /// The one that measures.
+    /// The end that measures.
     pub near: Terms,
-    /// The other one.
+    /// The far end.
     pub far_end: Terms,
 }
 
 impl MessageFlags {
-    /// Both ends, from what the near one runs as; each CPU and priority by its own flag.
+    /// Both ends, derived from the near end; each has its own flags for CPU and priority.
     ///
     /// # Errors
-    /// The far end's priority cannot be had, or means nothing.
+    /// The priority of the far end is refused, or has no meaning.
     pub fn ends(&self, near: Terms, far_cpu: u32) -> Result<Ends> {
         if near.policy == Policy::Other && self.far_priority.is_some() {
             bail!("--far-priority has no meaning with --policy other; leave one of them out");
@@ -218,11 +218,11 @@ pub fn check_policy(probe: &str, policy: Policy) -> Result<()> {
     Ok(())
 }
 
-/// The CPUs of the near and of the far end: the first two of those named, in the order in which
-/// they were; both are the same where only one was. Without any, the first two allowed.
+/// The CPUs of the near and the far end: the first two of `asked`, in the order as given. With one
+/// CPU, both ends share it. Without `asked`, the first two allowed CPUs.
 ///
 /// # Errors
-/// More are named than there are ends.
+/// `asked` has more CPUs than there are ends.
 pub fn places(
     probe: &str,
     asked: Option<&CpuList>,

@@ -1,4 +1,4 @@
-//! What was typed, and which exit code follows. Nothing below this prints.
+//! The command line: parsing, and exit codes. The only module that prints.
 
 mod check;
 mod echo;
@@ -31,20 +31,20 @@ use crate::{
     store::Store,
 };
 
-/// Tells when Linux answers late, and whether the numbers may be believed.
+/// Measures how late Linux responds, explains late samples, and checks that the figures are valid.
 #[derive(Debug, Parser)]
 #[command(
     name = "tardy",
     version,
     max_term_width = 100,
-    after_help = "First steps: `tardy run` measures for a minute and prints what came of it; \
-                  `tardy why last` tells why it was late; `tardy report last -o page.html` draws \
-                  it.\n\n\
+    after_help = "First steps: `tardy run` measures for a minute and prints the result; \
+                  `tardy why last` explains late wake-ups; `tardy report last -o page.html` \
+                  makes a page of it.\n\n\
                   Times need a unit: 250us, 1ms, 1.5s. RUN is a path, a name, the beginning of an \
                   id, or `last`, `last~1`.\n\n\
                   Exit codes: 0 done; 1 measured, and the answer is no (--stop-over hit, check \
-                  found something serious); 2 could not do it; 4 the run is invalid. `shield` \
-                  passes its command's code on."
+                  found something serious); 2 error; 4 the run is invalid. `shield` \
+                  returns the exit code of its command."
 )]
 struct Cli {
     /// Where runs are kept [default: $XDG_DATA_HOME/tardy/runs]
@@ -78,16 +78,16 @@ pub enum Exit {
     Done,
     /// Measured, and the answer is no.
     No,
-    /// Could not do it.
+    /// An error.
     Failed,
     /// The run is invalid.
     Invalid,
-    /// What the command of `shield` said.
+    /// The exit code of the command of `shield`.
     Passed(u8),
 }
 
 impl Exit {
-    /// What a run that has ended comes to.
+    /// The exit code of a run that has ended.
     #[must_use]
     pub fn of(document: &Document) -> Self {
         match (document.validity, document.status) {
@@ -116,7 +116,7 @@ pub fn command() -> clap::Command {
     Cli::command()
 }
 
-/// Parses the command line and does what it says.
+/// Parses the command line and runs the command.
 #[must_use]
 pub fn main() -> ExitCode {
     // As the first process of a virtual machine; it ends with the machine.
@@ -128,13 +128,13 @@ pub fn main() -> ExitCode {
     }
     let argv: Vec<String> =
         std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
-    // Not a verb for users: a load's supervisor is this same program.
+    // Not a command for users: the supervisor of a load is this same program.
     if let [_, verb, spec] = argv.as_slice()
         && verb == SUBCOMMAND
     {
         return supervisor::supervise(spec).into();
     }
-    // Nor is the far end of a message.
+    // So is the far end of messages.
     if let [_, verb, order] = argv.as_slice()
         && verb == far_end::SUBCOMMAND
     {

@@ -1,15 +1,15 @@
-//! Standard output and standard error, so that a closed pipe or a full disk is no panic.
+//! Standard output and standard error, without a panic on a closed pipe or a full disk.
 
 use std::io::{ErrorKind, Write};
 
 use anstyle::{AnsiColor, Style};
 use anyhow::{Context, Result};
 
-/// Writes a result. Colour goes where a terminal is, and nowhere else. A reader that goes away, as
-/// in `tardy list | head -1`, has what it wanted.
+/// Writes a result, in colour only on a terminal. A reader that closes the pipe early, as in
+/// `tardy list | head -1`, is no error.
 ///
 /// # Errors
-/// Standard output does not take it.
+/// Standard output cannot be written.
 pub fn put(text: &str) -> Result<()> {
     let mut out = anstream::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
@@ -18,12 +18,12 @@ pub fn put(text: &str) -> Result<()> {
     }
 }
 
-/// Writes a word beside the result to standard error; lost where nobody listens.
+/// Writes a notice to standard error, beside the result; ignores a closed standard error.
 pub fn notice(text: &str) {
     let _ = writeln!(anstream::stderr().lock(), "{text}");
 }
 
-/// Writes an error with its causes, each said once: some errors name their cause themselves.
+/// Writes an error with its causes, each printed once: some errors include their cause already.
 pub fn complain(error: &anyhow::Error) {
     const RED: Style = AnsiColor::Red.on_default().bold();
     let mut text = error.to_string();

@@ -1,4 +1,4 @@
-//! The line on a terminal while a run goes on: time left, the worst so far, loads alive.
+//! The progress line on a terminal during a run: time left, the worst so far, loads alive.
 
 use std::{
     io::Write,
@@ -10,7 +10,7 @@ use crate::{
     units::{Nanos, span},
 };
 
-/// A line of standard error that is written over once a second.
+/// A line of standard error that is overwritten once a second.
 #[derive(Debug)]
 pub struct StatusLine {
     on: bool,
@@ -24,12 +24,12 @@ impl StatusLine {
         Self { on, next: Instant::now() }
     }
 
-    /// Shows `progress`, if the last one is old enough.
+    /// Shows `progress`, if the last update is old enough.
     pub fn show(&mut self, progress: &RunProgress) {
         self.write(|| text(progress));
     }
 
-    /// Shows any text in its place.
+    /// Shows any text on the line.
     pub fn write(&mut self, text: impl FnOnce() -> String) {
         if !self.on || Instant::now() < self.next {
             return;
@@ -37,11 +37,11 @@ impl StatusLine {
         self.next = Instant::now() + Duration::from_millis(500);
         let text = cut(&text(), width());
         let mut err = std::io::stderr().lock();
-        // Erase after writing: the line never blinks. A terminal that is gone is nobody's loss.
+        // Erase after writing, so that the line does not flicker. A closed terminal is no error.
         let _ = write!(err, "\r{text}\x1b[K").and_then(|()| err.flush());
     }
 
-    /// Takes the line away again.
+    /// Erases the line.
     pub fn clear(&mut self) {
         if self.on {
             let mut err = std::io::stderr().lock();
@@ -80,7 +80,7 @@ fn load(load: &LoadProgress) -> String {
 
 fn width() -> usize {
     let size = rustix::termios::tcgetwinsize(std::io::stderr());
-    // A terminal that does not know its size says 0.
+    // A terminal that does not know its size reports 0.
     size.map(|size| usize::from(size.ws_col)).ok().filter(|&width| width > 0).unwrap_or(80).max(20)
 }
 

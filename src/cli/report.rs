@@ -17,7 +17,7 @@ use crate::{
     sys::memory,
 };
 
-/// Make one self-contained HTML page of one run, or of several side by side.
+/// Make a self-contained HTML page of one run, or of several side by side.
 #[derive(Debug, Args)]
 pub struct ReportFlags {
     /// Paths, names, beginnings of ids, `last` or `last~1`
@@ -32,9 +32,9 @@ pub struct ReportFlags {
 
 /// Draw one run, or several for comparison, as SVG or PNG.
 ///
-/// For papers, readmes and mails. Percentiles and histograms of several runs lie over each other:
-/// the same colour for the same series, another dash for each run. Scatters and heat maps stand
-/// side by side on the same scales.
+/// For papers, readmes and mails. Percentiles and histograms of several runs are overlaid: one
+/// colour per series, one dash pattern per run. Scatters and heat maps are drawn side by side on
+/// the same scales.
 #[derive(Debug, Args)]
 pub struct PlotFlags {
     /// Paths, names, beginnings of ids, `last` or `last~1`
@@ -42,13 +42,13 @@ pub struct PlotFlags {
     runs: Vec<String>,
     /// The file to write; an older one is replaced
     ///
-    /// Its name ends in .svg or .png, which says what it becomes.
+    /// The end of its name, .svg or .png, selects the format.
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
     /// What the picture shows
     #[arg(long, value_enum, default_value = "percentile", value_name = "KIND")]
     kind: PlotKind,
-    /// Width and height in pixels; letters grow with them, as far as both allow
+    /// Width and height in pixels; text scales with them
     #[arg(long, value_name = "SIZE", default_value = "900x560")]
     size: Size,
 }
@@ -57,11 +57,11 @@ pub struct PlotFlags {
 enum PlotKind {
     /// Latencies over time, a point each
     Scatter,
-    /// Latency by percentile, from 50 % to as many nines as there are samples for
+    /// Latency by percentile, from 50 % to as many nines as the samples support
     Percentile,
-    /// How many samples by time and latency, as colours
+    /// Number of samples by time and latency, as colours
     Heatmap,
-    /// How many samples by latency, both scales logarithmic
+    /// Number of samples by latency, both scales logarithmic
     Histogram,
 }
 
@@ -100,7 +100,7 @@ pub fn report(flags: &ReportFlags, store: &Store) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// Refuses a name that is not that of a page, before anything is measured or read.
+/// Refuses a file name that does not end in .html, before anything is measured or read.
 pub(super) fn is_page(flag: &str, path: &Path) -> Result<()> {
     let kind = path.extension().and_then(|kind| kind.to_str());
     ensure!(
@@ -112,7 +112,7 @@ pub(super) fn is_page(flag: &str, path: &Path) -> Result<()> {
 }
 
 fn page_of(names: &[String], store: &Store) -> Result<Page> {
-    // A day has thousands of histograms, each larger than what malloc gives back at once.
+    // A day has thousands of histograms; malloc keeps blocks of this size instead of freeing them.
     memory::keep_heap();
     let runs = names.iter().map(|name| store.find(name)).collect::<Result<Vec<_>, _>>()?;
     if let Some(empty) = runs.iter().find(|run| run.document.series.is_empty()) {
@@ -121,7 +121,7 @@ fn page_of(names: &[String], store: &Store) -> Result<Page> {
     Ok(collect::page(runs))
 }
 
-/// Writes the file, so that there is the old one or the new one.
+/// Replaces the file atomically.
 pub(super) fn write(path: &Path, bytes: &[u8]) -> Result<()> {
     draft::replace(path, bytes).with_context(|| format!("cannot write {}", path.display()))?;
     output::notice(&format!("wrote {}", path.display()));

@@ -1,4 +1,4 @@
-//! `tardy restore`: put back whatever a killed tardy left changed.
+//! `tardy restore`: restore the settings that a killed tardy left changed.
 
 use anyhow::{Result, bail};
 use clap::Args;
@@ -10,18 +10,17 @@ use crate::{
     sys::root::Root,
 };
 
-/// Put back whatever a killed tardy left changed.
+/// Restore the settings that a killed tardy left changed.
 ///
-/// Interrupts, cpusets, CPUs of tasks, governors: everything that tardy changes is written to
-/// /run/tardy/journal first, with its old value. A tardy that ends in any other way than by kill -9
-/// puts it back itself.
+/// Interrupts, cpusets, CPUs of tasks, governors: before tardy changes anything, it writes the old
+/// value to /run/tardy/journal. Unless it was ended by kill -9, it restores everything itself.
 #[derive(Debug, Args)]
 pub struct RestoreFlags {
     #[command(flatten)]
     format: FormatFlags,
 }
 
-/// Undoes, and says what.
+/// Restores, and prints what was restored.
 pub fn restore(flags: &RestoreFlags) -> Result<Exit> {
     let recovered = recover(&JournalPath::usual(), &Root::default())?;
     let (state, undone) = match recovered {

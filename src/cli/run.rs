@@ -1,4 +1,4 @@
-//! `tardy run`: flags to a plan, a plan to a run.
+//! `tardy run`: from flags to a plan, from the plan to a run.
 
 use std::{
     io::{self, IsTerminal},
@@ -40,10 +40,10 @@ use crate::{
     units::{Nanos, span},
 };
 
-/// Measure how late this machine answers, under a load or idle, and record it.
+/// Measure how late this machine responds, under a load or idle, and record it.
 ///
 /// A bare `tardy run` measures timer wake-ups on every CPU under hackbench (4 groups) for 60 s. A
-/// PROBE without --load measures the machine as it is.
+/// PROBE without --load runs no load.
 #[derive(Debug, Args)]
 pub struct RunFlags {
     /// What to measure [default: timer]
@@ -57,9 +57,9 @@ pub struct RunFlags {
     messages: MessageFlags,
     #[command(flatten)]
     setup: SetupFlags,
-    /// What disturbs the machine meanwhile: NAME[:key=value,...]; repeatable
+    /// Background load during the measurement: NAME[:key=value,...]; repeatable
     ///
-    /// `tardy load --list` shows all loads with their parameters. idle is none.
+    /// `tardy load --list` shows all loads with their parameters. idle means no load.
     #[arg(long = "load", value_name = "LOAD", help_heading = "Loads")]
     loads: Vec<String>,
     #[command(flatten)]
@@ -79,13 +79,13 @@ struct LengthFlags {
     #[arg(long, value_name = "TIME", value_parser = positive, conflicts_with = "samples")]
     #[arg(allow_hyphen_values = true)]
     duration: Option<Nanos>,
-    /// How many samples to take per thread, instead of a time: 1000, 50k, 300M
+    /// Number of samples per thread, instead of a time: 1000, 50k, 300M
     #[arg(long, value_name = "N", value_parser = samples)]
     samples: Option<u64>,
-    /// How long to measure beforehand without recording it
+    /// How long to run the probe before recording starts
     #[arg(long, value_name = "TIME", default_value = "1s")]
     warmup: Nanos,
-    /// End the run at the first latency over this, with exit code 1
+    /// End the run at the first latency above this, with exit code 1
     #[arg(long, value_name = "TIME", value_parser = positive)]
     stop_over: Option<Nanos>,
 }
@@ -93,16 +93,16 @@ struct LengthFlags {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Output")]
 struct RecordFlags {
-    /// Keep every single sample too, as Parquet files
+    /// Also keep every single sample, as Parquet files
     #[arg(long)]
     raw: bool,
-    /// Directory to record the run in, instead of a new one in the store
+    /// Directory for the run, instead of a new one in the store
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
-    /// Name of the run and of its directory, to find it by
+    /// Name of the run and of its directory
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
-    /// Print the result alone: no progress, no hints
+    /// Print only the result: no progress, no hints
     #[arg(long)]
     quiet: bool,
 }
@@ -111,11 +111,11 @@ struct RecordFlags {
 fn probe_name() -> impl TypedValueParser<Value = &'static ProbeInfo> {
     let value = |probe: &ProbeInfo| PossibleValue::new(probe.name).help(probe.help);
     PossibleValuesParser::new(PROBES.iter().map(value)).try_map(|name: String| {
-        ProbeInfo::find(&name).ok_or_else(|| format!("there is no probe called {name}"))
+        ProbeInfo::find(&name).ok_or_else(|| format!("no probe is called {name}"))
     })
 }
 
-/// Measures, records, and prints what came of it.
+/// Measures, records, and prints the result.
 pub fn run(flags: RunFlags, store: &Store, argv: Vec<String>) -> Result<Exit> {
     let (json, quiet) = (flags.format.is_json(), flags.record.quiet);
     if flags.is_bare() && !quiet {
@@ -129,7 +129,7 @@ pub fn run(flags: RunFlags, store: &Store, argv: Vec<String>) -> Result<Exit> {
     let session = Session::arm(plan)?;
     if session.calibrates() && !quiet {
         let length = span(CALIBRATION_NS as f64 / 1e9);
-        output::notice(&format!("Measuring first for {length} what tracing costs."));
+        output::notice(&format!("First measuring the cost of tracing, for {length}."));
     }
     let mut line = StatusLine::new(!quiet && io::stderr().is_terminal());
     let document = session.run(|| quit.seen().map(signal_name), |progress| line.show(progress))?;
@@ -137,7 +137,7 @@ pub fn run(flags: RunFlags, store: &Store, argv: Vec<String>) -> Result<Exit> {
     if json {
         output::put(&(serde_json::to_string_pretty(&document)? + "\n"))?;
     } else {
-        // What is damaged of a run that has just ended is told by those who read it.
+        // The commands that read the run report damage to its files.
         let moved = Run::open(&directory).map(|run| collect::interrupts(&run, &mut Vec::new()));
         let place = directory.display().to_string();
         output::put(&terminal::show(&document, &place, &moved.unwrap_or_default()))?;
@@ -164,7 +164,7 @@ impl RunFlags {
         self.probe.is_none() && self.loads.is_empty() && self.commands.load_commands.is_empty()
     }
 
-    /// Checks everything that can be checked before anything is touched.
+    /// Checks everything that can be checked before anything is changed.
     fn plan(self, store: &Store, argv: Vec<String>) -> Result<RunPlan> {
         let probe = self.probe.unwrap_or(DEFAULT_PROBE);
         self.messages.check(probe.name)?;
@@ -225,7 +225,7 @@ impl RunFlags {
         typed.iter().map(read).chain(self.commands.specs()).collect()
     }
 
-    /// The CPUs to measure, and those of the near and the far end of messages.
+    /// The CPUs to measure, and the CPUs of the near and the far end of messages.
     fn measured_cpus(&self, probe: &ProbeInfo) -> Result<(Cpus, (u32, u32))> {
         let allowed = allowed_cpus()?;
         let asked = self.timer.cpus.as_ref();
@@ -256,7 +256,7 @@ impl RunFlags {
         self.timer.check_step(priority)
     }
 
-    /// The probe that these flags describe, and about how far its samples are apart, ns.
+    /// The probe that these flags describe, and the approximate time between its samples, ns.
     fn probe(
         &self,
         probe: &ProbeInfo,
@@ -273,13 +273,13 @@ impl RunFlags {
             unpaced: self.timer.unpaced,
         };
         let made = on_cpus(probe.name, plan);
-        let made = made.with_context(|| format!("nothing makes the probe {}", probe.name))?;
+        let made = made.with_context(|| format!("no constructor for the probe {}", probe.name))?;
         Ok((made, self.timer.interval_ns()))
     }
 
     fn directory(&self, store: &Store, id: &str) -> Result<PathBuf> {
         if let Some(name) = &self.record.name {
-            ensure!(is_plain(name), "--name {name:?}: a name has no / in it and is not . or ..");
+            ensure!(is_plain(name), "--name {name:?}: a name may not contain / or be . or ..");
         }
         if let Some(directory) = &self.record.output {
             return Ok(directory.clone());
@@ -296,14 +296,14 @@ const DEFAULT_PRIORITY: u32 = 90;
 const DEFAULT_DURATION: Nanos = Nanos(60_000_000_000);
 
 fn allowed_cpus() -> Result<Cpus> {
-    Cpus::allowed().context("cannot ask which CPUs this process may use")
+    Cpus::allowed().context("cannot read which CPUs this process may use")
 }
 
-/// Time in ms, and four digits in case two runs are planned in one.
+/// Time in ms, and four random digits in case two runs start in the same millisecond.
 fn new_id() -> Result<String> {
     let mut random = [0_u8; 2];
     rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())
-        .context("the kernel gives no random number")?;
+        .context("the kernel returned no random number")?;
     let now = jiff::Timestamp::now().strftime("%Y%m%d-%H%M%S%.3f").to_string();
     Ok(format!("{now}-{:04x}", u16::from_ne_bytes(random)))
 }

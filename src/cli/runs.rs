@@ -1,4 +1,4 @@
-//! `tardy list` and `tardy show`: what is there, and the tables of one run.
+//! `tardy list` and `tardy show`: all runs, and the tables of one run.
 
 use anyhow::Result;
 use clap::Args;
@@ -29,7 +29,7 @@ pub struct ShowFlags {
     format: FormatFlags,
 }
 
-/// Prints a line per run; those that cannot be opened are told on standard error.
+/// Prints a line per run; errors of runs that cannot be opened go to standard error.
 pub fn list(flags: &ListFlags, store: &Store) -> Result<Exit> {
     let (runs, damaged) = store.list();
     if flags.format.is_json() {

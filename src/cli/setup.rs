@@ -1,4 +1,4 @@
-//! What of the machine a user may ask `run` to arrange, and how these flags are read.
+//! The flags of `run` that set up the machine and the threads, and how they are parsed.
 
 use anyhow::{Result, bail, ensure};
 use clap::Args;
@@ -27,30 +27,30 @@ pub struct SetupFlags {
     /// Real-time priority of the measured threads, 1 to 99 [default: 90]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=99))]
     pub priority: Option<u32>,
-    /// Time for each thread of policy deadline [default: half the interval, in each interval]
+    /// CPU time for each thread of policy deadline [default: half of each interval]
     ///
-    /// RUNTIME/DEADLINE/PERIOD, as in 100us/1ms/1ms. A deadline thread that is bound to one CPU
+    /// RUNTIME/DEADLINE/PERIOD, as in 100us/1ms/1ms. A deadline thread that is pinned to one CPU
     /// needs that CPU for itself: --cpus 3 --shield.
     #[arg(long, value_name = "TIMES", value_parser = budget)]
     deadline_params: Option<Budget>,
-    /// Timer slack of the measured threads; matters to policy other
+    /// Timer slack of the measured threads; only affects policy other
     #[arg(long, value_name = "TIME", default_value = "1ns")]
     pub timer_slack: Nanos,
     /// Keep tasks, interrupts and kernel work off the measured CPUs
     ///
-    /// Put back at the end, and by tardy restore after a kill.
+    /// Restored at the end; after a kill, `tardy restore` does that.
     #[arg(long)]
     shield: bool,
-    /// CPUs for loads and for the threads that record [default: those not measured; loads: all]
+    /// CPUs for loads and recording threads [default: those not measured; for loads all]
     #[arg(long, value_name = "CPUS")]
     housekeeping: Option<Cpus>,
     /// Frequency governor of the measured CPUs, as performance
     #[arg(long, value_name = "GOVERNOR")]
     governor: Option<String>,
-    /// Keep CPUs out of idle states that take longer to leave [default: 0us]
+    /// Keep CPUs out of idle states that take longer than this to leave [default: 0us]
     #[arg(long, value_name = "TIME", conflicts_with = "no_dma_latency")]
     max_idle_latency: Option<Nanos>,
-    /// Let CPUs fall into deep idle states: do not hold /dev/cpu_dma_latency
+    /// Let CPUs enter deep idle states: do not hold /dev/cpu_dma_latency
     #[arg(long)]
     pub no_dma_latency: bool,
     /// Take hardware threads offline that share a core with a measured CPU
@@ -82,7 +82,7 @@ impl SetupFlags {
         self.policy.is_some()
     }
 
-    /// What the machine is asked for while `measured` is measured.
+    /// The setup requested while the CPUs `measured` are measured.
     pub fn wishes(&self, measured: &Cpus) -> Result<SetupRequest> {
         let housekeeping = self.housekeeping.clone();
         if let Some(cpus) = &housekeeping {
@@ -113,17 +113,17 @@ fn budget(text: &str) -> Result<Budget, String> {
     let ns = |text: &str| -> Result<u64, String> {
         let time: Nanos =
             text.parse().map_err(|error: crate::units::UnitError| error.to_string())?;
-        u64::try_from(time.0).map_err(|_| format!("{time} is no time to give"))
+        u64::try_from(time.0).map_err(|_| format!("{time} is not a valid time"))
     };
     let (runtime_ns, deadline_ns, period_ns) = (ns(runtime)?, ns(deadline)?, ns(period)?);
     if !(1_000..=deadline_ns).contains(&runtime_ns) || deadline_ns > period_ns {
-        return Err("it must be 1us <= RUNTIME <= DEADLINE <= PERIOD".into());
+        return Err("required: 1us <= RUNTIME <= DEADLINE <= PERIOD".into());
     }
     Ok(Budget { runtime_ns, deadline_ns, period_ns })
 }
 
-/// Puts back what a killed tardy left and says so, unless `quiet`. Returns what became of it: what
-/// could not be put back, and what a living tardy holds, are caveats.
+/// Restores what a killed tardy left changed and reports it, unless `quiet`. Returns the result:
+/// what could not be restored, and what a running tardy holds, are caveats.
 pub fn recover_first(quiet: bool) -> Recovered {
     let recovered =
         journal::recover(&JournalPath::usual(), &Root::default()).unwrap_or_else(|error| {
@@ -140,8 +140,8 @@ pub fn recover_first(quiet: bool) -> Recovered {
     recovered
 }
 
-/// Adds to an error who holds the machine changed: behind another one's shield, say, its CPUs are
-/// nobody else's.
+/// Adds to an error which tardy has changed the machine: for example, the CPUs behind the shield of
+/// another tardy cannot be used.
 pub fn name_holder(error: anyhow::Error, left: &Recovered) -> anyhow::Error {
     match left {
         Recovered::Alive(owner) => {

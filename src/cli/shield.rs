@@ -28,22 +28,22 @@ use crate::{
 
 /// Keep tasks and interrupts off CPUs while a command runs on them.
 ///
-/// Without COMMAND until Ctrl-C; it says where to put a task then. Everything is put back at the
-/// end, and by tardy restore after a kill.
+/// Without COMMAND the shield stays until Ctrl-C; tardy then prints how to move a task onto it.
+/// Everything is restored at the end; after a kill, `tardy restore` does that.
 #[derive(Debug, Args)]
 pub struct ShieldFlags {
     /// CPUs to shield, as 2-3
     #[arg(value_name = "CPUS")]
     cpus: Cpus,
-    /// What to run on them; its exit code is passed on
+    /// Command to run on them; its exit code becomes that of tardy
     #[arg(value_name = "COMMAND", last = true)]
     command: Vec<String>,
-    /// Print the result alone: no progress, no hints
+    /// Print only the result: no progress, no hints
     #[arg(long)]
     quiet: bool,
 }
 
-/// Puts the shield up, waits, and takes it down again.
+/// Sets the shield up, waits, and removes it.
 pub fn shield(flags: &ShieldFlags, argv: &[String]) -> Result<Exit> {
     let quit = Quit::listen().context("cannot set a signal handler")?;
     let mut journal = Journal::claim(&JournalPath::usual(), &Root::default(), &argv.join(" "))?;
@@ -81,8 +81,8 @@ fn told(shield: &Shield, cpus: &Cpus, is_open: bool) -> String {
         shield.rest()
     );
     if is_open {
-        let door = shield.group.door();
-        text.push_str(&format!("Put a task there with: echo PID > {door}\nCtrl-C ends it.\n"));
+        let tasks = shield.group.tasks_file();
+        text.push_str(&format!("Add a task with: echo PID > {tasks}\nCtrl-C ends the shield.\n"));
     }
     for caveat in session::shield_gaps(shield.gaps()) {
         terminal::push_caveat(&mut text, &caveat);
@@ -90,8 +90,8 @@ fn told(shield: &Shield, cpus: &Cpus, is_open: bool) -> String {
     text.trim_end().into()
 }
 
-/// Waits for the command. Ctrl-C reaches it by itself, as it reaches all of a terminal's
-/// foreground; other requests to end are passed on.
+/// Waits for the command. The terminal sends Ctrl-C to the command too, as to every foreground
+/// process; other signals to end are forwarded.
 fn wait(mut child: Child, quit: &Quit) -> Result<ExitStatus> {
     let interrupt = usize::try_from(libc::SIGINT).unwrap_or(0);
     let mut passed_on = false;
@@ -107,7 +107,7 @@ fn wait(mut child: Child, quit: &Quit) -> Result<ExitStatus> {
     }
 }
 
-/// As a shell has it: 128 and the signal's number for a command that a signal ended.
+/// As in a shell: 128 plus the signal number for a command that a signal ended.
 fn code_of(status: ExitStatus) -> u8 {
     let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
     code.and_then(|code| u8::try_from(code).ok()).unwrap_or(255)

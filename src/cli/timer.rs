@@ -1,4 +1,4 @@
-//! Flags of the timer, and where the threads of any probe run.
+//! Flags of the timer probe, and the CPUs on which the threads of any probe run.
 
 use anyhow::{Result, bail, ensure};
 use clap::{Args, ValueEnum};
@@ -14,12 +14,12 @@ use crate::{
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Probe")]
 pub struct TimerFlags {
-    /// Time from one expiry to the next, the same on every CPU [default: 1ms]
+    /// Timer period, the same on every CPU [default: 1ms]
     #[arg(long, value_name = "TIME", value_parser = interval, allow_hyphen_values = true)]
     interval: Option<Nanos>,
-    /// CPUs to measure, as 0-3,7; of messages: those of the near and the far end, as 2,3
+    /// CPUs to measure, as 0-3,7; for messages the CPUs of the near and the far end, as 2,3
     ///
-    /// By default all that this process may use; the first two of them for messages.
+    /// By default all that this process may use; for messages the first two of them.
     #[arg(long, value_name = "CPUS")]
     pub cpus: Option<CpuList>,
     /// How threads wait for an expiry [default: nanosleep]
@@ -28,10 +28,10 @@ pub struct TimerFlags {
     /// Threads per CPU [default: 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
     threads: Option<u32>,
-    /// How much the priority falls from one thread of a CPU to the next [default: 0]
+    /// By how much the priority decreases from one thread of a CPU to the next [default: 0]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=98))]
     priority_step: Option<u32>,
-    /// How much later each thread expires than the one before it [default: 0us]
+    /// Offset of each thread's expiries after those of the thread before [default: 0us]
     #[arg(long, value_name = "TIME")]
     distance: Option<Nanos>,
     /// Feed the fake probe as fast as possible
@@ -40,12 +40,12 @@ pub struct TimerFlags {
 }
 
 impl TimerFlags {
-    /// From one expiry to the next, ns.
+    /// The timer period, ns.
     pub fn interval_ns(&self) -> i64 {
         self.interval.map_or(1_000_000, |interval| interval.0)
     }
 
-    /// Refuses what only a timer has, for any other probe.
+    /// Refuses the flags of the timer for any other probe.
     ///
     /// # Errors
     /// Names the flag.
@@ -63,7 +63,7 @@ impl TimerFlags {
         Ok(())
     }
 
-    /// Refuses priorities that fall below those there are.
+    /// Refuses priorities that would fall below 1.
     ///
     /// # Errors
     /// Names the flags.
@@ -101,8 +101,8 @@ impl TimerFlags {
 enum Wake {
     /// Absolute clock_nanosleep, as cyclictest does
     Nanosleep,
-    /// Relative clock_nanosleep: entering the call counts, no period can be missed
+    /// Relative clock_nanosleep: includes entering the call; no period can be missed
     Relative,
-    /// Reads of a periodic timerfd; missed periods are the kernel's overrun count
+    /// Reads of a periodic timerfd; missed periods are the overruns that the kernel counts
     Timerfd,
 }

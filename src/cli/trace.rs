@@ -1,4 +1,4 @@
-//! What a user may ask `run` to find out about late wake-ups.
+//! The tracing flags of `run`: what to find out about late wake-ups.
 
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum, builder::PossibleValue};
@@ -9,24 +9,24 @@ use crate::{kernel, run::TraceMode, session::TraceWish, units::Nanos};
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Tracing")]
 pub struct TraceFlags {
-    /// What to find out about wake-ups, beside how late they were
+    /// What to record about each wake-up besides its latency
     ///
-    /// Needs root, or CAP_BPF and CAP_PERFMON, and a kernel that describes its types (BTF), as
-    /// those of distributions do. auto goes on without where that is missing, and says so.
+    /// Needs root, or CAP_BPF and CAP_PERFMON, and a kernel with type information (BTF), as
+    /// distribution kernels have. Where that is missing, auto measures without and reports it.
     #[arg(long, value_enum, default_value = "auto", value_name = "MODE")]
     trace: TraceMode,
-    /// How many of the worst wake-ups to keep whole, with all that happened around them
+    /// How many of the worst wake-ups to keep, each with everything recorded around it
     /// [default: 100]
     #[arg(long, value_name = "N", conflicts_with = "peak_over")]
     #[arg(value_parser = clap::value_parser!(u32).range(0..=10_000))]
     peaks: Option<u32>,
-    /// Keep every wake-up whole that is later than this, instead of the worst
+    /// Keep every wake-up that is later than this, instead of the worst ones
     #[arg(long, value_name = "TIME", value_parser = positive)]
     peak_over: Option<Nanos>,
-    /// When to ask which functions the kernel was in: a walk of its stack takes 5 to 10 us
+    /// When to record the kernel stack: a stack walk takes 5 to 10 us
     #[arg(long, value_enum, value_name = "WHEN")]
     stacks: Option<Stacks>,
-    /// Measure first what tracing costs here: 8 slices of 500 ms, with and without it in turn
+    /// First measure the cost of tracing: 8 slices of 500 ms, with and without it alternately
     #[arg(long)]
     calibrate: bool,
 }
@@ -38,12 +38,12 @@ impl ValueEnum for TraceMode {
 
     fn to_possible_value(&self) -> Option<PossibleValue> {
         let help = match self {
-            Self::Auto => "As much as this machine allows",
+            Self::Auto => "As much as this machine and your rights allow",
             Self::Off => "Nothing",
             Self::Stages => {
                 "Where the time went: interrupt, handler, dispatch, return to user space"
             }
-            Self::Peaks => "Also why: what each late wake-up waited for",
+            Self::Peaks => "Stages, and why: what each late wake-up waited for",
         };
         Some(PossibleValue::new(self.as_str()).help(help))
     }
@@ -51,19 +51,19 @@ impl ValueEnum for TraceMode {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Stacks {
-    /// When a wake-up is late already, or about to be
+    /// Only when a wake-up is late already, or about to be
     Auto,
-    /// At each wake-up that finds the kernel at work, which is dear
+    /// At each wake-up that interrupts kernel code, which is expensive
     Always,
     /// Never
     Off,
 }
 
-/// So many peaks are kept unless the user says otherwise.
+/// How many peaks are kept by default.
 const PEAKS: u32 = 100;
 
 impl TraceFlags {
-    /// What the session shall do.
+    /// The tracing that the session is to do.
     pub fn wish(&self) -> Result<TraceWish> {
         let mode = self.trace;
         let of_peaks = [

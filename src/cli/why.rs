@@ -6,7 +6,7 @@ use clap::Args;
 use super::{Exit, flags::FormatFlags, output};
 use crate::{report::why, store::Store};
 
-/// Tell why wake-ups of a run were late: a verdict, causes, the worst peaks
+/// Explain why wake-ups of a run were late: a verdict, the causes, the worst peaks
 #[derive(Debug, Args)]
 pub struct WhyFlags {
     /// A path, a name, the beginning of an id, `last` or `last~1`
@@ -14,9 +14,9 @@ pub struct WhyFlags {
     run: String,
     #[command(flatten)]
     format: FormatFlags,
-    /// So many of the worst peaks are shown with what happened meanwhile
+    /// How many of the worst peaks to show with their timelines
     ///
-    /// JSON has all that were kept.
+    /// JSON output has all peaks that were kept.
     #[arg(
         long,
         value_name = "SHOWN",
@@ -25,12 +25,12 @@ pub struct WhyFlags {
         help_heading = "Output"
     )]
     peaks: usize,
-    /// All peaks that were kept are shown with what happened meanwhile
+    /// Show all peaks that were kept, with their timelines
     #[arg(long, help_heading = "Output")]
     all_peaks: bool,
 }
 
-/// Prints why.
+/// Prints the explanation.
 pub fn why(flags: &WhyFlags, store: &Store) -> Result<Exit> {
     let run = store.find(&flags.run)?;
     let (why, document) = why::document(&run)?;

@@ -1,10 +1,10 @@
-//! Who is let in: the echo's side of the handshake, without sockets.
+//! Admission of peers: the echo's side of the handshake, without sockets.
 
 use std::{io, net::SocketAddr};
 
 use tardy_hot::{echo::TokenBucket, packet};
 
-use super::DoorSummary;
+use super::AdmissionSummary;
 use crate::transports::hello::{
     Ask, Code, EchoMode, HelloMessage, Nonce, PROTOCOL, Reason, Secret, Unread, own_version, proof,
 };
@@ -20,7 +20,7 @@ pub enum HelloReply {
     Silence,
     /// This is said.
     Say(HelloMessage),
-    /// Somebody who knows the token wants to be served.
+    /// A client that knows the token requests service.
     LetIn(EchoClient),
 }
 
@@ -46,7 +46,7 @@ pub struct Admission {
     size_max: u32,
     bucket: TokenBucket,
     /// What was said so far.
-    pub said: DoorSummary,
+    pub said: AdmissionSummary,
 }
 
 impl Admission {
@@ -55,7 +55,7 @@ impl Admission {
     /// # Errors
     /// The kernel has no random numbers.
     pub fn new(token: Vec<u8>, rate_max: u64, size_max: u32, now_ns: i64) -> io::Result<Self> {
-        let (secret, said) = (Secret::random()?, DoorSummary::default());
+        let (secret, said) = (Secret::random()?, AdmissionSummary::default());
         let bucket = TokenBucket::new(ANSWERS_PER_S, now_ns);
         Ok(Self { secret, token, rate_max, size_max, bucket, said })
     }

@@ -1,10 +1,10 @@
 //! The far end of `pingpong` and `stream` on its own: `tardy echo`.
 //!
-//! Strangers talk to it, so everything is bounded: peers, memory, messages per second, the time
-//! that one may be silent; and nobody is sent more bytes than it sent. It keeps nothing of a peer
-//! that has not proven that it knows the token (`admission`). Who has, gets a thread of its own
-//! with a socket that is connected to it (`peer`): the kernel keeps others away from it, and the
-//! loop has nothing to look up. After it has its sockets it gives up its rights ([`rights`]).
+//! Unknown clients can reach it, so everything is bounded: peers, memory, messages per second, the
+//! time that a peer may be silent. It never sends a client more bytes than that client sent. It
+//! stores nothing of a client before that proves that it knows the token (`admission`). An admitted
+//! peer gets its own thread and connected socket (`peer`): the kernel filters out other senders,
+//! and the loop needs no lookup. Once its sockets are open it drops its rights ([`rights`]).
 
 mod admission;
 mod server;
@@ -33,10 +33,10 @@ pub const PORT: u16 = 7117;
 /// How many peers are served at a time.
 pub const PEERS: usize = 16;
 
-/// How often it looks for peers that have gone, and whether it shall end.
+/// How often it looks for peers that have gone, and whether it must end.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// What an echo shall be.
+/// What an echo is to be.
 #[derive(Debug, Clone)]
 pub struct EchoOptions {
     /// Where it listens; port 0 for any that is free.
@@ -73,7 +73,7 @@ pub struct PeerTerms {
 /// Why there is no echo.
 #[derive(Debug, Error)]
 pub enum EchoError {
-    /// Somebody else has that address.
+    /// Another process uses that address.
     #[error(
         "--listen {at}: the address is in use ({kind}); another echo may run there already. End \
          it, or choose another port"
@@ -106,10 +106,10 @@ pub enum EchoError {
         why: ZmqError,
     },
     /// Rights could not be given up.
-    #[error("cannot give up the rights that an echo does not need: {0}. Run it as another user")]
+    #[error("cannot drop the privileges that an echo does not need: {0}. Run it as another user")]
     Rights(io::Error),
     /// The machine's trouble.
-    #[error("the echo cannot go on: {0}")]
+    #[error("the echo cannot continue: {0}")]
     Io(#[from] io::Error),
 }
 
@@ -129,14 +129,14 @@ pub struct Summary {
     /// Messages dropped because they were not as agreed.
     pub foreign: u64,
     /// What was said at the admission.
-    pub admission: DoorSummary,
+    pub admission: AdmissionSummary,
     /// The last peers, up to 64.
     pub last_peers: Vec<PeerSummary>,
 }
 
 /// What was said before peers were served.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-pub struct DoorSummary {
+pub struct AdmissionSummary {
     /// Hellos.
     pub hellos: u64,
     /// What was no message of the handshake.

@@ -1,4 +1,4 @@
-//! One peer that is served, by a thread of its own.
+//! Serves one peer, in a thread of its own.
 
 use std::{
     io,
@@ -162,7 +162,7 @@ impl Service {
     fn run(self, bounds: &SessionLimits, counts: &EchoCounts, stop: &Stop) -> (String, String) {
         let ran = match bounds.terms.apply() {
             Ok(found) => describe_found(&found),
-            Err(error) => format!("as it was started, for {}", plain(&error)),
+            Err(error) => format!("unchanged from its start: {}", plain(&error)),
         };
         memory::touch_stack();
         let bucket = TokenBucket::new(bounds.rate_max, clock::now_ns());
@@ -283,6 +283,6 @@ fn ended(ending: ServeEnd) -> String {
             "the peer closed".into()
         }
         ServeEnd::Over(errno) => plain(&io::Error::from_raw_os_error(errno)),
-        ServeEnd::Spoken(_) => "the peer said hello again".into(),
+        ServeEnd::Spoken(_) => "the peer sent a second hello".into(),
     }
 }

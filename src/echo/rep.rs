@@ -103,7 +103,7 @@ fn listen(plan: &EchoOptions) -> Result<(String, Answerer), ZmqError> {
     let cpu = plan.terms.cpus.first().copied().unwrap_or(0);
     let ran = match (Terms { policy, priority, cpu, slack_ns: 1 }).apply() {
         Ok(found) => describe_found(&found),
-        Err(error) => format!("as it was started, for {}", plain(&error)),
+        Err(error) => format!("unchanged from its start: {}", plain(&error)),
     };
     let limits = ReplyLimits {
         longest_bytes: plan.size_max as usize,

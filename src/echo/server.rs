@@ -1,4 +1,4 @@
-//! All who are served, and those who still stand at the admission.
+//! The peers that are served, and the connections that await admission.
 
 use std::{
     collections::VecDeque,
@@ -37,7 +37,7 @@ const CALLERS: usize = 32;
 /// else.
 const HEARD: usize = 256;
 
-/// Peers that are told of one by one at the end.
+/// Peers that are listed one by one at the end.
 const TOLD: usize = 64;
 
 /// A connection that has not said yet what it wants.
@@ -253,7 +253,7 @@ impl EchoServer {
         let silent = self.peers.iter_mut().map(PeerThread::silent_for).enumerate();
         match silent.max_by_key(|(_, silent)| *silent) {
             Some((place, silent)) if silent >= PATIENCE => {
-                let done = self.peers.remove(place).finish(Some("silent, and others waited"));
+                let done = self.peers.remove(place).finish(Some("silent while others waited"));
                 self.tell(done);
                 true
             }

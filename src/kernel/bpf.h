@@ -35,7 +35,7 @@ static long (*bpf_probe_read_kernel)(void *into, u32 bytes, const void *from) = 
 static void *(*bpf_get_current_task_btf)(void) = (void *)158;
 
 /*
- * The kernel follows what a pointer can be along the code, so the compiler shall neither forget a
+ * The kernel follows what a pointer can be along the code, so the compiler must neither forget a
  * bound because it knows better, nor work a pointer out a second time.
  */
 #define HOLD(variable) __asm__ volatile("" : "+r"(variable))

@@ -77,7 +77,7 @@ INLINE struct tardy_event *event_at(const struct spot *spot, u64 index)
     return bpf_map_lookup_elem(&events, &key);
 }
 
-/* All but `a` and `b`, as one word: written last, so that whoever reads sees it whole or not. */
+/* All but `a` and `b`, as one word: written last, so that a reader sees it whole or not. */
 INLINE void finish(struct tardy_event *event, u32 kind, u32 flags, int prio, u32 pid)
 {
     u64 word = kind | (flags & 0xff) << 8 | (u64)(u16)prio << 16 | (u64)pid << 32;
@@ -181,7 +181,7 @@ INLINE void learn(u64 took_ns)
     memory.settings.walk_ns = (7 * usual_ns + counted_ns) / 8;
 }
 
-/* A walk delays the wake-up that it is about: it shall add a quarter to a delay at the most. */
+/* A walk delays the wake-up that it is about: it must add at most a quarter to a delay. */
 INLINE int worth(u64 delay_ns)
 {
     return delay_ns > 4 * (memory.settings.walk_ns ? memory.settings.walk_ns : WALK_NS);

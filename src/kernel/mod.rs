@@ -1,4 +1,4 @@
-//! The kernel's side: programs that run inside the kernel at its tracepoints (eBPF) and write down
+//! The BPF side: programs that run inside the kernel at its tracepoints (eBPF) and write down
 //! what becomes of the measured threads' wake-ups, into memory that this process maps.
 //!
 //! Needs `CAP_BPF` and `CAP_PERFMON` (or root) and a kernel that describes its own types (BTF);
@@ -103,7 +103,7 @@ impl Settings {
     pub const MOST_SLOTS: u32 = 1 << 20;
 }
 
-/// Why the kernel's side cannot watch; each text names the remedy.
+/// Why the BPF side cannot watch; each text names the remedy.
 #[derive(Debug, Error)]
 pub enum TracingUnavailable {
     /// This process may not.

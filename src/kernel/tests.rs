@@ -1,4 +1,4 @@
-//! The kernel's side against this kernel; needs root.
+//! The BPF side against this kernel; needs root.
 
 use std::{
     io::Read,

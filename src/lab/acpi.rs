@@ -1,7 +1,7 @@
 //! An ACPI table that gives the guest's CPUs frequencies, so that it has frequency governors.
 //!
 //! QEMU emulates none. The table describes three performance states, switched by writing to an I/O
-//! port where nothing listens: the kernel's driver is content, and no emulated CPU gets faster.
+//! port without a device: the kernel's driver accepts it, and no emulated CPU gets faster.
 
 /// Where states are written to. No device of the guest is there.
 const PORT: u64 = 0x0ca0;
@@ -9,7 +9,7 @@ const PORT: u64 = 0x0ca0;
 /// MHz of the states, fastest first.
 const FREQUENCIES_MHZ: [u32; 3] = [3000, 2000, 1000];
 
-/// The body of a table `SSDT` for so many CPUs, without its header.
+/// The body of a table `SSDT` for this many CPUs, without its header.
 pub fn frequencies(cpus: u8) -> Vec<u8> {
     (0..cpus).flat_map(cpu).collect()
 }

@@ -1,4 +1,4 @@
-//! One run of one kernel in one guest: what it is, and the key under which its outcome is known.
+//! One run of one kernel in one guest: its description, and the key of its stored outcome.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ const SEVERAL_CPUS_SINCE: u32 = 10;
 /// Flags of `tardy run` that are the lab's.
 const TAKEN: [&str; 7] = ["-o", "--output", "--raw", "--name", "--quiet", "--json", "--store"];
 
-/// What makes a guest's time.
+/// What drives a guest's clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ClockMode {
     /// The count of its instructions.
@@ -30,7 +30,7 @@ pub enum ClockMode {
 pub struct Cell {
     /// The kernel.
     pub kernel: Kernel,
-    /// What makes its time.
+    /// What drives its clock.
     pub mode: ClockMode,
     /// Which start phase; 0 does not wait.
     pub seed: u32,
@@ -56,7 +56,7 @@ impl Cell {
         let name = |argument: &String| argument.split('=').next().unwrap_or_default().to_owned();
         let taken = self.arguments.iter().map(name).find(|name| TAKEN.contains(&name.as_str()));
         if let Some(taken) = taken {
-            bail!("load \"{}\": {taken} is the lab's own to give; leave it out", self.load);
+            bail!("load \"{}\": {taken} is set by the lab; leave it out", self.load);
         }
         ensure!((1..=64).contains(&self.cpus), "{} CPUs: a guest has 1 to 64", self.cpus);
         let major = qemu.split('.').next().and_then(|major| major.parse().ok()).unwrap_or(0_u32);

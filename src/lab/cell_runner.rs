@@ -1,4 +1,4 @@
-//! What measures the cells of a matrix: guests, and this machine.
+//! Measures the cells of a matrix, in guests and on this machine.
 
 use std::{
     path::{Path, PathBuf},
@@ -71,7 +71,7 @@ impl CellRunner {
     fn cell(&self, task: &CellTask) -> Result<Option<(&GuestRunner, Cell)>> {
         let (row, target) = self.parts(task)?;
         let Some(kernel) = target.kernel.clone() else { return Ok(None) };
-        let runner = self.runner.as_ref().context("there is nothing to run guests with")?;
+        let runner = self.runner.as_ref().context("the lab has no runner for guests")?;
         let cell = Cell {
             kernel,
             mode: self.mode,
@@ -88,7 +88,7 @@ impl CellRunner {
 
 impl Measure for CellRunner {
     fn key(&self, task: &CellTask) -> Result<Option<String>> {
-        // Noise is measured each time: it is another one.
+        // Noise differs each time, so it is measured each time.
         match self.cell(task)? {
             Some((runner, cell)) if self.mode == ClockMode::Deterministic => {
                 runner.key(&cell).map(Some)
@@ -113,8 +113,8 @@ impl Measure for CellRunner {
     }
 }
 
-/// Without what the lab gives itself: `run`, and `--raw`. Untraced, unless the plan says otherwise:
-/// what the programs of tracing do would be counted too.
+/// Without what the lab sets itself: `run`, and `--raw`. Untraced unless the plan asks for it:
+/// the instructions of the BPF programs would be counted too.
 fn arguments(row: &PlanRow) -> Vec<String> {
     let own = row.arguments.iter().skip(1).filter(|word| *word != "--raw");
     let mut arguments: Vec<String> = own.cloned().collect();

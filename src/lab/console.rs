@@ -1,15 +1,15 @@
-//! Reads a guest's console for what a kernel says when it is in trouble.
+//! Reads a guest's console for messages of a kernel in trouble.
 
 /// Why a guest cannot be trusted any more.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Trouble {
-    /// The kernel has stopped, or says that it found itself broken.
+    /// The kernel has stopped, or reports an internal error.
     Panic(String),
-    /// A CPU or a task does not get on.
+    /// A CPU or a task makes no progress.
     LockUp(String),
 }
 
-/// What kernels write, and whether it means that somebody is stuck.
+/// Messages of kernels, and whether they mean that a CPU or task is stuck.
 const SIGNS: [(&str, bool); 13] = [
     ("Kernel panic", false),
     ("soft lockup", true),
@@ -39,7 +39,7 @@ pub struct Console {
     warnings: (Option<String>, u32),
 }
 
-/// Begins a line of a kernel that found something wrong, and goes on.
+/// Begins a line of a kernel that found something wrong and continues.
 const WARNING: &str = "WARNING: CPU:";
 
 impl Console {
@@ -84,7 +84,7 @@ impl Console {
         self.text.is_empty()
     }
 
-    /// What tells most, as many lines as `count`: those from the first trouble on, and where there
+    /// The most useful lines, at most `count`: those from the first trouble on, and where there
     /// was none the last.
     #[must_use]
     pub fn excerpt(&self, count: usize) -> String {

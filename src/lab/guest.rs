@@ -1,9 +1,9 @@
 //! The first process of a guest: mounts, loads modules, runs one command, powers off.
 //!
-//! What the command prints on standard output goes to the second serial port, which nobody else
-//! writes to; what it says on standard error joins the kernel on the first. The last line on the
+//! The command's standard output goes to the second serial port, which nothing else
+//! writes to; its standard error joins the kernel's messages on the first. The last line on the
 //! second is [`END`] and the exit code. Where the job names a directory to hand out, both are kept
-//! and go with its files through [`super::way_out`] instead. Ends with the machine; nothing is put
+//! and go with its files through [`super::result_port`]. Ends with the machine; nothing is put
 //! back.
 
 use std::{
@@ -92,13 +92,13 @@ pub fn is_me() -> bool {
     std::process::id() == 1 && Path::new(JOB).exists()
 }
 
-/// Does the job and powers off; comes back only where that is impossible.
+/// Does the job and powers off; returns only where that is impossible.
 pub fn run() -> Result<()> {
-    // Before anything that may fail: who waits outside shall know that the kernel has come so far.
+    // Before anything that may fail: the waiting host must learn that the kernel got this far.
     let mut way_out = ResultPort::open();
     let ended = work(&mut way_out);
     if let Err(error) = &ended {
-        // Joins what the kernel says on the console.
+        // Goes to the console, beside the kernel's messages.
         let _ = writeln!(std::io::stderr(), "the guest's first process: {error:#}");
     }
     if !way_out.is_used() {
@@ -115,7 +115,7 @@ fn tell_end(ended: &Result<i32>) {
     };
     if let Ok(mut output) = fs::OpenOptions::new().write(true).open(OUTPUT) {
         let _ = writeln!(output, "\n{line}");
-        // The port is slow; what is still on its way would go with the machine.
+        // The port is slow; bytes still on their way would be lost at power-off.
         let _ = rustix::termios::tcdrain(&output);
     }
 }
@@ -137,7 +137,7 @@ fn work(way_out: &mut ResultPort) -> Result<i32> {
         let code = command(&job, output, errors.into())?;
         let far = nodes::said();
         if code == FAILED && !far.is_empty() {
-            writeln!(words, "The second box said: {far}")?;
+            writeln!(words, "The second box printed: {far}")?;
         }
         Ok(code)
     });
@@ -181,10 +181,10 @@ fn open(device: &str) -> Result<fs::File> {
     file.with_context(|| format!("cannot open {device}"))
 }
 
-/// Runs the command; meanwhile buries the orphans that come to the first process.
+/// Runs the command; meanwhile reaps the orphans that are reparented to the first process.
 fn command(job: &Job, output: fs::File, errors: Stdio) -> Result<i32> {
     let Some((program, arguments)) = job.command.split_first() else {
-        bail!("{JOB} names no command");
+        bail!("{JOB} has no command");
     };
     let child = Command::new(program)
         .args(arguments)

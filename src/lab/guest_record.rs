@@ -1,5 +1,5 @@
-//! Makes a run that came out of a guest one of this machine's: what the guest could not know is
-//! added to its record, and what it could not know better is put right.
+//! Completes the record of a guest's run on this machine: what the guest could not know is
+//! added, and what it could not know correctly is corrected.
 
 use std::{fs, path::Path};
 
@@ -15,7 +15,7 @@ use crate::run::{Caveat, Document, LabCaveat, LabFacts, Run, names};
 /// Digits of a key in the id of a run.
 const ID_DIGITS: usize = 12;
 
-/// What the guest sees of its machine and takes for the host's delays. Counted time has none.
+/// Caveats of the guest about delays by a host. Counted time has no such delays.
 const VIRTUAL_MACHINE: &str = "virtual_machine";
 
 /// Completes the record of the run in `directory`, and returns it.
@@ -49,7 +49,7 @@ fn caveat(kind: LabCaveat) -> Caveat {
     crate::run::CaveatKind::from(kind).into()
 }
 
-/// What the way in which it was run gives reason to doubt.
+/// Caveats that follow from how the guest was run.
 fn caveats(cell: &Cell, facts: &LabFacts) -> Vec<LabCaveat> {
     let counted = cell.counted().is_some();
     let mut caveats = Vec::new();
@@ -108,7 +108,7 @@ fn write(directory: &Path, document: &Document) -> Result<()> {
     let path = directory.join(names::RUN);
     let mut text = serde_json::to_vec_pretty(document)?;
     text.push(b'\n');
-    // Nobody knows of this directory yet.
+    // No other process knows of this directory yet.
     fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))
 }
 

@@ -28,7 +28,7 @@ use crate::run::{Document, LabCaveat, LabFacts};
 
 const MEMORY_MIB: u32 = 512;
 
-/// For every guest's kernel: it takes what programs say to its log, however much.
+/// For every guest's kernel: it accepts messages of programs to its log without a rate limit.
 const APPEND: &str = "printk.devkmsg=on";
 
 /// How long a kernel may take to show that KVM works.
@@ -37,7 +37,7 @@ const TRIAL: Duration = Duration::from_secs(20);
 /// Begins the names of guests' directories.
 const SCRATCH: &str = "guest-";
 
-/// As many lines of the console a failure shows.
+/// Lines of the console that a failure shows.
 const SHOWN: usize = 20;
 
 /// Changes when the same cell no longer means the same run.
@@ -67,7 +67,7 @@ impl GuestRunner {
         Self::with(&own, cache, notify)
     }
 
-    /// The same with `tardy`, another file of this program.
+    /// The same with `tardy`, another executable of this program.
     ///
     /// # Errors
     /// As [`GuestRunner::open`].
@@ -124,7 +124,7 @@ impl GuestRunner {
     pub fn run(&self, cell: &Cell, directory: &Path, stop: &dyn Fn() -> bool) -> Result<Document> {
         cell.check(&self.version)?;
         cell.kernel.check()?;
-        ensure!(is_free(directory), "{} is there already", directory.display());
+        ensure!(is_free(directory), "{} exists already", directory.display());
         let emulation = match cell.counted() {
             Some(counted) => counted,
             None => self.real(cell, stop)?,
@@ -135,7 +135,7 @@ impl GuestRunner {
         let received = received(&finished)?;
         ensure!(
             received.code != FAILED,
-            "tardy run in the guest could not: {}",
+            "`tardy run` in the guest has failed: {}",
             received.said.trim()
         );
         let facts = LabFacts {
@@ -176,7 +176,7 @@ impl GuestRunner {
         hashes("the kernel", &facts.kernel_hash, &cell.kernel.hash);
         hashes("tardy with its libraries", &facts.program_hash, &self.program.hash);
         if found.is_empty() && facts.key != self.key(cell)? {
-            found.push("its modules or its command line are others".into());
+            found.push("its modules or its command line have changed".into());
         }
         Ok(found)
     }
@@ -184,7 +184,7 @@ impl GuestRunner {
     /// By KVM where this kernel has shown that it boots under it.
     fn real(&self, cell: &Cell, stop: &dyn Fn() -> bool) -> Result<Emulation> {
         let (kernel, parts) = (&cell.kernel, self.parts(cell)?);
-        // Others that want the same kernel wait for the answer.
+        // Other callers with the same kernel wait for the answer.
         let mut known = self.kvm.lock().unwrap_or_else(PoisonError::into_inner);
         if !known.contains_key(&kernel.hash) {
             let works = File::options().read(true).write(true).open("/dev/kvm").is_ok()
@@ -248,7 +248,7 @@ impl GuestRunner {
             append: &format!("{APPEND} {}", cell.kernel.append),
             directory: scratch.path(),
             limit: cell.limit,
-            // Without trouble it has nothing to say.
+            // Without trouble it prints nothing.
             stall: cell.limit,
             hello: cell.limit,
             stop,
@@ -259,7 +259,7 @@ impl GuestRunner {
         Ok((finished, hash))
     }
 
-    /// A directory that goes with what it is returned to, and after a SIGKILL with the next lab.
+    /// A directory that is removed on drop, and after a SIGKILL by the next lab.
     ///
     /// # Errors
     /// A cache that cannot be written.
@@ -284,12 +284,12 @@ impl GuestRunner {
     }
 }
 
-/// Enough of a hash to see that it is another.
+/// Enough of a hash to see that it differs.
 fn short(hash: &str) -> &str {
     hash.get(..12).unwrap_or(hash)
 }
 
-/// A directory that somebody uses: as long as its lock is held nobody sweeps it away.
+/// A directory in use: no sweep removes it as long as its lock is held.
 pub struct GuestScratch {
     directory: TempDir,
     _lock: File,
@@ -303,7 +303,7 @@ impl GuestScratch {
     }
 }
 
-/// In a guest's directory, locked by who watches it.
+/// In a guest's directory, locked by the process that watches the guest.
 const LOCK: &str = "lock";
 
 /// Young directories may not have their lock yet.
@@ -333,19 +333,19 @@ fn version(qemu: &Path) -> Result<String> {
     let output = Command::new(qemu).arg("--version").output().context("cannot run QEMU")?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let version = text.lines().next().and_then(|line| line.split_once("version "));
-    let (_, version) = version.context("QEMU does not tell its version")?;
+    let (_, version) = version.context("QEMU does not print its version")?;
     Ok(version.trim().to_owned())
 }
 
 fn received(finished: &FinishedGuest) -> Result<Received<'_>> {
     let parsed = Received::parse(&finished.files);
-    parsed.map_err(|error| error.context(format!("no run came{}", last_lines(finished))))
+    parsed.map_err(|error| error.context(format!("the guest sent no run{}", last_lines(finished))))
 }
 
 /// What a failure shows of the console.
 fn last_lines(finished: &FinishedGuest) -> String {
     if finished.console.is_silent() {
-        return "; its console said nothing".into();
+        return "; its console printed nothing".into();
     }
     let what =
         if finished.console.trouble().is_some() { "lines from there on" } else { "last lines" };
@@ -429,7 +429,7 @@ mod tests {
         let error = format!("{error:#}");
         assert!(error.contains("the last line") && error.contains("in part: 14 bytes"), "{error}");
         let error = format!("{:#}", received(&finished("")).unwrap_err());
-        assert!(error.contains("said nothing"), "{error}");
+        assert!(error.contains("printed nothing"), "{error}");
     }
 
     #[test]

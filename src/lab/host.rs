@@ -1,4 +1,4 @@
-//! This machine as a kernel among others: `tardy run` as a child, with the same arguments.
+//! Measures this machine as one of the kernels: `tardy run` as a child, with the same arguments.
 
 use std::{
     fs,
@@ -19,13 +19,13 @@ use crate::{
 /// What it is called among kernels, and its mode.
 pub const HOST: &str = "host";
 
-/// How long a child may take to write down what it has.
+/// How long a child may take to write its record.
 const GRACE: Duration = Duration::from_secs(20);
 
-/// How often it is looked at.
+/// How often the child is checked.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// More of what a child says than this is not shown.
+/// The most of a child's output that is shown.
 const MOST_WORDS: u64 = 4_096;
 
 /// One run on this machine.
@@ -46,7 +46,7 @@ pub struct HostCell<'a> {
 /// Measures it, and leaves a run in `directory`, or nothing.
 ///
 /// # Errors
-/// A child that cannot, that does not end within its limit, or that was ended early.
+/// A child that fails, that does not end within its limit, or that was ended early.
 pub fn measure(cell: &HostCell, directory: &Path, stop: &dyn Fn() -> bool) -> Result<()> {
     if let Some(parent) = directory.parent() {
         fs::create_dir_all(parent).with_context(|| format!("cannot make {}", parent.display()))?;
@@ -98,7 +98,7 @@ fn wait(mut child: Child, limit: Duration, stop: &dyn Fn() -> bool) -> Result<Ex
     }
 }
 
-/// Asks first: a tardy that is killed leaves the machine as it had arranged it.
+/// Sends SIGINT first: a tardy that is killed does not restore the machine's settings.
 fn end(child: &mut Child) {
     if let Some(pid) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
         let _ = kill_process(pid, Signal::INT);
@@ -111,7 +111,7 @@ fn end(child: &mut Child) {
     let _ = child.wait();
 }
 
-/// Says in the record which cell of a matrix it is.
+/// Writes into the record which cell of a matrix it is.
 fn complete(cell: &HostCell, directory: &Path) -> Result<()> {
     let mut run = Run::open(directory)?;
     run.document.name = format!("{}, {HOST}, repeat {}", cell.load, cell.seed);

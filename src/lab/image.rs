@@ -74,7 +74,7 @@ impl Image {
         self.stripped(file, path, "--strip-debug")
     }
 
-    /// The same without any names of functions, which only who looks for a fault needs.
+    /// The same without any function names, which only debugging needs.
     pub fn bare_program(&mut self, file: &Path, path: &str) -> Result<()> {
         self.stripped(file, path, "--strip-all")
     }
@@ -164,7 +164,7 @@ fn libraries(file: &Path) -> Result<Vec<PathBuf>> {
 fn libraries_in(text: &str) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for line in text.lines().map(str::trim) {
-        ensure!(!line.ends_with("not found"), "a library is missing here: {line}");
+        ensure!(!line.ends_with("not found"), "a library is missing on this machine: {line}");
         let after = line.split_once("=> ").map_or(line, |(_, after)| after);
         let path = after.split(" (0x").next().unwrap_or_default();
         if path.starts_with('/') {

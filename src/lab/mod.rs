@@ -4,16 +4,16 @@
 //! from programs of this machine; nothing here needs root or changes the machine. What lies in the
 //! cache may be shared by several labs at once.
 //!
-//! - [`kernels`]: which kernels there are, and how they get into the cache
+//! - [`kernels`]: the kernels, and how they get into the cache
 //! - [`modules`]: what must be loaded into them; [`unpack`]: what those are packed with
 //! - [`image`], [`cpio`]: a guest's file system
-//! - [`guest`]: its first process, inside; [`way_out`], [`transfer`]: how a run comes out of it
-//! - [`qemu`], [`acpi`]: its machine, outside; [`boxes`]: two of them in one, and the wire between
-//! - [`console`]: what its kernel says when it is in trouble
-//! - [`cell`], [`mod@runner`], [`parts`]: one run of one kernel; [`phase`]: when it begins;
-//!   [`adopt`]: what is added to its record; [`verify`]: whether it comes out the same again
-//! - [`plan`]: what is to be measured; [`conduct`]: all of it; [`results`]: what is known already
-//! - [`cell_runner`], [`host`]: what measures it, in guests and on this machine
+//! - [`guest`]: its first process, inside; [`result_port`], [`transfer`]: how a run gets out of it
+//! - [`qemu`], [`acpi`]: its machine, outside; [`nodes`]: two nodes in one guest, and their wire
+//! - [`console`]: detects a kernel in trouble by its messages
+//! - [`cell`], [`guest_runner`], [`parts`]: one run of one kernel; [`phase`]: when it begins;
+//!   [`guest_record`]: what is added to its record; [`verify`]: whether a repetition is identical
+//! - [`plan`]: what to measure; [`scheduler`]: runs all cells; [`results`]: known outcomes
+//! - [`cell_runner`], [`host`]: measure the cells, in guests and on this machine
 
 pub mod acpi;
 pub mod guest_record;
@@ -43,7 +43,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 
-/// Who is told what takes long, a line at a time.
+/// Receives progress messages about slow steps, a line at a time.
 pub type Notify<'a> = &'a dyn Fn(&str);
 
 /// Where the lab keeps what can be made again: `$XDG_CACHE_HOME/tardy/lab`, or
@@ -64,11 +64,11 @@ pub fn cache() -> Result<PathBuf> {
 /// Where no directory of PATH, nor of those where root's programs lie, has it.
 pub fn program(name: &str) -> Result<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    // Where those of root lie, which others have not in their PATH.
+    // Directories of root's programs, which other users do not have in their PATH.
     let more = ["/usr/sbin", "/sbin"].map(PathBuf::from);
     let mut places = std::env::split_paths(&path).chain(more);
     let found = places.find(|place| image::is_executable(&place.join(name)));
-    found.map(|place| place.join(name)).with_context(|| format!("there is no program {name} here"))
+    found.map(|place| place.join(name)).with_context(|| format!("program {name} is not installed"))
 }
 
 #[cfg(test)]

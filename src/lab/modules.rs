@@ -1,4 +1,4 @@
-//! Kernel modules: which must be loaded before which, by the kernel's own `modules.dep`, and their
+//! Kernel modules: their load order, from the kernel's own `modules.dep`, and their
 //! content, unpacked.
 
 use std::{

@@ -1,8 +1,8 @@
 //! Two boxes in one guest: two network cards on one wire, each in a network of its own. In the
 //! first box tardy measures, in the second a `tardy echo` answers. Both share the one CPU.
 //!
-//! It is one machine because two cannot be kept in step: each would count its own instructions, and
-//! the host would decide which of them is ahead. Here a packet takes the whole way, through both
+//! It is one machine because two cannot be synchronized: each would count its own instructions, and
+//! the host would decide which of them is ahead. Here a packet takes the whole path, through both
 //! stacks and a real driver's interrupt on either side, and the same run is the same every time.
 
 use std::{
@@ -18,8 +18,8 @@ use anyhow::{Context, Result, bail, ensure};
 
 use crate::run::probes::ProbeInfo;
 
-/// The driver of the cards, and what it is given: an interrupt for every packet, since what a card
-/// waits before it raises one is none of the kernel's doing.
+/// The driver of the cards, and its options: an interrupt for every packet, since the time that a
+/// card waits before it raises one is not caused by the kernel.
 pub const DRIVER: (&str, &str) = ("e1000", "InterruptThrottleRate=0,0");
 
 /// The address of the first box, where tardy measures.
@@ -40,7 +40,7 @@ pub enum Nodes {
     Two,
 }
 
-/// What both ends know: nobody else is on this wire.
+/// The token of both ends; it need not be secret: nothing else is on this wire.
 pub const TOKEN_FILE: &str = "/run/echo-token";
 
 const TOKEN: &[u8] = b"two boxes of one guest\n";
@@ -53,20 +53,20 @@ const NETWORK: &str = "far";
 
 const IP: &str = "/usr/bin/ip";
 
-/// Lets a card raise an interrupt whenever it has something to say. QEMU's own choice is one in 128
-/// us at the most, as of the real card, and then most round trips take two of these times.
+/// Lets a card raise an interrupt for every event. QEMU's default is at most one in 128
+/// us, as with the real card, and then most round trips take two of these times.
 const PROMPT: &str = ",mitigation=off";
 
-/// Where the second box's program says what it has to say.
+/// The output of the second box's program.
 const SAID: &str = "/run/far-said";
 
-/// What it says when it is ready.
+/// What it prints when it is ready.
 const LISTENING: &str = "listening on ";
 
 /// Longer than cards and programs need, of the guest's own time.
 const LONGEST: Duration = Duration::from_secs(30);
 
-/// Between two looks at what is not ready yet.
+/// Time between two checks of what is not ready yet.
 const PAUSE: Duration = Duration::from_millis(1);
 
 /// The arguments by which the measuring tardy finds the echo; none for probes that send nothing.
@@ -120,7 +120,7 @@ fn cards(more: &str) -> Vec<String> {
 /// box, and waits until it listens.
 ///
 /// # Errors
-/// A missing `ip` or driver; a program that ends or does not listen, with what it said.
+/// A missing `ip` or driver; a program that ends or does not listen, with its output.
 pub fn start(program: &str, arguments: &[String]) -> Result<()> {
     wire()?;
     let mut token = fs::OpenOptions::new();
@@ -137,21 +137,21 @@ pub fn start(program: &str, arguments: &[String]) -> Result<()> {
         .with_context(|| format!("cannot start {IP}"))?;
     wait_listening(child).map_err(|error| {
         let said = self::said();
-        error.context(format!("the second box said \"{said}\""))
+        error.context(format!("the second box printed \"{said}\""))
     })
 }
 
 /// It says so.
 fn wait_listening(mut child: Child) -> Result<()> {
     until("the second box's program does not listen", || {
-        if let Some(status) = child.try_wait().context("cannot look after the second box")? {
+        if let Some(status) = child.try_wait().context("cannot check the second box")? {
             bail!("the second box's program ended with {status}");
         }
         Ok(said().starts_with(LISTENING))
     })
 }
 
-/// What the program of the second box has said.
+/// What the program of the second box has printed.
 #[must_use]
 pub fn said() -> String {
     fs::read_to_string(SAID).unwrap_or_default().trim().to_owned()
@@ -174,7 +174,7 @@ fn wire() -> Result<()> {
     for (before, card, address) in [(&[][..], near, NEAR), (&elsewhere[..], far, FAR)] {
         let address = format!("{address}/24");
         let run = |words: &[&str]| ip(&[before, words].concat());
-        // Without addresses of IPv6, for which the kernel sends packets of its own.
+        // Without IPv6 addresses, for which the kernel sends packets of its own.
         run(&["link", "set", card, "addrgenmode", "none"])?;
         run(&["address", "add", &address, "dev", card])?;
         run(&["link", "set", card, "up"])?;

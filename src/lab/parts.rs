@@ -25,7 +25,7 @@ const PROGRAMS: [&str; 2] = ["ip", "sh"];
 
 /// Modules that loads need, and what they are given.
 const MODULES: [(&str, &str); 4] = [
-    // What ext4 asks for by name; nobody in a guest could load it then.
+    // ext4 requests it by name at mount; a guest has no program to load it then.
     ("crc32c_generic", ""),
     ("ext4", ""),
     ("loop", ""),
@@ -69,7 +69,7 @@ pub struct Parts {
     pub archive: Archive,
     /// What to load, in this order.
     pub modules: Vec<Module>,
-    /// What it has not that the lab looks for.
+    /// What it lacks of what the lab needs.
     pub lacks: Vec<String>,
 }
 

@@ -1,7 +1,7 @@
 //! Start phases: how long a guest waits before it measures.
 //!
-//! One counted run is one sample of how the timer, the tick and the load lie to each other. Another
-//! start phase is another sample, and the range over several tells how much that matters.
+//! One counted run is one sample of the relative phases of timer, tick and load. Another
+//! start phase is another sample, and the range over several shows how much the phase matters.
 
 use std::time::Duration;
 

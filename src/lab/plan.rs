@@ -1,8 +1,8 @@
 //! A plan: a probe under several loads, as a small TOML file.
 //!
-//! What it holds are the long flags of `tardy run`, and of the `tardy echo` in a second box, so
-//! that nothing has a second definition. Whether they are right is for the command line to say,
-//! which knows them. How many boxes it wants is all that is said about machines here.
+//! It holds the long flags of `tardy run`, and of the `tardy echo` in a second box, so
+//! that nothing has a second definition. The command line checks whether they are valid,
+//! since it knows them. The number of boxes is all that a plan contains about machines.
 
 use std::{collections::BTreeMap, ops::Range, path::Path};
 
@@ -16,10 +16,10 @@ use crate::run::probes::DEFAULT_PROBE;
 /// A plan is a page of text; what is larger is something else.
 const LARGEST: u64 = 1 << 20;
 
-/// More repeats than anybody waits for.
+/// The most repeats that a plan may ask for.
 const MOST_REPEATS: u32 = 1_000;
 
-/// Flags that say where a run goes and how it is told: whoever runs the plan says so.
+/// Flags for the run's place and output: the caller that runs the plan sets them.
 const RESERVED: [&str; 8] = ["output", "name", "quiet", "json", "format", "store", "help", "load"];
 
 /// Flags by which two boxes find each other: the lab gives them.
@@ -89,7 +89,7 @@ impl LabPlan {
     pub fn open(path: &Path) -> Result<Self> {
         let shown = path.display();
         let about = std::fs::metadata(path).with_context(|| format!("cannot read {shown}"))?;
-        ensure!(about.is_file(), "{shown} is no file; a plan is a TOML file");
+        ensure!(about.is_file(), "{shown} is not a file; a plan is a TOML file");
         ensure!(about.len() <= LARGEST, "{shown} is larger than 1 MiB; a plan is a page of text");
         let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {shown}"))?;
         Self::parse(&text, &shown.to_string())
@@ -98,7 +98,7 @@ impl LabPlan {
     /// Reads a plan; `file` is what errors call it.
     ///
     /// # Errors
-    /// What is no TOML; an unknown or missing field; a value that is none: each with its line.
+    /// Invalid TOML; an unknown or missing field; an invalid value: each with its line.
     pub fn parse(text: &str, file: &str) -> Result<Self> {
         let reading = Reading { text, file };
         let parsed = toml::from_str::<File>(text).map_err(|error| {
@@ -142,14 +142,14 @@ impl Reading<'_> {
         );
         ensure!(
             !file.load.is_empty(),
-            self.refusal(None, "no [[load]]; write one for each row, `use = []` being none")
+            self.refusal(None, "no [[load]]; write one for each row (`use = []` means no load)")
         );
         let repeats = self.number("repeats", file.repeats.as_ref(), MOST_REPEATS)?;
         let mut plan = LabPlan { name, repeats, loads: Vec::new() };
         for load in &file.load {
             let row = self.row(&file, load)?;
             if let Some(other) = plan.loads.iter().find(|other| other.name == row.name) {
-                let what = format!("load {:?} is there twice; see line {}", row.name, other.line);
+                let what = format!("load {:?} is given twice; see line {}", row.name, other.line);
                 bail!(self.refusal(Some(load.get_ref().name.span()), &what));
             }
             plan.loads.push(row);
@@ -169,12 +169,12 @@ impl Reading<'_> {
         bail!(self.refusal(Some(name.span()), &format!("{field} {what}")))
     }
 
-    /// From 1 to `most`, 1 where nothing is said.
+    /// From 1 to `most`; 1 where the plan has none.
     fn number(&self, field: &str, number: Option<&Spanned<i64>>, most: u32) -> Result<u32> {
         let Some(number) = number else { return Ok(1) };
         let valid = u32::try_from(*number.get_ref()).ok();
         valid.filter(|n| (1..=most).contains(n)).ok_or_else(|| {
-            let what = format!("{field}: {} is not from 1 to {most}", number.get_ref());
+            let what = format!("{field}: {} is out of range: use 1 to {most}", number.get_ref());
             self.refusal(Some(number.span()), &what)
         })
     }
@@ -190,7 +190,7 @@ impl Reading<'_> {
         let are_two = self.number("boxes", boxes, 2)? == 2;
         let mut arguments = vec!["run".to_owned(), probe.clone()];
         arguments.extend(self.flags("run", &file.run, &load.run, are_two)?);
-        // The table for all rows may be there for others.
+        // The table for all rows may be meant for other rows.
         let far = if are_two {
             arguments.extend(nodes::way(&probe));
             nodes::echo(self.flags("echo", &file.echo, &load.echo, true)?)
@@ -217,7 +217,7 @@ impl Reading<'_> {
         }
     }
 
-    /// Flags as arguments, by name. What a load says of one replaces what is said for all.
+    /// Flags as arguments, by name. A load's own value replaces the value for all loads.
     fn flags(&self, table: &str, all: &Flags, own: &Flags, are_two: bool) -> Result<Vec<String>> {
         let all = all.iter().filter(|(name, _)| !own.contains_key(*name));
         let mut flags: Vec<_> = all.chain(own).collect();
@@ -365,7 +365,7 @@ raw = false
         let error = refused(&with("raw = false", "raw = false\n[load.echo]\npriority = 80"));
         assert!(error.contains("line 17: echo: there is no second box"), "{error}");
         let error = refused(&with("repeats = 5", "boxes = 3"));
-        assert!(error.contains("line 3: boxes: 3 is not from 1 to 2"), "{error}");
+        assert!(error.contains("line 3: boxes: 3 is out of range: use 1 to 2"), "{error}");
     }
 
     #[test]
@@ -382,7 +382,7 @@ raw = false
     #[test]
     fn a_value_of_a_wrong_kind_is_told_by_field_and_line() {
         for (line, other, wanted) in [
-            ("repeats = 5", "repeats = 0", "line 3: repeats: 0 is not from 1 to 1000"),
+            ("repeats = 5", "repeats = 0", "line 3: repeats: 0 is out of range: use 1 to 1000"),
             ("repeats = 5", "repeats = -1", "line 3: repeats: -1"),
             ("repeats = 5", "repeats = \"five\"", "line 3: invalid type: string \"five\""),
             ("name = \"founding\"", "name = \"\"", "line 2: name is empty"),
@@ -406,7 +406,7 @@ raw = false
     #[test]
     fn two_loads_of_one_name_and_none_at_all_are_refused() {
         let error = refused(&with("name = \"kill(0) to 300 processes\"", "name = \"idle\""));
-        assert!(error.contains("line 11: load \"idle\" is there twice; see line 8"), "{error}");
+        assert!(error.contains("line 11: load \"idle\" is given twice; see line 8"), "{error}");
         assert!(refused("name = \"x\"").contains("no [[load]]"));
     }
 
@@ -414,7 +414,7 @@ raw = false
     fn what_is_no_plan_is_refused_by_its_name() {
         let directory = tempfile::tempdir().unwrap();
         let error = LabPlan::open(directory.path()).unwrap_err().to_string();
-        assert!(error.contains("is no file"), "{error}");
+        assert!(error.contains("is not a file"), "{error}");
         let missing = directory.path().join("none.toml");
         assert!(LabPlan::open(&missing).unwrap_err().to_string().contains("none.toml"));
         let large = directory.path().join("large.toml");

@@ -25,7 +25,7 @@ use crate::sys::child;
 pub const PROGRAM: &str = "qemu-system-x86_64";
 
 /// The CPUs of plain emulation. Of this maker and model the kernel believes that their clock keeps
-/// its pace when the frequency changes; of QEMU's own choice it does not, and would stop using it.
+/// its rate when the frequency changes; with QEMU's default CPU it stops using that clock.
 const PLAIN_CPU: &str = "max,vendor=GenuineIntel,family=6,model=15,stepping=11";
 
 /// The CPU of counted time: old enough to have no source of random numbers of its own (RDRAND),
@@ -93,7 +93,7 @@ impl Emulation {
     }
 }
 
-/// Between two looks at the console.
+/// Time between two checks of the console.
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// The files that a guest writes to.
@@ -102,10 +102,10 @@ const PORTS: [&str; 3] = ["console", "output", "files"];
 /// What a guest may hand out, bytes: more than its memory would be no run.
 const MOST_HANDED_OUT: usize = 1 << 30;
 
-/// A guest in trouble may finish what it has to say.
+/// How long a guest in trouble may continue to print.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// What every guest's kernel is told. One that panics ends at once. A CPU that the host lets wait
+/// Every guest's kernel command line. A panic ends the guest. A CPU that the host lets wait
 /// is no lock-up: the watchdog waits for 40 s.
 pub(super) const APPEND: &str = "console=ttyS0 loglevel=5 panic=-1 nokaslr random.trust_cpu=1 \
                                  tsc=reliable watchdog_thresh=20 mitigations=off rdinit=/init";
@@ -127,9 +127,9 @@ pub struct GuestMachine<'a> {
     pub limit: Duration,
     /// How long it may be silent.
     pub stall: Duration,
-    /// How long until its first process must have said hello.
+    /// How long its first process may take to send its hello.
     pub hello: Duration,
-    /// Asked again and again whether it shall end now.
+    /// Called repeatedly: whether to end now.
     pub stop: &'a dyn Fn() -> bool,
 }
 
@@ -138,19 +138,19 @@ pub struct GuestMachine<'a> {
 pub enum GuestEnd {
     /// It powered off.
     Off,
-    /// Its kernel said that it is in trouble.
+    /// Its kernel reported trouble.
     Trouble(Trouble),
     /// It was silent for so long.
     Silent(Duration),
     /// It took longer than it may.
     TimeUp(Duration),
-    /// Its first process has not said hello in this time.
+    /// Its first process has not sent its hello in this time.
     NoHello(Duration),
-    /// It was told to stop.
+    /// The caller stopped it.
     Stopped,
     /// It handed out more than any run has.
     TooMuch,
-    /// QEMU itself could not.
+    /// QEMU itself failed.
     Failed(String),
 }
 
@@ -162,14 +162,14 @@ impl GuestEnd {
             Self::Trouble(Trouble::Panic(line)) => format!("the kernel broke: {line}"),
             Self::Trouble(Trouble::LockUp(line)) => format!("the kernel is stuck: {line}"),
             Self::Silent(time) => format!("the guest hangs: silent for {} s", time.as_secs()),
-            Self::TimeUp(time) => format!("the guest was not done after {} s", time.as_secs()),
+            Self::TimeUp(time) => format!("the guest did not end within {} s", time.as_secs()),
             Self::NoHello(time) => format!(
                 "the kernel did not start its first process in {} s: it hangs, or cannot use an \
                  initramfs (CONFIG_BLK_DEV_INITRD)",
                 time.as_secs()
             ),
             Self::Stopped => "the guest was ended early".into(),
-            Self::TooMuch => format!("the guest handed out more than {MOST_HANDED_OUT} bytes"),
+            Self::TooMuch => format!("the guest sent more than {MOST_HANDED_OUT} bytes of results"),
             Self::Failed(why) => format!("{PROGRAM} failed: {why}"),
         })
     }
@@ -201,9 +201,9 @@ pub fn boot(machine: &GuestMachine) -> Result<FinishedGuest> {
     }
     let mut command = command(machine)?;
     let said = File::create(port("said")).context("cannot make a file for what QEMU says")?;
-    // A guest must not outlive who watches it.
+    // A guest must not outlive the process that watches it.
     child::end_with_this_thread(command.stderr(said));
-    // Ctrl-C is for who watches: QEMU would go off as if the guest had ended.
+    // Ctrl-C is for the watching process: QEMU would exit as if the guest had ended.
     command.process_group(0);
     let mut guest = QemuProcess(command.spawn().context("cannot start QEMU")?);
     let mut monitor = GuestMonitor::new(machine)?;
@@ -313,12 +313,12 @@ impl GuestMonitor {
         })
     }
 
-    /// Reads what all ports have said since the last time.
+    /// Reads what all ports have received since the last time.
     fn poll(&mut self) -> Result<()> {
         let mut bytes = Vec::new();
         self.files[0].read_to_end(&mut bytes)?;
         self.console.feed(&bytes);
-        // The command's output is looked at in the end; here it is a sign of life.
+        // The command's output is read at the end; here it is a sign of life.
         self.files[1].read_to_end(&mut bytes)?;
         let known = bytes.len();
         self.files[2].read_to_end(&mut bytes)?;
@@ -333,7 +333,7 @@ impl GuestMonitor {
         Ok(())
     }
 
-    /// Whether this is the end, and why; an end of QEMU alone is the caller's to judge.
+    /// Whether the guest must end, and why; the caller evaluates an exit of QEMU alone.
     fn verdict(&self, now: Instant, has_ended: bool) -> Option<GuestEnd> {
         if let (Some(trouble), Some(since)) = (self.console.trouble(), self.trouble_since) {
             let is_over = has_ended || now - since >= GRACE;

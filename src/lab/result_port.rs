@@ -1,4 +1,4 @@
-//! The way out of a guest, from inside: a port that QEMU writes to a file (`isa-debugcon`), which
+//! The guest's channel for results: a port that QEMU writes to a file (`isa-debugcon`), which
 //! needs no driver and has no speed; the second serial port where the kernel permits no ports.
 
 use std::{
@@ -19,7 +19,7 @@ pub const PORT: u16 = 0xe9;
 /// The serial port in its place.
 const SERIAL: &str = "/dev/ttyS1";
 
-/// What of a command's words is handed out: their end.
+/// How much of the end of a command's output is sent.
 const MOST_SAID: usize = 16 << 10;
 
 /// Where bytes go. It is one or the other from the beginning.
@@ -29,7 +29,7 @@ pub struct ResultPort {
 }
 
 impl ResultPort {
-    /// Takes the port, and says hello by it.
+    /// Opens the port, and sends the hello.
     #[must_use]
     pub fn open() -> Self {
         let mut port = IoPort::open(PORT).ok();
@@ -45,17 +45,17 @@ impl ResultPort {
         self.used
     }
 
-    /// Hands out how the command ended, what it said, and what is in `directory`.
+    /// Sends how the command ended, its output, and the files in `directory`.
     ///
     /// # Errors
-    /// A file that cannot be read; no way out at all.
+    /// A file that cannot be read; no usable port.
     pub fn hand(&mut self, ended: &Result<i32>, directory: &Path, said: &Path) -> Result<()> {
         self.used = true;
         match &mut self.port {
             Some(port) => {
                 let mut greeted = false;
                 let mut sink = |bytes: &[u8]| {
-                    // It was said in the beginning.
+                    // The hello was sent at the start.
                     if std::mem::replace(&mut greeted, true) {
                         port.write(bytes);
                     }
@@ -72,7 +72,7 @@ fn by_serial(ended: &Result<i32>, directory: &Path, said: &Path) -> Result<()> {
     let unusable = || format!("no port {PORT:#x}, and {SERIAL} cannot be used");
     let mut serial = fs::OpenOptions::new().write(true).open(SERIAL).with_context(unusable)?;
     let mut terminal = tcgetattr(&serial).with_context(unusable)?;
-    // No byte may become another on its way.
+    // The terminal must not translate any byte.
     terminal.make_raw();
     tcsetattr(&serial, OptionalActions::Now, &terminal).with_context(unusable)?;
     let mut sink = |bytes: &[u8]| serial.write_all(bytes);

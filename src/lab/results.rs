@@ -1,4 +1,4 @@
-//! Outcomes of cells, kept under their keys: what has not changed is not measured again.
+//! Stores outcomes of cells by key: an unchanged cell is not measured again.
 //!
 //! An entry is a directory: `run`, a run directory, and `sums`, a line a file of it. It appears by
 //! a rename, so that there is all of it or nothing; one that does not match its sums is removed.
@@ -80,7 +80,7 @@ impl Results {
                 let _ = scratch.keep();
                 Ok(())
             }
-            // Another lab has put the same there meanwhile.
+            // Another lab has stored the same entry meanwhile.
             Err(_) if entry.join(SUMS).exists() => Ok(()),
             Err(error) => Err(error).with_context(|| format!("cannot make {}", entry.display())),
         }

@@ -1,6 +1,6 @@
-//! A matrix of cells, several at a time: who is next, what is known already, and what came of each.
+//! Schedules a matrix of cells, several at a time: the next task, known results, and outcomes.
 //!
-//! One that fails does not end the others. Whoever watches is received in one thread.
+//! One that fails does not end the others. The watcher receives all events in one thread.
 
 use std::{
     path::{Path, PathBuf},
@@ -12,7 +12,7 @@ use anyhow::Result;
 
 use super::results::Results;
 
-/// How often a watcher is asked to look, where nothing happens.
+/// How often a watcher gets a tick while nothing happens.
 const TICK: Duration = Duration::from_millis(250);
 
 /// One place of a matrix.
@@ -45,20 +45,20 @@ pub trait Measure: Sync {
     fn measure(&self, task: &CellTask, stop: &dyn Fn() -> bool) -> Result<()>;
 }
 
-/// What came of a task.
+/// The result of a task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TaskOutcome {
     /// Measured now, in so much time.
     Measured(Duration),
     /// Known from before.
     Known,
-    /// No run, and why.
+    /// There is no run, and why.
     Failed(String),
     /// Ended early, or not begun.
     Stopped,
 }
 
-/// What a watcher is received.
+/// An event for the watcher.
 #[derive(Debug)]
 pub enum TaskEvent<'a> {
     /// It is measured now, or looked up.
@@ -100,7 +100,7 @@ pub fn run_tasks(
                     && let Some(number) = take()
                     && let Some(task) = tasks.get(number)
                 {
-                    // Who listens ends after all who sender.
+                    // The receiver ends after all senders.
                     let _ = sender.send((number, None));
                     let _ = sender.send((number, Some(one(task, measure, orders))));
                 }
@@ -147,7 +147,7 @@ fn one(task: &CellTask, measure: &dyn Measure, orders: &ScheduleOptions) -> Task
         }
         measure.measure(task, orders.stop)?;
         if let Some(key) = key {
-            // The run is there; a cache that is full only costs time, later.
+            // The run exists; a full cache only costs time later.
             let _ = orders.results.put(&key, &task.place);
         }
         Ok(false)

@@ -1,9 +1,9 @@
-//! How a run comes out of a guest: files in a stream of bytes that a device takes one by one.
+//! Transfers a run out of a guest: files in a stream of bytes that a device takes one by one.
 //!
-//! The stream begins with [`HELLO`], which a guest says as soon as it is alive. Then come entries:
+//! The stream begins with [`HELLO`], which a guest sends as soon as it is alive. Then come entries:
 //! a letter, the lengths of name and content (4 bytes each, the lowest first), name, content. The
-//! last entry is the end, and behind it stands the SHA-256 of all before: what came only in part,
-//! or damaged on its way, is known by that and never used.
+//! last entry is the end, followed by the SHA-256 of all before: a stream that is incomplete
+//! or damaged in transfer is detected by that and never used.
 
 use std::{
     fs, io,
@@ -13,10 +13,10 @@ use std::{
 use anyhow::{Context, Result, bail, ensure};
 use sha2::{Digest, Sha256};
 
-/// What a guest says first.
+/// The first bytes that a guest sends.
 pub const HELLO: &[u8] = b"tardy-guest-1\n";
 
-/// Exit code of a tardy that could not do it.
+/// Exit code of a tardy that failed.
 pub const FAILED: i32 = 2;
 
 const DIRECTORY: u8 = b'd';
@@ -43,7 +43,7 @@ pub struct TransferWriter<'a> {
 }
 
 impl<'a> TransferWriter<'a> {
-    /// Says hello.
+    /// Sends the hello.
     ///
     /// # Errors
     /// What the device says.
@@ -85,7 +85,7 @@ impl<'a> TransferWriter<'a> {
         Ok(())
     }
 
-    /// Sends words for whoever waits outside.
+    /// Sends the command's output to the host.
     ///
     /// # Errors
     /// What the device says.
@@ -127,7 +127,7 @@ impl<'a> TransferWriter<'a> {
 pub struct Received<'a> {
     /// The exit code of its command.
     pub code: i32,
-    /// What it said.
+    /// Its output.
     pub said: String,
     /// Directories, each before what is in it.
     directories: Vec<&'a str>,
@@ -143,7 +143,7 @@ impl<'a> Received<'a> {
     /// leads elsewhere.
     pub fn parse(stream: &'a [u8]) -> Result<Self> {
         let mut left = Left { stream, at: 0 };
-        ensure!(left.take(HELLO.len())? == HELLO, "the guest's first word is not tardy's");
+        ensure!(left.take(HELLO.len())? == HELLO, "the guest's first bytes are not tardy's");
         let mut received =
             Self { code: 0, said: String::new(), directories: Vec::new(), files: Vec::new() };
         loop {
@@ -161,8 +161,8 @@ impl<'a> Received<'a> {
             }
         }
         let sum = Sha256::digest(&stream[..left.at]);
-        ensure!(left.take(SUM)? == sum.as_slice(), "the guest's files were damaged on their way");
-        ensure!(left.at == stream.len(), "more came behind the end of the guest's files");
+        ensure!(left.take(SUM)? == sum.as_slice(), "the guest's files were damaged in transfer");
+        ensure!(left.at == stream.len(), "there are more bytes after the end of the guest's files");
         Ok(received)
     }
 

@@ -1,11 +1,11 @@
-//! Unpacks what kernels and their modules are packed with. One stream each; what follows it (a
-//! kernel's payload ends with its length) is no concern.
+//! Unpacks compressed kernels and modules. One stream each; what follows it (a
+//! kernel's payload ends with its length) is ignored.
 
 use std::io::Read;
 
 use anyhow::{Context, Result, bail, ensure};
 
-/// What something may grow to: no kernel or module comes near it.
+/// The largest unpacked size: no kernel or module comes near it.
 const LARGEST: u64 = 1 << 30;
 
 /// How something is packed.
@@ -41,7 +41,7 @@ pub fn unpack(bytes: &[u8]) -> Result<Vec<u8>> {
         Some(Packing::Zstd) => {
             all(zstd::Decoder::with_buffer(bytes)?.single_frame()).context("zstd")
         }
-        None => bail!("packed by none of gzip, xz and zstd"),
+        None => bail!("packed with none of gzip, xz and zstd"),
     }
 }
 

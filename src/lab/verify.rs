@@ -1,4 +1,4 @@
-//! Runs a cell once more, and holds its samples against those of a run that it made before.
+//! Repeats a cell, and compares its samples with those of an earlier run of it.
 
 use std::time::Duration;
 
@@ -11,12 +11,12 @@ use super::{
 };
 use crate::run::{LabFacts, Run};
 
-/// What came of it.
+/// The result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VerifyOutcome {
     /// The hash of the samples then.
     pub before: String,
-    /// And now.
+    /// The hash of the samples now.
     pub now: String,
 }
 
@@ -62,7 +62,7 @@ pub fn facts(run: &Run) -> Result<&LabFacts> {
 /// Runs the cell again in a directory that does not stay, and compares.
 ///
 /// # Errors
-/// What stands against it: another kernel, tardy or QEMU, each by name; a cell that fails.
+/// Why it cannot be repeated: another kernel, tardy or QEMU, each by name; a cell that fails.
 pub fn verify(
     facts: &LabFacts,
     kernel: Kernel,

@@ -1,11 +1,11 @@
 //! The load `background`: very many processes of the lowest priority that always want a CPU, and
-//! short-lived ones as a compiler run would start them.
+//! short-lived ones like those of a compiler run.
 //!
-//! Each process computes at nice 19 and counts its own milliseconds of CPU time; so the proof says
+//! Each process computes at nice 19 and counts its own milliseconds of CPU time; so the proof shows
 //! whether one of them never got any. The load average climbs towards their number: with 3200 of
 //! them it passes 3000 after some three minutes. A forker starts a child again and again that fills
-//! some memory, computes for a moment and ends. On the machine it takes all CPU time that nobody
-//! else wants, and some 0.1 MiB a process.
+//! some memory, computes for a moment and ends. The load takes all CPU time that no other task
+//! wants, and about 0.1 MiB per process.
 
 use std::io;
 
@@ -38,7 +38,7 @@ const PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         key: "forks",
-        help: "Processes beside them, at nice 0, that start one short-lived child after another.",
+        help: "Additional processes, at nice 0, that start one short-lived child after another.",
         default: "2",
         kind: ParameterKind::Count { min: 0, max: 100 },
     },
@@ -46,7 +46,7 @@ const PARAMETERS: &[Parameter] = &[
 
 const LOWEST: i32 = 19;
 
-/// What a short-lived child fills, and computes for: about as much as a small source file takes.
+/// Memory and CPU time of a short-lived child: about what compiling a small source file takes.
 const CHILD_BYTES: usize = 4 << 20;
 const CHILD_OPERATIONS: u32 = 20;
 

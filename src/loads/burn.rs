@@ -1,8 +1,8 @@
-//! The load `burn`: threads that compute, wholly or for a share of the time.
+//! The load `burn`: threads that compute, all the time or for a share of it.
 //!
 //! A thread computes for `share` percent of each `period` and sleeps for the rest. A millisecond of
-//! CPU time is one operation. On the machine it takes CPU time and nothing else; what waits for a
-//! CPU behind it is found with `nice`.
+//! CPU time is one operation. It takes CPU time and nothing else. Use `nice` to find tasks that
+//! wait for a CPU behind it.
 
 use std::thread::available_parallelism;
 
@@ -16,7 +16,7 @@ use super::{Load, LoadError, LoadSpec, LoadWork, Need, Parameter, ParameterKind}
 /// Its line in the table.
 pub const LOAD: Load = Load {
     name: "burn",
-    summary: "Threads that compute, wholly or for a share of the time.",
+    summary: "Threads that compute, all the time or for a share of it.",
     unit: "ms of CPU",
     parameters: PARAMETERS,
     work: Some(LoadWork { need, start }),
@@ -25,25 +25,25 @@ pub const LOAD: Load = Load {
 const PARAMETERS: &[Parameter] = &[
     Parameter {
         key: "threads",
-        help: "Threads; 0 is one for each CPU that tardy may use.",
+        help: "Number of threads; 0 means one per CPU that tardy may use.",
         default: "0",
         kind: ParameterKind::Count { min: 0, max: 4096 },
     },
     Parameter {
         key: "nice",
-        help: "Their nice value.",
+        help: "Nice value of the threads.",
         default: "0",
         kind: ParameterKind::Count { min: 0, max: 19 },
     },
     Parameter {
         key: "share",
-        help: "How much of one CPU each thread wants, percent.",
+        help: "CPU time of each thread, percent of one CPU.",
         default: "100",
         kind: ParameterKind::Count { min: 1, max: 100 },
     },
     Parameter {
         key: "period",
-        help: "After how long computing and sleeping begin anew, where share is below 100.",
+        help: "Length of one cycle of computing and sleeping, for a share below 100.",
         default: "10ms",
         kind: ParameterKind::Time { min_ns: 100_000, max_ns: 10_000_000_000 },
     },
@@ -76,11 +76,11 @@ fn start(spec: &LoadSpec, pool: &mut WorkerPool) -> Result<(), LoadError> {
     threads(pool, 0..count, prepare, |duty| duty.spend(OPERATION_NS))
 }
 
-/// What a thread still has of its share.
+/// What is left of a thread's share.
 #[derive(Debug)]
 struct Duty {
     period_ns: i64,
-    /// CPU time a period; all of it where there is no end to the share.
+    /// CPU time per period; unlimited for a share of 100.
     share_ns: i64,
     left_ns: i64,
     next_ns: i64,
@@ -92,7 +92,7 @@ impl Duty {
         Self { period_ns, share_ns, left_ns: share_ns, next_ns: now_ns() + period_ns }
     }
 
-    /// Spends so much CPU time, over as many periods as that takes.
+    /// Spends this much CPU time, over as many periods as that takes.
     fn spend(&mut self, mut ns: i64) -> std::io::Result<()> {
         while ns > 0 {
             let slice_ns = ns.min(self.left_ns);

@@ -1,9 +1,9 @@
-//! The load `command`: whatever else somebody wants to run, under the same supervisor.
+//! The load `command`: any other command, under the same supervisor.
 //!
 //! `sh -c` gets the text. Nothing is known of its work but the CPU time that it and everything
 //! below it take, so a microsecond of that is one operation: a command that took none in the
 //! measured time did nothing. One that ends before it is asked to has died, even with exit code 0.
-//! What it leaves on the machine is its own affair; its processes are ended with it.
+//! tardy ends its processes with it, but does not clean up other changes that it makes.
 
 use std::os::unix::process::CommandExt;
 use std::process::Command;
@@ -17,7 +17,7 @@ use super::{Load, LoadError, LoadSpec, LoadWork, Need, Parameter, ParameterKind}
 /// Not in the table: a command may hold commas and colons, and has a flag of its own.
 pub const LOAD: Load = Load {
     name: "command",
-    summary: "A command of your own, by way of --load-command.",
+    summary: "A command of your own, given with --load-command.",
     unit: "us of CPU",
     parameters: &[Parameter {
         key: "command",
@@ -31,7 +31,7 @@ pub const LOAD: Load = Load {
 /// The load that runs `command`.
 ///
 /// # Errors
-/// There is nothing in it.
+/// The command is empty.
 pub fn spec(command: &str) -> Result<LoadSpec, LoadError> {
     let parameters = Map::from_iter([("command".to_owned(), Value::from(command.trim()))]);
     let spec = LoadSpec { name: LOAD.name.to_owned(), parameters };

@@ -18,7 +18,7 @@ use super::{Load, LoadError, LoadSpec, LoadWork, Need, Parameter, ParameterKind}
 /// Its line in the table.
 pub const LOAD: Load = Load {
     name: "compile",
-    summary: "The machine's own C compiler, in parallel, over generated sources.",
+    summary: "Runs the machine's C compiler, in parallel, on generated sources.",
     unit: "files compiled",
     parameters: PARAMETERS,
     work: Some(LoadWork { need, start }),
@@ -27,13 +27,13 @@ pub const LOAD: Load = Load {
 const PARAMETERS: &[Parameter] = &[
     Parameter {
         key: "jobs",
-        help: "Compilers at the same time; 0 is one for each CPU that tardy may use.",
+        help: "Compilers that run at the same time; 0 means one per CPU that tardy may use.",
         default: "0",
         kind: ParameterKind::Count { min: 0, max: 512 },
     },
     Parameter {
         key: "functions",
-        help: "Functions in a source file: how long one takes.",
+        help: "Functions per source file: sets how long one compilation takes.",
         default: "100",
         kind: ParameterKind::Count { min: 1, max: 100_000 },
     },
@@ -45,7 +45,7 @@ const PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         key: "dir",
-        help: "Directory for sources and objects.",
+        help: "Directory for source and object files.",
         default: "/var/tmp",
         kind: ParameterKind::Text,
     },
@@ -70,7 +70,7 @@ fn need(spec: &LoadSpec) -> Result<Need, LoadError> {
     })
 }
 
-/// Where the compiler lies.
+/// The compiler's path.
 fn find_compiler(spec: &LoadSpec) -> Result<PathBuf, LoadError> {
     let name = spec.text("compiler")?;
     let missing = || LoadError::Missing {
@@ -98,7 +98,7 @@ fn start(spec: &LoadSpec, pool: &mut WorkerPool) -> Result<(), LoadError> {
     let prepare = |number: u64| {
         let job = Job { compiler: &compiler, scratch: &scratch, number };
         fs::write(job.file("c"), &source)?;
-        // A compiler that cannot compile is found out before the run begins.
+        // Detects a compiler that cannot compile before the run begins.
         job.compile()?;
         Ok(job)
     };

@@ -18,31 +18,31 @@ use crate::sys::region::Region;
 pub(super) const PARAMETERS: &[Parameter] = &[
     Parameter {
         key: "dir",
-        help: "Directory whose file system is used.",
+        help: "Directory whose file system the load uses.",
         default: "/var/tmp",
         kind: ParameterKind::Text,
     },
     Parameter {
         key: "size",
-        help: "Size of a file; it is gone through again and again.",
+        help: "Size of a file; the load passes over it repeatedly.",
         default: "64MiB",
         kind: ParameterKind::Bytes { min: 4096, max: 1 << 40 },
     },
     Parameter {
         key: "block",
-        help: "How much one call moves; a multiple of 4096 where access is direct.",
+        help: "Bytes per read or write call; a multiple of 4096 with access=direct.",
         default: "128KiB",
         kind: ParameterKind::Bytes { min: 512, max: 64 << 20 },
     },
     Parameter {
         key: "access",
-        help: "Through the page cache, or past it.",
+        help: "Use the page cache (cached), or bypass it (direct).",
         default: "cached",
         kind: ParameterKind::Choice(&["cached", "direct"]),
     },
     Parameter {
         key: "tasks",
-        help: "Processes, each with files of its own.",
+        help: "Number of processes, each with files of its own.",
         default: "1",
         kind: ParameterKind::Count { min: 1, max: 64 },
     },
@@ -67,7 +67,7 @@ impl DiskParameters {
         let block = spec.number("block")?;
         let is_direct = spec.text("access")? == "direct";
         if is_direct && !block.is_multiple_of(SECTOR) {
-            let expected = "a multiple of 4096, as access=direct wants it";
+            let expected = "a multiple of 4096, as access=direct requires";
             return Err(refuse(spec, "block", &block.to_string(), expected, "128KiB"));
         }
         Ok(Self {
@@ -79,7 +79,7 @@ impl DiskParameters {
         })
     }
 
-    /// What it takes with so many files a task.
+    /// What it needs with this many files per task.
     pub(super) fn need(&self, files: u64) -> Need {
         let block_bytes = self.block_bytes as u64;
         let file_bytes = self.blocks.saturating_mul(block_bytes);
@@ -93,12 +93,12 @@ impl DiskParameters {
     }
 
     /// A file and a buffer for its blocks. Made before the worker is forked, so that what is wrong
-    /// with the directory is told as an error of the start.
+    /// with the directory is reported as an error of the start.
     pub(super) fn open(&self, pool: &WorkerPool) -> Result<Blocks, LoadError> {
         let file = nameless(&self.dir, self.is_direct).map_err(|error| {
             let action = format!("make a file in {}", self.dir.display());
             let remedy = if self.is_direct && error.raw_os_error() == Some(libc::EINVAL) {
-                "this file system has no direct access: say access=cached"
+                "this file system has no direct access: use access=cached"
             } else {
                 "name a directory that you may write to with dir="
             };
@@ -106,7 +106,7 @@ impl DiskParameters {
         })?;
         let mut buffer = Region::map(self.block_bytes, false)
             .map_err(|error| pool.cannot("get memory for a block", error))?;
-        // Zeros are what a clever file system does not write.
+        // Some file systems do not write blocks of zeros.
         for (number, byte) in (0_u32..).zip(buffer.bytes()) {
             *byte = number.wrapping_mul(2_654_435_761).to_be_bytes().first().copied().unwrap_or(0);
         }
@@ -137,7 +137,7 @@ impl Blocks {
     }
 
     /// After the last block, all of them are brought to the disk, and the file begins anew from
-    /// nothing: space is taken and given back, too.
+    /// empty: so space is allocated and freed, too.
     fn go_on(&mut self) -> io::Result<()> {
         if self.is_last() {
             self.file.sync_data()?;
@@ -165,10 +165,10 @@ impl Blocks {
         Ok(self.buffer.bytes())
     }
 
-    /// Begins at the start, and out of the page cache: the disk shall be read, not memory.
+    /// Begins at the start, and drops the page cache: the load must read the disk, not memory.
     fn rewind(&mut self) -> io::Result<()> {
         self.file.seek(SeekFrom::Start(0))?;
-        // Advice that a file system does not take makes it a load on the cache alone.
+        // On a file system that ignores this advice, the load reads the cache only.
         let _ = rustix::fs::fadvise(&self.file, 0, None, rustix::fs::Advice::DontNeed);
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! The load `disk-write`: a file written from end to end, brought to the disk, and begun anew.
 //!
 //! A block is one operation. On the machine it takes disk space, the disk's time, and where access
-//! is cached dirty memory; a disk that becomes full meanwhile is its end.
+//! is cached dirty memory. A disk that becomes full ends the load.
 
 use super::disk::{Blocks, DiskParameters, PARAMETERS};
 use super::task_loop::repeat;
@@ -11,7 +11,7 @@ use super::{Load, LoadError, LoadSpec, LoadWork, Need};
 /// Its line in the table.
 pub const LOAD: Load = Load {
     name: "disk-write",
-    summary: "Writes files and brings them to the disk.",
+    summary: "Writes files and flushes them to the disk.",
     unit: "blocks",
     parameters: PARAMETERS,
     work: Some(LoadWork { need, start }),

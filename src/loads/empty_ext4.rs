@@ -3,7 +3,7 @@
 //!
 //! One group of blocks, one table of inodes, a journal, `lost+found`; no checksums, no backups.
 //! Written after the kernel's own description of the layout
-//! (<https://docs.kernel.org/filesystems/ext4/>). Whoever changes it runs e2fsck over it: the test
+//! (<https://docs.kernel.org/filesystems/ext4/>). After a change, run e2fsck on it: the test
 //! below does where there is one.
 
 use std::fs::File;
@@ -20,7 +20,7 @@ const BLOCKS_PER_GROUP: u32 = 8 * BLOCK_BYTES;
 const INODES: u32 = 1024;
 const INODE_BYTES: u32 = 256;
 
-// Where things lie, in blocks. The superblock is in the middle of block 0.
+// The layout, in blocks. The superblock is in the middle of block 0.
 const DESCRIPTORS: u32 = 1;
 const BLOCK_MAP: u32 = 2;
 const INODE_MAP: u32 = 3;
@@ -130,7 +130,7 @@ fn superblock(blocks: u32) -> Part {
         // Never to be checked for its age.
         (0x36, 0xFFFF),
         (0x38, 0xEF53),
-        // In good order; errors are passed over.
+        // Clean; errors are ignored.
         (0x3A, 1),
         (0x3C, 1),
         (0x58, 256),

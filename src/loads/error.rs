@@ -24,18 +24,18 @@ pub enum LoadError {
         /// What it has instead, as a remedy.
         known: String,
     },
-    /// Something that is no `key=value`.
-    #[error("load {load}: `{text}` is no KEY=VALUE: write for example {example}")]
+    /// Text that is not `key=value`.
+    #[error("load {load}: `{text}` is not KEY=VALUE: write for example {example}")]
     NoPair {
         /// The load.
         load: String,
         /// As typed.
         text: String,
-        /// A pair that would do.
+        /// A valid pair.
         example: String,
     },
     /// The same parameter twice.
-    #[error("load {load}: `{key}` is given twice: give it once")]
+    #[error("load {load}: `{key}` is given twice: give it only once")]
     Twice {
         /// The load.
         load: String,
@@ -53,19 +53,19 @@ pub enum LoadError {
         value: String,
         /// The range or the words.
         expected: String,
-        /// A value that would do.
+        /// A valid value.
         example: String,
     },
     /// The description that the supervisor was started with is damaged.
     #[error("the load's description `{text}` is unreadable: {why}; start loads with `tardy load`")]
     BadDescription {
-        /// What there was.
+        /// The description.
         text: String,
         /// What is wrong with it.
         why: String,
     },
     /// The machine has less than the load needs.
-    #[error("load {load} needs {needed} {what}, and {available} are to be had: {remedy}")]
+    #[error("load {load} needs {needed} {what}, only {available} are available: {remedy}")]
     TooLarge {
         /// The load.
         load: String,
@@ -73,7 +73,7 @@ pub enum LoadError {
         needed: u64,
         /// Of what.
         what: &'static str,
-        /// How many there are.
+        /// How many are available.
         available: u64,
         /// What to do.
         remedy: &'static str,
@@ -85,7 +85,7 @@ pub enum LoadError {
         load: String,
         /// What was tried, on which object.
         action: String,
-        /// What the system said.
+        /// The error that the system returned.
         source: io::Error,
         /// What to do.
         remedy: &'static str,
@@ -95,12 +95,12 @@ pub enum LoadError {
     Missing {
         /// The load.
         load: String,
-        /// What is not there.
+        /// What is missing.
         what: String,
         /// What to do.
         remedy: String,
     },
-    /// It said that it cannot start, or ended before it had begun.
+    /// It reported that it cannot start, or ended before its work began.
     #[error("load {load} did not start: {why}")]
     NotStarted {
         /// The load.
@@ -119,8 +119,8 @@ pub enum LoadError {
         /// How long it was waited for.
         waited: Duration,
     },
-    /// It was told to end while it was still starting.
-    #[error("load {load} was told to end before it had started: start it again")]
+    /// It was asked to end while it was still starting.
+    #[error("load {load} was stopped before it had started: start it again")]
     Cancelled {
         /// The load.
         load: String,

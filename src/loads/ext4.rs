@@ -1,4 +1,4 @@
-//! The load `ext4`: files written, flushed and deleted, in ext4 on a disk that is memory.
+//! The load `ext4`: files written, flushed and deleted, in ext4 on a RAM disk.
 //!
 //! No device slows it down, so that what is left is the file system itself: blocks allocated, a
 //! journal committed, thousands of blocks freed at once. A file written, flushed and deleted is one
@@ -30,7 +30,7 @@ pub const LOAD: Load = Load {
 const PARAMETERS: &[Parameter] = &[
     Parameter {
         key: "size",
-        help: "Size of the disk, in memory.",
+        help: "Size of the RAM disk.",
         default: "64MiB",
         kind: ParameterKind::Bytes { min: 16 << 20, max: empty_ext4::LARGEST_BYTES },
     },
@@ -42,13 +42,13 @@ const PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         key: "tasks",
-        help: "Processes that write, each its own file.",
+        help: "Number of processes; each writes its own file.",
         default: "1",
         kind: ParameterKind::Count { min: 1, max: 64 },
     },
 ];
 
-/// What one write call carries.
+/// Bytes per write call.
 const CHUNK_BYTES: usize = 64 * 1024;
 
 /// Blocks of a file that was deleted can be had again only after the journal's next commit.
@@ -84,7 +84,7 @@ fn start(spec: &LoadSpec, pool: &mut WorkerPool) -> Result<(), LoadError> {
 
 /// The root of a new file system. The workers inherit the descriptor, and hold the mount by it.
 fn mount(pool: &WorkerPool, size: u64) -> Result<OwnedFd, LoadError> {
-    // By its name in /sys/block/loop*/loop/backing_file whoever wonders finds the load.
+    // This name in /sys/block/loop*/loop/backing_file identifies the load.
     let name = format!("tardy-ext4-{}", std::process::id());
     let made = ram_disk::memory(&name, size).and_then(|memory| {
         empty_ext4::write(&memory, size)?;

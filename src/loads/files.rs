@@ -28,19 +28,19 @@ pub const LOAD: Load = Load {
 const PARAMETERS: &[Parameter] = &[
     Parameter {
         key: "dir",
-        help: "Directory whose file system is used.",
+        help: "Directory whose file system the load uses.",
         default: "/var/tmp",
         kind: ParameterKind::Text,
     },
     Parameter {
         key: "dirs",
-        help: "Directories in it that the files are made in.",
+        help: "Number of directories in it; the files are made there.",
         default: "2",
         kind: ParameterKind::Count { min: 1, max: 100 },
     },
     Parameter {
         key: "tasks",
-        help: "Processes that make and delete.",
+        help: "Number of processes that make and delete files.",
         default: "2",
         kind: ParameterKind::Count { min: 1, max: 256 },
     },

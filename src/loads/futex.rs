@@ -1,6 +1,6 @@
 //! The load `futex`: one call that wakes hundreds of waiting threads, again and again.
 //!
-//! The kernel takes all waiters off their queue in one go, under the lock of that queue. A thread
+//! The kernel removes all waiters from their queue in one step, under the queue's lock. A thread
 //! that was woken is one operation. On the machine it takes a stack a thread.
 
 use std::io;
@@ -18,7 +18,7 @@ use super::{Load, LoadError, LoadSpec, LoadWork, Need, Parameter, ParameterKind}
 /// Its line in the table.
 pub const LOAD: Load = Load {
     name: "futex",
-    summary: "FUTEX_WAKE of hundreds of waiting threads at once.",
+    summary: "Wakes hundreds of waiting threads with one FUTEX_WAKE call.",
     unit: "wake-ups",
     parameters: PARAMETERS,
     work: Some(LoadWork { need, start }),
@@ -27,13 +27,13 @@ pub const LOAD: Load = Load {
 const PARAMETERS: &[Parameter] = &[
     Parameter {
         key: "waiters",
-        help: "Threads that wait.",
+        help: "Number of waiting threads.",
         default: "300",
         kind: ParameterKind::Count { min: 1, max: 20_000 },
     },
     Parameter {
         key: "interval",
-        help: "From one call to the next.",
+        help: "Time from one call to the next.",
         default: "5ms",
         kind: ParameterKind::Time { min_ns: 50_000, max_ns: 60_000_000_000 },
     },

@@ -19,7 +19,7 @@ use super::{Load, LoadError, LoadSpec, LoadWork, Need, Parameter, ParameterKind}
 /// Its line in the table.
 pub const LOAD: Load = Load {
     name: "hackbench",
-    summary: "Many tasks that wake each other with small messages, without pause.",
+    summary: "Many tasks that wake each other with small messages, without a pause.",
     unit: "messages",
     parameters: PARAMETERS,
     work: Some(LoadWork { need, start }),
@@ -34,7 +34,7 @@ const PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         key: "fds",
-        help: "Senders in a group, and as many receivers.",
+        help: "Senders per group, and the same number of receivers.",
         default: "20",
         kind: ParameterKind::Count { min: 1, max: 200 },
     },

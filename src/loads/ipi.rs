@@ -24,7 +24,7 @@ pub const LOAD: Load = Load {
 
 const PARAMETERS: &[Parameter] = &[Parameter {
     key: "threads",
-    help: "Threads, each on one CPU; 0 is one for each CPU that tardy may use.",
+    help: "Number of threads, each on one CPU; 0 means one per CPU that tardy may use.",
     default: "0",
     kind: ParameterKind::Count { min: 0, max: 4096 },
 }];
@@ -45,7 +45,7 @@ fn start(spec: &LoadSpec, pool: &mut WorkerPool) -> Result<(), LoadError> {
 }
 
 fn settle(allowed: &[u32], number: u64) -> io::Result<()> {
-    // What its parent had registered, a fork has not.
+    // A fork does not inherit its parent's registration.
     membarrier::register()?;
     let place = usize::try_from(number).unwrap_or(0) % allowed.len().max(1);
     let own: Cpus = allowed.get(place).copied().into_iter().collect();

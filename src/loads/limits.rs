@@ -1,4 +1,4 @@
-//! Can the machine give what a load needs? Reads limits, changes none.
+//! Checks whether the machine has the resources that a load needs. Reads limits, changes none.
 
 use std::path::Path;
 
@@ -19,16 +19,16 @@ const DISK_KEPT_MAX: u64 = 1 << 30;
 /// Files that a worker has open beside those of its load.
 const FILES_KEPT: u64 = 16;
 
-/// What there is. What could not be read counts as boundless: the start itself will tell.
+/// What is available. What could not be read counts as unlimited: the start itself will show it.
 #[derive(Debug, Clone, Copy)]
 pub struct Capacity {
     /// Tasks that can still be started.
     pub tasks: u64,
     /// Files that one process may open.
     pub open_files: u64,
-    /// Memory that can be had without swapping, bytes.
+    /// Memory available without swapping, bytes.
     pub memory_bytes: u64,
-    /// Free space where the load shall write, bytes; boundless until it is asked for.
+    /// Free space where the load is to write, bytes; unlimited until it is requested.
     pub disk_bytes: u64,
 }
 
@@ -60,7 +60,7 @@ impl Capacity {
 /// Bytes that a load may write below `directory`.
 ///
 /// # Errors
-/// It is not there.
+/// The directory does not exist.
 pub fn free_disk(load: &str, directory: &Path) -> Result<u64, LoadError> {
     let found = statvfs(directory).map_err(|error| LoadError::System {
         load: load.to_owned(),
@@ -119,7 +119,7 @@ fn has_pids(names: &str) -> bool {
     names.split(',').any(|name| name == "pids")
 }
 
-/// What `ulimit -u` leaves; root is not held to it.
+/// What `ulimit -u` leaves; it does not apply to root.
 fn own_tasks() -> u64 {
     if geteuid().is_root() {
         return u64::MAX;
@@ -198,7 +198,7 @@ mod tests {
         check("x", &fits, &SMALL).unwrap();
         let said = |need: &Need| check("x", need, &SMALL).unwrap_err().to_string();
         assert!(said(&Need { tasks: 101, ..fits }).starts_with(
-            "load x needs 101 processes or threads, and 100 are to be had: make the load smaller"
+            "load x needs 101 processes or threads, only 100 are available: make the load smaller"
         ));
         assert!(said(&Need { open_files: 51, ..fits }).contains("51 open files in one process"));
         assert!(said(&Need { memory_bytes: 1 << 21, ..fits }).contains("bytes of memory"));

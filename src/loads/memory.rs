@@ -3,12 +3,12 @@
 //! | mode | one operation |
 //! | --- | --- |
 //! | touch | writes to every page of `size` once |
-//! | munmap | maps `size`, touches it, and unmaps it: one long way through the page tables |
+//! | munmap | maps `size`, touches it, and unmaps it: one long walk through the page tables |
 //! | fork | a process of `size` forks a child that ends at once: its page tables are copied |
 //! | exit | forks a child that touches `size` and ends: its memory is torn down |
 //!
-//! On the machine it takes `size` of memory a task. If memory runs short the kernel shall kill
-//! these processes first, and they say so themselves (`oom_score_adj`).
+//! The load takes `size` of memory per task. If memory runs short, the kernel must kill these
+//! processes first; they request that themselves (`oom_score_adj`).
 
 use std::{fs, io};
 
@@ -32,7 +32,7 @@ pub const LOAD: Load = Load {
 const PARAMETERS: &[Parameter] = &[
     Parameter {
         key: "mode",
-        help: "What is done with it.",
+        help: "What the load does with the memory.",
         default: "touch",
         kind: ParameterKind::Choice(&["touch", "munmap", "fork", "exit"]),
     },
@@ -44,19 +44,19 @@ const PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         key: "tasks",
-        help: "Processes that do it.",
+        help: "Number of processes.",
         default: "1",
         kind: ParameterKind::Count { min: 1, max: 1024 },
     },
     Parameter {
         key: "pages",
-        help: "Small pages only, or huge ones where the kernel likes.",
+        help: "Small pages only, or also huge pages where the kernel chooses them.",
         default: "small",
         kind: ParameterKind::Choice(&["small", "any"]),
     },
     Parameter {
         key: "above-ram",
-        help: "Whether more than the free memory may be asked for; the kernel may then kill.",
+        help: "Whether the load may request more than the free memory; the kernel may then kill.",
         default: "no",
         kind: ParameterKind::Choice(&["no", "yes"]),
     },
@@ -103,7 +103,7 @@ fn start(spec: &LoadSpec, pool: &mut WorkerPool) -> Result<(), LoadError> {
                 in_child(|| {
                     let mut memory = map()?;
                     memory.touch();
-                    // The end of the process shall find it.
+                    // The exit of the process must find this memory mapped.
                     std::mem::forget(memory);
                     Ok(())
                 })
@@ -112,7 +112,7 @@ fn start(spec: &LoadSpec, pool: &mut WorkerPool) -> Result<(), LoadError> {
     }
 }
 
-/// Offers the calling process to the kernel where memory runs short. Nobody needs a right for that.
+/// Makes the kernel kill the calling process first when memory runs short. Needs no privilege.
 fn die_first() -> io::Result<()> {
     fs::write("/proc/self/oom_score_adj", "1000")
 }

@@ -7,14 +7,14 @@
 //! - [`running`]: tardy's side of one load: start, progress, end, proof
 //! - [`history`]: how many operations were done by when, in bounded memory
 //! - [`supervisor`]: the process that starts workers, counts, and leaves none behind
-//! - [`pool`]: the workers of one load, as the supervisor sees them
+//! - [`worker_pool`]: the workers of one load, as the supervisor sees them
 //! - [`worker`]: a worker, as it sees itself
-//! - `turns`: the shape that most loads have: many tasks that repeat one operation
+//! - `task_loop`: the shape that most loads have: many tasks that repeat one operation
 //! - `scratch`: files of loads, and how they are found again
-//! - `blank`: an empty ext4, for the load of that name
-//! - `orphans`: what a killed supervisor leaves
-//! - [`protocol`]: what the supervisor tells tardy
-//! - [`limits`]: whether the machine can give what a load needs
+//! - `empty_ext4`: an empty ext4 file system, for the load `ext4`
+//! - `orphans`: the processes that a killed supervisor leaves
+//! - [`protocol`]: the supervisor's reports to tardy
+//! - [`limits`]: whether the machine has the resources that a load needs
 //! - [`error`]: what can go wrong
 //! - [`command`]: any other program as a load
 //! - all others: a load each
@@ -89,10 +89,10 @@ pub const LOADS: &[Load] = &[
     IDLE,
 ];
 
-/// The load that is none: it names what a run without disturbance ran under.
+/// The empty load: the name of a run without disturbance.
 const IDLE: Load = Load {
     name: "idle",
-    summary: "Nothing at all: the machine as it is.",
+    summary: "No load: the machine as it is.",
     unit: "",
     parameters: &[],
     work: None,
@@ -109,11 +109,11 @@ pub struct Load {
     pub unit: &'static str,
     /// What can be chosen.
     pub parameters: &'static [Parameter],
-    /// How it is done; a load without work needs no process.
+    /// The work itself; a load without work needs no process.
     pub work: Option<LoadWork>,
 }
 
-/// The work of a load, in two steps: what it needs, asked before anything starts, and the doing.
+/// The work of a load, in two steps: what it needs, checked before anything starts, and the work.
 #[derive(Debug, Clone, Copy)]
 pub struct LoadWork {
     /// What it will need with these parameters. Runs in tardy and again in the supervisor.
@@ -132,7 +132,7 @@ pub struct Need {
     pub tasks: u64,
     /// Counters; each is written by one task.
     pub counters: u64,
-    /// Files open at the same time in its greediest process.
+    /// Files open at the same time in the process that opens the most.
     pub open_files: u64,
     /// Memory, bytes, that kernel and user space will hold at least.
     pub memory_bytes: u64,

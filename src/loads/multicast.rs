@@ -28,13 +28,13 @@ pub const LOAD: Load = Load {
 const PARAMETERS: &[Parameter] = &[
     Parameter {
         key: "sockets",
-        help: "Sockets that receive, each with its thread.",
+        help: "Number of receiving sockets, each with its own thread.",
         default: "200",
         kind: ParameterKind::Count { min: 1, max: 20_000 },
     },
     Parameter {
         key: "interval",
-        help: "From one datagram to the next.",
+        help: "Time from one datagram to the next.",
         default: "5ms",
         kind: ParameterKind::Time { min_ns: 50_000, max_ns: 60_000_000_000 },
     },
@@ -122,7 +122,7 @@ fn send(
     loop {
         sleep_until(next_expiry_ns(interval_ns))?;
         match from.send_to(payload, group) {
-            // There is no room for the copies; the next will find some.
+            // There is no room for the copies; the next datagram will find some.
             Err(error) if is_passing(&error) => {}
             sent => sent.map(|_| ())?,
         }

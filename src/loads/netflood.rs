@@ -2,7 +2,7 @@
 //!
 //! Each pair has a sender and a receiver; a packet received is one operation, those dropped on the
 //! way are not counted. Over `loopback` and over a `veth` pair a packet is carried by softirqs
-//! alone, on the CPU that sent it; interrupts are made by a network card only. A veth pair joins
+//! alone, on the CPU that sent it; only a network card raises interrupts. A veth pair joins
 //! two network namespaces that hold nothing else, needs root and the program `ip`, and ends with
 //! the processes. On the machine it takes two sockets and their buffers a pair.
 
@@ -22,7 +22,7 @@ use crate::sys::process::Pid;
 /// Its line in the table.
 pub const LOAD: Load = Load {
     name: "netflood",
-    summary: "Small UDP packets as fast as they can be sent; softirqs, no interrupts of a card.",
+    summary: "Small UDP packets, sent as fast as possible: softirqs, but no card interrupts.",
     unit: "packets",
     parameters: PARAMETERS,
     work: Some(LoadWork { need, start }),
@@ -37,7 +37,7 @@ const PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         key: "pairs",
-        help: "Senders, and as many receivers.",
+        help: "Number of senders, and of receivers.",
         default: "1",
         kind: ParameterKind::Count { min: 1, max: 256 },
     },
@@ -52,7 +52,7 @@ const PARAMETERS: &[Parameter] = &[
 /// Two sockets with full buffers.
 const PAIR_BYTES: u64 = 1 << 20;
 
-/// Of documentation (RFC 5737), so that no route of anybody's leads there.
+/// A documentation address (RFC 5737): no real route uses it.
 const NEAR: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
 const FAR: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 2);
 
@@ -64,11 +64,11 @@ fn need(spec: &LoadSpec) -> Result<Need, LoadError> {
             remedy: remedy.to_owned(),
         };
         if !rustix::process::geteuid().is_root() {
-            let remedy = "run tardy as root, or say via=loopback";
+            let remedy = "run tardy as root, or use via=loopback";
             return Err(missing("root for via=veth", remedy));
         }
         if ip(&["-V"]).is_err() {
-            let remedy = "install it (package iproute2; Fedora: iproute), or say via=loopback";
+            let remedy = "install it (package iproute2; Fedora: iproute), or use via=loopback";
             return Err(missing("the program `ip` for via=veth", remedy));
         }
     }
@@ -130,7 +130,7 @@ fn is_passing(error: &io::Error) -> bool {
 /// The supervisor moves into a namespace of its own, and with it the senders. The receivers' is
 /// made by the first of them, a process that then holds it and nothing more.
 fn start_over_veth(pool: &mut WorkerPool, pairs: u64, payload: &[u8]) -> Result<(), LoadError> {
-    let remedy = "see whether the kernel has network namespaces and veth, or say via=loopback";
+    let remedy = "check that the kernel has network namespaces and veth, or use via=loopback";
     let cannot = |pool: &WorkerPool, action: &str, error| pool.refuse(action, error, remedy);
     let (told, tell) = io::pipe().map_err(|error| pool.cannot("make a pipe", error))?;
     let (go_on, go) = io::pipe().map_err(|error| pool.cannot("make a pipe", error))?;

@@ -18,24 +18,24 @@ use crate::sys::{
 /// Supervisors that live; nothing while orphans are not adopted.
 static SUPERVISORS: Mutex<Option<HashSet<Pid>>> = Mutex::new(None);
 
-/// Makes this process the parent of whatever a killed supervisor leaves. From now on all its
+/// Makes this process the parent of what a killed supervisor leaves. From now on all its
 /// children are supervisors or such orphans, and the latter are killed: so it does nothing for a
 /// process that has children already, which a shell may have left it (`sleep 9 & exec tardy`).
 pub fn adopt() {
     let mut supervisors = lock();
     let has_children = process::children().map_or(true, |children| !children.is_empty());
-    // Where it is refused, the supervisor's group is what can be found.
+    // Where it is refused, only the supervisor's process group can be found.
     if supervisors.is_none() && !has_children && process::become_subreaper().is_ok() {
         *supervisors = Some(HashSet::new());
     }
 }
 
-/// Starts a supervisor and takes note of it.
+/// Starts a supervisor and records it.
 ///
 /// # Errors
 /// It cannot be started.
 pub(super) fn start(command: &mut Command) -> io::Result<Child> {
-    // Held over the start, so that nobody takes it for an orphan before it is known.
+    // Held over the start, so that no thread takes it for an orphan before it is recorded.
     let mut supervisors = lock();
     let child = command.spawn()?;
     if let Some(known) = supervisors.as_mut() {
@@ -45,7 +45,7 @@ pub(super) fn start(command: &mut Command) -> io::Result<Child> {
 }
 
 /// A supervisor has ended and was waited for. Where it was `killed`, kills what it has left, until
-/// nothing is left or patience is.
+/// nothing is left or the time limit is reached.
 pub(super) fn ended(supervisor: Pid, killed: bool, patience: Duration) {
     let mut supervisors = lock();
     let Some(known) = supervisors.as_mut() else { return };
@@ -65,7 +65,7 @@ fn end_others(known: &HashSet<Pid>) -> usize {
             process::kill(below);
         }
         process::kill(orphan);
-        // One that still dies is seen again; its children come to this process.
+        // A process that is still dying is seen again; its children are reparented to this process.
         let _ = process::reap_one(orphan);
     }
     others.len()

@@ -1,9 +1,9 @@
 //! The load `printk`: messages of the kernel to its own log and to the console.
 //!
 //! A message is written to `/dev/kmsg` and read back from there: only what has really reached the
-//! log is one operation. The kernel drops what comes faster than ten messages in five seconds,
+//! log is one operation. The kernel drops messages beyond ten in five seconds,
 //! unless the sysctl `kernel.printk_devkmsg` is `on`; tardy does not change it. A slow console (a
-//! serial line) holds up the CPU that prints. On the machine it leaves its messages in the log, and
+//! serial line) delays the CPU that prints. The load leaves its messages in the log, and
 //! so it is never a default.
 
 use std::fs::{File, OpenOptions};
@@ -21,7 +21,7 @@ use super::{Load, LoadError, LoadSpec, LoadWork, Need, Parameter, ParameterKind}
 /// Its line in the table.
 pub const LOAD: Load = Load {
     name: "printk",
-    summary: "Messages to the kernel's log and the console; needs root, and leaves them there.",
+    summary: "Writes messages to the kernel's log and console, where they stay; needs root.",
     unit: "messages",
     parameters: PARAMETERS,
     work: Some(LoadWork { need, start }),
@@ -96,7 +96,7 @@ fn print_for_ever(
     Ok(())
 }
 
-/// Counts own messages in what has come to the log.
+/// Counts its own messages among the new log entries.
 fn count(log: &mut File, mark: &str, counter: &Counter<'_>) -> io::Result<()> {
     let mut record = [0; 8192];
     loop {

@@ -1,8 +1,8 @@
-//! The load `procfs`: reads what `top` reads, as often as one cares to.
+//! The load `procfs`: reads what `top` reads, at a chosen interval.
 //!
-//! One look goes over every process: its `stat`, `statm` and `status`, beside the machine's own
-//! figures. A look is one operation. The kernel walks its lists of tasks for each, under locks that
-//! others want too. It changes nothing on the machine.
+//! One pass reads every process: its `stat`, `statm` and `status`, and the machine's own
+//! figures. A pass is one operation. The kernel walks its lists of tasks for each, under locks that
+//! other tasks need too. It changes nothing on the machine.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -16,7 +16,7 @@ use super::{Load, LoadError, LoadSpec, LoadWork, Need, Parameter, ParameterKind}
 /// Its line in the table.
 pub const LOAD: Load = Load {
     name: "procfs",
-    summary: "Looks at all processes in /proc, as top does.",
+    summary: "Reads all processes in /proc, as top does.",
     unit: "looks",
     parameters: PARAMETERS,
     work: Some(LoadWork { need, start }),
@@ -31,7 +31,7 @@ const PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         key: "tasks",
-        help: "Processes that read.",
+        help: "Number of processes that read.",
         default: "1",
         kind: ParameterKind::Count { min: 1, max: 256 },
     },
@@ -50,7 +50,7 @@ fn start(spec: &LoadSpec, pool: &mut WorkerPool) -> Result<(), LoadError> {
         |_| Ok((now_ns(), vec![0; 16 * 1024])),
         |(due_ns, buffer)| {
             sleep_until(*due_ns)?;
-            // A look that took too long is not made up for.
+            // A pass that took too long is not made up for.
             *due_ns = now_ns().max(*due_ns + interval_ns);
             read_all(buffer)
         },

@@ -1,4 +1,4 @@
-//! What a supervisor tells tardy: one JSON object a line on its standard output. Both sides are
+//! The supervisor's reports to tardy: one JSON object per line on its standard output. Both are
 //! the same executable, so the lines have no version; they are never stored.
 
 use serde::{Deserialize, Serialize};
@@ -15,11 +15,11 @@ pub const SUBCOMMAND: &str = "__load";
 pub enum LoadReport {
     /// Every task has begun to work.
     Ready(Progress),
-    /// How far it came.
+    /// Its progress.
     Progress(Progress),
     /// A worker ended before it was asked to: `worker 17: exit 1`. `ended` follows.
     Died(String),
-    /// It cannot start; nothing follows.
+    /// The load cannot start; nothing follows.
     Failed(String),
     /// No descendant is left; nothing follows.
     Ended(LoadTotals),
@@ -47,7 +47,7 @@ pub struct LoadTotals {
     pub life_s: f64,
     /// Tasks that worked.
     pub tasks: u64,
-    /// Of those that count their operations, how many had done none by the end.
+    /// How many of the tasks that count operations had done none by the end.
     pub tasks_idle: u64,
     /// Files of the load that could not be removed, and why.
     pub files_left: Option<String>,

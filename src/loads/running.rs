@@ -28,7 +28,7 @@ const ORPHAN_PATIENCE: Duration = Duration::from_secs(2);
 /// No report is longer; a longer line is cut, and then not understood.
 const LINE_BYTES_MAX: u64 = 64 * 1024;
 
-/// A load that goes on.
+/// A load that is running.
 #[derive(Debug)]
 pub struct RunningLoad {
     name: String,
@@ -47,7 +47,7 @@ struct Supervisor {
     dir: Option<PathBuf>,
 }
 
-/// What the supervisor has state so far.
+/// What the supervisor has reported so far.
 #[derive(Debug, Default)]
 struct SharedState {
     state: Mutex<State>,
@@ -69,11 +69,11 @@ struct State {
 #[derive(Debug, Clone, PartialEq)]
 pub struct LoadEnd {
     /// What it did in the measured time; absent where there is nothing to prove (`idle`) or
-    /// nobody left to tell (a killed supervisor, a load that never began).
+    /// no process left to report it (a killed supervisor, a load that never began).
     pub proof: Option<LoadProof>,
     /// `stopped`, `idle`, `worker 3: exit 1`, `supervisor: signal 9`, `not started: ...`.
     pub ended: String,
-    /// Why the run is not what it says it is; absent for a load that did its work.
+    /// Why the run is invalid; absent for a load that did its work.
     pub fault: Option<LoadFault>,
 }
 
@@ -84,7 +84,7 @@ pub enum LoadFault {
     #[error("it died before it was asked to end ({0})")]
     Died(String),
     /// It lived, and did no operation in the measured time.
-    #[error("it did nothing in the measured time: give it more time, or CPU time")]
+    #[error("it completed no operation in the measured time: measure longer, or free CPU time")]
     DidNothing,
 }
 
@@ -150,7 +150,7 @@ impl RunningLoad {
         self.state.lock().history.operations_at(monotonic_ns)
     }
 
-    /// Whether it works, as far as it has state. A supervisor notices within 250 ms.
+    /// Whether it works, according to its reports. A supervisor notices a failure within 250 ms.
     #[must_use]
     pub fn alive(&self) -> bool {
         self.died().is_none()
@@ -168,7 +168,7 @@ impl RunningLoad {
         self.supervisor.as_ref().map(|supervisor| Pid::from_child(&supervisor.child))
     }
 
-    /// Ends the load, waits until nothing of it is left, and says what it did between the two
+    /// Ends the load, waits until nothing of it is left, and returns what it did between the two
     /// moments, ns of `CLOCK_MONOTONIC`: the measured time.
     #[must_use]
     pub fn stop(mut self, start_ns: i64, end_ns: i64) -> LoadEnd {
@@ -177,7 +177,7 @@ impl RunningLoad {
         };
         let gone = supervisor.end(&self.state);
         let state = self.state.lock();
-        // A supervisor that ended without a word has no other cause of death than its status.
+        // For a supervisor that ended without a report, the exit status is the only known cause.
         let died = match (&state.died, &state.failed, &state.totals) {
             (Some(who), ..) => Some(who.clone()),
             (None, Some(why), _) => Some(format!("not started: {why}")),
@@ -211,7 +211,7 @@ impl Supervisor {
             load: spec.name.clone(),
             action: format!("start its supervisor {}", program.display()),
             source,
-            remedy: "see that it can be executed, and that processes are to be had (ulimit -u)",
+            remedy: "check that it is executable, and the limit of processes (ulimit -u)",
         };
         let mut command = Command::new(program);
         command
@@ -220,7 +220,7 @@ impl Supervisor {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(log)
-            // Ctrl-C goes to tardy's process group, and tardy ends its loads in good order.
+            // Ctrl-C goes to tardy's process group, and tardy ends its loads in an orderly way.
             .process_group(0);
         let mut child = orphans::start(&mut command).map_err(cannot)?;
         let control = child.stdin.take();
@@ -234,7 +234,7 @@ impl Supervisor {
                 Ok(Self { child, control, reader, dir })
             }
             Err(error) => {
-                // The pipe's end would do it too, but somebody must wait for the child.
+                // Closing the pipe would end it too, but the child must be waited for.
                 let pid = Pid::from_child(&child);
                 kill_group(pid);
                 let _ = child.wait();
@@ -244,10 +244,10 @@ impl Supervisor {
         }
     }
 
-    /// Asks it to end, waits, and sees to it that nothing is left; how it ended.
+    /// Asks it to end, waits, and makes sure that nothing is left; returns how it ended.
     fn end(mut self, state: &SharedState) -> String {
         if let Some(mut control) = self.control.take() {
-            // A supervisor that is gone has said why, or cannot any more.
+            // A supervisor that is gone has already reported why, or no longer can.
             let _ = control.write_all(STOP);
         }
         let closed = state.wait_closed(END_PATIENCE);

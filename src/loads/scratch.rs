@@ -1,7 +1,7 @@
 //! Files of loads: directories that the next start finds and removes when everything was killed,
 //! and files that have no name at all.
 //!
-//! A directory is locked while a process of its load lives; one that nobody holds is left over.
+//! A directory is locked while a process of its load lives; one without a lock is left over.
 //! Changes the directory that it is given, and nothing else.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -27,7 +27,7 @@ pub(super) struct Scratch {
 }
 
 impl Scratch {
-    /// Makes one in `parent`, after a look for those that killed loads have left there.
+    /// Makes one in `parent`, after removing those that killed loads have left there.
     ///
     /// # Errors
     /// `parent` is no directory, or nothing can be made in it.
@@ -39,7 +39,7 @@ impl Scratch {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
                 made => made?,
             }
-            // Between the two steps somebody else's sweep may have taken it for left over.
+            // Between the two steps another load's sweep may have taken it for left over.
             if let Some(lock) = lock(&path)? {
                 return Ok(Self { path, _lock: lock });
             }
@@ -96,7 +96,7 @@ fn sweep(parent: &Path) -> usize {
         }
         match lock(&entry.path()) {
             Ok(Some(_lock)) => {
-                // What cannot be removed now is found again.
+                // A later start finds what cannot be removed now.
                 let _ = fs::remove_dir_all(entry.path());
             }
             _ => held += 1,
@@ -106,7 +106,7 @@ fn sweep(parent: &Path) -> usize {
 }
 
 /// Removes what a load has left in `parent` whose supervisor was killed; its workers may take a
-/// moment to be gone. Another load's directory is waited for in vain, and stays.
+/// moment to be gone. A directory of another load that still runs stays, after the same wait.
 pub(super) fn sweep_within(parent: &Path, patience: Duration) {
     let deadline = Instant::now() + patience;
     while sweep(parent) > 0 && Instant::now() < deadline {
@@ -121,7 +121,7 @@ pub(super) fn sweep_within(parent: &Path, patience: Duration) {
 pub(super) fn nameless(parent: &Path, is_direct: bool) -> io::Result<File> {
     let direct = if is_direct { OFlags::DIRECT } else { OFlags::empty() };
     match open(parent, OFlags::TMPFILE | direct) {
-        // What file systems and kernels say that have no such files.
+        // The errors of file systems and kernels without support for such files.
         Err(error) if has_no_nameless(&error) => unlinked(parent, direct),
         opened => opened,
     }

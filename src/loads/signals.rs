@@ -2,9 +2,9 @@
 //!
 //! The kernel goes through all of them in one call, with the list of tasks locked and interrupts
 //! partly off. With `deliver=yes` the signal is a real one, and each of them is woken by it: the
-//! longest way. With `deliver=no` it is number 0, which reaches nobody: only permissions are looked
-//! at. A call is one operation. The group is the load's own: its supervisor's, which holds the
-//! signal back. On the machine it takes sleeping processes.
+//! longest path. With `deliver=no` it is number 0, which reaches no process: the kernel only checks
+//! permissions. A call is one operation. The group is that of the load's supervisor, which blocks
+//! the signal. The load takes sleeping processes.
 
 use std::thread::sleep;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use crate::sys::signals::{CALL, hold_calls, wait_for_call};
 /// Its line in the table.
 pub const LOAD: Load = Load {
     name: "signals",
-    summary: "kill() of a group of hundreds of processes at once.",
+    summary: "Signals a group of hundreds of processes with one kill() call.",
     unit: "calls",
     parameters: PARAMETERS,
     work: Some(LoadWork { need, start }),
@@ -28,19 +28,19 @@ pub const LOAD: Load = Load {
 const PARAMETERS: &[Parameter] = &[
     Parameter {
         key: "processes",
-        help: "Sleeping processes that the signal is for.",
+        help: "Number of sleeping processes that receive the signal.",
         default: "300",
         kind: ParameterKind::Count { min: 1, max: 20_000 },
     },
     Parameter {
         key: "interval",
-        help: "From one call to the next.",
+        help: "Time from one call to the next.",
         default: "10ms",
         kind: ParameterKind::Time { min_ns: 50_000, max_ns: 60_000_000_000 },
     },
     Parameter {
         key: "deliver",
-        help: "Whether the signal wakes them, or is number 0 and reaches nobody.",
+        help: "Whether the signal wakes the processes (yes), or is signal 0 (no).",
         default: "yes",
         kind: ParameterKind::Choice(&["yes", "no"]),
     },

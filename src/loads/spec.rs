@@ -1,5 +1,5 @@
 //! `NAME:key=value,...` made into a [`LoadSpec`]: every value checked, every default filled in.
-//! Pure text work; the table of what there is belongs to the parent module.
+//! Text processing only; the parent module owns the table of loads.
 
 use std::str::FromStr;
 
@@ -61,7 +61,7 @@ impl LoadSpec {
     /// One line of JSON.
     ///
     /// # Errors
-    /// None that this type can bring about.
+    /// None that this type can cause.
     pub fn to_json(&self) -> Result<String, LoadError> {
         serde_json::to_string(self).map_err(|error| LoadError::BadDescription {
             text: self.name.clone(),
@@ -188,7 +188,7 @@ impl Parameter {
     }
 }
 
-/// A value that is right by itself, and not together with others.
+/// A value that is valid by itself, but not together with others.
 pub(super) fn refuse(
     spec: &LoadSpec,
     key: &str,
@@ -328,18 +328,18 @@ mod tests {
     fn a_key_given_twice_and_a_lone_word_are_refused() {
         assert_eq!(
             refused("hackbench:groups=1,groups=1"),
-            "load hackbench: `groups` is given twice: give it once"
+            "load hackbench: `groups` is given twice: give it only once"
         );
         assert_eq!(
             refused("hackbench:pip"),
-            "load hackbench: `pip` is no KEY=VALUE: write for example hackbench:groups=4"
+            "load hackbench: `pip` is not KEY=VALUE: write for example hackbench:groups=4"
         );
         for text in ["hackbench:", "hackbench:groups=1,", "hackbench:,groups=1"] {
-            assert!(refused(text).contains("`` is no KEY=VALUE"), "{text}");
+            assert!(refused(text).contains("`` is not KEY=VALUE"), "{text}");
         }
         assert_eq!(
             refused("idle:pipe"),
-            "load idle: `pipe` is no KEY=VALUE: write for example idle"
+            "load idle: `pipe` is not KEY=VALUE: write for example idle"
         );
     }
 

@@ -4,11 +4,11 @@
 //! tardy starts its own executable as `tardy __load SPEC`: standard input is the control pipe
 //! (the line `stop`, or its end, ends the load), standard output takes [`LoadReport`]s, standard
 //! error is the load's log. The end of the control pipe is the one thing that no way of ending
-//! tardy can prevent, so it is what everything here hangs on; a death signal would reach the
+//! tardy can prevent, so everything here depends on it; a death signal would reach the
 //! supervisor but not the children of its children.
 //!
 //! On the machine it changes: its own scheduling (so that the load cannot starve the one process
-//! that can end it) and a limit on it, its limit of open files, and what its load says.
+//! that can end it) and a limit on it, its limit of open files, and what its load documents.
 
 use std::io::{self, Write};
 use std::time::Duration;
@@ -25,19 +25,19 @@ use crate::sys::process::{self, Precedence};
 /// How often progress is reported and dead workers are looked for.
 const TICK: Duration = Duration::from_millis(250);
 
-/// The same where each report takes a look at every process.
+/// The same where each report reads every process.
 const FOREIGN_TICK: Duration = Duration::from_millis(500);
 
-/// How often it is looked whether the workers have started.
+/// How often the supervisor checks whether the workers have started.
 const STARTING_TICK: Duration = Duration::from_millis(5);
 
-/// CPU time without a pause after which a supervisor under `SCHED_FIFO` has run away.
+/// CPU time without a pause after which a supervisor under `SCHED_FIFO` counts as runaway.
 const RUNAWAY: Duration = Duration::from_secs(3);
 
-/// How long a program of somebody else may take to find out that it cannot run.
+/// How long an external program may take to detect that it cannot run.
 const FOREIGN_START: Duration = Duration::from_millis(200);
 
-/// Exit codes of the supervisor, for the log of whoever looks at it.
+/// Exit codes of the supervisor, for logs.
 const ASKED: u8 = 0;
 const DIED: u8 = 1;
 const FAILED: u8 = 2;
@@ -71,7 +71,7 @@ pub fn supervise(spec_json: &str) -> u8 {
 fn supervise_spec(spec: &LoadSpec) -> Result<(Outcome, LoadTotals), LoadError> {
     let load = find(&spec.name)?;
     let Some((work, need)) = prepare(spec)? else {
-        let why = "it needs no supervisor; nothing is to be done".to_owned();
+        let why = "it needs no supervisor; there is nothing to do".to_owned();
         return Err(LoadError::NotStarted { load: spec.name.clone(), why });
     };
     let rt_time = settle(load.name)?;
@@ -95,12 +95,12 @@ fn settle(load: &str) -> Result<Rlimit, LoadError> {
         load: load.to_owned(),
         action: action.to_owned(),
         source,
-        remedy: "see whether a container or seccomp filter forbids it",
+        remedy: "check whether a container or seccomp filter forbids it",
     };
     process::become_subreaper().map_err(|error| cannot("become a subreaper", error))?;
     process::reset_child_signal().map_err(|error| cannot("reset SIGCHLD", error))?;
     process::raise_open_files().map_err(|error| cannot("raise its limit of open files", error))?;
-    // A name is for whoever looks at `ps`; the load works without.
+    // The name is for readers of `ps`; the load works without it.
     let _ = rustix::thread::set_name(c"tardy-load");
     let rt_time = process::bound_real_time(RUNAWAY)
         .map_err(|error| cannot("bound its real-time CPU time", error))?;
@@ -165,7 +165,7 @@ fn as_ns(time: Duration) -> i64 {
     i64::try_from(time.as_nanos()).unwrap_or(i64::MAX)
 }
 
-/// Waits up to `pause` for the word to end: the line, the pipe's end, or a broken pipe.
+/// Waits up to `pause` for the request to end: the line, the pipe's end, or a broken pipe.
 fn is_end_asked(pause: Duration) -> bool {
     let control = io::stdin();
     let mut watched = [PollFd::new(&control, PollFlags::IN)];
@@ -186,7 +186,7 @@ fn is_end_said() -> bool {
     }
 }
 
-/// A report that nobody reads any more is no error here: the control pipe's end will tell.
+/// A report without a reader is no error here: the end of the control pipe will end the load.
 fn send(report: &LoadReport) {
     if let Ok(mut line) = serde_json::to_vec(report) {
         line.push(b'\n');
@@ -195,7 +195,7 @@ fn send(report: &LoadReport) {
     }
 }
 
-/// To the load's log; if that is full or gone, the load goes on.
+/// Writes to the load's log; if that is full or gone, the load continues.
 fn log(text: &str) {
     let _ = writeln!(io::stderr(), "supervisor: {text}");
 }

@@ -1,5 +1,5 @@
 //! The common shape of a load: tasks that get ready, wait for all others, and then repeat one
-//! operation for ever. As processes, or as threads of one process.
+//! operation forever, as processes or as threads of one process.
 
 use std::io;
 use std::ops::Range;
@@ -17,7 +17,7 @@ use super::worker_pool::WorkerPool;
 /// The stack of a thread: it holds a handful of frames, data is on the heap.
 const STACK_BYTES: usize = 64 * 1024;
 
-/// What a process and a thread take at the least, with their kernel stacks and page tables: 96 and
+/// Minimum memory of a process and a thread, with their kernel stacks and page tables: 96 and
 /// 14 KiB when 3000 of them were counted by `MemAvailable` on Linux 6.18, x86-64; and some more for
 /// those that have more to do.
 pub(super) const PROCESS_BYTES: u64 = 128 * 1024;
@@ -79,7 +79,7 @@ pub(super) fn repeat<S>(
 }
 
 /// Starts a thread of a worker. A thread that cannot be started, or that ends, ends the process at
-/// once: the others may wait at the barrier, and a load that works in part would be another load.
+/// once: the others may wait at the barrier, and a load that runs in part is a different load.
 pub(super) fn add<'scope, 'env: 'scope>(
     scope: &'scope Scope<'scope, 'env>,
     worker: Worker<'scope>,
@@ -108,7 +108,7 @@ pub(super) fn sleep_until(monotonic_ns: i64) -> io::Result<()> {
     }
 }
 
-/// The next whole multiple of `interval_ns` on `CLOCK_MONOTONIC`: the same for all who ask in the
+/// The next whole multiple of `interval_ns` on `CLOCK_MONOTONIC`: the same for all callers in the
 /// same interval.
 pub(super) fn next_expiry_ns(interval_ns: i64) -> i64 {
     let interval_ns = interval_ns.max(1);
@@ -126,7 +126,7 @@ pub(super) fn spend_cpu(ns: i64) {
     let end_ns = thread_cpu_ns().saturating_add(ns);
     let mut value = 1_u64;
     while thread_cpu_ns() < end_ns {
-        // Some 10 us, beside which the look at the clock is little.
+        // About 10 us, which makes the cost of reading the clock small.
         for _ in 0..5_000 {
             value = std::hint::black_box(value.wrapping_mul(6_364_136_223_846_793_005) | 1);
         }

@@ -19,13 +19,13 @@ pub const LOAD: Load = Load {
 const PARAMETERS: &[Parameter] = &[
     Parameter {
         key: "threads",
-        help: "Threads that sleep.",
+        help: "Number of sleeping threads.",
         default: "200",
         kind: ParameterKind::Count { min: 1, max: 20_000 },
     },
     Parameter {
         key: "interval",
-        help: "From one expiry to the next.",
+        help: "Time from one expiry to the next.",
         default: "10ms",
         kind: ParameterKind::Time { min_ns: 50_000, max_ns: 60_000_000_000 },
     },

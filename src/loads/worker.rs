@@ -1,5 +1,5 @@
 //! A worker of a load as it sees itself: the start barrier, its counters,
-//! and its final report. How the supervisor sees it is the business of [`super::pool`].
+//! and its final report. [`super::worker_pool`] owns the supervisor's side.
 
 use std::ffi::CString;
 use std::io::{self, Write};
@@ -67,7 +67,7 @@ impl<'a> Worker<'a> {
         process::exit_now(1)
     }
 
-    /// Keeps the number of the first error for the supervisor, who tells it to tardy.
+    /// Keeps the number of the first error for the supervisor, which reports it to tardy.
     fn note(&self, error: &io::Error) {
         let number = error.raw_os_error().and_then(|number| u64::try_from(number).ok());
         if let (Some(slot), Some(number)) = (self.board.get(FAILED), number) {
@@ -81,7 +81,7 @@ impl<'a> Worker<'a> {
     pub(super) fn report_exit(&self, number: usize, done: io::Result<()>) -> u8 {
         let Err(error) = done else { return 0 };
         self.note(&error);
-        // If even the log is gone, the exit code still speaks.
+        // If even the log is gone, the exit code still shows the failure.
         let _ = writeln!(io::stderr(), "worker {number}: {error}");
         1
     }
@@ -91,7 +91,7 @@ impl<'a> Worker<'a> {
 /// it was before.
 pub(super) fn settle(load: &str, supervisor: Pid, rt_time: Option<Rlimit>) -> io::Result<()> {
     process::die_with(supervisor)?;
-    // The two pipes are between tardy and the supervisor: a worker must neither eat a command nor
+    // The two pipes are between tardy and the supervisor: a worker must neither read a command nor
     // write into the reports, nor keep the pipes open.
     process::detach_from_pipes()?;
     if let Some(limit) = rt_time {
@@ -111,7 +111,7 @@ fn pass(barrier: &AtomicU32) -> io::Result<()> {
     Ok(())
 }
 
-/// Lets all who wait at the barrier pass.
+/// Releases all tasks that wait at the barrier.
 pub(super) fn open(barrier: &AtomicU32) {
     barrier.store(1, Ordering::Release);
     // The wake-up can only fail on a bad address, and this one is mapped.
@@ -123,7 +123,7 @@ pub(super) fn open(barrier: &AtomicU32) {
 pub struct Counter<'a>(&'a AtomicU64);
 
 impl Counter<'_> {
-    /// One operation more. There is one writer, so a plain load and store do.
+    /// Counts one operation. There is one writer, so a plain load and store are enough.
     #[inline]
     pub fn bump(&self) {
         self.0.store(self.0.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);

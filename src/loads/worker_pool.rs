@@ -1,5 +1,5 @@
 //! The workers of one load as the supervisor sees them: started, counted, found dead, ended.
-//! Forks processes; whoever makes a pool is a subreaper and ends it.
+//! Forks processes; the process that makes a pool is a subreaper and ends it.
 
 use std::collections::HashMap;
 use std::io;
@@ -19,10 +19,10 @@ use crate::sys::process::{self, Pid, ProcessEnd, ProcessUsage, Reaped};
 use crate::sys::shared::SharedSlots;
 use crate::sys::usage;
 
-/// How the supervisor is asked, between two forks, whether it shall go on.
+/// Called between two forks to learn whether to continue.
 pub type EndAsked = fn() -> bool;
 
-/// After so many forks in a row the supervisor sleeps for a moment: it has precedence over
+/// After this many forks in a row the supervisor sleeps for a moment: it has precedence over
 /// everything, and is bounded in how long it may run without a pause.
 const FORKS_IN_A_ROW: usize = 100;
 const FORK_PAUSE: Duration = Duration::from_micros(100);
@@ -78,7 +78,7 @@ impl WorkerPool {
         })
     }
 
-    /// The limit of real-time CPU time that workers shall have again.
+    /// The limit of real-time CPU time to restore for workers.
     pub(super) fn give_workers(&mut self, rt_time: Rlimit) {
         self.rt_time = Some(rt_time);
     }
@@ -87,7 +87,7 @@ impl WorkerPool {
     /// empty, and what it prints goes to the load's log. If `work` returns, the load has died.
     ///
     /// # Errors
-    /// Cancelled from outside, or no process is to be had.
+    /// Cancelled from outside, or no process is available.
     pub fn spawn<F>(&mut self, work: F) -> Result<Pid, LoadError>
     where
         F: FnOnce(&Worker<'_>) -> io::Result<()>,
@@ -163,7 +163,7 @@ impl WorkerPool {
         self.count(BEGUN) >= self.need.tasks
     }
 
-    /// Whether the work is somebody else's program, of which nothing but CPU time is known.
+    /// Whether the work is an external program, of which nothing but CPU time is known.
     pub(super) fn is_foreign(&self) -> bool {
         self.by_cpu.is_some()
     }
@@ -233,7 +233,7 @@ impl WorkerPool {
         match cause {
             Some(number) if end == ProcessEnd::Exit(1) => {
                 let text = io::Error::from_raw_os_error(number).to_string();
-                // The number says nothing that the words do not.
+                // The number adds nothing to the text.
                 let words = text.split(" (os error").next().unwrap_or_default();
                 format!("{who}: {end}: {words}")
             }
@@ -253,7 +253,7 @@ impl WorkerPool {
         process::end_descendants(&known, |pid, _: ProcessEnd, usage| {
             self.reap_worker(pid, usage);
         });
-        // There may be many files, and nothing is urgent any more.
+        // There may be many files, and nothing is urgent now.
         process::step_back();
         let files_left = self.scratch.take().and_then(|scratch| {
             let place = scratch.path().display().to_string();

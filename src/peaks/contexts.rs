@@ -141,7 +141,7 @@ pub fn ns(at: u64) -> i64 {
 }
 
 /// The contexts of one CPU from `from_ns` to `to_ns`, by time, without gaps; `events` are those of
-/// that CPU, by time, preceded by what tells the context at `from_ns`.
+/// that CPU, by time, preceded by what shows the context at `from_ns`.
 #[must_use]
 pub fn segments(events: &[Event], from_ns: i64, to_ns: i64) -> Vec<Segment> {
     let (mut state, mut segments, mut at) = (State::default(), Vec::new(), from_ns);

@@ -1,6 +1,6 @@
 //! Which function of a stack a person would name.
 //!
-//! A landmark is a function whose name tells the work; of several the outermost wins, because that
+//! A landmark is a function whose name shows the work; of several the outermost wins, because that
 //! is what was asked for. Without one it is the innermost function that is not mere machinery.
 
 /// Functions that tell the work, and why.
@@ -214,7 +214,7 @@ pub enum Worth {
     Machinery,
     /// A function, by its place in the stack.
     Function,
-    /// One that tells the work.
+    /// One whose name shows the work.
     Landmark,
 }
 

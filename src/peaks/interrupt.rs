@@ -183,7 +183,7 @@ fn were_off(wakeup: &LateWakeup<'_>, events: &[Event], late: &Event) -> bool {
         || (!in_user && enabling())
 }
 
-/// The entry of the timer's interrupt that the thread's record tells of.
+/// The entry of the timer's interrupt that the thread's record refers to.
 fn entry_near(events: &[Event], entry_ns: i64) -> Option<&Event> {
     let is_timer = |event: &&Event| {
         matches!(event.kind, EventKind::VectorEntry { vector: vector::LOCAL_TIMER, .. })

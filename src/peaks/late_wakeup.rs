@@ -1,4 +1,4 @@
-//! One late wake-up with all that was recorded around it, ready to be judged.
+//! One late wake-up with all that was recorded around it, ready to be classified.
 
 use std::{borrow::Cow, collections::BTreeMap};
 

@@ -84,10 +84,10 @@ pub enum Effort {
     Nothing,
 }
 
-/// The blame has fallen behind where it passed over more than one in so many late wake-ups.
+/// The blame has fallen behind where it passed over more than one in this number of late wake-ups.
 const FEW: u64 = 10;
 
-/// What is known of one thread as the run goes on.
+/// What is known of one thread during the run.
 #[derive(Debug, Default)]
 struct Progress {
     /// Above this every wake-up is blamed.
@@ -105,7 +105,7 @@ struct Progress {
     smis: Option<u64>,
 }
 
-/// Judges late wake-ups while a run goes on.
+/// Evaluates late wake-ups during a run.
 pub struct Blamer {
     followed: Vec<MeasuredThread>,
     progress: Vec<Progress>,
@@ -180,7 +180,7 @@ impl Blamer {
         }
     }
 
-    /// What the measuring thread shall compare with from now on, ns.
+    /// The threshold that the measuring thread must compare with from now on, ns.
     #[must_use]
     pub fn threshold_ns(&self, thread: usize) -> i64 {
         self.progress.get(thread).map_or(i64::MAX, |progress| progress.late_ns)

@@ -216,7 +216,7 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// Switched out while runnable: whoever runs goes before it, or it is held back.
+    /// Switched out while runnable: the running task precedes it, or it is held back.
     fn preempted(&self, piece: &Piece<'_>, segment: &Segment) -> NamedCause {
         let me = self.wakeup.me;
         match segment.task {

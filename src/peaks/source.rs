@@ -7,7 +7,7 @@ use super::Event;
 /// Where events, stacks and names come from.
 pub trait EventSource {
     /// Events of `cpu` from `from_ns` to `to_ns` (`CLOCK_MONOTONIC`), by time, appended to `into`;
-    /// preceded by what tells the context at `from_ns`: the last switch, and after it the last idle
+    /// preceded by what shows the context at `from_ns`: the last switch, and after it the last idle
     /// state and the entries that are still open. `false` where the record no longer reaches back
     /// so far.
     fn events(&self, cpu: u32, from_ns: u64, to_ns: u64, into: &mut Vec<Event>) -> bool;

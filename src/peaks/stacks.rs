@@ -1,4 +1,4 @@
-//! Which of the stacks that were walked around a late wake-up tells who kept the CPU.
+//! Selects the stack, of those walked around a late wake-up, that shows what kept the CPU.
 
 use super::{
     Event, EventKind,
@@ -11,7 +11,7 @@ use crate::kernel::why;
 /// A stack is recorded so much after what it is about, at most.
 const SOON_NS: i64 = 100_000;
 
-/// What a stack tells.
+/// What a stack shows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StackFinding {
     /// The function to name.
@@ -83,7 +83,7 @@ pub fn of_interrupt(wakeup: &LateWakeup<'_>, cpu: u32, entry_ns: i64) -> Option<
         .and_then(|number| finding(interrupted(wakeup.functions(number))))
 }
 
-/// The stack that best tells what `task` did from `from_ns` to `to_ns` on `cpu`.
+/// The stack that best shows what `task` did from `from_ns` to `to_ns` on `cpu`.
 #[must_use]
 pub fn of_task(
     wakeup: &LateWakeup<'_>,

@@ -16,7 +16,7 @@ const PLACED_NS: i64 = 10_000;
 pub enum Out {
     /// It was runnable, and others ran.
     Preempted,
-    /// It came back, as its waking up tells, and nothing was recorded of that.
+    /// It returned, as its wake-up shows, but no event of the return was recorded.
     Unseen,
     /// It was woken again, and is runnable since then.
     Woken,
@@ -59,7 +59,7 @@ pub struct StateSpan {
     pub to_ns: i64,
     /// What it was in.
     pub phase: ThreadState,
-    /// The CPU that decides when it goes on.
+    /// The CPU that decides when it continues.
     pub cpu: u32,
     /// Since when the thread was runnable, where it is.
     pub ready_ns: i64,

@@ -10,7 +10,7 @@ const MOST_CAUSES: usize = 1024;
 /// Where names go for which there is no room.
 const OTHERS: &str = "(others)";
 
-/// Each octave of latency has so many buckets.
+/// Number of buckets per octave of latency.
 const PER_OCTAVE: i64 = 16;
 
 /// Late wake-ups of about one latency.

@@ -7,10 +7,10 @@ use tardy_hot::stages::Late;
 
 use super::contexts::ns;
 
-/// So many wait at the most, but for peaks.
+/// Maximum number of waiting wake-ups, without peaks.
 pub const MOST: usize = 4_096;
 
-/// And so many with them.
+/// Maximum number with peaks.
 pub const MOST_WITH_PEAKS: usize = 65_536;
 
 /// A late wake-up, and whose: the number of a thread.

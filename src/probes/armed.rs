@@ -1,5 +1,5 @@
-//! A probe whose sources wait, record, and are asked how they fared: threads that measure, or what
-//! takes samples from elsewhere.
+//! A probe whose sources wait, record and report: measuring threads, or sources that take
+//! samples from elsewhere.
 
 use std::{
     fmt, io,
@@ -68,7 +68,7 @@ struct Thread {
     series: String,
     tid: i32,
     has_begun: bool,
-    /// Until it shall close what it opened.
+    /// Until it must close what it opened.
     go: Option<Sender<Schedule>>,
     /// What it said at the end of its loop, once it has.
     report: Option<ThreadReport>,
@@ -183,7 +183,7 @@ impl Armed {
             .stack_size(STACK_BYTES)
             .spawn(body)
             .map_err(|source| ArmError::Thread { series: series.clone(), source })?;
-        let ended = || io::Error::other("it ended at once");
+        let ended = || io::Error::other("the thread ended at once");
         let found = found
             .recv()
             .unwrap_or_else(|_| Err(ArmError::Terms { series: series.clone(), source: ended() }))?;

@@ -1,5 +1,5 @@
-//! What a probe that exchanges messages knows at the end beside its record. It judges nothing: the
-//! session draws caveats from it.
+//! Evidence that a message probe has at its end beside its record. It evaluates nothing: the
+//! session derives caveats from it.
 
 use tardy_hot::receive::Seen;
 

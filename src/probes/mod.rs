@@ -48,7 +48,7 @@ pub struct Schedule {
     pub start_ns: i64,
     /// No expiry at or after this is waited for; `i64::MAX` for no end.
     pub end_ns: i64,
-    /// At most so many samples per series; `u64::MAX` for no limit.
+    /// The maximum number of samples per series; `u64::MAX` for no limit.
     pub samples: u64,
     /// The first latency above this ends the run; `i64::MAX` for none.
     pub stop_over_ns: i64,
@@ -74,7 +74,7 @@ enum EndedInJson {
     Failed(i32),
 }
 
-/// How a measuring thread fared.
+/// The report of a measuring thread.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ThreadReport {
     /// Its series.
@@ -86,7 +86,7 @@ pub struct ThreadReport {
     pub ended_ns: i64,
     /// What it used between the first and the last turn.
     pub usage: ThreadUsage,
-    /// Times it was moved to another CPU meanwhile; absent where the kernel does not tell.
+    /// Times it was moved to another CPU meanwhile; absent where the kernel does not report it.
     pub migrations: Option<u64>,
     /// In what it did not run as planned, at the start or at the end.
     pub broken: Option<Deviation>,
@@ -114,7 +114,7 @@ pub enum ArmError {
     Thread {
         /// Its series.
         series: String,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// A thread could not be set up.
@@ -122,11 +122,11 @@ pub enum ArmError {
     Terms {
         /// Its series.
         series: String,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
     /// A far end could not be started, or cannot have what it needs.
-    #[error("cannot start the end called {name}: {why}")]
+    #[error("cannot start the far end {name}: {why}")]
     Far {
         /// `far`, `far2`, ...
         name: String,
@@ -144,7 +144,7 @@ pub trait ProbeSupervisor: std::fmt::Debug {
     /// The schedule is known; the threads begin after this.
     fn start(&mut self, schedule: Schedule);
 
-    /// Looks after it, about every 50 ms. Sets `stop` where there is no use in going on.
+    /// Looks after it, about every 50 ms. Sets `stop` where continuing is useless.
     fn poll(&mut self, stop: &Stop);
 
     /// Whether what measuring threads opened is closed before [`ProbeSupervisor::finish`] and not
@@ -158,16 +158,16 @@ pub trait ProbeSupervisor: std::fmt::Debug {
     fn finish(self: Box<Self>, reports: &mut Vec<ThreadReport>) -> SupervisorRecord;
 }
 
-/// What a supervisor leaves.
+/// The result of a supervisor.
 #[derive(Debug, Default)]
 pub struct SupervisorRecord {
-    /// What came of messages.
+    /// The result of the messages.
     pub messages: Option<MessageRecord>,
     /// What is known of them beside.
     pub evidence: MessageEvidence,
 }
 
-/// What a probe leaves.
+/// The result of a probe.
 #[derive(Debug)]
 pub struct FinishedProbe {
     /// Of measuring threads and other sources in the order of the series, then of far ends.
@@ -229,7 +229,7 @@ pub fn on_cpus(name: &str, plan: CpuPlan) -> Option<Box<dyn Probe>> {
     }
 }
 
-/// What shall come of a probe's samples, beside counts.
+/// What to do with a probe's samples, beside counting them.
 #[derive(Debug, Clone, Default)]
 pub struct Wants {
     /// Single samples are kept, in rings of this size.
@@ -238,7 +238,7 @@ pub struct Wants {
     pub tracing: Option<Tracing>,
 }
 
-/// What a probe must know of the kernel's side.
+/// What a probe must know of the BPF side.
 #[derive(Debug, Clone)]
 pub struct Tracing {
     /// What it writes; the n-th thread reads the n-th record.

@@ -23,7 +23,7 @@ use crate::run::{
 /// Bins of latency per factor of ten: narrow enough for a shape, wide enough to be seen.
 const BINS_PER_DECADE: u32 = 25;
 
-/// Columns of a heat map at the most: about what a narrow screen can show.
+/// Maximum number of columns of a heat map: about what a narrow screen can show.
 const TIME_BINS: usize = 250;
 
 /// With more series than this, only the heat map of all together is kept.

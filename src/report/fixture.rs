@@ -1,4 +1,4 @@
-//! Records of runs that never were, for the tests of those who read them.
+//! Made-up records of runs, for the tests of the code that reads them.
 
 use serde_json::{Value, json};
 

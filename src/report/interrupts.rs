@@ -14,7 +14,7 @@ use crate::{
 const SOURCES: usize = 12;
 /// So many CPUs are shown, the latest of them.
 const CPUS: usize = 8;
-/// A name is cut after so many characters.
+/// A name is cut after this number of characters.
 const NAME: usize = 34;
 
 /// The table as lines; none where nothing moved.

@@ -1,4 +1,4 @@
-//! Messages in words: where both ends were, what came of each flow, how the clocks compare.
+//! Messages in words: where both ends were, the result of each flow, how the clocks compare.
 
 use crate::{
     run::{

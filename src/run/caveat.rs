@@ -1,4 +1,4 @@
-//! Caveats: doubts about a run, as values. A code, a text, a remedy, and what it does to the
+//! Caveats of a run, as values. A code, a text, a remedy, and what it does to the
 //! verdict.
 
 use serde::{Deserialize, Serialize};
@@ -54,7 +54,7 @@ impl Effect {
     }
 }
 
-/// A doubt about a run, as `run.json` keeps it.
+/// A caveat of a run, as `run.json` keeps it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Caveat {

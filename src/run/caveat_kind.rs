@@ -1,5 +1,5 @@
-//! Every doubt that tardy can have about a run, one variant a code, with its values. Their words
-//! are in `words`, where alone text is made of values.
+//! Every caveat that a run can have, one variant per code, with its values. Only `words` makes
+//! text of the values.
 
 mod incident;
 mod lab;
@@ -26,24 +26,24 @@ pub use threads::{
 pub use trace::TraceCaveat;
 pub use values::{CpuCount, EndCount, OsError, SeriesCount};
 
-/// Every doubt that tardy can have about a run. One variant per code; `docs/measuring.md` explains
+/// Every caveat that a run can have. One variant per code; `docs/measuring.md` explains
 /// each.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum CaveatKind {
     /// Memory could not be locked.
     MemoryNotLocked {
-        /// What the kernel said.
+        /// The error of the kernel.
         error: OsError,
     },
     /// Idle states may add their exit latency.
     DmaLatencyNotHeld {
-        /// What the kernel said.
+        /// The error of the kernel.
         error: OsError,
     },
-    /// The drain and its like had to run as ordinary threads.
+    /// The drain and the other helper threads had to run as ordinary threads.
     HelpersNotRealTime {
-        /// What the kernel said.
+        /// The error of the kernel.
         error: OsError,
     },
     /// A load ended before it should.
@@ -53,7 +53,7 @@ pub enum CaveatKind {
         /// How it ended.
         how: String,
     },
-    /// A load did nothing while the run went on.
+    /// A load did nothing during the run.
     LoadDidNothing {
         /// Its name.
         load: String,
@@ -74,23 +74,23 @@ pub enum CaveatKind {
     },
     /// The drain was late.
     DrainLate {
-        /// By how much at the most, ns.
+        /// The largest delay, ns.
         late_ns: i64,
     },
-    /// The disk did not take everything.
+    /// Not everything could be written to disk.
     RecordIncomplete {
         /// The file that was refused first.
         file: String,
         /// When, ns from the start of the run; absent at its end.
         at_ns: Option<i64>,
-        /// What the system said.
+        /// The error of the system.
         error: OsError,
     },
-    /// Not one sample.
+    /// No sample was taken.
     NoSamples,
     /// More than one period in a hundred was missed.
     PeriodsMissed {
-        /// Those of which so many were missed.
+        /// The series concerned.
         series: Vec<MissedPeriods>,
     },
     /// Wake-ups before their time.
@@ -98,21 +98,21 @@ pub enum CaveatKind {
         /// How many.
         early: u64,
     },
-    /// Somebody ended the run early.
+    /// The run was ended early.
     Interrupted {
         /// By what, `SIGTERM`.
         by: String,
     },
-    /// The machine is not the whole machine.
+    /// The machine is a virtual machine.
     Virtual {
         /// What kind.
         kind: String,
     },
     /// What measured threads ran as, and what disturbed them.
     Threads(ThreadCaveat),
-    /// Something happened to the machine while the run went on.
+    /// Something happened to the machine during the run.
     Happened(Incident),
-    /// The maker went away.
+    /// tardy was killed, or the machine went down, before the run ended.
     Crashed,
     /// `series.hlog` cannot be read to its end.
     SeriesDamaged {
@@ -129,15 +129,15 @@ pub enum CaveatKind {
         /// Which and how.
         what: String,
     },
-    /// What came of arranging the machine.
+    /// The result of setting up the machine.
     Setup(SetupCaveat),
     /// What the lab's virtual machine makes of the figures.
     Lab(LabCaveat),
-    /// What came of tracing.
+    /// The result of tracing.
     Trace(TraceCaveat),
-    /// What came of messages.
+    /// The result of messages.
     Message(MessageCaveat),
-    /// What came of received packets.
+    /// The result of received packets.
     Receive(ReceiveCaveat),
 }
 

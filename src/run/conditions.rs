@@ -47,7 +47,7 @@ pub struct CpuUse {
     pub steal: f64,
 }
 
-/// The conditions of a run, as they were found while it went on.
+/// The conditions of a run, as they were found during the run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default)]

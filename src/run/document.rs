@@ -40,7 +40,7 @@ pub struct Document {
     pub status: Status,
     /// The verdict, from the caveats.
     pub validity: Validity,
-    /// Every doubt about this run, worst first.
+    /// Every caveat of this run, worst first.
     pub caveats: Vec<Caveat>,
     /// What measured.
     pub probe: ProbeRecord,
@@ -70,7 +70,7 @@ pub struct Document {
     /// Under which conditions; absent until the end.
     #[serde(default)]
     pub conditions: Option<ConditionsRecord>,
-    /// What came of messages; absent where none are exchanged, and until the end.
+    /// The result of messages; absent where none are exchanged, and until the end.
     #[serde(default)]
     pub messages: Option<MessageRecord>,
     /// One entry a series, in the order of CPUs.
@@ -160,7 +160,7 @@ pub struct LoadRecord {
     pub ended: Option<String>,
 }
 
-/// What a load did while the run went on.
+/// What a load did during the run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct LoadProof {

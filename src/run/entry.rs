@@ -158,7 +158,7 @@ pub struct RunEntry {
     pub started_at: String,
     /// How long it measured, ns.
     pub duration_ns: u64,
-    /// What came of messages; absent where none are exchanged.
+    /// The result of messages; absent where none are exchanged.
     #[serde(default)]
     pub messages: Option<MessageRecord>,
     series: Vec<SeriesMax>,

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// The name of the series of whole round trips.
 pub const ROUND_TRIP: &str = "rtt";
 
-/// What came of messages, beside how long they took.
+/// The result of messages, beside how long they took.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct MessageRecord {
@@ -47,7 +47,7 @@ pub struct EndRecord {
     pub version: Option<String>,
 }
 
-/// What came of the messages of one series.
+/// The result of the messages of one series.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct FlowRecord {
@@ -63,7 +63,7 @@ pub struct FlowRecord {
     pub late: Option<u64>,
     /// What counts as late, ns.
     pub late_over_ns: Option<i64>,
-    /// Arrived once more.
+    /// Arrived more than once.
     pub duplicated: u64,
     /// Arrived after a later one.
     pub reordered: u64,

@@ -1,7 +1,7 @@
 //! `peaks.jsonl` and `blame.json`: why wake-ups were late.
 //!
 //! `peaks.jsonl` holds the worst wake-ups whole, one a line, in the order in which they were found:
-//! while a run goes on, a peak that is admitted is appended, and none is taken back, so that there
+//! during a run, a peak that is admitted is appended, and none is taken back, so that there
 //! are more lines than peaks were asked for; readers keep the worst. `blame.json` holds what all
 //! late wake-ups were blamed on, as sums; it is replaced every few seconds and at the end.
 
@@ -170,7 +170,7 @@ pub struct Blame {
     pub blamed: u64,
     /// Late wake-ups that were not: too many at once, or the record was overwritten by then.
     pub passed_over: u64,
-    /// Wake-ups that matched no record of the kernel's side.
+    /// Wake-ups that matched no record of the BPF side.
     pub unmatched: u64,
     /// Events that the recorder lost.
     pub lost_events: u64,

@@ -33,7 +33,7 @@ pub struct Peaks {
     /// The worst, worst first.
     pub worst: Vec<Peak>,
     /// Every wake-up of the file, by time: more than were asked for, and the early ones more
-    /// completely than the late, because the threshold rises while a run goes on.
+    /// completely than the late, because the threshold rises during a run.
     pub all: Vec<Brief>,
     /// What could not be read: the first of it.
     pub damaged: Vec<Damage>,
@@ -42,7 +42,7 @@ pub struct Peaks {
 }
 
 impl Peaks {
-    /// What could not be read, as a doubt about the run; nothing where all could.
+    /// What could not be read, as a caveat of the run; nothing where all could.
     #[must_use]
     pub fn caveat(&self) -> Option<CaveatKind> {
         let first = self.damaged.first()?;

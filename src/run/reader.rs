@@ -167,7 +167,7 @@ impl Run {
         run.document
     }
 
-    /// Adds a doubt to the record, and judges anew.
+    /// Adds a caveat to the record, and updates the verdict.
     pub fn add_caveat(&mut self, caveat: Caveat) {
         self.document.caveats.push(caveat);
         caveat::sort(&mut self.document.caveats);

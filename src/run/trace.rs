@@ -48,7 +48,7 @@ pub struct TraceRecord {
     /// Tracepoints that this kernel lacks or refuses.
     #[serde(default)]
     pub missing: Vec<MissingTracepoint>,
-    /// Wake-ups that matched no record of the kernel's side, and have no stages therefore.
+    /// Wake-ups that matched no record of the BPF side and so have no stages.
     #[serde(default)]
     pub unmatched: u64,
     /// Events that the recorder lost.

@@ -28,7 +28,7 @@ pub struct Alone {
     start_ns: i64,
 }
 
-/// What came of them.
+/// Their result.
 #[derive(Debug)]
 pub struct AloneEnd {
     /// From the moment when the last of them was ready to the end, ns.

@@ -1,4 +1,4 @@
-//! The recorder: the helper thread that has late wake-ups blamed while the run goes on, and writes
+//! The recorder: the helper thread that has late wake-ups blamed during the run, and writes
 //! `peaks.jsonl` and `blame.json`.
 //!
 //! It runs as the drain does, below the measured threads and above every load. The kernel keeps its
@@ -69,7 +69,7 @@ const LATE_NS: i64 = 50_000;
 
 /// What the recorder works with.
 pub(super) struct BlameInputs {
-    /// The kernel's side, switched on.
+    /// The BPF side, switched on.
     pub tracer: Tracer,
     /// What judges.
     pub blamer: Blamer,
@@ -126,7 +126,7 @@ impl BlameRecorder {
     }
 }
 
-/// Wake-ups so far that matched no record of the kernel's side.
+/// Wake-ups so far that matched no record of the BPF side.
 pub(super) fn unmatched(threads: &[TracedThread]) -> u64 {
     threads.iter().map(|thread| thread.control.unmatched.load(Ordering::Relaxed)).sum()
 }
@@ -188,7 +188,7 @@ impl Thread {
     fn run(mut self, finished: &AtomicBool) -> Blamed {
         // The drain tells where this is refused.
         let _ = become_helper(self.work.measured_priority, &self.work.housekeeping);
-        // The first recorded wake-up shall find its threshold.
+        // The first recorded wake-up must find its threshold.
         if !wait_until(self.work.start_ns - TICK_NS / 5, finished) {
             self.begin();
         }

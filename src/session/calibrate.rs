@@ -42,7 +42,7 @@ struct Slice {
 /// afterwards.
 ///
 /// # Errors
-/// The probe cannot be armed, or the kernel's side not be switched on.
+/// The probe cannot be armed, or the BPF side not be switched on.
 pub(super) fn cost(
     plan: &RunPlan,
     arranged: &Arranged,

@@ -1,4 +1,4 @@
-//! Watches what must not change while a run goes on: the terms of the measured threads, and the
+//! Watches what must not change during a run: the terms of the measured threads, and the
 //! conditions of the machine. Looks about once a second, from outside the measuring threads.
 
 use crate::{
@@ -74,7 +74,7 @@ impl ConditionsMonitor {
         self.history.add(Conditions::glimpse(&self.root, &self.measured));
     }
 
-    /// Reads everything once more, after the measured time.
+    /// Reads everything again, after the measured time.
     pub fn end(&mut self) {
         self.history.add(Conditions::read(&self.root, &self.measured));
     }

@@ -1,5 +1,5 @@
 //! Evidence: everything about a run that caveats are drawn from, collected while it goes on. Values
-//! only; what they mean is decided in `doubts`.
+//! only; what they mean is decided in `caveats`.
 
 use super::conditions_monitor::ConditionsHistory;
 use crate::{
@@ -29,9 +29,9 @@ pub struct Evidence {
     pub recording: Recording,
     /// The series of whole latencies.
     pub series: Vec<SeriesSummary>,
-    /// What came of tracing.
+    /// The result of tracing.
     pub trace: TraceEvidence,
-    /// What came of messages; absent where the probe has none.
+    /// The result of messages; absent where the probe has none.
     pub messages: Option<MessageRecord>,
     /// What the probe knows of them beside.
     pub probe: MessageEvidence,
@@ -126,7 +126,7 @@ pub struct RefusedWrite {
     pub error: OsError,
 }
 
-/// What came of tracing.
+/// The result of tracing.
 #[derive(Debug, Default)]
 pub struct TraceEvidence {
     /// What the run's record says.

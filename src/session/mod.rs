@@ -64,7 +64,7 @@ pub struct Session {
     maker: Option<RunWriter>,
     document: Document,
     evidence: Evidence,
-    /// The kernel's side, where wake-ups are traced.
+    /// The BPF side, where wake-ups are traced.
     traced: Option<Loaded>,
 }
 
@@ -96,7 +96,7 @@ impl Session {
         mut traced: Option<Loaded>,
     ) -> Result<Self> {
         let arranged = Arranged::make(&plan.wishes, &plan.cpus, &plan.argv.join(" "))?;
-        // Loads first: their processes shall not inherit locked memory or wait for ours.
+        // Loads first: their processes must not inherit locked memory or wait for ours.
         let loads = start_loads(&plan.loads, maker.path())?;
         let mut locked = Locked::before_arming();
         let stop = Arc::new(Stop::new());

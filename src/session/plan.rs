@@ -11,7 +11,7 @@ use crate::{
     sys::{cpus::Cpus, sched::Policy},
 };
 
-/// How long a run shall be.
+/// How long a run is to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Length {
     /// So many ns.
@@ -46,9 +46,9 @@ pub struct RunPlan {
     pub slack_ns: u64,
     /// Hold `/dev/cpu_dma_latency`.
     pub hold_dma_latency: bool,
-    /// What else shall be arranged.
+    /// What else is to be set up.
     pub wishes: SetupRequest,
-    /// What shall be found out about late wake-ups.
+    /// What is to be recorded about late wake-ups.
     pub trace: TraceWish,
     /// What the kernel said to the wished policy, where it refused that.
     pub real_time_refused: Option<OsError>,

@@ -1,6 +1,6 @@
 //! A run or a load while it goes on, at a progress.
 
-/// What can be shown while a run goes on.
+/// What can be shown during a run.
 #[derive(Debug)]
 pub struct RunProgress {
     /// Since the start, ns; negative in the warm-up.

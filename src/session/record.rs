@@ -71,7 +71,7 @@ fn empty(head: &SeriesHead) -> crate::run::SeriesSummary {
     summarize(head, &hlog::empty(), &Totals::NONE)
 }
 
-/// What the run shall be, whatever its probe.
+/// What the run is to be, whatever its probe.
 fn parameters(plan: &RunPlan) -> RunParameters {
     let (duration_ns, samples) = match plan.length {
         Length::Time(ns) => (Some(ns), None),
@@ -124,7 +124,7 @@ pub fn begin(document: &mut Document, plan: &RunPlan, armed: &Armed, schedule: &
     found.insert("policy".into(), json!(describe(plan.policy.1, plan.priority.1)));
 }
 
-/// What came of memory and power.
+/// The result of setting up memory and power.
 pub fn setup(document: &mut Document, plan: &RunPlan, locked: &Locked, held: Option<&DmaLatency>) {
     let found = &mut document.setup.found;
     found.insert("cpus".into(), json!(plan.cpus.to_string()));

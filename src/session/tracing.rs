@@ -35,7 +35,7 @@ pub struct TraceWish {
     pub calibrate: bool,
 }
 
-/// The kernel's side, loaded.
+/// The BPF side, loaded.
 #[derive(Debug)]
 pub(super) struct Loaded {
     tracer: Tracer,
@@ -196,7 +196,7 @@ impl Loaded {
         self.tracer.attach().context("cannot trace; `--trace off` measures without")
     }
 
-    /// Hands the kernel's side to a thread that has late wake-ups blamed; gives it back where none
+    /// Hands the BPF side to a thread that has late wake-ups blamed; gives it back where none
     /// shall be.
     ///
     /// # Errors

@@ -33,7 +33,7 @@ pub fn set(journal: &mut Journal, root: &Root, name: &str, cpus: &Cpus) -> Resul
             return Err(refused(name, why, "Run as root."));
         }
         if found != name {
-            let why = format!("{path} took it and says {found:?}");
+            let why = format!("{path} accepted the value but reads back {found:?}");
             return Err(refused(name, why, "Ask who else sets it: a power daemon, a hypervisor."));
         }
     }

@@ -30,7 +30,7 @@ impl Locked {
         }
     }
 
-    /// What came of it, as the kernel counts.
+    /// Its result, as the kernel counts.
     #[must_use]
     pub fn found(&self) -> Value {
         let how = match (self.whole, &self.refused) {

@@ -1,7 +1,7 @@
 //! Makes the machine fit for a measurement, verifies by reading back, and lets go at the end.
 //!
 //! What was asked for explicitly and cannot be had is an error that names the remedy; what tardy
-//! would like by default and cannot have is a doubt about the run.
+//! would like by default and cannot have is a caveat of the run.
 
 pub mod arrange;
 pub mod facts;

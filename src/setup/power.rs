@@ -1,5 +1,5 @@
 //! Keeps idle CPUs out of deep states: holds `/dev/cpu_dma_latency`, at 0 us unless the user allows
-//! more, while a run goes on.
+//! more, during a run.
 //!
 //! The kernel drops the request when the file is closed, however the process ends.
 
@@ -17,7 +17,7 @@ const DEVICE: &str = "/dev/cpu_dma_latency";
 /// A request to the kernel's idle governor, until dropped.
 #[derive(Debug)]
 pub struct DmaLatency {
-    /// Open as long as the request shall stand.
+    /// Open as long as the request is to hold.
     _device: File,
     /// What the kernel holds now, us, as read back: the smallest of all requests.
     pub found_us: Option<i32>,
@@ -46,7 +46,7 @@ impl DmaLatency {
         let held = held.map_err(|error| refused(error.text))?;
         match held.found_us {
             Some(found) if found <= longest_us => Ok(held),
-            found => Err(refused(format!("the kernel took it and holds {found:?}"))),
+            found => Err(refused(format!("the kernel accepted it but holds {found:?}"))),
         }
     }
 

@@ -14,7 +14,7 @@ use crate::{
     },
 };
 
-/// What a measured thread shall run as.
+/// What a measured thread is to run as.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Terms {
     /// Scheduling policy.
@@ -83,7 +83,7 @@ impl From<&Terms> for ThreadTerms {
 }
 
 impl Terms {
-    /// Makes the calling thread run on these terms, and reads back what came of it.
+    /// Makes the calling thread run on these terms, and reads back the result.
     ///
     /// # Errors
     /// What the kernel says to the first of them that it refuses.

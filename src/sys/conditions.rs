@@ -1,4 +1,4 @@
-//! What must not change while a run goes on: CPUs online, clock source, governors, locked memory.
+//! What must not change during a run: CPUs online, clock source, governors, locked memory.
 
 use super::{clock, cpus::Cpus, kmsg, memory, root::Root};
 

@@ -47,7 +47,7 @@ impl Cpus {
         Ok(Self((0..LIMIT).filter(|cpu| set.is_set(*cpu as usize)).collect()))
     }
 
-    /// Makes these the CPUs of the calling thread, and reads back what came of it.
+    /// Makes these the CPUs of the calling thread, and reads back the result.
     ///
     /// # Errors
     /// `EINVAL` where none of them is online or allowed.

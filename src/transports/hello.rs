@@ -1,10 +1,10 @@
-//! What a `tardy echo` and its peers say to each other before messages flow: the bytes, and what
-//! proves that the other end knows the token. Pure; sockets are in `connect` and in `echo`.
+//! The handshake of a `tardy echo` and its peers before messages flow: the bytes, and the
+//! proof that the other end knows the token. Pure; sockets are in `connect` and in `echo`.
 //!
-//! | who | says | and so |
+//! | sender | message | effect |
 //! | --- | --- | --- |
 //! | near | [`HelloMessage::Hello`]: a nonce, and what it asks for | |
-//! | echo | [`HelloMessage::Challenge`]: a cookie made of the address | it has kept nothing yet |
+//! | echo | [`HelloMessage::Challenge`]: a cookie made of the address | it has stored nothing yet |
 //! | near | [`HelloMessage::Proof`]: the cookie, and a code by the token | it is at that address |
 //! | echo | [`HelloMessage::Welcome`]: a session, and a code by the token | it knows it too |
 //! | echo | or [`HelloMessage::Refused`]: why | |
@@ -12,8 +12,8 @@
 //! The near end's messages have [`ASK_LEN`] bytes and the echo's [`ANSWER_LEN`], fewer: nobody can
 //! make an echo send more than it was sent. The first 24 bytes, and the whole of `Refused`, are the
 //! same in every version of the protocol, so that an old and a new end understand why they do not
-//! understand each other. After `Welcome` messages are as the transport sends them; they are not
-//! proven any more.
+//! understand each other. After `Welcome`, messages are as the transport sends them and are
+//! no longer authenticated.
 
 pub mod connect;
 pub mod proof;
@@ -41,7 +41,7 @@ pub const NONCE_LEN: usize = 16;
 /// Bytes of a cookie and of a code.
 pub const CODE_LEN: usize = 32;
 
-/// The longest version that is told.
+/// The longest version string.
 const VERSION_LEN: usize = 24;
 
 /// Where in a `Proof` its code begins; it covers everything before.

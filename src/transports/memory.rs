@@ -1,5 +1,5 @@
-//! Memory that both ends share, and the ways that need nothing else: futex, signal, pi-mutex and
-//! shm-spin.
+//! Memory that both ends share, and the transports that need nothing else: futex, signal,
+//! pi-mutex and shm-spin.
 
 use std::{io, ops::Deref, os::fd::AsFd, sync::Arc};
 

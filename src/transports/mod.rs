@@ -1,4 +1,4 @@
-//! Ways for messages: what each is called, what it can do, and how both its ends are made.
+//! Transports for messages: their names, their capabilities, and how both ends are created.
 //!
 //! A transport is one file here, which makes its two ends, one port in `tardy_hot::ports`, which
 //! sends and receives, and one line in [`Transport`]. What needs shared memory alone is one file

@@ -1,5 +1,5 @@
-//! Both ends of a transport on this machine: made together, given to whoever uses them, opened
-//! there.
+//! Both ends of a transport on this machine: created together, passed to their users, and
+//! opened there.
 //!
 //! The near end stays in this process; the far one may go to another, as an order and descriptors.
 
@@ -42,7 +42,7 @@ pub enum TransportError {
         most: usize,
     },
     /// An order names more than came with it.
-    #[error("the order for one end of {transport} came without what it names")]
+    #[error("the order for one end of {transport} lacks the descriptors that it names")]
     Incomplete {
         /// Which.
         transport: Transport,

@@ -1,4 +1,4 @@
-//! Connections to programs that are no tardy, and know no handshake.
+//! Connections to programs other than tardy, which have no handshake.
 
 use std::{
     net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, UdpSocket},

@@ -1,4 +1,4 @@
-//! Guests that end badly, and those who watch them.
+//! Guests that end badly, and the processes that watch them.
 
 use std::{cell::Cell as Counter, time::Instant};
 
@@ -40,7 +40,7 @@ fn what_tardy_refuses_in_the_guest_and_a_kernel_that_panics_are_told_outside() {
 fn a_tardy_that_is_killed_takes_its_guest_with_it_and_the_next_clears_away_what_it_left() {
     let Some(place) = Place::new() else { return };
     let cache = place.path("cache");
-    // This test's own program plays tardy: it is started once more, for one test.
+    // This test's own program stands in for tardy: it is started again, for one test.
     let stand_in = std::env::current_exe().unwrap();
     let mut tardy = Command::new(stand_in)
         .args(["--exact", "faults::a_stand_in_for_a_tardy_that_is_killed", "--nocapture"])
@@ -58,7 +58,7 @@ fn a_tardy_that_is_killed_takes_its_guest_with_it_and_the_next_clears_away_what_
     place.assert_nothing_left();
 }
 
-/// Set for the test binary that plays tardy: where its place is.
+/// Set for the test binary that stands in for tardy: its directory.
 const STAND_IN: &str = "TARDY_TEST_STAND_IN_LAB";
 
 #[test]
@@ -75,7 +75,7 @@ fn a_stand_in_for_a_tardy_that_is_killed() {
 fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
     let began = Instant::now();
     while !condition() {
-        assert!(began.elapsed() < LIMIT, "in vain: {what}");
+        assert!(began.elapsed() < LIMIT, "timeout: {what}");
         std::thread::sleep(Duration::from_millis(50));
     }
 }
@@ -86,7 +86,7 @@ fn a_place_that_is_taken_and_a_flag_of_the_labs_own_are_refused_before_any_boot(
     fs::create_dir(place.path("run")).unwrap();
     fs::write(place.path("run/mine"), "").unwrap();
     let error = place.run(&place.cell(&IDLE), "run").unwrap_err().to_string();
-    assert!(error.contains("is there already"), "{error}");
+    assert!(error.contains("exists already"), "{error}");
     let error = place.run(&place.cell(&["timer", "--raw"]), "other").unwrap_err().to_string();
     assert!(error.contains("--raw"), "{error}");
     assert!(place.path("run/mine").exists() && !place.path("other").exists());
@@ -96,7 +96,7 @@ fn a_place_that_is_taken_and_a_flag_of_the_labs_own_are_refused_before_any_boot(
 fn without_qemu_its_package_is_named() {
     let directory = tempfile::tempdir().unwrap();
     let mut command = Command::new(TARDY);
-    // Where root's own programs lie is looked at whatever PATH says; QEMU is not among them.
+    // The lab also searches the directories of root's programs; QEMU is not among them.
     command.env("PATH", directory.path()).env("XDG_CACHE_HOME", directory.path());
     let run = directory.path().join("run");
     let made = tardy(&["run", "fake", "--duration=200ms", "--raw", "-o", run.to_str().unwrap()]);

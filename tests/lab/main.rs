@@ -1,9 +1,9 @@
 //! The lab with real guests: what comes out of them, and what is left when they end badly.
 //!
-//! A guest costs some ten seconds of a CPU, so there are few here, and each is looked at from
+//! A guest costs some ten seconds of a CPU, so there are few here, and each is checked from
 //! several sides. Kernels come from the cache that `cargo xtask vm` fills, and are fetched where it
-//! is empty. Where that is impossible the tests that need a guest skip, which as root none may.
-//! What has a neighbour here that would break with it runs with `TARDY_TEST_LONG=1` only.
+//! is empty. Where that is impossible the tests that need a guest skip; as root none may skip.
+//! Tests that overlap with another one here run with `TARDY_TEST_LONG=1` only.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::{

@@ -23,7 +23,7 @@ fn measure(load: RunningLoad) -> LoadEnd {
     load.stop(before.monotonic_ns, end_ns)
 }
 
-/// Waits until reports tell of CPU time after now, and returns that moment.
+/// Waits until reports show CPU time after now, and returns that moment.
 fn wait_for_cpu_time(load: &RunningLoad) -> i64 {
     let begun = now_ns();
     eventually("CPU time", || {
@@ -59,7 +59,7 @@ fn short_lived_processes_count_as_well() {
 #[test]
 fn a_command_that_sleeps_did_nothing() {
     let load = start("exec sleep 600");
-    // What it took to start is not of the measured time, and takes long on a busy machine.
+    // Its start is not part of the measured time, and takes long on a busy machine.
     let mut still = None;
     eventually("two reports of nothing", || {
         let points = load.history();

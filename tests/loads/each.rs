@@ -168,7 +168,7 @@ fn a_killed_worker_is_the_end_of_each_load() {
         let is_worker = |pid: &Pid| stat_fields(*pid)[1] == parent;
         let worker = workers(leader).into_iter().find(is_worker).unwrap();
         kill_process(worker, Signal::KILL).unwrap();
-        eventually("the death is told", || !load.alive());
+        eventually("the end is reported", || !load.alive());
         let end = load.stop(0, now_ns());
         assert!(end.ended.starts_with("worker "), "{text}: {}", end.ended);
         assert!(end.fault.is_some(), "{text}");

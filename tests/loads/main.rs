@@ -24,7 +24,7 @@ const TARDY: &str = env!("CARGO_BIN_EXE_tardy");
 /// Long enough for any machine that is busy; nothing waits that long when all is well.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Set for a test binary that plays tardy: the load it shall start.
+/// Set for a test binary that stands in for tardy: the load to start.
 const STAND_IN: &str = "TARDY_TEST_STAND_IN_LOAD";
 
 fn log_file() -> File {
@@ -41,7 +41,7 @@ fn start(text: &str) -> RunningLoad {
 fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
     let deadline = Instant::now() + PATIENCE;
     while !condition() {
-        assert!(Instant::now() < deadline, "in vain: {what}");
+        assert!(Instant::now() < deadline, "timeout: {what}");
         sleep(Duration::from_millis(10));
     }
 }
@@ -78,7 +78,7 @@ fn workers(leader: Pid) -> Vec<Pid> {
 /// Measures from now until the load has done something, and ends it.
 fn measure(load: RunningLoad) -> LoadEnd {
     let start_ns = now_ns();
-    // A report that was under way at the start tells nothing of what came after it.
+    // A report that was under way at the start shows nothing of what happened after it.
     eventually("operations", || {
         let now = load.latest().unwrap();
         let before = load.operations_at(start_ns).unwrap();
@@ -180,7 +180,7 @@ fn a_killed_worker_is_reported_and_ends_the_load() {
         let load = start(&format!("hackbench:groups=1,fds=5,workers={kind}"));
         let leader = load.process().unwrap();
         kill_process(workers(leader)[0], Signal::KILL).unwrap();
-        eventually("the death is told", || !load.alive());
+        eventually("the end is reported", || !load.alive());
         let who = load.died().unwrap();
         assert!(who.starts_with("worker ") && who.ends_with(": signal 9"), "{who}");
         let end = load.stop(0, now_ns());
@@ -361,7 +361,7 @@ fn a_hard_limit_of_open_files_is_an_error() {
         .unwrap();
     let said = String::from_utf8(output.stdout).unwrap();
     assert_eq!(output.status.code(), Some(2), "{said}");
-    assert!(said.contains("needs 400 open files in one process, and 84 are to be had"), "{said}");
+    assert!(said.contains("needs 400 open files in one process, only 84 are available"), "{said}");
     assert!(said.contains("ulimit -Hn"), "{said}");
 }
 

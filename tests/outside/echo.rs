@@ -122,7 +122,7 @@ fn it_sends_back_what_its_peers_send_and_says_so_at_the_end() {
     assert_eq!((whole(&summary["peers"]), whole(&summary["answered"])), (2, 200), "{summary}");
     assert_eq!((whole(&summary["bytes"]), whole(&summary["foreign"])), (1600, 0));
     let modes = list(&summary["last_peers"]).iter().all(|peer| peer["mode"] == "pingpong");
-    assert!(modes && whole(&summary["door"]["hellos"]) == 2, "{summary}");
+    assert!(modes && whole(&summary["admission"]["hellos"]) == 2, "{summary}");
 }
 
 #[test]
@@ -169,7 +169,7 @@ fn who_has_not_the_token_is_turned_away() {
         assert_eq!(Session::of(kind, right).ping(&[3; 8]), [3; 8]);
     }
     let summary = end(echo);
-    assert_eq!(whole(&summary["door"]["wrong_token"]), 4, "{summary}");
+    assert_eq!(whole(&summary["admission"]["wrong_token"]), 4, "{summary}");
 }
 
 #[test]
@@ -182,7 +182,7 @@ fn its_limits_are_told_to_who_asks_for_more() {
         let rate = refused(&echo, kind, b"", Ask { rate: 2001, ..PING }).to_string();
         assert!(rate.contains("answers 2000") && rate.contains("--max-rate 2001pps"), "{rate}");
     }
-    assert_eq!(whole(&end(echo)["door"]["refused"]), 4);
+    assert_eq!(whole(&end(echo)["admission"]["refused"]), 4);
 }
 
 #[test]
@@ -289,7 +289,7 @@ fn for_people_it_prints_a_table() {
     let Said { code, err, .. } = finish(child);
     assert_eq!((code, err.as_str()), (Some(0), ""));
     assert!(rest.contains("the peer closed") || rest.contains("the echo ended"), "{rest}");
-    assert!(rest.contains("peers 1; messages sent back 1 (8 bytes)"), "{rest}");
+    assert!(rest.contains("peers 1; messages answered 1 (8 bytes)"), "{rest}");
 }
 
 #[test]
@@ -355,7 +355,7 @@ fn without_rights_it_says_how_it_answers_and_answers() {
     let summary: Value = serde_json::from_str(&said.out).unwrap();
     let ran = summary["last_peers"][0]["ran"].as_str().unwrap();
     // Where limits.conf gives anybody a priority, there is nothing to say.
-    assert_eq!(ran.starts_with("other"), said.err.contains("cannot be had"), "{said:?}");
+    assert_eq!(ran.starts_with("other"), said.err.contains("was refused"), "{said:?}");
 }
 
 #[test]

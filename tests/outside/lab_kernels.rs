@@ -169,7 +169,7 @@ fn a_name_that_is_none_is_refused_before_anything_is_fetched() {
         ("linux-headers-amd64", "neither standard nor rt"),
         ("standard+panic=1", "panic is what the lab itself"),
         ("/nowhere/bzImage", "/nowhere/bzImage"),
-        ("./story", "no bzImage: the file is text"),
+        ("./story", "not a bzImage: the file is text"),
     ] {
         fs::write(store.path().join("story"), "once upon a time\n").unwrap();
         let said = said(&store, &["--fetch", name]);

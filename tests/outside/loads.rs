@@ -123,7 +123,7 @@ fn ctrl_c_does_not_wait_until_a_load_is_ready() {
     signal(&child, "INT");
     let said = finish(child);
     assert_eq!((said.code, said.out.as_str()), (Some(0), ""), "{said:?}");
-    assert!(said.err.contains("told to end before it had started"), "{said:?}");
+    assert!(said.err.contains("stopped before it had started"), "{said:?}");
     assert_eq!(store.processes(), [0; 0]);
     assert_eq!(fs::read_dir(store.path()).unwrap().count(), 1, "the compiler and nothing else");
 }

@@ -237,9 +237,9 @@ while True:
         trap 'kill $other $sender' EXIT
         \"$@\"";
     let store = Store::new();
-    for (name, door) in [("port", ["--listen", "9009"]), ("iface", ["--iface", "near"])] {
+    for (name, input) in [("port", ["--listen", "9009"]), ("iface", ["--iface", "near"])] {
         let flags = ["--sender", "none", "--samples", "100", "--name", name];
-        let inside = store.tardy(&[&RECEIVE[..], &door, &flags].concat());
+        let inside = store.tardy(&[&RECEIVE[..], &input, &flags].concat());
         let mut command = Command::new("unshare");
         command.args(["-n", "sh", "-c", LINK, "sh"]).arg(inside.get_program());
         command.args(inside.get_args()).current_dir(store.path());

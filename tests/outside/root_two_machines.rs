@@ -169,7 +169,7 @@ fn another_token_or_none_is_refused_and_nothing_is_recorded() {
     let none = ["run", "pingpong", "--transport", "udp", "--to", FAR, "--samples", "5"];
     let said = finish(both.start_on(&both.near, &none));
     assert!(said.err.contains("--token-file"), "{said:?}");
-    assert_eq!(whole(&end(echo)["door"]["wrong_token"]), 3);
+    assert_eq!(whole(&end(echo)["admission"]["wrong_token"]), 3);
 }
 
 #[test]

@@ -319,7 +319,7 @@ fn packets_come_back_from_an_echo_with_each_way_by_itself() {
         let received = whole(&flow(&record, "rtt")["received"]);
         let ways = ["there", "back"].map(|way| whole(&series(&record, way)["count"]));
         assert!(ways[0] == ways[1] && (ways[0] == received || unsteady), "{ways:?}");
-        assert_eq!(super::echo::end(echo)["door"]["refused"], 0);
+        assert_eq!(super::echo::end(echo)["admission"]["refused"], 0);
     }
 }
 

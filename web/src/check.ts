@@ -62,7 +62,7 @@ function checkItems(value: unknown[], schema: Schema, root: Schema, place: strin
   if (items?.type === 'number' || items?.type === 'integer') {
     value.forEach((item, index) => {
       if (typeof item === 'number') return;
-      // JSON has no NaN: a measured column says null for it, and a hole stays a hole.
+      // JSON has no NaN: a measured column has null for it, and a hole stays a hole.
       if (item !== null || items.type === 'integer') throw new WrongData(`${place}[${index}]`, `is ${shown(item)}, not a number`);
       value[index] = NaN;
     });

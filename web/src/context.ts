@@ -6,7 +6,7 @@ import { logScale, type LogScale } from './scale';
 import type { Theme } from './theme';
 import { Selection, Stretch } from './view';
 
-/** Up to so many series each has a colour of its own; of more, only the worst. */
+/** Up to this number of series, each has its own colour; of more, only the worst. */
 const COLOURS = 7;
 
 export interface Context {

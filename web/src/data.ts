@@ -56,7 +56,7 @@ export type CauseInBand = {
   share: number;
 };
 
-/** A doubt about a run, as `run.json` keeps it. */
+/** A caveat of a run, as `run.json` keeps it. */
 export type Caveat = {
   /** Stable name, explained in `docs/measuring.md`. */
   code: string;
@@ -108,7 +108,7 @@ export type Column = {
   release: string;
 };
 
-/** The conditions of a run, as they were found while it went on. */
+/** The conditions of a run, as they were found during the run. */
 export type ConditionsRecord = {
   /** The clock source, and those that came after it. */
   clock_sources: string[];
@@ -283,11 +283,11 @@ export type Figure = {
   uncertain: boolean;
 };
 
-/** What came of the messages of one series. */
+/** The result of the messages of one series. */
 export type FlowRecord = {
   /** Messages per second that were sent. */
   achieved_per_s: number | null;
-  /** Arrived once more. */
+  /** Arrived more than once. */
   duplicated: number;
   /** Arrived, but were no messages of this run: of strangers, or damaged. */
   foreign: number;
@@ -387,7 +387,7 @@ export type LabFailure = {
   why: string;
 };
 
-/** What a load did while the run went on. */
+/** What a load did during the run. */
 export type LoadProof = {
   /** Context switches of the load's tasks, per second of its life. */
   context_switches_per_s: number;
@@ -471,7 +471,7 @@ export type MachineTrack = {
   t_s: number[];
 };
 
-/** What came of messages, beside how long they took. */
+/** The result of messages, beside how long they took. */
 export type MessageRecord = {
   /** How the far end's clock compares with this machine's; absent where both are one. */
   clock: ClockRecord | null;
@@ -813,7 +813,7 @@ export type RunParameters = {
 export type RunRecord = {
   /** The command line that made it. */
   argv: string[];
-  /** Every doubt about this run, worst first. */
+  /** Every caveat of this run, worst first. */
   caveats: Caveat[];
   /** Under which conditions; absent until the end. */
   conditions: ConditionsRecord | null;
@@ -831,7 +831,7 @@ export type RunRecord = {
   log_interval_ns: number;
   /** What the machine did meanwhile, on average; absent until the end. */
   machine: MachineRecord | null;
-  /** What came of messages; absent where none are exchanged, and until the end. */
+  /** The result of messages; absent where none are exchanged, and until the end. */
   messages: MessageRecord | null;
   /** What the user calls it; the id where no name was given. */
   name: string;
@@ -1049,7 +1049,7 @@ export type TraceRecord = {
   passed_over: number;
   /** Above this every wake-up was blamed, at the end of the run; ns. 0 where none was. */
   threshold_ns: number;
-  /** Wake-ups that matched no record of the kernel's side, and have no stages therefore. */
+  /** Wake-ups that matched no record of the BPF side and so have no stages. */
   unmatched: number;
   /** Why not what was asked for, with the remedy; absent where it was had. */
   why_not: string | null;

@@ -37,13 +37,13 @@ const STAGES: { [stage: string]: string } = {
   transit: 'From the moment a packet was really sent to the moment the receiver had it',
 };
 
-/** What the row below a round trip says. */
+/** What the row below a round trip shows. */
 const HALF = 'Half of the round trip above: one way was not measured by itself';
 
 type View = 'wake-up' | 'scheduled';
 const SHOWN = ['50', '99', '99.9', '99.99'];
 
-/** What a row says in one of the two views. */
+/** What a row shows in one of the two views. */
 interface Numbers {
   count: number;
   min: number | null;

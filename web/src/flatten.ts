@@ -45,7 +45,7 @@ function alike(name: string, items: [string, JsonMap][]): Fact[] {
   return [...fields].map(([field, values]): Fact => [`${name}.${field}`, told(values, items.map(([label]) => label))]);
 }
 
-/** More different values than this are told in order, without the name before each. */
+/** More different values than this are listed in order, without the name before each. */
 const NAMED = 8;
 
 function told(values: Map<string, string[]>, labels: string[]): string {

@@ -61,8 +61,8 @@ function flowColumns(flows: Of<FlowRecord>[]): Column<Of<FlowRecord>>[] {
     whole(trips ? 'answered' : 'received', 'received', 'Each counted once', (flow) => flow.received),
     whole('lost', 'lost', 'Sent, and never came', (flow) => flow.lost),
     known((flow) => flow.late) ? whole('late', 'late', `Came later than ${latency(over)} after their time`, (flow) => flow.late) : null,
-    // What cannot happen to a ping-pong is told only if it did.
-    !trips || some((flow) => flow.duplicated) ? whole('duplicated', 'duplicated', 'Came once more', (flow) => flow.duplicated) : null,
+    // What cannot happen to a ping-pong is shown only if it did.
+    !trips || some((flow) => flow.duplicated) ? whole('duplicated', 'duplicated', 'Arrived more than once', (flow) => flow.duplicated) : null,
     !trips || some((flow) => flow.reordered) ? whole('reordered', 'reordered', 'Came after a later one', (flow) => flow.reordered) : null,
     !trips || some((flow) => flow.foreign) ? whole('foreign', 'foreign', 'Came, but were none of this run: of strangers, or damaged', (flow) => flow.foreign) : null,
     known((flow) => flow.wanted_per_s) ? perSecond('asked/s', 'wanted_per_s', 'Per second, as asked for', (flow) => flow.wanted_per_s) : null,

@@ -1,4 +1,4 @@
-// What one sample of a run is called, and its series: the mirror of `src/report/noun.rs`.
+// What one sample of a run is called, and its series: the mirror of `src/report/sample_name.rs`.
 
 import type { Page, PageRun } from './model';
 

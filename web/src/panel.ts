@@ -33,7 +33,7 @@ export interface PanelSpec {
   title: string;
   /** The count of samples and how they were thinned; asked again at each drawing. */
   count: () => string;
-  /** What the chart says, for who cannot see it. */
+  /** What the chart shows, for readers who cannot see it. */
   summary: () => string;
   height: (small: boolean) => number;
   stretch: Stretch;

@@ -7,7 +7,7 @@ import type { Panel, Reading } from './panel';
 
 /** A shorter drag is a click that trembled. */
 const DRAG_LEAST_PX = 6;
-/** Arrow keys cross the chart in so many steps. */
+/** Arrow keys cross the chart in this number of steps. */
 const KEY_STEPS = 100;
 
 export class Pointer {

@@ -1,5 +1,5 @@
 // What several charts share: which series is looked at, and the stretch of an axis that is shown
-// (all time charts zoom and point together). Holds state and tells who listens; draws nothing.
+// (all time charts zoom and point together). Holds state and notifies listeners; draws nothing.
 
 /** One series alone, or all (null). */
 export class Selection {

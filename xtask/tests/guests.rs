@@ -92,5 +92,5 @@ fn a_guest_that_talks_for_ever_meets_the_limit() {
     }
     let Some(said) = vm(&["--limit", "25s"], "while :; do echo x; sleep 1; done") else { return };
     assert!(!said.success && said.took < MOST, "{:?}", said.took);
-    assert!(said.err.contains("the guest was not done after 25 s"), "{}", said.err);
+    assert!(said.err.contains("the guest did not end within 25 s"), "{}", said.err);
 }

@@ -10,20 +10,20 @@
 //! somebody else explains it. `tests/no_surprises.rs` counts allocations, page faults and system
 //! calls per turn; `tests/interleavings.rs` tries the ring and the flag under loom.
 //!
-//! # The rooms
+//! # Modules
 //!
 //! - [`clock`]: one clock read, as signed nanoseconds
 //! - [`histogram`]: fixed log-linear counts that one thread writes and others may read meanwhile
 //! - [`tally`]: what a histogram cannot hold exactly: min, max, sum, early, above, missed
 //! - [`ring`]: single samples or late wake-ups on their way to a reader, bounded, never waiting
-//! - [`stages`]: what the kernel's side tells a thread of its last wake-up, and its parts
+//! - [`stages`]: what the BPF side writes of a thread's last wake-up, and its parts
 //! - [`stop`]: the flag that ends a loop
 //! - [`traced`]: where samples go when their stages are recorded too
 //! - [`trips`]: the same for the round trips of a ping-pong
 //! - [`wakeup`]: the loop of the `timer` probe
 //! - [`exchange`]: the loops of the `pingpong` probe
-//! - [`ports`]: what each kind of way calls to send and to receive a message
-//! - [`packet`]: what the packets of a stream say
+//! - [`ports`]: what each transport calls to send and to receive a message
+//! - [`packet`]: what the packets of a stream contain
 //! - [`receive`]: the loop of the `receive` probe, and that of its sender
 //! - [`echo`]: the loop of `tardy echo`
 //! - [`stream`]: the loop of the `stream` probe

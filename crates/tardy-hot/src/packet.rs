@@ -1,4 +1,4 @@
-//! The packet of a stream: what its first bytes say. The rest, up to the size asked for, is zeros.
+//! The packet of a stream: what its first bytes mean. The rest, up to the size asked for, is zeros.
 //!
 //! | bytes | meaning (little-endian) |
 //! | --- | --- |

@@ -14,7 +14,7 @@
 //! | [`Block`] | `recvmsg` | nothing |
 //! | [`Ppoll`] | `ppoll`, `recvmsg` | the return from `ppoll`, entering `recvmsg` |
 //! | [`Epoll`] | `epoll_wait`, `recvmsg` | the return from `epoll_wait`, entering `recvmsg` |
-//! | [`SpinReceive`] | `recvmsg` until there is one | up to one `recvmsg` in vain, but no wake-up |
+//! | [`SpinReceive`] | `recvmsg` until there is one | up to one empty `recvmsg`, but no wake-up |
 //!
 //! `CLOCK_MONOTONIC`, which says when a sample was, is read after that. What it differs by from
 //! `CLOCK_REALTIME` changes only when somebody steps that; then packets that may have been stamped
@@ -90,7 +90,7 @@ pub struct Seen {
 pub struct ReceiveUntil {
     /// Nobody waits after this time; ns, `i64::MAX` for no end. A signal ends a wait.
     pub end_ns: i64,
-    /// At most so many samples are taken; `u64::MAX` for no limit.
+    /// The maximum number of samples; `u64::MAX` for no limit.
     pub samples: u64,
     /// The first latency above this sets the stop flag; ns, `i64::MAX` for none.
     pub stop_over_ns: i64,

@@ -1,11 +1,11 @@
-//! What the kernel's side writes about the last wake-up of one measured thread, and its stages.
+//! What the BPF side writes about the last wake-up of one measured thread, and its stages.
 //!
 //! The record lies in memory shared with the kernel. It is written on the CPU that switches the
 //! thread in, before the thread runs, so that the thread itself reads it without a lock.
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-/// The last wake-up of one thread, as the kernel's side saw it; `struct tardy_thread` of
+/// The last wake-up of one thread, as the BPF side saw it; `struct tardy_thread` of
 /// `src/kernel/recorder.h`. Times are `CLOCK_MONOTONIC` ns.
 #[derive(Debug, Default)]
 #[repr(C)]
@@ -103,7 +103,7 @@ pub trait Records: core::fmt::Debug + Send + Sync {
     fn record(&self, n: usize) -> Option<&ThreadRecord>;
 }
 
-/// A wake-up that was late: for whoever finds out why.
+/// A wake-up that was late: for the analysis of its cause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Late {
     /// The programmed expiry.

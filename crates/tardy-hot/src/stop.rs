@@ -2,7 +2,7 @@
 
 use crate::sync::{AtomicBool, Ordering};
 
-/// Set once, by whoever has a reason; loops look at it each turn.
+/// Set once, by any thread with a reason to stop; loops read it each turn.
 #[derive(Debug)]
 pub struct Stop(AtomicBool);
 
@@ -20,7 +20,7 @@ impl Stop {
         self.0.store(true, Ordering::Release);
     }
 
-    /// Whether the loops shall end.
+    /// Whether the loops must end.
     #[inline(always)]
     #[must_use]
     pub fn is_set(&self) -> bool {

@@ -1,6 +1,6 @@
 //! Where samples go when their stages are recorded too: a sink around another.
 //!
-//! Per turn it reads one [`ThreadRecord`], which the kernel's side wrote on this CPU before the
+//! Per turn it reads one [`ThreadRecord`], which the BPF side wrote on this CPU before the
 //! thread ran, records four or five more latencies, and compares once with a threshold. All of that
 //! lies after the clock read of the turn.
 
@@ -31,7 +31,7 @@ pub struct StageSeries {
 pub struct TraceControl {
     /// Latencies above this are handed over as late; ns. Set by others, at any time.
     pub late_over_ns: AtomicI64,
-    /// Wake-ups that matched no record of the kernel's side. Written by the thread.
+    /// Wake-ups that matched no record of the BPF side. Written by the thread.
     pub unmatched: AtomicU64,
 }
 

@@ -1,4 +1,4 @@
-//! The parts of a round trip: a sink around another that reads what the kernel's side wrote about
+//! The parts of a round trip: a sink around another that reads what the BPF side wrote about
 //! the threads at both ends.
 //!
 //! Per turn it reads two [`ThreadRecord`]s and one word that the far end wrote, and records six
@@ -73,7 +73,7 @@ impl WaySeries {
 pub struct TracedTrips<'a, S> {
     /// Keeps the whole round trip.
     pub inner: S,
-    /// What the kernel's side writes about this thread.
+    /// What the BPF side writes about this thread.
     pub near: &'a ThreadRecord,
     /// And about that of the far end.
     pub far: &'a ThreadRecord,

@@ -259,7 +259,7 @@ impl Sink for Kept {
 pub struct Until {
     /// No expiry at or after this time is waited for; ns, `i64::MAX` for no end.
     pub end_ns: i64,
-    /// At most so many samples are taken; `u64::MAX` for no limit.
+    /// The maximum number of samples; `u64::MAX` for no limit.
     pub samples: u64,
     /// The first latency above this sets the stop flag; ns, `i64::MAX` for none.
     pub stop_over_ns: i64,

@@ -1,4 +1,4 @@
-//! `tardy lab compare`: runs of the lab beside each other, and what differs for certain.
+//! `tardy lab compare`: runs of the lab side by side, and the differences that are certain.
 
 use std::{
     fs,
@@ -26,20 +26,20 @@ use crate::{
     store::{Store, is_plain},
 };
 
-/// Directories that are looked into are not nested deeper than this.
+/// How deep directories are searched for runs.
 const DEEPEST: usize = 6;
 
-/// More runs than any matrix has.
+/// A limit above the size of any real matrix.
 const MOST_RUNS: usize = 20_000;
 
-/// Compare kernels load by load, and say what differs for certain.
+/// Compare kernels load by load, and show the differences that are certain.
 ///
-/// A difference is called one only where the ranges over at least 5 start phases of both kernels do
-/// not touch (`tardy lab run --seeds 5`); its factor is that of their nearest ends. The first
-/// kernel is the one that the others are compared with.
+/// A difference is reported only where the ranges of both kernels, each over at least 5 start
+/// phases (`tardy lab run --seeds 5`), do not overlap; its factor is the ratio of their nearest
+/// ends. The first kernel is the baseline.
 #[derive(Debug, Args)]
 pub struct CompareFlags {
-    /// What `tardy lab run` made: its directory, or runs in it; several for several matrices
+    /// Output directory of `tardy lab run`, or runs in it; several for several matrices
     #[arg(value_name = "PLACE", required = true)]
     places: Vec<String>,
     /// The file to write; an older one is replaced
@@ -51,10 +51,10 @@ pub struct CompareFlags {
     format: FormatFlags,
 }
 
-/// Runs with what their directories say of them.
+/// Runs, with the records of their directories.
 pub struct Gathered {
     pub runs: Vec<Run>,
-    /// Each with the directory where it lies.
+    /// Each run with its directory.
     pub records: Vec<(PathBuf, LabRecord)>,
 }
 
@@ -88,14 +88,14 @@ pub fn put(sheet: &MatrixView, as_json: bool) -> Result<()> {
     output::put(&(serde_json::to_string_pretty(&value)? + "\n"))
 }
 
-/// Writes the page of a sheet that was made of these runs.
+/// Writes the page of a sheet made from these runs.
 pub fn write_page(file: &Path, sheet: &MatrixView, gathered: &Gathered) -> Result<()> {
     let page = Page::of_matrix(matrix_page::matrix(sheet, &gathered.runs));
     let text = html::render(&page).context("cannot write the data of the page")?;
     report::write(file, text.as_bytes())
 }
 
-/// Opens all runs at these places.
+/// Opens all runs at these paths.
 pub fn gather(places: &[String], store: &Store) -> Result<Gathered> {
     let mut found = Gathered { runs: Vec::new(), records: Vec::new() };
     for name in places {
@@ -126,7 +126,7 @@ impl Gathered {
         let mut below: Vec<PathBuf> = Vec::new();
         for entry in fs::read_dir(directory).with_context(shown)? {
             let entry = entry.with_context(shown)?;
-            // Not through links, which may lead round in circles.
+            // Not through symbolic links, which may form cycles.
             if entry.file_type().with_context(shown)?.is_dir() {
                 below.push(entry.path());
             }
@@ -147,7 +147,7 @@ impl Gathered {
         Ok(())
     }
 
-    /// The plans' names; of runs without one, what they are.
+    /// The names of the plans; a general title for runs without a plan.
     fn title(&self) -> String {
         let mut plans: Vec<&str> =
             self.records.iter().map(|(_, record)| record.plan.as_str()).collect();
@@ -156,7 +156,7 @@ impl Gathered {
     }
 }
 
-/// What these runs come to.
+/// The comparison of these runs.
 pub fn sheet(gathered: &Gathered) -> Result<MatrixView> {
     let records = || gathered.records.iter().map(|(_, record)| record);
     let kernels: Vec<String> =
@@ -180,13 +180,13 @@ pub fn sheet(gathered: &Gathered) -> Result<MatrixView> {
     })
 }
 
-/// How the kernels were built, from the copies beside their runs; one that cannot be read is not
-/// known.
+/// The build configurations of the kernels, from the copies beside their runs; one that cannot be
+/// read is left out.
 fn configurations(gathered: &Gathered) -> Option<ConfigTable> {
     let mut known: Vec<(String, KernelConfig)> = Vec::new();
     for (directory, record) in &gathered.records {
         for kernel in &record.kernels {
-            // A plain name: a record that was changed does not lead out of its directory.
+            // A plain name: an edited record must not lead out of its directory.
             let plain = kernel.config.as_ref().and_then(|path| path.file_name());
             let text = plain.and_then(|name| fs::read_to_string(directory.join(name)).ok());
             let config = KernelConfig::parse(&text.unwrap_or_default());

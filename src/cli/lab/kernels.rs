@@ -1,4 +1,4 @@
-//! `tardy lab kernels`: which kernels are at hand, and which could be.
+//! `tardy lab kernels`: which kernels are in the cache, and which can be fetched.
 
 use std::{path::Path, time::SystemTime};
 
@@ -20,25 +20,25 @@ use crate::{
     report::table::Table,
 };
 
-/// List the kernels at hand and those that apt offers, and fetch some.
+/// List the cached kernels and those that apt offers, and fetch kernels.
 ///
 /// Packages are unpacked into a cache, ~/.cache/tardy/lab/kernels, and never installed.
 #[derive(Debug, Args)]
 pub struct KernelsFlags {
     /// Fetch this kernel first, as standard, rt, 6.12, 6.12-rt, linux-image-6.12*; repeatable
     ///
-    /// Also a package in a file (./linux-image-x.deb) or a kernel of your own
-    /// (/path/to/bzImage[,modules=DIR]), which is looked at and unpacked.
+    /// Also takes a package file (./linux-image-x.deb) or a kernel image
+    /// (/path/to/bzImage[,modules=DIR]), which is checked and unpacked.
     #[arg(long, value_name = "NAME")]
     fetch: Vec<String>,
     #[command(flatten)]
     format: FormatFlags,
 }
 
-/// Fetches what was asked for, and prints what there is.
+/// Fetches the requested kernels, and prints the list.
 pub fn kernels(flags: &KernelsFlags) -> Result<Exit> {
     let cache = lab::cache()?.join(kernels::DIRECTORY);
-    // All names first: a slip in the last shall not cost a download.
+    // Check all names first: a typo in the last one must not cost a download.
     let sources: Vec<KernelSource> =
         flags.fetch.iter().map(|name| KernelSource::parse(name)).collect::<Result<_>>()?;
     for source in &sources {

@@ -1,5 +1,5 @@
-//! What a reader sees while a matrix is measured: a line that is written over on a terminal, a line
-//! a cell in a pipe.
+//! The progress of a matrix while it is measured: one line that is overwritten on a terminal, one
+//! line per cell in a pipe.
 
 use std::io::{self, IsTerminal as _};
 
@@ -9,10 +9,10 @@ use crate::{
     units::span,
 };
 
-/// How far a matrix has come.
+/// The progress of a matrix.
 pub struct MatrixProgress {
     line: StatusLine,
-    /// Whether each end is told on a line of its own.
+    /// Whether each finished cell gets a line of its own.
     tells: bool,
     jobs: usize,
     total: usize,
@@ -21,7 +21,7 @@ pub struct MatrixProgress {
 }
 
 impl MatrixProgress {
-    /// Of so many cells, so many at a time.
+    /// For `total` cells, some of them in parallel.
     pub fn new(total: usize, jobs: usize, quiet: bool) -> Self {
         let terminal = io::stderr().is_terminal();
         Self {
@@ -34,7 +34,7 @@ impl MatrixProgress {
         }
     }
 
-    /// Takes note of what happened, and shows it.
+    /// Records an event, and shows it.
     pub fn note(&mut self, event: &TaskEvent) {
         match event {
             TaskEvent::Began(task) => self.running.push((*task).clone()),
@@ -51,7 +51,7 @@ impl MatrixProgress {
         line.write(|| text(ended, *total, *jobs, running));
     }
 
-    /// Takes the line away.
+    /// Erases the line.
     pub fn end(&mut self) {
         self.line.clear();
     }
@@ -59,7 +59,7 @@ impl MatrixProgress {
     fn ending(&self, task: &CellTask, outcome: &TaskOutcome) -> String {
         let how = match outcome {
             TaskOutcome::Measured(time) => format!("measured in {}", span(time.as_secs_f64())),
-            TaskOutcome::Known => "known from before".into(),
+            TaskOutcome::Known => "reused".into(),
             TaskOutcome::Stopped => "ended early".into(),
             TaskOutcome::Failed(why) => {
                 format!("FAILED: {}", why.lines().next().unwrap_or_default())

@@ -1,4 +1,4 @@
-//! `tardy lab`: kernels in virtual machines, a file for each of its verbs.
+//! `tardy lab`: kernels in virtual machines; one file per subcommand.
 
 mod compare;
 mod kernels;
@@ -14,7 +14,7 @@ use crate::store::Store;
 
 /// Boot kernels in virtual machines, and measure in them.
 ///
-/// Nothing is installed, nothing of this machine is changed, and none of it needs root.
+/// Installs nothing, changes nothing on this machine, and needs no root.
 #[derive(Debug, Args)]
 pub struct LabFlags {
     #[command(subcommand)]
@@ -29,7 +29,7 @@ enum LabVerb {
     Verify(verify::VerifyFlags),
 }
 
-/// Does what the verb of the lab says. Runs are found in `store`, and made there.
+/// Runs a subcommand of the lab. Runs are read from `store`, and written there.
 pub fn lab(flags: &LabFlags, store: &Store) -> Result<Exit> {
     match &flags.verb {
         LabVerb::Kernels(flags) => kernels::kernels(flags),

@@ -33,53 +33,53 @@ use crate::{
     units::Nanos,
 };
 
-/// The plan that is run where none is named.
+/// The default plan.
 const FOUNDING: &str = include_str!("../../../lab/founding.toml");
 
 /// Measure a plan's loads on several kernels, and compare them.
 ///
-/// Boots each kernel in a virtual machine, once for each load and start phase, and runs this same
-/// program inside. What is measured lies below one directory, a run each, which `tardy show`,
-/// `report` and `plot` take; `tardy lab compare` shows the table again.
+/// Boots each kernel in a virtual machine, once per load and start phase, and runs this same
+/// program inside. Each cell becomes a run below one directory; `tardy show`, `report` and `plot`
+/// take them, and `tardy lab compare` prints the table again.
 ///
-/// In --mode deterministic a guest's time is the count of its instructions: the same answer every
-/// time, on any machine, so that what is known already is not measured again. It shows how long the
+/// In --mode deterministic a guest's clock counts its instructions: the result is the same every
+/// time, on any machine, so cells that were measured before are reused. It shows how long the code
 /// paths of a kernel are, not how fast a machine is.
 ///
-/// With --trace peaks the comparison names for each load who held the CPU in its worst wake-ups. It
-/// counts where the plan itself does not say `trace`, and makes the counted paths longer by that of
-/// the tracing.
+/// With --trace peaks the comparison shows for each load what held the CPU in its worst wake-ups.
+/// It applies where the plan sets no `trace` itself. The instructions of the tracing are counted
+/// too.
 #[derive(Debug, Args)]
 pub struct LabRunFlags {
-    /// What to measure: a TOML file [default: what the founding texts compare]
+    /// Plan to measure: a TOML file [default: the built-in plan]
     #[arg(value_name = "PLAN")]
     plan: Option<PathBuf>,
-    /// The kernels, as A,B,...: what `tardy lab kernels --fetch` takes, or host
+    /// Kernels, as A,B,...: names as for `tardy lab kernels --fetch`, or host
     ///
-    /// standard and rt are those of Debian; standard+preempt=full is one with a word on its command
-    /// line; ./bzImage is a file. The first is the one that the others are compared with. host is
-    /// this machine itself, in --mode real.
+    /// standard and rt are the Debian kernels; standard+preempt=full adds an option to the kernel
+    /// command line; ./bzImage is a file. The first kernel is the baseline. host is this machine
+    /// itself, in --mode real.
     #[arg(long, value_name = "KERNELS", default_value = "standard,rt")]
     kernels: String,
-    /// What makes a guest's time: the count of its instructions, or the clock
+    /// Clock of the guest: its instruction count, or real time
     #[arg(long, value_enum, value_name = "MODE", default_value = "deterministic")]
     mode: ModeName,
-    /// Start phases to measure of each load; 5 or more make a verdict [default: the plan's repeats]
+    /// Start phases per load; a verdict needs 5 or more [default: the plan's repeats]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     seeds: Option<u32>,
-    /// Guests at the same time [default: as many as CPUs; 1 in --mode real]
+    /// Guests to run in parallel [default: one per CPU; 1 in --mode real]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
     jobs: Option<u32>,
-    /// How long the guest may take, of this machine's time
+    /// Time limit for one guest, in time of this machine
     #[arg(long, value_name = "TIME", default_value = "5m", value_parser = flags::positive)]
     limit: Nanos,
-    /// Measure also what is known from before
+    /// Measure every cell again, also those measured before
     #[arg(long)]
     again: bool,
-    /// What to find out about wake-ups, beside how late they were
+    /// What to record about each wake-up besides its latency
     ///
-    /// Needs root, or CAP_BPF and CAP_PERFMON, and a kernel that describes its types (BTF), as
-    /// those of distributions do. auto goes on without where that is missing, and says so.
+    /// Needs root, or CAP_BPF and CAP_PERFMON, and a kernel with type information (BTF), as
+    /// distribution kernels have. Where that is missing, auto measures without and reports it.
     #[arg(long, value_enum, value_name = "MODE", default_value = "off")]
     trace: TraceMode,
     #[command(flatten)]
@@ -94,19 +94,19 @@ struct OutcomeFlags {
     /// New directory for the runs, instead of one in the store
     #[arg(short, long, value_name = "DIRECTORY")]
     output: Option<PathBuf>,
-    /// Write the comparison as one self-contained HTML page too
+    /// Also write the comparison as one self-contained HTML page
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
-    /// Print the result alone: no progress, no hints
+    /// Print only the result: no progress, no hints
     #[arg(long)]
     quiet: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum ModeName {
-    /// The count of instructions: the same every time, on one emulated CPU
+    /// Instruction count: the same result every time, on one emulated CPU
     Deterministic,
-    /// The clock: KVM where it works, else plain emulation, which is noisy and never judged
+    /// Real time: KVM where it works, else plain emulation, which is noisy and gets no verdict
     Real,
 }
 
@@ -143,11 +143,11 @@ impl LabRunFlags {
     fn plan(&self) -> Result<LabPlan> {
         match &self.plan {
             Some(path) => LabPlan::open(path),
-            None => LabPlan::parse(FOUNDING, "the plan that tardy brings along"),
+            None => LabPlan::parse(FOUNDING, "the built-in plan"),
         }
     }
 
-    /// The plan with `--trace` where a load does not say it.
+    /// The plan, with `--trace` added to each load that does not set it.
     fn traced(&self, mut plan: LabPlan) -> LabPlan {
         let flag = format!("--trace={}", self.trace.as_str());
         for row in &mut plan.loads {
@@ -233,17 +233,17 @@ impl LabRunFlags {
             rows: plan.loads.clone(),
             mode: if self.is_counted() { ClockMode::Deterministic } else { ClockMode::Real },
             limit: Duration::from_nanos(self.limit.0.unsigned_abs()),
-            program: std::env::current_exe().context("cannot find this program's own file")?,
+            program: std::env::current_exe().context("cannot find this program's executable")?,
         })
     }
 
-    /// Prints what came of it.
+    /// Prints the result.
     fn result(&self, directory: &Path, record: &LabRecord, store: &Store) -> Result<Exit> {
         let place = directory.display().to_string();
         let gathered = compare::gather(std::slice::from_ref(&place), store)?;
         let exit = if record.failed.is_empty() { Exit::Done } else { Exit::Failed };
         if gathered.runs.is_empty() && record.failed.is_empty() {
-            output::notice("Ended before anything was measured.");
+            output::notice("Interrupted before anything was measured.");
             return Ok(exit);
         }
         let sheet = compare::sheet(&gathered)?;
@@ -258,7 +258,7 @@ impl LabRunFlags {
     }
 }
 
-/// Whether `tardy run` would take each load's arguments: a guest would say it minutes later.
+/// Checks that `tardy run` accepts the arguments of each load: a guest would fail minutes later.
 fn check(plan: &LabPlan, file: Option<&Path>) -> Result<()> {
     let file = file.map_or_else(|| "the plan".into(), |path| path.display().to_string());
     for row in &plan.loads {
@@ -287,7 +287,7 @@ fn has_boxes(plan: &LabPlan, sources: &[KernelSource]) -> Result<()> {
     Ok(())
 }
 
-/// What clap says against these arguments of tardy, without how it is used.
+/// The error of clap for these arguments of tardy, without the usage line.
 fn would_take(arguments: &[String]) -> Result<()> {
     let words = std::iter::once("tardy").chain(arguments.iter().map(String::as_str));
     let Err(error) = cli::command().try_get_matches_from(words) else { return Ok(()) };
@@ -298,8 +298,8 @@ fn would_take(arguments: &[String]) -> Result<()> {
     bail!("{}", about.join("; ").trim_start_matches("error: "))
 }
 
-/// What is known before anything was measured; written at once, so that a lab that is killed leaves
-/// its runs in order.
+/// The record as known before anything is measured; written at once, so that a killed lab leaves a
+/// readable directory.
 fn record(plan: &LabPlan, cell_runner: &CellRunner, directory: &Path) -> Result<LabRecord> {
     let names = file_names(cell_runner.targets.iter().map(|target| target.name.as_str()));
     let mut kernels = Vec::new();

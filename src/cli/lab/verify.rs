@@ -1,4 +1,4 @@
-//! `tardy lab verify`: whether a run of the lab comes out the same again.
+//! `tardy lab verify`: whether repeating a run of the lab gives the same samples.
 
 use std::time::Duration;
 
@@ -22,21 +22,21 @@ use crate::{
 
 /// Repeat a run of the lab, and compare its samples by their hash.
 ///
-/// Counted time is the same every time only with the same kernel, the same tardy and the same QEMU:
-/// where one of them is another, it says which, with exit code 2. Exit code 1: the samples differ.
+/// Counted time is reproducible only with the same kernel, the same tardy and the same QEMU. If one
+/// of them differs, the error names it, with exit code 2. Exit code 1: the samples differ.
 #[derive(Debug, Args)]
 pub struct VerifyFlags {
-    /// The run, made with --mode deterministic
+    /// The run, measured with --mode deterministic
     #[arg(value_name = "RUN")]
     run: String,
-    /// How long the guest may take, of this machine's time
+    /// Time limit for one guest, in time of this machine
     #[arg(long, value_name = "TIME", default_value = "5m")]
     limit: Nanos,
     #[command(flatten)]
     format: FormatFlags,
 }
 
-/// Repeats the run and says what came of it.
+/// Repeats the run and prints the result.
 pub fn verify(flags: &VerifyFlags, store: &Store) -> Result<Exit> {
     let run = store.find(&flags.run)?;
     let facts = verify::facts(&run)?;

@@ -1,4 +1,4 @@
-//! `tardy run pingpong`: what was typed, and what it means.
+//! `tardy run pingpong`: from flags to the probe.
 
 use anyhow::{Result, ensure};
 
@@ -10,17 +10,17 @@ use crate::{
     transports::{Transport, hello::read_token},
 };
 
-/// The shortest round trip that single samples are kept of without loss, ns.
+/// The shortest round trip at which no single sample is lost, ns.
 pub const PACE_NS: i64 = 5_000;
 
-/// An answer that takes longer is given up, ns.
+/// The default time after which an answer counts as lost, ns.
 const DEFAULT_TIMEOUT_NS: i64 = 1_000_000_000;
 
 impl MessageFlags {
-    /// The ping-pong that these flags describe; the far end's CPU matters where it is here.
+    /// The ping-pong that these flags describe; `far_cpu` is used where the far end is local.
     ///
     /// # Errors
-    /// Names the flag that cannot be meant, and the way out.
+    /// Names the flag that cannot be used, and the remedy.
     pub fn pingpong(&self, near: Terms, far_cpu: u32, allowed: &Cpus) -> Result<PingPong> {
         let transport = self.transport.as_deref().map_or(Ok(Transport::Tcp), transport)?;
         let size = self.size.unwrap_or(1);
@@ -29,7 +29,7 @@ impl MessageFlags {
             "--size has no meaning with --transport {transport}, whose messages carry no bytes; \
              leave it out"
         );
-        ensure!(size > 0, "--size 0: a message has at least 1 byte, which is its number");
+        ensure!(size > 0, "--size 0: a message has at least 1 byte, for its number");
         let peer = match &self.to {
             Some(to) => self.peer_at(to, transport)?,
             None => {
@@ -48,7 +48,7 @@ impl MessageFlags {
         })
     }
 
-    /// Flags that only an end elsewhere gives a meaning to.
+    /// Flags that only apply to a remote far end.
     fn check_here(&self) -> Result<()> {
         for (flag, given) in
             [("--foreign", self.foreign), ("--token-file", self.token_file.is_some())]
@@ -74,7 +74,7 @@ impl MessageFlags {
              echo --priority`"
         );
         let to = to.to_owned();
-        // No echo of ours is needed there: any REP socket will do.
+        // The far end need not be a tardy echo: any REP socket works.
         if self.foreign || transport.is_zmq() {
             ensure!(
                 self.token_file.is_none(),
@@ -87,7 +87,7 @@ impl MessageFlags {
     }
 }
 
-/// Two real-time ends that never sleep leave their CPUs to nobody.
+/// Two real-time ends that never sleep leave their CPUs to no other thread.
 fn check_spinning(transport: Transport, ends: &Ends, allowed: &Cpus) -> Result<()> {
     let Ends { near, far_end } = ends;
     if !transport.spins() || near.policy == Policy::Other {

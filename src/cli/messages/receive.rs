@@ -1,4 +1,4 @@
-//! `tardy run receive`: what was typed, and what it means.
+//! `tardy run receive`: from flags to the probe.
 
 use anyhow::{Result, anyhow, bail, ensure};
 
@@ -12,25 +12,25 @@ use crate::{
     units::Nanos,
 };
 
-/// Bytes of a packet without --size.
+/// The default packet size, bytes.
 const DEFAULT_SIZE: u64 = 64;
 
-/// The shortest time between packets of others that single samples are kept of without loss, ns.
+/// The shortest time between foreign packets at which no single sample is lost, ns.
 const PACE_NS: i64 = 5_000;
 
 impl MessageFlags {
     /// The receive probe that these flags describe.
     ///
     /// # Errors
-    /// Names the flag that cannot be meant, and the way out.
+    /// Names the flag that cannot be used, and the remedy.
     pub fn receive(&self, ends: Ends, allowed: &Cpus) -> Result<Receive> {
         let source = match (&self.listen, &self.iface) {
             (Some(port), _) => PacketSource::Port(*port),
             (None, Some(name)) => PacketSource::Interface(name.clone()),
             (None, None) => bail!(
-                "receive wants to know where packets come in: --listen PORT for those of a UDP \
-                 port, as --listen 0 with a sender of its own, or --iface NAME for all of a \
-                 network interface"
+                "receive needs a source of packets: --listen PORT for those of a UDP port \
+                 (--listen 0 takes a free port and the builtin sender), or --iface NAME for all \
+                 of a network interface"
             ),
         };
         let has_sender = self.has_sender()?;
@@ -44,14 +44,14 @@ impl MessageFlags {
             None
         };
         let by_nic = match &source {
-            // A clock that cannot be read is no reason to do without the kernel's stamps.
+            // If the NIC's clock cannot be read, the kernel's stamps are still used.
             PacketSource::Interface(name) => matches!(NicClock::of(name), Ok(Some(_))),
             PacketSource::Port(_) => false,
         };
         Ok(Receive { source, wait, near, by_nic, sending })
     }
 
-    /// Time between two packets, as far as it is known, ns.
+    /// Time between two packets, ns; an assumed one where others send.
     ///
     /// # Errors
     /// `--rate` cannot be read.
@@ -62,19 +62,19 @@ impl MessageFlags {
         self.packet_period_ns()
     }
 
-    /// Whether this tardy sends what it receives: nobody sends to an interface unless asked.
+    /// Whether this tardy sends the packets: to an interface only if asked.
     fn has_sender(&self) -> Result<bool> {
         match self.sender.as_deref() {
             Some("builtin") => Ok(true),
             Some("none") => Ok(false),
-            Some(other) => bail!("--sender {other}: there is no such sender; say builtin or none"),
+            Some(other) => bail!("--sender {other}: no such sender; use builtin or none"),
             None => Ok(self.iface.is_none()),
         }
     }
 
     fn check_sender(&self, source: &PacketSource, has_sender: bool) -> Result<()> {
         if has_sender {
-            // One that does not exist is told of when it is opened.
+            // An interface that does not exist is reported when it is opened.
             if let PacketSource::Interface(name) = source
                 && Interface::find(name).is_ok_and(|found| !found.is_loopback)
             {
@@ -95,7 +95,7 @@ impl MessageFlags {
         }
         ensure!(
             *source != PacketSource::Port(0),
-            "--listen 0 takes any port that is free, which nobody else knows; name one with \
+            "--listen 0 takes any port that is free, which no sender knows; name one with \
              --sender none"
         );
         Ok(())
@@ -124,7 +124,7 @@ impl MessageFlags {
                  busy-poll (or busy-poll:TIME) and spin"
             ),
         };
-        ensure!(time.is_none(), "--wait {text}: only busy-poll has a time; say {name}");
+        ensure!(time.is_none(), "--wait {text}: only busy-poll has a time; use {name}");
         Ok(wait)
     }
 
@@ -139,7 +139,7 @@ impl MessageFlags {
     }
 }
 
-/// A real-time reader that never sleeps leaves its CPU to nobody.
+/// A real-time reader that never sleeps leaves its CPU to no other thread.
 fn check_spinning(ends: &Ends, wait: ReceiveWait, has_sender: bool, allowed: &Cpus) -> Result<()> {
     let Ends { near, far_end } = ends;
     if wait != ReceiveWait::Spin || near.policy == Policy::Other {

@@ -1,4 +1,4 @@
-//! `tardy run stream`: what was typed, and what it means.
+//! `tardy run stream`: from flags to the probe.
 
 use anyhow::{Result, anyhow, bail, ensure};
 use tardy_hot::{packet, stream::PacketPeriod};
@@ -12,26 +12,26 @@ use crate::{
     units::PacketRate,
 };
 
-/// What is sent without --rate.
+/// The default rate.
 const DEFAULT_RATE: PacketRate = PacketRate { per_1000_s: 1_000_000 };
 
-/// Bytes of a packet without --size.
+/// The default packet size, bytes.
 const DEFAULT_SIZE: u64 = 64;
 
-/// The most that a UDP datagram carries.
+/// The largest payload of a UDP datagram, bytes.
 const UDP_MOST: u64 = 65_507;
 
-/// The most that a packet has: room for a second of it is asked of the kernel.
+/// The largest packet, bytes: socket buffers are to hold one second of them.
 const MOST: u64 = 1 << 20;
 
-/// What arrives later without --late-over is late, ns.
+/// The default of --late-over, ns.
 const DEFAULT_LATE_NS: i64 = 1_000_000;
 
 impl MessageFlags {
     /// The rate of a stream.
     ///
     /// # Errors
-    /// It has no unit, or is none.
+    /// It has no unit, or is not a rate.
     pub fn packet_rate(&self) -> Result<PacketRate> {
         let Some(text) = &self.rate else { return Ok(DEFAULT_RATE) };
         text.parse().map_err(|error| anyhow!("--rate {text}: {error}"))
@@ -48,7 +48,7 @@ impl MessageFlags {
     /// The stream that these flags describe.
     ///
     /// # Errors
-    /// Names the flag that cannot be meant, and the way out.
+    /// Names the flag that cannot be used, and the remedy.
     pub fn stream(&self, ends: Ends, allowed: &Cpus) -> Result<Stream> {
         let way = self.way()?;
         let rate = self.packet_rate()?;
@@ -86,7 +86,7 @@ impl MessageFlags {
         };
         ensure!(
             !matches!(way, StreamTransport::Multicast { .. } | StreamTransport::Epgm { .. }),
-            "--group has no meaning with --to: an echo is no group; leave one of them out"
+            "--group has no meaning with --to: an echo is not a group; leave one of them out"
         );
         ensure!(
             matches!(way, StreamTransport::Udp | StreamTransport::Tcp),
@@ -119,7 +119,7 @@ impl MessageFlags {
                 );
                 ensure!(
                     !self.both_ways,
-                    "--both-ways has no meaning with --group: a group answers nobody; leave one \
+                    "--both-ways has no meaning with --group: a group does not answer; leave one \
                      of them out"
                 );
                 let receivers = self.receivers.unwrap_or(1);
@@ -136,14 +136,14 @@ impl MessageFlags {
                 bail!("--group has no meaning with --transport {name}; use udp or epgm")
             }
             (_, None) if self.receivers.is_some() => {
-                bail!("--receivers wants the group that they are members of: --group 239.1.2.3")
+                bail!("--receivers needs the group that they join: --group 239.1.2.3")
             }
             ("udp", None) => Ok(StreamTransport::Udp),
             ("tcp", None) => Ok(StreamTransport::Tcp),
             ("zmq-pubsub", None) => Ok(StreamTransport::ZmqPubSub),
             _ => bail!(
-                "--transport {name}: a stream has no such transport; there are udp, tcp, \
-                 zmq-pubsub, epgm"
+                "--transport {name}: no such transport for a stream; use udp, tcp, \
+                 zmq-pubsub or epgm"
             ),
         }
     }
@@ -153,8 +153,8 @@ impl MessageFlags {
         let least = packet::LEN as u64;
         ensure!(
             size >= least,
-            "--size {size}: a packet of a stream has at least {least} bytes, which say when it \
-             was due"
+            "--size {size}: a packet of a stream has at least {least} bytes, for its number and \
+             scheduled time"
         );
         let most = if matches!(way, StreamTransport::Tcp | StreamTransport::ZmqPubSub) {
             MOST
@@ -170,7 +170,7 @@ impl MessageFlags {
     }
 }
 
-/// ZeroMQ's own threads are where the end is, and as urgent: they run when it sleeps.
+/// ZeroMQ's own threads have the CPU and priority of their end, so they only run when it sleeps.
 fn check_library(way: StreamTransport, ends: &Ends, waits: (PacketWait, PacketWait)) -> Result<()> {
     let spins = waits.0 == PacketWait::Spin || waits.1 == PacketWait::Spin;
     ensure!(
@@ -185,7 +185,7 @@ fn check_library(way: StreamTransport, ends: &Ends, waits: (PacketWait, PacketWa
     Ok(())
 }
 
-/// Real-time ends that never sleep leave their CPUs to nobody.
+/// Real-time ends that never sleep leave their CPUs to no other thread.
 fn check_spinning(
     ends: &Ends,
     waits: (PacketWait, PacketWait),
@@ -279,12 +279,12 @@ mod tests {
             (MessageFlags { size: Some(65_508), ..none() }, "at most 65507"),
             (MessageFlags { wait: text("doze"), ..none() }, "--wait \"doze\""),
             (MessageFlags { far_wait: text("doze"), ..none() }, "--far-wait \"doze\""),
-            (MessageFlags { transport: text("pipe"), ..none() }, "there are udp, tcp"),
+            (MessageFlags { transport: text("pipe"), ..none() }, "use udp, tcp"),
             (MessageFlags { transport: text("epgm"), ..none() }, "--group 239.1.2.3"),
             (MessageFlags { group: localhost, ..none() }, "no multicast address"),
             (MessageFlags { group, both_ways: true, ..none() }, "--both-ways"),
             (MessageFlags { group, transport: text("tcp"), ..none() }, "--group"),
-            (MessageFlags { receivers: Some(2), ..none() }, "--receivers wants"),
+            (MessageFlags { receivers: Some(2), ..none() }, "--receivers needs"),
             (
                 MessageFlags { to: text("h:1"), far_wait: text("spin"), ..none() },
                 "--far-wait has no meaning with --to",

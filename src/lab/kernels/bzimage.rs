@@ -34,9 +34,9 @@ pub(super) const PVH_OWNER: &[u8] = b"Xen";
 /// A kernel's file, read.
 #[derive(Debug)]
 pub struct Contents {
-    /// `6.1.0-56-amd64`, where the file says it.
+    /// `6.1.0-56-amd64`, where the file contains it.
     pub release: Option<String>,
-    /// The ELF file, where it could be had.
+    /// The ELF file, where it could be unpacked.
     pub elf: Result<Vec<u8>>,
     /// What the kernel keeps of its configuration; most keep nothing.
     pub config: Option<KernelConfig>,
@@ -45,7 +45,7 @@ pub struct Contents {
 /// Takes a kernel's file apart.
 ///
 /// # Errors
-/// It is neither a bzImage nor an ELF file of x86-64; what it is instead.
+/// It is neither a bzImage nor an ELF file for x86-64; the error names what it is instead.
 pub fn read(bytes: &[u8]) -> Result<Contents> {
     if bytes.starts_with(&elf::ELFMAG) {
         check_machine(bytes)?;
@@ -55,7 +55,7 @@ pub fn read(bytes: &[u8]) -> Result<Contents> {
     let is_image = bytes.get(BOOT_FLAG..BOOT_FLAG + 2) == Some(&[0x55, 0xaa])
         && bytes.get(MAGIC..MAGIC + 4) == Some(b"HdrS");
     if !is_image {
-        bail!("no bzImage: {}", instead(bytes));
+        bail!("not a bzImage: {}", instead(bytes));
     }
     let elf = payload(bytes).and_then(unpacked);
     let config = elf.as_ref().ok().and_then(|elf| kept_config(elf));
@@ -86,7 +86,7 @@ fn payload(bytes: &[u8]) -> Result<&[u8]> {
 fn unpacked(payload: &[u8]) -> Result<Vec<u8>> {
     let elf =
         if payload.starts_with(&elf::ELFMAG) { payload.to_vec() } else { unpack::unpack(payload)? };
-    ensure!(elf.starts_with(&elf::ELFMAG), "what is packed in it is no ELF file");
+    ensure!(elf.starts_with(&elf::ELFMAG), "its payload is not an ELF file");
     check_machine(&elf)?;
     ensure!(has_pvh(&elf), "it has no entry for PVH (CONFIG_PVH)");
     Ok(elf)
@@ -96,11 +96,11 @@ fn check_machine(elf: &[u8]) -> Result<()> {
     let is_own = Elf::parse(elf).is_ok_and(|header| {
         header.is_little_endian() && header.e_machine(LittleEndian) == elf::EM_X86_64
     });
-    ensure!(is_own, "an ELF file, but none for x86-64");
+    ensure!(is_own, "an ELF file, but not for x86-64");
     Ok(())
 }
 
-/// What somebody gave for a kernel, in a word or two.
+/// What a file that is not a kernel is instead, in a few words.
 fn instead(bytes: &[u8]) -> String {
     let begin = bytes.get(..bytes.len().min(512)).unwrap_or_default();
     let is_text = |byte: &u8| byte.is_ascii_graphic() || byte.is_ascii_whitespace();
@@ -130,7 +130,7 @@ fn release(bytes: &[u8]) -> Option<String> {
     plain_word(bytes.get(at..)?)
 }
 
-/// The release in what the kernel says first when it boots.
+/// The release in the first message of a booting kernel.
 fn banner(elf: &[u8]) -> Option<String> {
     const BEGIN: &[u8] = b"Linux version ";
     let at = find(elf, BEGIN)? + BEGIN.len();
@@ -223,14 +223,14 @@ mod tests {
         assert!(has_pvh(&contents.elf.unwrap()) && !has_pvh(&elf(false)));
         let mut arm = elf(true);
         arm[0x12] = 183;
-        assert!(read(&arm).unwrap_err().to_string().contains("none for x86-64"));
+        assert!(read(&arm).unwrap_err().to_string().contains("not for x86-64"));
     }
 
     #[test]
     fn without_the_entry_or_the_packing_the_image_is_still_one() {
         let why = |payload: &[u8]| format!("{:#}", read(&image(payload)).unwrap().elf.unwrap_err());
         assert!(why(&gzip(&elf(false))).contains("CONFIG_PVH"));
-        assert!(why(&gzip(b"no kernel")).contains("no ELF file"));
+        assert!(why(&gzip(b"no kernel")).contains("not an ELF file"));
         assert!(why(&[2, 0x21, 0x4c, 0x18, 0]).contains("none of gzip, xz and zstd"));
         let whole = image(&gzip(&elf(true)));
         let cut = read(&whole[..whole.len() - 1]).unwrap().elf.unwrap_err();
@@ -249,7 +249,7 @@ mod tests {
             (&[0; 4096], "no kernel's header"),
         ] {
             let error = read(bytes).unwrap_err().to_string();
-            assert!(error.starts_with("no bzImage: ") && error.contains(what), "{error}");
+            assert!(error.starts_with("not a bzImage: ") && error.contains(what), "{error}");
         }
     }
 

@@ -1,8 +1,8 @@
-//! The cache on disk: who may write to it, what is whole in it, and whether there is room.
+//! The cache on disk: its lock, the checks of its content, and its free space.
 //!
 //! What is made is made in a directory of its own beside its place, and moved there when it is
-//! whole. Only who holds the lock has such a directory, so that whoever gets the lock next may
-//! remove what it finds: its maker was killed.
+//! complete. Only the lock holder has such a directory. So the next lock holder may
+//! remove any that it finds: the process that made it was killed.
 
 use std::{
     ffi::OsStr,
@@ -23,7 +23,7 @@ const SCRATCH: &str = "scratch-";
 /// The checksums of a directory, as `sha256sum --check` reads them.
 const SUMS: &str = "sums";
 
-/// A cache that nobody else writes to now.
+/// A cache, locked for writing.
 #[derive(Debug)]
 pub struct Cache {
     place: PathBuf,
@@ -32,7 +32,7 @@ pub struct Cache {
 }
 
 impl Cache {
-    /// Makes the directory where it is missing, waits for whoever writes to it, and removes what
+    /// Makes the directory if it is missing, waits for another writer's lock, and removes what
     /// was left unfinished.
     ///
     /// # Errors
@@ -44,7 +44,7 @@ impl Cache {
         };
         let lock = open().with_context(|| {
             format!(
-                "cannot write to the kernels' cache {}; XDG_CACHE_HOME says where another may be",
+                "cannot write to the kernels' cache {}; set XDG_CACHE_HOME to use another place",
                 place.display()
             )
         })?;
@@ -89,7 +89,7 @@ impl Cache {
         let list = scratch.path().join(SUMS);
         fs::write(&list, sums).with_context(|| format!("cannot write {}", list.display()))?;
         if place.exists() {
-            // First out of the way, in one step: who looks meanwhile finds nothing, but no half.
+            // Moves the old one away in one step: a reader meanwhile finds nothing, not a part.
             let old = self.scratch()?;
             fs::rename(place, old.path().join("old"))
                 .with_context(|| format!("cannot replace {}", place.display()))?;
@@ -117,7 +117,7 @@ impl Cache {
         Ok(())
     }
 
-    /// What an error of somebody else's program may come from.
+    /// A likely cause of an external program's error.
     #[must_use]
     pub fn room(&self) -> String {
         let free = free(&self.place).map(|free| format!(" ({} MiB free there)", free >> 20));

@@ -1,4 +1,4 @@
-//! What lies in the cache.
+//! Lists the content of the kernels' cache.
 
 use std::{
     fs,
@@ -41,7 +41,7 @@ pub struct Content {
     pub own_bytes: u64,
 }
 
-/// Looks at the cache; who writes to it meanwhile is not waited for.
+/// Reads the cache, without waiting for a process that writes to it.
 ///
 /// # Errors
 /// It is there and cannot be read.

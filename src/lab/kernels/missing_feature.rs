@@ -4,12 +4,12 @@ use serde::Serialize;
 
 use crate::analysis::kernel_config::KernelConfig;
 
-/// Something that a kernel has not, and what follows from it.
+/// Something that a kernel lacks, and what follows from it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct MissingFeature {
     /// Stable name, explained in `docs/lab.md`.
     pub code: String,
-    /// What is not there, and what follows.
+    /// What is missing, and what follows.
     pub what: String,
     /// What to do about it.
     pub remedy: String,
@@ -17,10 +17,10 @@ pub struct MissingFeature {
     pub is_fatal: bool,
 }
 
-/// Options without which a guest does not get as far as its first process, or nobody hears of it.
+/// Options without which a guest does not reach its first process, or its output is lost.
 const NEEDED: [(&str, &str); 6] = [
-    ("BLK_DEV_INITRD", "it cannot have its first file system in memory"),
-    ("SERIAL_8250_CONSOLE", "it cannot write to the serial port, and nobody would hear of it"),
+    ("BLK_DEV_INITRD", "it cannot use an initial file system in memory"),
+    ("SERIAL_8250_CONSOLE", "it cannot write to the serial port, so its output is lost"),
     ("BINFMT_ELF", "it cannot start programs"),
     ("PROC_FS", "it has no /proc"),
     ("SYSFS", "it has no /sys"),
@@ -29,12 +29,12 @@ const NEEDED: [(&str, &str); 6] = [
 
 /// Options that are useful, with code and consequence.
 const USEFUL: [(&str, &str, &str); 3] = [
-    ("DEBUG_INFO_BTF", "no_btf", "what needs BPF cannot look into it"),
+    ("DEBUG_INFO_BTF", "no_btf", "BPF programs cannot trace it"),
     ("HIGH_RES_TIMERS", "no_high_res_timers", "every wake-up waits for the next tick"),
     ("MODULES", "no_modules", "it can load no drivers"),
 ];
 
-/// Options of kernels that check themselves, which costs time at every step.
+/// Options of kernels with debug checks, which slow down every step.
 const CHECKING: [&str; 7] = [
     "PROVE_LOCKING",
     "LOCKDEP",
@@ -49,11 +49,11 @@ fn lack(code: &str, what: String, remedy: &str) -> MissingFeature {
     MissingFeature { code: code.into(), what, remedy: remedy.into(), is_fatal: false }
 }
 
-/// What the configuration says.
+/// Reads what is missing from the configuration.
 #[must_use]
 pub fn of_config(config: &KernelConfig) -> Vec<MissingFeature> {
     if config.is_empty() {
-        let what = "its configuration is not known, and so what it lacks".to_owned();
+        let what = "its configuration is unknown, and so is what it lacks".to_owned();
         return vec![lack("no_config", what, "put config-RELEASE beside the kernel")];
     }
     let missing = NEEDED.iter().filter(|(option, _)| !config.is_on(option));
@@ -69,7 +69,7 @@ pub fn of_config(config: &KernelConfig) -> Vec<MissingFeature> {
     });
     let on: Vec<&str> = CHECKING.into_iter().filter(|option| config.is_on(option)).collect();
     let checking = (!on.is_empty()).then(|| {
-        let what = format!("it checks itself (CONFIG_{}), which takes time", on.join(", CONFIG_"));
+        let what = format!("it checks itself (CONFIG_{}), which is slow", on.join(", CONFIG_"));
         lack("checks_itself", what, "compare kernels that are built alike")
     });
     needed.chain(useful).chain(checking).collect()
@@ -89,10 +89,10 @@ pub fn no_elf(why: &str) -> MissingFeature {
 #[must_use]
 pub fn no_module_files() -> MissingFeature {
     let what = "it came without modules: drivers that are not built in are missing".to_owned();
-    lack("no_module_files", what, "say where they are: /path/to/bzImage,modules=DIR")
+    lack("no_module_files", what, "give their directory: /path/to/bzImage,modules=DIR")
 }
 
-/// A module that something wants, and that it has neither as a file nor built in.
+/// A module that a load needs, and that the kernel has neither as a file nor built in.
 #[must_use]
 pub fn no_module(name: &str) -> MissingFeature {
     let what = format!("no module {name}, neither as a file nor built in");

@@ -1,16 +1,16 @@
-//! Which kernels there are: Debian's packages, downloaded and unpacked into a cache and never
+//! The kernels: Debian's packages, downloaded and unpacked into a cache and never
 //! installed, and files of the user's own.
 //!
 //! A package's directory in the cache holds `root` (what it would install), `vmlinux` (the kernel
 //! proper, unpacked from its bzImage) and `sums`, the checksums of what boots. What lies there and
 //! does not fit its checksums is made again.
 //!
-//! - [`source`], [`variant`]: what is typed
+//! - [`source`], [`variant`]: a kernel's name as typed
 //! - [`package`]: Debian's packages, by apt and dpkg
 //! - [`cache`]: what is on the disk, whole or not at all
-//! - [`bzimage`]: what is in a kernel's file
-//! - [`lack`]: what a kernel has not
-//! - [`list`]: what lies in the cache
+//! - [`bzimage`]: the content of a kernel's file
+//! - [`missing_feature`]: what a kernel lacks
+//! - [`list`]: the content of the cache
 
 pub mod bzimage;
 pub mod cache;
@@ -69,7 +69,7 @@ pub struct Kernel {
     pub hash: String,
     /// Its configuration; empty where it is not known.
     pub config: KernelConfig,
-    /// What it has not.
+    /// What it lacks.
     pub lacks: Vec<MissingFeature>,
 }
 
@@ -94,8 +94,8 @@ impl Kernel {
     }
 }
 
-/// Has the kernel ready in `cache`, fetching it where it is not there yet. Several may ask for the
-/// same one at once: who comes second waits, and finds it.
+/// Makes the kernel ready in `cache`, fetching it if it is missing. Several callers may request the
+/// same one at once: the second one waits, and finds it.
 ///
 /// # Errors
 /// A file that is not there or no kernel; a package that apt does not know, cannot be fetched, or
@@ -103,7 +103,7 @@ impl Kernel {
 pub fn get(source: &KernelSource, cache: &Path, notify: Notify) -> Result<Kernel> {
     // What needs no cache fails without one.
     let mut kernel = match &source.base {
-        Base::Host => bail!("kernel host: it is this machine's own, and is not booted in a guest"),
+        Base::Host => bail!("kernel host: the machine's own; it does not boot in a guest"),
         Base::Image { file, modules } => image(file, modules.as_deref(), cache, notify)?,
         Base::Deb(file) => deb(file, cache, notify)?,
         Base::Package { typed, pattern } => packaged(typed, pattern, cache, notify)?,
@@ -120,7 +120,7 @@ pub fn get(source: &KernelSource, cache: &Path, notify: Notify) -> Result<Kernel
 fn image(file: &Path, modules: Option<&Path>, cache: &Path, notify: Notify) -> Result<Kernel> {
     let named = || format!("kernel {}", file.display());
     let about = fs::metadata(file).with_context(named)?;
-    ensure!(about.is_file(), "{}: no file; give the bzImage itself", named());
+    ensure!(about.is_file(), "{}: not a file; give the bzImage itself", named());
     ensure!(about.len() <= LARGEST, "{}: larger than any kernel", named());
     let image = file.canonicalize().with_context(named)?;
     let bytes = fs::read(&image).with_context(named)?;
@@ -129,7 +129,7 @@ fn image(file: &Path, modules: Option<&Path>, cache: &Path, notify: Notify) -> R
     let file_name = image.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let root = match (modules, contents.release.as_deref()) {
         (Some(modules), Some(release)) => Some(root_of(modules, release)?),
-        (Some(_), None) => bail!("{}: modules= is no use: it does not say its release", named()),
+        (Some(_), None) => bail!("{}: modules= is no use: the file has no release", named()),
         (None, release) => release.and_then(|release| beside(&image, release)),
     };
     let release = contents.release.unwrap_or_default();
@@ -233,7 +233,7 @@ fn packaged(typed: &str, pattern: &str, cache: &Path, notify: Notify) -> Result<
     let place = match newest(pattern, &cache, notify) {
         Ok(place) => place,
         Err(error) if cache::is_whole(&last) => {
-            notify(&format!("{error:#}; going on with the one fetched before"));
+            notify(&format!("{error:#}; continuing with the one fetched before"));
             return kernel_in(&last.canonicalize()?);
         }
         Err(error) => return Err(error.context(format!("kernel {typed}"))),
@@ -246,7 +246,7 @@ fn packaged(typed: &str, pattern: &str, cache: &Path, notify: Notify) -> Result<
 }
 
 /// Where the package lies that apt would install, fetched where it was not there yet. apt's lists
-/// may be empty or too old; where it does not work, once more with new ones.
+/// may be empty or too old; where it fails, it tries again with new ones.
 fn newest(pattern: &str, cache: &Cache, notify: Notify) -> Result<PathBuf> {
     package::check()?;
     let renewed = || -> Result<package::Candidate> {

@@ -1,4 +1,4 @@
-//! Debian's packages with kernels: which there are, and how they come here. apt checks what it
+//! Debian's packages with kernels: their list, and their download. apt checks what it
 //! downloads against Debian's signature.
 
 use std::{
@@ -110,7 +110,7 @@ fn apt(name: &str) -> Result<PathBuf> {
 /// What apt would install for a package, or for the newest that matches a pattern.
 ///
 /// # Errors
-/// There is no apt, or it knows nothing like that.
+/// There is no apt, or no package matches.
 pub fn find(pattern: &str) -> Result<Candidate> {
     let package = if pattern.contains('*') { choose(pattern, &names()?)? } else { pattern.into() };
     let found = show(&package)?;
@@ -125,14 +125,14 @@ fn choose(pattern: &str, names: &[String]) -> Result<String> {
     let mut matching: Vec<Name> = kernels.filter(|name| matches(pattern, &name.package)).collect();
     matching.sort();
     let Some(first) = matching.first() else {
-        bail!("apt knows no kernel like {pattern}; `tardy lab kernels` shows what it offers");
+        bail!("apt has no kernel like {pattern}; `tardy lab kernels` shows what it offers");
     };
     // In their order the standard ones come first.
     let flavour = first.flavour.clone();
     let is_one = flavour.is_empty() || matching.iter().all(|name| name.flavour == flavour);
     ensure!(
         is_one,
-        "{pattern} could be kernels of different kinds: {}; write more of the name",
+        "{pattern} matches kernels of different kinds: {}; write more of the name",
         matching.iter().map(|name| name.package.as_str()).collect::<Vec<_>>().join(", ")
     );
     let newest = matching.into_iter().rfind(|name| name.flavour == flavour);
@@ -181,7 +181,7 @@ fn candidate_in(package: &str, text: &str) -> Option<Candidate> {
 pub fn size_of(deb: &Path) -> Result<u64> {
     let mut command = Command::new(dpkg_deb()?);
     let text = run(command.arg("--field").arg(deb).arg("Installed-Size"));
-    let text = text.with_context(|| format!("{} is no whole Debian package", deb.display()))?;
+    let text = text.with_context(|| format!("{} is not a whole Debian package", deb.display()))?;
     Ok(text.trim().parse::<u64>().unwrap_or(0) * 1024)
 }
 
@@ -229,16 +229,16 @@ pub fn update() -> Result<()> {
 pub fn extract(deb: &Path, root: &Path, cache: &Cache) -> Result<()> {
     let mut command = Command::new(dpkg_deb()?);
     run(command.arg("--extract").arg(deb).arg(root)).with_context(|| {
-        format!("cannot unpack it into {}: is there room, and is it whole?", cache.room())
+        format!("cannot unpack it into {}: is the disk full, or the package damaged?", cache.room())
     })?;
     Ok(())
 }
 
 fn dpkg_deb() -> Result<PathBuf> {
-    program("dpkg-deb").context("no dpkg-deb here, which unpacks packages; apt-get install dpkg")
+    program("dpkg-deb").context("dpkg-deb is missing, which unpacks packages; apt-get install dpkg")
 }
 
-/// Runs to the end; the output, or what was said about the failure.
+/// Runs to the end; the output, or the error message of a failure.
 pub fn run(command: &mut Command) -> Result<String> {
     let name = command.get_program().to_string_lossy().into_owned();
     let mut command = mortal(command);
@@ -254,7 +254,7 @@ fn reason(said: &str) -> &str {
     let lines = || said.lines().map(str::trim).filter(|line| !line.is_empty());
     let full = lines().find(|line| line.contains("No space left"));
     let marked = || lines().find(|line| line.starts_with("E: "));
-    full.or_else(marked).or_else(|| lines().next()).unwrap_or("it says nothing")
+    full.or_else(marked).or_else(|| lines().next()).unwrap_or("it printed nothing")
 }
 
 /// The same command, which ends when this program is killed, and does not go on writing.
@@ -268,7 +268,7 @@ fn mortal(command: &Command) -> Command {
         Err(_) => Command::new(command.get_program()),
     };
     same.args(command.get_args());
-    // What it says is read, and shown; in English.
+    // Its messages are parsed and shown, so they must be in English.
     same.env("LC_ALL", "C.UTF-8");
     if let Some(directory) = command.get_current_dir() {
         same.current_dir(directory);
@@ -354,7 +354,7 @@ mod tests {
         assert_eq!(reason(apt), "E: Failed to fetch y");
         assert_eq!(reason("\ntar: a\ntar: No space left\ntar: b\n"), "tar: No space left");
         assert_eq!(reason("\ntar: Unexpected EOF\ntar: b\n"), "tar: Unexpected EOF");
-        assert_eq!(reason(" \n"), "it says nothing");
+        assert_eq!(reason(" \n"), "it printed nothing");
     }
 
     #[test]

@@ -10,20 +10,20 @@ use anyhow::{Context, Result, bail, ensure};
 
 use super::variant::Variant;
 
-/// What may be typed instead of a package, and the package that always depends on the newest.
+/// Short names, and the package that always depends on the newest kernel.
 const SHORT: [(&str, &str); 2] =
     [("standard", "linux-image-amd64"), ("rt", "linux-image-rt-amd64")];
 
 const MODULES: &str = ",modules=";
 
-/// A kernel as it was asked for, with what its command line shall have.
+/// A kernel as requested, with additions to its command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KernelSource {
     /// As typed, variants and all.
     pub asked: String,
     /// Which kernel.
     pub base: Base,
-    /// What its command line shall have besides.
+    /// Additions to its command line.
     pub variants: Vec<Variant>,
 }
 
@@ -55,7 +55,7 @@ impl KernelSource {
     /// machine; the rest are packages.
     ///
     /// # Errors
-    /// What is wrong with it, and what there is.
+    /// What is wrong with it, and what is valid.
     pub fn parse(text: &str) -> Result<Self> {
         Self::parse_with(text, &|path| path.exists())
     }
@@ -78,7 +78,7 @@ impl KernelSource {
             let before = sources.iter().take(number);
             ensure!(
                 before.into_iter().all(|other| other.asked != source.asked),
-                "kernel \"{}\" is there twice; name it once",
+                "kernel \"{}\" is given twice; name it once",
                 source.asked
             );
         }
@@ -97,11 +97,11 @@ impl KernelSource {
         let mut variants: Vec<Variant> = Vec::new();
         for word in words.split('+').skip(1) {
             let variant = Variant::parse(word).with_context(|| format!("kernel \"{text}\""))?;
-            ensure!(!variants.contains(&variant), "kernel \"{text}\": +{word} is there twice");
+            ensure!(!variants.contains(&variant), "kernel \"{text}\": +{word} is given twice");
             variants.push(variant);
         }
         let of_host = base == Base::Host && !variants.is_empty();
-        ensure!(!of_host, "kernel \"{text}\": host has booted already; it has no variants");
+        ensure!(!of_host, "kernel \"{text}\": host is already booted; it has no variants");
         Ok(Self { asked: text.to_owned(), base, variants })
     }
 }
@@ -244,7 +244,7 @@ mod tests {
         let asked: Vec<&str> = list.iter().map(|source| source.asked.as_str()).collect();
         assert_eq!(asked, ["standard", "/x/bz,modules=/m+nosmt", "rt"]);
         let error = KernelSource::parse_list("rt,standard,rt").unwrap_err().to_string();
-        assert!(error.contains("\"rt\" is there twice"), "{error}");
+        assert!(error.contains("\"rt\" is given twice"), "{error}");
         assert!(KernelSource::parse_list("rt,,standard").is_err());
     }
 
@@ -263,8 +263,8 @@ mod tests {
             ("rt+", "a word for the kernel's command line is missing"),
             ("rt++nosmt", "a word for the kernel's command line is missing"),
             ("rt+panic=1", "panic is what the lab itself"),
-            ("rt+nosmt+nosmt", "+nosmt is there twice"),
-            ("host+nosmt", "host has booted already"),
+            ("rt+nosmt+nosmt", "+nosmt is given twice"),
+            ("host+nosmt", "host is already booted"),
         ] {
             let error = format!("{:#}", KernelSource::parse(text).unwrap_err());
             assert!(error.contains(part) && error.contains(text), "{error}");

@@ -122,8 +122,8 @@ fn a_damaged_package_or_one_without_a_kernel_is_an_error_that_leaves_nothing() {
     let deb = package_file(directory.path(), &image(&elf(true)));
     let whole = fs::read(&deb).unwrap();
     let cases: [(&[u8], &str); 3] = [
-        (b"no package at all", "no whole Debian package"),
-        (&whole[..100], "no whole Debian package"),
+        (b"no package at all", "not a whole Debian package"),
+        (&whole[..100], "not a whole Debian package"),
         (&whole[..whole.len() - 1500], "cannot unpack"),
     ];
     for (content, part) in cases {
@@ -134,7 +134,7 @@ fn a_damaged_package_or_one_without_a_kernel_is_an_error_that_leaves_nothing() {
     }
     package_file(directory.path(), b"once upon a time");
     let said = error(deb.to_str().unwrap(), &cache);
-    assert!(said.contains("vmlinuz-1.2-x: no bzImage: the file is text"), "{said}");
+    assert!(said.contains("vmlinuz-1.2-x: not a bzImage: the file is text"), "{said}");
     fs::remove_file(directory.path().join("made/boot/vmlinuz-1.2-x")).unwrap();
     let mut made = Command::new("dpkg-deb");
     made.args(["--build", "-Znone"]).arg(directory.path().join("made")).arg(&deb);
@@ -180,13 +180,13 @@ fn what_is_no_kernel_is_an_error_that_names_the_file_and_what_it_is() {
     let file = directory.path().join("vmlinuz");
     let path = file.to_str().unwrap();
     fs::write(&file, "a story\n").unwrap();
-    assert!(error(path, &cache).contains("vmlinuz: no bzImage: the file is text"));
+    assert!(error(path, &cache).contains("vmlinuz: not a bzImage: the file is text"));
     fs::write(&file, elf(false)).unwrap();
     assert!(error(path, &cache).contains("no CONFIG_PVH; give its bzImage"));
     assert!(error("/nowhere/vmlinuz", &cache).starts_with("kernel /nowhere/vmlinuz: No such"));
     assert!(error("/nowhere/x.deb", &cache).contains("no such file"));
-    assert!(error(&format!("{}/", directory.path().display()), &cache).contains("no file"));
-    assert!(error("host", &cache).contains("not booted in a guest"));
+    assert!(error(&format!("{}/", directory.path().display()), &cache).contains("not a file"));
+    assert!(error("host", &cache).contains("does not boot in a guest"));
     assert!(!cache.exists(), "none of them needs a cache");
 }
 

@@ -1,12 +1,12 @@
-//! Far ends: who answers, receives or sends at the other side of a message, on this machine.
+//! Far ends: what answers, receives or sends at the other end of a transport, on this machine.
 //!
 //! A far end is a process of its own, `tardy __far ORDER`, so that what passes between two programs
 //! is measured and not what passes between two threads; or, where a transport reaches no other
-//! process, a thread. Either way its work is a [`FarEndWork`]: opened on its terms, told when to
-//! begin, stopped, and asked how it fared.
+//! process, a thread. Either way its work is a [`FarEndWork`]: opened on its terms, started,
+//! stopped, and asked for its report.
 //!
 //! A process holds nothing that outlives it. The kernel kills it when the thread of tardy that
-//! started it ends in any way; should that be refused, the end of its standard input ends it.
+//! started it ends in any way; if that is refused, the end of its standard input ends it.
 
 mod spec;
 mod remote;
@@ -92,7 +92,7 @@ enum FarEndHandle {
 /// How a far end fared.
 #[derive(Debug)]
 pub struct FarEndResult {
-    /// Its thread; absent where it went away without a word.
+    /// The report of its thread; absent where it ended without one.
     pub report: Option<ThreadReport>,
     /// What its work had to say; null where it had nothing, or went away.
     pub value: Value,
@@ -146,7 +146,7 @@ impl Launched {
         Self { name: name.into(), on_its_way: OnItsWay::Thread(work, terms) }
     }
 
-    /// Waits until it is ready to be told to go.
+    /// Waits until it is ready to begin.
     ///
     /// # Errors
     /// What it cannot have.
@@ -221,14 +221,14 @@ impl RunningFarEnd {
         }
     }
 
-    /// Ends a process at once, without a word; a thread cannot be ended so.
+    /// Kills a process at once, without a report; a thread cannot be ended so.
     pub fn kill(&mut self) {
         if let FarEndHandle::Process(remote) = &mut self.place {
             remote.kill();
         }
     }
 
-    /// Stops it, waits until it is gone, and says how it fared.
+    /// Stops it, waits until it has ended, and returns its report.
     #[must_use]
     pub fn finish(self) -> FarEndResult {
         match self.place {

@@ -1,4 +1,4 @@
-//! A far process, as the near one holds it: it starts it, hears it, and ends it.
+//! The handle of a far process in the near one: starts it, reads its messages, and ends it.
 
 use std::{
     fs::File,
@@ -32,10 +32,10 @@ const START_PATIENCE: Duration = Duration::from_secs(30);
 /// How long it may take to end before it is killed.
 const END_PATIENCE: Duration = Duration::from_secs(5);
 
-/// No word is longer; a longer line is cut, and then not understood.
+/// The longest message. A longer line is cut, and then cannot be parsed.
 const LINE_BYTES_MAX: u64 = 1 << 20;
 
-/// What its outlet may hold while nobody reads.
+/// Capacity of its outlet while nobody reads.
 const OUTLET_BYTES: usize = 1 << 20;
 
 /// A far process.
@@ -57,7 +57,7 @@ impl Remote {
     pub fn start(order: FarEndSpec, mut descriptors: Vec<OwnedFd>) -> Result<Self, String> {
         let cannot = |what: &str, error: &io::Error| format!("{what}: {}", plain(error));
         let (outlet, far_outlet) = pipe_with(PipeFlags::CLOEXEC)
-            .map_err(|error| cannot("no pipe to be had", &error.into()))?;
+            .map_err(|error| cannot("cannot create a pipe", &error.into()))?;
         // Only the near side never waits; a smaller pipe is emptied as often.
         let _ = rustix::fs::fcntl_setfl(&outlet, rustix::fs::OFlags::NONBLOCK);
         let _ = fcntl_setpipe_size(&outlet, OUTLET_BYTES);
@@ -86,17 +86,17 @@ impl Remote {
         Self { child, control, said, reader, outlet, report: None, status: None }
     }
 
-    /// Waits until it is ready to be told to go.
+    /// Waits until it is ready to begin.
     pub fn ready(&mut self) -> Result<Ready, String> {
         match self.said.recv_timeout(START_PATIENCE) {
             Ok(FarEndReply::Armed(ready)) => Ok(ready),
             Ok(FarEndReply::Failed(why)) => Err(why),
-            Ok(FarEndReply::Ended(..)) => Err("it ended before it began".into()),
+            Ok(FarEndReply::Ended(..)) => Err("it ended before it was ready".into()),
             Err(RecvTimeoutError::Timeout) => {
                 Err(format!("it is not ready after {} s", START_PATIENCE.as_secs()))
             }
             Err(RecvTimeoutError::Disconnected) => {
-                Err(self.wait().map_or_else(|| "it is gone".into(), describe))
+                Err(self.wait().map_or_else(|| "its process ended".into(), describe))
             }
         }
     }
@@ -151,7 +151,7 @@ impl Remote {
         let _ = self.child.kill();
     }
 
-    /// Asks it to end, reads what it still has to say, and sees to it that it is gone.
+    /// Asks it to end, reads its remaining messages, and ensures that it has exited.
     pub fn finish(mut self) -> FarEndResult {
         self.send(&FarEndCommand::Stop);
         let mut fresh = Vec::new();
@@ -203,7 +203,7 @@ fn spawn(order: &str, descriptors: Vec<OwnedFd>) -> io::Result<Child> {
         .arg(order)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
-        // What it complains about is the user's to see.
+        // The user must see its error messages.
         .stderr(Stdio::inherit())
         // Ctrl-C goes to tardy's process group, and tardy ends its far ends in good order.
         .process_group(0);
@@ -212,7 +212,7 @@ fn spawn(order: &str, descriptors: Vec<OwnedFd>) -> io::Result<Child> {
     child::start(&mut command)
 }
 
-/// Hands on one word a line until there are no more, or nobody wants them.
+/// Forwards one message per line until the input ends or the receiver is dropped.
 fn read_replies(out: ChildStdout, mut take: impl FnMut(FarEndReply) -> bool) {
     let mut out = BufReader::new(out);
     let mut line = Vec::new();

@@ -1,5 +1,5 @@
-//! The far process itself: it does what its order says, tells how it fares, and ends when it is
-//! asked to or when nobody is left to ask.
+//! The far process itself: it executes its order, reports its state, and ends on request
+//! or when its input ends.
 
 use std::{
     fs::File,
@@ -23,13 +23,13 @@ use crate::{
     sys::{child, cpus::Cpus, memory, signals},
 };
 
-/// How often what was recorded is let out.
+/// How often recorded samples are written out.
 const OUTLET_TICK: Duration = Duration::from_millis(20);
 
-/// How often it is looked whether the work has ended by itself.
+/// How often it checks whether the work has ended by itself.
 const TICK: Duration = Duration::from_millis(100);
 
-/// Exit codes, for the log of whoever looks at it.
+/// Exit codes, for logs.
 const ENDED: u8 = 0;
 const ABANDONED: u8 = 1;
 const FAILED: u8 = 2;
@@ -51,7 +51,7 @@ fn ready(order_json: &str, jobs: &[FarEndJob]) -> Result<(FarEndThread, Locked, 
     let passed: Passed = serde_json::from_str(order_json).map_err(unread)?;
     let FarEndSpec { name, job, arguments, terms } = passed.order;
     let job = jobs.iter().find(|known| known.name == job);
-    let job = job.ok_or("its order names no job that there is")?;
+    let job = job.ok_or("its order names an unknown job")?;
     let take = |number: i32| {
         child::take_over(number).map_err(|error| format!("descriptor {number}: {}", plain(&error)))
     };
@@ -59,7 +59,7 @@ fn ready(order_json: &str, jobs: &[FarEndJob]) -> Result<(FarEndThread, Locked, 
     let outlet = File::from(take(passed.outlet)?);
     memory::keep_heap();
     signals::accept_nudges().map_err(|error| format!("no signal handler: {}", plain(&error)))?;
-    // A name is for whoever looks at `ps`.
+    // The name is shown by `ps`.
     let _ = rustix::thread::set_name(c"tardy-far");
     let mut locked = Locked::before_arming();
     let (cpu, priority) = (terms.cpu, terms.priority);

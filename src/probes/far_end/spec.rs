@@ -1,4 +1,4 @@
-//! What a far process is told, and what it tells: one JSON object a line on its standard input and
+//! The messages to and from a far process: one JSON object per line on its standard input and
 //! output. Both sides are the same executable, so the lines have no version; they are never stored.
 
 use std::os::fd::{OwnedFd, RawFd};
@@ -15,7 +15,7 @@ use crate::{
 /// The hidden subcommand of tardy that is a far end; its argument is an order as JSON.
 pub const SUBCOMMAND: &str = "__far";
 
-/// What a far process shall be.
+/// What a far process is to be.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct FarEndSpec {
     /// `far`, `far2`, ...: what it is called in `run.json`, and its series in reports.
@@ -24,7 +24,7 @@ pub struct FarEndSpec {
     pub job: String,
     /// What the job is about.
     pub arguments: Value,
-    /// What the thread that works shall run as.
+    /// What the working thread is to run as.
     pub terms: Terms,
 }
 
@@ -78,7 +78,7 @@ pub(super) enum FarEndCommand {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum FarEndReply {
-    /// It is ready to be told to go.
+    /// It is ready to begin.
     Armed(Ready),
     /// It cannot; nothing follows.
     Failed(String),

@@ -84,8 +84,8 @@ impl FarEndThread {
             .name(format!("tardy/{name}"))
             .stack_size(STACK_BYTES)
             .spawn(body)
-            .map_err(|error| format!("no thread to be had: {}", plain(&error)))?;
-        let told = told.recv().unwrap_or_else(|_| Err("it ended at once".into()));
+            .map_err(|error| format!("cannot start its thread: {}", plain(&error)))?;
+        let told = told.recv().unwrap_or_else(|_| Err("its thread ended at once".into()));
         let (ready, nudger) = told?;
         let (tid, go) = (ready.found.tid, Some(go));
         let (start_ns, warmed_up) = (i64::MAX, None);

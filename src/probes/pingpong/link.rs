@@ -1,4 +1,4 @@
-//! How the two ends of a ping-pong come together: both made here, or the far one found elsewhere.
+//! How the two ends of a ping-pong connect: both created here, or the far end found elsewhere.
 
 use std::{os::fd::OwnedFd, time::Duration};
 
@@ -43,7 +43,7 @@ pub enum PingpongPeer {
 pub(super) enum PingpongNearEnd {
     /// Of a pair, or a socket that is connected.
     End(TransportEnd),
-    /// Finds its peer when it is opened: the library's own threads shall run on its terms.
+    /// Finds its peer when it is opened: the library's own threads must run on its terms.
     Zmq {
         /// HOST:PORT.
         to: String,
@@ -68,7 +68,7 @@ impl PingpongNearEnd {
 /// The near end, and whoever is at the other one.
 pub(super) struct Link {
     pub near: PingpongNearEnd,
-    /// Absent where somebody else runs it.
+    /// Absent where another program runs it.
     pub far_end: Option<Launched>,
     /// What is known of the far end.
     pub record: EndRecord,

@@ -2,7 +2,7 @@
 //! round trip is a sample; half of one is a message's way only where both ways are alike.
 //!
 //! The far end is this tardy's, on this machine; or a tardy echo; or any program that sends back
-//! what it gets. What lies between the clock reads is told in `tardy_hot::exchange`.
+//! what it gets. `tardy_hot::exchange` documents what lies between the clock reads.
 
 mod supervisor;
 mod link;

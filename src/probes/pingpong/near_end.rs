@@ -1,4 +1,4 @@
-//! The end that measures.
+//! The near end of a ping-pong: it measures.
 
 use std::{sync::Arc, time::Duration};
 

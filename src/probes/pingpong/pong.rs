@@ -46,7 +46,7 @@ impl Pong {
 impl FarEndWork for Pong {
     fn open(self: Box<Self>) -> Result<Box<dyn Opened>, String> {
         let note = self.note.map(|note| Note::map(&note)).transpose();
-        let note = note.map_err(|error| format!("no memory to share: {error}"))?;
+        let note = note.map_err(|error| format!("cannot create shared memory: {error}"))?;
         let port = self.end.open().map_err(|error| error.to_string())?;
         Ok(Box::new(OpenPong { port, note, answered: 0 }))
     }

@@ -33,7 +33,7 @@ use crate::{
 const PARTS: [&str; 6] =
     ["there-send", "there-dispatch", "there-receive", "back-send", "back-dispatch", "back-receive"];
 
-/// The threads of both ends among those that the kernel's side follows.
+/// The threads of both ends among those that the BPF side follows.
 const NEAR: usize = 0;
 const FAR: usize = 1;
 
@@ -90,7 +90,7 @@ pub(super) struct SharedTripStages {
 }
 
 impl SharedTripStages {
-    /// Both threads, for the kernel's side to follow: the near one first. What the near one
+    /// Both threads, for the BPF side to follow: the near one first. What the near one
     /// measures is `total`, and what its warm-up does `warmup`.
     pub fn threads(
         &self,
@@ -146,7 +146,7 @@ impl TripStages {
     ) -> Ended {
         let Self { records, note, series, control } = self;
         let (Some(near), Some(far)) = (records.record(NEAR), records.record(FAR)) else {
-            // The kernel's side has fewer records than threads: two do not ask for so many.
+            // The BPF side has fewer records than threads: two do not ask for so many.
             return ping(port, &mut inner, until, stop);
         };
         let [a, b, c, d, e, f] = series;

@@ -1,5 +1,5 @@
-//! Looks after a ping-pong: answers that do not come are given up, and a far end that went away
-//! ends the run.
+//! Supervises a ping-pong: gives up answers that do not arrive, and ends the run if the far end
+//! has ended.
 
 use std::{
     sync::Arc,

@@ -1,7 +1,7 @@
 //! The `receive` probe: from the moment when the kernel stamps a packet to the one when the reading
 //! thread has it. The packets are those of a sender of its own, or whatever comes.
 //!
-//! What lies between the clock reads is told in `tardy_hot::receive`, per kind of wait. It changes
+//! `tardy_hot::receive` documents what lies between the clock reads, per kind of wait. It changes
 //! nothing on the machine that outlives its sockets.
 
 mod receive_socket;

@@ -145,7 +145,7 @@ fn session() -> io::Result<u64> {
     Ok(u64::from_ne_bytes(random))
 }
 
-/// On loopback alone where only the sender shall be heard. Nobody is ever answered.
+/// On loopback alone where only the sender may be heard. Nobody is ever answered.
 fn bound(port: u16, is_loopback: bool) -> Result<(UdpSocket, String), String> {
     let socket = if is_loopback {
         UdpSocket::bind((Ipv4Addr::LOCALHOST, port))
@@ -170,19 +170,19 @@ fn bound(port: u16, is_loopback: bool) -> Result<(UdpSocket, String), String> {
 fn clock_of(name: &str) -> Result<NicClock, String> {
     let why = match NicClock::of(name) {
         Ok(Some(clock)) => return Ok(clock),
-        Ok(None) => "it stamps no packets any more".into(),
+        Ok(None) => "it no longer stamps packets".into(),
         Err(error) => plain(&error),
     };
-    Err(format!("--iface {name}: the clock of its stamps cannot be read: {why}; run as root"))
+    Err(format!("--iface {name}: its timestamp clock cannot be read: {why}; run as root"))
 }
 
 fn all_of(name: &str) -> Result<OwnedFd, String> {
     let interface = Interface::find(name).map_err(|error| {
-        format!("--iface {name}: {}; `ip link` lists those there are", plain(&error))
+        format!("--iface {name}: {}; `ip link` lists the interfaces", plain(&error))
     })?;
     if !interface.is_up {
         return Err(format!(
-            "--iface {name}: it is down, and nothing comes there; `ip link set {name} up`"
+            "--iface {name}: it is down and receives nothing; run `ip link set {name} up`"
         ));
     }
     interface.listen().map_err(|error| {

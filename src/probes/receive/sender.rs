@@ -23,7 +23,7 @@ use crate::{
     transports::streams::held,
 };
 
-/// What shall be sent.
+/// What is to be sent.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct SenderOrder {
     /// By what its packets are told from others.

@@ -1,4 +1,4 @@
-//! Looks after the reader and the sender: waits that nothing ends, a sender that went away, a clock
+//! Supervises the reader and the sender: waits that nothing ends, a sender that has ended, a clock
 //! that is stepped.
 
 use std::sync::{Arc, PoisonError, atomic::Ordering};

@@ -1,4 +1,4 @@
-//! What came of the packets of one flow: arrived, late, once more, out of order. Pure.
+//! Delivery of the packets of one flow: arrived, late, duplicated, out of order. Pure.
 
 /// Numbers of packets that arrived lately; whatever is older counts as having been there.
 const WINDOW: u64 = 1 << 20;
@@ -8,7 +8,7 @@ const WINDOW: u64 = 1 << 20;
 pub enum Delivery {
     /// Here for the first time.
     First,
-    /// Here once more.
+    /// Duplicate.
     Again,
 }
 
@@ -27,7 +27,7 @@ pub struct DeliveryCounts {
     pub received: u64,
     /// Of the recorded ones, how many came later than the limit.
     pub late: u64,
-    /// Of the recorded ones, how many came once more.
+    /// Of the recorded ones, how many were duplicates.
     pub duplicated: u64,
     /// Of the recorded ones, how many came after a later one.
     pub reordered: u64,

@@ -163,7 +163,7 @@ impl OpenEnd {
                 let opened = publish::open(places, socket, plan.size);
                 (Port::Zmq(Box::new(opened.map_err(|error| error.to_string())?)), None)
             }
-            (SocketKind::Zmq, None) => return Err("its order names no places of ZeroMQ".into()),
+            (SocketKind::Zmq, None) => return Err("its order names no ZeroMQ endpoints".into()),
             (SocketKind::Datagrams, _) => {
                 let to = plan.to.map(address::of);
                 (Port::Udp(Udp::new(descriptor, plan.size, to)), Some(socket))

@@ -80,7 +80,7 @@ impl FarEndWork for FarEndStream {
 
     fn open(self: Box<Self>) -> Result<Box<dyn Opened>, String> {
         let Self { plan, socket, passages, .. } = *self;
-        let socket = socket.ok_or("its socket did not come with its order")?;
+        let socket = socket.ok_or("its order came without a socket")?;
         let counts = Arc::new(Counts::default());
         let end = OpenEnd::new(plan, socket, passages, Arc::clone(&counts))?;
         Ok(Box::new(OpenFar { end, counts }))

@@ -3,7 +3,7 @@
 //!
 //! Latency is counted from the scheduled time, so that a sender that could not keep up shows; its
 //! two parts, from there to the real time of sending and on to the receiver, are series of their
-//! own. What lies between the clock reads is told in `tardy_hot::stream`.
+//! own. `tardy_hot::stream` documents what lies between the clock reads.
 
 mod delivery;
 mod clock;
@@ -197,7 +197,7 @@ impl Stream {
 
     fn refused(&self, error: &io::Error) -> ArmError {
         let way = self.way.as_str();
-        ArmError::Transport(format!("no sockets for {way}: {}", plain(error)))
+        ArmError::Transport(format!("cannot create sockets for {way}: {}", plain(error)))
     }
 
     fn second(&self) -> usize {

@@ -1,5 +1,5 @@
-//! Looks after a stream: takes what both ends received into the series, ends the run where a far
-//! end is gone, and tells at the end what came of the packets.
+//! Looks after a stream: takes what both ends received into the series, ends the run if a far
+//! end has ended, and reports at the end what was delivered.
 
 use std::{
     sync::Arc,

@@ -43,11 +43,11 @@ impl FromStr for PacketWait {
             _ => {}
         }
         let Some(time) = text.strip_prefix("hybrid:") else {
-            return Err(format!("{text:?} is no way to wait; use sleep, spin or hybrid:2ms"));
+            return Err(format!("{text:?} is not a wait mode; use sleep, spin or hybrid:2ms"));
         };
         match time.parse::<Nanos>() {
             Ok(Nanos(1..)) => time.parse().map(|Nanos(ns)| Self::Hybrid(ns)).map_err(told),
-            Ok(_) => Err(format!("{text}: spinning for no time is sleep; use that")),
+            Ok(_) => Err(format!("{text}: a spin time of 0 is the same as sleep; use sleep")),
             Err(error) => Err(format!("{text}: {error}")),
         }
     }

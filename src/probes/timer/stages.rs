@@ -102,7 +102,7 @@ impl OfThread {
     ) -> Ended {
         let Self { records, number, within_ns, series: stages, softirq, control, late } = self;
         let Some(record) = records.record(number) else {
-            // The kernel's side has fewer records than threads: they do not ask for so many.
+            // The BPF side has fewer records than threads: they do not ask for so many.
             return wakeup::run(wake, &mut inner, until, stop);
         };
         match softirq {

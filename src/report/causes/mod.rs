@@ -32,7 +32,7 @@ pub struct Causes {
     pub all: Vec<Brief>,
     /// What could not be read.
     pub damaged: Vec<Damage>,
-    /// The same as doubts about the run.
+    /// The same as caveats of the run.
     pub caveats: Vec<CaveatKind>,
 }
 

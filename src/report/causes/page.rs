@@ -11,7 +11,7 @@ use crate::{
     run::peaks::{Cause, Lane, Moment, Part, Peak, StagesOf},
 };
 
-/// Peaks on a page at the most.
+/// Maximum number of peaks on a page.
 pub const MOST_PEAKS: usize = 100;
 
 /// Causes of a band, and series of a cause, at the most; the largest stay.

@@ -26,7 +26,7 @@ use picture::Picture;
 use sheet::{Canvas, Entry, Mark};
 use subject::RunLabel;
 
-/// Runs that a picture can hold: more are told apart by nobody.
+/// Maximum number of runs in a picture: nobody can distinguish more.
 pub const MOST_RUNS: usize = DASHES.len();
 
 /// What a picture shows.

@@ -1,4 +1,4 @@
-//! What came of messages: flow by flow, end by end, and how the clocks compare.
+//! The results of messages: flow by flow, end by end, and how the clocks compare.
 
 use super::push_lines;
 use crate::{
@@ -58,7 +58,7 @@ fn flows(messages: &MessageRecord, sample_name: SampleName) -> Table {
     let arrived = if sample_name == SampleName::RoundTrip { "answered" } else { "received" };
     let late = messages.flows.iter().find_map(|flow| flow.late_over_ns);
     let late = late.map_or_else(|| "late".into(), |ns| format!("late > {}", Nanos(ns)));
-    // What cannot happen to a ping-pong is told only if it did.
+    // What cannot happen to a ping-pong is shown only if it did.
     let told = move |n: u64| (sample_name != SampleName::RoundTrip || n > 0).then(|| count(n));
     let columns: [Column<'_, FlowRecord>; 10] = [
         ("messages".into(), Box::new(|flow| Some(sample_name::series(&flow.series).to_owned()))),

@@ -21,7 +21,7 @@ const MOST_NAMES: usize = 5;
 const LEAST_SHARE: f64 = 0.01;
 /// Kinds with less than this in every band share a row.
 const LEAST_KIND: f64 = 0.002;
-/// Names are cut after so many characters.
+/// Names are cut after this number of characters.
 const NAME: usize = 32;
 
 /// One kind of cause in all bands, or one name of it.

@@ -1,4 +1,4 @@
-//! Why wake-ups of a run were late: what `tardy why` tells, as data. `docs/why.schema.json` is its
+//! Why wake-ups of a run were late: what `tardy why` shows, as data. `docs/why.schema.json` is its
 //! JSON Schema, `docs/why.md` tells how to read it.
 
 mod periodic;
@@ -71,7 +71,7 @@ pub struct WhyReport {
 pub enum NotTraced {
     /// It was not to be traced, or its tardy could not trace yet.
     #[error(
-        "the wake-ups of {run} were not traced, so that nothing tells why they were late: measure \
+        "the wake-ups of {run} were not traced, so nothing shows why they were late: measure \
          again with --trace peaks"
     )]
     Off {
@@ -80,7 +80,7 @@ pub enum NotTraced {
     },
     /// It could not be traced.
     #[error(
-        "the wake-ups of {run} could not be traced, so that nothing tells why they were late: {why}"
+        "the wake-ups of {run} could not be traced, so nothing shows why they were late: {why}"
     )]
     Lacking {
         /// The run's name.
@@ -101,7 +101,7 @@ pub enum NotTraced {
     },
     /// Where the time went was recorded, and not why.
     #[error(
-        "{run} has the stages of its wake-ups (`tardy show` has them), but nothing tells why they \
+        "{run} has the stages of its wake-ups (`tardy show` has them), but nothing shows why they \
          were late: measure again with --trace peaks"
     )]
     StagesOnly {

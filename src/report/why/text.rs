@@ -20,16 +20,16 @@ use crate::{
 
 const BOLD: Style = Style::new().bold();
 
-/// Names are cut after so many characters.
+/// Names are cut after this number of characters.
 const NAME: usize = 28;
 /// Series whose stages are shown, the latest of them.
 const MOST_SERIES: usize = 5;
 /// Rows and columns of the matrix.
 const MOST_TASKS: usize = 8;
 const MOST_COLUMNS: usize = 6;
-/// Beats that are told.
+/// Maximum number of beats shown.
 const MOST_BEATS: usize = 5;
-/// Damaged lines that are told.
+/// Maximum number of damaged lines shown.
 const MOST_DAMAGED: usize = 5;
 
 /// All of it; of the worst `timelines` peaks also what happened.

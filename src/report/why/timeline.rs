@@ -184,7 +184,7 @@ fn told(moment: &Moment, cpu: u32) -> String {
             name.push_str(&number);
         }
     }
-    // What the lane or the name says already is not said again.
+    // What the lane or the name shows already is not repeated.
     let what = moment.what.as_str();
     let is_said = ["task", "irq", "softirq", "vector", "idle", "expiry", "woke"].contains(&what)
         || name.starts_with(what)

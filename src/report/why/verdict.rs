@@ -15,17 +15,17 @@ use crate::{
 
 /// Below this share of blamed time, the sentence is about that.
 const LITTLE: f64 = 0.5;
-/// A second cause is told where the first has less than this, and the second at least that.
+/// A second cause is named where the first has less than this, and the second at least that.
 const NOT_ALL: f64 = 0.6;
 const WORTH: f64 = 0.1;
 /// A cause is one CPU's where that has so much of it.
 const ONE_CPU: f64 = 0.9;
-/// A beat is a cause's where so many of its peaks are on it.
+/// A beat belongs to a cause if at least this share of its peaks is on it.
 const ON_BEAT: f64 = 0.5;
-/// Names of one kind that are told.
+/// Maximum number of names shown of one kind.
 const NAMES: usize = 3;
 
-/// The sentence of a run with so many series of wake-ups.
+/// The sentence of a run with this number of series of wake-ups.
 pub fn verdict(why: &WhyReport, series: usize) -> String {
     // Above p99.9 is where users look; short runs have less.
     let order = ["p99.9", "p99", "worst"];

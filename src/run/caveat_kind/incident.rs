@@ -1,4 +1,4 @@
-//! What can happen to a machine while a run goes on, and what it says.
+//! What can happen to a machine during a run, and the caveat texts.
 
 use serde::Serialize;
 
@@ -126,7 +126,7 @@ impl Incident {
                     start_bytes >> 10,
                     end_bytes >> 10
                 ),
-                "Look for whoever unlocks it (a debugger, a tool that compacts memory), and repeat \
+                "Find the program that unlocks it (a debugger, a memory compactor), and repeat \
                  the run.",
             ),
             Self::StealTime { cpus } => (
@@ -144,7 +144,7 @@ impl Incident {
             Self::SmiSeen { count } => (
                 "smi_seen",
                 Informs,
-                format!("The firmware took the machine away {count} times (SMI)."),
+                format!("The firmware interrupted the machine {count} times (SMI)."),
                 "Look into the firmware's set-up for USB legacy support, power capping and memory \
                  scrubbing, and ask its vendor; the kernel cannot prevent them.",
             ),
@@ -152,7 +152,7 @@ impl Incident {
                 "nmi_seen",
                 Informs,
                 format!(
-                    "Interrupts that cannot be masked came (NMI): {}.",
+                    "Non-maskable interrupts (NMI) occurred: {}.",
                     list(cpus, ", ", |CpuCount { cpu, count }| format!("{count} on CPU {cpu}"))
                 ),
                 "`sysctl -w kernel.nmi_watchdog=0`, and end `perf` where it runs.",
@@ -160,40 +160,34 @@ impl Incident {
             Self::Suspended { suspended_ns } => (
                 "suspended",
                 Invalidates,
-                format!(
-                    "The machine was suspended for {} while the run went on.",
-                    Nanos(*suspended_ns)
-                ),
+                format!("The machine was suspended for {} during the run.", Nanos(*suspended_ns)),
                 "Repeat it with sleep inhibited: `systemd-inhibit --what=sleep tardy run ...`.",
             ),
             Self::MeasuredCpuOffline { cpus } => (
                 "measured_cpu_offline",
                 Invalidates,
-                format!("Measured CPUs went offline while the run went on: {cpus}."),
-                "Look for whoever switches CPUs off (a power daemon, the hypervisor), and repeat \
+                format!("Measured CPUs went offline during the run: {cpus}."),
+                "Find what takes CPUs offline (a power daemon, the hypervisor), and repeat \
                  the run.",
             ),
             Self::CpusChanged { cpus } => (
                 "cpus_changed",
                 Weakens,
-                format!("CPUs came or went while the run went on, which stops all others: {cpus}."),
-                "Look for whoever switches CPUs on and off, and repeat the run.",
+                format!("CPUs went online or offline during the run; this stops all CPUs: {cpus}."),
+                "Find what takes CPUs online and offline, and repeat the run.",
             ),
             Self::ClockSourceChanged { sources } => (
                 "clock_source_changed",
                 Invalidates,
-                format!(
-                    "The clock source changed while the run went on: {}.",
-                    sources.join(", then ")
-                ),
-                "`dmesg | grep -i clocksource` tells why: a clock that the kernel gives up has \
+                format!("The clock source changed during the run: {}.", sources.join(", then ")),
+                "`dmesg | grep -i clocksource` shows why: a clock that the kernel gives up has \
                  shown wrong times before.",
             ),
             Self::GovernorChanged { changes } => (
                 "governor_changed",
                 Weakens,
                 format!(
-                    "The frequency governor changed while the run went on: {}.",
+                    "The frequency governor changed during the run: {}.",
                     list(changes, "; ", |GovernorChange { cpu, before, after }| {
                         format!("CPU {cpu} from {before} to {after}")
                     })
@@ -208,7 +202,7 @@ impl Incident {
                     "Measured CPUs changed their frequency: {}.",
                     list(cpus, "; ", FrequencyChange::text)
                 ),
-                "`cpupower frequency-set -g performance`, if changes of speed shall not be in the \
+                "`cpupower frequency-set -g performance`, to keep frequency changes out of the \
                  numbers.",
             ),
             Self::CpuThrottled { cpus } => (

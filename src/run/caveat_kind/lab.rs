@@ -1,4 +1,4 @@
-//! What a virtual machine of the lab makes of the figures, and what it says.
+//! Caveats about a run in a virtual machine of the lab, and their texts.
 
 use serde::Serialize;
 
@@ -9,7 +9,7 @@ pub const COUNTED_TIME: &str = "executed instructions times 2 ns on one emulated
      the kernel's paths, without caches, TLB misses, devices, frequency changes or other CPUs; a \
      maximum is the largest seen, not a bound";
 
-/// A doubt about a run of the lab. One variant a code, as in [`super::CaveatKind`].
+/// A caveat about a run of the lab. One variant a code, as in [`super::CaveatKind`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub enum LabCaveat {
@@ -54,13 +54,13 @@ impl LabCaveat {
                     "The emulator ran {cpus} CPUs in turns of about 0.7 ms: where more than one \
                      was busy, these turns are in the numbers."
                 ),
-                "Use one CPU for latencies; several only to see whether something works.",
+                "Use one CPU for latencies; use several only for functional tests.",
             ),
             Self::Emulated => (
                 "emulated",
                 Weakens,
-                "The kernel was emulated in the host's time: the numbers are full of the host's \
-                 noise, and no verdict may rest on them."
+                "The kernel was emulated in the host's time: the numbers include the host's \
+                 noise and support no verdict."
                     .into(),
                 "Use --mode deterministic; or a machine where KVM works.",
             ),

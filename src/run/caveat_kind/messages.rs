@@ -1,4 +1,4 @@
-//! Doubts about messages: ends that went away, messages that did not come, clocks that disagree.
+//! Caveats about messages: ends that stopped, messages that were lost, clocks that disagree.
 
 use serde::Serialize;
 
@@ -8,11 +8,11 @@ use crate::{
     units::{Nanos, count},
 };
 
-/// A doubt about a run of messages. One variant a code, as in [`super::CaveatKind`].
+/// A caveat about a run of messages. One variant a code, as in [`super::CaveatKind`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub enum MessageCaveat {
-    /// The far end went away in the middle.
+    /// The far end stopped during the run.
     FarEnded {
         /// How.
         #[serde(flatten)]
@@ -20,7 +20,7 @@ pub enum MessageCaveat {
         /// When, ns from the start of the run.
         at_ns: i64,
     },
-    /// Messages or their answers did not come.
+    /// Messages or their answers did not arrive.
     MessagesLost {
         /// How many, by series.
         series: Vec<LostMessages>,
@@ -32,7 +32,7 @@ pub enum MessageCaveat {
         /// By end.
         ends: Vec<SendRefusal>,
     },
-    /// Packets arrived that nobody took in time from the thread that received them.
+    /// Packets arrived but were not read in time from the receiving thread.
     PacketsUnrecorded {
         /// How many, by end.
         ends: Vec<EndCount>,
@@ -44,11 +44,11 @@ pub enum MessageCaveat {
         /// What a second of the rate needs.
         needed_bytes: u64,
     },
-    /// How the clocks of both machines compare is not known for all of the run.
+    /// The offset between the two clocks is not known for the whole run.
     ClockUnsteady {
         /// Steps of a clock that were seen.
         steps: u64,
-        /// Periods in which it was not known how the clocks compare.
+        /// Periods in which the clock offset was not known.
         unknown_periods: u64,
         /// Of how many.
         periods: u64,
@@ -62,7 +62,7 @@ pub enum MessageCaveat {
     },
 }
 
-/// How a far end broke off.
+/// Why a far end stopped.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "reason", rename_all = "snake_case")]
 pub enum FarEndReason {
@@ -71,7 +71,7 @@ pub enum FarEndReason {
         /// Which, and how: `far (process): signal 9`.
         how: String,
     },
-    /// So many answers in a row did not come.
+    /// This number of answers in a row did not arrive.
     Silent {
         /// How many.
         answers: u64,
@@ -89,7 +89,7 @@ pub enum FarEndReason {
     AnswerTooShort,
     /// The transport failed.
     TransportFailed {
-        /// What the system said.
+        /// The error of the system.
         error: OsError,
     },
 }
@@ -99,13 +99,13 @@ impl FarEndReason {
         match self {
             Self::Gone { how } => how.clone(),
             Self::Silent { answers, timeout_ns } => {
-                format!("{answers} answers in a row did not come within {}", Nanos(*timeout_ns))
+                format!("{answers} answers in a row did not arrive within {}", Nanos(*timeout_ns))
             }
             Self::Killed { timeout_ns } => {
-                format!("an answer did not come within {}, and it was killed", Nanos(*timeout_ns))
+                format!("no answer arrived within {}; the far end was killed", Nanos(*timeout_ns))
             }
-            Self::AnswerTooLong => "far: its answer is longer than --size says".into(),
-            Self::AnswerTooShort => "far: its answer is shorter than --size says".into(),
+            Self::AnswerTooLong => "far: its answer is longer than --size".into(),
+            Self::AnswerTooShort => "far: its answer is shorter than --size".into(),
             Self::TransportFailed { error } => format!("far: {error}"),
         }
     }
@@ -129,7 +129,7 @@ pub struct SendRefusal {
     pub end: String,
     /// How many.
     pub packets: u64,
-    /// What it said to the last of them; absent where the end does not tell.
+    /// The error of the last of them; absent where the end does not report it.
     pub error: Option<OsError>,
 }
 
@@ -159,12 +159,12 @@ fn refusal(SendRefusal { end, packets, error }: &SendRefusal) -> String {
     format!("{end}: {why}{} packets", count(*packets))
 }
 
-/// "in 2 of 9 periods it was known too badly"
+/// "in 2 of 9 periods it was too uncertain"
 fn unsteady(steps: u64, unknown: u64, periods: u64) -> String {
     match steps {
-        0 => format!("in {unknown} of {periods} periods it was known too badly"),
+        0 => format!("in {unknown} of {periods} periods it was too uncertain"),
         _ => format!(
-            "a clock was set ({steps} times seen), and in {unknown} of {periods} periods it was \
+            "a clock was set ({steps} steps seen), and in {unknown} of {periods} periods it was \
              not known"
         ),
     }
@@ -179,35 +179,32 @@ impl MessageCaveat {
                 "far_ended",
                 Weakens,
                 format!(
-                    "The far end broke off while the run went on: {}, at {}.",
+                    "The far end stopped during the run: {}, at {}.",
                     reason.text(),
                     moment(*at_ns)
                 ),
-                "Look why it ended, and measure again; what was measured until then is whole.",
+                "Find out why it stopped, and repeat the run; the data up to then is complete.",
             ),
             Self::MessagesLost { series, unsent } => (
                 "messages_lost",
                 Informs,
-                format!(
-                    "Messages did not arrive: {}. No latency stands for them.",
-                    lost(series, unsent)
-                ),
-                "Judge losses beside latencies; a larger buffer or a lower --rate loses fewer.",
+                format!("Messages did not arrive: {}. They have no latency.", lost(series, unsent)),
+                "Read losses with latencies; a larger buffer or a lower --rate reduces losses.",
             ),
             Self::SendRefused { ends } => (
                 "send_refused",
                 Weakens,
                 format!("The system refused to send packets: {}.", list(ends, "; ", refusal)),
-                "Look whether the interface is up and has a way there: ip addr, ip route get.",
+                "Check that the interface is up and has a route: ip addr, ip route get.",
             ),
             Self::PacketsUnrecorded { ends } => (
                 "packets_unrecorded",
                 Weakens,
                 format!(
-                    "Packets arrived and were not recorded, for lack of time: {}.",
+                    "Packets arrived but were not recorded in time: {}.",
                     list(ends, "; ", |of| format!("{}: {}", of.end, count(of.count)))
                 ),
-                "Leave a CPU free beside those of --cpus, or measure at a lower --rate.",
+                "Leave a CPU outside --cpus free, or measure at a lower --rate.",
             ),
             Self::BufferSmall { ends, needed_bytes } => (
                 "buffer_small",
@@ -223,17 +220,17 @@ impl MessageCaveat {
                 "clock_unsteady",
                 Weakens,
                 format!(
-                    "How the clocks of both machines compare is not known throughout: {}.",
+                    "The offset between the two clocks is not known for the whole run: {}.",
                     unsteady(*steps, *unknown_periods, *periods)
                 ),
-                "Let nothing set the clocks meanwhile; round trips are right either way.",
+                "Do not let anything set the clocks during the run; round trips are not affected.",
             ),
             Self::PacketsFragmented { packet_bytes, mtu_bytes } => (
                 "packets_fragmented",
                 Informs,
                 format!(
-                    "Each packet goes in several frames: packets of {packet_bytes} bytes, frames \
-                     of at most {mtu_bytes}."
+                    "Each packet is split into several frames: packets of {packet_bytes} bytes, \
+                     frames of at most {mtu_bytes}."
                 ),
                 "Use a smaller --size, unless fragments are what you measure.",
             ),

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::{run::caveat::Effect, units::Nanos};
 
-/// A doubt about a run of received packets. One variant a code, as in [`super::CaveatKind`].
+/// A caveat of a run of received packets. One variant a code, as in [`super::CaveatKind`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub enum ReceiveCaveat {
@@ -47,27 +47,27 @@ impl ReceiveCaveat {
                 "clock_stepped",
                 Weakens,
                 format!(
-                    "The clock by which packets are stamped was stepped meanwhile: {} {}; \
+                    "The clock that stamps packets was stepped during the run: {} {}; \
                      {left_out} packets left out.",
                     Nanos(step_ns.saturating_abs()),
                     if *step_ns > 0 { "forward" } else { "back" }
                 ),
-                "Let nobody set the time while measuring; slewing it (chrony, ntpd) does no harm.",
+                "Do not set the time during a run; slewing it (chrony, ntpd) does no harm.",
             ),
             Self::PacketsUnstamped { unstamped, packets } => (
                 "packets_unstamped",
                 Informs,
                 format!(
-                    "The kernel stamped some packets not at all: {unstamped} of {packets}. No \
-                     latency stands for them."
+                    "The kernel did not stamp some packets: {unstamped} of {packets}. They have no \
+                     latency."
                 ),
                 "Give a longer --warmup: the kernel begins to stamp a moment after it is asked.",
             ),
             Self::PacketsForeign { packets, address } => (
                 "packets_foreign",
                 Informs,
-                format!("Others sent packets too, which are not measured: {packets} at {address}."),
-                "Use another port, or --sender none to measure whatever comes.",
+                format!("Packets of other senders are not measured: {packets} at {address}."),
+                "Use another port, or --sender none to measure every packet.",
             ),
             Self::BusyPollVain => (
                 "busy_poll_vain",
@@ -80,9 +80,9 @@ impl ReceiveCaveat {
             Self::NothingReceived { address } => (
                 "nothing_received",
                 Invalidates,
-                format!("No packet came to {address} while the run measured."),
-                "Look whether packets get here at all (`tcpdump`), and what a firewall drops; with \
-                 --sender none somebody must send.",
+                format!("No packet arrived at {address} during the run."),
+                "Check whether packets arrive (`tcpdump`) and what a firewall drops; with \
+                 --sender none another program must send.",
             ),
         }
     }

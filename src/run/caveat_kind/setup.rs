@@ -1,11 +1,11 @@
-//! Doubts that come of arranging the machine.
+//! Caveats about setting up the machine.
 
 use serde::Serialize;
 
 use super::values::list;
 use crate::run::caveat::Effect;
 
-/// A doubt about what tardy arranged, could not arrange, or could not put back.
+/// A caveat about what tardy set up, could not set up, or could not restore.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub enum SetupCaveat {
@@ -49,7 +49,7 @@ pub enum SetupCaveat {
     WatchdogEnded {
         /// How long no other thread of tardy got to run, s.
         silent_s: u32,
-        /// They did not look at the stop flag, and were made ordinary tasks.
+        /// They did not check the stop flag, and were made ordinary tasks.
         made_ordinary: bool,
     },
 }
@@ -120,14 +120,14 @@ impl SetupCaveat {
                     interrupts.join(", ")
                 ),
                 "Add isolcpus=managed_irq to the kernel command line, or shield other CPUs; \
-                 interrupts.csv tells how often they came.",
+                 interrupts.csv shows how often they occurred.",
             ),
             Self::ShieldLimits { cpus, options, helpers_inside } => (
                 "shield_limits",
                 Informs,
                 format!("What the shield does not do: {}.", limits(cpus, options, *helpers_inside)),
-                "Add these to the kernel command line and boot again, if the tail matters more \
-                 than that.",
+                "Add these to the kernel command line and reboot if the tail latency \
+                 matters.",
             ),
             Self::Irqbalance => (
                 "irqbalance_runs",
@@ -139,7 +139,7 @@ impl SetupCaveat {
                 "left_changed",
                 Weakens,
                 format!("A tardy that was killed left settings changed: {}.", failed.join("; ")),
-                "Run `tardy restore` as root; docs/setup.md tells how to do it by hand.",
+                "Run `tardy restore` as root; docs/setup.md explains how to do it by hand.",
             ),
             Self::HeldByOther { pid, command } => (
                 "held_by_other",
@@ -148,13 +148,13 @@ impl SetupCaveat {
                     "Another tardy holds settings of this machine changed: process {pid} \
                      ({command})."
                 ),
-                "Wait for its end if this run shall see the machine as it is.",
+                "Wait until that process ends, to measure with the normal settings.",
             ),
             Self::NotPutBack { failed } => (
                 "not_put_back",
                 Informs,
                 format!("After the run this could not be put back: {}.", failed.join("; ")),
-                "Run `tardy restore` as root; docs/setup.md tells how to do it by hand.",
+                "Run `tardy restore` as root; docs/setup.md explains how to do it by hand.",
             ),
             Self::WatchdogEnded { silent_s, made_ordinary } => (
                 "watchdog_ended",

@@ -166,7 +166,7 @@ impl ThreadCaveat {
                     "The measured threads ran as ordinary tasks, not {policy} {priority}: {error}."
                 ),
                 "Run as root, or give CAP_SYS_NICE, or a line `@group - rtprio 95` in \
-                 /etc/security/limits.conf; or say --policy other if that is what you mean.",
+                 /etc/security/limits.conf; or use --policy other if you want ordinary tasks.",
             ),
             Self::NotAsAsked { threads } => (
                 "thread_not_as_asked",
@@ -177,8 +177,8 @@ impl ThreadCaveat {
                         format!("{series}: {}", deviation.text())
                     })
                 ),
-                "Look for whoever changes threads behind tardy's back (a cgroup, a daemon that \
-                 adjusts priorities), and repeat the run.",
+                "Find the program that changes tardy's threads (a cgroup, a daemon that adjusts \
+                 priorities), and repeat the run.",
             ),
             Self::PageFaults { threads } => (
                 "page_faults",
@@ -209,16 +209,13 @@ impl ThreadCaveat {
                     "Measured threads were moved to other CPUs while they measured: {}.",
                     times(threads)
                 ),
-                "Look for whoever changes affinities behind tardy's back (taskset, a cpuset, a \
-                 daemon that balances), and repeat the run.",
+                "Find the program that changes the affinity of tardy's threads (taskset, a cpuset, \
+                 a balancing daemon), and repeat the run.",
             ),
             Self::Preempted { threads } => (
                 "thread_preempted",
                 Informs,
-                format!(
-                    "Measured real-time threads were made to leave their CPU: {}.",
-                    times(threads)
-                ),
+                format!("Measured real-time threads were preempted: {}.", times(threads)),
                 "Something of higher priority runs there: look at `ps -eLo rtprio,psr,comm | sort \
                  -n`, or raise --priority. A few a minute are the kernel's own stopper threads, or \
                  tardy's watchdog where every CPU is measured.",

@@ -1,22 +1,22 @@
-//! Doubts about what tracing tells. None of them touches the latencies themselves.
+//! Caveats about tracing. None of them affects the latencies themselves.
 
 use serde::Serialize;
 
 use super::values::list;
 use crate::run::{caveat::Effect, trace::MissingTracepoint};
 
-/// A doubt about the causes and stages of a run. One variant a code, as in [`super::CaveatKind`].
+/// A caveat about the causes and stages of a run. One variant a code, as in [`super::CaveatKind`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub enum TraceCaveat {
-    /// Nobody asked for tracing, and it could not be had.
+    /// Tracing was not requested and is not available.
     Untraced {
         /// Why, and the remedy; as `trace.why_not`.
         why_not: String,
     },
-    /// Some causes cannot be told on this kernel.
+    /// This kernel cannot report some causes.
     TracedInPart {
-        /// Tracepoints that are not there, and what cannot be told without them.
+        /// Missing tracepoints, and what cannot be reported without them.
         missing: Vec<MissingTracepoint>,
         /// Why there are stages and no causes, and the remedy; absent where there are causes.
         no_causes: Option<String>,
@@ -42,7 +42,7 @@ fn in_part(missing: &[MissingTracepoint], no_causes: Option<&str>) -> String {
     let missing = list(missing, "; ", |MissingTracepoint { tracepoint, switches_off, why }| {
         format!("no {switches_off} ({tracepoint}): {why}")
     });
-    let no_causes = no_causes.map(|why| format!("stages alone, no causes: {why}"));
+    let no_causes = no_causes.map(|why| format!("stages only, no causes: {why}"));
     let parts = (!missing.is_empty()).then_some(missing).into_iter().chain(no_causes);
     parts.collect::<Vec<_>>().join("; ")
 }
@@ -55,16 +55,14 @@ impl TraceCaveat {
             Self::Untraced { why_not } => (
                 "untraced",
                 Informs,
-                format!(
-                    "Wake-ups were not traced, and nothing tells why they were late: {why_not}."
-                ),
-                "Do what stands there; or say --trace off if that is what you mean.",
+                format!("Wake-ups were not traced; causes of late ones are unknown: {why_not}."),
+                "Follow the advice in the message, or use --trace off to run without tracing.",
             ),
             Self::TracedInPart { missing, no_causes } => (
                 "traced_in_part",
                 Informs,
                 format!(
-                    "This kernel does not tell all causes: {}.",
+                    "This kernel does not report all causes: {}.",
                     in_part(missing, no_causes.as_deref())
                 ),
                 "Read their time under \"unexplained\" or under the cause around it; a newer \
@@ -74,8 +72,8 @@ impl TraceCaveat {
                 "events_lost",
                 Informs,
                 format!(
-                    "The recorder lost {lost} events: some late wake-ups have more unexplained \
-                     time than they ought to. Latencies are whole."
+                    "The recorder lost {lost} events: some late wake-ups show too much \
+                     unexplained time. Latencies are complete."
                 ),
                 "Use --stacks off, or a longer --interval.",
             ),
@@ -83,11 +81,11 @@ impl TraceCaveat {
                 "wakeups_unmatched",
                 Informs,
                 format!(
-                    "{unmatched} of {wakeups} wake-ups matched no record of the kernel's side: \
-                     stages leave them out. Latencies are whole."
+                    "{unmatched} of {wakeups} wake-ups matched no record of the BPF side: \
+                     they have no stages. Latencies are complete."
                 ),
-                "Use a longer --interval, or --wake nanosleep. In a ping-pong an end had not gone \
-                 to sleep yet when its message came; it happens.",
+                "Use a longer --interval, or --wake nanosleep. In a ping-pong this happens \
+                 where a message arrives before the end sleeps.",
             ),
             Self::SymbolsHidden => (
                 "symbols_hidden",

@@ -4,7 +4,7 @@ use std::io;
 
 use serde::{Deserialize, Serialize};
 
-/// What the operating system said.
+/// An error of the operating system.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OsError {
     /// Its number; absent where the error is not the kernel's.

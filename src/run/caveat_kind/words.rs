@@ -1,4 +1,4 @@
-//! What a doubt says: code, effect, text and remedy. A table, one arm a code.
+//! The words of each caveat: code, effect, text and remedy. A table with one arm per code.
 
 use super::{
     CaveatKind, MissedPeriods,
@@ -20,9 +20,7 @@ impl CaveatKind {
             Self::MemoryNotLocked { error } => (
                 "memory_not_locked",
                 Weakens,
-                format!(
-                    "Memory is not locked, so that a page fault may be in the numbers: {error}."
-                ),
+                format!("Memory is not locked: the numbers may include page faults: {error}."),
                 "Run as root, or give CAP_IPC_LOCK, or a line `@group - memlock unlimited` in \
                  /etc/security/limits.conf.",
             ),
@@ -30,11 +28,11 @@ impl CaveatKind {
                 "dma_latency_not_held",
                 Weakens,
                 format!(
-                    "/dev/cpu_dma_latency is not held, so that the exit of deep idle states is in \
-                     the numbers: {error}."
+                    "/dev/cpu_dma_latency is not held: the numbers include the exit latency of \
+                     deep idle states: {error}."
                 ),
-                "Run as root or make the device writable for your group; or say \
-                 --no-dma-latency if idle exits belong to what you measure.",
+                "Run as root or make the device writable for your group; or use \
+                 --no-dma-latency if you want to measure idle exits.",
             ),
             Self::HelpersNotRealTime { error } => (
                 "helpers_not_real_time",
@@ -46,12 +44,12 @@ impl CaveatKind {
                 "load_died",
                 Invalidates,
                 format!("The load {load} ended before the run did: {how}."),
-                "Look into load.log of the run, and repeat it.",
+                "Read load.log of the run, and repeat the run.",
             ),
             Self::LoadDidNothing { load } => (
                 "load_did_nothing",
                 Invalidates,
-                format!("The load {load} did not complete one operation while the run went on."),
+                format!("The load {load} completed no operation during the run."),
                 "Give the load CPU time (a higher interval, fewer measured threads), or a longer \
                  run.",
             ),
@@ -59,7 +57,7 @@ impl CaveatKind {
                 "load_in_part",
                 Weakens,
                 format!(
-                    "Of the load {load}, {tasks_idle} of {tasks} tasks completed not one operation."
+                    "Of the load {load}, {tasks_idle} of {tasks} tasks completed no operation."
                 ),
                 "Give the run more time, or the load fewer tasks.",
             ),
@@ -75,7 +73,7 @@ impl CaveatKind {
                 "drain_late",
                 Weakens,
                 format!(
-                    "The thread that records was late by {}: intervals are longer than said.",
+                    "The thread that records was late by {}: intervals are longer than planned.",
                     Nanos(*late_ns)
                 ),
                 "Leave it a CPU that is not measured, or give it real-time rights.",
@@ -84,7 +82,7 @@ impl CaveatKind {
                 "record_incomplete",
                 Weakens,
                 format!(
-                    "The disk did not take everything: {file}{}: {error}.",
+                    "Not everything could be written to disk: {file}{}: {error}.",
                     at_ns.map(|at_ns| format!(" at {}", moment(at_ns))).unwrap_or_default()
                 ),
                 "Free space, or choose another place with -o or --store.",
@@ -92,7 +90,7 @@ impl CaveatKind {
             Self::NoSamples => (
                 "no_samples",
                 Invalidates,
-                "Not one sample was taken.".into(),
+                "No sample was taken.".into(),
                 "Make --duration longer than --interval.",
             ),
             Self::PeriodsMissed { series } => (
@@ -109,13 +107,13 @@ impl CaveatKind {
                 "early_wakeups",
                 Weakens,
                 format!("{early} wake-ups came before their programmed time."),
-                "Suspect the clock source or the hypervisor's timer; look at `dmesg` for clock \
+                "Suspect the clock source or the hypervisor's timer; check `dmesg` for clock \
                  trouble.",
             ),
             Self::Interrupted { by } => (
                 "interrupted",
                 Informs,
-                format!("The run was ended early by {by}; what it has, is whole."),
+                format!("The run was ended early by {by}; its data up to then is complete."),
                 "Repeat it if you need its full length.",
             ),
             Self::Virtual { kind } => (
@@ -138,13 +136,13 @@ impl CaveatKind {
             Self::SeriesDamaged { what } => (
                 "series_damaged",
                 Weakens,
-                format!("series.hlog: {what}; what comes after is missing from what is shown."),
+                format!("series.hlog: {what}; the data after that is not shown."),
                 "Copy the run directory again from where it was measured.",
             ),
             Self::SamplesDamaged { what } => (
                 "samples_damaged",
                 Weakens,
-                format!("{what}; its samples are missing from what is shown."),
+                format!("{what}; its samples are not shown."),
                 "Copy the run directory again from where it was measured.",
             ),
             Self::TrackDamaged { what } => (

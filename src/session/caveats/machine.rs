@@ -1,4 +1,4 @@
-//! Caveats of the machine: what changed while the run went on, and who else took its time.
+//! Caveats of the machine: what changed during the run, and what else took its time.
 
 use super::super::{conditions_monitor::ConditionsHistory, evidence::MachineEvidence};
 use crate::{

@@ -1,4 +1,4 @@
-//! Caveats of messages: what did not come, and who broke off.
+//! Caveats of messages: what did not arrive, and which end stopped.
 
 use crate::{
     probes::{FarLoss, MessageEvidence, ReceiveEvidence},

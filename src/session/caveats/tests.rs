@@ -110,7 +110,7 @@ fn what_could_not_be_arranged_is_told_with_the_systems_error() {
         "not fifo 90: Operation not permitted.",
     );
     let values = json!({"error": error});
-    let words = "numbers: Operation not permitted.";
+    let words = ": Operation not permitted.";
     assert_one(
         |evidence| evidence.setup.memory_refused = Some(refused()),
         "memory_not_locked",

@@ -172,7 +172,7 @@ impl Group {
 
     /// The file that takes the number of a thread (with v2: of a process) to be shielded.
     #[must_use]
-    pub fn door(&self) -> String {
+    pub fn tasks_file(&self) -> String {
         self.files().path(&format!("{SHIELD}/{}", self.list()))
     }
 

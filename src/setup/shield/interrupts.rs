@@ -11,7 +11,7 @@ use crate::{
 const DEFAULT: &str = "/proc/irq/default_smp_affinity";
 const WORKQUEUES: &str = "/sys/devices/virtual/workqueue/cpumask";
 
-/// What came of it.
+/// Its result.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Moved {
     /// Interrupts that were moved.

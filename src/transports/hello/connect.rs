@@ -1,4 +1,4 @@
-//! The near end's side: finds an echo, shows that it knows the token, and returns the socket.
+//! The near end's handshake: finds an echo, proves that it knows the token, returns the socket.
 
 use std::{
     fs,
@@ -104,7 +104,7 @@ pub enum HelloError {
         why: String,
     },
     /// What answers is no echo of tardy, or goes away meanwhile.
-    #[error("what answers at {to} is no tardy echo: {why}; look what listens on that port")]
+    #[error("the program at {to} is not a tardy echo: {why}; check what listens on that port")]
     Stranger {
         /// Where.
         to: String,
@@ -180,7 +180,7 @@ pub(in crate::transports) fn addresses(to: &str) -> Result<Vec<SocketAddr>, Hell
     let wrong = |why: String| HelloError::Address { to: to.into(), why };
     let port = to.rsplit_once(':').and_then(|(_, port)| port.parse::<u16>().ok());
     if port.is_none_or(|port| port == 0) {
-        return Err(wrong("there is no port from 1 to 65535 in it".into()));
+        return Err(wrong("it has no port from 1 to 65535".into()));
     }
     let found = to.to_socket_addrs().map_err(|error| wrong(error.to_string()))?;
     Ok(found.collect())
@@ -280,12 +280,12 @@ impl Near<'_> {
         for _ in 0..2 {
             let HelloMessage::Challenge { nonce: of, stamp_s, cookie } = answer else { break };
             if of != nonce {
-                return Err(self.stranger("it answers somebody else's question"));
+                return Err(self.stranger("its answer belongs to another request"));
             }
             answer = exchange(&proof::proof(self.token, nonce, self.ask, stamp_s, cookie))?;
         }
         if *answer.nonce() != nonce {
-            return Err(self.stranger("it answers somebody else's question"));
+            return Err(self.stranger("its answer belongs to another request"));
         }
         match answer {
             HelloMessage::Welcome { .. } if proof::is_proven(self.token, &answer) => Ok(answer),
@@ -293,13 +293,13 @@ impl Near<'_> {
             HelloMessage::Refused { protocol, reason, limit, version, .. } => {
                 Err(self.refused(protocol, reason, limit, version))
             }
-            _ => Err(self.stranger("it does not answer what it is asked")),
+            _ => Err(self.stranger("its answer does not match the request")),
         }
     }
 
     fn read(&self, bytes: &[u8]) -> Result<HelloMessage, HelloError> {
         HelloMessage::read(bytes).map_err(|unread| match unread {
-            Unread::Foreign => self.stranger("it says something else"),
+            Unread::Foreign => self.stranger("its answer is not in tardy's protocol"),
             Unread::Version { protocol, .. } => {
                 self.refused(protocol, Reason::Protocol, 0, "(another version)".into())
             }
@@ -313,7 +313,7 @@ impl Near<'_> {
             Reason::Protocol => return HelloError::Version { to, version, theirs },
             Reason::Token => return HelloError::Token { to },
             Reason::Full => {
-                format!("it serves {limit} peers and has room for no more; wait until one is done")
+                format!("it already serves {limit} peers, its limit; wait until one has ended")
             }
             Reason::Size => format!(
                 "it takes messages of up to {limit} bytes, and those of a stream have 56 or more; \
@@ -323,14 +323,12 @@ impl Near<'_> {
                 "it answers {limit} messages per second, this asks for {rate}. Lower --rate, or \
                  start it with --max-rate {rate}pps"
             ),
-            Reason::Trouble => {
-                "it could not make a socket or a thread; look at what it says".into()
-            }
+            Reason::Trouble => "it could not create a socket or a thread; check its output".into(),
         };
         HelloError::Limits { to, why }
     }
 
-    /// What a failed system call means here.
+    /// The error that a failed system call means here.
     fn failed(&self, error: io::Error, kind: &'static str) -> HelloError {
         let to = self.to.to_owned();
         match error.kind() {

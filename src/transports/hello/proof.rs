@@ -1,4 +1,4 @@
-//! Codes: HMAC-SHA256 by a token that both ends know, or by a secret that only the echo knows.
+//! Authentication codes: HMAC-SHA256 with the shared token, or with a secret of the echo.
 
 use std::{io, net::SocketAddr};
 

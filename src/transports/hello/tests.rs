@@ -214,12 +214,12 @@ fn limits_are_told_with_the_flag_that_moves_them() {
 #[test]
 fn a_stranger_is_no_echo() {
     let closes = tcp(|stream| drop(question(stream)));
-    assert!(closes.to_string().contains("no tardy echo"), "{closes}");
+    assert!(closes.to_string().contains("not a tardy echo"), "{closes}");
     let babbles = tcp(|stream| {
         question(stream);
         io::Write::write_all(stream, &[b'H'; ANSWER_LEN]).unwrap();
     });
-    assert!(babbles.to_string().contains("says something else"), "{babbles}");
+    assert!(babbles.to_string().contains("not in tardy's protocol"), "{babbles}");
 }
 
 #[test]

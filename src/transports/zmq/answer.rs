@@ -1,11 +1,11 @@
-//! A socket that answers programs that are no tardy, within bounds.
+//! A socket that answers programs other than tardy, within limits.
 //!
 //! It sends back what it gets to libzmq's `remote_lat`, or to any REQ socket. To them it is a REP
-//! socket; here it is a ROUTER, because libzmq's REP forgets the next answer too when somebody
-//! leaves who sent what is no request. Nobody there has said a token, so everything that a stranger
-//! could make it hold has a limit: bytes of a part, parts that wait, time until a handshake is
-//! done, requests a second, and, because a message of endless parts has none in the library, the
-//! memory of the whole process.
+//! socket; here it is a ROUTER, because libzmq's REP also loses the next answer when a client
+//! disconnects after sending something that is not a request. Clients have no token, so all that
+//! they can make it hold has a limit: bytes of a part, queued parts, duration of a handshake,
+//! requests per second, and the memory of the whole process. The last one is needed because the
+//! library does not limit the parts of a message.
 
 use std::{
     fs::File,
@@ -68,7 +68,7 @@ pub struct Answerer {
 
 /// Bytes that the library's name for a connection may have.
 const LONGEST_NAME: usize = 256;
-/// How often it looks whether it shall end, and how much memory it has; ms.
+/// How often it looks whether it must end, and how much memory it has; ms.
 const GLANCE_MS: i32 = 20;
 /// A connection that has not said what it is by then is closed; ms.
 const HANDSHAKE_MS: i32 = 5_000;
@@ -85,7 +85,7 @@ impl Answerer {
         let socket = bound(&format!("tcp://{}", resolve(listen)?), &limits)?;
         let endpoint = socket.endpoint()?;
         let memory = Memory::of_this_process().map_err(|source| ZmqError::Call {
-            what: "cannot read /proc/self/statm, to keep within memory".into(),
+            what: "cannot read /proc/self/statm, which the memory limit needs".into(),
             source,
         })?;
         let (answered, next) = (Answered::default(), Instant::now());

@@ -1,4 +1,4 @@
-//! ZeroMQ: requests and answers between two ends here, or with programs that are no tardy.
+//! ZeroMQ: requests and answers between two ends here, or with programs other than tardy.
 //!
 //! The near end listens, to a socket that is made with the pair, so that the far end may connect
 //! before the near one is open. For `zmq-ipc` that is an abstract Unix socket: a name that nobody
@@ -144,7 +144,7 @@ pub fn ask_foreign(to: &str, size: usize, patience: Duration) -> Result<OpenPort
 
 /// The first address that a name has; the library would try others only after a time-out.
 fn resolve(to: &str) -> Result<SocketAddr, ZmqError> {
-    let wrong = |source| ZmqError::Call { what: format!("{to} is no HOST:PORT"), source };
+    let wrong = |source| ZmqError::Call { what: format!("{to} is not HOST:PORT"), source };
     let mut addresses = to.to_socket_addrs().map_err(wrong)?;
     addresses.next().ok_or_else(|| wrong(io::ErrorKind::AddrNotAvailable.into()))
 }

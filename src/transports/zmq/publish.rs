@@ -1,4 +1,4 @@
-//! Streams of packets by publishing: to whoever connected, or to a multicast group by PGM.
+//! Streams of packets by publishing: to connected subscribers, or to a multicast group by PGM.
 
 use std::{os::fd::OwnedFd, sync::Arc};
 

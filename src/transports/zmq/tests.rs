@@ -208,5 +208,5 @@ fn an_address_in_use_and_one_that_is_none_are_named() {
     let error = Answerer::bind(&address, ReplyLimits::default()).err().unwrap().to_string();
     assert!(error.contains(&address) && error.contains("in use"), "{error}");
     let error = Answerer::bind("nowhere", ReplyLimits::default()).err().unwrap().to_string();
-    assert!(error.contains("nowhere is no HOST:PORT"), "{error}");
+    assert!(error.contains("nowhere is not HOST:PORT"), "{error}");
 }

@@ -85,8 +85,11 @@ fn a_hundred_thousand_datagrams_of_garbage_leave_it_answering_and_get_less_back(
         got += length as u64;
     }
     assert!(0 < got && got < sent, "{got} of {sent}");
-    let door = &end(echo)["door"];
-    assert!(whole(&door["garbage"]) > 1000 && whole(&door["hellos"]) > 100, "{door}");
+    let admission = &end(echo)["admission"];
+    assert!(
+        whole(&admission["garbage"]) > 1000 && whole(&admission["hellos"]) > 100,
+        "{admission}"
+    );
 }
 
 #[test]
@@ -177,5 +180,5 @@ fn only_who_was_let_in_is_answered_and_only_from_its_address() {
     wait_until_read(port(&echo));
     let summary = end(echo);
     assert_eq!(whole(&summary["answered"]), 1, "{summary}");
-    assert_eq!(whole(&summary["door"]["garbage"]), 10, "{summary}");
+    assert_eq!(whole(&summary["admission"]["garbage"]), 10, "{summary}");
 }

@@ -1,4 +1,4 @@
-//! `cargo xtask bench`: holds tardy to the numbers it shall reach, peers side by side.
+//! `cargo xtask bench`: checks the numbers that tardy must reach, peers side by side.
 //!
 //! A table goes to stderr as it comes about; the same as Markdown, for `docs/overhead.md`, to
 //! stdout. Nothing here fails because of a time: a number that is not met is a row that says so.
@@ -110,7 +110,7 @@ fn prepare(quick: bool) -> Result<Bench> {
     Ok(Bench { tardy, own, scratch, cpus: Cpus::allowed()?, quick })
 }
 
-/// To whoever watches.
+/// Prints progress to standard error.
 pub fn say(text: &str) {
     let _ = writeln!(std::io::stderr(), "{}", text.trim_end());
 }

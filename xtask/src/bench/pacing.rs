@@ -101,7 +101,7 @@ fn pairs(bench: &Bench) -> Result<Vec<[[f64; 2]; 2]>> {
     let packets = bench.either(15_000, 2_000);
     let mut late_ns = vec![1; usize::try_from(packets)?];
     let mut measured = |what: fn(&UdpSocket, u64, &mut Vec<i64>)| {
-        // The kernel throttles whoever spins for longer in real time: its gaps would be the figure.
+        // The kernel throttles a real-time thread that spins longer: its gaps would be the figure.
         std::thread::sleep(REST);
         late_ns.clear();
         what(&near, packets, &mut late_ns);

@@ -6,7 +6,7 @@ use tardy::{analysis::Estimate, setup::facts};
 
 use super::Bench;
 
-/// One number that tardy shall reach, and what came of it.
+/// One number that tardy must reach, and the result.
 #[derive(Debug)]
 pub struct FigureRow {
     pub what: String,

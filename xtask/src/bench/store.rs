@@ -41,7 +41,7 @@ pub fn part(bench: &Bench) -> Result<Section> {
     Ok(section)
 }
 
-/// Measures once, and writes its record so many times, a second after the other; returns the bytes
+/// Measures once, and writes its record this many times, a second apart; returns the bytes
 /// of one.
 fn fill(bench: &Bench, store: &Path, runs: u32) -> Result<usize> {
     let first = bench.path("first");

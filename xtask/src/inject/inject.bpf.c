@@ -22,7 +22,7 @@ typedef long long s64;
 #define BPF_MAP_TYPE_HASH 1
 #define BPF_MAP_TYPE_ARRAY 2
 #define BPF_MAP_TYPE_RINGBUF 27
-/* Whoever reads comes by himself; an interrupt to wake him up would be a delay of its own. */
+/* The reader polls; an interrupt to wake it up would be a delay of its own. */
 #define BPF_RB_NO_WAKEUP 1
 
 static void *(*map_lookup)(void *map, const void *key) = (void *)1;
@@ -109,7 +109,7 @@ static __attribute__((always_inline)) struct inject_order *ordered(u32 cpu, u32 
 
 /*
  * Holds up this CPU, once, where that is ordered. A wait within an interrupt or a softirq is logged
- * by that one's end, with all of it: its own work cannot be told from the wait, nor shall it be.
+ * at its end, as a whole: its own work and the wait are not distinguished.
  */
 static __attribute__((always_inline)) void hold_up(u32 kind)
 {

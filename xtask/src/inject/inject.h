@@ -29,7 +29,7 @@ enum inject_kind {
     INJECT_SOFTIRQ_RUN = 11,
 };
 
-/* What shall happen on one CPU; written by user space. */
+/* What is to happen on one CPU; written by user space. */
 struct inject_order {
     unsigned int kind;
     unsigned int tid; /* of the task that is looked at */

@@ -50,7 +50,7 @@ pub struct InjectWorker {
     pub target: i32,
     /// Its measured threads and their CPUs.
     pub threads: Vec<(i32, u32)>,
-    /// From one expiry to the next.
+    /// Time from one expiry to the next.
     pub interval_ns: i64,
     pub until_ns: i64,
     pub plan: DelayPlan,
@@ -139,7 +139,7 @@ impl InjectWorker {
         while now_ns() < order.from_ns + order.ns as i64 {
             std::hint::spin_loop();
         }
-        // Whoever was held up goes on right here; what follows holds nobody up.
+        // The delayed thread continues right here; what follows delays no thread.
         sched::set_this_thread(Policy::Fifo, BELOW)?;
         self.hand.order(&InjectCommand { until_ns: 0, ..*order })
     }

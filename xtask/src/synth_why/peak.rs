@@ -58,7 +58,7 @@ fn before(wakeup: &Wakeup) -> Vec<Moment> {
     }
     found.push(moment(-6_400, Some(1_900), Lane::Hardirq, "irq", "31 virtio0-input.0"));
     found.push(moment(-4_500, Some(2_700), Lane::Softirq, "softirq", "NET_RX"));
-    // A crowded one now and then, for whoever draws it.
+    // A crowded one now and then, to test the drawing.
     if wakeup.turn % 61 == 0 {
         let point = |at: i64| moment(-at * 140, None, Lane::Others, "waking", "hackbench");
         found.extend((1..250).map(point));

@@ -14,7 +14,7 @@ Boots a kernel in QEMU and runs tests in it, or COMMAND.
   --filter TEXT   only tests whose names contain TEXT, made for a guest or not
   --also TEXT     besides those made for a guest, tests whose names contain TEXT (repeatable)
   --counted       one CPU whose time is its count of instructions: the same every time
-  --program NAME  a program of this machine that the guest shall have too, with its libraries
+  --program NAME  also copy this program of the machine into the guest, with its libraries
                   (repeatable); not with tests
   --append TEXT   more for the kernel's command line
   --passed FILE   tests that pass are added to this file, by name

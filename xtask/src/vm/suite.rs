@@ -15,17 +15,17 @@ use super::account::{self, Skips};
 /// How modules of `tests/outside` begin whose tests are made for a guest.
 const MADE_FOR_IT: &str = "root_";
 
-/// What these tests' kernel is told: something that differs from its default, so that tests see
+/// Kernel command line of these tests: it differs from the default, so that tests see
 /// whether tardy finds it.
 pub const APPEND: &str = "preempt=full";
 
 /// Where tests in a guest note that they skipped.
 const SKIPS: &str = "/tmp/skips";
 
-/// What tests are told on the host is true in a guest as well.
+/// Environment variables of the host's tests that are passed to a guest.
 const PASSED_ON: [&str; 2] = ["TARDY_TEST_LONG", "TARDY_TEST_SEED"];
 
-/// A guest is so many times slower than its host, at the least.
+/// A guest is at least this many times slower than its host.
 const PATIENCE: &str = "4";
 
 /// The built test program, and the tardy that it starts.

@@ -1,4 +1,4 @@
-//! Ways that carry no number, only that there is a message more: eventfds and System V semaphores.
+//! Transports without message numbers, which only count messages: eventfds and System V semaphores.
 //!
 //! Each message is counted, and each is taken alone, so that both ends count alike: the number of
 //! an answer is that of the message it belongs to.

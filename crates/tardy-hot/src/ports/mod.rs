@@ -1,8 +1,8 @@
-//! One [`Port`](crate::exchange::Port) per kind of way: what it calls to send and to receive.
+//! One [`Port`](crate::exchange::Port) per transport: what it calls to send and to receive.
 //!
-//! A port holds descriptors as numbers; whoever made it keeps them open. Its buffers are allocated
+//! A port holds descriptors as numbers; its creator keeps them open. Its buffers are allocated
 //! and written to when it is made. A message is as long as was agreed: its number, then zeros; what
-//! carries no bytes carries the number in another way, which each port tells.
+//! carries no bytes carries the number in another way, which each port documents.
 
 pub mod counted;
 pub mod datagram;

@@ -1,4 +1,4 @@
-//! Two words in shared memory, looked at all the time: no system call at all. Waiting keeps a CPU
+//! Two words in shared memory, polled continuously: no system call at all. Waiting keeps a CPU
 //! busy.
 
 use core::{ffi::c_int, hint::spin_loop, ops::Deref};

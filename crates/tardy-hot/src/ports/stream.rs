@@ -2,7 +2,7 @@
 //!
 //! One call sends and one receives, unless the kernel takes or gives a message in parts. Where
 //! messages are longer than agreed, the numbers behind are not those that are waited for: a stream
-//! does not tell more.
+//! does not show more.
 
 use core::{ffi::c_int, marker::PhantomData};
 

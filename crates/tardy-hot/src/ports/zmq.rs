@@ -1,6 +1,6 @@
 //! A ZeroMQ socket: requests and answers over whatever it is connected to.
 //!
-//! Nothing is linked: whoever makes a port hands in the functions of the library it has loaded. Per
+//! Nothing is linked: the creator of a port passes the functions of the library it has loaded. Per
 //! message the library does what its own perf tools let it do, with the same message kept and sent
 //! again. We allocate nothing; the library itself does for messages of more than 33 bytes, and for
 //! every 256 parts in one of its queues.
@@ -24,7 +24,7 @@ impl ZmqMessage {
 
 /// The functions of libzmq that a port calls, by the names they have there.
 #[derive(Debug, Clone, Copy)]
-#[expect(missing_docs, reason = "each is what zmq.h says of the function of this name")]
+#[expect(missing_docs, reason = "zmq.h documents the functions of these names")]
 pub struct Functions {
     pub zmq_msg_init: unsafe extern "C" fn(*mut ZmqMessage) -> c_int,
     pub zmq_msg_init_size: unsafe extern "C" fn(*mut ZmqMessage, usize) -> c_int,

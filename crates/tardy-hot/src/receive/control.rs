@@ -1,4 +1,4 @@
-//! What the kernel says beside a packet: its stamps, and how many it dropped.
+//! What the kernel reports with a packet: its stamps, and how many it dropped.
 
 use core::ffi::c_int;
 

@@ -1,4 +1,4 @@
-//! In what order numbered packets came, by one word: which of the last 64 were here.
+//! In what order numbered packets came, in one word: which of the last 64 arrived.
 
 /// What a number is to those before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -7,7 +7,7 @@ pub enum SequencePosition {
     Next,
     /// After a later one.
     Behind,
-    /// Here once more. Only told of the last 64 numbers.
+    /// Duplicate. Known only for the last 64 numbers.
     Again,
 }
 
@@ -20,7 +20,7 @@ pub struct SequenceTracker {
     pub received: u64,
     /// Those that came after a later one.
     pub reordered: u64,
-    /// Those that came once more.
+    /// Duplicates.
     pub duplicated: u64,
     /// The n-th bit: the number n + 1 below the next was here.
     seen: u64,

@@ -99,12 +99,12 @@ fn a_far_end_that_broke_off_is_told_with_the_reason_and_the_moment() {
                 "reason": "silent", "answers": 10, "timeout_ns": timeout_ns,
                 "at_ns": 1_500_000_000
             }),
-            "10 answers in a row did not come within 20",
+            "10 answers in a row did not arrive within 20",
         ),
         (
             FarEndReason::Killed { timeout_ns },
             json!({"reason": "killed", "timeout_ns": timeout_ns, "at_ns": 1_500_000_000}),
-            "and it was killed",
+            "; the far end was killed",
         ),
         (
             FarEndReason::AnswerTooLong,
@@ -127,8 +127,8 @@ fn a_clock_that_was_set_or_badly_known_is_told() {
     assert_eq!(codes(of(0, 0)), [""; 0]);
     let values =
         |steps, unknown: u64| json!({"steps": steps, "unknown_periods": unknown, "periods": 9});
-    assert_one(of(0, 2), "clock_unsteady", &values(0, 2), "in 2 of 9 periods it was known too");
-    assert_one(of(1, 2), "clock_unsteady", &values(1, 2), "a clock was set (1 times seen)");
+    assert_one(of(0, 2), "clock_unsteady", &values(0, 2), "in 2 of 9 periods it was too uncertain");
+    assert_one(of(1, 2), "clock_unsteady", &values(1, 2), "a clock was set (1 steps seen)");
 }
 
 fn of_received(receive: ReceiveEvidence, flow: FlowRecord) -> impl FnOnce(&mut Evidence) {
@@ -154,7 +154,7 @@ fn a_stepped_clock_is_told_with_what_was_left_out_for_it() {
 #[test]
 fn what_did_not_come_and_what_had_no_stamp_are_told() {
     let silent = of_received(seen(0), FlowRecord::default());
-    assert_one(silent, "nothing_received", &json!({"address": "lo"}), "No packet came to lo");
+    assert_one(silent, "nothing_received", &json!({"address": "lo"}), "No packet arrived at lo");
     let mut unstamped = seen(9);
     unstamped.seen.unstamped = 2;
     let unstamped = of_received(unstamped, FlowRecord::default());

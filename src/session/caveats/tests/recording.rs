@@ -28,7 +28,7 @@ fn series_without_samples_with_early_ones_and_with_missed_periods_are_told() {
         move |evidence: &mut Evidence| evidence.series = vec![summary("cpu0", totals)]
     };
     let some = |missed: u64| Totals { count: 990, missed, ..Totals::NONE };
-    assert_one(of(Totals::NONE), "no_samples", &json!({}), "Not one sample");
+    assert_one(of(Totals::NONE), "no_samples", &json!({}), "No sample");
     let early = Totals { early: 1, ..some(0) };
     assert_one(of(early), "early_wakeups", &json!({"early": 1}), "1 wake-ups");
     let values = json!({"series": [{"series": "cpu0", "missed": 10, "periods": 1_000}]});
@@ -46,7 +46,7 @@ fn a_load_that_died_or_did_nothing_is_told() {
         "worker 3: signal 9",
     );
     let values = json!({"load": "hackbench"});
-    assert_one(of(LoadFault::DidNothing), "load_did_nothing", &values, "hackbench did not");
+    assert_one(of(LoadFault::DidNothing), "load_did_nothing", &values, "hackbench completed no");
 }
 
 #[test]
@@ -88,7 +88,7 @@ fn what_tracing_could_not_tell_is_a_caveat_that_informs() {
     let why = "the kernel refuses the program";
     let stages = TraceRecord { found: TraceMode::Stages, why_not: Some(why.into()), ..none() };
     let values = json!({"missing": [], "no_causes": why});
-    assert_one(of(stages), "traced_in_part", &values, "stages alone, no causes: the kernel");
+    assert_one(of(stages), "traced_in_part", &values, "stages only, no causes: the kernel");
     let missing = MissingTracepoint {
         tracepoint: "ipi_send_cpu".into(),
         switches_off: "who sent an interrupt".into(),

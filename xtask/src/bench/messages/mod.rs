@@ -41,7 +41,7 @@ enum Peer {
     Zmq,
 }
 
-/// A transport, its peer, and what tardy may take of the peer's time at the most.
+/// A transport, its peer, and the most that tardy may take, as a share of the peer's time.
 struct Way {
     transport: &'static str,
     /// Bytes of a message, where the transport carries any.

@@ -1,7 +1,7 @@
-//! libzmq's own perf tools: `remote_lat` against `local_lat`. They are in no package; whoever wants
-//! the comparison builds them from libzmq's `perf` directory, puts them on the PATH.
+//! libzmq's own perf tools: `remote_lat` against `local_lat`. No package has them; to get
+//! the comparison, build them from libzmq's `perf` directory and put them on the PATH.
 //!
-//! All that they tell is an average of half round trips.
+//! They print only an average of half round trips.
 
 use std::{
     net::TcpListener,
@@ -23,7 +23,7 @@ impl Drop for Local {
     }
 }
 
-/// The mean of so many round trips, ns, warm-up included as they count it.
+/// The mean of this many round trips, ns, warm-up included as they count it.
 pub fn mean_ns(transport: &str, places: Places, size: usize, count: u64, at: &Path) -> Result<f64> {
     let address = if transport == "zmq-ipc" {
         format!("ipc://{}", at.display())
@@ -38,7 +38,7 @@ pub fn mean_ns(transport: &str, places: Places, size: usize, count: u64, at: &Pa
     let out = remote.args(&words).stdin(Stdio::null()).output().context(absent)?;
     half_us(&String::from_utf8_lossy(&out.stdout))
         .map(|half| half * 2e3)
-        .with_context(|| format!("remote_lat told no average; {absent}"))
+        .with_context(|| format!("remote_lat printed no average; {absent}"))
 }
 
 fn half_us(said: &str) -> Option<f64> {
