@@ -12,13 +12,16 @@ export function launch() {
   return chromium.launch({ executablePath, args: QUIET });
 }
 
-/** Asks the page again and again: its policy refuses the strings that `waitForFunction` evaluates. */
-export async function until(page, ask, what, within_ms = 300000) {
+/**
+ * Asks the page again and again: its policy refuses the strings that `waitForFunction` evaluates.
+ * Gives up at once where `failed` says that there is nothing to wait for any more.
+ */
+export async function until(page, ask, what, failed = () => false, within_ms = 300000) {
   const end = Date.now() + within_ms;
   for (;;) {
     const answer = await page.evaluate(ask);
     if (answer) return answer;
-    if (Date.now() > end) throw new Error(`waited in vain for: ${what}`);
+    if (failed() || Date.now() > end) throw new Error(`waited in vain for: ${what}`);
     await new Promise((resolve) => setTimeout(resolve, 20));
   }
 }

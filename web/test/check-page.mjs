@@ -21,10 +21,11 @@ export async function checkPage(browser, path, mode) {
   page.on('pageerror', (error) => reasons.push(`error in the page: ${error.message}`));
   page.on('dialog', (dialog) => { reasons.push('a dialog was opened'); void dialog.dismiss(); });
   page.on('request', (request) => { if (request.url() !== url && !request.url().startsWith('blob:')) reasons.push(`request to ${request.url()}`); });
+  const failed = () => reasons.some((reason) => reason.startsWith('error in the page'));
   let drawn = null;
   try {
     await page.goto(url);
-    drawn = await until(page, () => window.tardyDrawn, 'all charts to be drawn');
+    drawn = await until(page, () => window.tardyDrawn, 'all charts to be drawn', failed);
     for (const check of [sound, inked, drawnAsData, barsAddUp, reachable]) reasons.push(...await page.evaluate(check));
     if (mode.scheme === 'light') reasons.push(...await within(600000, interactions(page)));
     reasons.push(...await page.evaluate(sound));

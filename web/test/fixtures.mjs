@@ -166,9 +166,9 @@ const FACTS = {
 const NO_FACTS = Object.fromEntries(Object.entries(FACTS).map(([name, value]) => [name, Array.isArray(value) && name !== 'load_average' ? [] : name === 'preemption' ? { model: 'unknown', source: '' } : ['hostname', 'kernel', 'kernel_version', 'architecture', 'cpus_online', 'cpus_allowed', 'tardy_version'].includes(name) ? '' : null]));
 
 const CAVEATS = {
-  idle: { code: 'deep-idle', effect: 'weakens', text: 'CPU 0 may enter C2, which takes 400 us to leave.', remedy: 'Hold /dev/cpu_dma_latency at 0 (--power hold), or boot with processor.max_cstate=1.' },
-  throttle: { code: 'rt-throttling', effect: 'informs', text: 'Real-time tasks may take 95 % of the time only.', remedy: 'sysctl kernel.sched_rt_runtime_us=-1' },
-  drain: { code: 'samples-lost', effect: 'invalidates', text: '1 204 samples were overwritten before they were read: the drain came 6.1 s late.', remedy: 'Give tardy a housekeeping CPU (--cpus without CPU 0), or lengthen the interval.' },
+  idle: { code: 'deep-idle', effect: 'weakens', text: 'CPU 0 may enter C2, which takes 400 us to leave.', remedy: 'Hold /dev/cpu_dma_latency at 0 (--power hold), or boot with processor.max_cstate=1.', values: { cpu: 0, exit_latency_us: 400 } },
+  throttle: { code: 'rt-throttling', effect: 'informs', text: 'Real-time tasks may take 95 % of the time only.', remedy: 'sysctl kernel.sched_rt_runtime_us=-1', values: {} },
+  drain: { code: 'samples-lost', effect: 'invalidates', text: '1 204 samples were overwritten before they were read: the drain came 6.1 s late.', remedy: 'Give tardy a housekeeping CPU (--cpus without CPU 0), or lengthen the interval.', values: { lost: 1204 } },
 };
 
 const UNTRACED = { asked: 'off', found: 'off', why_not: null, missing: [], unmatched: 0, lost_events: 0, blamed: 0, passed_over: 0, threshold_ns: 0, cost: null };
