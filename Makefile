@@ -12,7 +12,7 @@ BUSY := --limit 40m --stall 10m \
 export TARDY_TEST_PYTHON := $(CURDIR)/.venv/bin/python
 
 .PHONY: help demo lab quick test test-long bench web build docs clean
-.PHONY: page checks deny advisories loom programs tests vm account browser
+.PHONY: page checks deny advisories loom programs tests lab-tests vm account browser
 
 help:
 	@echo "make demo       set up, build, measure this machine for 20 s under load, write a page"
@@ -54,7 +54,7 @@ quick:
 # machine and ran in no guest yet.
 test:
 	@tools/setup test
-	@tools/side-by-side tests vm "page browser" "loom checks"
+	@tools/side-by-side tests vm "page browser" "loom checks lab-tests"
 	@$(MAKE) --no-print-directory account
 
 # The page's types, and a bundle that is what its sources make.
@@ -86,10 +86,16 @@ loom:
 	RUSTFLAGS="--cfg loom" cargo test --locked --release -p tardy-hot --test interleavings \
 		--target-dir target/loom
 
-# Everything that cargo tests, with the examples in the documentation.
+# Everything that cargo tests, with the examples in the documentation. Most of it waits for runs,
+# so more of it than there are CPUs goes on at once.
 tests:
 	@mkdir -p $(dir $(SKIPS)) && rm -f $(SKIPS)
-	TARDY_TEST_SKIPS=$(SKIPS) cargo test --workspace --locked --no-fail-fast
+	TARDY_TEST_SKIPS=$(SKIPS) RUST_TEST_THREADS=4 cargo test --workspace --locked --no-fail-fast
+
+# The lab's own tests, which boot guests on this machine.
+lab-tests:
+	@mkdir -p $(dir $(SKIPS)) && rm -f $(SKIPS)
+	TARDY_TEST_SKIPS=$(SKIPS) cargo test --locked --test lab
 
 # What guests and pages are made with. The tests' tardy will do: a release build would choose other
 # features of its libraries, and build them all again.
@@ -120,6 +126,7 @@ browser:
 test-long: checks programs
 	@$(MAKE) --no-print-directory advisories
 	TARDY_TEST_LONG=1 cargo test --workspace --locked --release -- --test-threads=1
+	TARDY_TEST_LONG=1 cargo test --locked --release --test lab -- --test-threads=1
 	for kernel in standard rt 6.12 6.12-rt; do \
 		TARDY_TEST_LONG=1 target/debug/xtask vm --kernel $$kernel --limit 1h --stall 10m \
 			--also unprivileged:: --also leaves_nothing:: || exit 1; \

@@ -57,6 +57,9 @@ fn messages_come_back_from_the_second_box_and_the_same_ones_twice() {
 
 #[test]
 fn a_stream_goes_to_the_second_box_and_what_comes_off_the_wire_is_received() {
+    if !is_long() {
+        return;
+    }
     let (Some(place), Some(rt)) = (Place::new(), Place::with("rt")) else { return };
     let traffic = traffic();
     let receive = cell(&place, "receive", &["--iface=eth0", "--sender=none", &traffic]);
