@@ -13,6 +13,7 @@ use super::{
         Points,
     },
     points::PointSieve,
+    sample_name::SampleName,
     words,
 };
 use crate::run::{
@@ -32,11 +33,12 @@ const SERIES_WITH_HEAT: usize = 16;
 /// The data of a page that shows `runs` side by side.
 #[must_use]
 pub fn page(runs: Vec<Run>) -> Page {
-    let edges = latency_edges(runs.iter().map(|run| &run.document));
+    let documents = || runs.iter().map(|run| &run.document);
+    let edges = latency_edges(documents());
     Page {
         runs: runs.iter().map(|run| page_run(run, &edges)).collect(),
         latency_edges_ns: edges,
-        ..Page::empty()
+        ..Page::empty(documents())
     }
 }
 
@@ -94,6 +96,7 @@ fn page_run(run: &Run, edges: &[u64]) -> PageRun {
     PageRun {
         headline: words::headline_because(document, worst.as_deref()),
         line: words::line(document),
+        samples: SampleName::of(document).into(),
         command: words::command(&document.argv),
         series: series
             .map(|((series, binned), points)| page_series(series, &binned, points, edges, few))

@@ -18,5 +18,6 @@ pub mod points;
 mod schema;
 pub mod table;
 pub mod terminal;
+pub mod vocabulary;
 pub mod why;
 pub mod words;

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     causes::{PageBlame, PagePeaks},
     matrix_page::PageMatrix,
+    vocabulary::{SampleWords, Vocabulary},
 };
 use crate::run::Document;
 
@@ -25,6 +26,8 @@ pub struct Page {
     pub tardy_version: String,
     /// RFC 3339, UTC.
     pub made_at: String,
+    /// The words for what the data has names for.
+    pub words: Vocabulary,
     /// Edges of the latency bins that histograms and heat maps of all runs share, ascending, ns;
     /// bin `i` holds `edges[i] <= latency < edges[i + 1]`.
     pub latency_edges_ns: Vec<u64>,
@@ -35,13 +38,14 @@ pub struct Page {
 }
 
 impl Page {
-    /// A page of this tardy, made now, that shows nothing yet.
+    /// A page of this tardy, made now, that is to show `documents` and has nothing of them yet.
     #[must_use]
-    pub fn empty() -> Self {
+    pub fn empty<'a>(documents: impl IntoIterator<Item = &'a Document>) -> Self {
         Self {
             page_version: PAGE_VERSION,
             tardy_version: env!("CARGO_PKG_VERSION").into(),
             made_at: format!("{:.0}", jiff::Timestamp::now()),
+            words: Vocabulary::of(documents),
             latency_edges_ns: Vec::new(),
             runs: Vec::new(),
             matrix: None,
@@ -51,7 +55,7 @@ impl Page {
     /// A page that shows kernels beside each other.
     #[must_use]
     pub fn of_matrix(matrix: PageMatrix) -> Self {
-        Self { matrix: Some(Box::new(matrix)), ..Self::empty() }
+        Self { matrix: Some(Box::new(matrix)), ..Self::empty([]) }
     }
 }
 
@@ -65,6 +69,8 @@ pub struct PageRun {
     pub line: String,
     /// `run.json`, with the status as a reader sees it.
     pub record: Document,
+    /// What its samples are called.
+    pub samples: SampleWords,
     /// The command line, quoted for a shell.
     pub command: String,
     /// Edges of the time bins of the heat maps: bin `i` is from edge `i` to edge `i + 1`.

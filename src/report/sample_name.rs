@@ -3,10 +3,13 @@
 use crate::run::messages::ROUND_TRIP;
 pub use crate::run::probes::SampleName;
 
+/// Series that are not called by their names, with what they are called.
+pub const SERIES: [(&str, &str); 1] = [(ROUND_TRIP, "round trip")];
+
 /// A series as tables call it: `round trip` for `rtt`, others by their names.
 #[must_use]
 pub fn series(name: &str) -> &str {
-    if name == ROUND_TRIP { "round trip" } else { name }
+    SERIES.iter().find(|(own, _)| *own == name).map_or(name, |(_, words)| words)
 }
 
 #[cfg(test)]

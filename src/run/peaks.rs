@@ -46,6 +46,27 @@ pub enum Cause {
     Unexplained,
 }
 
+impl Cause {
+    /// All of them, in the order of tables.
+    pub const ALL: [Self; 15] = [
+        Self::IrqsOff,
+        Self::Hardirq,
+        Self::Softirq,
+        Self::Thread,
+        Self::Nonpreemptible,
+        Self::Lock,
+        Self::IdleExit,
+        Self::Migration,
+        Self::Throttled,
+        Self::PageFault,
+        Self::Stopped,
+        Self::Host,
+        Self::Hardware,
+        Self::Tracing,
+        Self::Unexplained,
+    ];
+}
+
 /// Name of what every wake-up goes through: interrupt, scheduler, switch, return to user space.
 pub const WAKE_UP_PATH: &str = "wake-up path";
 

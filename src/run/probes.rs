@@ -1,6 +1,8 @@
 //! The table of probes: all that others must know of each. The command line, reports and the lab
 //! read it; `probes` has what makes them.
 
+use serde::{Deserialize, Serialize};
+
 use super::Document;
 
 /// One probe.
@@ -121,7 +123,9 @@ impl ProbeInfo {
 }
 
 /// What one sample is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
 pub enum SampleName {
     /// Of a timer.
     WakeUp,

@@ -4,11 +4,11 @@ import { Table, type Column } from './table';
 import { seriesColour, seriesOf, type Context, type SeriesPair } from './context';
 import { h } from './dom';
 import type { PageRun, Percentiles, SeriesSummary } from './model';
-import { capital, isRoundTrip, nounOfAll, seriesTitle } from './noun';
 import type { LogScale } from './scale';
 import { spark } from './spark';
 import { onTheme, theme } from './theme';
-import { columnUnit, count, latency } from './units';
+import { capital, columnUnit, count, latency } from './units';
+import { seriesTitle } from './vocabulary';
 
 interface Row extends SeriesPair {
   run: number;
@@ -65,7 +65,7 @@ function rowsOf(context: Context): Row[] {
   const rows = context.page.runs.flatMap((run, index) =>
     seriesOf(run).map((pair): Row => ({
       ...pair, run: index, runName: run.record.name, stage: null, stages: stagesOf(run, pair.name, index),
-      half: isRoundTrip(run) && pair.summary ? halfOf(run, pair.summary, index) : null,
+      half: run.samples.kind === 'round_trip' && pair.summary ? halfOf(run, pair.summary, index) : null,
     })));
   const place = new Map(context.names.map((name, index) => [name, index]));
   return rows.sort((a, b) => (place.get(a.name) ?? 0) - (place.get(b.name) ?? 0) || a.run - b.run);
@@ -133,7 +133,7 @@ function notes(rows: Row[]): HTMLElement | null {
 
 function columns(context: Context, rows: Row[], view: View, split: boolean): Column<Row>[] {
   const several = context.page.runs.length > 1;
-  const noun = nounOfAll(context.page);
+  const { many } = context.page.words.samples;
   const any = (pick: (row: Row) => number | undefined): boolean => rows.some((row) => (pick(row) ?? 0) > 0);
   const whole = (title: string, pick: (row: Row) => number | null, hint?: string): Column<Row> => ({
     title, raw: title, hint, value: pick,
@@ -141,11 +141,11 @@ function columns(context: Context, rows: Row[], view: View, split: boolean): Col
   });
   const found: Column<Row>[] = [nameColumn(context)];
   if (several) found.push(runColumn());
-  found.push(whole('count', (row) => numbers(row, view)?.count ?? null, view === 'wake-up' ? capital(noun.many) : 'Periods'));
+  found.push(whole('count', (row) => numbers(row, view)?.count ?? null, view === 'wake-up' ? capital(many) : 'Periods'));
   if (rows.some(({ summary }) => summary?.missed !== null)) {
     found.push(whole('missed', ({ summary }) => summary?.missed ?? null, 'Periods that passed without a wake-up of their own'));
   }
-  if (any(({ summary }) => summary?.early)) found.push(whole('early', ({ summary }) => summary?.early ?? null, `${capital(noun.many)} before their time; in count and min, not in the percentiles`));
+  if (any(({ summary }) => summary?.early)) found.push(whole('early', ({ summary }) => summary?.early ?? null, `${capital(many)} before their time; in count and min, not in the percentiles`));
   if (any(({ summary }) => summary?.above)) found.push(whole('over 1 h', ({ summary }) => summary?.above ?? null, 'Latencies over one hour; in count and max, not in the percentiles'));
   if (view === 'wake-up') found.push(latencyColumn(rows, 'min', 'min_ns', (row) => row.summary?.min ?? null));
   for (const name of SHOWN) {

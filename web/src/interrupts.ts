@@ -52,10 +52,8 @@ function figure(run: PageRun, cpu: number, of: (series: PageRun['record']['serie
 
 /** Share of time not idle, as the record has it; else the mean of the track. */
 function busy(run: PageRun, cpu: number): number | null {
-  const cpus = run.record.machine?.cpus;
-  const own = (Array.isArray(cpus) ? cpus : []).find((one) => one !== null && typeof one === 'object' && !Array.isArray(one) && one.cpu === cpu);
-  const share = own !== null && typeof own === 'object' && !Array.isArray(own) ? own.busy : null;
-  if (typeof share === 'number') return share;
+  const own = run.record.machine?.cpus.find((one) => one.cpu === cpu);
+  if (own) return own.busy;
   const track = run.machine.cpu_busy.find((one) => one.cpu === cpu)?.busy ?? [];
   return track.length ? track.reduce((sum, one) => sum + one, 0) / track.length : null;
 }

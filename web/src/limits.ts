@@ -1,5 +1,5 @@
-// The limits a run was held to: gates from its command line, a deadline from its probe. Lines in the
-// percentile graph; whether they were kept is decided elsewhere, not in the page.
+// The limits a run was held to: gates from its command line. Lines in the percentile graph; whether
+// they were kept is decided elsewhere, not in the page.
 
 import type { RunRecord } from './model';
 
@@ -19,7 +19,5 @@ export function limitsOf(record: RunRecord): Limit[] {
     const parts = GATE.exec(gate);
     if (parts) found.push({ name: `gate ${gate}`, ns: Number(parts[1]) * FACTORS[parts[2]] });
   });
-  const deadline = record.probe.parameters.deadline_ns;
-  if (typeof deadline === 'number' && deadline > 0) found.push({ name: 'deadline', ns: deadline });
   return found;
 }

@@ -4,9 +4,9 @@
 import type { Context } from './context';
 import { h } from './dom';
 import type { EndRecord, FlowRecord, PageRun } from './model';
-import { capital, isRoundTrip, nounOf, seriesTitle } from './noun';
 import { Table, type Column } from './table';
-import { count, latency, rate } from './units';
+import { capital, count, latency, rate } from './units';
+import { seriesTitle } from './vocabulary';
 
 interface Of<Item> {
   run: PageRun;
@@ -51,7 +51,7 @@ function flowColumns(flows: Of<FlowRecord>[]): Column<Of<FlowRecord>>[] {
   const perSecond = (title: string, raw: string, hint: string, pick: (flow: FlowRecord) => number | null): Column<Of<FlowRecord>> => ({
     title, raw, hint, value: ({ item }) => pick(item), cell: ({ item }) => { const n = pick(item); return n === null ? '–' : rate(n); },
   });
-  const trips = flows.every(({ run }) => isRoundTrip(run));
+  const trips = flows.every(({ run }) => run.samples.kind === 'round_trip');
   const some = (pick: (flow: FlowRecord) => number | null): boolean => flows.some(({ item }) => (pick(item) ?? 0) > 0);
   const known = (pick: (flow: FlowRecord) => number | null): boolean => flows.some(({ item }) => pick(item) !== null);
   const over = flows.map(({ item }) => item.late_over_ns).find((ns) => ns !== null);
@@ -95,6 +95,6 @@ function clockNote(run: PageRun, several: boolean): HTMLElement | null {
   const side = clock.offset_ns < 0 ? 'behind' : 'ahead';
   const text = `the far clock was ${latency(Math.abs(clock.offset_ns))} ${side}, known to within ${latency(clock.uncertainty_ns)} (${count(clock.exchanges)} exchanges, `
     + `the shortest round trip ${latency(clock.shortest_round_trip_ns)}), and drifted by ${clock.drift_ppb.toFixed(0)} parts per billion. `
-    + `One-way figures of ${nounOf(run).many} have that uncertainty, round trips have not.`;
+    + `One-way figures of ${run.samples.many} have that uncertainty, round trips have not.`;
   return h('p', { class: 'note' }, several ? `${run.record.name}: ${text}` : capital(text));
 }

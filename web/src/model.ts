@@ -9,21 +9,13 @@ export const PAGE_VERSION = 2;
 
 export type Page = Omit<data.Page, 'runs'> & { runs: PageRun[] };
 
-export type PageRun = Omit<data.PageRun, 'record' | 'stages' | 'peaks'> & {
-  record: RunRecord;
+export type PageRun = Omit<data.PageRun, 'stages' | 'peaks'> & {
   stages: Stage[];
   /** Worst first. */
   peaks: { peaks: PagePeak[]; damaged: string[] };
 };
 
-/** Parameters, facts and conditions are shown as they are: one that this code does not know is still one. */
-export type RunRecord = Omit<data.RunRecord, 'probe' | 'parameters' | 'facts' | 'machine' | 'conditions'> & {
-  probe: { name: string; parameters: data.JsonMap };
-  parameters: data.JsonMap;
-  facts: data.JsonMap;
-  machine: data.JsonMap | null;
-  conditions: data.JsonMap | null;
-};
+export type RunRecord = data.RunRecord;
 
 export type {
   Json, JsonMap, PageMatrix, PageSeries, Heat, Points, PointKind, MachineTrack, CpuBusy, LoadTrack, InterruptRow, Status, Validity, Effect,

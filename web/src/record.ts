@@ -169,7 +169,7 @@ function interrupts(runs: PageRun[]): HTMLElement[] {
 
 function versions(page: Page, run: PageRun): Fact[] {
   const { facts: known } = run.record;
-  const text = (value: unknown): string => (typeof value === 'string' && value ? value : 'unknown');
+  const text = (value: string | null): string => value || 'unknown';
   return [
     ['tardy that measured', text(known.tardy_version)], ['run.json schema', String(run.record.schema_version)],
     ['kernel', text(known.kernel)], ['distribution', text(known.distribution)],

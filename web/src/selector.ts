@@ -4,7 +4,7 @@
 
 import { seriesColour, type Context } from './context';
 import { h } from './dom';
-import { seriesTitle } from './noun';
+import { seriesTitle } from './vocabulary';
 import { onTheme, theme } from './theme';
 
 export function seriesSelect(context: Context): HTMLElement | null {

@@ -94,6 +94,9 @@ export function exactTime(seconds: number): string {
   return `${seconds.toFixed(digits).replace(/(\.\d{3})(?=\d)/, `$1${THIN}`)} s`;
 }
 
+/** As a sentence or a title begins. */
+export const capital = (words: string): string => words.charAt(0).toUpperCase() + words.slice(1);
+
 /** The absolute moment, UTC to the millisecond; empty where the start is unknown. */
 export function moment(startedAt: string, seconds: number): string {
   const start = Date.parse(startedAt);

@@ -1,6 +1,9 @@
-// One browser for the checks: no network, and a way to wait that the page's content policy allows.
+// One browser for the checks: no network, tabs that are used again, and a way to wait that the page's
+// content policy allows.
 
 import { existsSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { chromium } from 'playwright-core';
 
 const QUIET = ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync'];
@@ -10,6 +13,48 @@ export function launch() {
   const executablePath = known.find((path) => path && existsSync(path));
   if (!executablePath) throw new Error('no Chromium found; name one in CHROMIUM');
   return chromium.launch({ executablePath, args: QUIET });
+}
+
+/**
+ * A window of one size and theme that shows page after page: processes of its own for each would take
+ * more time than what is asked of it. What a page may not do is kept as reasons to fail.
+ */
+export class Tab {
+  static async open(browser, { width = 1440, scheme = 'light' } = {}) {
+    const page = await browser.newPage({ viewport: { width, height: 900 }, colorScheme: scheme, acceptDownloads: true });
+    await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
+    return new Tab(page);
+  }
+
+  constructor(page) {
+    this.page = page;
+    this.url = '';
+    this.reasons = [];
+    const say = (text) => this.reasons.push(text);
+    page.on('console', (message) => { if (['error', 'warning'].includes(message.type())) say(`console ${message.type()}: ${message.text()}`); });
+    page.on('pageerror', (error) => say(`error in the page: ${error.message}`));
+    page.on('dialog', (dialog) => { say('a dialog was opened'); void dialog.dismiss(); });
+    page.on('request', (request) => { if (request.url() !== this.url && !request.url().startsWith('blob:')) say(`request to ${request.url()}`); });
+  }
+
+  /** Loads the file at `path`, with nothing left of what was shown before. */
+  async load(path) {
+    await this.page.mouse.move(0, 0);
+    this.reasons = [];
+    this.url = pathToFileURL(resolve(path)).href;
+    await this.page.goto(this.url);
+  }
+
+  /** The same, and waits until all charts are drawn; gives how long that took. */
+  async show(path) {
+    await this.load(path);
+    const failed = () => this.reasons.some((reason) => reason.startsWith('error in the page'));
+    return until(this.page, () => window.tardyDrawn, 'all charts to be drawn', failed);
+  }
+
+  close() {
+    return this.page.context().close();
+  }
 }
 
 /**

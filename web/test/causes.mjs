@@ -11,6 +11,12 @@ const KINDS = [
   ['unexplained', '', [], 'others'],
 ];
 
+/** What a page calls them. */
+export const CAUSES = {
+  irqs_off: 'interrupts off', nonpreemptible: 'not preemptible', softirq: 'softirq', host: 'host', thread: 'thread', hardirq: 'hard interrupt',
+  unexplained: 'unexplained',
+};
+
 class Texts {
   strings = [''];
   stacks = [[]];

@@ -1,9 +1,8 @@
 // Checks that a report page shows what its data says: `node test/check-page.mjs FILE.html...`.
 // Opens each page at the widths of a phone and a laptop, light and dark; gives reasons to fail.
 
-import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { launch, until } from './browser.mjs';
+import { launch, Tab } from './browser.mjs';
 import { barsAddUp, drawnAsData, inked, reachable, sound } from './in-page.mjs';
 import { interactions } from './interactions.mjs';
 
@@ -12,28 +11,39 @@ export const MODES = [
   { width: 390, scheme: 'light' }, { width: 390, scheme: 'dark' },
 ];
 
-/** Opens a page in one mode; gives its reasons to fail and how long it took to draw. */
-export async function checkPage(browser, path, mode) {
-  const url = pathToFileURL(resolve(path)).href;
-  const page = await browser.newPage({ viewport: { width: mode.width, height: 900 }, colorScheme: mode.scheme, acceptDownloads: true });
-  const reasons = [];
-  page.on('console', (message) => { if (['error', 'warning'].includes(message.type())) reasons.push(`console ${message.type()}: ${message.text()}`); });
-  page.on('pageerror', (error) => reasons.push(`error in the page: ${error.message}`));
-  page.on('dialog', (dialog) => { reasons.push('a dialog was opened'); void dialog.dismiss(); });
-  page.on('request', (request) => { if (request.url() !== url && !request.url().startsWith('blob:')) reasons.push(`request to ${request.url()}`); });
-  const failed = () => reasons.some((reason) => reason.startsWith('error in the page'));
-  let drawn = null;
-  try {
-    await page.goto(url);
-    drawn = await until(page, () => window.tardyDrawn, 'all charts to be drawn', failed);
-    for (const check of [sound, inked, drawnAsData, barsAddUp, reachable]) reasons.push(...await page.evaluate(check));
-    if (mode.scheme === 'light') reasons.push(...await within(600000, interactions(page)));
-    reasons.push(...await page.evaluate(sound));
-  } catch (error) {
-    reasons.push(String(error.message ?? error));
+/** A tab a mode, side by side: a page mostly waits for frames. */
+export class Checker {
+  tabs = new Map();
+
+  constructor(browser) {
+    this.browser = browser;
   }
-  await page.close();
-  return { reasons: [...new Set(reasons)], drawn };
+
+  /** What each mode says of a page: the mode, its reasons to fail, and how long it took to draw. */
+  check(path) {
+    return Promise.all(MODES.map(async (mode) => ({ mode, ...await this.checkIn(mode, path) })));
+  }
+
+  async checkIn(mode, path) {
+    const tab = this.tabs.get(mode) ?? await Tab.open(this.browser, mode);
+    this.tabs.set(mode, tab);
+    try {
+      const drawn = await tab.show(path);
+      return { drawn, reasons: [...new Set([...await asked(tab.page, mode), ...tab.reasons])] };
+    } catch (error) {
+      // It may hang, or be half way through something.
+      this.tabs.delete(mode);
+      await tab.close();
+      return { drawn: null, reasons: [...tab.reasons, String(error.message ?? error)] };
+    }
+  }
+}
+
+async function asked(page, { scheme }) {
+  const reasons = [];
+  for (const check of [sound, inked, drawnAsData, barsAddUp, reachable]) reasons.push(...await page.evaluate(check));
+  if (scheme === 'light') reasons.push(...await within(600000, interactions(page)));
+  return [...reasons, ...await page.evaluate(sound)];
 }
 
 /** A page that no longer answers is a reason to fail, not to wait for ever. */
@@ -49,10 +59,10 @@ async function main(paths) {
     return 2;
   }
   const browser = await launch();
+  const checker = new Checker(browser);
   let failed = false;
   for (const path of paths) {
-    for (const mode of MODES) {
-      const { reasons, drawn } = await checkPage(browser, path, mode);
+    for (const { mode, reasons, drawn } of await checker.check(path)) {
       const time = drawn ? `first chart ${Math.round(drawn.first)} ms, all ${Math.round(drawn.all)} ms` : 'not drawn';
       console.log(`${reasons.length ? 'FAIL' : 'ok  '} ${path} ${mode.width} px ${mode.scheme} (${time})`);
       for (const reason of reasons) console.log(`       ${reason}`);

@@ -1,8 +1,8 @@
 // Synthetic pages, made by code from a fixed seed: what the drawing must cope with, from a plain run
 // of 20 s to a day on 64 CPUs, a crash, nothing at all, and text that would like to be markup.
 
-import { traced } from './causes.mjs';
-import { pingpong, stream } from './messages.mjs';
+import { CAUSES, traced } from './causes.mjs';
+import { PACKETS, ROUND_TRIPS, pingpong, stream } from './messages.mjs';
 
 const NS_PER_S = 1e9;
 export const HOSTILE = `</script><img src=x onerror="window.hostile=1"><b>&amp;{{}}'"\u2028`;
@@ -192,8 +192,16 @@ function record(name, seconds, summaries, more = {}) {
   };
 }
 
+const WAKE_UPS = { kind: 'wake_up', one: 'wake-up', many: 'wake-ups', measure: 'latency' };
+
+/** The words of the program, as far as these pages use them. */
+const words = (samples) => ({ samples, causes: CAUSES, series: { rtt: 'round trip' } });
+
 function page(runs, bounds) {
-  return { page_version: 2, tardy_version: '0.1.0', made_at: '2026-11-21T20:40:00Z', latency_edges_ns: bounds, runs: runs.map((run) => ({ ...UNSEEN, ...run })), matrix: null };
+  return {
+    page_version: 2, tardy_version: '0.1.0', made_at: '2026-11-21T20:40:00Z', words: words(WAKE_UPS), latency_edges_ns: bounds,
+    runs: runs.map((run) => ({ ...UNSEEN, samples: WAKE_UPS, ...run })), matrix: null,
+  };
 }
 
 const timeEdges = (seconds, bins) => Array.from({ length: bins }, (_, i) => (i * seconds) / bins);
@@ -407,12 +415,12 @@ export function hostileCauses() {
 /** Round trips under two policies; and packets to another machine. */
 function trips() {
   const data = comparison();
-  return { ...data, runs: pingpong(data.runs) };
+  return { ...data, words: words(ROUND_TRIPS), runs: pingpong(data.runs) };
 }
 
 function packets() {
   const data = plain();
-  return { ...data, runs: data.runs.map(stream) };
+  return { ...data, words: words(PACKETS), runs: data.runs.map(stream) };
 }
 
 /** Kernels of the lab beside each other: one that failed, one load that nobody measured, a hostile name. */
@@ -423,7 +431,7 @@ function matrix() {
   const row = (name, load, worst, verdicts) => ({ name, load, verdicts, cells: worst.map((ns, index) => (ns === null ? null : matrixCell(100 * index + name.length, ns))) });
   const against = (name, text) => `${name} against standard: ${text}`;
   return {
-    page_version: 2, tardy_version: '0.1.0', made_at: '2026-01-01T00:00:00Z', latency_edges_ns: [], runs: [],
+    page_version: 2, tardy_version: '0.1.0', made_at: '2026-01-01T00:00:00Z', words: words(WAKE_UPS), latency_edges_ns: [], runs: [],
     matrix: {
       title: 'founding', headline: 'founding: 3 kernels, 5 loads, 60 runs',
       meanings: ['Times are executed instructions times 2 ns on one emulated CPU: lengths of paths, not times of a machine.'],

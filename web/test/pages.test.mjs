@@ -5,23 +5,28 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { after, before, test } from 'node:test';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { build } from 'esbuild';
-import { launch, until } from './browser.mjs';
-import { checkPage, MODES } from './check-page.mjs';
+import { launch, Tab, until } from './browser.mjs';
+import { Checker } from './check-page.mjs';
 import { FIXTURES } from './fixtures.mjs';
 import { inserted, makePages } from './make-pages.mjs';
 
 const folder = fileURLToPath(new URL('../test-results', import.meta.url));
 const bundle = fileURLToPath(new URL('../../src/report/html/page.html', import.meta.url));
 let browser;
+let checker;
+let tab;
 
-before(async () => { browser = await launch(); });
+before(async () => {
+  browser = await launch();
+  checker = new Checker(browser);
+  tab = await Tab.open(browser);
+});
 after(async () => { await browser?.close(); });
 
 for (const name of Object.keys(FIXTURES)) {
   test(`the page "${name}" shows its data at all widths and in both themes`, async () => {
     const [path] = makePages(folder, [name]);
-    for (const mode of MODES) {
-      const { reasons, drawn } = await checkPage(browser, path, mode);
+    for (const { mode, reasons, drawn } of await checker.check(path)) {
       console.log(`  ${name}, ${mode.width} px ${mode.scheme}: first chart ${Math.round(drawn?.first)} ms, all ${Math.round(drawn?.all)} ms`);
       assert.deepEqual(reasons, [], `${name} at ${mode.width} px, ${mode.scheme}`);
     }
@@ -39,9 +44,9 @@ test('the bundle has its placeholders once, names no other host and stays below 
 
 test('paper is light, has everything open, and gives the screen back', async () => {
   const [path] = makePages(folder, ['comparison']);
-  const page = await browser.newPage({ viewport: { width: 1440, height: 900 }, colorScheme: 'dark' });
-  await page.goto(`file://${path}`);
-  await until(page, () => window.tardyDrawn, 'all charts to be drawn');
+  const { page } = tab;
+  await page.emulateMedia({ colorScheme: 'dark' });
+  await tab.show(path);
   const background = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
   const open = () => page.evaluate(() => [...document.querySelectorAll('details')].filter((d) => d.open).length);
   const dark = await background();
@@ -51,19 +56,17 @@ test('paper is light, has everything open, and gives the screen back', async () 
   await page.evaluate(() => { window.dispatchEvent(new Event('afterprint')); });
   assert.equal(await background(), dark);
   assert.equal(await open(), 0);
-  await page.close();
 });
 
 test('a change of the theme redraws the charts', async () => {
   const [path] = makePages(folder, ['plain']);
-  const page = await browser.newPage({ viewport: { width: 1440, height: 900 }, colorScheme: 'light' });
-  await page.goto(`file://${path}`);
-  await until(page, () => window.tardyDrawn, 'all charts to be drawn');
+  const { page } = tab;
+  await page.emulateMedia({ colorScheme: 'light' });
+  await tab.show(path);
   const coloured = (wanted) => page.evaluate((colour) => window.tardyCharts[0].chart.getOption().series[0].lineStyle.color === colour, wanted);
   assert.ok(await coloured('#0072b2'));
   await page.emulateMedia({ colorScheme: 'dark' });
   await until(page, () => window.tardyCharts[0].chart.getOption().series[0].lineStyle.color === '#56b4e9', 'the colours of the dark theme');
-  await page.close();
 });
 
 /** What the cells of a table say, row by row, the thin spaces between digits left out. */
@@ -72,8 +75,8 @@ const cells = (page, table) => page.evaluate((selector) => [...document.querySel
 
 test('a round trip has its half below it, and both ends are told with their CPUs and policies', async () => {
   const [path] = makePages(folder, ['trips']);
-  const page = await browser.newPage({ viewport: { width: 1440, height: 900 } });
-  await page.goto(`file://${path}`);
+  const { page } = tab;
+  await tab.load(path);
   const rows = await cells(page, '.figures');
   assert.deepEqual(rows.map(([name]) => name), ['round trip', 'half of it', 'round trip', 'half of it']);
   const max = rows[0].length - 2;
@@ -81,16 +84,14 @@ test('a round trip has its half below it, and both ends are told with their CPUs
   const ends = await cells(page, '[aria-label="ends"]');
   assert.deepEqual(ends.map((row) => [row[0], row[3], row[4]]), [['near', '0', 'other 0'], ['far', '1', 'other 0'], ['near', '0', 'fifo 90'], ['far', '1', 'fifo 90']]);
   assert.ok((await page.textContent('main, #page')).includes('Round trip by percentile'));
-  await page.close();
 });
 
 test('packets are told as sent, lost and late, and an offset of clocks with its uncertainty', async () => {
   const [path] = makePages(folder, ['packets']);
-  const page = await browser.newPage({ viewport: { width: 1440, height: 900 } });
-  await page.goto(`file://${path}`);
+  const { page } = tab;
+  await tab.load(path);
   assert.deepEqual((await cells(page, '[aria-label="messages"]'))[0], ['there', '200000', '200000', '12', '41', '0', '3', '0', '10000', '10000']);
   assert.match(await page.textContent('.messages .note'), /1\.23 ms behind, known to within 15 us/);
-  await page.close();
 });
 
 /** What the page says where it cannot show its data; empty where it can. */
@@ -98,14 +99,12 @@ async function refusal(data) {
   mkdirSync(folder, { recursive: true });
   const path = `${folder}/refused.html`;
   writeFileSync(path, inserted(readFileSync(bundle, 'utf8'), data));
-  const page = await browser.newPage();
-  await page.goto(`file://${path}`);
-  const text = await page.evaluate(() => document.querySelector('[role="alert"]')?.textContent ?? '');
-  await page.close();
-  return text;
+  await tab.load(path);
+  return tab.page.evaluate(() => document.querySelector('[role="alert"]')?.textContent ?? '');
 }
 
 test('a field that is missing or of another type is named, and nothing is drawn in its place', async () => {
+  const sound = FIXTURES.causes();
   for (const [spoil, said] of [
     [(run) => { delete run.record.series[0].count; }, 'runs[0].record.series[0].count is missing'],
     [(run) => { delete run.record.series[0].period_ns; }, 'runs[0].record.series[0].period_ns is missing'],
@@ -117,12 +116,12 @@ test('a field that is missing or of another type is named, and nothing is drawn 
     [(run) => { delete run.blame; }, 'runs[0].blame is missing'],
     [(run) => { run.peaks.peaks[2].timeline.at[1] = null; }, 'runs[0].peaks.peaks[2].timeline.at[1] is null, not a number'],
   ]) {
-    const data = FIXTURES.causes();
+    const data = structuredClone(sound);
     spoil(data.runs[0]);
     const text = await refusal(data);
     assert.ok(text.startsWith('This page cannot show its data: ') && text.includes(said), `${said}: ${text}`);
   }
-  assert.equal(await refusal(FIXTURES.causes()), '');
+  assert.equal(await refusal(sound), '');
 });
 
 /** A module of the page's sources. */
@@ -132,8 +131,9 @@ async function built(name) {
   return import(pathToFileURL(outfile).href);
 }
 
-/** What holds names that no type promises: settings, the values of caveats, and the parameters of loads and probes. */
-const isFree = (name, value) => ['asked', 'found', 'percentiles', 'values'].includes(name) || (name === 'parameters' && !('warmup_ns' in value));
+/** What holds names that no type promises: settings, the values of caveats, the parameters of loads and probes, and words for names. */
+const isFree = (name, value) => ['asked', 'found', 'percentiles', 'values'].includes(name) || (name === 'parameters' && !('warmup_ns' in value))
+  || (['causes', 'series'].includes(name) && !Array.isArray(value));
 
 test('each field that the program writes is one that the page misses', async () => {
   const { check } = await built('check.ts');

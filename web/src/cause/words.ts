@@ -1,15 +1,12 @@
-// Causes, stages and lanes in words, and which cause has which letter and colour. The letter stands
+// Labels of causes, stages and lanes, and which cause has which letter and colour. The letter stands
 // in every swatch, so that grey paper and every eye can tell them apart.
 
 import { h } from '../dom';
 import type { Page } from '../model';
 import type { Theme } from '../theme';
+import { causeWords } from '../vocabulary';
 
-const CAUSES: { [cause: string]: string } = {
-  irqs_off: 'interrupts off', hardirq: 'hard interrupt', softirq: 'softirq', thread: 'thread', nonpreemptible: 'not preemptible',
-  lock: 'lock', idle_exit: 'idle exit', migration: 'migration', throttled: 'throttled', page_fault: 'page fault', stopped: 'stopped',
-  host: 'host', hardware: 'hardware', tracing: 'tracing', unexplained: 'unexplained',
-};
+export { causeWords };
 
 export const LANES = ['host', 'hard interrupts', 'softirqs', 'this thread', 'other tasks', 'idle'];
 export const LANES_SHORT = ['host', 'interrupts', 'softirqs', 'this thread', 'others', 'idle'];
@@ -22,8 +19,6 @@ export interface Named {
   cause: string;
   name: string;
 }
-
-export const causeWords = (cause: string): string => CAUSES[cause] ?? cause;
 
 /** "interrupts off: ext4_sync_file"; the words are those of `tardy why`. */
 export function label({ cause, name }: Named): string {

@@ -5,11 +5,11 @@ import { largest, samplesOf, type Context } from '../context';
 import { csv, fileName, h } from '../dom';
 import type { Option } from '../echarts';
 import type { Heat, PageRun } from '../model';
-import { capital, nounOf, seriesTitle } from '../noun';
 import { Panel, type Frame, type Reading } from '../panel';
 import { logTicks } from '../scale';
 import { heatColour, theme } from '../theme';
-import { count, counted, exactLatency, latency, moment, duration, shortCount, exactTime } from '../units';
+import { capital, count, counted, duration, exactLatency, exactTime, latency, moment, shortCount } from '../units';
+import { seriesTitle } from '../vocabulary';
 import { grid, timeAxis, yAxis } from './axes';
 
 /** So many colours: more cannot be told apart. */
@@ -33,7 +33,7 @@ export function heatPanel(context: Context, run: PageRun, index: number): Panel 
   const panel = new Panel({
     kind: 'heat',
     run: index,
-    title: `${capital(nounOf(run).measure)} over time: how many`,
+    title: `${capital(run.samples.measure)} over time: how many`,
     count: () => countText(context, run),
     summary: () => summaryText(context, run),
     height: (small) => (small ? 240 : 300),
@@ -98,7 +98,7 @@ function option(context: Context, run: PageRun, frame: Frame): Option {
   return {
     grid: grid(frame, 8, 42),
     xAxis: timeAxis(frame, context.time.most),
-    yAxis: yAxis({ name: nounOf(run).measure, min: context.latency.low, max: context.latency.high, ticks: y.at, label: y.label, frame }),
+    yAxis: yAxis({ name: run.samples.measure, min: context.latency.low, max: context.latency.high, ticks: y.at, label: y.label, frame }),
     series: [{
       type: 'custom', id: 'cells', silent: true, clip: true, z: 3, coordinateSystem: 'cartesian2d',
       // One item a colour: level, cells, samples.

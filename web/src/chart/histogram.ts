@@ -5,7 +5,6 @@ import { colourNote, samplesOf, seriesColour, type Context } from '../context';
 import { csv, fileName } from '../dom';
 import type { Option } from '../echarts';
 import type { PageRun, SeriesSummary } from '../model';
-import { nounOfAll } from '../noun';
 import { Panel, type Frame, type Reading } from '../panel';
 import { logScale, logTicks, type LogScale } from '../scale';
 import { chips } from '../selector';
@@ -120,7 +119,7 @@ function option(context: Context, scale: LogScale, frame: Frame): Option {
   const y = logTicks(counts, 8, shortCount);
   return {
     grid: grid(frame, 10, 44),
-    xAxis: xAxis({ name: nounOfAll(context.page).measure, min: frame.from, max: frame.to, ticks: x.at, label: x.label, frame }),
+    xAxis: xAxis({ name: context.page.words.samples.measure, min: frame.from, max: frame.to, ticks: x.at, label: x.label, frame }),
     yAxis: yAxis({ name: 'samples per bin', min: FOOT, max: counts.high, ticks: y.at, label: y.label, frame }),
     series: outlines.map((outline) => outlineSeries(context, outline, scale, frame, outlines.length)),
   };

@@ -1,13 +1,13 @@
-// The percentile graph: nines against log latency, a line a series, a dash a run, gates and deadlines
-// as lines. The maximum has a place of its own at the right end, where every line arrives.
+// The percentile graph: nines against log latency, a line a series, a dash a run, gates as
+// lines. The maximum has a place of its own at the right end, where every line arrives.
 
-import { count, exactLatency, latency } from '../units';
+import { capital, count, exactLatency, latency } from '../units';
+import { seriesTitle } from '../vocabulary';
 import { fileName, csv } from '../dom';
 import { colourNote, samplesOf, seriesColour, seriesOf, type Context, type SeriesPair } from '../context';
 import type { Option } from '../echarts';
 import { limitsOf, type Limit } from '../limits';
 import type { PageRun } from '../model';
-import { capital, nounOfAll, seriesTitle } from '../noun';
 import { Panel, type Frame, type Reading } from '../panel';
 import { logScale, logTicks, nines, percentileAt, percentileText, type LogScale } from '../scale';
 import { chips } from '../selector';
@@ -68,7 +68,7 @@ function drawingOf(context: Context): Drawing {
 
 export function percentilePanel(context: Context): Panel {
   const drawing = drawingOf(context);
-  const noun = nounOfAll(context.page);
+  const noun = context.page.words.samples;
   const panel = new Panel({
     kind: 'percentile',
     run: null,
@@ -98,7 +98,7 @@ function* rows(runs: PageRun[]): Iterable<(string | number)[]> {
 
 function countText(context: Context): string {
   const samples = context.page.runs.map((run) => count(samplesOf(run, context.selection.series)));
-  const faint = `Faint: fewer than 10 samples beyond.${hasEarly(context) ? ` Early ${nounOfAll(context.page).many} are not in percentiles.` : ''}`;
+  const faint = `Faint: fewer than 10 samples beyond.${hasEarly(context) ? ` Early ${context.page.words.samples.many} are not in percentiles.` : ''}`;
   return [`${samples.join(' and ')} samples.`, faint, colourNote(context)].join(' ');
 }
 
@@ -127,7 +127,7 @@ function option(drawing: Drawing, frame: Frame): Option {
       ticks: frame.from > FIRST || frame.to < end ? zoomedTicks(frame, end, last) : ticks,
       label: (x) => (x > last + 0.2 ? 'max' : percentileText(percentileAt(x))), frame,
     }),
-    yAxis: yAxis({ name: nounOfAll(drawing.context.page).measure, min: scale.low, max: scale.high, ticks: y.at, label: y.label, frame }),
+    yAxis: yAxis({ name: drawing.context.page.words.samples.measure, min: scale.low, max: scale.high, ticks: y.at, label: y.label, frame }),
     series: [...lines(drawing, frame), ...maxima(drawing, frame), limitLines(drawing, frame)],
   };
 }

@@ -5,11 +5,11 @@ import { samplesOf, seriesColour, type Context } from '../context';
 import { csv, fileName } from '../dom';
 import type { Option } from '../echarts';
 import type { PageRun, PageSeries } from '../model';
-import { capital, nounOf, seriesTitle } from '../noun';
 import { Panel, type Frame, type Reading } from '../panel';
 import { logTicks } from '../scale';
 import type { Theme } from '../theme';
-import { count, counted, exactLatency, exactTime, latency, moment } from '../units';
+import { capital, count, counted, exactLatency, exactTime, latency, moment } from '../units';
+import { seriesTitle } from '../vocabulary';
 import { grid, timeAxis, yAxis } from './axes';
 
 /** A point nearer to the cursor than this is the one that is meant. */
@@ -54,7 +54,7 @@ function* rows(context: Context, run: PageRun): Iterable<(string | number)[]> {
 
 function titleOf(run: PageRun): string {
   const kinds = new Set(run.series.map((series) => series.points.kind));
-  const { one, many, measure } = nounOf(run);
+  const { one, many, measure } = run.samples;
   const title = `${capital(measure)} over time`;
   if (kinds.size > 1) return `${title}: ${many}, or the largest of each interval`;
   return `${title}: ${kinds.has('interval_max') ? 'largest of each interval' : `each ${one}`}`;
@@ -97,7 +97,7 @@ function option(context: Context, run: PageRun, frame: Frame): Option {
   return {
     grid: grid(frame, 14, 42),
     xAxis: timeAxis(frame, context.time.most),
-    yAxis: yAxis({ name: nounOf(run).measure, min: scale.low, max: scale.high, ticks: y.at, label: y.label, frame }),
+    yAxis: yAxis({ name: run.samples.measure, min: scale.low, max: scale.high, ticks: y.at, label: y.label, frame }),
     series: [...clouds(context, run, frame.theme), worstMark(context, run, frame)],
   };
 }
