@@ -60,7 +60,7 @@ pub fn take_over(number: RawFd) -> io::Result<OwnedFd> {
         return Err(Errno::BADF.into());
     }
     fcntl_setfd(there, FdFlags::CLOEXEC)?;
-    // SAFETY: it is open, nobody here has opened it, and from now on it is taken for our own.
+    // SAFETY: it is open, nothing here has opened it, and from now on this process owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(number) })
 }
 
@@ -76,7 +76,7 @@ pub fn numbers(descriptors: &[OwnedFd]) -> Vec<RawFd> {
 /// # Errors
 /// It cannot be started.
 pub fn start(command: &mut Command) -> io::Result<Child> {
-    // Held over the start, so that nobody takes it for an orphan before it is known.
+    // Held over the start, so that it is not taken for an orphan before it is registered.
     let mut kept = kept();
     let child = command.spawn()?;
     kept.get_or_insert_default().insert(pid_of(&child));

@@ -12,7 +12,7 @@ use super::{
     Transport, eventfd, memory, pipe, port::OpenPort, posix_mq, sysv_sem, tcp, udp, unix, zmq,
 };
 
-/// Why a transport cannot be had.
+/// Why a transport is not available.
 #[derive(Debug, Error)]
 pub enum TransportError {
     /// Its ends could not be made.

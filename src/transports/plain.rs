@@ -16,7 +16,7 @@ pub enum PlainError {
     /// The address is none.
     #[error(transparent)]
     Address(#[from] HelloError),
-    /// Nobody listens there.
+    /// Nothing listens there.
     #[error(
         "nobody can be reached at {to}: {why}; start the program that answers there first, and \
          look whether a firewall is in between"

@@ -89,7 +89,7 @@ test('packets are told as sent, lost and late, and an offset of clocks with its 
   const page = await browser.newPage({ viewport: { width: 1440, height: 900 } });
   await page.goto(`file://${path}`);
   assert.deepEqual((await cells(page, '[aria-label="messages"]'))[0], ['there', '200000', '200000', '12', '41', '0', '3', '0', '10000', '10000']);
-  assert.match(await page.textContent('.messages .note'), /1\.23 ms behind, known to within 15 us/);
+  assert.match(await page.textContent('.messages .note'), /1\.23 ms behind, with an uncertainty of 15 us/);
   await page.close();
 });
 

@@ -88,7 +88,7 @@ pub struct Seen {
 /// When the loop ends.
 #[derive(Debug, Clone, Copy)]
 pub struct ReceiveUntil {
-    /// Nobody waits after this time; ns, `i64::MAX` for no end. A signal ends a wait.
+    /// No wait lasts beyond this time; ns, `i64::MAX` for no end. A signal ends a wait.
     pub end_ns: i64,
     /// The maximum number of samples; `u64::MAX` for no limit.
     pub samples: u64,
@@ -111,8 +111,8 @@ pub struct Outlets<'a, S, F, N> {
 
 /// Waits, reads the clocks, hands the difference over; until `until` or `stop` ends it.
 ///
-/// A wait that ends without a packet is repeated until the time is over, so that whoever knows that
-/// it is sends the thread a signal.
+/// A wait that ends without a packet is repeated until the time is over, so a caller that knows
+/// that it is sends the thread a signal.
 ///
 /// Not inlined, so that the loop stands alone in a profile.
 #[inline(never)]
@@ -188,7 +188,7 @@ const INTERRUPTED_NS: i64 = 10_000;
 #[derive(Debug)]
 struct Offset {
     known_ns: i64,
-    /// Of packets with earlier stamps nobody knows by which clock they were made.
+    /// By which clock earlier stamps were made is not known.
     trusted_from_ns: i64,
 }
 

@@ -26,7 +26,7 @@ pub struct StageSeries {
     pub user: Arc<Series>,
 }
 
-/// What a traced thread shares with those who look at it.
+/// What a traced thread shares with its readers.
 #[derive(Debug)]
 pub struct TraceControl {
     /// Latencies above this are handed over as late; ns. Set by others, at any time.
@@ -80,7 +80,7 @@ pub struct Traced<'a, S, Q> {
     pub stages: StageSeries,
     /// Where that of the softirq goes.
     pub softirq: Q,
-    /// What others look at.
+    /// What others read.
     pub control: Arc<TraceControl>,
     /// Late wake-ups on their way.
     pub late: Writer<Late>,

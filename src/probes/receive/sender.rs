@@ -26,7 +26,7 @@ use crate::{
 /// What is to be sent.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct SenderOrder {
-    /// By what its packets are told from others.
+    /// Identifies its packets.
     pub session: u64,
     /// Bytes of a packet.
     pub size: usize,

@@ -44,7 +44,8 @@ fn listener() -> io::Result<(OwnedFd, SocketAddrV4)> {
     Ok((listener.into(), SocketAddrV4::new(Ipv4Addr::LOCALHOST, port)))
 }
 
-/// Tells both ends where they publish and what they hear, where ZeroMQ carries the stream.
+/// Sets for both ends where they publish and what they subscribe to, where ZeroMQ carries the
+/// stream.
 pub fn place(stream: &Stream, ends: (&mut EndPlan, &mut EndPlan), sockets: &SocketPair) {
     let (near, far_end) = ends;
     let per_s = stream.rate.per_s().ceil() as u32;

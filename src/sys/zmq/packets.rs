@@ -37,7 +37,7 @@ impl Published {
 }
 
 /// Waits until so many have subscribed to what `publisher`, of the kind XPUB, sends: before that
-/// it would send to nobody.
+/// packets would be dropped.
 ///
 /// # Errors
 /// They did not come in time.

@@ -37,16 +37,16 @@ struct Answering {
 impl Answering {
     fn start(limits: ReplyLimits) -> Self {
         let stop = Arc::new(tardy_hot::stop::Stop::new());
-        let (tell, told) = std::sync::mpsc::channel();
+        let (sender, receiver) = std::sync::mpsc::channel();
         let thread = thread::spawn({
             let stop = Arc::clone(&stop);
             move || {
                 let answerer = Answerer::bind("127.0.0.1:0", limits).unwrap();
-                tell.send(answerer.endpoint().to_owned()).unwrap();
+                sender.send(answerer.endpoint().to_owned()).unwrap();
                 answerer.serve(&stop)
             }
         });
-        let to = told.recv().unwrap().trim_start_matches("tcp://").to_owned();
+        let to = receiver.recv().unwrap().trim_start_matches("tcp://").to_owned();
         Self { to, stop, thread }
     }
 

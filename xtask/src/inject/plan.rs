@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn kinds_are_told_by_the_names_of_the_log() {
+    fn kinds_have_the_names_of_the_log() {
         for (kind, name) in KINDS {
             assert_eq!(name.parse::<DelayContext>().unwrap(), kind);
             assert_eq!(kind.to_string(), name);
