@@ -59,7 +59,7 @@ impl Rep {
         Ok(Self { thread, stop, ran, size_max: plan.size_max, address })
     }
 
-    /// Whether it goes on.
+    /// Whether it still runs.
     #[must_use]
     pub fn goes_on(&self) -> bool {
         !self.thread.is_finished()

@@ -21,10 +21,10 @@ use crate::{
     transports::hello::{ANSWER_LEN, ASK_LEN, HelloMessage, MAGIC, Reason, Unread},
 };
 
-/// Who says nothing for so long is gone.
+/// A peer that is silent for so long is gone.
 const SILENCE: Duration = Duration::from_secs(30);
 
-/// Who says nothing for so long gives its place to another, where none is free.
+/// A peer that is silent for so long is replaced by a new one, where no place is free.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// How long a connection may take to say what it wants.
@@ -103,7 +103,7 @@ impl EchoServer {
         Ok(())
     }
 
-    /// Whether it is this thread that hears what comes by UDP.
+    /// Whether it is this thread that receives what comes by UDP.
     pub fn listens_by_udp(&self) -> bool {
         !self.plan.foreign
     }
@@ -125,7 +125,7 @@ impl EchoServer {
         self.let_go();
     }
 
-    /// Ends all that goes on.
+    /// Ends all threads.
     pub fn close(mut self) -> Summary {
         for peer in std::mem::take(&mut self.peers) {
             let done = peer.finish(None);
@@ -244,7 +244,7 @@ impl EchoServer {
         Ok(())
     }
 
-    /// Whether another one can be served, if need be in the place of who has long been silent.
+    /// Whether another one can be served, if necessary in place of one that has long been silent.
     fn has_place(&mut self) -> bool {
         self.let_go();
         if self.peers.len() < PEERS {

@@ -128,7 +128,7 @@ pub fn read_blame(directory: &Path) -> Result<Option<Blame>, Damage> {
     let known = blame.causes.len();
     let mut parts = blame.buckets.iter().flat_map(|bucket| &bucket.parts);
     if let Some((cause, ..)) = parts.find(|(cause, ..)| *cause as usize >= known) {
-        return Err(damaged(format!("is damaged: it speaks of cause {cause}, of {known}")));
+        return Err(damaged(format!("is damaged: it names cause {cause}, of {known}")));
     }
     Ok(Some(blame))
 }
@@ -322,7 +322,7 @@ mod tests {
         let blame = Blame { buckets: vec![bucket], ..Blame::default() };
         write(&serde_json::to_vec(&blame).unwrap());
         let error = read_blame(directory.path()).unwrap_err();
-        assert_eq!(error.to_string(), "blame.json is damaged: it speaks of cause 3, of 0");
+        assert_eq!(error.to_string(), "blame.json is damaged: it names cause 3, of 0");
         write(b"{");
         assert!(read_blame(directory.path()).unwrap_err().what.contains("is damaged: EOF"));
     }

@@ -16,7 +16,7 @@ use rustix::{
     process::{Pid, Signal, getpid, getppid, set_parent_process_death_signal},
 };
 
-/// Children of this process that somebody waits for: no orphans.
+/// Children of this process that some thread waits for: no orphans.
 static KEPT: Mutex<Option<HashSet<Pid>>> = Mutex::new(None);
 
 /// Lets the kernel kill the program when the thread that starts it ends in any way, also by
@@ -83,14 +83,14 @@ pub fn start(command: &mut Command) -> io::Result<Child> {
     Ok(child)
 }
 
-/// Somebody has waited for it.
+/// It has been waited for.
 pub fn forget(child: &Child) {
     if let Some(kept) = kept().as_mut() {
         kept.remove(&pid_of(child));
     }
 }
 
-/// Whether somebody will wait for this child.
+/// Whether some thread will wait for this child.
 #[must_use]
 pub fn is_kept(pid: Pid) -> bool {
     kept().as_ref().is_some_and(|kept| kept.contains(&pid))

@@ -167,7 +167,7 @@ fn most(transport: Transport) -> usize {
 }
 
 impl TransportEnd {
-    /// An end that is a socket which is already connected to somebody: of [`Transport::Tcp`] or
+    /// An end that is a socket which is already connected: of [`Transport::Tcp`] or
     /// [`Transport::Udp`].
     #[must_use]
     pub fn of_socket(transport: Transport, socket: OwnedFd, size: usize) -> Self {

@@ -17,8 +17,8 @@
 //! | [`SpinReceive`] | `recvmsg` until there is one | up to one empty `recvmsg`, but no wake-up |
 //!
 //! `CLOCK_MONOTONIC`, which says when a sample was, is read after that. What it differs by from
-//! `CLOCK_REALTIME` changes only when somebody steps that; then packets that may have been stamped
-//! before the step are counted apart. Telling packets apart and recording lie outside.
+//! `CLOCK_REALTIME` changes only when that is stepped; then packets that may have been stamped
+//! before the step are counted apart. Distinguishing packets and recording lie outside.
 
 use crate::{
     clock,
@@ -48,7 +48,7 @@ pub struct NicStamp {
     pub realtime_ns: i64,
 }
 
-/// Where a NIC's stamps go. Their clock is another one, so that somebody else compares them.
+/// Where a NIC's stamps go. Their clock is another one, so that the receiver compares them.
 pub trait Nic {
     /// Takes one.
     fn take(&mut self, stamp: NicStamp);

@@ -213,7 +213,7 @@ pub struct Counts {
 pub struct StreamLimits<'a> {
     /// It receives until then, and sends no packet after it, ns.
     pub until_ns: i64,
-    /// The run shall end.
+    /// The run has to end.
     pub stop: &'a Stop,
     /// All that was waited for has come: it sends what is still due, and no longer receives.
     pub enough: &'a Stop,

@@ -36,7 +36,7 @@ pub struct TraceControl {
 }
 
 impl Default for TraceControl {
-    /// Nothing is late until somebody says what is.
+    /// Nothing is late until a threshold is set.
     fn default() -> Self {
         Self { late_over_ns: AtomicI64::new(i64::MAX), unmatched: AtomicU64::new(0) }
     }

@@ -270,7 +270,7 @@ pub struct Until {
 pub enum Ended {
     /// Time over, or all samples taken.
     Done,
-    /// The stop flag was set, by somebody else or by a latency above the limit.
+    /// The stop flag was set, by another thread or by a latency above the limit.
     Stopped,
     /// A wait failed with this `errno`.
     Failed(c_int),

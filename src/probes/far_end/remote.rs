@@ -184,7 +184,7 @@ impl Drop for Remote {
     fn drop(&mut self) {
         drop(self.control.take());
         if self.report.is_none() && self.status.is_none() {
-            // It has said nothing for too long, or was never let go.
+            // It was silent for too long, or was never started.
             let _ = self.child.kill();
         }
         self.wait();

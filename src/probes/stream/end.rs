@@ -76,7 +76,7 @@ pub struct EndPlan {
     pub wait: PacketWait,
     /// It receives until so long after the last packet was due, unless it is stopped, ns.
     pub patience_ns: i64,
-    /// Where it publishes and hears, through ZeroMQ.
+    /// Where it publishes and subscribes, through ZeroMQ.
     #[serde(default)]
     pub zmq: Option<Places>,
 }

@@ -128,7 +128,7 @@ impl StreamKeeper {
         self.near.passages.drain(|passage| back.take(&passage));
     }
 
-    /// Whether something took longer than the run shall go on after.
+    /// Whether something took longer than the limit that ends the run.
     fn is_over(&self) -> bool {
         let limit_ns = self.schedule.map_or(i64::MAX, |schedule| schedule.stop_over_ns);
         let back = self.back.iter().map(|back| back.flow.worst_ns);

@@ -1,4 +1,4 @@
-//! Streams through ZeroMQ: where each end publishes, and what it hears.
+//! Streams through ZeroMQ: where each end publishes, and what it subscribes to.
 
 use std::{
     io,
@@ -63,12 +63,12 @@ pub fn place(stream: &Stream, ends: (&mut EndPlan, &mut EndPlan), sockets: &Sock
     };
     let subscribers = u32::from(stream.way == StreamTransport::ZmqPubSub);
     let places = Places {
-        speaks: Some(there.clone()),
+        publish: Some(there.clone()),
         subscribers,
-        hears: back.clone(),
+        subscribe: back.clone(),
         waiting: per_s.max(1_000),
         kbit_per_s: kbit.saturating_mul(MULTICAST_SHARE).max(KBIT_LEAST),
     };
-    far_end.zmq = Some(Places { speaks: back, hears: Some(there), ..places.clone() });
+    far_end.zmq = Some(Places { publish: back, subscribe: Some(there), ..places.clone() });
     near.zmq = Some(places);
 }

@@ -41,7 +41,7 @@ pub enum ZmqSocketKind {
     Dealer = 5,
     /// Answers, and knows who asked.
     Router = 6,
-    /// Sends to all who subscribed, and hears who did.
+    /// Sends to all subscribers, and receives their subscriptions.
     XPub = 9,
 }
 
@@ -165,7 +165,7 @@ impl ZmqSocket {
         self.bind(endpoint)
     }
 
-    /// Connects to `endpoint`, now or as soon as somebody listens there.
+    /// Connects to `endpoint`, now or as soon as a peer listens there.
     ///
     /// # Errors
     /// `EINVAL` for what is no endpoint.
@@ -296,7 +296,7 @@ impl ZmqSocket {
                 io::ErrorKind::WouldBlock => io::ErrorKind::TimedOut.into(),
                 _ => source,
             };
-            ZmqError::Call { what: format!("nobody who speaks ZeroMQ at {endpoint}"), source }
+            ZmqError::Call { what: format!("nothing that speaks ZeroMQ at {endpoint}"), source }
         })
     }
 

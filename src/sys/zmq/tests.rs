@@ -253,7 +253,7 @@ fn an_empty_port_and_another_protocol_are_distinguished_from_a_peer() {
         let socket = ZmqSocket::new(&context(), ZmqSocketKind::Dealer).unwrap();
         let endpoint = format!("tcp://{address}");
         let error = socket.connect_surely(&endpoint, patience).unwrap_err().to_string();
-        assert!(error.contains("nobody who speaks ZeroMQ at tcp://127"), "{error}");
+        assert!(error.contains("nothing that speaks ZeroMQ at tcp://127"), "{error}");
     }
     let peer = ZmqSocket::new(&context(), ZmqSocketKind::Rep).unwrap();
     peer.bind("tcp://127.0.0.1:*").unwrap();

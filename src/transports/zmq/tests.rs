@@ -186,7 +186,7 @@ fn a_message_of_parts_is_not_answered_and_one_without_end_closes_all() {
     let mut answer = [9; 5];
     stranger.read_exact(&mut answer).unwrap();
     assert_eq!(answer, *b"\x01\0\0\x01d");
-    // Parts that are followed by others, until somebody ends it.
+    // Parts that are followed by others, until it is ended.
     let part = [&[1_u8, 250][..], &[0; 250]].concat().repeat(256);
     let began = Instant::now();
     while stranger.write_all(&part).is_ok() {

@@ -4,8 +4,8 @@
 //! There are four. At first the near end holds 0 and 1, the far end 2 and 3. In turn r the near end
 //! unlocks r and then waits for r + 2; the far end gets r, unlocks r + 2 and waits for r + 1 (all
 //! modulo 4). Each always holds the two that the other one waits for next, so no order of events
-//! lets anybody through too early. As with a mutex of the C library, the kernel is asked only where
-//! somebody waits.
+//! lets an end through too early. As with a mutex of the C library, the kernel is called only where
+//! an end waits.
 //!
 //! The kernel restarts a lock after a signal: nothing ends this wait but the other end, alive or
 //! dead.
