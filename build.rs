@@ -1,5 +1,5 @@
-//! Compiles the kernel's side: one object of BPF code for each `*.bpf.c`. The numbers of its header
-//! become constants of Rust, so that both sides have the same.
+//! Compiles the BPF side: one object for each `*.bpf.c`. The numbers of its header become constants
+//! of Rust, so that both sides have the same.
 
 use std::{
     error::Error,
@@ -13,9 +13,7 @@ const SOURCES: &str = "src/kernel";
 /// Runs a program of the compiler's packages; the error says which one is missing.
 fn run(program: &str, arguments: &[&str]) -> Result<(), Box<dyn Error>> {
     let status = Command::new(program).args(arguments).status().map_err(|error| {
-        format!(
-            "{program}: {error}; the kernel's side needs it: install the packages clang and llvm"
-        )
+        format!("{program}: {error}; the BPF side needs it: install the packages clang and llvm")
     })?;
     if status.success() { Ok(()) } else { Err(format!("{program}: {status}").into()) }
 }
@@ -30,9 +28,12 @@ fn compile(source: &Path, into: &Path) -> Result<(), Box<dyn Error>> {
     };
     // Version 3 of the instructions came with kernel 5.1.
     let flags = ["-target", "bpf", "-mcpu=v3", "-O2", "-g", "-Wall", "-Wextra", "-Werror"];
-    // Each program has a context, whether it looks at it or not.
+    // Each program has a context, whether it reads it or not.
     let quiet = ["-Wno-unused-parameter", "-Wno-sign-compare"];
-    let arguments = [&flags[..], &quiet, &["-c", source, "-o", object]].concat();
+    // libbpf's own headers, from the build script of libbpf-sys.
+    let include = std::env::var("DEP_BPF_INCLUDE")?;
+    let include = ["-isystem", &include];
+    let arguments = [&flags[..], &quiet, &include, &["-c", source, "-o", object]].concat();
     run("clang", &arguments)?;
     run("llvm-strip", &["-g", object])
 }

@@ -303,9 +303,9 @@ fn what_cannot_be_drawn_is_refused_with_a_remedy() {
     ];
     for (words, want) in refused {
         let out = tardy(store(), &[&["plot"], words].concat());
-        let told = String::from_utf8(out.stderr).unwrap();
-        assert_eq!(out.status.code(), Some(2), "{words:?} {told}");
-        assert!(told.contains(want), "{words:?} {told}");
+        let error = String::from_utf8(out.stderr).unwrap();
+        assert_eq!(out.status.code(), Some(2), "{words:?} {error}");
+        assert!(error.contains(want), "{words:?} {error}");
     }
     let tight = Size { width: 200, height: 200 };
     let page = page(&["a", "b", "a", "b", "a", "b"]);

@@ -1,4 +1,4 @@
-//! Compiles the injector's kernel side.
+//! Compiles the injector's BPF side.
 
 use std::{error::Error, path::PathBuf, process::Command};
 
@@ -15,11 +15,17 @@ fn run(program: &str, arguments: &[&str]) -> Result<(), Box<dyn Error>> {
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo:rerun-if-changed={SOURCE}");
     println!("cargo:rerun-if-changed=src/inject/inject.h");
+    println!("cargo:rerun-if-changed=../src/kernel/bpf.h");
+    println!("cargo:rerun-if-changed=../src/kernel/vmlinux.h");
     let object = PathBuf::from(std::env::var("OUT_DIR")?).join("inject.bpf.o");
     let object = object.to_str().ok_or("a path that is not text")?;
     let flags = ["-target", "bpf", "-mcpu=v3", "-O2", "-g", "-Wall", "-Wextra", "-Werror"];
-    // Each program has a context, whether it looks at it or not.
-    let arguments = [&flags[..], &["-Wno-unused-parameter", "-c", SOURCE, "-o", object]].concat();
+    // Each program has a context, whether it reads it or not.
+    let quiet = ["-Wno-unused-parameter"];
+    // libbpf's own headers, from the build script of libbpf-sys.
+    let include = std::env::var("DEP_BPF_INCLUDE")?;
+    let include = ["-isystem", &include];
+    let arguments = [&flags[..], &quiet, &include, &["-c", SOURCE, "-o", object]].concat();
     run("clang", &arguments)?;
     run("llvm-strip", &["-g", object])
 }

@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_blamed_is_told_by_the_share() {
+    fn what_was_not_blamed_is_reported_by_the_share() {
         let total = total(&[(5_000, 990), (50_000, 10)]);
         let bucket = LatencyBucket {
             low_ns: 49_152,

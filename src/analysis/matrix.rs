@@ -22,8 +22,8 @@ use crate::run::{
 /// With fewer start phases than this of either kernel, nothing is judged.
 pub const PHASES_NEEDED: usize = 5;
 
-/// Ranges that are apart by less than this factor are not told apart: less is not printed, and
-/// histograms are not much finer.
+/// Ranges that are apart by less than this factor are not distinguished: smaller factors are not
+/// printed, and histograms are not much finer.
 const SMALLEST_FACTOR: f64 = 1.01;
 
 /// What is compared, by its name in `run.json`; the largest sample is `max`.
@@ -32,9 +32,9 @@ pub const FIGURES: [&str; 4] = ["50", "99", "99.9", "max"];
 /// Why there is no matrix.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum MatrixError {
-    /// Not made by the lab.
+    /// Not measured by the lab.
     #[error(
-        "{0} was not made by the lab: it says no kernel and no load (facts.lab); use \
+        "{0} was not measured by the lab: it names no kernel and no load (facts.lab); use \
         `tardy report` for runs of a machine"
     )]
     NoLab(String),

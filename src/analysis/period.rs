@@ -66,7 +66,7 @@ pub fn period(times_ns: &[i64], grid_ns: i64, level: f64) -> Option<Periodicity>
     }
     let best = best?;
     let false_alarm = search.false_alarm(&best);
-    (false_alarm <= level).then(|| search.told(&best, false_alarm))
+    (false_alarm <= level).then(|| search.periodicity(&best, false_alarm))
 }
 
 /// Times after the first event; where there are too many events, those of the beginning.
@@ -196,7 +196,7 @@ impl Search<'_> {
         (sought * (-fold.power()).exp()).min(1.0)
     }
 
-    fn told(&self, fold: &Fold, false_alarm: f64) -> Periodicity {
+    fn periodicity(&self, fold: &Fold, false_alarm: f64) -> Periodicity {
         let off = self.times.iter().map(|time| {
             let turns = time / fold.period - fold.phase;
             turns - turns.round()
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn a_beat_is_found_among_others_and_its_share_is_told() {
+    fn a_period_is_found_among_others_and_its_share_is_reported() {
         for seed in 1..9 {
             let found = finds(&beat(50.0, 400, 0.8, 1.0, 200, seed), 50.0);
             assert!((0.55..0.8).contains(&found.share), "{found:?}");

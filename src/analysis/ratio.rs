@@ -38,7 +38,7 @@ pub enum EstimateError {
         needed: usize,
     },
     /// A confidence that no number of values reaches.
-    #[error("a confidence of {0} cannot be had; it lies between 0 and 1, as 0.95 does")]
+    #[error("a confidence of {0} is not possible; it lies between 0 and 1, as 0.95 does")]
     Confidence(f64),
     /// No number, or a ratio to nothing.
     #[error("value {0} is not a number to compare; a pair needs two, above 0")]

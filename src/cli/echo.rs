@@ -90,8 +90,8 @@ pub fn echo(flags: &EchoFlags) -> Result<Exit> {
     let echo = Echo::open(plan)?;
     if beyond {
         output::notice(
-            "Whoever reaches this address is answered: --foreign knows no token. End it when the \
-             measurement is done.",
+            "Every sender that reaches this address is answered: --foreign knows no token. End it \
+             when the measurement is done.",
         );
     }
     let address = echo.address();
@@ -224,10 +224,11 @@ fn text(summary: &Summary) -> String {
         ("too many pending", admission.over_rate),
         ("garbage", admission.garbage),
     ];
-    let told = refused.iter().filter(|(_, times)| *times > 0);
-    let told: Vec<String> = told.map(|(what, times)| format!("{what} {}", count(*times))).collect();
-    if !told.is_empty() {
-        lines.push(format!("Refused: {}.", told.join(", ")));
+    let counted = refused.iter().filter(|(_, times)| *times > 0);
+    let counted: Vec<String> =
+        counted.map(|(what, times)| format!("{what} {}", count(*times))).collect();
+    if !counted.is_empty() {
+        lines.push(format!("Refused: {}.", counted.join(", ")));
     }
     lines.join("\n") + "\n"
 }

@@ -49,7 +49,7 @@ pub fn shield(flags: &ShieldFlags, argv: &[String]) -> Result<Exit> {
     let mut journal = Journal::claim(&JournalPath::usual(), &Root::default(), &argv.join(" "))?;
     let shield = Shield::raise(&mut journal, &Root::default(), &flags.cpus)?;
     if !flags.quiet {
-        output::notice(&told(&shield, &flags.cpus, flags.command.is_empty()));
+        output::notice(&summary(&shield, &flags.cpus, flags.command.is_empty()));
     }
     let exit = match flags.command.split_first() {
         None => {
@@ -74,7 +74,7 @@ pub fn shield(flags: &ShieldFlags, argv: &[String]) -> Result<Exit> {
     }
 }
 
-fn told(shield: &Shield, cpus: &Cpus, is_open: bool) -> String {
+fn summary(shield: &Shield, cpus: &Cpus, is_open: bool) -> String {
     let mut text = format!(
         "CPUs {cpus} are shielded ({}); everything else runs on {}.\n",
         shield.group.backend(),

@@ -9,22 +9,22 @@ use crate::transports::hello::{
     Ask, Code, EchoMode, HelloMessage, Nonce, PROTOCOL, Reason, Secret, Unread, own_version, proof,
 };
 
-/// Answers per second at the admission, to all together: enough for anybody who asks in earnest,
-/// too few to be a burden or to guess tokens.
+/// Answers per second at the admission, to all together: enough for legitimate clients, too few
+/// to be a burden or to guess tokens.
 const ANSWERS_PER_S: u64 = 500;
 
-/// What comes of something that was said.
+/// The reply to a datagram.
 #[derive(Debug, PartialEq, Eq)]
 pub enum HelloReply {
-    /// Nothing is said.
+    /// None.
     Silence,
-    /// This is said.
+    /// This message.
     Say(HelloMessage),
     /// A client that knows the token requests service.
     LetIn(EchoClient),
 }
 
-/// Who is let in.
+/// A client that is admitted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EchoClient {
     /// Its nonce, which is in the welcome.

@@ -27,7 +27,7 @@ use crate::{
     sys::{rights, sched::Policy, zmq::ZmqError},
 };
 
-/// The port where nobody says another.
+/// The default port.
 pub const PORT: u16 = 7117;
 
 /// How many peers are served at a time.
@@ -97,7 +97,7 @@ pub enum EchoError {
         /// What the kernel said.
         why: io::Error,
     },
-    /// ZeroMQ is not there, or the address cannot be had.
+    /// ZeroMQ is not installed, or the address is not available.
     #[error("--transport zmq-tcp at {at}: {why}")]
     Zmq {
         /// Where.
@@ -197,10 +197,10 @@ enum Answering {
 
 impl Echo {
     /// Takes the address, locks memory, and gives up root and all capabilities: for the whole
-    /// process and for ever. To be called while there is one thread.
+    /// process and permanently. To be called while there is one thread.
     ///
     /// # Errors
-    /// The address cannot be had, or rights cannot be given up.
+    /// The address is not available, or rights cannot be given up.
     pub fn open(plan: EchoOptions) -> Result<Self, EchoError> {
         let sockets = (!plan.zmq).then(|| Listeners::open(&plan)).transpose()?;
         if let Some(sockets) = &sockets {

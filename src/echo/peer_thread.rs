@@ -86,7 +86,7 @@ impl PeerThread {
         self.summary.transport == transport && self.summary.address == Some(address)
     }
 
-    /// Whether it is no peer, but whoever sends.
+    /// Whether it is no admitted peer, but takes packets of any sender.
     #[must_use]
     pub const fn is_for_strangers(&self) -> bool {
         self.summary.address.is_none()
@@ -98,7 +98,7 @@ impl PeerThread {
         self.thread.is_finished()
     }
 
-    /// How long nothing has come of it; looks anew.
+    /// How long nothing has come from it, as of now.
     pub fn silent_for(&mut self) -> Duration {
         let done = self.counts.read();
         if done != self.last {
@@ -107,7 +107,7 @@ impl PeerThread {
         self.last_change.elapsed()
     }
 
-    /// Ends its thread, where `why` tells, and says what came of it.
+    /// Ends its thread, and summarises it; `why` where it did not end by itself.
     pub fn finish(mut self, why: Option<&str>) -> PeerSummary {
         self.stop.set();
         // Whatever it waits for ends. On a socket that has no peer the kernel complains, and wakes
@@ -237,7 +237,7 @@ impl Loops<'_> {
                 ServeEnd::Spoken(length) => {
                     let is_again = buffer.get(..length).is_some_and(|bytes| talk.is_proof(bytes));
                     if is_again && self.bucket.take(clock::now_ns) {
-                        // It asks again where this is lost too.
+                        // It repeats its request where this is lost too.
                         let _ = way.send(talk.welcome);
                     }
                 }
@@ -262,7 +262,7 @@ struct Talk<'a> {
 }
 
 impl Talk<'_> {
-    /// Whether it is the proof by which the peer was let in; its code was looked at then.
+    /// Whether it is the proof by which the peer was let in; its code was checked then.
     fn is_proof(&self, bytes: &[u8]) -> bool {
         matches!(HelloMessage::read(bytes), Ok(HelloMessage::Proof { nonce, cookie, .. })
             if nonce == self.client.nonce && cookie == self.client.cookie)

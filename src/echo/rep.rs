@@ -34,20 +34,20 @@ impl Rep {
     /// Listens as `plan` says. The library's threads run as this one's.
     ///
     /// # Errors
-    /// The library is absent, or the address cannot be had.
+    /// The library is absent, or the address is not available.
     pub fn open(plan: &EchoOptions) -> Result<Self, EchoError> {
-        let (told, ready) = mpsc::channel::<Ready>();
+        let (sender, ready) = mpsc::channel::<Ready>();
         let stop = Arc::new(Stop::new());
         let (own_stop, plan_of_thread) = (Arc::clone(&stop), plan.clone());
         let thread = thread::Builder::new().name("answers".into()).spawn(move || {
             let (ran, answerer) = match listen(&plan_of_thread) {
                 Ok(listening) => listening,
                 Err(error) => {
-                    let _ = told.send(Err(error));
+                    let _ = sender.send(Err(error));
                     return Ok(Answered::default());
                 }
             };
-            let _ = told.send(Ok((ran, answerer.endpoint().to_owned())));
+            let _ = sender.send(Ok((ran, answerer.endpoint().to_owned())));
             answerer.serve(&own_stop)
         })?;
         let gone = |_| EchoError::Io(io::Error::other("the thread that answers has failed"));
@@ -59,7 +59,7 @@ impl Rep {
         Ok(Self { thread, stop, ran, size_max: plan.size_max, address })
     }
 
-    /// Whether it goes on.
+    /// Whether it still runs.
     #[must_use]
     pub fn goes_on(&self) -> bool {
         !self.thread.is_finished()

@@ -21,10 +21,10 @@ use crate::{
     transports::hello::{ANSWER_LEN, ASK_LEN, HelloMessage, MAGIC, Reason, Unread},
 };
 
-/// Who says nothing for so long is gone.
+/// A peer that is silent for so long is gone.
 const SILENCE: Duration = Duration::from_secs(30);
 
-/// Who says nothing for so long gives its place to another, where none is free.
+/// A peer that is silent for so long is replaced by a new one, where no place is free.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// How long a connection may take to say what it wants.
@@ -33,12 +33,12 @@ const AT_THE_DOOR: Duration = Duration::from_secs(5);
 /// Connections that have not said yet what they want; the oldest makes room for another.
 const CALLERS: usize = 32;
 
-/// What is heard at the admission in one look, so that a flood does not keep it from everything
+/// Datagrams that the admission reads at once, so that a flood does not keep it from everything
 /// else.
 const HEARD: usize = 256;
 
 /// Peers that are listed one by one at the end.
-const TOLD: usize = 64;
+const PEERS_LISTED: usize = 64;
 
 /// A connection that has not said yet what it wants.
 struct PendingConnection {
@@ -49,14 +49,14 @@ struct PendingConnection {
     length: usize,
 }
 
-/// What becomes of a pending.
+/// What becomes of a pending connection.
 enum Then {
     Stays,
     Goes,
     Enters(EchoClient),
 }
 
-/// Everybody.
+/// The admission and all peers.
 pub struct EchoServer {
     plan: EchoOptions,
     admission: Admission,
@@ -64,7 +64,7 @@ pub struct EchoServer {
     peers: Vec<PeerThread>,
     started: usize,
     summary: Summary,
-    told: VecDeque<PeerSummary>,
+    last_peers: VecDeque<PeerSummary>,
 }
 
 impl std::fmt::Debug for EchoServer {
@@ -88,7 +88,7 @@ impl EchoServer {
             peers: Vec::new(),
             started: 0,
             summary: Summary::default(),
-            told: VecDeque::new(),
+            last_peers: VecDeque::new(),
         })
     }
 
@@ -103,7 +103,7 @@ impl EchoServer {
         Ok(())
     }
 
-    /// Whether it is this thread that hears what comes by UDP.
+    /// Whether it is this thread that receives what comes by UDP.
     pub fn listens_by_udp(&self) -> bool {
         !self.plan.foreign
     }
@@ -125,14 +125,14 @@ impl EchoServer {
         self.let_go();
     }
 
-    /// Ends all that goes on.
+    /// Ends all threads.
     pub fn close(mut self) -> Summary {
         for peer in std::mem::take(&mut self.peers) {
             let done = peer.finish(None);
-            self.tell(done);
+            self.add_to_summary(done);
         }
         self.summary.admission = self.admission.said;
-        self.summary.last_peers = self.told.into();
+        self.summary.last_peers = self.last_peers.into();
         self.summary
     }
 
@@ -155,7 +155,7 @@ impl EchoServer {
                 reply => reply,
             };
             if let HelloReply::Say(message) = reply {
-                // Who did not get it asks again.
+                // A peer that did not receive it repeats its request.
                 let _ = udp.send_to(&message.write(), from);
             }
         }
@@ -244,7 +244,7 @@ impl EchoServer {
         Ok(())
     }
 
-    /// Whether another one can be served, if need be in the place of who has long been silent.
+    /// Whether another one can be served, if necessary in place of one that has long been silent.
     fn has_place(&mut self) -> bool {
         self.let_go();
         if self.peers.len() < PEERS {
@@ -254,14 +254,14 @@ impl EchoServer {
         match silent.max_by_key(|(_, silent)| *silent) {
             Some((place, silent)) if silent >= PATIENCE => {
                 let done = self.peers.remove(place).finish(Some("silent while others waited"));
-                self.tell(done);
+                self.add_to_summary(done);
                 true
             }
             _ => false,
         }
     }
 
-    /// Lets those go whose threads have ended, or who have been silent for too long.
+    /// Removes peers whose threads have ended, or which have been silent for too long.
     fn let_go(&mut self) {
         let mut place = 0;
         while let Some(peer) = self.peers.get_mut(place) {
@@ -273,19 +273,19 @@ impl EchoServer {
             }
             let why = (!peer.has_ended()).then_some("silent for 30 s");
             let done = self.peers.remove(place).finish(why);
-            self.tell(done);
+            self.add_to_summary(done);
         }
     }
 
-    fn tell(&mut self, peer: PeerSummary) {
+    fn add_to_summary(&mut self, peer: PeerSummary) {
         self.summary.answered += peer.answered;
         self.summary.bytes += peer.bytes;
         self.summary.over_rate += peer.over_rate;
         self.summary.foreign += peer.foreign;
-        if self.told.len() >= TOLD {
-            self.told.pop_front();
+        if self.last_peers.len() >= PEERS_LISTED {
+            self.last_peers.pop_front();
         }
-        self.told.push_back(peer);
+        self.last_peers.push_back(peer);
     }
 }
 

@@ -53,7 +53,7 @@ impl Listeners {
     /// Takes the address, for both transports where both are wanted.
     ///
     /// # Errors
-    /// It cannot be had.
+    /// It is not available.
     pub fn open(plan: &EchoOptions) -> Result<Self, EchoError> {
         let mut tries = 0;
         loop {
@@ -96,7 +96,8 @@ impl Listeners {
         Ok(Self { address, udp, tcp, spare })
     }
 
-    /// Lets nobody share the address, who this process is going to be: the kernel compares owners.
+    /// Lets the user nobody, which this process becomes, share the address: the kernel compares
+    /// owners.
     pub fn hand_to_nobody(&self) {
         if !rights::is_root() {
             return;
@@ -105,7 +106,7 @@ impl Listeners {
         let spare = self.spare.borrow();
         let sockets = self.udp.iter().map(AsFd::as_fd).chain(spare.iter().map(AsFd::as_fd));
         for socket in sockets {
-            // Where there is no nobody, this process stays root as well.
+            // Where there is no user nobody, this process stays root as well.
             let _ = fchown(socket, Some(owner), Some(group));
         }
     }
@@ -146,8 +147,8 @@ impl Listeners {
         Ok(socket)
     }
 
-    /// A socket with room for what comes in one second, as far as the kernel gives it; what it gave
-    /// is told in the welcome.
+    /// A socket with room for what comes in one second, as far as the kernel grants it; what it
+    /// granted is sent in the welcome.
     fn with_room_for(&self, ask: &Ask) -> io::Result<OwnedFd> {
         let plain = datagrams(self.address)?;
         let wanted = ask.rate.saturating_mul(u64::from(ask.size) + OVERHEAD_BYTES);
@@ -194,9 +195,9 @@ fn readable(descriptor: BorrowedFd<'_>) -> PollFd<'_> {
 
 /// What a socket holds unread and unsent, bytes, as the kernel says.
 pub fn buffers(socket: impl AsFd) -> (u32, u32) {
-    let told = |bytes: rustix::io::Result<usize>| {
+    let size = |bytes: rustix::io::Result<usize>| {
         bytes.ok().and_then(|bytes| u32::try_from(bytes).ok()).unwrap_or(0)
     };
-    let receive = told(sockopt::socket_recv_buffer_size(&socket));
-    (receive, told(sockopt::socket_send_buffer_size(&socket)))
+    let receive = size(sockopt::socket_recv_buffer_size(&socket));
+    (receive, size(sockopt::socket_send_buffer_size(&socket)))
 }

@@ -1,5 +1,5 @@
 //! What has to be there before a program is loaded: rights, and the kernel's description of its
-//! types, which also tells the tracepoints it has.
+//! types (BTF), which also lists its tracepoints.
 
 use std::{collections::HashSet, fs, path::Path};
 
@@ -10,7 +10,7 @@ use super::TracingUnavailable;
 /// Where the kernel describes its types.
 pub const BTF: &str = "/sys/kernel/btf/vmlinux";
 
-/// The kernel has always given this number to the namespace of its first process.
+/// The number of the initial PID namespace (`PROC_PID_INIT_INO`).
 const FIRST_PID_NAMESPACE: &str = "4026531836";
 
 /// What the name of a tracepoint's type begins with.
@@ -24,11 +24,11 @@ const PREFIX: &[u8] = b"btf_trace_";
 pub fn can_trace() -> Result<(), TracingUnavailable> {
     may_trace(capabilities::may_trace(), Path::new(BTF))?;
     let namespace = fs::read_link("/proc/self/ns/pid").unwrap_or_default();
-    sees_own_numbers(&namespace.to_string_lossy())
+    is_first_namespace(&namespace.to_string_lossy())
 }
 
 /// The programs see the numbers that threads have outside of all containers.
-fn sees_own_numbers(namespace: &str) -> Result<(), TracingUnavailable> {
+fn is_first_namespace(namespace: &str) -> Result<(), TracingUnavailable> {
     match namespace.strip_prefix("pid:[").and_then(|rest| rest.strip_suffix(']')) {
         Some(number) if number != FIRST_PID_NAMESPACE => Err(TracingUnavailable::PidNamespace),
         _ => Ok(()),
@@ -68,7 +68,7 @@ pub fn timers_expire_in_softirq(root: &Root) -> bool {
         || root.read("/proc/version").is_some_and(|text| text.contains("PREEMPT_RT"))
 }
 
-/// Whether the kernel is known to switch tasks wherever preemption is not disabled.
+/// Whether the kernel is known to be preemptible wherever preemption is not disabled.
 pub fn is_preemptible(root: &Root) -> bool {
     let dynamic = root.read("/sys/kernel/debug/sched/preempt");
     let asked = root.read("/proc/cmdline");
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_has_no_rights_is_told_how_to_get_them_also_in_a_container() {
+    fn missing_rights_are_an_error_that_names_the_remedy_also_in_a_container() {
         let lack = may_trace(false, Path::new(BTF)).unwrap_err();
         let text = lack.to_string();
         for word in ["CAP_BPF", "CAP_PERFMON", "setcap cap_bpf,cap_perfmon+ep", "--cap-add"] {
@@ -91,10 +91,10 @@ mod tests {
     }
 
     #[test]
-    fn a_container_with_thread_numbers_of_its_own_is_told_what_to_do() {
-        assert!(sees_own_numbers("pid:[4026531836]").is_ok());
-        assert!(sees_own_numbers("").is_ok(), "a kernel without such namespaces");
-        let lack = sees_own_numbers("pid:[4026532281]").unwrap_err();
+    fn a_container_with_thread_numbers_of_its_own_is_an_error_that_names_the_remedy() {
+        assert!(is_first_namespace("pid:[4026531836]").is_ok());
+        assert!(is_first_namespace("").is_ok(), "a kernel without such namespaces");
+        let lack = is_first_namespace("pid:[4026532281]").unwrap_err();
         assert!(lack.to_string().contains("--pid host"), "{lack}");
     }
 
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn how_far_a_kernel_makes_way_is_asked_of_itself_or_of_its_command_line() {
+    fn full_preemption_is_known_from_debugfs_or_the_command_line() {
         let directory = tempfile::tempdir().unwrap();
         let root = Root::at(directory.path());
         assert!(!is_preemptible(&root));

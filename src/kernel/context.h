@@ -4,100 +4,101 @@
  * only where events are recorded and the kernel has its tracepoint.
  */
 
-#define VECTOR(name, vector) \
-    SEC("tp_btf/" #name "_entry") int on_##name##_entry(u64 *ctx) \
+#define TRACE_VECTOR_EXIT(name, vector) \
+    SEC("tp_btf/" #name "_exit") int BPF_PROG(on_##name##_exit) \
     { \
-        return note(TARDY_VECTOR_ENTRY, 0, vector, 0); \
+        return trace_only(TARDY_VECTOR_EXIT, 0, vector, 0); \
+    }
+
+#define TRACE_VECTOR(name, vector) \
+    SEC("tp_btf/" #name "_entry") int BPF_PROG(on_##name##_entry) \
+    { \
+        return trace_only(TARDY_VECTOR_ENTRY, 0, vector, 0); \
     } \
-    VECTOR_EXIT(name, vector)
+    TRACE_VECTOR_EXIT(name, vector)
 
-#define VECTOR_EXIT(name, vector) \
-    SEC("tp_btf/" #name "_exit") int on_##name##_exit(u64 *ctx) \
+/* The program for entry records more. */
+TRACE_VECTOR_EXIT(local_timer, TARDY_LOCAL_TIMER)
+TRACE_VECTOR(reschedule, TARDY_RESCHEDULE)
+TRACE_VECTOR(call_function, TARDY_CALL_FUNCTION)
+TRACE_VECTOR(call_function_single, TARDY_CALL_FUNCTION_SINGLE)
+TRACE_VECTOR(irq_work, TARDY_IRQ_WORK)
+
+/* A tracepoint of which only the first argument is recorded. */
+#define TRACE_FIRST_ARG(name, kind) \
+    SEC("tp_btf/" #name) int BPF_PROG(on_##name, u32 arg) \
     { \
-        return note(TARDY_VECTOR_EXIT, 0, vector, 0); \
+        return trace_only(kind, 0, arg, 0); \
     }
 
-VECTOR_EXIT(local_timer, TARDY_LOCAL_TIMER)
-VECTOR(reschedule, TARDY_RESCHEDULE)
-VECTOR(call_function, TARDY_CALL_FUNCTION)
-VECTOR(call_function_single, TARDY_CALL_FUNCTION_SINGLE)
-VECTOR(irq_work, TARDY_IRQ_WORK)
-
-/* A tracepoint whose first argument is all that is kept of it. */
-#define PLAIN(name, kind) \
-    SEC("tp_btf/" #name) int on_##name(u64 *ctx) \
-    { \
-        return note(kind, 0, (u32)ctx[0], 0); \
-    }
-
-PLAIN(irq_handler_entry, TARDY_IRQ_ENTRY)
-PLAIN(irq_handler_exit, TARDY_IRQ_EXIT)
-PLAIN(softirq_entry, TARDY_SOFTIRQ_ENTRY)
-PLAIN(softirq_exit, TARDY_SOFTIRQ_EXIT)
-PLAIN(cpu_idle, TARDY_IDLE)
+TRACE_FIRST_ARG(irq_handler_entry, TARDY_IRQ_ENTRY)
+TRACE_FIRST_ARG(irq_handler_exit, TARDY_IRQ_EXIT)
+TRACE_FIRST_ARG(softirq_entry, TARDY_SOFTIRQ_ENTRY)
+TRACE_FIRST_ARG(softirq_exit, TARDY_SOFTIRQ_EXIT)
+TRACE_FIRST_ARG(cpu_idle, TARDY_IDLE)
 
 SEC("tp_btf/sched_migrate_task")
-int on_migrate(u64 *ctx)
+int BPF_PROG(on_sched_migrate_task, struct task_struct *task, u32 dest_cpu)
 {
-    struct task_struct *task = (void *)ctx[0];
     int prio = task->prio;
-    struct spot spot;
+    struct trace_context tc;
 
-    if ((prio < FIRST_FAIR || measured(task)) && here(&spot))
-        record(&spot, TARDY_MIGRATE, 0, prio, task->pid, cpu_of(task), (u32)ctx[1]);
+    if ((prio < MAX_RT_PRIO || get_thread(task)) && get_trace_context(&tc))
+        trace_event(&tc, TARDY_MIGRATE, 0, prio, task->pid, task_cpu(task), dest_cpu);
     return 0;
 }
 
 /* Recorded where it is sent; the task that runs there is the sender, or was interrupted by it. */
 SEC("tp_btf/ipi_send_cpu")
-int on_ipi(u64 *ctx)
+int BPF_PROG(on_ipi_send_cpu, u32 cpu)
 {
     struct task_struct *current = bpf_get_current_task_btf();
 
-    return note(TARDY_IPI, current->pid, (u32)ctx[0], 0);
+    return trace_only(TARDY_IPI, current->pid, cpu, 0);
 }
 
-INLINE int note_fault(u64 *ctx)
+static __always_inline int trace_page_fault(u64 address, struct pt_regs *regs)
 {
     struct task_struct *current = bpf_get_current_task_btf();
-    struct pt_regs *regs = (void *)ctx[1];
 
-    return measured(current) ? note(TARDY_PAGE_FAULT, current->pid, ctx[0], regs->ip) : 0;
+    if (!get_thread(current))
+        return 0;
+    return trace_only(TARDY_PAGE_FAULT, current->pid, address, regs->ip);
 }
 
 SEC("tp_btf/page_fault_user")
-int on_page_fault_user(u64 *ctx)
+int BPF_PROG(on_page_fault_user, u64 address, struct pt_regs *regs)
 {
-    return note_fault(ctx);
+    return trace_page_fault(address, regs);
 }
 
 SEC("tp_btf/page_fault_kernel")
-int on_page_fault_kernel(u64 *ctx)
+int BPF_PROG(on_page_fault_kernel, u64 address, struct pt_regs *regs)
 {
-    return note_fault(ctx);
+    return trace_page_fault(address, regs);
 }
 
 SEC("tp_btf/nmi_handler")
-int on_nmi(u64 *ctx)
+int BPF_PROG(on_nmi_handler, u64 handler, u64 delta_ns)
 {
-    return note(TARDY_NMI, 0, ctx[1], ctx[0]);
+    return trace_only(TARDY_NMI, 0, delta_ns, handler);
 }
 
-INLINE int note_lock(u32 kind, u64 *ctx, u64 flags)
+static __always_inline int trace_lock(u32 kind, u64 lock, u64 flags)
 {
     struct task_struct *current = bpf_get_current_task_btf();
 
-    return measured(current) ? note(kind, current->pid, ctx[0], flags) : 0;
+    return get_thread(current) ? trace_only(kind, current->pid, lock, flags) : 0;
 }
 
 SEC("tp_btf/contention_begin")
-int on_contention_begin(u64 *ctx)
+int BPF_PROG(on_contention_begin, u64 lock, u32 flags)
 {
-    return note_lock(TARDY_LOCK_BEGIN, ctx, (u32)ctx[1]);
+    return trace_lock(TARDY_LOCK_BEGIN, lock, flags);
 }
 
 SEC("tp_btf/contention_end")
-int on_contention_end(u64 *ctx)
+int BPF_PROG(on_contention_end, u64 lock)
 {
-    return note_lock(TARDY_LOCK_END, ctx, 0);
+    return trace_lock(TARDY_LOCK_END, lock, 0);
 }

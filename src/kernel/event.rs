@@ -1,4 +1,4 @@
-//! What the programs recorded, typed; `recorder.h` tells each.
+//! What the programs recorded, typed; `recorder.h` defines each.
 
 use super::header;
 
@@ -20,15 +20,15 @@ pub struct Event {
     pub kind: EventKind,
 }
 
-/// How the task before it went: [`Event::flags`] of a switch.
+/// Why the task before was switched out: [`Event::flags`] of a switch.
 pub mod out {
     use super::header;
 
-    /// It could have gone on.
+    /// It was preempted while runnable.
     pub const PREEMPTED: u8 = header::TARDY_OUT_PREEMPTED as u8;
     /// It sleeps.
     pub const SLEEPING: u8 = header::TARDY_OUT_SLEEPING as u8;
-    /// It sleeps, and signals do not wake it.
+    /// It sleeps uninterruptibly.
     pub const WAITING: u8 = header::TARDY_OUT_WAITING as u8;
     /// It was stopped, or is traced.
     pub const STOPPED: u8 = header::TARDY_OUT_STOPPED as u8;
@@ -36,14 +36,14 @@ pub mod out {
     pub const DEAD: u8 = header::TARDY_OUT_DEAD as u8;
 }
 
-/// What is known of the interrupted code: [`Event::flags`] of a vector's entry.
+/// What is known about the interrupted code: [`Event::flags`] of a vector's entry.
 pub mod entry {
     use super::header;
 
     /// It ran in user mode.
     pub const IN_USER: u8 = header::TARDY_IN_USER as u8;
-    /// It had only just enabled interrupts, as the bytes before it suggest; told of late
-    /// interrupts only.
+    /// It had only just enabled interrupts, as the bytes before it suggest; only where the
+    /// interrupt was late.
     pub const JUST_ENABLED: u8 = header::TARDY_JUST_ENABLED as u8;
     /// Preemption was disabled there.
     pub const NO_PREEMPT: u8 = header::TARDY_NO_PREEMPT as u8;
@@ -61,7 +61,7 @@ pub mod vector {
     pub const CALL_FUNCTION: u32 = header::TARDY_CALL_FUNCTION;
     /// Another CPU asks this one for a call.
     pub const CALL_FUNCTION_SINGLE: u32 = header::TARDY_CALL_FUNCTION_SINGLE;
-    /// Work that was put off.
+    /// Deferred work (`irq_work`).
     pub const IRQ_WORK: u32 = header::TARDY_IRQ_WORK;
 }
 
@@ -73,21 +73,22 @@ pub mod why {
     pub const LATE_INTERRUPT: u8 = header::TARDY_LATE_INTERRUPT as u8;
     /// The task that is switched out kept the CPU after the wake-up.
     pub const LATE_DISPATCH: u8 = header::TARDY_LATE_DISPATCH as u8;
-    /// A wake-up found a task long in the kernel; or stacks were asked for always.
+    /// A wake-up interrupted a task that had been in the kernel for long, or stacks are always
+    /// walked.
     pub const SUSPECT: u8 = header::TARDY_SUSPECT as u8;
 }
 
 /// What happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EventKind {
-    /// The task was switched in; `flags` tell how the one before it went, see [`out`].
+    /// The task was switched in; `flags`: why the one before was switched out, see [`out`].
     Switch {
         /// Its name, padded with zeros.
         comm: [u8; 16],
     },
     /// The task was made runnable.
     Waking {
-        /// The task that the CPU was in.
+        /// The task that ran on the CPU.
         by: u32,
         /// Where the woken one ran last, and will run if it stays.
         cpu: u32,
@@ -150,9 +151,9 @@ pub enum EventKind {
     },
     /// A measured thread faulted.
     PageFault {
-        /// What it wanted.
+        /// The address that it accessed.
         address: u64,
-        /// What it was at.
+        /// The instruction that did.
         instruction: u64,
     },
     /// An NMI's handler ended.
@@ -166,7 +167,7 @@ pub enum EventKind {
     Steal {
         /// How much.
         ns: u64,
-        /// At some time after this.
+        /// When the kernel's counter was read before.
         since_ns: u64,
     },
     /// A measured thread begins to wait for a lock.
@@ -176,14 +177,14 @@ pub enum EventKind {
         /// 1 spinning, 2 reading, 4 writing, 8 real-time, 16 per CPU, 32 mutex.
         flags: u64,
     },
-    /// And has it, or has given up.
+    /// And has acquired it, or has given up.
     LockEnd {
         /// Its address.
         lock: u64,
     },
     /// A stack was walked, beginning at this time; `flags`: see [`why`].
     Stack {
-        /// To be asked for by [`super::EventReader::stack`].
+        /// For [`super::EventReader::stack`].
         number: u64,
         /// How long the walk took.
         took_ns: u64,
@@ -261,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn a_switch_is_told_with_name_and_priority() {
+    fn a_switch_has_name_and_priority() {
         let [at_ns, head, ..] = words(&[
             ("at_ns", 99),
             ("kind", header::TARDY_SWITCH.into()),
@@ -273,8 +274,8 @@ mod tests {
         let event = Event::decode(3, [at_ns, head, name[0], name[1]]).unwrap();
         let comm = *b"kworker/0:1\0\0\0\0\0";
         let kind = EventKind::Switch { comm };
-        let told = Event { at_ns: 99, cpu: 3, prio: -1, pid: 4711, flags: out::WAITING, kind };
-        assert_eq!(event, told);
+        let expected = Event { at_ns: 99, cpu: 3, prio: -1, pid: 4711, flags: out::WAITING, kind };
+        assert_eq!(event, expected);
     }
 
     #[test]

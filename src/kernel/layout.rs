@@ -1,5 +1,5 @@
 //! How the compiler of the programs has laid out the structures of `recorder.h`, for the tests that
-//! hold this side against it: read from the types in the object, for which no rights are needed.
+//! compare this side with it: read from the types in the object, for which no rights are needed.
 
 use libbpf_rs::btf::{
     Btf, BtfType, HasSize as _,

@@ -1,4 +1,4 @@
-//! What the loader of the kernel's programs says, kept instead of printed.
+//! What libbpf prints, kept instead.
 
 use std::{
     collections::VecDeque,
@@ -39,7 +39,7 @@ pub fn lines() -> Vec<String> {
     said().iter().cloned().collect()
 }
 
-/// The program that was refused, where the loader's words name one.
+/// The program that was refused, where libbpf names one.
 pub fn refused(lines: &[String]) -> Option<String> {
     lines.iter().rev().find_map(|line| {
         let (_, rest) = line.split_once("prog '")?;
@@ -67,19 +67,19 @@ mod tests {
     use super::*;
 
     fn log() -> Vec<String> {
-        let text = "libbpf: prog 'on_ipi': BPF program load failed: -EINVAL\n\
-                    libbpf: prog 'on_ipi': -- BEGIN PROG LOAD LOG --\n\
+        let text = "libbpf: prog 'on_ipi_send_cpu': BPF program load failed: -EINVAL\n\
+                    libbpf: prog 'on_ipi_send_cpu': -- BEGIN PROG LOAD LOG --\n\
                     R1 type=scalar expected=fp\n\
                     processed 12 insns (limit 1000000)\n\
                     -- END PROG LOAD LOG --\n\
-                    libbpf: prog 'on_ipi': failed to load: -EINVAL\n\
+                    libbpf: prog 'on_ipi_send_cpu': failed to load: -EINVAL\n\
                     libbpf: failed to load object 'tardy'";
         text.lines().map(str::to_owned).collect()
     }
 
     #[test]
     fn the_refused_program_and_the_reason_are_found_in_the_loaders_words() {
-        assert_eq!(refused(&log()).as_deref(), Some("on_ipi"));
+        assert_eq!(refused(&log()).as_deref(), Some("on_ipi_send_cpu"));
         assert!(reason(&log()).contains("R1 type=scalar expected=fp"), "{}", reason(&log()));
         assert_eq!((refused(&[]), reason(&[])), (None, String::new()));
     }

@@ -19,7 +19,7 @@ use crate::sys::mapped::MappedWords;
 
 use super::{TracingUnavailable, header};
 
-// Sizes are in words of 8 bytes, places in words from the start.
+// Sizes and offsets are in words of 8 bytes.
 const SETTINGS: usize = 16;
 const CPUS: usize = header::TARDY_CPUS as usize;
 const CPU: usize = 16;
@@ -28,27 +28,27 @@ const THREAD: usize = 16;
 const STACKS: usize = header::TARDY_STACKS as usize;
 const FRAMES: usize = header::TARDY_FRAMES as usize;
 const STACK: usize = 2 + FRAMES;
-const PLACES: usize = header::TARDY_PLACES as usize;
+const HASH_SLOTS: usize = header::TARDY_HASH_SLOTS as usize;
 
 const CPUS_AT: usize = SETTINGS;
 const THREADS_AT: usize = CPUS_AT + CPUS * CPU;
 const STACKS_AT: usize = THREADS_AT + THREADS * THREAD;
-const PLACES_AT: usize = STACKS_AT + STACKS * STACK;
+const HASH_AT: usize = STACKS_AT + STACKS * STACK;
 /// All of it.
-pub const WORDS: usize = PLACES_AT + PLACES / 4;
+pub const WORDS: usize = HASH_AT + HASH_SLOTS / 4;
 
 const _: () = assert!(size_of::<ThreadRecord>() == THREAD * 8);
 
 /// The words of `struct tardy_settings`.
 const LATE_NS: usize = 0;
-const LEAST_PRIO_AND_FACTOR: usize = 1;
-const SHIFT_AND_LEAST_COUNT: usize = 2;
+const MAX_PRIO_AND_FACTOR: usize = 1;
+const SHIFT_AND_MIN_COUNT: usize = 2;
 const STACKS_LOST: usize = 4;
 
 /// No thread is measured: no priority is that small.
-const NOBODY: i32 = -2;
+const NO_THREAD: i32 = -2;
 
-/// Multipliers that are tried for the table of threads.
+/// Multipliers that are tried for the hash table of threads.
 const ATTEMPTS: u32 = 10_000;
 
 /// The mapping.
@@ -60,9 +60,9 @@ pub struct RecorderMemory {
 impl RecorderMemory {
     pub fn map(descriptor: BorrowedFd<'_>) -> io::Result<Self> {
         let memory = Self { mapped: MappedWords::new(descriptor, WORDS)? };
-        // The least count is still to be found.
-        memory.word(SHIFT_AND_LEAST_COUNT).store(u64::MAX << 32, Relaxed);
-        memory.watch(NOBODY, Table { factor: 0, shift: 0 });
+        // The smallest preempt count is still to be found.
+        memory.word(SHIFT_AND_MIN_COUNT).store(u64::MAX << 32, Relaxed);
+        memory.watch(NO_THREAD, ThreadHash { factor: 0, shift: 0 });
         memory.set_late_ns(u64::MAX);
         Ok(memory)
     }
@@ -75,20 +75,20 @@ impl RecorderMemory {
         self.word(LATE_NS).store(ns, Relaxed);
     }
 
-    fn watch(&self, least_prio: i32, table: Table) {
-        let count = self.word(SHIFT_AND_LEAST_COUNT).load(Relaxed) >> 32 << 32;
-        self.word(SHIFT_AND_LEAST_COUNT).store(count | u64::from(table.shift), Relaxed);
-        let prio = u64::from(least_prio.cast_unsigned());
-        self.word(LEAST_PRIO_AND_FACTOR).store(prio | u64::from(table.factor) << 32, Release);
+    fn watch(&self, max_prio: i32, hash: ThreadHash) {
+        let count = self.word(SHIFT_AND_MIN_COUNT).load(Relaxed) >> 32 << 32;
+        self.word(SHIFT_AND_MIN_COUNT).store(count | u64::from(hash.shift), Relaxed);
+        let prio = u64::from(max_prio.cast_unsigned());
+        self.word(MAX_PRIO_AND_FACTOR).store(prio | u64::from(hash.factor) << 32, Release);
     }
 
-    /// Tells the programs whom to watch: the n-th of `tids` gets the n-th record, emptied.
-    /// Whoever was watched before is not any more.
+    /// Sets the threads that the programs trace, instead of those before: the n-th of `tids` gets
+    /// the n-th record, emptied.
     pub fn follow(&self, tids: &[(i32, i32)]) -> Result<(), TracingUnavailable> {
         let numbers: Vec<u32> = tids.iter().map(|&(tid, _)| tid.cast_unsigned()).collect();
         let too_many = || TracingUnavailable::TooManyThreads { threads: tids.len() };
-        let (table, places) = table(&numbers).ok_or_else(too_many)?;
-        self.watch(NOBODY, table);
+        let (hash, slots) = thread_hash(&numbers).ok_or_else(too_many)?;
+        self.watch(NO_THREAD, hash);
         for (at, &tid) in numbers.iter().enumerate() {
             let record = THREADS_AT + at * THREAD;
             for word in &self.mapped.words()[record..record + THREAD] {
@@ -96,11 +96,11 @@ impl RecorderMemory {
             }
             self.records()[at].tid.store(tid, Relaxed);
         }
-        for (word, four) in self.mapped.words()[PLACES_AT..].iter().zip(places.chunks_exact(4)) {
-            let packed = four.iter().rev().fold(0, |sum, &place| sum << 16 | u64::from(place));
+        for (word, four) in self.mapped.words()[HASH_AT..].iter().zip(slots.chunks_exact(4)) {
+            let packed = four.iter().rev().fold(0, |sum, &entry| sum << 16 | u64::from(entry));
             word.store(packed, Relaxed);
         }
-        self.watch(tids.iter().map(|&(_, prio)| prio).max().unwrap_or(NOBODY), table);
+        self.watch(tids.iter().map(|&(_, prio)| prio).max().unwrap_or(NO_THREAD), hash);
         Ok(())
     }
 
@@ -152,47 +152,47 @@ impl RecorderMemory {
     }
 }
 
-/// How a thread's number becomes its place.
+/// How a thread's number becomes its slot.
 #[derive(Debug, Clone, Copy)]
-struct Table {
+struct ThreadHash {
     factor: u32,
     shift: u32,
 }
 
-impl Table {
-    fn place(self, tid: u32) -> usize {
-        (tid.wrapping_mul(self.factor) >> self.shift) as usize % PLACES
+impl ThreadHash {
+    fn slot(self, tid: u32) -> usize {
+        (tid.wrapping_mul(self.factor) >> self.shift) as usize % HASH_SLOTS
     }
 }
 
-/// A table in which no two threads have the same place, so that one look tells whether a thread is
-/// measured; absent where there are too many threads, or none is found.
-fn table(tids: &[u32]) -> Option<(Table, Vec<u16>)> {
+/// A hash without collisions, so that one lookup decides whether a thread is measured, and its
+/// table; absent where there are too many threads, or none is found.
+fn thread_hash(tids: &[u32]) -> Option<(ThreadHash, Vec<u16>)> {
     if tids.len() > THREADS {
         return None;
     }
-    // Threads that were begun one after the other differ in their last bits.
-    let plain = Table { factor: 1, shift: 0 };
-    let mixed = (0..ATTEMPTS).map(|attempt| Table {
+    // Threads that were started one after the other differ in their last bits.
+    let plain = ThreadHash { factor: 1, shift: 0 };
+    let mixed = (0..ATTEMPTS).map(|attempt| ThreadHash {
         factor: 0x9e37_79b1_u32.wrapping_add(attempt.wrapping_mul(0x6a09_e668)) | 1,
         shift: 16,
     });
-    std::iter::once(plain).chain(mixed).find_map(|table| Some((table, places(tids, table)?)))
+    std::iter::once(plain).chain(mixed).find_map(|hash| Some((hash, slots(tids, hash)?)))
 }
 
-fn places(tids: &[u32], table: Table) -> Option<Vec<u16>> {
-    let mut places = vec![0_u16; PLACES];
-    for (number, &tid) in (1_u16..).zip(tids) {
-        let place = &mut places[table.place(tid)];
-        if *place != 0 {
+fn slots(tids: &[u32], hash: ThreadHash) -> Option<Vec<u16>> {
+    let mut slots = vec![0_u16; HASH_SLOTS];
+    for (entry, &tid) in (1_u16..).zip(tids) {
+        let slot = &mut slots[hash.slot(tid)];
+        if *slot != 0 {
             return None;
         }
-        *place = number;
+        *slot = entry;
     }
-    Some(places)
+    Some(slots)
 }
 
-/// The records of the measured threads, in memory that the kernel's programs write.
+/// The records of the measured threads, in memory that the BPF programs write.
 #[derive(Debug, Clone)]
 pub struct ThreadRecords {
     memory: Arc<RecorderMemory>,
@@ -231,7 +231,7 @@ mod tests {
             ("cpus", CPUS_AT, CPUS * CPU),
             ("threads", THREADS_AT, THREADS * THREAD),
             ("stacks", STACKS_AT, STACKS * STACK),
-            ("places", PLACES_AT, PLACES / 4),
+            ("thread_hash", HASH_AT, HASH_SLOTS / 4),
         ];
         assert_eq!(layout.fields, words.map(|(name, at, n)| (name.to_owned(), at * 8, n * 8)));
         assert_eq!(layout.size, WORDS * 8);
@@ -245,10 +245,10 @@ mod tests {
         let settings = Layout::of("tardy_settings");
         for (field, at, bytes) in [
             ("late_ns", LATE_NS * 8, 8),
-            ("least_prio", LEAST_PRIO_AND_FACTOR * 8, 4),
-            ("factor", LEAST_PRIO_AND_FACTOR * 8 + 4, 4),
-            ("shift", SHIFT_AND_LEAST_COUNT * 8, 4),
-            ("least_count", SHIFT_AND_LEAST_COUNT * 8 + 4, 4),
+            ("max_prio", MAX_PRIO_AND_FACTOR * 8, 4),
+            ("hash_factor", MAX_PRIO_AND_FACTOR * 8 + 4, 4),
+            ("hash_shift", SHIFT_AND_MIN_COUNT * 8, 4),
+            ("min_preempt_count", SHIFT_AND_MIN_COUNT * 8 + 4, 4),
             ("stacks_lost", STACKS_LOST * 8, 8),
         ] {
             assert_eq!(settings.field(field), (at, bytes), "{field}");
@@ -290,13 +290,13 @@ mod tests {
         memory.follow(&tids).unwrap();
         let found = |tid: i32| {
             let words = memory.mapped.words();
-            let word = words[LEAST_PRIO_AND_FACTOR].load(Relaxed);
-            let shift = words[SHIFT_AND_LEAST_COUNT].load(Relaxed) as u32;
-            let table = Table { factor: (word >> 32) as u32, shift };
-            let place = table.place(tid.cast_unsigned());
-            let number = words[PLACES_AT + place / 4].load(Relaxed) >> (place % 4 * 16) & 0xffff;
-            let record = memory.records().get(usize::try_from(number).unwrap().checked_sub(1)?)?;
-            (record.tid.load(Relaxed) == tid.cast_unsigned()).then_some(number - 1)
+            let word = words[MAX_PRIO_AND_FACTOR].load(Relaxed);
+            let shift = words[SHIFT_AND_MIN_COUNT].load(Relaxed) as u32;
+            let hash = ThreadHash { factor: (word >> 32) as u32, shift };
+            let slot = hash.slot(tid.cast_unsigned());
+            let entry = words[HASH_AT + slot / 4].load(Relaxed) >> (slot % 4 * 16) & 0xffff;
+            let record = memory.records().get(usize::try_from(entry).unwrap().checked_sub(1)?)?;
+            (record.tid.load(Relaxed) == tid.cast_unsigned()).then_some(entry - 1)
         };
         for (n, &(tid, _)) in (0..).zip(&tids) {
             assert_eq!(found(tid), Some(n), "{tid}");
@@ -305,25 +305,25 @@ mod tests {
     }
 
     #[test]
-    fn as_many_threads_as_there_are_records_have_places_when_begun_in_a_row() {
+    fn as_many_threads_as_there_are_records_have_slots_when_started_in_a_row() {
         let row: Vec<u32> = (3_000_000..3_000_000 + 4096).collect();
-        assert!(table(&row).is_some());
+        assert!(thread_hash(&row).is_some());
         let spread: Vec<u32> = (0..500_u32).map(|n| n * 8191 + n * n).collect();
-        assert!(table(&spread).is_some());
+        assert!(thread_hash(&spread).is_some());
         let more: Vec<u32> = (0..4097).collect();
-        assert!(table(&more).is_none());
+        assert!(thread_hash(&more).is_none());
     }
 
     #[test]
-    fn nobody_is_watched_before_the_first_thread_is_followed() {
+    fn no_thread_is_traced_before_the_first_one_is_followed() {
         let memory = memory();
         let prio = |memory: &RecorderMemory| {
-            (memory.word(LEAST_PRIO_AND_FACTOR).load(Relaxed) as u32).cast_signed()
+            (memory.word(MAX_PRIO_AND_FACTOR).load(Relaxed) as u32).cast_signed()
         };
-        assert_eq!(prio(&memory), NOBODY);
+        assert_eq!(prio(&memory), NO_THREAD);
         memory.follow(&[(5, 9), (6, 120)]).unwrap();
-        assert_eq!(prio(&memory), 120, "the least urgent one decides");
+        assert_eq!(prio(&memory), 120, "the lowest priority decides");
         memory.follow(&[]).unwrap();
-        assert_eq!(prio(&memory), NOBODY);
+        assert_eq!(prio(&memory), NO_THREAD);
     }
 }

@@ -1,8 +1,8 @@
-//! The BPF side: programs that run inside the kernel at its tracepoints (eBPF) and write down
-//! what becomes of the measured threads' wake-ups, into memory that this process maps.
+//! The BPF side: programs that run in the kernel at its tracepoints (eBPF) and record the measured
+//! threads' wake-ups, in memory that this process maps.
 //!
 //! Needs `CAP_BPF` and `CAP_PERFMON` (or root) and a kernel that describes its own types (BTF);
-//! whoever lacks that is told so by [`TracingUnavailable`]. The programs belong to this process:
+//! [`TracingUnavailable`] says what is missing. The programs belong to this process:
 //! the kernel removes them when it ends, however it ends.
 //!
 //! # What is recorded
@@ -34,7 +34,7 @@
 //! ([`entry::JUST_ENABLED`]). The way from the switch to user mode. What a hypervisor other than
 //! KVM takes. System management interrupts. Timer interrupts that are not of the CPU's own timer
 //! (HPET, Hyper-V) have no entry, so that their first stage counts as 0. On `PREEMPT_RT` a softirq
-//! that is itself preempted is not told from one that goes on.
+//! that is itself preempted cannot be distinguished from one that continues.
 
 mod bootstrap;
 mod event;
@@ -65,7 +65,7 @@ pub use recorder::EventReader;
 pub use symbols::Symbols;
 pub use tracer::Tracer;
 
-/// How much is watched.
+/// How much is traced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TraceLevel {
     /// The stages of each wake-up, with the fewest programs.
@@ -81,14 +81,14 @@ pub enum Stacks {
     Off,
     /// When a wake-up is late already, or is about to be.
     WhenLate,
-    /// Also at each wake-up that found the CPU in the kernel. Dear.
+    /// Also at each wake-up that interrupted the kernel. Expensive.
     Always,
 }
 
 /// What a [`Tracer`] is to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Settings {
-    /// How much is watched.
+    /// How much is traced.
     pub mode: TraceLevel,
     /// When stacks are walked; only where events are recorded.
     pub stacks: Stacks,
@@ -103,7 +103,7 @@ impl Settings {
     pub const MOST_SLOTS: u32 = 1 << 20;
 }
 
-/// Why the BPF side cannot watch; each text names the remedy.
+/// Why nothing can be traced; each text names the remedy.
 #[derive(Debug, Error)]
 pub enum TracingUnavailable {
     /// This process may not.
@@ -122,18 +122,18 @@ pub enum TracingUnavailable {
          with CONFIG_DEBUG_INFO_BTF=y, as those of distributions are"
     )]
     NoBtf {
-        /// Where the description ought to lie.
+        /// Where the description should be.
         path: String,
         /// What reading it said.
         why: String,
     },
-    /// The kernel's programs see other numbers of threads than this process does.
+    /// The BPF programs see other numbers of threads than this process does.
     #[error(
-        "threads have numbers of their own in this container (PID namespace), which the kernel's \
-         side does not see: start the container with `--pid host`"
+        "threads have numbers of their own in this container (PID namespace), which the BPF \
+         programs do not see: start the container with `--pid host`"
     )]
     PidNamespace,
-    /// The kernel lacks a tracepoint without which nothing can be said.
+    /// The kernel lacks a tracepoint without which nothing can be traced.
     #[error(
         "the kernel has no tracepoint {tracepoint}: stages need an x86-64 kernel whose timer \
          interrupts come from the CPU's own timer"
@@ -142,7 +142,7 @@ pub enum TracingUnavailable {
         /// Its name.
         tracepoint: String,
     },
-    /// The kernel refuses a program without which nothing can be said.
+    /// The kernel refuses a program without which nothing can be traced.
     #[error(
         "the kernel refuses the program `{program}`: {why}; please report this with the version \
          of the kernel; `--trace off` measures without"
@@ -153,7 +153,7 @@ pub enum TracingUnavailable {
         /// The end of what the kernel said.
         why: String,
     },
-    /// More threads than can be told apart.
+    /// More threads than there is room for.
     #[error("{threads} threads are too many to trace: measure fewer, or with `--trace off`")]
     TooManyThreads {
         /// How many were asked for.
@@ -174,8 +174,8 @@ pub enum TracingUnavailable {
 pub struct Missing {
     /// The tracepoint.
     pub what: String,
-    /// What cannot be told without it.
+    /// What cannot be measured without it.
     pub switches_off: String,
-    /// Why it is not there.
+    /// Why it is missing.
     pub why: String,
 }

@@ -1,66 +1,66 @@
-//! Where the kernel keeps what it knows about a CPU: variables of which each CPU has its own.
+//! Where the kernel's per-CPU variables are.
 //!
-//! Their addresses are known to few kernels' symbol tables, but the description of its types tells
-//! how far they lie apart, and the programs meet one of them with every timer that expires.
+//! Few kernels have their addresses in the symbol table, but BTF has their offsets in the section
+//! `.data..percpu`, and the programs get the address of one of them from every timer that expires.
 
 use std::path::Path;
 
 use libbpf_rs::btf::{Btf, types::DataSec};
 
-/// How far a variable lies from the clock bases of the timers (`hrtimer_bases`) of the same CPU,
-/// in bytes; [`Distance::UNKNOWN`] where this kernel has no such variable.
+/// Offset of a variable from `hrtimer_bases` of the same CPU, in bytes; [`PercpuOffset::NONE`]
+/// where this kernel has no such variable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Distance(pub i32);
+pub struct PercpuOffset(pub i32);
 
-impl Distance {
-    /// No variable lies so far away.
-    pub const UNKNOWN: Self = Self(i32::MIN);
+impl PercpuOffset {
+    /// `TARDY_NO_OFFSET`.
+    pub const NONE: Self = Self(i32::MIN);
 }
 
-/// The variables that are looked at.
+/// The variables that the programs read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Variables {
-    /// Registers of what was interrupted.
-    pub irq_regs: Distance,
-    /// How deep preemption is disabled, where that is a variable of its own.
-    pub preempt_count: Distance,
+pub struct PercpuOffsets {
+    /// Registers of the interrupted code.
+    pub irq_regs: PercpuOffset,
+    /// The preempt count, where it is a variable of its own.
+    pub preempt_count: PercpuOffset,
     /// What holds that count from 6.2 to 6.14.
-    pub pcpu_hot: Distance,
-    /// What the hypervisor took.
-    pub steal_time: Distance,
+    pub pcpu_hot: PercpuOffset,
+    /// Time that KVM took, as it reports it.
+    pub steal_time: PercpuOffset,
 }
 
-impl Variables {
-    /// Nothing is known.
-    pub const UNKNOWN: Self = Self {
-        irq_regs: Distance::UNKNOWN,
-        preempt_count: Distance::UNKNOWN,
-        pcpu_hot: Distance::UNKNOWN,
-        steal_time: Distance::UNKNOWN,
+impl PercpuOffsets {
+    /// None is known.
+    pub const NONE: Self = Self {
+        irq_regs: PercpuOffset::NONE,
+        preempt_count: PercpuOffset::NONE,
+        pcpu_hot: PercpuOffset::NONE,
+        steal_time: PercpuOffset::NONE,
     };
 
-    /// Of the kernel that is described in this file; nothing is known where it cannot be read.
+    /// Of the kernel whose BTF is in this file; none where it cannot be read.
     pub fn read(btf: &Path) -> Self {
         let offsets = offsets(btf).unwrap_or_default();
         Self::from(&|name| offsets.iter().find(|(known, _)| known == name).map(|it| it.1))
     }
 
     fn from(offset: &dyn Fn(&str) -> Option<u32>) -> Self {
-        let distance = |name| {
-            let between = i64::from(offset(name)?) - i64::from(offset("hrtimer_bases")?);
-            i32::try_from(between).ok().map(Distance)
+        let relative = |name| {
+            let offset_from_bases = i64::from(offset(name)?) - i64::from(offset("hrtimer_bases")?);
+            i32::try_from(offset_from_bases).ok().map(PercpuOffset)
         };
-        let distance = |name| distance(name).unwrap_or(Distance::UNKNOWN);
+        let relative = |name| relative(name).unwrap_or(PercpuOffset::NONE);
         Self {
-            irq_regs: distance("__irq_regs"),
-            preempt_count: distance("__preempt_count"),
-            pcpu_hot: distance("pcpu_hot"),
-            steal_time: distance("steal_time"),
+            irq_regs: relative("__irq_regs"),
+            preempt_count: relative("__preempt_count"),
+            pcpu_hot: relative("pcpu_hot"),
+            steal_time: relative("steal_time"),
         }
     }
 }
 
-/// Names of the variables that each CPU has its own of, and where they lie among each other.
+/// Names of the per-CPU variables, and their offsets in their section.
 fn offsets(btf: &Path) -> Option<Vec<(String, u32)>> {
     let btf = Btf::from_path(btf).ok()?;
     let section: DataSec<'_> = btf.type_by_name(".data..percpu")?;
@@ -77,26 +77,26 @@ mod tests {
     use crate::kernel::bootstrap::BTF;
 
     #[test]
-    fn distances_are_from_the_clock_bases_in_either_direction() {
+    fn offsets_are_relative_to_the_clock_bases_in_either_direction() {
         let offset = |name: &str| match name {
             "hrtimer_bases" => Some(1000),
             "__irq_regs" => Some(1800),
             "steal_time" => Some(64),
             _ => None,
         };
-        let found = Variables::from(&offset);
-        assert_eq!((found.irq_regs, found.steal_time), (Distance(800), Distance(-936)));
-        assert_eq!((found.preempt_count, found.pcpu_hot), (Distance::UNKNOWN, Distance::UNKNOWN));
+        let found = PercpuOffsets::from(&offset);
+        assert_eq!((found.irq_regs, found.steal_time), (PercpuOffset(800), PercpuOffset(-936)));
+        assert_eq!((found.preempt_count, found.pcpu_hot), (PercpuOffset::NONE, PercpuOffset::NONE));
     }
 
     #[test]
-    fn where_nothing_is_described_nothing_is_known() {
-        assert_eq!(Variables::read(Path::new("/nonexistent")), Variables::UNKNOWN);
+    fn a_kernel_without_btf_has_no_offsets() {
+        assert_eq!(PercpuOffsets::read(Path::new("/nonexistent")), PercpuOffsets::NONE);
         if Path::new(BTF).exists() {
-            let found = Variables::read(Path::new(BTF));
-            assert_ne!(found.irq_regs, Distance::UNKNOWN);
+            let found = PercpuOffsets::read(Path::new(BTF));
+            assert_ne!(found.irq_regs, PercpuOffset::NONE);
             let counts = [found.preempt_count, found.pcpu_hot];
-            assert!(counts.iter().any(|count| *count != Distance::UNKNOWN), "{counts:?}");
+            assert!(counts.iter().any(|count| *count != PercpuOffset::NONE), "{counts:?}");
         }
     }
 }

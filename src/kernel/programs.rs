@@ -1,4 +1,4 @@
-//! Which programs there are, and what cannot be told without each.
+//! Which programs there are, and what cannot be measured without each.
 
 /// When a program is loaded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -11,26 +11,28 @@ pub enum Use {
     Peaks,
 }
 
-/// One program of `recorder.bpf.c`.
+/// One program of `recorder.bpf.c`, named after its tracepoint.
 #[derive(Debug)]
 pub struct Program {
-    pub name: &'static str,
     pub tracepoint: &'static str,
     pub used: Use,
-    /// Absent for one without which nothing can be told.
+    /// Absent for one without which nothing can be traced.
     pub switches_off: Option<&'static str>,
 }
 
-const fn needed(name: &'static str, tracepoint: &'static str) -> Program {
-    Program { name, tracepoint, used: Use::Always, switches_off: None }
+impl Program {
+    /// Of its function.
+    pub fn name(&self) -> String {
+        format!("on_{}", self.tracepoint)
+    }
 }
 
-const fn extra(
-    name: &'static str,
-    tracepoint: &'static str,
-    switches_off: &'static str,
-) -> Program {
-    Program { name, tracepoint, used: Use::Peaks, switches_off: Some(switches_off) }
+const fn needed(tracepoint: &'static str) -> Program {
+    Program { tracepoint, used: Use::Always, switches_off: None }
+}
+
+const fn extra(tracepoint: &'static str, switches_off: &'static str) -> Program {
+    Program { tracepoint, used: Use::Peaks, switches_off: Some(switches_off) }
 }
 
 const VECTORS: &str = "interrupts between processors, and deferred work of interrupts";
@@ -41,59 +43,58 @@ const LOCKS: &str = "locks of the kernel that measured threads wait for";
 
 /// All of them.
 pub const PROGRAMS: &[Program] = &[
-    needed("on_local_timer_entry", "local_timer_entry"),
-    needed("on_timer", "hrtimer_expire_entry"),
-    needed("on_waking", "sched_waking"),
-    needed("on_switch", "sched_switch"),
+    needed("local_timer_entry"),
+    needed("hrtimer_expire_entry"),
+    needed("sched_waking"),
+    needed("sched_switch"),
     Program {
-        name: "on_softirq_raise",
         tracepoint: "softirq_raise",
         used: Use::SoftTimers,
         switches_off: Some("the interrupt stage of timers that expire in a softirq"),
     },
-    extra("on_local_timer_exit", "local_timer_exit", "the duration of timer interrupts"),
-    extra("on_reschedule_entry", "reschedule_entry", VECTORS),
-    extra("on_reschedule_exit", "reschedule_exit", VECTORS),
-    extra("on_call_function_entry", "call_function_entry", VECTORS),
-    extra("on_call_function_exit", "call_function_exit", VECTORS),
-    extra("on_call_function_single_entry", "call_function_single_entry", VECTORS),
-    extra("on_call_function_single_exit", "call_function_single_exit", VECTORS),
-    extra("on_irq_work_entry", "irq_work_entry", VECTORS),
-    extra("on_irq_work_exit", "irq_work_exit", VECTORS),
-    extra("on_irq_handler_entry", "irq_handler_entry", LINES),
-    extra("on_irq_handler_exit", "irq_handler_exit", LINES),
-    extra("on_softirq_entry", "softirq_entry", SOFTIRQS),
-    extra("on_softirq_exit", "softirq_exit", SOFTIRQS),
-    extra("on_cpu_idle", "cpu_idle", "idle states, and the way out of them"),
-    extra("on_migrate", "sched_migrate_task", "moves of threads to other CPUs"),
-    extra("on_ipi", "ipi_send_cpu", "who sent an interrupt to another processor"),
-    extra("on_page_fault_user", "page_fault_user", FAULTS),
-    extra("on_page_fault_kernel", "page_fault_kernel", FAULTS),
-    extra("on_nmi", "nmi_handler", "non-maskable interrupts"),
-    extra("on_contention_begin", "contention_begin", LOCKS),
-    extra("on_contention_end", "contention_end", LOCKS),
+    extra("local_timer_exit", "the duration of timer interrupts"),
+    extra("reschedule_entry", VECTORS),
+    extra("reschedule_exit", VECTORS),
+    extra("call_function_entry", VECTORS),
+    extra("call_function_exit", VECTORS),
+    extra("call_function_single_entry", VECTORS),
+    extra("call_function_single_exit", VECTORS),
+    extra("irq_work_entry", VECTORS),
+    extra("irq_work_exit", VECTORS),
+    extra("irq_handler_entry", LINES),
+    extra("irq_handler_exit", LINES),
+    extra("softirq_entry", SOFTIRQS),
+    extra("softirq_exit", SOFTIRQS),
+    extra("cpu_idle", "idle states, and the way out of them"),
+    extra("sched_migrate_task", "moves of threads to other CPUs"),
+    extra("ipi_send_cpu", "who sent an interrupt to another processor"),
+    extra("page_fault_user", FAULTS),
+    extra("page_fault_kernel", FAULTS),
+    extra("nmi_handler", "non-maskable interrupts"),
+    extra("contention_begin", LOCKS),
+    extra("contention_end", LOCKS),
 ];
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
+    use libbpf_rs::ObjectBuilder;
+
     use super::*;
 
     #[test]
-    fn every_program_of_the_source_is_known_with_its_tracepoint() {
-        let source = [include_str!("recorder.bpf.c"), include_str!("context.h")].join("\n");
-        for program in PROGRAMS {
-            let named = source.contains(&format!("int {}(u64 *ctx)", program.name));
-            let made = ["VECTOR", "VECTOR_EXIT", "PLAIN"].iter().any(|maker| {
-                let stem = program.tracepoint.trim_end_matches("_entry").trim_end_matches("_exit");
-                source.contains(&format!("\n{maker}({stem},"))
-                    || source.contains(&format!("\n{maker}({},", program.tracepoint))
-            });
-            assert!(named || made, "{}", program.name);
-            if named {
-                let place =
-                    format!("SEC(\"tp_btf/{}\")\nint {}(", program.tracepoint, program.name);
-                assert!(source.contains(&place), "{place}");
-            }
-        }
+    fn every_program_of_the_object_is_in_the_table_and_the_other_way_round() {
+        let mut builder = ObjectBuilder::default();
+        let path = concat!(env!("OUT_DIR"), "/recorder.bpf.o");
+        let object = builder.open_file(path).unwrap();
+        let of_object = object.progs().map(|program| {
+            let name = program.name().to_string_lossy().into_owned();
+            (name, program.section().to_string_lossy().into_owned())
+        });
+        let of_table = PROGRAMS
+            .iter()
+            .map(|program| (program.name(), format!("tp_btf/{}", program.tracepoint)));
+        assert_eq!(of_object.collect::<BTreeSet<_>>(), of_table.collect());
     }
 }

@@ -1,79 +1,77 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Watches the wake-ups of the measured threads from inside the kernel, and what else happens on
- * each CPU.
+ * Traces the wake-ups of the measured threads, and what else happens on each CPU.
  *
- * Interrupts nest, so that a program may run in the midst of another on its CPU: what they share
- * is either written by one kind of program only, or taken with one atomic addition.
+ * Interrupts nest, so that a program may interrupt another one on its CPU: what they share is
+ * either written by one kind of program only, or taken with one atomic addition.
  */
 #include "bpf.h"
-#include "types.h"
 #include "recorder.h"
 #include "events.h"
 
 char LICENSE[] SEC("license") = "GPL";
 
 /* A task that was switched in so long ago may be in a long path of the kernel. */
-#define SUSPECT_NS 100000
+#define LONG_RUN_NS 100000
 /*
  * A walk delays the very wake-up it is about. So stacks are walked on mere suspicion once in this
- * time at the most, and after each suspicion that was wrong half as often, down to the latter.
+ * time at most, and after each wrong suspicion half as often, down to once in the maximum.
  */
-#define GAP_NS 1000000
-#define GAP_MOST_NS 1000000000
+#define WALK_INTERVAL_NS 1000000
+#define WALK_INTERVAL_MAX_NS 1000000000
 /* A timer whose callback began so long ago is not what wakes a thread now. */
-#define CALLBACK_NS 1000000
+#define CALLBACK_MAX_NS 1000000
 
-/* The record of a thread; null where it is not measured. */
-INLINE struct tardy_thread *measured(struct task_struct *task)
+/* The record of a thread; NULL where it is not measured. */
+static __always_inline struct tardy_thread *get_thread(struct task_struct *task)
 {
     u32 pid = task->pid;
-    u32 place = pid * memory.settings.factor >> (memory.settings.shift & 31);
-    u32 number = memory.places[place & (TARDY_PLACES - 1)];
+    u32 slot = pid * memory.settings.hash_factor >> (memory.settings.hash_shift & 31);
+    u32 entry = memory.thread_hash[slot & (TARDY_HASH_SLOTS - 1)];
 
-    if (task->prio > memory.settings.least_prio || number == 0)
-        return 0;
-    u32 at = number - 1;
-    HOLD(at);
+    if (task->prio > memory.settings.max_prio || entry == 0)
+        return NULL;
+    u32 at = entry - 1;
+    barrier_var(at);
     struct tardy_thread *thread = &memory.threads[at & (TARDY_THREADS - 1)];
-    HOLD(thread);
-    return thread->tid == pid ? thread : 0;
+    barrier_var(thread);
+    return thread->tid == pid ? thread : NULL;
 }
 
-/* What is interrupted: its address, and TARDY_IN_USER and TARDY_NO_PREEMPT. */
-INLINE void interrupted(struct tardy_cpu *cpu)
+/* Where the timer interrupt came: address, TARDY_IN_USER and TARDY_NO_PREEMPT. */
+static __always_inline void save_interrupted(struct tardy_cpu *cpu)
 {
-    /* The address and the segment lie side by side: so the processor stores them. */
+    /* `ip` and `cs` are adjacent: the processor stores them so. */
     u64 frame[2] = {};
     u32 count = preempt_count(cpu), flags = 0;
-    struct pt_regs *regs = (void *)own_variable(cpu, choices.irq_regs, 8);
+    struct pt_regs *regs = (void *)read_percpu(cpu, config.irq_regs, 8);
 
     if (regs)
         bpf_probe_read_kernel(frame, sizeof(frame), &regs->ip);
-    /* The least count seen is that of this interrupt alone. */
-    if (count && count < memory.settings.least_count)
-        memory.settings.least_count = count;
-    if (count > memory.settings.least_count)
+    /* The smallest count seen is that of this interrupt alone. */
+    if (count && count < memory.settings.min_preempt_count)
+        memory.settings.min_preempt_count = count;
+    if (count > memory.settings.min_preempt_count)
         flags |= TARDY_NO_PREEMPT;
-    /* The segment's last two bits are the processor's privilege level. */
+    /* The last two bits of `cs` are the privilege level. */
     if (frame[1] & 3)
         flags |= TARDY_IN_USER;
-    cpu->address = frame[0];
+    cpu->entry_ip = frame[0];
     cpu->entry_flags = flags;
 }
 
 SEC("tp_btf/local_timer_entry")
-int on_local_timer_entry(u64 *ctx)
+int BPF_PROG(on_local_timer_entry)
 {
-    struct spot spot;
+    struct trace_context tc;
 
-    if (!here(&spot))
+    if (!get_trace_context(&tc))
         return 0;
-    spot.cpu->entry_ns = spot.now;
-    if (choices.record) {
-        interrupted(spot.cpu);
-        spot.cpu->entry_event = record(&spot, TARDY_VECTOR_ENTRY, spot.cpu->entry_flags, 0, 0,
-                                       TARDY_LOCAL_TIMER, spot.cpu->address);
+    tc.cpu->entry_ns = tc.now_ns;
+    if (config.record) {
+        save_interrupted(tc.cpu);
+        tc.cpu->entry_event = trace_event(&tc, TARDY_VECTOR_ENTRY, tc.cpu->entry_flags, 0, 0,
+                                          TARDY_LOCAL_TIMER, tc.cpu->entry_ip);
     }
     return 0;
 }
@@ -83,41 +81,40 @@ int on_local_timer_entry(u64 *ctx)
  * that raised the softirq is kept. The kernel raises it once until it has run.
  */
 SEC("tp_btf/softirq_raise")
-int on_softirq_raise(u64 *ctx)
+int BPF_PROG(on_softirq_raise, u32 vec_nr)
 {
-    struct spot spot;
+    struct trace_context tc;
 
-    if ((u32)ctx[0] == SOFTIRQ_HRTIMER && here(&spot))
-        spot.cpu->soft.entry_ns = spot.cpu->entry_ns;
+    if (vec_nr == HRTIMER_SOFTIRQ && get_trace_context(&tc))
+        tc.cpu->soft.entry_ns = tc.cpu->entry_ns;
     return 0;
 }
 
 SEC("tp_btf/hrtimer_expire_entry")
-int on_timer(u64 *ctx)
+int BPF_PROG(on_hrtimer_expire_entry, struct hrtimer *timer)
 {
-    struct hrtimer *timer = (void *)ctx[0];
     u64 expires_ns = timer->_softexpires;
-    struct spot spot;
+    struct trace_context tc;
 
-    if (!here(&spot))
+    if (!get_trace_context(&tc))
         return 0;
-    int soft = choices.soft_timers && timer->is_soft;
-    struct tardy_expired *expired = soft ? &spot.cpu->soft : &spot.cpu->hard;
+    int soft = config.soft_timers && timer->is_soft;
+    struct tardy_expired *expired = soft ? &tc.cpu->soft : &tc.cpu->hard;
     expired->expires_ns = expires_ns;
     if (!soft)
-        expired->entry_ns = spot.cpu->entry_ns;
-    expired->callback_ns = spot.now;
-    if (choices.record && !spot.cpu->bases)
-        spot.cpu->bases = (u64)timer->base->cpu_base;
-    if (choices.record)
-        record(&spot, TARDY_TIMER, 0, 0, 0, expires_ns, (u64)timer->function);
+        expired->entry_ns = tc.cpu->entry_ns;
+    expired->callback_ns = tc.now_ns;
+    if (config.record && !tc.cpu->hrtimer_bases)
+        tc.cpu->hrtimer_bases = (u64)timer->base->cpu_base;
+    if (config.record)
+        trace_event(&tc, TARDY_TIMER, 0, 0, 0, expires_ns, (u64)timer->function);
     return 0;
 }
 
-/* Whose callback woke the thread: the last one that began on this CPU, of either kind. */
-INLINE void copy_timer(struct tardy_thread *thread, struct tardy_cpu *cpu)
+/* The timer that woke the thread: the last one of either kind whose callback began on this CPU. */
+static __always_inline void copy_timer(struct tardy_thread *thread, struct tardy_cpu *cpu)
 {
-    int soft = choices.soft_timers && cpu->soft.callback_ns > cpu->hard.callback_ns;
+    int soft = config.soft_timers && cpu->soft.callback_ns > cpu->hard.callback_ns;
     struct tardy_expired *expired = soft ? &cpu->soft : &cpu->hard;
 
     thread->expires_ns = expired->expires_ns;
@@ -126,136 +123,147 @@ INLINE void copy_timer(struct tardy_thread *thread, struct tardy_cpu *cpu)
     thread->in_softirq = soft;
 }
 
-INLINE void waking(struct tardy_thread *thread, struct task_struct *task,
-                   struct task_struct *current, const struct spot *spot)
+static __always_inline void trace_wakeup(struct tardy_thread *thread, struct task_struct *task,
+                                         struct task_struct *current,
+                                         const struct trace_context *tc)
 {
-    copy_timer(thread, spot->cpu);
-    thread->waking_ns = spot->now;
-    thread->cpu = spot->number;
-    if (state_of(task) & STATE_STOPPED)
-        thread->stopped_until_ns = spot->now;
+    copy_timer(thread, tc->cpu);
+    thread->waking_ns = tc->now_ns;
+    thread->cpu = tc->cpu_id;
+    if (task_state(task) & (__TASK_STOPPED | __TASK_TRACED))
+        thread->stopped_until_ns = tc->now_ns;
     /* Woken on its way to sleep: it keeps the CPU, and no switch follows. */
     if (current == task) {
-        thread->switch_cpu = spot->number;
-        thread->switch_ns = spot->now;
+        thread->switch_cpu = tc->cpu_id;
+        thread->switch_ns = tc->now_ns;
         thread->pending = 0;
     } else {
         thread->pending = 1;
     }
 }
 
-/* Whether this moment is over the limit after the expiry, and `took_ns` is over half of it. */
-INLINE int late(const struct tardy_thread *thread, u64 now, u64 took_ns)
+/* Whether this moment is over the limit after the expiry, and `delay_ns` is over half of it. */
+static __always_inline int is_late(const struct tardy_thread *thread, u64 now_ns, u64 delay_ns)
 {
     u64 late_ns = memory.settings.late_ns;
 
-    return now > thread->expires_ns && now - thread->expires_ns > late_ns && took_ns > late_ns / 2;
+    return now_ns > thread->expires_ns && now_ns - thread->expires_ns > late_ns
+        && delay_ns > late_ns / 2;
 }
 
-/* Whether the task that this wake-up interrupted may go on in the kernel for long. */
-INLINE int suspect(struct task_struct *task, struct task_struct *current, const struct spot *spot)
+/* Whether the task that this wake-up interrupted may stay in the kernel for long. */
+static __always_inline int may_keep_cpu(struct task_struct *task, struct task_struct *current,
+                                        const struct trace_context *tc)
 {
-    /* Who did it once is suspected at once. */
-    if (spot->now - spot->cpu->switched_ns < SUSPECT_NS
-        && spot->cpu->culprit != (u16)current->pid)
+    /* The task that did so last is suspected at once. */
+    if (tc->now_ns - tc->cpu->switch_ns < LONG_RUN_NS
+        && tc->cpu->blocker_pid != (u16)current->pid)
         return 0;
-    if (choices.preemptible && !(spot->cpu->entry_flags & TARDY_NO_PREEMPT))
+    if (config.preemptible && !(tc->cpu->entry_flags & TARDY_NO_PREEMPT))
         return 0;
-    return current->prio >= task->prio && cpu_of(task) == spot->number;
+    return current->prio >= task->prio && task_cpu(task) == tc->cpu_id;
 }
 
-/* Why the stack of the task that this wake-up interrupted is worth walking; 0: it is not. */
-INLINE u32 why_walk(struct tardy_thread *thread, struct task_struct *task,
-                    struct task_struct *current, const struct spot *spot)
+/* Why to walk the stack of the task that this wake-up interrupted (enum tardy_why); 0: do not. */
+static __always_inline u32 wakeup_walk_reason(struct tardy_thread *thread,
+                                              struct task_struct *task,
+                                              struct task_struct *current,
+                                              const struct trace_context *tc)
 {
-    struct tardy_cpu *cpu = spot->cpu;
-    u64 now = spot->now;
+    struct tardy_cpu *cpu = tc->cpu;
+    u64 now_ns = tc->now_ns;
 
     /* Not by a timer; or what was interrupted is idle, the thread itself or in user mode. */
-    if (now - thread->callback_ns > CALLBACK_NS || !current->pid || current == task
+    if (now_ns - thread->callback_ns > CALLBACK_MAX_NS || !current->pid || current == task
         || cpu->entry_flags & TARDY_IN_USER)
         return 0;
-    thread->suspect = suspect(task, current, spot);
+    thread->suspect = may_keep_cpu(task, current, tc);
     if (!thread->in_softirq && thread->entry_ns > thread->expires_ns
-        && late(thread, now, thread->entry_ns - thread->expires_ns))
+        && is_late(thread, now_ns, thread->entry_ns - thread->expires_ns))
         return TARDY_LATE_INTERRUPT;
-    if (choices.stacks == TARDY_STACKS_ALWAYS)
+    if (config.stacks == TARDY_STACKS_ALWAYS)
         return TARDY_SUSPECT;
-    return thread->suspect && now - cpu->walked_ns >= cpu->gap_ns ? TARDY_SUSPECT : 0;
+    return thread->suspect && now_ns - cpu->walk_ns >= cpu->walk_interval_ns ? TARDY_SUSPECT : 0;
 }
 
-INLINE void look(void *ctx, struct tardy_thread *thread, struct task_struct *task,
-                 struct task_struct *current, const struct spot *spot)
+static __always_inline void trace_wakeup_stack(void *ctx, struct tardy_thread *thread,
+                                               struct task_struct *task,
+                                               struct task_struct *current,
+                                               const struct trace_context *tc)
 {
     thread->suspect = 0;
     thread->walk_ns = 0;
-    u32 why = why_walk(thread, task, current, spot);
-    if (!why)
+    u32 reason = wakeup_walk_reason(thread, task, current, tc);
+    if (!reason)
         return;
-    if (why == TARDY_SUSPECT)
-        spot->cpu->walked_ns = spot->now;
+    if (reason == TARDY_SUSPECT)
+        tc->cpu->walk_ns = tc->now_ns;
     else
-        tell_enabled(spot);
-    if (choices.stacks != TARDY_STACKS_OFF)
-        thread->walk_ns = walk(ctx, why, current->pid);
+        mark_just_enabled(tc);
+    if (config.stacks != TARDY_STACKS_OFF)
+        thread->walk_ns = walk_stack(ctx, reason, current->pid);
 }
 
-/* Learns from whether a suspicion came true, and whom to suspect. */
-INLINE void judge(const struct tardy_thread *thread, struct task_struct *prev,
-                  const struct spot *spot)
+/* Walks on suspicion less often where suspicions are wrong, and remembers who kept the CPU. */
+static __always_inline void adapt_walk_interval(const struct tardy_thread *thread,
+                                                struct task_struct *prev,
+                                                const struct trace_context *tc)
 {
-    struct tardy_cpu *cpu = spot->cpu;
-    u64 took_ns = spot->now - thread->waking_ns - thread->walk_ns;
+    struct tardy_cpu *cpu = tc->cpu;
+    u64 delay_ns = tc->now_ns - thread->waking_ns - thread->walk_ns;
 
-    if (late(thread, spot->now, took_ns) && worth(took_ns)) {
-        cpu->culprit = prev->pid;
-        cpu->gap_ns = GAP_NS;
+    if (is_late(thread, tc->now_ns, delay_ns) && can_afford_walk(delay_ns)) {
+        cpu->blocker_pid = prev->pid;
+        cpu->walk_interval_ns = WALK_INTERVAL_NS;
         return;
     }
     if (!thread->suspect)
         return;
-    cpu->culprit = 0;
-    if (thread->walk_ns && cpu->gap_ns < GAP_MOST_NS)
-        cpu->gap_ns = cpu->gap_ns < GAP_NS ? GAP_NS : cpu->gap_ns * 2;
+    cpu->blocker_pid = 0;
+    if (!thread->walk_ns || cpu->walk_interval_ns >= WALK_INTERVAL_MAX_NS)
+        return;
+    if (cpu->walk_interval_ns < WALK_INTERVAL_NS)
+        cpu->walk_interval_ns = WALK_INTERVAL_NS;
+    else
+        cpu->walk_interval_ns *= 2;
 }
 
 SEC("tp_btf/sched_waking")
-int on_waking(u64 *ctx)
+int BPF_PROG(on_sched_waking, struct task_struct *task)
 {
-    struct task_struct *task = (void *)ctx[0];
-    struct tardy_thread *thread = measured(task);
+    struct tardy_thread *thread = get_thread(task);
     int prio = task->prio;
-    struct spot spot;
+    struct trace_context tc;
 
-    if (!thread && !(choices.record && prio < FIRST_FAIR))
+    if (!thread && !(config.record && prio < MAX_RT_PRIO))
         return 0;
-    if (!here(&spot))
+    if (!get_trace_context(&tc))
         return 0;
     struct task_struct *current = bpf_get_current_task_btf();
     if (thread)
-        waking(thread, task, current, &spot);
-    if (choices.record) {
-        record(&spot, TARDY_WAKING, 0, prio, task->pid, current->pid, cpu_of(task));
+        trace_wakeup(thread, task, current, &tc);
+    if (config.record) {
+        trace_event(&tc, TARDY_WAKING, 0, prio, task->pid, current->pid, task_cpu(task));
         if (thread)
-            look(ctx, thread, task, current, &spot);
+            trace_wakeup_stack(ctx, thread, task, current, &tc);
     }
     return 0;
 }
 
 /*
- * Whether the stack of `prev`, which kept the measured thread off the CPU, tells anything: not
- * where it had the right to, and not where it was interrupted in user mode and made way at once.
+ * Whether to walk the stack of `prev`, which kept the CPU from the measured thread: not where its
+ * priority entitled it to, and not where it was interrupted in user mode and preempted at once.
  */
-INLINE int kept_off(const struct tardy_thread *thread, struct task_struct *prev,
-                    struct task_struct *next, const struct spot *spot)
+static __always_inline int should_walk_prev(const struct tardy_thread *thread,
+                                            struct task_struct *prev, struct task_struct *next,
+                                            const struct trace_context *tc)
 {
-    struct tardy_cpu *cpu = spot->cpu;
+    struct tardy_cpu *cpu = tc->cpu;
+    u64 delay_ns = tc->now_ns - thread->waking_ns;
 
-    u64 took_ns = spot->now - thread->waking_ns;
-
-    if (!late(thread, spot->now, took_ns))
+    if (!is_late(thread, tc->now_ns, delay_ns))
         return 0;
-    if (!worth(took_ns) && choices.stacks != TARDY_STACKS_ALWAYS)
+    if (!can_afford_walk(delay_ns) && config.stacks != TARDY_STACKS_ALWAYS)
         return 0;
     if (!prev->pid || prev->prio < next->prio)
         return 0;
@@ -263,41 +271,41 @@ INLINE int kept_off(const struct tardy_thread *thread, struct task_struct *prev,
 }
 
 /* The measured thread `next` is switched in. */
-INLINE void switched_in(void *ctx, struct tardy_thread *thread, struct task_struct *prev,
-                        struct task_struct *next, const struct spot *spot)
+static __always_inline void trace_switch_in(void *ctx, struct tardy_thread *thread,
+                                            struct task_struct *prev, struct task_struct *next,
+                                            const struct trace_context *tc)
 {
     if (!thread->pending)
         return;
-    thread->switch_cpu = spot->number;
+    thread->switch_cpu = tc->cpu_id;
     thread->pending = 0;
-    thread->switch_ns = spot->now;
-    if (!choices.record || !choices.stacks)
+    thread->switch_ns = tc->now_ns;
+    if (!config.record || !config.stacks)
         return;
-    judge(thread, prev, spot);
-    if (kept_off(thread, prev, next, spot))
-        walk(ctx, TARDY_LATE_DISPATCH, prev->pid);
+    adapt_walk_interval(thread, prev, tc);
+    if (should_walk_prev(thread, prev, next, tc))
+        walk_stack(ctx, TARDY_LATE_DISPATCH, prev->pid);
 }
 
 SEC("tp_btf/sched_switch")
-int on_switch(u64 *ctx)
+int BPF_PROG(on_sched_switch, bool preempt, struct task_struct *prev, struct task_struct *next)
 {
-    struct task_struct *prev = (void *)ctx[1];
-    struct task_struct *next = (void *)ctx[2];
-    u64 state = ctx[0] ? 0 : state_of(prev);
-    struct tardy_thread *to = measured(next);
-    struct tardy_thread *from = state & STATE_STOPPED ? measured(prev) : 0;
-    struct spot spot;
+    u64 prev_state = preempt ? 0 : task_state(prev);
+    struct tardy_thread *to = get_thread(next);
+    struct tardy_thread *from =
+        prev_state & (__TASK_STOPPED | __TASK_TRACED) ? get_thread(prev) : NULL;
+    struct trace_context tc;
 
-    if (!choices.record && !to && !from)
+    if (!config.record && !to && !from)
         return 0;
-    if (!here(&spot))
+    if (!get_trace_context(&tc))
         return 0;
     if (from)
-        from->stopped_from_ns = spot.now;
-    if (choices.record)
-        record_switch(&spot, next, state);
+        from->stopped_from_ns = tc.now_ns;
+    if (config.record)
+        trace_switch(&tc, next, prev_state);
     if (to)
-        switched_in(ctx, to, prev, next, &spot);
+        trace_switch_in(ctx, to, prev, next, &tc);
     return 0;
 }
 

@@ -11,13 +11,13 @@
 #define TARDY_THREADS 4096
 #define TARDY_STACKS 1024
 #define TARDY_FRAMES 32
-/* Places in the table from a thread's number to its record; a power of two. */
-#define TARDY_PLACES 65536
+/* Slots of the hash table from a thread's number to its record; a power of two. */
+#define TARDY_HASH_SLOTS 65536
 
-/* What happened. The union of `struct tardy_event` is told beside each. */
+/* What happened; beside each, what the union of `struct tardy_event` holds. */
 enum tardy_kind {
     TARDY_NOTHING = 0,
-    /* `pid`, `prio`, `comm`: the task switched in; `flags`: how the task before it went. */
+    /* `pid`, `prio`, `comm`: the task switched in; `flags`: why the one before was switched out. */
     TARDY_SWITCH = 1,
     /* `pid`, `prio`: the task woken; a: pid of the task the CPU was in; b: the CPU that the woken
      * one ran on last. */
@@ -53,7 +53,7 @@ enum tardy_kind {
     TARDY_STACK = 18,
 };
 
-/* `flags` of TARDY_SWITCH: how the task that was switched out went. */
+/* `flags` of TARDY_SWITCH: why the task before was switched out. */
 #define TARDY_OUT_PREEMPTED 0
 #define TARDY_OUT_SLEEPING 1
 #define TARDY_OUT_WAITING 2 /* uninterruptible */
@@ -122,8 +122,8 @@ struct tardy_thread {
     unsigned long long stopped_from_ns; /* the last time it was stopped (SIGSTOP, ptrace) */
     unsigned long long stopped_until_ns;
     unsigned long long pending;    /* 1 between wake-up and switch */
-    unsigned long long suspect;    /* 1: the wake-up found what may keep the CPU for long */
-    unsigned long long walk_ns;    /* and its stack took so long to walk; 0: it was not */
+    unsigned long long suspect;    /* 1: the wake-up interrupted a task that may keep the CPU */
+    unsigned long long walk_ns;    /* what walking its stack took; 0: it was not walked */
     unsigned long long reserved[4];
 };
 
@@ -135,17 +135,17 @@ struct tardy_stack {
     unsigned long long frame[TARDY_FRAMES]; /* innermost first */
 };
 
-/* No variable lies so far away. */
-#define TARDY_UNKNOWN (-2147483647 - 1)
+/* The offset of a variable that this kernel does not have. */
+#define TARDY_NO_OFFSET (-2147483647 - 1)
 
-/* Chosen before the programs are loaded, so that what is off costs nothing. */
-struct tardy_choices {
+/* Constant once the programs are loaded, so that what is off costs nothing. */
+struct tardy_config {
     unsigned int record;    /* 1: events are recorded; 0: stages alone */
     unsigned int stacks;    /* enum tardy_stacks */
     unsigned int slots;     /* events kept for each CPU; a power of two */
     unsigned int soft_timers; /* 1: timers may expire in a softirq (PREEMPT_RT) */
-    unsigned int preemptible; /* 1: the kernel makes way wherever preemption is not disabled */
-    /* How far the CPU's own variables lie from its hrtimer_bases, bytes; TARDY_UNKNOWN. */
+    unsigned int preemptible; /* 1: the kernel can be preempted wherever that is not disabled */
+    /* Offsets of per-CPU variables from `hrtimer_bases`, bytes, or TARDY_NO_OFFSET. */
     int irq_regs;
     int preempt_count;
     int pcpu_hot;
@@ -155,20 +155,20 @@ struct tardy_choices {
 /* Set while the programs run, and what they count. 128 bytes. */
 struct tardy_settings {
     unsigned long long late_ns; /* stacks are walked for what is later than this */
-    int least_prio;             /* no measured thread has a greater number; -2: there is none */
-    unsigned int factor;        /* the place of a thread: its number x factor >> shift */
-    unsigned int shift;
-    unsigned int least_count;   /* the preempt count in an interrupt that disturbed nobody */
+    int max_prio;               /* the greatest number of a measured thread; -2: there is none */
+    unsigned int hash_factor;   /* the slot of a thread: number x hash_factor >> hash_shift */
+    unsigned int hash_shift;
+    unsigned int min_preempt_count; /* in an interrupt of code that could be preempted */
     unsigned long long stacks;  /* how many were walked */
     unsigned long long stacks_lost; /* and how many could not be */
-    unsigned long long walk_ns;     /* what a walk takes, about; 0 until one was */
+    unsigned long long walk_cost_ns; /* average of a walk; 0 before the first */
     unsigned long long reserved[10];
 };
 
 /* A timer that expired: the last one whose callback began. */
 struct tardy_expired {
     unsigned long long expires_ns;
-    unsigned long long entry_ns; /* for a softirq's timers: the interrupt that asked for it */
+    unsigned long long entry_ns; /* for a softirq's timers: the interrupt that raised it */
     unsigned long long callback_ns;
 };
 
@@ -178,16 +178,16 @@ struct tardy_cpu {
     unsigned long long entry_ns;  /* the last interrupt of the timer */
     struct tardy_expired hard;
     struct tardy_expired soft;
-    unsigned long long switched_ns; /* the last switch of tasks */
-    unsigned long long walked_ns;   /* the last stack that was walked on mere suspicion */
-    unsigned long long gap_ns;      /* until the next one may be */
+    unsigned long long switch_ns;   /* the last switch of tasks */
+    unsigned long long walk_ns;     /* when a stack was last walked on mere suspicion */
+    unsigned long long walk_interval_ns; /* until the next such walk */
     unsigned long long steal_ns;    /* what the hypervisor has taken in all */
-    unsigned long long steal_at_ns; /* when that was looked at */
-    unsigned long long address;     /* what the last interrupt of the timer interrupted */
+    unsigned long long steal_read_ns; /* when that was read */
+    unsigned long long entry_ip;    /* the instruction that the last timer interrupt hit */
     unsigned int entry_event;       /* number of that interrupt's event; its last 32 bits */
     unsigned short entry_flags;     /* and its flags */
-    unsigned short culprit;         /* pid of who last kept a thread waiting; its last 16 bits */
-    unsigned long long bases;       /* address of the CPU's hrtimer_bases; 0 until known */
+    unsigned short blocker_pid;     /* who last kept a thread off the CPU; its last 16 bits */
+    unsigned long long hrtimer_bases; /* address of the CPU's variable; 0 until known */
 };
 
 /* All that is shared but the events, in one mapping. */
@@ -196,8 +196,8 @@ struct tardy_memory {
     struct tardy_cpu cpus[TARDY_CPUS];
     struct tardy_thread threads[TARDY_THREADS];
     struct tardy_stack stacks[TARDY_STACKS];
-    /* From a thread's place to its record: 0 for none, else 1 + the record's number. */
-    unsigned short places[TARDY_PLACES];
+    /* By slot: 0 for none, else 1 + the index of the thread's record. */
+    unsigned short thread_hash[TARDY_HASH_SLOTS];
 };
 
 #endif

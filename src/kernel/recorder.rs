@@ -119,7 +119,7 @@ impl EventReader {
     }
 
     /// Appends the events of `cpu` from `from_ns` to `to_ns` (`CLOCK_MONOTONIC`) by time, preceded
-    /// by what tells the context at `from_ns`: the last switch, and after it the last idle state
+    /// by what defines the context at `from_ns`: the last switch, and after it the last idle state
     /// and the entries still open. False where the record does not, or no longer, reach back so
     /// far; what there is has been appended then.
     #[must_use]
@@ -164,7 +164,7 @@ impl EventReader {
 }
 
 impl Events {
-    /// Whether an event is left over from the last time round: much older than one before it.
+    /// Whether an event is left over from the ring's last round: much older than one before it.
     fn is_stale(&self, index: u64, event: &Event) -> bool {
         (1..=IN_FLIGHT.min(index)).any(|back| {
             self.read(event.cpu, index - back)
@@ -272,13 +272,13 @@ mod tests {
         let mut events = Vec::new();
         assert!(recorder.events(0, 20, 40, &mut events));
         let kinds: Vec<EventKind> = events.iter().map(|event| event.kind).collect();
-        let told = [
+        let expected = [
             EventKind::Switch { comm: [0; 16] },
             EventKind::IrqEntry { line: 25 },
             EventKind::Idle { state: 2 },
             EventKind::IrqExit { line: 25 },
         ];
-        assert_eq!(kinds, told, "what was before the last switch has ended with it");
+        assert_eq!(kinds, expected, "what was before the last switch has ended with it");
     }
 
     #[test]
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_that_the_kernel_left_out_are_found_in_its_words() {
+    fn runs_that_the_kernel_left_out_are_read_from_fdinfo() {
         let text = "pos:\t0\nprog_type:\t26\nrecursion_misses:\t12\nverified_insns:\t9\n";
         assert_eq!((misses_in(text), misses_in("pos:\t0\n")), (12, 0));
     }

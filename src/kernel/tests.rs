@@ -72,7 +72,7 @@ fn explains(record: &ThreadRecord, (t, woke_ns): (u64, u64)) -> bool {
 }
 
 #[test]
-fn the_record_of_a_sleeping_thread_tells_its_expiry_and_the_way_from_there() {
+fn the_record_of_a_sleeping_thread_has_its_expiry_and_each_step_after_it() {
     let _turn = TURN.lock();
     let Some(mut tracer) = tracer(STAGES) else { return };
     assert!(tracer.missing().is_empty(), "{:?}", tracer.missing());
@@ -95,7 +95,7 @@ const PEAKS: Settings =
     Settings { mode: TraceLevel::Peaks, stacks: Stacks::WhenLate, slots_per_cpu: 32_768 };
 
 /// The events of a CPU from a little before an expiry to the wake-up, in order. Absent where they
-/// were overwritten before this thread got to read them.
+/// were overwritten before this thread could read them.
 fn around(recorder: &EventReader, cpu: u32, t: u64, woke_ns: u64) -> Option<Vec<Event>> {
     let mut events = Vec::new();
     let complete = recorder.events(cpu, t - 500_000, woke_ns, &mut events);
@@ -121,7 +121,7 @@ fn all_around(
 }
 
 /// Whether timer, waking and switch are among the events, in that order.
-fn tell_the_way(events: &[Event], t: u64) -> bool {
+fn have_all_steps(events: &[Event], t: u64) -> bool {
     let timer = |event: &Event| match event.kind {
         EventKind::Timer { expires_ns, .. } => expires_ns == t,
         _ => false,
@@ -135,7 +135,7 @@ fn tell_the_way(events: &[Event], t: u64) -> bool {
 }
 
 #[test]
-fn the_events_around_a_wake_up_tell_its_way_in_order() {
+fn the_events_around_a_wake_up_are_its_steps_in_order() {
     let _turn = TURN.lock();
     let Some(mut tracer) = tracer(PEAKS) else { return };
     let recorder = tracer.recorder();
@@ -143,14 +143,14 @@ fn the_events_around_a_wake_up_tell_its_way_in_order() {
     tracer.attach().unwrap();
     let records = tracer.threads();
     let record = records.get(0).unwrap();
-    let told: Vec<bool> = sleeps(2_000)
+    let traced: Vec<bool> = sleeps(2_000)
         .filter(|slept| explains(record, *slept))
         .filter_map(|(t, woke_ns)| Some((t, all_around(&recorder, record, t, woke_ns)?)))
-        .map(|(t, events)| tell_the_way(&events, t))
+        .map(|(t, events)| have_all_steps(&events, t))
         .take(100)
         .collect();
-    let whole = told.iter().filter(|told| **told).count();
-    assert_eq!(told.len(), 100, "wake-ups whose events are all there");
+    let whole = traced.iter().filter(|traced| **traced).count();
+    assert_eq!(traced.len(), 100, "wake-ups whose events are all there");
     assert!(whole >= 95, "{whole} of 100");
 }
 
@@ -164,7 +164,7 @@ impl Drop for EndOf<'_> {
 }
 
 /// Reads zeros without end: nearly all of its time is spent in the kernel. Says which thread it is
-/// when that has begun.
+/// once it does so.
 fn stay_in_the_kernel(cpu: &Cpus, busy: &AtomicI32, until: &AtomicBool) {
     cpu.pin_this_thread().unwrap();
     let mut zeros = std::fs::File::open("/dev/zero").unwrap();
@@ -195,7 +195,7 @@ fn first_stack(tracer: &Tracer, busy: &AtomicI32) -> Option<Vec<u64>> {
 }
 
 #[test]
-fn a_wake_up_that_finds_the_kernel_at_work_leaves_its_stack() {
+fn a_wake_up_that_interrupts_the_kernel_has_its_stack() {
     let _turn = TURN.lock();
     let Some(mut tracer) = tracer(Settings { stacks: Stacks::Always, ..PEAKS }) else { return };
     tracer.follow(&[(tid(), 120)]).unwrap();

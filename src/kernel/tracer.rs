@@ -1,4 +1,4 @@
-//! Loads the programs, and switches them on and off.
+//! Loads the programs, attaches and detaches them.
 
 use std::{collections::HashSet, fmt::Display, os::fd::AsFd, path::Path, sync::Arc};
 
@@ -9,7 +9,7 @@ use crate::sys::root::Root;
 use super::{
     Missing, Settings, Stacks, TraceLevel, TracingUnavailable, bootstrap, header, log,
     memory::{RecorderMemory, ThreadRecords},
-    percpu::Variables,
+    percpu::PercpuOffsets,
     programs::{PROGRAMS, Program, Use},
     recorder::{EventReader, Events},
 };
@@ -40,7 +40,7 @@ impl Tracer {
     /// milliseconds.
     ///
     /// # Errors
-    /// Missing rights or types, and a kernel that lacks or refuses what cannot be done without.
+    /// Missing rights or types, and a kernel that lacks or refuses something required.
     pub fn load(settings: &Settings) -> Result<Self, TracingUnavailable> {
         bootstrap::can_trace()?;
         let mut plan = ProgramPlan::new(settings)?;
@@ -64,7 +64,7 @@ impl Tracer {
         ThreadRecords::of(self.memory.clone())
     }
 
-    /// What the programs record; nothing where only stages are watched.
+    /// What the programs record; nothing where only stages are traced.
     #[must_use]
     pub fn recorder(&self) -> EventReader {
         self.recorder.clone()
@@ -85,7 +85,7 @@ impl Tracer {
         self.memory.set_late_ns(ns);
     }
 
-    /// Lets the programs run. Does nothing where they do.
+    /// Attaches the programs. Does nothing where they are attached.
     ///
     /// # Errors
     /// [`TracingUnavailable::Refused`] with the kernel's reason; none of them runs then.
@@ -105,7 +105,7 @@ impl Tracer {
         Ok(())
     }
 
-    /// Lets none of them run; [`Tracer::attach`] may follow.
+    /// Detaches them; [`Tracer::attach`] may follow.
     pub fn detach(&mut self) {
         self.links.clear();
     }
@@ -115,7 +115,7 @@ fn map<'a>(object: &'a Object, ending: &str) -> Result<Map<'a>, TracingUnavailab
     object
         .maps()
         .find(|map| map.name().to_string_lossy().ends_with(ending))
-        .ok_or_else(|| system("the programs' memory", &"it is not there"))
+        .ok_or_else(|| system("find the programs' memory", &"the object has no such map"))
 }
 
 fn unmapped(why: &dyn Display) -> TracingUnavailable {
@@ -133,7 +133,7 @@ fn open_map<'a>(
     object
         .maps_mut()
         .find(|map| map.name().to_string_lossy().ends_with(ending))
-        .ok_or_else(|| system("the programs' memory", &"it is not there"))
+        .ok_or_else(|| system("find the programs' memory", &"the object has no such map"))
 }
 
 /// What is loaded, and what turns out to be missing.
@@ -142,7 +142,7 @@ struct ProgramPlan<'a> {
     cpus: u32,
     soft_timers: bool,
     preemptible: bool,
-    variables: Variables,
+    offsets: PercpuOffsets,
     tracepoints: HashSet<String>,
     missing: Vec<Missing>,
 }
@@ -150,9 +150,9 @@ struct ProgramPlan<'a> {
 impl<'a> ProgramPlan<'a> {
     fn new(settings: &'a Settings) -> Result<Self, TracingUnavailable> {
         let (btf, root) = (Path::new(bootstrap::BTF), Root::default());
-        let variables = match settings.mode {
-            TraceLevel::Stages => Variables::UNKNOWN,
-            TraceLevel::Peaks => Variables::read(btf),
+        let offsets = match settings.mode {
+            TraceLevel::Stages => PercpuOffsets::NONE,
+            TraceLevel::Peaks => PercpuOffsets::read(btf),
         };
         Ok(Self {
             settings,
@@ -163,7 +163,7 @@ impl<'a> ProgramPlan<'a> {
                 .ok_or_else(|| system("count the CPUs", &"/sys/devices/system/cpu/possible"))?,
             soft_timers: bootstrap::timers_expire_in_softirq(&root),
             preemptible: bootstrap::is_preemptible(&root),
-            variables,
+            offsets,
             tracepoints: bootstrap::tracepoints(btf)?,
             missing: Vec::new(),
         })
@@ -180,7 +180,7 @@ impl<'a> ProgramPlan<'a> {
             let lines = log::lines();
             let why = [error.to_string(), log::reason(&lines)].join("; ");
             let refused = log::refused(&lines)
-                .and_then(|name| PROGRAMS.iter().find(|program| program.name == name));
+                .and_then(|name| PROGRAMS.iter().find(|program| program.name() == name));
             match refused {
                 // What the check of a program refuses is called EACCES instead.
                 _ if lines.iter().any(|line| line.contains("-EPERM")) => {
@@ -188,10 +188,7 @@ impl<'a> ProgramPlan<'a> {
                 }
                 None => return Err(system("load the programs", &why)),
                 Some(program) if program.switches_off.is_none() => {
-                    return Err(TracingUnavailable::Refused {
-                        program: program.name.to_owned(),
-                        why,
-                    });
+                    return Err(TracingUnavailable::Refused { program: program.name(), why });
                 }
                 Some(program) => self.leave_out(program, why),
             }
@@ -206,7 +203,7 @@ impl<'a> ProgramPlan<'a> {
             builder.name("tardy").and_then(|it| it.open_memory(&CODE.0)).map_err(failed)?;
         for mut program in object.progs_mut() {
             let name = program.name().to_string_lossy().into_owned();
-            let known = PROGRAMS.iter().find(|program| program.name == name);
+            let known = PROGRAMS.iter().find(|program| program.name() == name);
             let load = known.is_some_and(|known| self.wants(known));
             let there = known.is_some_and(|known| self.tracepoints.contains(known.tracepoint));
             match known {
@@ -217,7 +214,7 @@ impl<'a> ProgramPlan<'a> {
                 _ => program.set_autoload(load),
             }
         }
-        self.choose(&mut object)?;
+        self.configure(&mut object)?;
         Ok(object)
     }
 
@@ -268,7 +265,7 @@ impl<'a> ProgramPlan<'a> {
             .filter(|program| program.autoload())
             .map(|program| program.as_fd().try_clone_to_owned())
             .collect::<Result<_, _>>()
-            .map_err(|error| system("hold the programs", &error))?;
+            .map_err(|error| system("keep the programs open", &error))?;
         Ok(EventReader::new(memory, events, programs))
     }
 
@@ -277,8 +274,8 @@ impl<'a> ProgramPlan<'a> {
         self.settings.slots_per_cpu.clamp(64, Settings::MOST_SLOTS).next_power_of_two()
     }
 
-    /// The fields of `struct tardy_choices`, in their order.
-    fn choices(&self) -> [(&'static str, u32); 9] {
+    /// The fields of `struct tardy_config`, in their order.
+    fn config(&self) -> [(&'static str, u32); 9] {
         let stacks = match self.settings.stacks {
             Stacks::Off => header::TARDY_STACKS_OFF,
             Stacks::WhenLate => header::TARDY_STACKS_LATE,
@@ -290,25 +287,25 @@ impl<'a> ProgramPlan<'a> {
             ("slots", self.slots()),
             ("soft_timers", u32::from(self.soft_timers)),
             ("preemptible", u32::from(self.preemptible)),
-            ("irq_regs", self.variables.irq_regs.0.cast_unsigned()),
-            ("preempt_count", self.variables.preempt_count.0.cast_unsigned()),
-            ("pcpu_hot", self.variables.pcpu_hot.0.cast_unsigned()),
-            ("steal_time", self.variables.steal_time.0.cast_unsigned()),
+            ("irq_regs", self.offsets.irq_regs.0.cast_unsigned()),
+            ("preempt_count", self.offsets.preempt_count.0.cast_unsigned()),
+            ("pcpu_hot", self.offsets.pcpu_hot.0.cast_unsigned()),
+            ("steal_time", self.offsets.steal_time.0.cast_unsigned()),
         ]
     }
 
-    /// Writes the choices, which the programs see as constants.
-    fn choose(&self, object: &mut OpenObject) -> Result<(), TracingUnavailable> {
+    /// Sets what the programs see as constants.
+    fn configure(&self, object: &mut OpenObject) -> Result<(), TracingUnavailable> {
         if self.settings.mode == TraceLevel::Peaks {
             open_map(object, "events")?
                 .set_max_entries(self.slots() * self.cpus)
                 .map_err(|error| system("size the memory of events", &error))?;
         }
-        let words = self.choices();
+        let words = self.config();
         let bytes: Vec<u8> = words.iter().flat_map(|(_, word)| word.to_ne_bytes()).collect();
-        open_map(object, ".rodata.choices")?
+        open_map(object, ".rodata.config")?
             .set_initial_value(&bytes)
-            .map_err(|error| system("set the programs' choices", &error))
+            .map_err(|error| system("configure the programs", &error))
     }
 }
 
@@ -328,16 +325,16 @@ mod tests {
             cpus: 2,
             soft_timers: false,
             preemptible: false,
-            variables: Variables::UNKNOWN,
+            offsets: PercpuOffsets::NONE,
             tracepoints: PROGRAMS.iter().filter(has).map(|it| it.tracepoint.to_owned()).collect(),
             missing: Vec::new(),
         }
     }
 
     #[test]
-    fn choices_are_written_where_the_programs_read_them() {
-        let names = plan_without("").choices().map(|(name, _)| name);
-        let fields = Layout::of("tardy_choices").fields;
+    fn the_configuration_is_written_where_the_programs_read_it() {
+        let names = plan_without("").config().map(|(name, _)| name);
+        let fields = Layout::of("tardy_config").fields;
         let written = names.iter().enumerate().map(|(at, name)| ((*name).to_owned(), at * 4, 4));
         assert_eq!(fields, written.collect::<Vec<_>>());
     }
@@ -348,7 +345,7 @@ mod tests {
         let object = plan.open().unwrap();
         let loaded =
             |name: &str| object.progs().any(|program| program.name() == name && program.autoload());
-        assert!(loaded("on_switch") && loaded("on_nmi"));
+        assert!(loaded("on_sched_switch") && loaded("on_nmi_handler"));
         assert!(!loaded("on_cpu_idle") && !loaded("on_softirq_raise"));
         assert_eq!(plan.missing.len(), 1, "{:?}", plan.missing);
         assert_eq!(plan.missing[0].what, "cpu_idle");

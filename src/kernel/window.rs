@@ -1,4 +1,4 @@
-//! Collects the events of a span of time, and what tells the context at its beginning.
+//! Collects the events of a span of time, and those that define the context at its beginning.
 
 use super::event::{Event, EventKind};
 
@@ -25,8 +25,8 @@ impl Window {
         Self { from_ns, to_ns, inside, before, older: 0, switch: false, idle: false, closed }
     }
 
-    /// Nothing more is wanted: what happened before the last switch of tasks says nothing about the
-    /// context after it, for interrupts and idle states end before one.
+    /// Nothing more is needed: what happened before the last switch of tasks has no bearing on the
+    /// context after it, as interrupts and idle states end before one.
     pub fn is_complete(&self) -> bool {
         self.switch || self.older > CONTEXT
     }
@@ -40,12 +40,12 @@ impl Window {
             return;
         }
         self.older += 1;
-        if self.tells_context(&event) {
+        if self.defines_context(&event) {
             self.before.push((index, event));
         }
     }
 
-    fn tells_context(&mut self, event: &Event) -> bool {
+    fn defines_context(&mut self, event: &Event) -> bool {
         match (event.kind, nesting(event.kind)) {
             (EventKind::Switch { .. }, _) => !std::mem::replace(&mut self.switch, true),
             (EventKind::Idle { .. }, _) => !std::mem::replace(&mut self.idle, true),

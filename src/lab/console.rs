@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_is_seen_and_told_without_its_time() {
+    fn a_panic_is_seen_and_reported_without_its_time() {
         let text =
             "[    1.5] fine\r\n[    2.5] Kernel panic - not syncing: sysrq triggered crash\r\n";
         let expected = "Kernel panic - not syncing: sysrq triggered crash";

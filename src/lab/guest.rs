@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn an_end_by_a_signal_is_told_as_shells_tell_it() {
+    fn an_end_by_a_signal_is_reported_as_shells_do() {
         let ended = |script: &str| Command::new("sh").args(["-c", script]).status().unwrap();
         assert_eq!(code_of(ended("exit 7")), 7);
         assert_eq!(code_of(ended("kill -TERM $$")), 143);

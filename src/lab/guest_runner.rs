@@ -424,7 +424,7 @@ mod tests {
     }
 
     #[test]
-    fn a_guest_that_hands_out_nothing_is_told_with_its_consoles_last_lines() {
+    fn a_guest_that_hands_out_nothing_is_reported_with_its_consoles_last_lines() {
         let error = received(&finished("[ 1.0] the last line\n")).unwrap_err();
         let error = format!("{error:#}");
         assert!(error.contains("the last line") && error.contains("in part: 14 bytes"), "{error}");

@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_child_that_cannot_is_told_in_its_own_words() {
+    fn a_child_that_cannot_is_reported_in_its_own_words() {
         let (measured, _) =
             run("mkdir \"$1\"; echo 'error: no rights' >&2; exit 2", LONG, &|| false);
         let error = measured.unwrap_err().to_string();

@@ -211,7 +211,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_probes_that_send_are_told_where_to() {
+    fn only_probes_that_send_get_an_address() {
         assert_eq!(way("pingpong")[0], "--to=192.0.2.2:7117");
         assert!(way("receive").is_empty() && way("timer").is_empty());
         let echo = echo(vec!["--priority=80".into()]);

@@ -196,7 +196,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_full_disk_is_told_by_the_file_that_has_no_place() {
+    fn a_full_disk_is_reported_by_the_file_that_has_no_place() {
         let full = Path::new("/dev/full");
         let error = write_all(full, &[&vec![0; 9]]).unwrap_err().to_string();
         assert_eq!(error, "cannot write /dev/full: is the disk full?");

@@ -340,7 +340,7 @@ raw = false
     }
 
     #[test]
-    fn a_second_box_has_an_echo_and_the_probe_is_told_where_it_is() {
+    fn a_second_box_has_an_echo_and_the_probe_gets_its_address() {
         let text = GOOD.replace("[run]", "boxes = 2\n[echo]\npriority = 80\n[run]");
         let text = text.replace("name = \"idle\"", "name = \"idle\"\nprobe = \"pingpong\"");
         let plan =
@@ -380,7 +380,7 @@ raw = false
     }
 
     #[test]
-    fn a_value_of_a_wrong_kind_is_told_by_field_and_line() {
+    fn a_value_of_a_wrong_kind_is_reported_by_field_and_line() {
         for (line, other, wanted) in [
             ("repeats = 5", "repeats = 0", "line 3: repeats: 0 is out of range: use 1 to 1000"),
             ("repeats = 5", "repeats = -1", "line 3: repeats: -1"),

@@ -38,7 +38,7 @@ pub fn facts(run: &Run) -> Result<&LabFacts> {
     let facts = run.document.facts.lab.as_ref();
     let facts = facts.with_context(|| {
         format!(
-            "{name} has no facts.lab: it was not made by the lab, so there is no guest to repeat"
+            "{name} has no facts.lab: it was not measured by the lab, so no guest can be repeated"
         )
     })?;
     ensure!(

@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_compiler_that_is_not_there_is_told_with_its_package() {
+    fn a_compiler_that_is_not_there_is_reported_with_its_package() {
         for name in ["no-such-compiler", "/no/such/compiler", "/dev/null"] {
             let spec = LoadSpec::parse(&format!("compile:compiler={name}")).unwrap();
             let said = need(&spec).unwrap_err().to_string();

@@ -51,7 +51,7 @@ const PARAMETERS: &[Parameter] = &[
 /// Bytes per write call.
 const CHUNK_BYTES: usize = 64 * 1024;
 
-/// Blocks of a file that was deleted can be had again only after the journal's next commit.
+/// Blocks of a file that was deleted can be reused only after the journal's next commit.
 const FILES_AT_ONCE: u64 = 2;
 
 fn need(spec: &LoadSpec) -> Result<Need, LoadError> {

@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_load_is_told_the_known_ones() {
+    fn an_unknown_load_is_an_error_with_the_known_ones() {
         let said = find("hackbnech").unwrap_err().to_string();
         assert!(
             said.starts_with("unknown load `hackbnech`: use one of hackbench, burn, "),

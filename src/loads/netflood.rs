@@ -132,10 +132,10 @@ fn is_passing(error: &io::Error) -> bool {
 fn start_over_veth(pool: &mut WorkerPool, pairs: u64, payload: &[u8]) -> Result<(), LoadError> {
     let remedy = "check that the kernel has network namespaces and veth, or use via=loopback";
     let cannot = |pool: &WorkerPool, action: &str, error| pool.refuse(action, error, remedy);
-    let (told, tell) = io::pipe().map_err(|error| pool.cannot("make a pipe", error))?;
+    let (ready, signal_ready) = io::pipe().map_err(|error| pool.cannot("make a pipe", error))?;
     let (go_on, go) = io::pipe().map_err(|error| pool.cannot("make a pipe", error))?;
     leave_network().map_err(|error| cannot(pool, "make a network namespace", error))?;
-    let mut ends = (tell, go_on);
+    let mut ends = (signal_ready, go_on);
     let far = pool.spawn(|worker| {
         leave_network()?;
         io::Write::write_all(&mut ends.0, b"x")?;
@@ -144,7 +144,7 @@ fn start_over_veth(pool: &mut WorkerPool, pairs: u64, payload: &[u8]) -> Result<
         receive_all(*worker, 0..pairs)
     })?;
     drop(ends);
-    join(far, told, go).map_err(|error| cannot(pool, "join two network namespaces", error))?;
+    join(far, ready, go).map_err(|error| cannot(pool, "join two network namespaces", error))?;
     for number in 0..pairs {
         pool.spawn(|worker| send(worker, (FAR, port(number)).into(), payload))?;
     }
@@ -163,8 +163,8 @@ fn receive_all(worker: Worker<'_>, numbers: Range<u64>) -> io::Result<()> {
 }
 
 /// Lays the pair of devices between this namespace and that of `far`, which waits for it.
-fn join(far: Pid, mut told: io::PipeReader, mut go: io::PipeWriter) -> io::Result<()> {
-    io::Read::read_exact(&mut told, &mut [0])?;
+fn join(far: Pid, mut ready: io::PipeReader, mut go: io::PipeWriter) -> io::Result<()> {
+    io::Read::read_exact(&mut ready, &mut [0])?;
     let far = far.to_string();
     let link = ["link", "add", "tardy0", "type", "veth", "peer", "name", "tardy1", "netns", &far];
     ip(&link)?;

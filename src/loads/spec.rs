@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_key_is_told_the_known_ones() {
+    fn an_unknown_key_is_an_error_with_the_known_ones() {
         assert_eq!(
             refused("hackbench:group=3"),
             "load hackbench: unknown parameter `group`: use one of groups, fds, transport, \
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_value_is_told_key_range_and_example() {
+    fn a_bad_value_is_an_error_with_key_range_and_example() {
         assert_eq!(
             refused("hackbench:groups=0"),
             "load hackbench: groups=0 is not a whole number from 1 to 1000: write for example \

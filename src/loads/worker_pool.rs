@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cause_is_told_with_the_end_that_it_led_to() {
+    fn a_cause_is_reported_with_the_end_that_it_led_to() {
         let pool = WorkerPool::new("test", Need::default(), || false).unwrap();
         assert_eq!(pool.exit_reason(7, ProcessEnd::Exit(1)), "worker 7: exit 1");
         pool.board.slots()[FAILED].count.store(28, Ordering::Relaxed);

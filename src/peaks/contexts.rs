@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn the_innermost_context_is_told_at_each_instant() {
+    fn the_innermost_context_is_known_at_each_instant() {
         let events = [
             at(5, switch(7, 120, "a")),
             at(20, softirq(3)),

@@ -3,7 +3,7 @@
 //! A landmark is a function whose name shows the work; of several the outermost wins, because that
 //! is what was asked for. Without one it is the innermost function that is not mere machinery.
 
-/// Functions that tell the work, and why.
+/// Functions that name the work, and why.
 const LANDMARKS: &[(&str, &str)] = &[
     ("console_unlock", "prints to a console, which may be a slow serial line"),
     ("console_flush_all", "the same, since 6.0"),
@@ -51,8 +51,8 @@ const LANDMARKS: &[(&str, &str)] = &[
     ("show_smap", "walks page tables for /proc"),
     ("kallsyms_lookup_name", "walks all symbols of the kernel"),
     ("blk_mq_run_hw_queue", "hands requests to a disk"),
-    ("virtqueue_notify", "tells the hypervisor's device"),
-    ("kdamond_fn", "DAMON looks at which memory is used"),
+    ("virtqueue_notify", "notifies the hypervisor's device"),
+    ("kdamond_fn", "DAMON samples which memory is used"),
     ("read_pages", "reads pages of a file ahead"),
     ("bpf_prog_load", "checks a BPF program"),
 ];
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn landmarks_are_told_once_each() {
+    fn landmarks_are_listed_once_each() {
         let names: std::collections::BTreeSet<_> = LANDMARKS.iter().map(|(n, _)| n).collect();
         assert_eq!(names.len(), LANDMARKS.len());
     }

@@ -72,7 +72,7 @@ pub struct InterruptDelay {
     cpu: u32,
     /// There is evidence that interrupts were off.
     were_off: bool,
-    /// The kernel's side looked for that evidence: it does where the stage was long.
+    /// The BPF programs searched for that evidence, as they do where the stage was long.
     was_looked_at: bool,
     /// What was interrupted.
     named: Option<StackFinding>,

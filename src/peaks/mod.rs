@@ -1,6 +1,6 @@
 //! Which wake-ups were late, what each was blamed on, and the sums of that.
 //!
-//! Events come from the kernel's side, late wake-ups from the measuring threads; both are judged
+//! Events come from the BPF programs, late wake-ups from the measuring threads; both are judged
 //! here, and nothing is measured or written. `docs/blame.md` has the rules.
 
 pub mod blame;
@@ -42,7 +42,7 @@ use retention::WorstPeaks;
 use sums::Sums;
 use waiting::{Waiting, is_lost, shed};
 
-/// What is said of a peak whose events were overwritten before it was looked at.
+/// What is said of a peak whose events were overwritten before it was analysed.
 pub const EVENTS_LOST: &str = "events overwritten before they were read";
 
 /// A measured thread.
@@ -250,7 +250,7 @@ impl Blamer {
         given_up.iter().filter_map(|one| self.pass_over(one)).collect()
     }
 
-    /// Counts one that nobody looks into; a peak is kept for its latency and its stages.
+    /// Counts one that is not analysed; a peak is kept for its latency and its stages.
     fn pass_over(&mut self, one: &Waiting) -> Option<Peak> {
         let is_peak = self.is_peak(one);
         let me = self.followed.get(one.thread)?;

@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn priorities_are_told_as_users_set_them() {
+    fn priorities_are_shown_as_users_set_them() {
         let named = [-1, 0, 9, 98, 100, 120, 139].map(priority);
         assert_eq!(
             named,

@@ -35,7 +35,7 @@ pub fn overlays(events: &[Event]) -> Vec<Overlay> {
                 let from_ns = at_ns.saturating_sub(ns(took_ns));
                 overlays.push(Overlay { from_ns, to_ns: at_ns, kind: OverlayKind::Nmi });
             }
-            // Told with the time at which the walk began.
+            // Its time is that at which the walk began.
             EventKind::Stack { took_ns, .. } => {
                 let to_ns = at_ns.saturating_add(ns(took_ns));
                 overlays.push(Overlay { from_ns: at_ns, to_ns, kind: OverlayKind::Walk });

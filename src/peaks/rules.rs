@@ -15,7 +15,7 @@ use crate::run::peaks::Cause;
 /// A switch and what leads to it take so long anyway.
 const SWITCH_NS: i64 = 2_000;
 
-/// A task in user mode makes way within this; longer, it was kept by work on its way out.
+/// A task in user mode is switched out within this; longer, it had work to do on its way out.
 const WAY_OUT_NS: i64 = 50_000;
 
 /// A lower task that is switched in so soon after the wake-up had been chosen before it.
@@ -127,7 +127,7 @@ impl<'a> Judge<'a> {
         if came_later { throttled(me.real_time, &task) } else { self.kept(piece, &task) }
     }
 
-    /// A task that ought to have made way did not.
+    /// A task that should have been preempted was not.
     fn kept(&self, piece: &Piece<'_>, task: &CurrentTask) -> NamedCause {
         let is_usual = piece.from_ns >= piece.span.to_ns - SWITCH_NS || piece.ns() < SWITCH_NS;
         let was_out = self.held.was_in_user_mode_on(piece.span.cpu) && piece.ns() < WAY_OUT_NS;
@@ -241,7 +241,7 @@ fn going_first(task: &CurrentTask) -> NamedCause {
     NamedCause::named(cause, name).of(task)
 }
 
-/// A runnable thread is off its CPU while a task runs that ought to wait for it.
+/// A runnable thread is off its CPU while a task runs that should wait for it.
 fn throttled(real_time: bool, task: &CurrentTask) -> NamedCause {
     let name = if real_time { "real-time throttling" } else { "group throttling" };
     let why = NamedCause::named(Cause::Throttled, name);

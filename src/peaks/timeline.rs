@@ -1,4 +1,4 @@
-//! What happened around a late wake-up, for people to look at.
+//! What happened around a late wake-up, for people to read.
 
 use std::collections::HashMap;
 
@@ -260,7 +260,7 @@ fn left(cpu: &Cpu, at_ns: i64) -> Option<&'static str> {
     })
 }
 
-/// Neighbouring segments of one kind, as `key` tells it, each with its first segment; those
+/// Neighbouring segments of one kind, as `key` says, each with its first segment; those
 /// without a kind are left out.
 fn runs<K: PartialEq>(
     segments: &[Segment],

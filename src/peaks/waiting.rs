@@ -45,7 +45,7 @@ pub fn shed(
     given_up
 }
 
-/// Whether the events of a wake-up were overwritten before anybody looked: `recorded` is what a
+/// Whether the events of a wake-up were overwritten before it was analysed: `recorded` is what a
 /// record still holds. One that lasts longer than the record reaches back is lost only as a whole:
 /// of the others, what there is can be named.
 #[must_use]

@@ -65,7 +65,7 @@ pub(super) fn measure(
     let migrations_before = terms.and_then(|_| sched::migrations_of_this_thread());
     let LoopEnd { ended, usage, end_ns } = loops();
     let ended_ns = now_ns().min(end_ns);
-    // Whoever meddles with threads does it while they run, so the end counts too.
+    // Others may change threads while they run, so the end counts too.
     let at_end = Found::of_this_thread().ok();
     let broken = terms
         .and_then(|terms| terms.broken_by(found).or_else(|| terms.broken_by(at_end.as_ref()?)));

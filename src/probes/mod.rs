@@ -133,7 +133,7 @@ pub enum ArmError {
         /// What it said, or who was to start it.
         why: String,
     },
-    /// What carries messages cannot be had.
+    /// The transport is not available.
     #[error("{0}")]
     Transport(String),
 }

@@ -1,7 +1,7 @@
 //! The `timer` probe: threads that sleep until a programmed time, and how late they wake up.
 //!
-//! One thread per CPU, or several of falling priority. What lies between the clock reads is told in
-//! `tardy_hot::wakeup`, per kind of wait; what tracing adds to a turn, in `tardy_hot::traced`.
+//! One thread per CPU, or several of falling priority. `tardy_hot::wakeup` documents what lies
+//! between the clock reads, per kind of wait; `tardy_hot::traced`, what tracing adds to a turn.
 
 mod stages;
 

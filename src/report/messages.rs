@@ -88,15 +88,15 @@ pub fn losses(messages: &MessageRecord) -> Option<String> {
     (!each.is_empty()).then(|| format!("{} {were} lost", each.join(" and ")))
 }
 
-/// The far clock against the near one, with how well that is known.
+/// The offset of the far end's clock, with its uncertainty.
 #[must_use]
 pub fn clock(clock: &ClockRecord) -> String {
     let side = if clock.offset_ns < 0 { "behind" } else { "ahead" };
     let offset = clock.offset_ns.saturating_abs();
     format!(
-        "the far clock is {} {side}, known to within {} ({} exchanges, the shortest round trip \
-         {}), and drifts by {:.0} parts per billion: one-way figures have that uncertainty, round \
-         trips have not",
+        "the clock of the far end is {} {side}, with an uncertainty of {} ({} exchanges, the \
+         shortest round trip {}), and drifts by {:.0} parts per billion: one-way figures have that \
+         uncertainty, round trips have not",
         Nanos(offset),
         Nanos(clock.uncertainty_ns),
         count(clock.exchanges),
@@ -117,7 +117,7 @@ mod tests {
     use crate::report::fixture;
 
     #[test]
-    fn both_ends_are_told_with_where_they_ran_and_how() {
+    fn both_ends_are_reported_with_where_they_ran_and_how() {
         let mut messages = fixture::messages(&["rtt"]);
         assert_eq!(ends(&messages), "near on CPU 0 at fifo 90, far on CPU 1 at fifo 80");
         messages.ends[1] = EndRecord {
@@ -126,12 +126,12 @@ mod tests {
             address: Some("10.0.0.2:5555".into()),
             ..EndRecord::default()
         };
-        let told = ends(&messages);
-        assert_eq!(told, "near on CPU 0 at fifo 90, far a foreign peer at 10.0.0.2:5555");
+        let text = ends(&messages);
+        assert_eq!(text, "near on CPU 0 at fifo 90, far a foreign peer at 10.0.0.2:5555");
     }
 
     #[test]
-    fn rates_are_told_once_where_they_are_the_same() {
+    fn rates_are_reported_once_where_they_are_the_same() {
         let mut messages = fixture::messages(&["there", "back"]);
         messages.flows.iter_mut().for_each(|flow| flow.wanted_per_s = Some(10_000.0));
         assert_eq!(asked_rate(&messages).unwrap(), "10 kpps each way");
@@ -142,21 +142,21 @@ mod tests {
     }
 
     #[test]
-    fn losses_are_told_flow_by_flow_and_only_where_there_are_any() {
+    fn losses_are_reported_flow_by_flow_and_only_where_there_are_any() {
         let mut messages = fixture::messages(&["there", "back"]);
         assert_eq!(losses(&messages), None);
         messages.flows[1].lost = 1;
         assert_eq!(losses(&messages).unwrap(), "1 of 1 000 back was lost");
         messages.flows[0].lost = 12;
-        let told = losses(&messages).unwrap();
-        assert_eq!(told, "12 of 1 000 there and 1 of 1 000 back were lost");
+        let text = losses(&messages).unwrap();
+        assert_eq!(text, "12 of 1 000 there and 1 of 1 000 back were lost");
         messages.flows.truncate(1);
         assert_eq!(losses(&messages).unwrap(), "12 of 1 000 were lost");
     }
 
     #[test]
     fn an_offset_never_stands_without_its_uncertainty() {
-        let told = clock(&ClockRecord {
+        let text = clock(&ClockRecord {
             offset_ns: -1_230_000,
             uncertainty_ns: 15_000,
             drift_ppb: 12.4,
@@ -164,8 +164,10 @@ mod tests {
             shortest_round_trip_ns: 29_000,
         });
         assert!(
-            told.starts_with("the far clock is 1.23 ms behind, known to within 15.0 us"),
-            "{told}"
+            text.starts_with(
+                "the clock of the far end is 1.23 ms behind, with an uncertainty of 15.0 us"
+            ),
+            "{text}"
         );
     }
 }

@@ -205,7 +205,7 @@ mod tests {
     use crate::report::fixture;
 
     #[test]
-    fn a_round_trip_is_told_whole_and_its_half_is_named_as_one() {
+    fn a_round_trip_is_reported_whole_and_its_half_is_named_as_one() {
         assert_eq!(
             headline(&fixture::of("pingpong", &["rtt"])),
             "99 % of round trips took at most 60.0 us (one way 30.0 us, as half of it); the worst \
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_are_told_against_their_time_and_with_those_that_were_lost() {
+    fn packets_are_reported_against_their_time_and_with_those_that_were_lost() {
         let mut stream = fixture::of("stream", &["there", "there/pacing", "back"]);
         if let Some(messages) = &mut stream.messages {
             messages.flows[0].lost = 2;
@@ -224,10 +224,10 @@ mod tests {
             "99 % of packets came within 60.0 us of their scheduled time; the worst was 2.40 ms \
              late back. 2 of 1 000 there were lost."
         );
-        let told = headline(&fixture::of("stream", &["rtt", "rtt/pacing"]));
-        assert!(told.contains("packets were back within 60.0 us of their"), "{told}");
-        let told = headline(&fixture::of("receive", &["receive"]));
-        assert!(told.starts_with("99 % of packets were read within 60.0 us of their"), "{told}");
+        let text = headline(&fixture::of("stream", &["rtt", "rtt/pacing"]));
+        assert!(text.contains("packets were back within 60.0 us of their"), "{text}");
+        let text = headline(&fixture::of("receive", &["receive"]));
+        assert!(text.starts_with("99 % of packets were read within 60.0 us of their"), "{text}");
     }
 
     #[test]
@@ -237,10 +237,10 @@ mod tests {
             (messages.transport, messages.size) = ("udp".into(), 64);
             messages.flows.iter_mut().for_each(|flow| flow.wanted_per_s = Some(10_000.0));
         }
-        let told = line(&stream);
+        let text = line(&stream);
         let ends = "near on CPU 0 at fifo 90, far on CPU 1 at fifo 80";
         let probe = "stream (udp, 64 bytes) at 10 kpps each way for 20 s";
-        assert!(told.ends_with(&format!("idle, {probe}, {ends}")), "{told}");
+        assert!(text.ends_with(&format!("idle, {probe}, {ends}")), "{text}");
         let timer = line(&fixture::of("timer", &["cpu0"]));
         assert!(timer.ends_with("idle, timer for 20 s, fifo 90"), "{timer}");
     }

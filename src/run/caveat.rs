@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Validity {
-    /// Nothing speaks against them.
+    /// There is no reason to doubt them.
     Valid,
     /// Some caveat weakens them.
     Weakened,

@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn a_newer_record_and_a_damaged_one_are_told_apart() {
+    fn a_newer_record_and_a_damaged_one_are_distinguished() {
         let directory = tempfile::tempdir().unwrap();
         let run = write(directory.path(), 9, SCHEMA_VERSION + 1);
         assert!(matches!(RunHead::read(&run), Err(OpenError::Newer { .. })));

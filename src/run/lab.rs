@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_record_is_told_by_its_name() {
+    fn a_damaged_record_is_reported_by_its_name() {
         let directory = tempfile::tempdir().unwrap();
         for text in ["", "{", "[]", "{\"lab_version\": 9, \"plan\": \"\"}"] {
             fs::write(directory.path().join(LAB), text).unwrap();

@@ -80,7 +80,7 @@ pub struct FlowRecord {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ClockRecord {
-    /// The far clock minus the near one, at the middle of the run, ns.
+    /// The clock of the far end minus that of the near end, at the middle of the run, ns.
     pub offset_ns: i64,
     /// The true offset lies within so much of it, ns: half the shortest round trip, and what the
     /// clocks drifted.

@@ -189,7 +189,8 @@ pub struct Blame {
     pub lowest_threshold_ns: i64,
     /// Late wake-ups that were blamed.
     pub blamed: u64,
-    /// Late wake-ups that were not: too many at once, or the record was overwritten by then.
+    /// Late wake-ups that were not: their events were overwritten by then, or too many later ones
+    /// were waiting.
     pub passed_over: u64,
     /// Wake-ups that matched no record of the BPF side.
     pub unmatched: u64,

@@ -24,8 +24,8 @@ const MOST_LINES: u64 = 1_000_000;
 const LARGEST_HELD: u64 = 256 << 20;
 /// A larger `blame.json` is none.
 const LARGEST_BLAME: u64 = 64 << 20;
-/// So many damaged lines are told one by one.
-const MOST_TOLD: usize = 20;
+/// So many damaged lines are listed one by one.
+const MOST_LISTED: usize = 20;
 
 /// What `peaks.jsonl` holds.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -128,7 +128,7 @@ pub fn read_blame(directory: &Path) -> Result<Option<Blame>, Damage> {
     let known = blame.causes.len();
     let mut parts = blame.buckets.iter().flat_map(|bucket| &bucket.parts);
     if let Some((cause, ..)) = parts.find(|(cause, ..)| *cause as usize >= known) {
-        return Err(damaged(format!("is damaged: it speaks of cause {cause}, of {known}")));
+        return Err(damaged(format!("is damaged: it names cause {cause}, of {known}")));
     }
     Ok(Some(blame))
 }
@@ -222,7 +222,7 @@ impl Reading {
 
     fn damage(&mut self, line: Option<u64>, what: String) {
         self.peaks.damaged_lines += 1;
-        if self.peaks.damaged.len() < MOST_TOLD {
+        if self.peaks.damaged.len() < MOST_LISTED {
             self.peaks.damaged.push(Damage { file: names::PEAKS.into(), line, what });
         }
     }
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn the_worst_are_kept_worst_first_and_all_are_told_in_short() {
+    fn the_worst_are_kept_worst_first_and_all_are_reported_in_short() {
         let text = [peak(3, 50), peak(1, 90), peak(2, 70), peak(4, 90)].concat();
         let peaks = read(&text, 2, true);
         assert_eq!(latencies(&peaks), [90, 90]);
@@ -286,9 +286,9 @@ mod tests {
         let peaks = read(&text, 9, true);
         assert_eq!(latencies(&peaks), [60, 50]);
         assert_eq!(peaks.damaged_lines, 2);
-        let told: Vec<_> = peaks.damaged.iter().map(ToString::to_string).collect();
-        assert_eq!(told[0], "peaks.jsonl: line 2 is damaged: missing field `series` at column 12");
-        assert!(told[1].starts_with("peaks.jsonl: line 4 is damaged"), "{told:?}");
+        let texts: Vec<_> = peaks.damaged.iter().map(ToString::to_string).collect();
+        assert_eq!(texts[0], "peaks.jsonl: line 2 is damaged: missing field `series` at column 12");
+        assert!(texts[1].starts_with("peaks.jsonl: line 4 is damaged"), "{texts:?}");
     }
 
     #[test]
@@ -309,7 +309,7 @@ mod tests {
         let mut reading = Reading::new(9, false);
         reading.lines(BufReader::new(io::repeat(b'\n')));
         let peaks = reading.finish();
-        assert_eq!((peaks.damaged.len(), peaks.damaged_lines), (MOST_TOLD, MOST_LINES + 1));
+        assert_eq!((peaks.damaged.len(), peaks.damaged_lines), (MOST_LISTED, MOST_LINES + 1));
     }
 
     #[test]
@@ -322,7 +322,7 @@ mod tests {
         let blame = Blame { buckets: vec![bucket], ..Blame::default() };
         write(&serde_json::to_vec(&blame).unwrap());
         let error = read_blame(directory.path()).unwrap_err();
-        assert_eq!(error.to_string(), "blame.json is damaged: it speaks of cause 3, of 0");
+        assert_eq!(error.to_string(), "blame.json is damaged: it names cause 3, of 0");
         write(b"{");
         assert!(read_blame(directory.path()).unwrap_err().what.contains("is damaged: EOF"));
     }

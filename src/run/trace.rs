@@ -57,7 +57,8 @@ pub struct TraceRecord {
     /// Late wake-ups that were blamed.
     #[serde(default)]
     pub blamed: u64,
-    /// Late wake-ups that were not: too many at once, or the record was overwritten by then.
+    /// Late wake-ups that were not: their events were overwritten by then, or too many later ones
+    /// were waiting.
     #[serde(default)]
     pub passed_over: u64,
     /// Above this every wake-up was blamed, at the end of the run; ns. 0 where none was.
@@ -76,15 +77,15 @@ impl TraceRecord {
     }
 }
 
-/// A tracepoint without which some causes cannot be told.
+/// A tracepoint without which some causes cannot be found.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct MissingTracepoint {
     /// Its name.
     pub tracepoint: String,
-    /// What cannot be told therefore.
+    /// What cannot be measured without it.
     pub switches_off: String,
-    /// Why it is not there.
+    /// Why it is missing.
     pub why: String,
 }
 

@@ -1,4 +1,4 @@
-//! Loads without a probe: started, looked at while they go on, ended.
+//! Loads without a probe: started, watched while they run, ended.
 
 use std::{fs::File, time::Duration};
 
@@ -43,7 +43,7 @@ impl Alone {
     /// Starts the loads one after the other; they print into `log`.
     ///
     /// # Errors
-    /// One of them cannot be had, or `quit` said so before they worked; all have been ended.
+    /// One of them is not available, or `quit` said so before they worked; all have been ended.
     pub fn start(specs: Vec<LoadSpec>, log: &File, quit: impl FnMut() -> bool) -> Result<Self> {
         let loads = start(&specs, log, quit)?;
         Ok(Self { specs, loads, start_ns: now_ns() })
@@ -78,7 +78,7 @@ impl Alone {
         let ends: Vec<LoadEnd> = self.loads.into_iter().map(stop).collect();
         let mut loads: Vec<LoadRecord> = self.specs.iter().map(record::planned_load).collect();
         record::ended_loads(&mut loads, &ends);
-        // Whoever ended it so soon has not asked for a proof.
+        // Ended that soon, they need not prove that they worked.
         let is_forgiven = |fault: &&LoadFault| {
             **fault == LoadFault::DidNothing && is_quit && end_ns - self.start_ns < TOO_SHORT_NS
         };

@@ -45,7 +45,7 @@ const FOLLOW_NS: i64 = 1_000_000_000;
 const WRITE_NS: i64 = 10_000_000_000;
 
 /// With fewer samples beyond it, a percentile is little more than the maximum, and a threshold
-/// there would keep what comes after one stall from being looked at.
+/// there would keep what comes after one stall from being analysed.
 const ENOUGH: u64 = 10;
 
 /// One part in so many of the time is for blaming.
@@ -105,13 +105,13 @@ impl BlameRecorder {
     /// Starts it.
     ///
     /// # Errors
-    /// No thread to be had.
+    /// No thread could be started.
     pub(super) fn start(work: BlameInputs) -> io::Result<Self> {
         let finished = Arc::new(AtomicBool::new(false));
-        let told = Arc::clone(&finished);
+        let ends = Arc::clone(&finished);
         let handle = Builder::new()
             .name("tardy/recorder".into())
-            .spawn(move || Thread::new(work).run(&told))?;
+            .spawn(move || Thread::new(work).run(&ends))?;
         Ok(Self { finished, handle })
     }
 
@@ -186,7 +186,7 @@ impl Thread {
     }
 
     fn run(mut self, finished: &AtomicBool) -> Blamed {
-        // The drain tells where this is refused.
+        // The drain reports where this is refused.
         let _ = become_helper(self.work.measured_priority, &self.work.housekeeping);
         // The first recorded wake-up must find its threshold.
         if !wait_until(self.work.start_ns - TICK_NS / 5, finished) {
@@ -293,8 +293,8 @@ impl Thread {
         self.set_thresholds();
     }
 
-    /// Tells the measured threads, and the kernel's side the lowest: it walks a stack while it
-    /// does not know yet whose wake-up will be late.
+    /// Sets it for the measured threads, and the lowest one for the BPF programs: they walk a stack
+    /// before they know whose wake-up will be late.
     fn set_thresholds(&self) {
         let mut lowest_ns = i64::MAX;
         for (number, thread) in self.work.threads.iter().enumerate() {

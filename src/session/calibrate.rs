@@ -1,8 +1,8 @@
 //! What tracing costs here: slices with and without it in turn, before the run, under its loads.
 //!
-//! Each slice arms the same probe anew, on the same terms. Pairs turn round from one to the next
-//! (off on, on off), so that a drift adds to as many differences as it takes from. What a slice
-//! measures is not part of the run.
+//! Each slice arms the same probe again, under the same conditions. The order alternates (off on,
+//! on off), so that a drift adds to as many differences as it takes from. What a slice measures is
+//! not part of the run.
 
 use std::{sync::Arc, time::Duration};
 
@@ -113,7 +113,7 @@ fn found(series: &[Arc<Series>], reports: &[ThreadReport], busy_percent: f64) ->
     Some(Slice { median_ns, cpu_per_wakeup_ns, busy_percent })
 }
 
-/// Busy CPUs between two looks, in percent of one; counted in ticks of 10 ms.
+/// Busy CPUs between two reads, in percent of one; counted in ticks of 10 ms.
 fn busy(before: &Stat, after: &Stat, took_ns: i64) -> f64 {
     let ticks = |stat: &Stat| stat.cpus.iter().map(|cpu| cpu.busy).sum::<u64>();
     let busy_ns = ticks(after).saturating_sub(ticks(before)) as f64 * 1e7;

@@ -122,7 +122,7 @@ impl MonitoredThread {
     }
 }
 
-/// The conditions at the first look and at the last, and every change between two looks.
+/// The conditions when first and last read, and every change between two reads.
 #[derive(Debug, Clone, Default)]
 pub struct ConditionsHistory {
     first: Conditions,

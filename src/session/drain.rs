@@ -88,13 +88,13 @@ impl Drain {
     /// Starts it.
     ///
     /// # Errors
-    /// No thread to be had.
+    /// No thread could be started.
     pub fn start(work: DrainInputs) -> io::Result<Self> {
         let finished = Arc::new(AtomicBool::new(false));
-        let told = Arc::clone(&finished);
+        let ends = Arc::clone(&finished);
         let handle = Builder::new()
             .name("tardy/drain".into())
-            .spawn(move || Thread::new(work).run(&told))?;
+            .spawn(move || Thread::new(work).run(&ends))?;
         Ok(Self { finished, handle })
     }
 

@@ -68,9 +68,9 @@ pub struct SetupEvidence {
 /// How the watchdog ended a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WatchdogEnd {
-    /// How long no other thread of tardy got to run, s.
+    /// How long no other thread of tardy could run, s.
     pub silent_s: u32,
-    /// Measured threads did not look at the stop flag, and were made ordinary tasks.
+    /// Measured threads did not check the stop flag, and were made ordinary tasks.
     pub made_ordinary: bool,
 }
 

@@ -23,10 +23,10 @@ const QUOTED: u64 = 500;
 const STEP: Duration = Duration::from_millis(100);
 
 /// Starts the loads, one after the other, each when the one before it works, unless `quit` says
-/// that nobody wants them any more. They print into `log`.
+/// that they are no longer wanted. They print into `log`.
 ///
 /// # Errors
-/// One of them cannot be had, or none is wanted; the others are ended. What it printed is in the
+/// One of them is not available, or none is wanted; the others are ended. What it printed is in the
 /// error, since the log of a run that never began does not stay.
 pub fn start(
     specs: &[LoadSpec],

@@ -72,7 +72,7 @@ impl Session {
     /// Arranges the machine, arms the probe and starts the loads.
     ///
     /// # Errors
-    /// Something that was asked for cannot be had; then nothing is left behind.
+    /// Something that was requested is not available; then nothing is left behind.
     pub fn arm(mut plan: RunPlan) -> Result<Self> {
         memory::keep_heap();
         signals::accept_nudges().context("cannot set a signal handler")?;
@@ -143,7 +143,7 @@ impl Session {
         mut show: impl FnMut(&RunProgress),
     ) -> Result<Document> {
         // A load must neither let the start come late, which would look like a latency of the
-        // first sample, nor keep Ctrl-C waiting. The drain tells where this is refused.
+        // first sample, nor keep Ctrl-C waiting. The drain reports where this is refused.
         let _ = become_helper(self.plan.priority.1, &self.housekeeping()?);
         self.calibrate(&mut quit)?;
         let schedule = self.schedule();
@@ -235,7 +235,7 @@ impl Session {
         Drain::start(work).context("cannot start the thread that records")
     }
 
-    /// Measures what tracing costs, where that is wished and it can be had.
+    /// Measures what tracing costs, where that is requested and tracing is available.
     fn calibrate(&mut self, quit: &mut impl FnMut() -> Option<String>) -> Result<()> {
         let Some(traced) = self.traced.as_mut().filter(|_| self.plan.trace.calibrate) else {
             return Ok(());
@@ -298,7 +298,7 @@ impl Session {
         let drained = drain.finish().map_err(anyhow::Error::msg)?;
         let interrupts = interrupts.end();
         let refused = drained.maker.append(names::INTERRUPTS, &to_csv(&interrupts, true)).err();
-        // The drain has ended, so that nobody else holds the loads any more.
+        // The drain has ended, so that nothing else holds the loads any more.
         let loads = loads.into_iter().filter_map(Arc::into_inner);
         let ends: Vec<LoadEnd> = loads.map(|load| load.stop(schedule.start_ns, end_ns)).collect();
         evidence.setup.not_put_back = arranged.finish();
@@ -334,7 +334,7 @@ impl Session {
     }
 }
 
-/// What was asked for must be had; where it is only the default, a refusal is evidence.
+/// What was requested must be available; where it is only the default, a refusal is evidence.
 fn hold_dma_latency(plan: &RunPlan, evidence: &mut SetupEvidence) -> Result<Option<DmaLatency>> {
     if let Some(longest_us) = plan.wishes.max_idle_latency_us {
         return Ok(Some(DmaLatency::hold_asked(longest_us)?));

@@ -38,9 +38,9 @@ pub struct RunPlan {
     pub raw: bool,
     /// The CPUs that are measured.
     pub cpus: Cpus,
-    /// Policy of the measured threads, as wished and as it can be had.
+    /// Policy of the measured threads, as requested and as available.
     pub policy: (Wish<Policy>, Policy),
-    /// Priority of the first of them, as wished and as it can be had.
+    /// Priority of the first of them, as requested and as available.
     pub priority: (Wish<u32>, u32),
     /// Timer slack of the measured threads, ns.
     pub slack_ns: u64,

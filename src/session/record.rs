@@ -57,7 +57,7 @@ pub fn planned(plan: &RunPlan, tracing: Option<&Tracing>, trace: TraceRecord) ->
     }
 }
 
-/// A load that has not begun.
+/// A load that has not started.
 pub fn planned_load(spec: &LoadSpec) -> LoadRecord {
     LoadRecord {
         name: spec.name.clone(),

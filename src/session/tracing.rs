@@ -1,4 +1,4 @@
-//! What of tracing can be had: asked for, loaded, switched on and off, and what the record says.
+//! How much tracing is available: requested, loaded, attached and detached, and recorded.
 
 use std::{path::Path, sync::Arc};
 
@@ -68,10 +68,10 @@ impl Records for Kernel {
     }
 }
 
-/// Loads what can be had of what is wished, and notes what that is; no program runs yet.
+/// Loads what is available of what is requested, and records what that is; no program runs yet.
 ///
 /// # Errors
-/// It was asked for by name and cannot be had.
+/// It was requested explicitly and is not available.
 pub(super) fn load(
     wish: &TraceWish,
     probe: &dyn Probe,
@@ -97,8 +97,8 @@ pub(super) fn load(
             return Ok(None);
         }
         TraceMode::Peaks if probe.has_only_stages() => bail!(
-            "--trace peaks: what is late in a {name} is not looked into one by one; --trace stages \
-             tells where its time goes, and `tardy run timer --trace peaks` on the CPUs of both \
+            "--trace peaks: what is late in a {name} is not analysed one by one; --trace stages \
+             shows where its time goes, and `tardy run timer --trace peaks` on the CPUs of both \
              ends why threads are late there"
         ),
         TraceMode::Auto | TraceMode::Stages | TraceMode::Peaks => {}
@@ -116,12 +116,12 @@ pub(super) fn load(
             evidence.lack = Some(why);
             Ok(None)
         }
-        Err(lack) => Err(lack).with_context(|| format!("--trace {asked} cannot be had")),
+        Err(lack) => Err(lack).with_context(|| format!("--trace {asked} is not available")),
     }
 }
 
 impl Loaded {
-    /// What can be had, and why that is not all, if so.
+    /// What is available, and why that is not all, if so.
     fn new(wish: &TraceWish) -> Result<(Self, Option<TracingUnavailable>), TracingUnavailable> {
         let stages = || tracer(TraceLevel::Stages, Stacks::Off);
         let (mode, tracer, lack) = match wish.mode {
@@ -239,7 +239,7 @@ pub(super) struct RecorderContext<'a> {
 /// Tracing that goes on.
 #[derive(Debug)]
 pub(super) enum ActiveTracing {
-    /// Threads record their stages; nobody else is needed.
+    /// Threads record their stages; nothing else is needed.
     Stages(Loaded),
     /// Late wake-ups are blamed, too.
     Peaks { recorder: BlameRecorder, symbols_hidden: bool },

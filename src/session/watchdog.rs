@@ -1,5 +1,5 @@
 //! The watchdog: measured threads of real-time policy that never sleep would keep every CPU for
-//! themselves, and nobody could end the run. A thread of higher priority notices and ends it.
+//! themselves, and the run could not be ended. A thread of higher priority notices and ends it.
 //!
 //! There is one only where the measured CPUs are all that this process has: elsewhere the thread
 //! that conducts the run has a CPU that no measured thread takes. It wakes once a second, for a few
@@ -48,10 +48,10 @@ pub struct Watchdog {
 
 impl Watchdog {
     /// Starts it above measured threads `tids` of priority `measured`, and returns once it is
-    /// there. The kernel's number of a thread stays its own as long as nobody has joined it.
+    /// there. The kernel's number of a thread stays its own until it is joined.
     ///
     /// # Errors
-    /// No thread to be had.
+    /// No thread could be started.
     pub fn start(measured: u32, stop: &Arc<Stop>, tids: Vec<i32>) -> io::Result<Self> {
         let shared = Arc::new(Shared::default());
         let (own, stop) = (Arc::clone(&shared), Arc::clone(stop));
@@ -100,7 +100,7 @@ impl Shared {
                 stop.set();
             }
             if still > PATIENCE {
-                // They do not look at the flag.
+                // They do not check the flag.
                 self.made_ordinary.store(true, Ordering::Relaxed);
                 tids.iter().for_each(|tid| drop(sched::make_ordinary(*tid)));
             }

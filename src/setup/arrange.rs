@@ -79,7 +79,7 @@ impl Arranged {
     /// CPUs, and what it starts from now on is born there.
     ///
     /// # Errors
-    /// A wish that cannot be had; then everything is as it was.
+    /// A wish that cannot be fulfilled; then everything is as it was.
     pub fn make(wishes: &SetupRequest, cpus: &Cpus, command: &str) -> Result<Self, SetupError> {
         Self::make_on(&Root::default(), &JournalPath::usual(), wishes, cpus, command)
     }
@@ -127,7 +127,7 @@ impl Arranged {
     /// there.
     ///
     /// # Errors
-    /// The shield lets nobody in or out, or what `work` says.
+    /// A task cannot enter or leave the shield, or what `work` says.
     pub fn within<T, E>(
         &self,
         work: impl FnOnce() -> Result<T, E>,
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_put_back_at_the_end_is_told() {
+    fn what_cannot_be_put_back_at_the_end_is_reported() {
         let directory = tempfile::tempdir().unwrap();
         let governor =
             directory.path().join("sys/devices/system/cpu/cpu1/cpufreq/scaling_governor");
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn a_journal_that_cannot_be_written_is_told_with_the_flags_that_need_it() {
+    fn a_journal_that_cannot_be_written_is_reported_with_the_flags_that_need_it() {
         let directory = tempfile::tempdir().unwrap();
         fs::write(directory.path().join("run"), "a file where a directory should be").unwrap();
         let place = JournalPath::at(directory.path().join("run/journal"));
@@ -264,7 +264,7 @@ mod tests {
         let root = Root::at(directory.path());
         let error = Arranged::make_on(&root, &place, &wishes, &"0".parse().unwrap(), "test");
         let said = error.unwrap_err().to_string();
-        assert!(said.starts_with("--shield and --no-smt-sibling cannot be had: old"), "{said}");
+        assert!(said.starts_with("--shield and --no-smt-sibling is not available: old"), "{said}");
         assert!(said.contains("Run as root"), "{said}");
     }
 

@@ -56,9 +56,9 @@ fn cpuinfo(root: &Root, field: &str) -> Option<String> {
 
 /// How far the kernel of the machine below `root` lets itself be preempted.
 ///
-/// Asks the sources in the order of how surely they know: a kernel with PREEMPT_RT says so itself;
-/// debugfs knows what a PREEMPT_DYNAMIC kernel does now; its log what it began with; its command
-/// line what it was told; its configuration what it was built for.
+/// Reads the sources in the order of their reliability: a kernel with PREEMPT_RT says so itself;
+/// debugfs has what a PREEMPT_DYNAMIC kernel does now; its log what it started with; its command
+/// line what was requested; its configuration what it was built for.
 #[must_use]
 pub fn preemption(root: &Root, config: &ConfigOptions) -> Preemption {
     let found =
@@ -77,8 +77,8 @@ pub fn preemption(root: &Root, config: &ConfigOptions) -> Preemption {
         return found(began.trim(), "kernel log");
     }
     let cmdline = root.read("/proc/cmdline").unwrap_or_default();
-    if let Some(told) = cmdline.split_whitespace().rev().find_map(|w| w.strip_prefix("preempt=")) {
-        return found(told, "kernel command line");
+    if let Some(model) = cmdline.split_whitespace().rev().find_map(|w| w.strip_prefix("preempt=")) {
+        return found(model, "kernel command line");
     }
     for (option, model) in [
         ("PREEMPT_RT", "rt"),

@@ -99,7 +99,7 @@ mod tests {
     #[test]
     fn what_is_not_to_be_had_names_the_flag_and_what_there_is() {
         let text = error("fast", "1");
-        assert!(text.starts_with("--governor fast cannot be had: CPU 1 has conservative, perf"));
+        assert!(text.starts_with("--governor fast is not available: CPU 1 has conservative, perf"));
         let text = error("performance", "0-1");
         assert!(text.contains("CPU 0 has no frequency governor") && text.contains("on the host"));
     }

@@ -1,7 +1,7 @@
-//! Makes the machine fit for a measurement, verifies by reading back, and lets go at the end.
+//! Sets the machine up for a measurement, verifies by reading back, and restores it at the end.
 //!
-//! What was asked for explicitly and cannot be had is an error that names the remedy; what tardy
-//! would like by default and cannot have is a caveat of the run.
+//! What was requested explicitly and is not available is an error that names the remedy; a default
+//! that is not available is a caveat of the run.
 
 pub mod arrange;
 pub mod facts;
@@ -17,7 +17,7 @@ use thiserror::Error;
 
 use journal::JournalError;
 
-/// A wish, and whether the user said it (then it must be had) or tardy chose it.
+/// A wish, and whether the user stated it (then it must be fulfilled) or it is a default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Wish<T> {
     /// What is wanted.
@@ -34,12 +34,12 @@ impl<T> Wish<T> {
     }
 }
 
-/// What was asked for explicitly and cannot be had.
+/// What was requested explicitly and is not available.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum SetupError {
     /// Policy and priority.
     #[error(
-        "{flags} cannot be had: {why}. Run as root, give the program CAP_SYS_NICE \
+        "{flags} is not available: {why}. Run as root, give the program CAP_SYS_NICE \
          (setcap cap_sys_nice,cap_ipc_lock+ep $(which tardy)), or add `@group - rtprio 95` to \
          /etc/security/limits.conf and log in again"
     )]
@@ -51,15 +51,15 @@ pub enum SetupError {
     },
     /// The shield.
     #[error(
-        "the shield cannot be had: {why}. It takes root, and the controller cpuset: in cgroup v2 \
-         (kernel 6.1 and later), or mounted as cgroup v1"
+        "the shield is not available: {why}. It requires root, and the controller cpuset: in \
+         cgroup v2 (kernel 6.1 and later), or mounted as cgroup v1"
     )]
     Shield {
         /// What is in the way.
         why: String,
     },
     /// A wish with one flag.
-    #[error("{flag} cannot be had: {why}. {remedy}")]
+    #[error("{flag} is not available: {why}. {remedy}")]
     Wish {
         /// The flag, as typed.
         flag: String,

@@ -35,7 +35,7 @@ impl DmaLatency {
     /// Asks for `longest_us`, which the user said.
     ///
     /// # Errors
-    /// It cannot be had.
+    /// It is not available.
     pub fn hold_asked(longest_us: i32) -> Result<Self, SetupError> {
         let refused = |why: String| SetupError::Wish {
             flag: format!("--max-idle-latency {longest_us}us"),
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_missing_device_is_told_with_its_reason() {
+    fn a_missing_device_is_reported_with_its_reason() {
         let why = DmaLatency::hold_at(Path::new("/nonexistent/device"), 0).unwrap_err();
         assert_eq!((why.errno, why.text.as_str()), (Some(2), "No such file or directory"));
     }

@@ -143,8 +143,8 @@ pub fn describe_found(found: &Found) -> String {
     format!("{how} on CPUs {}", found.cpus)
 }
 
-/// Finds out whether the wanted policy and priority can be had, before anything is started. With
-/// what can be had comes what the kernel said, where it is not what was wanted.
+/// Finds out whether the wanted policy and priority are available, before anything is started.
+/// Returns what is available, and the kernel's error where that is not what was wanted.
 ///
 /// # Errors
 /// They were asked for explicitly and the kernel refuses them.
@@ -230,6 +230,6 @@ mod tests {
         let default = settle(Wish::new(None, Policy::Fifo), Wish::new(None, impossible)).unwrap();
         assert!(matches!(default, (Policy::Other, 0, Some(OsError { errno: Some(_), .. }))));
         let asked = settle(Wish::new(None, Policy::Fifo), Wish::new(Some(impossible), 90));
-        assert!(asked.unwrap_err().to_string().starts_with("--priority 100 cannot be had"));
+        assert!(asked.unwrap_err().to_string().starts_with("--priority 100 is not available"));
     }
 }

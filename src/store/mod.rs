@@ -82,7 +82,7 @@ impl Store {
         for path in self.paths() {
             match RunEntry::read(&path) {
                 Ok(run) => runs.push(run),
-                // A stray directory is nobody's damaged run.
+                // A stray directory is not a damaged run.
                 Err(OpenError::NoRun { source, .. })
                     if source.kind() != io::ErrorKind::PermissionDenied => {}
                 Err(error) => damaged.push(error),

@@ -16,7 +16,7 @@ use rustix::{
     process::{Pid, Signal, getpid, getppid, set_parent_process_death_signal},
 };
 
-/// Children of this process that somebody waits for: no orphans.
+/// Children of this process that some thread waits for: no orphans.
 static KEPT: Mutex<Option<HashSet<Pid>>> = Mutex::new(None);
 
 /// Lets the kernel kill the program when the thread that starts it ends in any way, also by
@@ -60,7 +60,7 @@ pub fn take_over(number: RawFd) -> io::Result<OwnedFd> {
         return Err(Errno::BADF.into());
     }
     fcntl_setfd(there, FdFlags::CLOEXEC)?;
-    // SAFETY: it is open, nobody here has opened it, and from now on it is taken for our own.
+    // SAFETY: it is open, nothing here has opened it, and from now on this process owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(number) })
 }
 
@@ -76,21 +76,21 @@ pub fn numbers(descriptors: &[OwnedFd]) -> Vec<RawFd> {
 /// # Errors
 /// It cannot be started.
 pub fn start(command: &mut Command) -> io::Result<Child> {
-    // Held over the start, so that nobody takes it for an orphan before it is known.
+    // Held over the start, so that it is not taken for an orphan before it is registered.
     let mut kept = kept();
     let child = command.spawn()?;
     kept.get_or_insert_default().insert(pid_of(&child));
     Ok(child)
 }
 
-/// Somebody has waited for it.
+/// It has been waited for.
 pub fn forget(child: &Child) {
     if let Some(kept) = kept().as_mut() {
         kept.remove(&pid_of(child));
     }
 }
 
-/// Whether somebody will wait for this child.
+/// Whether some thread will wait for this child.
 #[must_use]
 pub fn is_kept(pid: Pid) -> bool {
     kept().as_ref().is_some_and(|kept| kept.contains(&pid))

@@ -18,7 +18,7 @@ pub struct Conditions {
     pub suspended_ns: i64,
     /// Bytes of this process that are locked; read at the ends of a run only.
     pub locked_bytes: Option<u64>,
-    /// Whether the kernel's log tells of RT throttling; absent where it cannot be read, and between
+    /// Whether the kernel's log reports RT throttling; absent where it cannot be read, and between
     /// the ends of a run.
     pub rt_throttled: Option<bool>,
 }

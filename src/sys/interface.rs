@@ -83,7 +83,7 @@ pub(super) fn open(family: i32, kind: i32, protocol: i32) -> io::Result<OwnedFd>
     if socket < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the socket was opened above and nobody else knows it.
+    // SAFETY: the socket was opened above and is not shared.
     Ok(unsafe { OwnedFd::from_raw_fd(socket) })
 }
 

@@ -9,7 +9,7 @@ use super::root::Root;
 /// Far more than any configuration has.
 const LIMIT: u64 = 4 << 20;
 
-/// Every option of the kernel, as far as it tells.
+/// Every option of the kernel, where its configuration can be read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ConfigOptions(Option<String>);
 

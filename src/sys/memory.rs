@@ -43,7 +43,7 @@ pub fn locked_bytes() -> Option<u64> {
     status_kib("VmLck:")
 }
 
-/// Bytes of this process that have been in memory at the most; absent where unreadable.
+/// Most bytes of this process that have been in memory; absent where unreadable.
 #[must_use]
 pub fn peak_resident_bytes() -> Option<u64> {
     status_kib("VmHWM:")

@@ -46,7 +46,7 @@ impl MessageQueue {
     }
 }
 
-/// A name that nobody else has.
+/// A unique name.
 fn free_name() -> io::Result<CString> {
     let mut random = [0; 8];
     rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())?;
@@ -58,7 +58,7 @@ fn owned(queue: libc::mqd_t) -> io::Result<OwnedFd> {
     if queue < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the kernel has just given this descriptor, and nobody else knows it.
+    // SAFETY: the kernel has just given this descriptor, which nothing else owns.
     Ok(unsafe { OwnedFd::from_raw_fd(queue) })
 }
 

@@ -28,7 +28,7 @@ pub fn raise_loopback() -> io::Result<()> {
     if socket < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the socket was opened above and nobody else knows it.
+    // SAFETY: the socket was opened above and is not shared.
     let socket = unsafe { OwnedFd::from_raw_fd(socket) };
     // SAFETY: the request consists of integers only, for which all bits zero is a value.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };

@@ -58,7 +58,7 @@ impl SmiCount {
             )
         };
         let descriptor = RawFd::try_from(descriptor).ok().filter(|descriptor| *descriptor >= 0)?;
-        // SAFETY: the kernel has just given this descriptor, and nobody else has it.
+        // SAFETY: the kernel has just given this descriptor, which nothing else owns.
         Some(Self(unsafe { File::from_raw_fd(descriptor) }))
     }
 

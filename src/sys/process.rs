@@ -15,7 +15,7 @@ use rustix::process::{self, Resource, Rlimit, Signal};
 
 pub use rustix::process::Pid;
 
-/// The shortest and the longest pause between two looks whether all descendants are gone.
+/// The shortest and the longest pause between two checks whether all descendants are gone.
 const PAUSE_MIN: Duration = Duration::from_millis(1);
 const PAUSE_MAX: Duration = Duration::from_millis(50);
 
@@ -130,7 +130,7 @@ fn no_usage() -> libc::rusage {
 ///
 /// # Errors
 /// `Unsupported` where the calling process has more than one thread: another one may hold a lock
-/// that nobody in the child would ever release. Otherwise those of fork; `WouldBlock` means that
+/// that would never be released in the child. Otherwise those of fork; `WouldBlock` means that
 /// a limit on processes or memory was met.
 pub fn fork(work: impl FnOnce() -> u8) -> io::Result<Pid> {
     if !is_single_threaded()? {
@@ -192,8 +192,8 @@ pub fn detach_from_pipes() -> io::Result<()> {
 }
 
 fn duplicate(from: BorrowedFd<'_>, to: i32) -> io::Result<()> {
-    // SAFETY: both callers replace a standard stream, which nobody owns and everybody expects to
-    // be replaceable.
+    // SAFETY: both callers replace a standard stream, which no value owns and which may be
+    // replaced.
     match unsafe { libc::dup2(from.as_raw_fd(), to) } {
         -1 => Err(io::Error::last_os_error()),
         _ => Ok(()),
@@ -279,7 +279,7 @@ pub fn bound_real_time(bound: Duration) -> io::Result<Rlimit> {
     Ok(before)
 }
 
-/// Kills `pid`. That it is gone already, or was never ours, is no error: the caller looks again.
+/// Kills `pid`. That it is gone already, or was never ours, is no error: the caller checks again.
 pub fn kill(pid: Pid) {
     let _ = process::kill_process(pid, Signal::KILL);
 }
@@ -376,7 +376,7 @@ fn parent_in_stat(stat: &[u8]) -> Option<Pid> {
 }
 
 /// Kills all descendants of the calling process until none is left, and hands each one it reaps
-/// to `reaped`. `children` are known ones, killed without a look into `/proc` first.
+/// to `reaped`. `children` are known ones, killed without reading `/proc` first.
 ///
 /// The caller must be a subreaper; only then does "no child" mean "no descendant". It returns
 /// only when that is so: a descendant that hangs in the kernel is waited for.
@@ -392,7 +392,7 @@ pub fn end_descendants(children: &[Pid], mut reaped: impl FnMut(Pid, ProcessEnd,
             }
         }
         sleep(pause);
-        // Between this look and the signal a process may fork or end: hence the loop.
+        // Between reading and the signal a process may fork or end: therefore the loop.
         descendants(process::getpid()).unwrap_or_default().into_iter().for_each(kill);
         pause = (pause * 2).min(PAUSE_MAX);
     }

@@ -1,8 +1,8 @@
 //! A block device whose disk is memory: a loop device over a file without a name.
 //!
-//! The kernel takes it down by itself once nobody has it open or mounted, however they ended; and
-//! the mount that is made here belongs to no directory and ends with its last descriptor. So
-//! nothing is left behind a kill, and nobody else ever sees it.
+//! The kernel removes it by itself once it is neither open nor mounted, however its users ended;
+//! and the mount that is made here belongs to no directory and ends with its last descriptor. So
+//! nothing is left after a kill, and no other process ever sees it.
 
 use std::fs::{File, OpenOptions};
 use std::io;

@@ -18,7 +18,7 @@ unsafe impl Send for Region {}
 
 impl Region {
     /// Maps so many bytes (at least one) and touches none of them. With `small_pages` the kernel
-    /// shall not put huge pages there.
+    /// is asked not to put huge pages there.
     ///
     /// # Errors
     /// `OutOfMemory` and what else mmap says.

@@ -19,7 +19,7 @@ pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// Gives up root, capabilities and the way back to them, for ever. What later threads need for
+/// Gives up root, capabilities and the way back to them, permanently. What later threads need for
 /// their work, real-time priority and locked memory, is kept by limits where those can be raised,
 /// and by its capability where not. Where root cannot become nobody (a user namespace without such
 /// a user), it keeps its name and loses its capabilities.

@@ -167,7 +167,7 @@ pub fn of_thread(tid: i32) -> io::Result<Scheduling> {
 }
 
 /// How often the calling thread has been moved to another CPU; absent where the kernel does not
-/// tell (`CONFIG_SCHED_DEBUG`). Reads a file, and so is nothing for a measuring loop.
+/// say (`CONFIG_SCHED_DEBUG`). Reads a file, so it is not for a measuring loop.
 #[must_use]
 pub fn migrations_of_this_thread() -> Option<u64> {
     migrations(&super::text::read("/proc/thread-self/sched")?)

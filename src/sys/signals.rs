@@ -1,4 +1,4 @@
-//! Signals: noticing that somebody wants the run to end, and waking a thread out of its sleep.
+//! Signals: noticing a request to end the run, and waking a thread out of its sleep.
 
 use std::{
     io,

@@ -41,7 +41,7 @@ pub fn start(root: &Root, tid: i32) -> Option<u64> {
     if is_gone { None } else { fields.get(19)?.parse().ok() }
 }
 
-/// Whether the kernel alone decides on which CPUs task `tid` runs: nobody can bind it elsewhere.
+/// Whether the kernel alone decides on which CPUs task `tid` runs: it cannot be bound elsewhere.
 #[must_use]
 pub fn is_bound_by_kernel(root: &Root, tid: i32) -> bool {
     /// `PF_NO_SETAFFINITY`.

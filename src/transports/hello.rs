@@ -9,8 +9,8 @@
 //! | echo | [`HelloMessage::Welcome`]: a session, and a code by the token | it knows it too |
 //! | echo | or [`HelloMessage::Refused`]: why | |
 //!
-//! The near end's messages have [`ASK_LEN`] bytes and the echo's [`ANSWER_LEN`], fewer: nobody can
-//! make an echo send more than it was sent. The first 24 bytes, and the whole of `Refused`, are the
+//! The near end's messages have [`ASK_LEN`] bytes and the echo's [`ANSWER_LEN`], fewer: an echo
+//! never sends more than it was sent. The first 24 bytes, and the whole of `Refused`, are the
 //! same in every version of the protocol, so that an old and a new end understand why they do not
 //! understand each other. After `Welcome`, messages are as the transport sends them and are
 //! no longer authenticated.
@@ -359,7 +359,7 @@ fn read_refused(nonce: Nonce, protocol: u16, head: &[u8; ANSWER_LEN]) -> Option<
     Some(HelloMessage::Refused { nonce, protocol, reason, limit, version })
 }
 
-/// Printable ASCII, then zeros: it goes to somebody's terminal.
+/// Printable ASCII, then zeros: it is printed on a terminal.
 fn read_version(bytes: &[u8]) -> Option<String> {
     let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
     let (text, rest) = bytes.split_at(end);

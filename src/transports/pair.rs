@@ -12,7 +12,7 @@ use super::{
     Transport, eventfd, memory, pipe, port::OpenPort, posix_mq, sysv_sem, tcp, udp, unix, zmq,
 };
 
-/// Why a transport cannot be had.
+/// Why a transport is not available.
 #[derive(Debug, Error)]
 pub enum TransportError {
     /// Its ends could not be made.
@@ -167,7 +167,7 @@ fn most(transport: Transport) -> usize {
 }
 
 impl TransportEnd {
-    /// An end that is a socket which is already connected to somebody: of [`Transport::Tcp`] or
+    /// An end that is a socket which is already connected: of [`Transport::Tcp`] or
     /// [`Transport::Udp`].
     #[must_use]
     pub fn of_socket(transport: Transport, socket: OwnedFd, size: usize) -> Self {

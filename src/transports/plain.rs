@@ -16,7 +16,7 @@ pub enum PlainError {
     /// The address is none.
     #[error(transparent)]
     Address(#[from] HelloError),
-    /// Nobody listens there.
+    /// Nothing listens there.
     #[error(
         "nobody can be reached at {to}: {why}; start the program that answers there first, and \
          look whether a firewall is in between"
@@ -36,7 +36,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// Whether anybody answers datagrams there is not known yet.
 ///
 /// # Errors
-/// The address is none, or nobody listens there.
+/// It is no address, or nothing listens there.
 pub fn connect(kind: CarrierKind, to: &str) -> Result<(OwnedFd, String), PlainError> {
     let mut last = String::from("the name has no address");
     for address in addresses(to)? {

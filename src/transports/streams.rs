@@ -24,7 +24,7 @@ pub struct SocketPair {
     pub far_end: Vec<(OwnedFd, SocketAddrV4)>,
 }
 
-/// A connected UDP socket, and one that hears everybody who sends to it.
+/// A connected UDP socket, and one that receives from every sender.
 ///
 /// # Errors
 /// What the kernel says.
@@ -153,7 +153,7 @@ mod tests {
     /// Until something that was sent is there; nothing waits that long when all is well.
     const PATIENCE: Duration = Duration::from_secs(60);
 
-    /// Datagrams that arrive of `sent` that nobody reads meanwhile; absent where the kernel does
+    /// Datagrams that arrive of `sent` that are not read meanwhile; absent where the kernel does
     /// not grant the buffer.
     fn kept(size: usize, sent: usize) -> Option<usize> {
         let sockets = udp().unwrap();

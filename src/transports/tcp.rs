@@ -16,7 +16,7 @@ pub(super) fn pair() -> io::Result<(Holds, Holds)> {
     let own = near.local_addr()?;
     let far = loop {
         let (far, peer) = listener.accept()?;
-        // Somebody else may have been faster.
+        // Another process may have been faster.
         if peer == own {
             break far;
         }

@@ -7,7 +7,7 @@ use super::*;
 const IDLE: [&str; 2] = ["timer", "--samples=100"];
 
 #[test]
-fn a_guest_that_is_not_done_in_time_or_told_to_stop_ends_at_once_and_leaves_nothing() {
+fn a_guest_that_is_not_done_in_time_or_has_to_stop_ends_at_once_and_leaves_nothing() {
     let Some(place) = Place::new() else { return };
     let began = Instant::now();
     let short = Cell { limit: Duration::from_secs(1), ..place.cell(&IDLE) };
@@ -23,7 +23,7 @@ fn a_guest_that_is_not_done_in_time_or_told_to_stop_ends_at_once_and_leaves_noth
 }
 
 #[test]
-fn what_tardy_refuses_in_the_guest_and_a_kernel_that_panics_are_told_outside() {
+fn what_tardy_refuses_in_the_guest_and_a_kernel_that_panics_are_reported_outside() {
     let Some(place) = Place::new() else { return };
     let error = place.run(&place.cell(&["timer", "--interval=7"]), "run").unwrap_err().to_string();
     assert!(error.contains("--interval") && error.contains("no unit"), "{error}");

@@ -82,7 +82,7 @@ fn a_stream_goes_to_the_second_box_and_what_comes_off_the_wire_is_received() {
 }
 
 #[test]
-fn a_second_box_that_cannot_listen_is_told_in_its_own_words() {
+fn a_second_box_that_cannot_listen_is_reported_in_its_own_words() {
     if !is_long() {
         return;
     }

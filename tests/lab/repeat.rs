@@ -93,7 +93,7 @@ fn only_a_run_of_the_lab_whose_samples_are_whole_can_be_repeated() {
         assert_eq!(output.status.code(), Some(2));
         assert!(said(&output).contains(part), "{part}: {}", said(&output));
     };
-    refused("not made by the lab");
+    refused("not measured by the lab");
     let edit = |mode: &str, hash: Option<&str>| {
         let mut document = open(&path).document;
         let (mode, sample_hash) = (mode.into(), hash.map(str::to_owned));

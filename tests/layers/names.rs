@@ -1,5 +1,5 @@
-//! One public type, one name: two types of one name cannot be told apart in a search or a list of
-//! imports.
+//! One public type, one name: two types of one name cannot be distinguished in a search or a list
+//! of imports.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -1,4 +1,4 @@
-//! Random numbers that can be had again: the seed is printed, and `TARDY_TEST_SEED` sets it.
+//! Random numbers that can be repeated: the seed is printed, and `TARDY_TEST_SEED` sets it.
 
 use std::{fmt::Display, io::Write, time::SystemTime};
 
@@ -6,14 +6,14 @@ use std::{fmt::Display, io::Write, time::SystemTime};
 pub struct Chance(u64);
 
 impl Chance {
-    /// A fresh seed, told on standard error, or the one that was asked for.
+    /// A fresh seed, printed on standard error, or the one that was asked for.
     pub fn new(what: impl Display) -> Self {
         let asked = std::env::var("TARDY_TEST_SEED").ok().and_then(|seed| seed.parse().ok());
         let seed = asked.unwrap_or_else(|| {
             let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
             u64::from(now.subsec_nanos()) ^ now.as_secs()
         });
-        // Past the harness: a test that is killed for its time must have told it, too.
+        // Past the harness: a test that is killed for its time must have printed it, too.
         let _ = writeln!(std::io::stderr().lock(), "{what}: TARDY_TEST_SEED={seed}");
         Self(seed)
     }

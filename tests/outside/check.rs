@@ -35,7 +35,7 @@ fn the_exit_code_says_whether_something_serious_was_found() {
 }
 
 #[test]
-fn a_user_without_rights_is_told_so() {
+fn a_user_without_rights_sees_which_are_missing() {
     if !is_root() {
         return super::support::skip("whether this user has rights is not known");
     }

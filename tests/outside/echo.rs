@@ -173,7 +173,7 @@ fn who_has_not_the_token_is_turned_away() {
 }
 
 #[test]
-fn its_limits_are_told_to_who_asks_for_more() {
+fn its_limits_are_reported_to_who_asks_for_more() {
     let store = Store::new();
     let echo = listen(&store, &["--max-rate", "2kpps", "--max-size", "100"]);
     for kind in [CarrierKind::Udp, CarrierKind::Tcp] {

@@ -195,7 +195,7 @@ fn real_time_that_was_asked_for_and_cannot_be_had_is_an_error_with_the_remedy() 
             return skip("this user may have real-time threads");
         }
         assert_eq!((said.code, said.out.as_str()), (Some(2), ""), "{said:?}");
-        for word in [named, "cannot be had", "CAP_SYS_NICE", "/etc/security/limits.conf"] {
+        for word in [named, "not available", "CAP_SYS_NICE", "/etc/security/limits.conf"] {
             assert!(said.err.contains(word), "{word}: {said:?}");
         }
     }

@@ -111,7 +111,7 @@ fn a_disk_that_is_full_from_the_start_is_an_error_that_says_so() {
 }
 
 #[test]
-fn a_disk_that_fills_up_under_a_load_is_told_as_what_it_is() {
+fn a_disk_that_fills_up_under_a_load_is_reported_as_what_it_is() {
     let store = Store::new();
     if !can_mount(&store) {
         return;

@@ -43,7 +43,7 @@ fn this_machine_runs_a_plan_and_every_cell_is_a_run_like_any_other() {
 }
 
 #[test]
-fn a_cell_that_fails_is_told_at_the_end_and_the_others_are_there() {
+fn a_cell_that_fails_is_reported_at_the_end_and_the_others_are_there() {
     let store = Store::new();
     // What clap takes and the measured machine has not.
     let plan = PLAN
@@ -157,7 +157,7 @@ fn compare_refuses_what_is_no_matrix_and_changes_nothing() {
         assert_eq!((said.code, said.out.as_str()), (Some(2), ""), "{said:?}");
         assert!(said.err.contains(wanted), "{wanted}: {said:?}");
     };
-    refused("r", "was not made by the lab");
+    refused("r", "was not measured by the lab");
     refused("nothing", "nothing");
     fs::create_dir(store.path().join("empty")).unwrap();
     refused("empty", "no runs in empty; `tardy lab run` makes them");

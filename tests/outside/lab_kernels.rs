@@ -112,12 +112,12 @@ fn several_that_fetch_the_same_find_one_whole_kernel() {
         let document: Value = serde_json::from_str(&said.out).unwrap();
         assert_eq!(list(&document["kernels"]).len(), 1, "{document}");
         assert_eq!(document["kernels"][0]["is_whole"], true);
-        assert!(said.err.contains("no_direct_boot"), "what it lacks is told: {}", said.err);
+        assert!(said.err.contains("no_direct_boot"), "what it lacks is named: {}", said.err);
     }
 }
 
 #[test]
-fn a_disk_without_room_is_told_before_or_meanwhile_and_stays_clean() {
+fn a_disk_without_room_is_reported_before_or_meanwhile_and_stays_clean() {
     let store = Store::new();
     if !can_mount(&store) {
         return;

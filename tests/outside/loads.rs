@@ -97,8 +97,8 @@ fn loads_alone_go_on_until_ctrl_c_which_is_a_good_end() {
     let store = Store::new();
     for name in ["INT", "TERM"] {
         let child = store.start(&["load", "timers:threads=5"]);
-        // One that is ended before its first operation did nothing, and that is told: its threads
-        // have to have slept and woken up some times.
+        // One that is ended before its first operation did nothing, which is reported: its threads
+        // must have slept and woken up a few times.
         let worked = |pid: &i32| sleeps(*pid) > 100;
         eventually("a load works", || {
             store.processes().iter().filter(|pid| worked(pid)).count() > 0
@@ -129,7 +129,7 @@ fn ctrl_c_does_not_wait_until_a_load_is_ready() {
 }
 
 #[test]
-fn a_load_alone_that_dies_is_told_with_exit_code_4() {
+fn a_load_alone_that_dies_is_reported_with_exit_code_4() {
     let store = Store::new();
     let said = store.run(&["load", "--load-command", "sleep 1; echo gone >&2; exit 3", "--json"]);
     assert_eq!(said.code, Some(4), "{said:?}");

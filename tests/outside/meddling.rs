@@ -1,5 +1,5 @@
 //! Somebody meddles with a run while it goes on: with its threads, its loads, its recorder. Each
-//! must be told, also when everything is put back before the end.
+//! must be reported, also when everything is put back before the end.
 
 use std::{
     fs,
@@ -99,7 +99,7 @@ fn a_measured_thread_that_is_moved_for_a_moment_makes_the_run_invalid() {
 }
 
 #[test]
-fn a_recorder_that_stands_still_is_told() {
+fn a_recorder_that_stands_still_is_reported() {
     let store = Store::new();
     let child = store.start_measuring("r", &[]);
     signal(&child, "STOP");
@@ -192,7 +192,7 @@ fn major_faults(child: &Child) -> u64 {
 }
 
 #[test]
-fn pages_that_are_taken_from_measured_threads_are_told() {
+fn pages_that_are_taken_from_measured_threads_are_reported() {
     let Some(group) = is_root().then(Group::new).flatten() else {
         return skip("it takes root and a memory controller of cgroups");
     };

@@ -25,8 +25,8 @@ fn a_traced_run_has_its_stages_bands_and_100_worst_wake_ups_on_its_page() {
     assert_eq!(names, ["p99", "p99.9", "p99.99", "worst"]);
     for band in bands {
         let blamed = whole(&band["ns"]) as f64 * band["blamed_share"].as_f64().unwrap();
-        let told: i64 = list(&band["causes"]).iter().map(|cause| whole(&cause["ns"])).sum();
-        assert!((told as f64 / blamed - 1.0).abs() < 0.01, "{told} of {blamed}: {band}");
+        let sum: i64 = list(&band["causes"]).iter().map(|cause| whole(&cause["ns"])).sum();
+        assert!((sum as f64 / blamed - 1.0).abs() < 0.01, "{sum} of {blamed}: {band}");
     }
     let peaks = list(&part["peaks"]["peaks"]);
     assert_eq!(peaks.len(), 100);
@@ -95,28 +95,28 @@ fn the_page_and_why_tell_the_same_of_a_run() {
     }
     let bands = list(&why["bands"]);
     assert_eq!(list(&blame["bands"]).len(), bands.len());
-    for (drawn, told) in list(&blame["bands"]).iter().zip(bands) {
+    for (drawn, expected) in list(&blame["bands"]).iter().zip(bands) {
         for field in ["name", "from", "to", "wakeups", "ns", "blamed_share"] {
-            assert_eq!(drawn[field], told[field], "{field} of {told}");
+            assert_eq!(drawn[field], expected[field], "{field} of {expected}");
         }
-        let room = list(&told["causes"]).len().min(MOST_CAUSES);
+        let room = list(&expected["causes"]).len().min(MOST_CAUSES);
         assert_eq!(list(&drawn["causes"]).len(), room);
-        for (drawn, told) in list(&drawn["causes"]).iter().zip(list(&told["causes"])) {
+        for (drawn, expected) in list(&drawn["causes"]).iter().zip(list(&expected["causes"])) {
             for field in ["cause", "name", "ns", "share"] {
-                assert_eq!(drawn[field], told[field], "{field} of {told}");
+                assert_eq!(drawn[field], expected[field], "{field} of {expected}");
             }
         }
     }
     assert_eq!(list(&peaks["peaks"]).len(), list(&why["peaks"]).len().min(100));
-    for (drawn, told) in list(&peaks["peaks"]).iter().zip(list(&why["peaks"])) {
+    for (drawn, expected) in list(&peaks["peaks"]).iter().zip(list(&why["peaks"])) {
         for field in ["at_ns", "series", "latency_ns", "stages"] {
-            assert_eq!(drawn[field], told[field], "{field} of {told}");
+            assert_eq!(drawn[field], expected[field], "{field} of {expected}");
         }
         let parts = |peak: &Value| -> Vec<(Value, Value)> {
             let parts = list(&peak["blame"]).iter();
             parts.map(|part| (part["cause"].clone(), part["ns"].clone())).collect()
         };
-        assert_eq!(parts(drawn), parts(told));
+        assert_eq!(parts(drawn), parts(expected));
     }
 }
 
@@ -133,9 +133,9 @@ fn a_damaged_line_of_peaks_is_named_and_the_rest_is_on_the_page() {
     fs::write(run.join("blame.json"), "{").unwrap();
     let page = store.page(&["damaged"]);
     let peaks = &page["runs"][0]["peaks"];
-    let told: Vec<&str> = list(&peaks["damaged"]).iter().filter_map(Value::as_str).collect();
-    assert!(told.iter().any(|what| what.contains("peaks.jsonl: line 1 ")), "{told:?}");
-    assert!(told.iter().any(|what| what.contains("blame.json")), "{told:?}");
+    let damaged: Vec<&str> = list(&peaks["damaged"]).iter().filter_map(Value::as_str).collect();
+    assert!(damaged.iter().any(|what| what.contains("peaks.jsonl: line 1 ")), "{damaged:?}");
+    assert!(damaged.iter().any(|what| what.contains("blame.json")), "{damaged:?}");
     assert!(list(&peaks["peaks"]).len() >= 99);
     assert!(page["runs"][0]["blame"].is_null());
 }

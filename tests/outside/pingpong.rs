@@ -273,10 +273,10 @@ impl Peer {
         socket.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
         let address = socket.local_addr().unwrap();
         let end = Arc::new(AtomicBool::new(false));
-        let told = Arc::clone(&end);
+        let ends = Arc::clone(&end);
         let handle = std::thread::spawn(move || {
             let (mut bytes, mut got) = ([0; 2048], 0);
-            while !told.load(Ordering::Relaxed) {
+            while !ends.load(Ordering::Relaxed) {
                 let Ok((length, from)) = socket.recv_from(&mut bytes) else { continue };
                 if let Some(answer) = answer(got, &bytes[..length]) {
                     socket.send_to(&answer, from).unwrap();

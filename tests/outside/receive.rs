@@ -41,7 +41,7 @@ fn flow(record: &Value) -> &Value {
     &list(&record["messages"]["flows"])[0]
 }
 
-/// Each packet that was sent is a sample or is told of.
+/// Each packet that was sent is a sample or is accounted for.
 fn assert_accounts(record: &Value) {
     let (flow, series) = (flow(record), &list(&record["series"])[0]);
     let of = |name: &str| whole(&flow[name]);
@@ -80,7 +80,7 @@ fn every_kind_of_wait_has_every_packet_of_its_sender() {
 }
 
 #[test]
-fn busy_polling_of_a_device_that_cannot_be_polled_is_told() {
+fn busy_polling_of_a_device_that_cannot_be_polled_is_reported() {
     if !is_root() {
         return skip("busy polling needs CAP_NET_ADMIN");
     }
@@ -139,7 +139,7 @@ fn packets_of_a_stranger_are_measured_where_nobody_else_sends() {
 }
 
 #[test]
-fn packets_of_a_stranger_are_told_from_those_of_the_sender() {
+fn packets_of_a_stranger_are_distinguished_from_those_of_the_sender() {
     let store = Store::new();
     let port = free_port();
     let text = port.to_string();
@@ -154,7 +154,7 @@ fn packets_of_a_stranger_are_told_from_those_of_the_sender() {
 }
 
 #[test]
-fn a_port_where_nothing_comes_is_told_in_time() {
+fn a_port_where_nothing_comes_is_reported_in_time() {
     for wait in ["block", "ppoll", "epoll", "spin"] {
         let store = Store::new();
         let port = free_port().to_string();

@@ -82,7 +82,7 @@ impl Machine {
         finish(self.start(arguments))
     }
 
-    /// A run behind a shield, for so long; with another governor where there is one to be had.
+    /// A run behind a shield, for so long; with another governor where there is one.
     fn shielded(&self, duration: &str, name: &str) -> Child {
         let (cpu, governor) = (self.cpu.to_string(), other_governor(self.cpu));
         let run = ["run", "timer", "--trace=off", "--cpus", &cpu, "--shield", "--warmup", "0s"];
@@ -167,7 +167,7 @@ fn any_end_but_a_kill_puts_everything_back() {
         assert_eq!(said.code, Some(0), "{said:?}");
         machine.is_whole(name);
     }
-    // A wish after the shield that cannot be had.
+    // A wish after the shield that cannot be fulfilled.
     let cpu = machine.cpu.to_string();
     let said = machine.tardy(&[
         "run",

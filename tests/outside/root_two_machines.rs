@@ -226,7 +226,7 @@ fn a_network_that_goes_away_ends_the_run_which_is_kept_and_the_echo_answers_agai
 }
 
 #[test]
-fn messages_that_the_way_does_not_carry_are_told_and_the_run_is_kept() {
+fn messages_that_the_way_does_not_carry_are_reported_and_the_run_is_kept() {
     let Some(both) = TwoMachines::new() else { return };
     both.set(&both.far, "mtu 600");
     let echo = both.echo(&[]);

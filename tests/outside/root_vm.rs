@@ -80,16 +80,17 @@ fn facts_are_those_of_the_guest() {
 }
 
 #[test]
-fn preemption_is_what_the_kernel_was_built_or_told_to_do() {
+fn preemption_is_what_the_kernel_was_built_or_booted_with() {
     if is_elsewhere() {
         return;
     }
     let found = measured(&Store::new(), &[])["facts"]["preemption"].clone();
     let cmdline = read("/proc/cmdline");
-    let told = cmdline.split(' ').rev().find_map(|word| word.strip_prefix("preempt="));
+    let asked = cmdline.split(' ').rev().find_map(|word| word.strip_prefix("preempt="));
     // A kernel with PREEMPT_RT heeds nothing else.
     let is_rt = read("/proc/sys/kernel/version").contains("PREEMPT_RT");
-    let expected = if is_rt { "rt" } else { told.expect("a guest is told by preempt=") };
+    let expected =
+        if is_rt { "rt" } else { asked.expect("a guest has preempt= on its command line") };
     assert_eq!(found["model"], expected, "{found}");
 }
 
@@ -224,7 +225,7 @@ fn a_cpu_that_goes_offline_ends_no_run_but_makes_it_invalid() {
 }
 
 #[test]
-fn another_clock_and_another_governor_are_told_even_when_the_first_come_back() {
+fn another_clock_and_another_governor_are_reported_even_when_the_first_come_back() {
     if is_elsewhere() {
         return;
     }

@@ -61,7 +61,7 @@ fn kill(pid: i32, how: rustix::process::Signal) {
     rustix::process::kill_process(rustix::process::Pid::from_raw(pid).unwrap(), how).unwrap();
 }
 
-/// Starts a stream that goes on until it is told to end, and waits until it measures.
+/// Starts a stream that goes on until it is ended, and waits until it measures.
 fn started(store: &Store, name: &str, arguments: &[&str]) -> (Child, i32) {
     let child = store.start(&[&STREAM, arguments, &["--duration", "1h", "--name", name]].concat());
     store.wait_measuring(name);
@@ -235,7 +235,7 @@ fn what_cannot_be_meant_is_refused_before_anything_is_sent() {
 }
 
 #[test]
-fn a_small_buffer_is_told() {
+fn a_small_buffer_is_reported() {
     let store = Store::unprivileged();
     let more = ["--rate", "100kpps", "--duration", "100ms", "--size", "1400", "--quiet"];
     let record = streamed(&store, "small", &more);
@@ -251,7 +251,7 @@ fn alone_in_a_network(store: &Store, mtu: u32, arguments: &[&str]) -> Child {
 }
 
 #[test]
-fn an_interface_that_goes_down_is_told_and_the_run_goes_on() {
+fn an_interface_that_goes_down_is_reported_and_the_run_goes_on() {
     if !is_root() {
         return skip("a network of its own takes root");
     }
@@ -279,7 +279,7 @@ fn an_interface_that_goes_down_is_told_and_the_run_goes_on() {
 }
 
 #[test]
-fn packets_longer_than_a_frame_are_told() {
+fn packets_longer_than_a_frame_are_reported() {
     if !is_root() {
         return skip("a network of its own takes root");
     }

@@ -112,12 +112,12 @@ fn messages_are_traced_only_where_that_is_asked_for_and_never_looked_into_one_by
     let said = store.run(&["why", "r"]);
     assert!(said.code == Some(2) && said.err.contains("round trips"), "{said:?}");
     let other = ["run", "pingpong", "--policy", "other", "--duration", "200ms"];
-    for (more, told) in [
-        (&["--trace", "peaks"][..], "--trace stages tells where its time goes"),
+    for (more, text) in [
+        (&["--trace", "peaks"][..], "--trace stages shows where its time goes"),
         (&["--trace", "stages", "--transport", "shm-spin"], "no wake-ups that can be traced"),
     ] {
         let said = store.run(&[&other[..], more].concat());
-        assert!(said.code == Some(2) && said.err.contains(told), "{said:?}");
+        assert!(said.code == Some(2) && said.err.contains(text), "{said:?}");
     }
 }
 
@@ -180,7 +180,7 @@ fn without_rights_auto_goes_on_untraced_and_peaks_is_an_error_with_its_remedy() 
     for mode in ["stages", "peaks"] {
         let said = store.run(&[&RUN[..], &["--trace", mode, "--name", "other"]].concat());
         assert_eq!((said.code, said.out.as_str()), (Some(2), ""), "{said:?}");
-        for word in [&format!("--trace {mode} cannot be had"), "CAP_BPF", "root"] {
+        for word in [&format!("--trace {mode} is not available"), "CAP_BPF", "root"] {
             assert!(said.err.contains(word), "{word}: {said:?}");
         }
         assert!(!store.runs().join("other").exists(), "nothing is left behind");

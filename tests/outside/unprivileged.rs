@@ -135,7 +135,7 @@ fn wishes_that_cannot_be_meant_are_refused_by_name() {
         (&["--deadline-params", "1us"], "RUNTIME/DEADLINE/PERIOD"),
         (&["--policy", "deadline", "--priority", "5"], "--priority has no meaning"),
         (&["--shield", "--housekeeping", &cpu], "is measured"),
-        (&["--housekeeping", "1023"], "--housekeeping 1023 cannot be had"),
+        (&["--housekeeping", "1023"], "--housekeeping 1023 is not available"),
         (&["--max-idle-latency", "10us", "--no-dma-latency"], "--no-dma-latency"),
         (&["--max-idle-latency", "10"], "unit"),
     ] {

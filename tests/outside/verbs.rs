@@ -81,7 +81,7 @@ fn runs_are_found_by_name_path_beginning_of_their_id_and_by_age() {
 }
 
 #[test]
-fn a_damaged_run_is_told_beside_the_list_of_the_others() {
+fn a_damaged_run_is_reported_beside_the_list_of_the_others() {
     let store = Store::new();
     store.measure("good", &["--duration", "100ms"]);
     std::fs::create_dir(store.runs().join("bad")).unwrap();

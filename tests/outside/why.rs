@@ -40,8 +40,8 @@ fn schema() -> Validator {
     jsonschema::draft202012::new(&schema).unwrap()
 }
 
-/// `why --json`, held against its schema.
-fn told(store: &Store) -> Value {
+/// `why --json`, checked against its schema.
+fn document(store: &Store) -> Value {
     let said = store.run(&["why", "r", "--json"]);
     assert_eq!((said.code, said.err.as_str()), (Some(0), ""), "{said:?}");
     let why = serde_json::from_str(&said.out).unwrap();
@@ -71,9 +71,9 @@ fn changed(run: &Path, change: impl FnOnce(&mut Value)) -> String {
 }
 
 #[test]
-fn the_verdict_names_cause_cpu_and_beat() {
+fn the_verdict_names_cause_cpu_and_period() {
     let (store, _) = copied();
-    let why = told(&store);
+    let why = document(&store);
     let verdict = "61 % of all time above p99.9 was interrupts off in console_unlock, on CPU 1, \
                    every 50 ms.";
     assert_eq!(why["verdict"], verdict);
@@ -109,13 +109,13 @@ fn the_text_has_the_verdict_a_table_and_as_many_timelines_as_were_asked_for() {
 }
 
 #[test]
-fn a_damaged_line_is_named_and_the_rest_is_told() {
+fn a_damaged_line_is_named_and_the_rest_is_reported() {
     let (store, run) = copied();
-    let all = told(&store);
+    let all = document(&store);
     let file = run.join("peaks.jsonl");
     let lines = fs::read_to_string(&file).unwrap();
     fs::write(&file, lines.replacen("\"series\"", "\"serious\"", 1)).unwrap();
-    let why = told(&store);
+    let why = document(&store);
     let damage = &list(&why["damaged"])[0];
     assert_eq!((damage["file"].as_str(), whole(&damage["line"])), (Some("peaks.jsonl"), 1));
     assert_eq!(whole(&why["peaks_found"]), whole(&all["peaks_found"]) - 1);
@@ -123,7 +123,7 @@ fn a_damaged_line_is_named_and_the_rest_is_told() {
     let out = text(&store, &[]);
     assert!(out.contains("not read: peaks.jsonl: line 1 is damaged: missing field"), "{out}");
     fs::write(run.join("blame.json"), "{\"causes\": 5}").unwrap();
-    let why = told(&store);
+    let why = document(&store);
     assert_eq!(list(&why["damaged"]).len(), 2, "{}", why["damaged"]);
     assert!(text(&store, &[]).contains("not read: blame.json is damaged"), "{why}");
 }
@@ -132,12 +132,12 @@ fn a_damaged_line_is_named_and_the_rest_is_told() {
 fn a_run_without_peaks_says_so() {
     let (store, run) = copied();
     fs::write(run.join("peaks.jsonl"), "").unwrap();
-    let why = told(&store);
+    let why = document(&store);
     assert_eq!((whole(&why["peaks_found"]), &why["together"]), (0, &Value::Null));
     text(&store, &[]);
     fs::remove_file(run.join("peaks.jsonl")).unwrap();
     fs::remove_file(run.join("blame.json")).unwrap();
-    assert_eq!(told(&store)["damaged"], json!([]), "a run that has only begun has neither");
+    assert_eq!(document(&store)["damaged"], json!([]), "a run that has only begun has neither");
     text(&store, &[]);
 }
 
@@ -162,22 +162,22 @@ fn a_run_that_was_not_traced_is_an_error_that_says_how_to_trace() {
 }
 
 #[test]
-fn a_crashed_run_is_told_without_its_unfinished_line() {
+fn a_crashed_run_is_reported_without_its_unfinished_line() {
     let (store, run) = copied();
     let record = run.join("run.json");
     let text_of = fs::read_to_string(&record).unwrap();
     fs::write(&record, text_of.replace("\"complete\"", "\"running\"")).unwrap();
     append(&run.join("peaks.jsonl"), "{\"at_ns\": 4000, \"series\": \"cpu0\", \"la");
-    let why = told(&store);
+    let why = document(&store);
     assert_eq!(why["damaged"], json!([]));
     assert!(text(&store, &[]).contains("crashed"));
     // Of one that ended in order, it is damage.
     fs::write(&record, text_of).unwrap();
-    assert_eq!(list(&told(&store)["damaged"])[0]["what"], "has no end");
+    assert_eq!(list(&document(&store)["damaged"])[0]["what"], "has no end");
 }
 
 #[test]
-fn absurd_figures_are_told_and_overflow_nothing() {
+fn absurd_figures_are_reported_and_overflow_nothing() {
     let (store, run) = copied();
     for (at_ns, latency_ns) in [(i64::MIN, i64::MAX), (i64::MAX, i64::MIN), (0, -1)] {
         let line = changed(&run, |peak| {
@@ -192,7 +192,7 @@ fn absurd_figures_are_told_and_overflow_nothing() {
         append(&run.join("peaks.jsonl"), &line);
     }
     append(&run.join("peaks.jsonl"), &changed(&run, |peak| peak["at_ns"] = json!(1e300)));
-    assert_eq!(list(&told(&store)["damaged"]).len(), 1, "1e300 is no time");
+    assert_eq!(list(&document(&store)["damaged"]).len(), 1, "1e300 is no time");
     text(&store, &["--all-peaks"]);
 }
 
@@ -256,7 +256,7 @@ fn files_of_something_else_are_survived_within_bounds() {
 #[test]
 fn the_schema_refuses_what_tardy_would_not_say() {
     let (store, _) = copied();
-    let (why, schema) = (told(&store), schema());
+    let (why, schema) = (document(&store), schema());
     for (place, value) in [
         ("/run", json!("")),
         ("/verdict", json!(null)),

@@ -100,8 +100,8 @@ fn a_foreign_req_socket_gets_every_message_back_and_the_echo_counts_them() {
         asking.arg(script()).args(["ask", &echo.address, count, size]);
         let said = finish(asking.spawn().unwrap());
         assert_eq!(said.code, Some(0), "{said:?}");
-        let told: Value = serde_json::from_str(&said.out).unwrap();
-        assert_eq!(told["same"], told["counted"], "{told}");
+        let answers: Value = serde_json::from_str(&said.out).unwrap();
+        assert_eq!(answers["same"], answers["counted"], "{answers}");
     }
     let summary = echo::end(echo);
     assert_eq!(whole(&summary["answered"]), 450, "{summary}");

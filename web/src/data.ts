@@ -88,7 +88,7 @@ export type ClockRecord = {
   drift_ppb: number;
   /** Exchanges that were compared. */
   exchanges: number;
-  /** The far clock minus the near one, at the middle of the run, ns. */
+  /** The clock of the far end minus that of the near end, at the middle of the run, ns. */
   offset_ns: number;
   /** The shortest round trip among them, ns. */
   shortest_round_trip_ns: number;
@@ -487,13 +487,13 @@ export type MessageRecord = {
   transport: string;
 };
 
-/** A tracepoint without which some causes cannot be told. */
+/** A tracepoint without which some causes cannot be found. */
 export type MissingTracepoint = {
-  /** What cannot be told therefore. */
+  /** What cannot be measured without it. */
   switches_off: string;
   /** Its name. */
   tracepoint: string;
-  /** Why it is not there. */
+  /** Why it is missing. */
   why: string;
 };
 
@@ -516,11 +516,11 @@ export type PageBlame = {
   blamed: number;
   /** Events that the recorder lost. */
   lost_events: number;
-  /** Late wake-ups that were not: too many at once, or the record was overwritten by then. */
+  /** Late wake-ups that were not: their events were overwritten by then, or too many later ones were waiting. */
   passed_over: number;
   /** Above this every wake-up was blamed, at the end of the run; ns. */
   threshold_ns: number;
-  /** Wake-ups that matched no record of the kernel's side. */
+  /** Wake-ups that matched no record of the BPF programs. */
   unmatched: number;
 };
 
@@ -572,7 +572,7 @@ export type PagePart = {
   ns: number;
   /** Place in `stacks`; 0 for none. */
   stack: number;
-  /** Whose work, `name/pid`; empty where it is nobody's. */
+  /** Whose work, `name/pid`; empty where it is no task's. */
   task: string;
 };
 
@@ -1064,7 +1064,7 @@ export type TraceRecord = {
   lost_events: number;
   /** Tracepoints that this kernel lacks or refuses. */
   missing: MissingTracepoint[];
-  /** Late wake-ups that were not: too many at once, or the record was overwritten by then. */
+  /** Late wake-ups that were not: their events were overwritten by then, or too many later ones were waiting. */
   passed_over: number;
   /** Above this every wake-up was blamed, at the end of the run; ns. 0 where none was. */
   threshold_ns: number;

@@ -91,7 +91,7 @@ test('packets are told as sent, lost and late, and an offset of clocks with its 
   const { page } = tab;
   await tab.load(path);
   assert.deepEqual((await cells(page, '[aria-label="messages"]'))[0], ['there', '200000', '200000', '12', '41', '0', '3', '0', '10000', '10000']);
-  assert.match(await page.textContent('.messages .note'), /1\.23 ms behind, known to within 15 us/);
+  assert.match(await page.textContent('.messages .note'), /1\.23 ms behind, with an uncertainty of 15 us/);
 });
 
 /** What the page says where it cannot show its data; empty where it can. */

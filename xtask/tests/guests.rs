@@ -57,7 +57,7 @@ fn a_command_has_its_output_and_its_exit_code() {
 }
 
 #[test]
-fn a_guest_that_panics_is_told_by_what_its_kernel_said() {
+fn a_guest_that_panics_is_reported_by_what_its_kernel_said() {
     if !is_long() {
         return;
     }
@@ -65,8 +65,8 @@ fn a_guest_that_panics_is_told_by_what_its_kernel_said() {
         return;
     };
     assert!(!said.success);
-    let told = "the kernel broke: Kernel panic - not syncing: sysrq triggered crash";
-    assert!(said.err.contains(told), "{}", said.err);
+    let panic = "the kernel broke: Kernel panic - not syncing: sysrq triggered crash";
+    assert!(said.err.contains(panic), "{}", said.err);
     assert!(said.err.contains("-- the console's last lines\n"), "{}", said.err);
     assert!(said.took < MOST / 2, "nobody waited for it to go silent: {:?}", said.took);
 }

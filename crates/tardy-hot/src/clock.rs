@@ -14,7 +14,7 @@ pub fn now_ns() -> i64 {
 }
 
 /// Nanoseconds of `CLOCK_REALTIME`, by which the kernel stamps packets; as [`now_ns`] otherwise.
-/// Somebody may step it.
+/// It may be stepped.
 #[inline(always)]
 #[must_use]
 pub fn realtime_ns() -> i64 {

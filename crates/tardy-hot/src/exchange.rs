@@ -39,7 +39,7 @@ pub trait Port {
 /// Sends, waits for the answer, hands the time over; until `until` or `stop` ends it.
 ///
 /// A wait that a signal ends while `stop` is not set gives its message up: it counts as missed, and
-/// the next one is sent. Whoever sees no progress sends that signal.
+/// the next one is sent. The thread that sees no progress sends that signal.
 ///
 /// Not inlined, so that the loop stands alone in a profile.
 #[inline(never)]

@@ -17,8 +17,8 @@
 //! | [`SpinReceive`] | `recvmsg` until there is one | up to one empty `recvmsg`, but no wake-up |
 //!
 //! `CLOCK_MONOTONIC`, which says when a sample was, is read after that. What it differs by from
-//! `CLOCK_REALTIME` changes only when somebody steps that; then packets that may have been stamped
-//! before the step are counted apart. Telling packets apart and recording lie outside.
+//! `CLOCK_REALTIME` changes only when that is stepped; then packets that may have been stamped
+//! before the step are counted apart. Distinguishing packets and recording lie outside.
 
 use crate::{
     clock,
@@ -48,7 +48,7 @@ pub struct NicStamp {
     pub realtime_ns: i64,
 }
 
-/// Where a NIC's stamps go. Their clock is another one, so that somebody else compares them.
+/// Where a NIC's stamps go. Their clock is another one, so that the receiver compares them.
 pub trait Nic {
     /// Takes one.
     fn take(&mut self, stamp: NicStamp);
@@ -88,7 +88,7 @@ pub struct Seen {
 /// When the loop ends.
 #[derive(Debug, Clone, Copy)]
 pub struct ReceiveUntil {
-    /// Nobody waits after this time; ns, `i64::MAX` for no end. A signal ends a wait.
+    /// No wait lasts beyond this time; ns, `i64::MAX` for no end. A signal ends a wait.
     pub end_ns: i64,
     /// The maximum number of samples; `u64::MAX` for no limit.
     pub samples: u64,
@@ -111,8 +111,8 @@ pub struct Outlets<'a, S, F, N> {
 
 /// Waits, reads the clocks, hands the difference over; until `until` or `stop` ends it.
 ///
-/// A wait that ends without a packet is repeated until the time is over, so that whoever knows that
-/// it is sends the thread a signal.
+/// A wait that ends without a packet is repeated until the time is over, so a caller that knows
+/// that it is sends the thread a signal.
 ///
 /// Not inlined, so that the loop stands alone in a profile.
 #[inline(never)]
@@ -188,7 +188,7 @@ const INTERRUPTED_NS: i64 = 10_000;
 #[derive(Debug)]
 struct Offset {
     known_ns: i64,
-    /// Of packets with earlier stamps nobody knows by which clock they were made.
+    /// By which clock earlier stamps were made is not known.
     trusted_from_ns: i64,
 }
 

@@ -53,7 +53,7 @@ pub struct Reader<T> {
 #[must_use]
 pub fn ring<T: Copy + Default>(capacity: usize) -> (Writer<T>, Reader<T>) {
     let capacity = capacity.max(2).next_power_of_two();
-    // A value that the compiler does not know to be zero forces the pages in; nobody reads a slot
+    // A value that the compiler does not know to be zero forces the pages in; no slot is read
     // before it is written again.
     let untouched = std::hint::black_box(T::default());
     let ring = Arc::new(Ring {

@@ -80,16 +80,16 @@ impl ThreadRecord {
         if after_ns > within_ns {
             return None;
         }
-        let begun_ns = read(&self.entry_ns).max(t_ns);
+        let entered_ns = read(&self.entry_ns).max(t_ns);
         let waking_ns = read(&self.waking_ns);
         let in_softirq = self.in_softirq.load(Ordering::Relaxed) != 0;
-        let called_ns = if in_softirq { read(&self.callback_ns) } else { begun_ns };
+        let called_ns = if in_softirq { read(&self.callback_ns) } else { entered_ns };
         // Still pending: it was woken before it had gone to sleep, and was never switched in.
         let is_pending = self.pending.load(Ordering::Relaxed) != 0;
         let switch_ns = if is_pending { waking_ns } else { read(&self.switch_ns) };
         Some(Stages {
-            irq_ns: begun_ns - t_ns,
-            softirq_ns: called_ns - begun_ns,
+            irq_ns: entered_ns - t_ns,
+            softirq_ns: called_ns - entered_ns,
             handler_ns: waking_ns - called_ns,
             dispatch_ns: switch_ns - waking_ns,
             user_ns: t_ns + latency_ns - switch_ns,

@@ -13,7 +13,7 @@ impl Stop {
         Self(AtomicBool::new(false))
     }
 
-    /// Asks every loop that looks at this flag to end. What was stored before is visible to those
+    /// Asks every loop that checks this flag to end. What was stored before is visible to those
     /// who see it set.
     #[inline(always)]
     pub fn set(&self) {

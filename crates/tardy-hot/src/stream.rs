@@ -17,7 +17,7 @@
 //!
 //! # Sending and receiving in one thread
 //!
-//! After each packet sent there is one look at the socket, so that an end behind its schedule still
+//! After each packet sent the socket is checked once, so that an end behind its schedule still
 //! receives. Until the next packet is due, whatever comes is received, but in the last
 //! [`GUARD_NS`] a spinning end reads nothing but the clock.
 
@@ -40,7 +40,7 @@ use crate::{
 pub use tcp::Tcp;
 pub use udp::Udp;
 
-/// So long before a packet is due, a spinning end no longer looks at its socket, ns: receiving one
+/// So long before a packet is due, a spinning end no longer checks its socket, ns: receiving one
 /// packet takes less.
 pub const GUARD_NS: i64 = 5_000;
 
@@ -213,7 +213,7 @@ pub struct Counts {
 pub struct StreamLimits<'a> {
     /// It receives until then, and sends no packet after it, ns.
     pub until_ns: i64,
-    /// The run shall end.
+    /// The run has to end.
     pub stop: &'a Stop,
     /// All that was waited for has come: it sends what is still due, and no longer receives.
     pub enough: &'a Stop,
@@ -416,7 +416,7 @@ fn not_sent(counts: &Counts, errno: c_int, is_recorded: bool) -> bool {
 
 /// So many zeros, their memory already written to.
 fn buffer(size: usize) -> Box<[u8]> {
-    // Zeros from the start would be pages that nobody has written to yet.
+    // Zeros from the start would be pages that were not written to yet.
     let mut bytes = vec![1; size].into_boxed_slice();
     std::hint::black_box(&mut bytes).fill(0);
     bytes

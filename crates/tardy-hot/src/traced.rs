@@ -26,7 +26,7 @@ pub struct StageSeries {
     pub user: Arc<Series>,
 }
 
-/// What a traced thread shares with those who look at it.
+/// What a traced thread shares with its readers.
 #[derive(Debug)]
 pub struct TraceControl {
     /// Latencies above this are handed over as late; ns. Set by others, at any time.
@@ -36,7 +36,7 @@ pub struct TraceControl {
 }
 
 impl Default for TraceControl {
-    /// Nothing is late until somebody says what is.
+    /// Nothing is late until a threshold is set.
     fn default() -> Self {
         Self { late_over_ns: AtomicI64::new(i64::MAX), unmatched: AtomicU64::new(0) }
     }
@@ -80,7 +80,7 @@ pub struct Traced<'a, S, Q> {
     pub stages: StageSeries,
     /// Where that of the softirq goes.
     pub softirq: Q,
-    /// What others look at.
+    /// What others read.
     pub control: Arc<TraceControl>,
     /// Late wake-ups on their way.
     pub late: Writer<Late>,

@@ -123,7 +123,7 @@ impl Wake for Relative {
 }
 
 /// A periodic timerfd, armed before the loop. Missed periods are the kernel's overrun count, and
-/// those that expired between the `read` and the look at the clock: the kernel tells of them only
+/// those that expired between the `read` and the clock read: the kernel reports them only
 /// at the next `read`, but they passed in the same stall.
 #[derive(Debug)]
 pub struct Periodic {
@@ -132,7 +132,7 @@ pub struct Periodic {
     period_ns: i64,
     /// Since the expiry before, as the kernel counts them.
     expirations: u64,
-    /// Periods counted as missed of which the kernel has not told yet.
+    /// Periods counted as missed that the kernel has not reported yet.
     counted: u64,
 }
 
@@ -270,7 +270,7 @@ pub struct Until {
 pub enum Ended {
     /// Time over, or all samples taken.
     Done,
-    /// The stop flag was set, by somebody else or by a latency above the limit.
+    /// The stop flag was set, by another thread or by a latency above the limit.
     Stopped,
     /// A wait failed with this `errno`.
     Failed(c_int),

@@ -84,33 +84,33 @@ fn a_reader_that_goes_first_or_last_leaves_nothing_behind() {
 }
 
 /// A plain cell that one thread writes before it sets the flag.
-struct Told {
+struct Guarded {
     what: UnsafeCell<u32>,
     stop: Stop,
 }
 
 // SAFETY: the cell is written before `stop` is set and read after it was seen set; that this is
 // enough is what the test below finds out.
-unsafe impl Sync for Told {}
+unsafe impl Sync for Guarded {}
 // SAFETY: see above; nothing in it belongs to a thread.
-unsafe impl Send for Told {}
+unsafe impl Send for Guarded {}
 
 #[test]
 fn what_was_stored_before_the_flag_was_set_is_visible_to_who_sees_it_set() {
     loom::model(|| {
-        let told = Arc::new(Told { what: UnsafeCell::new(0), stop: Stop::new() });
-        let teller = Arc::clone(&told);
+        let shared = Arc::new(Guarded { what: UnsafeCell::new(0), stop: Stop::new() });
+        let writer = Arc::clone(&shared);
         let thread = thread::spawn(move || {
-            // SAFETY: nobody reads before the flag is set below.
-            teller.what.with_mut(|what| unsafe { *what = 7 });
-            teller.stop.set();
+            // SAFETY: it is not read before the flag is set below.
+            writer.what.with_mut(|what| unsafe { *what = 7 });
+            writer.stop.set();
         });
-        if told.stop.is_set() {
+        if shared.stop.is_set() {
             // SAFETY: the flag is set, so the writer has finished.
-            assert_eq!(told.what.with(|what| unsafe { *what }), 7);
+            assert_eq!(shared.what.with(|what| unsafe { *what }), 7);
         }
         thread.join().unwrap();
-        assert!(told.stop.is_set());
+        assert!(shared.stop.is_set());
     });
 }
 

@@ -1,4 +1,4 @@
-//! The sink that records stages, fed by hand: what the kernel's side would have written, and what
+//! The sink that records stages, fed by hand: what the BPF programs would have written, and what
 //! comes of it.
 
 #![cfg(not(loom))]

@@ -26,21 +26,21 @@ enum Turn {
     FailsAndStops(c_int, Arc<Stop>),
 }
 
-/// Waits as told; the time of expiry `n` is `n` for the loop's end.
-struct Told {
+/// Waits as scripted; the time of expiry `n` is `n` for the loop's end.
+struct ScriptedWake {
     turns: VecDeque<Turn>,
     waits: u64,
     next_ns: i64,
     misses: u64,
 }
 
-impl Told {
+impl ScriptedWake {
     fn new(turns: impl IntoIterator<Item = Turn>) -> Self {
         Self { turns: turns.into_iter().collect(), waits: 0, next_ns: 0, misses: 0 }
     }
 }
 
-impl Wake for Told {
+impl Wake for ScriptedWake {
     fn wait(&mut self) -> Result<i64, c_int> {
         self.waits += 1;
         match self.turns.pop_front().expect("the loop waits more often than it should") {
@@ -63,11 +63,11 @@ impl Wake for Told {
     }
 }
 
-fn late(ns: &[i64]) -> Told {
-    Told::new(ns.iter().map(|ns| Turn::Late(*ns)))
+fn late(ns: &[i64]) -> ScriptedWake {
+    ScriptedWake::new(ns.iter().map(|ns| Turn::Late(*ns)))
 }
 
-fn measure(wake: &mut Told, until: Until) -> (Ended, Arc<Series>, bool) {
+fn measure(wake: &mut ScriptedWake, until: Until) -> (Ended, Arc<Series>, bool) {
     let (series, stop) = (Arc::new(Series::default()), Stop::new());
     let ended = run(wake, &mut Counted(Arc::clone(&series)), until, &stop);
     (ended, series, stop.is_set())
@@ -139,7 +139,7 @@ fn no_expiry_at_or_after_the_end_is_waited_for() {
 #[test]
 fn a_wait_that_a_signal_ended_is_taken_up_again() {
     let turns = [Turn::Late(0), Turn::Fails(libc::EINTR), Turn::Fails(libc::EINTR), Turn::Late(0)];
-    let mut wake = Told::new(turns);
+    let mut wake = ScriptedWake::new(turns);
     let (ended, series, _) = measure(&mut wake, Until { samples: 2, ..FOREVER });
     assert_eq!((ended, wake.waits, series.tally.totals().count), (Ended::Done, 4, 2));
 }
@@ -149,7 +149,7 @@ fn a_signal_after_the_flag_was_set_ends_the_loop_without_a_sample() {
     for errno in [libc::EINTR, libc::EINVAL] {
         let stop = Arc::new(Stop::new());
         let turns = [Turn::Late(0), Turn::FailsAndStops(errno, Arc::clone(&stop))];
-        let (mut wake, series) = (Told::new(turns), Arc::new(Series::default()));
+        let (mut wake, series) = (ScriptedWake::new(turns), Arc::new(Series::default()));
         let ended = run(&mut wake, &mut Counted(Arc::clone(&series)), FOREVER, &stop);
         assert_eq!((ended, series.tally.totals().count), (Ended::Stopped, 1));
     }
@@ -157,7 +157,7 @@ fn a_signal_after_the_flag_was_set_ends_the_loop_without_a_sample() {
 
 #[test]
 fn a_wait_that_fails_ends_the_loop_with_its_number() {
-    let mut wake = Told::new([Turn::Late(0), Turn::Fails(libc::EINVAL)]);
+    let mut wake = ScriptedWake::new([Turn::Late(0), Turn::Fails(libc::EINVAL)]);
     let (ended, series, stopped) = measure(&mut wake, FOREVER);
     assert_eq!((ended, stopped), (Ended::Failed(libc::EINVAL), false));
     assert_eq!(series.tally.totals().count, 1, "what was measured before stays");
@@ -193,7 +193,7 @@ fn kept_samples_are_counted_and_handed_on_with_their_expiry() {
 /// The kernel tells of these expiries only at the next read; they are the same stall's all the
 /// same, not a second late sample.
 #[test]
-fn a_stall_between_the_read_and_the_clock_is_told_once() {
+fn a_stall_between_the_read_and_the_clock_is_reported_once() {
     // SAFETY: has no preconditions.
     let timer = unsafe { libc::timerfd_create(libc::CLOCK_MONOTONIC, libc::TFD_CLOEXEC) };
     let first_ns = now_ns() + 5 * MS;
@@ -203,18 +203,18 @@ fn a_stall_between_the_read_and_the_clock_is_told_once() {
     // SAFETY: `setting` is valid, and no old value is asked for.
     assert_eq!(unsafe { libc::timerfd_settime(timer, flags, &raw const setting, none) }, 0);
     let mut wake = Periodic::new(timer, first_ns, MS);
-    let (mut told, mut stalled_until) = (0, 0);
+    let (mut periods, mut stalled_until) = (0, 0);
     for turn in 0..20 {
         let expiry_ns = wake.wait().expect("a timerfd that works");
-        assert!(expiry_ns > stalled_until, "turn {turn}: an expiry in a stall that was told");
+        assert!(expiry_ns > stalled_until, "turn {turn}: an expiry in a stall that was reported");
         if turn % 5 == 0 {
             std::thread::sleep(std::time::Duration::from_millis(7));
         }
         stalled_until = now_ns();
         let missed = wake.advance(stalled_until - expiry_ns);
         assert!(turn % 5 != 0 || missed >= 6, "turn {turn}: {missed} periods missed");
-        told += 1 + missed as i64;
-        assert_eq!(wake.next_ns(), first_ns + told * MS, "every period is told once");
+        periods += 1 + missed as i64;
+        assert_eq!(wake.next_ns(), first_ns + periods * MS, "every period is reported once");
     }
     // SAFETY: the descriptor is this test's own.
     unsafe { libc::close(timer) };

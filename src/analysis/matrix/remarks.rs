@@ -1,4 +1,4 @@
-//! What speaks against comparing the runs of a matrix with each other.
+//! Reasons against comparing the runs of a matrix with each other.
 
 use super::Column;
 use crate::run::{Document, facts::LabFacts};

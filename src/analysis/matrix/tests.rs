@@ -211,7 +211,7 @@ fn a_run_of_a_machine_is_refused_by_name() {
     runs[0].facts.lab = None;
     runs[0].name = "mine".into();
     let error = matrix(&runs).unwrap_err().to_string();
-    assert!(error.starts_with("mine was not made by the lab"), "{error}");
+    assert!(error.starts_with("mine was not measured by the lab"), "{error}");
     assert_eq!(matrix(&[]), Err(MatrixError::Empty));
 }
 

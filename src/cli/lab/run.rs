@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn what_tardy_run_would_not_take_is_told_before_anything_boots() {
+    fn what_tardy_run_would_not_take_is_reported_before_anything_boots() {
         let error = refused("run.interval = \"200\"");
         assert!(error.starts_with("p.toml, line 2: load \"y\": invalid value '200'"), "{error}");
         assert!(error.contains("200 has no unit"), "{error}");

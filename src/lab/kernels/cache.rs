@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn room_that_is_not_there_is_told_with_what_is_needed() {
+    fn room_that_is_not_there_is_reported_with_what_is_needed() {
         let directory = tempfile::tempdir().unwrap();
         let cache = Cache::open(directory.path(), &|_| {}).unwrap();
         assert!(cache.need(0).is_ok());

@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn each_missing_option_is_told_and_some_are_fatal() {
+    fn each_missing_option_is_reported_and_some_are_fatal() {
         for (option, _) in NEEDED {
             let text = complete().replace(&format!("CONFIG_{option}=y"), "");
             assert_eq!(codes(&text), [("cannot_boot".to_owned(), true)], "{option}");
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kernel_that_checks_itself_or_tells_nothing_is_told() {
+    fn a_kernel_that_checks_itself_or_says_nothing_is_reported() {
         let text = complete() + "CONFIG_KASAN=y\nCONFIG_LOCKDEP=y\n";
         assert_eq!(codes(&text), [("checks_itself".to_owned(), false)]);
         assert_eq!(codes(""), [("no_config".to_owned(), false)]);

@@ -59,7 +59,7 @@ pub struct Kernel {
     /// The compressed kernel; or a vmlinux, where that was given.
     pub image: PathBuf,
     /// What QEMU is given: the kernel proper, which boots faster and without random numbers; the
-    /// image where that cannot be had (then there is a lack `no_direct_boot`).
+    /// image where that is not available (then there is a lack `no_direct_boot`).
     pub boot: PathBuf,
     /// What has `lib/modules` with its modules, where they came along.
     pub root: Option<PathBuf>,

@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn of_what_a_program_says_the_cause_is_told() {
+    fn of_what_a_program_says_the_cause_is_reported() {
         let apt = "W: GPG error: x\nE: Failed to fetch y\nE: Some files failed\n";
         assert_eq!(reason(apt), "E: Failed to fetch y");
         assert_eq!(reason("\ntar: a\ntar: No space left\ntar: b\n"), "tar: No space left");

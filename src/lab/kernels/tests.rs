@@ -191,7 +191,7 @@ fn what_is_no_kernel_is_an_error_that_names_the_file_and_what_it_is() {
 }
 
 #[test]
-fn a_variant_that_the_kernel_would_ignore_is_refused_and_another_model_told() {
+fn a_variant_that_the_kernel_would_ignore_is_refused_and_another_model_reported() {
     let directory = tempfile::tempdir().unwrap();
     let cache = directory.path().join("cache");
     let deb = package_file(directory.path(), &image(&elf(true)));
@@ -217,16 +217,16 @@ fn a_kernel_that_cannot_boot_here_is_refused_with_the_reason() {
 }
 
 #[test]
-fn who_has_to_wait_is_told_why() {
+fn who_has_to_wait_sees_why() {
     let directory = tempfile::tempdir().unwrap();
     let first = Cache::open(directory.path(), &|_| {}).unwrap();
-    let told = RefCell::new(None::<Cache>);
+    let held = RefCell::new(None::<Cache>);
     let said = RefCell::new(String::new());
-    *told.borrow_mut() = Some(first);
+    *held.borrow_mut() = Some(first);
     let second = Cache::open(directory.path(), &|line| {
         said.borrow_mut().push_str(line);
         // Now it is free.
-        told.borrow_mut().take();
+        held.borrow_mut().take();
     });
     assert!(second.is_ok());
     assert!(said.borrow().contains("waiting for another tardy"), "{}", said.borrow());

@@ -136,7 +136,7 @@ fn a_stop_leaves_what_is_done_and_begins_nothing_more() {
 }
 
 #[test]
-fn a_watcher_is_told_of_every_beginning_and_end() {
+fn a_watcher_hears_of_every_start_and_end() {
     let lab = Lab::new();
     let (mut began, mut ended) = (0, 0);
     let orders = ScheduleOptions { jobs: 3, results: &lab.results, again: false, stop: &|| false };

@@ -40,7 +40,7 @@ pub trait FarEndWork: Send {
     /// already.
     ///
     /// # Errors
-    /// What cannot be had, for the user.
+    /// What is not available, for the user.
     fn open(self: Box<Self>) -> Result<Box<dyn Opened>, String>;
 }
 

@@ -35,7 +35,7 @@ const END_PATIENCE: Duration = Duration::from_secs(5);
 /// The longest message. A longer line is cut, and then cannot be parsed.
 const LINE_BYTES_MAX: u64 = 1 << 20;
 
-/// Capacity of its outlet while nobody reads.
+/// Capacity of its outlet while it is not read.
 const OUTLET_BYTES: usize = 1 << 20;
 
 /// A far process.
@@ -184,7 +184,7 @@ impl Drop for Remote {
     fn drop(&mut self) {
         drop(self.control.take());
         if self.report.is_none() && self.status.is_none() {
-            // It has said nothing for too long, or was never let go.
+            // It was silent for too long, or was never started.
             let _ = self.child.kill();
         }
         self.wait();

@@ -86,7 +86,7 @@ fn follow(mut worker: FarEndThread, locked: Locked, mut outlet: File) -> u8 {
             Heard::Nothing => {}
             Heard::Go(schedule) => worker.go(schedule),
             Heard::Stop => worker.stop(),
-            // Nobody will read a report, and whoever measured is gone.
+            // The process that measured is gone: a report would not be read.
             Heard::End => return ABANDONED,
         }
         worker.fresh(&mut fresh);
@@ -102,7 +102,7 @@ fn follow(mut worker: FarEndThread, locked: Locked, mut outlet: File) -> u8 {
     ENDED
 }
 
-/// Waits for room: whoever reads does so until the end.
+/// Waits for room: the reader reads until the end.
 fn let_out(outlet: &mut File, fresh: &mut Vec<u8>) -> io::Result<()> {
     let written = outlet.write_all(fresh);
     fresh.clear();
@@ -146,7 +146,7 @@ fn last_of(lines: &[u8]) -> Heard {
     }
 }
 
-/// A word that nobody reads any more is no error here: the end of the input will tell.
+/// A reply that is no longer read is no error here: the input ends then, too.
 fn say(said: &FarEndReply) {
     if let Ok(mut line) = serde_json::to_vec(said) {
         line.push(b'\n');

@@ -23,7 +23,7 @@ use crate::{
     sys::{faults::ThreadUsage, signals},
 };
 
-/// A look at what the warm-up used that comes later than this would hide what is to be told.
+/// Usage that is read later than this after the warm-up would hide what is to be reported.
 const LATE_NS: i64 = 20_000_000;
 
 /// A thread that works, as others hold it.
@@ -66,16 +66,17 @@ impl FarEndThread {
         stop: Arc<Stop>,
     ) -> Result<(Self, Ready), String> {
         let outlet = work.outlet();
-        let (tell, told) = channel();
+        let (ready_sender, ready_receiver) = channel();
         let (go, start) = channel();
         let (own_name, own_stop) = (name.to_owned(), Arc::clone(&stop));
         let body = move || {
             let opened = set_up(work, &terms);
             let ready = opened.as_ref().map_err(String::clone);
-            let _ = tell.send(ready.map(|(ready, opened)| (ready.clone(), opened.nudger())));
+            let _ =
+                ready_sender.send(ready.map(|(ready, opened)| (ready.clone(), opened.nudger())));
             match opened {
                 Ok((ready, opened)) => {
-                    work_when_told(&own_name, opened, &start, &terms, &ready.found, &own_stop)
+                    work_when_started(&own_name, opened, &start, &terms, &ready.found, &own_stop)
                 }
                 Err(_) => stopped(&own_name),
             }
@@ -85,8 +86,9 @@ impl FarEndThread {
             .stack_size(STACK_BYTES)
             .spawn(body)
             .map_err(|error| format!("cannot start its thread: {}", plain(&error)))?;
-        let told = told.recv().unwrap_or_else(|_| Err("its thread ended at once".into()));
-        let (ready, nudger) = told?;
+        let opened =
+            ready_receiver.recv().unwrap_or_else(|_| Err("its thread ended at once".into()));
+        let (ready, nudger) = opened?;
         let (tid, go) = (ready.found.tid, Some(go));
         let (start_ns, warmed_up) = (i64::MAX, None);
         let name = name.into();
@@ -112,7 +114,7 @@ impl FarEndThread {
     pub fn poll(&mut self, now_ns: i64) -> i64 {
         if self.warmed_up.is_none() && now_ns >= self.start_ns {
             let is_late = now_ns - self.start_ns > LATE_NS;
-            // Where nobody tells, or not in time, the warm-up counts too.
+            // Where its end is not known, or not in time, the warm-up counts too.
             self.warmed_up = ThreadUsage::of_thread(self.tid).filter(|_| !is_late);
             self.start_ns = i64::MAX;
         }
@@ -135,7 +137,7 @@ impl FarEndThread {
     /// takes as many as it takes.
     pub fn stop(&mut self) {
         self.stop.set();
-        // One that was never told to go ends when its start closes.
+        // One that was never started ends when its channel closes.
         self.go = None;
         while !self.is_done() {
             signals::nudge(self.tid);
@@ -172,7 +174,7 @@ fn set_up(work: Box<dyn FarEndWork>, terms: &Terms) -> Result<(Ready, Box<dyn Op
     Ok((Ready { found, facts: opened.facts() }, opened))
 }
 
-fn work_when_told(
+fn work_when_started(
     name: &str,
     mut opened: Box<dyn Opened>,
     start: &Receiver<Schedule>,
@@ -213,7 +215,7 @@ mod tests {
         }
 
         fn open(self: Box<Self>) -> Result<Box<dyn Opened>, String> {
-            if self.woken > 0 { Err("no sleep to be had".into()) } else { Ok(self) }
+            if self.woken > 0 { Err("no sleep is available".into()) } else { Ok(self) }
         }
     }
 
@@ -266,14 +268,14 @@ mod tests {
     }
 
     #[test]
-    fn one_that_was_never_told_to_go_ends_as_well() {
+    fn one_that_was_never_started_ends_as_well() {
         let report = far_end(0).unwrap().finish().report.unwrap();
         assert_eq!(report.ended, Ended::Stopped);
     }
 
     #[test]
-    fn what_cannot_be_opened_is_told_with_the_name_of_the_end() {
+    fn what_cannot_be_opened_is_reported_with_the_name_of_the_end() {
         let error = far_end(1).unwrap_err().to_string();
-        assert!(error.contains("far") && error.contains("no sleep to be had"), "{error}");
+        assert!(error.contains("far") && error.contains("no sleep is available"), "{error}");
     }
 }

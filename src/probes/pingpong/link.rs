@@ -65,7 +65,7 @@ impl PingpongNearEnd {
     }
 }
 
-/// The near end, and whoever is at the other one.
+/// The near end, and what is at the other one.
 pub(super) struct Link {
     pub near: PingpongNearEnd,
     /// Absent where another program runs it.

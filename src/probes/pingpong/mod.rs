@@ -75,10 +75,10 @@ impl PingPong {
         end: PingpongNearEnd,
     ) -> Result<Opened, ArmError> {
         let opened = Arc::new(Mutex::new(Opened::default()));
-        let told = Arc::clone(&opened);
+        let shared_opened = Arc::clone(&opened);
         let open = move || {
             let port = end.open()?;
-            *told.lock().unwrap_or_else(PoisonError::into_inner) =
+            *shared_opened.lock().unwrap_or_else(PoisonError::into_inner) =
                 Opened { buffers: port.buffers(), interrupter: port.interrupter() };
             Ok(port)
         };
@@ -144,7 +144,7 @@ impl Probe for PingPong {
         let note = wants.tracing.as_ref().map(|_| Note::new()).transpose();
         let (note, shared) = note.map_err(|error| no_memory(&error))?.unzip();
         let Link { near: end, far_end, mut record } = self.link(shared)?;
-        // After the far end's process has begun: what there was before faults once more.
+        // After the far end's process was forked: earlier pages fault once more.
         let traced = wants.tracing.as_ref().zip(note);
         let traced = traced.map(|(tracing, note)| TripStages::new(tracing, note, &self.head()));
         let (stages, others) = traced.unzip();

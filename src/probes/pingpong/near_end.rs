@@ -16,7 +16,7 @@ use crate::{
     transports::port::{OpenPort, PortUser},
 };
 
-/// Bytes held unread and unsent, where the kernel tells.
+/// Bytes held unread and unsent, where the kernel reports them.
 pub(super) type Buffers = (Option<u64>, Option<u64>);
 
 /// What the measuring thread owns, beside its port.

@@ -82,7 +82,7 @@ pub(super) struct TripStages {
     control: Arc<TraceControl>,
 }
 
-/// The same, for those who look at it.
+/// The same, for its readers.
 #[derive(Debug)]
 pub(super) struct SharedTripStages {
     pub recorded: Vec<Recorded>,
@@ -104,7 +104,7 @@ impl SharedTripStages {
             let (_, late) = ring(1);
             TracedThread {
                 name: name.into(),
-                // Late ones are not looked into, so that nobody asks where.
+                // Late ones are not analysed, so that the CPU is not needed.
                 cpu: 0,
                 tid: found.tid,
                 priority: (kernel, kernel < 100),

@@ -133,7 +133,7 @@ impl PingKeeper {
     /// A measuring thread whose port says that the other end is gone; the process there may take a
     /// little longer to be gone.
     fn why_failed(&mut self, errno: i32) -> Option<FarEndReason> {
-        // Somebody is there, and answers otherwise than was agreed.
+        // The far end is there, and its answers are not what was agreed.
         match errno {
             libc::EMSGSIZE => return Some(FarEndReason::AnswerTooLong),
             libc::EBADMSG => return Some(FarEndReason::AnswerTooShort),

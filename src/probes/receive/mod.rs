@@ -37,7 +37,7 @@ const SERIES: &str = "receive";
 /// The name of the series that counts from the stamps of a NIC.
 const NIC_SERIES: &str = "nic";
 
-/// Stamps of a NIC that lie between two looks at them, at the most.
+/// Most stamps of a NIC between two reads.
 const NIC_RING: usize = 1 << 16;
 
 /// What the sender is called.
@@ -260,5 +260,5 @@ pub const LEAST_BYTES: u64 = packet::LEN as u64;
 /// The most that fit into one datagram.
 pub const MOST_BYTES: u64 = 65_507;
 
-/// How long busy polling asks a device where nobody says for how long.
+/// How long busy polling asks a device by default.
 pub const BUSY_POLL: Nanos = Nanos(50_000);

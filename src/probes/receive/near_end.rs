@@ -27,7 +27,7 @@ const GRACE_NS: i64 = 50_000_000;
 /// The largest packet there is.
 const ROOM: usize = 65_536;
 
-/// What the thread tells others.
+/// What the thread shares with others.
 #[derive(Debug, Default)]
 pub(super) struct ReceiveShared {
     /// A wait that lasts longer than this must be ended by a signal; ns, 0 where none is.
@@ -88,8 +88,8 @@ impl ReceiveThread {
         }
     }
 
-    fn outcome(&self, tell: impl FnOnce(&mut ReceiveOutcome)) {
-        tell(&mut self.shared.outcome.lock().unwrap_or_else(PoisonError::into_inner));
+    fn outcome(&self, set: impl FnOnce(&mut ReceiveOutcome)) {
+        set(&mut self.shared.outcome.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
     fn loops_by<W: Await>(&mut self, mut inlet: Inlet<W>, schedule: Schedule) -> LoopEnd {

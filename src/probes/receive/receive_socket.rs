@@ -18,7 +18,7 @@ use crate::{
 /// What comes before a packet of the sender where headers are read too: those of IPv4 and UDP.
 const HEADERS: usize = 28;
 
-/// Packets per second that there is room for where nobody says how many come, and their bytes.
+/// Packets per second that there is room for where the rate is not given, and their bytes.
 const STRANGERS: (f64, usize) = (10_000.0, 1_500);
 
 /// An open socket, whose packets are stamped.
@@ -31,15 +31,15 @@ pub struct ReceiveSocket {
     pub address: String,
     /// Bytes that it holds unread.
     pub room_bytes: u64,
-    /// By what the sender's packets are told from others.
+    /// Identifies the sender's packets.
     pub session: u64,
     /// Where they begin in what is read.
     pub packet_at: usize,
-    /// Where they are sent to; absent where nobody of ours sends.
+    /// Where they are sent to; absent where no sender of this tardy sends.
     pub sends_to: Option<SocketAddrV4>,
     /// The clock of the NIC, where that stamps packets too.
     pub nic_clock: Option<NicClock>,
-    /// Where packets end up that are measured on the way. Nobody reads it.
+    /// Where packets end up that are measured on the way. Never read.
     _end: Option<UdpSocket>,
 }
 
@@ -96,7 +96,7 @@ impl ReceiveSocket {
         Ok(receiver)
     }
 
-    /// A socket of nobody's for packets that are measured at an interface.
+    /// A socket without a reader for packets that are measured at an interface.
     fn with_end(self) -> io::Result<Self> {
         let end = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
         let port = end.local_addr()?.port();
@@ -133,7 +133,7 @@ impl ReceiveSocket {
     }
 
     /// Whether its last packet came from a device that can be polled; so also where the kernel does
-    /// not tell.
+    /// not say.
     pub fn can_busy_poll(&self) -> bool {
         timestamps::can_busy_poll(self.socket.as_fd()).unwrap_or(true)
     }
@@ -145,7 +145,7 @@ fn session() -> io::Result<u64> {
     Ok(u64::from_ne_bytes(random))
 }
 
-/// On loopback alone where only the sender may be heard. Nobody is ever answered.
+/// On loopback alone where only the sender may be heard. It never answers.
 fn bound(port: u16, is_loopback: bool) -> Result<(UdpSocket, String), String> {
     let socket = if is_loopback {
         UdpSocket::bind((Ipv4Addr::LOCALHOST, port))

@@ -1,4 +1,4 @@
-//! The far end: it sends a packet at each time of a schedule, and hears nothing.
+//! The far end: it sends a packet at each time of a schedule, and receives none.
 
 use std::{
     net::{Ipv4Addr, SocketAddrV4, UdpSocket},
@@ -26,7 +26,7 @@ use crate::{
 /// What is to be sent.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct SenderOrder {
-    /// By what its packets are told from others.
+    /// Identifies its packets.
     pub session: u64,
     /// Bytes of a packet.
     pub size: usize,

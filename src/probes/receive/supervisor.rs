@@ -197,7 +197,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_largest_step_is_told_and_noise_is_none() {
+    fn the_largest_step_is_reported_and_noise_is_none() {
         let mut steps = Steps { known_ns: 5, largest_ns: 0 };
         for offset_ns in [105, 7_000, -3] {
             steps.poll(offset_ns);

@@ -1,14 +1,14 @@
 //! How two machines' clocks compare, from packets that went there and came back. Pure.
 //!
-//! A packet cannot arrive before it was sent. So each one that came back bounds the far clock's
-//! offset from both sides: it is at most what passed between sending here and receiving there by
-//! those two clocks, and at least the same of the way back. Of many packets the narrowest bounds
-//! count; the offset lies between them whatever the ways take, alike or not. Half of what is
+//! A packet cannot arrive before it was sent. So each one that came back bounds the offset of the
+//! far end's clock from both sides: it is at most what passed between sending here and receiving
+//! there by those two clocks, and at least the same of the way back. Of many packets the narrowest
+//! bounds count; the offset lies between them whatever the ways take, alike or not. Half of what is
 //! between them is the uncertainty, which is at most half the shortest round trip.
 
 use crate::run::ClockRecord;
 
-/// The most that two clocks drift apart while nobody sets them, parts per million. One that
+/// The most that two clocks drift apart while neither is set, parts per million. One that
 /// is kept in step needs less than 100; what goes faster was set.
 const DRIFT_PPM: i64 = 100;
 
@@ -82,7 +82,7 @@ impl OffsetBounds {
     }
 }
 
-/// The far clock minus the near one, and how far from it the truth may lie; ns.
+/// The far end's clock minus the near end's, and the uncertainty; ns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Offset {
     /// Far minus near.
@@ -139,7 +139,7 @@ impl Clocks {
         self.worst_ns = self.worst_ns.max(offset.uncertainty_ns);
     }
 
-    /// What is told of it at the end.
+    /// Its summary at the end.
     #[must_use]
     pub fn record(&self) -> Option<ClockRecord> {
         let ((first_ns, first), (last_ns, last)) = (self.first?, self.last?);
@@ -229,7 +229,7 @@ mod tests {
         assert_eq!(clocks.steps, 1);
         let after = bounds([exchange(3, 1_000_000_000, way)]);
         assert!(clocks.take(2 * WINDOW_NS, WINDOW_NS, &after).is_some());
-        assert_eq!(clocks.steps, 1, "it is told once");
+        assert_eq!(clocks.steps, 1, "it is counted once");
     }
 
     proptest! {

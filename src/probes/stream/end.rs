@@ -28,10 +28,10 @@ use crate::{
 /// How long after the last packet others may still be under way, ns.
 pub const LINGER_NS: i64 = 1_000_000_000;
 
-/// An end that is not told to stop receiving does so that long after the last packet, ns.
+/// So long after the last packet an end stops receiving by itself, ns.
 pub const PATIENCE_NS: i64 = 10 * LINGER_NS;
 
-/// Packets of so much time wait for whoever takes them from the measuring thread.
+/// So much time of packets is buffered between the measuring thread and its reader.
 const RING_S: f64 = 2.0;
 
 /// What an end sends.
@@ -76,7 +76,7 @@ pub struct EndPlan {
     pub wait: PacketWait,
     /// It receives until so long after the last packet was due, unless it is stopped, ns.
     pub patience_ns: i64,
-    /// Where it publishes and hears, through ZeroMQ.
+    /// Where it publishes and subscribes, through ZeroMQ.
     #[serde(default)]
     pub zmq: Option<Places>,
 }

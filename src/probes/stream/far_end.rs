@@ -38,7 +38,7 @@ impl FarEndStream {
     }
 }
 
-/// What a far end counted, as it tells at its end.
+/// What a far end counted, as it reports at its end.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FarEndCounts {
     /// Packets whose time came.
@@ -51,7 +51,7 @@ pub struct FarEndCounts {
     pub errno: i32,
     /// What came and was no packet of this session.
     pub foreign: u64,
-    /// Packets that came and that nobody took in time from the thread that received them.
+    /// Packets that came and that were not taken in time from the thread that received them.
     pub dropped: u64,
 }
 

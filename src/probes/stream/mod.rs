@@ -165,7 +165,7 @@ impl Stream {
         };
         let far_end = EndPlan {
             sends: self.sending_back(),
-            // It hears everybody, so that strangers are counted, and is connected to nobody.
+            // It is not connected, so that packets of strangers arrive and are counted.
             to: near.filter(|_| self.way == StreamTransport::Udp && self.both_ways),
             receives: true,
             wait: far_wait,
@@ -355,7 +355,7 @@ impl Probe for Stream {
     }
 }
 
-/// A number that nobody can guess.
+/// A number that cannot be guessed.
 fn session() -> io::Result<u64> {
     let mut random = [0; 8];
     rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())?;

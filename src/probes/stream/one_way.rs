@@ -11,7 +11,7 @@ use crate::{
     run::{ClockRecord, SeriesHead},
 };
 
-/// The offset is found anew so often, ns: in this time clocks drift apart by less than a wake-up
+/// How often the offset is determined, ns: in this time clocks drift apart by less than a wake-up
 /// takes.
 const WINDOW_NS: i64 = 100_000_000;
 
@@ -27,7 +27,7 @@ pub struct OneWay {
     /// Packets of this window, and whether each is recorded.
     waiting: Vec<(Passage, bool)>,
     clocks: Clocks,
-    /// Windows that told too little of the clocks.
+    /// Windows that did not bound the offset of the clocks well enough.
     vague: u64,
     windows: u64,
     there: Arc<Series>,
@@ -143,7 +143,7 @@ mod tests {
 
     const PERIOD_NS: i64 = 1_000_000;
 
-    /// The n-th packet, by a far clock that is ahead by `offset_ns`.
+    /// The n-th packet, by a clock of the far end that is ahead by `offset_ns`.
     fn passage(number: i64, offset_ns: i64, there_ns: i64, back_ns: i64) -> Passage {
         let sent_ns = number * PERIOD_NS;
         let far_ns = sent_ns + there_ns + offset_ns;
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn each_way_is_told_apart_within_the_uncertainty() {
+    fn each_way_is_measured_within_the_uncertainty() {
         let mut ways = OneWay::new(PERIOD_NS);
         for number in 0..1_000 {
             // One in ten waits for 500 us on its way back.
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_is_set_costs_its_window_and_is_told() {
+    fn a_clock_that_is_set_costs_its_window_and_is_reported() {
         let mut ways = OneWay::new(PERIOD_NS);
         for number in 0..300 {
             let offset_ns = if number < 150 { 0 } else { 2_000_000_000 };

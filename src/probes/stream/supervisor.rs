@@ -128,7 +128,7 @@ impl StreamKeeper {
         self.near.passages.drain(|passage| back.take(&passage));
     }
 
-    /// Whether something took longer than the run shall go on after.
+    /// Whether something took longer than the limit that ends the run.
     fn is_over(&self) -> bool {
         let limit_ns = self.schedule.map_or(i64::MAX, |schedule| schedule.stop_over_ns);
         let back = self.back.iter().map(|back| back.flow.worst_ns);
@@ -179,13 +179,13 @@ impl StreamKeeper {
     /// Ends the far ends; what each of them counted.
     fn finish_far(&mut self, reports: &mut Vec<ThreadReport>) -> Vec<Option<FarEndCounts>> {
         let ended_ns = reports.iter().map(|report| report.ended_ns).max();
-        let mut told = Vec::new();
+        let mut counts = Vec::new();
         for there in &mut self.there {
             let Some(far_end) = there.far_end.take() else { continue };
             let end = far_end.finish();
             there.rest.extend_from_slice(&end.fresh);
             there.drain();
-            told.push(serde_json::from_value(end.value).ok());
+            counts.push(serde_json::from_value(end.value).ok());
             if let Some(mut report) = end.report {
                 // It waited for the last packet and for a word; the run was over before.
                 report.ended_ns = report.ended_ns.min(ended_ns.unwrap_or(report.ended_ns));
@@ -195,15 +195,15 @@ impl StreamKeeper {
                 reports.push(report);
             }
         }
-        told
+        counts
     }
 
     /// Packets of the schedule that an end has not even tried to send, added to those that its
     /// socket did not take.
-    fn with_untried(&self, told: FarEndCounts, sending: Option<SendPlan>) -> FarEndCounts {
+    fn with_untried(&self, counted: FarEndCounts, sending: Option<SendPlan>) -> FarEndCounts {
         let course = |schedule| end::course(self.per_1000_s, schedule, sending);
         let packets = self.schedule.as_ref().map_or(0, |schedule| course(schedule).packets);
-        FarEndCounts { unsent: told.unsent + packets.saturating_sub(told.due), ..told }
+        FarEndCounts { unsent: counted.unsent + packets.saturating_sub(counted.due), ..counted }
     }
 
     fn flows(
@@ -218,17 +218,17 @@ impl StreamKeeper {
         let none = FarEndCounts::default();
         let mut flows = Vec::new();
         let packets = |sending, due: u64| {
-            // What was due and never came to be sent is lost to whoever waits for it.
+            // What was due and never came to be sent is lost to the end that waits for it.
             let course = course(sending);
             let due = if was_stopped { due } else { course.packets };
             due.saturating_sub(course.recorded_from)
         };
         let sent = packets(None, near.due);
-        for (there, told) in self.there.iter().zip(far_end) {
-            flows.push(there.flow.record(sent, told.as_ref().unwrap_or(&none), wanted));
+        for (there, counted) in self.there.iter().zip(far_end) {
+            flows.push(there.flow.record(sent, counted.as_ref().unwrap_or(&none), wanted));
         }
         if let Some(back) = &self.back {
-            // Of what was sent after this end stopped nobody knows more than what arrived.
+            // Of what was sent after this end stopped only what arrived is known.
             let sent = packets(Some(back.sending), back.flow.numbers_seen());
             flows.push(back.flow.record(sent, near, wanted));
         }
@@ -238,14 +238,15 @@ impl StreamKeeper {
 
 /// The ends of which there are some, and how many.
 fn counts(ends: &[(&str, FarEndCounts)], of: fn(&FarEndCounts) -> u64) -> Vec<EndCount> {
-    let counts = ends.iter().map(|(end, told)| EndCount { end: (*end).into(), count: of(told) });
+    let counts =
+        ends.iter().map(|(end, counted)| EndCount { end: (*end).into(), count: of(counted) });
     counts.filter(|of| of.count > 0).collect()
 }
 
 /// Packets that the system refused to an end, if it did.
-fn refusal((end, told): &(&str, FarEndCounts)) -> Option<SendRefusal> {
-    let error = Some(OsError::of(told.errno));
-    (told.failed > 0).then(|| SendRefusal { end: (*end).into(), packets: told.failed, error })
+fn refusal((end, counted): &(&str, FarEndCounts)) -> Option<SendRefusal> {
+    let error = Some(OsError::of(counted.errno));
+    (counted.failed > 0).then(|| SendRefusal { end: (*end).into(), packets: counted.failed, error })
 }
 
 impl ProbeSupervisor for StreamKeeper {
@@ -299,8 +300,8 @@ impl ProbeSupervisor for StreamKeeper {
         if !was_stopped {
             near = self.with_untried(near, None);
             let by_far = self.back.as_ref().filter(|back| back.sender == ReturnSender::Far);
-            if let (Some(back), Some(Some(told))) = (by_far, far_end.first_mut()) {
-                *told = self.with_untried(*told, Some(back.sending));
+            if let (Some(back), Some(Some(counted))) = (by_far, far_end.first_mut()) {
+                *counted = self.with_untried(*counted, Some(back.sending));
             }
         }
         let names: Vec<String> = self.record.ends.iter().map(|end| end.name.clone()).collect();
@@ -308,14 +309,14 @@ impl ProbeSupervisor for StreamKeeper {
         let ends: Vec<(&str, FarEndCounts)> = names
             .iter()
             .zip(known)
-            .filter_map(|(name, told)| Some((name.as_str(), told?)))
+            .filter_map(|(name, counted)| Some((name.as_str(), counted?)))
             .collect();
         self.record.flows = flows;
         let evidence = MessageEvidence {
             far_loss: self.ended.take(),
-            unsent: counts(&ends, |told| told.unsent),
+            unsent: counts(&ends, |counted| counted.unsent),
             refused: ends.iter().filter_map(refusal).collect(),
-            unrecorded: counts(&ends, |told| told.dropped),
+            unrecorded: counts(&ends, |counted| counted.dropped),
             ..self.evidence
         };
         SupervisorRecord { messages: Some(self.record), evidence }

@@ -21,7 +21,7 @@ pub enum PacketWait {
     /// Keeps its CPU busy.
     Spin,
     /// Sleeps until so many ns before its own packet is due, then spins. For packets of others it
-    /// sleeps: nobody knows when they come.
+    /// sleeps: it is not known when they come.
     Hybrid(i64),
 }
 
@@ -46,14 +46,14 @@ impl FromStr for PacketWait {
             return Err(format!("{text:?} is not a wait mode; use sleep, spin or hybrid:2ms"));
         };
         match time.parse::<Nanos>() {
-            Ok(Nanos(1..)) => time.parse().map(|Nanos(ns)| Self::Hybrid(ns)).map_err(told),
+            Ok(Nanos(1..)) => time.parse().map(|Nanos(ns)| Self::Hybrid(ns)).map_err(message),
             Ok(_) => Err(format!("{text}: a spin time of 0 is the same as sleep; use sleep")),
             Err(error) => Err(format!("{text}: {error}")),
         }
     }
 }
 
-fn told(error: crate::units::UnitError) -> String {
+fn message(error: crate::units::UnitError) -> String {
     error.to_string()
 }
 

@@ -1,4 +1,4 @@
-//! Streams through ZeroMQ: where each end publishes, and what it hears.
+//! Streams through ZeroMQ: where each end publishes, and what it subscribes to.
 
 use std::{
     io,
@@ -44,7 +44,8 @@ fn listener() -> io::Result<(OwnedFd, SocketAddrV4)> {
     Ok((listener.into(), SocketAddrV4::new(Ipv4Addr::LOCALHOST, port)))
 }
 
-/// Tells both ends where they publish and what they hear, where ZeroMQ carries the stream.
+/// Sets for both ends where they publish and what they subscribe to, where ZeroMQ carries the
+/// stream.
 pub fn place(stream: &Stream, ends: (&mut EndPlan, &mut EndPlan), sockets: &SocketPair) {
     let (near, far_end) = ends;
     let per_s = stream.rate.per_s().ceil() as u32;
@@ -62,12 +63,12 @@ pub fn place(stream: &Stream, ends: (&mut EndPlan, &mut EndPlan), sockets: &Sock
     };
     let subscribers = u32::from(stream.way == StreamTransport::ZmqPubSub);
     let places = Places {
-        speaks: Some(there.clone()),
+        publish: Some(there.clone()),
         subscribers,
-        hears: back.clone(),
+        subscribe: back.clone(),
         waiting: per_s.max(1_000),
         kbit_per_s: kbit.saturating_mul(MULTICAST_SHARE).max(KBIT_LEAST),
     };
-    far_end.zmq = Some(Places { speaks: back, hears: Some(there), ..places.clone() });
+    far_end.zmq = Some(Places { publish: back, subscribe: Some(there), ..places.clone() });
     near.zmq = Some(places);
 }

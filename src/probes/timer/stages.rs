@@ -16,7 +16,7 @@ use crate::{
     setup::threads::Found,
 };
 
-/// Late wake-ups that wait for whoever blames them: half a second of the worst rate that a
+/// Late wake-ups that wait to be blamed: half a second of the worst rate that a
 /// threshold lets through, 4 times over.
 const LATE_RING: usize = 2048;
 
@@ -47,7 +47,7 @@ pub(super) struct OfThread {
     late: Writer<Late>,
 }
 
-/// The same, for those who look at it.
+/// The same, for its readers.
 #[derive(Debug)]
 pub(super) struct SharedStages {
     recorded: Vec<Recorded>,

@@ -9,7 +9,7 @@ use crate::{
     run::{Run, names},
 };
 
-/// Causes of a cell at the most, and the least share that is told.
+/// Most causes of a cell, and the smallest share that is shown.
 const MOST: usize = 3;
 const LEAST: f64 = 0.05;
 
@@ -41,7 +41,7 @@ fn causes(cell: &MatrixCell, runs: &[Run]) -> Vec<CellCause> {
 }
 
 /// The worst band of a run; nothing where its wake-ups were not blamed. What cannot be read is
-/// told by those who show the run itself.
+/// reported where the run itself is shown.
 fn worst(run: &Run) -> Option<Band> {
     // Most runs of a matrix were not traced, and reading all latencies takes time.
     if !run.path.join(names::BLAME).exists() {

@@ -30,9 +30,10 @@ pub struct PageBlame {
     pub threshold_ns: i64,
     /// Late wake-ups that were blamed.
     pub blamed: u64,
-    /// Late wake-ups that were not: too many at once, or the record was overwritten by then.
+    /// Late wake-ups that were not: their events were overwritten by then, or too many later ones
+    /// were waiting.
     pub passed_over: u64,
-    /// Wake-ups that matched no record of the kernel's side.
+    /// Wake-ups that matched no record of the BPF programs.
     pub unmatched: u64,
     /// Events that the recorder lost.
     pub lost_events: u64,
@@ -87,7 +88,7 @@ pub struct PagePart {
     pub cause: Cause,
     /// Which one.
     pub name: String,
-    /// Whose work, `name/pid`; empty where it is nobody's.
+    /// Whose work, `name/pid`; empty where it is no task's.
     pub task: String,
     /// How much, ns.
     pub ns: u64,

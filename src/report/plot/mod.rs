@@ -88,7 +88,7 @@ pub enum PlotError {
     #[error("there is nothing to draw: {0}")]
     Nothing(&'static str),
     /// Too many runs.
-    #[error("{0} runs in one picture; it can hold {MOST_RUNS} that are still told apart")]
+    #[error("{0} runs in one picture; more than {MOST_RUNS} cannot be distinguished")]
     ManyRuns(usize),
     /// The words need more room than there is.
     #[error("--size {size} leaves no room for the data beside the words; use a larger one")]
@@ -108,11 +108,11 @@ pub enum PlotError {
 pub fn svg(page: &Page, kind: PictureKind, size: Size) -> Result<String, PlotError> {
     let picture = draw(page, kind, size)?;
     let names: Vec<String> = page.runs.iter().map(|run| RunLabel::of(run).name).collect();
-    let told = page.runs.iter().zip(&names);
-    let told: Vec<String> =
-        told.map(|(run, name)| format!("{name}: {} {}", run.line, run.headline)).collect();
+    let labelled = page.runs.iter().zip(&names);
+    let lines: Vec<String> =
+        labelled.map(|(run, name)| format!("{name}: {} {}", run.line, run.headline)).collect();
     let title = format!("{}: {}", kind.title(), names.join(", "));
-    paint::svg(&picture, size, &title, &told.join("\n"))
+    paint::svg(&picture, size, &title, &lines.join("\n"))
 }
 
 /// The picture as a PNG file.

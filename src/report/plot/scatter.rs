@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// Thinning rules that are spelled out; of the others only the kind is said.
-const RULES_TOLD: usize = 2;
+const RULES_SHOWN: usize = 2;
 
 /// What a point is, and which ones are left out.
 pub fn notes(page: &Page, subjects: &[RunLabel]) -> Vec<String> {
@@ -53,11 +53,11 @@ fn note(run: &PageRun, name: &str) -> Option<String> {
         1 => series.points.thinned.clone(),
         _ => format!("of {} {}", series.name, series.points.thinned),
     });
-    let told: Vec<String> = rules.take(RULES_TOLD).collect();
-    if !told.is_empty() {
-        note.push_str(&format!(": {}", told.join("; ")));
+    let rules: Vec<String> = rules.take(RULES_SHOWN).collect();
+    if !rules.is_empty() {
+        note.push_str(&format!(": {}", rules.join("; ")));
     }
-    if thinned.count() > RULES_TOLD {
+    if thinned.count() > RULES_SHOWN {
         note.push_str("; the other series likewise");
     }
     note.push('.');

@@ -59,16 +59,16 @@ fn flows(messages: &MessageRecord, sample_name: SampleName) -> Table {
     let late = messages.flows.iter().find_map(|flow| flow.late_over_ns);
     let late = late.map_or_else(|| "late".into(), |ns| format!("late > {}", Nanos(ns)));
     // What cannot happen to a ping-pong is shown only if it did.
-    let told = move |n: u64| (sample_name != SampleName::RoundTrip || n > 0).then(|| count(n));
+    let if_any = move |n: u64| (sample_name != SampleName::RoundTrip || n > 0).then(|| count(n));
     let columns: [Column<'_, FlowRecord>; 10] = [
         ("messages".into(), Box::new(|flow| Some(sample_name::series(&flow.series).to_owned()))),
         ("sent".into(), Box::new(|flow| Some(count(flow.sent)))),
         (arrived.into(), Box::new(|flow| Some(count(flow.received)))),
         ("lost".into(), Box::new(|flow| Some(count(flow.lost)))),
         (late, Box::new(|flow| flow.late.map(count))),
-        ("duplicated".into(), Box::new(move |flow| told(flow.duplicated))),
-        ("reordered".into(), Box::new(move |flow| told(flow.reordered))),
-        ("foreign".into(), Box::new(move |flow| told(flow.foreign))),
+        ("duplicated".into(), Box::new(move |flow| if_any(flow.duplicated))),
+        ("reordered".into(), Box::new(move |flow| if_any(flow.reordered))),
+        ("foreign".into(), Box::new(move |flow| if_any(flow.foreign))),
         ("asked/s".into(), Box::new(|flow| flow.wanted_per_s.map(|_| per_s(flow.wanted_per_s)))),
         ("sent/s".into(), Box::new(|flow| flow.achieved_per_s.map(|rate| per_s(Some(rate))))),
     ];
@@ -99,7 +99,7 @@ mod tests {
     use super::*;
     use crate::report::fixture;
 
-    fn told(document: &Document) -> Vec<String> {
+    fn lines_of(document: &Document) -> Vec<String> {
         let mut out = String::new();
         push(&mut out, document);
         let text = anstream::adapter::strip_str(&out).to_string();
@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn a_ping_pong_has_no_columns_that_mean_nothing_to_it() {
-        let lines = told(&fixture::of("pingpong", &["rtt"]));
+        let lines = lines_of(&fixture::of("pingpong", &["rtt"]));
         assert_eq!(
             lines,
             [
@@ -120,7 +120,7 @@ mod tests {
                 "far process 1 fifo 80",
             ]
         );
-        assert!(told(&fixture::of("timer", &["cpu0"])).is_empty());
+        assert!(lines_of(&fixture::of("timer", &["cpu0"])).is_empty());
     }
 
     #[test]
@@ -139,7 +139,7 @@ mod tests {
             exchanges: 8,
             shortest_round_trip_ns: 18_000,
         });
-        let lines = told(&stream);
+        let lines = lines_of(&stream);
         assert_eq!(
             lines[0],
             "messages sent received lost late > 1.00 ms duplicated reordered foreign asked/s sent/s"
@@ -147,7 +147,7 @@ mod tests {
         assert_eq!(lines[1], "there 1 000 1 000 0 7 0 3 0 10.0 k 50");
         assert_eq!(lines[3], "end place CPU policy receive buffer");
         assert_eq!(lines[5], "far process 1 fifo 80 425 984 B");
-        assert!(lines[6].contains("known to within 9.00 us"), "{}", lines[6]);
+        assert!(lines[6].contains("an uncertainty of 9.00 us"), "{}", lines[6]);
     }
 
     #[test]

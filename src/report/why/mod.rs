@@ -44,9 +44,10 @@ pub struct WhyReport {
     pub threshold_ns: i64,
     /// Late wake-ups that were blamed.
     pub blamed: u64,
-    /// Late wake-ups that were not: too many at once, or the record was overwritten by then.
+    /// Late wake-ups that were not: their events were overwritten by then, or too many later ones
+    /// were waiting.
     pub passed_over: u64,
-    /// Wake-ups that matched no record of the kernel's side.
+    /// Wake-ups that matched no record of the BPF programs.
     pub unmatched: u64,
     /// Events that the recorder lost.
     pub lost_events: u64,
@@ -66,7 +67,7 @@ pub struct WhyReport {
     pub damaged: Vec<Damage>,
 }
 
-/// Why nothing can be told of a run.
+/// Why nothing can be said about a run.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum NotTraced {
     /// It was not to be traced, or its tardy could not trace yet.

@@ -61,7 +61,7 @@ fn head(sheet: &mut TerminalText, why: &WhyReport, document: &Document) {
         document.validity.as_str()
     ));
     if document.validity != Validity::Valid {
-        sheet.line(DIM, "`tardy show` says what speaks against it");
+        sheet.line(DIM, "`tardy show` says why");
     }
     for damage in why.damaged.iter().take(MOST_DAMAGED) {
         wrapped(sheet, AnsiColor::Yellow.on_default(), &format!("not read: {damage}"));
@@ -84,12 +84,12 @@ fn head(sheet: &mut TerminalText, why: &WhyReport, document: &Document) {
     sheet.gap();
 }
 
-/// How much was looked at.
+/// How much was analysed.
 fn counted(why: &WhyReport) -> String {
     let mut text = match why.blamed {
         0 => format!("There are no sums of all late wake-ups; peaks: {}", count(why.peaks_found)),
         blamed => format!(
-            "{} wake-ups that were later than {} were looked at",
+            "{} wake-ups that were later than {} were analysed",
             count(blamed),
             Nanos(why.threshold_ns)
         ),
@@ -99,8 +99,8 @@ fn counted(why: &WhyReport) -> String {
         (why.passed_over, "late one was passed over", "late ones were passed over"),
         (
             why.unmatched,
-            "matched no record of the kernel's side",
-            "matched no record of the kernel's side",
+            "matched no record of the BPF programs",
+            "matched no record of the BPF programs",
         ),
         (why.lost_events, "event was lost", "events were lost"),
     ] {

@@ -121,7 +121,7 @@ fn stack(sheet: &mut TerminalText, frames: &[String], most: usize, indent: &str)
 
 /// The timeline.
 fn happened(sheet: &mut TerminalText, peak: &Peak) {
-    let shown = telling(peak);
+    let shown = most_important(peak);
     if shown.is_empty() {
         return;
     }
@@ -135,14 +135,14 @@ fn happened(sheet: &mut TerminalText, peak: &Peak) {
             String::new(),
         ]);
     }
-    let told: Vec<String> = shown.iter().map(|moment| told(moment, peak.cpu)).collect();
+    let texts: Vec<String> = shown.iter().map(|moment| describe(moment, peak.cpu)).collect();
     let mut lines = table.lines().into_iter();
     let heading = lines.next().unwrap_or_default();
     sheet.line(DIM, &format!("   {}", heading.replace("   what", " what")));
-    for ((line, told), moment) in lines.zip(told).zip(&shown) {
-        sheet.line(Style::new(), &format!("   {line:<35}{told}"));
-        let is_told = peak.blame.iter().any(|part| ends_as(&part.stack, &moment.stack));
-        if !is_told {
+    for ((line, text), moment) in lines.zip(texts).zip(&shown) {
+        sheet.line(Style::new(), &format!("   {line:<35}{text}"));
+        let is_shown = peak.blame.iter().any(|part| ends_as(&part.stack, &moment.stack));
+        if !is_shown {
             stack(sheet, &moment.stack, FEW_FRAMES, "                                      ");
         }
     }
@@ -156,7 +156,7 @@ fn happened(sheet: &mut TerminalText, peak: &Peak) {
 
 /// The entries worth a line, by time: those that were on while the wake-up was late or shortly
 /// before it, and of these the longest.
-fn telling(peak: &Peak) -> Vec<&Moment> {
+fn most_important(peak: &Peak) -> Vec<&Moment> {
     let is_near = |moment: &&Moment| {
         let end = moment.at.saturating_add_unsigned(moment.ns.unwrap_or(0));
         end >= -BEFORE_NS && moment.at <= peak.latency_ns
@@ -176,7 +176,7 @@ fn telling(peak: &Peak) -> Vec<&Moment> {
 }
 
 /// What an entry is, in words.
-fn told(moment: &Moment, cpu: u32) -> String {
+fn describe(moment: &Moment, cpu: u32) -> String {
     let mut name = cut(moment.name.trim_end_matches("+0x0"), 32);
     if let Some(pid) = moment.pid.filter(|_| moment.what != "stack") {
         let number = format!("/{pid}");
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_long_timeline_the_late_and_the_long_entries_are_told() {
+    fn of_a_long_timeline_the_late_and_the_long_entries_are_reported() {
         let mut timeline: Vec<Moment> = (0..500).map(|k| moment(k * 10, Some(5), "task")).collect();
         timeline.push(moment(-1_000_000, Some(10), "task"));
         timeline.push(moment(4_000, Some(900), "task"));
@@ -249,7 +249,7 @@ mod tests {
             timeline,
             left_out: 0,
         };
-        let shown = telling(&peak);
+        let shown = most_important(&peak);
         assert_eq!(shown.len(), MOST_MOMENTS);
         assert!(shown.iter().any(|moment| moment.what == "woke"));
         assert!(shown.iter().any(|moment| moment.ns == Some(900)));
@@ -258,15 +258,15 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_is_told_with_what_is_known_of_it() {
+    fn an_entry_is_reported_with_what_is_known_of_it() {
         let mut one = moment(0, None, "task");
         one.pid = Some(7);
         one.priority = Some("nice 0".into());
         one.detail = Some("preempted".into());
-        assert_eq!(told(&one, 0), "n/7 (nice 0), preempted");
-        assert_eq!(told(&moment(0, None, "ipi"), 3), "interrupt sent n, on CPU 0");
+        assert_eq!(describe(&one, 0), "n/7 (nice 0), preempted");
+        assert_eq!(describe(&moment(0, None, "ipi"), 3), "interrupt sent n, on CPU 0");
         let mut woken = moment(0, None, "waking");
         (woken.name, woken.pid) = ("n/8".into(), Some(8));
-        assert_eq!(told(&woken, 0), "wakes n/8");
+        assert_eq!(describe(&woken, 0), "wakes n/8");
     }
 }

@@ -40,10 +40,10 @@ pub fn verdict(why: &WhyReport, series: usize) -> String {
         return little(band, &place, kinds.first());
     }
     let Some(first) = kinds.first() else {
-        return format!("All of the time {place} that was looked at is unexplained.");
+        return format!("All of the time {place} that was analysed is unexplained.");
     };
-    let told = |kind: &CauseSum<'_>| told(why, kind, series);
-    let (share, text) = told(first);
+    let describe = |kind: &CauseSum<'_>| describe(why, kind, series);
+    let (share, text) = describe(first);
     if unexplained > first.share {
         return format!(
             "{} of all time {place} is unexplained; the largest known cause is {text} ({}).",
@@ -52,9 +52,9 @@ pub fn verdict(why: &WhyReport, series: usize) -> String {
         );
     }
     let second = kinds.get(1).filter(|second| first.share < NOT_ALL && second.share >= WORTH);
-    // A kind that is larger in all may be told by a name that is smaller.
+    // A kind that is larger in all may be represented by a name that is smaller.
     let mut said = vec![(share, text)];
-    said.extend(second.map(told));
+    said.extend(second.map(describe));
     said.sort_by(|a, b| b.0.total_cmp(&a.0));
     let mut sentence = String::new();
     for (share, text) in said {
@@ -107,7 +107,7 @@ fn little(band: &Band, place: &str, first: Option<&CauseSum<'_>>) -> String {
 
 /// A kind by its largest name where that is most of it, else by several; with the share that this
 /// has, where it was, and how regularly it came.
-fn told(why: &WhyReport, kind: &CauseSum<'_>, series: usize) -> (f64, String) {
+fn describe(why: &WhyReport, kind: &CauseSum<'_>, series: usize) -> (f64, String) {
     let Some((first, share)) = kind.names.first() else { return (0.0, String::new()) };
     if *share >= NOT_ALL * kind.share {
         let mut text = phrase(first.cause, &first.name);
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cause_that_leads_is_told_with_its_cpu_and_its_beat() {
+    fn a_cause_that_leads_is_reported_with_its_cpu_and_its_period() {
         let console = cause(Cause::IrqsOff, "console_unlock", 0.61, &[("cpu1", 95), ("cpu0", 5)]);
         let mut why = why(1.0, vec![console]);
         let period = Periodicity {
@@ -252,11 +252,11 @@ mod tests {
                       softirq NET_RX (20 %).";
         assert_eq!(text, wanted);
         let text = verdict(&why(0.8, vec![unexplained]), 2);
-        assert_eq!(text, "All of the time above p99.9 that was looked at is unexplained.");
+        assert_eq!(text, "All of the time above p99.9 that was analysed is unexplained.");
     }
 
     #[test]
-    fn a_second_cause_is_told_where_the_first_is_not_most_of_it() {
+    fn a_second_cause_is_reported_where_the_first_is_not_most_of_it() {
         let first = cause(Cause::Host, "steal", 0.5, &[]);
         let second = cause(Cause::Thread, "migration/0", 0.3, &[]);
         let rest = cause(Cause::Unexplained, "", 0.2, &[]);
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn of_two_that_are_told_the_larger_comes_first() {
+    fn of_two_that_are_reported_the_larger_comes_first() {
         let names = [("a", 0.18), ("b", 0.05)];
         let mut causes: Vec<CauseInBand> =
             names.map(|(name, share)| cause(Cause::IrqsOff, name, share, &[])).into();
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kind_of_many_names_is_told_as_one_with_the_largest_of_them() {
+    fn a_kind_of_many_names_is_reported_as_one_with_the_largest_of_them() {
         let on = [("cpu0", 1), ("cpu1", 1)];
         let names = [("a", 0.3), ("b", 0.25), ("c", 0.2), ("d", 0.1), ("e", 0.1)];
         let mut causes: Vec<CauseInBand> =
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn periods_are_told_as_people_say_them() {
+    fn periods_are_reported_as_people_say_them() {
         assert_eq!(["50 ms", "33.4 ms", "1 s"], [50_000_400.0, 33_370_000.0, 1e9].map(every));
     }
 }

@@ -9,7 +9,7 @@ use crate::run::caveat::Effect;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub enum ThreadCaveat {
-    /// The default policy could not be had.
+    /// The default policy was not available.
     NoRealTime {
         /// What was wanted, `fifo`.
         policy: String,

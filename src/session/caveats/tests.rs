@@ -1,5 +1,5 @@
 //! Each caveat that comes of evidence is given the evidence that must bring it, and that next to it
-//! which must not. Its values, its text and the verdict are looked at.
+//! which must not. Its values, its text and the verdict are checked.
 
 use serde_json::{Value, json};
 use tardy_hot::{tally::Totals, wakeup::Ended};
@@ -99,7 +99,7 @@ fn the_verdict_follows_from_the_evidence() {
 }
 
 #[test]
-fn what_could_not_be_arranged_is_told_with_the_systems_error() {
+fn what_could_not_be_arranged_is_reported_with_the_systems_error() {
     let refused = || OsError::of(libc::EPERM);
     let error = json!({"errno": libc::EPERM, "text": "Operation not permitted"});
     let values = json!({"policy": "fifo", "priority": 90, "error": error});
@@ -132,7 +132,7 @@ fn what_could_not_be_arranged_is_told_with_the_systems_error() {
 }
 
 #[test]
-fn a_watchdog_that_ended_the_run_is_told_instead_of_the_ordinary_tasks_it_made() {
+fn a_watchdog_that_ended_the_run_is_reported_instead_of_the_ordinary_tasks_it_made() {
     let broken = |evidence: &mut Evidence| {
         evidence.threads.reports[0].broken = Some(Deviation::Died);
     };
@@ -148,7 +148,7 @@ fn a_watchdog_that_ended_the_run_is_told_instead_of_the_ordinary_tasks_it_made()
 }
 
 #[test]
-fn what_a_killed_one_left_is_told_where_it_stays_so() {
+fn what_a_killed_one_left_is_reported_where_it_stays_so() {
     let left = |failed: &[&str]| {
         let failed = failed.iter().map(ToString::to_string).collect();
         let undone = Undone { put_back: vec!["x: 1".into()], failed };
@@ -160,7 +160,7 @@ fn what_a_killed_one_left_is_told_where_it_stays_so() {
 }
 
 #[test]
-fn what_cannot_be_put_back_at_the_end_is_told() {
+fn what_cannot_be_put_back_at_the_end_is_reported() {
     let failed = "/sys/devices/system/cpu/cpu1/cpufreq/scaling_governor: Invalid argument";
     assert_one(
         |evidence| evidence.setup.not_put_back = vec![failed.into()],
@@ -171,7 +171,7 @@ fn what_cannot_be_put_back_at_the_end_is_told() {
 }
 
 #[test]
-fn what_a_shield_cannot_keep_off_is_told() {
+fn what_a_shield_cannot_keep_off_is_reported() {
     let gaps = |gaps: ShieldGaps| {
         move |evidence: &mut Evidence| {
             evidence.setup.shield = Some(ShieldGaps { cpus: "2-3".into(), ..gaps });
@@ -204,7 +204,7 @@ fn what_a_shield_cannot_keep_off_is_told() {
 }
 
 #[test]
-fn a_thread_that_runs_on_other_terms_is_told_once_with_both() {
+fn a_thread_that_runs_on_other_terms_is_reported_once_with_both() {
     let terms = |policy: &str, priority, cpus: &str| ThreadTerms {
         policy: policy.into(),
         priority,
@@ -230,7 +230,7 @@ fn a_thread_that_runs_on_other_terms_is_told_once_with_both() {
 }
 
 #[test]
-fn a_page_fault_between_the_first_turn_and_the_last_is_told() {
+fn a_page_fault_between_the_first_turn_and_the_last_is_reported() {
     let usage = ThreadUsage { minor_faults: 2, major_faults: 1, ..ThreadUsage::default() };
     assert_one(
         of_report(|report| report.usage = usage),
@@ -241,7 +241,7 @@ fn a_page_fault_between_the_first_turn_and_the_last_is_told() {
 }
 
 #[test]
-fn a_wait_that_fails_is_told_with_its_error() {
+fn a_wait_that_fails_is_reported_with_its_error() {
     let error = json!({"errno": 22, "text": "Invalid argument"});
     assert_one(
         of_report(|report| report.ended = Ended::Failed(22)),
@@ -252,7 +252,7 @@ fn a_wait_that_fails_is_told_with_its_error() {
 }
 
 #[test]
-fn a_thread_that_was_moved_and_put_back_is_told() {
+fn a_thread_that_was_moved_and_put_back_is_reported() {
     assert_one(
         of_report(|report| report.migrations = Some(2)),
         "thread_migrated",
@@ -262,7 +262,7 @@ fn a_thread_that_was_moved_and_put_back_is_told() {
 }
 
 #[test]
-fn a_thread_that_had_to_leave_its_cpu_is_told_unless_others_are_measured_there() {
+fn a_thread_that_had_to_leave_its_cpu_is_reported_unless_others_are_measured_there() {
     let preempted = |evidence: &mut Evidence| {
         evidence.threads.reports[0].usage.involuntary_switches = 3;
     };
@@ -281,7 +281,7 @@ fn a_thread_that_had_to_leave_its_cpu_is_told_unless_others_are_measured_there()
 }
 
 #[test]
-fn time_that_the_hypervisor_took_of_a_measured_cpu_is_told() {
+fn time_that_the_hypervisor_took_of_a_measured_cpu_is_reported() {
     let of = |cpu: u32, steal: f64| {
         move |evidence: &mut Evidence| {
             evidence.machine.cpu_use = vec![CpuUse { cpu, busy: 1.0, steal }];
@@ -293,7 +293,7 @@ fn time_that_the_hypervisor_took_of_a_measured_cpu_is_told() {
 }
 
 #[test]
-fn interrupts_that_cannot_be_masked_are_told_where_they_hit_a_measured_cpu() {
+fn interrupts_that_cannot_be_masked_are_reported_where_they_hit_a_measured_cpu() {
     let of = |cpu: u32, count: u64| {
         move |evidence: &mut Evidence| evidence.machine.nmis = vec![CpuCount { cpu, count }]
     };
@@ -303,14 +303,14 @@ fn interrupts_that_cannot_be_masked_are_told_where_they_hit_a_measured_cpu() {
 }
 
 #[test]
-fn a_firmware_that_took_the_machine_away_is_told() {
+fn a_firmware_that_took_the_machine_away_is_reported() {
     let of = |smis| move |evidence: &mut Evidence| evidence.machine.smis = smis;
     assert_one(of(Some(2)), "smi_seen", &json!({"count": 2}), "2 times (SMI)");
     assert_eq!((codes(of(Some(0))), codes(of(None))), (Vec::new(), Vec::new()));
 }
 
 #[test]
-fn a_virtual_machine_is_told() {
+fn a_virtual_machine_is_reported() {
     assert_one(
         |evidence| evidence.machine.virtualisation = Some("KVM".into()),
         "virtual_machine",
@@ -320,7 +320,7 @@ fn a_virtual_machine_is_told() {
 }
 
 #[test]
-fn what_ended_the_run_from_outside_is_told() {
+fn what_ended_the_run_from_outside_is_reported() {
     let by = json!({"by": "SIGTERM"});
     let ended = |evidence: &mut Evidence| {
         evidence.ended_by = Some("SIGTERM".into());

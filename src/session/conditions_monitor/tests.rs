@@ -1,4 +1,5 @@
-//! A machine that stands in a directory is read, changed and read again: each change must be told.
+//! A machine whose files are in a directory is read, changed and read again: each change must be
+//! reported.
 
 use std::{fs, path::Path};
 
@@ -91,7 +92,7 @@ fn only(changes: &[(&str, &str)], put_back: bool) -> (String, String) {
     (caveat.code.clone(), caveat.text.clone())
 }
 
-fn assert_told(change: (&str, &str), code: &str, word: &str) {
+fn assert_reported(change: (&str, &str), code: &str, word: &str) {
     let (found, text) = only(&[change], false);
     assert_eq!(found, code);
     assert!(text.contains(word), "{text}");
@@ -103,7 +104,7 @@ fn a_machine_that_stays_as_it_is_gives_no_doubt() {
 }
 
 #[test]
-fn a_measured_cpu_that_goes_offline_is_told_even_when_it_comes_back() {
+fn a_measured_cpu_that_goes_offline_is_reported_even_when_it_comes_back() {
     let online = format!("{CPU}/online");
     for put_back in [false, true] {
         let (code, text) = only(&[(&online, "1\n")], put_back);
@@ -116,7 +117,7 @@ fn a_measured_cpu_that_goes_offline_is_told_even_when_it_comes_back() {
 }
 
 #[test]
-fn other_cpus_that_come_or_go_are_told_even_when_they_come_back() {
+fn other_cpus_that_come_or_go_are_reported_even_when_they_come_back() {
     let online = format!("{CPU}/online");
     for (now, put_back) in [("0\n", true), ("0\n", false), ("0-2\n", false)] {
         let (code, _) = only(&[(&online, now)], put_back);
@@ -125,7 +126,7 @@ fn other_cpus_that_come_or_go_are_told_even_when_they_come_back() {
 }
 
 #[test]
-fn another_clock_source_is_told_even_when_the_first_comes_back() {
+fn another_clock_source_is_reported_even_when_the_first_comes_back() {
     let file = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
     for (put_back, words) in [(false, "tsc, then hpet."), (true, "tsc, then hpet, then tsc.")] {
         let (code, text) = only(&[(file, "hpet\n")], put_back);
@@ -135,38 +136,42 @@ fn another_clock_source_is_told_even_when_the_first_comes_back() {
 }
 
 #[test]
-fn another_governor_is_told_even_when_the_first_comes_back() {
+fn another_governor_is_reported_even_when_the_first_comes_back() {
     let file = format!("{CPU}/cpu0/cpufreq/scaling_governor");
-    assert_told((&file, "powersave\n"), "governor_changed", "CPU 0 from performance to powersave");
+    assert_reported(
+        (&file, "powersave\n"),
+        "governor_changed",
+        "CPU 0 from performance to powersave",
+    );
     assert_eq!(only(&[(&file, "powersave\n")], true).0, "governor_changed");
 }
 
 #[test]
-fn another_frequency_is_told_and_a_wavering_one_is_not() {
+fn another_frequency_is_reported_and_a_wavering_one_is_not() {
     let now = format!("{CPU}/cpu0/cpufreq/scaling_cur_freq");
-    assert_told((&now, "1200000\n"), "frequency_changed", "from 3000 MHz at the start to 1200");
+    assert_reported((&now, "1200000\n"), "frequency_changed", "from 3000 MHz at the start to 1200");
     assert_eq!(caveats_after(&[(&now, "2990000\n")], false), []);
     let changes = format!("{CPU}/cpu0/cpufreq/stats/total_trans");
-    assert_told((&changes, "10\n"), "frequency_changed", "CPU 0 3 times");
+    assert_reported((&changes, "10\n"), "frequency_changed", "CPU 0 3 times");
 }
 
 #[test]
-fn a_cpu_that_is_too_hot_is_told() {
+fn a_cpu_that_is_too_hot_is_reported() {
     let core = format!("{CPU}/cpu0/thermal_throttle/core_throttle_count");
-    assert_told((&core, "14\n"), "cpu_throttled", "CPU 0 12 times");
+    assert_reported((&core, "14\n"), "cpu_throttled", "CPU 0 12 times");
 }
 
 #[test]
-fn memory_that_does_not_stay_locked_is_told() {
+fn memory_that_does_not_stay_locked_is_reported() {
     let status = |kib: u32| format!("Name:\ttardy\nVmLck:\t  {kib} kB\n");
-    assert_told(("/proc/self/status", &status(0)), "memory_unlocked", "4096 KiB at the start");
+    assert_reported(("/proc/self/status", &status(0)), "memory_unlocked", "4096 KiB at the start");
     assert_eq!(caveats_after(&[("/proc/self/status", &status(3_900))], false), []);
 }
 
 #[test]
-fn rt_throttling_is_told_when_the_kernel_tells_it_and_not_when_it_had_before() {
+fn rt_throttling_is_reported_when_the_kernel_logs_it_and_not_when_it_had_before() {
     let log = "6,1,5,-;Linux version\n4,2,9,-;sched: RT throttling activated\n";
-    assert_told(("/dev/kmsg", log), "rt_throttled", "RT throttling");
+    assert_reported(("/dev/kmsg", log), "rt_throttled", "RT throttling");
     let machine = machine();
     plant(machine.path(), &[("/dev/kmsg", log)]);
     let mut monitor = ConditionsMonitor::new(Root::at(machine.path()), "0".parse().unwrap(), &[]);
@@ -177,7 +182,7 @@ fn rt_throttling_is_told_when_the_kernel_tells_it_and_not_when_it_had_before() {
 }
 
 #[test]
-fn a_suspended_machine_is_told_and_clocks_read_in_turn_are_no_suspend() {
+fn a_suspended_machine_is_reported_and_clocks_read_in_turn_are_no_suspend() {
     let at = |suspended_ns: i64| Conditions { suspended_ns, ..Conditions::default() };
     let codes = |slept_ns: i64| {
         let mut monitor = ConditionsMonitor::new(Root::at("/nowhere"), Cpus::default(), &[]);
@@ -190,14 +195,14 @@ fn a_suspended_machine_is_told_and_clocks_read_in_turn_are_no_suspend() {
 }
 
 #[test]
-fn a_thread_that_runs_on_other_terms_for_one_look_is_told_with_the_moment() {
-    let (tell, told) = std::sync::mpsc::channel();
+fn a_thread_that_runs_on_other_terms_for_one_look_is_reported_with_the_moment() {
+    let (sender, receiver) = std::sync::mpsc::channel();
     let (end, ended) = std::sync::mpsc::channel::<()>();
     let thread = std::thread::spawn(move || {
-        tell.send(Found::of_this_thread().unwrap()).unwrap();
+        sender.send(Found::of_this_thread().unwrap()).unwrap();
         let _ = ended.recv();
     });
-    let armed = told.recv().unwrap();
+    let armed = receiver.recv().unwrap();
     // As if it had been armed as something else, which it is not at this look.
     let mut other = armed.clone();
     other.scheduling.priority = 90;

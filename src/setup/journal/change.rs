@@ -51,7 +51,7 @@ impl Change {
     }
 
     /// The CPUs of every task that may not use all that are online, unless it is the kernel that
-    /// bound it: nobody else could bind it again.
+    /// bound it: nothing else could bind it again.
     #[must_use]
     pub fn of_affinities(root: &Root) -> Self {
         let online = root.read("/sys/devices/system/cpu/online").unwrap_or_default();
@@ -237,7 +237,7 @@ mod tests {
     #[test]
     fn a_file_that_refuses_is_named_with_both_values() {
         let (_directory, root) = machine();
-        // One that reads as a list of CPUs, and that nobody can write.
+        // One that reads as a list of CPUs, and cannot be written.
         let path = "/proc/irq/7/smp_affinity_list";
         std::os::unix::fs::symlink("/sys/devices/system/cpu/possible", root.path(path)).unwrap();
         let change = Change::File { path: path.into(), old: "1000".into() };

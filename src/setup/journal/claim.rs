@@ -1,4 +1,4 @@
-//! One at a time looks at the journal and decides whose it is.
+//! One process at a time reads the journal and decides whose it is.
 
 use std::{
     fs::{File, OpenOptions},
@@ -24,7 +24,7 @@ impl JournalLock {
     /// # Errors
     /// It cannot be opened, or another process holds it for too long.
     pub fn over(directory: &Path) -> io::Result<Self> {
-        // Nobody else may open it, and so hold it against root.
+        // No other user may open it, and so hold it against root.
         let mut options = OpenOptions::new();
         let options = options.create(true).truncate(false).write(true).mode(0o600);
         let file = options.open(directory.join("lock"))?;

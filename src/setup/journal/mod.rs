@@ -239,7 +239,7 @@ pub fn recover(place: &JournalPath, root: &Root) -> Result<Recovered, JournalErr
     }
     let _held = match JournalLock::over(place.directory()) {
         Ok(held) => Some(held),
-        // Who may not lock may not change either, but is told what stands there.
+        // Without the right to lock there is none to change either, but what it holds is shown.
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => None,
         Err(error) => return Err(write_error(place, &error)),
     };
@@ -273,7 +273,7 @@ fn put_back(place: &JournalPath, root: &Root) -> Recovered {
         let _ = fs::remove_file(place.path());
         return Recovered::Nothing;
     }
-    // Out of the way of the next one, and there for whoever wants to look.
+    // Out of the way of the next one, and kept for inspection.
     let aside = place.path().with_extension("damaged");
     let moved = fs::rename(place.path(), &aside).is_ok();
     let aside = if moved { aside.display() } else { place.path().display() };

@@ -87,7 +87,7 @@ fn dropping_undoes_too_also_in_a_panic() {
 }
 
 #[test]
-fn a_second_one_is_refused_while_the_first_lives_and_told_who_that_is() {
+fn a_second_one_is_refused_while_the_first_lives_which_is_named() {
     let machine = Machine::new();
     let first = machine.claim().unwrap();
     let error = machine.claim().unwrap_err().to_string();
@@ -129,7 +129,7 @@ fn a_journal_of_another_boot_is_discarded_and_changes_nothing() {
 }
 
 #[test]
-fn a_damaged_line_is_told_the_others_are_undone_and_it_is_out_of_the_way() {
+fn a_damaged_line_is_reported_the_others_are_undone_and_it_is_out_of_the_way() {
     let machine = Machine::new();
     machine.killed("{\"change\":\n{\"change\":\"file\",\"path\":\"/etc/passwd\",\"old\":\"\"}\n");
     let undone = machine.recover();

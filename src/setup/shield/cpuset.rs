@@ -1,4 +1,4 @@
-//! CPUs that the scheduler gives to nobody else: two backends, by where cpuset sits.
+//! CPUs that the scheduler gives to no other task: two backends, by where the controller cpuset is.
 //!
 //! Version 2 of cgroups (kernel 6.1 and later): a child of the root cgroup that is an isolated
 //! partition. It takes whole processes, so that tardy's helper threads are in it too, below the
@@ -154,7 +154,7 @@ impl Group {
     /// # Errors
     /// What the kernel says.
     pub fn enter(&self) -> Result<(), SetupError> {
-        // 0 is whoever writes.
+        // 0 is the writing process.
         self.files().write(&format!("{SHIELD}/{}", self.list()), "0")
     }
 

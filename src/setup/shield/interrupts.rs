@@ -97,7 +97,7 @@ fn wanted(root: &Root, shielded: &Cpus, rest: &Cpus) -> Vec<Wanted> {
     all
 }
 
-/// Whether an interrupt reaches one of `cpus`, as far as the kernel tells.
+/// Whether an interrupt reaches one of `cpus`, as far as the kernel says.
 fn fires_on(root: &Root, irq: i32, cpus: &Cpus) -> bool {
     let path = format!("/proc/irq/{irq}/effective_affinity_list");
     let effective = root.read(path).and_then(|text| text.parse::<Cpus>().ok());
@@ -163,7 +163,7 @@ mod tests {
         let own = directory.path().join("proc/irq/7");
         fs::create_dir(own.join("nvme0q1")).unwrap();
         fs::write(own.join("effective_affinity_list"), "3\n").unwrap();
-        // A list of CPUs that can be read and that nobody can write.
+        // A list of CPUs that can be read and cannot be written.
         let list = own.join("smp_affinity_list");
         fs::remove_file(&list).unwrap();
         std::os::unix::fs::symlink("/sys/devices/system/cpu/possible", &list).unwrap();
@@ -175,7 +175,7 @@ mod tests {
         assert_eq!(journal.undo().failed, [""; 0], "it still is what it was");
         fs::write(own.join("effective_affinity_list"), "3\n").unwrap();
         assert!(fires_on(&root, 7, &cpus("3")) && !fires_on(&root, 7, &cpus("0-2")));
-        assert!(fires_on(&root, 8, &cpus("0")), "what the kernel does not tell may be");
+        assert!(fires_on(&root, 8, &cpus("0")), "what the kernel does not say may be");
         assert_eq!(name(&root, 7), "7 (nvme0q1)");
     }
 }

@@ -46,7 +46,7 @@ impl Shield {
     /// Puts it up around `cpus`.
     ///
     /// # Errors
-    /// It cannot be had; what was changed by then is in the journal.
+    /// It is not available; what was changed by then is in the journal.
     pub fn raise(journal: &mut Journal, root: &Root, cpus: &Cpus) -> Result<Self, SetupError> {
         let rest = rest(root, cpus)?;
         let backend = Backend::find(root).map_err(|why| SetupError::Shield { why })?;
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_command_line_lacks_for_these_cpus_is_told() {
+    fn what_the_command_line_lacks_for_these_cpus_is_reported() {
         let missing = |line: &str| {
             let (_directory, root) = machine(&[("proc/cmdline", line)]);
             missing_options(&root, &cpus("2-3"))

@@ -61,7 +61,7 @@ impl Context {
         Ok(Arc::new(context))
     }
 
-    /// Begins the names of its threads with a number, so that a test can tell them from others.
+    /// Begins the names of its threads with a number, so that a test can recognise them.
     #[cfg(test)]
     pub(super) fn set_thread_prefix(&self, number: c_int) -> Result<(), ZmqError> {
         self.set(9, number)
@@ -86,7 +86,7 @@ fn own_terms(source: io::Error) -> ZmqError {
 impl Drop for Context {
     fn drop(&mut self) {
         // SAFETY: no socket is left, because each holds its context; ended once. A signal may end
-        // the wait, which is then begun again.
+        // the wait, which is then repeated.
         while unsafe { (self.library.api.zmq_ctx_term)(self.raw.as_ptr()) } != 0
             && io::Error::last_os_error().kind() == io::ErrorKind::Interrupted
         {}

@@ -10,14 +10,14 @@ use tardy_hot::{
 
 use super::{Number, ZmqError, ZmqSocket, socket::wait_readable};
 
-/// One end: a socket that publishes, one that hears what the other end publishes, or both.
+/// One end: a socket that publishes, one that subscribes to the other end, or both.
 ///
 /// Per packet one call of the library, which copies it: for more than 33 bytes into memory that it
 /// allocates. Its own thread does the system calls, after `sent_ns` and before `received_ns`.
 #[derive(Debug)]
 pub struct Published {
-    speaks: Option<ZmqSocket>,
-    hears: Option<ZmqSocket>,
+    publisher: Option<ZmqSocket>,
+    subscriber: Option<ZmqSocket>,
     out: Box<[u8]>,
     /// One byte more than a packet has, so that what is too long shows.
     into: Box<[u8]>,
@@ -29,15 +29,15 @@ const PATIENCE_MS: i32 = 20_000;
 impl Published {
     /// For packets of `size` bytes.
     #[must_use]
-    pub fn new(size: usize, speaks: Option<ZmqSocket>, hears: Option<ZmqSocket>) -> Self {
+    pub fn new(size: usize, publisher: Option<ZmqSocket>, subscriber: Option<ZmqSocket>) -> Self {
         // Written to, so that no page of it is missing later.
         let buffer = |bytes| vec![std::hint::black_box(0); bytes].into_boxed_slice();
-        Self { speaks, hears, out: buffer(size), into: buffer(size + 1) }
+        Self { publisher, subscriber, out: buffer(size), into: buffer(size + 1) }
     }
 }
 
 /// Waits until so many have subscribed to what `publisher`, of the kind XPUB, sends: before that
-/// it would send to nobody.
+/// packets would be dropped.
 ///
 /// # Errors
 /// They did not come in time.
@@ -59,13 +59,13 @@ fn number(error: &io::Error) -> c_int {
 
 impl Packets for Published {
     fn send(&mut self, packet: &Packet) -> Result<(), c_int> {
-        let Some(socket) = &self.speaks else { return Err(libc::ENOTCONN) };
+        let Some(socket) = &self.publisher else { return Err(libc::ENOTCONN) };
         packet.write(&mut self.out);
         socket.send(&self.out, false).map_err(|error| number(&error))
     }
 
     fn receive(&mut self) -> Result<Got, c_int> {
-        let Some(socket) = &self.hears else { return Ok(Got::Nothing) };
+        let Some(socket) = &self.subscriber else { return Ok(Got::Nothing) };
         match socket.receive(&mut self.into, false) {
             Ok(got) if got + 1 == self.into.len() => {
                 Ok(Packet::read(&self.into).map_or(Got::Foreign, Got::Packet))
@@ -82,7 +82,7 @@ impl Packets for Published {
         let left = until_ns.saturating_sub(now_ns()).max(0);
         let left = Duration::from_nanos(u64::try_from(left).unwrap_or(0));
         let descriptor: Option<BorrowedFd<'_>> =
-            self.hears.as_ref().and_then(|socket| socket.descriptor().ok());
+            self.subscriber.as_ref().and_then(|socket| socket.descriptor().ok());
         wait_readable(descriptor, left).map(|_| ()).map_err(|error| number(&error))
     }
 }

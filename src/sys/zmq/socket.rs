@@ -31,7 +31,7 @@ const HANDSHAKE_SUCCEEDED: c_int = 0x1000;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(i32)]
 pub enum ZmqSocketKind {
-    /// Half of a pair; here, where a monitor tells.
+    /// Half of a pair; here, of a monitor.
     Pair = 0,
     /// Receives what it subscribed to.
     Sub = 2,
@@ -39,9 +39,9 @@ pub enum ZmqSocketKind {
     Rep = 4,
     /// Asks, and may ask again before there is an answer.
     Dealer = 5,
-    /// Answers, and is told who asked.
+    /// Answers, and knows who asked.
     Router = 6,
-    /// Sends to all who subscribed, and hears who did.
+    /// Sends to all subscribers, and receives their subscriptions.
     XPub = 9,
 }
 
@@ -115,7 +115,7 @@ impl ZmqSocket {
         self.set_bytes(option as c_int, &value.to_ne_bytes())
     }
 
-    /// Closes whoever sends a part of more than so many bytes.
+    /// Closes connections that send a part of more than so many bytes.
     ///
     /// # Errors
     /// What the library says; nothing is known to happen.
@@ -165,7 +165,7 @@ impl ZmqSocket {
         self.bind(endpoint)
     }
 
-    /// Connects to `endpoint`, now or as soon as somebody listens there.
+    /// Connects to `endpoint`, now or as soon as a peer listens there.
     ///
     /// # Errors
     /// `EINVAL` for what is no endpoint.
@@ -213,7 +213,7 @@ impl ZmqSocket {
     /// Sends a message of one part; without waiting where `waits` is not set.
     ///
     /// # Errors
-    /// The `errno` of the library: `EAGAIN` where nobody would take it yet, or in time; `EINTR`.
+    /// The `errno` of the library: `EAGAIN` where no peer takes it yet, or in time; `EINTR`.
     pub fn send(&self, message: &[u8], waits: bool) -> io::Result<()> {
         let flags = if waits { 0 } else { NO_WAIT };
         let send = self.context.library.api.zmq_send;
@@ -271,10 +271,10 @@ impl ZmqSocket {
         Ok(unsafe { BorrowedFd::borrow_raw(RawFd::from_ne_bytes(number)) })
     }
 
-    /// Connects to `endpoint` and waits until whoever is there has proved to speak ZeroMQ.
+    /// Connects to `endpoint` and waits until the ZMTP handshake is done.
     ///
     /// # Errors
-    /// Nobody did within `patience`.
+    /// It was not done within `patience`.
     pub fn connect_surely(&self, endpoint: &str, patience: Duration) -> Result<(), ZmqError> {
         // Unique in the context, which is what inproc names must be.
         let place = format!("inproc://monitor-{:p}", self.raw);
@@ -296,7 +296,7 @@ impl ZmqSocket {
                 io::ErrorKind::WouldBlock => io::ErrorKind::TimedOut.into(),
                 _ => source,
             };
-            ZmqError::Call { what: format!("nobody who speaks ZeroMQ at {endpoint}"), source }
+            ZmqError::Call { what: format!("nothing that speaks ZeroMQ at {endpoint}"), source }
         })
     }
 
@@ -323,7 +323,7 @@ impl ZmqSocket {
 
 impl Drop for ZmqSocket {
     fn drop(&mut self) {
-        // SAFETY: the socket is open, and nobody uses it any more.
+        // SAFETY: the socket is open, and not used any more.
         unsafe { (self.context.library.api.zmq_close)(self.raw.as_ptr()) };
     }
 }

@@ -158,13 +158,13 @@ fn library_threads(prefix: &str) -> Vec<(Scheduling, String)> {
         let name = std::fs::read_to_string(format!("/proc/self/task/{tid}/comm"));
         name.is_ok_and(|name| name.starts_with(prefix))
     };
-    let told = |tid: i32| {
+    let describe = |tid: i32| {
         let status = std::fs::read_to_string(format!("/proc/self/task/{tid}/status")).ok()?;
         let line = status.lines().find(|line| line.starts_with("Cpus_allowed_list:"))?;
         let cpus = line.split_whitespace().nth(1)?.to_owned();
         Some((sched::of_thread(tid).ok()?, cpus))
     };
-    numbers.filter(named).filter_map(told).collect()
+    numbers.filter(named).filter_map(describe).collect()
 }
 
 #[test]
@@ -217,7 +217,7 @@ fn what_is_published_reaches_who_waits_by_its_descriptor() {
             Err(error) => assert_eq!(error.kind(), io::ErrorKind::WouldBlock),
         }
         let came = wait_readable(Some(subscriber.descriptor().unwrap()), Duration::from_secs(30));
-        assert!(came.unwrap(), "the descriptor tells of what came");
+        assert!(came.unwrap(), "the descriptor signals what came");
     };
     assert_eq!(&bytes[..got], b"packet");
 }
@@ -242,7 +242,7 @@ fn mistakes_name_what_was_wrong() {
 }
 
 #[test]
-fn nobody_and_one_who_speaks_otherwise_are_told_from_a_peer() {
+fn an_empty_port_and_another_protocol_are_distinguished_from_a_peer() {
     if !is_there() {
         return;
     }
@@ -253,7 +253,7 @@ fn nobody_and_one_who_speaks_otherwise_are_told_from_a_peer() {
         let socket = ZmqSocket::new(&context(), ZmqSocketKind::Dealer).unwrap();
         let endpoint = format!("tcp://{address}");
         let error = socket.connect_surely(&endpoint, patience).unwrap_err().to_string();
-        assert!(error.contains("nobody who speaks ZeroMQ at tcp://127"), "{error}");
+        assert!(error.contains("nothing that speaks ZeroMQ at tcp://127"), "{error}");
     }
     let peer = ZmqSocket::new(&context(), ZmqSocketKind::Rep).unwrap();
     peer.bind("tcp://127.0.0.1:*").unwrap();

@@ -60,7 +60,7 @@ pub enum HelloError {
         /// What is wrong with it.
         why: String,
     },
-    /// Nobody listens there.
+    /// Nothing listens there.
     #[error(
         "nobody listens at {to} ({why}): start `tardy echo --listen {to}` on that machine, and \
          look whether a firewall lets {kind} through"

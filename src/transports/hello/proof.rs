@@ -67,7 +67,7 @@ pub const fn is_fresh(stamp_s: u64, now_s: u64) -> bool {
     stamp_s <= now_s && now_s - stamp_s <= COOKIE_AGE_S
 }
 
-/// A nonce nobody can guess.
+/// A nonce that cannot be guessed.
 ///
 /// # Errors
 /// What the kernel says.

@@ -200,7 +200,7 @@ fn one_that_welcomes_without_the_token_is_not_believed() {
 }
 
 #[test]
-fn limits_are_told_with_the_flag_that_moves_them() {
+fn limits_are_reported_with_the_flag_that_moves_them() {
     for (reason, flag) in [(Reason::Size, "--max-size"), (Reason::Rate, "--max-rate")] {
         let error = tcp(move |stream| {
             let nonce = *question(stream).nonce();

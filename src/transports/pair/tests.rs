@@ -1,4 +1,4 @@
-//! Every transport between two threads: numbers go there and back, and what ends is told.
+//! Every transport between two threads: numbers go there and back, and the end of one is reported.
 
 use std::{
     sync::{
@@ -32,7 +32,7 @@ fn own() -> impl Iterator<Item = Transport> {
     Transport::ALL.into_iter().filter(can_be_made)
 }
 
-/// Whether the far end sees the near one go, without being told.
+/// Whether the far end sees the near one go, by itself.
 const fn sees_the_other_go(transport: Transport) -> bool {
     matches!(
         transport,
@@ -117,7 +117,7 @@ fn every_round_trip_is_a_sample_over_every_transport_and_the_far_end_can_be_ende
             let mut near = near.open().unwrap();
             go.send(()).unwrap();
             let series = Arc::new(Series::default());
-            // Numbers begin anew with each loop, whatever the one before came to.
+            // Numbers begin again with each loop, whatever the one before came to.
             for samples in [700, 1, 257] {
                 let pings = Pings(Arc::clone(&series), samples);
                 assert_eq!(near.with(pings), Ended::Done, "{transport} {size}");

@@ -1,8 +1,8 @@
 //! ZeroMQ: requests and answers between two ends here, or with programs other than tardy.
 //!
 //! The near end listens, to a socket that is made with the pair, so that the far end may connect
-//! before the near one is open. For `zmq-ipc` that is an abstract Unix socket: a name that nobody
-//! guesses, and no file that a killed tardy could leave behind.
+//! before the near one is open. For `zmq-ipc` that is an abstract Unix socket: a name that cannot
+//! be guessed, and no file that a killed tardy could leave behind.
 
 mod answer;
 pub mod publish;
@@ -112,7 +112,7 @@ fn answer_at(context: &Arc<Context>, endpoint: &str, size: usize) -> Result<Open
     Ok(OpenPort::ZmqReply(socket.into_port(size)?))
 }
 
-/// The context that both ends of an inproc pair have in common: that of whoever opens first.
+/// The context that both ends of an inproc pair have in common: that of the end that opens first.
 fn shared_context(endpoint: &str) -> Result<Arc<Context>, ZmqError> {
     static SHARED: Mutex<Option<HashMap<String, Weak<Context>>>> = Mutex::new(None);
     let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
@@ -125,11 +125,11 @@ fn shared_context(endpoint: &str) -> Result<Arc<Context>, ZmqError> {
     Ok(context)
 }
 
-/// An end that asks whoever answers at `to` (`HOST:PORT`): a REP socket of any program that sends
-/// back what it gets. Opened in the thread that will use it, as [`TransportEnd::open`].
+/// An end that sends requests to `to` (`HOST:PORT`): a REP socket of any program that sends back
+/// what it gets. Opened in the thread that will use it, as [`TransportEnd::open`].
 ///
 /// # Errors
-/// The library is absent; `to` is no address; or nobody there has proved to speak ZeroMQ within
+/// The library is absent; `to` is no address; or the ZMTP handshake was not done within
 /// `patience`.
 pub fn ask_foreign(to: &str, size: usize, patience: Duration) -> Result<OpenPort, ZmqError> {
     let endpoint = format!("tcp://{}", resolve(to)?);

@@ -8,22 +8,22 @@ use crate::sys::zmq::{
     Context, Library, Number, Published, ZmqError, ZmqSocket, ZmqSocketKind, await_subscribers,
 };
 
-/// What one end of a stream is to publish, and to hear.
+/// What one end of a stream publishes and subscribes to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Places {
     /// Where it publishes.
-    pub speaks: Option<String>,
-    /// How many must have subscribed to that before it begins; PGM has nobody say so.
+    pub publish: Option<String>,
+    /// How many must have subscribed to that before it begins; with PGM that is not known.
     pub subscribers: u32,
-    /// Where it hears what the other end publishes.
-    pub hears: Option<String>,
+    /// Where the other end publishes.
+    pub subscribe: Option<String>,
     /// Packets that may wait, for each connection and direction: those of a second.
     pub waiting: u32,
     /// Kilobits per second that multicast may use.
     pub kbit_per_s: u32,
 }
 
-/// How long lost multicast can be asked for again, ms; as much is kept in memory.
+/// How long lost multicast can be requested again, ms; as much is kept in memory.
 const RECOVERY_MS: i32 = 1_000;
 
 /// Refuses what the library cannot do: it is not there, or was built without PGM.
@@ -43,16 +43,17 @@ pub fn check(wants_pgm: bool) -> Result<(), ZmqError> {
 /// subscribe.
 ///
 /// # Errors
-/// The library is absent, refuses a place, or nobody subscribed.
+/// The library is absent, refuses a place, or no subscriber came.
 pub fn open(places: &Places, listener: OwnedFd, size: usize) -> Result<Published, ZmqError> {
     let context = Context::like_this_thread(true)?;
-    // Who publishes waits for who hears, so each end must hear before it waits.
-    let hears = places.hears.as_ref().map(|at| hear(&context, places, at)).transpose()?;
-    let speaks = places.speaks.as_ref().map(|at| speak(&context, places, at, listener));
-    Ok(Published::new(size, speaks.transpose()?, hears))
+    // A publisher waits for its subscribers, so each end must subscribe before it waits.
+    let subscriber =
+        places.subscribe.as_ref().map(|at| subscriber(&context, places, at)).transpose()?;
+    let publisher = places.publish.as_ref().map(|at| publisher(&context, places, at, listener));
+    Ok(Published::new(size, publisher.transpose()?, subscriber))
 }
 
-fn hear(context: &Arc<Context>, places: &Places, at: &str) -> Result<ZmqSocket, ZmqError> {
+fn subscriber(context: &Arc<Context>, places: &Places, at: &str) -> Result<ZmqSocket, ZmqError> {
     let socket = ZmqSocket::new(context, ZmqSocketKind::Sub)?;
     limit(&socket, places)?;
     socket.subscribe()?;
@@ -60,7 +61,7 @@ fn hear(context: &Arc<Context>, places: &Places, at: &str) -> Result<ZmqSocket, 
     Ok(socket)
 }
 
-fn speak(
+fn publisher(
     context: &Arc<Context>,
     places: &Places,
     at: &str,

@@ -37,16 +37,16 @@ struct Answering {
 impl Answering {
     fn start(limits: ReplyLimits) -> Self {
         let stop = Arc::new(tardy_hot::stop::Stop::new());
-        let (tell, told) = std::sync::mpsc::channel();
+        let (sender, receiver) = std::sync::mpsc::channel();
         let thread = thread::spawn({
             let stop = Arc::clone(&stop);
             move || {
                 let answerer = Answerer::bind("127.0.0.1:0", limits).unwrap();
-                tell.send(answerer.endpoint().to_owned()).unwrap();
+                sender.send(answerer.endpoint().to_owned()).unwrap();
                 answerer.serve(&stop)
             }
         });
-        let to = told.recv().unwrap().trim_start_matches("tcp://").to_owned();
+        let to = receiver.recv().unwrap().trim_start_matches("tcp://").to_owned();
         Self { to, stop, thread }
     }
 
@@ -186,7 +186,7 @@ fn a_message_of_parts_is_not_answered_and_one_without_end_closes_all() {
     let mut answer = [9; 5];
     stranger.read_exact(&mut answer).unwrap();
     assert_eq!(answer, *b"\x01\0\0\x01d");
-    // Parts that are followed by others, until somebody ends it.
+    // Parts that are followed by others, until it is ended.
     let part = [&[1_u8, 250][..], &[0; 250]].concat().repeat(256);
     let began = Instant::now();
     while stranger.write_all(&part).is_ok() {

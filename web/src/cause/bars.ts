@@ -36,8 +36,8 @@ export function blameBars(run: PageRun, keys: CauseKeys): HTMLElement | null {
 
 function counts(blame: PageBlame): string {
   const also = [
-    blame.passed_over ? `${counted(blame.passed_over, 'late wake-up')} passed over: too many at once` : '',
-    blame.unmatched ? `${counted(blame.unmatched, 'wake-up')} matched no record of the kernel\u2019s` : '',
+    blame.passed_over ? `${counted(blame.passed_over, 'late wake-up')} passed over, as the analysis fell behind` : '',
+    blame.unmatched ? `${counted(blame.unmatched, 'wake-up')} matched no record of the BPF programs` : '',
     blame.lost_events ? `${counted(blame.lost_events, 'event')} lost` : '',
   ].filter(Boolean);
   return [`${counted(blame.blamed, 'late wake-up')} blamed, at the end all above ${latency(blame.threshold_ns)}`, ...also].join('; ') + '.';

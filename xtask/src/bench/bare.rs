@@ -53,7 +53,7 @@ fn measure(
 ) -> Result<Vec<i64>> {
     [cpu].into_iter().collect::<Cpus>().pin_this_thread()?;
     timer::set_slack(1)?;
-    sched::set_this_thread(Policy::Fifo, 90).context("FIFO 90 cannot be had")?;
+    sched::set_this_thread(Policy::Fifo, 90).context("FIFO 90 is not available")?;
     let end_ns = first_ns + duration_ns;
     if keeps {
         let room = usize::try_from(duration_ns / interval_ns.max(1))? + 1;

@@ -131,7 +131,7 @@ pub fn part(bench: &Bench) -> Result<Section> {
     }
     section.note(format!(
         "{} pairs in turns, 0.3 s each, fifo 90 on one CPU, 0.7 s apart, UDP on loopback to a \
-         socket that nobody reads; lateness is the clock read that ends the wait minus the \
+         socket that is not read; lateness is the clock read that ends the wait minus the \
          packet's time.",
         pairs.len()
     ));

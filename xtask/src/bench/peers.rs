@@ -91,7 +91,7 @@ pub fn part(bench: &Bench) -> Result<Section> {
     );
     section.note(
         "CPU per wake-up: what the scheduler counted for the measuring threads alone \
-         (`/proc/PID/task/TID/schedstat`, ns) between two looks from outside, about 30 and 85 % \
+         (`/proc/PID/task/TID/schedstat`, ns) read from outside twice, about 30 and 85 % \
          into the run, divided by the voluntary context switches between them. One rule for all \
          sides, without anyone's start-up, helpers or sampled ticks.",
     );
@@ -108,7 +108,7 @@ impl Frame<'_> {
             let mut outcomes = [None; 5];
             let mut order: Vec<usize> = (0..sides.len()).collect();
             if round % 2 == 1 {
-                // There and back, so that going first is nobody's advantage.
+                // There and back, so that going first is no side's advantage.
                 order.reverse();
             }
             for at in order {

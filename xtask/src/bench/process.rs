@@ -103,7 +103,7 @@ impl Used {
     /// CPU time per wake-up between `earlier` and this, ns.
     pub fn per_wakeup_since(self, earlier: Self) -> Result<f64> {
         let sleeps = self.sleeps.saturating_sub(earlier.sleeps);
-        ensure!(sleeps > 100, "only {sleeps} wake-ups between two looks");
+        ensure!(sleeps > 100, "only {sleeps} wake-ups between two reads");
         Ok(self.cpu_ns.saturating_sub(earlier.cpu_ns) as f64 / sleeps as f64)
     }
 }

@@ -116,7 +116,7 @@ pub fn part(bench: &Bench) -> Result<Section> {
     section.note(format!(
         "{} batches of {BATCH} samples of each kind in turns, the loop around the recording \
          included. Instructions: callgrind, the difference between N and 2 N samples by N, the \
-         same of an empty loop taken off.",
+         same of an empty loop subtracted.",
         times.len()
     ));
     section.note(

@@ -1,64 +1,28 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Makes measured threads late, for a time that is known to the ns, in a context that is known; and
- * writes down when. Each program belongs to one context: it waits in there until the time is over.
+ * Delays measured threads, for a time that is known to the ns, in a context that is known, and logs
+ * when. Each program belongs to one context, in which it busy-waits until the time is over.
  *
- * The waits are aimed by user space: an order says from when on the next passage through the
- * context is to be held up. The measured threads' own timers are looked at when they are armed, so
- * that the log names the expiry that a delay was meant for.
+ * User space times the delays: a command says from when on the next passage through the context is
+ * to be delayed. The expiry of the measured thread's timer is read when the timer is armed, so that
+ * the log names the expiry that a delay was meant for.
  */
+#include "../../../src/kernel/bpf.h"
 #include "inject.h"
 
-typedef unsigned char bool_t;
-typedef unsigned int u32;
-typedef unsigned long long u64;
-typedef long long s64;
-
-#define SEC(name) __attribute__((section(name), used))
-#define KERNEL __attribute__((preserve_access_index))
-#define __uint(name, value) int(*name)[value]
-#define __type(name, value) value *name
-
-#define BPF_MAP_TYPE_HASH 1
-#define BPF_MAP_TYPE_ARRAY 2
-#define BPF_MAP_TYPE_RINGBUF 27
-/* The reader polls; an interrupt to wake it up would be a delay of its own. */
-#define BPF_RB_NO_WAKEUP 1
-
-static void *(*map_lookup)(void *map, const void *key) = (void *)1;
-static u64 (*now_ns)(void) = (void *)5;
-static u32 (*this_cpu)(void) = (void *)8;
-static u64 (*pid_tgid)(void) = (void *)14;
-static u64 (*current_task)(void) = (void *)35;
-static long (*probe_read_kernel)(void *into, u32 size, const void *from) = (void *)113;
-static long (*ringbuf_output)(void *ring, void *data, u64 size, u64 flags) = (void *)130;
-static long (*loop)(u32 turns, void *step, void *context, u64 flags) = (void *)181;
-
-struct task_struct {
-    int pid;
-} KERNEL;
-
-struct hrtimer {
-    s64 _softexpires;
-} KERNEL;
-
-struct hrtimer_sleeper {
-    struct task_struct *task;
-} KERNEL;
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(max_entries, INJECT_CPUS);
+    __type(key, u32);
+    __type(value, struct inject_command);
+} commands SEC(".maps");
 
 struct {
     __uint(type, BPF_MAP_TYPE_ARRAY);
     __uint(max_entries, INJECT_CPUS);
     __type(key, u32);
-    __type(value, struct inject_order);
-} orders SEC(".maps");
-
-struct {
-    __uint(type, BPF_MAP_TYPE_ARRAY);
-    __uint(max_entries, INJECT_CPUS);
-    __type(key, u32);
-    __type(value, struct inject_seen);
-} seen SEC(".maps");
+    __type(value, struct inject_cpu);
+} cpus SEC(".maps");
 
 /* Measured threads: number of the thread to its CPU. */
 struct {
@@ -73,16 +37,16 @@ struct {
     __uint(max_entries, 256 * 1024);
 } logs SEC(".maps");
 
-/* Delays that found no place in the log. */
+/* Delays for which the log had no room. */
 u64 lost;
 
-static long is_over(u32 turn, void *context)
+static long is_over(u64 turn, void *context)
 {
-    return now_ns() >= *(u64 *)context;
+    return bpf_ktime_get_ns() >= *(u64 *)context;
 }
 
-static __attribute__((always_inline)) void
-write_down(u32 kind, u32 cpu, u64 at_ns, u64 end_ns, u64 expires_ns, u32 pid)
+static __always_inline void
+log_delay(u32 kind, u32 cpu, u64 at_ns, u64 end_ns, u64 expires_ns, u32 pid)
 {
     struct inject_log log = {
         .kind = kind,
@@ -93,214 +57,204 @@ write_down(u32 kind, u32 cpu, u64 at_ns, u64 end_ns, u64 expires_ns, u32 pid)
         .pid = pid,
     };
 
-    if (ringbuf_output(&logs, &log, sizeof(log), BPF_RB_NO_WAKEUP))
+    /* The reader polls: waking it up would be a delay of its own. */
+    if (bpf_ringbuf_output(&logs, &log, sizeof(log), BPF_RB_NO_WAKEUP))
         __sync_fetch_and_add(&lost, 1);
 }
 
-/* The order of this CPU, where it is of this kind and its time has come. */
-static __attribute__((always_inline)) struct inject_order *ordered(u32 cpu, u32 kind, u64 now)
+/* The command of a CPU, where it is of this kind and due. */
+static __always_inline struct inject_command *due_command(u32 cpu, u32 kind, u64 now)
 {
-    struct inject_order *order = map_lookup(&orders, &cpu);
+    struct inject_command *command = bpf_map_lookup_elem(&commands, &cpu);
 
-    if (!order || order->kind != kind || now < order->from_ns || now >= order->until_ns)
-        return 0;
-    return order;
+    if (!command || command->kind != kind || now < command->from_ns || now >= command->until_ns)
+        return NULL;
+    return command;
 }
 
 /*
- * Holds up this CPU, once, where that is ordered. A wait within an interrupt or a softirq is logged
- * at its end, as a whole: its own work and the wait are not distinguished.
+ * Delays this CPU, once, where that is commanded. A delay within an interrupt or a softirq is
+ * logged at its end, as a whole: its own work and the delay are not distinguished.
  */
-static __attribute__((always_inline)) void hold_up(u32 kind)
+static __always_inline void delay(u32 kind)
 {
-    u32 cpu = this_cpu();
-    u64 at = now_ns();
-    struct inject_order *order = ordered(cpu, kind, at);
-    struct inject_seen *known = map_lookup(&seen, &cpu);
+    u32 cpu = bpf_get_smp_processor_id();
+    u64 at = bpf_ktime_get_ns();
+    struct inject_command *command = due_command(cpu, kind, at);
+    struct inject_cpu *state = bpf_map_lookup_elem(&cpus, &cpu);
     u64 end, expires;
 
-    if (!order || !known || known->done == order->from_ns)
+    if (!command || !state || state->done_ns == command->from_ns)
         return;
-    known->done = order->from_ns;
-    expires = known->expires_ns;
-    end = at + (order->ns < INJECT_LONGEST_NS ? order->ns : INJECT_LONGEST_NS);
-    loop(1 << 23, is_over, &end, 0);
+    state->done_ns = command->from_ns;
+    expires = state->expires_ns;
+    end = at + (command->ns < INJECT_LONGEST_NS ? command->ns : INJECT_LONGEST_NS);
+    bpf_loop(1 << 23, is_over, &end, 0);
     if (kind == INJECT_HARDIRQ || kind == INJECT_SOFTIRQ)
-        known->held = kind;
+        state->delaying = kind;
     else
-        write_down(kind, cpu, at, now_ns(), expires, pid_tgid());
+        log_delay(kind, cpu, at, bpf_ktime_get_ns(), expires, bpf_get_current_pid_tgid());
 }
 
-/* An interrupt or a softirq has ended: a delay, or what came within another one. */
-static __attribute__((always_inline)) void
-ended(struct inject_seen *known, u32 cpu, u32 delay, u32 meanwhile, u64 since)
+/* An interrupt or a softirq has ended: it was the delay itself, or it came during another one. */
+static __always_inline void
+log_end(struct inject_cpu *state, u32 delayed, u32 meanwhile, u64 since)
 {
-    u64 now = now_ns();
-    struct inject_order *order = map_lookup(&orders, &cpu);
+    u32 cpu = bpf_get_smp_processor_id();
+    u64 now = bpf_ktime_get_ns();
+    struct inject_command *command = bpf_map_lookup_elem(&commands, &cpu);
 
-    if (known->held == delay) {
-        known->held = 0;
-        write_down(delay, cpu, since, now, known->expires_ns, 0);
-    } else if (order && since && now >= order->from_ns && now < order->until_ns) {
-        u32 storm = order->kind == INJECT_STORM && meanwhile == INJECT_INTERRUPT;
-        write_down(storm ? INJECT_STORM : meanwhile, cpu, since, now, known->expires_ns, 0);
+    if (state->delaying == delayed) {
+        state->delaying = 0;
+        log_delay(delayed, cpu, since, now, state->expires_ns, 0);
+    } else if (command && since && now >= command->from_ns && now < command->until_ns) {
+        u32 storm = command->kind == INJECT_STORM && meanwhile == INJECT_INTERRUPT;
+        log_delay(storm ? INJECT_STORM : meanwhile, cpu, since, now, state->expires_ns, 0);
     }
 }
 
-static __attribute__((always_inline)) int interrupt_begins(void)
+static __always_inline struct inject_cpu *this_cpu(void)
 {
-    u32 cpu = this_cpu();
-    struct inject_seen *known = map_lookup(&seen, &cpu);
+    u32 cpu = bpf_get_smp_processor_id();
 
-    if (known)
-        known->entry_ns = now_ns();
+    return bpf_map_lookup_elem(&cpus, &cpu);
+}
+
+static __always_inline int interrupt_entry(void)
+{
+    struct inject_cpu *state = this_cpu();
+
+    if (state)
+        state->entry_ns = bpf_ktime_get_ns();
     return 0;
 }
 
-static __attribute__((always_inline)) int interrupt_ends(void)
+static __always_inline int interrupt_exit(void)
 {
-    u32 cpu = this_cpu();
-    struct inject_seen *known = map_lookup(&seen, &cpu);
+    struct inject_cpu *state = this_cpu();
 
-    if (known)
-        ended(known, cpu, INJECT_HARDIRQ, INJECT_INTERRUPT, known->entry_ns);
+    if (state)
+        log_end(state, INJECT_HARDIRQ, INJECT_INTERRUPT, state->entry_ns);
     return 0;
 }
 
-static __attribute__((always_inline)) u32 *target_cpu(u32 tid)
+static __always_inline u32 *target_cpu(u32 tid)
 {
-    return map_lookup(&targets, &tid);
+    return bpf_map_lookup_elem(&targets, &tid);
 }
 
-/* A measured thread goes to sleep: the expiry that the next delay may be aimed at. */
+/* A measured thread goes to sleep: the expiry that the next delay may be meant for. */
 SEC("tp_btf/hrtimer_start")
-int on_timer_start(u64 *args)
+int BPF_PROG(on_hrtimer_start, struct hrtimer *timer)
 {
-    struct hrtimer *timer = (void *)args[0];
-    struct hrtimer_sleeper *sleeper = (void *)timer;
-    struct task_struct *sleeps = 0;
-    u32 *cpu = target_cpu(pid_tgid());
-    struct inject_seen *known;
+    struct hrtimer_sleeper *sleeper = container_of(timer, struct hrtimer_sleeper, timer);
+    u32 *cpu = target_cpu(bpf_get_current_pid_tgid());
+    struct inject_cpu *state = cpu ? bpf_map_lookup_elem(&cpus, cpu) : NULL;
 
-    if (!cpu)
-        return 0;
-    /* Interrupts arm timers too while the thread runs; its own wakes it up. */
-    probe_read_kernel(&sleeps, sizeof(sleeps), &sleeper->task);
-    known = map_lookup(&seen, cpu);
-    if (known && (u64)sleeps == current_task())
-        probe_read_kernel(&known->expires_ns, sizeof(u64), &timer->_softexpires);
+    /* Interrupts arm timers too while the thread runs: only its own one names it. */
+    if (state && (u64)BPF_CORE_READ(sleeper, task) == bpf_get_current_task())
+        state->expires_ns = timer->_softexpires;
     return 0;
 }
 
 SEC("tp_btf/local_timer_entry")
-int on_timer_interrupt(u64 *args)
+int BPF_PROG(on_local_timer_entry)
 {
-    interrupt_begins();
-    hold_up(INJECT_HARDIRQ);
+    interrupt_entry();
+    delay(INJECT_HARDIRQ);
     return 0;
 }
 
-#define LOOK_AT(name)                                     \
-    SEC("tp_btf/" #name "_entry") int on_##name(u64 *args) \
-    {                                                     \
-        return interrupt_begins();                        \
-    }                                                     \
-    SEC("tp_btf/" #name "_exit") int on_##name##_end(u64 *args) \
-    {                                                     \
-        return interrupt_ends();                          \
+#define TRACE_EXIT(name) \
+    SEC("tp_btf/" #name "_exit") int BPF_PROG(on_##name##_exit) \
+    { \
+        return interrupt_exit(); \
     }
 
-LOOK_AT(irq_handler)
-LOOK_AT(reschedule)
-LOOK_AT(call_function)
-LOOK_AT(call_function_single)
-LOOK_AT(irq_work)
+#define TRACE_INTERRUPT(name) \
+    SEC("tp_btf/" #name "_entry") int BPF_PROG(on_##name##_entry) \
+    { \
+        return interrupt_entry(); \
+    } \
+    TRACE_EXIT(name)
 
-SEC("tp_btf/local_timer_exit")
-int on_timer_interrupt_end(u64 *args)
-{
-    return interrupt_ends();
-}
+TRACE_EXIT(local_timer)
+TRACE_INTERRUPT(irq_handler)
+TRACE_INTERRUPT(reschedule)
+TRACE_INTERRUPT(call_function)
+TRACE_INTERRUPT(call_function_single)
+TRACE_INTERRUPT(irq_work)
 
 SEC("tp_btf/softirq_entry")
-int on_softirq(u64 *args)
+int BPF_PROG(on_softirq_entry)
 {
-    u32 cpu = this_cpu();
-    struct inject_seen *known = map_lookup(&seen, &cpu);
+    struct inject_cpu *state = this_cpu();
 
-    if (known)
-        known->softirq_ns = now_ns();
-    hold_up(INJECT_SOFTIRQ);
+    if (state)
+        state->softirq_ns = bpf_ktime_get_ns();
+    delay(INJECT_SOFTIRQ);
     return 0;
 }
 
 SEC("tp_btf/softirq_exit")
-int on_softirq_end(u64 *args)
+int BPF_PROG(on_softirq_exit)
 {
-    u32 cpu = this_cpu();
-    struct inject_seen *known = map_lookup(&seen, &cpu);
+    struct inject_cpu *state = this_cpu();
 
-    if (known)
-        ended(known, cpu, INJECT_SOFTIRQ, INJECT_SOFTIRQ_RUN, known->softirq_ns);
+    if (state)
+        log_end(state, INJECT_SOFTIRQ, INJECT_SOFTIRQ_RUN, state->softirq_ns);
     return 0;
 }
 
 /* How long a hog, or a process at its end, held the CPU. */
-static __attribute__((always_inline)) void look_at_task(u32 cpu, u32 prev, u32 next)
+static __always_inline void trace_switch(u32 cpu, u32 prev, u32 next)
 {
-    u64 now = now_ns();
-    struct inject_order *order = map_lookup(&orders, &cpu);
-    struct inject_seen *known = map_lookup(&seen, &cpu);
+    u64 now = bpf_ktime_get_ns();
+    struct inject_command *command = bpf_map_lookup_elem(&commands, &cpu);
+    struct inject_cpu *state = bpf_map_lookup_elem(&cpus, &cpu);
 
-    if (!order || !known || (order->kind != INJECT_HOG && order->kind != INJECT_EXIT))
+    if (!command || !state || (command->kind != INJECT_HOG && command->kind != INJECT_EXIT))
         return;
-    if (prev == order->tid && known->since_ns && ordered(cpu, order->kind, now)) {
-        write_down(order->kind, cpu, known->since_ns, now, known->expires_ns, prev);
-    }
-    known->since_ns = next == order->tid ? now : 0;
+    if (prev == command->tid && state->since_ns && due_command(cpu, command->kind, now))
+        log_delay(command->kind, cpu, state->since_ns, now, state->expires_ns, prev);
+    state->since_ns = next == command->tid ? now : 0;
 }
 
-/* A measured thread is stopped, as its state says (__TASK_STOPPED). */
-static __attribute__((always_inline)) void look_at_stop(u32 tid, u64 state)
+/* A measured thread is stopped. */
+static __always_inline void trace_stop(u32 tid, u32 prev_state)
 {
     u32 *cpu = target_cpu(tid);
-    struct inject_seen *known = cpu ? map_lookup(&seen, cpu) : 0;
+    struct inject_cpu *state = cpu ? bpf_map_lookup_elem(&cpus, cpu) : NULL;
 
-    if (known && (u32)state & 4)
-        known->stopped_ns = now_ns();
+    if (state && prev_state & __TASK_STOPPED)
+        state->stopped_ns = bpf_ktime_get_ns();
 }
 
-/* And goes on. */
+/* And continues. */
 SEC("tp_btf/sched_waking")
-int on_waking(u64 *args)
+int BPF_PROG(on_sched_waking, struct task_struct *task)
 {
-    struct task_struct *task = (void *)args[0];
-    u32 tid = 0;
-    u32 *cpu;
-    struct inject_seen *known;
+    u32 tid = task->pid;
+    u32 *cpu = target_cpu(tid);
+    struct inject_cpu *state = cpu ? bpf_map_lookup_elem(&cpus, cpu) : NULL;
 
-    probe_read_kernel(&tid, sizeof(tid), &task->pid);
-    cpu = target_cpu(tid);
-    known = cpu ? map_lookup(&seen, cpu) : 0;
-    if (known && known->stopped_ns) {
-        write_down(INJECT_STOP, *cpu, known->stopped_ns, now_ns(), known->expires_ns, tid);
-        known->stopped_ns = 0;
+    if (state && state->stopped_ns) {
+        log_delay(INJECT_STOP, *cpu, state->stopped_ns, bpf_ktime_get_ns(), state->expires_ns, tid);
+        state->stopped_ns = 0;
     }
     return 0;
 }
 
 SEC("tp_btf/sched_switch")
-int on_switch(u64 *args)
+int BPF_PROG(on_sched_switch, bool preempt, struct task_struct *prev, struct task_struct *next,
+             u32 prev_state)
 {
-    struct task_struct *prev = (void *)args[1], *next = (void *)args[2];
-    u32 from = 0, to = 0;
+    u32 from = prev->pid, to = next->pid;
 
-    probe_read_kernel(&from, sizeof(from), &prev->pid);
-    probe_read_kernel(&to, sizeof(to), &next->pid);
-    look_at_task(this_cpu(), from, to);
-    look_at_stop(from, args[3]);
+    trace_switch(bpf_get_smp_processor_id(), from, to);
+    trace_stop(from, prev_state);
     if (!target_cpu(from) && !target_cpu(to))
-        hold_up(INJECT_SWITCH);
+        delay(INJECT_SWITCH);
     return 0;
 }
 
@@ -309,21 +263,21 @@ int on_switch(u64 *args)
  * can the rest of the call where the kernel's preemption is none or voluntary.
  */
 SEC("tp_btf/sys_enter")
-int on_system_call(u64 *args)
+int BPF_PROG(on_sys_enter)
 {
-    u32 cpu = this_cpu();
-    struct inject_order *order = map_lookup(&orders, &cpu);
+    u32 cpu = bpf_get_smp_processor_id();
+    struct inject_command *command = bpf_map_lookup_elem(&commands, &cpu);
 
-    if (order && order->tid == (u32)pid_tgid())
-        hold_up(INJECT_SYSCALL);
+    if (command && command->tid == (u32)bpf_get_current_pid_tgid())
+        delay(INJECT_SYSCALL);
     return 0;
 }
 
 SEC("tp_btf/page_fault_user")
-int on_page_fault(u64 *args)
+int BPF_PROG(on_page_fault_user)
 {
-    if (target_cpu(pid_tgid()))
-        hold_up(INJECT_PAGE_FAULT);
+    if (target_cpu(bpf_get_current_pid_tgid()))
+        delay(INJECT_PAGE_FAULT);
     return 0;
 }
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
- * What the injector's kernel side and its user side tell each other: inject.bpf.c and kernel.rs.
- * All times are CLOCK_MONOTONIC ns.
+ * The maps that the injector's BPF side and user space share: inject.bpf.c and kernel.rs. All
+ * times are CLOCK_MONOTONIC ns.
  */
 #ifndef TARDY_INJECT_H
 #define TARDY_INJECT_H
 
 #define INJECT_CPUS 256
 #define INJECT_TARGETS 256
-/* No delay is longer, whatever is ordered. */
+/* No delay is longer, whatever is commanded. */
 #define INJECT_LONGEST_NS 5000000ULL
 
 enum inject_kind {
@@ -19,34 +19,34 @@ enum inject_kind {
     INJECT_SWITCH = 3,
     INJECT_SYSCALL = 4,
     INJECT_PAGE_FAULT = 5,
-    /* Only looked at: how long a task held the CPU, or an interrupt lasted. */
+    /* Only logged: how long a task held the CPU, or an interrupt lasted. */
     INJECT_HOG = 6,
     INJECT_EXIT = 7,
     INJECT_STORM = 8,
     INJECT_STOP = 9,
-    /* What came meanwhile: a hard interrupt of any kind, a softirq that was not held up. */
+    /* What came during a delay: a hard interrupt of any kind, a softirq that was not delayed. */
     INJECT_INTERRUPT = 10,
     INJECT_SOFTIRQ_RUN = 11,
 };
 
 /* What is to happen on one CPU; written by user space. */
-struct inject_order {
+struct inject_command {
     unsigned int kind;
-    unsigned int tid; /* of the task that is looked at */
+    unsigned int tid; /* of the task whose time is logged */
     unsigned long long ns;
-    unsigned long long from_ns; /* not before; also the number of the order */
+    unsigned long long from_ns; /* not before; also identifies the command */
     unsigned long long until_ns;
 };
 
-/* What is known of one CPU; written here. */
-struct inject_seen {
+/* The state of one CPU; written by the programs. */
+struct inject_cpu {
     unsigned long long expires_ns; /* of the measured thread's timer, last armed */
-    unsigned long long done;       /* the order that was carried out last */
-    unsigned long long since_ns;   /* the task that is looked at was switched in, or 0 */
+    unsigned long long done_ns;    /* `from_ns` of the command that was carried out last */
+    unsigned long long since_ns;   /* the task of the command was switched in, or 0 */
     unsigned long long entry_ns;   /* entry of the interrupt */
     unsigned long long softirq_ns; /* and of the softirq */
     unsigned long long stopped_ns; /* the measured thread was stopped, or 0 */
-    unsigned int held;             /* the kind that holds up the interrupt or softirq, or 0 */
+    unsigned int delaying;         /* the kind that delays the interrupt or softirq, or 0 */
     unsigned int reserved;
 };
 
@@ -56,7 +56,7 @@ struct inject_log {
     unsigned int cpu;
     unsigned long long at_ns;
     unsigned long long ns;
-    unsigned long long expires_ns; /* as in inject_seen, at that time */
+    unsigned long long expires_ns; /* as in inject_cpu, at that time */
     unsigned int pid;
     unsigned int reserved;
 };

@@ -1,4 +1,4 @@
-//! The injector's kernel side: loaded, attached, given orders, read.
+//! The injector's BPF side: loaded, attached, commanded, read.
 //!
 //! User space shares it by maps; the layouts are those of `inject.h`.
 
@@ -38,17 +38,17 @@ pub struct InjectPrograms {
 #[derive(Debug, Clone, Copy)]
 pub struct InjectCommand {
     pub kind: DelayContext,
-    /// The task that is looked at; 0 for none.
+    /// The task whose time is logged; 0 for none.
     pub tid: i32,
     pub ns: u64,
     pub from_ns: i64,
     pub until_ns: i64,
 }
 
-/// Gives orders for one CPU, and knows what its measured thread waits for.
-pub struct Hand {
-    orders: MapHandle,
-    seen: MapHandle,
+/// Writes commands for one CPU, and reads what its measured thread waits for.
+pub struct CommandWriter {
+    commands: MapHandle,
+    cpus: MapHandle,
     cpu: u32,
 }
 
@@ -67,11 +67,10 @@ impl InjectPrograms {
         Ok(kernel)
     }
 
-    /// From now on orders are carried out. Programs on one tracepoint run in the order in which
-    /// they were attached. So the tracer has to be there before: what is added here then lies
-    /// after its look at the interrupt or the switch, within what it takes for the interrupt's own
-    /// work. The other way round, the delay would come before the interrupt, as far as the tracer
-    /// can know.
+    /// From now on commands are carried out. Programs on one tracepoint run in the order in which
+    /// they were attached. So the tracer has to be attached before: it then records the entry of
+    /// the interrupt or the switch, and takes the delay after it for the interrupt's own work. The
+    /// other way round, the delay would come before the interrupt, as far as the tracer can know.
     pub fn attach(&mut self) -> Result<()> {
         for program in self.object.progs_mut() {
             let name = program.name().to_string_lossy().into_owned();
@@ -86,22 +85,22 @@ impl InjectPrograms {
         Ok(MapHandle::try_from(&map.with_context(|| format!("no map {name}"))?)?)
     }
 
-    pub fn hand(&self, cpu: u32) -> Result<Hand> {
-        Ok(Hand { orders: self.map("orders")?, seen: self.map("seen")?, cpu })
+    pub fn command_writer(&self, cpu: u32) -> Result<CommandWriter> {
+        Ok(CommandWriter { commands: self.map("commands")?, cpus: self.map("cpus")?, cpu })
     }
 
-    /// What the kernel's side wrote down, to be read by `consume`.
+    /// What the programs log, to be read by `consume`.
     pub fn log(&self, into: Sender<InjectLogEntry>) -> Result<RingBuffer<'static>> {
         let map = self.map("logs")?;
         let mut builder = RingBufferBuilder::new();
         builder.add(&map, move |bytes| {
-            // Nobody listens any more only when all is over.
+            // The receiver is gone only when all is over.
             decode(bytes).map_or(0, |line| i32::from(into.send(line).is_err()))
         })?;
         Ok(builder.build()?)
     }
 
-    /// Delays that found no place in the log.
+    /// Delays for which the log had no room.
     pub fn lost(&self) -> Result<u64> {
         let map = self.object.maps().find(|map| map.name().to_string_lossy().ends_with(".bss"));
         let map = map.context("the injector has no counter")?;
@@ -110,24 +109,24 @@ impl InjectPrograms {
     }
 }
 
-impl Hand {
-    /// Puts an order in the place of the one before.
-    pub fn order(&self, order: &InjectCommand) -> Result<()> {
-        let name = order.kind.to_string();
-        let place = NAMES.iter().position(|known| *known == name);
-        let number = place.map_or(0, |place| place as u32 + 1);
+impl CommandWriter {
+    /// Replaces the command before.
+    pub fn write(&self, command: &InjectCommand) -> Result<()> {
+        let name = command.kind.to_string();
+        let index = NAMES.iter().position(|known| *known == name);
+        let number = index.map_or(0, |index| index as u32 + 1);
         let mut bytes = Vec::with_capacity(32);
         bytes.extend(number.to_ne_bytes());
-        bytes.extend(order.tid.to_ne_bytes());
-        bytes.extend(order.ns.to_ne_bytes());
-        bytes.extend(order.from_ns.to_ne_bytes());
-        bytes.extend(order.until_ns.to_ne_bytes());
-        Ok(self.orders.update(&self.cpu.to_ne_bytes(), &bytes, MapFlags::ANY)?)
+        bytes.extend(command.tid.to_ne_bytes());
+        bytes.extend(command.ns.to_ne_bytes());
+        bytes.extend(command.from_ns.to_ne_bytes());
+        bytes.extend(command.until_ns.to_ne_bytes());
+        Ok(self.commands.update(&self.cpu.to_ne_bytes(), &bytes, MapFlags::ANY)?)
     }
 
     /// The expiry that the measured thread of `cpu` waits for, ns; absent before its first.
     pub fn expires_ns(&self, cpu: u32) -> Option<i64> {
-        let bytes = self.seen.lookup(&cpu.to_ne_bytes(), MapFlags::ANY).ok()??;
+        let bytes = self.cpus.lookup(&cpu.to_ne_bytes(), MapFlags::ANY).ok()??;
         i64::try_from(word(&bytes, 0)?).ok().filter(|ns| *ns > 0)
     }
 }

@@ -116,7 +116,7 @@ pub fn run(words: &[String]) -> Result<()> {
             interval_ns: options.interval.max(1),
             until_ns,
             plan: DelayPlan::new(options.seed, *cpu, kinds_of(&options.kinds, n)),
-            hand: kernel.hand(*cpu)?,
+            commands: kernel.command_writer(*cpu)?,
             log: sender.clone(),
         };
         let name = format!("inject/cpu{cpu}");

@@ -4,7 +4,7 @@ use std::{fmt, str::FromStr};
 
 /// No delay is shorter, ns.
 const SHORTEST_NS: f64 = 20_000.0;
-/// No delay is longer, ns; the kernel's side cuts what is.
+/// No delay is longer, ns; the programs cut what is.
 const LONGEST_NS: f64 = 4_900_000.0;
 
 /// What a measured thread is delayed by.
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn kinds_are_told_by_the_names_of_the_log() {
+    fn kinds_have_the_names_of_the_log() {
         for (kind, name) in KINDS {
             assert_eq!(name.parse::<DelayContext>().unwrap(), kind);
             assert_eq!(kind.to_string(), name);

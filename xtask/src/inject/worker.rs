@@ -29,7 +29,7 @@ use tardy_hot::clock::{now_ns, to_timespec};
 
 use super::{
     InjectLogEntry,
-    kernel::{Hand, InjectCommand},
+    kernel::{CommandWriter, InjectCommand},
     plan::{DelayContext, DelayPlan, InjectedDelay},
 };
 
@@ -37,9 +37,9 @@ use super::{
 const BELOW: u32 = 80;
 /// Above them.
 const ABOVE: u32 = 95;
-/// From the wake-up of the worker until it has done what it came for.
+/// From the wake-up of the worker until it has caused the delay.
 const STEPS_NS: i64 = 40_000;
-/// What has to be got ready before the moment: thousands of timers, a big process.
+/// Time to prepare a delay: thousands of timers, a big process.
 const READY_NS: i64 = 20_000_000;
 const BIG_READY_NS: i64 = 120_000_000;
 
@@ -54,7 +54,7 @@ pub struct InjectWorker {
     pub interval_ns: i64,
     pub until_ns: i64,
     pub plan: DelayPlan,
-    pub hand: Hand,
+    pub commands: CommandWriter,
     pub log: Sender<InjectLogEntry>,
 }
 
@@ -63,7 +63,7 @@ impl InjectWorker {
     pub fn run(mut self) -> Result<()> {
         [self.cpu].into_iter().collect::<Cpus>().pin_this_thread()?;
         timer::set_slack(1)?;
-        sched::set_this_thread(Policy::Fifo, BELOW).context("FIFO 80 cannot be had")?;
+        sched::set_this_thread(Policy::Fifo, BELOW).context("FIFO 80 is not available")?;
         let socket = UdpSocket::bind("127.0.0.1:0")?;
         loop {
             let delay = self.plan.next();
@@ -90,7 +90,7 @@ impl InjectWorker {
             _ => 0,
         };
         let from_ns = expires_ns - delay.lead_ns as i64 - steps_ns;
-        let order = InjectCommand {
+        let command = InjectCommand {
             kind: delay.kind,
             tid: sched::thread_id(),
             ns: delay.ns,
@@ -98,91 +98,95 @@ impl InjectWorker {
             until_ns: from_ns + delay.ns as i64 + self.interval_ns,
         };
         match delay.kind {
-            // The interrupt that wakes the worker up, or the switch to it, is held up.
+            // The interrupt that wakes the worker up, or the switch to it, is delayed.
             DelayContext::Hardirq | DelayContext::Switch => {
-                self.hand.order(&order)?;
+                self.commands.write(&command)?;
                 sleep_until(from_ns);
             }
             // A datagram to oneself raises a softirq on this CPU, which runs at once.
             DelayContext::Softirq => {
-                self.hand.order(&order)?;
+                self.commands.write(&command)?;
                 sleep_until(from_ns);
                 socket.send_to(&[0], socket.local_addr()?)?;
                 socket.recv(&mut [0])?;
             }
             DelayContext::Nonpreemptible => {
-                self.hand.order(&order)?;
+                self.commands.write(&command)?;
                 sleep_until(from_ns);
                 let _ = rustix::process::getppid();
             }
-            DelayContext::Hog => self.hog(&order)?,
-            DelayContext::Storm => self.storm(&order)?,
-            DelayContext::Exit => self.exit(&order)?,
-            DelayContext::Stop => self.stop(&order)?,
+            DelayContext::Hog => self.hog(&command)?,
+            DelayContext::Storm => self.storm(&command)?,
+            DelayContext::Exit => self.exit(&command)?,
+            DelayContext::Stop => self.stop(&command)?,
             DelayContext::Migration => self.migrate(expires_ns)?,
-            DelayContext::PageFault => self.fault(&order, expires_ns)?,
+            DelayContext::PageFault => self.fault(&command, expires_ns)?,
         }
         Ok(())
     }
 
     /// The first expiry of this CPU's measured thread after `ns`, from its period.
     fn expiry_after(&self, ns: i64) -> Option<i64> {
-        let known_ns = self.hand.expires_ns(self.cpu)?;
+        let known_ns = self.commands.expires_ns(self.cpu)?;
         let periods = (ns - known_ns).max(0) / self.interval_ns + 1;
         Some(known_ns + periods * self.interval_ns)
     }
 
-    fn hog(&self, order: &InjectCommand) -> Result<()> {
-        self.hand.order(order)?;
+    fn hog(&self, command: &InjectCommand) -> Result<()> {
+        self.commands.write(command)?;
         sched::set_this_thread(Policy::Fifo, ABOVE)?;
-        sleep_until(order.from_ns);
-        while now_ns() < order.from_ns + order.ns as i64 {
+        sleep_until(command.from_ns);
+        while now_ns() < command.from_ns + command.ns as i64 {
             std::hint::spin_loop();
         }
         // The delayed thread continues right here; what follows delays no thread.
         sched::set_this_thread(Policy::Fifo, BELOW)?;
-        self.hand.order(&InjectCommand { until_ns: 0, ..*order })
+        self.commands.write(&InjectCommand { until_ns: 0, ..*command })
     }
 
-    /// As many timers on one moment as about fill the time.
-    fn storm(&self, order: &InjectCommand) -> Result<()> {
-        let count = (order.ns / 120).clamp(200, 8_000);
-        let value = to_rustix(order.from_ns);
+    /// As many timers that expire at once as take about that time.
+    fn storm(&self, command: &InjectCommand) -> Result<()> {
+        let count = (command.ns / 120).clamp(200, 8_000);
+        let value = to_rustix(command.from_ns);
         let setting = Itimerspec { it_interval: to_rustix(0), it_value: value };
         let mut timers = Vec::new();
         for _ in 0..count {
-            // As many as the limit on open files lets.
+            // As many as the limit on open files allows.
             let Ok(timer) = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC) else {
                 break;
             };
             timerfd_settime(&timer, TimerfdTimerFlags::ABSTIME, &setting)?;
             timers.push(timer);
         }
-        self.hand.order(order)?;
-        sleep_until(order.until_ns);
+        self.commands.write(command)?;
+        sleep_until(command.until_ns);
         Ok(())
     }
 
-    /// A child that grows big and ends at the moment; what it keeps the CPU for is written down.
-    fn exit(&self, order: &InjectCommand) -> Result<()> {
-        let bytes = order.ns * 12;
-        let mut command = Command::new(std::env::current_exe()?);
-        command.args(["inject-exit", &bytes.to_string(), &order.from_ns.to_string()]);
-        child::end_with_this_thread(&mut command);
-        let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).spawn()?;
+    /// A child that grows big and exits at that moment; how long it keeps the CPU is logged.
+    fn exit(&self, command: &InjectCommand) -> Result<()> {
+        let bytes = command.ns * 12;
+        let mut child = Command::new(std::env::current_exe()?);
+        child.args(["inject-exit", &bytes.to_string(), &command.from_ns.to_string()]);
+        child::end_with_this_thread(&mut child);
+        let mut child = child.stdin(Stdio::null()).stdout(Stdio::null()).spawn()?;
         let tid = child.id() as i32;
         // Its end may take longer than it should, where others want the CPU.
-        self.hand.order(&InjectCommand { tid, until_ns: order.from_ns + 50_000_000, ..*order })?;
+        self.commands.write(&InjectCommand {
+            tid,
+            until_ns: command.from_ns + 50_000_000,
+            ..*command
+        })?;
         child.wait()?;
         Ok(())
     }
 
-    /// How long each thread is stopped, is looked at where it is stopped and goes on.
-    fn stop(&self, order: &InjectCommand) -> Result<()> {
+    /// The programs log how long each thread is stopped.
+    fn stop(&self, command: &InjectCommand) -> Result<()> {
         let Some(pid) = Pid::from_raw(self.target) else { return Ok(()) };
-        sleep_until(order.from_ns);
+        sleep_until(command.from_ns);
         kill_process(pid, Signal::STOP)?;
-        sleep_until(order.from_ns + order.ns as i64);
+        sleep_until(command.from_ns + command.ns as i64);
         Ok(kill_process(pid, Signal::CONT)?)
     }
 
@@ -202,11 +206,11 @@ impl InjectWorker {
 
     /// Takes the right to write from all pages of the measured process while its thread sleeps:
     /// the return to user space then is a page fault.
-    fn fault(&self, order: &InjectCommand, expires_ns: i64) -> Result<()> {
-        self.hand.order(order)?;
+    fn fault(&self, command: &InjectCommand, expires_ns: i64) -> Result<()> {
+        self.commands.write(command)?;
         sleep_until(expires_ns - self.interval_ns / 4);
         std::fs::write(format!("/proc/{}/clear_refs", self.target), "4")?;
-        sleep_until(order.until_ns);
+        sleep_until(command.until_ns);
         Ok(())
     }
 
@@ -226,7 +230,7 @@ impl InjectWorker {
             expires_ns: expires_ns.unwrap_or(0) as u64,
             pid: u32::try_from(tid).ok(),
         };
-        // Nobody listens any more only when all is over.
+        // The receiver is gone only when all is over.
         let _ = self.log.send(line);
     }
 }

@@ -56,12 +56,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_ran_neither_here_nor_there_is_told() {
+    fn only_what_ran_neither_here_nor_there_is_reported() {
         let host = parse("a::x\tno root\na::y\tno python\na::z\tno cgroup v2\n");
         let guest = parse("a::y\tno python there\na::other\tonly on the host\n");
-        let told = nowhere(&host, &guest, &["a::x".into(), "b::b".into()]);
+        let lines = nowhere(&host, &guest, &["a::x".into(), "b::b".into()]);
         assert_eq!(
-            told,
+            lines,
             [
                 "a::y ran nowhere: here: no python; in the guest: no python there",
                 "a::z ran nowhere: here: no cgroup v2; in the guest: not run",

@@ -155,7 +155,7 @@ fn boot(
         say(&format!("{name} skipped: {why}"));
     }
     if broken.is_some() || !results.failed.is_empty() {
-        say(&format!("{}\nfailed: {}", results.told, results.failed.join(", ")));
+        say(&format!("{}\nfailed: {}", results.output_of_failures, results.failed.join(", ")));
     }
     let verdict = format!("vm: {}: {}", kernel.name, results.counts());
     match broken {

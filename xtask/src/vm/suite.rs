@@ -146,7 +146,7 @@ pub struct TestResults {
     pub failed: Vec<String>,
     pub skipped: Skips,
     /// What the harness tells about failures.
-    pub told: String,
+    pub output_of_failures: String,
 }
 
 impl TestResults {
@@ -166,7 +166,7 @@ impl TestResults {
         }
         if let Some(at) = output.find("\nfailures:\n") {
             let end = output[at..].find("\ntest result:").map_or(output.len(), |end| at + end);
-            results.told = output[at..end].trim().to_owned();
+            results.output_of_failures = output[at..end].trim().to_owned();
         }
         results
     }
@@ -229,7 +229,10 @@ foreign_readers::python: test
         assert_eq!(results.failed, ["a::bad", "a::never"]);
         assert_eq!(results.skipped, account::parse("a::skips\tno such thing"));
         assert_eq!(results.counts(), "1 passed, 2 failed, 1 skipped");
-        assert!(results.told.ends_with("no good") && results.told.starts_with("failures:"));
+        assert!(
+            results.output_of_failures.ends_with("no good")
+                && results.output_of_failures.starts_with("failures:")
+        );
         assert_eq!(exit_code(output).unwrap(), 101);
     }
 

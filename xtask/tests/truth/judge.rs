@@ -218,7 +218,7 @@ pub struct Row {
     /// Of those found: their events were overwritten before anybody looked.
     pub lost: usize,
     /// Of those found: next to nothing is left but what the hypervisor took, or a thread went first
-    /// that is nobody's delay.
+    /// that is no injected delay.
     pub disturbed: usize,
     pub right: usize,
     pub sized: usize,
@@ -322,8 +322,8 @@ fn look(row: &mut Row, delay: &Injected, expected: i64, peak: Option<&Peak>) {
     if error.abs() <= allowed_ns(expected) {
         row.sized += 1;
     } else {
-        let told = format!("{expected} ns of {delay:?}; {peak:?}");
-        row.wrong.push(format!("wrong by {error} ns: {told}"));
+        let case = format!("{expected} ns of {delay:?}; {peak:?}");
+        row.wrong.push(format!("wrong by {error} ns: {case}"));
     }
 }
 

@@ -26,7 +26,7 @@ const INJECTING_S: u32 = 45;
 const LOWEST_OVER_NS: i64 = 45_000;
 /// And no higher: enough of the delays have to be longer, ns.
 const HIGHEST_OVER_NS: i64 = 400_000;
-/// The steal clock is read to a tick, and told by the kernel a tick late, for each CPU; ns.
+/// The steal clock is read to a tick, and reported by the kernel a tick late, for each CPU; ns.
 const STEAL_SLACK_NS: i64 = 50_000_000;
 const PATIENCE: Duration = Duration::from_secs(120);
 
@@ -130,8 +130,8 @@ fn why(run: &Path) -> Vec<Peak> {
     let output = Command::new(tardy()).arg("why").arg(run).args(["--json", "--all-peaks"]).output();
     let output = output.unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let mut told: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    serde_json::from_value(told["peaks"].take()).unwrap()
+    let mut why: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    serde_json::from_value(why["peaks"].take()).unwrap()
 }
 
 /// Why this machine cannot run the test.
@@ -203,7 +203,7 @@ fn hold(outcome: &Outcome) {
     assert!(share(right, knowable) >= 0.98, "right cause of {right} in {knowable}\n{wrong:#?}");
     assert!(share(sized, right) >= 0.98, "right size of {sized} in {right}\n{wrong:#?}");
     let false_blame = outcome.false_blame.len();
-    let told = outcome.false_blame.first();
+    let first = outcome.false_blame.first();
     let clean = outcome.clean;
-    assert!(share(false_blame, clean) <= 0.01, "{false_blame} of {clean} clean: {told:?}");
+    assert!(share(false_blame, clean) <= 0.01, "{false_blame} of {clean} clean: {first:?}");
 }

@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn longer_and_shorter_messages_are_told_apart() {
+    fn longer_and_shorter_messages_are_distinguished() {
         let (here, there) = UnixDatagram::pair().unwrap();
         let mut port = Datagram::new(here.as_raw_fd(), 4);
         for (bytes, known) in [

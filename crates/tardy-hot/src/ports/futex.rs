@@ -50,7 +50,7 @@ impl<M: Deref<Target = SharedPage>> Drop for Futex<M> {
     fn drop(&mut self) {
         let lane = self.memory.lane_to(self.side.other());
         lane.end();
-        // Where nobody waits, nobody need be woken.
+        // Without a waiter none need be woken.
         let _ = wake(&lane.word);
     }
 }
@@ -93,7 +93,7 @@ mod tests {
         near.send(200).unwrap();
         drop(near);
         let (first, second) = answers.join().unwrap();
-        // The end may come before the message was looked at.
+        // The end may come before the message was read.
         assert!(first == Ok(200) || first == Err(libc::ECONNRESET), "{first:?}");
         assert_eq!(second, Err(libc::ECONNRESET));
     }

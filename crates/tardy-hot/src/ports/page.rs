@@ -11,7 +11,7 @@ pub const WORDS: usize = 6 * LINE_WORDS;
 /// Two cache lines: processors fetch them in pairs.
 const LINE_WORDS: usize = 16;
 
-/// Bit of [`Inbox::word`]: whoever sends there has gone.
+/// Bit of [`Inbox::word`]: the sender has gone.
 const ENDED: u32 = 1 << 31;
 
 /// Which end a port is.
@@ -41,7 +41,7 @@ pub(super) struct Inbox {
     /// The last message: its number in the lowest 8 bits, above it a count that makes it another
     /// one than the message before, [`ENDED`] on top.
     pub(super) word: AtomicU32,
-    /// How often the end that receives here was told to give up waiting.
+    /// How often the end that receives here was asked to give up waiting.
     interrupts: AtomicU32,
     /// The process of the end that receives here, 0 where it is not there.
     pub(super) process: AtomicI32,
@@ -153,7 +153,7 @@ mod tests {
             lane.put(number, &mut sent);
             assert_eq!((lane.take(&mut seen), lane.take(&mut seen)), (Some(Ok(number)), None));
         }
-        // The count above the number begins anew, and does not reach the bit on top.
+        // The count above the number begins again, and does not reach the bit on top.
         sent = ENDED - 1;
         lane.put(255, &mut sent);
         assert_eq!((sent, lane.take(&mut seen)), (255, Some(Ok(255))));

@@ -4,10 +4,10 @@
 //! There are four. At first the near end holds 0 and 1, the far end 2 and 3. In turn r the near end
 //! unlocks r and then waits for r + 2; the far end gets r, unlocks r + 2 and waits for r + 1 (all
 //! modulo 4). Each always holds the two that the other one waits for next, so no order of events
-//! lets anybody through too early. As with a mutex of the C library, the kernel is asked only where
-//! somebody waits.
+//! lets an end through too early. As with a mutex of the C library, the kernel is called only where
+//! an end waits.
 //!
-//! The kernel begins a lock anew after a signal: nothing ends this wait but the other end, alive or
+//! The kernel restarts a lock after a signal: nothing ends this wait but the other end, alive or
 //! dead.
 
 use core::{
@@ -66,7 +66,7 @@ impl<M: Deref<Target = SharedPage>> Port for PiMutex<M> {
     fn receive(&mut self) -> Result<u8, c_int> {
         lock(&self.memory.mutexes[self.locks & 3].word, self.thread)?;
         self.locks += 1;
-        // Whoever unlocks without a message has gone.
+        // An end that unlocks without a message has gone.
         self.memory.lane_to(self.side).take(&mut self.seen).unwrap_or(Err(libc::ECONNRESET))
     }
 }
@@ -76,7 +76,7 @@ impl<M: Deref<Target = SharedPage>> Drop for PiMutex<M> {
         self.memory.lane_to(self.side.other()).end();
         for mutex in &self.memory.mutexes {
             if mutex.word.load(Ordering::Relaxed) & libc::FUTEX_TID_MASK == self.thread {
-                // The kernel gives a mutex that a thread takes along to whoever waits for it.
+                // The kernel gives a mutex whose owner has died to the waiter.
                 let _ = unlock(&mutex.word, self.thread);
             }
         }
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn an_end_that_died_before_or_while_the_other_waits_is_told() {
+    fn an_end_that_died_before_or_while_the_other_waits_is_reported() {
         for dies_first in [true, false] {
             let (page, both) = (alone(), Arc::new(Barrier::new(2)));
             let begin = Arc::clone(&both);

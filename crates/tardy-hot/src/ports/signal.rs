@@ -9,7 +9,7 @@ use super::{
 };
 use crate::exchange::Port;
 
-/// What `rt_tgsigqueueinfo` is told, as the kernel lays it out.
+/// The argument of `rt_tgsigqueueinfo`, as the kernel lays it out.
 #[repr(C)]
 #[derive(Debug)]
 struct Info {

@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn an_end_that_is_gone_is_told() {
+    fn an_end_that_is_gone_is_reported() {
         let (here, there) = UnixStream::pair().unwrap();
         drop(there);
         let mut port = port(&here, 3);

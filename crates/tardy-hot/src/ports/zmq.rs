@@ -203,7 +203,7 @@ impl<const REQUEST: bool> Port for Zmq<REQUEST> {
 impl<const REQUEST: bool> Drop for Zmq<REQUEST> {
     fn drop(&mut self) {
         for message in [&mut self.body, &mut self.empty] {
-            // SAFETY: the message is initialised, and nobody uses it any more.
+            // SAFETY: the message is initialised, and not used any more.
             unsafe { (self.functions.zmq_msg_close)(&raw mut **message) };
         }
     }

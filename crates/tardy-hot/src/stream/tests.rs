@@ -14,9 +14,9 @@ use crate::ring::{Reader, ring};
 #[derive(Default)]
 struct Scripted {
     sent: Vec<Packet>,
-    /// What the n-th send says; room for ever after.
+    /// What the n-th send says; room without end after these.
     answers: VecDeque<Result<(), c_int>>,
-    /// What is there; nothing for ever after.
+    /// What is there; nothing after these.
     there: VecDeque<Got>,
     /// The way is gone where nothing is there any more.
     goes: bool,

@@ -56,7 +56,7 @@ impl Packets for Udp {
                 Ok(Packet::read(&self.into).map_or(Got::Foreign, Got::Packet))
             }
             Ok(_) => Ok(Got::Foreign),
-            // What an earlier packet met: nobody there, no way, too long. Sending tells of it.
+            // The error of an earlier packet: no receiver, no route, too long; sending reports it.
             Err(
                 libc::EAGAIN
                 | libc::EINTR

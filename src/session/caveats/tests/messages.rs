@@ -29,7 +29,7 @@ fn of_probe(probe: MessageEvidence) -> impl FnOnce(&mut Evidence) {
 }
 
 #[test]
-fn messages_that_did_not_arrive_are_told_with_those_that_were_not_sent() {
+fn messages_that_did_not_arrive_are_reported_with_those_that_were_not_sent() {
     assert_eq!(codes(of_probe(MessageEvidence::default())), [""; 0]);
     let flow = FlowRecord { lost: 3, sent: 10, ..FlowRecord::default() };
     let unsent = vec![EndCount { end: "near".into(), count: 2 }];
@@ -46,7 +46,7 @@ fn messages_that_did_not_arrive_are_told_with_those_that_were_not_sent() {
 }
 
 #[test]
-fn packets_that_were_refused_or_came_too_fast_are_told_by_end() {
+fn packets_that_were_refused_or_came_too_fast_are_reported_by_end() {
     let refused = |error| {
         let refusal = SendRefusal { end: "far".into(), packets: 3, error };
         of_probe(MessageEvidence { refused: vec![refusal], ..MessageEvidence::default() })
@@ -67,7 +67,7 @@ fn packets_that_were_refused_or_came_too_fast_are_told_by_end() {
 }
 
 #[test]
-fn a_buffer_that_is_small_and_packets_that_take_several_frames_are_told() {
+fn a_buffer_that_is_small_and_packets_that_take_several_frames_are_reported() {
     let needs = |bytes| {
         of_probe(MessageEvidence { needed_bytes: Some(bytes), ..MessageEvidence::default() })
     };
@@ -85,7 +85,7 @@ fn a_buffer_that_is_small_and_packets_that_take_several_frames_are_told() {
 }
 
 #[test]
-fn a_far_end_that_broke_off_is_told_with_the_reason_and_the_moment() {
+fn a_far_end_that_broke_off_is_reported_with_the_reason_and_the_moment() {
     let timeout_ns = 20_000_000;
     for (reason, values, words) in [
         (
@@ -119,7 +119,7 @@ fn a_far_end_that_broke_off_is_told_with_the_reason_and_the_moment() {
 }
 
 #[test]
-fn a_clock_that_was_set_or_badly_known_is_told() {
+fn a_clock_that_was_set_or_badly_known_is_reported() {
     let of = |steps, unknown_periods| {
         let clock = Some(ClockEvidence { steps, unknown_periods, periods: 9 });
         of_probe(MessageEvidence { clock, ..MessageEvidence::default() })
@@ -142,7 +142,7 @@ fn seen(packets: u64) -> ReceiveEvidence {
 }
 
 #[test]
-fn a_stepped_clock_is_told_with_what_was_left_out_for_it() {
+fn a_stepped_clock_is_reported_with_what_was_left_out_for_it() {
     let mut receive = ReceiveEvidence { step_ns: -1_500_000_000, ..seen(9) };
     receive.seen.stepped = 4;
     let values = json!({"step_ns": -1_500_000_000, "left_out": 4});
@@ -152,7 +152,7 @@ fn a_stepped_clock_is_told_with_what_was_left_out_for_it() {
 }
 
 #[test]
-fn what_did_not_come_and_what_had_no_stamp_are_told() {
+fn what_did_not_come_and_what_had_no_stamp_are_reported() {
     let silent = of_received(seen(0), FlowRecord::default());
     assert_one(silent, "nothing_received", &json!({"address": "lo"}), "No packet arrived at lo");
     let mut unstamped = seen(9);

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_recorder_that_was_late_or_lost_samples_is_told() {
+fn a_recorder_that_was_late_or_lost_samples_is_reported() {
     let of = |recording: Recording| |evidence: &mut Evidence| evidence.recording = recording;
     let lost = Recording { lost: 7, ..Recording::default() };
     assert_one(of(lost), "samples_lost", &json!({"lost": 7}), "7 samples");
@@ -23,7 +23,7 @@ fn a_recorder_that_was_late_or_lost_samples_is_told() {
 }
 
 #[test]
-fn series_without_samples_with_early_ones_and_with_missed_periods_are_told() {
+fn series_without_samples_with_early_ones_and_with_missed_periods_are_reported() {
     let of = |totals: Totals| {
         move |evidence: &mut Evidence| evidence.series = vec![summary("cpu0", totals)]
     };
@@ -37,7 +37,7 @@ fn series_without_samples_with_early_ones_and_with_missed_periods_are_told() {
 }
 
 #[test]
-fn a_load_that_died_or_did_nothing_is_told() {
+fn a_load_that_died_or_did_nothing_is_reported() {
     let of = |fault| of_load(0, Some(fault));
     assert_one(
         of(LoadFault::Died("worker 3: signal 9".into())),
@@ -50,7 +50,7 @@ fn a_load_that_died_or_did_nothing_is_told() {
 }
 
 #[test]
-fn a_load_of_which_a_part_did_nothing_is_told() {
+fn a_load_of_which_a_part_did_nothing_is_reported() {
     assert_eq!(codes(of_load(0, None)), [""; 0]);
     assert_eq!(codes(of_load(3, Some(LoadFault::DidNothing))), ["load_did_nothing"]);
     let values = json!({"load": "hackbench", "tasks_idle": 3, "tasks": 160});

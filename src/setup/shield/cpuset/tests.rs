@@ -49,7 +49,7 @@ impl Machine {
 }
 
 #[test]
-fn the_backend_is_where_cpuset_is_and_nowhere_is_told_why() {
+fn the_backend_is_where_cpuset_is_and_without_it_the_reason_is_reported() {
     assert_eq!(Backend::find(&Machine::v1().root), Ok(Backend::V1("/sys/fs/cgroup/cpuset".into())));
     let unified = Machine::new("cgroup2 /sys/fs/cgroup cgroup2 rw,nsdelegate 0 0\n");
     assert!(Backend::find(&unified.root).unwrap_err().contains("neither"));

@@ -111,7 +111,7 @@ impl Frame {
 fn settle(cpu: u32) -> Result<()> {
     [cpu].into_iter().collect::<Cpus>().pin_this_thread()?;
     memory::lock_all(true)?;
-    sched::set_this_thread(Policy::Fifo, 90).context("FIFO 90 cannot be had")
+    sched::set_this_thread(Policy::Fifo, 90).context("FIFO 90 is not available")
 }
 
 /// One turn with descriptors to write to and to read from: N bytes, of which the first is 1.

@@ -152,7 +152,7 @@ pub fn part(bench: &Bench) -> Result<Section> {
     section.note(
         "Whole round trips. All of them go through the same histogram (three digits) before \
          percentiles are read; the log of sockperf and the array of the bare loop are exact; \
-         libzmq's tools tell a mean alone. CPU per round trip: of the thread that measures, as \
+         libzmq's tools print only a mean. CPU per round trip: of the thread that measures, as \
          under \"Timer wake-ups\", divided by the times it went to sleep.",
     );
     Ok(section)
@@ -165,7 +165,7 @@ impl Frame<'_> {
         for round in 0..self.rounds {
             let ours = || self.tardy(way, places, round);
             let theirs = || self.peer(way, places, round);
-            // There and back, so that going first is nobody's advantage.
+            // There and back, so that going first is no side's advantage.
             let both = if round % 2 == 0 {
                 ours().and_then(|ours| Ok((ours, theirs()?)))
             } else {

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/*
+ * The kernel's types, cut down to the fields that the programs read. The loader relocates each
+ * field by its name (CO-RE), so neither order nor missing fields matter.
+ */
+#ifndef __VMLINUX_H__
+#define __VMLINUX_H__
+
+typedef unsigned char __u8;
+typedef unsigned short __u16;
+typedef unsigned int __u32;
+typedef unsigned long long __u64;
+typedef signed char __s8;
+typedef signed short __s16;
+typedef signed int __s32;
+typedef signed long long __s64;
+typedef __u16 __be16;
+typedef __u32 __be32;
+typedef __u32 __wsum;
+
+typedef __u8 u8;
+typedef __u16 u16;
+typedef __u32 u32;
+typedef __u64 u64;
+typedef __s32 s32;
+typedef __s64 s64;
+typedef _Bool bool;
+
+/* <linux/bpf.h> */
+#define BPF_MAP_TYPE_HASH 1
+#define BPF_MAP_TYPE_ARRAY 2
+#define BPF_MAP_TYPE_RINGBUF 27
+#define BPF_F_MMAPABLE 1024
+#define BPF_RB_NO_WAKEUP 1
+
+/* <linux/sched.h>: the state of a task that does not run. */
+#define TASK_UNINTERRUPTIBLE 0x02
+#define __TASK_STOPPED 0x04
+#define __TASK_TRACED 0x08
+#define TASK_DEAD 0x80
+
+/* <linux/sched/prio.h>: real-time tasks have a smaller one. */
+#define MAX_RT_PRIO 100
+
+/* <linux/interrupt.h>: the softirq in which timers expire. */
+#define HRTIMER_SOFTIRQ 8
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct thread_info {
+    u32 cpu;
+};
+
+struct task_struct {
+    struct thread_info thread_info;
+    int pid;
+    int prio;
+    u32 __state;
+    char comm[16];
+};
+
+/* `state` before 5.14, `cpu` before 5.16. */
+struct task_struct___old {
+    long state;
+    u32 cpu;
+};
+
+struct hrtimer_clock_base {
+    void *cpu_base;
+};
+
+struct hrtimer {
+    s64 _softexpires;
+    void *function;
+    struct hrtimer_clock_base *base;
+    u8 is_soft;
+};
+
+struct hrtimer_sleeper {
+    struct hrtimer timer;
+    struct task_struct *task;
+};
+
+struct pt_regs {
+    unsigned long ip;
+};
+
+/* Holds the preempt count from 6.2 to 6.14. */
+struct pcpu_hot {
+    int preempt_count;
+};
+
+#pragma clang attribute pop
+
+#endif
