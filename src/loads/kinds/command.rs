@@ -10,9 +10,9 @@ use std::process::Command;
 
 use serde_json::{Map, Value};
 
-use super::task_loop::PROCESS_BYTES;
-use super::worker_pool::WorkerPool;
-use super::{Load, LoadError, LoadSpec, LoadWork, Need, Parameter, ParameterKind};
+use crate::loads::task_loop::PROCESS_BYTES;
+use crate::loads::worker_pool::WorkerPool;
+use crate::loads::{Load, LoadError, LoadSpec, LoadWork, Need, Parameter, ParameterKind};
 
 /// Not in the table: a command may hold commas and colons, and has a flag of its own.
 pub const LOAD: Load = Load {

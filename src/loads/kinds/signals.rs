@@ -11,9 +11,9 @@ use std::time::Duration;
 
 use rustix::process::{getpgrp, kill_process_group, test_kill_process_group};
 
-use super::task_loop::{PROCESS_BYTES, next_expiry_ns, processes, sleep_until};
-use super::worker_pool::WorkerPool;
-use super::{Load, LoadError, LoadSpec, LoadWork, Need, Parameter, ParameterKind};
+use crate::loads::task_loop::{PROCESS_BYTES, next_expiry_ns, processes, sleep_until};
+use crate::loads::worker_pool::WorkerPool;
+use crate::loads::{Load, LoadError, LoadSpec, LoadWork, Need, Parameter, ParameterKind};
 use crate::sys::signals::{CALL, hold_calls, wait_for_call};
 
 /// Its line in the table.

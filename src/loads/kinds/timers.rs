@@ -3,9 +3,9 @@
 //! All of their timers expire in one interrupt, which wakes one thread after the other. A wake-up
 //! is one operation. On the machine it takes a timer and a stack a thread.
 
-use super::task_loop::{THREAD_BYTES, next_expiry_ns, sleep_until, threads};
-use super::worker_pool::WorkerPool;
-use super::{Load, LoadError, LoadSpec, LoadWork, Need, Parameter, ParameterKind};
+use crate::loads::task_loop::{THREAD_BYTES, next_expiry_ns, sleep_until, threads};
+use crate::loads::worker_pool::WorkerPool;
+use crate::loads::{Load, LoadError, LoadSpec, LoadWork, Need, Parameter, ParameterKind};
 
 /// Its line in the table.
 pub const LOAD: Load = Load {

@@ -6,9 +6,9 @@
 use std::io;
 
 use super::disk::{Blocks, DiskParameters, PARAMETERS};
-use super::task_loop::repeat;
-use super::worker_pool::WorkerPool;
-use super::{Load, LoadError, LoadSpec, LoadWork, Need};
+use crate::loads::task_loop::repeat;
+use crate::loads::worker_pool::WorkerPool;
+use crate::loads::{Load, LoadError, LoadSpec, LoadWork, Need};
 
 /// Its line in the table.
 pub const LOAD: Load = Load {

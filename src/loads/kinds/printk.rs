@@ -13,10 +13,10 @@ use std::process;
 
 use tardy_hot::clock::now_ns;
 
-use super::task_loop::{PROCESS_BYTES, sleep_until};
-use super::worker::{Counter, Worker};
-use super::worker_pool::WorkerPool;
-use super::{Load, LoadError, LoadSpec, LoadWork, Need, Parameter, ParameterKind};
+use crate::loads::task_loop::{PROCESS_BYTES, sleep_until};
+use crate::loads::worker::{Counter, Worker};
+use crate::loads::worker_pool::WorkerPool;
+use crate::loads::{Load, LoadError, LoadSpec, LoadWork, Need, Parameter, ParameterKind};
 
 /// Its line in the table.
 pub const LOAD: Load = Load {

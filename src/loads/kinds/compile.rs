@@ -11,9 +11,9 @@ use std::process::{Command, Stdio};
 use std::{env, fs, io};
 
 use super::burn::per_cpu;
-use super::task_loop::processes;
-use super::worker_pool::WorkerPool;
-use super::{Load, LoadError, LoadSpec, LoadWork, Need, Parameter, ParameterKind};
+use crate::loads::task_loop::processes;
+use crate::loads::worker_pool::WorkerPool;
+use crate::loads::{Load, LoadError, LoadSpec, LoadWork, Need, Parameter, ParameterKind};
 
 /// Its line in the table.
 pub const LOAD: Load = Load {

@@ -11,10 +11,10 @@ use std::thread;
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with, sockopt};
 
-use super::task_loop::{THREAD_BYTES, add, next_expiry_ns, repeat, sleep_until};
-use super::worker::Worker;
-use super::worker_pool::WorkerPool;
-use super::{Load, LoadError, LoadSpec, LoadWork, Need, Parameter, ParameterKind};
+use crate::loads::task_loop::{THREAD_BYTES, add, next_expiry_ns, repeat, sleep_until};
+use crate::loads::worker::Worker;
+use crate::loads::worker_pool::WorkerPool;
+use crate::loads::{Load, LoadError, LoadSpec, LoadWork, Need, Parameter, ParameterKind};
 
 /// Its line in the table.
 pub const LOAD: Load = Load {

@@ -12,10 +12,10 @@ use std::os::fd::OwnedFd;
 use rustix::fs::{AtFlags, Mode, OFlags, openat, unlinkat};
 
 use super::empty_ext4;
-use super::spec::refuse;
-use super::task_loop::{PROCESS_BYTES, processes};
-use super::worker_pool::WorkerPool;
-use super::{Load, LoadError, LoadSpec, LoadWork, Need, Parameter, ParameterKind};
+use crate::loads::spec::refuse;
+use crate::loads::task_loop::{PROCESS_BYTES, processes};
+use crate::loads::worker_pool::WorkerPool;
+use crate::loads::{Load, LoadError, LoadSpec, LoadWork, Need, Parameter, ParameterKind};
 use crate::sys::ram_disk::{self, RamDisk};
 
 /// Its line in the table.

@@ -9,9 +9,9 @@ use std::io::{self, Read};
 
 use tardy_hot::clock::now_ns;
 
-use super::task_loop::{PROCESS_BYTES, processes, sleep_until};
-use super::worker_pool::WorkerPool;
-use super::{Load, LoadError, LoadSpec, LoadWork, Need, Parameter, ParameterKind};
+use crate::loads::task_loop::{PROCESS_BYTES, processes, sleep_until};
+use crate::loads::worker_pool::WorkerPool;
+use crate::loads::{Load, LoadError, LoadSpec, LoadWork, Need, Parameter, ParameterKind};
 
 /// Its line in the table.
 pub const LOAD: Load = Load {

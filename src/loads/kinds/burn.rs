@@ -9,9 +9,9 @@ use std::thread::available_parallelism;
 use rustix::process::setpriority_process;
 use tardy_hot::clock::now_ns;
 
-use super::task_loop::{THREAD_BYTES, sleep_until, spend_cpu, threads};
-use super::worker_pool::WorkerPool;
-use super::{Load, LoadError, LoadSpec, LoadWork, Need, Parameter, ParameterKind};
+use crate::loads::task_loop::{THREAD_BYTES, sleep_until, spend_cpu, threads};
+use crate::loads::worker_pool::WorkerPool;
+use crate::loads::{Load, LoadError, LoadSpec, LoadWork, Need, Parameter, ParameterKind};
 
 /// Its line in the table.
 pub const LOAD: Load = Load {

@@ -4,9 +4,9 @@
 //! is cached dirty memory. A disk that becomes full ends the load.
 
 use super::disk::{Blocks, DiskParameters, PARAMETERS};
-use super::task_loop::repeat;
-use super::worker_pool::WorkerPool;
-use super::{Load, LoadError, LoadSpec, LoadWork, Need};
+use crate::loads::task_loop::repeat;
+use crate::loads::worker_pool::WorkerPool;
+use crate::loads::{Load, LoadError, LoadSpec, LoadWork, Need};
 
 /// Its line in the table.
 pub const LOAD: Load = Load {

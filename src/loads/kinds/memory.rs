@@ -14,9 +14,9 @@ use std::{fs, io};
 
 use rustix::process::getpid;
 
-use super::task_loop::{PROCESS_BYTES, processes};
-use super::worker_pool::WorkerPool;
-use super::{Load, LoadError, LoadSpec, LoadWork, Need, Parameter, ParameterKind};
+use crate::loads::task_loop::{PROCESS_BYTES, processes};
+use crate::loads::worker_pool::WorkerPool;
+use crate::loads::{Load, LoadError, LoadSpec, LoadWork, Need, Parameter, ParameterKind};
 use crate::sys::process::{die_with, fork, wait_for};
 use crate::sys::region::Region;
 

@@ -7,9 +7,9 @@
 use std::io;
 
 use super::burn::per_cpu;
-use super::task_loop::{THREAD_BYTES, threads};
-use super::worker_pool::WorkerPool;
-use super::{Load, LoadError, LoadSpec, LoadWork, Need, Parameter, ParameterKind};
+use crate::loads::task_loop::{THREAD_BYTES, threads};
+use crate::loads::worker_pool::WorkerPool;
+use crate::loads::{Load, LoadError, LoadSpec, LoadWork, Need, Parameter, ParameterKind};
 use crate::sys::cpus::Cpus;
 use crate::sys::membarrier;
 

@@ -12,10 +12,10 @@ use std::ops::Range;
 use std::process::{Command, Stdio};
 use std::thread;
 
-use super::task_loop::{PROCESS_BYTES, add};
-use super::worker::Worker;
-use super::worker_pool::WorkerPool;
-use super::{Load, LoadError, LoadSpec, LoadWork, Need, Parameter, ParameterKind};
+use crate::loads::task_loop::{PROCESS_BYTES, add};
+use crate::loads::worker::Worker;
+use crate::loads::worker_pool::WorkerPool;
+use crate::loads::{Load, LoadError, LoadSpec, LoadWork, Need, Parameter, ParameterKind};
 use crate::sys::namespace::leave_network;
 use crate::sys::process::Pid;
 

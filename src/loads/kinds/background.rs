@@ -12,10 +12,10 @@ use std::io;
 use rustix::process::{getpid, setpriority_process};
 
 use super::burn::OPERATION_NS;
-use super::task_loop::{PROCESS_BYTES, processes, spend_cpu};
-use super::worker::Worker;
-use super::worker_pool::WorkerPool;
-use super::{Load, LoadError, LoadSpec, LoadWork, Need, Parameter, ParameterKind};
+use crate::loads::task_loop::{PROCESS_BYTES, processes, spend_cpu};
+use crate::loads::worker::Worker;
+use crate::loads::worker_pool::WorkerPool;
+use crate::loads::{Load, LoadError, LoadSpec, LoadWork, Need, Parameter, ParameterKind};
 use crate::sys::process::{die_with, fork, wait_for};
 use crate::sys::region::Region;
 

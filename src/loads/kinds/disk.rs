@@ -8,10 +8,10 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::PathBuf;
 
-use super::scratch::nameless;
-use super::task_loop::PROCESS_BYTES;
-use super::worker_pool::WorkerPool;
-use super::{LoadError, LoadSpec, Need, Parameter, ParameterKind, spec::refuse};
+use crate::loads::scratch::nameless;
+use crate::loads::task_loop::PROCESS_BYTES;
+use crate::loads::worker_pool::WorkerPool;
+use crate::loads::{LoadError, LoadSpec, Need, Parameter, ParameterKind, spec::refuse};
 use crate::sys::region::Region;
 
 /// The same for all three.
