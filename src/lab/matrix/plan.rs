@@ -10,8 +10,7 @@ use anyhow::{Context, Result, bail, ensure};
 use serde::Deserialize;
 use toml::{Spanned, Value};
 
-use super::nodes;
-use crate::run::probes::DEFAULT_PROBE;
+use crate::{lab::guest::nodes, run::probes::DEFAULT_PROBE};
 
 /// A plan is a page of text; what is larger is something else.
 const LARGEST: u64 = 1 << 20;

@@ -13,18 +13,23 @@ use anyhow::{Context, Result, bail, ensure};
 use tempfile::TempDir;
 
 use super::{
-    Notify,
-    cell::{Cell, ClockMode, Key, SHIFT},
-    guest::Job,
-    guest_record,
-    kernels::Kernel,
-    nodes::Nodes,
+    Cell, ClockMode, Key, SHIFT, guest_record,
     parts::{Archive, Parts, RUN, base, job, job_archive, write_all},
-    program,
-    qemu::{self, Emulation, FinishedGuest, GuestMachine, Hardware},
-    transfer::{FAILED, Received},
 };
-use crate::run::{Document, LabCaveat, LabFacts};
+use crate::{
+    lab::{
+        Notify,
+        guest::{
+            init::Job,
+            nodes::Nodes,
+            qemu::{self, Emulation, FinishedGuest, GuestMachine, Hardware},
+            transfer::{FAILED, Received},
+        },
+        kernels::Kernel,
+        program,
+    },
+    run::{Document, LabCaveat, LabFacts},
+};
 
 const MEMORY_MIB: u32 = 512;
 
@@ -395,7 +400,10 @@ mod tests {
     use anyhow::anyhow;
 
     use super::*;
-    use crate::lab::{console::Console, kernels::missing_feature, qemu::GuestEnd};
+    use crate::lab::{
+        guest::{console::Console, qemu::GuestEnd},
+        kernels::missing_feature,
+    };
 
     fn finished(console: &str) -> FinishedGuest {
         let mut watched = Console::default();
@@ -459,7 +467,7 @@ mod tests {
         };
         let source = tempfile::tempdir().unwrap();
         fs::write(source.path().join("run.json"), "{}").unwrap();
-        let mut sender = crate::lab::transfer::TransferWriter::begin(&mut sink).unwrap();
+        let mut sender = crate::lab::guest::transfer::TransferWriter::begin(&mut sink).unwrap();
         sender.tree(source.path()).unwrap();
         sender.end(0).unwrap();
         let received = Received::parse(&stream).unwrap();

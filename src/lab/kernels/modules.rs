@@ -82,7 +82,7 @@ fn name_of(file: &str) -> String {
 }
 
 fn make_list(root: &Path, release: &str) -> Result<()> {
-    let mut command = Command::new(super::program("depmod")?);
+    let mut command = Command::new(crate::lab::program("depmod")?);
     let output = command.arg("-b").arg(root).arg(release).output().context("cannot run depmod")?;
     ensure!(
         output.status.success(),

@@ -134,7 +134,7 @@ mod tests {
     use std::{cell::Cell, os::unix::fs::PermissionsExt as _, path::PathBuf};
 
     use super::*;
-    use crate::lab::results::tests::write_run;
+    use crate::lab::matrix::results::tests::write_run;
 
     /// A tardy that does `script`; its directory is `$1`.
     fn program(directory: &Path, script: &str) -> PathBuf {

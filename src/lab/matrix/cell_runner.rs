@@ -8,12 +8,13 @@ use std::{
 use anyhow::{Context, Result};
 
 use super::{
-    cell::{Cell, ClockMode},
-    guest_runner::GuestRunner,
     host::{self, HostCell},
-    kernels::Kernel,
     plan::PlanRow,
     scheduler::{CellTask, Measure},
+};
+use crate::lab::{
+    cell::{Cell, ClockMode, guest_runner::GuestRunner},
+    kernels::Kernel,
 };
 
 /// A kernel to measure.

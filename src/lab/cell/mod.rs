@@ -1,11 +1,26 @@
 //! One run of one kernel in one guest: its description, and the key of its stored outcome.
+//!
+//! - [`phase`]: when it begins to measure
+//! - [`parts`]: what its guest is given
+//! - [`guest_runner`]: runs it
+//! - [`guest_record`]: what is added to its record
+//! - [`verify`]: whether a repetition is identical
+
+pub mod guest_record;
+pub mod guest_runner;
+pub mod parts;
+pub mod phase;
+pub mod verify;
 
 use std::time::Duration;
 
 use anyhow::{Result, bail, ensure};
 use sha2::{Digest, Sha256};
 
-use super::{kernels::Kernel, nodes::Nodes, phase, qemu::Emulation};
+use crate::lab::{
+    guest::{nodes::Nodes, qemu::Emulation},
+    kernels::Kernel,
+};
 
 /// What an instruction takes in counted time: 2^1 ns.
 pub const SHIFT: u8 = 1;

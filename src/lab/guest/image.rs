@@ -133,7 +133,7 @@ fn place(path: &str) -> String {
 /// A program's content stripped, where it is an ELF file and `strip` is there.
 fn lean(file: &Path, how: &str) -> Result<Vec<u8>> {
     let whole = fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
-    let Ok(strip) = super::program("strip") else { return Ok(whole) };
+    let Ok(strip) = crate::lab::program("strip") else { return Ok(whole) };
     if !whole.starts_with(b"\x7fELF") {
         return Ok(whole);
     }
@@ -150,7 +150,7 @@ fn libraries(file: &Path) -> Result<Vec<PathBuf>> {
     if !read.is_ok_and(|length| length == 4) || begin != *b"\x7fELF" {
         return Ok(Vec::new());
     }
-    let output = Command::new(super::program("ldd")?).arg(file).output().context("no ldd")?;
+    let output = Command::new(crate::lab::program("ldd")?).arg(file).output().context("no ldd")?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let said = String::from_utf8_lossy(&output.stderr);
     if said.contains("not a dynamic executable") || text.contains("statically linked") {

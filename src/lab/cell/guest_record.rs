@@ -6,11 +6,11 @@ use std::{fs, path::Path};
 use anyhow::{Context, Result, anyhow};
 use sha2::{Digest, Sha256};
 
-use super::{
-    cell::{Cell, hex},
-    qemu::Emulation,
+use super::{Cell, hex};
+use crate::{
+    lab::guest::qemu::Emulation,
+    run::{Caveat, Document, LabCaveat, LabFacts, Run, names},
 };
-use crate::run::{Caveat, Document, LabCaveat, LabFacts, Run, names};
 
 /// Digits of a key in the id of a run.
 const ID_DIGITS: usize = 12;
@@ -127,10 +127,10 @@ mod tests {
     fn what_counted_time_is_stands_beside_its_figures_and_noise_weakens() {
         use crate::run::Effect;
         let said = |mode: &str, counted: bool, cpus: u8| {
-            let mut cell = super::super::cell::tests::cell(&[]);
+            let mut cell = crate::lab::cell::tests::cell(&[]);
             cell.cpus = cpus;
             if !counted {
-                cell.mode = super::super::cell::ClockMode::Real;
+                cell.mode = crate::lab::cell::ClockMode::Real;
             }
             let facts = LabFacts { mode: mode.into(), ..LabFacts::default() };
             let caveats = caveats(&cell, &facts).into_iter().map(caveat);

@@ -4,12 +4,11 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 
-use super::{
-    cell::{Cell, ClockMode},
-    guest_runner::GuestRunner,
-    kernels::Kernel,
+use super::{Cell, ClockMode, guest_runner::GuestRunner};
+use crate::{
+    lab::kernels::Kernel,
+    run::{LabFacts, Run},
 };
-use crate::run::{LabFacts, Run};
 
 /// The result.
 #[derive(Debug, Clone, PartialEq, Eq)]

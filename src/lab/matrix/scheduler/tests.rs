@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use anyhow::bail;
 
 use super::*;
-use crate::lab::results::tests::write_run;
+use crate::lab::matrix::results::tests::write_run;
 
 struct Fake {
     measured: AtomicUsize,

@@ -9,14 +9,18 @@ use std::{
 use anyhow::{Context, Result, ensure};
 use sha2::{Digest, Sha256};
 
-use super::{
+use super::{Cell, hex};
+use crate::lab::{
     Notify,
-    cell::{Cell, hex},
-    guest::{self, Job, Module},
-    image::Image,
-    kernels::{Kernel, missing_feature},
-    modules::{self, Modules},
-    nodes::{self, Nodes},
+    guest::{
+        image::Image,
+        init::{self, Job, Module},
+        nodes::{self, Nodes},
+    },
+    kernels::{
+        Kernel, missing_feature,
+        modules::{self, Modules},
+    },
     program,
 };
 
@@ -130,7 +134,7 @@ fn add_modules(
 /// A program or library that cannot be read.
 pub fn base(own: &Path, notify: Notify) -> Result<Vec<u8>> {
     let mut image = Image::default();
-    image.bare_program(own, guest::OWN)?;
+    image.bare_program(own, init::OWN)?;
     for name in PROGRAMS {
         match program(name) {
             Ok(file) => image.bare_program(&file, &format!("/usr/bin/{name}"))?,
@@ -148,7 +152,7 @@ pub fn base(own: &Path, notify: Notify) -> Result<Vec<u8>> {
 pub fn job(cell: &Cell, modules: &[Module]) -> Job {
     let fixed = ["--raw", "--quiet", "-o", RUN];
     let arguments = cell.arguments.iter().map(String::as_str);
-    let command = [guest::OWN, "run"].into_iter().chain(arguments).chain(fixed);
+    let command = [init::OWN, "run"].into_iter().chain(arguments).chain(fixed);
     let paths = [("PATH", "/usr/bin:/usr/sbin"), ("HOME", "/root"), ("LANG", "C.UTF-8")];
     Job {
         command: command.map(str::to_owned).collect(),
@@ -171,7 +175,7 @@ pub fn job_archive(job: &Job) -> Result<Vec<u8>> {
     text.resize(JOB_BYTES, b' ');
     let mut image = Image::addition();
     image.directory("job", 0o755);
-    image.file(guest::JOB, 0o644, text);
+    image.file(init::JOB, 0o644, text);
     image.bytes()
 }
 

@@ -107,7 +107,7 @@ const GRACE: Duration = Duration::from_secs(2);
 
 /// Every guest's kernel command line. A panic ends the guest. A CPU that the host lets wait
 /// is no lock-up: the watchdog waits for 40 s.
-pub(super) const APPEND: &str = "console=ttyS0 loglevel=5 panic=-1 nokaslr random.trust_cpu=1 \
+pub(crate) const APPEND: &str = "console=ttyS0 loglevel=5 panic=-1 nokaslr random.trust_cpu=1 \
                                  tsc=reliable watchdog_thresh=20 mitigations=off rdinit=/init";
 
 /// A guest to be booted.
@@ -237,7 +237,7 @@ fn command(machine: &GuestMachine) -> Result<Command> {
     // A comma begins the next option, unless it is doubled.
     let path = |name: &str| machine.directory.join(name).display().to_string().replace(',', ",,");
     let serial = |name: &str| format!("file:{}", machine.directory.join(name).display());
-    let program = super::program(PROGRAM)?;
+    let program = crate::lab::program(PROGRAM)?;
     let mut command = Command::new(&program);
     command
         .args(["-nodefaults", "-no-user-config", "-display", "none", "-machine", "pc"])
