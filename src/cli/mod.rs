@@ -24,7 +24,7 @@ use anyhow::Result;
 use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::{
-    lab::guest,
+    lab::guest::init,
     loads::{self, protocol::SUBCOMMAND, supervisor},
     probes::{far_end, jobs::JOBS},
     run::{Document, Status, Validity},
@@ -120,8 +120,8 @@ pub fn command() -> clap::Command {
 #[must_use]
 pub fn main() -> ExitCode {
     // As the first process of a virtual machine; it ends with the machine.
-    if guest::is_me()
-        && let Err(error) = guest::run()
+    if init::is_me()
+        && let Err(error) = init::run()
     {
         output::complain(&error);
         return Exit::Failed.code().into();

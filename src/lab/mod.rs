@@ -4,40 +4,15 @@
 //! from programs of this machine; nothing here needs root or changes the machine. What lies in the
 //! cache may be shared by several labs at once.
 //!
-//! - [`kernels`]: the kernels, and how they get into the cache
-//! - [`modules`]: what must be loaded into them; [`unpack`]: what those are packed with
-//! - [`image`], [`cpio`]: a guest's file system
-//! - [`guest`]: its first process, inside; [`result_port`], [`transfer`]: how a run gets out of it
-//! - [`qemu`], [`acpi`]: its machine, outside; [`nodes`]: two nodes in one guest, and their wire
-//! - [`console`]: detects a kernel in trouble by its messages
-//! - [`cell`], [`guest_runner`], [`parts`]: one run of one kernel; [`phase`]: when it begins;
-//!   [`guest_record`]: what is added to its record; [`verify`]: whether a repetition is identical
-//! - [`plan`]: what to measure; [`scheduler`]: runs all cells; [`results`]: known outcomes
-//! - [`cell_runner`], [`host`]: measure the cells, in guests and on this machine
+//! - [`kernels`]: the kernels, how they get into the cache, and what must be loaded into them
+//! - [`guest`]: a guest, its machine and its file system
+//! - [`cell`]: one run of one kernel in one guest
+//! - [`matrix`]: a plan, its cells, and their outcomes
 
-pub mod acpi;
-pub mod guest_record;
-pub mod cell_runner;
-pub mod guest_runner;
-pub mod nodes;
 pub mod cell;
-pub mod scheduler;
-pub mod console;
-pub mod cpio;
 pub mod guest;
-pub mod host;
-pub mod image;
 pub mod kernels;
-pub mod modules;
-pub mod parts;
-pub mod phase;
-pub mod plan;
-pub mod qemu;
-pub mod results;
-pub mod transfer;
-pub mod unpack;
-pub mod verify;
-pub mod result_port;
+pub mod matrix;
 
 use std::path::PathBuf;
 
@@ -67,7 +42,7 @@ pub fn program(name: &str) -> Result<PathBuf> {
     // Directories of root's programs, which other users do not have in their PATH.
     let more = ["/usr/sbin", "/sbin"].map(PathBuf::from);
     let mut places = std::env::split_paths(&path).chain(more);
-    let found = places.find(|place| image::is_executable(&place.join(name)));
+    let found = places.find(|place| guest::image::is_executable(&place.join(name)));
     found.map(|place| place.join(name)).with_context(|| format!("program {name} is not installed"))
 }
 

@@ -1,61 +1,39 @@
 //! Loads: what disturbs the machine while a probe measures, and the proof that it did.
 //!
-//! This file owns the table of loads. Each load is described by one [`Load`] in a file of its own,
-//! and runs in a supervisor process, never in tardy itself:
+//! Each load is described by one [`Load`] in a file of its own below [`kinds`], which has the table
+//! of them. It runs in a supervisor process, never in tardy itself; the machinery for that is here:
 //!
 //! - [`spec`]: `NAME:key=value,...` made into a checked [`LoadSpec`]
+//! - [`limits`]: whether the machine has the resources that a load needs
 //! - [`running`]: tardy's side of one load: start, progress, end, proof
 //! - [`history`]: how many operations were done by when, in bounded memory
 //! - [`supervisor`]: the process that starts workers, counts, and leaves none behind
+//! - [`protocol`]: the supervisor's reports to tardy
 //! - [`worker_pool`]: the workers of one load, as the supervisor sees them
 //! - [`worker`]: a worker, as it sees itself
 //! - `task_loop`: the shape that most loads have: many tasks that repeat one operation
 //! - `scratch`: files of loads, and how they are found again
-//! - `empty_ext4`: an empty ext4 file system, for the load `ext4`
 //! - `orphans`: the processes that a killed supervisor leaves
-//! - [`protocol`]: the supervisor's reports to tardy
-//! - [`limits`]: whether the machine has the resources that a load needs
 //! - [`error`]: what can go wrong
-//! - [`command`]: any other program as a load
-//! - all others: a load each
 //!
 //! Nothing here prints, writes files, or knows what is measured.
 
-pub mod background;
-mod empty_ext4;
-pub mod burn;
-pub mod command;
-pub mod compile;
-pub mod worker_pool;
-mod disk;
-pub mod disk_copy;
-pub mod disk_read;
-pub mod disk_write;
 pub mod error;
-pub mod ext4;
-pub mod files;
-pub mod futex;
-pub mod hackbench;
 pub mod history;
-pub mod ipi;
+pub mod kinds;
 pub mod limits;
-pub mod memory;
-pub mod multicast;
-pub mod netflood;
 mod orphans;
-pub mod printk;
-pub mod procfs;
 pub mod protocol;
 pub mod running;
 mod scratch;
-pub mod signals;
 pub mod spec;
 pub mod supervisor;
-pub mod timers;
 mod task_loop;
 pub mod worker;
+pub mod worker_pool;
 
 pub use error::LoadError;
+pub use kinds::{LOADS, command};
 pub use orphans::adopt;
 pub use running::{LoadEnd, LoadFault, RunningLoad};
 pub use spec::LoadSpec;
@@ -65,38 +43,6 @@ use std::path::Path;
 use crate::sys::root::Root;
 use limits::Capacity;
 use worker_pool::WorkerPool;
-
-/// All loads. To add one, write its file and add its line.
-pub const LOADS: &[Load] = &[
-    hackbench::LOAD,
-    burn::LOAD,
-    background::LOAD,
-    disk_write::LOAD,
-    disk_read::LOAD,
-    disk_copy::LOAD,
-    files::LOAD,
-    ext4::LOAD,
-    procfs::LOAD,
-    memory::LOAD,
-    compile::LOAD,
-    netflood::LOAD,
-    multicast::LOAD,
-    timers::LOAD,
-    futex::LOAD,
-    ipi::LOAD,
-    signals::LOAD,
-    printk::LOAD,
-    IDLE,
-];
-
-/// The empty load: the name of a run without disturbance.
-const IDLE: Load = Load {
-    name: "idle",
-    summary: "No load: the machine as it is.",
-    unit: "",
-    parameters: &[],
-    work: None,
-};
 
 /// One kind of load.
 #[derive(Debug, Clone, Copy)]
@@ -217,21 +163,6 @@ fn prepare(spec: &LoadSpec) -> Result<Option<(LoadWork, Need)>, LoadError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn every_name_key_and_default_in_the_table_is_sound() {
-        for (at, load) in LOADS.iter().enumerate() {
-            assert!(LOADS[..at].iter().all(|other| other.name != load.name), "{}", load.name);
-            assert!(load.summary.ends_with('.'), "{}", load.name);
-            assert_eq!(load.unit.is_empty(), load.work.is_none(), "{}", load.name);
-            let spec = LoadSpec::parse(load.name).unwrap();
-            assert_eq!(spec.parameters.len(), load.parameters.len(), "{}", load.name);
-            spec.check().unwrap();
-            for Parameter { key, help, .. } in load.parameters {
-                assert!(help.ends_with('.'), "{} {key}", load.name);
-            }
-        }
-    }
 
     #[test]
     fn an_unknown_load_is_an_error_with_the_known_ones() {

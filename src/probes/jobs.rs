@@ -11,7 +11,7 @@ use super::{
     receive::{self, PacketSender},
     stream::{self, FarEndStream},
 };
-use crate::transports::pair::TransportEnd;
+use crate::transports::TransportEnd;
 
 /// All jobs there are.
 pub const JOBS: &[FarEndJob] = &[

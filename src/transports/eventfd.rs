@@ -5,7 +5,7 @@ use std::io;
 use rustix::event::{EventfdFlags, eventfd};
 
 use super::{
-    pair::{Holds, TransportEnd},
+    end::{Holds, TransportEnd},
     port::OpenPort,
 };
 

@@ -1,12 +1,12 @@
-//! Memory that both ends share, and the transports that need nothing else: futex, signal,
-//! pi-mutex and shm-spin.
+//! The transports that need nothing but memory that both ends share: futex, signal, pi-mutex and
+//! shm-spin.
 
-use std::{io, ops::Deref, os::fd::AsFd, sync::Arc};
+use std::io;
 
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 use tardy_hot::ports::{
     futex::Futex,
-    page::{SharedPage, Side, WORDS},
+    page::{Side, WORDS},
     pi_mutex::PiMutex,
     signal::Signal,
     spin::SpinPort,
@@ -14,41 +14,10 @@ use tardy_hot::ports::{
 
 use super::{
     Transport,
-    pair::{Holds, Role, TransportEnd},
+    end::{Holds, Role, TransportEnd},
+    page::{Interrupter, PageMapping},
     port::OpenPort,
 };
-use crate::sys::mapped::MappedArray;
-
-/// The page of both ends, as one of them has it.
-#[derive(Debug, Clone)]
-pub struct PageMapping(Arc<MappedArray<WORDS>>);
-
-impl Deref for PageMapping {
-    type Target = SharedPage;
-
-    #[inline]
-    fn deref(&self) -> &SharedPage {
-        SharedPage::of(self.0.words())
-    }
-}
-
-/// Ends the wait of an end that makes no system call, where a signal would end others.
-#[derive(Debug, Clone)]
-pub struct Interrupter {
-    memory: PageMapping,
-    side: Side,
-}
-
-impl Interrupter {
-    pub(super) const fn new(memory: PageMapping, side: Side) -> Self {
-        Self { memory, side }
-    }
-
-    /// The end gives up waiting, now or when it waits next.
-    pub fn interrupt(&self) {
-        self.memory.interrupt(self.side);
-    }
-}
 
 pub(super) fn pair() -> io::Result<(Holds, Holds)> {
     let memory = memfd_create(c"tardy-messages", MemfdFlags::CLOEXEC)?;
@@ -58,7 +27,7 @@ pub(super) fn pair() -> io::Result<(Holds, Holds)> {
 
 pub(super) fn open(end: TransportEnd) -> io::Result<OpenPort> {
     let [memory] = TransportEnd::exactly(end.descriptors)?;
-    let memory = PageMapping(Arc::new(MappedArray::new(memory.as_fd())?));
+    let memory = PageMapping::new(&memory)?;
     let side = match end.role {
         Role::Near => Side::Near,
         Role::Far => Side::Far,

@@ -3,9 +3,14 @@
 //! A transport is one file here, which makes its two ends, one port in `tardy_hot::ports`, which
 //! sends and receives, and one line in [`Transport`]. What needs shared memory alone is one file
 //! together. Nothing here knows who uses them.
+//!
+//! - [`end`]: what each transport makes two of; [`mod@pair`]: both, made and opened
+//! - [`port`]: an end that is open; [`page`]: memory that both share
 
+pub mod end;
 mod eventfd;
-pub mod memory;
+mod memory;
+pub mod page;
 pub mod pair;
 mod pipe;
 pub mod plain;
@@ -26,7 +31,9 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 pub use self::{
-    pair::{EndOrder, Pair, Role, TransportEnd, TransportError, pair},
+    end::{EndOrder, Role, TransportEnd},
+    page::Interrupter,
+    pair::{Pair, TransportError, pair},
     port::{OpenPort, PortUser},
 };
 

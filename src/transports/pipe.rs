@@ -3,7 +3,7 @@
 use std::io;
 
 use super::{
-    pair::{Holds, TransportEnd},
+    end::{Holds, TransportEnd},
     port::OpenPort,
 };
 

@@ -17,7 +17,7 @@ use tardy_hot::{
     },
 };
 
-use super::memory::{Interrupter, PageMapping};
+use super::page::{Interrupter, PageMapping};
 use crate::sys::zmq::SocketPort;
 
 /// A port and the descriptors it works with.

@@ -3,7 +3,7 @@
 use std::{fs, io};
 
 use super::{
-    pair::{Holds, TransportEnd},
+    end::{Holds, TransportEnd},
     port::OpenPort,
 };
 use crate::sys::mqueue::MessageQueue;

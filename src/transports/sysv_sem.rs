@@ -7,7 +7,7 @@
 use std::io;
 
 use super::{
-    pair::{Holds, Role, TransportEnd},
+    end::{Holds, Role, TransportEnd},
     port::OpenPort,
 };
 use crate::sys::semaphores;

@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::{
-    pair::{Holds, TransportEnd},
+    end::{Holds, TransportEnd},
     port::OpenPort,
 };
 

@@ -8,7 +8,7 @@ use std::{
 use rustix::net::sockopt;
 
 use super::{
-    pair::{Holds, TransportEnd},
+    end::{Holds, TransportEnd},
     port::OpenPort,
 };
 

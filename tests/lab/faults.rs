@@ -102,7 +102,7 @@ fn without_qemu_its_package_is_named() {
     let made = tardy(&["run", "fake", "--duration=200ms", "--raw", "-o", run.to_str().unwrap()]);
     assert!(made.status.success(), "{}", said(&made));
     let mut document = open(&run).document;
-    let sample_hash = tardy::lab::guest_record::sample_hash(&open(&run)).unwrap();
+    let sample_hash = tardy::lab::cell::guest_record::sample_hash(&open(&run)).unwrap();
     let mode = "deterministic".into();
     document.facts.lab = Some(tardy::run::LabFacts { mode, sample_hash, ..Default::default() });
     fs::write(run.join("run.json"), serde_json::to_vec(&document).unwrap()).unwrap();

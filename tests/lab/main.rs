@@ -17,8 +17,7 @@ use std::{
 
 use tardy::{
     lab::{
-        cell::{Cell, ClockMode},
-        guest_runner::GuestRunner,
+        cell::{Cell, ClockMode, guest_runner::GuestRunner},
         kernels::{self, Kernel, KernelSource},
     },
     run::{Document, Run},

@@ -1,7 +1,7 @@
 //! Two nodes in one guest: messages go from one to the other, on a standard and on a real-time
 //! kernel, and come out the same twice.
 
-use tardy::lab::nodes;
+use tardy::lab::guest::nodes;
 
 use super::*;
 

@@ -2,7 +2,7 @@
 
 use std::{fs, thread};
 
-use tardy::{lab::verify, run::LabFacts};
+use tardy::{lab::cell::verify, run::LabFacts};
 
 use super::*;
 

@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal as _};
 
 use crate::{
     cli::{output, progress::StatusLine},
-    lab::scheduler::{CellTask, TaskEvent, TaskOutcome, time_left},
+    lab::matrix::scheduler::{CellTask, TaskEvent, TaskOutcome, time_left},
     units::span,
 };
 

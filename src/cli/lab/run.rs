@@ -14,14 +14,15 @@ use crate::{
     cli::{self, Exit, flags, flags::FormatFlags, output, report},
     lab::{
         self,
-        cell::ClockMode,
-        cell_runner::{CellRunner, Target, file_names},
-        guest_runner::GuestRunner,
-        host::HOST,
+        cell::{ClockMode, guest_runner::GuestRunner},
         kernels::{self, Base, KernelSource},
-        plan::LabPlan,
-        results::{self, Results},
-        scheduler::{CellTask, ScheduleOptions, TaskOutcome, run_tasks},
+        matrix::{
+            cell_runner::{CellRunner, Target, file_names},
+            host::HOST,
+            plan::LabPlan,
+            results::{self, Results},
+            scheduler::{CellTask, ScheduleOptions, TaskOutcome, run_tasks},
+        },
     },
     loads::LoadSpec,
     run::{

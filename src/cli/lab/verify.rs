@@ -10,9 +10,8 @@ use crate::{
     cli::{Exit, flags::FormatFlags, output},
     lab::{
         self,
-        guest_runner::GuestRunner,
+        cell::{guest_runner::GuestRunner, verify},
         kernels::{self, KernelSource},
-        verify,
     },
     run::COUNTED_TIME,
     store::Store,

@@ -10,7 +10,8 @@ use object::{
     read::elf::{FileHeader, ProgramHeader},
 };
 
-use crate::{analysis::kernel_config::KernelConfig, lab::unpack};
+use super::unpack;
+use crate::analysis::kernel_config::KernelConfig;
 
 /// Places in the header.
 pub(super) const SETUP_SECTORS: usize = 0x1f1;

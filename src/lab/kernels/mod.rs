@@ -11,6 +11,7 @@
 //! - [`bzimage`]: the content of a kernel's file
 //! - [`missing_feature`]: what a kernel lacks
 //! - [`list`]: the content of the cache
+//! - [`modules`]: what must be loaded into a kernel; [`unpack`]: what it is packed with
 
 pub mod bzimage;
 pub mod cache;
@@ -18,8 +19,10 @@ pub mod missing_feature;
 pub mod list;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod made;
+pub mod modules;
 pub mod package;
 pub mod source;
+pub mod unpack;
 pub mod variant;
 
 use std::{

@@ -2,7 +2,7 @@
 
 use anyhow::{Result, bail, ensure};
 
-use crate::{analysis::kernel_config::KernelConfig, lab::qemu};
+use crate::{analysis::kernel_config::KernelConfig, lab::guest::qemu};
 
 /// What the lab says itself and a variant may change all the same: it says nothing about where the
 /// output goes or how a guest ends.

@@ -11,9 +11,9 @@ use crate::{
     run::EndRecord,
     setup::threads::{Terms, describe},
     transports::{
-        Transport,
+        Transport, TransportEnd,
         hello::{self, Ask, CarrierKind, EchoMode},
-        pair::{Pair, TransportEnd, pair},
+        pair::{Pair, pair},
         plain,
         port::OpenPort,
         zmq,

@@ -27,7 +27,7 @@ use crate::{
         EndRecord, MessageRecord, PingpongParameters, ProbeRecord, SeriesHead, messages::ROUND_TRIP,
     },
     setup::threads::{Terms, describe},
-    transports::{Transport, memory::Interrupter},
+    transports::{Transport, page::Interrupter},
 };
 
 /// A planned ping-pong.

@@ -16,7 +16,7 @@ use crate::{
         far_end::{FarEndWork, Nudger, Opened},
     },
     transports::{
-        pair::TransportEnd,
+        TransportEnd,
         port::{OpenPort, PortUser},
     },
 };

@@ -21,7 +21,7 @@ use crate::{
     },
     run::{FarEndReason, FlowRecord, MessageRecord, OsError, messages::ROUND_TRIP},
     sys::signals,
-    transports::memory::Interrupter,
+    transports::page::Interrupter,
 };
 
 /// So many answers in a row may be given up before the run is: a peer that is gone says nothing,

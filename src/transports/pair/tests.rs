@@ -17,7 +17,7 @@ use tardy_hot::{
 use super::{super::port::PortUser, *};
 use crate::{
     sys::{signals, zmq::Library},
-    transports::memory::Interrupter,
+    transports::page::Interrupter,
 };
 
 /// What can be made here: ZeroMQ where its library is installed. Without rights there is no

@@ -26,7 +26,7 @@ use std::{
 pub use self::answer::{Answered, Answerer, ReplyLimits};
 use super::{
     Transport,
-    pair::{Holds, Role, TransportEnd},
+    end::{Holds, Role, TransportEnd},
     port::OpenPort,
 };
 use crate::sys::zmq::{Context, Library, Number, ZmqError, ZmqSocket, ZmqSocketKind};

@@ -18,13 +18,17 @@ use std::{
 
 use anyhow::{Context, Result, bail, ensure};
 use tardy::lab::{
-    guest::{self, Job, Module},
-    image::Image,
-    kernels::{self, Kernel},
-    modules::{self, Modules},
-    nodes::Nodes,
+    guest::{
+        image::Image,
+        init::{self, Job, Module},
+        nodes::Nodes,
+        qemu::{self, Emulation, FinishedGuest, GuestMachine, Hardware},
+    },
+    kernels::{
+        self, Kernel,
+        modules::{self, Modules},
+    },
     program,
-    qemu::{self, Emulation, FinishedGuest, GuestMachine, Hardware},
 };
 use tempfile::TempDir;
 
@@ -189,7 +193,7 @@ fn alone(options: &Options, kernel: &Kernel) -> Result<()> {
     let guest =
         TestGuest { tardy: &suite.tardy, options, kernel, programs: &programs, files: &[], append };
     let finished = guest.run(job)?;
-    let output = finished.output.lines().filter(|line| !line.starts_with(guest::END));
+    let output = finished.output.lines().filter(|line| !line.starts_with(init::END));
     let output: Vec<&str> = output.collect();
     tell(output.join("\n").trim_end())?;
     if let Some(why) = finished.ending.words() {
@@ -306,7 +310,7 @@ impl TestGuest<'_> {
         if self.options.counted {
             job.environment.insert("TARDY_TEST_COUNTED".into(), "1".into());
         }
-        image.file(guest::JOB, 0o644, serde_json::to_vec(job)?);
+        image.file(init::JOB, 0o644, serde_json::to_vec(job)?);
         Ok(image)
     }
 

@@ -8,7 +8,7 @@ use std::{
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
-use tardy::lab::guest::{END, Job, KEPT};
+use tardy::lab::guest::init::{END, Job, KEPT};
 
 use super::account::{self, Skips};
 

@@ -1,0 +1,485 @@
+//! Where cells are run: QEMU, this program with its libraries, and a place for guests.
+
+use std::{
+    collections::BTreeMap,
+    fs::{self, File},
+    path::{Path, PathBuf},
+    process::Command,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use anyhow::{Context, Result, bail, ensure};
+use tempfile::TempDir;
+
+use super::{
+    Cell, ClockMode, Key, SHIFT, guest_record,
+    parts::{Archive, Parts, RUN, base, job, job_archive, write_all},
+};
+use crate::{
+    lab::{
+        Notify,
+        guest::{
+            init::Job,
+            nodes::Nodes,
+            qemu::{self, Emulation, FinishedGuest, GuestMachine, Hardware},
+            transfer::{FAILED, Received},
+        },
+        kernels::Kernel,
+        program,
+    },
+    run::{Document, LabCaveat, LabFacts},
+};
+
+const MEMORY_MIB: u32 = 512;
+
+/// For every guest's kernel: it accepts messages of programs to its log without a rate limit.
+const APPEND: &str = "printk.devkmsg=on";
+
+/// How long a kernel may take to show that KVM works.
+const TRIAL: Duration = Duration::from_secs(20);
+
+/// Begins the names of guests' directories.
+const SCRATCH: &str = "guest-";
+
+/// Lines of the console that a failure shows.
+const SHOWN: usize = 20;
+
+/// Changes when the same cell no longer means the same run.
+const KEY: &str = "tardy lab cell 1";
+
+/// What a kernel brings is known by its hash, where its modules lie, and whether it has two boxes.
+type Brought = (String, Option<PathBuf>, bool);
+
+/// What cells need of this machine. Cells may be run by several threads at once.
+pub struct GuestRunner {
+    place: PathBuf,
+    version: String,
+    program: Archive,
+    kernels: Mutex<BTreeMap<Brought, Arc<Parts>>>,
+    /// By hash of the kernel: whether it boots under KVM.
+    kvm: Mutex<BTreeMap<String, bool>>,
+}
+
+impl GuestRunner {
+    /// Finds QEMU, packs this program, and clears away what killed labs left in `cache`.
+    ///
+    /// # Errors
+    /// Another architecture than x86-64; a missing QEMU, with the package that has it; a cache that
+    /// cannot be written.
+    pub fn open(cache: &Path, notify: Notify) -> Result<Self> {
+        let own = std::env::current_exe().context("cannot find this program's own file")?;
+        Self::with(&own, cache, notify)
+    }
+
+    /// The same with `tardy`, another executable of this program.
+    ///
+    /// # Errors
+    /// As [`GuestRunner::open`].
+    pub fn with(tardy: &Path, cache: &Path, notify: Notify) -> Result<Self> {
+        // A guest runs this program's own file, and its kernel is one for x86-64.
+        ensure!(
+            cfg!(target_arch = "x86_64"),
+            "the lab boots kernels for x86-64 with this tardy inside, which is built for {}; run \
+             the lab on x86-64, and `tardy run` here",
+            std::env::consts::ARCH
+        );
+        let qemu = program(qemu::PROGRAM);
+        let qemu = qemu.context("install QEMU: apt-get install qemu-system-x86")?;
+        let place = cache.join("guests");
+        fs::create_dir_all(&place).with_context(|| format!("cannot make {}", place.display()))?;
+        sweep(&place);
+        let version = version(&qemu)?;
+        let program = Archive::of(base(tardy, notify)?);
+        Ok(Self { place, version, program, kernels: Mutex::default(), kvm: Mutex::default() })
+    }
+
+    /// SHA-256 over everything that decides what comes out of a cell, in hexadecimal digits.
+    ///
+    /// # Errors
+    /// A kernel that cannot be read.
+    pub fn key(&self, cell: &Cell) -> Result<String> {
+        let parts = self.parts(cell)?;
+        let mode = match cell.mode {
+            ClockMode::Deterministic => "deterministic",
+            ClockMode::Real => "real",
+        };
+        let (seed, cpus, far) = (cell.seed, cell.cpus, cell.far.len());
+        let numbers = format!("shift {SHIFT} seed {seed} cpus {cpus} far {far}");
+        let given = [
+            &self.version,
+            &self.program.hash,
+            &cell.kernel.hash,
+            &parts.archive.hash,
+            &cell.kernel.asked,
+            &cell.kernel.append,
+            mode,
+            &numbers,
+            &cell.load,
+        ];
+        let key = given.into_iter().fold(Key::of(KEY), |key, text| key.and(text));
+        Ok(cell.far.iter().chain(&cell.arguments).fold(key, |key, text| key.and(text)).hex())
+    }
+
+    /// Runs the cell; leaves a run in `directory`, or nothing.
+    ///
+    /// # Errors
+    /// What went wrong in the guest or around it, with the console's last lines. A run that tardy
+    /// itself finds invalid is none.
+    pub fn run(&self, cell: &Cell, directory: &Path, stop: &dyn Fn() -> bool) -> Result<Document> {
+        cell.check(&self.version)?;
+        cell.kernel.check()?;
+        ensure!(is_free(directory), "{} exists already", directory.display());
+        let emulation = match cell.counted() {
+            Some(counted) => counted,
+            None => self.real(cell, stop)?,
+        };
+        let parts = self.parts(cell)?;
+        let job = job(cell, &parts.modules);
+        let (finished, initramfs_hash) = self.boot(cell, &parts, &job, emulation, stop)?;
+        let received = received(&finished)?;
+        ensure!(
+            received.code != FAILED,
+            "`tardy run` in the guest has failed: {}",
+            received.said.trim()
+        );
+        let facts = LabFacts {
+            mode: guest_record::mode(emulation).into(),
+            qemu: self.version.clone(),
+            cpu_model: emulation.cpu_model().into(),
+            shift: cell.counted().map(|_| SHIFT),
+            seed: cell.seed,
+            kernel: cell.kernel.asked.clone(),
+            kernel_hash: cell.kernel.hash.clone(),
+            initramfs_hash,
+            sample_hash: None,
+            load: cell.load.clone(),
+            program_hash: self.program.hash.clone(),
+            cpus: cell.cpus,
+            arguments: cell.arguments.clone(),
+            far: cell.far.clone(),
+            key: self.key(cell)?,
+        };
+        let caveats = kernel_caveats(&parts, &finished);
+        keep(&received, directory, |scratch| guest_record::complete(scratch, cell, facts, &caveats))
+    }
+
+    /// What would make a repetition of the run with these facts another run, in words.
+    ///
+    /// # Errors
+    /// A kernel that cannot be read.
+    pub fn differences(&self, facts: &LabFacts, cell: &Cell) -> Result<Vec<String>> {
+        let mut found = Vec::new();
+        if facts.qemu != self.version {
+            found.push(format!("QEMU was {}, and is {}", facts.qemu, self.version));
+        }
+        let mut hashes = |what: &str, was: &str, is: &str| {
+            if was != is {
+                found.push(format!("{what} was {}, and is {}", short(was), short(is)));
+            }
+        };
+        hashes("the kernel", &facts.kernel_hash, &cell.kernel.hash);
+        hashes("tardy with its libraries", &facts.program_hash, &self.program.hash);
+        if found.is_empty() && facts.key != self.key(cell)? {
+            found.push("its modules or its command line have changed".into());
+        }
+        Ok(found)
+    }
+
+    /// By KVM where this kernel has shown that it boots under it.
+    fn real(&self, cell: &Cell, stop: &dyn Fn() -> bool) -> Result<Emulation> {
+        let (kernel, parts) = (&cell.kernel, self.parts(cell)?);
+        // Other callers with the same kernel wait for the answer.
+        let mut known = self.kvm.lock().unwrap_or_else(PoisonError::into_inner);
+        if !known.contains_key(&kernel.hash) {
+            let works = File::options().read(true).write(true).open("/dev/kvm").is_ok()
+                && self.boots_under_kvm(kernel, &parts, stop)?;
+            known.insert(kernel.hash.clone(), works);
+        }
+        let works = known.get(&kernel.hash).copied().unwrap_or(false);
+        Ok(if works { Emulation::Kvm } else { Emulation::Plain })
+    }
+
+    fn boots_under_kvm(
+        &self,
+        kernel: &Kernel,
+        parts: &Parts,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<bool> {
+        let trial = Cell {
+            kernel: kernel.clone(),
+            mode: ClockMode::Real,
+            seed: 0,
+            load: String::new(),
+            arguments: Vec::new(),
+            far: Vec::new(),
+            cpus: 1,
+            limit: TRIAL,
+        };
+        let job = Job {
+            command: ["/init", "--version"].map(str::to_owned).into(),
+            handed_out: Some(RUN.into()),
+            ..Job::default()
+        };
+        let booted = self.boot(&trial, parts, &job, Emulation::Kvm, stop);
+        ensure!(!stop(), "the guest was ended early");
+        Ok(booted.is_ok_and(|(finished, _)| received(&finished).is_ok_and(|it| it.code == 0)))
+    }
+
+    /// Boots it, and returns the hash of its first file system too.
+    fn boot(
+        &self,
+        cell: &Cell,
+        parts: &Parts,
+        job: &Job,
+        emulation: Emulation,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<(FinishedGuest, String)> {
+        let scratch = self.scratch()?;
+        let archives = [&self.program.bytes, &parts.archive.bytes, &job_archive(job)?];
+        let initramfs = scratch.path().join("initramfs");
+        let hash = write_all(&initramfs, &archives)?;
+        let hardware = Hardware {
+            emulation,
+            cpus: cell.cpus,
+            memory_mib: MEMORY_MIB,
+            frequencies: false,
+            boxes: cell.boxes(),
+        };
+        let finished = qemu::boot(&GuestMachine {
+            hardware,
+            kernel: &cell.kernel.boot,
+            initramfs: &initramfs,
+            append: &format!("{APPEND} {}", cell.kernel.append),
+            directory: scratch.path(),
+            limit: cell.limit,
+            // Without trouble it prints nothing.
+            stall: cell.limit,
+            hello: cell.limit,
+            stop,
+        })?;
+        if let Some(why) = finished.ending.words() {
+            bail!("{why}{}", last_lines(&finished));
+        }
+        Ok((finished, hash))
+    }
+
+    /// A directory that is removed on drop, and after a SIGKILL by the next lab.
+    ///
+    /// # Errors
+    /// A cache that cannot be written.
+    pub fn scratch(&self) -> Result<GuestScratch> {
+        let unwritable = || format!("cannot make a directory in {}", self.place.display());
+        let directory = TempDir::with_prefix_in(SCRATCH, &self.place).with_context(unwritable)?;
+        let lock = File::create(directory.path().join(LOCK)).with_context(unwritable)?;
+        lock.lock().with_context(unwritable)?;
+        Ok(GuestScratch { directory, _lock: lock })
+    }
+
+    fn parts(&self, cell: &Cell) -> Result<Arc<Parts>> {
+        let mut known = self.kernels.lock().unwrap_or_else(PoisonError::into_inner);
+        let (kernel, boxes) = (&cell.kernel, cell.boxes());
+        let own = (kernel.hash.clone(), kernel.root.clone(), boxes == Nodes::Two);
+        if let Some(parts) = known.get(&own) {
+            return Ok(Arc::clone(parts));
+        }
+        let parts = Arc::new(Parts::of(kernel, boxes)?);
+        known.insert(own, Arc::clone(&parts));
+        Ok(parts)
+    }
+}
+
+/// Enough of a hash to see that it differs.
+fn short(hash: &str) -> &str {
+    hash.get(..12).unwrap_or(hash)
+}
+
+/// A directory in use: no sweep removes it as long as its lock is held.
+pub struct GuestScratch {
+    directory: TempDir,
+    _lock: File,
+}
+
+impl GuestScratch {
+    /// Where it is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        self.directory.path()
+    }
+}
+
+/// In a guest's directory, locked by the process that watches the guest.
+const LOCK: &str = "lock";
+
+/// Young directories may not have their lock yet.
+const YOUNG: Duration = Duration::from_secs(60);
+
+/// Removes what guests left whose watchers were killed.
+fn sweep(place: &Path) {
+    for entry in fs::read_dir(place).into_iter().flatten().flatten() {
+        if !entry.file_name().to_string_lossy().starts_with(SCRATCH) {
+            continue;
+        }
+        let is_dead = match File::open(entry.path().join(LOCK)) {
+            Ok(lock) => lock.try_lock().is_ok(),
+            Err(_) => {
+                let age = entry.metadata().and_then(|data| data.modified()).map(|at| at.elapsed());
+                age.is_ok_and(|age| age.is_ok_and(|age| age > YOUNG))
+            }
+        };
+        if is_dead {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+/// `QEMU emulator version 7.2.22 (Debian 1:7.2+dfsg-7)`: what comes behind the word.
+fn version(qemu: &Path) -> Result<String> {
+    let output = Command::new(qemu).arg("--version").output().context("cannot run QEMU")?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let version = text.lines().next().and_then(|line| line.split_once("version "));
+    let (_, version) = version.context("QEMU does not print its version")?;
+    Ok(version.trim().to_owned())
+}
+
+fn received(finished: &FinishedGuest) -> Result<Received<'_>> {
+    let parsed = Received::parse(&finished.files);
+    parsed.map_err(|error| error.context(format!("the guest sent no run{}", last_lines(finished))))
+}
+
+/// What a failure shows of the console.
+fn last_lines(finished: &FinishedGuest) -> String {
+    if finished.console.is_silent() {
+        return "; its console printed nothing".into();
+    }
+    let what =
+        if finished.console.trouble().is_some() { "lines from there on" } else { "last lines" };
+    format!("; its console's {what}:\n{}", finished.console.excerpt(SHOWN))
+}
+
+/// Whether nothing is there, or an empty directory.
+fn is_free(directory: &Path) -> bool {
+    match fs::read_dir(directory) {
+        Ok(mut entries) => entries.next().is_none(),
+        Err(_) => !directory.exists(),
+    }
+}
+
+/// Writes the files beside `directory`, lets `complete` do the rest, and moves all in place.
+fn keep<T>(
+    received: &Received,
+    directory: &Path,
+    complete: impl FnOnce(&Path) -> Result<T>,
+) -> Result<T> {
+    let parent = match directory.parent() {
+        Some(parent) if parent != Path::new("") => parent,
+        _ => Path::new("."),
+    };
+    fs::create_dir_all(parent).with_context(|| format!("cannot make {}", parent.display()))?;
+    let scratch = TempDir::with_prefix_in(".adopting-", parent);
+    let scratch = scratch.with_context(|| format!("cannot write to {}", parent.display()))?;
+    let run = scratch.path().join("run");
+    fs::create_dir(&run)?;
+    received.write(&run)?;
+    let made = complete(&run)?;
+    fs::rename(&run, directory).with_context(|| format!("cannot make {}", directory.display()))?;
+    Ok(made)
+}
+
+fn kernel_caveats(parts: &Parts, finished: &FinishedGuest) -> Vec<LabCaveat> {
+    let lacks = parts.lacks.iter().map(|lack| LabCaveat::KernelLacks { lack: lack.clone() });
+    let warned = finished
+        .console
+        .warnings()
+        .map(|(count, first)| LabCaveat::KernelWarned { count, first: first.to_owned() });
+    lacks.chain(warned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use anyhow::anyhow;
+
+    use super::*;
+    use crate::lab::{
+        guest::{console::Console, qemu::GuestEnd},
+        kernels::missing_feature,
+    };
+
+    fn finished(console: &str) -> FinishedGuest {
+        let mut watched = Console::default();
+        watched.feed(console.as_bytes());
+        FinishedGuest {
+            ending: GuestEnd::Off,
+            console: watched,
+            output: String::new(),
+            files: b"tardy-guest-1\n".into(),
+        }
+    }
+
+    #[test]
+    fn what_a_kernel_lacks_or_warns_of_is_a_caveat() {
+        let lacks = vec![missing_feature::no_module_files()];
+        let parts = Parts::of(&Kernel { lacks, ..Kernel::default() }, Nodes::One).unwrap();
+        let caveats = kernel_caveats(&parts, &finished("WARNING: CPU: 0 PID: 1 at x.c:7\n"));
+        let code = |kind: &LabCaveat| {
+            let caveat: crate::run::Caveat = crate::run::CaveatKind::from(kind.clone()).into();
+            (caveat.code, caveat.text)
+        };
+        let [(lacks, what), (warned, line)] = [code(&caveats[0]), code(&caveats[1])];
+        assert_eq!((lacks.as_str(), warned.as_str()), ("kernel_lacks", "kernel_warned"));
+        assert!(what.contains("without modules") && line.contains("x.c:7"), "{what} {line}");
+        assert_eq!(kernel_caveats(&parts, &finished("fine\n")).len(), 1);
+    }
+
+    #[test]
+    fn a_guest_that_hands_out_nothing_is_reported_with_its_consoles_last_lines() {
+        let error = received(&finished("[ 1.0] the last line\n")).unwrap_err();
+        let error = format!("{error:#}");
+        assert!(error.contains("the last line") && error.contains("in part: 14 bytes"), "{error}");
+        let error = format!("{:#}", received(&finished("")).unwrap_err());
+        assert!(error.contains("printed nothing"), "{error}");
+    }
+
+    #[test]
+    fn only_guests_without_a_watcher_are_swept_away() {
+        let place = tempfile::tempdir().unwrap();
+        let make = |name: &str| {
+            let guest = place.path().join(name);
+            fs::create_dir(&guest).unwrap();
+            guest
+        };
+        let (alive, dead) = (make("guest-alive"), make("guest-dead"));
+        let (young, other) = (make("guest-young"), make("other"));
+        let lock = File::create(alive.join(LOCK)).unwrap();
+        lock.lock().unwrap();
+        File::create(dead.join(LOCK)).unwrap();
+        sweep(place.path());
+        let left = [&alive, &dead, &young, &other].map(|guest| guest.exists());
+        assert_eq!(left, [true, false, true, true]);
+    }
+
+    #[test]
+    fn what_fails_on_its_way_leaves_nothing_and_what_is_there_is_kept() {
+        let mut stream = Vec::new();
+        let mut sink = |part: &[u8]| {
+            stream.extend_from_slice(part);
+            Ok(())
+        };
+        let source = tempfile::tempdir().unwrap();
+        fs::write(source.path().join("run.json"), "{}").unwrap();
+        let mut sender = crate::lab::guest::transfer::TransferWriter::begin(&mut sink).unwrap();
+        sender.tree(source.path()).unwrap();
+        sender.end(0).unwrap();
+        let received = Received::parse(&stream).unwrap();
+        let place = tempfile::tempdir().unwrap();
+        let run = place.path().join("deep/run");
+        let failed = keep(&received, &run, |_| Err::<(), _>(anyhow!("no")));
+        assert_eq!(failed.unwrap_err().to_string(), "no");
+        assert_eq!(fs::read_dir(place.path().join("deep")).unwrap().count(), 0);
+        keep(&received, &run, |_| Ok(())).unwrap();
+        assert_eq!(fs::read_to_string(run.join("run.json")).unwrap(), "{}");
+        assert!(!is_free(&run) && is_free(&place.path().join("new")));
+        assert!(keep(&received, &run, |_| Ok(())).is_err(), "it is not overwritten");
+        assert_eq!(fs::read_dir(place.path().join("deep")).unwrap().count(), 1);
+    }
+}

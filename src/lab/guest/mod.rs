@@ -1,0 +1,18 @@
+//! A guest: its machine, its only file system, its first process, and how a run gets out of it.
+//!
+//! - [`qemu`], [`acpi`]: the machine, from outside
+//! - [`console`]: detects a kernel in trouble by its messages
+//! - [`image`], [`cpio`]: the file system
+//! - [`init`]: the first process, inside
+//! - [`nodes`]: two nodes in one guest, and their wire
+//! - [`result_port`], [`transfer`]: how a run gets out
+
+pub mod acpi;
+pub mod console;
+pub mod cpio;
+pub mod image;
+pub mod init;
+pub mod nodes;
+pub mod qemu;
+pub mod result_port;
+pub mod transfer;

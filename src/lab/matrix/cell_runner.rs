@@ -1,0 +1,189 @@
+//! Measures the cells of a matrix, in guests and on this machine.
+
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use anyhow::{Context, Result};
+
+use super::{
+    host::{self, HostCell},
+    plan::PlanRow,
+    scheduler::{CellTask, Measure},
+};
+use crate::lab::{
+    cell::{Cell, ClockMode, guest_runner::GuestRunner},
+    kernels::Kernel,
+};
+
+/// A kernel to measure.
+#[derive(Debug, Clone)]
+pub struct Target {
+    /// What its column is called, in `facts.lab` too.
+    pub name: String,
+    /// To be booted; none for this machine's own.
+    pub kernel: Option<Kernel>,
+}
+
+/// Kernels and loads, and how they are measured.
+pub struct CellRunner {
+    /// Where guests are run; none is needed for this machine alone.
+    pub runner: Option<GuestRunner>,
+    /// The columns.
+    pub targets: Vec<Target>,
+    /// The rows.
+    pub rows: Vec<PlanRow>,
+    /// What makes a guest's time.
+    pub mode: ClockMode,
+    /// How long one cell may take.
+    pub limit: Duration,
+    /// This program.
+    pub program: PathBuf,
+}
+
+impl CellRunner {
+    /// All cells, kernels side by side: what is to be compared is measured at about the same time.
+    /// Their runs go below `directory`.
+    #[must_use]
+    pub fn tasks(&self, directory: &Path, seeds: u32) -> Vec<CellTask> {
+        let loads = file_names(self.rows.iter().map(|row| row.name.as_str()));
+        let kernels = file_names(self.targets.iter().map(|target| target.name.as_str()));
+        let mut tasks = Vec::new();
+        for (load, (row, load_name)) in self.rows.iter().zip(&loads).enumerate() {
+            for seed in 0..seeds {
+                for (kernel, (target, kernel_name)) in self.targets.iter().zip(&kernels).enumerate()
+                {
+                    let place = directory.join(load_name).join(kernel_name).join(seed.to_string());
+                    let name = format!("{} under {}, phase {seed}", row.name, target.name);
+                    tasks.push(CellTask { load, kernel, seed, place, name });
+                }
+            }
+        }
+        tasks
+    }
+
+    fn parts(&self, task: &CellTask) -> Result<(&PlanRow, &Target)> {
+        let row = self.rows.get(task.load).context("the task has no load")?;
+        Ok((row, self.targets.get(task.kernel).context("the task has no kernel")?))
+    }
+
+    /// The cell of a guest; none for this machine.
+    fn cell(&self, task: &CellTask) -> Result<Option<(&GuestRunner, Cell)>> {
+        let (row, target) = self.parts(task)?;
+        let Some(kernel) = target.kernel.clone() else { return Ok(None) };
+        let runner = self.runner.as_ref().context("the lab has no runner for guests")?;
+        let cell = Cell {
+            kernel,
+            mode: self.mode,
+            seed: task.seed,
+            load: row.name.clone(),
+            arguments: arguments(row),
+            far: row.far.clone(),
+            cpus: 1,
+            limit: self.limit,
+        };
+        Ok(Some((runner, cell)))
+    }
+}
+
+impl Measure for CellRunner {
+    fn key(&self, task: &CellTask) -> Result<Option<String>> {
+        // Noise differs each time, so it is measured each time.
+        match self.cell(task)? {
+            Some((runner, cell)) if self.mode == ClockMode::Deterministic => {
+                runner.key(&cell).map(Some)
+            }
+            _ => Ok(None),
+        }
+    }
+
+    fn measure(&self, task: &CellTask, stop: &dyn Fn() -> bool) -> Result<()> {
+        if let Some((runner, cell)) = self.cell(task)? {
+            return runner.run(&cell, &task.place, stop).map(|_| ());
+        }
+        let (row, _) = self.parts(task)?;
+        let cell = HostCell {
+            program: &self.program,
+            load: &row.name,
+            arguments: &arguments(row),
+            seed: task.seed,
+            limit: self.limit,
+        };
+        host::measure(&cell, &task.place, stop)
+    }
+}
+
+/// Without what the lab sets itself: `run`, and `--raw`. Untraced unless the plan asks for it:
+/// the instructions of the BPF programs would be counted too.
+fn arguments(row: &PlanRow) -> Vec<String> {
+    let own = row.arguments.iter().skip(1).filter(|word| *word != "--raw");
+    let mut arguments: Vec<String> = own.cloned().collect();
+    if !arguments.iter().any(|word| word.starts_with("--trace=")) {
+        arguments.push("--trace=off".into());
+    }
+    arguments
+}
+
+/// Names of files like these, each another: `kill-0-to-300-processes`.
+#[must_use]
+pub fn file_names<'a>(names: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let mut found: Vec<String> = Vec::new();
+    for name in names {
+        let keep = |c: char| c.is_ascii_alphanumeric() || "._+=".contains(c);
+        let words = name.split(|c| !keep(c)).filter(|word| !word.is_empty());
+        let plain = words.collect::<Vec<_>>().join("-");
+        let plain = plain.trim_start_matches(['.', '-']);
+        let plain: String = plain.chars().take(60).collect();
+        let stem = if plain.is_empty() { "unnamed".to_owned() } else { plain };
+        let taken = |name: &String| found.contains(name);
+        let numbered = (2..).map(|number| format!("{stem}-{number}"));
+        let mut candidates = std::iter::once(stem.clone()).chain(numbered);
+        found.extend(candidates.find(|name| !taken(name)));
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_files_are_plain_and_differ() {
+        let names = ["kill(0) to 300", "kill 0 to 300", "../..", "6.1+preempt=full", "ä", "/"];
+        let found = file_names(names.into_iter());
+        let wanted =
+            ["kill-0-to-300", "kill-0-to-300-2", "unnamed", "6.1+preempt=full", "unnamed-2"];
+        assert_eq!(found[..5], wanted);
+        assert!(found.iter().all(|name| !name.starts_with('.') && !name.contains('/')));
+    }
+
+    #[test]
+    fn runs_are_untraced_unless_the_plan_says_otherwise() {
+        let of = |words: &[&str]| {
+            let words = ["run"].iter().chain(words).map(|word| (*word).to_owned()).collect();
+            arguments(&PlanRow { arguments: words, ..PlanRow::default() })
+        };
+        assert_eq!(of(&["timer", "--raw"]), ["timer", "--trace=off"]);
+        assert_eq!(of(&["timer", "--trace=peaks"]), ["timer", "--trace=peaks"]);
+    }
+
+    #[test]
+    fn every_kernel_load_and_phase_is_a_task_and_kernels_are_side_by_side() {
+        let row = |name: &str| PlanRow { name: name.into(), ..PlanRow::default() };
+        let target = |name: &str| Target { name: name.into(), kernel: None };
+        let cell_runner = CellRunner {
+            runner: None,
+            targets: vec![target("a"), target("b")],
+            rows: vec![row("x y"), row("z")],
+            mode: ClockMode::Real,
+            limit: Duration::from_secs(1),
+            program: PathBuf::new(),
+        };
+        let tasks = cell_runner.tasks(Path::new("/d"), 2);
+        let places: Vec<_> = tasks.iter().map(|task| task.place.display().to_string()).collect();
+        assert_eq!(places.len(), 8);
+        assert_eq!(places[..3], ["/d/x-y/a/0", "/d/x-y/b/0", "/d/x-y/a/1"]);
+        assert_eq!(tasks[7].name, "z under b, phase 1");
+    }
+}

@@ -1,0 +1,197 @@
+//! Measures this machine as one of the kernels: `tardy run` as a child, with the same arguments.
+
+use std::{
+    fs,
+    io::{Read as _, Seek as _},
+    path::Path,
+    process::{Child, Command, ExitStatus, Stdio},
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, Result, bail, ensure};
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::{
+    draft,
+    run::{Run, facts::LabFacts, names},
+};
+
+/// What it is called among kernels, and its mode.
+pub const HOST: &str = "host";
+
+/// How long a child may take to write its record.
+const GRACE: Duration = Duration::from_secs(20);
+
+/// How often the child is checked.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// The most of a child's output that is shown.
+const MOST_WORDS: u64 = 4_096;
+
+/// One run on this machine.
+#[derive(Debug, Clone, Copy)]
+pub struct HostCell<'a> {
+    /// The tardy that measures.
+    pub program: &'a Path,
+    /// The plan's name of the load.
+    pub load: &'a str,
+    /// For `tardy run`, without the flags that the lab itself gives.
+    pub arguments: &'a [String],
+    /// Which repeat.
+    pub seed: u32,
+    /// How long it may take in all.
+    pub limit: Duration,
+}
+
+/// Measures it, and leaves a run in `directory`, or nothing.
+///
+/// # Errors
+/// A child that fails, that does not end within its limit, or that was ended early.
+pub fn measure(cell: &HostCell, directory: &Path, stop: &dyn Fn() -> bool) -> Result<()> {
+    if let Some(parent) = directory.parent() {
+        fs::create_dir_all(parent).with_context(|| format!("cannot make {}", parent.display()))?;
+    }
+    let measured = child(cell, directory, stop).and_then(|()| complete(cell, directory));
+    if measured.is_err() {
+        let _ = fs::remove_dir_all(directory);
+    }
+    measured
+}
+
+fn child(cell: &HostCell, directory: &Path, stop: &dyn Fn() -> bool) -> Result<()> {
+    let mut said = tempfile::tempfile().context("cannot make a temporary file")?;
+    let errors = said.try_clone().context("cannot share a temporary file")?;
+    let child = Command::new(cell.program)
+        .arg("run")
+        .args(cell.arguments)
+        .args(["--raw", "--quiet", "--output"])
+        .arg(directory)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(errors)
+        .spawn()
+        .with_context(|| format!("cannot start {}", cell.program.display()))?;
+    let status = wait(child, cell.limit, stop)?;
+    // The codes below are those of a run that was measured.
+    if matches!(status.code(), Some(0 | 1 | 4)) && directory.join(names::RUN).exists() {
+        return Ok(());
+    }
+    let mut words = String::new();
+    let _ = said.rewind().and_then(|()| said.take(MOST_WORDS).read_to_string(&mut words));
+    bail!("tardy run on this machine ended with {status}: {}", words.trim())
+}
+
+fn wait(mut child: Child, limit: Duration, stop: &dyn Fn() -> bool) -> Result<ExitStatus> {
+    let began = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait().context("cannot wait for tardy run")? {
+            ensure!(!stop(), "ended early");
+            return Ok(status);
+        }
+        let is_late = began.elapsed() > limit;
+        if is_late || stop() {
+            end(&mut child);
+            ensure!(!is_late, "it did not end within the limit of {} s", limit.as_secs());
+            bail!("ended early");
+        }
+        std::thread::sleep(LOOK);
+    }
+}
+
+/// Sends SIGINT first: a tardy that is killed does not restore the machine's settings.
+fn end(child: &mut Child) {
+    if let Some(pid) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
+        let _ = kill_process(pid, Signal::INT);
+    }
+    let asked = Instant::now();
+    while asked.elapsed() < GRACE && matches!(child.try_wait(), Ok(None)) {
+        std::thread::sleep(LOOK);
+    }
+    let _ = child.kill();
+    let _ = child.wait();
+}
+
+/// Writes into the record which cell of a matrix it is.
+fn complete(cell: &HostCell, directory: &Path) -> Result<()> {
+    let mut run = Run::open(directory)?;
+    run.document.name = format!("{}, {HOST}, repeat {}", cell.load, cell.seed);
+    run.document.facts.lab = Some(LabFacts {
+        mode: HOST.into(),
+        kernel: HOST.into(),
+        load: cell.load.into(),
+        seed: cell.seed,
+        arguments: cell.arguments.to_vec(),
+        ..LabFacts::default()
+    });
+    let path = directory.join(names::RUN);
+    let text = serde_json::to_string_pretty(&run.document)? + "\n";
+    draft::replace(&path, text.as_bytes())
+        .with_context(|| format!("cannot write {}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{cell::Cell, os::unix::fs::PermissionsExt as _, path::PathBuf};
+
+    use super::*;
+    use crate::lab::matrix::results::tests::write_run;
+
+    /// A tardy that does `script`; its directory is `$1`.
+    fn program(directory: &Path, script: &str) -> PathBuf {
+        let path = directory.join("program");
+        write_run(&directory.join("made"), "complete");
+        let last = "for it; do :; done; set -- \"$it\"";
+        fs::write(&path, format!("#!/bin/sh\n{last}\n{script}\n")).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        path
+    }
+
+    fn run(
+        script: &str,
+        limit: Duration,
+        stop: &dyn Fn() -> bool,
+    ) -> (Result<()>, tempfile::TempDir) {
+        let directory = tempfile::tempdir().unwrap();
+        let program = program(directory.path(), script);
+        let arguments = ["timer".to_owned()];
+        let cell =
+            HostCell { program: &program, load: "idle", arguments: &arguments, seed: 3, limit };
+        let place = directory.path().join("a/b/0");
+        let measured = measure(&cell, &place, stop);
+        assert_eq!(measured.is_ok(), place.exists(), "a run or nothing");
+        (measured, directory)
+    }
+
+    const LONG: Duration = Duration::from_secs(600);
+
+    #[test]
+    fn a_run_of_the_machine_says_which_cell_it_is() {
+        let (measured, directory) = run("cp -r \"${0%/*}/made\" \"$1\"", LONG, &|| false);
+        measured.unwrap();
+        let document = Run::open(&directory.path().join("a/b/0")).unwrap().document;
+        let lab = document.facts.lab.unwrap();
+        assert_eq!((lab.mode.as_str(), lab.kernel.as_str(), lab.seed), ("host", "host", 3));
+        assert_eq!(document.name, "idle, host, repeat 3");
+    }
+
+    #[test]
+    fn a_child_that_cannot_is_reported_in_its_own_words() {
+        let (measured, _) =
+            run("mkdir \"$1\"; echo 'error: no rights' >&2; exit 2", LONG, &|| false);
+        let error = measured.unwrap_err().to_string();
+        assert!(error.contains("exit status: 2") && error.contains("no rights"), "{error}");
+    }
+
+    #[test]
+    fn a_child_ends_with_its_limit_and_with_a_stop() {
+        let (measured, _) = run("exec sleep 600", Duration::from_millis(1), &|| false);
+        assert!(measured.unwrap_err().to_string().contains("did not end within the limit"));
+        let looked = Cell::new(0);
+        let stop = || {
+            looked.set(looked.get() + 1);
+            looked.get() > 2
+        };
+        let (measured, _) = run("exec sleep 600", LONG, &stop);
+        assert_eq!(measured.unwrap_err().to_string(), "ended early");
+    }
+}
