@@ -12,7 +12,7 @@ BUSY := --limit 40m --stall 10m \
 export TARDY_TEST_PYTHON := $(CURDIR)/.venv/bin/python
 
 .PHONY: help demo lab quick test test-long bench web build docs clean
-.PHONY: page checks deny advisories loom programs tests vm account browser
+.PHONY: page checks deny advisories loom miri cross programs tests vm account browser
 
 help:
 	@echo "make demo       set up, build, measure this machine for 20 s under load, write a page"
@@ -21,6 +21,8 @@ help:
 	@echo "make test       set up, run everything that must pass (what CI runs)"
 	@echo "make vm         the part of it that boots a kernel in QEMU and tests inside"
 	@echo "make test-long  what is too slow for each change: 50 kills, long fuzzing, the RT kernel"
+	@echo "make miri       the measuring loops' unit tests, interpreted"
+	@echo "make cross      the measuring loops, compiled for aarch64 (nothing is run)"
 	@echo "make bench      tardy against cyclictest and bare loops, as ratios (about 8 minutes)"
 	@echo "make web        bundle the report page's sources into src/report/html/"
 	@echo "make docs       man pages and completions into target/docs/"
@@ -86,6 +88,14 @@ loom:
 	RUSTFLAGS="--cfg loom" cargo test --locked --release -p tardy-hot --test interleavings \
 		--target-dir target/loom
 
+# The measuring loops' own data structures, interpreted: undefined behaviour is an error there.
+miri:
+	tools/miri
+
+# The measuring loops, compiled for aarch64.
+cross:
+	tools/cross
+
 # Everything that cargo tests, with the examples in the documentation.
 tests:
 	@mkdir -p $(dir $(SKIPS)) && rm -f $(SKIPS)
@@ -118,7 +128,7 @@ browser:
 
 # Fifty kills, long fuzzing, more cells of the lab, and all kernels.
 test-long: checks programs
-	@$(MAKE) --no-print-directory advisories
+	@$(MAKE) --no-print-directory advisories miri cross
 	TARDY_TEST_LONG=1 cargo test --workspace --locked --release -- --test-threads=1
 	for kernel in standard rt 6.12 6.12-rt; do \
 		TARDY_TEST_LONG=1 target/debug/xtask vm --kernel $$kernel --limit 1h --stall 10m \
