@@ -12,7 +12,7 @@ BUSY := --limit 40m --stall 10m \
 export TARDY_TEST_PYTHON := $(CURDIR)/.venv/bin/python
 
 .PHONY: help demo lab quick test test-long bench web build docs clean
-.PHONY: page checks deny advisories loom miri cross programs tests vm account browser
+.PHONY: page checks deny advisories loom fuzz miri cross programs tests vm account browser
 
 help:
 	@echo "make demo       set up, build, measure this machine for 20 s under load, write a page"
@@ -21,6 +21,7 @@ help:
 	@echo "make test       set up, run everything that must pass (what CI runs)"
 	@echo "make vm         the part of it that boots a kernel in QEMU and tests inside"
 	@echo "make test-long  what is too slow for each change: 50 kills, long fuzzing, the RT kernel"
+	@echo "make fuzz       arbitrary bytes to every reader, FUZZ_SECONDS (30) each"
 	@echo "make miri       the measuring loops' unit tests, interpreted"
 	@echo "make cross      the measuring loops, compiled for aarch64 (nothing is run)"
 	@echo "make bench      tardy against cyclictest and bare loops, as ratios (about 8 minutes)"
@@ -88,6 +89,10 @@ loom:
 	RUSTFLAGS="--cfg loom" cargo test --locked --release -p tardy-hot --test interleavings \
 		--target-dir target/loom
 
+# Each reader of what others wrote, FUZZ_SECONDS each (30).
+fuzz:
+	tools/fuzz
+
 # The measuring loops' own data structures, interpreted: undefined behaviour is an error there.
 miri:
 	tools/miri
@@ -128,7 +133,7 @@ browser:
 
 # Fifty kills, long fuzzing, more cells of the lab, and all kernels.
 test-long: checks programs
-	@$(MAKE) --no-print-directory advisories miri cross
+	@$(MAKE) --no-print-directory advisories fuzz miri cross
 	TARDY_TEST_LONG=1 cargo test --workspace --locked --release -- --test-threads=1
 	for kernel in standard rt 6.12 6.12-rt; do \
 		TARDY_TEST_LONG=1 target/debug/xtask vm --kernel $$kernel --limit 1h --stall 10m \

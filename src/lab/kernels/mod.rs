@@ -16,7 +16,7 @@ pub mod bzimage;
 pub mod cache;
 pub mod missing_feature;
 pub mod list;
-#[cfg(any(test, fuzzing))]
+#[cfg(test)]
 pub(crate) mod made;
 pub mod package;
 pub mod source;
