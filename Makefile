@@ -12,7 +12,8 @@ BUSY := --limit 40m --stall 10m \
 export TARDY_TEST_PYTHON := $(CURDIR)/.venv/bin/python
 
 .PHONY: help demo lab quick test test-long bench web build docs clean
-.PHONY: page checks deny advisories loom programs tests lab-tests vm account browser
+.PHONY: page checks deny advisories loom fuzz miri cross programs tests lab-tests vm account
+.PHONY: browser
 
 help:
 	@echo "make demo       set up, build, measure this machine for 20 s under load, write a page"
@@ -21,6 +22,9 @@ help:
 	@echo "make test       set up, run everything that must pass (what CI runs)"
 	@echo "make vm         the part of it that boots a kernel in QEMU and tests inside"
 	@echo "make test-long  what is too slow for each change: 50 kills, long fuzzing, the RT kernel"
+	@echo "make fuzz       arbitrary bytes to every reader, FUZZ_SECONDS (30) each"
+	@echo "make miri       the measuring loops' unit tests, interpreted"
+	@echo "make cross      the measuring loops, compiled for aarch64 (nothing is run)"
 	@echo "make bench      tardy against cyclictest and bare loops, as ratios (about 8 minutes)"
 	@echo "make web        bundle the report page's sources into src/report/html/"
 	@echo "make docs       man pages and completions into target/docs/"
@@ -86,6 +90,18 @@ loom:
 	RUSTFLAGS="--cfg loom" cargo test --locked --release -p tardy-hot --test interleavings \
 		--target-dir target/loom
 
+# Each reader of what others wrote, FUZZ_SECONDS each (30).
+fuzz:
+	tools/fuzz
+
+# The measuring loops' own data structures, interpreted: undefined behaviour is an error there.
+miri:
+	tools/miri
+
+# The measuring loops, compiled for aarch64.
+cross:
+	tools/cross
+
 # Everything that cargo tests, with the examples in the documentation. Most of it waits for runs,
 # so more of it than there are CPUs goes on at once.
 tests:
@@ -94,8 +110,7 @@ tests:
 
 # The lab's own tests, which boot guests on this machine.
 lab-tests:
-	@mkdir -p $(dir $(SKIPS)) && rm -f $(SKIPS)
-	TARDY_TEST_SKIPS=$(SKIPS) cargo test --locked --test lab
+	cargo test --locked --test lab
 
 # What guests and pages are made with. The tests' tardy will do: a release build would choose other
 # features of its libraries, and build them all again.
@@ -124,7 +139,7 @@ browser:
 
 # Fifty kills, long fuzzing, more cells of the lab, and all kernels.
 test-long: checks programs
-	@$(MAKE) --no-print-directory advisories
+	@$(MAKE) --no-print-directory advisories fuzz miri cross
 	TARDY_TEST_LONG=1 cargo test --workspace --locked --release -- --test-threads=1
 	TARDY_TEST_LONG=1 cargo test --locked --release --test lab -- --test-threads=1
 	for kernel in standard rt 6.12 6.12-rt; do \

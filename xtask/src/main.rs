@@ -7,52 +7,88 @@ mod synth;
 mod synth_why;
 mod vm;
 
-use std::{path::Path, process::ExitCode};
+use std::{path::PathBuf, process::ExitCode};
 
-const USAGE: &str = "\
-usage: cargo xtask NAME
-  bench [--quick] [ROW...]  hold tardy to its numbers; a table on stderr, Markdown on stdout
-  docs DIR                  write man pages and completions
-  inject --target PID ...   delay a running measurement by known times; a log on stdout
-  synth-day DIR             write a run of one day, 8 CPUs at 1 kHz, without measuring it
-  synth-why DIR             write a traced run of a minute with 100 peaks of every cause
-  vm [OPTION...] [-- COMMAND...]
-                            run tests, or COMMAND, in a virtual machine";
+use anyhow::Result;
+use clap::{Args, Parser, Subcommand};
+
+/// Developers' commands of tardy.
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask", max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    Bench(bench::BenchFlags),
+    /// Write man pages and completions
+    Docs(Destination),
+    Inject(inject::InjectFlags),
+    /// Write a run of one day, 8 CPUs at 1 kHz, without measuring it
+    SynthDay(Destination),
+    /// Write a traced run of a minute with 100 peaks of every cause
+    SynthWhy(Destination),
+    Vm(Box<vm::VmFlags>),
+    // What `inject` starts as processes of their own.
+    #[command(hide = true)]
+    InjectExit(inject::ExitFlags),
+    #[command(hide = true)]
+    InjectGuard(inject::GuardFlags),
+    // What `bench` starts as processes of their own.
+    #[command(hide = true)]
+    BareExchange(bench::messages::bare::ExchangeFlags),
+    #[command(hide = true)]
+    BareLoop(bench::bare::LoopFlags),
+    #[command(hide = true)]
+    RecordLoop(bench::record::LoopFlags),
+    #[command(hide = true)]
+    RecordTime(bench::record::TimeFlags),
+}
+
+#[derive(Debug, Args)]
+struct Destination {
+    /// Where to; made where it is missing
+    #[arg(value_name = "DIR")]
+    directory: PathBuf,
+}
 
 fn main() -> ExitCode {
-    let words: Vec<String> = std::env::args().skip(1).collect();
-    let (name, rest) = match words.split_first() {
-        Some((name, rest)) => (name.as_str(), rest),
-        None => ("", [].as_slice()),
-    };
-    let done = match name {
-        "bench" => bench::run(rest),
-        "docs" => match rest {
-            [directory] => docs::write(Path::new(directory)),
-            _ => Err(anyhow::anyhow!(USAGE)),
-        },
-        "inject" => inject::run(rest),
-        // What it starts as processes of their own.
-        "inject-exit" => inject::run_exit(rest),
-        "inject-guard" => inject::run_guard(rest),
-        "synth-day" => synth::run(rest),
-        "synth-why" => match rest {
-            [directory] => synth_why::write(Path::new(directory)),
-            _ => Err(anyhow::anyhow!(USAGE)),
-        },
-        "vm" => vm::run(rest),
-        // What `bench` starts as processes of their own.
-        "bare-exchange" => bench::messages::bare::run(rest),
-        "bare-loop" => bench::bare::run(rest),
-        "record-loop" => bench::record::run_loop(rest),
-        "record-time" => bench::record::run_time(rest),
-        _ => Err(anyhow::anyhow!(USAGE)),
-    };
-    match done {
+    match dispatch(Cli::parse().verb) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             bench::say(&format!("{error:#}"));
             ExitCode::FAILURE
         }
+    }
+}
+
+fn dispatch(verb: Verb) -> Result<()> {
+    match verb {
+        Verb::Bench(flags) => bench::run(&flags),
+        Verb::Docs(to) => docs::write(&to.directory),
+        Verb::Inject(flags) => inject::run(&flags),
+        Verb::SynthDay(to) => synth::day(&to.directory),
+        Verb::SynthWhy(to) => synth_why::write(&to.directory),
+        Verb::Vm(flags) => vm::run(&flags),
+        Verb::InjectExit(flags) => inject::run_exit(&flags),
+        Verb::InjectGuard(flags) => inject::run_guard(&flags),
+        Verb::BareExchange(flags) => bench::messages::bare::run(&flags),
+        Verb::BareLoop(flags) => bench::bare::run(&flags),
+        Verb::RecordLoop(flags) => bench::record::run_loop(&flags),
+        Verb::RecordTime(flags) => bench::record::run_time(&flags),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn the_definition_holds_together() {
+        Cli::command().debug_assert();
     }
 }

@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use tardy::run::{
     Document, Facts, IntervalOf, LoadProof, LoadRecord, ProbeRecord, Provenance, RunParameters,
     RunWriter, SCHEMA_VERSION, SeriesHead, SetupRecord, Status, TimerParameters, TraceMode,
@@ -24,14 +24,6 @@ const PERIOD_NS: i64 = 1_000_000;
 /// each of 691 million would take longer than anything that is to be measured.
 const SAMPLES: u64 = 86_400;
 const EACH: u64 = 8;
-
-/// The command.
-pub fn run(words: &[String]) -> Result<()> {
-    let [directory] = words else {
-        bail!("synth-day DIR");
-    };
-    day(Path::new(directory))
-}
 
 /// Writes the run into `directory`, which must be empty or not there.
 pub fn day(directory: &Path) -> Result<()> {

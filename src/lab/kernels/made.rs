@@ -1,4 +1,4 @@
-//! The smallest files that pass for kernels, for tests and the fuzzer.
+//! The smallest files that pass for kernels, for tests.
 
 use object::elf;
 

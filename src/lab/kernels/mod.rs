@@ -17,7 +17,7 @@ pub mod bzimage;
 pub mod cache;
 pub mod missing_feature;
 pub mod list;
-#[cfg(any(test, fuzzing))]
+#[cfg(test)]
 pub(crate) mod made;
 pub mod modules;
 pub mod package;

@@ -3,9 +3,10 @@
 //! What a C programmer writes first: sleep until a time, read the clock, subtract, keep the maximum
 //! (or, to know more than a maximum, put the number into an array that was touched before).
 
-use std::{fs, thread, time::Duration};
+use std::{fs, path::PathBuf, thread, time::Duration};
 
 use anyhow::{Context, Result};
+use clap::Args;
 use tardy::{
     setup::power::DmaLatency,
     sys::{
@@ -17,18 +18,23 @@ use tardy::{
 };
 use tardy_hot::clock::{now_ns, to_timespec};
 
-const USAGE: &str = "bare-loop CPUS INTERVAL_NS DURATION_NS [FILE]";
+/// One thread per CPU at FIFO 90
+#[derive(Debug, Args)]
+pub struct LoopFlags {
+    cpus: Cpus,
+    interval_ns: i64,
+    duration_ns: i64,
+    /// Takes the latencies (i64, native order)
+    file: Option<PathBuf>,
+}
 
-/// One thread per CPU at FIFO 90; latencies go to FILE (i64, native order) where one is given.
-pub fn run(words: &[String]) -> Result<()> {
-    let [cpus, interval, duration, file @ ..] = words else {
-        anyhow::bail!(USAGE);
-    };
-    let (cpus, interval_ns): (Cpus, i64) = (cpus.parse()?, interval.parse()?);
-    let duration_ns: i64 = duration.parse()?;
+/// The loops, one a CPU.
+pub fn run(flags: &LoopFlags) -> Result<()> {
+    let LoopFlags { cpus, interval_ns, duration_ns, file } = flags;
+    let (interval_ns, duration_ns) = (*interval_ns, *duration_ns);
     memory::lock_all(true).context("memory cannot be locked")?;
     let _held = DmaLatency::hold();
-    let keeps = !file.is_empty();
+    let keeps = file.is_some();
     let first_ns = now_ns() + 100_000_000;
     let measure = |cpu: u32| move || measure(cpu, first_ns, interval_ns, duration_ns, keeps);
     let threads: Vec<_> = cpus
@@ -40,7 +46,7 @@ pub fn run(words: &[String]) -> Result<()> {
         let latencies = thread.join().map_err(|_| anyhow::anyhow!("a thread died"))??;
         kept.extend(latencies.iter().flat_map(|latency| latency.to_ne_bytes()));
     }
-    file.first().map_or(Ok(()), |file| fs::write(file, kept)).context("cannot write latencies")
+    file.as_ref().map_or(Ok(()), |file| fs::write(file, kept)).context("cannot write latencies")
 }
 
 /// Returns the latencies, or the maximum alone.

@@ -22,7 +22,8 @@ use std::{
     process::Command,
 };
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
+use clap::{Args, builder::PossibleValuesParser};
 use tardy::sys::cpus::Cpus;
 use tempfile::TempDir;
 
@@ -68,19 +69,27 @@ const PARTS: [(&str, Part); 10] = [
     ("pacing", pacing::part),
 ];
 
-/// Parses, builds, measures, prints.
-pub fn run(words: &[String]) -> Result<()> {
-    let quick = words.iter().any(|word| word == "--quick");
-    let chosen: Vec<&str> =
-        words.iter().map(String::as_str).filter(|word| *word != "--quick").collect();
-    let known = PARTS.map(|(name, _)| name);
-    if let Some(unknown) = chosen.iter().find(|name| !known.contains(name)) {
-        bail!("no row \"{unknown}\"; there are {}", known.join(", "));
-    }
-    let bench = prepare(quick)?;
+fn names() -> [&'static str; PARTS.len()] {
+    PARTS.map(|(name, _)| name)
+}
+
+/// Hold tardy to its numbers; a table on stderr, Markdown on stdout
+#[derive(Debug, Args)]
+pub struct BenchFlags {
+    /// Only see that everything runs; nothing that it prints is worth quoting
+    #[arg(long)]
+    quick: bool,
+    /// Only these
+    #[arg(value_name = "ROW", value_parser = PossibleValuesParser::new(names()))]
+    rows: Vec<String>,
+}
+
+/// Builds, measures, prints.
+pub fn run(flags: &BenchFlags) -> Result<()> {
+    let bench = prepare(flags.quick)?;
     let mut page = sheet::head(&bench);
     for (name, part) in PARTS {
-        if !chosen.is_empty() && !chosen.contains(&name) {
+        if !flags.rows.is_empty() && !flags.rows.iter().any(|row| row == name) {
             continue;
         }
         say(&format!("== {name}"));

@@ -2,7 +2,8 @@
 
 use std::{hint::black_box, process::Command, sync::Arc, time::Instant};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
+use clap::{Args, ValueEnum};
 use tardy::{analysis, probes::fake};
 use tardy_hot::{
     ring::{Sample, ring},
@@ -15,7 +16,12 @@ use super::{
 };
 
 /// What a loop does with its samples.
-const KINDS: [&str; 3] = ["none", "counted", "kept"];
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Recording {
+    None,
+    Counted,
+    Kept,
+}
 
 /// Samples of one timed batch; the ring holds them all, so that no reader is needed meanwhile.
 const BATCH: usize = 1 << 16;
@@ -48,28 +54,34 @@ fn feed<S: Sink>(sink: &mut S, latencies: &[i64], samples: usize) {
     }
 }
 
-/// `record-loop KIND SAMPLES`: for a simulator that counts instructions.
-pub fn run_loop(words: &[String]) -> Result<()> {
-    let [kind, samples] = words else {
-        bail!("record-loop KIND SAMPLES");
-    };
-    let (latencies, samples) = (table(), samples.parse()?);
+/// One loop of recordings
+#[derive(Debug, Args)]
+pub struct LoopFlags {
+    recording: Recording,
+    samples: usize,
+}
+
+/// For a simulator that counts instructions.
+pub fn run_loop(flags: &LoopFlags) -> Result<()> {
+    let (latencies, samples) = (table(), flags.samples);
     let series = Arc::new(Series::default());
     let (writer, _reader) = ring(samples);
-    match kind.as_str() {
-        "none" => feed(&mut Nothing, &latencies, samples),
-        "counted" => feed(&mut Counted(series), &latencies, samples),
-        "kept" => feed(&mut Kept(series, writer), &latencies, samples),
-        other => bail!("no kind {other}"),
+    match flags.recording {
+        Recording::None => feed(&mut Nothing, &latencies, samples),
+        Recording::Counted => feed(&mut Counted(series), &latencies, samples),
+        Recording::Kept => feed(&mut Kept(series, writer), &latencies, samples),
     }
     Ok(())
 }
 
-/// `record-time BATCHES`: ns per sample, a line per batch with one number for each of [`KINDS`].
-pub fn run_time(words: &[String]) -> Result<()> {
-    let [batches] = words else {
-        bail!("record-time BATCHES");
-    };
+/// All recordings in turns
+#[derive(Debug, Args)]
+pub struct TimeFlags {
+    batches: usize,
+}
+
+/// ns per sample, a line per batch with one number for each [`Recording`].
+pub fn run_time(flags: &TimeFlags) -> Result<()> {
     let latencies = table();
     let mut counted = Counted(Arc::new(Series::default()));
     let (writer, mut reader) = ring(BATCH);
@@ -77,7 +89,7 @@ pub fn run_time(words: &[String]) -> Result<()> {
     let per_sample = |begun: Instant| begun.elapsed().as_nanos() as f64 / BATCH as f64;
     let mut lines = String::new();
     // One batch first, so that everything is where it will be.
-    for batch in 0..batches.parse::<usize>()? + 1 {
+    for batch in 0..flags.batches + 1 {
         let begun = Instant::now();
         feed(&mut Nothing, &latencies, BATCH);
         let none = per_sample(begun);
@@ -136,7 +148,7 @@ fn times(bench: &Bench) -> Result<Vec<Vec<f64>>> {
 }
 
 fn instructions(bench: &Bench) -> Result<Vec<FigureRow>> {
-    let [none, counted, kept] = KINDS.map(|kind| per_sample(bench, kind));
+    let [none, counted, kept] = ["none", "counted", "kept"].map(|name| per_sample(bench, name));
     let none = none?;
     let row = |what: &str, instructions: f64| {
         FigureRow::new(format!("instructions: {what}"), format!("{:.1}", instructions - none))
@@ -147,22 +159,22 @@ fn instructions(bench: &Bench) -> Result<Vec<FigureRow>> {
     ])
 }
 
-fn per_sample(bench: &Bench, kind: &str) -> Result<f64> {
+fn per_sample(bench: &Bench, recording: &str) -> Result<f64> {
     const N: u64 = 100_000;
-    let once = callgrind(bench, kind, N)?;
-    let twice = callgrind(bench, kind, 2 * N)?;
+    let once = callgrind(bench, recording, N)?;
+    let twice = callgrind(bench, recording, 2 * N)?;
     Ok(twice.saturating_sub(once) as f64 / N as f64)
 }
 
 /// Instructions in the loop itself: what touching a larger ring costs lies outside.
-fn callgrind(bench: &Bench, kind: &str, samples: u64) -> Result<u64> {
-    let file = bench.path(&format!("callgrind-{kind}-{samples}"));
+fn callgrind(bench: &Bench, recording: &str, samples: u64) -> Result<u64> {
+    let file = bench.path(&format!("callgrind-{recording}-{samples}"));
     let mut command = Command::new("valgrind");
     command
         .args(["--tool=callgrind", "--toggle-collect=*bench::record::feed*"])
         .arg(format!("--callgrind-out-file={}", file.display()))
         .arg(&bench.own)
-        .args(["record-loop", kind, &samples.to_string()]);
+        .args(["record-loop", recording, &samples.to_string()]);
     process::run(&mut command)?;
     let text = std::fs::read_to_string(&file)?;
     let total = text.lines().find_map(|line| line.strip_prefix("totals: "));

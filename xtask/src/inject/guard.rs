@@ -9,6 +9,7 @@ use std::{
 };
 
 use anyhow::{Context, Result};
+use clap::Args;
 use rustix::process::{Pid, Signal, kill_process};
 use tardy::sys::cpus::Cpus;
 
@@ -35,17 +36,29 @@ impl Drop for Guard {
     }
 }
 
+/// Puts back what a killed injector left
+#[derive(Debug, Args)]
+pub struct GuardFlags {
+    pid: i32,
+    /// Its measured threads and their CPUs, as TID:CPU
+    #[arg(value_parser = thread)]
+    threads: Vec<(i32, Cpus)>,
+}
+
+fn thread(text: &str) -> Result<(i32, Cpus)> {
+    let (tid, cpu) = text.split_once(':').context("not TID:CPU")?;
+    Ok((tid.parse()?, cpu.parse()?))
+}
+
 /// The guard itself.
-pub fn run(words: &[String]) -> Result<()> {
-    let (target, threads) = words.split_first().context("inject-guard PID TID:CPU...")?;
+pub fn run(flags: &GuardFlags) -> Result<()> {
     // An end of any kind will do.
     let _ = std::io::stdin().read_to_end(&mut Vec::new());
-    for thread in threads {
-        let (tid, cpu) = thread.split_once(':').context("TID:CPU")?;
+    for (tid, cpu) in &flags.threads {
         // It may have ended.
-        let _ = cpu.parse::<Cpus>()?.pin(tid.parse()?);
+        let _ = cpu.pin(*tid);
     }
-    if let Some(pid) = Pid::from_raw(target.parse()?) {
+    if let Some(pid) = Pid::from_raw(flags.pid) {
         let _ = kill_process(pid, Signal::CONT);
     }
     Ok(())

@@ -22,7 +22,7 @@ use std::{
 };
 
 use anyhow::{Result, ensure};
-use clap::Parser;
+use clap::Args;
 use serde::Serialize;
 use tardy::{
     sys::{cpus::Cpus, process, root::Root, tasks},
@@ -34,30 +34,31 @@ use kernel::InjectPrograms;
 use plan::{DelayContext, DelayPlan};
 use worker::InjectWorker;
 
-pub use guard::run as run_guard;
+pub use guard::{GuardFlags, run as run_guard};
 
-/// Injects delays of known length into a running measurement.
-#[derive(Debug, Parser)]
-#[command(name = "cargo xtask inject")]
-struct Options {
-    /// The measuring process.
+/// Delay a running measurement by known times; a log on stdout
+#[derive(Debug, Args)]
+pub struct InjectFlags {
+    /// The measuring process
     #[arg(long, value_name = "PID")]
     target: i32,
-    /// What the names of its measured threads begin with.
+    /// What the names of its measured threads begin with
     #[arg(long, default_value = "tardy/cpu")]
     threads: String,
-    /// Kinds, by comma.
+    /// Kinds, by comma
     #[arg(
         long,
         value_delimiter = ',',
         default_value = "hardirq,softirq,switch,hog,nonpreemptible,exit,storm,stop"
     )]
     kinds: Vec<DelayContext>,
-    /// From one measured expiry to the next.
+    /// From one measured expiry to the next
     #[arg(long, default_value = "1ms", value_parser = time)]
     interval: i64,
+    /// When all ends, if the process has not ended before
     #[arg(long, default_value = "30s", value_parser = time)]
     duration: i64,
+    /// Where and how long is random, the same for the same seed
     #[arg(long, default_value_t = 1)]
     seed: u64,
 }
@@ -85,14 +86,9 @@ fn time(text: &str) -> Result<i64, String> {
     Ok(time.0)
 }
 
-/// Parses, and injects until the time is over.
-pub fn run(words: &[String]) -> Result<()> {
-    let named = std::iter::once("inject".to_owned()).chain(words.iter().cloned());
-    let options = match Options::try_parse_from(named) {
-        Ok(options) => options,
-        Err(error) => error.exit(),
-    };
-    let threads = measured(&options)?;
+/// Injects until the time is over.
+pub fn run(options: &InjectFlags) -> Result<()> {
+    let threads = measured(options)?;
     ensure!(
         !options.kinds.contains(&DelayContext::PageFault) || can_protect_pages(),
         "page_fault cannot be injected: the kernel was built without CONFIG_MEM_SOFT_DIRTY"
@@ -166,7 +162,7 @@ fn write(lines: &Receiver<InjectLogEntry>) -> Result<()> {
 }
 
 /// The measured threads and the CPU each is bound to.
-fn measured(options: &Options) -> Result<Vec<(i32, u32)>> {
+fn measured(options: &InjectFlags) -> Result<Vec<(i32, u32)>> {
     let root = Root::default();
     let directory = format!("/proc/{}/task", options.target);
     ensure!(fs::exists(&directory)?, "there is no process {}", options.target);
@@ -188,10 +184,16 @@ fn measured(options: &Options) -> Result<Vec<(i32, u32)>> {
     Ok(found)
 }
 
-/// Grows big, waits, and ends: what `DelayContext::Exit` starts as a process of its own.
-pub fn run_exit(words: &[String]) -> Result<()> {
-    let [bytes, at_ns] = words else { anyhow::bail!("inject-exit BYTES AT_NS") };
-    let (bytes, at_ns): (usize, i64) = (bytes.parse()?, at_ns.parse()?);
+/// Grow big, wait, and end
+#[derive(Debug, Args)]
+pub struct ExitFlags {
+    bytes: usize,
+    at_ns: i64,
+}
+
+/// What `DelayContext::Exit` starts as a process of its own.
+pub fn run_exit(flags: &ExitFlags) -> Result<()> {
+    let ExitFlags { bytes, at_ns } = *flags;
     tardy::sys::sched::set_this_thread(tardy::sys::sched::Policy::Other, 0)?;
     let mut big = vec![0_u8; bytes.min(64 << 20)];
     for page in big.chunks_mut(4096) {

@@ -33,7 +33,7 @@ use tardy::lab::{
 use tempfile::TempDir;
 
 use crate::bench::say;
-use options::Options;
+pub use options::VmFlags;
 use suite::{Choice, Suite, TestResults};
 
 /// What a guest has besides tardy: what tests start, and enough to look around.
@@ -82,9 +82,8 @@ const DAY: Duration = Duration::from_secs(86_400);
 /// The last lines of the console that a failure shows.
 const SHOWN: usize = 40;
 
-/// Parses, fetches, boots, tells.
-pub fn run(words: &[String]) -> Result<()> {
-    let options = Options::parse(words)?;
+/// Fetches, boots, tells.
+pub fn run(options: &VmFlags) -> Result<()> {
     if let Err(error) = program(qemu::PROGRAM) {
         return skipped(&format!("{error:#}; apt-get install qemu-system-x86"));
     }
@@ -93,7 +92,7 @@ pub fn run(words: &[String]) -> Result<()> {
         Ok(kernel) => kernel,
         Err(error) => return skipped(&format!("{error:#}")),
     };
-    if options.command.is_empty() { tests(&options, &kernel) } else { alone(&options, &kernel) }
+    if options.command.is_empty() { tests(options, &kernel) } else { alone(options, &kernel) }
 }
 
 /// Without root a machine need not have what this needs; as root there is no excuse.
@@ -108,7 +107,7 @@ fn tell(line: &str) -> Result<()> {
 }
 
 /// Runs the tests that are wanted, and says which of those that the host skipped ran nowhere.
-fn tests(options: &Options, kernel: &Kernel) -> Result<()> {
+fn tests(options: &VmFlags, kernel: &Kernel) -> Result<()> {
     let suite = Suite::build()?;
     let host = options.account.as_deref().map(account::read).transpose()?;
     let passed = options.passed.as_deref().map_or(Ok(Vec::new()), account::passed)?;
@@ -133,7 +132,7 @@ fn tests(options: &Options, kernel: &Kernel) -> Result<()> {
 
 /// Runs these tests in a guest and gives the verdict; one that failed is an error.
 fn boot(
-    options: &Options,
+    options: &VmFlags,
     kernel: &Kernel,
     suite: &Suite,
     names: &[String],
@@ -183,7 +182,7 @@ fn settle(nowhere: &[String]) -> Result<()> {
 }
 
 /// Runs the command; its output is this program's.
-fn alone(options: &Options, kernel: &Kernel) -> Result<()> {
+fn alone(options: &VmFlags, kernel: &Kernel) -> Result<()> {
     let suite = Suite::build()?;
     let job = Job { command: options.command.clone(), ..Job::default() };
     let named = options.programs.iter().map(|name| program(name));
@@ -220,7 +219,7 @@ fn show(finished: &FinishedGuest) {
 struct TestGuest<'a> {
     /// The first process.
     tardy: &'a Path,
-    options: &'a Options,
+    options: &'a VmFlags,
     kernel: &'a Kernel,
     /// Programs that lie where they lie on this machine.
     programs: &'a [PathBuf],

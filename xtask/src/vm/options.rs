@@ -2,111 +2,82 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use anyhow::{Context, Result, bail};
+use clap::Args;
 use tardy::{lab::kernels::KernelSource, units::Nanos};
 
-/// How it is used.
-pub const USAGE: &str = "\
-usage: cargo xtask vm [OPTION...] [-- COMMAND...]
-Boots a kernel in QEMU and runs tests in it, or COMMAND.
-  --kernel NAME   standard (default), rt, 6.12, 6.12-rt, a Debian package linux-image-..., a .deb
-                  file, or the path of a bzImage; +WORD for its command line, as in rt+nosmt
-  --filter TEXT   only tests whose names contain TEXT, made for a guest or not
-  --also TEXT     besides those made for a guest, tests whose names contain TEXT (repeatable)
-  --counted       one CPU whose time is its count of instructions: the same every time
-  --program NAME  also copy this program of the machine into the guest, with its libraries
-                  (repeatable); not with tests
-  --append TEXT   more for the kernel's command line
-  --passed FILE   tests that pass are added to this file, by name
-  --account FILE  instead, the tests that skipped on the host, by this file, and have passed in no
-                  guest yet, by --passed; as root, none may be left that ran nowhere
-  --limit TIME    time for everything, 10m by default
-  --stall TIME    longest silence of the guest, 3m by default
-  --keep          keep initramfs, console and output";
-
-/// The options, checked.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Options {
+/// Run tests, or a command, in a virtual machine
+///
+/// Boots a kernel in QEMU and runs tests in it, or COMMAND.
+#[derive(Debug, Args)]
+pub struct VmFlags {
+    /// standard, rt, 6.12, 6.12-rt, a Debian package linux-image-..., a .deb file, or the path of
+    /// a bzImage; +WORD for its command line, as in rt+nosmt
+    #[arg(long, value_name = "NAME", default_value = "standard", value_parser = kernel)]
     pub kernel: KernelSource,
+    /// Only tests whose names contain TEXT, made for a guest or not
+    #[arg(long, value_name = "TEXT")]
     pub filter: Option<String>,
+    /// Besides those made for a guest, tests whose names contain TEXT (repeatable)
+    #[arg(long, value_name = "TEXT")]
     pub also: Vec<String>,
+    /// One CPU whose time is its count of instructions: the same every time
+    #[arg(long)]
     pub counted: bool,
+    /// Also copy this program of the machine into the guest, with its libraries (repeatable); not
+    /// with tests, which start only what every guest has
+    #[arg(long = "program", value_name = "NAME", requires = "command")]
     pub programs: Vec<String>,
+    /// More for the kernel's command line
+    #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
     pub append: String,
+    /// Tests that pass are added to this file, by name
+    #[arg(long, value_name = "FILE")]
     pub passed: Option<PathBuf>,
+    /// Instead, the tests that skipped on the host, by this file, and have passed in no guest yet,
+    /// by --passed; as root, none may be left that ran nowhere
+    #[arg(long, value_name = "FILE")]
     pub account: Option<PathBuf>,
+    /// Time for everything
+    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = time)]
     pub limit: Duration,
+    /// Longest silence of the guest
+    #[arg(long, value_name = "TIME", default_value = "3m", value_parser = time)]
     pub stall: Duration,
+    /// Keep initramfs, console and output
+    #[arg(long)]
     pub keep: bool,
-    /// Instead of the tests.
+    /// Instead of the tests
+    #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<String>,
 }
 
-impl Options {
-    /// Reads the words after `vm`.
-    pub fn parse(words: &[String]) -> Result<Self> {
-        let mut options = Self {
-            kernel: KernelSource::parse("standard")?,
-            filter: None,
-            also: Vec::new(),
-            counted: false,
-            programs: Vec::new(),
-            append: String::new(),
-            passed: None,
-            account: None,
-            limit: Duration::from_secs(600),
-            stall: Duration::from_secs(180),
-            keep: false,
-            command: Vec::new(),
-        };
-        let mut words = words.iter();
-        while let Some(word) = words.next() {
-            let mut value =
-                || words.next().cloned().with_context(|| format!("{word}: a value is missing"));
-            match word.as_str() {
-                "--kernel" => options.kernel = kernel(&value()?)?,
-                "--filter" => options.filter = Some(value()?),
-                "--also" => options.also.push(value()?),
-                "--counted" => options.counted = true,
-                "--program" => options.programs.push(value()?),
-                "--append" => options.append = value()?,
-                "--passed" => options.passed = Some(value()?.into()),
-                "--account" => options.account = Some(value()?.into()),
-                "--limit" => options.limit = time(word, &value()?)?,
-                "--stall" => options.stall = time(word, &value()?)?,
-                "--keep" => options.keep = true,
-                "--" => {
-                    options.command = words.by_ref().cloned().collect();
-                    if options.command.is_empty() {
-                        bail!("--: a command is missing");
-                    }
-                }
-                _ => bail!("\"{word}\" is no option of vm\n{USAGE}"),
-            }
-        }
-        if options.command.is_empty() && !options.programs.is_empty() {
-            bail!("--program: tests start only what every guest has; give a command after --");
-        }
-        Ok(options)
+fn kernel(text: &str) -> Result<KernelSource, String> {
+    KernelSource::parse(text).map_err(|error| format!("{error:#}"))
+}
+
+fn time(text: &str) -> Result<Duration, String> {
+    let time: Nanos = text.parse().map_err(|error| format!("{error}"))?;
+    match u64::try_from(time.0) {
+        Ok(ns) if ns > 0 => Ok(Duration::from_nanos(ns)),
+        _ => Err("more than 0, please".into()),
     }
-}
-
-fn kernel(text: &str) -> Result<KernelSource> {
-    KernelSource::parse(text).context("--kernel")
-}
-
-fn time(flag: &str, text: &str) -> Result<Duration> {
-    let time: Nanos = text.parse().with_context(|| format!("{flag}: {text}"))?;
-    let ns = u64::try_from(time.0).ok().filter(|ns| *ns > 0);
-    Ok(Duration::from_nanos(ns.with_context(|| format!("{flag}: more than 0, please"))?))
 }
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser;
+
     use super::*;
 
-    fn parse(text: &str) -> Result<Options> {
-        Options::parse(&text.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
+    #[derive(Parser)]
+    struct Vm {
+        #[command(flatten)]
+        flags: VmFlags,
+    }
+
+    fn parse(text: &str) -> Result<VmFlags, clap::Error> {
+        let words = std::iter::once("vm").chain(text.split_whitespace());
+        Vm::try_parse_from(words).map(|vm| vm.flags)
     }
 
     #[test]
@@ -134,15 +105,14 @@ mod tests {
     #[test]
     fn what_is_wrong_is_named() {
         for (text, part) in [
-            ("--kernel", "--kernel: a value is missing"),
-            ("--kernel vmlinuz", "--kernel: kernel \"vmlinuz\" is neither"),
-            ("--limit 5", "--limit: 5"),
-            ("--stall 0s", "--stall: more than 0"),
-            ("--fast", "\"--fast\" is no option"),
-            ("--", "a command is missing"),
-            ("--program rtla", "give a command"),
+            ("--kernel", "a value is required for '--kernel <NAME>'"),
+            ("--kernel vmlinuz", "for '--kernel <NAME>': kernel \"vmlinuz\" is neither"),
+            ("--limit 5", "invalid value '5' for '--limit <TIME>': "),
+            ("--stall 0s", "more than 0"),
+            ("--fast", "unexpected argument '--fast'"),
+            ("--program rtla", "not provided:\n  <COMMAND>"),
         ] {
-            let error = format!("{:#}", parse(text).unwrap_err());
+            let error = parse(text).unwrap_err().to_string();
             assert!(error.contains(part), "{text}: {error}");
         }
     }

@@ -6,10 +6,12 @@
 use std::{
     fs,
     os::fd::{AsRawFd, OwnedFd, RawFd},
+    path::PathBuf,
     sync::atomic::{AtomicU32, Ordering},
 };
 
 use anyhow::{Context, Result, bail, ensure};
+use clap::{Args, ValueEnum};
 use rustix::event::{EventfdFlags, eventfd};
 use tardy::sys::{
     cpus::Cpus,
@@ -19,31 +21,45 @@ use tardy::sys::{
 };
 use tardy_hot::clock::now_ns;
 
-const USAGE: &str = "bare-exchange pipe|eventfd|futex NEAR_CPU FAR_CPU DURATION_NS FILE";
+/// Two processes at FIFO 90
+#[derive(Debug, Args)]
+pub struct ExchangeFlags {
+    transport: BareTransport,
+    near_cpu: u32,
+    far_cpu: u32,
+    duration_ns: i64,
+    /// Takes the round trips (i64, native order)
+    file: PathBuf,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum BareTransport {
+    Pipe,
+    Eventfd,
+    Futex,
+}
 
 /// No round trip is shorter.
 const SHORTEST_NS: i64 = 500;
 
-/// Two processes at FIFO 90; round trips go to FILE (i64, native order).
-pub fn run(words: &[String]) -> Result<()> {
-    let [kind, near, far, duration, file] = words else { bail!(USAGE) };
-    let (near, far): (u32, u32) = (near.parse()?, far.parse()?);
-    let frame = Frame { cpus: (near, far), duration_ns: duration.parse()? };
-    let taken = match kind.as_str() {
-        "pipe" => {
+/// Measures, and writes what it measured.
+pub fn run(flags: &ExchangeFlags) -> Result<()> {
+    let frame = Frame { cpus: (flags.near_cpu, flags.far_cpu), duration_ns: flags.duration_ns };
+    let taken = match flags.transport {
+        BareTransport::Pipe => {
             let [there, back] = [std::io::pipe()?, std::io::pipe()?];
             let ends = |to: OwnedFd, from: OwnedFd| (to, from);
             let near = ends(there.1.into(), back.0.into());
             let far = ends(back.1.into(), there.0.into());
             frame.exchange(bytes::<1>(&near, false), bytes::<1>(&far, true))?
         }
-        "eventfd" => {
+        BareTransport::Eventfd => {
             let [there, back] = [(); 2].map(|()| eventfd(0, EventfdFlags::CLOEXEC));
             let (there, back) = (there?, back?);
             let near = (there.try_clone()?, back.try_clone()?);
             frame.exchange(bytes::<8>(&near, false), bytes::<8>(&(back, there), true))?
         }
-        "futex" => {
+        BareTransport::Futex => {
             let slots = SharedSlots::new(2)?;
             let [there, back] = slots.slots() else { bail!("no memory") };
             frame.exchange(
@@ -51,10 +67,9 @@ pub fn run(words: &[String]) -> Result<()> {
                 words_far(&there.barrier, &back.barrier),
             )?
         }
-        _ => bail!(USAGE),
     };
     let bytes: Vec<u8> = taken.iter().flat_map(|taken| taken.to_ne_bytes()).collect();
-    fs::write(file, bytes).context("cannot write round trips")
+    fs::write(&flags.file, bytes).context("cannot write round trips")
 }
 
 /// Where and how long.

@@ -1,0 +1,45 @@
+//! The record of a run (versions 1 and 2) and the files beside it, up to the page and `why`.
+//! The input has up to four files, with a byte 0xff between them.
+#![no_main]
+
+use std::{fs, path::Path};
+
+use libfuzzer_sys::fuzz_target;
+use tardy::{
+    report::{collect, html, terminal, why},
+    run::{Document, Run, RunEntry, RunHead, names},
+};
+
+thread_local! {
+    static PLACE: tempfile::TempDir = tempfile::tempdir_in("/dev/shm").expect("a place in memory");
+}
+
+const FILES: [&str; 4] = [names::RUN, names::SERIES, names::PEAKS, names::BLAME];
+
+fn look(place: &Path) {
+    let _ = (RunHead::read(place), RunEntry::read(place));
+    let Ok(run) = Run::open(place) else { return };
+    let _ = terminal::show(&run.document, "place", &[]);
+    let _ = (run.peaks(), run.blame());
+    if let Ok((report, document)) = why::document(&run) {
+        let _ = why::text(&report, &document, "place", 3);
+    }
+    let _ = html::render(&collect::page(vec![run]));
+}
+
+fuzz_target!(|data: &[u8]| {
+    if let Ok(value) = serde_json::from_slice(data) {
+        let _ = Document::from_json(value);
+    }
+    PLACE.with(|place| {
+        let mut parts = data.splitn(FILES.len(), |byte| *byte == 0xff);
+        for name in FILES {
+            let path = place.path().join(name);
+            match parts.next() {
+                Some(part) => fs::write(path, part).expect("room in memory"),
+                None => drop(fs::remove_file(path)),
+            }
+        }
+        look(place.path());
+    });
+});
