@@ -24,7 +24,7 @@ const ATTEMPTS: u32 = 16;
 
 /// A file that is not in its place yet; removed when it is dropped.
 #[derive(Debug)]
-pub struct Draft {
+pub(crate) struct Draft {
     file: File,
     scrap: Scrap,
     target: OsString,
@@ -42,7 +42,7 @@ impl Draft {
     ///
     /// # Errors
     /// A path that names no file, or what the system says of its directory.
-    pub fn beside(path: &Path) -> io::Result<Self> {
+    pub(crate) fn beside(path: &Path) -> io::Result<Self> {
         let is_file = matches!(path.components().next_back(), Some(Component::Normal(_)));
         let (true, Some(target)) = (is_file, path.file_name()) else {
             return Err(io::ErrorKind::InvalidInput.into());
@@ -57,7 +57,7 @@ impl Draft {
     ///
     /// # Errors
     /// What the system says.
-    pub fn within(directory: OwnedFd, target: &OsStr) -> io::Result<Self> {
+    pub(crate) fn within(directory: OwnedFd, target: &OsStr) -> io::Result<Self> {
         let flags =
             OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         // As of every file that is made: less what the umask takes.
@@ -78,7 +78,7 @@ impl Draft {
 
     /// The file to be written.
     #[must_use]
-    pub fn file(&mut self) -> &mut File {
+    pub(crate) fn file(&mut self) -> &mut File {
         &mut self.file
     }
 
@@ -86,7 +86,7 @@ impl Draft {
     ///
     /// # Errors
     /// What the system says; then what was there before still is.
-    pub fn place(mut self) -> io::Result<File> {
+    pub(crate) fn place(mut self) -> io::Result<File> {
         let directory = self.scrap.directory.as_fd();
         if let Some(name) = &self.scrap.name {
             renameat(directory, name, directory, &self.target)?;
@@ -108,7 +108,7 @@ impl Drop for Scrap {
 ///
 /// # Errors
 /// What the system says; then what was there before still is.
-pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut draft = Draft::beside(path)?;
     draft.file().write_all(bytes)?;
     draft.place().map(drop)

@@ -8,11 +8,11 @@
 // The command line and exit codes.
 pub mod cli;
 // Makers: runs a measurement, from the plan to the finished run.
-pub mod session;
+pub(crate) mod session;
 // Makers: what produces latency samples.
 pub mod probes;
 // Makers: `tardy echo`, the far end of messages on another machine.
-pub mod echo;
+pub(crate) mod echo;
 // Makers: transports of messages, with both their ends.
 pub mod transports;
 // Makers: the BPF programs that record wake-ups inside the kernel, and their loader.
@@ -20,15 +20,15 @@ pub mod kernel;
 // Makers: background loads, with proof that they ran.
 pub mod loads;
 // Makers: which wake-ups were late, and what each is blamed on.
-pub mod peaks;
+pub(crate) mod peaks;
 // Makers: what on this system costs latency, and the remedies.
-pub mod check;
+pub(crate) mod check;
 // Makers: sets up the machine, reads back, restores.
 pub mod setup;
 // Readers: kernels in virtual machines, where tardy measures as a user would.
 pub mod lab;
 // Readers: the store of runs, and how a user names one.
-pub mod store;
+pub(crate) mod store;
 // Readers: tables, pages and pictures.
 pub mod report;
 // Readers: what needs an interval estimate or more than one run.
@@ -36,7 +36,7 @@ pub mod analysis;
 // The waist: what a measurement is, and the directory that holds it.
 pub mod run;
 // Atomic replacement of files.
-pub mod draft;
+pub(crate) mod draft;
 // Quantities with their units.
 pub mod units;
 // Safe wrappers over the operating system.

@@ -3,7 +3,7 @@
 use super::{CheckedMachine, Finding, Gravity, Look};
 
 /// The group, worst cost first.
-pub const LOOKS: &[Look] = &[clock_source, timer_migration];
+pub(super) const LOOKS: &[Look] = &[clock_source, timer_migration];
 
 fn clock_source(subject: &CheckedMachine) -> Finding {
     const CODE: &str = "clock_source";

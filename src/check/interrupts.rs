@@ -7,10 +7,10 @@ use crate::sys::{
 };
 
 /// The group, worst cost first.
-pub const LOOKS: &[Look] = &[irq_threads, irqbalance];
+pub(super) const LOOKS: &[Look] = &[irq_threads, irqbalance];
 
 /// Checks that only make sense for named CPUs: some CPU has to take interrupts.
-pub const OF_NAMED: &[Look] = &[irq_affinity];
+pub(super) const OF_NAMED: &[Look] = &[irq_affinity];
 
 /// The default priority of the threads that `tardy run` measures.
 const MEASURED: u32 = 90;

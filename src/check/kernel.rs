@@ -4,7 +4,7 @@ use super::{CheckedMachine, Finding, Gravity, Look};
 use crate::{run::facts::Preemption, setup::facts};
 
 /// The group, worst cost first.
-pub const LOOKS: &[Look] =
+pub(super) const LOOKS: &[Look] =
     &[preemption, high_resolution_timers, debug_options, tracer, realtime_kernel, tick_rate];
 
 fn preemption(subject: &CheckedMachine) -> Finding {

@@ -3,7 +3,7 @@
 use super::{CheckedMachine, Finding, Gravity, Look, some_of};
 
 /// The group, worst cost first.
-pub const LOOKS: &[Look] = &[swap, transparent_hugepages, numa_balancing];
+pub(super) const LOOKS: &[Look] = &[swap, transparent_hugepages, numa_balancing];
 
 fn swap(subject: &CheckedMachine) -> Finding {
     const CODE: &str = "swap";

@@ -19,7 +19,7 @@ use crate::sys::{cpus::Cpus, kernel_config::ConfigOptions, root::Root};
 /// Whether something costs latency.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum FindingStatus {
+pub(crate) enum FindingStatus {
     /// It does not.
     Ok,
     /// It does.
@@ -31,7 +31,7 @@ pub enum FindingStatus {
 /// How much it costs a real-time thread, in ascending order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Gravity {
+pub(crate) enum Gravity {
     /// Microseconds, or something only in special cases.
     Little,
     /// Tens to hundreds of microseconds now and then.
@@ -42,7 +42,7 @@ pub enum Gravity {
 
 /// The result of one check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Finding {
+pub(crate) struct Finding {
     /// Stable name, explained in `docs/check.md`.
     pub code: &'static str,
     /// Whether it costs latency.
@@ -79,14 +79,14 @@ impl Finding {
 
     /// Whether this finding alone causes exit code 1.
     #[must_use]
-    pub fn is_serious(&self) -> bool {
+    pub(crate) fn is_serious(&self) -> bool {
         self.gravity == Some(Gravity::Serious)
     }
 }
 
 /// The machine that is checked.
 #[derive(Debug)]
-pub struct CheckedMachine {
+pub(crate) struct CheckedMachine {
     root: Root,
     /// The CPUs that must respond in time.
     cpus: Cpus,
@@ -99,7 +99,7 @@ pub struct CheckedMachine {
 impl CheckedMachine {
     /// The machine below `root`; checks `cpus`, or all online CPUs.
     #[must_use]
-    pub fn new(root: Root, cpus: Option<Cpus>) -> Self {
+    pub(crate) fn new(root: Root, cpus: Option<Cpus>) -> Self {
         let named = cpus.is_some();
         let online = || root.value("/sys/devices/system/cpu/online").unwrap_or_default();
         let cpus = cpus.unwrap_or_else(online);
@@ -110,7 +110,7 @@ impl CheckedMachine {
 
     /// The CPUs that are checked.
     #[must_use]
-    pub const fn cpus(&self) -> &Cpus {
+    pub(crate) const fn cpus(&self) -> &Cpus {
         &self.cpus
     }
 
@@ -133,7 +133,7 @@ type Look = fn(&CheckedMachine) -> Finding;
 /// Runs all checks. The order is: worst first, then unknown, then fine; within these, that of the
 /// tables.
 #[must_use]
-pub fn check(subject: &CheckedMachine) -> Vec<Finding> {
+pub(crate) fn check(subject: &CheckedMachine) -> Vec<Finding> {
     let mut findings: Vec<Finding> = looks(subject.named).map(|look| look(subject)).collect();
     let unknown = |finding: &Finding| finding.status == FindingStatus::Unknown;
     findings.sort_by_key(|finding| std::cmp::Reverse((finding.gravity, unknown(finding))));

@@ -7,7 +7,7 @@ use crate::{
 };
 
 /// The group, worst cost first.
-pub const LOOKS: &[Look] =
+pub(super) const LOOKS: &[Look] =
     &[cpu_limit, steal_time, cpu_set, virtual_machine, real_time_group, container];
 
 fn virtual_machine(subject: &CheckedMachine) -> Finding {

@@ -4,7 +4,7 @@ use super::{CheckedMachine, Finding, Gravity, Look, said, some_of};
 use crate::sys::cpus::Cpus;
 
 /// The group, worst cost first.
-pub const LOOKS: &[Look] =
+pub(super) const LOOKS: &[Look] =
     &[idle_states, governor, thermal, smi_sources, battery, acpi_interrupts, smt];
 
 /// Leaving a state below this costs no more than a cache miss or two, us.

@@ -5,7 +5,7 @@ use rustix::fs::{Access, access};
 use super::{CheckedMachine, Finding, Gravity, Look};
 
 /// The group, worst cost first.
-pub const LOOKS: &[Look] = &[real_time_rights, memory_lock_rights, dma_latency];
+pub(super) const LOOKS: &[Look] = &[real_time_rights, memory_lock_rights, dma_latency];
 
 /// Bits of `CapEff`.
 const CAP_IPC_LOCK: u32 = 14;

@@ -4,11 +4,11 @@ use super::{CheckedMachine, Finding, Gravity, Look, said, some_of};
 use crate::sys::cpus::Cpus;
 
 /// The group, worst cost first.
-pub const LOOKS: &[Look] =
+pub(super) const LOOKS: &[Look] =
     &[rt_throttling, nmi_watchdog, soft_watchdog, vm_stat_interval, mitigations];
 
 /// Checks that only make sense for named CPUs.
-pub const OF_NAMED: &[Look] = &[isolcpus, nohz_full, rcu_nocbs];
+pub(super) const OF_NAMED: &[Look] = &[isolcpus, nohz_full, rcu_nocbs];
 
 fn rt_throttling(subject: &CheckedMachine) -> Finding {
     const CODE: &str = "rt_throttling";

@@ -19,7 +19,7 @@ use crate::{
 /// Exit code 1: something serious was found, which can delay a real-time thread by a millisecond or
 /// more.
 #[derive(Debug, Args)]
-pub struct CheckFlags {
+pub(super) struct CheckFlags {
     /// CPUs that must respond in time, as 0-3,7; also checks what else may run there
     #[arg(long, value_name = "LIST")]
     cpus: Option<Cpus>,
@@ -31,7 +31,7 @@ pub struct CheckFlags {
 }
 
 /// Runs all checks and prints the findings, worst first.
-pub fn run(flags: &CheckFlags) -> Result<Exit> {
+pub(super) fn run(flags: &CheckFlags) -> Result<Exit> {
     // Settings that a killed tardy left are not those of this machine.
     let left = recover_first(flags.format.is_json());
     if let Some(caveat) = session::left_changed(&left) {

@@ -34,7 +34,7 @@ const BYTES_MAX: i64 = 16 << 20;
 /// serves up to 16 peers at a time, never sends more than it received, and drops root and all
 /// capabilities before it listens. On the other machine: `tardy run pingpong --to HOST:PORT`.
 #[derive(Debug, Args)]
-pub struct EchoFlags {
+pub(super) struct EchoFlags {
     /// Address and port to listen on [default: 127.0.0.1:7117]
     ///
     /// Port 0 takes any free port; the first line of output shows it. Beyond loopback, --token-file
@@ -82,7 +82,7 @@ enum Carrier {
 }
 
 /// Listens, answers, and prints a summary.
-pub fn echo(flags: &EchoFlags) -> Result<Exit> {
+pub(super) fn echo(flags: &EchoFlags) -> Result<Exit> {
     let plan = flags.plan()?;
     let transports = transports(&plan);
     let beyond = plan.foreign && !plan.listen.ip().is_loopback();

@@ -13,7 +13,7 @@ use crate::{
 
 /// CPUs, and the order in which they were named.
 #[derive(Debug, Clone)]
-pub struct CpuList {
+pub(super) struct CpuList {
     /// All of them.
     pub cpus: Cpus,
     /// As they were written.
@@ -34,7 +34,7 @@ impl FromStr for CpuList {
 
 /// The format of the printed result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Format {
+pub(super) enum Format {
     /// Tables for people.
     Text,
     /// One JSON document.
@@ -44,7 +44,7 @@ pub enum Format {
 /// The result's format.
 #[derive(Debug, Clone, Copy, Args)]
 #[command(next_help_heading = "Output")]
-pub struct FormatFlags {
+pub(super) struct FormatFlags {
     /// Print the result as text or as JSON
     #[arg(long, value_enum, default_value = "text", value_name = "FORMAT")]
     format: Format,
@@ -56,7 +56,7 @@ pub struct FormatFlags {
 /// Loads that are the user's own commands.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Loads")]
-pub struct CommandFlags {
+pub(super) struct CommandFlags {
     /// A command of your own as a load, run by sh -c; repeatable
     ///
     /// At the end it is killed, with every process that it started. Its work is measured as CPU
@@ -67,7 +67,7 @@ pub struct CommandFlags {
 
 impl CommandFlags {
     /// The loads that run them.
-    pub fn specs(&self) -> impl Iterator<Item = Result<LoadSpec>> {
+    pub(super) fn specs(&self) -> impl Iterator<Item = Result<LoadSpec>> {
         let named =
             |text: &String| command::spec(text).with_context(|| format!("--load-command {text:?}"));
         self.load_commands.iter().map(named)
@@ -77,7 +77,7 @@ impl CommandFlags {
 impl FormatFlags {
     /// Whether JSON is wanted.
     #[must_use]
-    pub fn is_json(self) -> bool {
+    pub(super) fn is_json(self) -> bool {
         self.json || self.format == Format::Json
     }
 }
@@ -86,7 +86,7 @@ impl FormatFlags {
 ///
 /// # Errors
 /// What is wrong with it.
-pub fn interval(text: &str) -> Result<Nanos, String> {
+pub(super) fn interval(text: &str) -> Result<Nanos, String> {
     let time: Nanos = text.parse().map_err(|error: UnitError| error.to_string())?;
     match time.0 {
         0 => Err("an interval of 0 leaves no time to sleep; use 1us or more, as in 1ms".into()),
@@ -100,7 +100,7 @@ pub fn interval(text: &str) -> Result<Nanos, String> {
 ///
 /// # Errors
 /// What is wrong with it.
-pub fn positive(text: &str) -> Result<Nanos, String> {
+pub(super) fn positive(text: &str) -> Result<Nanos, String> {
     let time: Nanos = text.parse().map_err(|error: UnitError| error.to_string())?;
     if time.0 == 0 { Err("0 leaves no time to measure; use 1s or more".into()) } else { Ok(time) }
 }
@@ -109,6 +109,6 @@ pub fn positive(text: &str) -> Result<Nanos, String> {
 ///
 /// # Errors
 /// What is wrong with it.
-pub fn samples(text: &str) -> Result<u64, String> {
+pub(super) fn samples(text: &str) -> Result<u64, String> {
     text.parse().map(|SampleCount(count)| count).map_err(|error: AmountError| error.to_string())
 }

@@ -33,7 +33,7 @@ use crate::{
 /// or does nothing, the exit code is 4.
 #[derive(Debug, Args)]
 #[command(after_long_help = list_text())]
-pub struct LoadFlags {
+pub(super) struct LoadFlags {
     /// Loads to run: NAME[:key=value,...]; one or more
     #[arg(value_name = "LOAD")]
     loads: Vec<String>,
@@ -55,7 +55,7 @@ pub struct LoadFlags {
 }
 
 /// Runs the loads, or lists them.
-pub fn load(flags: &LoadFlags) -> Result<Exit> {
+pub(super) fn load(flags: &LoadFlags) -> Result<Exit> {
     if flags.list {
         return list(flags.format.is_json());
     }

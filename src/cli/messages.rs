@@ -24,7 +24,7 @@ use crate::{
 
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Messages (pingpong, receive, stream)")]
-pub struct MessageFlags {
+pub(super) struct MessageFlags {
     /// Transport of the messages [default: tcp for pingpong, udp for stream]
     ///
     /// pingpong: zmq-tcp, zmq-ipc, zmq-inproc, tcp, udp, unix-stream, unix-dgram, pipe, eventfd,
@@ -119,7 +119,7 @@ impl MessageFlags {
     ///
     /// # Errors
     /// Names the flag and the probes that take it.
-    pub fn check(&self, probe: &str) -> Result<()> {
+    pub(super) fn check(&self, probe: &str) -> Result<()> {
         let vain = |(_, given, probes): &&Use| *given && !probes.contains(&probe);
         if let Some((flag, _, probes)) = self.uses().iter().find(vain) {
             let probes = probes.join(", ");
@@ -135,7 +135,7 @@ impl MessageFlags {
     ///
     /// # Errors
     /// Names the flag that cannot be used, and the remedy.
-    pub fn probe(
+    pub(super) fn probe(
         &self,
         name: &str,
         near: Terms,
@@ -161,7 +161,7 @@ impl MessageFlags {
 ///
 /// # Errors
 /// Lists all transports.
-pub fn transport(name: &str) -> Result<Transport> {
+pub(super) fn transport(name: &str) -> Result<Transport> {
     let known = Transport::ALL.into_iter().find(|known| known.as_str() == name);
     known.map_or_else(
         || {
@@ -174,7 +174,7 @@ pub fn transport(name: &str) -> Result<Transport> {
 
 /// Policy, priority and CPU of both ends on this machine.
 #[derive(Debug, Clone)]
-pub struct Ends {
+pub(super) struct Ends {
     /// The end that measures.
     pub near: Terms,
     /// The far end.
@@ -186,7 +186,7 @@ impl MessageFlags {
     ///
     /// # Errors
     /// The priority of the far end is refused, or has no meaning.
-    pub fn ends(&self, near: Terms, far_cpu: u32) -> Result<Ends> {
+    pub(super) fn ends(&self, near: Terms, far_cpu: u32) -> Result<Ends> {
         if near.policy == Policy::Other && self.far_priority.is_some() {
             bail!("--far-priority has no meaning with --policy other; leave one of them out");
         }
@@ -209,7 +209,7 @@ impl MessageFlags {
 ///
 /// # Errors
 /// It cannot be `deadline`.
-pub fn check_policy(probe: &str, policy: Policy) -> Result<()> {
+pub(super) fn check_policy(probe: &str, policy: Policy) -> Result<()> {
     ensure!(
         !matches!(policy, Policy::Deadline(_)),
         "--policy deadline has no meaning with {probe}: an end that waits for messages has no \
@@ -223,7 +223,7 @@ pub fn check_policy(probe: &str, policy: Policy) -> Result<()> {
 ///
 /// # Errors
 /// `asked` has more CPUs than there are ends.
-pub fn places(
+pub(super) fn places(
     probe: &str,
     asked: Option<&CpuList>,
     allowed: &Cpus,

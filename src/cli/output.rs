@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 ///
 /// # Errors
 /// Standard output cannot be written.
-pub fn put(text: &str) -> Result<()> {
+pub(super) fn put(text: &str) -> Result<()> {
     let mut out = anstream::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
@@ -19,12 +19,12 @@ pub fn put(text: &str) -> Result<()> {
 }
 
 /// Writes a notice to standard error, beside the result; ignores a closed standard error.
-pub fn notice(text: &str) {
+pub(super) fn notice(text: &str) {
     let _ = writeln!(anstream::stderr().lock(), "{text}");
 }
 
 /// Writes an error with its causes, each printed once: some errors include their cause already.
-pub fn complain(error: &anyhow::Error) {
+pub(super) fn complain(error: &anyhow::Error) {
     const RED: Style = AnsiColor::Red.on_default().bold();
     let mut text = error.to_string();
     for cause in error.chain().skip(1).map(ToString::to_string) {

@@ -12,7 +12,7 @@ use crate::{
 
 /// A line of standard error that is overwritten once a second.
 #[derive(Debug)]
-pub struct StatusLine {
+pub(super) struct StatusLine {
     on: bool,
     next: Instant,
 }
@@ -20,17 +20,17 @@ pub struct StatusLine {
 impl StatusLine {
     /// Writes only where `on`.
     #[must_use]
-    pub fn new(on: bool) -> Self {
+    pub(super) fn new(on: bool) -> Self {
         Self { on, next: Instant::now() }
     }
 
     /// Shows `progress`, if the last update is old enough.
-    pub fn show(&mut self, progress: &RunProgress) {
+    pub(super) fn show(&mut self, progress: &RunProgress) {
         self.write(|| text(progress));
     }
 
     /// Shows any text on the line.
-    pub fn write(&mut self, text: impl FnOnce() -> String) {
+    pub(super) fn write(&mut self, text: impl FnOnce() -> String) {
         if !self.on || Instant::now() < self.next {
             return;
         }
@@ -42,7 +42,7 @@ impl StatusLine {
     }
 
     /// Erases the line.
-    pub fn clear(&mut self) {
+    pub(super) fn clear(&mut self) {
         if self.on {
             let mut err = std::io::stderr().lock();
             let _ = write!(err, "\r\x1b[K").and_then(|()| err.flush());

@@ -19,7 +19,7 @@ use crate::{
 
 /// Make a self-contained HTML page of one run, or of several side by side.
 #[derive(Debug, Args)]
-pub struct ReportFlags {
+pub(super) struct ReportFlags {
     /// Paths, names, beginnings of ids, `last` or `last~1`
     #[arg(value_name = "RUN", required = true)]
     runs: Vec<String>,
@@ -36,7 +36,7 @@ pub struct ReportFlags {
 /// colour per series, one dash pattern per run. Scatters and heat maps are drawn side by side on
 /// the same scales.
 #[derive(Debug, Args)]
-pub struct PlotFlags {
+pub(super) struct PlotFlags {
     /// Paths, names, beginnings of ids, `last` or `last~1`
     #[arg(value_name = "RUN", required = true)]
     runs: Vec<String>,
@@ -66,7 +66,7 @@ enum PlotKind {
 }
 
 /// Writes the picture.
-pub fn plot(flags: &PlotFlags, store: &Store) -> Result<Exit> {
+pub(super) fn plot(flags: &PlotFlags, store: &Store) -> Result<Exit> {
     let kind = match flags.kind {
         PlotKind::Scatter => PictureKind::Scatter,
         PlotKind::Percentile => PictureKind::Percentile,
@@ -92,7 +92,7 @@ pub fn plot(flags: &PlotFlags, store: &Store) -> Result<Exit> {
 }
 
 /// Writes the page.
-pub fn report(flags: &ReportFlags, store: &Store) -> Result<Exit> {
+pub(super) fn report(flags: &ReportFlags, store: &Store) -> Result<Exit> {
     is_page("-o", &flags.output)?;
     let page = page_of(&flags.runs, store)?;
     let text = html::render(&page).context("cannot write the data of the page")?;

@@ -15,13 +15,13 @@ use crate::{
 /// Interrupts, cpusets, CPUs of tasks, governors: before tardy changes anything, it writes the old
 /// value to /run/tardy/journal. Unless it was ended by kill -9, it restores everything itself.
 #[derive(Debug, Args)]
-pub struct RestoreFlags {
+pub(super) struct RestoreFlags {
     #[command(flatten)]
     format: FormatFlags,
 }
 
 /// Restores, and prints what was restored.
-pub fn restore(flags: &RestoreFlags) -> Result<Exit> {
+pub(super) fn restore(flags: &RestoreFlags) -> Result<Exit> {
     let recovered = recover(&JournalPath::usual(), &Root::default())?;
     let (state, undone) = match recovered {
         Recovered::Nothing => ("nothing", Undone::default()),

@@ -45,7 +45,7 @@ use crate::{
 /// A bare `tardy run` measures timer wake-ups on every CPU under hackbench (4 groups) for 60 s. A
 /// PROBE without --load runs no load.
 #[derive(Debug, Args)]
-pub struct RunFlags {
+pub(super) struct RunFlags {
     /// What to measure [default: timer]
     #[arg(value_name = "PROBE", value_parser = probe_name())]
     probe: Option<&'static ProbeInfo>,
@@ -116,7 +116,7 @@ fn probe_name() -> impl TypedValueParser<Value = &'static ProbeInfo> {
 }
 
 /// Measures, records, and prints the result.
-pub fn run(flags: RunFlags, store: &Store, argv: Vec<String>) -> Result<Exit> {
+pub(super) fn run(flags: RunFlags, store: &Store, argv: Vec<String>) -> Result<Exit> {
     let (json, quiet) = (flags.format.is_json(), flags.record.quiet);
     if flags.is_bare() && !quiet {
         output::notice("No PROBE and no --load: timer under hackbench (4 groups), 60 s.");

@@ -14,14 +14,14 @@ use crate::{
 
 /// List the runs, oldest first.
 #[derive(Debug, Args)]
-pub struct ListFlags {
+pub(super) struct ListFlags {
     #[command(flatten)]
     format: FormatFlags,
 }
 
 /// Show the tables of one run, its verdict and caveats first.
 #[derive(Debug, Args)]
-pub struct ShowFlags {
+pub(super) struct ShowFlags {
     /// A path, a name, the beginning of an id, `last` or `last~1`
     #[arg(value_name = "RUN", default_value = "last")]
     run: String,
@@ -30,7 +30,7 @@ pub struct ShowFlags {
 }
 
 /// Prints a line per run; errors of runs that cannot be opened go to standard error.
-pub fn list(flags: &ListFlags, store: &Store) -> Result<Exit> {
+pub(super) fn list(flags: &ListFlags, store: &Store) -> Result<Exit> {
     let (runs, damaged) = store.list();
     if flags.format.is_json() {
         let lines: Vec<_> = runs.iter().map(entry).collect();
@@ -77,7 +77,7 @@ fn cells(run: &RunEntry) -> Vec<String> {
 }
 
 /// Prints one run.
-pub fn show(flags: &ShowFlags, store: &Store) -> Result<Exit> {
+pub(super) fn show(flags: &ShowFlags, store: &Store) -> Result<Exit> {
     let run = store.find(&flags.run)?;
     if flags.format.is_json() {
         output::put(&(serde_json::to_string_pretty(&run.document)? + "\n"))?;

@@ -20,7 +20,7 @@ use crate::{
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Setup")]
-pub struct SetupFlags {
+pub(super) struct SetupFlags {
     /// Scheduling policy of the measured threads: fifo, rr, deadline or other [default: fifo]
     #[arg(long, value_name = "POLICY")]
     policy: Option<Policy>,
@@ -60,7 +60,7 @@ pub struct SetupFlags {
 
 impl SetupFlags {
     /// The policy, with its budget where it has one.
-    pub fn policy(&self, interval: Nanos) -> Result<Wish<Policy>> {
+    pub(super) fn policy(&self, interval: Nanos) -> Result<Wish<Policy>> {
         let wish = Wish::new(self.policy, Policy::Fifo);
         let Policy::Deadline(_) = wish.value else {
             if self.deadline_params.is_some() {
@@ -78,12 +78,12 @@ impl SetupFlags {
     }
 
     /// Whether the user named a policy.
-    pub fn says_policy(&self) -> bool {
+    pub(super) fn says_policy(&self) -> bool {
         self.policy.is_some()
     }
 
     /// The setup requested while the CPUs `measured` are measured.
-    pub fn wishes(&self, measured: &Cpus) -> Result<SetupRequest> {
+    pub(super) fn wishes(&self, measured: &Cpus) -> Result<SetupRequest> {
         let housekeeping = self.housekeeping.clone();
         if let Some(cpus) = &housekeeping {
             let both = cpus.common(measured);
@@ -124,7 +124,7 @@ fn budget(text: &str) -> Result<Budget, String> {
 
 /// Restores what a killed tardy left changed and reports it, unless `quiet`. Returns the result:
 /// what could not be restored, and what a running tardy holds, are caveats.
-pub fn recover_first(quiet: bool) -> Recovered {
+pub(super) fn recover_first(quiet: bool) -> Recovered {
     let recovered =
         journal::recover(&JournalPath::usual(), &Root::default()).unwrap_or_else(|error| {
             let failed = vec![error.to_string()];
@@ -142,7 +142,7 @@ pub fn recover_first(quiet: bool) -> Recovered {
 
 /// Adds to an error which tardy has changed the machine: for example, the CPUs behind the shield of
 /// another tardy cannot be used.
-pub fn name_holder(error: anyhow::Error, left: &Recovered) -> anyhow::Error {
+pub(super) fn name_holder(error: anyhow::Error, left: &Recovered) -> anyhow::Error {
     match left {
         Recovered::Alive(owner) => {
             let who = format!("process {} ({})", owner.pid, owner.command);

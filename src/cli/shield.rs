@@ -31,7 +31,7 @@ use crate::{
 /// Without COMMAND the shield stays until Ctrl-C; tardy then prints how to move a task onto it.
 /// Everything is restored at the end; after a kill, `tardy restore` does that.
 #[derive(Debug, Args)]
-pub struct ShieldFlags {
+pub(super) struct ShieldFlags {
     /// CPUs to shield, as 2-3
     #[arg(value_name = "CPUS")]
     cpus: Cpus,
@@ -44,7 +44,7 @@ pub struct ShieldFlags {
 }
 
 /// Sets the shield up, waits, and removes it.
-pub fn shield(flags: &ShieldFlags, argv: &[String]) -> Result<Exit> {
+pub(super) fn shield(flags: &ShieldFlags, argv: &[String]) -> Result<Exit> {
     let quit = Quit::listen().context("cannot set a signal handler")?;
     let mut journal = Journal::claim(&JournalPath::usual(), &Root::default(), &argv.join(" "))?;
     let shield = Shield::raise(&mut journal, &Root::default(), &flags.cpus)?;

@@ -13,7 +13,7 @@ use crate::{
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Probe")]
-pub struct TimerFlags {
+pub(super) struct TimerFlags {
     /// Timer period, the same on every CPU [default: 1ms]
     #[arg(long, value_name = "TIME", value_parser = interval, allow_hyphen_values = true)]
     interval: Option<Nanos>,
@@ -41,7 +41,7 @@ pub struct TimerFlags {
 
 impl TimerFlags {
     /// The timer period, ns.
-    pub fn interval_ns(&self) -> i64 {
+    pub(super) fn interval_ns(&self) -> i64 {
         self.interval.map_or(1_000_000, |interval| interval.0)
     }
 
@@ -49,7 +49,7 @@ impl TimerFlags {
     ///
     /// # Errors
     /// Names the flag.
-    pub fn check(&self, probe: &str) -> Result<()> {
+    pub(super) fn check(&self, probe: &str) -> Result<()> {
         let given = [
             ("--interval", self.interval.is_some()),
             ("--wake", self.wake.is_some()),
@@ -67,7 +67,7 @@ impl TimerFlags {
     ///
     /// # Errors
     /// Names the flags.
-    pub fn check_step(&self, priority: u32) -> Result<()> {
+    pub(super) fn check_step(&self, priority: u32) -> Result<()> {
         let (step, threads) = (self.priority_step.unwrap_or(0), self.threads.unwrap_or(1));
         ensure!(
             step * (threads - 1) < priority,
@@ -78,7 +78,7 @@ impl TimerFlags {
     }
 
     /// The timer that these flags describe.
-    pub fn timer(&self, cpus: Cpus, terms: &Terms) -> Timer {
+    pub(super) fn timer(&self, cpus: Cpus, terms: &Terms) -> Timer {
         Timer {
             cpus,
             threads_per_cpu: self.threads.unwrap_or(1),

@@ -8,7 +8,7 @@ use crate::{kernel, run::TraceMode, session::TraceWish, units::Nanos};
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Tracing")]
-pub struct TraceFlags {
+pub(super) struct TraceFlags {
     /// What to record about each wake-up besides its latency
     ///
     /// Needs root, or CAP_BPF and CAP_PERFMON, and a kernel with type information (BTF), as
@@ -64,7 +64,7 @@ const PEAKS: u32 = 100;
 
 impl TraceFlags {
     /// The tracing that the session is to do.
-    pub fn wish(&self) -> Result<TraceWish> {
+    pub(super) fn wish(&self) -> Result<TraceWish> {
         let mode = self.trace;
         let of_peaks = [
             ("--peaks", self.peaks.is_some()),

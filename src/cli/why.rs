@@ -8,7 +8,7 @@ use crate::{report::why, store::Store};
 
 /// Explain why wake-ups of a run were late: a verdict, the causes, the worst peaks
 #[derive(Debug, Args)]
-pub struct WhyFlags {
+pub(super) struct WhyFlags {
     /// A path, a name, the beginning of an id, `last` or `last~1`
     #[arg(value_name = "RUN", default_value = "last")]
     run: String,
@@ -31,7 +31,7 @@ pub struct WhyFlags {
 }
 
 /// Prints the explanation.
-pub fn why(flags: &WhyFlags, store: &Store) -> Result<Exit> {
+pub(super) fn why(flags: &WhyFlags, store: &Store) -> Result<Exit> {
     let run = store.find(&flags.run)?;
     let (why, document) = why::document(&run)?;
     if flags.format.is_json() {

@@ -15,7 +15,7 @@ const ANSWERS_PER_S: u64 = 500;
 
 /// The reply to a datagram.
 #[derive(Debug, PartialEq, Eq)]
-pub enum HelloReply {
+pub(super) enum HelloReply {
     /// None.
     Silence,
     /// This message.
@@ -26,7 +26,7 @@ pub enum HelloReply {
 
 /// A client that is admitted.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct EchoClient {
+pub(super) struct EchoClient {
     /// Its nonce, which is in the welcome.
     pub nonce: Nonce,
     /// What it wants.
@@ -39,7 +39,7 @@ pub struct EchoClient {
 
 /// The admission.
 #[derive(Debug)]
-pub struct Admission {
+pub(super) struct Admission {
     secret: Secret,
     token: Vec<u8>,
     rate_max: u64,
@@ -54,14 +54,19 @@ impl Admission {
     ///
     /// # Errors
     /// The kernel has no random numbers.
-    pub fn new(token: Vec<u8>, rate_max: u64, size_max: u32, now_ns: i64) -> io::Result<Self> {
+    pub(super) fn new(
+        token: Vec<u8>,
+        rate_max: u64,
+        size_max: u32,
+        now_ns: i64,
+    ) -> io::Result<Self> {
         let (secret, said) = (Secret::random()?, AdmissionSummary::default());
         let bucket = TokenBucket::new(ANSWERS_PER_S, now_ns);
         Ok(Self { secret, token, rate_max, size_max, bucket, said })
     }
 
     /// What to do about `bytes` that came from `peer`.
-    pub fn receive(&mut self, peer: SocketAddr, bytes: &[u8], now_ns: i64) -> HelloReply {
+    pub(super) fn receive(&mut self, peer: SocketAddr, bytes: &[u8], now_ns: i64) -> HelloReply {
         let heard = HelloMessage::read(bytes);
         let nonce = match &heard {
             Ok(HelloMessage::Hello { nonce, .. } | HelloMessage::Proof { nonce, .. }) => *nonce,
@@ -123,14 +128,14 @@ impl Admission {
     }
 
     /// Refuses because of a limit, and counts it.
-    pub fn refuse(&mut self, nonce: Nonce, reason: Reason, limit: u64) -> HelloReply {
+    pub(super) fn refuse(&mut self, nonce: Nonce, reason: Reason, limit: u64) -> HelloReply {
         self.said.refused += 1;
         HelloReply::Say(refusal(nonce, reason, limit))
     }
 
     /// Welcomes a client whose socket holds so many bytes unread and unsent.
     #[must_use]
-    pub fn welcome(&self, client: &EchoClient, buffers: (u32, u32)) -> HelloMessage {
+    pub(super) fn welcome(&self, client: &EchoClient, buffers: (u32, u32)) -> HelloMessage {
         proof::welcome(&self.token, client.nonce, client.session, buffers)
     }
 

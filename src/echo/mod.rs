@@ -28,17 +28,17 @@ use crate::{
 };
 
 /// The default port.
-pub const PORT: u16 = 7117;
+pub(crate) const PORT: u16 = 7117;
 
 /// How many peers are served at a time.
-pub const PEERS: usize = 16;
+pub(crate) const PEERS: usize = 16;
 
 /// How often it looks for peers that have gone, and whether it must end.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// What an echo is to be.
 #[derive(Debug, Clone)]
-pub struct EchoOptions {
+pub(crate) struct EchoOptions {
     /// Where it listens; port 0 for any that is free.
     pub listen: SocketAddr,
     /// Whether by UDP.
@@ -61,7 +61,7 @@ pub struct EchoOptions {
 
 /// What the thread of a peer runs as.
 #[derive(Debug, Clone)]
-pub struct PeerTerms {
+pub(crate) struct PeerTerms {
     /// Policy.
     pub policy: Policy,
     /// Real-time priority; 0 for `other`.
@@ -72,7 +72,7 @@ pub struct PeerTerms {
 
 /// Why there is no echo.
 #[derive(Debug, Error)]
-pub enum EchoError {
+pub(crate) enum EchoError {
     /// Another process uses that address.
     #[error(
         "--listen {at}: the address is in use ({kind}); another echo may run there already. End \
@@ -115,7 +115,7 @@ pub enum EchoError {
 
 /// What an echo has done when it ends.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct Summary {
+pub(crate) struct Summary {
     /// How long it listened, ns.
     pub duration_ns: u64,
     /// Peers that were served.
@@ -136,7 +136,7 @@ pub struct Summary {
 
 /// What was said before peers were served.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-pub struct AdmissionSummary {
+pub(crate) struct AdmissionSummary {
     /// Hellos.
     pub hellos: u64,
     /// What was no message of the handshake.
@@ -153,7 +153,7 @@ pub struct AdmissionSummary {
 
 /// One peer that was served.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct PeerSummary {
+pub(crate) struct PeerSummary {
     /// `udp` or `tcp`.
     pub transport: &'static str,
     /// Its address; absent where anybody may send.
@@ -180,7 +180,7 @@ pub struct PeerSummary {
 
 /// An echo that listens.
 #[derive(Debug)]
-pub struct Echo {
+pub(crate) struct Echo {
     answering: Answering,
     // Unlocked when all else is gone.
     _locked: Locked,
@@ -201,7 +201,7 @@ impl Echo {
     ///
     /// # Errors
     /// The address is not available, or rights cannot be given up.
-    pub fn open(plan: EchoOptions) -> Result<Self, EchoError> {
+    pub(crate) fn open(plan: EchoOptions) -> Result<Self, EchoError> {
         let sockets = (!plan.zmq).then(|| Listeners::open(&plan)).transpose()?;
         if let Some(sockets) = &sockets {
             sockets.hand_to_nobody();
@@ -217,7 +217,7 @@ impl Echo {
 
     /// Where it listens.
     #[must_use]
-    pub const fn address(&self) -> SocketAddr {
+    pub(crate) const fn address(&self) -> SocketAddr {
         match &self.answering {
             Answering::Server(_, sockets) => sockets.address,
             Answering::Rep(rep) => rep.address,
@@ -228,7 +228,7 @@ impl Echo {
     ///
     /// # Errors
     /// The kernel does not let it wait, or ZeroMQ fails.
-    pub fn serve(self, quit: impl Fn() -> bool) -> Result<Summary, EchoError> {
+    pub(crate) fn serve(self, quit: impl Fn() -> bool) -> Result<Summary, EchoError> {
         let start = Instant::now();
         let mut summary = match self.answering {
             Answering::Server(mut server, sockets) => {

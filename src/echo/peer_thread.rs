@@ -30,7 +30,7 @@ use crate::{
 const STACK_BYTES: usize = 256 << 10;
 
 /// What a thread serves.
-pub enum Service {
+pub(super) enum Service {
     /// A peer of the handshake, by a socket that is connected to it; and how it is welcomed.
     Udp(UdpSocket, EchoClient, HelloMessage),
     /// The same by a connection.
@@ -42,7 +42,7 @@ pub enum Service {
 }
 
 /// On what terms it is served.
-pub struct SessionLimits {
+pub(super) struct SessionLimits {
     /// Policy, priority and CPU of the thread.
     pub terms: Terms,
     /// Messages per second.
@@ -53,7 +53,7 @@ pub struct SessionLimits {
 
 /// A peer and its thread.
 #[derive(Debug)]
-pub struct PeerThread {
+pub(super) struct PeerThread {
     thread: JoinHandle<(String, String)>,
     counts: Arc<EchoCounts>,
     stop: Arc<Stop>,
@@ -68,7 +68,7 @@ impl PeerThread {
     ///
     /// # Errors
     /// There is no thread or descriptor left.
-    pub fn start(service: Service, bounds: SessionLimits) -> io::Result<Self> {
+    pub(super) fn start(service: Service, bounds: SessionLimits) -> io::Result<Self> {
         let (counts, stop) = (Arc::new(EchoCounts::default()), Arc::new(Stop::new()));
         let (socket, summary) = (service.socket()?, service.summary());
         let own = (Arc::clone(&counts), Arc::clone(&stop));
@@ -82,24 +82,24 @@ impl PeerThread {
 
     /// Whether it is this peer that is served.
     #[must_use]
-    pub fn is_at(&self, transport: &str, address: SocketAddr) -> bool {
+    pub(super) fn is_at(&self, transport: &str, address: SocketAddr) -> bool {
         self.summary.transport == transport && self.summary.address == Some(address)
     }
 
     /// Whether it is no admitted peer, but takes packets of any sender.
     #[must_use]
-    pub const fn is_for_strangers(&self) -> bool {
+    pub(super) const fn is_for_strangers(&self) -> bool {
         self.summary.address.is_none()
     }
 
     /// Whether its thread has ended.
     #[must_use]
-    pub fn has_ended(&self) -> bool {
+    pub(super) fn has_ended(&self) -> bool {
         self.thread.is_finished()
     }
 
     /// How long nothing has come from it, as of now.
-    pub fn silent_for(&mut self) -> Duration {
+    pub(super) fn silent_for(&mut self) -> Duration {
         let done = self.counts.read();
         if done != self.last {
             (self.last, self.last_change) = (done, Instant::now());
@@ -108,7 +108,7 @@ impl PeerThread {
     }
 
     /// Ends its thread, and summarises it; `why` where it did not end by itself.
-    pub fn finish(mut self, why: Option<&str>) -> PeerSummary {
+    pub(super) fn finish(mut self, why: Option<&str>) -> PeerSummary {
         self.stop.set();
         // Whatever it waits for ends. On a socket that has no peer the kernel complains, and wakes
         // the thread all the same.

@@ -21,7 +21,7 @@ type Ready = Result<(String, String), ZmqError>;
 
 /// The thread that answers.
 #[derive(Debug)]
-pub struct Rep {
+pub(super) struct Rep {
     thread: JoinHandle<Result<Answered, ZmqError>>,
     stop: Arc<Stop>,
     ran: String,
@@ -35,7 +35,7 @@ impl Rep {
     ///
     /// # Errors
     /// The library is absent, or the address is not available.
-    pub fn open(plan: &EchoOptions) -> Result<Self, EchoError> {
+    pub(super) fn open(plan: &EchoOptions) -> Result<Self, EchoError> {
         let (sender, ready) = mpsc::channel::<Ready>();
         let stop = Arc::new(Stop::new());
         let (own_stop, plan_of_thread) = (Arc::clone(&stop), plan.clone());
@@ -61,7 +61,7 @@ impl Rep {
 
     /// Whether it still runs.
     #[must_use]
-    pub fn goes_on(&self) -> bool {
+    pub(super) fn goes_on(&self) -> bool {
         !self.thread.is_finished()
     }
 
@@ -69,7 +69,7 @@ impl Rep {
     ///
     /// # Errors
     /// What has ended it before its time.
-    pub fn finish(self) -> Result<Summary, EchoError> {
+    pub(super) fn finish(self) -> Result<Summary, EchoError> {
         self.stop.set();
         let failed = |_| EchoError::Io(io::Error::other("the thread that answers has failed"));
         let refused = |why| EchoError::Zmq { at: self.address, why };

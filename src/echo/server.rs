@@ -57,7 +57,7 @@ enum Then {
 }
 
 /// The admission and all peers.
-pub struct EchoServer {
+pub(super) struct EchoServer {
     plan: EchoOptions,
     admission: Admission,
     pending: Vec<PendingConnection>,
@@ -78,7 +78,7 @@ impl EchoServer {
     ///
     /// # Errors
     /// The kernel has no random numbers.
-    pub fn new(plan: EchoOptions) -> io::Result<Self> {
+    pub(super) fn new(plan: EchoOptions) -> io::Result<Self> {
         let (token, now_ns) = (plan.token.clone(), clock::now_ns());
         let admission = Admission::new(token, plan.rate_max, plan.size_max, now_ns)?;
         Ok(Self {
@@ -96,7 +96,7 @@ impl EchoServer {
     ///
     /// # Errors
     /// There is no thread left.
-    pub fn open(&mut self, sockets: &Listeners) -> io::Result<()> {
+    pub(super) fn open(&mut self, sockets: &Listeners) -> io::Result<()> {
         if let Some(udp) = sockets.udp.as_ref().filter(|_| self.plan.foreign) {
             self.serve(Service::Strangers(udp.try_clone()?))?;
         }
@@ -104,17 +104,17 @@ impl EchoServer {
     }
 
     /// Whether it is this thread that receives what comes by UDP.
-    pub fn listens_by_udp(&self) -> bool {
+    pub(super) fn listens_by_udp(&self) -> bool {
         !self.plan.foreign
     }
 
     /// The connections that are waited for.
-    pub fn pending(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+    pub(super) fn pending(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.pending.iter().map(|pending| pending.stream.as_fd())
     }
 
     /// Hears all that was said, and lets those go who have gone.
-    pub fn poll(&mut self, sockets: &Listeners) {
+    pub(super) fn poll(&mut self, sockets: &Listeners) {
         if let Some(udp) = sockets.udp.as_ref().filter(|_| self.listens_by_udp()) {
             self.hear_datagrams(udp, sockets);
         }
@@ -126,7 +126,7 @@ impl EchoServer {
     }
 
     /// Ends all threads.
-    pub fn close(mut self) -> Summary {
+    pub(super) fn close(mut self) -> Summary {
         for peer in std::mem::take(&mut self.peers) {
             let done = peer.finish(None);
             self.add_to_summary(done);

@@ -38,7 +38,7 @@ const SPARE_BYTES: usize = 8 << 20;
 
 /// Sockets that listen.
 #[derive(Debug)]
-pub struct Listeners {
+pub(super) struct Listeners {
     /// Where.
     pub address: SocketAddr,
     /// Datagrams from anybody.
@@ -54,7 +54,7 @@ impl Listeners {
     ///
     /// # Errors
     /// It is not available.
-    pub fn open(plan: &EchoOptions) -> Result<Self, EchoError> {
+    pub(super) fn open(plan: &EchoOptions) -> Result<Self, EchoError> {
         let mut tries = 0;
         loop {
             tries += 1;
@@ -98,7 +98,7 @@ impl Listeners {
 
     /// Lets the user nobody, which this process becomes, share the address: the kernel compares
     /// owners.
-    pub fn hand_to_nobody(&self) {
+    pub(super) fn hand_to_nobody(&self) {
         if !rights::is_root() {
             return;
         }
@@ -116,7 +116,7 @@ impl Listeners {
     ///
     /// # Errors
     /// What the kernel says.
-    pub fn wait<'a>(
+    pub(super) fn wait<'a>(
         &'a self,
         hears_udp: bool,
         connections: impl Iterator<Item = BorrowedFd<'a>>,
@@ -137,7 +137,7 @@ impl Listeners {
     ///
     /// # Errors
     /// What the kernel says.
-    pub fn of_peer(&self, peer: SocketAddr, ask: &Ask) -> io::Result<UdpSocket> {
+    pub(super) fn of_peer(&self, peer: SocketAddr, ask: &Ask) -> io::Result<UdpSocket> {
         let socket = self.with_room_for(ask)?;
         sockopt::set_socket_reuseport(&socket, true)?;
         bind(&socket, &self.address)?;
@@ -194,7 +194,7 @@ fn readable(descriptor: BorrowedFd<'_>) -> PollFd<'_> {
 }
 
 /// What a socket holds unread and unsent, bytes, as the kernel says.
-pub fn buffers(socket: impl AsFd) -> (u32, u32) {
+pub(super) fn buffers(socket: impl AsFd) -> (u32, u32) {
     let size = |bytes: rustix::io::Result<usize>| {
         bytes.ok().and_then(|bytes| u32::try_from(bytes).ok()).unwrap_or(0)
     };

@@ -8,7 +8,7 @@ use crate::sys::{capabilities, root::Root};
 use super::TracingUnavailable;
 
 /// Where the kernel describes its types.
-pub const BTF: &str = "/sys/kernel/btf/vmlinux";
+pub(super) const BTF: &str = "/sys/kernel/btf/vmlinux";
 
 /// The number of the initial PID namespace (`PROC_PID_INIT_INO`).
 const FIRST_PID_NAMESPACE: &str = "4026531836";
@@ -48,7 +48,7 @@ fn no_btf(path: &Path, error: &dyn std::fmt::Display) -> TracingUnavailable {
 }
 
 /// The tracepoints for which the kernel's types have a description.
-pub fn tracepoints(btf: &Path) -> Result<HashSet<String>, TracingUnavailable> {
+pub(super) fn tracepoints(btf: &Path) -> Result<HashSet<String>, TracingUnavailable> {
     let bytes = fs::read(btf).map_err(|error| no_btf(btf, &error))?;
     Ok(tracepoints_in(&bytes))
 }
@@ -63,13 +63,13 @@ fn tracepoints_in(btf: &[u8]) -> HashSet<String> {
 }
 
 /// Whether timers of threads may expire in a softirq: so it is with `PREEMPT_RT`.
-pub fn timers_expire_in_softirq(root: &Root) -> bool {
+pub(super) fn timers_expire_in_softirq(root: &Root) -> bool {
     root.read("/sys/kernel/realtime").is_some_and(|text| text == "1")
         || root.read("/proc/version").is_some_and(|text| text.contains("PREEMPT_RT"))
 }
 
 /// Whether the kernel is known to be preemptible wherever preemption is not disabled.
-pub fn is_preemptible(root: &Root) -> bool {
+pub(super) fn is_preemptible(root: &Root) -> bool {
     let dynamic = root.read("/sys/kernel/debug/sched/preempt");
     let asked = root.read("/proc/cmdline");
     timers_expire_in_softirq(root)

@@ -8,7 +8,7 @@ use libbpf_rs::btf::{
 
 /// A structure of the header.
 #[derive(Debug)]
-pub struct Layout {
+pub(super) struct Layout {
     /// Bytes of it.
     pub size: usize,
     /// Name, first byte and bytes of each field; a field without a name has an empty one.
@@ -17,7 +17,7 @@ pub struct Layout {
 
 impl Layout {
     /// Of the structure `name`.
-    pub fn of(name: &str) -> Self {
+    pub(super) fn of(name: &str) -> Self {
         let btf = Btf::from_path(concat!(env!("OUT_DIR"), "/recorder.bpf.o")).unwrap();
         let layout: Struct<'_> = btf.type_by_name(name).unwrap();
         let mut fields = Vec::new();
@@ -31,7 +31,7 @@ impl Layout {
     }
 
     /// First byte and bytes of a field.
-    pub fn field(&self, name: &str) -> (usize, usize) {
+    pub(super) fn field(&self, name: &str) -> (usize, usize) {
         let found = self.fields.iter().find(|(field, ..)| field == name);
         found.map(|&(_, offset, bytes)| (offset, bytes)).unwrap_or_else(|| panic!("no {name}"))
     }

@@ -29,18 +29,18 @@ fn add(said: &mut VecDeque<String>, text: &str) {
 }
 
 /// From now on the loader's warnings are kept; what was kept before is forgotten.
-pub fn listen() {
+pub(super) fn listen() {
     said().clear();
     set_print(Some((PrintLevel::Warn, keep)));
 }
 
 /// What was said since [`listen`].
-pub fn lines() -> Vec<String> {
+pub(super) fn lines() -> Vec<String> {
     said().iter().cloned().collect()
 }
 
 /// The program that was refused, where libbpf names one.
-pub fn refused(lines: &[String]) -> Option<String> {
+pub(super) fn refused(lines: &[String]) -> Option<String> {
     lines.iter().rev().find_map(|line| {
         let (_, rest) = line.split_once("prog '")?;
         let (name, rest) = rest.split_once('\'')?;
@@ -49,7 +49,7 @@ pub fn refused(lines: &[String]) -> Option<String> {
 }
 
 /// The last lines that carry a reason, in one line.
-pub fn reason(lines: &[String]) -> String {
+pub(super) fn reason(lines: &[String]) -> String {
     let noise = |line: &&String| {
         let line = line.trim();
         !line.is_empty()

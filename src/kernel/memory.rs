@@ -35,7 +35,7 @@ const THREADS_AT: usize = CPUS_AT + CPUS * CPU;
 const STACKS_AT: usize = THREADS_AT + THREADS * THREAD;
 const HASH_AT: usize = STACKS_AT + STACKS * STACK;
 /// All of it.
-pub const WORDS: usize = HASH_AT + HASH_SLOTS / 4;
+pub(super) const WORDS: usize = HASH_AT + HASH_SLOTS / 4;
 
 const _: () = assert!(size_of::<ThreadRecord>() == THREAD * 8);
 
@@ -53,12 +53,12 @@ const ATTEMPTS: u32 = 10_000;
 
 /// The mapping.
 #[derive(Debug)]
-pub struct RecorderMemory {
+pub(super) struct RecorderMemory {
     mapped: MappedWords,
 }
 
 impl RecorderMemory {
-    pub fn map(descriptor: BorrowedFd<'_>) -> io::Result<Self> {
+    pub(super) fn map(descriptor: BorrowedFd<'_>) -> io::Result<Self> {
         let memory = Self { mapped: MappedWords::new(descriptor, WORDS)? };
         // The smallest preempt count is still to be found.
         memory.word(SHIFT_AND_MIN_COUNT).store(u64::MAX << 32, Relaxed);
@@ -71,7 +71,7 @@ impl RecorderMemory {
         &self.mapped.words()[at]
     }
 
-    pub fn set_late_ns(&self, ns: u64) {
+    pub(super) fn set_late_ns(&self, ns: u64) {
         self.word(LATE_NS).store(ns, Relaxed);
     }
 
@@ -84,7 +84,7 @@ impl RecorderMemory {
 
     /// Sets the threads that the programs trace, instead of those before: the n-th of `tids` gets
     /// the n-th record, emptied.
-    pub fn follow(&self, tids: &[(i32, i32)]) -> Result<(), TracingUnavailable> {
+    pub(super) fn follow(&self, tids: &[(i32, i32)]) -> Result<(), TracingUnavailable> {
         let numbers: Vec<u32> = tids.iter().map(|&(tid, _)| tid.cast_unsigned()).collect();
         let too_many = || TracingUnavailable::TooManyThreads { threads: tids.len() };
         let (hash, slots) = thread_hash(&numbers).ok_or_else(too_many)?;
@@ -105,18 +105,18 @@ impl RecorderMemory {
     }
 
     /// Events that were ever written on a CPU.
-    pub fn head(&self, cpu: u32) -> u64 {
+    pub(super) fn head(&self, cpu: u32) -> u64 {
         let cpu = (cpu as usize).min(CPUS - 1);
         self.word(CPUS_AT + cpu * CPU).load(Acquire)
     }
 
     /// Stacks that could not be walked.
-    pub fn stacks_lost(&self) -> u64 {
+    pub(super) fn stacks_lost(&self) -> u64 {
         self.word(STACKS_LOST).load(Relaxed)
     }
 
     /// The functions of a stack, innermost first; absent where another one took its place.
-    pub fn stack(&self, number: u64) -> Option<Vec<u64>> {
+    pub(super) fn stack(&self, number: u64) -> Option<Vec<u64>> {
         let words = self.stack_words(number);
         if number == 0 || words[0].load(Acquire) != number {
             return None;
@@ -133,12 +133,12 @@ impl RecorderMemory {
     }
 
     #[cfg(test)]
-    pub fn set_head(&self, cpu: u32, head: u64) {
+    pub(super) fn set_head(&self, cpu: u32, head: u64) {
         self.word(CPUS_AT + cpu as usize * CPU).store(head, Release);
     }
 
     #[cfg(test)]
-    pub fn set_stack(&self, number: u64, functions: &[u64]) {
+    pub(super) fn set_stack(&self, number: u64, functions: &[u64]) {
         let words = self.stack_words(number);
         words[1].store((functions.len() as u64) << 32, Relaxed);
         for (word, &function) in words[2..].iter().zip(functions) {

@@ -10,16 +10,16 @@ use libbpf_rs::btf::{Btf, types::DataSec};
 /// Offset of a variable from `hrtimer_bases` of the same CPU, in bytes; [`PercpuOffset::NONE`]
 /// where this kernel has no such variable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PercpuOffset(pub i32);
+pub(super) struct PercpuOffset(pub i32);
 
 impl PercpuOffset {
     /// `TARDY_NO_OFFSET`.
-    pub const NONE: Self = Self(i32::MIN);
+    pub(super) const NONE: Self = Self(i32::MIN);
 }
 
 /// The variables that the programs read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PercpuOffsets {
+pub(super) struct PercpuOffsets {
     /// Registers of the interrupted code.
     pub irq_regs: PercpuOffset,
     /// The preempt count, where it is a variable of its own.
@@ -32,7 +32,7 @@ pub struct PercpuOffsets {
 
 impl PercpuOffsets {
     /// None is known.
-    pub const NONE: Self = Self {
+    pub(super) const NONE: Self = Self {
         irq_regs: PercpuOffset::NONE,
         preempt_count: PercpuOffset::NONE,
         pcpu_hot: PercpuOffset::NONE,
@@ -40,7 +40,7 @@ impl PercpuOffsets {
     };
 
     /// Of the kernel whose BTF is in this file; none where it cannot be read.
-    pub fn read(btf: &Path) -> Self {
+    pub(super) fn read(btf: &Path) -> Self {
         let offsets = offsets(btf).unwrap_or_default();
         Self::from(&|name| offsets.iter().find(|(known, _)| known == name).map(|it| it.1))
     }

@@ -2,7 +2,7 @@
 
 /// When a program is loaded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Use {
+pub(super) enum Use {
     /// In both modes.
     Always,
     /// In both modes, where timers of threads may expire in a softirq.
@@ -13,7 +13,7 @@ pub enum Use {
 
 /// One program of `recorder.bpf.c`, named after its tracepoint.
 #[derive(Debug)]
-pub struct Program {
+pub(super) struct Program {
     pub tracepoint: &'static str,
     pub used: Use,
     /// Absent for one without which nothing can be traced.
@@ -22,7 +22,7 @@ pub struct Program {
 
 impl Program {
     /// Of its function.
-    pub fn name(&self) -> String {
+    pub(super) fn name(&self) -> String {
         format!("on_{}", self.tracepoint)
     }
 }
@@ -42,7 +42,7 @@ const FAULTS: &str = "page faults of the measured threads";
 const LOCKS: &str = "locks of the kernel that measured threads wait for";
 
 /// All of them.
-pub const PROGRAMS: &[Program] = &[
+pub(super) const PROGRAMS: &[Program] = &[
     needed("local_timer_entry"),
     needed("hrtimer_expire_entry"),
     needed("sched_waking"),

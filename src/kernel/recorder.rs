@@ -37,14 +37,14 @@ pub struct EventReader {
 
 /// A ring of events for each CPU.
 #[derive(Debug)]
-pub struct Events {
+pub(super) struct Events {
     mapped: MappedWords,
     slots: u64,
     cpus: u32,
 }
 
 impl Events {
-    pub fn map(descriptor: BorrowedFd<'_>, slots: u32, cpus: u32) -> io::Result<Self> {
+    pub(super) fn map(descriptor: BorrowedFd<'_>, slots: u32, cpus: u32) -> io::Result<Self> {
         let words = slots as usize * cpus as usize * EVENT;
         Ok(Self { mapped: MappedWords::new(descriptor, words)?, slots: slots.into(), cpus })
     }

@@ -15,7 +15,7 @@ use crate::run::peaks::Part;
 
 /// The parts of a latency, largest first; they sum to it.
 #[must_use]
-pub fn parts(wakeup: &LateWakeup<'_>) -> Vec<Part> {
+pub(crate) fn parts(wakeup: &LateWakeup<'_>) -> Vec<Part> {
     let judge = Judge::new(wakeup);
     let mut parts: Vec<Part> = Vec::new();
     for span in &wakeup.history.spans {

@@ -12,7 +12,7 @@ const DEEPEST: usize = 8;
 
 /// A task on a CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct CurrentTask {
+pub(crate) struct CurrentTask {
     /// Its number; 0 is the idle task.
     pub pid: u32,
     /// The kernel's priority when it was switched in.
@@ -25,7 +25,7 @@ pub struct CurrentTask {
 
 /// A hard interrupt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Hard {
+pub(crate) enum Hard {
     /// Of a line.
     Irq(u32),
     /// Of the local controller.
@@ -34,7 +34,7 @@ pub enum Hard {
 
 /// A span of time in which a CPU was in one context.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Segment {
+pub(crate) struct Segment {
     /// From; `CLOCK_MONOTONIC` ns.
     pub from_ns: i64,
     /// Up to.
@@ -52,7 +52,7 @@ pub struct Segment {
 impl Segment {
     /// Whether nothing is known of it.
     #[must_use]
-    pub fn is_unknown(&self) -> bool {
+    pub(crate) fn is_unknown(&self) -> bool {
         self.task.is_none() && self.softirq.is_none() && self.hard.is_none()
     }
 }
@@ -136,14 +136,14 @@ impl State {
 
 /// Kernel times fit; anything else is as late as can be.
 #[must_use]
-pub fn ns(at: u64) -> i64 {
+pub(crate) fn ns(at: u64) -> i64 {
     i64::try_from(at).unwrap_or(i64::MAX)
 }
 
 /// The contexts of one CPU from `from_ns` to `to_ns`, by time, without gaps; `events` are those of
 /// that CPU, by time, preceded by what shows the context at `from_ns`.
 #[must_use]
-pub fn segments(events: &[Event], from_ns: i64, to_ns: i64) -> Vec<Segment> {
+pub(crate) fn segments(events: &[Event], from_ns: i64, to_ns: i64) -> Vec<Segment> {
     let (mut state, mut segments, mut at) = (State::default(), Vec::new(), from_ns);
     for event in events {
         let then = ns(event.at_ns).clamp(at, to_ns.max(at));

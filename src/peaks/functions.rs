@@ -209,7 +209,7 @@ const ENABLING: &[&str] = &[
 
 /// How good a name is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Worth {
+pub(crate) enum Worth {
     /// Machinery only.
     Machinery,
     /// A function, by its place in the stack.
@@ -229,7 +229,7 @@ fn begins(name: &str, table: &[&str]) -> bool {
 
 /// The function to name, of those of a stack, innermost first; absent for an empty stack.
 #[must_use]
-pub fn culprit<'a>(functions: &[&'a str]) -> Option<(&'a str, Worth)> {
+pub(crate) fn culprit<'a>(functions: &[&'a str]) -> Option<(&'a str, Worth)> {
     let is_landmark = |name: &&&str| LANDMARKS.iter().any(|(mark, _)| *mark == plain(name));
     if let Some(name) = functions.iter().rfind(is_landmark) {
         return Some((plain(name), Worth::Landmark));
@@ -242,7 +242,7 @@ pub fn culprit<'a>(functions: &[&'a str]) -> Option<(&'a str, Worth)> {
 
 /// The function that waits for a spin lock, where the innermost function is that of waiting.
 #[must_use]
-pub fn waits_for_lock<'a>(functions: &[&'a str]) -> Option<&'a str> {
+pub(crate) fn waits_for_lock<'a>(functions: &[&'a str]) -> Option<&'a str> {
     let first = functions.first()?;
     if !begins(first, LOCK_SLOW_PATHS) {
         return None;
@@ -257,7 +257,7 @@ fn is_lock(name: &str) -> bool {
 
 /// Whether a CPU that is interrupted in this function has just enabled interrupts there.
 #[must_use]
-pub fn enables_interrupts(name: &str) -> bool {
+pub(crate) fn enables_interrupts(name: &str) -> bool {
     begins(name, ENABLING)
 }
 

@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// A timer's interrupt may take this much longer than usual.
-pub const DELIVERY_NS: i64 = 3_000;
+pub(crate) const DELIVERY_NS: i64 = 3_000;
 
 /// One that was held off is there at once when they are enabled.
 const PENDING_NS: i64 = 1_000;
@@ -29,7 +29,7 @@ const PENDING_NS: i64 = 1_000;
 const JUST_NS: i64 = 2_000;
 
 /// Name of what is inferred in a virtual machine.
-pub const PROBABLY_HOST: &str = "hypervisor, probable";
+pub(crate) const PROBABLY_HOST: &str = "hypervisor, probable";
 
 /// How long the interrupt usually takes to come is never taken for more than this.
 const MOST_USUAL_NS: i64 = 20_000;
@@ -40,7 +40,7 @@ const MOST_USUAL_NS: i64 = 20_000;
 /// A frugal estimate of a quantile, after <https://arxiv.org/abs/1407.1121>: a sample above moves
 /// it up by one step, one below moves it down by three.
 #[derive(Debug, Clone, Copy)]
-pub struct Usual(i64);
+pub(crate) struct Usual(i64);
 
 impl Default for Usual {
     fn default() -> Self {
@@ -50,7 +50,7 @@ impl Default for Usual {
 
 impl Usual {
     /// One more late wake-up.
-    pub fn learn(&mut self, irq_ns: i64) {
+    pub(crate) fn learn(&mut self, irq_ns: i64) {
         let step = (self.0 / 100).max(10);
         let moved = if irq_ns > self.0 { self.0 + step } else { self.0 - 3 * step };
         self.0 = moved.clamp(1_000, MOST_USUAL_NS);
@@ -58,14 +58,14 @@ impl Usual {
 
     /// The estimate, ns.
     #[must_use]
-    pub fn ns(self) -> i64 {
+    pub(crate) fn ns(self) -> i64 {
         self.0
     }
 }
 
 /// What kept the interrupt of the timer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct InterruptDelay {
+pub(crate) struct InterruptDelay {
     /// It found its CPU in user mode, or came with one that did.
     in_user: bool,
     /// Where it came.
@@ -83,7 +83,7 @@ impl InterruptDelay {
     /// usual; else the end, after interrupts were enabled, or the beginning, when the timer was
     /// not expected to have reached the CPU.
     #[must_use]
-    pub fn is_usual(&self, piece: &Piece<'_>, wakeup: &LateWakeup<'_>) -> bool {
+    pub(crate) fn is_usual(&self, piece: &Piece<'_>, wakeup: &LateWakeup<'_>) -> bool {
         let span = piece.span;
         if span.to_ns - span.from_ns <= wakeup.usual_irq_ns + DELIVERY_NS {
             return true;
@@ -96,19 +96,19 @@ impl InterruptDelay {
 
     /// Whether the interrupt found its CPU in user mode.
     #[must_use]
-    pub fn was_in_user_mode(&self) -> bool {
+    pub(crate) fn was_in_user_mode(&self) -> bool {
         self.in_user
     }
 
     /// The same, for what happens on `cpu`.
     #[must_use]
-    pub fn was_in_user_mode_on(&self, cpu: u32) -> bool {
+    pub(crate) fn was_in_user_mode_on(&self, cpu: u32) -> bool {
         self.cpu == cpu && self.was_in_user_mode()
     }
 
     /// Why it was late, in this context.
     #[must_use]
-    pub fn why(&self, segment: &Segment, wakeup: &LateWakeup<'_>) -> NamedCause {
+    pub(crate) fn why(&self, segment: &Segment, wakeup: &LateWakeup<'_>) -> NamedCause {
         if self.were_off {
             return self.off(segment);
         }
@@ -148,13 +148,13 @@ impl InterruptDelay {
 
 /// Where the usual ends, or begins.
 #[must_use]
-pub fn cuts(wakeup: &LateWakeup<'_>, span: &StateSpan) -> [i64; 2] {
+pub(crate) fn cuts(wakeup: &LateWakeup<'_>, span: &StateSpan) -> [i64; 2] {
     [span.to_ns.saturating_sub(PENDING_NS), span.from_ns.saturating_add(wakeup.usual_irq_ns)]
 }
 
 /// Looks for evidence around the entry of the timer's interrupt.
 #[must_use]
-pub fn held(wakeup: &LateWakeup<'_>) -> InterruptDelay {
+pub(crate) fn held(wakeup: &LateWakeup<'_>) -> InterruptDelay {
     let stage = wakeup.history.spans.iter().rfind(|span| span.phase == ThreadState::Irq);
     let cpu = stage.map_or(wakeup.late.cpus.0, |span| span.cpu);
     let nothing =

@@ -24,7 +24,7 @@ const STEAL_NS: i64 = 50_000_000;
 
 /// One CPU around the wake-up.
 #[derive(Debug, Default)]
-pub struct Cpu {
+pub(crate) struct Cpu {
     /// Its events, by time.
     pub events: Vec<Event>,
     /// What it was in, without gaps.
@@ -36,7 +36,7 @@ pub struct Cpu {
 }
 
 /// Everything about one late wake-up.
-pub struct LateWakeup<'a> {
+pub(crate) struct LateWakeup<'a> {
     /// Whose.
     pub me: &'a MeasuredThread,
     /// Which.
@@ -60,13 +60,13 @@ pub struct LateWakeup<'a> {
 impl LateWakeup<'_> {
     /// The end: the moment of the wake-up.
     #[must_use]
-    pub fn end_ns(&self) -> i64 {
+    pub(crate) fn end_ns(&self) -> i64 {
         self.late.t_ns.saturating_add(self.late.latency_ns)
     }
 
     /// Fetches the events of the CPUs that matter and follows the thread through them; `all` are
     /// the CPUs to ask where the thread is lost from sight.
-    pub fn gather(&mut self, all: impl Iterator<Item = u32>) {
+    pub(crate) fn gather(&mut self, all: impl Iterator<Item = u32>) {
         self.fetch([self.me.cpu]);
         if self.late.matched {
             self.fetch([self.late.cpus.0, self.late.cpus.1]);
@@ -105,7 +105,7 @@ impl LateWakeup<'_> {
 
     /// Whether events of it were overwritten because this came too late.
     #[must_use]
-    pub fn is_lost(&self) -> bool {
+    pub(crate) fn is_lost(&self) -> bool {
         self.history.spans.iter().any(|span| {
             let misses = self.cpus.get(&span.cpu).is_some_and(|it| it.known_from_ns > span.from_ns);
             misses && waiting::is_lost(&self.source.recorded(span.cpu), self.late)
@@ -114,7 +114,7 @@ impl LateWakeup<'_> {
 
     /// Whether the hypervisor counted time that it took.
     #[must_use]
-    pub fn tells_steal(&self) -> bool {
+    pub(crate) fn tells_steal(&self) -> bool {
         let is_steal = |event: &Event| matches!(event.kind, EventKind::Steal { .. });
         self.cpus.values().any(|cpu| cpu.events.iter().any(is_steal))
     }
@@ -144,7 +144,7 @@ impl LateWakeup<'_> {
 
     /// The events of all CPUs, by time.
     #[must_use]
-    pub fn events(&self) -> Cow<'_, [Event]> {
+    pub(crate) fn events(&self) -> Cow<'_, [Event]> {
         // A bound thread has one.
         let mut cpus = self.cpus.values();
         if let (Some(only), None) = (cpus.next(), cpus.next()) {
@@ -158,14 +158,14 @@ impl LateWakeup<'_> {
 
     /// The functions of a stack, innermost first, as `function+0x12`.
     #[must_use]
-    pub fn functions(&self, stack: u64) -> Vec<String> {
+    pub(crate) fn functions(&self, stack: u64) -> Vec<String> {
         let addresses = self.source.stack(stack).unwrap_or_default();
         addresses.into_iter().map(|address| self.function(address)).collect()
     }
 
     /// The function at an address, or the address where names are hidden.
     #[must_use]
-    pub fn function(&self, address: u64) -> String {
+    pub(crate) fn function(&self, address: u64) -> String {
         match self.source.symbol(address) {
             Some((name, offset)) => format!("{name}+{offset:#x}"),
             None => format!("{address:#x}"),

@@ -4,7 +4,7 @@ use super::{Event, EventKind, contexts::ns, late_wakeup::LateWakeup};
 
 /// Whether a piece ends at this event of the measured thread.
 #[must_use]
-pub fn cuts(event: &Event) -> bool {
+pub(crate) fn cuts(event: &Event) -> bool {
     matches!(
         event.kind,
         EventKind::PageFault { .. } | EventKind::LockBegin { .. } | EventKind::LockEnd { .. }
@@ -13,7 +13,7 @@ pub fn cuts(event: &Event) -> bool {
 
 /// From when until when the thread waited for which lock; `events` are its own, by time.
 #[must_use]
-pub fn locks(wakeup: &LateWakeup<'_>, events: &[Event]) -> Vec<(i64, i64, String)> {
+pub(crate) fn locks(wakeup: &LateWakeup<'_>, events: &[Event]) -> Vec<(i64, i64, String)> {
     let mut found: Vec<(i64, i64, String)> = Vec::new();
     let mut open: Option<(i64, String)> = None;
     for event in events {

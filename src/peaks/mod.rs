@@ -3,27 +3,27 @@
 //! Events come from the BPF programs, late wake-ups from the measuring threads; both are judged
 //! here, and nothing is measured or written. `docs/blame.md` has the rules.
 
-pub mod blame;
-pub mod contexts;
-pub mod state_history;
-pub mod overlays;
-pub mod functions;
-pub mod interrupt;
-pub mod retention;
-pub mod names;
-pub mod locks;
-pub mod piece;
-pub mod rules;
+pub(crate) mod blame;
+pub(crate) mod contexts;
+pub(crate) mod state_history;
+pub(crate) mod overlays;
+pub(crate) mod functions;
+pub(crate) mod interrupt;
+pub(crate) mod retention;
+pub(crate) mod names;
+pub(crate) mod locks;
+pub(crate) mod piece;
+pub(crate) mod rules;
 #[cfg(test)]
 mod sample;
-pub mod late_wakeup;
-pub mod source;
-pub mod stacks;
-pub mod sums;
+pub(crate) mod late_wakeup;
+pub(crate) mod source;
+pub(crate) mod stacks;
+pub(crate) mod sums;
 #[cfg(test)]
 mod tests;
-pub mod timeline;
-pub mod waiting;
+pub(crate) mod timeline;
+pub(crate) mod waiting;
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -32,8 +32,8 @@ use std::{
 
 use tardy_hot::stages::{Late, Stages};
 
-pub use crate::kernel::{Event, EventKind};
-pub use source::EventSource;
+pub(crate) use crate::kernel::{Event, EventKind};
+pub(crate) use source::EventSource;
 
 use crate::run::peaks::{Blame, Cause, Part, Peak, StagesOf};
 use interrupt::Usual;
@@ -43,11 +43,11 @@ use sums::Sums;
 use waiting::{Waiting, is_lost, shed};
 
 /// What is said of a peak whose events were overwritten before it was analysed.
-pub const EVENTS_LOST: &str = "events overwritten before they were read";
+pub(crate) const EVENTS_LOST: &str = "events overwritten before they were read";
 
 /// A measured thread.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct MeasuredThread {
+pub(crate) struct MeasuredThread {
     /// Its series: `cpu0`.
     pub series: String,
     /// The CPU it is meant to run on.
@@ -62,7 +62,7 @@ pub struct MeasuredThread {
 
 /// What was asked for, and what the machine is.
 #[derive(Debug, Clone, Default)]
-pub struct BlameOptions {
+pub(crate) struct BlameOptions {
     /// So many of the worst peaks are kept whole.
     pub keep: usize,
     /// Instead all over this, ns.
@@ -75,7 +75,7 @@ pub struct BlameOptions {
 
 /// What may be done now about late wake-ups that wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Effort {
+pub(crate) enum Effort {
     /// Blame them.
     All,
     /// Blame the peaks among them; the others wait.
@@ -106,7 +106,7 @@ struct Progress {
 }
 
 /// Evaluates late wake-ups during a run.
-pub struct Blamer {
+pub(crate) struct Blamer {
     followed: Vec<MeasuredThread>,
     progress: Vec<Progress>,
     wishes: BlameOptions,
@@ -123,7 +123,7 @@ pub struct Blamer {
 impl Blamer {
     /// For these threads; the n-th `Late::thread` is the n-th of them.
     #[must_use]
-    pub fn new(
+    pub(crate) fn new(
         followed: Vec<MeasuredThread>,
         wishes: BlameOptions,
         source: Box<dyn EventSource + Send>,
@@ -146,7 +146,7 @@ impl Blamer {
     }
 
     /// The thresholds to begin with: the warm-up's 99th and 99.9th percentile, ns.
-    pub fn begin(&mut self, thread: usize, p99_ns: i64, p999_ns: i64) {
+    pub(crate) fn begin(&mut self, thread: usize, p99_ns: i64, p999_ns: i64) {
         let Some(followed) = self.followed.get(thread) else { return };
         let smis = self.source.smis(followed.cpu);
         if let Some(progress) = self.progress.get_mut(thread) {
@@ -160,7 +160,7 @@ impl Blamer {
 
     /// The 99th percentile of the thread's series by now, ns; the threshold of being late follows.
     /// While many were passed over since the last time, it rises above that.
-    pub fn follow_p99(&mut self, thread: usize, p99_ns: i64) {
+    pub(crate) fn follow_p99(&mut self, thread: usize, p99_ns: i64) {
         let over_ns = self.wishes.peak_over_ns.unwrap_or(i64::MAX);
         if let Some(progress) = self.progress.get_mut(thread) {
             let is_behind = progress.passed_over * FEW > progress.late;
@@ -182,12 +182,12 @@ impl Blamer {
 
     /// The threshold that the measuring thread must compare with from now on, ns.
     #[must_use]
-    pub fn threshold_ns(&self, thread: usize) -> i64 {
+    pub(crate) fn threshold_ns(&self, thread: usize) -> i64 {
         self.progress.get(thread).map_or(i64::MAX, |progress| progress.late_ns)
     }
 
     /// One more late wake-up of a thread, which waits for [`Blamer::work`].
-    pub fn add(&mut self, thread: usize, late: Late) {
+    pub(crate) fn add(&mut self, thread: usize, late: Late) {
         let Some(progress) = self.progress.get_mut(thread) else { return };
         progress.late += 1;
         self.unmatched += u64::from(!late.matched);
@@ -202,7 +202,7 @@ impl Blamer {
     /// peaks among them, to be kept whole. What was overwritten meanwhile, and the least late of
     /// too many, is counted as passed over; a peak is kept even so, and says that its events were
     /// lost.
-    pub fn work(&mut self, mut effort: impl FnMut() -> Effort) -> Vec<Peak> {
+    pub(crate) fn work(&mut self, mut effort: impl FnMut() -> Effort) -> Vec<Peak> {
         let mut peaks = self.shed();
         let mut waiting = std::mem::take(&mut self.waiting);
         let mut now = effort();
@@ -224,12 +224,12 @@ impl Blamer {
 
     /// Whether late wake-ups wait that are peaks.
     #[must_use]
-    pub fn is_behind(&self) -> bool {
+    pub(crate) fn is_behind(&self) -> bool {
         self.waiting.iter().any(|one| self.is_peak(one))
     }
 
     /// Passes over all that wait; the peaks among them.
-    pub fn give_up(&mut self) -> Vec<Peak> {
+    pub(crate) fn give_up(&mut self) -> Vec<Peak> {
         let waiting = std::mem::take(&mut self.waiting);
         waiting.iter().filter_map(|one| self.pass_over(one)).collect()
     }
@@ -300,7 +300,7 @@ impl Blamer {
 
     /// The sums by now.
     #[must_use]
-    pub fn record(&self) -> Blame {
+    pub(crate) fn record(&self) -> Blame {
         let thresholds = self.progress.iter().map(|progress| progress.late_ns);
         Blame {
             threshold_ns: thresholds.max().unwrap_or(0),

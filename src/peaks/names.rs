@@ -17,11 +17,11 @@ const VECTORS: [&str; 5] = [
     "irq work",
 ];
 
-pub use crate::run::peaks::WAKE_UP_PATH;
+pub(crate) use crate::run::peaks::WAKE_UP_PATH;
 
 /// A softirq's.
 #[must_use]
-pub fn softirq(vector: u32) -> String {
+pub(crate) fn softirq(vector: u32) -> String {
     match SOFTIRQS.get(vector as usize) {
         Some(name) => (*name).to_owned(),
         None => format!("softirq {vector}"),
@@ -30,14 +30,14 @@ pub fn softirq(vector: u32) -> String {
 
 /// An interrupt's of the local controller.
 #[must_use]
-pub fn vector(vector: u32) -> String {
+pub(crate) fn vector(vector: u32) -> String {
     let name = (vector as usize).checked_sub(1).and_then(|at| VECTORS.get(at));
     name.map_or_else(|| format!("vector {vector}"), |name| (*name).to_owned())
 }
 
 /// A hard interrupt's; those of lines as `/proc/interrupts` gave them.
 #[must_use]
-pub fn hard(hard: Hard, lines: &HashMap<u32, String>) -> String {
+pub(crate) fn hard(hard: Hard, lines: &HashMap<u32, String>) -> String {
     match hard {
         Hard::Vector(number) => vector(number),
         Hard::Irq(line) => match lines.get(&line) {
@@ -49,26 +49,26 @@ pub fn hard(hard: Hard, lines: &HashMap<u32, String>) -> String {
 
 /// A task's, up to its first zero.
 #[must_use]
-pub fn comm(comm: &[u8; 16]) -> String {
+pub(crate) fn comm(comm: &[u8; 16]) -> String {
     let end = comm.iter().position(|byte| *byte == 0).unwrap_or(comm.len());
     String::from_utf8_lossy(&comm[..end]).into_owned()
 }
 
 /// `name/pid`.
 #[must_use]
-pub fn task(task: &CurrentTask) -> String {
+pub(crate) fn task(task: &CurrentTask) -> String {
     format!("{}/{}", comm(&task.comm), task.pid)
 }
 
 /// An idle state's.
 #[must_use]
-pub fn idle(state: Option<u32>) -> String {
+pub(crate) fn idle(state: Option<u32>) -> String {
     state.map_or_else(|| "idle".to_owned(), |state| format!("idle state {state}"))
 }
 
 /// A priority of the kernel as users know it: `fifo 90` also for `rr`, which the number hides.
 #[must_use]
-pub fn priority(prio: i16) -> String {
+pub(crate) fn priority(prio: i16) -> String {
     match prio {
         ..0 => "deadline".into(),
         0..=98 => format!("fifo {}", 99 - prio),

@@ -4,7 +4,7 @@ use super::{Event, EventKind, contexts::ns};
 
 /// What overlays a span of a CPU's time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OverlayKind {
+pub(crate) enum OverlayKind {
     /// The hypervisor ran something else.
     Steal,
     /// A non-maskable interrupt.
@@ -15,7 +15,7 @@ pub enum OverlayKind {
 
 /// A covered span of one CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Overlay {
+pub(crate) struct Overlay {
     /// From; `CLOCK_MONOTONIC` ns.
     pub from_ns: i64,
     /// Up to.
@@ -26,7 +26,7 @@ pub struct Overlay {
 
 /// The overlays of one CPU; `events` are its own, by time.
 #[must_use]
-pub fn overlays(events: &[Event]) -> Vec<Overlay> {
+pub(crate) fn overlays(events: &[Event]) -> Vec<Overlay> {
     let mut overlays = Vec::new();
     for event in events {
         let at_ns = ns(event.at_ns);

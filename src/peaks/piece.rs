@@ -12,7 +12,7 @@ use crate::run::peaks::Cause;
 
 /// A piece of the latency in which nothing changes.
 #[derive(Debug, Clone, Copy)]
-pub struct Piece<'a> {
+pub(crate) struct Piece<'a> {
     /// From; `CLOCK_MONOTONIC` ns.
     pub from_ns: i64,
     /// Up to.
@@ -30,14 +30,14 @@ pub struct Piece<'a> {
 impl Piece<'_> {
     /// Its length.
     #[must_use]
-    pub fn ns(&self) -> i64 {
+    pub(crate) fn ns(&self) -> i64 {
         self.to_ns - self.from_ns
     }
 }
 
 /// A cause, and which one.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NamedCause {
+pub(crate) struct NamedCause {
     /// What kind.
     pub cause: Cause,
     /// Which.
@@ -51,13 +51,13 @@ pub struct NamedCause {
 impl NamedCause {
     /// A cause with a name alone.
     #[must_use]
-    pub fn named(cause: Cause, name: impl Into<String>) -> Self {
+    pub(crate) fn named(cause: Cause, name: impl Into<String>) -> Self {
         Self { cause, name: name.into(), task: None, stack: Vec::new() }
     }
 
     /// The work of a task.
     #[must_use]
-    pub fn of(mut self, task: &CurrentTask) -> Self {
+    pub(crate) fn of(mut self, task: &CurrentTask) -> Self {
         self.task = Some(names::task(task));
         self
     }
@@ -65,7 +65,7 @@ impl NamedCause {
 
 /// When the thread was stopped and continued for the last time; to the end where it still is.
 #[must_use]
-pub fn stopped(wakeup: &LateWakeup<'_>) -> (i64, i64) {
+pub(crate) fn stopped(wakeup: &LateWakeup<'_>) -> (i64, i64) {
     let (from, until) = wakeup.late.stopped_ns;
     if from == 0 {
         return (i64::MIN, i64::MIN);
@@ -75,7 +75,7 @@ pub fn stopped(wakeup: &LateWakeup<'_>) -> (i64, i64) {
 
 /// Whether a cause needs no events: it holds whatever the CPU did.
 #[must_use]
-pub fn is_stopped(wakeup: &LateWakeup<'_>, piece: &Piece<'_>) -> bool {
+pub(crate) fn is_stopped(wakeup: &LateWakeup<'_>, piece: &Piece<'_>) -> bool {
     let (from_ns, until_ns) = stopped(wakeup);
     (piece.from_ns >= from_ns && piece.to_ns <= until_ns)
         || piece.span.phase == ThreadState::Out(Out::Stopped)
@@ -83,14 +83,14 @@ pub fn is_stopped(wakeup: &LateWakeup<'_>, piece: &Piece<'_>) -> bool {
 
 /// A piece of which nothing was recorded.
 #[must_use]
-pub fn unknown(piece: &Piece<'_>) -> NamedCause {
+pub(crate) fn unknown(piece: &Piece<'_>) -> NamedCause {
     let name = if piece.is_overwritten { "not recorded any more" } else { "not recorded" };
     NamedCause::named(Cause::Unexplained, name)
 }
 
 /// A piece that something overlays.
 #[must_use]
-pub fn covered(kind: OverlayKind) -> NamedCause {
+pub(crate) fn covered(kind: OverlayKind) -> NamedCause {
     match kind {
         OverlayKind::Steal => NamedCause::named(Cause::Host, "hypervisor (steal)"),
         OverlayKind::Nmi => NamedCause::named(Cause::Hardirq, "NMI"),
@@ -100,6 +100,6 @@ pub fn covered(kind: OverlayKind) -> NamedCause {
 
 /// The wake-up's own way through the kernel.
 #[must_use]
-pub fn own_path() -> NamedCause {
+pub(crate) fn own_path() -> NamedCause {
     NamedCause::named(Cause::Nonpreemptible, names::WAKE_UP_PATH)
 }

@@ -7,7 +7,7 @@ const MOST_TIMES: usize = 50;
 
 /// Admits the worst so far.
 #[derive(Debug)]
-pub struct WorstPeaks {
+pub(crate) struct WorstPeaks {
     /// How many were asked for.
     wanted: usize,
     /// All over this are kept, however many.
@@ -21,13 +21,13 @@ pub struct WorstPeaks {
 impl WorstPeaks {
     /// Keeps the `wanted` worst, or all over `over_ns`.
     #[must_use]
-    pub fn new(wanted: usize, over_ns: Option<i64>) -> Self {
+    pub(crate) fn new(wanted: usize, over_ns: Option<i64>) -> Self {
         Self { wanted, over_ns, worst: BinaryHeap::new(), admitted: 0, worst_ns: 0 }
     }
 
     /// Whether such a latency would be kept now; `least_ns` is the thread's own lowest threshold.
     #[must_use]
-    pub fn would_take(&self, latency_ns: i64, least_ns: i64) -> bool {
+    pub(crate) fn would_take(&self, latency_ns: i64, least_ns: i64) -> bool {
         if let Some(over_ns) = self.over_ns {
             return latency_ns > over_ns;
         }
@@ -43,12 +43,12 @@ impl WorstPeaks {
 
     /// Whether fewer were admitted than asked for.
     #[must_use]
-    pub fn has_room(&self) -> bool {
+    pub(crate) fn has_room(&self) -> bool {
         self.worst.len() < self.wanted
     }
 
     /// Takes one that is kept.
-    pub fn take(&mut self, latency_ns: i64) {
+    pub(crate) fn take(&mut self, latency_ns: i64) {
         self.admitted += 1;
         self.worst_ns = self.worst_ns.max(latency_ns);
         if self.over_ns.is_none() {

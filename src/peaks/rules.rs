@@ -26,7 +26,7 @@ const CHOSEN_NS: i64 = 20_000;
 const OWN_WAY_NS: i64 = 50_000;
 
 /// What is decided once for a whole wake-up.
-pub struct Judge<'a> {
+pub(crate) struct Judge<'a> {
     wakeup: &'a LateWakeup<'a>,
     held: InterruptDelay,
     /// From the measured thread's first page fault on.
@@ -40,7 +40,7 @@ pub struct Judge<'a> {
 impl<'a> Judge<'a> {
     /// Looks at what bears on all pieces.
     #[must_use]
-    pub fn new(wakeup: &'a LateWakeup<'a>) -> Self {
+    pub(crate) fn new(wakeup: &'a LateWakeup<'a>) -> Self {
         let mine = |event: &&Event| event.pid == wakeup.me.tid;
         let events: Vec<Event> = wakeup.events().iter().filter(mine).copied().collect();
         let from_ns = wakeup.late.t_ns;
@@ -57,7 +57,7 @@ impl<'a> Judge<'a> {
     }
 
     /// Where else a span is to be cut: at faults, locks, and where the usual begins.
-    pub fn cuts(&self, span: &StateSpan, into: &mut Vec<i64>) {
+    pub(crate) fn cuts(&self, span: &StateSpan, into: &mut Vec<i64>) {
         match span.phase {
             ThreadState::Irq => into.extend(interrupt::cuts(self.wakeup, span)),
             _ => into.push(span.to_ns.saturating_sub(SWITCH_NS)),
@@ -67,7 +67,7 @@ impl<'a> Judge<'a> {
 
     /// Why this piece passed.
     #[must_use]
-    pub fn why(&self, piece: &Piece<'_>) -> NamedCause {
+    pub(crate) fn why(&self, piece: &Piece<'_>) -> NamedCause {
         if piece::is_stopped(self.wakeup, piece) {
             return NamedCause::named(Cause::Stopped, "stopped");
         }

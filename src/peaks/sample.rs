@@ -3,19 +3,19 @@
 use super::{Event, EventKind};
 
 /// An event at `at_ns` on CPU 0.
-pub fn at(at_ns: u64, mut event: Event) -> Event {
+pub(super) fn at(at_ns: u64, mut event: Event) -> Event {
     event.at_ns = at_ns;
     event
 }
 
 /// The same on another CPU.
-pub fn on(cpu: u32, mut event: Event) -> Event {
+pub(super) fn on(cpu: u32, mut event: Event) -> Event {
     event.cpu = cpu;
     event
 }
 
 /// With flags.
-pub fn flagged(flags: u8, mut event: Event) -> Event {
+pub(super) fn flagged(flags: u8, mut event: Event) -> Event {
     event.flags = flags;
     event
 }
@@ -28,68 +28,68 @@ fn event(kind: EventKind) -> Event {
     about(0, 0, kind)
 }
 
-pub fn switch(pid: u32, prio: i16, name: &str) -> Event {
+pub(super) fn switch(pid: u32, prio: i16, name: &str) -> Event {
     let mut comm = [0; 16];
     comm[..name.len()].copy_from_slice(name.as_bytes());
     about(pid, prio, EventKind::Switch { comm })
 }
 
-pub fn waking(pid: u32, by: u32) -> Event {
+pub(super) fn waking(pid: u32, by: u32) -> Event {
     about(pid, 0, EventKind::Waking { by, cpu: 0 })
 }
 
-pub fn migrate(pid: u32, from: u32, to: u32) -> Event {
+pub(super) fn migrate(pid: u32, from: u32, to: u32) -> Event {
     about(pid, 0, EventKind::Migrate { from, to })
 }
 
-pub fn irq(line: u32) -> Event {
+pub(super) fn irq(line: u32) -> Event {
     event(EventKind::IrqEntry { line })
 }
 
-pub fn irq_end(line: u32) -> Event {
+pub(super) fn irq_end(line: u32) -> Event {
     event(EventKind::IrqExit { line })
 }
 
-pub fn softirq(vector: u32) -> Event {
+pub(super) fn softirq(vector: u32) -> Event {
     event(EventKind::SoftirqEntry { vector })
 }
 
-pub fn softirq_end(vector: u32) -> Event {
+pub(super) fn softirq_end(vector: u32) -> Event {
     event(EventKind::SoftirqExit { vector })
 }
 
-pub fn vector(vector: u32, address: u64, flags: u8) -> Event {
+pub(super) fn vector(vector: u32, address: u64, flags: u8) -> Event {
     flagged(flags, event(EventKind::VectorEntry { vector, address }))
 }
 
-pub fn vector_end(vector: u32) -> Event {
+pub(super) fn vector_end(vector: u32) -> Event {
     event(EventKind::VectorExit { vector })
 }
 
-pub fn idle(state: u32) -> Event {
+pub(super) fn idle(state: u32) -> Event {
     event(EventKind::Idle { state })
 }
 
-pub fn fault(pid: u32) -> Event {
+pub(super) fn fault(pid: u32) -> Event {
     about(pid, 0, EventKind::PageFault { address: 0x1000, instruction: 0 })
 }
 
-pub fn nmi(took_ns: u64) -> Event {
+pub(super) fn nmi(took_ns: u64) -> Event {
     event(EventKind::Nmi { took_ns, handler: 0 })
 }
 
-pub fn steal(ns: u64, since_ns: u64) -> Event {
+pub(super) fn steal(ns: u64, since_ns: u64) -> Event {
     event(EventKind::Steal { ns, since_ns })
 }
 
-pub fn lock(pid: u32) -> Event {
+pub(super) fn lock(pid: u32) -> Event {
     about(pid, 0, EventKind::LockBegin { lock: 0x77, flags: 0 })
 }
 
-pub fn lock_end(pid: u32) -> Event {
+pub(super) fn lock_end(pid: u32) -> Event {
     about(pid, 0, EventKind::LockEnd { lock: 0x77 })
 }
 
-pub fn stack(pid: u32, why: u8, number: u64, took_ns: u64) -> Event {
+pub(super) fn stack(pid: u32, why: u8, number: u64, took_ns: u64) -> Event {
     flagged(why, about(pid, 0, EventKind::Stack { number, took_ns }))
 }

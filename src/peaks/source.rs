@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::Event;
 
 /// Where events, stacks and names come from.
-pub trait EventSource {
+pub(crate) trait EventSource {
     /// Events of `cpu` from `from_ns` to `to_ns` (`CLOCK_MONOTONIC`), by time, appended to `into`;
     /// preceded by what shows the context at `from_ns`: the last switch, and after it the last idle
     /// state and the entries that are still open. `false` where the record no longer reaches back

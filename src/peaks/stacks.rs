@@ -13,7 +13,7 @@ const SOON_NS: i64 = 100_000;
 
 /// What a stack shows.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StackFinding {
+pub(crate) struct StackFinding {
     /// The function to name.
     pub name: String,
     /// How good that is.
@@ -40,7 +40,7 @@ fn interrupted(stack: Vec<String>) -> Vec<String> {
 impl StackFinding {
     /// The function to name; the task's name where the stack shows mere machinery.
     #[must_use]
-    pub fn name_or(&self, otherwise: &str) -> String {
+    pub(crate) fn name_or(&self, otherwise: &str) -> String {
         if self.worth > Worth::Machinery {
             return self.name.clone();
         }
@@ -51,7 +51,7 @@ impl StackFinding {
 
     /// Whether this is what an interrupt leaves that came in user mode: interrupts alone.
     #[must_use]
-    pub fn is_of_user_mode(&self) -> bool {
+    pub(crate) fn is_of_user_mode(&self) -> bool {
         let outermost = self.stack.last().map(|function| bare(function));
         self.worth == Worth::Machinery && outermost.is_some_and(is_interrupt_entry)
     }
@@ -72,7 +72,11 @@ fn finding(stack: Vec<String>) -> Option<StackFinding> {
 
 /// The stack of the task that was interrupted by a late timer interrupt at `entry_ns`.
 #[must_use]
-pub fn of_interrupt(wakeup: &LateWakeup<'_>, cpu: u32, entry_ns: i64) -> Option<StackFinding> {
+pub(crate) fn of_interrupt(
+    wakeup: &LateWakeup<'_>,
+    cpu: u32,
+    entry_ns: i64,
+) -> Option<StackFinding> {
     let is_it = |event: &&Event| {
         let at_ns = ns(event.at_ns);
         let until_ns = wakeup.end_ns().saturating_add(SOON_NS);
@@ -85,7 +89,7 @@ pub fn of_interrupt(wakeup: &LateWakeup<'_>, cpu: u32, entry_ns: i64) -> Option<
 
 /// The stack that best shows what `task` did from `from_ns` to `to_ns` on `cpu`.
 #[must_use]
-pub fn of_task(
+pub(crate) fn of_task(
     wakeup: &LateWakeup<'_>,
     cpu: u32,
     task: &CurrentTask,

@@ -13,7 +13,7 @@ const PLACED_NS: i64 = 10_000;
 
 /// Why the thread was off the CPU after it had been switched in, or before with no wake-up seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Out {
+pub(crate) enum Out {
     /// It was runnable, and others ran.
     Preempted,
     /// It returned, as its wake-up shows, but no event of the return was recorded.
@@ -35,7 +35,7 @@ pub enum Out {
 
 /// What the thread was in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ThreadState {
+pub(crate) enum ThreadState {
     /// Its timer's interrupt has not come yet.
     Irq,
     /// It came; the softirq with the callback did not.
@@ -52,7 +52,7 @@ pub enum ThreadState {
 
 /// A span of the thread's history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct StateSpan {
+pub(crate) struct StateSpan {
     /// From; `CLOCK_MONOTONIC` ns.
     pub from_ns: i64,
     /// Up to.
@@ -67,7 +67,7 @@ pub struct StateSpan {
 
 /// The whole history, from the programmed expiry to the wake-up, without gaps.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct StateHistory {
+pub(crate) struct StateHistory {
     /// By time.
     pub spans: Vec<StateSpan>,
     /// Entry of the timer's interrupt, where it is known.
@@ -225,7 +225,7 @@ fn on_cpu(tid: u32, from_ns: i64, events: &[Event]) -> Option<u32> {
 
 /// Follows the thread through `events`, those of all CPUs that matter, by time.
 #[must_use]
-pub fn follow(late: &Late, me: &MeasuredThread, events: &[Event]) -> StateHistory {
+pub(crate) fn follow(late: &Late, me: &MeasuredThread, events: &[Event]) -> StateHistory {
     let end_ns = late.t_ns.saturating_add(late.latency_ns);
     let mut walk = Walk {
         spans: Vec::new(),

@@ -24,7 +24,7 @@ struct Sum {
 
 /// The sums of a run.
 #[derive(Debug, Default)]
-pub struct Sums {
+pub(crate) struct Sums {
     causes: Vec<CauseOf>,
     /// By thread and kind, then by name, so that a look-up copies no text.
     numbers: HashMap<(usize, Cause), HashMap<String, u32>>,
@@ -34,7 +34,7 @@ pub struct Sums {
 
 /// Where the bucket of a latency begins: a sixteenth of its octave.
 #[must_use]
-pub fn low_ns(latency_ns: i64) -> i64 {
+pub(crate) fn low_ns(latency_ns: i64) -> i64 {
     if latency_ns < PER_OCTAVE {
         return latency_ns.max(0);
     }
@@ -43,14 +43,8 @@ pub fn low_ns(latency_ns: i64) -> i64 {
 }
 
 impl Sums {
-    /// Late wake-ups in them.
-    #[must_use]
-    pub fn blamed(&self) -> u64 {
-        self.blamed
-    }
-
     /// Adds one late wake-up of the series called `series`, that of the thread numbered `thread`.
-    pub fn add(&mut self, thread: usize, series: &str, latency_ns: i64, parts: &[Part]) {
+    pub(crate) fn add(&mut self, thread: usize, series: &str, latency_ns: i64, parts: &[Part]) {
         self.blamed += 1;
         let numbered: Vec<(u32, u64)> = parts
             .iter()
@@ -88,7 +82,7 @@ impl Sums {
 
     /// The sums as `blame.json` has them; the caller adds its own counts.
     #[must_use]
-    pub fn record(&self) -> Blame {
+    pub(crate) fn record(&self) -> Blame {
         let bucket = |(low_ns, sum): (&i64, &Sum)| LatencyBucket {
             low_ns: *low_ns,
             wakeups: sum.wakeups,

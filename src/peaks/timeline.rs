@@ -37,7 +37,7 @@ struct Drawing<'a> {
 
 /// The timeline by time, and how many entries were left out of it.
 #[must_use]
-pub fn timeline(wakeup: &LateWakeup<'_>) -> (Vec<Moment>, u64) {
+pub(crate) fn timeline(wakeup: &LateWakeup<'_>) -> (Vec<Moment>, u64) {
     let before_ns = (wakeup.late.latency_ns / 4).min(BEFORE_NS);
     let from_ns = wakeup.late.t_ns.saturating_sub(before_ns);
     let (tasks, entries) = (tasks(wakeup), Vec::new());

@@ -8,14 +8,14 @@ use tardy_hot::stages::Late;
 use super::contexts::ns;
 
 /// Maximum number of waiting wake-ups, without peaks.
-pub const MOST: usize = 4_096;
+pub(crate) const MOST: usize = 4_096;
 
 /// Maximum number with peaks.
-pub const MOST_WITH_PEAKS: usize = 65_536;
+pub(crate) const MOST_WITH_PEAKS: usize = 65_536;
 
 /// A late wake-up, and whose: the number of a thread.
 #[derive(Debug, Clone, Copy)]
-pub struct Waiting {
+pub(crate) struct Waiting {
     /// Number of the thread.
     pub thread: usize,
     /// The wake-up.
@@ -24,7 +24,7 @@ pub struct Waiting {
 
 /// Orders those that wait by lateness, the latest first, and takes out those to be given up:
 /// those that `is_lost` names and, beyond [`MOST`], the least late that `is_peak` does not.
-pub fn shed(
+pub(crate) fn shed(
     waiting: &mut Vec<Waiting>,
     is_lost: impl Fn(&Waiting) -> bool,
     is_peak: impl Fn(&Waiting) -> bool,
@@ -49,7 +49,7 @@ pub fn shed(
 /// record still holds. One that lasts longer than the record reaches back is lost only as a whole:
 /// of the others, what there is can be named.
 #[must_use]
-pub fn is_lost(recorded: &Range<u64>, late: &Late) -> bool {
+pub(crate) fn is_lost(recorded: &Range<u64>, late: &Late) -> bool {
     let (from_ns, to_ns) = (ns(recorded.start), ns(recorded.end));
     let would_fit = late.latency_ns <= to_ns.saturating_sub(from_ns);
     let is_over = late.t_ns.saturating_add(late.latency_ns) <= from_ns;

@@ -25,18 +25,18 @@ pub(super) struct LoopEnd {
 
 impl LoopEnd {
     /// Of a measured loop that has just ended, before which the thread had used `before`.
-    pub fn since(before: ThreadUsage, ended: Ended) -> Self {
+    pub(super) fn since(before: ThreadUsage, ended: Ended) -> Self {
         let usage = ThreadUsage::of_this_thread().since(before);
         Self { ended, usage, end_ns: i64::MAX }
     }
 
     /// Of a thread that never came to its measured loop.
-    pub fn unmeasured(ended: Ended) -> Self {
+    pub(super) fn unmeasured(ended: Ended) -> Self {
         Self { ended, usage: ThreadUsage::default(), end_ns: i64::MAX }
     }
 
     /// Runs the measured loop, unless the warm-up, which `warmed` is the end of, was the last.
-    pub fn after_warm_up(warmed: Ended, measured: impl FnOnce() -> Ended) -> Self {
+    pub(super) fn after_warm_up(warmed: Ended, measured: impl FnOnce() -> Ended) -> Self {
         if warmed != Ended::Done {
             return Self::unmeasured(warmed);
         }

@@ -6,7 +6,7 @@ use crate::run::summary::percentile;
 
 /// The percentile curve in equal steps of "nines", twenty for each, and the maximum at its end.
 #[must_use]
-pub fn curve(total: &Histogram<u64>, max: Option<i64>) -> Vec<(f64, i64)> {
+pub(super) fn curve(total: &Histogram<u64>, max: Option<i64>) -> Vec<(f64, i64)> {
     let Some(max) = max.filter(|_| !total.is_empty()) else {
         return Vec::new();
     };

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::run::{Document, EndRecord, FlowRecord, MessageRecord, SeriesSummary};
 
 /// A run of `probe` with these series, all alike; of messages, where the probe exchanges some.
-pub fn of(probe: &str, names: &[&str]) -> Document {
+pub(super) fn of(probe: &str, names: &[&str]) -> Document {
     let mut document = Document::from_json(json!({
         "schema_version": 1, "id": "i", "name": "n", "argv": [], "status": "complete",
         "validity": "valid", "caveats": [], "probe": {"name": probe, "parameters": {}},
@@ -22,7 +22,7 @@ pub fn of(probe: &str, names: &[&str]) -> Document {
 }
 
 /// 1 000 samples, nine in ten of 40 us, the worst of 2.4 ms.
-pub fn summary(name: &str) -> SeriesSummary {
+pub(super) fn summary(name: &str) -> SeriesSummary {
     let (of, stage) = name.split_once('/').unzip();
     let summary: Value = json!({
         "name": name, "cpu": 0, "period_ns": null, "stage_of": of, "stage": stage, "unit": "ns",
@@ -35,7 +35,7 @@ pub fn summary(name: &str) -> SeriesSummary {
 }
 
 /// A flow a series between CPU 0 and CPU 1, nothing lost.
-pub fn messages(series: &[&str]) -> MessageRecord {
+pub(super) fn messages(series: &[&str]) -> MessageRecord {
     let end = |name: &str, place: &str, cpu, policy: &str| EndRecord {
         name: name.into(),
         place: place.into(),

@@ -22,7 +22,7 @@ const TOO_SHORT_NS: i64 = 1_000_000_000;
 
 /// Loads that go on.
 #[derive(Debug)]
-pub struct Alone {
+pub(crate) struct Alone {
     specs: Vec<LoadSpec>,
     loads: Vec<RunningLoad>,
     start_ns: i64,
@@ -30,7 +30,7 @@ pub struct Alone {
 
 /// Their result.
 #[derive(Debug)]
-pub struct AloneEnd {
+pub(crate) struct AloneEnd {
     /// From the moment when the last of them was ready to the end, ns.
     pub duration_ns: i64,
     /// As in a run's record.
@@ -44,7 +44,11 @@ impl Alone {
     ///
     /// # Errors
     /// One of them is not available, or `quit` said so before they worked; all have been ended.
-    pub fn start(specs: Vec<LoadSpec>, log: &File, quit: impl FnMut() -> bool) -> Result<Self> {
+    pub(crate) fn start(
+        specs: Vec<LoadSpec>,
+        log: &File,
+        quit: impl FnMut() -> bool,
+    ) -> Result<Self> {
         let loads = start(&specs, log, quit)?;
         Ok(Self { specs, loads, start_ns: now_ns() })
     }
@@ -52,7 +56,7 @@ impl Alone {
     /// Lets them go on until `length_ns` is over, one of them dies, or `quit` says so; `show` is
     /// called some ten times a second with the time so far, ns.
     #[must_use]
-    pub fn run(
+    pub(crate) fn run(
         self,
         length_ns: Option<i64>,
         mut quit: impl FnMut() -> bool,

@@ -27,7 +27,7 @@ const SLICE_NS: i64 = 500_000_000;
 const WARMUP_NS: i64 = 50_000_000;
 
 /// How long all slices take, ns.
-pub const LENGTH_NS: i64 = 2 * PAIRS as i64 * (SLICE_NS + WARMUP_NS);
+pub(crate) const LENGTH_NS: i64 = 2 * PAIRS as i64 * (SLICE_NS + WARMUP_NS);
 
 /// What one slice found.
 #[derive(Debug, Clone, Copy)]

@@ -10,11 +10,11 @@ mod trace;
 
 use super::evidence::Evidence;
 use crate::run::CaveatKind;
-pub use setup::{left_changed, shield_gaps};
+pub(crate) use setup::{left_changed, shield_gaps};
 
 /// Every caveat that follows from the evidence.
 #[must_use]
-pub fn caveats(evidence: &Evidence) -> Vec<CaveatKind> {
+pub(super) fn caveats(evidence: &Evidence) -> Vec<CaveatKind> {
     let by = evidence.ended_by.clone();
     let mut found = setup::caveats(&evidence.setup);
     found.extend(messages::caveats(evidence.messages.as_ref(), &evidence.probe));

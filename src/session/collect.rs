@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// What planning found already.
-pub fn planned(plan: &mut RunPlan) -> SetupEvidence {
+pub(super) fn planned(plan: &mut RunPlan) -> SetupEvidence {
     let refused = plan.real_time_refused.take().map(|error| {
         let (policy, priority) = (plan.policy.0.value, plan.priority.0.value);
         (policy.to_string(), priority, error)
@@ -25,13 +25,17 @@ pub fn planned(plan: &mut RunPlan) -> SetupEvidence {
 }
 
 /// What is known of the measured threads.
-pub fn threads(plan: &RunPlan, reports: Vec<ThreadReport>, drained: &Drained) -> ThreadEvidence {
+pub(super) fn threads(
+    plan: &RunPlan,
+    reports: Vec<ThreadReport>,
+    drained: &Drained,
+) -> ThreadEvidence {
     let is_real_time = plan.policy.1.is_real_time();
     ThreadEvidence { is_real_time, reports, deviations: drained.monitor.deviations() }
 }
 
 /// What is known of the machine around them.
-pub fn machine(
+pub(super) fn machine(
     plan: &RunPlan,
     document: &Document,
     drained: &Drained,
@@ -49,7 +53,7 @@ pub fn machine(
 }
 
 /// How recording went; `refused` is what the disk said to `interrupts.csv`.
-pub fn recording(
+pub(super) fn recording(
     drained: &Drained,
     refused: Option<io::Error>,
     traced: Option<TraceEnd>,

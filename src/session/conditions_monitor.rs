@@ -22,7 +22,7 @@ const SUSPEND_NS: i64 = 20_000_000;
 
 /// What is watched, and what has been seen.
 #[derive(Debug)]
-pub struct ConditionsMonitor {
+pub(super) struct ConditionsMonitor {
     root: Root,
     measured: Cpus,
     threads: Vec<MonitoredThread>,
@@ -42,7 +42,7 @@ struct MonitoredThread {
 impl ConditionsMonitor {
     /// Threads by their series, as they were found when armed.
     #[must_use]
-    pub fn new(root: Root, measured: Cpus, threads: &[(String, Found)]) -> Self {
+    pub(super) fn new(root: Root, measured: Cpus, threads: &[(String, Found)]) -> Self {
         let watched = |(series, armed): &(String, Found)| MonitoredThread {
             series: series.clone(),
             armed: armed.clone(),
@@ -60,13 +60,13 @@ impl ConditionsMonitor {
     }
 
     /// Reads how things are. Slow, and to be done before the measured time.
-    pub fn begin(&mut self) {
+    pub(super) fn begin(&mut self) {
         self.history = ConditionsHistory::of(Conditions::read(&self.root, &self.measured));
         self.smis = SmiCount::begin(&self.root, &self.measured);
     }
 
     /// Looks whether everything still is as it was; `at_ns` is the time since the start of the run.
-    pub fn poll(&mut self, at_ns: i64) {
+    pub(super) fn poll(&mut self, at_ns: i64) {
         self.looks += 1;
         for thread in &mut self.threads {
             thread.poll(at_ns);
@@ -75,12 +75,12 @@ impl ConditionsMonitor {
     }
 
     /// Reads everything again, after the measured time.
-    pub fn end(&mut self) {
+    pub(super) fn end(&mut self) {
         self.history.add(Conditions::read(&self.root, &self.measured));
     }
 
     /// In what measured threads were found otherwise than when they were armed.
-    pub fn deviations(&self) -> Vec<ThreadDeviation> {
+    pub(super) fn deviations(&self) -> Vec<ThreadDeviation> {
         let deviation = |thread: &MonitoredThread| {
             let deviation = thread.broken.clone()?;
             Some(ThreadDeviation { series: thread.series.clone(), deviation })
@@ -90,20 +90,20 @@ impl ConditionsMonitor {
 
     /// How the conditions changed.
     #[must_use]
-    pub const fn history(&self) -> &ConditionsHistory {
+    pub(super) const fn history(&self) -> &ConditionsHistory {
         &self.history
     }
 
     /// System management interrupts since [`ConditionsMonitor::begin`]; absent where nothing counts
     /// them.
     #[must_use]
-    pub fn smis(&self) -> Option<u64> {
+    pub(super) fn smis(&self) -> Option<u64> {
         self.smis.as_ref().and_then(SmiCount::read)
     }
 
     /// What was found, for `run.json`; what the threads used is not known here.
     #[must_use]
-    pub fn record(&self) -> ConditionsRecord {
+    pub(super) fn record(&self) -> ConditionsRecord {
         ConditionsRecord { looks: self.looks, smis: self.smis(), ..self.history.record() }
     }
 }
@@ -124,7 +124,7 @@ impl MonitoredThread {
 
 /// The conditions when first and last read, and every change between two reads.
 #[derive(Debug, Clone, Default)]
-pub struct ConditionsHistory {
+pub(super) struct ConditionsHistory {
     first: Conditions,
     last: Conditions,
     /// The clock source, and those that came after it.
@@ -139,13 +139,13 @@ pub struct ConditionsHistory {
 
 impl ConditionsHistory {
     /// Begins with these.
-    pub fn of(first: Conditions) -> Self {
+    pub(super) fn of(first: Conditions) -> Self {
         let clock_sources = first.clock_source.iter().cloned().collect();
         Self { clock_sources, last: first.clone(), first, ..Self::default() }
     }
 
     /// Takes what was found at another look.
-    pub fn add(&mut self, now: Conditions) {
+    pub(super) fn add(&mut self, now: Conditions) {
         if let (Some(before), Some(now)) = (&self.last.online, &now.online) {
             let (gone, come) = (before.without(now), now.without(before));
             self.gone = self.gone.iter().chain(gone.iter()).collect();
@@ -171,28 +171,28 @@ impl ConditionsHistory {
     }
 
     /// The measured CPUs at the first look and at the last.
-    pub fn cpus(&self) -> impl Iterator<Item = (&CpuConditions, &CpuConditions)> {
+    pub(super) fn cpus(&self) -> impl Iterator<Item = (&CpuConditions, &CpuConditions)> {
         self.first.cpus.iter().zip(&self.last.cpus)
     }
 
     /// Time suspended between the first look and the last, ns; see
     /// [`ConditionsHistory::is_suspended`].
-    pub const fn suspended_ns(&self) -> i64 {
+    pub(super) const fn suspended_ns(&self) -> i64 {
         self.last.suspended_ns - self.first.suspended_ns
     }
 
     /// Whether that is more than clocks that are read in turn differ by.
-    pub const fn is_suspended(&self) -> bool {
+    pub(super) const fn is_suspended(&self) -> bool {
         self.suspended_ns() > SUSPEND_NS
     }
 
     /// Bytes of memory that were locked at the first look and at the last, where that is known.
-    pub fn locked_bytes(&self) -> Option<(u64, u64)> {
+    pub(super) fn locked_bytes(&self) -> Option<(u64, u64)> {
         self.first.locked_bytes.zip(self.last.locked_bytes)
     }
 
     /// Whether the kernel said meanwhile that it stops real-time tasks. It says so once a boot.
-    pub fn is_throttled(&self) -> bool {
+    pub(super) fn is_throttled(&self) -> bool {
         (self.first.rt_throttled, self.last.rt_throttled) == (Some(false), Some(true))
     }
 

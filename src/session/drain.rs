@@ -43,7 +43,7 @@ const SAMPLES_FILE_NS: i64 = 10 * SECOND_NS;
 
 /// What the drain works with.
 #[derive(Debug)]
-pub struct DrainInputs {
+pub(super) struct DrainInputs {
     /// Where everything goes.
     pub maker: RunWriter,
     /// The series, and the rings of those whose samples are kept.
@@ -64,7 +64,7 @@ pub struct DrainInputs {
 
 /// What the drain leaves.
 #[derive(Debug)]
-pub struct Drained {
+pub(super) struct Drained {
     /// The directory, for the last record.
     pub maker: RunWriter,
     /// The series, for their totals.
@@ -79,7 +79,7 @@ pub struct Drained {
 
 /// The running thread.
 #[derive(Debug)]
-pub struct Drain {
+pub(super) struct Drain {
     finished: Arc<AtomicBool>,
     handle: JoinHandle<Drained>,
 }
@@ -89,7 +89,7 @@ impl Drain {
     ///
     /// # Errors
     /// No thread could be started.
-    pub fn start(work: DrainInputs) -> io::Result<Self> {
+    pub(super) fn start(work: DrainInputs) -> io::Result<Self> {
         let finished = Arc::new(AtomicBool::new(false));
         let ends = Arc::clone(&finished);
         let handle = Builder::new()
@@ -102,7 +102,7 @@ impl Drain {
     ///
     /// # Errors
     /// The thread died.
-    pub fn finish(self) -> Result<Drained, String> {
+    pub(super) fn finish(self) -> Result<Drained, String> {
         self.finished.store(true, Ordering::Release);
         self.handle.thread().unpark();
         self.handle.join().map_err(|_| "the thread that records died".to_owned())

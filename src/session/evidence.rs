@@ -16,7 +16,7 @@ use crate::{
 /// What is known of a run at its end. The default is a run of which nothing is known, and nothing
 /// was wrong but that it has no samples.
 #[derive(Debug, Default)]
-pub struct Evidence {
+pub(super) struct Evidence {
     /// What was to be arranged.
     pub setup: SetupEvidence,
     /// The measured threads.
@@ -41,14 +41,14 @@ pub struct Evidence {
 
 impl Evidence {
     /// Whether the run ended before its time.
-    pub const fn is_interrupted(&self) -> bool {
+    pub(super) const fn is_interrupted(&self) -> bool {
         self.ended_by.is_some() || self.setup.watchdog.is_some() || self.probe.far_loss.is_some()
     }
 }
 
 /// What was to be arranged, and what could not be.
 #[derive(Debug, Default)]
-pub struct SetupEvidence {
+pub(super) struct SetupEvidence {
     /// The wished policy and priority, and what the kernel said to them.
     pub real_time_refused: Option<(String, u32, OsError)>,
     /// What the kernel said when memory was to be locked.
@@ -67,7 +67,7 @@ pub struct SetupEvidence {
 
 /// How the watchdog ended a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct WatchdogEnd {
+pub(super) struct WatchdogEnd {
     /// How long no other thread of tardy could run, s.
     pub silent_s: u32,
     /// Measured threads did not check the stop flag, and were made ordinary tasks.
@@ -76,7 +76,7 @@ pub struct WatchdogEnd {
 
 /// What is known of the measured threads.
 #[derive(Debug, Default)]
-pub struct ThreadEvidence {
+pub(super) struct ThreadEvidence {
     /// Whether they were to run under a real-time policy.
     pub is_real_time: bool,
     /// What they say of themselves; those of far ends behind them.
@@ -87,7 +87,7 @@ pub struct ThreadEvidence {
 
 /// What is known of the machine.
 #[derive(Debug, Default)]
-pub struct MachineEvidence {
+pub(super) struct MachineEvidence {
     /// The measured CPUs.
     pub measured: Cpus,
     /// What kind of virtual machine it is; absent for a bare one.
@@ -104,7 +104,7 @@ pub struct MachineEvidence {
 
 /// How recording went.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Recording {
+pub(super) struct Recording {
     /// Samples that no ring had room for.
     pub lost: u64,
     /// The longest the drain was late, ns.
@@ -117,7 +117,7 @@ pub struct Recording {
 
 /// A write that the disk refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RefusedWrite {
+pub(super) struct RefusedWrite {
     /// The file, by its name in the run directory.
     pub file: String,
     /// When, ns from the start of the run; absent for what is written at its end.
@@ -128,7 +128,7 @@ pub struct RefusedWrite {
 
 /// The result of tracing.
 #[derive(Debug, Default)]
-pub struct TraceEvidence {
+pub(super) struct TraceEvidence {
     /// What the run's record says.
     pub record: TraceRecord,
     /// Why `--trace auto` could not trace what can be traced; absent where it could.

@@ -13,7 +13,7 @@ use crate::run::{IntervalOf, hlog};
 
 /// One series, watched from outside its measuring thread.
 #[derive(Debug)]
-pub struct IntervalReader {
+pub(super) struct IntervalReader {
     name: String,
     series: Arc<Series>,
     /// Counts that are in written intervals, up to the largest latency so far: those of stages are
@@ -26,13 +26,13 @@ pub struct IntervalReader {
 impl IntervalReader {
     /// Nothing written yet.
     #[must_use]
-    pub fn new(name: &str, series: Arc<Series>) -> Self {
+    pub(super) fn new(name: &str, series: Arc<Series>) -> Self {
         Self { name: name.into(), series, written: Vec::new(), fresh: Vec::new() }
     }
 
     /// Reads what has come since the last [`IntervalReader::keep`], `start_s` and `length_s` from
     /// the start of the run.
-    pub fn read(&mut self, start_s: f64, length_s: f64) -> IntervalOf {
+    pub(super) fn read(&mut self, start_s: f64, length_s: f64) -> IntervalOf {
         let totals = self.series.tally.totals();
         self.fresh.clear();
         let mut counts = hlog::empty();
@@ -53,7 +53,7 @@ impl IntervalReader {
     }
 
     /// What was read last has been written.
-    pub fn keep(&mut self) {
+    pub(super) fn keep(&mut self) {
         let needed = self.fresh.last().map_or(0, |(index, _)| index + 1);
         if needed > self.written.len() {
             self.written.resize(needed, 0);
@@ -67,7 +67,7 @@ impl IntervalReader {
 
     /// Everything so far. Exact once the measuring thread has ended.
     #[must_use]
-    pub fn total(&self) -> (Histogram<u64>, Totals) {
+    pub(super) fn total(&self) -> (Histogram<u64>, Totals) {
         let mut counts = hlog::empty();
         for index in 0..LEN {
             let count = self.series.histogram.count(index);

@@ -28,7 +28,7 @@ const STEP: Duration = Duration::from_millis(100);
 /// # Errors
 /// One of them is not available, or none is wanted; the others are ended. What it printed is in the
 /// error, since the log of a run that never began does not stay.
-pub fn start(
+pub(super) fn start(
     specs: &[LoadSpec],
     log: &File,
     mut quit: impl FnMut() -> bool,
@@ -89,7 +89,10 @@ fn last_words(mut log: &File) -> Option<String> {
 }
 
 /// What can be shown of them.
-pub fn at_a_glance<L: Borrow<RunningLoad>>(specs: &[LoadSpec], loads: &[L]) -> Vec<LoadProgress> {
+pub(super) fn at_a_glance<L: Borrow<RunningLoad>>(
+    specs: &[LoadSpec],
+    loads: &[L],
+) -> Vec<LoadProgress> {
     let progress = |(spec, load): (&LoadSpec, &L)| {
         let load = load.borrow();
         LoadProgress {

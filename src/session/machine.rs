@@ -13,7 +13,7 @@ use crate::{
 
 /// The counters at the last look, and at the first.
 #[derive(Debug)]
-pub struct MachineCounters {
+pub(super) struct MachineCounters {
     root: Root,
     first: (i64, Stat),
     before: (i64, Stat),
@@ -22,13 +22,13 @@ pub struct MachineCounters {
 impl MachineCounters {
     /// Begins at `at_ns`.
     #[must_use]
-    pub fn new(root: Root, at_ns: i64) -> Self {
+    pub(super) fn new(root: Root, at_ns: i64) -> Self {
         let first = (at_ns, Stat::read(&root));
         Self { root, before: first.clone(), first }
     }
 
     /// What happened since the last look; `start_ns` is the zero of `t_s`.
-    pub fn poll(&mut self, now_ns: i64, start_ns: i64) -> Vec<MachineRow> {
+    pub(super) fn poll(&mut self, now_ns: i64, start_ns: i64) -> Vec<MachineRow> {
         let now = (now_ns, Stat::read(&self.root));
         let record = averages(&self.before, &now);
         self.before = now;
@@ -37,7 +37,7 @@ impl MachineCounters {
 
     /// From the beginning to the last look.
     #[must_use]
-    pub fn average(&self) -> MachineRecord {
+    pub(super) fn average(&self) -> MachineRecord {
         averages(&self.first, &self.before)
     }
 }
@@ -104,18 +104,18 @@ fn rows(record: &MachineRecord, t_s: f64) -> Vec<MachineRow> {
 
 /// Interrupt counts at the start of a run.
 #[derive(Debug)]
-pub struct Interrupts(Vec<InterruptSource>);
+pub(super) struct Interrupts(Vec<InterruptSource>);
 
 impl Interrupts {
     /// Reads them.
     #[must_use]
-    pub fn begin() -> Self {
+    pub(super) fn begin() -> Self {
         Self(interrupt_sources(&Root::default()))
     }
 
     /// Every source on every CPU where it ever fired, before and now.
     #[must_use]
-    pub fn end(&self) -> Vec<InterruptCount> {
+    pub(super) fn end(&self) -> Vec<InterruptCount> {
         let mut rows = Vec::new();
         for source in interrupt_sources(&Root::default()) {
             let known =

@@ -4,7 +4,7 @@
 //! memory, a request on `/dev/cpu_dma_latency`, policy and affinity of its own threads, and what
 //! the loads do. What `setup::arrange` changes is undone at the end, or from its journal.
 
-pub mod alone;
+pub(crate) mod alone;
 mod calibrate;
 mod collect;
 mod conditions_monitor;
@@ -38,21 +38,21 @@ use crate::{
     setup::{arrange::Arranged, memory::Locked, power::DmaLatency, threads::become_helper},
     sys::{cpus::Cpus, memory, root::Root, signals},
 };
-pub use calibrate::LENGTH_NS as CALIBRATION_NS;
-pub use caveats::{left_changed, shield_gaps};
+pub(crate) use calibrate::LENGTH_NS as CALIBRATION_NS;
+pub(crate) use caveats::{left_changed, shield_gaps};
 use conditions_monitor::ConditionsMonitor;
 use drain::{Drain, DrainInputs};
 use evidence::{Evidence, SetupEvidence};
 use interval_reader::IntervalReader;
 use machine::Interrupts;
-pub use plan::{Length, RunPlan};
-pub use progress::{LoadProgress, RunProgress};
-pub use tracing::TraceWish;
+pub(crate) use plan::{Length, RunPlan};
+pub(crate) use progress::{LoadProgress, RunProgress};
+pub(crate) use tracing::TraceWish;
 use tracing::{ActiveTracing, Loaded, RecorderContext};
 use watchdog::Watchdog;
 
 /// A plan whose threads wait and whose loads run.
-pub struct Session {
+pub(crate) struct Session {
     plan: RunPlan,
     armed: Armed,
     stop: Arc<Stop>,
@@ -73,7 +73,7 @@ impl Session {
     ///
     /// # Errors
     /// Something that was requested is not available; then nothing is left behind.
-    pub fn arm(mut plan: RunPlan) -> Result<Self> {
+    pub(crate) fn arm(mut plan: RunPlan) -> Result<Self> {
         memory::keep_heap();
         signals::accept_nudges().context("cannot set a signal handler")?;
         let mut evidence = Evidence { setup: collect::planned(&mut plan), ..Evidence::default() };
@@ -128,7 +128,7 @@ impl Session {
 
     /// Whether it measures first what tracing costs.
     #[must_use]
-    pub fn calibrates(&self) -> bool {
+    pub(crate) fn calibrates(&self) -> bool {
         self.traced.is_some() && self.plan.trace.calibrate
     }
 
@@ -137,7 +137,7 @@ impl Session {
     ///
     /// # Errors
     /// The record cannot be written. What was appended by then is readable.
-    pub fn run(
+    pub(crate) fn run(
         mut self,
         mut quit: impl FnMut() -> Option<String>,
         mut show: impl FnMut(&RunProgress),

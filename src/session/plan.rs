@@ -13,7 +13,7 @@ use crate::{
 
 /// How long a run is to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Length {
+pub(crate) enum Length {
     /// So many ns.
     Time(i64),
     /// So many samples per series.
@@ -21,7 +21,7 @@ pub enum Length {
 }
 
 /// Everything that is settled before anything is touched.
-pub struct RunPlan {
+pub(crate) struct RunPlan {
     /// What measures.
     pub probe: Box<dyn Probe>,
     /// What disturbs.

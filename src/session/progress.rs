@@ -2,7 +2,7 @@
 
 /// What can be shown during a run.
 #[derive(Debug)]
-pub struct RunProgress {
+pub(crate) struct RunProgress {
     /// Since the start, ns; negative in the warm-up.
     pub elapsed_ns: i64,
     /// Until the planned end, ns, where there is one.
@@ -15,7 +15,7 @@ pub struct RunProgress {
 
 /// A load at a progress.
 #[derive(Debug)]
-pub struct LoadProgress {
+pub(crate) struct LoadProgress {
     /// Its name.
     pub name: String,
     /// What one operation is.

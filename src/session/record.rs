@@ -27,7 +27,7 @@ use crate::{
 use tardy_hot::tally::Totals;
 
 /// The record before anything is touched.
-pub fn planned(plan: &RunPlan, tracing: Option<&Tracing>, trace: TraceRecord) -> Document {
+pub(super) fn planned(plan: &RunPlan, tracing: Option<&Tracing>, trace: TraceRecord) -> Document {
     let parameters = parameters(plan);
     let first_cpu = plan.cpus.iter().next().unwrap_or(0);
     Document {
@@ -58,7 +58,7 @@ pub fn planned(plan: &RunPlan, tracing: Option<&Tracing>, trace: TraceRecord) ->
 }
 
 /// A load that has not started.
-pub fn planned_load(spec: &LoadSpec) -> LoadRecord {
+pub(super) fn planned_load(spec: &LoadSpec) -> LoadRecord {
     LoadRecord {
         name: spec.name.clone(),
         parameters: spec.parameters.clone(),
@@ -108,7 +108,7 @@ fn asked(plan: &RunPlan) -> Map<String, Value> {
 }
 
 /// What is known when the schedule is: the moment of the first expiry.
-pub fn begin(document: &mut Document, plan: &RunPlan, armed: &Armed, schedule: &Schedule) {
+pub(super) fn begin(document: &mut Document, plan: &RunPlan, armed: &Armed, schedule: &Schedule) {
     document.started_at = rfc3339(schedule.start_ns);
     document.start_monotonic_ns = schedule.start_ns;
     let thread = |(series, found): &(String, Found)| {
@@ -125,7 +125,12 @@ pub fn begin(document: &mut Document, plan: &RunPlan, armed: &Armed, schedule: &
 }
 
 /// The result of setting up memory and power.
-pub fn setup(document: &mut Document, plan: &RunPlan, locked: &Locked, held: Option<&DmaLatency>) {
+pub(super) fn setup(
+    document: &mut Document,
+    plan: &RunPlan,
+    locked: &Locked,
+    held: Option<&DmaLatency>,
+) {
     let found = &mut document.setup.found;
     found.insert("cpus".into(), json!(plan.cpus.to_string()));
     found.insert("memory_lock".into(), locked.found());
@@ -133,7 +138,12 @@ pub fn setup(document: &mut Document, plan: &RunPlan, locked: &Locked, held: Opt
 }
 
 /// The series as they are now, and when that is.
-pub fn end(document: &mut Document, schedule: &Schedule, end_ns: i64, readers: &[IntervalReader]) {
+pub(super) fn end(
+    document: &mut Document,
+    schedule: &Schedule,
+    end_ns: i64,
+    readers: &[IntervalReader],
+) {
     document.ended_at = Some(rfc3339(end_ns));
     document.duration_ns = u64::try_from(end_ns - schedule.start_ns).unwrap_or(0);
     for (series, reader) in document.series.iter_mut().zip(readers) {
@@ -143,7 +153,7 @@ pub fn end(document: &mut Document, schedule: &Schedule, end_ns: i64, readers: &
 }
 
 /// What the loads did, and how they ended.
-pub fn ended_loads(loads: &mut [LoadRecord], ends: &[LoadEnd]) {
+pub(super) fn ended_loads(loads: &mut [LoadRecord], ends: &[LoadEnd]) {
     for (load, end) in loads.iter_mut().zip(ends) {
         load.proof.clone_from(&end.proof);
         load.ended = Some(end.ended.clone());
@@ -151,7 +161,7 @@ pub fn ended_loads(loads: &mut [LoadRecord], ends: &[LoadEnd]) {
 }
 
 /// What the machine did meanwhile, and under which conditions.
-pub fn conditions(
+pub(super) fn conditions(
     document: &mut Document,
     drained: &Drained,
     reports: &[ThreadReport],
@@ -181,12 +191,12 @@ fn thread_use(report: &ThreadReport) -> ThreadUse {
 }
 
 /// The largest latency of all series.
-pub fn worst(document: &Document) -> Option<i64> {
+pub(super) fn worst(document: &Document) -> Option<i64> {
     document.wakeups().filter_map(|series| series.max).max()
 }
 
 /// Writes down what follows from the evidence, and the verdict.
-pub fn judge(document: &mut Document, evidence: &Evidence) {
+pub(super) fn judge(document: &mut Document, evidence: &Evidence) {
     document.caveats = caveats::caveats(evidence).into_iter().map(Into::into).collect();
     caveat::sort(&mut document.caveats);
     document.validity = caveat::verdict(&document.caveats);

@@ -22,7 +22,7 @@ use crate::{
 
 /// What the user wants to know about late wake-ups.
 #[derive(Debug, Clone, Copy)]
-pub struct TraceWish {
+pub(crate) struct TraceWish {
     /// How much.
     pub mode: TraceMode,
     /// When the kernel's stack is walked.

@@ -41,7 +41,7 @@ struct Shared {
 
 /// The running thread.
 #[derive(Debug)]
-pub struct Watchdog {
+pub(super) struct Watchdog {
     shared: Arc<Shared>,
     handle: JoinHandle<()>,
 }
@@ -52,7 +52,7 @@ impl Watchdog {
     ///
     /// # Errors
     /// No thread could be started.
-    pub fn start(measured: u32, stop: &Arc<Stop>, tids: Vec<i32>) -> io::Result<Self> {
+    pub(super) fn start(measured: u32, stop: &Arc<Stop>, tids: Vec<i32>) -> io::Result<Self> {
         let shared = Arc::new(Shared::default());
         let (own, stop) = (Arc::clone(&shared), Arc::clone(stop));
         let (ready, is_ready) = mpsc::channel();
@@ -71,13 +71,13 @@ impl Watchdog {
     }
 
     /// A sign of life.
-    pub fn beat(&self) {
+    pub(super) fn beat(&self) {
         self.shared.beats.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Ends it, and says whether it had to end the run.
     #[must_use]
-    pub fn finish(self) -> Option<WatchdogEnd> {
+    pub(super) fn finish(self) -> Option<WatchdogEnd> {
         self.shared.finished.store(true, Ordering::Release);
         self.handle.thread().unpark();
         // It holds nothing that matters if it died.

@@ -11,7 +11,7 @@ use crate::run::{OpenError, Run, RunEntry, RunHead, Status, names};
 
 /// Why a run was not found.
 #[derive(Debug, Error)]
-pub enum FindError {
+pub(crate) enum FindError {
     /// Nothing of that name.
     #[error(
         "no run \"{name}\": it is no directory, and no name or id in {}; `tardy list` shows \
@@ -41,7 +41,7 @@ pub enum FindError {
 
 /// A directory of run directories.
 #[derive(Debug, Clone)]
-pub struct Store {
+pub(crate) struct Store {
     root: PathBuf,
 }
 
@@ -51,7 +51,7 @@ impl Store {
     ///
     /// # Errors
     /// None of them is known.
-    pub fn at(root: Option<PathBuf>) -> Result<Self, FindError> {
+    pub(crate) fn at(root: Option<PathBuf>) -> Result<Self, FindError> {
         let set =
             |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         let root = root
@@ -64,20 +64,20 @@ impl Store {
 
     /// Where it is.
     #[must_use]
-    pub fn root(&self) -> &Path {
+    pub(crate) fn root(&self) -> &Path {
         &self.root
     }
 
     /// Where a new run of this name goes; it may be taken.
     #[must_use]
-    pub fn place(&self, name: &str) -> PathBuf {
+    pub(crate) fn place(&self, name: &str) -> PathBuf {
         self.root.join(name)
     }
 
     /// What a list shows of each run, the one that started first before the others; and why the
     /// rest cannot be opened.
     #[must_use]
-    pub fn list(&self) -> (Vec<RunEntry>, Vec<OpenError>) {
+    pub(crate) fn list(&self) -> (Vec<RunEntry>, Vec<OpenError>) {
         let (mut runs, mut damaged) = (Vec::new(), Vec::new());
         for path in self.paths() {
             match RunEntry::read(&path) {
@@ -115,7 +115,7 @@ impl Store {
     ///
     /// # Errors
     /// None, more than one, or one that cannot be opened.
-    pub fn find(&self, name: &str) -> Result<Run, FindError> {
+    pub(crate) fn find(&self, name: &str) -> Result<Run, FindError> {
         let path = Path::new(name);
         if path.join(names::RUN).exists() || (name.contains('/') && path.is_dir()) {
             return Ok(Run::open(path)?);
@@ -156,7 +156,7 @@ const fn may_be_last(status: Status) -> bool {
 
 /// Whether `name` is one part of a path, so that it cannot lead out of the store.
 #[must_use]
-pub fn is_plain(name: &str) -> bool {
+pub(crate) fn is_plain(name: &str) -> bool {
     !name.is_empty() && name != "." && name != ".." && !name.contains(['/', '\0'])
 }
 

@@ -3,11 +3,11 @@
 use std::{fmt::Display, io::Write, time::SystemTime};
 
 /// SplitMix64 (Steele, Lea, Flood 2014).
-pub struct Chance(u64);
+pub(crate) struct Chance(u64);
 
 impl Chance {
     /// A fresh seed, printed on standard error, or the one that was asked for.
-    pub fn new(what: impl Display) -> Self {
+    pub(crate) fn new(what: impl Display) -> Self {
         let asked = std::env::var("TARDY_TEST_SEED").ok().and_then(|seed| seed.parse().ok());
         let seed = asked.unwrap_or_else(|| {
             let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
@@ -19,7 +19,7 @@ impl Chance {
     }
 
     /// Any number.
-    pub fn next(&mut self) -> u64 {
+    pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -27,12 +27,12 @@ impl Chance {
     }
 
     /// A number below `limit`, which is more than 0.
-    pub fn below(&mut self, limit: usize) -> usize {
+    pub(crate) fn below(&mut self, limit: usize) -> usize {
         usize::try_from(self.next() % limit as u64).unwrap()
     }
 }
 
 /// Whether the long versions were asked for.
-pub fn is_long() -> bool {
+pub(crate) fn is_long() -> bool {
     std::env::var_os("TARDY_TEST_LONG").is_some_and(|value| value == "1")
 }

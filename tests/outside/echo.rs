@@ -16,21 +16,21 @@ use super::support::{
 };
 
 /// An echo that listens, and where.
-pub struct Listening {
+pub(crate) struct Listening {
     pub child: Child,
     pub address: String,
 }
 
-pub const PING: Ask = Ask { mode: EchoMode::PingPong, size: 8, rate: 0 };
+pub(crate) const PING: Ask = Ask { mode: EchoMode::PingPong, size: 8, rate: 0 };
 
 /// Starts an echo on a free port of loopback.
-pub fn listen(store: &Store, more: &[&str]) -> Listening {
+pub(crate) fn listen(store: &Store, more: &[&str]) -> Listening {
     let words = ["echo", "--listen", "127.0.0.1:0", "--policy", "other", "--json"];
     listening(store.start(&[&words, more].concat()))
 }
 
 /// Waits until it says where it listens; the rest of what it says is for [`finish`].
-pub fn listening(mut child: Child) -> Listening {
+pub(crate) fn listening(mut child: Child) -> Listening {
     let mut line = Vec::new();
     // A byte at a time: nothing that belongs to the summary may be taken.
     let out = child.stdout.as_mut().unwrap();
@@ -46,7 +46,7 @@ pub fn listening(mut child: Child) -> Listening {
 }
 
 /// Ends it as a user would; its summary.
-pub fn end(echo: Listening) -> Value {
+pub(crate) fn end(echo: Listening) -> Value {
     signal(&echo.child, "INT");
     let said = finish(echo.child);
     assert_eq!((said.code, said.err.as_str()), (Some(0), ""), "{said:?}");
@@ -54,13 +54,13 @@ pub fn end(echo: Listening) -> Value {
 }
 
 /// A session by UDP or TCP, as something to read and write.
-pub enum Session {
+pub(crate) enum Session {
     Udp(UdpSocket),
     Tcp(TcpStream),
 }
 
 impl Session {
-    pub fn of(kind: CarrierKind, connected: Connected) -> Self {
+    pub(crate) fn of(kind: CarrierKind, connected: Connected) -> Self {
         let patience = Some(patience());
         match kind {
             CarrierKind::Udp => {
@@ -77,7 +77,7 @@ impl Session {
     }
 
     /// Sends a message and returns what comes back.
-    pub fn ping(&mut self, message: &[u8]) -> Vec<u8> {
+    pub(crate) fn ping(&mut self, message: &[u8]) -> Vec<u8> {
         let mut back = vec![0; message.len() + 1];
         match self {
             Self::Udp(socket) => {
@@ -96,7 +96,7 @@ impl Session {
 }
 
 /// Where it listens.
-pub fn port(echo: &Listening) -> u16 {
+pub(crate) fn port(echo: &Listening) -> u16 {
     echo.address.rsplit(':').next().unwrap().parse().unwrap()
 }
 

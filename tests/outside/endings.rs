@@ -116,7 +116,7 @@ fn a_load_that_dies_makes_the_run_invalid_with_exit_code_4() {
 }
 
 /// The children of `parent` among the processes of this store.
-pub fn children(store: &Store, parent: i32) -> Vec<i32> {
+pub(crate) fn children(store: &Store, parent: i32) -> Vec<i32> {
     let is_child = |pid: &i32| {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
         let parent_of = stat.rsplit(')').next().and_then(|rest| rest.split_whitespace().nth(1));

@@ -10,7 +10,7 @@ use super::support::{
 };
 
 /// Whether tmpfs can be mounted where nobody else sees it.
-pub fn can_mount(store: &Store) -> bool {
+pub(crate) fn can_mount(store: &Store) -> bool {
     let mount = "mount -t tmpfs -o size=1m tmpfs \"$0\"";
     let tried = Command::new("unshare").args(["-m", "sh", "-c", mount]).arg(store.path()).output();
     let can = is_root() && tried.is_ok_and(|output| output.status.success());

@@ -118,7 +118,10 @@ fn a_recorder_that_stands_still_is_reported() {
 
 /// A run of a second, under a load that `change` does something to; it returns when that is done.
 /// Only a run is returned whose warm-up was not over by then, nor a second later.
-pub fn changed_in_the_warm_up(load: &[&str], change: impl Fn(&Store, i32)) -> (Store, Said, Value) {
+pub(crate) fn changed_in_the_warm_up(
+    load: &[&str],
+    change: impl Fn(&Store, i32),
+) -> (Store, Said, Value) {
     with_time(|warmup| {
         let store = Store::new();
         let run = ["run", "timer", "--duration", "1s", "--name", "r", "--warmup", warmup];

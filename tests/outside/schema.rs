@@ -8,14 +8,14 @@ use serde_json::{Value, json};
 use super::support::{Store, finish, read_record, signal};
 
 /// The schema, itself checked against draft 2020-12.
-pub fn schema() -> Validator {
+pub(crate) fn schema() -> Validator {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/run.schema.json");
     let schema: Value = serde_json::from_slice(&fs::read(file).unwrap()).unwrap();
     jsonschema::draft202012::meta::validate(&schema).unwrap();
     jsonschema::draft202012::new(&schema).unwrap()
 }
 
-pub fn faults(schema: &Validator, record: &Value) -> Vec<String> {
+pub(crate) fn faults(schema: &Validator, record: &Value) -> Vec<String> {
     let fault =
         |error: jsonschema::ValidationError<'_>| format!("{}: {error}", error.instance_path());
     schema.iter_errors(record).map(fault).collect()

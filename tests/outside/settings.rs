@@ -8,21 +8,21 @@ use tardy::{
 };
 
 /// Where unbound kernel work may run.
-pub const WORKQUEUES: &str = "/sys/devices/virtual/workqueue/cpumask";
+pub(crate) const WORKQUEUES: &str = "/sys/devices/virtual/workqueue/cpumask";
 
 /// This CPU alone.
-pub fn only(cpu: u32) -> Cpus {
+pub(crate) fn only(cpu: u32) -> Cpus {
     [cpu].into_iter().collect()
 }
 
 /// What a file holds, without its line end; nothing where it cannot be read.
-pub fn read(path: &str) -> String {
+pub(crate) fn read(path: &str) -> String {
     fs::read_to_string(path).unwrap_or_default().trim_end().to_owned()
 }
 
 /// Gives an interrupt and the workqueues values that nobody would have by default, and says what
 /// was there.
-pub fn plant(cpu: u32) -> Vec<(PathBuf, String)> {
+pub(crate) fn plant(cpu: u32) -> Vec<(PathBuf, String)> {
     let mut planted = Vec::new();
     let own = only(cpu).to_string();
     for irq in tasks::numbers(std::path::Path::new("/proc/irq")) {
@@ -41,7 +41,7 @@ pub fn plant(cpu: u32) -> Vec<(PathBuf, String)> {
 }
 
 /// Every setting that a shield changes.
-pub fn settings() -> BTreeMap<String, String> {
+pub(crate) fn settings() -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
     let mut keep = |path: String| {
         let value = read(&path);
@@ -73,7 +73,7 @@ pub fn settings() -> BTreeMap<String, String> {
 }
 
 /// A governor that the CPU does not have now, where it could have another.
-pub fn other_governor(cpu: u32) -> Option<String> {
+pub(crate) fn other_governor(cpu: u32) -> Option<String> {
     let file = |name| read(&format!("/sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_{name}"));
     let (now, all) = (file("governor"), file("available_governors"));
     all.split_whitespace().find(|name| *name != now).map(str::to_owned)

@@ -19,18 +19,18 @@ use tempfile::TempDir;
 use super::turn::Turn;
 
 /// The program under test.
-pub const TARDY: &str = env!("CARGO_BIN_EXE_tardy");
+pub(crate) const TARDY: &str = env!("CARGO_BIN_EXE_tardy");
 
 /// Long enough for any machine that is busy; nothing waits that long when all is well. A slow
 /// machine may have a multiple: `TARDY_TEST_PATIENCE`.
-pub fn patience() -> Duration {
+pub(crate) fn patience() -> Duration {
     let times = std::env::var("TARDY_TEST_PATIENCE").ok().and_then(|text| text.parse().ok());
     Duration::from_secs(120) * times.unwrap_or(1)
 }
 
 /// Longer than any test looks at a run, which it ends by a signal. The log of such a run has an
 /// interval of a second.
-pub const LONG: &str = "15m";
+pub(crate) const LONG: &str = "15m";
 
 /// `nobody` on every distribution that matters.
 const NOBODY: u32 = 65_534;
@@ -39,10 +39,10 @@ const NOBODY: u32 = 65_534;
 const MARK: &str = "TARDY_TEST_MARK";
 
 /// Measures for a short while, untraced; what differs from test to test follows.
-pub const SHORT: [&str; 6] = ["run", "timer", "--warmup", "100ms", "--trace", "off"];
+pub(crate) const SHORT: [&str; 6] = ["run", "timer", "--warmup", "100ms", "--trace", "off"];
 
 /// A store of its own, removed at the end.
-pub struct Store {
+pub(crate) struct Store {
     directory: TempDir,
     mark: String,
     /// Whom tardy runs as; the caller where absent.
@@ -53,14 +53,14 @@ pub struct Store {
 
 /// What a process that has ended said.
 #[derive(Debug)]
-pub struct Said {
+pub(crate) struct Said {
     pub code: Option<i32>,
     pub out: String,
     pub err: String,
 }
 
 impl Store {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         Self {
@@ -73,7 +73,7 @@ impl Store {
     }
 
     /// A store whose tardy has no rights: run by `nobody` where the caller is root.
-    pub fn unprivileged() -> Self {
+    pub(crate) fn unprivileged() -> Self {
         let mut store = Self::new();
         if is_root() {
             // The build may lie where nobody else may look.
@@ -88,21 +88,21 @@ impl Store {
     }
 
     /// The directory; runs lie in `runs` below it.
-    pub fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         self.directory.path()
     }
 
-    pub fn runs(&self) -> PathBuf {
+    pub(crate) fn runs(&self) -> PathBuf {
         self.path().join("runs")
     }
 
     /// tardy with these arguments, ready to be started.
-    pub fn tardy<S: AsRef<str>>(&self, arguments: &[S]) -> Command {
+    pub(crate) fn tardy<S: AsRef<str>>(&self, arguments: &[S]) -> Command {
         self.under(self.program.to_str().unwrap(), &[], arguments)
     }
 
     /// tardy started by a shell that first does `script`, `ulimit -v 100` say.
-    pub fn shell<S: AsRef<str>>(&self, script: &str, arguments: &[S]) -> Command {
+    pub(crate) fn shell<S: AsRef<str>>(&self, script: &str, arguments: &[S]) -> Command {
         let script = format!("{script}\nexec \"$0\" \"$@\"");
         self.under("sh", &["-c", &script, self.program.to_str().unwrap()], arguments)
     }
@@ -126,7 +126,7 @@ impl Store {
 
     /// tardy that may lock so much memory; where the caller is root, the limit is set before the
     /// rights are given up.
-    pub fn may_lock(&self, bytes: u64, arguments: &[&str]) -> Command {
+    pub(crate) fn may_lock(&self, bytes: u64, arguments: &[&str]) -> Command {
         let Some(user) = self.user else {
             return self.shell(&format!("ulimit -l {} || exit 9", bytes >> 10), arguments);
         };
@@ -140,17 +140,17 @@ impl Store {
     }
 
     /// Runs tardy to its end.
-    pub fn run<S: AsRef<str>>(&self, arguments: &[S]) -> Said {
+    pub(crate) fn run<S: AsRef<str>>(&self, arguments: &[S]) -> Said {
         finish(self.start(arguments))
     }
 
     /// Starts tardy and leaves it to the caller.
-    pub fn start<S: AsRef<str>>(&self, arguments: &[S]) -> Child {
+    pub(crate) fn start<S: AsRef<str>>(&self, arguments: &[S]) -> Child {
         piped(&mut self.tardy(arguments))
     }
 
     /// Feeds so many made-up samples (`tardy::probes::fake`) into the run `r`, single ones kept.
-    pub fn made_up(&self, samples: &str) {
+    pub(crate) fn made_up(&self, samples: &str) {
         let run = ["run", "fake", "--warmup", "0s", "--cpus", "0", "--interval", "10us"];
         let said = self.run(
             &[&run[..], &["--unpaced", "--raw", "--samples", samples, "--name", "r"]].concat(),
@@ -159,21 +159,21 @@ impl Store {
     }
 
     /// Measures under `name` and returns the run's directory.
-    pub fn measure(&self, name: &str, arguments: &[&str]) -> PathBuf {
+    pub(crate) fn measure(&self, name: &str, arguments: &[&str]) -> PathBuf {
         let said = self.run(&[&SHORT, arguments, &["--name", name]].concat());
         assert_eq!(said.code, Some(0), "{arguments:?}: {said:?}");
         self.runs().join(name)
     }
 
     /// `show --json`.
-    pub fn show(&self, name: &str) -> Value {
+    pub(crate) fn show(&self, name: &str) -> Value {
         let said = self.run(&["show", name, "--json"]);
         assert_eq!(said.code, Some(0), "{said:?}");
         serde_json::from_str(&said.out).unwrap()
     }
 
     /// The data of `report`'s page about these runs.
-    pub fn page(&self, names: &[&str]) -> Value {
+    pub(crate) fn page(&self, names: &[&str]) -> Value {
         let file = self.path().join("page.html");
         let out = ["-o", file.to_str().unwrap()];
         let said = self.run(&[&["report"], names, &out].concat());
@@ -182,7 +182,7 @@ impl Store {
     }
 
     /// Measures untraced until [`Store::interrupt`], and waits until it does so.
-    pub fn start_measuring(&self, name: &str, arguments: &[&str]) -> Child {
+    pub(crate) fn start_measuring(&self, name: &str, arguments: &[&str]) -> Child {
         let length = ["--duration", LONG, "--name", name];
         let child = self.start(&[&SHORT[..], &length, arguments].concat());
         self.wait_measuring(name);
@@ -190,7 +190,7 @@ impl Store {
     }
 
     /// Ends a run as Ctrl-C does; its record.
-    pub fn interrupt(&self, name: &str, child: Child) -> (Said, Value) {
+    pub(crate) fn interrupt(&self, name: &str, child: Child) -> (Said, Value) {
         signal(&child, "INT");
         let said = finish(child);
         let record = self.show(name);
@@ -199,12 +199,12 @@ impl Store {
     }
 
     /// Samples of the first series so far.
-    pub fn count(&self, name: &str) -> i64 {
+    pub(crate) fn count(&self, name: &str) -> i64 {
         whole(&self.show(name)["series"][0]["count"])
     }
 
     /// Living processes that this store's tardies started, and themselves.
-    pub fn processes(&self) -> Vec<i32> {
+    pub(crate) fn processes(&self) -> Vec<i32> {
         let wanted = format!("{MARK}={}", self.mark);
         let is_ours = |pid: &i32| {
             let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
@@ -215,7 +215,7 @@ impl Store {
     }
 
     /// Waits until the run has written an interval of every series.
-    pub fn wait_measuring(&self, name: &str) {
+    pub(crate) fn wait_measuring(&self, name: &str) {
         let log = self.runs().join(name).join("series.hlog");
         eventually("a first interval", || {
             fs::read_to_string(&log).is_ok_and(|text| text.contains("\nTag="))
@@ -224,7 +224,7 @@ impl Store {
 }
 
 /// With standard output and error caught.
-pub fn piped(command: &mut Command) -> Child {
+pub(crate) fn piped(command: &mut Command) -> Child {
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     loop {
         match command.spawn() {
@@ -239,7 +239,7 @@ pub fn piped(command: &mut Command) -> Child {
 }
 
 /// Waits for the end; a process that hangs is killed, and the test fails.
-pub fn finish(mut child: Child) -> Said {
+pub(crate) fn finish(mut child: Child) -> Said {
     let out = read_all(child.stdout.take());
     let err = read_all(child.stderr.take());
     let deadline = Instant::now() + patience();
@@ -268,7 +268,7 @@ fn read_all(pipe: Option<impl Read + Send + 'static>) -> std::thread::JoinHandle
 }
 
 /// Waits for a condition that must come true.
-pub fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
+pub(crate) fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
     let deadline = Instant::now() + patience();
     while !condition() {
         assert!(Instant::now() < deadline, "in vain: {what}");
@@ -278,13 +278,13 @@ pub fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
 
 /// Tries with more and more time until there was enough of it: for what must happen within a time
 /// that cannot be made longer afterwards.
-pub fn with_time<T>(mut within: impl FnMut(&str) -> Option<T>) -> T {
+pub(crate) fn with_time<T>(mut within: impl FnMut(&str) -> Option<T>) -> T {
     let mut times = [2, 8, 32, 128].into_iter();
     times.find_map(|seconds| within(&format!("{seconds}s"))).expect("enough time")
 }
 
 /// Sends a signal, `KILL` say, to one process.
-pub fn signal(child: &Child, name: &str) {
+pub(crate) fn signal(child: &Child, name: &str) {
     let signal = match name {
         "CONT" => Signal::CONT,
         "HUP" => Signal::HUP,
@@ -298,7 +298,7 @@ pub fn signal(child: &Child, name: &str) {
 }
 
 /// Whether every thread of the process stands still.
-pub fn is_stopped(pid: u32) -> bool {
+pub(crate) fn is_stopped(pid: u32) -> bool {
     fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten().all(|task| {
         let stat = fs::read_to_string(task.path().join("stat")).unwrap_or_default();
         stat.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('T'))
@@ -306,7 +306,7 @@ pub fn is_stopped(pid: u32) -> bool {
 }
 
 /// Waits until whoever listens at a UDP port of loopback has read all that came.
-pub fn wait_until_read(port: u16) {
+pub(crate) fn wait_until_read(port: u16) {
     let own = format!(":{port:04X}");
     let unread = |line: &str| {
         let words: Vec<&str> = line.split_whitespace().collect();
@@ -319,7 +319,7 @@ pub fn wait_until_read(port: u16) {
 }
 
 /// The JSON in a report page.
-pub fn page_data(html: &str) -> Value {
+pub(crate) fn page_data(html: &str) -> Value {
     let begin = "<script type=\"application/json\" id=\"tardy-data\">";
     let at = html.find(begin).expect("the page has a block of data") + begin.len();
     let length = html[at..].find("</script>").expect("the block has an end");
@@ -327,12 +327,12 @@ pub fn page_data(html: &str) -> Value {
 }
 
 /// `run.json` as it lies there.
-pub fn read_record(run: &Path) -> Value {
+pub(crate) fn read_record(run: &Path) -> Value {
     serde_json::from_slice(&fs::read(run.join("run.json")).unwrap()).unwrap()
 }
 
 /// Every file below `directory` with its content.
-pub fn contents(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+pub(crate) fn contents(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut files = BTreeMap::new();
     for entry in fs::read_dir(directory).unwrap().flatten() {
         let path = entry.path();
@@ -346,7 +346,7 @@ pub fn contents(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
 }
 
 /// Copies a directory and what is in it.
-pub fn copy(from: &Path, to: &Path) {
+pub(crate) fn copy(from: &Path, to: &Path) {
     for (path, bytes) in contents(from) {
         let place = to.join(path.strip_prefix(from).unwrap());
         fs::create_dir_all(place.parent().unwrap()).unwrap();
@@ -355,32 +355,32 @@ pub fn copy(from: &Path, to: &Path) {
 }
 
 /// The codes of a record's caveats.
-pub fn codes(record: &Value) -> Vec<&str> {
+pub(crate) fn codes(record: &Value) -> Vec<&str> {
     list(&record["caveats"]).iter().map(|caveat| caveat["code"].as_str().unwrap()).collect()
 }
 
 /// A JSON array.
-pub fn list(value: &Value) -> &[Value] {
+pub(crate) fn list(value: &Value) -> &[Value] {
     value.as_array().expect("an array")
 }
 
 /// A JSON number that is whole.
-pub fn whole(value: &Value) -> i64 {
+pub(crate) fn whole(value: &Value) -> i64 {
     value.as_i64().unwrap_or_else(|| panic!("{value} is no whole number"))
 }
 
 /// Samples that a series has in its histogram.
-pub fn in_histogram(series: &Value) -> i64 {
+pub(crate) fn in_histogram(series: &Value) -> i64 {
     whole(&series["count"]) - whole(&series["early"]) - whole(&series["above"])
 }
 
-pub fn is_root() -> bool {
+pub(crate) fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
 /// Says that a test did not run, past the harness, which hides what passing tests print; and notes
 /// it in the file that `TARDY_TEST_SKIPS` names, for the account of what ran nowhere.
-pub fn skip(why: &str) {
+pub(crate) fn skip(why: &str) {
     let name = std::thread::current().name().unwrap_or_default().to_owned();
     let _ = writeln!(std::io::stderr().lock(), "{name} skipped: {why}");
     // What is only too slow for each change runs in `make test-long`, and is no gap.
@@ -394,6 +394,6 @@ pub fn skip(why: &str) {
 }
 
 /// Whether this is a guest of `cargo xtask vm`, where a test may change the whole machine.
-pub fn in_guest() -> bool {
+pub(crate) fn in_guest() -> bool {
     std::env::var_os("TARDY_TEST_VM").is_some_and(|value| value == "1")
 }

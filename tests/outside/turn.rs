@@ -22,11 +22,11 @@ thread_local! {
 
 /// A test's leave to use the machine, as long as this lives. Stays in the test's own thread.
 #[derive(Debug)]
-pub struct Turn(());
+pub(crate) struct Turn(());
 
 impl Turn {
     /// Beside others that do not change the whole machine.
-    pub fn beside() -> Self {
+    pub(crate) fn beside() -> Self {
         if OWN.get().0 == 0 {
             wait_while(|users| users.alone).beside += 1;
         }
@@ -35,7 +35,7 @@ impl Turn {
     }
 
     /// With nobody else. Must be the first of its test.
-    pub fn alone() -> Self {
+    pub(crate) fn alone() -> Self {
         assert_eq!(OWN.get().0, 0, "it would wait for itself");
         wait_while(|users| users.alone).alone = true;
         drop(wait_while(|users| users.beside > 0));

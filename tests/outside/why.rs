@@ -1,7 +1,7 @@
 //! `tardy why`: what it tells of a traced run that was made up, of a damaged one, and of none.
 
 #[path = "../../xtask/src/synth_why/mod.rs"]
-pub mod synth_why;
+pub(crate) mod synth_why;
 
 use std::{fs, path::Path, path::PathBuf, sync::OnceLock};
 

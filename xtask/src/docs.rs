@@ -16,7 +16,7 @@ use clap_mangen::Man;
 const SHELLS: [Shell; 3] = [Shell::Bash, Shell::Zsh, Shell::Fish];
 
 /// Writes all of them into `directory`, which is made where it is missing.
-pub fn write(directory: &Path) -> Result<()> {
+pub(crate) fn write(directory: &Path) -> Result<()> {
     fs::create_dir_all(directory)
         .with_context(|| format!("cannot make {}", directory.display()))?;
     let mut root = tardy::cli::command();

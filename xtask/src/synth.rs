@@ -26,7 +26,7 @@ const SAMPLES: u64 = 86_400;
 const EACH: u64 = 8;
 
 /// Writes the run into `directory`, which must be empty or not there.
-pub fn day(directory: &Path) -> Result<()> {
+pub(crate) fn day(directory: &Path) -> Result<()> {
     let heads: Vec<SeriesHead> = (0..CPUS).map(head).collect();
     let mut document = document(&heads);
     let mut maker = RunWriter::create(directory, &document, false)?;

@@ -38,7 +38,7 @@ const MOST_RUNS: usize = 20_000;
 /// phases (`tardy lab run --seeds 5`), do not overlap; its factor is the ratio of their nearest
 /// ends. The first kernel is the baseline.
 #[derive(Debug, Args)]
-pub struct CompareFlags {
+pub(super) struct CompareFlags {
     /// Output directory of `tardy lab run`, or runs in it; several for several matrices
     #[arg(value_name = "PLACE", required = true)]
     places: Vec<String>,
@@ -52,14 +52,14 @@ pub struct CompareFlags {
 }
 
 /// Runs, with the records of their directories.
-pub struct Gathered {
+pub(super) struct Gathered {
     pub runs: Vec<Run>,
     /// Each run with its directory.
     pub records: Vec<(PathBuf, LabRecord)>,
 }
 
 /// Prints the comparison.
-pub fn compare(flags: &CompareFlags, store: &Store) -> Result<Exit> {
+pub(super) fn compare(flags: &CompareFlags, store: &Store) -> Result<Exit> {
     if let Some(file) = &flags.output {
         report::is_page("-o", file)?;
     }
@@ -73,7 +73,7 @@ pub fn compare(flags: &CompareFlags, store: &Store) -> Result<Exit> {
 }
 
 /// Prints a sheet.
-pub fn put(sheet: &MatrixView, as_json: bool) -> Result<()> {
+pub(super) fn put(sheet: &MatrixView, as_json: bool) -> Result<()> {
     if !as_json {
         return output::put(&lab::show(sheet));
     }
@@ -89,14 +89,14 @@ pub fn put(sheet: &MatrixView, as_json: bool) -> Result<()> {
 }
 
 /// Writes the page of a sheet made from these runs.
-pub fn write_page(file: &Path, sheet: &MatrixView, gathered: &Gathered) -> Result<()> {
+pub(super) fn write_page(file: &Path, sheet: &MatrixView, gathered: &Gathered) -> Result<()> {
     let page = Page::of_matrix(matrix_page::matrix(sheet, &gathered.runs));
     let text = html::render(&page).context("cannot write the data of the page")?;
     report::write(file, text.as_bytes())
 }
 
 /// Opens all runs at these paths.
-pub fn gather(places: &[String], store: &Store) -> Result<Gathered> {
+pub(super) fn gather(places: &[String], store: &Store) -> Result<Gathered> {
     let mut found = Gathered { runs: Vec::new(), records: Vec::new() };
     for name in places {
         let path = Path::new(name);
@@ -157,7 +157,7 @@ impl Gathered {
 }
 
 /// The comparison of these runs.
-pub fn sheet(gathered: &Gathered) -> Result<MatrixView> {
+pub(super) fn sheet(gathered: &Gathered) -> Result<MatrixView> {
     let records = || gathered.records.iter().map(|(_, record)| record);
     let kernels: Vec<String> =
         records().flat_map(|record| &record.kernels).map(|kernel| kernel.name.clone()).collect();

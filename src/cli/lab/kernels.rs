@@ -24,7 +24,7 @@ use crate::{
 ///
 /// Packages are unpacked into a cache, ~/.cache/tardy/lab/kernels, and never installed.
 #[derive(Debug, Args)]
-pub struct KernelsFlags {
+pub(super) struct KernelsFlags {
     /// Fetch this kernel first, as standard, rt, 6.12, 6.12-rt, linux-image-6.12*; repeatable
     ///
     /// Also takes a package file (./linux-image-x.deb) or a kernel image
@@ -36,7 +36,7 @@ pub struct KernelsFlags {
 }
 
 /// Fetches the requested kernels, and prints the list.
-pub fn kernels(flags: &KernelsFlags) -> Result<Exit> {
+pub(super) fn kernels(flags: &KernelsFlags) -> Result<Exit> {
     let cache = lab::cache()?.join(kernels::DIRECTORY);
     // Check all names first: a typo in the last one must not cost a download.
     let sources: Vec<KernelSource> =

@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// The progress of a matrix.
-pub struct MatrixProgress {
+pub(super) struct MatrixProgress {
     line: StatusLine,
     /// Whether each finished cell gets a line of its own.
     tells: bool,
@@ -22,7 +22,7 @@ pub struct MatrixProgress {
 
 impl MatrixProgress {
     /// For `total` cells, some of them in parallel.
-    pub fn new(total: usize, jobs: usize, quiet: bool) -> Self {
+    pub(super) fn new(total: usize, jobs: usize, quiet: bool) -> Self {
         let terminal = io::stderr().is_terminal();
         Self {
             line: StatusLine::new(terminal && !quiet),
@@ -35,7 +35,7 @@ impl MatrixProgress {
     }
 
     /// Records an event, and shows it.
-    pub fn note(&mut self, event: &TaskEvent) {
+    pub(super) fn note(&mut self, event: &TaskEvent) {
         match event {
             TaskEvent::Began(task) => self.running.push((*task).clone()),
             TaskEvent::Ended(task, outcome) => {
@@ -52,7 +52,7 @@ impl MatrixProgress {
     }
 
     /// Erases the line.
-    pub fn end(&mut self) {
+    pub(super) fn end(&mut self) {
         self.line.clear();
     }
 

@@ -16,7 +16,7 @@ use crate::store::Store;
 ///
 /// Installs nothing, changes nothing on this machine, and needs no root.
 #[derive(Debug, Args)]
-pub struct LabFlags {
+pub(super) struct LabFlags {
     #[command(subcommand)]
     verb: LabVerb,
 }
@@ -30,7 +30,7 @@ enum LabVerb {
 }
 
 /// Runs a subcommand of the lab. Runs are read from `store`, and written there.
-pub fn lab(flags: &LabFlags, store: &Store) -> Result<Exit> {
+pub(super) fn lab(flags: &LabFlags, store: &Store) -> Result<Exit> {
     match &flags.verb {
         LabVerb::Kernels(flags) => kernels::kernels(flags),
         LabVerb::Run(flags) => run::run(flags, store),

@@ -51,7 +51,7 @@ const FOUNDING: &str = include_str!("../../../lab/founding.toml");
 /// It applies where the plan sets no `trace` itself. The instructions of the tracing are counted
 /// too.
 #[derive(Debug, Args)]
-pub struct LabRunFlags {
+pub(super) struct LabRunFlags {
     /// Plan to measure: a TOML file [default: the built-in plan]
     #[arg(value_name = "PLAN")]
     plan: Option<PathBuf>,
@@ -112,7 +112,7 @@ enum ModeName {
 }
 
 /// Measures, and prints the comparison.
-pub fn run(flags: &LabRunFlags, store: &Store) -> Result<Exit> {
+pub(super) fn run(flags: &LabRunFlags, store: &Store) -> Result<Exit> {
     if let Some(file) = &flags.outcome.report {
         report::is_page("--report", file)?;
     }

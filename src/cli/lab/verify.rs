@@ -24,7 +24,7 @@ use crate::{
 /// Counted time is reproducible only with the same kernel, the same tardy and the same QEMU. If one
 /// of them differs, the error names it, with exit code 2. Exit code 1: the samples differ.
 #[derive(Debug, Args)]
-pub struct VerifyFlags {
+pub(super) struct VerifyFlags {
     /// The run, measured with --mode deterministic
     #[arg(value_name = "RUN")]
     run: String,
@@ -36,7 +36,7 @@ pub struct VerifyFlags {
 }
 
 /// Repeats the run and prints the result.
-pub fn verify(flags: &VerifyFlags, store: &Store) -> Result<Exit> {
+pub(super) fn verify(flags: &VerifyFlags, store: &Store) -> Result<Exit> {
     let run = store.find(&flags.run)?;
     let facts = verify::facts(&run)?;
     let cache = lab::cache()?;

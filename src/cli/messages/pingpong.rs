@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// The shortest round trip at which no single sample is lost, ns.
-pub const PACE_NS: i64 = 5_000;
+pub(super) const PACE_NS: i64 = 5_000;
 
 /// The default time after which an answer counts as lost, ns.
 const DEFAULT_TIMEOUT_NS: i64 = 1_000_000_000;
@@ -21,7 +21,7 @@ impl MessageFlags {
     ///
     /// # Errors
     /// Names the flag that cannot be used, and the remedy.
-    pub fn pingpong(&self, near: Terms, far_cpu: u32, allowed: &Cpus) -> Result<PingPong> {
+    pub(crate) fn pingpong(&self, near: Terms, far_cpu: u32, allowed: &Cpus) -> Result<PingPong> {
         let transport = self.transport.as_deref().map_or(Ok(Transport::Tcp), transport)?;
         let size = self.size.unwrap_or(1);
         ensure!(

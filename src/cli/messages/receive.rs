@@ -23,7 +23,7 @@ impl MessageFlags {
     ///
     /// # Errors
     /// Names the flag that cannot be used, and the remedy.
-    pub fn receive(&self, ends: Ends, allowed: &Cpus) -> Result<Receive> {
+    pub(crate) fn receive(&self, ends: Ends, allowed: &Cpus) -> Result<Receive> {
         let source = match (&self.listen, &self.iface) {
             (Some(port), _) => PacketSource::Port(*port),
             (None, Some(name)) => PacketSource::Interface(name.clone()),
@@ -55,7 +55,7 @@ impl MessageFlags {
     ///
     /// # Errors
     /// `--rate` cannot be read.
-    pub fn receive_pace_ns(&self) -> Result<i64> {
+    pub(crate) fn receive_pace_ns(&self) -> Result<i64> {
         if !self.has_sender()? {
             return Ok(PACE_NS);
         }

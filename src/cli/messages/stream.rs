@@ -32,7 +32,7 @@ impl MessageFlags {
     ///
     /// # Errors
     /// It has no unit, or is not a rate.
-    pub fn packet_rate(&self) -> Result<PacketRate> {
+    pub(crate) fn packet_rate(&self) -> Result<PacketRate> {
         let Some(text) = &self.rate else { return Ok(DEFAULT_RATE) };
         text.parse().map_err(|error| anyhow!("--rate {text}: {error}"))
     }
@@ -41,7 +41,7 @@ impl MessageFlags {
     ///
     /// # Errors
     /// As [`MessageFlags::packet_rate`].
-    pub fn packet_period_ns(&self) -> Result<i64> {
+    pub(crate) fn packet_period_ns(&self) -> Result<i64> {
         Ok(PacketPeriod::of_rate(self.packet_rate()?.per_1000_s).ns.max(1))
     }
 
@@ -49,7 +49,7 @@ impl MessageFlags {
     ///
     /// # Errors
     /// Names the flag that cannot be used, and the remedy.
-    pub fn stream(&self, ends: Ends, allowed: &Cpus) -> Result<Stream> {
+    pub(crate) fn stream(&self, ends: Ends, allowed: &Cpus) -> Result<Stream> {
         let way = self.way()?;
         let rate = self.packet_rate()?;
         let wait = |flag: &str, text: &Option<String>| {

@@ -139,7 +139,7 @@ pub fn hex(bytes: &[u8]) -> String {
 pub(super) mod tests {
     use super::*;
 
-    pub fn cell(arguments: &[&str]) -> Cell {
+    pub(crate) fn cell(arguments: &[&str]) -> Cell {
         Cell {
             kernel: Kernel { name: "6.1-x".into(), ..Kernel::default() },
             mode: ClockMode::Deterministic,

@@ -11,7 +11,7 @@
 //! - [`bzimage`]: the content of a kernel's file
 //! - [`missing_feature`]: what a kernel lacks
 //! - [`list`]: the content of the cache
-//! - [`modules`]: what must be loaded into a kernel; [`unpack`]: what it is packed with
+//! - [`modules`]: what must be loaded into a kernel; [`mod@unpack`]: what it is packed with
 
 pub mod bzimage;
 pub mod cache;

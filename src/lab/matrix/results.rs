@@ -171,7 +171,7 @@ pub(super) mod tests {
     use super::*;
 
     /// What a run directory of nothing looks like.
-    pub fn write_run(directory: &Path, status: &str) {
+    pub(crate) fn write_run(directory: &Path, status: &str) {
         fs::create_dir_all(directory.join("samples")).unwrap();
         let record = serde_json::json!({
             "schema_version": 1, "id": "i", "name": "n", "argv": [], "status": status,

@@ -54,7 +54,7 @@ pub(super) struct Remote {
 
 impl Remote {
     /// Starts it.
-    pub fn start(order: FarEndSpec, mut descriptors: Vec<OwnedFd>) -> Result<Self, String> {
+    pub(super) fn start(order: FarEndSpec, mut descriptors: Vec<OwnedFd>) -> Result<Self, String> {
         let cannot = |what: &str, error: &io::Error| format!("{what}: {}", plain(error));
         let (outlet, far_outlet) = pipe_with(PipeFlags::CLOEXEC)
             .map_err(|error| cannot("cannot create a pipe", &error.into()))?;
@@ -87,7 +87,7 @@ impl Remote {
     }
 
     /// Waits until it is ready to begin.
-    pub fn ready(&mut self) -> Result<Ready, String> {
+    pub(super) fn ready(&mut self) -> Result<Ready, String> {
         match self.said.recv_timeout(START_PATIENCE) {
             Ok(FarEndReply::Armed(ready)) => Ok(ready),
             Ok(FarEndReply::Failed(why)) => Err(why),
@@ -102,7 +102,7 @@ impl Remote {
     }
 
     /// Lets it begin. One that is gone shows when it is tended.
-    pub fn go(&mut self, schedule: Schedule) {
+    pub(super) fn go(&mut self, schedule: Schedule) {
         self.send(&FarEndCommand::Go(schedule));
     }
 
@@ -114,7 +114,7 @@ impl Remote {
     }
 
     /// How it ended, if it has.
-    pub fn ended(&mut self) -> Option<String> {
+    pub(super) fn ended(&mut self) -> Option<String> {
         self.listen();
         if let Some(report) = &self.report {
             return Some(describe_end(&report.0));
@@ -138,7 +138,7 @@ impl Remote {
     }
 
     /// Takes what its outlet has let out; never waits.
-    pub fn fresh(&mut self, into: &mut Vec<u8>) {
+    pub(super) fn fresh(&mut self, into: &mut Vec<u8>) {
         let mut chunk = [0; 64 * 1024];
         // A pipe with nothing in it, and one whose writer is gone, both end this.
         while let Ok(length @ 1..) = self.outlet.read(&mut chunk) {
@@ -147,12 +147,12 @@ impl Remote {
     }
 
     /// Ends it at once. One that is gone already has ended.
-    pub fn kill(&mut self) {
+    pub(super) fn kill(&mut self) {
         let _ = self.child.kill();
     }
 
     /// Asks it to end, reads its remaining messages, and ensures that it has exited.
-    pub fn finish(mut self) -> FarEndResult {
+    pub(super) fn finish(mut self) -> FarEndResult {
         self.send(&FarEndCommand::Stop);
         let mut fresh = Vec::new();
         let deadline = Instant::now() + END_PATIENCE;

@@ -59,7 +59,7 @@ impl std::fmt::Debug for FarEndThread {
 
 impl FarEndThread {
     /// Starts it on its terms, has it open what it needs, and lets it wait.
-    pub fn start(
+    pub(super) fn start(
         name: &str,
         mut work: Box<dyn FarEndWork>,
         terms: Terms,
@@ -96,7 +96,7 @@ impl FarEndThread {
     }
 
     /// Lets it begin.
-    pub fn go(&mut self, schedule: Schedule) {
+    pub(super) fn go(&mut self, schedule: Schedule) {
         self.start_ns = schedule.start_ns;
         if let Some(go) = &self.go {
             // A thread that is gone shows when it is joined.
@@ -105,13 +105,13 @@ impl FarEndThread {
     }
 
     /// Whether it has ended.
-    pub fn is_done(&self) -> bool {
+    pub(super) fn is_done(&self) -> bool {
         self.handle.is_finished()
     }
 
     /// Takes note of what the warm-up used, when that is over. To be repeated until the end; how
     /// long there is still time, ns.
-    pub fn poll(&mut self, now_ns: i64) -> i64 {
+    pub(super) fn poll(&mut self, now_ns: i64) -> i64 {
         if self.warmed_up.is_none() && now_ns >= self.start_ns {
             let is_late = now_ns - self.start_ns > LATE_NS;
             // Where its end is not known, or not in time, the warm-up counts too.
@@ -122,12 +122,12 @@ impl FarEndThread {
     }
 
     /// Whether it records something that must be let out.
-    pub const fn has_outlet(&self) -> bool {
+    pub(super) const fn has_outlet(&self) -> bool {
         self.outlet.is_some()
     }
 
     /// Lets out what it has recorded.
-    pub fn fresh(&mut self, into: &mut Vec<u8>) {
+    pub(super) fn fresh(&mut self, into: &mut Vec<u8>) {
         if let Some(outlet) = &mut self.outlet {
             outlet(into);
         }
@@ -135,7 +135,7 @@ impl FarEndThread {
 
     /// Ends its work, also one that sleeps. A nudge between two turns has no effect, so that this
     /// takes as many as it takes.
-    pub fn stop(&mut self) {
+    pub(super) fn stop(&mut self) {
         self.stop.set();
         // One that was never started ends when its channel closes.
         self.go = None;
@@ -149,7 +149,7 @@ impl FarEndThread {
     }
 
     /// Waits for it; what it has not let out yet comes too.
-    pub fn finish(mut self, into: &mut Vec<u8>) -> WorkOutcome {
+    pub(super) fn finish(mut self, into: &mut Vec<u8>) -> WorkOutcome {
         drop(self.go.take());
         let joined = self.handle.join();
         if let Some(mut outlet) = self.outlet {

@@ -57,7 +57,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 impl PingpongNearEnd {
     /// Opens it, in the thread that will use it, on its terms.
-    pub fn open(self) -> Result<OpenPort, ArmError> {
+    pub(super) fn open(self) -> Result<OpenPort, ArmError> {
         match self {
             Self::End(end) => end.open().map_err(refused),
             Self::Zmq { to, size } => zmq::ask_foreign(&to, size, PATIENCE).map_err(refused),

@@ -34,7 +34,7 @@ pub(super) struct PingpongThread {
 
 impl PingpongThread {
     /// The warm-up, then the measured loop.
-    pub fn both_loops(mut self, schedule: Schedule, port: &mut OpenPort) -> LoopEnd {
+    pub(super) fn both_loops(mut self, schedule: Schedule, port: &mut OpenPort) -> LoopEnd {
         // Also a warm-up of no length has no messages.
         let early_ns = u64::try_from(schedule.warmup_ns - now_ns()).unwrap_or(0);
         std::thread::sleep(Duration::from_nanos(early_ns));

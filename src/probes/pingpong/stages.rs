@@ -43,21 +43,21 @@ pub(super) struct Note(MappedArray<1>);
 
 impl Note {
     /// A new one, and what another process must be given to have it too.
-    pub fn new() -> io::Result<(Self, OwnedFd)> {
+    pub(super) fn new() -> io::Result<(Self, OwnedFd)> {
         let memory = memfd_create(c"tardy-note", MemfdFlags::CLOEXEC)?;
         ftruncate(&memory, 8)?;
         Ok((Self::map(&memory)?, memory))
     }
 
     /// One that was made elsewhere; its memory is touched, and that of the clock.
-    pub fn map(memory: &impl AsFd) -> io::Result<Self> {
+    pub(super) fn map(memory: &impl AsFd) -> io::Result<Self> {
         let note = Self(MappedArray::new(memory.as_fd())?);
         note.received_ns().store(clock::now_ns() as u64, Ordering::Relaxed);
         Ok(note)
     }
 
     /// `CLOCK_MONOTONIC`, ns.
-    pub fn received_ns(&self) -> &AtomicU64 {
+    pub(super) fn received_ns(&self) -> &AtomicU64 {
         let [word] = self.0.words();
         word
     }
@@ -92,7 +92,7 @@ pub(super) struct SharedTripStages {
 impl SharedTripStages {
     /// Both threads, for the BPF side to follow: the near one first. What the near one
     /// measures is `total`, and what its warm-up does `warmup`.
-    pub fn threads(
+    pub(super) fn threads(
         &self,
         near: &Found,
         far: &Found,
@@ -126,7 +126,11 @@ impl SharedTripStages {
 
 impl TripStages {
     /// Makes the series of the parts of `total`, all memory touched.
-    pub fn new(tracing: &Tracing, note: Note, total: &SeriesHead) -> (Self, SharedTripStages) {
+    pub(super) fn new(
+        tracing: &Tracing,
+        note: Note,
+        total: &SeriesHead,
+    ) -> (Self, SharedTripStages) {
         let series: [Arc<Series>; 6] = std::array::from_fn(|_| Arc::default());
         let one = |(head, series)| Recorded { head, series, samples: None };
         let recorded = heads(total).into_iter().zip(series.clone()).map(one).collect();
@@ -137,7 +141,7 @@ impl TripStages {
     }
 
     /// The measured loop, its parts recorded.
-    pub fn measured<P: Port, S: Sink>(
+    pub(super) fn measured<P: Port, S: Sink>(
         self,
         port: &mut P,
         mut inner: S,

@@ -47,7 +47,7 @@ pub(super) struct Answers {
 }
 
 impl Answers {
-    pub fn new(
+    pub(super) fn new(
         series: Arc<Series>,
         scratch: Arc<Series>,
         tid: i32,
@@ -116,7 +116,7 @@ pub(super) struct PingKeeper {
 }
 
 impl PingKeeper {
-    pub const fn new(
+    pub(super) const fn new(
         far_end: Option<RunningFarEnd>,
         answers: Answers,
         record: MessageRecord,

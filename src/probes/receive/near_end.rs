@@ -65,7 +65,7 @@ pub(super) struct ReceiveThread {
 
 impl ReceiveThread {
     /// The warm-up, then the measured loop.
-    pub fn both_loops(mut self, schedule: Schedule, receiver: &ReceiveSocket) -> LoopEnd {
+    pub(super) fn both_loops(mut self, schedule: Schedule, receiver: &ReceiveSocket) -> LoopEnd {
         let socket = receiver.raw();
         let end = match (self.wait, &receiver.epoll) {
             (ReceiveWait::Ppoll, _) => self.loops_by(Inlet::new(Ppoll, socket, ROOM), schedule),

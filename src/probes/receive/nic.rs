@@ -23,12 +23,12 @@ pub(super) struct NicLatency {
 }
 
 impl NicLatency {
-    pub fn new(clock: NicClock, stamps: Reader<NicStamp>, series: Arc<Series>) -> Self {
+    pub(super) fn new(clock: NicClock, stamps: Reader<NicStamp>, series: Arc<Series>) -> Self {
         Self { clock, stamps, series, waiting: VecDeque::new(), course: ClockHistory::default() }
     }
 
     /// Compares the clocks, and converts what came since the last time.
-    pub fn poll(&mut self) {
+    pub(super) fn poll(&mut self) {
         let waiting = &mut self.waiting;
         self.stamps.drain(|stamp| {
             if waiting.len() == MOST_WAITING {
@@ -51,7 +51,7 @@ impl NicLatency {
     }
 
     /// How the clocks compared.
-    pub fn record(&self) -> Option<ClockRecord> {
+    pub(super) fn record(&self) -> Option<ClockRecord> {
         self.course.record()
     }
 }

@@ -23,7 +23,7 @@ const STRANGERS: (f64, usize) = (10_000.0, 1_500);
 
 /// An open socket, whose packets are stamped.
 #[derive(Debug)]
-pub struct ReceiveSocket {
+pub(super) struct ReceiveSocket {
     pub socket: OwnedFd,
     /// Watches the socket alone.
     pub epoll: Option<OwnedFd>,
@@ -48,7 +48,7 @@ impl ReceiveSocket {
     ///
     /// # Errors
     /// For the user: the flag, what was expected and what to do.
-    pub fn open(plan: &Receive) -> Result<Self, String> {
+    pub(super) fn open(plan: &Receive) -> Result<Self, String> {
         let has_sender = plan.sending.is_some();
         let session = session().map_err(|error| format!("no random number: {}", plain(&error)))?;
         let receiver = |socket, address| Self {
@@ -128,13 +128,13 @@ impl ReceiveSocket {
     }
 
     /// The number of the socket.
-    pub fn raw(&self) -> i32 {
+    pub(super) fn raw(&self) -> i32 {
         self.socket.as_raw_fd()
     }
 
     /// Whether its last packet came from a device that can be polled; so also where the kernel does
     /// not say.
-    pub fn can_busy_poll(&self) -> bool {
+    pub(super) fn can_busy_poll(&self) -> bool {
         timestamps::can_busy_poll(self.socket.as_fd()).unwrap_or(true)
     }
 }

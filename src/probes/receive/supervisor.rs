@@ -67,7 +67,7 @@ impl Steps {
 }
 
 impl ReceiveKeeper {
-    pub fn new(
+    pub(super) fn new(
         far_end: Option<RunningFarEnd>,
         tid: i32,
         shared: Arc<ReceiveShared>,
@@ -90,7 +90,7 @@ impl ReceiveKeeper {
     }
 
     /// Looks after stamps of a NIC too.
-    pub fn with_nic(self, nic: Option<NicLatency>) -> Self {
+    pub(super) fn with_nic(self, nic: Option<NicLatency>) -> Self {
         Self { nic, ..self }
     }
 

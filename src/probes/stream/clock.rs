@@ -15,7 +15,7 @@ const DRIFT_PPM: i64 = 100;
 /// The four times of a packet: sent and received back by the near clock; received and sent back
 /// by the far one; ns.
 #[derive(Debug, Clone, Copy)]
-pub struct Exchange {
+pub(super) struct Exchange {
     /// Near, sent.
     pub sent_ns: i64,
     /// Far, received.
@@ -29,7 +29,7 @@ pub struct Exchange {
 impl Exchange {
     /// Time on the way, both ways, ns.
     #[must_use]
-    pub const fn round_trip_ns(&self) -> i64 {
+    pub(super) const fn round_trip_ns(&self) -> i64 {
         let here = self.received_ns.saturating_sub(self.sent_ns);
         here.saturating_sub(self.far_sent_ns.saturating_sub(self.far_received_ns))
     }
@@ -37,7 +37,7 @@ impl Exchange {
 
 /// What the exchanges of a short time say of the offset.
 #[derive(Debug, Clone, Copy)]
-pub struct OffsetBounds {
+pub(super) struct OffsetBounds {
     low_ns: i64,
     high_ns: i64,
     shortest_ns: i64,
@@ -46,11 +46,11 @@ pub struct OffsetBounds {
 
 impl OffsetBounds {
     /// Of no exchange.
-    pub const NONE: Self =
+    pub(super) const NONE: Self =
         Self { low_ns: i64::MIN, high_ns: i64::MAX, shortest_ns: i64::MAX, exchanges: 0 };
 
     /// One more.
-    pub fn take(&mut self, exchange: &Exchange) {
+    pub(super) fn take(&mut self, exchange: &Exchange) {
         let low_ns = exchange.far_sent_ns.saturating_sub(exchange.received_ns);
         let high_ns = exchange.far_received_ns.saturating_sub(exchange.sent_ns);
         self.low_ns = self.low_ns.max(low_ns);
@@ -71,7 +71,7 @@ impl OffsetBounds {
     /// Offset and uncertainty over `length_ns`; absent without an exchange, and where they
     /// contradict each other: then a clock was set meanwhile.
     #[must_use]
-    pub fn settle(&self, length_ns: i64) -> Option<Offset> {
+    pub(super) fn settle(&self, length_ns: i64) -> Option<Offset> {
         let drift_ns = ppm(length_ns, DRIFT_PPM);
         let width_ns = self.high_ns.checked_sub(self.low_ns)?;
         if self.exchanges == 0 || width_ns < -drift_ns {
@@ -84,7 +84,7 @@ impl OffsetBounds {
 
 /// The far end's clock minus the near end's, and the uncertainty; ns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Offset {
+pub(super) struct Offset {
     /// Far minus near.
     pub offset_ns: i64,
     /// The truth is within so much of it.
@@ -97,7 +97,7 @@ const fn ppm(length_ns: i64, parts: i64) -> i64 {
 
 /// How the offset went over a run.
 #[derive(Debug, Default)]
-pub struct Clocks {
+pub(super) struct Clocks {
     first: Option<(i64, Offset)>,
     last: Option<(i64, Offset)>,
     /// What is known by now, and since when.
@@ -111,7 +111,12 @@ pub struct Clocks {
 
 impl Clocks {
     /// Takes what was found of the time of `length_ns` around `at_ns` of the near clock.
-    pub fn take(&mut self, at_ns: i64, length_ns: i64, bounds: &OffsetBounds) -> Option<Offset> {
+    pub(super) fn take(
+        &mut self,
+        at_ns: i64,
+        length_ns: i64,
+        bounds: &OffsetBounds,
+    ) -> Option<Offset> {
         self.exchanges += bounds.exchanges;
         let shortest_ns = self.shortest_ns.unwrap_or(i64::MAX).min(bounds.shortest_ns);
         self.shortest_ns = Some(shortest_ns).filter(|_| self.exchanges > 0);
@@ -133,7 +138,7 @@ impl Clocks {
     }
 
     /// This offset was made use of.
-    pub fn used(&mut self, at_ns: i64, offset: Offset) {
+    pub(super) fn used(&mut self, at_ns: i64, offset: Offset) {
         self.first.get_or_insert((at_ns, offset));
         self.last = Some((at_ns, offset));
         self.worst_ns = self.worst_ns.max(offset.uncertainty_ns);
@@ -141,7 +146,7 @@ impl Clocks {
 
     /// Its summary at the end.
     #[must_use]
-    pub fn record(&self) -> Option<ClockRecord> {
+    pub(super) fn record(&self) -> Option<ClockRecord> {
         let ((first_ns, first), (last_ns, last)) = (self.first?, self.last?);
         let moved_ns = last.offset_ns - first.offset_ns;
         let drift_ppb = match last_ns - first_ns {

@@ -5,7 +5,7 @@ const WINDOW: u64 = 1 << 20;
 
 /// What a packet that arrived is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Delivery {
+pub(super) enum Delivery {
     /// Here for the first time.
     First,
     /// Duplicate.
@@ -15,7 +15,7 @@ pub enum Delivery {
 /// Counts of one flow. Numbers below the first recorded one belong to the warm-up: they are known,
 /// and not counted.
 #[derive(Debug)]
-pub struct DeliveryCounts {
+pub(super) struct DeliveryCounts {
     recorded_from: u64,
     late_over_ns: i64,
     /// One bit a number, of the [`WINDOW`] numbers up to the highest.
@@ -36,7 +36,7 @@ pub struct DeliveryCounts {
 impl DeliveryCounts {
     /// Nothing has arrived; what takes longer than `late_over_ns` will be late.
     #[must_use]
-    pub fn new(recorded_from: u64, late_over_ns: i64) -> Self {
+    pub(super) fn new(recorded_from: u64, late_over_ns: i64) -> Self {
         Self {
             recorded_from,
             late_over_ns,
@@ -52,18 +52,18 @@ impl DeliveryCounts {
 
     /// Whether a number belongs to the measured time.
     #[must_use]
-    pub const fn is_recorded(&self, number: u64) -> bool {
+    pub(super) const fn is_recorded(&self, number: u64) -> bool {
         number >= self.recorded_from
     }
 
     /// Highest number that arrived, plus one.
     #[must_use]
-    pub fn numbers_seen(&self) -> u64 {
+    pub(super) fn numbers_seen(&self) -> u64 {
         self.highest.map_or(0, |highest| highest.saturating_add(1))
     }
 
     /// Takes note of a packet that took `latency_ns`.
-    pub fn arrived(&mut self, number: u64, latency_ns: i64) -> Delivery {
+    pub(super) fn arrived(&mut self, number: u64, latency_ns: i64) -> Delivery {
         let is_recorded = u64::from(self.is_recorded(number));
         let next = self.numbers_seen();
         if number >= next {

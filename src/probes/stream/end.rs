@@ -26,10 +26,10 @@ use crate::{
 };
 
 /// How long after the last packet others may still be under way, ns.
-pub const LINGER_NS: i64 = 1_000_000_000;
+pub(super) const LINGER_NS: i64 = 1_000_000_000;
 
 /// So long after the last packet an end stops receiving by itself, ns.
-pub const PATIENCE_NS: i64 = 10 * LINGER_NS;
+pub(super) const PATIENCE_NS: i64 = 10 * LINGER_NS;
 
 /// So much time of packets is buffered between the measuring thread and its reader.
 const RING_S: f64 = 2.0;
@@ -98,14 +98,18 @@ impl EndPlan {
 
 /// Time between two packets, ns, at least 1.
 #[must_use]
-pub const fn period_ns(per_1000_s: u64) -> i64 {
+pub(super) const fn period_ns(per_1000_s: u64) -> i64 {
     let period = PacketPeriod::of_rate(per_1000_s);
     if period.ns < 1 { 1 } else { period.ns }
 }
 
 /// All packets of a flow: those of the warm-up, then those that are recorded.
 #[must_use]
-pub fn course(per_1000_s: u64, schedule: &Schedule, sending: Option<SendPlan>) -> PacketSchedule {
+pub(super) fn course(
+    per_1000_s: u64,
+    schedule: &Schedule,
+    sending: Option<SendPlan>,
+) -> PacketSchedule {
     let SendPlan { phase_ns, flow } = sending.unwrap_or(SendPlan { phase_ns: 0, flow: 0 });
     let period = PacketPeriod::of_rate(per_1000_s);
     let first_ns = schedule.warmup_ns.saturating_add(phase_ns);
@@ -120,7 +124,7 @@ pub fn course(per_1000_s: u64, schedule: &Schedule, sending: Option<SendPlan>) -
 
 /// When the packet after the last one would be due, ns.
 #[must_use]
-pub fn end_of(course: &PacketSchedule) -> i64 {
+pub(super) fn end_of(course: &PacketSchedule) -> i64 {
     let parts = (i128::from(course.period.ns) << 32) + i128::from(course.period.fraction);
     let length_ns = parts.saturating_mul(i128::from(course.packets)) >> 32;
     i64::try_from(i128::from(course.first_ns) + length_ns).unwrap_or(i64::MAX)
@@ -135,7 +139,7 @@ enum Port {
 
 /// An end that can begin.
 #[derive(Debug)]
-pub struct OpenEnd {
+pub(super) struct OpenEnd {
     plan: EndPlan,
     port: Port,
     passages: Writer<Passage>,
@@ -149,7 +153,7 @@ impl OpenEnd {
     ///
     /// # Errors
     /// What ZeroMQ's library refuses, for the user.
-    pub fn new(
+    pub(super) fn new(
         plan: EndPlan,
         socket: OwnedFd,
         passages: Writer<Passage>,
@@ -175,12 +179,12 @@ impl OpenEnd {
 
     /// Packets that the ring had no room for.
     #[must_use]
-    pub fn dropped(&self) -> u64 {
+    pub(super) fn dropped(&self) -> u64 {
         self.passages.dropped()
     }
 
     /// Does its part of the schedule.
-    pub fn run(&mut self, schedule: &Schedule, stop: &Stop, enough: &Stop) -> Ended {
+    pub(super) fn run(&mut self, schedule: &Schedule, stop: &Stop, enough: &Stop) -> Ended {
         let course = self.plan.course(schedule, self.plan.sends);
         let over_ns = end_of(&course);
         let until_ns = over_ns.saturating_add(self.plan.patience_ns);

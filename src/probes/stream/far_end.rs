@@ -40,7 +40,7 @@ impl FarEndStream {
 
 /// What a far end counted, as it reports at its end.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FarEndCounts {
+pub(super) struct FarEndCounts {
     /// Packets whose time came.
     pub due: u64,
     /// Of the recorded ones, how many the socket did not take.
@@ -58,7 +58,7 @@ pub struct FarEndCounts {
 impl FarEndCounts {
     /// Of an end in this process.
     #[must_use]
-    pub fn of(counts: &Counts, dropped: u64) -> Self {
+    pub(super) fn of(counts: &Counts, dropped: u64) -> Self {
         Self {
             due: counts.due.load(Relaxed),
             unsent: counts.unsent.load(Relaxed),

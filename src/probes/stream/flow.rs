@@ -18,20 +18,20 @@ use crate::{
 };
 
 /// From the scheduled time to the real one of sending.
-pub const PACING: &str = "pacing";
+pub(super) const PACING: &str = "pacing";
 /// From the real time of sending until the receiver had it.
-pub const TRANSIT: &str = "transit";
+pub(super) const TRANSIT: &str = "transit";
 
 /// The series of a flow: whole latencies, then their two parts.
 #[must_use]
-pub fn heads(name: &str, cpu: Option<u32>) -> [SeriesHead; 3] {
+pub(super) fn heads(name: &str, cpu: Option<u32>) -> [SeriesHead; 3] {
     let head = |name: String| SeriesHead { name, cpu, period_ns: None };
     [head(name.into()), head(format!("{name}/{PACING}")), head(format!("{name}/{TRANSIT}"))]
 }
 
 /// Packets in one direction to one receiver.
 #[derive(Debug)]
-pub struct Flow {
+pub(super) struct Flow {
     name: String,
     account: DeliveryCounts,
     late_over_ns: i64,
@@ -48,7 +48,7 @@ pub struct Flow {
 impl Flow {
     /// Nothing has arrived; single samples are kept in a ring of that size.
     #[must_use]
-    pub fn new(name: &str, late_over_ns: i64, ring_samples: Option<usize>) -> (Self, Taken) {
+    pub(super) fn new(name: &str, late_over_ns: i64, ring_samples: Option<usize>) -> (Self, Taken) {
         let (kept, samples) = ring_samples.map(ring).unzip();
         let flow = Self {
             name: name.into(),
@@ -66,7 +66,7 @@ impl Flow {
 
     /// Where its series are read, in the order of [`heads`].
     #[must_use]
-    pub fn recorded(&self, cpu: Option<u32>, taken: Taken) -> [Recorded; 3] {
+    pub(super) fn recorded(&self, cpu: Option<u32>, taken: Taken) -> [Recorded; 3] {
         let [whole, pacing, transit] = heads(&self.name, cpu);
         let part = |head, series: &Arc<Series>| Recorded {
             head,
@@ -82,13 +82,13 @@ impl Flow {
     }
 
     /// From this number on packets are recorded.
-    pub fn begin(&mut self, recorded_from: u64) {
+    pub(super) fn begin(&mut self, recorded_from: u64) {
         self.account = DeliveryCounts::new(recorded_from, self.late_over_ns);
     }
 
     /// Takes a packet that arrived: recorded once, and only where it belongs to the measured time.
     /// Whether it is, where it is here for the first time.
-    pub fn take(&mut self, Passage { packet, received_ns }: &Passage) -> Option<bool> {
+    pub(super) fn take(&mut self, Passage { packet, received_ns }: &Passage) -> Option<bool> {
         let whole_ns = received_ns.saturating_sub(packet.scheduled_ns);
         let delivery = self.account.arrived(packet.number, whole_ns);
         if delivery == Delivery::Again {
@@ -112,20 +112,25 @@ impl Flow {
 
     /// Packets that arrived so far, each once, those of the warm-up too.
     #[must_use]
-    pub const fn known(&self) -> u64 {
+    pub(super) const fn known(&self) -> u64 {
         self.account.known
     }
 
     /// Highest number that arrived, plus one.
     #[must_use]
-    pub fn numbers_seen(&self) -> u64 {
+    pub(super) fn numbers_seen(&self) -> u64 {
         self.account.numbers_seen()
     }
 
     /// What came of it, when its sender had so many packets to send from the first recorded one on
     /// and nothing is under way any more.
     #[must_use]
-    pub fn record(&self, sent: u64, receiver: &FarEndCounts, wanted_per_s: f64) -> FlowRecord {
+    pub(super) fn record(
+        &self,
+        sent: u64,
+        receiver: &FarEndCounts,
+        wanted_per_s: f64,
+    ) -> FlowRecord {
         let account = &self.account;
         let achieved = self.sent.and_then(|[first, last]| {
             let (packets, ns) = (last.0 - first.0, last.1 - first.1);
@@ -150,7 +155,7 @@ impl Flow {
 
 /// Where single samples of a flow are read.
 #[derive(Debug)]
-pub struct Taken(Option<Reader<Sample>>);
+pub(super) struct Taken(Option<Reader<Sample>>);
 
 #[cfg(test)]
 mod tests {

@@ -23,7 +23,7 @@ use crate::{
 };
 
 /// What the measuring thread is given.
-pub struct StreamThread {
+pub(super) struct StreamThread {
     plan: EndPlan,
     socket: OwnedFd,
     terms: Terms,
@@ -32,7 +32,7 @@ pub struct StreamThread {
 }
 
 /// What others see of it.
-pub struct StreamShared {
+pub(super) struct StreamShared {
     counts: Arc<Counts>,
     stop: Arc<Stop>,
     enough: Arc<Stop>,
@@ -49,7 +49,7 @@ impl StreamShared {
 impl StreamThread {
     /// By its plan, with its socket.
     #[must_use]
-    pub fn new(
+    pub(super) fn new(
         plan: EndPlan,
         socket: OwnedFd,
         terms: Terms,
@@ -65,7 +65,7 @@ impl StreamThread {
     ///
     /// # Errors
     /// The thread cannot be made or set up.
-    pub fn spawn(
+    pub(super) fn spawn(
         self,
         armed: &mut Armed,
         recorded: Recorded,

@@ -20,7 +20,7 @@ const WINDOW_PACKETS: i64 = 10;
 
 /// See the module.
 #[derive(Debug)]
-pub struct OneWay {
+pub(super) struct OneWay {
     window_ns: i64,
     end_ns: i64,
     bounds: OffsetBounds,
@@ -36,7 +36,7 @@ pub struct OneWay {
 
 /// The series, in their order.
 #[must_use]
-pub fn heads(there: &str, back: &str, cpu: u32) -> [SeriesHead; 2] {
+pub(super) fn heads(there: &str, back: &str, cpu: u32) -> [SeriesHead; 2] {
     let head = |name: &str| SeriesHead { name: name.into(), cpu: Some(cpu), period_ns: None };
     [head(there), head(back)]
 }
@@ -44,7 +44,7 @@ pub fn heads(there: &str, back: &str, cpu: u32) -> [SeriesHead; 2] {
 impl OneWay {
     /// Nothing has come back; packets are so far apart.
     #[must_use]
-    pub fn new(period_ns: i64) -> Self {
+    pub(super) fn new(period_ns: i64) -> Self {
         Self {
             window_ns: WINDOW_NS.max(period_ns.saturating_mul(WINDOW_PACKETS)),
             end_ns: i64::MIN,
@@ -60,7 +60,7 @@ impl OneWay {
 
     /// Where its series are read, in the order of [`heads`].
     #[must_use]
-    pub fn recorded(&self, heads: [SeriesHead; 2]) -> [Recorded; 2] {
+    pub(super) fn recorded(&self, heads: [SeriesHead; 2]) -> [Recorded; 2] {
         let [there, back] = heads;
         let of = |head, series: &Arc<Series>| Recorded {
             head,
@@ -71,7 +71,7 @@ impl OneWay {
     }
 
     /// Takes a packet that has come back for the first time.
-    pub fn take(&mut self, passage: &Passage, is_recorded: bool) {
+    pub(super) fn take(&mut self, passage: &Passage, is_recorded: bool) {
         let sent_ns = passage.packet.sent_ns;
         if sent_ns >= self.end_ns {
             self.settle();
@@ -82,7 +82,7 @@ impl OneWay {
     }
 
     /// Records what waits for the offset.
-    pub fn settle(&mut self) {
+    pub(super) fn settle(&mut self) {
         let bounds = std::mem::replace(&mut self.bounds, OffsetBounds::NONE);
         if self.waiting.is_empty() {
             return;
@@ -110,13 +110,13 @@ impl OneWay {
 
     /// How the clocks compared.
     #[must_use]
-    pub fn record(&self) -> Option<ClockRecord> {
+    pub(super) fn record(&self) -> Option<ClockRecord> {
         self.clocks.record()
     }
 
     /// How well the clocks could be compared.
     #[must_use]
-    pub const fn evidence(&self) -> ClockEvidence {
+    pub(super) const fn evidence(&self) -> ClockEvidence {
         ClockEvidence {
             steps: self.clocks.steps,
             unknown_periods: self.vague,

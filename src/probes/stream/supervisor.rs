@@ -31,7 +31,7 @@ use crate::{
 
 /// A far end, and what it received.
 #[derive(Debug)]
-pub struct Receiving {
+pub(super) struct Receiving {
     /// The end; absent once it has been asked for its report.
     pub far_end: Option<RunningFarEnd>,
     /// What it received.
@@ -56,7 +56,7 @@ impl Receiving {
 
 /// What comes back to this process.
 #[derive(Debug)]
-pub struct Back {
+pub(super) struct Back {
     /// What it received.
     pub flow: Flow,
     /// What is sent.
@@ -78,7 +78,7 @@ impl Back {
 
 /// Who sends what comes back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ReturnSender {
+pub(super) enum ReturnSender {
     /// The far end.
     Far,
     /// This end: an echo sends it back.
@@ -87,7 +87,7 @@ pub enum ReturnSender {
 
 /// The measuring thread, seen from outside.
 #[derive(Debug)]
-pub struct StreamNearEnd {
+pub(super) struct StreamNearEnd {
     /// What it counts.
     pub counts: Arc<Counts>,
     /// What it received.
@@ -100,7 +100,7 @@ pub struct StreamNearEnd {
 
 /// See the module.
 #[derive(Debug)]
-pub struct StreamKeeper {
+pub(super) struct StreamKeeper {
     /// Of both directions, packets in 1,000 s.
     pub per_1000_s: u64,
     /// The measuring thread.

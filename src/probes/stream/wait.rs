@@ -71,7 +71,7 @@ impl fmt::Display for PacketWait {
 
 /// What an end does.
 #[derive(Debug, Clone, Copy)]
-pub enum Deed {
+pub(super) enum Deed {
     /// Sends these packets.
     Send(PacketSchedule),
     /// Receives.
@@ -81,7 +81,7 @@ pub enum Deed {
 }
 
 /// Does it.
-pub fn run<P: Packets>(
+pub(super) fn run<P: Packets>(
     end: StreamEnd<'_, P, PacketWait>,
     deed: &Deed,
     limits: StreamLimits<'_>,

@@ -19,7 +19,7 @@ const KBIT_LEAST: u32 = 10_000;
 
 /// A listening socket for each end; multicast only needs a port that is free, and descriptors that
 /// stand for its sockets, which the library makes.
-pub fn sockets(way: StreamTransport) -> io::Result<SocketPair> {
+pub(super) fn sockets(way: StreamTransport) -> io::Result<SocketPair> {
     check(is_multicast(way)).map_err(io::Error::other)?;
     if !is_multicast(way) {
         return Ok(SocketPair { near: listener()?, far_end: vec![listener()?] });
@@ -46,7 +46,7 @@ fn listener() -> io::Result<(OwnedFd, SocketAddrV4)> {
 
 /// Sets for both ends where they publish and what they subscribe to, where ZeroMQ carries the
 /// stream.
-pub fn place(stream: &Stream, ends: (&mut EndPlan, &mut EndPlan), sockets: &SocketPair) {
+pub(super) fn place(stream: &Stream, ends: (&mut EndPlan, &mut EndPlan), sockets: &SocketPair) {
     let (near, far_end) = ends;
     let per_s = stream.rate.per_s().ceil() as u32;
     let kbit = (stream.size as f64 * stream.rate.per_s() / 125.0) as u32;

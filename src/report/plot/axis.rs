@@ -5,7 +5,7 @@ use crate::units::count;
 
 /// A value that an axis marks.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Tick {
+pub(super) struct Tick {
     /// Where, as a share of the axis.
     pub share: f64,
     /// Its name; empty for a mark between two named ones.
@@ -14,7 +14,7 @@ pub struct Tick {
 
 /// One axis.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Axis {
+pub(super) struct Axis {
     /// What it shows, with the unit.
     pub title: String,
     /// Smallest value.
@@ -29,7 +29,7 @@ pub struct Axis {
 impl Axis {
     /// Latencies in ns on a log scale that is `length` long, each name `each`.
     #[must_use]
-    pub fn latency(title: &str, low_ns: f64, high_ns: f64, length: f64, each: f64) -> Self {
+    pub(super) fn latency(title: &str, low_ns: f64, high_ns: f64, length: f64, each: f64) -> Self {
         // A factor of six holds two names of 1-2-5 wherever it lies.
         let spread = (6.0 / (high_ns / low_ns)).sqrt().max(1.0);
         let mut axis = Self::log(title, low_ns / spread, high_ns * spread);
@@ -39,7 +39,7 @@ impl Axis {
 
     /// Counts from 1 on a log scale.
     #[must_use]
-    pub fn counts(title: &str, most: u64, length: f64) -> Self {
+    pub(super) fn counts(title: &str, most: u64, length: f64) -> Self {
         let mut axis = Self::log(title, 0.7, (most as f64 * 1.3).max(10.0));
         axis.mark_decades(length, 22.0, |value| {
             if value < 0.9 { String::new() } else { count(value.round() as u64) }
@@ -49,7 +49,7 @@ impl Axis {
 
     /// Counts as the colours of a heat map count them: decades, and the largest of all.
     #[must_use]
-    pub fn shares(title: &str, most: u64) -> Self {
+    pub(super) fn shares(title: &str, most: u64) -> Self {
         let high = most.max(1) as f64;
         let mut axis = Self::log(title, 1.0, high.max(1.0 + 1e-9));
         let decades =
@@ -63,7 +63,7 @@ impl Axis {
 
     /// Percentiles in "nines": from 50 % to `most` nines.
     #[must_use]
-    pub fn nines(title: &str, most: f64, length: f64) -> Self {
+    pub(super) fn nines(title: &str, most: f64, length: f64) -> Self {
         let mut axis = Self {
             title: title.into(),
             low: NINES_FROM,
@@ -85,7 +85,7 @@ impl Axis {
 
     /// Seconds since the start, in the unit that fits.
     #[must_use]
-    pub fn time(end_s: f64, length: f64) -> Self {
+    pub(super) fn time(end_s: f64, length: f64) -> Self {
         let end_s = end_s.max(1e-3);
         let (unit_s, unit) = match end_s {
             _ if end_s >= 7200.0 => (3600.0, "h"),
@@ -106,7 +106,7 @@ impl Axis {
 
     /// Where a value stands, as a share of the axis; nothing is outside.
     #[must_use]
-    pub fn share(&self, value: f64) -> f64 {
+    pub(super) fn share(&self, value: f64) -> f64 {
         let place = |value: f64| if self.is_log { value.max(1e-3).log10() } else { value };
         let (low, high) = (place(self.low), place(self.high));
         ((place(value) - low) / (high - low)).clamp(0.0, 1.0)
@@ -147,7 +147,7 @@ impl Axis {
 }
 
 /// Where a percentile axis begins: just below the median, in nines.
-pub const NINES_FROM: f64 = 0.3;
+pub(super) const NINES_FROM: f64 = 0.3;
 
 /// 1, 2 or 5 of a power of ten, at least `least`.
 fn round_step(least: f64) -> f64 {

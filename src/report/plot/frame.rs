@@ -8,11 +8,11 @@ use super::{
 };
 
 /// Height of the names at an axis.
-pub const SMALL: f64 = 11.0;
+pub(super) const SMALL: f64 = 11.0;
 
 /// A rectangle.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Area {
+pub(super) struct Area {
     /// Its left edge.
     pub left: f64,
     /// Its upper edge.
@@ -26,13 +26,13 @@ pub struct Area {
 impl Area {
     /// From the left to the right edge.
     #[must_use]
-    pub fn width(&self) -> f64 {
+    pub(super) fn width(&self) -> f64 {
         self.right - self.left
     }
 
     /// From the upper to the lower edge.
     #[must_use]
-    pub fn height(&self) -> f64 {
+    pub(super) fn height(&self) -> f64 {
         self.bottom - self.top
     }
 
@@ -53,7 +53,7 @@ impl Area {
 
 /// A panel.
 #[derive(Debug)]
-pub struct Frame<'a> {
+pub(super) struct Frame<'a> {
     /// Where the data is.
     pub area: Area,
     /// From left to right.
@@ -69,7 +69,7 @@ pub struct Frame<'a> {
 impl Frame<'_> {
     /// The place of a pair of values.
     #[must_use]
-    pub fn at(&self, x: f64, y: f64) -> Point {
+    pub(super) fn at(&self, x: f64, y: f64) -> Point {
         self.at_share(self.x.share(x), self.y.share(y))
     }
 
@@ -78,7 +78,7 @@ impl Frame<'_> {
     }
 
     /// Draws all but the data.
-    pub fn draw(&self, picture: &mut Picture) {
+    pub(super) fn draw(&self, picture: &mut Picture) {
         let grid = Stroke { width: 0.7, colour: palette::GRID, dash: &[] };
         for tick in self.x.ticks.iter().filter(|tick| !tick.label.is_empty()) {
             let ends = vec![self.at_share(tick.share, 0.0), self.at_share(tick.share, 1.0)];
@@ -133,7 +133,7 @@ impl Frame<'_> {
 
 /// Words beside what they speak of, none over another.
 #[derive(Debug, Default)]
-pub struct Labels {
+pub(super) struct Labels {
     /// Where words stand.
     taken: Vec<Area>,
     /// Where data is.
@@ -142,7 +142,7 @@ pub struct Labels {
 
 impl Labels {
     /// Keeps words away from a line, as far as there is room elsewhere.
-    pub fn avoid(&mut self, line: &[Point]) {
+    pub(super) fn avoid(&mut self, line: &[Point]) {
         const STEP: f64 = 6.0;
         for pair in line.windows(2) {
             let &[from, to] = pair else { continue };
@@ -158,13 +158,13 @@ impl Labels {
     }
 
     /// Keeps words away from a point.
-    pub fn avoid_point(&mut self, (x, y): Point) {
+    pub(super) fn avoid_point(&mut self, (x, y): Point) {
         let area = Area { left: x - 2.0, top: y - 2.0, right: x + 2.0, bottom: y + 2.0 };
         self.data.push(area);
     }
 
     /// Writes beside `point`, inside `bounds`.
-    pub fn put(
+    pub(super) fn put(
         &mut self,
         picture: &mut Picture,
         bounds: &Area,
@@ -208,6 +208,6 @@ impl Labels {
 }
 
 /// A ring around the largest latency, so that one point among thousands is seen.
-pub fn ring(picture: &mut Picture, at: Point, colour: Colour) {
+pub(super) fn ring(picture: &mut Picture, at: Point, colour: Colour) {
     picture.shapes.push(Shape::Ring { at, radius: 5.0, width: 1.3, colour });
 }

@@ -22,7 +22,7 @@ const BAR_STEPS: u32 = 64;
 const BAR_WIDTH: f64 = 13.0;
 
 /// How large a cell is.
-pub fn notes(page: &Page) -> Vec<String> {
+pub(super) fn notes(page: &Page) -> Vec<String> {
     let width = |run: &PageRun| match run.time_edges_s.as_slice() {
         [from, to, ..] => Some(Nanos(((to - from) * 1e9).round() as i64).to_string()),
         _ => None,
@@ -36,7 +36,11 @@ pub fn notes(page: &Page) -> Vec<String> {
 }
 
 /// Draws the cells.
-pub fn draw(page: &Page, subjects: &[RunLabel], sheet: &mut Canvas) -> Result<(), PlotError> {
+pub(super) fn draw(
+    page: &Page,
+    subjects: &[RunLabel],
+    sheet: &mut Canvas,
+) -> Result<(), PlotError> {
     let most = page.runs.iter().flat_map(|run| &run.heat.count).copied().max().unwrap_or(1);
     let bar_room = 44.0 + text::width(&crate::units::count(most), SMALL) + BAR_WIDTH;
     let full = sheet.room;

@@ -19,12 +19,16 @@ use crate::report::{
 const OUTLINE: f64 = 1.6;
 
 /// What must be said of every such picture.
-pub fn notes() -> Vec<String> {
+pub(super) fn notes() -> Vec<String> {
     vec!["25 bins per factor of ten; a bin of one sample is a step at the foot.".into()]
 }
 
 /// Draws the outlines.
-pub fn draw(page: &Page, subjects: &[RunLabel], sheet: &mut Canvas) -> Result<(), PlotError> {
+pub(super) fn draw(
+    page: &Page,
+    subjects: &[RunLabel],
+    sheet: &mut Canvas,
+) -> Result<(), PlotError> {
     let colours = palette::SeriesColours::of(page);
     sheet.legend(&legend(page, &colours, Mark::Line(&[])));
     let panels = sheet.panels(1, 86.0, false)?;

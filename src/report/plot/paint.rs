@@ -33,7 +33,7 @@ const SVG_BASE: f64 = 0.76;
 ///
 /// # Errors
 /// The drawing library fails.
-pub fn svg(
+pub(super) fn svg(
     picture: &Picture,
     size: Size,
     title: &str,
@@ -65,7 +65,7 @@ fn escaped(text: &str) -> String {
 ///
 /// # Errors
 /// The drawing library or the encoder fails.
-pub fn png(picture: &Picture, size: Size) -> Result<Vec<u8>, PlotError> {
+pub(super) fn png(picture: &Picture, size: Size) -> Result<Vec<u8>, PlotError> {
     let pixels = u64::from(size.width) * u64::from(size.height);
     let fine = match pixels {
         0..=2_000_000 => 3,

@@ -13,13 +13,13 @@ const fn solid(r: u8, g: u8, b: u8) -> Colour {
 }
 
 /// Names, axes and marks.
-pub const INK: Colour = solid(0x22, 0x22, 0x22);
+pub(super) const INK: Colour = solid(0x22, 0x22, 0x22);
 /// Words that are not read first.
-pub const PALE_INK: Colour = solid(0x55, 0x55, 0x55);
+pub(super) const PALE_INK: Colour = solid(0x55, 0x55, 0x55);
 /// Lines behind the data.
-pub const GRID: Colour = solid(0xdd, 0xdd, 0xdd);
+pub(super) const GRID: Colour = solid(0xdd, 0xdd, 0xdd);
 /// Series beyond those that have a colour of their own.
-pub const OTHERS: Colour = solid(0xb0, 0xb0, 0xb0);
+pub(super) const OTHERS: Colour = solid(0xb0, 0xb0, 0xb0);
 
 const SERIES: [Colour; 7] = [
     solid(0x00, 0x72, 0xb2),
@@ -32,7 +32,7 @@ const SERIES: [Colour; 7] = [
 ];
 
 /// One for each run that a picture can hold.
-pub const DASHES: [&[f64]; 6] = [
+pub(super) const DASHES: [&[f64]; 6] = [
     &[],
     &[7.0, 4.0],
     &[2.0, 3.0],
@@ -55,7 +55,7 @@ const VIRIDIS: [(u8, u8, u8); 9] = [
 
 /// The colour at `share` (0 to 1) of the scale of counts.
 #[must_use]
-pub fn heat(share: f64) -> Colour {
+pub(super) fn heat(share: f64) -> Colour {
     let place = share.clamp(0.0, 1.0) * (VIRIDIS.len() - 1) as f64;
     let at = |index: usize| VIRIDIS.get(index.min(VIRIDIS.len() - 1)).copied().unwrap_or_default();
     let (low, high, part) = (at(place as usize), at(place as usize + 1), place.fract());
@@ -65,7 +65,7 @@ pub fn heat(share: f64) -> Colour {
 
 /// Which series has which colour: the same in every run.
 #[derive(Debug, Clone)]
-pub struct SeriesColours {
+pub(super) struct SeriesColours {
     /// In the order of the runs' series.
     named: Vec<(String, Colour)>,
     /// How many share the colour of others.
@@ -75,7 +75,7 @@ pub struct SeriesColours {
 impl SeriesColours {
     /// A colour for each series; where there are too many, for those with the largest latencies.
     #[must_use]
-    pub fn of(page: &Page) -> Self {
+    pub(super) fn of(page: &Page) -> Self {
         let mut names: Vec<(String, i64)> = Vec::new();
         for series in page.runs.iter().flat_map(|run| run.record.wakeups()) {
             let max = series.max.unwrap_or(i64::MIN);
@@ -97,13 +97,13 @@ impl SeriesColours {
 
     /// Names with their colours.
     #[must_use]
-    pub fn named(&self) -> &[(String, Colour)] {
+    pub(super) fn named(&self) -> &[(String, Colour)] {
         &self.named
     }
 
     /// The colour of a series.
     #[must_use]
-    pub fn colour(&self, name: &str) -> Colour {
+    pub(super) fn colour(&self, name: &str) -> Colour {
         let known = self.named.iter().find(|(known, _)| known == name);
         known.map_or(OTHERS, |(_, colour)| *colour)
     }

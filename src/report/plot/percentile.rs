@@ -20,12 +20,16 @@ use crate::{
 };
 
 /// What must be said of every such picture.
-pub fn notes() -> Vec<String> {
+pub(super) fn notes() -> Vec<String> {
     vec![format!("Thin: fewer than {ENOUGH_BEYOND} samples lie beyond. Dot: the maximum.")]
 }
 
 /// Draws the curves.
-pub fn draw(page: &Page, subjects: &[RunLabel], sheet: &mut Canvas) -> Result<(), PlotError> {
+pub(super) fn draw(
+    page: &Page,
+    subjects: &[RunLabel],
+    sheet: &mut Canvas,
+) -> Result<(), PlotError> {
     let colours = palette::SeriesColours::of(page);
     sheet.legend(&legend(page, &colours, Mark::Line(&[])));
     let panels = sheet.panels(1, 86.0, false)?;

@@ -5,11 +5,11 @@
 use super::text;
 
 /// Right and down from the upper left corner.
-pub type Point = (f64, f64);
+pub(super) type Point = (f64, f64);
 
 /// A colour, and how much of it covers what is below.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Colour {
+pub(super) struct Colour {
     /// Red, green, blue.
     pub rgb: (u8, u8, u8),
     /// 1 covers all.
@@ -18,7 +18,7 @@ pub struct Colour {
 
 /// Where a text stands relative to its point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Align {
+pub(super) enum Align {
     /// Begins there.
     Left,
     /// Has its middle there.
@@ -29,7 +29,7 @@ pub enum Align {
 
 /// How a line is drawn.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Stroke {
+pub(super) struct Stroke {
     /// Its width.
     pub width: f64,
     /// Its colour.
@@ -40,7 +40,7 @@ pub struct Stroke {
 
 /// One thing on the picture.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Shape {
+pub(super) enum Shape {
     /// A line through points.
     Line {
         /// At least two.
@@ -105,7 +105,7 @@ pub enum Shape {
 
 /// Shapes, the first one lowest.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Picture {
+pub(super) struct Picture {
     /// Layout units.
     pub width: f64,
     /// Layout units.
@@ -117,12 +117,12 @@ pub struct Picture {
 impl Picture {
     /// An empty one.
     #[must_use]
-    pub fn new(width: f64, height: f64) -> Self {
+    pub(super) fn new(width: f64, height: f64) -> Self {
         Self { width, height, shapes: Vec::new() }
     }
 
     /// Adds a line, in pieces where it is dashed.
-    pub fn line(&mut self, points: Vec<Point>, stroke: Stroke) {
+    pub(super) fn line(&mut self, points: Vec<Point>, stroke: Stroke) {
         let Stroke { width, colour, dash } = stroke;
         let pieces = if dash.is_empty() { vec![points] } else { dashed(&points, dash) };
         let whole = pieces.into_iter().filter(|points| points.len() > 1);
@@ -130,13 +130,13 @@ impl Picture {
     }
 
     /// Adds a line of text that is read from the left.
-    pub fn text(&mut self, at: Point, align: Align, size: f64, colour: Colour, text: &str) {
+    pub(super) fn text(&mut self, at: Point, align: Align, size: f64, colour: Colour, text: &str) {
         let text = text::clean(text);
         self.shapes.push(Shape::Text { at, text, size, align, upward: false, colour });
     }
 
     /// Adds a line of text that is read from below, its middle at the point.
-    pub fn upward(&mut self, at: Point, size: f64, colour: Colour, text: &str) {
+    pub(super) fn upward(&mut self, at: Point, size: f64, colour: Colour, text: &str) {
         let (text, align) = (text::clean(text), Align::Centre);
         self.shapes.push(Shape::Text { at, text, size, align, upward: true, colour });
     }

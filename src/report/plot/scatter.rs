@@ -22,7 +22,7 @@ use crate::{
 const RULES_SHOWN: usize = 2;
 
 /// What a point is, and which ones are left out.
-pub fn notes(page: &Page, subjects: &[RunLabel]) -> Vec<String> {
+pub(super) fn notes(page: &Page, subjects: &[RunLabel]) -> Vec<String> {
     let mut notes: Vec<String> = page.runs.iter().filter_map(|run| note(run, "")).collect();
     notes.dedup();
     if notes.len() > 1 {
@@ -65,7 +65,11 @@ fn note(run: &PageRun, name: &str) -> Option<String> {
 }
 
 /// Draws the points.
-pub fn draw(page: &Page, subjects: &[RunLabel], sheet: &mut Canvas) -> Result<(), PlotError> {
+pub(super) fn draw(
+    page: &Page,
+    subjects: &[RunLabel],
+    sheet: &mut Canvas,
+) -> Result<(), PlotError> {
     let colours = palette::SeriesColours::of(page);
     sheet.legend(&legend(page, &colours, Mark::Dot));
     let panels = sheet.panels(page.runs.len(), 76.0, page.runs.len() > 1)?;
@@ -80,7 +84,7 @@ pub fn draw(page: &Page, subjects: &[RunLabel], sheet: &mut Canvas) -> Result<()
 }
 
 /// The scales that all panels over time share; above the largest there is room for its name.
-pub fn axes(page: &Page, width: f64, height: f64) -> (Axis, Axis) {
+pub(super) fn axes(page: &Page, width: f64, height: f64) -> (Axis, Axis) {
     let points = page.runs.iter().flat_map(|run| &run.series).flat_map(|series| &series.points.t_s);
     // A sample that was taken after the end is no reason to draw it elsewhere.
     let ends = page.runs.iter().filter_map(|run| run.time_edges_s.last()).chain(points);
@@ -96,12 +100,12 @@ pub fn axes(page: &Page, width: f64, height: f64) -> (Axis, Axis) {
 }
 
 /// The end of a log axis that leaves `room` of its `length` above `high`.
-pub fn with_headroom(low: f64, high: f64, length: f64, room: f64) -> f64 {
+pub(super) fn with_headroom(low: f64, high: f64, length: f64, room: f64) -> f64 {
     high * (high / low).max(6.0).powf(room / (length - room).max(room))
 }
 
 /// Draws an empty panel, with the run's name over it where there are several.
-pub fn open<'a>(
+pub(super) fn open<'a>(
     picture: &mut Picture,
     panel: &Panel,
     x: &'a Axis,
@@ -124,7 +128,7 @@ pub fn open<'a>(
 }
 
 /// A ring around the largest latency, and its name.
-pub fn mark_largest(picture: &mut Picture, frame: &Frame<'_>, subject: &RunLabel) {
+pub(super) fn mark_largest(picture: &mut Picture, frame: &Frame<'_>, subject: &RunLabel) {
     let Some(largest) = &subject.largest else { return };
     let Some(t_s) = largest.t_s else { return };
     let at = frame.at(t_s, largest.latency_ns as f64);

@@ -21,7 +21,7 @@ const LEAST_PANEL: (f64, f64) = (110.0, 70.0);
 
 /// What stands before an entry of a legend.
 #[derive(Debug, Clone, Copy)]
-pub enum Mark {
+pub(super) enum Mark {
     /// A piece of its line.
     Line(&'static [f64]),
     /// One of its points.
@@ -30,7 +30,7 @@ pub enum Mark {
 
 /// An entry of a legend.
 #[derive(Debug, Clone)]
-pub struct Entry {
+pub(super) struct Entry {
     /// Before its words.
     pub mark: Mark,
     /// The colour of the mark.
@@ -41,7 +41,7 @@ pub struct Entry {
 
 /// A sheet that is being filled from above and from below.
 #[derive(Debug)]
-pub struct Canvas {
+pub(super) struct Canvas {
     /// What is on it so far.
     pub picture: Picture,
     /// What is left.
@@ -52,7 +52,7 @@ pub struct Canvas {
 impl Canvas {
     /// An empty one.
     #[must_use]
-    pub fn new(size: Size) -> Self {
+    pub(super) fn new(size: Size) -> Self {
         let (width, height) = (f64::from(size.width), f64::from(size.height));
         let scale = (width / LAYOUT.0).min(height / LAYOUT.1).max(0.55);
         let picture = Picture::new(width / scale, height / scale);
@@ -66,7 +66,7 @@ impl Canvas {
     }
 
     /// A run's name and what was measured where, behind a piece of its line where it has one.
-    pub fn head(&mut self, subject: &RunLabel, dash: Option<&'static [f64]>, alone: bool) {
+    pub(super) fn head(&mut self, subject: &RunLabel, dash: Option<&'static [f64]>, alone: bool) {
         let big = if alone { 15.0 } else { 12.0 };
         let mut left = self.room.left;
         let base = self.room.top + big;
@@ -95,7 +95,7 @@ impl Canvas {
     }
 
     /// Sentences at the foot.
-    pub fn foot(&mut self, notes: &[String]) {
+    pub(super) fn foot(&mut self, notes: &[String]) {
         let notes: Vec<&str> =
             notes.iter().map(String::as_str).filter(|note| !note.is_empty()).collect();
         let lines = text::wrap(&notes.join(" "), SMALL, self.room.width(), 0.0, 6);
@@ -108,7 +108,7 @@ impl Canvas {
     }
 
     /// The legend, in as many rows as it needs.
-    pub fn legend(&mut self, entries: &[Entry]) {
+    pub(super) fn legend(&mut self, entries: &[Entry]) {
         let mut x = self.room.left;
         self.room.top += 4.0;
         for entry in entries {
@@ -147,7 +147,7 @@ impl Canvas {
     ///
     /// # Errors
     /// There is no room for them.
-    pub fn panels(
+    pub(super) fn panels(
         &self,
         number: usize,
         names_width: f64,
@@ -180,7 +180,7 @@ impl Canvas {
 
 /// A place for one panel.
 #[derive(Debug, Clone, Copy)]
-pub struct Panel {
+pub(super) struct Panel {
     /// For the data.
     pub area: Area,
     /// See [`super::frame::Frame`].

@@ -13,7 +13,7 @@ use crate::{
 
 /// The largest latency of a run.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Largest {
+pub(super) struct Largest {
     /// How late.
     pub latency_ns: i64,
     /// In which series.
@@ -25,14 +25,14 @@ pub struct Largest {
 impl Largest {
     /// `max 8.33 ms, cpu1`.
     #[must_use]
-    pub fn words(&self) -> String {
+    pub(super) fn words(&self) -> String {
         format!("max {}, {}", Nanos(self.latency_ns), sample_name::series(&self.series))
     }
 }
 
 /// A run in words.
 #[derive(Debug, Clone, PartialEq)]
-pub struct RunLabel {
+pub(super) struct RunLabel {
     /// Its name, and what the reader must know before any number of it.
     pub name: String,
     /// Machine, kernel, loads, length.
@@ -52,7 +52,7 @@ pub struct RunLabel {
 impl RunLabel {
     /// What there is to say of a run.
     #[must_use]
-    pub fn of(run: &PageRun) -> Self {
+    pub(super) fn of(run: &PageRun) -> Self {
         let record = &run.record;
         let sum = |of: fn(&crate::run::SeriesSummary) -> u64| record.wakeups().map(of).sum();
         Self {
@@ -68,14 +68,14 @@ impl RunLabel {
 
     /// Its name before a word about it; nothing where it is `alone`.
     #[must_use]
-    pub fn before(&self, alone: bool) -> String {
+    pub(super) fn before(&self, alone: bool) -> String {
         const ROOM: f64 = 200.0;
         if alone { String::new() } else { format!("{}: ", text::cut(&self.name, SMALL, ROOM)) }
     }
 
     /// `19 919 samples`.
     #[must_use]
-    pub fn count(&self) -> String {
+    pub(super) fn count(&self) -> String {
         match self.samples {
             1 => "1 sample".into(),
             samples => format!("{} samples", count(samples)),
@@ -113,7 +113,7 @@ fn largest(run: &PageRun) -> Option<Largest> {
 
 /// The smallest latency on the picture, in ns, at least 1.
 #[must_use]
-pub fn lowest(page: &Page) -> f64 {
+pub(super) fn lowest(page: &Page) -> f64 {
     let bins = page.runs.iter().flat_map(|run| &run.series);
     let bins = bins.filter_map(|series| series.histogram.first()).map(|(bin, _)| *bin as usize);
     let edge = bins.min().and_then(|bin| page.latency_edges_ns.get(bin)).copied();
@@ -122,14 +122,14 @@ pub fn lowest(page: &Page) -> f64 {
 
 /// The largest latency on the picture, in ns, at least 1.
 #[must_use]
-pub fn highest(page: &Page) -> f64 {
+pub(super) fn highest(page: &Page) -> f64 {
     let all = page.runs.iter().flat_map(|run| run.record.wakeups());
     all.filter_map(|series| series.max).max().unwrap_or(1).max(1) as f64
 }
 
 /// The sentence about what a log axis has no place for; empty where all has one.
 #[must_use]
-pub fn not_drawn(subject: &RunLabel) -> String {
+pub(super) fn not_drawn(subject: &RunLabel) -> String {
     let sample_name = subject.sample_name;
     match subject.early {
         0 => String::new(),
@@ -144,7 +144,7 @@ pub fn not_drawn(subject: &RunLabel) -> String {
 
 /// The sentence about latencies over an hour; empty where there is none.
 #[must_use]
-pub fn above(subject: &RunLabel) -> String {
+pub(super) fn above(subject: &RunLabel) -> String {
     match subject.above {
         0 => String::new(),
         above => format!("{} above 1 h: in the maximum only.", count(above)),

@@ -10,17 +10,17 @@ use plotters::style::{FontDesc, FontFamily, FontStyle, register_font};
 static FONT: &[u8] = include_bytes!("font/DejaVuSans-subset.ttf");
 
 /// The height that the font library calls the size, in units of the font's em.
-pub const HEIGHT_PER_EM: f64 = 2384.0 / 2048.0;
+pub(super) const HEIGHT_PER_EM: f64 = 2384.0 / 2048.0;
 
 /// Makes the font known; false if it is not readable.
-pub fn prepare() -> bool {
+pub(super) fn prepare() -> bool {
     static READY: OnceLock<bool> = OnceLock::new();
     *READY.get_or_init(|| register_font("sans-serif", FontStyle::Normal, FONT).is_ok())
 }
 
 /// The font at a size as the library counts it.
 #[must_use]
-pub fn font(size: f64) -> FontDesc<'static> {
+pub(super) fn font(size: f64) -> FontDesc<'static> {
     FontDesc::new(FontFamily::SansSerif, size, FontStyle::Normal)
 }
 
@@ -31,7 +31,7 @@ const fn is_known(c: char) -> bool {
 
 /// The width of a text.
 #[must_use]
-pub fn width(text: &str, size: f64) -> f64 {
+pub(super) fn width(text: &str, size: f64) -> f64 {
     const FINE: f64 = 1000.0;
     let known: String = text.chars().filter(|c| is_known(*c)).collect();
     let unknown = text.chars().filter(|c| !is_known(*c)).count() as f64;
@@ -44,7 +44,7 @@ pub fn width(text: &str, size: f64) -> f64 {
 
 /// Without what would break a line, a file or the order of reading.
 #[must_use]
-pub fn clean(text: &str) -> String {
+pub(super) fn clean(text: &str) -> String {
     let is_bad = |c: char| {
         c.is_control()
             || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}')
@@ -56,7 +56,7 @@ pub fn clean(text: &str) -> String {
 
 /// The text, or as much of it as fits with three points behind it.
 #[must_use]
-pub fn cut(text: &str, size: f64, room: f64) -> String {
+pub(super) fn cut(text: &str, size: f64, room: f64) -> String {
     let is_short = text.chars().nth(most_that_fit(size, room)).is_none();
     if is_short && width(text, size) <= room {
         return text.into();
@@ -82,7 +82,7 @@ fn most_that_fit(size: f64, room: f64) -> usize {
 /// Lines that fit the room, broken at spaces, the first one shorter by `indent`; at most `most`,
 /// the last one cut.
 #[must_use]
-pub fn wrap(text: &str, size: f64, room: f64, indent: f64, most: usize) -> Vec<String> {
+pub(super) fn wrap(text: &str, size: f64, room: f64, indent: f64, most: usize) -> Vec<String> {
     let text: String = text.chars().take(most_that_fit(size, room) * (most + 1)).collect();
     let mut lines: Vec<String> = Vec::new();
     let mut words = text.split(' ').peekable();

@@ -31,7 +31,7 @@ const STRUCTURE: [&str; 12] = [
 ];
 
 /// The module.
-pub fn of(schema: &Value) -> String {
+pub(super) fn of(schema: &Value) -> String {
     let mut text = HEAD.to_owned();
     push(&mut text, "Page", schema);
     for (name, own) in schema["$defs"].as_object().unwrap() {

@@ -36,7 +36,7 @@ pub struct PeriodicCause {
 /// The beats among peaks (sorted by time) that can be `grid_ns` apart; peaks have the cause of
 /// their largest part. Those of one cause that are nearer than two steps are one event: they are
 /// the same delay on several CPUs, or its end.
-pub fn beats(peaks: &[Brief], grid_ns: i64) -> Vec<PeriodicCause> {
+pub(super) fn beats(peaks: &[Brief], grid_ns: i64) -> Vec<PeriodicCause> {
     let mut causes: BTreeMap<(Cause, &Arc<str>), Vec<&Brief>> = BTreeMap::new();
     // What every wake-up has, and tardy's own work, come with the peaks of others.
     let own = |peak: &&Brief| &*peak.name == WAKE_UP_PATH || peak.cause == Cause::Tracing;

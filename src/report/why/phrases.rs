@@ -3,7 +3,7 @@
 use crate::run::peaks::Lane;
 
 /// A lane of a timeline.
-pub const fn lane(lane: Lane) -> &'static str {
+pub(super) const fn lane(lane: Lane) -> &'static str {
     match lane {
         Lane::Host => "host",
         Lane::Hardirq => "interrupt",
@@ -15,7 +15,7 @@ pub const fn lane(lane: Lane) -> &'static str {
 }
 
 /// A band as the end of "of all time".
-pub fn band(name: &str) -> String {
+pub(super) fn band(name: &str) -> String {
     match name {
         "worst" => "in the ten worst wake-ups".into(),
         name => format!("above {name}"),
@@ -23,12 +23,12 @@ pub fn band(name: &str) -> String {
 }
 
 /// A share as a whole percentage: `61 %`.
-pub fn percent(share: f64) -> String {
+pub(super) fn percent(share: f64) -> String {
     format!("{} %", figure(share))
 }
 
 /// The same without its sign: `61`, `4.1`, `<0.1`.
-pub fn figure(share: f64) -> String {
+pub(super) fn figure(share: f64) -> String {
     match share * 100.0 {
         p if p >= 9.95 => format!("{p:.0}"),
         p if p >= 0.05 => format!("{p:.1}"),
@@ -39,7 +39,7 @@ pub fn figure(share: f64) -> String {
 
 /// Text that cannot steer a terminal: control characters and those that turn the direction of
 /// writing are shown as their numbers.
-pub fn plain(text: &str) -> String {
+pub(super) fn plain(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         if c.is_control() || is_turning(c) {
@@ -56,7 +56,7 @@ const fn is_turning(c: char) -> bool {
 }
 
 /// The same, at most `most` characters of it.
-pub fn cut(text: &str, most: usize) -> String {
+pub(super) fn cut(text: &str, most: usize) -> String {
     let text = plain(text);
     if text.chars().count() <= most {
         return text;

@@ -16,28 +16,28 @@ pub(super) struct TerminalText {
 
 impl TerminalText {
     /// A line of one style.
-    pub fn line(&mut self, style: Style, text: &str) {
+    pub(super) fn line(&mut self, style: Style, text: &str) {
         self.out.push_str(&format!("{style}{}{style:#}\n", plain(text)));
     }
 
     /// A line that is styled already, and in which nothing came from a run unescaped.
-    pub fn styled(&mut self, line: &str) {
+    pub(super) fn styled(&mut self, line: &str) {
         self.out.push_str(line);
         self.out.push('\n');
     }
 
     /// All lines.
-    pub fn done(self) -> String {
+    pub(super) fn done(self) -> String {
         self.out
     }
 
     /// An empty line.
-    pub fn gap(&mut self) {
+    pub(super) fn gap(&mut self) {
         self.out.push('\n');
     }
 
     /// A table, its heading dimmed.
-    pub fn table(&mut self, table: &Table, indent: &str) {
+    pub(super) fn table(&mut self, table: &Table, indent: &str) {
         for (number, line) in table.lines().into_iter().enumerate() {
             let style = if number == 0 { DIM } else { Style::new() };
             self.line(style, &format!("{indent}{line}"));

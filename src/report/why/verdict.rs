@@ -26,7 +26,7 @@ const ON_BEAT: f64 = 0.5;
 const NAMES: usize = 3;
 
 /// The sentence of a run with this number of series of wake-ups.
-pub fn verdict(why: &WhyReport, series: usize) -> String {
+pub(super) fn verdict(why: &WhyReport, series: usize) -> String {
     // Above p99.9 is where users look; short runs have less.
     let order = ["p99.9", "p99", "worst"];
     let named = |name| why.bands.iter().find(|band: &&Band| band.name == name);
@@ -165,7 +165,7 @@ fn regularity(why: &WhyReport, cause: &CauseInBand) -> String {
 }
 
 /// A period: `50 ms` where it is nearly that, else `33.4 ms`.
-pub fn every(period_ns: f64) -> String {
+pub(super) fn every(period_ns: f64) -> String {
     let text = Nanos(period_ns as i64).to_string();
     match text.split_once(' ') {
         Some((number, unit)) if number.contains('.') => {

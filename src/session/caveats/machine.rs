@@ -10,7 +10,7 @@ use crate::{
 /// wake-up in twenty may then be the host's. Of less, `virtual_machine` has said enough.
 const STEAL: f64 = 0.05;
 
-pub fn caveats(machine: &MachineEvidence) -> Vec<CaveatKind> {
+pub(super) fn caveats(machine: &MachineEvidence) -> Vec<CaveatKind> {
     let MachineEvidence { measured, history, .. } = machine;
     let is_stolen = |used: &&CpuUse| used.steal > STEAL && measured.contains(used.cpu);
     let share = |used: &CpuUse| CpuShare { cpu: used.cpu, share: used.steal };

@@ -5,7 +5,10 @@ use crate::{
     run::{CaveatKind, EndBuffer, LostMessages, MessageCaveat, MessageRecord, ReceiveCaveat},
 };
 
-pub fn caveats(messages: Option<&MessageRecord>, probe: &MessageEvidence) -> Vec<CaveatKind> {
+pub(super) fn caveats(
+    messages: Option<&MessageRecord>,
+    probe: &MessageEvidence,
+) -> Vec<CaveatKind> {
     let Some(messages) = messages else { return Vec::new() };
     let mut found: Vec<CaveatKind> = of_far(probe).into_iter().map(CaveatKind::from).collect();
     if let Some(receive) = &probe.receive {

@@ -7,10 +7,10 @@ use crate::{
 };
 
 /// A drain later than this is worth a word: an interval of the shortest log.
-pub const LATE_NS: i64 = 500_000_000;
+pub(super) const LATE_NS: i64 = 500_000_000;
 
 /// From how recording went.
-pub fn caveats(recording: &Recording) -> Vec<CaveatKind> {
+pub(super) fn caveats(recording: &Recording) -> Vec<CaveatKind> {
     let Recording { lost, late_ns, refused, not_real_time } = recording.clone();
     let lost = (lost > 0).then_some(CaveatKind::SamplesLost { lost });
     let late = (late_ns > LATE_NS).then_some(CaveatKind::DrainLate { late_ns });
@@ -24,7 +24,7 @@ pub fn caveats(recording: &Recording) -> Vec<CaveatKind> {
 }
 
 /// From how the loads ended.
-pub fn of_loads(loads: &[(String, LoadEnd)]) -> Vec<CaveatKind> {
+pub(super) fn of_loads(loads: &[(String, LoadEnd)]) -> Vec<CaveatKind> {
     loads.iter().filter_map(|(load, end)| of_load(load.clone(), end)).collect()
 }
 
@@ -41,7 +41,7 @@ fn of_load(load: String, end: &LoadEnd) -> Option<CaveatKind> {
 }
 
 /// From the series of whole latencies.
-pub fn of_series(series: &[SeriesSummary]) -> Vec<CaveatKind> {
+pub(super) fn of_series(series: &[SeriesSummary]) -> Vec<CaveatKind> {
     let is_empty = series.iter().all(|series| series.count == 0);
     let early = series.iter().map(|series| series.early).sum();
     let missed: Vec<MissedPeriods> = series.iter().map(missed).collect();

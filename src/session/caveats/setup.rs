@@ -9,7 +9,7 @@ use crate::{
     },
 };
 
-pub fn caveats(setup: &SetupEvidence) -> Vec<CaveatKind> {
+pub(super) fn caveats(setup: &SetupEvidence) -> Vec<CaveatKind> {
     let mut found = Vec::new();
     if let Some((policy, priority, error)) = setup.real_time_refused.clone() {
         found.push(ThreadCaveat::NoRealTime { policy, priority, error }.into());
@@ -32,13 +32,13 @@ pub fn caveats(setup: &SetupEvidence) -> Vec<CaveatKind> {
 
 /// The caveat of what a killed tardy left changed or a living one holds, if there is one.
 #[must_use]
-pub fn left_changed(left: &Recovered) -> Option<Caveat> {
+pub(crate) fn left_changed(left: &Recovered) -> Option<Caveat> {
     of_left(left).map(CaveatKind::from).map(Caveat::from)
 }
 
 /// The caveats of a shield.
 #[must_use]
-pub fn shield_gaps(gaps: &ShieldGaps) -> Vec<Caveat> {
+pub(crate) fn shield_gaps(gaps: &ShieldGaps) -> Vec<Caveat> {
     of_shield(gaps).into_iter().map(CaveatKind::from).map(Caveat::from).collect()
 }
 

@@ -11,7 +11,7 @@ use crate::{
     },
 };
 
-pub fn caveats(evidence: &Evidence) -> Vec<CaveatKind> {
+pub(super) fn caveats(evidence: &Evidence) -> Vec<CaveatKind> {
     let reports = &evidence.threads.reports;
     let mut found = Vec::new();
     let mut note = |is_some: bool, caveat: ThreadCaveat| {

@@ -8,7 +8,7 @@ use crate::run::{CaveatKind, SeriesSummary, TraceCaveat, TraceMode};
 const UNMATCHED: u64 = 1_000;
 
 /// `series` are those of whole latencies.
-pub fn caveats(trace: &TraceEvidence, series: &[SeriesSummary]) -> Vec<CaveatKind> {
+pub(super) fn caveats(trace: &TraceEvidence, series: &[SeriesSummary]) -> Vec<CaveatKind> {
     let record = &trace.record;
     let lack = trace.lack.clone().map(|why_not| TraceCaveat::Untraced { why_not });
     let no_causes = record.why_not.clone().filter(|_| record.found == TraceMode::Stages);

@@ -16,14 +16,14 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A lock beside the journal until dropped; the kernel lets go of it when the process ends.
 #[derive(Debug)]
-pub struct JournalLock(#[expect(dead_code, reason = "held, not read")] File);
+pub(super) struct JournalLock(#[expect(dead_code, reason = "held, not read")] File);
 
 impl JournalLock {
     /// Waits for it.
     ///
     /// # Errors
     /// It cannot be opened, or another process holds it for too long.
-    pub fn over(directory: &Path) -> io::Result<Self> {
+    pub(super) fn over(directory: &Path) -> io::Result<Self> {
         // No other user may open it, and so hold it against root.
         let mut options = OpenOptions::new();
         let options = options.create(true).truncate(false).write(true).mode(0o600);

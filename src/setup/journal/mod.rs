@@ -32,7 +32,7 @@ use crate::{
 pub struct JournalPath(PathBuf);
 
 impl JournalPath {
-    /// A place of one's own.
+    /// Another path.
     pub fn at(path: impl Into<PathBuf>) -> Self {
         Self(path.into())
     }

@@ -332,7 +332,10 @@ impl Drop for ZmqSocket {
 ///
 /// # Errors
 /// What the kernel says: `EINTR` for a signal.
-pub fn wait_readable(descriptor: Option<BorrowedFd<'_>>, at_most: Duration) -> io::Result<bool> {
+pub(super) fn wait_readable(
+    descriptor: Option<BorrowedFd<'_>>,
+    at_most: Duration,
+) -> io::Result<bool> {
     let timeout = Timespec::try_from(at_most).map_err(io::Error::other)?;
     let Some(descriptor) = &descriptor else {
         return Ok(poll(&mut [], Some(&timeout))? > 0);

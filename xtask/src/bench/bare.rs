@@ -20,7 +20,7 @@ use tardy_hot::clock::{now_ns, to_timespec};
 
 /// One thread per CPU at FIFO 90
 #[derive(Debug, Args)]
-pub struct LoopFlags {
+pub(crate) struct LoopFlags {
     cpus: Cpus,
     interval_ns: i64,
     duration_ns: i64,
@@ -29,7 +29,7 @@ pub struct LoopFlags {
 }
 
 /// The loops, one a CPU.
-pub fn run(flags: &LoopFlags) -> Result<()> {
+pub(crate) fn run(flags: &LoopFlags) -> Result<()> {
     let LoopFlags { cpus, interval_ns, duration_ns, file } = flags;
     let (interval_ns, duration_ns) = (*interval_ns, *duration_ns);
     memory::lock_all(true).context("memory cannot be locked")?;

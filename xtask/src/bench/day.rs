@@ -12,7 +12,7 @@ use super::{
 use crate::synth;
 
 /// `show` and `report` of a day, 8 CPUs at 1 kHz.
-pub fn part(bench: &Bench) -> Result<Section> {
+pub(super) fn part(bench: &Bench) -> Result<Section> {
     let mut section = Section::new("A run of one day: 8 CPUs at 1 kHz, 691 million samples");
     let (day, page) = (bench.path("day"), bench.path("day.html"));
     synth::day(&day)?;
@@ -32,7 +32,7 @@ pub fn part(bench: &Bench) -> Result<Section> {
 }
 
 /// `tardy --version`.
-pub fn version_part(bench: &Bench) -> Result<Section> {
+pub(super) fn version_part(bench: &Bench) -> Result<Section> {
     let mut section = Section::new("Starting");
     let took = seconds(bench, |command| command.arg("--version"))?;
     section.rows.push(timed("`tardy --version`", &took, 0.01));

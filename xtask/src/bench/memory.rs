@@ -13,7 +13,7 @@ use super::{
 const LIMIT_MIB: f64 = 64.0;
 
 /// 300 million samples into each of two series, as fast as they can be fed.
-pub fn part(bench: &Bench) -> Result<Section> {
+pub(super) fn part(bench: &Bench) -> Result<Section> {
     let mut section = Section::new("Memory");
     let samples: u64 = bench.either(300_000_000, 10_000_000);
     let cpus: Vec<u32> = bench.cpus.iter().take(2).collect();

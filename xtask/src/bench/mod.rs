@@ -3,15 +3,15 @@
 //! A table goes to stderr as it comes about; the same as Markdown, for `docs/overhead.md`, to
 //! stdout. Nothing here fails because of a time: a number that is not met is a row that says so.
 
-pub mod bare;
+pub(crate) mod bare;
 mod day;
 mod memory;
-pub mod messages;
+pub(crate) mod messages;
 mod pacing;
 mod peers;
 mod process;
 mod raw;
-pub mod record;
+pub(crate) mod record;
 mod sheet;
 mod store;
 mod trace;
@@ -30,7 +30,7 @@ use tempfile::TempDir;
 use sheet::Section;
 
 /// What every part of the bench works with.
-pub struct Bench {
+pub(crate) struct Bench {
     /// The optimised tardy.
     tardy: PathBuf,
     /// The optimised xtask, for loops in processes of their own.
@@ -75,7 +75,7 @@ fn names() -> [&'static str; PARTS.len()] {
 
 /// Hold tardy to its numbers; a table on stderr, Markdown on stdout
 #[derive(Debug, Args)]
-pub struct BenchFlags {
+pub(crate) struct BenchFlags {
     /// Only see that everything runs; nothing that it prints is worth quoting
     #[arg(long)]
     quick: bool,
@@ -85,7 +85,7 @@ pub struct BenchFlags {
 }
 
 /// Builds, measures, prints.
-pub fn run(flags: &BenchFlags) -> Result<()> {
+pub(crate) fn run(flags: &BenchFlags) -> Result<()> {
     let bench = prepare(flags.quick)?;
     let mut page = sheet::head(&bench);
     for (name, part) in PARTS {
@@ -120,6 +120,6 @@ fn prepare(quick: bool) -> Result<Bench> {
 }
 
 /// Prints progress to standard error.
-pub fn say(text: &str) {
+pub(crate) fn say(text: &str) {
     let _ = writeln!(std::io::stderr(), "{}", text.trim_end());
 }

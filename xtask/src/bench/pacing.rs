@@ -111,7 +111,7 @@ fn pairs(bench: &Bench) -> Result<Vec<[[f64; 2]; 2]>> {
 }
 
 /// Ratios of how late packets are sent.
-pub fn part(bench: &Bench) -> Result<Section> {
+pub(super) fn part(bench: &Bench) -> Result<Section> {
     let mut section = Section::new("Pacing of a stream, 50 kpps, spinning");
     let pairs = std::thread::scope(|scope| {
         let measured = scope.spawn(|| pairs(bench)).join();

@@ -61,7 +61,7 @@ struct Frame<'a> {
 }
 
 /// All intervals.
-pub fn part(bench: &Bench) -> Result<Section> {
+pub(super) fn part(bench: &Bench) -> Result<Section> {
     let mut section = Section::new("Timer wake-ups beside cyclictest and a bare loop");
     let intervals: &[i64] = bench.either(&[200_000, 1_000_000], &[200_000]);
     let length = Duration::from_millis(bench.either(4_000, 800));

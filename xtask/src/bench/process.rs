@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail, ensure};
 
 /// How a process fared.
 #[derive(Debug, Clone, Copy)]
-pub struct Fared {
+pub(super) struct Fared {
     pub took: Duration,
     /// The most memory it had resident, bytes. Never less than what this process had when it
     /// started the other one: the kernel keeps that mark over an exec.
@@ -19,7 +19,7 @@ pub struct Fared {
 }
 
 /// Runs `command` to its end without its output.
-pub fn run(command: &mut Command) -> Result<Fared> {
+pub(super) fn run(command: &mut Command) -> Result<Fared> {
     let begun = Instant::now();
     let child = start(command)?;
     let (code, peak_bytes) = wait(&child)?;
@@ -29,7 +29,7 @@ pub fn run(command: &mut Command) -> Result<Fared> {
 }
 
 /// Starts `command` without its output.
-pub fn start(command: &mut Command) -> Result<Child> {
+pub(super) fn start(command: &mut Command) -> Result<Child> {
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     command.spawn().with_context(|| format!("cannot start {}", shown(command)))
 }
@@ -55,7 +55,7 @@ fn shown(command: &Command) -> String {
 
 /// What the measuring threads of a process have used by now.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Used {
+pub(super) struct Used {
     /// Time on a CPU, ns.
     pub cpu_ns: u64,
     /// Times they went to sleep.
@@ -68,7 +68,7 @@ impl Used {
     /// CPU time is the first number of `schedstat`: ns, user and kernel mode, counted by the
     /// scheduler and not by sampled ticks. Sleeps are voluntary context switches: one a wake-up,
     /// whatever the program says of itself.
-    pub fn of(pid: u32, counts: impl Fn(&str, bool) -> bool) -> Result<Self> {
+    pub(super) fn of(pid: u32, counts: impl Fn(&str, bool) -> bool) -> Result<Self> {
         let mut all = Self::default();
         let mut threads = 0;
         for entry in fs::read_dir(format!("/proc/{pid}/task"))? {
@@ -101,7 +101,7 @@ impl Used {
     }
 
     /// CPU time per wake-up between `earlier` and this, ns.
-    pub fn per_wakeup_since(self, earlier: Self) -> Result<f64> {
+    pub(super) fn per_wakeup_since(self, earlier: Self) -> Result<f64> {
         let sleeps = self.sleeps.saturating_sub(earlier.sleeps);
         ensure!(sleeps > 100, "only {sleeps} wake-ups between two reads");
         Ok(self.cpu_ns.saturating_sub(earlier.cpu_ns) as f64 / sleeps as f64)

@@ -16,7 +16,7 @@ use super::{
 const LIMIT_BYTES: f64 = 3.0;
 
 /// Bytes of real wake-ups, losses at a rate that no timer reaches.
-pub fn part(bench: &Bench) -> Result<Section> {
+pub(super) fn part(bench: &Bench) -> Result<Section> {
     let mut section = Section::new("Every single sample on disk (`--raw`)");
     let seconds = bench.either(12, 2);
     for interval in ["1ms", "200us"] {

@@ -56,13 +56,13 @@ fn feed<S: Sink>(sink: &mut S, latencies: &[i64], samples: usize) {
 
 /// One loop of recordings
 #[derive(Debug, Args)]
-pub struct LoopFlags {
+pub(crate) struct LoopFlags {
     recording: Recording,
     samples: usize,
 }
 
 /// For a simulator that counts instructions.
-pub fn run_loop(flags: &LoopFlags) -> Result<()> {
+pub(crate) fn run_loop(flags: &LoopFlags) -> Result<()> {
     let (latencies, samples) = (table(), flags.samples);
     let series = Arc::new(Series::default());
     let (writer, _reader) = ring(samples);
@@ -76,12 +76,12 @@ pub fn run_loop(flags: &LoopFlags) -> Result<()> {
 
 /// All recordings in turns
 #[derive(Debug, Args)]
-pub struct TimeFlags {
+pub(crate) struct TimeFlags {
     batches: usize,
 }
 
 /// ns per sample, a line per batch with one number for each [`Recording`].
-pub fn run_time(flags: &TimeFlags) -> Result<()> {
+pub(crate) fn run_time(flags: &TimeFlags) -> Result<()> {
     let latencies = table();
     let mut counted = Counted(Arc::new(Series::default()));
     let (writer, mut reader) = ring(BATCH);
@@ -109,7 +109,7 @@ pub fn run_time(flags: &TimeFlags) -> Result<()> {
 }
 
 /// Instructions and time.
-pub fn part(bench: &Bench) -> Result<Section> {
+pub(crate) fn part(bench: &Bench) -> Result<Section> {
     let mut section = Section::new("Recording one sample");
     let times = times(bench)?;
     for (place, what) in [(1, "histogram, maximum, count"), (2, "the same, and the sample kept")] {

@@ -8,7 +8,7 @@ use super::Bench;
 
 /// One number that tardy must reach, and the result.
 #[derive(Debug)]
-pub struct FigureRow {
+pub(crate) struct FigureRow {
     pub what: String,
     /// Median and interval, with units.
     pub measured: String,
@@ -18,19 +18,23 @@ pub struct FigureRow {
 }
 
 impl FigureRow {
-    pub fn new(what: impl Into<String>, measured: impl Into<String>) -> Self {
+    pub(crate) fn new(what: impl Into<String>, measured: impl Into<String>) -> Self {
         Self { what: what.into(), measured: measured.into(), limit: String::new(), met: None }
     }
 
     /// Judges by a limit that `met` says is kept.
-    pub fn judged(mut self, limit: impl Into<String>, met: bool) -> Self {
+    pub(crate) fn judged(mut self, limit: impl Into<String>, met: bool) -> Self {
         self.limit = limit.into();
         self.met = Some(met);
         self
     }
 
     /// What has a limit and could not be measured, and why.
-    pub fn not_measured(what: impl Into<String>, limit: impl Into<String>, why: &str) -> Self {
+    pub(crate) fn not_measured(
+        what: impl Into<String>,
+        limit: impl Into<String>,
+        why: &str,
+    ) -> Self {
         let measured = format!("could not be measured: {why}");
         Self { what: what.into(), measured, limit: limit.into(), met: None }
     }
@@ -51,7 +55,7 @@ impl FigureRow {
 
 /// Rows that belong together, and how they came about.
 #[derive(Debug)]
-pub struct Section {
+pub(crate) struct Section {
     pub title: String,
     pub rows: Vec<FigureRow>,
     pub notes: Vec<String>,
@@ -60,23 +64,23 @@ pub struct Section {
 const HEAD: [&str; 4] = ["what", "measured", "limit", "verdict"];
 
 impl Section {
-    pub fn new(title: &str) -> Self {
+    pub(crate) fn new(title: &str) -> Self {
         Self { title: title.into(), rows: Vec::new(), notes: Vec::new() }
     }
 
     /// What is left where nothing could be measured: a row that says why.
-    pub fn failed(title: &str, why: &anyhow::Error) -> Self {
+    pub(crate) fn failed(title: &str, why: &anyhow::Error) -> Self {
         let mut section = Self::new(title);
         section.rows.push(FigureRow::not_measured(title, "-", &format!("{why:#}")));
         section
     }
 
-    pub fn note(&mut self, text: impl Into<String>) {
+    pub(crate) fn note(&mut self, text: impl Into<String>) {
         self.notes.push(text.into());
     }
 
     /// As a Markdown section.
-    pub fn markdown(&self) -> String {
+    pub(crate) fn markdown(&self) -> String {
         let mut out =
             format!("### {}\n\n| {} |\n| --- | --- | --- | --- |\n", self.title, HEAD.join(" | "));
         for row in &self.rows {
@@ -94,7 +98,7 @@ impl Section {
     }
 
     /// As columns for a terminal.
-    pub fn table(&self) -> String {
+    pub(crate) fn table(&self) -> String {
         let rows = || std::iter::once(HEAD).chain(self.rows.iter().map(FigureRow::cells));
         let width = |column: usize| {
             rows()
@@ -113,13 +117,13 @@ impl Section {
 }
 
 /// `0.98 (0.95 to 1.02)`, with `digits` behind the point.
-pub fn interval(estimate: &Estimate, digits: usize) -> String {
+pub(super) fn interval(estimate: &Estimate, digits: usize) -> String {
     let Estimate { median, low, high, .. } = estimate;
     format!("{median:.digits$} ({low:.digits$} to {high:.digits$})")
 }
 
 /// What was measured where and when.
-pub fn head(bench: &Bench) -> String {
+pub(super) fn head(bench: &Bench) -> String {
     let facts = facts::read(0);
     let or_unknown = |text: Option<String>| text.unwrap_or_else(|| "unknown".into());
     let smoke = if bench.quick {

@@ -12,7 +12,7 @@ use super::{
 };
 
 /// Copies of a run measured here, in a store of their own.
-pub fn part(bench: &Bench) -> Result<Section> {
+pub(super) fn part(bench: &Bench) -> Result<Section> {
     let runs = bench.either(10_000, 1_000);
     let mut section = Section::new(&format!("A store of {runs} runs"));
     let store = bench.path("store");

@@ -48,7 +48,7 @@ struct Frame<'a> {
 }
 
 /// All intervals.
-pub fn part(bench: &Bench) -> Result<Section> {
+pub(super) fn part(bench: &Bench) -> Result<Section> {
     let mut section = Section::new("What tracing adds to a wake-up");
     let length = Duration::from_millis(bench.either(3_000, 1_500));
     let rounds = bench.either(7, 6);

@@ -14,10 +14,10 @@ use rustix::process::{Pid, Signal, kill_process};
 use tardy::sys::cpus::Cpus;
 
 /// Ends with the pipe in it.
-pub struct Guard(Child);
+pub(super) struct Guard(Child);
 
 /// Starts the guard of a process and of its threads with their CPUs.
-pub fn post(target: i32, threads: &[(i32, u32)]) -> Result<Guard> {
+pub(super) fn post(target: i32, threads: &[(i32, u32)]) -> Result<Guard> {
     let mut words = vec!["inject-guard".to_owned(), target.to_string()];
     words.extend(threads.iter().map(|(tid, cpu)| format!("{tid}:{cpu}")));
     let child = Command::new(std::env::current_exe()?)
@@ -38,7 +38,7 @@ impl Drop for Guard {
 
 /// Puts back what a killed injector left
 #[derive(Debug, Args)]
-pub struct GuardFlags {
+pub(crate) struct GuardFlags {
     pid: i32,
     /// Its measured threads and their CPUs, as TID:CPU
     #[arg(value_parser = thread)]
@@ -51,7 +51,7 @@ fn thread(text: &str) -> Result<(i32, Cpus)> {
 }
 
 /// The guard itself.
-pub fn run(flags: &GuardFlags) -> Result<()> {
+pub(crate) fn run(flags: &GuardFlags) -> Result<()> {
     // An end of any kind will do.
     let _ = std::io::stdin().read_to_end(&mut Vec::new());
     for (tid, cpu) in &flags.threads {

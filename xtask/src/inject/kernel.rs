@@ -29,14 +29,14 @@ const NAMES: [&str; 11] = [
 ];
 
 /// The programs; they go with it.
-pub struct InjectPrograms {
+pub(super) struct InjectPrograms {
     object: Object,
     links: Vec<Link>,
 }
 
 /// What is to happen on one CPU.
 #[derive(Debug, Clone, Copy)]
-pub struct InjectCommand {
+pub(super) struct InjectCommand {
     pub kind: DelayContext,
     /// The task whose time is logged; 0 for none.
     pub tid: i32,
@@ -46,7 +46,7 @@ pub struct InjectCommand {
 }
 
 /// Writes commands for one CPU, and reads what its measured thread waits for.
-pub struct CommandWriter {
+pub(super) struct CommandWriter {
     commands: MapHandle,
     cpus: MapHandle,
     cpu: u32,
@@ -54,7 +54,7 @@ pub struct CommandWriter {
 
 impl InjectPrograms {
     /// Loads the programs; none runs yet. `targets` are the measured threads and their CPUs.
-    pub fn load(targets: &[(i32, u32)]) -> Result<Self> {
+    pub(super) fn load(targets: &[(i32, u32)]) -> Result<Self> {
         let object = ObjectBuilder::default()
             .open_memory(OBJECT)?
             .load()
@@ -71,7 +71,7 @@ impl InjectPrograms {
     /// they were attached. So the tracer has to be attached before: it then records the entry of
     /// the interrupt or the switch, and takes the delay after it for the interrupt's own work. The
     /// other way round, the delay would come before the interrupt, as far as the tracer can know.
-    pub fn attach(&mut self) -> Result<()> {
+    pub(super) fn attach(&mut self) -> Result<()> {
         for program in self.object.progs_mut() {
             let name = program.name().to_string_lossy().into_owned();
             let link = program.attach().with_context(|| format!("{name} cannot be attached"))?;
@@ -85,12 +85,12 @@ impl InjectPrograms {
         Ok(MapHandle::try_from(&map.with_context(|| format!("no map {name}"))?)?)
     }
 
-    pub fn command_writer(&self, cpu: u32) -> Result<CommandWriter> {
+    pub(super) fn command_writer(&self, cpu: u32) -> Result<CommandWriter> {
         Ok(CommandWriter { commands: self.map("commands")?, cpus: self.map("cpus")?, cpu })
     }
 
     /// What the programs log, to be read by `consume`.
-    pub fn log(&self, into: Sender<InjectLogEntry>) -> Result<RingBuffer<'static>> {
+    pub(super) fn log(&self, into: Sender<InjectLogEntry>) -> Result<RingBuffer<'static>> {
         let map = self.map("logs")?;
         let mut builder = RingBufferBuilder::new();
         builder.add(&map, move |bytes| {
@@ -101,7 +101,7 @@ impl InjectPrograms {
     }
 
     /// Delays for which the log had no room.
-    pub fn lost(&self) -> Result<u64> {
+    pub(super) fn lost(&self) -> Result<u64> {
         let map = self.object.maps().find(|map| map.name().to_string_lossy().ends_with(".bss"));
         let map = map.context("the injector has no counter")?;
         let bytes = map.lookup(&0_u32.to_ne_bytes(), MapFlags::ANY)?.unwrap_or_default();
@@ -111,7 +111,7 @@ impl InjectPrograms {
 
 impl CommandWriter {
     /// Replaces the command before.
-    pub fn write(&self, command: &InjectCommand) -> Result<()> {
+    pub(super) fn write(&self, command: &InjectCommand) -> Result<()> {
         let name = command.kind.to_string();
         let index = NAMES.iter().position(|known| *known == name);
         let number = index.map_or(0, |index| index as u32 + 1);
@@ -125,7 +125,7 @@ impl CommandWriter {
     }
 
     /// The expiry that the measured thread of `cpu` waits for, ns; absent before its first.
-    pub fn expires_ns(&self, cpu: u32) -> Option<i64> {
+    pub(super) fn expires_ns(&self, cpu: u32) -> Option<i64> {
         let bytes = self.cpus.lookup(&cpu.to_ne_bytes(), MapFlags::ANY).ok()??;
         i64::try_from(word(&bytes, 0)?).ok().filter(|ns| *ns > 0)
     }

@@ -34,11 +34,11 @@ use kernel::InjectPrograms;
 use plan::{DelayContext, DelayPlan};
 use worker::InjectWorker;
 
-pub use guard::{GuardFlags, run as run_guard};
+pub(crate) use guard::{GuardFlags, run as run_guard};
 
 /// Delay a running measurement by known times; a log on stdout
 #[derive(Debug, Args)]
-pub struct InjectFlags {
+pub(crate) struct InjectFlags {
     /// The measuring process
     #[arg(long, value_name = "PID")]
     target: i32,
@@ -65,7 +65,7 @@ pub struct InjectFlags {
 
 /// One delay, as it was.
 #[derive(Debug, Clone, Serialize)]
-pub struct InjectLogEntry {
+pub(crate) struct InjectLogEntry {
     /// Its kind.
     pub kind: String,
     /// Where.
@@ -87,7 +87,7 @@ fn time(text: &str) -> Result<i64, String> {
 }
 
 /// Injects until the time is over.
-pub fn run(options: &InjectFlags) -> Result<()> {
+pub(crate) fn run(options: &InjectFlags) -> Result<()> {
     let threads = measured(options)?;
     ensure!(
         !options.kinds.contains(&DelayContext::PageFault) || can_protect_pages(),
@@ -186,13 +186,13 @@ fn measured(options: &InjectFlags) -> Result<Vec<(i32, u32)>> {
 
 /// Grow big, wait, and end
 #[derive(Debug, Args)]
-pub struct ExitFlags {
+pub(crate) struct ExitFlags {
     bytes: usize,
     at_ns: i64,
 }
 
 /// What `DelayContext::Exit` starts as a process of its own.
-pub fn run_exit(flags: &ExitFlags) -> Result<()> {
+pub(crate) fn run_exit(flags: &ExitFlags) -> Result<()> {
     let ExitFlags { bytes, at_ns } = *flags;
     tardy::sys::sched::set_this_thread(tardy::sys::sched::Policy::Other, 0)?;
     let mut big = vec![0_u8; bytes.min(64 << 20)];

@@ -9,7 +9,7 @@ const LONGEST_NS: f64 = 4_900_000.0;
 
 /// What a measured thread is delayed by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum DelayContext {
+pub(super) enum DelayContext {
     /// A busy wait in the timer interrupt.
     Hardirq,
     /// A busy wait in a softirq.
@@ -33,7 +33,7 @@ pub enum DelayContext {
 }
 
 /// All kinds with their names in the log.
-pub const KINDS: [(DelayContext, &str); 10] = [
+pub(super) const KINDS: [(DelayContext, &str); 10] = [
     (DelayContext::Hardirq, "hardirq"),
     (DelayContext::Softirq, "softirq"),
     (DelayContext::Switch, "switch"),
@@ -67,7 +67,7 @@ impl FromStr for DelayContext {
 
 /// One delay to be.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct InjectedDelay {
+pub(super) struct InjectedDelay {
     pub kind: DelayContext,
     /// How long.
     pub ns: u64,
@@ -79,14 +79,14 @@ pub struct InjectedDelay {
 
 /// Draws delays; SplitMix64, after <https://prng.di.unimi.it/splitmix64.c>.
 #[derive(Debug)]
-pub struct DelayPlan {
+pub(super) struct DelayPlan {
     state: u64,
     kinds: Vec<DelayContext>,
 }
 
 impl DelayPlan {
     /// One of its own for each CPU.
-    pub fn new(seed: u64, cpu: u32, kinds: Vec<DelayContext>) -> Self {
+    pub(super) fn new(seed: u64, cpu: u32, kinds: Vec<DelayContext>) -> Self {
         Self { state: seed ^ (u64::from(cpu) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15), kinds }
     }
 
@@ -106,7 +106,7 @@ impl DelayPlan {
     /// The next delay. Lengths are log-uniform from 20 us to 4.9 ms. Half of all begin close to
     /// the expiry, the others anywhere up to their own length before. The gaps are 15 to 45 times
     /// the length, so that delays take a thirtieth of the time.
-    pub fn next(&mut self) -> InjectedDelay {
+    pub(super) fn next(&mut self) -> InjectedDelay {
         let drawn = self.random() as usize % self.kinds.len();
         let kind = self.kinds[drawn];
         let length = SHORTEST_NS * (LONGEST_NS / SHORTEST_NS).powf(self.share());

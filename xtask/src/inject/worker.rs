@@ -44,7 +44,7 @@ const READY_NS: i64 = 20_000_000;
 const BIG_READY_NS: i64 = 120_000_000;
 
 /// What one worker knows.
-pub struct InjectWorker {
+pub(super) struct InjectWorker {
     pub cpu: u32,
     /// The measured process.
     pub target: i32,
@@ -60,7 +60,7 @@ pub struct InjectWorker {
 
 impl InjectWorker {
     /// Works until its time is over.
-    pub fn run(mut self) -> Result<()> {
+    pub(super) fn run(mut self) -> Result<()> {
         [self.cpu].into_iter().collect::<Cpus>().pin_this_thread()?;
         timer::set_slack(1)?;
         sched::set_this_thread(Policy::Fifo, BELOW).context("FIFO 80 is not available")?;
@@ -241,7 +241,7 @@ fn to_rustix(ns: i64) -> Timespec {
 }
 
 /// Sleeps until a time of `CLOCK_MONOTONIC`.
-pub fn sleep_until(ns: i64) {
+pub(super) fn sleep_until(ns: i64) {
     let clock = rustix::thread::ClockId::Monotonic;
     while now_ns() < ns {
         // Signals end it early.

@@ -5,7 +5,7 @@ use tardy::run::peaks::{Cause, Lane, Part, StagesOf};
 use super::Random;
 
 /// What every late wake-up is blamed on besides its delay, and its share of what is left, percent.
-pub const BESIDE: [(Cause, &str, u64); 3] = [
+pub(super) const BESIDE: [(Cause, &str, u64); 3] = [
     (Cause::Hardirq, "local_timer", 40),
     (Cause::Nonpreemptible, "the wake-up itself", 70),
     (Cause::Unexplained, "unexplained", 100),
@@ -13,13 +13,13 @@ pub const BESIDE: [(Cause, &str, u64); 3] = [
 
 /// One delay of one wake-up.
 #[derive(Clone, Copy)]
-pub struct SynthDelay {
+pub(super) struct SynthDelay {
     pub kind: &'static DelayKind,
     pub ns: i64,
 }
 
 /// A kind of delay.
-pub struct DelayKind {
+pub(super) struct DelayKind {
     pub cause: Cause,
     pub name: &'static str,
     /// Name and number, and the priority it had.
@@ -140,7 +140,7 @@ static RARE: [DelayKind; 8] = [
 ];
 
 /// What delays the wake-up of this turn on this CPU, if anything.
-pub fn of(random: &mut Random, turn: i64, cpu: u32) -> Option<SynthDelay> {
+pub(super) fn of(random: &mut Random, turn: i64, cpu: u32) -> Option<SynthDelay> {
     let some = |kind, ns| Some(SynthDelay { kind, ns });
     // A turn in a thousand or so, the same one on every CPU.
     let shared = turn.wrapping_mul(2_654_435_761).rem_euclid(4_099);
@@ -168,7 +168,7 @@ pub fn of(random: &mut Random, turn: i64, cpu: u32) -> Option<SynthDelay> {
 
 impl SynthDelay {
     /// Puts it into the stage in which it shows.
-    pub fn add_to(&self, stages: &mut StagesOf) {
+    pub(super) fn add_to(&self, stages: &mut StagesOf) {
         match self.kind.stage {
             Stage::Irq => stages.irq += self.ns,
             Stage::Handler => stages.handler += self.ns,
@@ -178,17 +178,17 @@ impl SynthDelay {
     }
 
     /// Whether it was over before the thread was woken.
-    pub fn is_before_waking(&self) -> bool {
+    pub(super) fn is_before_waking(&self) -> bool {
         matches!(self.kind.stage, Stage::Irq | Stage::Handler)
     }
 
     /// Whether the thread itself was already on the CPU.
-    pub fn is_after_switch(&self) -> bool {
+    pub(super) fn is_after_switch(&self) -> bool {
         matches!(self.kind.stage, Stage::User)
     }
 
     /// It, as a part of the latency.
-    pub fn part(&self) -> Part {
+    pub(super) fn part(&self) -> Part {
         let DelayKind { cause, name, task, stack, .. } = self.kind;
         Part {
             cause: *cause,

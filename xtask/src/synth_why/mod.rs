@@ -39,7 +39,7 @@ const STAGES: [&str; 4] = ["irq", "handler", "dispatch", "user"];
 ///
 /// # Errors
 /// Something is there already, or the disk does not take it.
-pub fn write(directory: &Path) -> Result<()> {
+pub(crate) fn write(directory: &Path) -> Result<()> {
     let heads = heads();
     let mut document = document(&heads)?;
     let mut maker = RunWriter::create(directory, &document, false)?;

@@ -8,7 +8,7 @@ use super::{Wakeup, blame, delay::SynthDelay};
 const FIRST_PID: u32 = 2_000;
 
 /// The peak that this wake-up was.
-pub fn peak(wakeup: &Wakeup) -> Peak {
+pub(super) fn peak(wakeup: &Wakeup) -> Peak {
     let mut timeline = before(wakeup);
     timeline.extend(wakeup.delay.iter().map(|delay| delaying(wakeup, delay)));
     timeline.extend(waking(wakeup));

@@ -5,10 +5,10 @@ use std::{collections::BTreeMap, fs, io::Write as _, path::Path};
 use anyhow::{Context, Result};
 
 /// Tests that skipped, and why, by name. Each line of such a list is `NAME<tab>WHY`.
-pub type Skips = BTreeMap<String, String>;
+pub(super) type Skips = BTreeMap<String, String>;
 
 /// Reads a list. Where no test skipped, no file was written.
-pub fn read(file: &Path) -> Result<Skips> {
+pub(super) fn read(file: &Path) -> Result<Skips> {
     if !file.exists() {
         return Ok(Skips::new());
     }
@@ -17,13 +17,13 @@ pub fn read(file: &Path) -> Result<Skips> {
 }
 
 /// The tests in a list.
-pub fn parse(text: &str) -> Skips {
+pub(super) fn parse(text: &str) -> Skips {
     let lines = text.lines().filter_map(|line| line.split_once('\t'));
     lines.map(|(name, why)| (name.to_owned(), why.to_owned())).collect()
 }
 
 /// The tests that passed in guests so far, one a line. Where none has, there is no file.
-pub fn passed(file: &Path) -> Result<Vec<String>> {
+pub(super) fn passed(file: &Path) -> Result<Vec<String>> {
     if !file.exists() {
         return Ok(Vec::new());
     }
@@ -33,7 +33,7 @@ pub fn passed(file: &Path) -> Result<Vec<String>> {
 }
 
 /// Adds to them.
-pub fn add(file: &Path, passed: &[String]) -> Result<()> {
+pub(super) fn add(file: &Path, passed: &[String]) -> Result<()> {
     let lines: String = passed.iter().map(|name| format!("{name}\n")).collect();
     let file_to = fs::OpenOptions::new().create(true).append(true).open(file);
     let written = file_to.and_then(|mut file_to| file_to.write_all(lines.as_bytes()));
@@ -42,7 +42,7 @@ pub fn add(file: &Path, passed: &[String]) -> Result<()> {
 
 /// For each test that ran nowhere a line that says why. `passed` are those that ran in the guest
 /// without a skip.
-pub fn nowhere(host: &Skips, guest: &Skips, passed: &[String]) -> Vec<String> {
+pub(super) fn nowhere(host: &Skips, guest: &Skips, passed: &[String]) -> Vec<String> {
     let missing = host.iter().filter(|(name, _)| !passed.contains(name));
     let line = |(name, why): (&String, &String)| {
         let there = guest.get(name).map_or("not run", String::as_str);

@@ -33,7 +33,7 @@ use tardy::lab::{
 use tempfile::TempDir;
 
 use crate::bench::say;
-pub use options::VmFlags;
+pub(crate) use options::VmFlags;
 use suite::{Choice, Suite, TestResults};
 
 /// What a guest has besides tardy: what tests start, and enough to look around.
@@ -83,7 +83,7 @@ const DAY: Duration = Duration::from_secs(86_400);
 const SHOWN: usize = 40;
 
 /// Fetches, boots, tells.
-pub fn run(options: &VmFlags) -> Result<()> {
+pub(crate) fn run(options: &VmFlags) -> Result<()> {
     if let Err(error) = program(qemu::PROGRAM) {
         return skipped(&format!("{error:#}; apt-get install qemu-system-x86"));
     }

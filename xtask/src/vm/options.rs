@@ -9,7 +9,7 @@ use tardy::{lab::kernels::KernelSource, units::Nanos};
 ///
 /// Boots a kernel in QEMU and runs tests in it, or COMMAND.
 #[derive(Debug, Args)]
-pub struct VmFlags {
+pub(crate) struct VmFlags {
     /// standard, rt, 6.12, 6.12-rt, a Debian package linux-image-..., a .deb file, or the path of
     /// a bzImage; +WORD for its command line, as in rt+nosmt
     #[arg(long, value_name = "NAME", default_value = "standard", value_parser = kernel)]

@@ -17,7 +17,7 @@ const MADE_FOR_IT: &str = "root_";
 
 /// Kernel command line of these tests: it differs from the default, so that tests see
 /// whether tardy finds it.
-pub const APPEND: &str = "preempt=full";
+pub(super) const APPEND: &str = "preempt=full";
 
 /// Where tests in a guest note that they skipped.
 const SKIPS: &str = "/tmp/skips";
@@ -29,14 +29,14 @@ const PASSED_ON: [&str; 2] = ["TARDY_TEST_LONG", "TARDY_TEST_SEED"];
 const PATIENCE: &str = "4";
 
 /// The built test program, and the tardy that it starts.
-pub struct Suite {
+pub(super) struct Suite {
     pub outside: PathBuf,
     pub tardy: PathBuf,
 }
 
 impl Suite {
     /// Has cargo build both.
-    pub fn build() -> Result<Self> {
+    pub(super) fn build() -> Result<Self> {
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let mut command = Command::new(cargo);
         // As `make test` builds them, so that nothing is built twice.
@@ -53,7 +53,7 @@ impl Suite {
     }
 
     /// Names of the tests to run.
-    pub fn choose(&self, choice: &Choice) -> Result<Vec<String>> {
+    pub(super) fn choose(&self, choice: &Choice) -> Result<Vec<String>> {
         let output = Command::new(&self.outside)
             .args(["--list", "--format", "terse"])
             .output()
@@ -67,7 +67,7 @@ impl Suite {
     }
 
     /// The job that runs these tests, one after the other.
-    pub fn job(&self, names: &[String]) -> Result<Job> {
+    pub(super) fn job(&self, names: &[String]) -> Result<Job> {
         let program = utf8(&self.outside)?.to_owned();
         let fixed = ["--exact".to_owned(), "--test-threads=1".to_owned()];
         let command = [vec![program], names.to_vec(), fixed.into()].concat();
@@ -91,13 +91,13 @@ impl Suite {
 }
 
 /// What tests read of the repository, where they look for it.
-pub fn schema() -> Result<PathBuf> {
+pub(super) fn schema() -> Result<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("no repository")?;
     Ok(root.join("docs/run.schema.json"))
 }
 
 /// A path as text, for what can only hold text.
-pub fn utf8(path: &Path) -> Result<&str> {
+pub(super) fn utf8(path: &Path) -> Result<&str> {
     path.to_str().with_context(|| format!("{} is no UTF-8", path.display()))
 }
 
@@ -114,7 +114,7 @@ fn executable(messages: &str, name: &str, kind: &str) -> Option<PathBuf> {
 /// Which tests: those that `skipped` on the host and have not `passed` in a guest; without such a
 /// list, all that have `filter` in their names; without it those that are made for a guest and
 /// those that have one of `also` in their names.
-pub struct Choice<'a> {
+pub(super) struct Choice<'a> {
     pub filter: Option<&'a str>,
     pub also: &'a [String],
     pub skipped: Option<&'a Skips>,
@@ -141,7 +141,7 @@ impl Choice<'_> {
 
 /// What came of the tests.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct TestResults {
+pub(super) struct TestResults {
     pub passed: Vec<String>,
     pub failed: Vec<String>,
     pub skipped: Skips,
@@ -151,7 +151,7 @@ pub struct TestResults {
 
 impl TestResults {
     /// Reads the guest's output; a test of `names` without a result has failed.
-    pub fn parse(output: &str, names: &[String]) -> Self {
+    pub(super) fn parse(output: &str, names: &[String]) -> Self {
         let kept = format!("{KEPT}{SKIPS}\t");
         let skips: Vec<&str> = output.lines().filter_map(|line| line.strip_prefix(&kept)).collect();
         let mut results = Self { skipped: account::parse(&skips.join("\n")), ..Self::default() };
@@ -172,14 +172,14 @@ impl TestResults {
     }
 
     /// `14 passed, 0 failed, 1 skipped`
-    pub fn counts(&self) -> String {
+    pub(super) fn counts(&self) -> String {
         let (passed, failed) = (self.passed.len(), self.failed.len());
         format!("{passed} passed, {failed} failed, {} skipped", self.skipped.len())
     }
 }
 
 /// How the guest's command ended, by its exit code.
-pub fn exit_code(output: &str) -> Result<i32> {
+pub(super) fn exit_code(output: &str) -> Result<i32> {
     let Some(end) = output.lines().rev().find_map(|line| line.strip_prefix(END)) else {
         bail!("the guest went off without a last word");
     };

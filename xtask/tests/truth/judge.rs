@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 /// Delays that are shorter are not judged, ns; nor those of which less is their own.
-pub const LEAST_NS: i64 = 50_000;
+pub(crate) const LEAST_NS: i64 = 50_000;
 /// Where the steal clock leaves less of a delay, it is not judged, ns.
 const LEAST_LEFT_NS: i64 = 20_000;
 /// A thread that is not the injector's went first for no more than this, and is no delay, ns.
@@ -28,13 +28,13 @@ const LOST: &str = "events overwritten before they were read";
 /// cannot know. ns.
 const LATE_NS: i64 = 150_000;
 /// What the size may be wrong by: 3 us or 2 %, whichever is more.
-pub fn allowed_ns(expected_ns: i64) -> i64 {
+pub(crate) fn allowed_ns(expected_ns: i64) -> i64 {
     (expected_ns / 50).max(3_000)
 }
 
 /// A line of the injector's log.
 #[derive(Debug, Clone, Deserialize)]
-pub struct Injected {
+pub(crate) struct Injected {
     pub kind: String,
     pub cpu: u32,
     pub at_ns: i64,
@@ -46,7 +46,7 @@ pub struct Injected {
 
 /// A late wake-up as `tardy why --json` tells it.
 #[derive(Debug, Clone, Default, Deserialize)]
-pub struct Peak {
+pub(crate) struct Peak {
     pub at_ns: i64,
     pub series: String,
     pub latency_ns: i64,
@@ -54,7 +54,7 @@ pub struct Peak {
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
-pub struct Part {
+pub(crate) struct Part {
     pub cause: String,
     #[serde(default)]
     pub name: String,
@@ -156,7 +156,7 @@ impl Peak {
     }
 
     /// What the steal clock counted within it.
-    pub fn stolen_ns(&self) -> i64 {
+    pub(crate) fn stolen_ns(&self) -> i64 {
         let is_steal = |part: &&Part| part.cause == "host" && part.name == STEAL;
         self.blame.iter().filter(is_steal).map(|part| part.ns).sum()
     }
@@ -209,7 +209,7 @@ impl Peak {
 
 /// How one kind of delay came out.
 #[derive(Debug, Default)]
-pub struct Row {
+pub(crate) struct Row {
     /// All that were logged.
     pub injected: usize,
     /// Over an expiry, by more than 50 us of their own, and nothing else at the same time.
@@ -230,7 +230,7 @@ pub struct Row {
 
 /// The whole outcome.
 #[derive(Debug, Default)]
-pub struct Outcome {
+pub(crate) struct Outcome {
     pub rows: BTreeMap<String, Row>,
     /// Late wake-ups that no delay lies over, on any CPU.
     pub clean: usize,
@@ -241,7 +241,7 @@ pub struct Outcome {
 }
 
 /// Joins the log with what `why` says of all wake-ups later than `over_ns`.
-pub fn judge(log: &[Injected], peaks: &[Peak], over_ns: i64) -> Outcome {
+pub(crate) fn judge(log: &[Injected], peaks: &[Peak], over_ns: i64) -> Outcome {
     // The wake-up has to be over the threshold by the delay alone.
     let least_ns = LEAST_NS.max(over_ns + 5_000);
     let by_expiry: BTreeMap<(u32, i64), &Peak> =
@@ -343,19 +343,19 @@ impl Outcome {
     }
 
     /// All rows together: judged, found, cause right, size right.
-    pub fn totals(&self) -> [usize; 4] {
+    pub(crate) fn totals(&self) -> [usize; 4] {
         let of: [fn(&Row) -> usize; 4] =
             [|row| row.judged, |row| row.found, |row| row.right, |row| row.sized];
         of.map(|of| self.sum(of))
     }
 
     /// Those found of which no cause can be known: events lost, disturbed by the hypervisor.
-    pub fn unknowable(&self) -> [usize; 2] {
+    pub(crate) fn unknowable(&self) -> [usize; 2] {
         [self.sum(|row| row.lost), self.sum(|row| row.disturbed)]
     }
 
     /// The table, as Markdown.
-    pub fn table(&self) -> String {
+    pub(crate) fn table(&self) -> String {
         let mut text = String::from(
             "| injected | delays | judged | found | events lost | disturbed | cause right | \
              size within 3 us or 2 % | size error p50 / p99 |\n\

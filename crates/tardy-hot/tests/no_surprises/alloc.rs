@@ -19,14 +19,14 @@ static COUNTING: Counting = Counting;
 
 /// Begins to count what this thread allocates or frees; the first `shown` of them come with a
 /// backtrace.
-pub fn arm(shown: u64) {
+pub(crate) fn arm(shown: u64) {
     FOUND.set(0);
     SHOWN.set(shown);
     ARMED.set(true);
 }
 
 /// Ends counting, and returns the count.
-pub fn disarm() -> u64 {
+pub(crate) fn disarm() -> u64 {
     ARMED.set(false);
     FOUND.get()
 }

@@ -14,22 +14,22 @@ use tardy_hot::clock::now_ns;
 
 /// Each case has so many turns, one after the other: what is done once a loop would show as the
 /// same number in both, what is done once a turn as twice that.
-pub const TURNS: [u64; 2] = [300, 600];
+pub(crate) const TURNS: [u64; 2] = [300, 600];
 
 const CHILD: &str = "TARDY_HOT_TRACED";
 const TID: &str = "traced thread ";
 const CLOCK_READS: u64 = 10;
 
 /// System calls by number.
-pub type Calls = BTreeMap<i64, u64>;
+pub(crate) type Calls = BTreeMap<i64, u64>;
 
 /// What the parent saw: some clock reads and one call that must show, then each segment between
 /// two marks.
-pub struct Found(Vec<Calls>);
+pub(crate) struct Found(Vec<Calls>);
 
 impl Found {
     /// Whether reading the clock is a system call on this machine.
-    pub fn clock_reads_in_kernel(&self) -> bool {
+    pub(crate) fn clock_reads_in_kernel(&self) -> bool {
         let mut calls = self.0[0].clone();
         assert_eq!(calls.remove(&libc::SYS_getuid), Some(1), "the tracer overlooks calls");
         let reads = calls.remove(&libc::SYS_clock_gettime);
@@ -38,7 +38,7 @@ impl Found {
     }
 
     /// What was called in the segment `at`, without clock reads where those are calls.
-    pub fn calls(&self, at: usize) -> Calls {
+    pub(crate) fn calls(&self, at: usize) -> Calls {
         let mut calls = self.0[at + 1].clone();
         if self.clock_reads_in_kernel() {
             calls.remove(&libc::SYS_clock_gettime);
@@ -48,18 +48,18 @@ impl Found {
 }
 
 /// Whether this process is the one to be traced.
-pub fn is_child() -> bool {
+pub(crate) fn is_child() -> bool {
     std::env::var_os(CHILD).is_some()
 }
 
 /// A system call that no loop makes, to tell the tracer where something begins and ends.
-pub fn mark() {
+pub(crate) fn mark() {
     // SAFETY: asks for a number.
     unsafe { libc::syscall(libc::SYS_getppid) };
 }
 
 /// What the child does: asks to be traced, then runs `everything`, each segment between two marks.
-pub fn child(everything: impl FnOnce()) {
+pub(crate) fn child(everything: impl FnOnce()) {
     // SAFETY: TRACEME takes no arguments.
     if unsafe { libc::ptrace(libc::PTRACE_TRACEME, 0, 0, 0) } != 0 {
         return println!("\nrefused: {}", std::io::Error::last_os_error());
@@ -82,7 +82,7 @@ pub fn child(everything: impl FnOnce()) {
 
 /// Runs the test called `name` as a child and counts the system calls between its marks, of which
 /// there are two for each of `segments`.
-pub fn count(name: &str, segments: usize) -> Result<Found, String> {
+pub(crate) fn count(name: &str, segments: usize) -> Result<Found, String> {
     let own = std::env::current_exe().map_err(|error| error.to_string())?;
     let mut child = Command::new(own)
         .args([name, "--exact", "--nocapture"])

@@ -23,7 +23,7 @@ use tardy_hot::clock::now_ns;
 
 /// Two processes at FIFO 90
 #[derive(Debug, Args)]
-pub struct ExchangeFlags {
+pub(crate) struct ExchangeFlags {
     transport: BareTransport,
     near_cpu: u32,
     far_cpu: u32,
@@ -43,7 +43,7 @@ enum BareTransport {
 const SHORTEST_NS: i64 = 500;
 
 /// Measures, and writes what it measured.
-pub fn run(flags: &ExchangeFlags) -> Result<()> {
+pub(crate) fn run(flags: &ExchangeFlags) -> Result<()> {
     let frame = Frame { cpus: (flags.near_cpu, flags.far_cpu), duration_ns: flags.duration_ns };
     let taken = match flags.transport {
         BareTransport::Pipe => {

@@ -1,7 +1,7 @@
 //! Round trips beside other people's tools and beside bare loops: same CPUs, policy, priority and
 //! size of messages, in turns.
 
-pub mod bare;
+pub(crate) mod bare;
 mod sockperf;
 mod zmq;
 
@@ -128,7 +128,7 @@ struct Frame<'a> {
 }
 
 /// All transports with a peer, with both ends on two CPUs and on one.
-pub fn part(bench: &Bench) -> Result<Section> {
+pub(crate) fn part(bench: &Bench) -> Result<Section> {
     let mut section = Section::new("Round trips beside sockperf, bare loops and libzmq's tools");
     // For everybody alike.
     let _held = DmaLatency::hold();

@@ -14,10 +14,10 @@ use hdrhistogram::Histogram;
 use super::{Places, process, real_time};
 
 /// It makes itself ready for two seconds before it sends.
-pub const BEGINS: Duration = Duration::from_millis(2_300);
+pub(super) const BEGINS: Duration = Duration::from_millis(2_300);
 
 /// Its server, which is killed when this goes.
-pub struct Server {
+pub(super) struct Server {
     child: Child,
     port: u16,
     tcp: bool,
@@ -25,7 +25,7 @@ pub struct Server {
 
 impl Server {
     /// Starts it on the far CPU and waits until it listens.
-    pub fn start(places: Places, tcp: bool) -> Result<Self> {
+    pub(super) fn start(places: Places, tcp: bool) -> Result<Self> {
         let port = UdpSocket::bind("127.0.0.1:0")?.local_addr()?.port();
         let mut command = real_time("sockperf", places.far);
         command.args(["server", "-i", "127.0.0.1", "-p", &port.to_string()]);
@@ -45,7 +45,13 @@ impl Server {
     }
 
     /// Its client, which writes each round trip to `place`.
-    pub fn client(&self, places: Places, size: usize, seconds: u64, place: &Path) -> Command {
+    pub(super) fn client(
+        &self,
+        places: Places,
+        size: usize,
+        seconds: u64,
+        place: &Path,
+    ) -> Command {
         let mut command = real_time("sockperf", places.near);
         let words = format!(
             "ping-pong -i 127.0.0.1 -p {} -m {size} -t {seconds} --full-rtt --full-log",
@@ -67,7 +73,7 @@ impl Drop for Server {
 }
 
 /// Reads the log of all round trips: `packet, txTime(sec), rxTime(sec), rtt(usec)`.
-pub fn read(log: &str, all: &mut Histogram<u64>) -> Result<()> {
+pub(super) fn read(log: &str, all: &mut Histogram<u64>) -> Result<()> {
     let rows = log.lines().skip_while(|line| !line.starts_with("packet, ")).skip(1);
     for row in rows.take_while(|line| !line.starts_with('-')) {
         let micros = row.rsplit(", ").next().context("an empty row")?;

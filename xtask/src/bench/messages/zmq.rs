@@ -24,7 +24,13 @@ impl Drop for Local {
 }
 
 /// The mean of this many round trips, ns, warm-up included as they count it.
-pub fn mean_ns(transport: &str, places: Places, size: usize, count: u64, at: &Path) -> Result<f64> {
+pub(super) fn mean_ns(
+    transport: &str,
+    places: Places,
+    size: usize,
+    count: u64,
+    at: &Path,
+) -> Result<f64> {
     let address = if transport == "zmq-ipc" {
         format!("ipc://{}", at.display())
     } else {
