@@ -4,6 +4,7 @@ import { Table, type Column } from './table';
 import { seriesColour, seriesOf, type Context, type SeriesPair } from './context';
 import { h } from './dom';
 import type { PageRun, Percentiles, SeriesSummary } from './model';
+import { runColumn } from './run-column';
 import type { LogScale } from './scale';
 import { spark } from './spark';
 import { onTheme, theme } from './theme';
@@ -140,7 +141,7 @@ function columns(context: Context, rows: Row[], view: View, split: boolean): Col
     cell: (row) => { const n = pick(row); return n === null ? '–' : count(n); },
   });
   const found: Column<Row>[] = [nameColumn(context)];
-  if (several) found.push(runColumn());
+  if (several) found.push(runColumn(context.page.runs, (row) => row.run));
   found.push(whole('count', (row) => numbers(row, view)?.count ?? null, view === 'wake-up' ? capital(many) : 'Periods'));
   if (rows.some(({ summary }) => summary?.missed !== null)) {
     found.push(whole('missed', ({ summary }) => summary?.missed ?? null, 'Periods that passed without a wake-up of their own'));
@@ -183,13 +184,6 @@ function nameColumn(context: Context): Column<Row> {
       });
       return button;
     },
-  };
-}
-
-function runColumn(): Column<Row> {
-  return {
-    title: 'run', raw: 'run', left: true, value: (row) => row.runName,
-    cell: (row) => h('span', { class: 'run-name', title: row.runName }, h('span', { class: `dash dash${row.run % 4}` }), h('span', { class: 'short' }, row.runName)),
   };
 }
 

@@ -4,6 +4,7 @@
 import type { Context } from './context';
 import { h } from './dom';
 import type { EndRecord, FlowRecord, PageRun } from './model';
+import { runColumn } from './run-column';
 import { Table, type Column } from './table';
 import { capital, count, latency, rate } from './units';
 import { seriesTitle } from './vocabulary';
@@ -24,23 +25,15 @@ export function messageSection(context: Context): HTMLElement | null {
   const flows = of((run) => run.record.messages?.flows ?? []);
   const ends = of((run) => run.record.messages?.ends ?? []);
   return h('section', { class: 'messages', 'aria-label': 'the messages' },
-    part('Messages', 'messages', flows, flowColumns(flows), several),
-    part('Both ends', 'ends', ends, endColumns(ends), several),
+    part('Messages', 'messages', flows, flowColumns(flows), runs),
+    part('Both ends', 'ends', ends, endColumns(ends), runs),
     ...runs.map((run) => clockNote(run, several)));
 }
 
-function part<Item>(title: string, name: string, rows: Of<Item>[], columns: Column<Of<Item>>[], several: boolean): HTMLElement {
+function part<Item>(title: string, name: string, rows: Of<Item>[], columns: Column<Of<Item>>[], runs: PageRun[]): HTMLElement {
   const [first, ...others] = columns;
-  const table = new Table<Of<Item>>({ name, rows, columns: several ? [first, runColumn<Item>(), ...others] : columns });
+  const table = new Table<Of<Item>>({ name, rows, columns: runs.length > 1 ? [first, runColumn(runs, (row) => row.index), ...others] : columns });
   return h('div', {}, h('div', { class: 'bar-line' }, h('h2', {}, title), h('span', { class: 'tools' }, table.copy)), table.element);
-}
-
-function runColumn<Item>(): Column<Of<Item>> {
-  return {
-    title: 'run', raw: 'run', left: true, value: ({ run }) => run.record.name,
-    cell: ({ run, index }) => h('span', { class: 'run-name', title: run.record.name },
-      h('span', { class: `dash dash${index % 4}` }), h('span', { class: 'short' }, run.record.name)),
-  };
 }
 
 function flowColumns(flows: Of<FlowRecord>[]): Column<Of<FlowRecord>>[] {

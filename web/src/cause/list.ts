@@ -3,6 +3,7 @@
 import type { Context } from '../context';
 import { h } from '../dom';
 import type { PageRun } from '../model';
+import { runColumn } from '../run-column';
 import { Table, type Column, type TableSpec } from '../table';
 import { onTheme, theme } from '../theme';
 import { columnUnit, exactTime, moment } from '../units';
@@ -63,13 +64,10 @@ export class PeakList {
 
   private columns(): Column<Ranked>[] {
     const { write, unit } = columnUnit(this.ranked.map(({ peak }) => peak.latency_ns));
-    const run: Column<Ranked> = {
-      title: 'run', raw: 'run', left: true, value: ({ runOf }) => runOf.record.name,
-      cell: (own) => h('span', { class: 'run-name', title: own.runOf.record.name }, h('span', { class: `dash dash${own.run % 4}` }), h('span', { class: 'short' }, own.runOf.record.name)),
-    };
+    const { runs } = this.context.page;
     return [
       { title: 'peak', raw: 'peak', left: true, value: ({ rank }) => rank, cell: (own) => this.opener(own) },
-      ...(this.context.page.runs.length > 1 ? [run] : []),
+      ...(runs.length > 1 ? [runColumn<Ranked>(runs, (own) => own.run)] : []),
       { title: 'late by', unit, raw: 'latency_ns', value: ({ peak }) => peak.latency_ns, cell: ({ peak }) => write(peak.latency_ns) },
       { title: 'series', raw: 'series', left: true, value: ({ peak }) => peak.series, cell: ({ peak }) => h('span', { class: 'short' }, peak.series) },
       {
