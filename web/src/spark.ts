@@ -6,7 +6,7 @@ import type { SeriesPair } from './context';
 import type { LogScale } from './scale';
 import { count, latency } from './units';
 
-const WIDTH = 132;
+const WIDTH = 96;
 const HEIGHT = 18;
 
 export function spark(pair: SeriesPair, edges: number[], scale: LogScale): Element {
