@@ -53,12 +53,13 @@ lab:
 quick:
 	@tools/quick
 
-# Four stages beside each other: tests mostly wait, guests and the browser do not mind who else
-# uses the CPUs, and cargo's own lock has one build after the other. Last, what skipped on this
-# machine and ran in no guest yet.
+# Four lanes beside each other: tests mostly wait, guests and the browser do not mind who else uses
+# the CPUs. Cargo's own lock has one build after the other, so the lints, whose builds are their own,
+# come when the guests have what they need. After all, what skipped on this machine and ran in no
+# guest yet.
 test:
 	@tools/setup test
-	@tools/side-by-side tests vm "page browser" "loom checks lab-tests"
+	@tools/side-by-side tests vm "page browser" "loom lab-tests checks"
 	@$(MAKE) --no-print-directory account
 
 # The page's types, and a bundle that is what its sources make.

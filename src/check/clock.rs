@@ -1,6 +1,6 @@
 //! Clocks and timers.
 
-use super::{CheckedMachine, Finding, Gravity, Look};
+use super::{CheckedMachine, Finding, Look, Severity};
 
 /// The group, worst cost first.
 pub(super) const LOOKS: &[Look] = &[clock_source, timer_migration];
@@ -23,7 +23,7 @@ fn clock_source(subject: &CheckedMachine) -> Finding {
         }
         "hpet" | "acpi_pm" | "jiffies" | "refined-jiffies" | "pit" => Finding::costs(
             CODE,
-            Gravity::Serious,
+            Severity::Serious,
             format!("{now} (available: {others}): every clock read costs a microsecond"),
             format!(
                 "`dmesg | grep -i -e tsc -e clocksource` shows why; if the TSC is reliable, kernel \
@@ -32,7 +32,7 @@ fn clock_source(subject: &CheckedMachine) -> Finding {
         ),
         _ => Finding::costs(
             CODE,
-            Gravity::Little,
+            Severity::Little,
             format!("{now} (available: {others}): a clock read may be a system call"),
             format!("`echo tsc > {directory}/current_clocksource`, if tsc is among them"),
         ),
@@ -45,7 +45,7 @@ fn timer_migration(subject: &CheckedMachine) -> Finding {
         Some("0") => Finding::ok(CODE, "timers stay on the CPU that set them"),
         Some(_) => Finding::costs(
             CODE,
-            Gravity::Little,
+            Severity::Little,
             "timers of idle CPUs are moved to busy ones, and fire there",
             "`sysctl -w kernel.timer_migration=0`",
         ),

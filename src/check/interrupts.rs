@@ -1,6 +1,6 @@
 //! Interrupts: their affinity, their threads, and irqbalance.
 
-use super::{CheckedMachine, Finding, Gravity, Look, said, some_of};
+use super::{CheckedMachine, Finding, Look, Severity, said, some_of};
 use crate::sys::{
     counters::{InterruptSource, interrupt_sources},
     cpus::Cpus,
@@ -60,7 +60,7 @@ fn irq_affinity(subject: &CheckedMachine) -> Finding {
     let first = irqs.first().and_then(|irq| irq.split(' ').next()).unwrap_or_default();
     Finding::costs(
         CODE,
-        Gravity::Matters,
+        Severity::Matters,
         format!(
             "{} interrupts of devices may fire on {}: {}",
             irqs.len(),
@@ -99,7 +99,7 @@ fn irq_threads(subject: &CheckedMachine) -> Finding {
     if !above.is_empty() {
         return Finding::costs(
             CODE,
-            Gravity::Matters,
+            Severity::Matters,
             format!("interrupt threads preempt priority {MEASURED}: {}", some_of(&above)),
             "`chrt -f -p 50 PID` for each, PID from `ps -eo pid,rtprio,comm | grep irq/`; or a \
              higher --priority",
@@ -117,10 +117,10 @@ fn irqbalance(subject: &CheckedMachine) -> Finding {
     if !tasks(subject).any(|(name, _)| name == "irqbalance") {
         return Finding::ok(CODE, "irqbalance does not run");
     }
-    let gravity = if subject.named { Gravity::Matters } else { Gravity::Little };
+    let severity = if subject.named { Severity::Matters } else { Severity::Little };
     Finding::costs(
         CODE,
-        gravity,
+        severity,
         "irqbalance runs, and moves interrupts to any CPU at any time",
         format!(
             "`systemctl stop irqbalance`, or keep it off these CPUs: a line \

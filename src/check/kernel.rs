@@ -1,6 +1,6 @@
 //! The kernel itself: its preemption model, timers, debug options and tracers.
 
-use super::{CheckedMachine, Finding, Gravity, Look};
+use super::{CheckedMachine, Finding, Look, Severity};
 use crate::{run::facts::Preemption, setup::facts};
 
 /// The group, worst cost first.
@@ -23,7 +23,7 @@ fn preemption(subject: &CheckedMachine) -> Finding {
         "lazy" => Finding::ok(CODE, evidence("real-time threads preempt system calls")),
         "none" | "voluntary" => Finding::costs(
             CODE,
-            Gravity::Serious,
+            Severity::Serious,
             evidence("a long system call of any task delays real-time threads by ms"),
             remedy,
         ),
@@ -44,7 +44,7 @@ fn realtime_kernel(subject: &CheckedMachine) -> Finding {
     }
     Finding::costs(
         CODE,
-        Gravity::Matters,
+        Severity::Matters,
         "no PREEMPT_RT: interrupt handlers, softirqs and spinlocks cannot be preempted",
         "where the worst case counts, a real-time kernel (Debian: `apt install \
          linux-image-rt-amd64`, Ubuntu: `pro enable realtime-kernel`)",
@@ -55,7 +55,7 @@ fn high_resolution_timers(subject: &CheckedMachine) -> Finding {
     const CODE: &str = "high_resolution_timers";
     let remedy = "a kernel with CONFIG_HIGH_RES_TIMERS, and no `highres=off` on its command line";
     let serious =
-        |evidence: &str| Finding::costs(CODE, Gravity::Serious, evidence, remedy.to_owned());
+        |evidence: &str| Finding::costs(CODE, Severity::Serious, evidence, remedy.to_owned());
     if subject.option("highres") == Some("off") {
         return serious("highres=off on the kernel's command line: timers only fire at ticks");
     }
@@ -81,30 +81,30 @@ fn tick_rate(subject: &CheckedMachine) -> Finding {
     let ms = 1000 / hz.max(1);
     Finding::costs(
         CODE,
-        Gravity::Little,
+        Severity::Little,
         format!("HZ={hz}: ordinary tasks have time slices of {ms} ms or more"),
         "nothing for real-time threads; for ordinary ones a kernel with `CONFIG_HZ=1000`",
     )
 }
 
 /// Options that check the kernel at run time, and how much each costs.
-const DEBUG_OPTIONS: &[(&str, Gravity)] = &[
-    ("KASAN", Gravity::Serious),
-    ("KCSAN", Gravity::Serious),
-    ("KMSAN", Gravity::Serious),
-    ("PROVE_LOCKING", Gravity::Serious),
-    ("LOCKDEP", Gravity::Serious),
-    ("DEBUG_KMEMLEAK", Gravity::Serious),
-    ("DEBUG_OBJECTS", Gravity::Serious),
-    ("SLUB_DEBUG_ON", Gravity::Serious),
-    ("DEBUG_PAGEALLOC_ENABLE_DEFAULT", Gravity::Serious),
-    ("DEBUG_PREEMPT", Gravity::Matters),
-    ("DEBUG_MUTEXES", Gravity::Matters),
-    ("DEBUG_RT_MUTEXES", Gravity::Matters),
-    ("DEBUG_SPINLOCK", Gravity::Matters),
-    ("DEBUG_ATOMIC_SLEEP", Gravity::Little),
-    ("IRQSOFF_TRACER", Gravity::Little),
-    ("PREEMPT_TRACER", Gravity::Little),
+const DEBUG_OPTIONS: &[(&str, Severity)] = &[
+    ("KASAN", Severity::Serious),
+    ("KCSAN", Severity::Serious),
+    ("KMSAN", Severity::Serious),
+    ("PROVE_LOCKING", Severity::Serious),
+    ("LOCKDEP", Severity::Serious),
+    ("DEBUG_KMEMLEAK", Severity::Serious),
+    ("DEBUG_OBJECTS", Severity::Serious),
+    ("SLUB_DEBUG_ON", Severity::Serious),
+    ("DEBUG_PAGEALLOC_ENABLE_DEFAULT", Severity::Serious),
+    ("DEBUG_PREEMPT", Severity::Matters),
+    ("DEBUG_MUTEXES", Severity::Matters),
+    ("DEBUG_RT_MUTEXES", Severity::Matters),
+    ("DEBUG_SPINLOCK", Severity::Matters),
+    ("DEBUG_ATOMIC_SLEEP", Severity::Little),
+    ("IRQSOFF_TRACER", Severity::Little),
+    ("PREEMPT_TRACER", Severity::Little),
 ];
 
 fn debug_options(subject: &CheckedMachine) -> Finding {
@@ -112,14 +112,14 @@ fn debug_options(subject: &CheckedMachine) -> Finding {
     if !subject.config.is_known() {
         return config_unknown(CODE, "`uname -v` shows whether this is a debug kernel");
     }
-    let on = |(option, _): &&(&str, Gravity)| subject.config.is_on(option) == Some(true);
+    let on = |(option, _): &&(&str, Severity)| subject.config.is_on(option) == Some(true);
     let found: Vec<_> = DEBUG_OPTIONS.iter().filter(on).collect();
     let names: Vec<String> = found.iter().map(|(name, _)| format!("CONFIG_{name}")).collect();
-    match found.iter().map(|(_, gravity)| *gravity).max() {
+    match found.iter().map(|(_, severity)| *severity).max() {
         None => Finding::ok(CODE, "no debug option that costs latency"),
-        Some(gravity) => Finding::costs(
+        Some(severity) => Finding::costs(
             CODE,
-            gravity,
+            severity,
             format!("the kernel was built with {}", super::some_of(&names)),
             "a kernel without them: the distribution's ordinary one, not its `-debug` or `-dbg`",
         ),
@@ -134,7 +134,7 @@ fn tracer(subject: &CheckedMachine) -> Finding {
         Some("nop") => Finding::ok(CODE, "no tracer runs"),
         Some(tracer) => Finding::costs(
             CODE,
-            Gravity::Serious,
+            Severity::Serious,
             format!("the tracer {tracer} runs, for the whole system"),
             "`echo nop > /sys/kernel/tracing/current_tracer`",
         ),

@@ -1,6 +1,6 @@
 //! Memory: pages that the kernel swaps out, merges or moves while a program runs.
 
-use super::{CheckedMachine, Finding, Gravity, Look, some_of};
+use super::{CheckedMachine, Finding, Look, Severity, some_of};
 
 /// The group, worst cost first.
 pub(super) const LOOKS: &[Look] = &[swap, transparent_hugepages, numa_balancing];
@@ -17,11 +17,11 @@ fn swap(subject: &CheckedMachine) -> Finding {
     if names.is_empty() {
         return Finding::ok(CODE, "none");
     }
-    let gravity = if used_kib > 0 { Gravity::Matters } else { Gravity::Little };
+    let severity = if used_kib > 0 { Severity::Matters } else { Severity::Little };
     let used_mib = used_kib.div_ceil(1024);
     Finding::costs(
         CODE,
-        gravity,
+        severity,
         format!("{}, {used_mib} MiB used: unlocked memory may be swapped out", some_of(&names)),
         "`swapoff -a`; or lock the program's memory (mlockall), as `tardy run` does",
     )
@@ -36,7 +36,7 @@ fn transparent_hugepages(subject: &CheckedMachine) -> Finding {
     match text.split(['[', ']']).nth(1) {
         Some("always") => Finding::costs(
             CODE,
-            Gravity::Matters,
+            Severity::Matters,
             "always: a page fault may clear 2 MiB, and khugepaged moves pages in use",
             format!("`echo madvise > {file}`, or kernel option `transparent_hugepage=madvise`"),
         ),
@@ -57,7 +57,7 @@ fn numa_balancing(subject: &CheckedMachine) -> Finding {
     }
     Finding::costs(
         CODE,
-        Gravity::Matters,
+        Severity::Matters,
         "pages are unmapped to see who uses them, and moved between nodes: page faults, also in \
          locked memory",
         "`sysctl -w kernel.numa_balancing=0`, or kernel option `numa_balancing=disable`",

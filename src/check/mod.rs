@@ -31,7 +31,7 @@ pub(crate) enum FindingStatus {
 /// How much it costs a real-time thread, in ascending order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Gravity {
+pub(crate) enum Severity {
     /// Microseconds, or something only in special cases.
     Little,
     /// Tens to hundreds of microseconds now and then.
@@ -48,7 +48,7 @@ pub(crate) struct Finding {
     /// Whether it costs latency.
     pub status: FindingStatus,
     /// How much it costs; absent where it costs nothing or is unknown.
-    pub gravity: Option<Gravity>,
+    pub severity: Option<Severity>,
     /// What was read.
     pub evidence: String,
     /// What to do: a command, a setting, a kernel option; empty where nothing is wrong.
@@ -57,30 +57,30 @@ pub(crate) struct Finding {
 
 impl Finding {
     fn ok(code: &'static str, evidence: impl Into<String>) -> Self {
-        let (status, gravity, remedy) = (FindingStatus::Ok, None, String::new());
-        Self { code, status, gravity, evidence: evidence.into(), remedy }
+        let (status, severity, remedy) = (FindingStatus::Ok, None, String::new());
+        Self { code, status, severity, evidence: evidence.into(), remedy }
     }
 
     fn costs(
         code: &'static str,
-        gravity: Gravity,
+        severity: Severity,
         evidence: impl Into<String>,
         remedy: impl Into<String>,
     ) -> Self {
-        let (status, gravity) = (FindingStatus::Costs, Some(gravity));
-        Self { code, status, gravity, evidence: evidence.into(), remedy: remedy.into() }
+        let (status, severity) = (FindingStatus::Costs, Some(severity));
+        Self { code, status, severity, evidence: evidence.into(), remedy: remedy.into() }
     }
 
     /// `why` it cannot be determined, and what would help.
     fn unknown(code: &'static str, why: impl Into<String>, remedy: impl Into<String>) -> Self {
-        let (status, gravity) = (FindingStatus::Unknown, None);
-        Self { code, status, gravity, evidence: why.into(), remedy: remedy.into() }
+        let (status, severity) = (FindingStatus::Unknown, None);
+        Self { code, status, severity, evidence: why.into(), remedy: remedy.into() }
     }
 
     /// Whether this finding alone causes exit code 1.
     #[must_use]
     pub(crate) fn is_serious(&self) -> bool {
-        self.gravity == Some(Gravity::Serious)
+        self.severity == Some(Severity::Serious)
     }
 }
 
@@ -136,7 +136,7 @@ type Look = fn(&CheckedMachine) -> Finding;
 pub(crate) fn check(subject: &CheckedMachine) -> Vec<Finding> {
     let mut findings: Vec<Finding> = looks(subject.named).map(|look| look(subject)).collect();
     let unknown = |finding: &Finding| finding.status == FindingStatus::Unknown;
-    findings.sort_by_key(|finding| std::cmp::Reverse((finding.gravity, unknown(finding))));
+    findings.sort_by_key(|finding| std::cmp::Reverse((finding.severity, unknown(finding))));
     findings
 }
 

@@ -1,6 +1,6 @@
 //! Where this system runs: on bare metal or in a virtual machine, in a container, under limits.
 
-use super::{CheckedMachine, Finding, Gravity, Look, said};
+use super::{CheckedMachine, Finding, Look, Severity, said};
 use crate::{
     setup::facts,
     sys::{counters::Stat, cpus::Cpus},
@@ -15,7 +15,7 @@ fn virtual_machine(subject: &CheckedMachine) -> Finding {
     match facts::virtualisation(&subject.root) {
         Some(kind) => Finding::costs(
             CODE,
-            Gravity::Matters,
+            Severity::Matters,
             format!("this is a virtual machine ({kind}): its host schedules its CPUs"),
             "measure on bare metal; or on the host: dedicated CPUs for this guest (`virsh \
              vcpupin`), real-time priority for its vCPU threads, huge pages",
@@ -37,10 +37,10 @@ fn steal_time(subject: &CheckedMachine) -> Finding {
     if percent < 0.1 {
         return Finding::ok(CODE, "no steal time");
     }
-    let gravity = if percent > 5.0 { Gravity::Serious } else { Gravity::Matters };
+    let severity = if percent > 5.0 { Severity::Serious } else { Severity::Matters };
     Finding::costs(
         CODE,
-        gravity,
+        severity,
         format!("the hypervisor took {percent:.1} % of CPU {}'s time since boot", worst.cpu),
         "use a host that is not overcommitted, or dedicated CPUs (a dedicated instance)",
     )
@@ -57,7 +57,7 @@ fn container(subject: &CheckedMachine) -> Finding {
     }
     Finding::costs(
         CODE,
-        Gravity::Little,
+        Severity::Little,
         format!("this is a container ({})", named.unwrap_or(&"/.dockerenv or similar exists")),
         "start it with `--cap-add SYS_NICE --cap-add IPC_LOCK --ulimit rtprio=99 --ulimit \
          memlock=-1 --cpuset-cpus LIST` and without `--cpus`",
@@ -105,7 +105,7 @@ fn cpu_limit(subject: &CheckedMachine) -> Finding {
         };
         return Finding::costs(
             CODE,
-            Gravity::Serious,
+            Severity::Serious,
             format!("{directory} limits CPU time to {limit} us (quota, period); then all wait"),
             format!(
                 "`echo max > {directory}/cpu.max` (v1: `echo -1 > {directory}/cpu.cfs_quota_us`), \
@@ -123,7 +123,7 @@ fn real_time_group(subject: &CheckedMachine) -> Finding {
         if runtime.as_deref() == Some("0") {
             return Finding::costs(
                 CODE,
-                Gravity::Serious,
+                Severity::Serious,
                 format!("{directory} allows no real-time tasks (CONFIG_RT_GROUP_SCHED)"),
                 format!("`echo 950000 > {directory}/cpu.rt_runtime_us`, from the top down"),
             );
@@ -143,10 +143,10 @@ fn cpu_set(subject: &CheckedMachine) -> Finding {
     if missing.is_empty() {
         return Finding::ok(CODE, format!("this process may use {}", said(&allowed)));
     }
-    let gravity = if subject.named { Gravity::Serious } else { Gravity::Little };
+    let severity = if subject.named { Severity::Serious } else { Severity::Little };
     Finding::costs(
         CODE,
-        gravity,
+        severity,
         format!("this process may not use {}, only {allowed}", said(&missing)),
         format!(
             "`taskset -pc {} $$`; where that is refused, a cpuset restricts it: `cat \

@@ -1,6 +1,6 @@
 //! Power: frequency, idle states, hardware threads, heat, ACPI and firmware interrupts (SMI).
 
-use super::{CheckedMachine, Finding, Gravity, Look, said, some_of};
+use super::{CheckedMachine, Finding, Look, Severity, said, some_of};
 use crate::sys::cpus::Cpus;
 
 /// The group, worst cost first.
@@ -30,7 +30,7 @@ fn governor(subject: &CheckedMachine) -> Finding {
     };
     Finding::costs(
         CODE,
-        Gravity::Matters,
+        Severity::Matters,
         format!("{first} on {}: a CPU starts slowly after idling", said(&slow)),
         "`cpupower frequency-set -g performance`, and stop services that reset it \
          (power-profiles-daemon, tuned, TLP)",
@@ -54,7 +54,7 @@ fn idle_states(subject: &CheckedMachine) -> Finding {
     match deepest {
         Some((exit_us, name, cpu)) if exit_us > DEEP_US => Finding::costs(
             CODE,
-            Gravity::Matters,
+            Severity::Matters,
             format!("idle CPUs enter {name}, and need {exit_us} us to leave it (CPU {cpu})"),
             format!(
                 "`cpupower idle-set -D {DEEP_US}`, or kernel options `intel_idle.max_cstate=1 \
@@ -82,7 +82,7 @@ fn smt(subject: &CheckedMachine) -> Finding {
     };
     Finding::costs(
         CODE,
-        Gravity::Matters,
+        Severity::Matters,
         format!("CPUs {first} are one core: work on one slows the other"),
         "`echo off > /sys/devices/system/cpu/smt/control`, or kernel option `nosmt`; or leave the \
          second CPU of each core idle",
@@ -104,7 +104,7 @@ fn thermal(subject: &CheckedMachine) -> Finding {
     match hot {
         Some((cpu, times)) => Finding::costs(
             CODE,
-            Gravity::Matters,
+            Severity::Matters,
             format!("CPU {cpu} was throttled because of heat {times} times since boot"),
             "improve the cooling (fans, dust, a hard flat surface), and monitor it: `turbostat` or \
              `sensors`",
@@ -124,7 +124,7 @@ fn battery(subject: &CheckedMachine) -> Finding {
     if supplies.iter().any(|name| is(name, "status", "Discharging")) {
         return Finding::costs(
             CODE,
-            Gravity::Matters,
+            Severity::Matters,
             "the machine runs on battery, and saves power",
             "plug it in",
         );
@@ -133,7 +133,7 @@ fn battery(subject: &CheckedMachine) -> Finding {
     match profile.as_deref() {
         Some(profile) if profile != "performance" => Finding::costs(
             CODE,
-            Gravity::Little,
+            Severity::Little,
             format!("the firmware's power profile is {profile}"),
             "`echo performance > /sys/firmware/acpi/platform_profile`",
         ),
@@ -165,7 +165,7 @@ fn acpi_interrupts(subject: &CheckedMachine) -> Finding {
     let busiest = gpes.max_by_key(|name| count(name)).cloned().unwrap_or_else(|| "gpe??".into());
     Finding::costs(
         CODE,
-        Gravity::Matters,
+        Severity::Matters,
         format!("{per_s:.0} ACPI interrupts a second since boot, most of them {busiest}"),
         format!("`echo disable > {directory}/{busiest}`, then check which devices stop working"),
     )
@@ -190,7 +190,7 @@ fn smi_sources(subject: &CheckedMachine) -> Finding {
     let first = loaded.first().cloned().unwrap_or_default();
     Finding::costs(
         CODE,
-        Gravity::Matters,
+        Severity::Matters,
         format!("drivers that make the firmware stop all CPUs (SMI): {}", some_of(&loaded)),
         format!(
             "`modprobe -r {first}`, and a line `blacklist {first}` in /etc/modprobe.d; count them: \

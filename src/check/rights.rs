@@ -2,7 +2,7 @@
 
 use rustix::fs::{Access, access};
 
-use super::{CheckedMachine, Finding, Gravity, Look};
+use super::{CheckedMachine, Finding, Look, Severity};
 
 /// The group, worst cost first.
 pub(super) const LOOKS: &[Look] = &[real_time_rights, memory_lock_rights, dma_latency];
@@ -32,7 +32,7 @@ fn right(
     subject: &CheckedMachine,
     (code, bit): (&'static str, u32),
     (name, enough): (&str, u64),
-    (gravity, evidence, remedy): (Gravity, &str, &str),
+    (severity, evidence, remedy): (Severity, &str, &str),
 ) -> Finding {
     let capable = has_capability(subject, bit);
     match (capable, limit(subject, name)) {
@@ -41,7 +41,7 @@ fn right(
         (None, None) => {
             Finding::unknown(code, "/proc/self cannot be read", "`ulimit -a` and `capsh --print`")
         }
-        _ => Finding::costs(code, gravity, evidence, remedy),
+        _ => Finding::costs(code, severity, evidence, remedy),
     }
 }
 
@@ -51,7 +51,7 @@ fn real_time_rights(subject: &CheckedMachine) -> Finding {
         ("real_time_rights", CAP_SYS_NICE),
         ("Max realtime priority", 90),
         (
-            Gravity::Serious,
+            Severity::Serious,
             "this user may not run real-time threads of priority 90: other tasks can delay them",
             "as root: `setcap cap_sys_nice,cap_ipc_lock+ep $(which tardy)`, or a line `@group - \
              rtprio 95` in /etc/security/limits.conf and a new login",
@@ -65,7 +65,7 @@ fn memory_lock_rights(subject: &CheckedMachine) -> Finding {
         ("memory_lock_rights", CAP_IPC_LOCK),
         ("Max locked memory", ENOUGH_MEMORY),
         (
-            Gravity::Matters,
+            Severity::Matters,
             "this user may not lock memory: a page may be swapped out when it is needed",
             "a line `@group - memlock unlimited` in /etc/security/limits.conf and a new login, or \
              the capability cap_ipc_lock (`setcap`)",
@@ -84,7 +84,7 @@ fn dma_latency(subject: &CheckedMachine) -> Finding {
     }
     Finding::costs(
         CODE,
-        Gravity::Little,
+        Severity::Little,
         "this user may not open /dev/cpu_dma_latency, which keeps CPUs out of deep idle states",
         "as root: `chgrp GROUP /dev/cpu_dma_latency && chmod g+w /dev/cpu_dma_latency`",
     )

@@ -1,6 +1,6 @@
 //! The scheduler: throttling, isolation, watchdogs, housekeeping, mitigations.
 
-use super::{CheckedMachine, Finding, Gravity, Look, said, some_of};
+use super::{CheckedMachine, Finding, Look, Severity, said, some_of};
 use crate::sys::cpus::Cpus;
 
 /// The group, worst cost first.
@@ -31,7 +31,7 @@ fn rt_throttling(subject: &CheckedMachine) -> Finding {
     };
     Finding::costs(
         CODE,
-        Gravity::Little,
+        Severity::Little,
         format!("a real-time task that never sleeps is stopped for {ms} ms of each second"),
         remedy,
     )
@@ -51,7 +51,7 @@ fn kept_off(subject: &CheckedMachine, code: &'static str, kept: &Cpus, what: &st
     };
     Finding::costs(
         code,
-        Gravity::Matters,
+        Severity::Matters,
         format!("{what} not kept off {}", said(&missing)),
         if subject.is_everything() {
             "name fewer CPUs with --cpus: at least one must do everything else".to_owned()
@@ -92,7 +92,7 @@ fn switch(
 ) -> Finding {
     match subject.root.read(format!("/proc/sys/kernel/{name}")).as_deref() {
         Some("0") => Finding::ok(code, "off"),
-        Some(_) => Finding::costs(code, Gravity::Little, evidence, remedy),
+        Some(_) => Finding::costs(code, Severity::Little, evidence, remedy),
         None => Finding::ok(code, "the kernel has no such watchdog"),
     }
 }
@@ -122,7 +122,7 @@ fn vm_stat_interval(subject: &CheckedMachine) -> Finding {
         Some(seconds) if seconds >= 10 => Finding::ok(CODE, format!("{seconds} s")),
         Some(seconds) => Finding::costs(
             CODE,
-            Gravity::Little,
+            Severity::Little,
             format!("memory statistics are collected on every CPU every {seconds} s"),
             "`sysctl -w vm.stat_interval=10`",
         ),
@@ -147,7 +147,7 @@ fn mitigations(subject: &CheckedMachine) -> Finding {
     }
     Finding::costs(
         CODE,
-        Gravity::Little,
+        Severity::Little,
         format!("entering the kernel is slower because of {}", some_of(&names)),
         "leave them on, unless every program on this machine is trusted: kernel option \
          `mitigations=off`",

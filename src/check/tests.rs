@@ -35,22 +35,22 @@ fn one(code: &str, files: Files<'_>) -> Finding {
 
 fn assert_ok(code: &str, files: Files<'_>) {
     let found = one(code, files);
-    assert_eq!((found.status, found.gravity), (FindingStatus::Ok, None), "{found:?}");
+    assert_eq!((found.status, found.severity), (FindingStatus::Ok, None), "{found:?}");
     assert_eq!(found.remedy, "", "{found:?}");
 }
 
-fn assert_costs(code: &str, gravity: Gravity, word: &str, files: Files<'_>) {
+fn assert_costs(code: &str, severity: Severity, word: &str, files: Files<'_>) {
     let found = one(code, files);
-    assert_eq!((found.status, found.gravity), (FindingStatus::Costs, Some(gravity)), "{found:?}");
+    assert_eq!((found.status, found.severity), (FindingStatus::Costs, Some(severity)), "{found:?}");
     assert!(found.evidence.contains(word) || found.remedy.contains(word), "{word}: {found:?}");
 }
 
 fn assert_unknown(code: &str, files: Files<'_>) {
     let found = one(code, files);
-    assert_eq!((found.status, found.gravity), (FindingStatus::Unknown, None), "{found:?}");
+    assert_eq!((found.status, found.severity), (FindingStatus::Unknown, None), "{found:?}");
 }
 
-use Gravity::{Little, Matters, Serious};
+use Severity::{Little, Matters, Serious};
 
 #[test]
 fn a_machine_that_tells_nothing_is_unknown_and_not_fine_where_it_counts() {
@@ -83,7 +83,7 @@ fn the_worst_comes_first_and_what_is_well_last() {
     fs::write(root.path().join("proc/self/status"), "CapEff:\t0\n").unwrap();
     fs::write(root.path().join("proc/self/limits"), "Max realtime priority  0 0\n").unwrap();
     let findings = check(&CheckedMachine::new(Root::at(root.path()), None));
-    let rank = |finding: &Finding| match (finding.gravity, finding.status) {
+    let rank = |finding: &Finding| match (finding.severity, finding.status) {
         (Some(Serious), _) => 0,
         (Some(Matters), _) => 1,
         (Some(Little), _) => 2,

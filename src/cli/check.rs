@@ -7,14 +7,14 @@ use serde_json::json;
 
 use super::{Exit, flags::FormatFlags, output, setup::recover_first};
 use crate::{
-    check::{CheckedMachine, Finding, FindingStatus, Gravity, check},
+    check::{CheckedMachine, Finding, FindingStatus, Severity, check},
     session,
     sys::{cpus::Cpus, root::Root},
 };
 
 /// Find what on this system costs latency, and show the remedies.
 ///
-/// Changes nothing, except that settings which a killed tardy left changed are restored first.
+/// Settings that a killed tardy left changed are restored first; otherwise it only reads.
 ///
 /// Exit code 1: something serious was found, which can delay a real-time thread by a millisecond or
 /// more.
@@ -58,29 +58,29 @@ pub(super) fn run(flags: &CheckFlags) -> Result<Exit> {
     Ok(if is_serious { Exit::No } else { Exit::Done })
 }
 
-/// The heading of each gravity, and its style.
-const HEADS: [(&str, Gravity, Style); 3] = [
-    ("Serious: a millisecond or more", Gravity::Serious, AnsiColor::Red.on_default().bold()),
-    ("Matters: tens to hundreds of us", Gravity::Matters, AnsiColor::Yellow.on_default().bold()),
-    ("Little: a few us, or in special cases", Gravity::Little, Style::new().bold()),
+/// The heading of each severity, and its style.
+const HEADS: [(&str, Severity, Style); 3] = [
+    ("Serious: a millisecond or more", Severity::Serious, AnsiColor::Red.on_default().bold()),
+    ("Matters: tens to hundreds of us", Severity::Matters, AnsiColor::Yellow.on_default().bold()),
+    ("Little: a few us, or in special cases", Severity::Little, Style::new().bold()),
 ];
 
 const DIM: Style = Style::new().dimmed();
 
 fn text(findings: &[Finding], cpus: &str, named: bool, all: bool) -> String {
-    let of = |gravity| findings.iter().filter(move |finding| finding.gravity == Some(gravity));
+    let of = |severity| findings.iter().filter(move |finding| finding.severity == Some(severity));
     let with = |status| findings.iter().filter(move |finding| finding.status == status);
     let word = if cpus.parse::<u32>().is_ok() { "CPU" } else { "CPUs" };
     let mut out = format!(
         "{word} {cpus}: {} serious, {} that matter, {} little, {} unknown, {} fine\n",
-        of(Gravity::Serious).count(),
-        of(Gravity::Matters).count(),
-        of(Gravity::Little).count(),
+        of(Severity::Serious).count(),
+        of(Severity::Matters).count(),
+        of(Severity::Little).count(),
         with(FindingStatus::Unknown).count(),
         with(FindingStatus::Ok).count(),
     );
-    for (head, gravity, style) in HEADS {
-        push(&mut out, head, style, of(gravity));
+    for (head, severity, style) in HEADS {
+        push(&mut out, head, style, of(severity));
     }
     push(&mut out, "Unknown", Style::new().bold(), with(FindingStatus::Unknown));
     let fine: Vec<&str> = with(FindingStatus::Ok).map(|finding| finding.code).collect();

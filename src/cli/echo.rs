@@ -50,7 +50,7 @@ pub(super) struct EchoFlags {
     /// The other end is not tardy: no handshake, and every message is returned unchanged
     #[arg(long, requires = "transport", help_heading = "Peers")]
     foreign: bool,
-    /// Most messages per second to answer for one peer, as 50kpps [default: 200kpps]
+    /// Maximum messages per second to answer for one peer, e.g. 50kpps [default: 200kpps]
     #[arg(long, value_name = "RATE", value_parser = rate, help_heading = "Peers")]
     max_rate: Option<PacketRate>,
     /// Size of the largest message to answer, in bytes
@@ -64,7 +64,7 @@ pub(super) struct EchoFlags {
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=99))]
     #[arg(help_heading = "Setup")]
     priority: Option<u32>,
-    /// CPUs for the answering threads, assigned in rotation [default: all; the first one last]
+    /// CPUs for the answering threads, assigned in rotation [default: all, the first of them last]
     #[arg(long, value_name = "SET", help_heading = "Setup")]
     cpus: Option<Cpus>,
     #[command(flatten)]
@@ -77,7 +77,7 @@ enum Carrier {
     Udp,
     /// Connections
     Tcp,
-    /// ZeroMQ requests over TCP, as of libzmq's remote_lat; with --foreign
+    /// ZeroMQ requests over TCP, compatible with libzmq's remote_lat; with --foreign
     ZmqTcp,
 }
 

@@ -21,7 +21,7 @@ use crate::{
     report::{table::Table, words},
     session::{
         LoadProgress,
-        alone::{Alone, AloneEnd},
+        alone::{AloneEnd, LoadOnlyRun},
     },
     sys::signals::Quit,
     units::{Nanos, count, rate, span},
@@ -63,7 +63,7 @@ pub(super) fn load(flags: &LoadFlags) -> Result<Exit> {
     let quit = Quit::listen().context("cannot set a signal handler")?;
     // The output of the loads goes to the terminal.
     let log = io::stderr().as_fd().try_clone_to_owned().context("cannot use standard error")?;
-    let alone = match Alone::start(specs, &File::from(log), || quit.seen().is_some()) {
+    let alone = match LoadOnlyRun::start(specs, &File::from(log), || quit.seen().is_some()) {
         Err(error) if quit.seen().is_some() => {
             output::notice(&error.to_string());
             return Ok(Exit::Done);

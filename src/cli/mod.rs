@@ -42,9 +42,9 @@ use crate::{
                   makes a page of it.\n\n\
                   Times need a unit: 250us, 1ms, 1.5s. RUN is a path, a name, the beginning of an \
                   id, or `last`, `last~1`.\n\n\
-                  Exit codes: 0 done; 1 measured, and the answer is no (--stop-over hit, check \
-                  found something serious); 2 error; 4 the run is invalid. `shield` \
-                  returns the exit code of its command."
+                  Exit codes: 0 done; 1 measured, but a limit was exceeded or a check failed \
+                  (--stop-over hit, `check` found something serious); 2 error; 4 the run is \
+                  invalid. `shield` returns the exit code of its command."
 )]
 struct Cli {
     /// Where runs are kept [default: $XDG_DATA_HOME/tardy/runs]
@@ -76,7 +76,7 @@ enum Verb {
 pub enum Exit {
     /// Done.
     Done,
-    /// Measured, and the answer is no.
+    /// Measured, but a limit was exceeded or a check failed.
     No,
     /// An error.
     Failed,

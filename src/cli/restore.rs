@@ -13,7 +13,8 @@ use crate::{
 /// Restore the settings that a killed tardy left changed.
 ///
 /// Interrupts, cpusets, CPUs of tasks, governors: before tardy changes anything, it writes the old
-/// value to /run/tardy/journal. Unless it was ended by kill -9, it restores everything itself.
+/// value to /run/tardy/journal. Unless it was killed (kill -9,
+/// out of memory), it restores everything itself.
 #[derive(Debug, Args)]
 pub(super) struct RestoreFlags {
     #[command(flatten)]

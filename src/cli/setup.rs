@@ -47,7 +47,7 @@ pub(super) struct SetupFlags {
     /// Frequency governor of the measured CPUs, as performance
     #[arg(long, value_name = "GOVERNOR")]
     governor: Option<String>,
-    /// Keep CPUs out of idle states that take longer than this to leave [default: 0us]
+    /// Keep CPUs out of idle states (C-states) with an exit latency above this [default: 0us]
     #[arg(long, value_name = "TIME", conflicts_with = "no_dma_latency")]
     max_idle_latency: Option<Nanos>,
     /// Let CPUs enter deep idle states: do not hold /dev/cpu_dma_latency

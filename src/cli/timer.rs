@@ -22,7 +22,7 @@ pub(super) struct TimerFlags {
     /// By default all that this process may use; for messages the first two of them.
     #[arg(long, value_name = "CPUS")]
     pub cpus: Option<CpuList>,
-    /// How threads wait for an expiry [default: nanosleep]
+    /// By which timer threads sleep until the next expiry [default: nanosleep]
     #[arg(long, value_enum, value_name = "KIND")]
     wake: Option<Wake>,
     /// Threads per CPU [default: 1]

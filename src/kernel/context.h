@@ -7,13 +7,13 @@
 #define TRACE_VECTOR_EXIT(name, vector) \
     SEC("tp_btf/" #name "_exit") int BPF_PROG(on_##name##_exit) \
     { \
-        return trace_only(TARDY_VECTOR_EXIT, 0, vector, 0); \
+        return record_simple_event(TARDY_VECTOR_EXIT, 0, vector, 0); \
     }
 
 #define TRACE_VECTOR(name, vector) \
     SEC("tp_btf/" #name "_entry") int BPF_PROG(on_##name##_entry) \
     { \
-        return trace_only(TARDY_VECTOR_ENTRY, 0, vector, 0); \
+        return record_simple_event(TARDY_VECTOR_ENTRY, 0, vector, 0); \
     } \
     TRACE_VECTOR_EXIT(name, vector)
 
@@ -28,7 +28,7 @@ TRACE_VECTOR(irq_work, TARDY_IRQ_WORK)
 #define TRACE_FIRST_ARG(name, kind) \
     SEC("tp_btf/" #name) int BPF_PROG(on_##name, u32 arg) \
     { \
-        return trace_only(kind, 0, arg, 0); \
+        return record_simple_event(kind, 0, arg, 0); \
     }
 
 TRACE_FIRST_ARG(irq_handler_entry, TARDY_IRQ_ENTRY)
@@ -54,7 +54,7 @@ int BPF_PROG(on_ipi_send_cpu, u32 cpu)
 {
     struct task_struct *current = bpf_get_current_task_btf();
 
-    return trace_only(TARDY_IPI, current->pid, cpu, 0);
+    return record_simple_event(TARDY_IPI, current->pid, cpu, 0);
 }
 
 static __always_inline int trace_page_fault(u64 address, struct pt_regs *regs)
@@ -63,7 +63,7 @@ static __always_inline int trace_page_fault(u64 address, struct pt_regs *regs)
 
     if (!get_thread(current))
         return 0;
-    return trace_only(TARDY_PAGE_FAULT, current->pid, address, regs->ip);
+    return record_simple_event(TARDY_PAGE_FAULT, current->pid, address, regs->ip);
 }
 
 SEC("tp_btf/page_fault_user")
@@ -81,14 +81,14 @@ int BPF_PROG(on_page_fault_kernel, u64 address, struct pt_regs *regs)
 SEC("tp_btf/nmi_handler")
 int BPF_PROG(on_nmi_handler, u64 handler, u64 delta_ns)
 {
-    return trace_only(TARDY_NMI, 0, delta_ns, handler);
+    return record_simple_event(TARDY_NMI, 0, delta_ns, handler);
 }
 
 static __always_inline int trace_lock(u32 kind, u64 lock, u64 flags)
 {
     struct task_struct *current = bpf_get_current_task_btf();
 
-    return get_thread(current) ? trace_only(kind, current->pid, lock, flags) : 0;
+    return get_thread(current) ? record_simple_event(kind, current->pid, lock, flags) : 0;
 }
 
 SEC("tp_btf/contention_begin")

@@ -165,7 +165,7 @@ trace_switch(const struct trace_context *tc, struct task_struct *next, u64 prev_
 }
 
 /* For programs that do nothing else. */
-static __noinline int trace_only(u32 kind, u32 pid, u64 a, u64 b)
+static __noinline int record_simple_event(u32 kind, u32 pid, u64 a, u64 b)
 {
     struct trace_context tc;
 
@@ -224,7 +224,7 @@ static __noinline u64 walk_stack(void *ctx, u32 reason, u32 pid)
  * interrupts. `sti` takes effect after one more instruction, so that up to 11 bytes may lie
  * between; `popf` at once. Other instructions may contain such bytes.
  */
-static __always_inline void mark_just_enabled(const struct trace_context *tc)
+static __always_inline void flag_irqs_just_enabled(const struct trace_context *tc)
 {
     u8 code[CODE_BYTES] = {};
     void *from = (void *)(tc->cpu->entry_ip - CODE_BYTES);

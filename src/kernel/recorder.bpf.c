@@ -39,7 +39,7 @@ static __always_inline struct tardy_thread *get_thread(struct task_struct *task)
 }
 
 /* Where the timer interrupt came: address, TARDY_IN_USER and TARDY_NO_PREEMPT. */
-static __always_inline void save_interrupted(struct tardy_cpu *cpu)
+static __always_inline void save_irq_regs(struct tardy_cpu *cpu)
 {
     /* `ip` and `cs` are adjacent: the processor stores them so. */
     u64 frame[2] = {};
@@ -69,7 +69,7 @@ int BPF_PROG(on_local_timer_entry)
         return 0;
     tc.cpu->entry_ns = tc.now_ns;
     if (config.record) {
-        save_interrupted(tc.cpu);
+        save_irq_regs(tc.cpu);
         tc.cpu->entry_event = trace_event(&tc, TARDY_VECTOR_ENTRY, tc.cpu->entry_flags, 0, 0,
                                           TARDY_LOCAL_TIMER, tc.cpu->entry_ip);
     }
@@ -152,7 +152,7 @@ static __always_inline int is_late(const struct tardy_thread *thread, u64 now_ns
 }
 
 /* Whether the task that this wake-up interrupted may stay in the kernel for long. */
-static __always_inline int may_keep_cpu(struct task_struct *task, struct task_struct *current,
+static __always_inline int may_delay_preemption(struct task_struct *task, struct task_struct *current,
                                         const struct trace_context *tc)
 {
     /* The task that did so last is suspected at once. */
@@ -164,8 +164,8 @@ static __always_inline int may_keep_cpu(struct task_struct *task, struct task_st
     return current->prio >= task->prio && task_cpu(task) == tc->cpu_id;
 }
 
-/* Why to walk the stack of the task that this wake-up interrupted (enum tardy_why); 0: do not. */
-static __always_inline u32 wakeup_walk_reason(struct tardy_thread *thread,
+/* Why to walk the stack of the task that this wake-up interrupted (enum tardy_stack_reason); 0: do not. */
+static __always_inline u32 wakeup_stack_reason(struct tardy_thread *thread,
                                               struct task_struct *task,
                                               struct task_struct *current,
                                               const struct trace_context *tc)
@@ -177,7 +177,7 @@ static __always_inline u32 wakeup_walk_reason(struct tardy_thread *thread,
     if (now_ns - thread->callback_ns > CALLBACK_MAX_NS || !current->pid || current == task
         || cpu->entry_flags & TARDY_IN_USER)
         return 0;
-    thread->suspect = may_keep_cpu(task, current, tc);
+    thread->suspect = may_delay_preemption(task, current, tc);
     if (!thread->in_softirq && thread->entry_ns > thread->expires_ns
         && is_late(thread, now_ns, thread->entry_ns - thread->expires_ns))
         return TARDY_LATE_INTERRUPT;
@@ -193,13 +193,13 @@ static __always_inline void trace_wakeup_stack(void *ctx, struct tardy_thread *t
 {
     thread->suspect = 0;
     thread->walk_ns = 0;
-    u32 reason = wakeup_walk_reason(thread, task, current, tc);
+    u32 reason = wakeup_stack_reason(thread, task, current, tc);
     if (!reason)
         return;
     if (reason == TARDY_SUSPECT)
         tc->cpu->walk_ns = tc->now_ns;
     else
-        mark_just_enabled(tc);
+        flag_irqs_just_enabled(tc);
     if (config.stacks != TARDY_STACKS_OFF)
         thread->walk_ns = walk_stack(ctx, reason, current->pid);
 }

@@ -48,7 +48,7 @@ enum tardy_kind {
     /* `pid`: a measured thread; a: the lock; b: flags as in <trace/events/lock.h>. */
     TARDY_LOCK_BEGIN = 16,
     TARDY_LOCK_END = 17,
-    /* `at_ns`: the walk began; `pid`: whose; `flags`: enum tardy_why; a: number of the stack;
+    /* `at_ns`: the walk began; `pid`: whose; `flags`: enum tardy_stack_reason; a: number of the stack;
      * b: ns that the walk took. */
     TARDY_STACK = 18,
 };
@@ -83,7 +83,7 @@ enum tardy_stacks {
 };
 
 /* Why a stack was walked. */
-enum tardy_why {
+enum tardy_stack_reason {
     TARDY_LATE_INTERRUPT = 1, /* the timer interrupt itself came late */
     TARDY_LATE_DISPATCH = 2,  /* the task that is switched out kept the CPU after the wake-up */
     TARDY_SUSPECT = 3,      /* a wake-up found a task long in the kernel that cannot be preempted */

@@ -8,7 +8,7 @@ use super::{
     late_wakeup::LateWakeup,
     overlays::{Overlay, OverlayKind},
     piece::{NamedCause, Piece, stopped},
-    rules::Judge,
+    rules::CauseClassifier,
     state_history::StateSpan,
 };
 use crate::run::peaks::Part;
@@ -16,12 +16,12 @@ use crate::run::peaks::Part;
 /// The parts of a latency, largest first; they sum to it.
 #[must_use]
 pub(crate) fn parts(wakeup: &LateWakeup<'_>) -> Vec<Part> {
-    let judge = Judge::new(wakeup);
+    let classifier = CauseClassifier::new(wakeup);
     let mut parts: Vec<Part> = Vec::new();
     for span in &wakeup.history.spans {
-        for piece in pieces(wakeup, &judge, span) {
+        for piece in pieces(wakeup, &classifier, span) {
             let length = u64::try_from(piece.ns()).unwrap_or(0);
-            add(&mut parts, judge.why(&piece), length);
+            add(&mut parts, classifier.why(&piece), length);
         }
     }
     parts.sort_by(|a, b| b.ns.cmp(&a.ns).then_with(|| a.name.cmp(&b.name)));
@@ -45,7 +45,7 @@ fn add(parts: &mut Vec<Part>, why: NamedCause, ns: u64) {
 /// A span, cut wherever something changes.
 fn pieces<'a>(
     wakeup: &'a LateWakeup<'_>,
-    judge: &Judge<'_>,
+    classifier: &CauseClassifier<'_>,
     span: &'a StateSpan,
 ) -> Vec<Piece<'a>> {
     let Some(cpu) = wakeup.cpus.get(&span.cpu) else {
@@ -60,7 +60,7 @@ fn pieces<'a>(
     cuts.extend(overlays.iter().flat_map(|overlay| [overlay.from_ns, overlay.to_ns]));
     let (stopped, until) = stopped(wakeup);
     cuts.extend([stopped, until]);
-    judge.cuts(span, &mut cuts);
+    classifier.cuts(span, &mut cuts);
     cuts.retain(|at| (span.from_ns..=span.to_ns).contains(at));
     cuts.sort_unstable();
     cuts.dedup();

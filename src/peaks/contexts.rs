@@ -162,7 +162,7 @@ pub(crate) fn segments(events: &[Event], from_ns: i64, to_ns: i64) -> Vec<Segmen
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::peaks::sample::{at, irq, irq_end, softirq, softirq_end, switch, vector};
+    use crate::peaks::test_events::{at, irq, irq_end, softirq, softirq_end, switch, vector};
 
     /// From, up to, the task, the softirq, and whether a hard interrupt lies over both.
     type Shape = (i64, i64, Option<u32>, Option<u32>, bool);

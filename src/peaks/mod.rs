@@ -15,7 +15,7 @@ pub(crate) mod locks;
 pub(crate) mod piece;
 pub(crate) mod rules;
 #[cfg(test)]
-mod sample;
+mod test_events;
 pub(crate) mod late_wakeup;
 pub(crate) mod source;
 pub(crate) mod stacks;

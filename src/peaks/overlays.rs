@@ -79,7 +79,7 @@ fn stolen_spans(events: &[Event], since_ns: i64, at_ns: i64, mut stolen_ns: i64)
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::peaks::sample::{at, nmi, stack, steal, switch};
+    use crate::peaks::test_events::{at, nmi, stack, steal, switch};
 
     #[test]
     fn stolen_time_lies_in_the_shortest_gap_that_holds_it() {

@@ -26,7 +26,7 @@ const CHOSEN_NS: i64 = 20_000;
 const OWN_WAY_NS: i64 = 50_000;
 
 /// What is decided once for a whole wake-up.
-pub(crate) struct Judge<'a> {
+pub(crate) struct CauseClassifier<'a> {
     wakeup: &'a LateWakeup<'a>,
     held: InterruptDelay,
     /// From the measured thread's first page fault on.
@@ -37,7 +37,7 @@ pub(crate) struct Judge<'a> {
     marks: Vec<i64>,
 }
 
-impl<'a> Judge<'a> {
+impl<'a> CauseClassifier<'a> {
     /// Looks at what bears on all pieces.
     #[must_use]
     pub(crate) fn new(wakeup: &'a LateWakeup<'a>) -> Self {

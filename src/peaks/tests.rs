@@ -13,7 +13,7 @@ use proptest::prelude::*;
 use tardy_hot::stages::{Late, Stages};
 
 use super::{
-    BlameOptions, Blamer, Effort, Event, EventKind, EventSource, MeasuredThread, sample::*,
+    BlameOptions, Blamer, Effort, Event, EventKind, EventSource, MeasuredThread, test_events::*,
 };
 use crate::run::peaks::{Cause, Part, Peak};
 

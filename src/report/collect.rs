@@ -12,7 +12,7 @@ use super::{
         CpuBusy, Heat, InterruptRow, LoadTrack, MachineTrack, Page, PageRun, PageSeries, PageStage,
         Points,
     },
-    points::PointSieve,
+    points::PointThinner,
     sample_name::SampleName,
     words,
 };
@@ -64,7 +64,7 @@ fn latency_edges<'a>(documents: impl Iterator<Item = &'a Document>) -> Vec<u64> 
 fn page_run(run: &Run, edges: &[u64]) -> PageRun {
     let bins = TimeBins::of(&run.document);
     let mut binned: Vec<Binned> = run.document.series.iter().map(|_| Binned::new(&bins)).collect();
-    let mut sieve = PointSieve::new(run);
+    let mut sieve = PointThinner::new(run);
     let stages: Vec<bool> = run.document.series.iter().map(SeriesSummary::is_stage).collect();
     let read = run.intervals(|number, span, counts| {
         let Some(binned) = binned.get_mut(number) else { return };

@@ -16,7 +16,7 @@ const MOST_SAMPLES: u64 = 30_000_000;
 
 /// Collects the points of one run.
 #[derive(Debug)]
-pub struct PointSieve {
+pub struct PointThinner {
     /// The largest of each interval, per series: time and latency.
     maxima: Vec<Vec<(f64, i64)>>,
     from_samples: bool,
@@ -27,7 +27,7 @@ pub struct PointSieve {
     places: Vec<Option<usize>>,
 }
 
-impl PointSieve {
+impl PointThinner {
     /// For this run: single samples where they were kept and are not too many, else the largest of
     /// each interval.
     #[must_use]

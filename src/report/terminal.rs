@@ -25,8 +25,8 @@ const BOLD: Style = Style::new().bold();
 const DIM: Style = Style::new().dimmed();
 
 /// The colour of something good, doubtful or bad.
-const fn colour(gravity: Validity) -> Style {
-    match gravity {
+const fn colour(validity: Validity) -> Style {
+    match validity {
         Validity::Valid => AnsiColor::Green.on_default(),
         Validity::Weakened => AnsiColor::Yellow.on_default(),
         Validity::Invalid => AnsiColor::Red.on_default(),

@@ -29,7 +29,7 @@ impl Validity {
     }
 }
 
-/// What a caveat does to the run. The order is that of gravity.
+/// What a caveat does to the run. The order is that of severity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]

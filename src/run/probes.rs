@@ -81,7 +81,7 @@ pub const PROBES: &[ProbeInfo] = &[
     },
     ProbeInfo {
         name: "receive",
-        help: "Read packets; how long after the kernel does a thread have each?",
+        help: "Read packets: from the kernel's receive time stamp to the thread that reads it",
         sample: SampleName::Packet,
         latency_from: LatencyFrom::Stamp,
         rhythm: Rhythm::Messages,
@@ -91,7 +91,7 @@ pub const PROBES: &[ProbeInfo] = &[
     },
     ProbeInfo {
         name: "stream",
-        help: "Send packets on a schedule; how long after its time does each arrive?",
+        help: "Send packets on a schedule: from the scheduled send time to the arrival",
         sample: SampleName::Packet,
         latency_from: LatencyFrom::Schedule,
         rhythm: Rhythm::Messages,
@@ -101,7 +101,7 @@ pub const PROBES: &[ProbeInfo] = &[
     },
     ProbeInfo {
         name: "fake",
-        help: "Known samples, fed instead of slept for: for tests and demos",
+        help: "Synthetic samples with known values: for tests and demos",
         sample: SampleName::WakeUp,
         latency_from: LatencyFrom::Schedule,
         rhythm: Rhythm::Interval,

@@ -22,7 +22,7 @@ const TOO_SHORT_NS: i64 = 1_000_000_000;
 
 /// Loads that go on.
 #[derive(Debug)]
-pub(crate) struct Alone {
+pub(crate) struct LoadOnlyRun {
     specs: Vec<LoadSpec>,
     loads: Vec<RunningLoad>,
     start_ns: i64,
@@ -39,7 +39,7 @@ pub(crate) struct AloneEnd {
     pub faults: Vec<Option<String>>,
 }
 
-impl Alone {
+impl LoadOnlyRun {
     /// Starts the loads one after the other; they print into `log`.
     ///
     /// # Errors

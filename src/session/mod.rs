@@ -325,7 +325,7 @@ impl Session {
             Some(limit) if record::worst(&document) > Some(limit) => Status::StoppedOver,
             _ => Status::Complete,
         };
-        record::judge(&mut document, &evidence);
+        record::set_validity(&mut document, &evidence);
         drained.maker.finish(&document).with_context(|| {
             let place = plan.directory.display();
             format!("cannot write the last record of {place}; what was appended is readable")

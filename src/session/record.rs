@@ -196,7 +196,7 @@ pub(super) fn worst(document: &Document) -> Option<i64> {
 }
 
 /// Writes down what follows from the evidence, and the verdict.
-pub(super) fn judge(document: &mut Document, evidence: &Evidence) {
+pub(super) fn set_validity(document: &mut Document, evidence: &Evidence) {
     document.caveats = caveats::caveats(evidence).into_iter().map(Into::into).collect();
     caveat::sort(&mut document.caveats);
     document.validity = caveat::verdict(&document.caveats);

@@ -12,7 +12,7 @@ fn findings(said: &Said) -> Vec<Value> {
 }
 
 fn has_serious(findings: &[Value]) -> bool {
-    findings.iter().any(|finding| finding["gravity"] == "serious")
+    findings.iter().any(|finding| finding["severity"] == "serious")
 }
 
 #[test]
@@ -25,10 +25,10 @@ fn the_exit_code_says_whether_something_serious_was_found() {
         for finding in &found {
             let keys: BTreeSet<&str> =
                 finding.as_object().unwrap().keys().map(String::as_str).collect();
-            let want = BTreeSet::from(["code", "status", "gravity", "evidence", "remedy"]);
+            let want = BTreeSet::from(["code", "status", "severity", "evidence", "remedy"]);
             assert_eq!(keys, want);
             let costs = finding["status"] == "costs";
-            assert_eq!(costs, !finding["gravity"].is_null(), "{finding}");
+            assert_eq!(costs, !finding["severity"].is_null(), "{finding}");
         }
         assert_eq!(store.run(&["check"]).code, said.code, "the text comes to the same");
     }

@@ -192,7 +192,7 @@ export type CpuUse = {
   steal: number;
 };
 
-/** What a caveat does to the run. The order is that of gravity. */
+/** What a caveat does to the run. The order is that of severity. */
 export type Effect = "informs" | "weakens" | "invalidates";
 
 /** One end of the way. */

@@ -32,11 +32,11 @@ const DEEPEST: usize = 6;
 /// A limit above the size of any real matrix.
 const MOST_RUNS: usize = 20_000;
 
-/// Compare kernels load by load, and show the differences that are certain.
+/// Compare kernels load by load, and show where their ranges over all start phases do not overlap.
 ///
 /// A difference is reported only where the ranges of both kernels, each over at least 5 start
-/// phases (`tardy lab run --seeds 5`), do not overlap; its factor is the ratio of their nearest
-/// ends. The first kernel is the baseline.
+/// phases (`tardy lab run --seeds 5`), do not overlap; its factor is the ratio of the two
+/// ends that face each other. The first kernel is the baseline.
 #[derive(Debug, Args)]
 pub(super) struct CompareFlags {
     /// Output directory of `tardy lab run`, or runs in it; several for several matrices

@@ -14,7 +14,8 @@ use crate::store::Store;
 
 /// Boot kernels in virtual machines, and measure in them.
 ///
-/// Installs nothing, changes nothing on this machine, and needs no root.
+/// Installs nothing, changes no setting of this machine, and needs no root; kernels are kept in a
+/// cache.
 #[derive(Debug, Args)]
 pub(super) struct LabFlags {
     #[command(subcommand)]

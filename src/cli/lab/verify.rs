@@ -21,8 +21,9 @@ use crate::{
 
 /// Repeat a run of the lab, and compare its samples by their hash.
 ///
-/// Counted time is reproducible only with the same kernel, the same tardy and the same QEMU. If one
-/// of them differs, the error names it, with exit code 2. Exit code 1: the samples differ.
+/// Counted time (the number of instructions executed) is reproducible only with the same kernel,
+/// the same tardy and the same QEMU. If one of them differs, the error names it, with exit code 2.
+/// Exit code 1: the samples differ.
 #[derive(Debug, Args)]
 pub(super) struct VerifyFlags {
     /// The run, measured with --mode deterministic

@@ -22,7 +22,7 @@ use crate::sys::process::Pid;
 /// Its line in the table.
 pub const LOAD: Load = Load {
     name: "netflood",
-    summary: "Small UDP packets, sent as fast as possible: softirqs, but no card interrupts.",
+    summary: "Small UDP packets, sent as fast as possible: softirqs, but no NIC interrupts.",
     unit: "packets",
     parameters: PARAMETERS,
     work: Some(LoadWork { need, start }),

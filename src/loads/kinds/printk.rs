@@ -43,8 +43,8 @@ const PARAMETERS: &[Parameter] = &[
     },
     Parameter {
         key: "level",
-        help: "Gravity, 1 to 7; the console shows what is below the first number of \
-               kernel.printk.",
+        help: "Log level, 1 to 7; the console shows what is below console_loglevel, the \
+               first number of kernel.printk.",
         default: "3",
         kind: ParameterKind::Count { min: 1, max: 7 },
     },

@@ -19,7 +19,7 @@ use self::{
     link::{Link, PingpongNearEnd},
     near_end::{Buffers, PingpongThread},
     stages::{Note, TripStages},
-    supervisor::{Answers, PingKeeper},
+    supervisor::{Answers, PingSupervisor},
 };
 use super::{ArmError, Armed, Probe, Recorded, Tracing, Wants};
 use crate::{
@@ -176,7 +176,7 @@ impl Probe for PingPong {
         let tid = armed.tids().first().copied().unwrap_or_default();
         let answers = Answers::new(series, scratch, tid, opened.interrupter, self.timeout_ns);
         let held = self.transport == Transport::PiMutex;
-        armed.supervisor = Some(Box::new(PingKeeper::new(far_end, answers, record, held)));
+        armed.supervisor = Some(Box::new(PingSupervisor::new(far_end, answers, record, held)));
         Ok(armed)
     }
 }

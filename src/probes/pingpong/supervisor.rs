@@ -104,7 +104,7 @@ impl Answers {
 
 /// See the module.
 #[derive(Debug)]
-pub(super) struct PingKeeper {
+pub(super) struct PingSupervisor {
     /// Absent where it is not this tardy's.
     far_end: Option<RunningFarEnd>,
     answers: Answers,
@@ -115,7 +115,7 @@ pub(super) struct PingKeeper {
     held: bool,
 }
 
-impl PingKeeper {
+impl PingSupervisor {
     pub(super) const fn new(
         far_end: Option<RunningFarEnd>,
         answers: Answers,
@@ -153,7 +153,7 @@ impl PingKeeper {
     }
 }
 
-impl ProbeSupervisor for PingKeeper {
+impl ProbeSupervisor for PingSupervisor {
     fn start(&mut self, schedule: Schedule) {
         self.answers.start(schedule);
         if let Some(far_end) = &mut self.far_end {
