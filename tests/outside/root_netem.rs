@@ -149,13 +149,16 @@ fn a_delay_of_netem_is_found_and_every_message_that_it_drops_is_counted() {
     finish(far);
 
     let flow = &record["messages"]["flows"][0];
-    assert_eq!(whole(&flow["lost"]), dropped, "{flow}");
-    assert_eq!(whole(&flow["sent"]), whole(&flow["received"]) + dropped, "{flow}");
+    let lost = whole(&flow["lost"]);
+    assert!(lost >= dropped, "{dropped} dropped: {flow}");
+    assert_eq!(whole(&flow["sent"]), whole(&flow["received"]) + lost, "{flow}");
     // netem holds every packet for that long, each way, however long anything else takes.
     let with = median(&record);
     assert!(with >= 2.0 * DELAY_NS, "{with} ns with the delay, {without} ns without");
-    // The difference is the delay only where the rest takes the same time again.
+    // The difference is the delay only where the rest takes the same time again; and elsewhere the
+    // host may have no time for the guest, so that an answer comes too late.
     if is_counted() {
+        assert_eq!(lost, dropped, "{flow}");
         let found = (with - without) / 2.0 / DELAY_NS;
         assert!((0.95..1.05).contains(&found), "{found} of the delay; without: {without} ns");
     }
