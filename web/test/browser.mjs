@@ -8,11 +8,14 @@ import { chromium } from 'playwright-core';
 
 const QUIET = ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync'];
 
+// A page that hangs is found; a machine with other work is not taken for one.
+const PATIENCE_MS = 300000;
+
 export function launch() {
   const known = [process.env.CHROMIUM, '/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'];
   const executablePath = known.find((path) => path && existsSync(path));
   if (!executablePath) throw new Error('no Chromium found; name one in CHROMIUM');
-  return chromium.launch({ executablePath, args: QUIET });
+  return chromium.launch({ executablePath, args: QUIET, timeout: PATIENCE_MS });
 }
 
 /**
@@ -22,6 +25,7 @@ export function launch() {
 export class Tab {
   static async open(browser, { width = 1440, scheme = 'light' } = {}) {
     const page = await browser.newPage({ viewport: { width, height: 900 }, colorScheme: scheme, acceptDownloads: true });
+    page.setDefaultTimeout(PATIENCE_MS);
     await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
     return new Tab(page);
   }
@@ -61,7 +65,7 @@ export class Tab {
  * Asks the page again and again: its policy refuses the strings that `waitForFunction` evaluates.
  * Gives up at once where `failed` says that there is nothing to wait for any more.
  */
-export async function until(page, ask, what, failed = () => false, within_ms = 300000) {
+export async function until(page, ask, what, failed = () => false, within_ms = PATIENCE_MS) {
   const end = Date.now() + within_ms;
   for (;;) {
     const answer = await page.evaluate(ask);

@@ -146,7 +146,7 @@ async function saving(page) {
   const reasons = [];
   const links = page.locator('.chart a.data, .blame a.data');
   for (let index = 0; index < Math.min(8, await links.count()); index += 1) {
-    const [download] = await Promise.all([page.waitForEvent('download', { timeout: 60000 }), links.nth(index).click()]);
+    const [download] = await Promise.all([page.waitForEvent('download'), links.nth(index).click()]);
     const [header] = readFileSync(await download.path(), 'utf8').split('\n');
     if (!/^[a-z0-9_]+(,[a-z0-9_]+)+$/.test(header)) reasons.push(`no header in ${download.suggestedFilename()}: ${header.slice(0, 60)}`);
     if (!/^[A-Za-z0-9._-]+\.csv$/.test(download.suggestedFilename())) reasons.push(`odd file name ${download.suggestedFilename()}`);
