@@ -7,7 +7,7 @@ use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
 use crate::run::{
-    peaks::{Blame, Cause, LatencyBucket, Peak},
+    peaks::{Basis, Blame, Cause, LatencyBucket, Peak},
     summary::{ENOUGH_BEYOND, percentile},
 };
 
@@ -49,6 +49,8 @@ pub struct CauseInBand {
     pub ns: u64,
     /// Its share of the time that was blamed, 0 to 1.
     pub share: f64,
+    /// How much of its own time is an inference rather than measured, 0 to 1.
+    pub inferred: f64,
     /// The same by series, largest first.
     pub series: Vec<SeriesShare>,
 }
@@ -104,7 +106,7 @@ fn above(name: &str, from: i64, total: &Histogram<u64>, max: i64, blame: &Blame)
         blamed += bucket.ns as f64 * share;
         for (cause, _, ns) in &bucket.parts {
             if let Some(of) = blame.causes.get(*cause as usize).filter(|_| share > 0.0) {
-                sums.add(of.cause, &of.name, &of.series, *ns as f64 * share);
+                sums.add((of.cause, &of.name, of.basis), &of.series, *ns as f64 * share);
             }
         }
     }
@@ -166,7 +168,7 @@ fn ten_worst(total: &Histogram<u64>, max: i64, worst: &[Peak]) -> Band {
         known += 1;
         blamed += peak.latency_ns as f64;
         for part in &peak.blame {
-            sums.add(part.cause, &part.name, &peak.series, part.ns as f64);
+            sums.add((part.cause, &part.name, part.basis), &peak.series, part.ns as f64);
         }
     }
     // Those that were not kept are among the smallest of the ten.
@@ -186,25 +188,37 @@ fn ratio(part: f64, whole: f64) -> f64 {
     if whole > 0.0 { part / whole } else { 0.0 }
 }
 
-/// Sums by kind and name, and below that by series; ns.
+/// The time of one cause, ns.
 #[derive(Default)]
-struct Sums<'a>(BTreeMap<(Cause, &'a str), BTreeMap<&'a str, f64>>);
+struct Sum<'a> {
+    by_series: BTreeMap<&'a str, f64>,
+    inferred: f64,
+}
+
+/// Sums by kind and name.
+#[derive(Default)]
+struct Sums<'a>(BTreeMap<(Cause, &'a str), Sum<'a>>);
 
 impl<'a> Sums<'a> {
-    fn add(&mut self, cause: Cause, name: &'a str, series: &'a str, ns: f64) {
-        *self.0.entry((cause, name)).or_default().entry(series).or_default() += ns;
+    fn add(&mut self, (cause, name, basis): (Cause, &'a str, Basis), series: &'a str, ns: f64) {
+        let sum = self.0.entry((cause, name)).or_default();
+        *sum.by_series.entry(series).or_default() += ns;
+        if basis == Basis::Inferred {
+            sum.inferred += ns;
+        }
     }
 
     fn largest(self) -> Vec<CauseInBand> {
-        let all: f64 = self.0.values().flat_map(BTreeMap::values).sum();
-        let of = |((cause, name), series): ((Cause, &str), BTreeMap<&str, f64>)| {
-            let ns: f64 = series.values().sum();
+        let all: f64 = self.0.values().flat_map(|sum| sum.by_series.values()).sum();
+        let of = |((cause, name), sum): ((Cause, &str), Sum<'_>)| {
+            let ns: f64 = sum.by_series.values().sum();
             CauseInBand {
                 cause,
                 name: name.to_owned(),
                 ns: ns.round() as u64,
                 share: ratio(ns, all),
-                series: by_series(series),
+                inferred: ratio(sum.inferred, ns).min(1.0),
+                series: by_series(sum.by_series),
             }
         };
         let mut causes: Vec<CauseInBand> = self.0.into_iter().map(of).collect();
@@ -243,7 +257,7 @@ mod tests {
     }
 
     fn cause(series: &str, cause: Cause, name: &str) -> CauseOf {
-        CauseOf { series: series.into(), cause, name: name.into() }
+        CauseOf { series: series.into(), cause, name: name.into(), basis: Basis::Measured }
     }
 
     fn peak(latency_ns: i64, cause: Cause) -> Peak {
@@ -252,6 +266,8 @@ mod tests {
             name: "x".into(),
             task: None,
             ns: latency_ns.unsigned_abs(),
+            basis: Basis::Inferred,
+            evidence: None,
             stack: Vec::new(),
         };
         Peak {
@@ -300,6 +316,7 @@ mod tests {
         assert!((p99.blamed_share - 1.0).abs() < 0.002, "{}", p99.blamed_share);
         assert_eq!((p99.causes[0].name.as_str(), p99.causes[0].ns), ("NET_RX", 90 * 16_384));
         assert_eq!(p99.causes[0].series[1], SeriesShare { series: "cpu1".into(), ns: 491_520 });
+        assert_eq!(p99.causes[0].inferred, 0.0);
         assert_eq!(bands[1].causes.len(), 1, "above p99.9 there is the console alone");
         assert_eq!(bands[2].blamed_share, 0.0, "no peak was kept");
     }
@@ -359,7 +376,7 @@ mod tests {
         assert_eq!((ten.name.as_str(), ten.wakeups), ("worst", 10));
         let blamed = f64::from(80 + 6 * 50) / f64::from(80 + 9 * 50);
         assert!((ten.blamed_share - blamed).abs() < 0.002, "{}", ten.blamed_share);
-        assert_eq!(ten.causes[0].cause, Cause::Softirq);
+        assert_eq!((ten.causes[0].cause, ten.causes[0].inferred), (Cause::Softirq, 1.0));
     }
 
     #[test]

@@ -82,7 +82,7 @@ pub fn preempted(blame: &Blame, series: &[&str]) -> Preempted {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::run::peaks::{CauseOf, LatencyBucket};
+    use crate::run::peaks::{Basis, CauseOf, LatencyBucket};
 
     #[test]
     fn rows_are_tasks_and_columns_the_series_that_were_hit() {
@@ -90,6 +90,7 @@ mod tests {
             series: series.into(),
             cause,
             name: name.into(),
+            basis: Basis::Measured,
         };
         let bucket = |parts| LatencyBucket { low_ns: 0, wakeups: 0, ns: 0, parts };
         let blame = Blame {

@@ -7,7 +7,7 @@ use super::{
     contexts::Segment,
     late_wakeup::LateWakeup,
     overlays::{Overlay, OverlayKind},
-    piece::{NamedCause, Piece, stopped},
+    piece::{NamedCause, Piece, own_path, stopped},
     rules::CauseClassifier,
     state_history::StateSpan,
 };
@@ -19,8 +19,14 @@ pub(crate) fn parts(wakeup: &LateWakeup<'_>) -> Vec<Part> {
     let classifier = CauseClassifier::new(wakeup);
     let mut parts: Vec<Part> = Vec::new();
     for span in &wakeup.history.spans {
+        let mut path_ns = classifier.own_path_ns();
         for piece in pieces(wakeup, &classifier, span) {
-            let length = u64::try_from(piece.ns()).unwrap_or(0);
+            let mut length = u64::try_from(piece.ns()).unwrap_or(0);
+            if classifier.runs_by_itself(&piece) {
+                let own_ns = length.min(path_ns);
+                add(&mut parts, own_path(), own_ns);
+                (path_ns, length) = (path_ns - own_ns, length - own_ns);
+            }
             add(&mut parts, classifier.why(&piece), length);
         }
     }
@@ -29,8 +35,14 @@ pub(crate) fn parts(wakeup: &LateWakeup<'_>) -> Vec<Part> {
 }
 
 fn add(parts: &mut Vec<Part>, why: NamedCause, ns: u64) {
+    if ns == 0 {
+        return;
+    }
     let is_same = |part: &&mut Part| {
-        part.cause == why.cause && part.name == why.name && part.task == why.task
+        (part.cause, part.basis) == (why.cause, why.basis)
+            && part.name == why.name
+            && part.task == why.task
+            && part.evidence.as_deref() == why.evidence
     };
     if let Some(part) = parts.iter_mut().find(is_same) {
         part.ns += ns;
@@ -39,7 +51,15 @@ fn add(parts: &mut Vec<Part>, why: NamedCause, ns: u64) {
         }
         return;
     }
-    parts.push(Part { cause: why.cause, name: why.name, task: why.task, ns, stack: why.stack });
+    parts.push(Part {
+        cause: why.cause,
+        name: why.name,
+        task: why.task,
+        ns,
+        basis: why.basis,
+        evidence: why.evidence.map(str::to_owned),
+        stack: why.stack,
+    });
 }
 
 /// A span, cut wherever something changes.

@@ -10,7 +10,7 @@ use super::{
     functions,
     late_wakeup::LateWakeup,
     names,
-    piece::{NamedCause, Piece},
+    piece::{NamedCause, Piece, missing_cpu},
     stacks::{self, StackFinding},
     state_history::{StateSpan, ThreadState},
 };
@@ -25,42 +25,26 @@ pub(crate) const DELIVERY_NS: i64 = 3_000;
 /// One that was held off is there at once when they are enabled.
 const PENDING_NS: i64 = 1_000;
 
+/// The usual time is never taken for more than this.
+const MOST_USUAL_NS: i64 = 20_000;
+
 /// An event so shortly before the interrupt ended what kept it off.
 const JUST_NS: i64 = 2_000;
 
-/// Name of what is inferred in a virtual machine.
-pub(crate) const PROBABLY_HOST: &str = "hypervisor, probable";
+const ENDED_BEFORE: &str =
+    "the interrupt came right after another one, a softirq or a switch ended";
+const NO_SIGN: &str =
+    "the interrupt came late to a CPU that shows no sign of having had interrupts off";
 
-/// How long the interrupt usually takes to come is never taken for more than this.
-const MOST_USUAL_NS: i64 = 20_000;
-
-/// How long a thread's timer interrupt usually takes to come: about the lower quartile among its
-/// late wake-ups, most of which are late for another reason. Begins with [`DELIVERY_NS`].
-///
-/// A frugal estimate of a quantile, after <https://arxiv.org/abs/1407.1121>: a sample above moves
-/// it up by one step, one below moves it down by three.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Usual(i64);
-
-impl Default for Usual {
-    fn default() -> Self {
-        Self(DELIVERY_NS)
-    }
-}
-
-impl Usual {
-    /// One more late wake-up.
-    pub(crate) fn learn(&mut self, irq_ns: i64) {
-        let step = (self.0 / 100).max(10);
-        let moved = if irq_ns > self.0 { self.0 + step } else { self.0 - 3 * step };
-        self.0 = moved.clamp(1_000, MOST_USUAL_NS);
-    }
-
-    /// The estimate, ns.
-    #[must_use]
-    pub(crate) fn ns(self) -> i64 {
-        self.0
-    }
+/// What shows that interrupts were off until the timer's came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Off {
+    /// It came right where they are enabled.
+    Proven,
+    /// Another interrupt, a softirq or a switch had just ended.
+    Likely,
+    /// Nothing does.
+    NoSign,
 }
 
 /// What kept the interrupt of the timer.
@@ -70,8 +54,8 @@ pub(crate) struct InterruptDelay {
     in_user: bool,
     /// Where it came.
     cpu: u32,
-    /// There is evidence that interrupts were off.
-    were_off: bool,
+    /// The evidence that interrupts were off.
+    off: Off,
     /// The BPF programs searched for that evidence, as they do where the stage was long.
     was_looked_at: bool,
     /// What was interrupted.
@@ -85,12 +69,12 @@ impl InterruptDelay {
     #[must_use]
     pub(crate) fn is_usual(&self, piece: &Piece<'_>, wakeup: &LateWakeup<'_>) -> bool {
         let span = piece.span;
-        if span.to_ns - span.from_ns <= wakeup.usual_irq_ns + DELIVERY_NS {
+        if span.to_ns - span.from_ns <= usual_ns(wakeup) + DELIVERY_NS {
             return true;
         }
-        match self.were_off {
-            true => piece.from_ns >= span.to_ns - PENDING_NS,
-            false => piece.to_ns <= span.from_ns + wakeup.usual_irq_ns,
+        match self.off {
+            Off::Proven | Off::Likely => piece.from_ns >= span.to_ns - PENDING_NS,
+            Off::NoSign => piece.to_ns <= span.from_ns + usual_ns(wakeup),
         }
     }
 
@@ -108,25 +92,37 @@ impl InterruptDelay {
 
     /// Why it was late, in this context.
     #[must_use]
-    pub(crate) fn why(&self, segment: &Segment, wakeup: &LateWakeup<'_>) -> NamedCause {
-        if self.were_off {
-            return self.off(segment);
-        }
-        if wakeup.smis_came {
-            return NamedCause::named(Cause::Hardware, "SMI");
-        }
-        let in_user = self.was_in_user_mode();
-        match wakeup.wishes.virtual_machine {
-            true if in_user || self.was_looked_at => NamedCause::named(Cause::Host, PROBABLY_HOST),
-            true => NamedCause::named(Cause::Unexplained, "interrupt late"),
-            false if in_user => {
-                NamedCause::named(Cause::Unexplained, "interrupt late in user mode")
-            }
-            false => self.off(segment),
+    pub(crate) fn why(
+        &self,
+        piece: &Piece<'_>,
+        segment: &Segment,
+        wakeup: &LateWakeup<'_>,
+    ) -> NamedCause {
+        let off = match switches_until_entry(piece, wakeup) {
+            // A task that is switched in enables interrupts: they were not off before that.
+            2.. => Off::NoSign,
+            _ => self.off,
+        };
+        match off {
+            Off::Proven => self.kept_off(segment),
+            Off::Likely => self.kept_off(segment).inferred_from(ENDED_BEFORE),
+            Off::NoSign => self.without_a_sign(wakeup),
         }
     }
 
-    fn off(&self, segment: &Segment) -> NamedCause {
+    fn without_a_sign(&self, wakeup: &LateWakeup<'_>) -> NamedCause {
+        let name = match self.in_user {
+            true => "interrupt late in user mode",
+            false => "interrupt late",
+        };
+        // In the kernel, signs are only searched for where the stage was long.
+        match self.in_user || self.was_looked_at || wakeup.smis_came {
+            true => missing_cpu(wakeup, NO_SIGN, name),
+            false => NamedCause::unexplained(name),
+        }
+    }
+
+    fn kept_off(&self, segment: &Segment) -> NamedCause {
         let by_context = match (segment.softirq, segment.task) {
             (Some(vector), _) => names::softirq(vector),
             (None, Some(task)) => names::comm(&task.comm),
@@ -136,7 +132,7 @@ impl InterruptDelay {
             Some(named) => named.name_or(&by_context),
             None => by_context,
         };
-        let mut why = NamedCause::named(Cause::IrqsOff, name);
+        let mut why = NamedCause::measured(Cause::IrqsOff, name);
         why.stack = self.named.as_ref().map(|named| named.stack.clone()).unwrap_or_default();
         why.task = match (segment.softirq, segment.task) {
             (Some(vector), _) => Some(names::softirq(vector)),
@@ -146,10 +142,23 @@ impl InterruptDelay {
     }
 }
 
+/// How long the interrupt usually takes to come: the median of that stage.
+fn usual_ns(wakeup: &LateWakeup<'_>) -> i64 {
+    wakeup.usual.irq_ns.min(MOST_USUAL_NS)
+}
+
+/// How often the CPU switched tasks between a piece and the entry of the interrupt.
+fn switches_until_entry(piece: &Piece<'_>, wakeup: &LateWakeup<'_>) -> usize {
+    let events = wakeup.cpus.get(&piece.span.cpu).map_or(&[][..], |cpu| &cpu.events);
+    let between = piece.to_ns..=piece.span.to_ns;
+    let is_switch = |event: &&Event| matches!(event.kind, EventKind::Switch { .. });
+    events.iter().filter(is_switch).filter(|event| between.contains(&ns(event.at_ns))).count()
+}
+
 /// Where the usual ends, or begins.
 #[must_use]
 pub(crate) fn cuts(wakeup: &LateWakeup<'_>, span: &StateSpan) -> [i64; 2] {
-    [span.to_ns.saturating_sub(PENDING_NS), span.from_ns.saturating_add(wakeup.usual_irq_ns)]
+    [span.to_ns.saturating_sub(PENDING_NS), span.from_ns.saturating_add(usual_ns(wakeup))]
 }
 
 /// Looks for evidence around the entry of the timer's interrupt.
@@ -158,7 +167,7 @@ pub(crate) fn held(wakeup: &LateWakeup<'_>) -> InterruptDelay {
     let stage = wakeup.history.spans.iter().rfind(|span| span.phase == ThreadState::Irq);
     let cpu = stage.map_or(wakeup.late.cpus.0, |span| span.cpu);
     let nothing =
-        InterruptDelay { in_user: false, cpu, were_off: false, was_looked_at: false, named: None };
+        InterruptDelay { in_user: false, cpu, off: Off::NoSign, was_looked_at: false, named: None };
     let (Some(entry_ns), Some(found)) = (wakeup.history.entry_ns, wakeup.cpus.get(&cpu)) else {
         return nothing;
     };
@@ -166,21 +175,25 @@ pub(crate) fn held(wakeup: &LateWakeup<'_>) -> InterruptDelay {
     let named = stacks::of_interrupt(wakeup, cpu, entry_ns);
     // Another interrupt came first, in user mode, and this one at its end: the first was late too.
     let first_in_user = named.as_ref().is_some_and(StackFinding::is_of_user_mode);
-    let were_off = !first_in_user && were_off(wakeup, &found.events, late);
+    let off = if first_in_user { Off::NoSign } else { off(wakeup, &found.events, late) };
     let in_user = first_in_user || late.flags & entry::IN_USER != 0;
-    InterruptDelay { in_user, cpu, were_off, was_looked_at: named.is_some(), named }
+    InterruptDelay { in_user, cpu, off, was_looked_at: named.is_some(), named }
 }
 
-/// Whether there is evidence that interrupts were off until `late` came.
-fn were_off(wakeup: &LateWakeup<'_>, events: &[Event], late: &Event) -> bool {
-    let EventKind::VectorEntry { address, .. } = late.kind else { return false };
+/// The evidence that interrupts were off until `late` came.
+fn off(wakeup: &LateWakeup<'_>, events: &[Event], late: &Event) -> Off {
+    let EventKind::VectorEntry { address, .. } = late.kind else { return Off::NoSign };
     let in_user = late.flags & entry::IN_USER != 0;
     let enabling = || {
         wakeup.source.symbol(address).is_some_and(|(name, _)| functions::enables_interrupts(name))
     };
-    late.flags & entry::JUST_ENABLED != 0
-        || ended_something(events, ns(late.at_ns))
-        || (!in_user && enabling())
+    if late.flags & entry::JUST_ENABLED != 0 || (!in_user && enabling()) {
+        Off::Proven
+    } else if ended_something(events, ns(late.at_ns)) {
+        Off::Likely
+    } else {
+        Off::NoSign
+    }
 }
 
 /// The entry of the timer's interrupt that the thread's record refers to.

@@ -5,7 +5,7 @@ use std::{borrow::Cow, collections::BTreeMap};
 use tardy_hot::stages::Late;
 
 use super::{
-    BlameOptions, Event, EventKind, MeasuredThread,
+    BlameOptions, Event, EventKind, MeasuredThread, UsualStages,
     contexts::{Segment, ns, segments},
     overlays::{Overlay, overlays},
     source::EventSource,
@@ -47,8 +47,8 @@ pub(crate) struct LateWakeup<'a> {
     pub source: &'a dyn EventSource,
     /// System management interrupts came since the last late wake-up.
     pub smis_came: bool,
-    /// So long the timer's interrupt of this thread usually takes to come, ns.
-    pub usual_irq_ns: i64,
+    /// The medians of this thread's stages.
+    pub usual: UsualStages,
     /// The hypervisor counts what it takes.
     pub steal_is_counted: bool,
     /// By number.

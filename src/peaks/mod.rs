@@ -8,6 +8,7 @@ pub(crate) mod contexts;
 pub(crate) mod state_history;
 pub(crate) mod overlays;
 pub(crate) mod functions;
+mod idle;
 pub(crate) mod interrupt;
 pub(crate) mod retention;
 pub(crate) mod names;
@@ -18,6 +19,7 @@ pub(crate) mod rules;
 mod test_events;
 pub(crate) mod late_wakeup;
 pub(crate) mod source;
+mod smis;
 pub(crate) mod stacks;
 pub(crate) mod sums;
 #[cfg(test)]
@@ -35,10 +37,10 @@ use tardy_hot::stages::{Late, Stages};
 pub(crate) use crate::kernel::{Event, EventKind};
 pub(crate) use source::EventSource;
 
-use crate::run::peaks::{Blame, Cause, Part, Peak, StagesOf};
-use interrupt::Usual;
+use crate::run::peaks::{Basis, Blame, Cause, Part, Peak, StagesOf};
 use late_wakeup::LateWakeup;
 use retention::WorstPeaks;
+use smis::Smis;
 use sums::Sums;
 use waiting::{Waiting, is_lost, shed};
 
@@ -71,6 +73,26 @@ pub(crate) struct BlameOptions {
     pub virtual_machine: bool,
     /// Names of interrupt lines, by number.
     pub interrupt_names: HashMap<u32, String>,
+    /// By CPU and number of the idle state: its exit latency, ns.
+    pub idle_exit_ns: HashMap<(u32, u32), i64>,
+}
+
+/// The median of each step of a thread's wake-ups, ns: until they are known, those of an idle
+/// machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct UsualStages {
+    /// Programmed expiry to the entry of the timer interrupt.
+    pub irq_ns: i64,
+    /// Runnable to switched in.
+    pub dispatch_ns: i64,
+    /// Switched in to the clock read in user space.
+    pub user_ns: i64,
+}
+
+impl Default for UsualStages {
+    fn default() -> Self {
+        Self { irq_ns: 3_000, dispatch_ns: 3_000, user_ns: 3_000 }
+    }
 }
 
 /// What may be done now about late wake-ups that wait.
@@ -94,15 +116,15 @@ struct Progress {
     late_ns: i64,
     /// Below this none is kept whole.
     least_peak_ns: i64,
-    /// So long its timer's interrupt usually takes to come.
-    usual_irq: Usual,
+    /// The medians of its stages.
+    usual: UsualStages,
     /// The threshold is not below this while the blame falls behind, ns.
     raised_ns: i64,
     /// Late wake-ups, and those of them passed over, since the threshold was last set.
     late: u64,
     passed_over: u64,
-    /// System management interrupts of its CPU at its last late wake-up.
-    smis: Option<u64>,
+    /// System management interrupts, as far as they were counted.
+    smis: Smis,
 }
 
 /// Evaluates late wake-ups during a run.
@@ -147,11 +169,6 @@ impl Blamer {
 
     /// The thresholds to begin with: the warm-up's 99th and 99.9th percentile, ns.
     pub(crate) fn begin(&mut self, thread: usize, p99_ns: i64, p999_ns: i64) {
-        let Some(followed) = self.followed.get(thread) else { return };
-        let smis = self.source.smis(followed.cpu);
-        if let Some(progress) = self.progress.get_mut(thread) {
-            progress.smis = smis;
-        }
         self.follow_p99(thread, p99_ns);
         if let Some(progress) = self.progress.get_mut(thread) {
             progress.least_peak_ns = p999_ns;
@@ -161,6 +178,8 @@ impl Blamer {
     /// The 99th percentile of the thread's series by now, ns; the threshold of being late follows.
     /// While many were passed over since the last time, it rises above that.
     pub(crate) fn follow_p99(&mut self, thread: usize, p99_ns: i64) {
+        // So that the interrupts that may explain a peak came little before it.
+        self.count_smis(thread);
         let over_ns = self.wishes.peak_over_ns.unwrap_or(i64::MAX);
         if let Some(progress) = self.progress.get_mut(thread) {
             let is_behind = progress.passed_over * FEW > progress.late;
@@ -177,6 +196,13 @@ impl Blamer {
             }
             let lowest_ns = self.lowest_ns.unwrap_or(i64::MAX);
             self.lowest_ns = Some(lowest_ns.min(progress.late_ns));
+        }
+    }
+
+    /// The medians of the thread's stages by now.
+    pub(crate) fn set_usual(&mut self, thread: usize, usual: UsualStages) {
+        if let Some(progress) = self.progress.get_mut(thread) {
+            progress.usual = usual;
         }
     }
 
@@ -204,6 +230,7 @@ impl Blamer {
     /// lost.
     pub(crate) fn work(&mut self, mut effort: impl FnMut() -> Effort) -> Vec<Peak> {
         let mut peaks = self.shed();
+        self.count_smis_for_peaks();
         let mut waiting = std::mem::take(&mut self.waiting);
         let mut now = effort();
         waiting.retain(|one| {
@@ -220,6 +247,21 @@ impl Blamer {
         });
         self.waiting = waiting;
         peaks
+    }
+
+    fn count_smis(&mut self, thread: usize) {
+        if let (Some(me), Some(it)) = (self.followed.get(thread), self.progress.get_mut(thread)) {
+            it.smis.read(self.source.smis(me.cpu));
+        }
+    }
+
+    /// Reading the counter interrupts a CPU, and so is left to peaks.
+    fn count_smis_for_peaks(&mut self) {
+        let mut threads: Vec<usize> =
+            self.waiting.iter().filter(|one| self.is_peak(one)).map(|one| one.thread).collect();
+        threads.sort_unstable();
+        threads.dedup();
+        threads.into_iter().for_each(|thread| self.count_smis(thread));
     }
 
     /// Whether late wake-ups wait that are peaks.
@@ -267,16 +309,13 @@ impl Blamer {
         let is_peak = self.is_peak(one);
         let (me, late) = (self.followed.get(one.thread)?, &one.late);
         let progress = self.progress.get_mut(one.thread)?;
-        let smis = self.source.smis(me.cpu);
-        let smis_came = smis > progress.smis && progress.smis.is_some();
-        progress.smis = smis;
         let mut wakeup = LateWakeup {
             me,
             late,
             wishes: &self.wishes,
             source: &*self.source,
-            smis_came,
-            usual_irq_ns: progress.usual_irq.ns(),
+            smis_came: progress.smis.may_explain(),
+            usual: progress.usual,
             steal_is_counted: self.steal_is_counted,
             cpus: BTreeMap::new(),
             history: state_history::StateHistory::default(),
@@ -286,9 +325,7 @@ impl Blamer {
             return self.pass_over(one);
         }
         let parts = blame::parts(&wakeup);
-        if late.matched {
-            progress.usual_irq.learn(late.stages.irq_ns);
-        }
+        progress.smis.explains(&parts);
         self.sums.add(one.thread, &me.series, late.latency_ns, &parts);
         let peak = is_peak.then(|| peak(&wakeup, parts));
         self.steal_is_counted |= wakeup.steal_is_counted || wakeup.tells_steal();
@@ -326,6 +363,8 @@ fn lost(me: &MeasuredThread, late: &Late) -> Peak {
             name: EVENTS_LOST.to_owned(),
             task: None,
             ns: late.latency_ns.unsigned_abs(),
+            basis: Basis::None,
+            evidence: None,
             stack: Vec::new(),
         }],
         timeline: Vec::new(),

@@ -8,7 +8,15 @@ use super::{
     overlays::OverlayKind,
     state_history::{Out, StateSpan, ThreadState},
 };
-use crate::run::peaks::Cause;
+use crate::run::peaks::{Basis, Cause};
+
+/// Name of what is inferred in a virtual machine.
+const HOST_NOT_COUNTED: &str = "hypervisor (not counted)";
+
+const SMI_CAME: &str = "the counter of system management interrupts rose around that time";
+
+/// Of stolen time the amount is measured, and its place is not.
+const STEAL_COUNTED: &str = "the steal counter rose by that much between two events around it";
 
 /// A piece of the latency in which nothing changes.
 #[derive(Debug, Clone, Copy)]
@@ -44,15 +52,39 @@ pub(crate) struct NamedCause {
     pub name: String,
     /// Whose work, as `name/pid`.
     pub task: Option<String>,
+    /// What the name rests on.
+    pub basis: Basis,
+    /// Of an inference: what it was concluded from.
+    pub evidence: Option<&'static str>,
     /// Innermost first.
     pub stack: Vec<String>,
 }
 
 impl NamedCause {
-    /// A cause with a name alone.
+    /// A cause that events of the run show.
     #[must_use]
-    pub(crate) fn named(cause: Cause, name: impl Into<String>) -> Self {
-        Self { cause, name: name.into(), task: None, stack: Vec::new() }
+    pub(crate) fn measured(cause: Cause, name: impl Into<String>) -> Self {
+        let (basis, evidence) = (Basis::Measured, None);
+        Self { cause, name: name.into(), task: None, basis, evidence, stack: Vec::new() }
+    }
+
+    /// A cause that a rule concludes from this evidence.
+    #[must_use]
+    pub(crate) fn inferred(cause: Cause, name: impl Into<String>, evidence: &'static str) -> Self {
+        Self::measured(cause, name).inferred_from(evidence)
+    }
+
+    /// Nobody's: the name says what is missing.
+    #[must_use]
+    pub(crate) fn unexplained(name: impl Into<String>) -> Self {
+        Self { basis: Basis::None, ..Self::measured(Cause::Unexplained, name) }
+    }
+
+    /// The same as an inference.
+    #[must_use]
+    pub(crate) fn inferred_from(mut self, evidence: &'static str) -> Self {
+        (self.basis, self.evidence) = (Basis::Inferred, Some(evidence));
+        self
     }
 
     /// The work of a task.
@@ -85,21 +117,41 @@ pub(crate) fn is_stopped(wakeup: &LateWakeup<'_>, piece: &Piece<'_>) -> bool {
 #[must_use]
 pub(crate) fn unknown(piece: &Piece<'_>) -> NamedCause {
     let name = if piece.is_overwritten { "not recorded any more" } else { "not recorded" };
-    NamedCause::named(Cause::Unexplained, name)
+    NamedCause::unexplained(name)
 }
 
 /// A piece that something overlays.
 #[must_use]
 pub(crate) fn covered(kind: OverlayKind) -> NamedCause {
     match kind {
-        OverlayKind::Steal => NamedCause::named(Cause::Host, "hypervisor (steal)"),
-        OverlayKind::Nmi => NamedCause::named(Cause::Hardirq, "NMI"),
-        OverlayKind::Walk => NamedCause::named(Cause::Tracing, "stack walk"),
+        OverlayKind::Steal => {
+            NamedCause::inferred(Cause::Host, "hypervisor (steal)", STEAL_COUNTED)
+        }
+        OverlayKind::Nmi => NamedCause::measured(Cause::Hardirq, "NMI"),
+        OverlayKind::Walk => NamedCause::measured(Cause::Tracing, "stack walk"),
+    }
+}
+
+/// Time in which a CPU did nothing that was recorded although it should have: an interrupt of the
+/// firmware or, in a virtual machine, the hypervisor may have had it, where there is a sign of
+/// that. `evidence` is that sign, `name` what remains without one.
+#[must_use]
+pub(crate) fn missing_cpu(
+    wakeup: &LateWakeup<'_>,
+    evidence: &'static str,
+    name: &'static str,
+) -> NamedCause {
+    if wakeup.smis_came {
+        return NamedCause::inferred(Cause::Hardware, "SMI", SMI_CAME);
+    }
+    match wakeup.wishes.virtual_machine {
+        true => NamedCause::inferred(Cause::Host, HOST_NOT_COUNTED, evidence),
+        false => NamedCause::unexplained(name),
     }
 }
 
 /// The wake-up's own way through the kernel.
 #[must_use]
 pub(crate) fn own_path() -> NamedCause {
-    NamedCause::named(Cause::Nonpreemptible, names::WAKE_UP_PATH)
+    NamedCause::measured(Cause::Nonpreemptible, names::WAKE_UP_PATH)
 }

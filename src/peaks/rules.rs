@@ -3,6 +3,7 @@
 use super::{
     Event, EventKind,
     contexts::{CurrentTask, Segment, ns},
+    idle::{self, IdleExits},
     interrupt::{self, InterruptDelay},
     late_wakeup::LateWakeup,
     locks, names,
@@ -15,15 +16,16 @@ use crate::run::peaks::Cause;
 /// A switch and what leads to it take so long anyway.
 const SWITCH_NS: i64 = 2_000;
 
-/// A task in user mode is switched out within this; longer, it had work to do on its way out.
-const WAY_OUT_NS: i64 = 50_000;
+/// The thread's own way takes no longer than twice its median and this.
+const MORE_THAN_USUAL_NS: i64 = 3_000;
 
 /// A lower task that is switched in so soon after the wake-up had been chosen before it.
 const CHOSEN_NS: i64 = 20_000;
 
-/// The thread's own way out of the kernel takes no longer, even where it sends interrupts to other
-/// CPUs in a virtual machine.
-const OWN_WAY_NS: i64 = 50_000;
+const SAMPLED_LOCK: &str = "the function on top of its stack waits for a spin lock";
+const FAULT_BEGAN: &str = "a page fault began, and its end is not recorded";
+const WENT_LAST: &str = "a task that should have waited was switched in meanwhile";
+const NOT_COUNTED: &str = "nothing was recorded, and the hypervisor does not count what it takes";
 
 /// What is decided once for a whole wake-up.
 pub(crate) struct CauseClassifier<'a> {
@@ -35,6 +37,7 @@ pub(crate) struct CauseClassifier<'a> {
     locks: Vec<(i64, i64, String)>,
     /// Where its own events cut a span.
     marks: Vec<i64>,
+    idle_exits: IdleExits,
 }
 
 impl<'a> CauseClassifier<'a> {
@@ -53,15 +56,18 @@ impl<'a> CauseClassifier<'a> {
             fault_ns: faults.map(|event| ns(event.at_ns)),
             locks: locks::locks(wakeup, &events),
             marks: events.iter().filter(|e| locks::cuts(e)).map(|e| ns(e.at_ns)).collect(),
+            idle_exits: IdleExits::of(wakeup),
         }
     }
 
-    /// Where else a span is to be cut: at faults, locks, and where the usual begins.
+    /// Where else a span is to be cut: at faults, locks, the end of the way out of idle states, and
+    /// where the usual begins.
     pub(crate) fn cuts(&self, span: &StateSpan, into: &mut Vec<i64>) {
         match span.phase {
             ThreadState::Irq => into.extend(interrupt::cuts(self.wakeup, span)),
             _ => into.push(span.to_ns.saturating_sub(SWITCH_NS)),
         }
+        into.extend(self.idle_exits.cuts(span.cpu));
         into.extend(&self.marks);
     }
 
@@ -69,7 +75,10 @@ impl<'a> CauseClassifier<'a> {
     #[must_use]
     pub(crate) fn why(&self, piece: &Piece<'_>) -> NamedCause {
         if piece::is_stopped(self.wakeup, piece) {
-            return NamedCause::named(Cause::Stopped, "stopped");
+            return NamedCause::measured(Cause::Stopped, "stopped");
+        }
+        if piece.span.phase == ThreadState::NotDue {
+            return NamedCause::unexplained("timer programmed late");
         }
         if let Some(kind) = piece.overlay {
             return piece::covered(kind);
@@ -80,10 +89,10 @@ impl<'a> CauseClassifier<'a> {
         };
         if let Some(hard) = segment.hard {
             let name = names::hard(hard, &self.wakeup.wishes.interrupt_names);
-            return NamedCause::named(Cause::Hardirq, name);
+            return NamedCause::measured(Cause::Hardirq, name);
         }
         match piece.span.phase {
-            ThreadState::Irq => self.late_interrupt(piece, segment),
+            ThreadState::Irq | ThreadState::NotDue => self.late_interrupt(piece, segment),
             ThreadState::Softirq | ThreadState::Handler | ThreadState::Dispatch => {
                 self.waiting(piece, segment)
             }
@@ -94,69 +103,94 @@ impl<'a> CauseClassifier<'a> {
 
     /// The timer's interrupt has not come.
     fn late_interrupt(&self, piece: &Piece<'_>, segment: &Segment) -> NamedCause {
-        let is_usual = self.held.is_usual(piece, self.wakeup);
-        match (segment.softirq, segment.task) {
-            (None, Some(task)) if task.pid == 0 => {
-                NamedCause::named(Cause::IdleExit, names::idle(segment.idle_state))
-            }
-            _ if is_usual => piece::own_path(),
-            _ => self.held.why(segment, self.wakeup),
+        if let Some(exit) = self.idle_exits.why(piece, segment) {
+            return exit;
+        }
+        if self.held.is_usual(piece, self.wakeup) {
+            return piece::own_path();
+        }
+        match segment.idle_state {
+            Some(_) if segment.softirq.is_none() => idle::overslept(self.wakeup),
+            _ => self.held.why(piece, segment, self.wakeup),
         }
     }
 
     /// Others go before, or keep the CPU.
     fn waiting(&self, piece: &Piece<'_>, segment: &Segment) -> NamedCause {
         if let Some(vector) = segment.softirq {
-            return NamedCause::named(Cause::Softirq, names::softirq(vector));
+            return NamedCause::measured(Cause::Softirq, names::softirq(vector));
         }
         let Some(task) = segment.task else { return piece::unknown(piece) };
         let me = self.wakeup.me;
         if task.pid == me.tid {
             return piece::own_path();
         }
-        let came_later = task.since_ns > piece.span.ready_ns.saturating_add(CHOSEN_NS);
-        if task.pid == 0 {
-            return match came_later {
-                true => throttled(me.real_time, &task),
-                false => NamedCause::named(Cause::IdleExit, names::idle(segment.idle_state)),
-            };
-        }
-        if goes_first(me.real_time, me.prio, &task) {
+        if goes_first(me.real_time, me.prio, &task) && task.pid != 0 {
             return going_first(&task);
         }
-        if came_later { throttled(me.real_time, &task) } else { self.kept(piece, &task) }
+        if task.since_ns > piece.span.ready_ns.saturating_add(CHOSEN_NS) {
+            return throttled(me.real_time, &task);
+        }
+        if let Some(exit) = self.idle_exits.why(piece, segment) {
+            return exit;
+        }
+        self.kept(piece, segment, &task)
     }
 
-    /// A task that should have been preempted was not.
-    fn kept(&self, piece: &Piece<'_>, task: &CurrentTask) -> NamedCause {
+    /// A task that should have been preempted was not, or the CPU did not leave its idle state.
+    fn kept(&self, piece: &Piece<'_>, segment: &Segment, task: &CurrentTask) -> NamedCause {
         let is_usual = piece.from_ns >= piece.span.to_ns - SWITCH_NS || piece.ns() < SWITCH_NS;
-        let was_out = self.held.was_in_user_mode_on(piece.span.cpu) && piece.ns() < WAY_OUT_NS;
-        if is_usual || was_out {
+        // Out of user mode and out of idle the way leads straight to the switch.
+        let is_straight = task.pid == 0 || self.held.was_in_user_mode_on(piece.span.cpu);
+        if is_usual || (is_straight && piece.ns() <= at_most(self.wakeup.usual.dispatch_ns)) {
             return piece::own_path();
         }
+        if segment.idle_state.is_some() {
+            return idle::overslept(self.wakeup);
+        }
         let (cpu, from, to) = (piece.span.cpu, piece.span.ready_ns, piece.span.to_ns);
-        let Some(named) = stacks::of_task(self.wakeup, cpu, task, from, to) else {
-            return NamedCause::named(Cause::Nonpreemptible, names::comm(&task.comm)).of(task);
+        let Some(found) = stacks::of_task(self.wakeup, cpu, task, from, to) else {
+            return NamedCause::measured(Cause::Nonpreemptible, names::comm(&task.comm)).of(task);
         };
-        let (cause, name) = match named.lock.clone() {
-            Some(taker) => (Cause::Lock, taker),
-            None => (Cause::Nonpreemptible, named.name_or(&names::comm(&task.comm))),
+        let why = match found.lock.clone() {
+            Some(taker) => NamedCause::inferred(Cause::Lock, taker, SAMPLED_LOCK),
+            None => {
+                let name = found.name_or(&names::comm(&task.comm));
+                NamedCause::measured(Cause::Nonpreemptible, name)
+            }
         };
-        NamedCause { stack: named.stack, ..NamedCause::named(cause, name).of(task) }
+        NamedCause { stack: found.stack, ..why.of(task) }
     }
 
-    /// The thread is on the CPU, on its way to its clock read.
+    /// Whether the thread itself has the CPU, and nothing is recorded that holds it up.
+    #[must_use]
+    pub(crate) fn runs_by_itself(&self, piece: &Piece<'_>) -> bool {
+        let is_bare = |s: &&Segment| s.hard.is_none() && s.softirq.is_none();
+        let own = |s: &Segment| s.task.is_some_and(|task| task.pid == self.wakeup.me.tid);
+        piece.span.phase == ThreadState::User
+            && piece.overlay.is_none()
+            && !piece.is_overwritten
+            && !piece::is_stopped(self.wakeup, piece)
+            && piece.segment.filter(is_bare).is_some_and(own)
+            && self.held_up(piece).is_none()
+    }
+
+    /// So much of that is the wake-up's own way, each time that the thread is switched in.
+    #[must_use]
+    pub(crate) fn own_path_ns(&self) -> u64 {
+        at_most(self.wakeup.usual.user_ns).unsigned_abs()
+    }
+
+    /// The thread is on the CPU, on its way to its clock read; longer than usual where nothing
+    /// holds it up.
     fn running(&self, piece: &Piece<'_>, segment: &Segment) -> NamedCause {
         if segment.task.is_some_and(|task| task.pid != self.wakeup.me.tid) {
             return self.waiting(piece, segment);
         }
         if let Some(vector) = segment.softirq {
-            return NamedCause::named(Cause::Softirq, names::softirq(vector));
+            return NamedCause::measured(Cause::Softirq, names::softirq(vector));
         }
-        if let Some(why) = self.held_up(piece) {
-            return why;
-        }
-        if piece.ns() <= OWN_WAY_NS { piece::own_path() } else { self.own_gap() }
+        self.held_up(piece).unwrap_or_else(|| self.own_gap())
     }
 
     /// A page fault or a lock of its own.
@@ -166,53 +200,36 @@ impl<'a> CauseClassifier<'a> {
             .iter()
             .find(|(from, until, _)| piece.from_ns >= *from && piece.to_ns <= *until);
         if let Some((.., name)) = lock {
-            return Some(NamedCause::named(Cause::Lock, name.clone()));
+            return Some(NamedCause::measured(Cause::Lock, name.clone()));
         }
         let faulted = self.fault_ns.is_some_and(|at| piece.from_ns >= at);
-        faulted.then(|| NamedCause::named(Cause::PageFault, "page fault"))
+        faulted.then(|| NamedCause::inferred(Cause::PageFault, "page fault", FAULT_BEGAN))
     }
 
     /// Long on its own way, with nothing recorded.
     fn own_gap(&self) -> NamedCause {
-        let wakeup = self.wakeup;
-        if wakeup.smis_came {
-            return NamedCause::named(Cause::Hardware, "SMI");
+        const NAME: &str = "on the CPU, nothing recorded";
+        if self.wakeup.steal_is_counted && !self.wakeup.smis_came {
+            // A hypervisor that counts what it takes would have said so.
+            return NamedCause::unexplained(NAME);
         }
-        if wakeup.wishes.virtual_machine && !wakeup.steal_is_counted {
-            return NamedCause::named(Cause::Host, interrupt::PROBABLY_HOST);
-        }
-        piece::own_path()
+        piece::missing_cpu(self.wakeup, NOT_COUNTED, NAME)
     }
 
     /// Off the CPU again.
     fn off(&self, piece: &Piece<'_>, segment: &Segment, out: Out) -> NamedCause {
         match out {
             Out::Moving { from, to } => {
-                NamedCause::named(Cause::Migration, format!("CPU {from} to CPU {to}"))
+                NamedCause::measured(Cause::Migration, format!("CPU {from} to CPU {to}"))
             }
-            Out::Asleep => self
-                .held_up(piece)
-                .unwrap_or_else(|| NamedCause::named(Cause::Unexplained, "asleep again")),
-            Out::Stopped => NamedCause::named(Cause::Stopped, "stopped"),
+            Out::Asleep => {
+                self.held_up(piece).unwrap_or_else(|| NamedCause::unexplained("asleep again"))
+            }
+            Out::Stopped => NamedCause::measured(Cause::Stopped, "stopped"),
             Out::Woken => self.waiting(piece, segment),
             Out::Preempted => self.preempted(piece, segment),
-            Out::Unseen => self.unseen(segment),
-        }
-    }
-
-    /// How the thread came back was not recorded: of what was, only a task that had the CPU before
-    /// the expiry already, and kept it, says something.
-    fn unseen(&self, segment: &Segment) -> NamedCause {
-        let (me, expired_ns) = (self.wakeup.me, self.wakeup.late.t_ns);
-        match (segment.softirq, segment.task) {
-            (Some(vector), _) => NamedCause::named(Cause::Softirq, names::softirq(vector)),
-            (None, Some(task)) if task.pid != 0 && goes_first(me.real_time, me.prio, &task) => {
-                going_first(&task)
-            }
-            (None, Some(task)) if task.pid != 0 && task.since_ns <= expired_ns => {
-                NamedCause::named(Cause::Nonpreemptible, names::comm(&task.comm)).of(&task)
-            }
-            _ => NamedCause::named(Cause::Unexplained, "wake-up not recorded"),
+            // Whoever had the CPU then may have nothing to do with it.
+            Out::Unseen => NamedCause::unexplained("wake-up not recorded"),
         }
     }
 
@@ -230,20 +247,30 @@ impl<'a> CauseClassifier<'a> {
     }
 }
 
+/// What a step with this median may take without being late, ns.
+const fn at_most(median_ns: i64) -> i64 {
+    2 * median_ns + MORE_THAN_USUAL_NS
+}
+
 /// Whether a task may run before the measured thread.
 fn goes_first(real_time: bool, prio: i16, task: &CurrentTask) -> bool {
-    !real_time || task.prio <= prio
+    !real_time || task.prio <= prio || is_stopper(task)
+}
+
+/// The stopper of a CPU goes before every class, deadline threads included, and its priority, 0,
+/// does not show it (`kernel/sched/stop_task.c`).
+fn is_stopper(task: &CurrentTask) -> bool {
+    task.prio == 0 && names::comm(&task.comm).starts_with("migration/")
 }
 
 fn going_first(task: &CurrentTask) -> NamedCause {
-    let name = names::comm(&task.comm);
-    let cause = if name.starts_with("migration/") { Cause::Migration } else { Cause::Thread };
-    NamedCause::named(cause, name).of(task)
+    let cause = if is_stopper(task) { Cause::Migration } else { Cause::Thread };
+    NamedCause::measured(cause, names::comm(&task.comm)).of(task)
 }
 
 /// A runnable thread is off its CPU while a task runs that should wait for it.
 fn throttled(real_time: bool, task: &CurrentTask) -> NamedCause {
     let name = if real_time { "real-time throttling" } else { "group throttling" };
-    let why = NamedCause::named(Cause::Throttled, name);
+    let why = NamedCause::inferred(Cause::Throttled, name, WENT_LAST);
     if task.pid == 0 { why } else { why.of(task) }
 }

@@ -1,7 +1,7 @@
 //! Where the measured thread was while it was late: waiting for its interrupt, runnable, running,
 //! or off the CPU again, and on which CPU that was decided.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, ops::Range};
 
 use tardy_hot::stages::Late;
 
@@ -36,6 +36,8 @@ pub(crate) enum Out {
 /// What the thread was in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ThreadState {
+    /// The timer was programmed for later than it should expire.
+    NotDue,
     /// Its timer's interrupt has not come yet.
     Irq,
     /// It came; the softirq with the callback did not.
@@ -77,6 +79,8 @@ pub(crate) struct StateHistory {
 /// Where the stages end.
 #[derive(Debug, Clone, Copy)]
 struct Marks {
+    /// For which the timer was programmed; not before the expiry that was meant.
+    due_ns: i64,
     entry_ns: i64,
     softirq_ns: i64,
     waking_ns: i64,
@@ -93,7 +97,8 @@ impl Marks {
         let waking_ns = softirq_ns.saturating_add(stages.handler_ns);
         let switch_ns = waking_ns.saturating_add(stages.dispatch_ns);
         let (woken_on, switched_on) = late.cpus;
-        Self { entry_ns, softirq_ns, waking_ns, switch_ns, woken_on, switched_on }
+        let due_ns = late.t_ns.max(late.expires_ns).min(entry_ns);
+        Self { due_ns, entry_ns, softirq_ns, waking_ns, switch_ns, woken_on, switched_on }
     }
 
     /// From the events, where the kernel's record of the wake-up did not match.
@@ -108,6 +113,7 @@ impl Marks {
         let waking_ns = ns(waking.at_ns);
         let entry_ns = open_timer(events, waking).map_or(waking_ns, |at| at.max(from_ns));
         Some(Self {
+            due_ns: from_ns,
             entry_ns,
             softirq_ns: entry_ns,
             waking_ns,
@@ -165,9 +171,10 @@ impl Walk {
         (self.phase, self.cpu) = (phase, cpu);
     }
 
-    /// The stages up to the switch.
+    /// The stages up to the switch, from the moment on at which the thread sleeps.
     fn stages(&mut self, marks: &Marks, moves: &[(i64, u32, u32)]) {
-        self.go(self.at_ns, ThreadState::Irq, marks.woken_on);
+        self.go(self.at_ns, ThreadState::NotDue, marks.woken_on);
+        self.go(marks.due_ns, ThreadState::Irq, marks.woken_on);
         self.go(marks.entry_ns, ThreadState::Softirq, marks.woken_on);
         self.go(marks.softirq_ns, ThreadState::Handler, marks.woken_on);
         self.go(marks.waking_ns, ThreadState::Dispatch, marks.switched_on);
@@ -182,7 +189,16 @@ impl Walk {
         self.go(marks.switch_ns, ThreadState::User, marks.switched_on);
     }
 
-    /// An event after the thread was on the CPU for the first time.
+    /// The events after the beginning of a time in which the thread was awake, and before its end.
+    fn through(&mut self, events: &[Event], tid: u32, within_ns: Range<i64>) {
+        let is_within =
+            |event: &&Event| ns(event.at_ns) > within_ns.start && ns(event.at_ns) < within_ns.end;
+        for event in events.iter().filter(is_within) {
+            self.follow(event, tid);
+        }
+    }
+
+    /// An event of such a time.
     fn follow(&mut self, event: &Event, tid: u32) {
         let at_ns = ns(event.at_ns);
         let is_out = matches!(self.phase, ThreadState::Out(_));
@@ -215,12 +231,46 @@ fn out(flags: u8) -> Out {
     }
 }
 
-/// The CPU on which the thread was at `from_ns`, where it was on one.
-fn on_cpu(tid: u32, from_ns: i64, events: &[Event]) -> Option<u32> {
-    let before = events.iter().take_while(|event| ns(event.at_ns) <= from_ns);
-    let current: HashMap<u32, u32> =
-        before.filter(|event| is_switch(event)).map(|event| (event.cpu, event.pid)).collect();
-    current.into_iter().find(|(_, pid)| *pid == tid).map(|(cpu, _)| cpu)
+/// What the thread did around its expiry, where it did not sleep then.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Awake {
+    /// On this CPU, or waiting for it.
+    cpu: u32,
+    /// Runnable, and another task had the CPU.
+    is_preempted: bool,
+    /// When it went to sleep at last; absent where the timer found it awake.
+    asleep_ns: Option<i64>,
+}
+
+/// Whether the thread was awake at its expiry, `from_ns`, as one is that programs its timer too
+/// late; `until_ns` is when the timer woke it, or the end.
+fn awake(tid: u32, from_ns: i64, until_ns: i64, events: &[Event]) -> Option<Awake> {
+    let mut current: HashMap<u32, u32> = HashMap::new();
+    let (mut awake, mut was_woken): (Option<Awake>, bool) = (None, false);
+    for event in events.iter().take_while(|event| ns(event.at_ns) <= until_ns) {
+        let is_before = ns(event.at_ns) <= from_ns;
+        was_woken |= matches!(event.kind, EventKind::Waking { .. }) && event.pid == tid;
+        if !is_switch(event) {
+            continue;
+        }
+        let left = current.insert(event.cpu, event.pid) == Some(tid) && event.pid != tid;
+        if event.pid == tid && is_before {
+            awake = Some(Awake { cpu: event.cpu, is_preempted: false, asleep_ns: None });
+        } else if event.pid == tid && awake.is_none() && !was_woken {
+            // It comes back without having been woken.
+            awake = Some(Awake { cpu: event.cpu, is_preempted: true, asleep_ns: None });
+        } else if left && out(event.flags) == Out::Preempted {
+            if let Some(known) = awake.as_mut().filter(|_| is_before) {
+                known.is_preempted = true;
+            }
+        } else if left && is_before {
+            awake = None;
+        } else if let Some(known) = awake.as_mut().filter(|_| left) {
+            known.asleep_ns = Some(ns(event.at_ns));
+        }
+        was_woken &= event.pid != tid;
+    }
+    awake
 }
 
 /// Follows the thread through `events`, those of all CPUs that matter, by time.
@@ -231,28 +281,34 @@ pub(crate) fn follow(late: &Late, me: &MeasuredThread, events: &[Event]) -> Stat
         spans: Vec::new(),
         at_ns: late.t_ns,
         end_ns,
-        phase: ThreadState::User,
+        phase: ThreadState::Out(Out::Unseen),
         cpu: me.cpu,
         ready_ns: late.t_ns,
     };
-    let already = if late.matched { None } else { on_cpu(me.tid, late.t_ns, events) };
-    let marks = match already {
-        Some(cpu) => {
-            walk.cpu = cpu;
-            None
-        }
-        None if late.matched => Some(Marks::of_stages(late)),
-        None => Marks::found(me.tid, late.t_ns, end_ns, events),
+    let mut marks = match late.matched {
+        true => Some(Marks::of_stages(late)),
+        false => Marks::found(me.tid, late.t_ns, end_ns, events),
     };
-    let on_from = marks.map_or(late.t_ns, |marks| marks.switch_ns);
-    match marks {
-        Some(marks) => walk.stages(&marks, &moves(me.tid, events)),
-        None if already.is_none() => walk.phase = ThreadState::Out(Out::Unseen),
-        None => {}
+    // Without a wake-up in the record, what comes later shows nothing of the expiry.
+    let woken_ns = marks.map_or(late.t_ns, |marks| marks.waking_ns);
+    let mut walk_from_ns = late.t_ns;
+    if let Some(awake) = awake(me.tid, late.t_ns, woken_ns, events) {
+        walk.cpu = awake.cpu;
+        walk.phase = match awake.is_preempted {
+            true => ThreadState::Out(Out::Preempted),
+            false => ThreadState::User,
+        };
+        match awake.asleep_ns {
+            Some(asleep_ns) => walk.through(events, me.tid, late.t_ns..asleep_ns),
+            None => marks = None,
+        }
+        walk.until(awake.asleep_ns.unwrap_or(late.t_ns));
     }
-    for event in events.iter().filter(|event| ns(event.at_ns) > on_from) {
-        walk.follow(event, me.tid);
+    if let Some(marks) = &marks {
+        walk.stages(marks, &moves(me.tid, events));
+        walk_from_ns = marks.switch_ns;
     }
+    walk.through(events, me.tid, walk_from_ns..i64::MAX);
     walk.until(end_ns);
     // It did wake up, so it was switched in.
     if let Some(StateSpan { phase: ThreadState::Out(out), .. }) = walk.spans.last_mut()

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::run::peaks::{Blame, Cause, CauseOf, LatencyBucket, Part};
+use crate::run::peaks::{Basis, Blame, Cause, CauseOf, LatencyBucket, Part};
 
 /// So many causes are named apart by name; later names go to `(others)`.
 const MOST_CAUSES: usize = 1024;
@@ -26,8 +26,8 @@ struct Sum {
 #[derive(Debug, Default)]
 pub(crate) struct Sums {
     causes: Vec<CauseOf>,
-    /// By thread and kind, then by name, so that a look-up copies no text.
-    numbers: HashMap<(usize, Cause), HashMap<String, u32>>,
+    /// By thread, kind and basis, then by name, so that a look-up copies no text.
+    numbers: HashMap<(usize, Cause, Basis), HashMap<String, u32>>,
     buckets: BTreeMap<i64, Sum>,
     blamed: u64,
 }
@@ -46,10 +46,8 @@ impl Sums {
     /// Adds one late wake-up of the series called `series`, that of the thread numbered `thread`.
     pub(crate) fn add(&mut self, thread: usize, series: &str, latency_ns: i64, parts: &[Part]) {
         self.blamed += 1;
-        let numbered: Vec<(u32, u64)> = parts
-            .iter()
-            .map(|part| (self.number(thread, series, part.cause, &part.name), part.ns))
-            .collect();
+        let numbered: Vec<(u32, u64)> =
+            parts.iter().map(|part| (self.number(thread, series, part), part.ns)).collect();
         let sum = self.buckets.entry(low_ns(latency_ns)).or_default();
         sum.wakeups += 1;
         sum.ns += u64::try_from(latency_ns).unwrap_or(0);
@@ -65,8 +63,9 @@ impl Sums {
         }
     }
 
-    fn number(&mut self, thread: usize, series: &str, cause: Cause, name: &str) -> u32 {
-        let known = self.numbers.entry((thread, cause)).or_default();
+    fn number(&mut self, thread: usize, series: &str, part: &Part) -> u32 {
+        let (cause, basis, name) = (part.cause, part.basis, part.name.as_str());
+        let known = self.numbers.entry((thread, cause, basis)).or_default();
         if let Some(number) = known.get(name) {
             return *number;
         }
@@ -76,7 +75,8 @@ impl Sums {
         }
         let number = u32::try_from(self.causes.len()).unwrap_or(u32::MAX);
         known.insert(name.to_owned(), number);
-        self.causes.push(CauseOf { series: series.to_owned(), cause, name: name.to_owned() });
+        let (series, name) = (series.to_owned(), name.to_owned());
+        self.causes.push(CauseOf { series, cause, name, basis });
         number
     }
 
@@ -103,7 +103,15 @@ mod tests {
     use super::*;
 
     fn part(name: &str, ns: u64) -> Part {
-        Part { cause: Cause::Thread, name: name.into(), task: None, ns, stack: Vec::new() }
+        Part {
+            cause: Cause::Thread,
+            name: name.into(),
+            task: None,
+            ns,
+            basis: Basis::Measured,
+            evidence: None,
+            stack: Vec::new(),
+        }
     }
 
     #[test]

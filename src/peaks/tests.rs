@@ -7,15 +7,23 @@ mod interrupt;
 mod running;
 mod waiting;
 
-use std::{collections::HashMap, ops::Range};
+use std::{
+    collections::HashMap,
+    ops::Range,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
 
 use proptest::prelude::*;
 use tardy_hot::stages::{Late, Stages};
 
 use super::{
-    BlameOptions, Blamer, Effort, Event, EventKind, EventSource, MeasuredThread, test_events::*,
+    BlameOptions, Blamer, Effort, Event, EventKind, EventSource, MeasuredThread, UsualStages,
+    test_events::*,
 };
-use crate::run::peaks::{Cause, Part, Peak};
+use crate::run::peaks::{Basis, Cause, Part, Peak};
 
 /// The programmed expiry.
 const T: u64 = 10_000_000;
@@ -30,7 +38,9 @@ struct Fake {
     events: Vec<Event>,
     stacks: HashMap<u64, Vec<&'static str>>,
     names: Vec<&'static str>,
-    smis: u64,
+    /// System management interrupts that come between two readings.
+    smis_step: u64,
+    smis: Arc<AtomicU64>,
     forgets: bool,
 }
 
@@ -62,8 +72,7 @@ impl EventSource for Fake {
     }
 
     fn smis(&mut self, _: u32) -> Option<u64> {
-        self.smis += 1;
-        (self.smis > 100).then_some(self.smis)
+        Some(self.smis.fetch_add(self.smis_step, Ordering::Relaxed))
     }
 }
 
@@ -82,6 +91,7 @@ fn case(stages: [i64; 5], events: Vec<(i64, Event)>) -> Case {
     let late = Late {
         t_ns: T.cast_signed(),
         latency_ns: stages.iter().sum(),
+        expires_ns: T.cast_signed(),
         stages: Stages { irq_ns, softirq_ns, handler_ns, dispatch_ns, user_ns },
         matched: true,
         cpus: (0, 0),

@@ -21,7 +21,7 @@ use tardy_hot::{
     ring::{Reader, Sample},
     stages::{Late, Records},
     stop::Stop,
-    traced::TraceControl,
+    traced::{StageSeries, TraceControl},
     wakeup::{Ended, Series},
 };
 use thiserror::Error;
@@ -262,6 +262,8 @@ pub struct TracedThread {
     pub warmup: Arc<Series>,
     /// What it measures.
     pub total: Arc<Series>,
+    /// The stages of that.
+    pub stages: StageSeries,
     /// Its threshold, and its unmatched wake-ups.
     pub control: Arc<TraceControl>,
     /// Its late wake-ups.

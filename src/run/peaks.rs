@@ -67,6 +67,22 @@ impl Cause {
     ];
 }
 
+/// What the name of a cause rests on.
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Basis {
+    /// Events of the run have that party on that CPU over that time.
+    Measured,
+    /// A rule concludes it from other evidence, which [`Part::evidence`] names.
+    Inferred,
+    /// Nothing that would carry a name; also a run of a tardy that did not record its evidence.
+    #[default]
+    None,
+}
+
 /// Name of what every wake-up goes through: interrupt, scheduler, switch, return to user space.
 pub const WAKE_UP_PATH: &str = "wake-up path";
 
@@ -83,6 +99,12 @@ pub struct Part {
     pub task: Option<String>,
     /// How much of the latency, ns.
     pub ns: u64,
+    /// What the name rests on.
+    #[serde(default)]
+    pub basis: Basis,
+    /// Of an inference: what it was concluded from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub evidence: Option<String>,
     /// The kernel's functions that were at it, innermost first, as `function+0x12`; empty where no
     /// stack was walked.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -211,6 +233,9 @@ pub struct CauseOf {
     pub cause: Cause,
     /// Which one; `(others)` where there were too many names.
     pub name: String,
+    /// What the name rests on.
+    #[serde(default)]
+    pub basis: Basis,
 }
 
 /// Late wake-ups of about one latency, and what they were blamed on.

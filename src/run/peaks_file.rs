@@ -237,7 +237,7 @@ impl Reading {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::run::peaks::{LatencyBucket, Part};
+    use crate::run::peaks::{Basis, LatencyBucket, Part};
 
     fn peak(at_ns: i64, latency_ns: i64) -> String {
         let part = Part {
@@ -245,6 +245,8 @@ mod tests {
             name: "NET_RX".into(),
             task: None,
             ns: latency_ns.unsigned_abs(),
+            basis: Basis::Measured,
+            evidence: None,
             stack: Vec::new(),
         };
         let peak = Peak {

@@ -19,20 +19,21 @@ use std::{
 use tardy_hot::{
     clock::now_ns,
     histogram::{HIGHEST_NS, highest_of, index_of},
+    traced::StageSeries,
     wakeup::Series,
 };
 
 use super::{drain::wait_until, evidence::RefusedWrite};
 use crate::{
     kernel::Tracer,
-    peaks::{BlameOptions, Blamer, Effort, MeasuredThread},
+    peaks::{BlameOptions, Blamer, Effort, MeasuredThread, UsualStages},
     probes::TracedThread,
     run::{
         BlameFiles, OsError, names,
         peaks::{Blame, Peak},
     },
     setup::threads::become_helper,
-    sys::{counters::interrupt_sources, cpus::Cpus, root::Root},
+    sys::{counters::interrupt_sources, cpus::Cpus, idle::exit_latencies_ns, root::Root},
 };
 
 /// The kernel's events last ten times as long.
@@ -40,6 +41,9 @@ const TICK_NS: i64 = 5_000_000;
 
 /// Thresholds follow the series so often.
 const FOLLOW_NS: i64 = 1_000_000_000;
+
+/// And the first time so soon: the warm-up knows no medians of stages.
+const FIRST_FOLLOW_NS: i64 = 100_000_000;
 
 /// The sums are written so often.
 const WRITE_NS: i64 = 10_000_000_000;
@@ -145,11 +149,13 @@ pub(super) fn followed(threads: &[TracedThread]) -> Vec<MeasuredThread> {
 
 /// What the machine says to the blamer, and the user wishes of it.
 pub(super) fn wishes(
+    threads: &[TracedThread],
     keep: usize,
     peak_over_ns: Option<i64>,
     virtual_machine: bool,
 ) -> BlameOptions {
-    let sources = interrupt_sources(&Root::default());
+    let root = Root::default();
+    let sources = interrupt_sources(&root);
     let lines = sources.into_iter().filter_map(|source| {
         let number = source.name.parse().ok()?;
         // Chip, line and kind, then the handlers.
@@ -157,7 +163,9 @@ pub(super) fn wishes(
         Some((number, name))
     });
     let interrupt_names: HashMap<u32, String> = lines.collect();
-    BlameOptions { keep, peak_over_ns, virtual_machine, interrupt_names }
+    let cpus = threads.iter().map(|thread| thread.cpu).collect();
+    let idle_exit_ns = exit_latencies_ns(&root, &cpus);
+    BlameOptions { keep, peak_over_ns, virtual_machine, interrupt_names, idle_exit_ns }
 }
 
 struct Thread {
@@ -176,7 +184,7 @@ impl Thread {
     fn new(work: BlameInputs) -> Self {
         Self {
             peaks: Vec::new(),
-            next_follow_ns: work.start_ns + FOLLOW_NS,
+            next_follow_ns: work.start_ns + FIRST_FOLLOW_NS,
             next_write_ns: work.start_ns + WRITE_NS,
             allowance_ns: MOST_SAVED_NS,
             looked_ns: now_ns(),
@@ -283,9 +291,13 @@ impl Thread {
         spend(&mut self.allowance_ns, &mut self.looked_ns);
     }
 
-    /// Lets the thresholds follow the 99th percentile of the series.
+    /// Lets the thresholds follow the 99th percentile of the series, and what is usual the medians
+    /// of its stages.
     fn follow(&mut self) {
         for (number, thread) in self.work.threads.iter().enumerate() {
+            if let Some(usual) = usual(&thread.stages) {
+                self.work.blamer.set_usual(number, usual);
+            }
             if let Some(p99_ns) = tail(&thread.total, 990) {
                 self.work.blamer.follow_p99(number, p99_ns);
             }
@@ -335,6 +347,16 @@ impl Thread {
             self.refused = Some(RefusedWrite { file: file.into(), at_ns, error });
         }
     }
+}
+
+/// The medians of a thread's stages; absent with too few samples.
+fn usual(stages: &StageSeries) -> Option<UsualStages> {
+    let median_ns = |series: &Series| quantile(series, 500);
+    (stages.user.tally.totals().count >= ENOUGH).then(|| UsualStages {
+        irq_ns: median_ns(&stages.irq),
+        dispatch_ns: median_ns(&stages.dispatch),
+        user_ns: median_ns(&stages.user),
+    })
 }
 
 /// Takes the time since the last look off an allowance; both ns.

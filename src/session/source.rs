@@ -12,14 +12,19 @@ use crate::{
 pub(super) struct ThisMachine {
     recorder: EventReader,
     symbols: Symbols,
-    /// Counted on a CPU that is not measured, because reading it interrupts that CPU; the firmware
-    /// stops all CPUs at once.
+    /// Counted on a CPU that is not measured, where there is one, because reading it interrupts
+    /// that CPU; the firmware stops all CPUs at once.
     smis: Option<SmiCount>,
 }
 
 impl ThisMachine {
-    pub(super) fn new(recorder: EventReader, symbols: Symbols, free: &Cpus) -> Self {
-        let one: Cpus = free.iter().take(1).collect();
+    pub(super) fn new(
+        recorder: EventReader,
+        symbols: Symbols,
+        free: &Cpus,
+        measured: &Cpus,
+    ) -> Self {
+        let one: Cpus = free.iter().chain(measured.iter()).take(1).collect();
         let smis = (!one.is_empty()).then(|| SmiCount::begin(&Root::default(), &one)).flatten();
         Self { recorder, symbols, smis }
     }

@@ -206,9 +206,10 @@ impl Loaded {
             return Ok(ActiveTracing::Stages(self));
         };
         let symbols_hidden = symbols.are_hidden();
-        let source = Box::new(ThisMachine::new(tracer.recorder(), symbols, run.free));
-        let wishes =
-            blame_recorder::wishes(run.wish.keep, run.wish.peak_over_ns, run.virtual_machine);
+        let measured = threads.iter().map(|thread| thread.cpu).collect();
+        let source = Box::new(ThisMachine::new(tracer.recorder(), symbols, run.free, &measured));
+        let (keep, over_ns) = (run.wish.keep, run.wish.peak_over_ns);
+        let wishes = blame_recorder::wishes(&threads, keep, over_ns, run.virtual_machine);
         let files = BlameFiles::create(run.directory).context("cannot write the run directory")?;
         let recorder = BlameRecorder::start(blame_recorder::BlameInputs {
             tracer,

@@ -10,6 +10,7 @@ pub mod conditions;
 pub mod counters;
 pub mod cpus;
 pub mod faults;
+pub mod idle;
 pub mod interface;
 pub mod kernel_config;
 pub mod kmsg;

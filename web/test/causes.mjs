@@ -54,6 +54,12 @@ function timeline(texts, [, name, stack, lane], latency, cpu, entries, moved) {
   };
 }
 
+function basis(cause) {
+  if (cause === 'unexplained') return { basis: 'none', evidence: '' };
+  const inferred = ['host', 'hardware', 'idle_exit', 'throttled'].includes(cause);
+  return { basis: inferred ? 'inferred' : 'measured', evidence: inferred ? 'a made-up sign' : '' };
+}
+
 function peaks(next, cpus, seconds, worst) {
   const texts = new Texts();
   const all = Array.from({ length: 100 }, (_, i) => {
@@ -65,8 +71,8 @@ function peaks(next, cpus, seconds, worst) {
       t_s: Number((seconds * next()).toFixed(6)), at_ns: 81234567890123 + i, series: `cpu${cpu}`, cpu, latency_ns,
       stages: i % 9 === 4 ? null : { irq: latency_ns - 5000, softirq: i % 5 ? 0 : 1500, handler: i % 5 ? 2000 : 500, dispatch: 2200, user: 800 },
       blame: [
-        { cause: kind[0], name: kind[1], task: kind[3] === 'others' ? 'logger/4711' : '', ns: latency_ns - rest, stack: texts.stack(kind[2]) },
-        { cause: 'nonpreemptible', name: 'the wake-up itself', task: '', ns: rest, stack: 0 },
+        { cause: kind[0], name: kind[1], task: kind[3] === 'others' ? 'logger/4711' : '', ns: latency_ns - rest, ...basis(kind[0]), stack: texts.stack(kind[2]) },
+        { cause: 'nonpreemptible', name: 'the wake-up itself', task: '', ns: rest, ...basis('nonpreemptible'), stack: 0 },
       ],
       timeline: timeline(texts, kind, latency_ns, cpu, i % 10 === 3 ? 300 : 40, i % 6 === 2), left_out: i % 10 === 3 ? 57 : 0,
     };
@@ -80,7 +86,7 @@ function bands(worst, count) {
     const ns = Math.round(wakeups * worst * 0.6);
     const causes = KINDS.map(([cause, own], i) => ({ cause, name: own, ns: Math.round(ns * (0.98 - 0.1 * band) * [0.5, 0.2, 0.12, 0.08, 0.05, 0.03, 0.02][(i + band) % 7]) }));
     const whole = causes.reduce((sum, cause) => sum + cause.ns, 0);
-    causes.forEach((cause) => { Object.assign(cause, { share: cause.ns / whole, series: [{ series: 'cpu0', ns: cause.ns }] }); });
+    causes.forEach((cause) => { Object.assign(cause, { share: cause.ns / whole, inferred: basis(cause.cause).basis === 'inferred' ? 1 : 0, series: [{ series: 'cpu0', ns: cause.ns }] }); });
     causes.sort((a, b) => b.ns - a.ns);
     return { name, from: Math.round(worst * from), to: worst, wakeups, ns, blamed_share: 0.98 - 0.1 * band, causes };
   });

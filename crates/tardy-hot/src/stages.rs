@@ -110,6 +110,9 @@ pub struct Late {
     pub t_ns: i64,
     /// Lateness.
     pub latency_ns: i64,
+    /// The expiry that the kernel had for the timer: later than `t_ns` where the thread programmed
+    /// a relative one too late; 0 where the kernel's record did not match.
+    pub expires_ns: i64,
     /// Its parts; all 0 where the kernel's record did not match.
     pub stages: Stages,
     /// Whether they did.

@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// The series of the stages that every wake-up has.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub struct StageSeries {
     /// Programmed expiry to the entry of the timer interrupt.
     pub irq: Arc<Series>,
@@ -106,6 +106,7 @@ impl<S, Q: Softirq> Traced<'_, S, Q> {
         self.late.push(Late {
             t_ns: sample.t_ns,
             latency_ns: sample.latency_ns,
+            expires_ns: stages.map_or(0, |_| record.expires_ns.load(Ordering::Relaxed) as i64),
             stages: stages.unwrap_or_default(),
             matched: stages.is_some(),
             cpus: if stages.is_some() { (cpu(), switch_cpu()) } else { (0, 0) },

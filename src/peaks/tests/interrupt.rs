@@ -20,7 +20,7 @@ fn another_interrupt_found_user_mode_first() {
         "irqentry_exit_to_user_mode",
         "asm_sysvec_reschedule_ipi",
     ];
-    assert_eq!(case.stack(7, &frames).named(), is(Cause::Host, "hypervisor, probable", 97_000));
+    assert_eq!(case.stack(7, &frames).named(), is(Cause::Host, "hypervisor (not counted)", 97_000));
 }
 
 #[test]
@@ -32,6 +32,7 @@ fn a_late_timer_interrupt_that_found_interrupts_just_enabled() {
         &["hrtimer_wakeup", "asm_sysvec_apic_timer_interrupt", "_raw_spin_unlock_irq", "foo_work"],
     );
     assert_eq!(case.named(), is(Cause::IrqsOff, "foo_work", 99_000));
+    assert_eq!(case.main().basis, Basis::Measured);
     assert_eq!(case.main().task.as_deref(), Some("hackbench/500"));
     assert_eq!(case.main().stack, ["_raw_spin_unlock_irq+0x10", "foo_work+0x10"]);
 }
@@ -51,6 +52,7 @@ fn a_late_timer_interrupt_after_a_switch_with_interrupts_off() {
     events.push((49_000, switch(501, 120, "other")));
     let case = case([50_000, 0, 1_000, 4_000, 2_000], events).in_virtual_machine();
     assert_eq!(case.named(), is(Cause::IrqsOff, "hackbench", 49_000));
+    assert_eq!(case.main().basis, Basis::Inferred, "the switch only came right before");
 }
 
 #[test]
@@ -65,12 +67,12 @@ fn a_late_timer_interrupt_in_an_enabling_function() {
 fn a_late_timer_interrupt_without_evidence_in_a_virtual_machine_is_the_hosts() {
     let user = wake_up(hack(), 1, 50_000, 51_000, 55_000);
     let named = case([50_000, 0, 1_000, 4_000, 2_000], user).in_virtual_machine().named();
-    assert_eq!(named, is(Cause::Host, "hypervisor, probable", 47_000));
+    assert_eq!(named, is(Cause::Host, "hypervisor (not counted)", 47_000));
     let mut kernel = wake_up(hack(), 0, 50_000, 51_000, 55_000);
     kernel.push((51_000, stack(500, 1, 7, 0)));
     let case = case([50_000, 0, 1_000, 4_000, 2_000], kernel).in_virtual_machine();
     let named = case.stack(7, &["foo_work", "do_syscall_64"]).named();
-    assert_eq!(named, is(Cause::Host, "hypervisor, probable", 47_000));
+    assert_eq!(named, is(Cause::Host, "hypervisor (not counted)", 47_000));
 }
 
 #[test]
@@ -84,7 +86,7 @@ fn a_late_timer_interrupt_in_a_virtual_machine_that_nobody_looked_at() {
 fn a_late_timer_interrupt_without_evidence_on_hardware() {
     let kernel = wake_up(hack(), 0, 50_000, 51_000, 55_000);
     let named = case([50_000, 0, 1_000, 4_000, 2_000], kernel).named();
-    assert_eq!(named, is(Cause::IrqsOff, "hackbench", 47_000));
+    assert_eq!(named, is(Cause::Unexplained, "interrupt late", 47_000));
     let user = wake_up(hack(), 1, 50_000, 51_000, 55_000);
     let named = case([50_000, 0, 1_000, 4_000, 2_000], user).named();
     assert_eq!(named, is(Cause::Unexplained, "interrupt late in user mode", 47_000));
@@ -94,7 +96,7 @@ fn a_late_timer_interrupt_without_evidence_on_hardware() {
 fn a_late_timer_interrupt_with_system_management_interrupts() {
     let events = wake_up(hack(), 1, 50_000, 51_000, 55_000);
     let mut case = case([50_000, 0, 1_000, 4_000, 2_000], events);
-    case.fake.smis = 200;
+    case.fake.smis_step = 1;
     assert_eq!(case.named(), is(Cause::Hardware, "SMI", 47_000));
 }
 
@@ -111,8 +113,66 @@ fn a_softirq_that_kept_interrupts_off() {
 fn an_idle_cpu_that_came_late_to_its_interrupt() {
     let mut events = wake_up(switch(0, 120, "swapper/0"), 0, 80_000, 81_000, 85_000);
     events.push((-400_000, idle(2)));
-    let case = case([80_000, 0, 1_000, 4_000, 2_000], events);
-    assert_eq!(case.named(), is(Cause::IdleExit, "idle state 2", 83_500));
+    let mut case = case([80_000, 0, 1_000, 4_000, 2_000], events);
+    assert_eq!(case.named(), is(Cause::Unexplained, "idle CPU woke up late", 77_000));
+    case.wishes.idle_exit_ns.insert((0, 2), 30_000);
+    let parts = case.peak().blame;
+    let exit = parts.iter().find(|part| part.cause == Cause::IdleExit).unwrap();
+    assert_eq!(
+        (exit.name.as_str(), exit.ns, exit.basis),
+        ("idle state 2", 30_000, Basis::Inferred)
+    );
+    assert_eq!(case.named(), is(Cause::Unexplained, "idle CPU woke up late", 50_000));
+    let guest = case.in_virtual_machine();
+    assert_eq!(guest.named(), is(Cause::Host, "hypervisor (not counted)", 50_000));
+    assert_eq!(guest.main().basis, Basis::Inferred);
+}
+
+#[test]
+fn a_cpu_that_goes_idle_with_interrupts_off_is_not_in_an_idle_state() {
+    let mut events = wake_up(hack(), 2, 80_000, 81_000, 85_000);
+    events.push((-5_000, flagged(1, switch(0, 120, "swapper/0"))));
+    let mut case = case([80_000, 0, 1_000, 4_000, 2_000], events).in_virtual_machine();
+    case.wishes.idle_exit_ns.insert((0, 0), 0);
+    assert_eq!(case.named(), is(Cause::IrqsOff, "swapper/0", 79_000));
+}
+
+#[test]
+fn interrupts_were_not_off_across_several_switches() {
+    let mut events = wake_up(hack(), 2, 90_000, 91_000, 95_000);
+    events.extend([(40_000, switch(501, 120, "b")), (60_000, switch(502, 120, "c"))]);
+    let parts = case([90_000, 0, 1_000, 4_000, 2_000], events).peak().blame;
+    let off: Vec<(&str, u64)> = parts
+        .iter()
+        .filter(|part| part.cause == Cause::IrqsOff)
+        .map(|part| (part.name.as_str(), part.ns))
+        .collect();
+    assert_eq!(off, [("c", 29_000), ("b", 20_000)]);
+}
+
+#[test]
+fn one_system_management_interrupt_explains_one_wake_up() {
+    let late = wake_up(hack(), 1, 50_000, 51_000, 55_000);
+    let mut case = case([50_000, 0, 1_000, 4_000, 2_000], late);
+    case.wishes.keep = 10;
+    let mut source = case.fake.clone();
+    source.events.sort_by_key(|event| event.at_ns);
+    let counter = Arc::clone(&source.smis);
+    let mut blamer = Blamer::new(vec![case.me.clone()], case.wishes.clone(), Box::new(source));
+    blamer.begin(0, 0, 0);
+    counter.store(1, Ordering::Relaxed);
+    blamer.add(0, case.late);
+    blamer.add(0, case.late);
+    let causes: Vec<Cause> =
+        blamer.work(|| Effort::All).iter().map(|peak| peak.blame[0].cause).collect();
+    assert_eq!(causes, [Cause::Hardware, Cause::Unexplained]);
+    counter.store(2, Ordering::Relaxed);
+    // The counter is read once a second: what came before that explains nothing after it.
+    blamer.follow_p99(0, 0);
+    assert_eq!(
+        blame(&mut blamer, &case.late, Effort::All).unwrap().blame[0].cause,
+        Cause::Unexplained
+    );
 }
 
 #[test]

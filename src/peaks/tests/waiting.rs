@@ -87,6 +87,7 @@ fn a_spin_lock_on_top_of_the_stack() {
         .stack(9, &["native_queued_spin_lock_slowpath", "_raw_spin_lock", "do_anonymous_page"])
         .main();
     assert_eq!((named.cause, named.name.as_str()), (Cause::Lock, "do_anonymous_page"));
+    assert_eq!(named.basis, Basis::Inferred, "one look at its stack");
 }
 
 #[test]
@@ -100,7 +101,26 @@ fn a_short_way_through_the_scheduler() {
 fn an_idle_cpu_that_is_slow_to_switch() {
     let events = wake_up(switch(0, 120, "swapper/0"), 0, 2_000, 3_000, 60_000);
     let named = case([2_000, 0, 1_000, 57_000, 2_000], events).named();
-    assert_eq!(named, is(Cause::IdleExit, "idle", 58_500));
+    assert_eq!(named, is(Cause::Nonpreemptible, "swapper/0", 54_500));
+    let mut events = wake_up(switch(0, 120, "swapper/0"), 0, 2_000, 3_000, 60_000);
+    events.push((-100_000, idle(1)));
+    let mut case = case([2_000, 0, 1_000, 57_000, 2_000], events);
+    case.wishes.idle_exit_ns.insert((0, 1), 20_000);
+    let parts = case.peak().blame;
+    let ns = |cause| parts.iter().filter(|p| p.cause == cause).map(|p| p.ns).sum::<u64>();
+    assert!(ns(Cause::IdleExit) <= 20_000 && ns(Cause::Unexplained) > 30_000, "{parts:?}");
+}
+
+#[test]
+fn the_stopper_goes_before_a_deadline_thread() {
+    let events = wake_up(switch(15, 0, "migration/0"), 1, 2_000, 3_000, 60_000);
+    let mut case = case([2_000, 0, 1_000, 57_000, 2_000], events);
+    (case.me.prio, case.me.real_time) = (-1, true);
+    assert_eq!(case.named(), is(Cause::Migration, "migration/0", 56_500));
+    let events = wake_up(switch(600, 0, "fifo"), 1, 2_000, 3_000, 60_000);
+    let mut lower = self::case([2_000, 0, 1_000, 57_000, 2_000], events);
+    (lower.me.prio, lower.me.real_time) = (-1, true);
+    assert_eq!(lower.main().cause, Cause::Nonpreemptible);
 }
 
 #[test]
@@ -111,4 +131,6 @@ fn a_lower_task_that_is_switched_in_while_the_thread_is_runnable() {
     let throttled: u64 =
         peak.blame.iter().filter(|p| p.cause == Cause::Throttled).map(|p| p.ns).sum();
     assert_eq!(throttled, 4_900_000);
+    let is_inferred = |part: &Part| part.cause != Cause::Throttled || part.basis == Basis::Inferred;
+    assert!(peak.blame.iter().all(is_inferred));
 }

@@ -17,7 +17,7 @@ use tardy_hot::{
     ring::ring,
     stages::Records,
     stop::Stop,
-    traced::TraceControl,
+    traced::{StageSeries, TraceControl},
     trips::{TracedTrips, WaySeries},
     wakeup::{Ended, Series, Sink, Until},
 };
@@ -110,6 +110,7 @@ impl SharedTripStages {
                 priority: (kernel, kernel < 100),
                 warmup: Arc::default(),
                 total: Arc::default(),
+                stages: StageSeries::default(),
                 control: Arc::default(),
                 late,
             }

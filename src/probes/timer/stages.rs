@@ -51,6 +51,7 @@ pub(super) struct OfThread {
 #[derive(Debug)]
 pub(super) struct SharedStages {
     recorded: Vec<Recorded>,
+    series: StageSeries,
     control: Arc<TraceControl>,
     late: Reader<Late>,
 }
@@ -73,23 +74,24 @@ impl OfThread {
             recorded.iter().find(own).map(|one| Arc::clone(&one.series))
         };
         let always = |stage| of(stage).unwrap_or_default();
+        let series = StageSeries {
+            irq: always("irq"),
+            handler: always("handler"),
+            dispatch: always("dispatch"),
+            user: always("user"),
+        };
         let control: Arc<TraceControl> = Arc::default();
         let (writer, reader) = ring(LATE_RING);
         let own = Self {
             records: Arc::clone(&tracing.records),
             number,
             within_ns,
-            series: StageSeries {
-                irq: always("irq"),
-                handler: always("handler"),
-                dispatch: always("dispatch"),
-                user: always("user"),
-            },
+            series: series.clone(),
             softirq: of(SOFTIRQ),
             control: Arc::clone(&control),
             late: writer,
         };
-        (own, SharedStages { recorded, control, late: reader })
+        (own, SharedStages { recorded, series, control, late: reader })
     }
 
     /// The measured loop, its stages recorded.
@@ -137,6 +139,7 @@ impl SharedStages {
             priority: (kernel, kernel < 100),
             warmup,
             total,
+            stages: self.series,
             control: self.control,
             late: self.late,
         };

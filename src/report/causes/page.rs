@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::Causes;
 use crate::{
     analysis::bands::Band,
-    run::peaks::{Cause, Lane, Moment, Part, Peak, StagesOf},
+    run::peaks::{Basis, Cause, Lane, Moment, Part, Peak, StagesOf},
 };
 
 /// Maximum number of peaks on a page.
@@ -92,6 +92,10 @@ pub struct PagePart {
     pub task: String,
     /// How much, ns.
     pub ns: u64,
+    /// What the name rests on.
+    pub basis: Basis,
+    /// Of an inference: what it was concluded from; else empty.
+    pub evidence: String,
     /// Place in `stacks`; 0 for none.
     pub stack: u32,
 }
@@ -193,6 +197,8 @@ fn page_part(part: &Part, texts: &mut Texts) -> PagePart {
         name: part.name.clone(),
         task: part.task.clone().unwrap_or_default(),
         ns: part.ns,
+        basis: part.basis,
+        evidence: part.evidence.clone().unwrap_or_default(),
         stack: texts.stack(&part.stack),
     }
 }
@@ -290,6 +296,8 @@ mod tests {
             name: "b".into(),
             task: None,
             ns: latency_ns.unsigned_abs(),
+            basis: Basis::Inferred,
+            evidence: Some("a sign".into()),
             stack: vec!["b+0x2".into()],
         };
         Peak {

@@ -1,7 +1,10 @@
 //! Causes in words, for tables, sentences and headlines: all words of a cause stand here.
 
 use super::page::{PagePart, PagePeaks};
-use crate::run::{Document, peaks::Cause};
+use crate::run::{
+    Document,
+    peaks::{Basis, Cause},
+};
 
 /// A cause that has at least this share of a latency explains it.
 const MAIN_SHARE: f64 = 0.3;
@@ -100,7 +103,8 @@ pub fn while_words(part: &PagePart) -> Option<String> {
         (task, _) => task,
     };
     let named = if name.is_empty() { String::new() } else { named.replace("{}", name) };
-    Some(format!("while {}{named}", bare.replace("{task}", task)))
+    let probably = if part.basis == Basis::Inferred { "probably " } else { "" };
+    Some(format!("{probably}while {}{named}", bare.replace("{task}", task)))
 }
 
 /// Why the worst wake-up of the run was late, where its peak was kept and one cause stands out:
@@ -134,6 +138,8 @@ mod tests {
             name: "ext4_x".into(),
             task: task.into(),
             ns: 1,
+            basis: Basis::Measured,
+            evidence: String::new(),
             stack: 0,
         };
         let words = |cause, task| while_words(&part(cause, task));

@@ -160,6 +160,7 @@ mod tests {
             name: (*name).into(),
             ns: 1,
             share: *share,
+            inferred: 0.0,
             series: Vec::new(),
         };
         let causes = causes.iter().map(of).collect();

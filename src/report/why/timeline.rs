@@ -28,6 +28,8 @@ const MOST_FRAMES: usize = 8;
 const FEW_FRAMES: usize = 3;
 /// Parts of one latency.
 const MOST_PARTS: usize = 6;
+/// What belongs to a part stands below its kind.
+const PART_INDENT: &str = "                      ";
 /// How long before the expiry a timeline begins, ns.
 const BEFORE_NS: i64 = 50_000;
 
@@ -96,7 +98,10 @@ fn blamed(sheet: &mut TerminalText, part: &Part, latency_ns: i64) {
     let ns = ns.to_string();
     let line = format!("   {:>4} %  {ns:>8}  {kind:<15}  {name}{task}", figure(share));
     sheet.line(Style::new(), line.trim_end());
-    stack(sheet, &part.stack, MOST_FRAMES, "                           ");
+    if let Some(evidence) = &part.evidence {
+        sheet.line(DIM, &format!("{PART_INDENT}inferred: {}", cut(evidence, 90)));
+    }
+    stack(sheet, &part.stack, MOST_FRAMES, PART_INDENT);
 }
 
 /// Whether two stacks are the same but for their innermost functions.

@@ -22,6 +22,8 @@ const WORTH: f64 = 0.1;
 const ONE_CPU: f64 = 0.9;
 /// A beat belongs to a cause if at least this share of its peaks is on it.
 const ON_BEAT: f64 = 0.5;
+/// What is more than this an inference was "probably" so.
+const INFERRED: f64 = 0.5;
 /// Maximum number of names shown of one kind.
 const NAMES: usize = 3;
 
@@ -100,7 +102,8 @@ fn kinds(band: &Band) -> Vec<CauseSum<'_>> {
 fn little(band: &Band, place: &str, first: Option<&CauseSum<'_>>) -> String {
     let blamed = percent(band.blamed_share);
     let most = first.and_then(|kind| kind.names.first()).map_or_else(String::new, |(cause, _)| {
-        format!(", of which {} was {}", percent(cause.share), phrase(cause.cause, &cause.name))
+        let text = named(&[cause], phrase(cause.cause, &cause.name));
+        format!(", of which {} was {text}", percent(cause.share))
     });
     format!("Only {blamed} of the time {place} was blamed{most}: the rest is not known.")
 }
@@ -110,7 +113,7 @@ fn little(band: &Band, place: &str, first: Option<&CauseSum<'_>>) -> String {
 fn describe(why: &WhyReport, kind: &CauseSum<'_>, series: usize) -> (f64, String) {
     let Some((first, share)) = kind.names.first() else { return (0.0, String::new()) };
     if *share >= NOT_ALL * kind.share {
-        let mut text = phrase(first.cause, &first.name);
+        let mut text = named(&[first], phrase(first.cause, &first.name));
         if series > 1
             && let Some(place) = one_place(&[first])
         {
@@ -119,8 +122,8 @@ fn describe(why: &WhyReport, kind: &CauseSum<'_>, series: usize) -> (f64, String
         text.push_str(&regularity(why, first));
         return (*share, text);
     }
-    let mut text = phrase(first.cause, "");
     let causes: Vec<&CauseInBand> = kind.names.iter().map(|(cause, _)| *cause).collect();
+    let mut text = named(&causes, phrase(first.cause, ""));
     if series > 1
         && let Some(place) = one_place(&causes)
     {
@@ -132,6 +135,13 @@ fn describe(why: &WhyReport, kind: &CauseSum<'_>, series: usize) -> (f64, String
     let more = kind.names.len() - shown.len();
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     (kind.share, format!("{text}: {}{more}", shown.join(", ")))
+}
+
+/// The words of a kind of cause; as probable where most of its time is an inference.
+fn named(causes: &[&CauseInBand], words: String) -> String {
+    let all: u64 = causes.iter().map(|cause| cause.ns).sum();
+    let inferred: f64 = causes.iter().map(|cause| cause.ns as f64 * cause.inferred).sum();
+    if inferred > INFERRED * all as f64 { format!("probably {words}") } else { words }
 }
 
 /// The CPU that has nearly all of these.
@@ -187,7 +197,7 @@ mod tests {
         let series = |(series, ns): &(&str, u64)| SeriesShare { series: (*series).into(), ns: *ns };
         let ns = on.iter().map(|(_, ns)| ns).sum();
         let series = on.iter().map(series).collect();
-        CauseInBand { cause, name: name.into(), ns, share, series }
+        CauseInBand { cause, name: name.into(), ns, share, inferred: 0.0, series }
     }
 
     fn why(blamed_share: f64, causes: Vec<CauseInBand>) -> WhyReport {

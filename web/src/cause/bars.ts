@@ -7,7 +7,7 @@ import { Table, type Column } from '../table';
 import { onTheme, theme } from '../theme';
 import { count, counted, exactLatency, latency } from '../units';
 import type { Band, CauseInBand, PageBlame } from './model';
-import { causeColour, causeKey, causeWords, label, letterOf, share, type CauseKeys, type Named } from './words';
+import { causeColour, causeKey, causeWords, isInferred, label, letterOf, share, type CauseKeys, type Named } from './words';
 
 const BANDS: { [name: string]: string } = {
   'p99': 'slowest 1 %', 'p99.9': 'slowest 0.1 %', 'p99.99': 'slowest 0.01 %', 'worst': 'worst peaks',
@@ -73,12 +73,13 @@ function segment(named: Named, ns: number, band: Band, keys: CauseKeys, words: s
   const unknown = named.cause === 'unexplained';
   const not = named.cause === 'not blamed';
   const part = h('span', {
-    class: unknown ? 'part unknown' : 'part', title: `${words}: ${share(ns, band.ns)}, ${exactLatency(ns)} of ${exactLatency(band.ns)}`,
+    class: unknown ? 'part unknown' : isInferred(named) ? 'part inferred' : 'part',
+    title: `${words}: ${share(ns, band.ns)}, ${exactLatency(ns)} of ${exactLatency(band.ns)}${isInferred(named) ? '; most of it is an inference' : ''}`,
   }, ...[letterOf(slot), share(ns, band.ns), words].filter(Boolean).map((text, index) => h('span', index === 0 ? { class: 'first' } : {}, text)));
   part.style.flexGrow = String(ns / Math.max(1, band.ns));
   if (!unknown && !not) {
     const { fill, ink } = causeColour(slot, theme());
-    part.style.background = fill;
+    part.style.backgroundColor = fill;
     part.style.color = ink;
   }
   return part;
@@ -92,8 +93,9 @@ function keyRows(blame: PageBlame): KeyRow[] {
   const rows = new Map<string, KeyRow>();
   blame.bands.forEach((band, index) => band.causes.forEach((cause) => {
     const id = `${cause.cause}\n${cause.name}`;
-    const row = rows.get(id) ?? { cause: cause.cause, name: cause.name, of: [] };
+    const row = rows.get(id) ?? { cause: cause.cause, name: cause.name, inferred: 0, of: [] };
     row.of[index] = cause;
+    row.inferred = Math.max(row.inferred ?? 0, cause.inferred);
     rows.set(id, row);
   }));
   return [...rows.values()];
@@ -115,7 +117,8 @@ function keySpec(blame: PageBlame, keys: CauseKeys) {
       value: (row) => row.of[index]?.ns ?? null,
       cell: (row) => {
         const own = row.of[index];
-        return own ? h('span', { title: exactLatency(own.ns) }, share(own.ns, band.ns)) : '\u2013';
+        const how = own && own.inferred > 0 ? `, of which ${share(own.inferred, 1)} inferred` : '';
+        return own ? h('span', { title: exactLatency(own.ns) + how }, share(own.ns, band.ns)) : '\u2013';
       },
     })),
   ];
@@ -123,8 +126,8 @@ function keySpec(blame: PageBlame, keys: CauseKeys) {
 }
 
 function blameCsv({ bands }: PageBlame): string {
-  return csv(['band', 'from_ns', 'wakeups', 'blamed_share', 'cause', 'which', 'ns', 'share'],
+  return csv(['band', 'from_ns', 'wakeups', 'blamed_share', 'cause', 'which', 'ns', 'share', 'inferred_share'],
     bands.flatMap((band) => band.causes.map((cause): (string | number)[] => [
-      band.name, band.from, band.wakeups, band.blamed_share, cause.cause, cause.name, cause.ns, Number((cause.ns / Math.max(1, band.ns)).toFixed(6)),
+      band.name, band.from, band.wakeups, band.blamed_share, cause.cause, cause.name, cause.ns, Number((cause.ns / Math.max(1, band.ns)).toFixed(6)), Number(cause.inferred.toFixed(6)),
     ])));
 }

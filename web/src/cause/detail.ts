@@ -10,7 +10,7 @@ import { exactLatency, exactTime, latency, moment as momentOf } from '../units';
 import type { Ranked } from './list';
 import type { Moment, PagePart } from './model';
 import { momentName, timelinePanel, when } from './timeline';
-import { LANES, STAGES, causeKey, label, share, type CauseKeys } from './words';
+import { LANES, STAGES, causeKey, isInferred, label, share, type CauseKeys } from './words';
 
 /** The stack of a smaller share of a peak is not shown without being asked for. */
 const TELLING = 0.1;
@@ -75,8 +75,9 @@ export class PeakDetail {
     return h('div', {}, h('h4', {}, 'What the time went to'),
       h('ul', { class: 'parts' }, ...blame.map((part) => h('li', {},
         causeKey(part, this.keys, theme()),
-        h('span', { class: 'what' }, label(part), part.task && part.task !== part.name ? h('span', { class: 'muted' }, ` ${part.task}`) : null,
-          part.stack.length ? h('span', {}, ' ', this.stackButton(part)) : null),
+        h('span', { class: 'what' }, isInferred(part) ? 'probably ' : '', label(part), part.task && part.task !== part.name ? h('span', { class: 'muted' }, ` ${part.task}`) : null,
+          part.stack.length ? h('span', {}, ' ', this.stackButton(part)) : null,
+          part.evidence ? h('span', { class: 'evidence' }, `inferred: ${part.evidence}`) : null),
         h('span', { class: 'amount' }, exactLatency(part.ns)), h('span', { class: 'amount muted' }, share(part.ns, latency_ns))))));
   }
 

@@ -8,7 +8,7 @@ import { Table, type Column, type TableSpec } from '../table';
 import { onTheme, theme } from '../theme';
 import { columnUnit, exactTime, moment } from '../units';
 import type { PagePart, PagePeak } from './model';
-import { causeKey, label, share, type CauseKeys } from './words';
+import { causeKey, isInferred, label, share, type CauseKeys } from './words';
 
 /** A peak and where it is from. */
 export interface Ranked {
@@ -84,7 +84,8 @@ export class PeakList {
 
   private cause(part: PagePart | null): HTMLElement {
     if (!part) return h('span', { class: 'muted' }, 'not blamed');
-    const words = part.task && part.task !== part.name ? `${label(part)} (${part.task})` : label(part);
+    const named = isInferred(part) ? `probably ${label(part)}` : label(part);
+    const words = part.task && part.task !== part.name ? `${named} (${part.task})` : named;
     return h('span', { class: 'cause-name', title: words }, causeKey(part, this.keys, theme()), h('span', { class: 'short' }, words));
   }
 

@@ -1,5 +1,6 @@
 // Why wake-ups were late: as in `data.ts`, with texts and stacks put in place by `read.ts`.
 
+import type { Basis } from '../data';
 import type { SeriesSummary } from '../model';
 
 /** One stage of a series: a part of each of its latencies. */
@@ -33,6 +34,10 @@ export interface PagePart {
   name: string;
   task: string;
   ns: number;
+  /** What the name rests on. */
+  basis: Basis;
+  /** Of an inference: what it was concluded from. */
+  evidence: string;
   stack: string[];
 }
 

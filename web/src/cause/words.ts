@@ -2,6 +2,7 @@
 // in every swatch, so that grey paper and every eye can tell them apart.
 
 import { h } from '../dom';
+import type { Basis } from '../data';
 import type { Page } from '../model';
 import type { Theme } from '../theme';
 import { causeWords } from '../vocabulary';
@@ -18,7 +19,14 @@ export const STAGES: { [stage: string]: string } = {
 export interface Named {
   cause: string;
   name: string;
+  /** Of a part of one latency: what its name rests on. */
+  basis?: Basis;
+  /** Of a sum: how much of it is an inference, 0 to 1. */
+  inferred?: number;
 }
+
+/** An inference is hatched wherever its cause is shown. */
+export const isInferred = ({ basis, inferred = 0 }: Named): boolean => basis === 'inferred' || inferred > 0.5;
 
 /** "interrupts off: ext4_sync_file"; the words are those of `tardy why`. */
 export function label({ cause, name }: Named): string {
@@ -74,13 +82,14 @@ export function letterOf(slot: number): string {
   return LETTERS[slot] ?? '';
 }
 
-/** The lettered square of a cause; hatched where nobody knows. */
+/** The lettered square of a cause; hatched where it is inferred, or nobody knows. */
 export function causeKey(named: Named, keys: CauseKeys, theme: Theme): HTMLElement {
   const slot = keys.slot(named);
-  const square = h('span', { class: named.cause === 'unexplained' ? 'cause-key unknown' : 'cause-key', 'aria-hidden': 'true' }, letterOf(slot));
+  const kind = named.cause === 'unexplained' ? ' unknown' : isInferred(named) ? ' inferred' : '';
+  const square = h('span', { class: `cause-key${kind}`, 'aria-hidden': 'true' }, letterOf(slot));
   if (named.cause !== 'unexplained') {
     const { fill, ink } = causeColour(slot, theme);
-    square.style.background = fill;
+    square.style.backgroundColor = fill;
     square.style.color = ink;
   }
   return square;

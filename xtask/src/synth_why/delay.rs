@@ -1,6 +1,6 @@
 //! What delays wake-ups of the made-up run: when, on which CPU, for how long.
 
-use tardy::run::peaks::{Cause, Lane, Part, StagesOf};
+use tardy::run::peaks::{Basis, Cause, Lane, Part, StagesOf};
 
 use super::Random;
 
@@ -190,12 +190,26 @@ impl SynthDelay {
     /// It, as a part of the latency.
     pub(super) fn part(&self) -> Part {
         let DelayKind { cause, name, task, stack, .. } = self.kind;
+        let (basis, evidence) = basis(*cause);
         Part {
             cause: *cause,
             name: (*name).into(),
             task: task.map(|(name, pid, _)| format!("{name}/{pid}")),
             ns: self.ns.unsigned_abs(),
+            basis,
+            evidence,
             stack: stack.iter().map(|frame| (*frame).to_owned()).collect(),
         }
+    }
+}
+
+/// What a name of this kind rests on, as in a real run.
+pub(super) fn basis(cause: Cause) -> (Basis, Option<String>) {
+    match cause {
+        Cause::Unexplained => (Basis::None, None),
+        Cause::Host | Cause::Hardware | Cause::IdleExit | Cause::Throttled => {
+            (Basis::Inferred, Some("a made-up sign".into()))
+        }
+        _ => (Basis::Measured, None),
     }
 }

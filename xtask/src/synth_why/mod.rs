@@ -118,7 +118,9 @@ fn blame(wakeup: &Wakeup) -> Vec<Part> {
     for (cause, name, share) in delay::BESIDE {
         let ns = rest * share / 100;
         rest -= ns;
-        parts.push(Part { cause, name: name.into(), task: None, ns, stack: Vec::new() });
+        let (name, task, stack) = (name.into(), None, Vec::new());
+        let (basis, evidence) = delay::basis(cause);
+        parts.push(Part { cause, name, task, ns, basis, evidence, stack });
     }
     parts.retain(|part| part.ns > 0);
     parts.sort_by_key(|part| std::cmp::Reverse(part.ns));
@@ -157,7 +159,7 @@ fn sums(wakeups: &[Wakeup]) -> Blame {
         bucket.ns += latency.unsigned_abs();
         for part in blame(wakeup) {
             let series = format!("cpu{}", wakeup.cpu);
-            let cause = CauseOf { series, cause: part.cause, name: part.name };
+            let cause = CauseOf { series, cause: part.cause, name: part.name, basis: part.basis };
             let known = causes.iter().position(|known| *known == cause);
             let index = known.unwrap_or_else(|| {
                 causes.push(cause);

@@ -1,0 +1,58 @@
+//! An idle CPU that comes late: the way out of an idle state takes no longer than the kernel's
+//! table says; what is beyond that is not the state's.
+
+use std::collections::BTreeMap;
+
+use super::{
+    contexts::Segment,
+    late_wakeup::LateWakeup,
+    names,
+    piece::{NamedCause, Piece, missing_cpu},
+};
+use crate::run::peaks::Cause;
+
+const TABLE: &str = "the exit latency that the kernel's table has for this idle state";
+
+/// Until when each CPU may be on its way out of the idle state in which the thread found it:
+/// absent where that was none, or the kernel has no table of them.
+pub(super) struct IdleExits(BTreeMap<u32, i64>);
+
+impl IdleExits {
+    /// Each CPU leaves such a state once for a wake-up.
+    pub(super) fn of(wakeup: &LateWakeup<'_>) -> Self {
+        let mut until_ns = BTreeMap::new();
+        for span in &wakeup.history.spans {
+            let segments = wakeup.cpus.get(&span.cpu).map_or(&[][..], |cpu| &cpu.segments);
+            let within = |s: &&Segment| s.from_ns < span.to_ns && s.to_ns > span.from_ns;
+            let mut states =
+                segments.iter().filter(within).filter_map(|s| Some((s.idle_state?, s.from_ns)));
+            let Some((state, from_ns)) = states.next() else { continue };
+            let exit_ns = wakeup.wishes.idle_exit_ns.get(&(span.cpu, state)).copied();
+            let begin_ns = from_ns.max(span.from_ns);
+            until_ns.entry(span.cpu).or_insert(begin_ns.saturating_add(exit_ns.unwrap_or(0)));
+        }
+        Self(until_ns)
+    }
+
+    /// Where the way out ends on a CPU.
+    pub(super) fn cuts(&self, cpu: u32) -> Option<i64> {
+        self.0.get(&cpu).copied()
+    }
+
+    /// The way out, where this piece is part of it.
+    pub(super) fn why(&self, piece: &Piece<'_>, segment: &Segment) -> Option<NamedCause> {
+        let is_exit = segment.idle_state.is_some() && piece.to_ns <= self.cuts(piece.span.cpu)?;
+        let name = names::idle(segment.idle_state);
+        is_exit.then(|| NamedCause::inferred(Cause::IdleExit, name, TABLE))
+    }
+}
+
+/// A CPU that stayed in an idle state for longer than it takes to leave it.
+#[must_use]
+pub(super) fn overslept(wakeup: &LateWakeup<'_>) -> NamedCause {
+    missing_cpu(
+        wakeup,
+        "the CPU of a virtual machine was halted, and longer than its idle state takes to leave",
+        "idle CPU woke up late",
+    )
+}

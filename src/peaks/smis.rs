@@ -1,0 +1,33 @@
+//! Which wake-ups system management interrupts may explain.
+
+use crate::run::peaks::{Cause, Part};
+
+/// System management interrupts, which come without an event: each explains one wake-up at the
+/// most, of those that were late since the counter was read the last time.
+#[derive(Debug, Default)]
+pub(super) struct Smis {
+    /// So far; absent where they are not counted.
+    count: Option<u64>,
+    /// Came since the reading before, and explain nothing yet.
+    left: u64,
+}
+
+impl Smis {
+    /// A reading of the counter.
+    pub(super) fn read(&mut self, now: Option<u64>) {
+        self.left = now.zip(self.count).map_or(0, |(now, then)| now.saturating_sub(then));
+        self.count = now;
+    }
+
+    /// Whether one came that explains nothing yet.
+    #[must_use]
+    pub(super) fn may_explain(&self) -> bool {
+        self.left > 0
+    }
+
+    /// Takes off what these parts of a latency are blamed on.
+    pub(super) fn explains(&mut self, parts: &[Part]) {
+        let explains_one = parts.iter().any(|part| part.cause == Cause::Hardware);
+        self.left = self.left.saturating_sub(u64::from(explains_one));
+    }
+}
