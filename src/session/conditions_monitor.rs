@@ -62,6 +62,11 @@ impl ConditionsMonitor {
     /// Reads how things are. Slow, and to be done before the measured time.
     pub(super) fn begin(&mut self) {
         self.history = ConditionsHistory::of(Conditions::read(&self.root, &self.measured));
+    }
+
+    /// Counts from here on what only counts: the end of the warm-up.
+    pub(super) fn begin_counts(&mut self) {
+        self.history.begin_counts(Conditions::glimpse(&self.root, &self.measured));
         self.smis = SmiCount::begin(&self.root, &self.measured);
     }
 
@@ -94,8 +99,8 @@ impl ConditionsMonitor {
         &self.history
     }
 
-    /// System management interrupts since [`ConditionsMonitor::begin`]; absent where nothing counts
-    /// them.
+    /// System management interrupts since [`ConditionsMonitor::begin_counts`]; absent where nothing
+    /// counts them.
     #[must_use]
     pub(super) fn smis(&self) -> Option<u64> {
         self.smis.as_ref().and_then(SmiCount::read)
@@ -142,6 +147,14 @@ impl ConditionsHistory {
     pub(super) fn of(first: Conditions) -> Self {
         let clock_sources = first.clock_source.iter().cloned().collect();
         Self { clock_sources, last: first.clone(), first, ..Self::default() }
+    }
+
+    /// Takes what was found at another look, before which nothing is to be counted.
+    fn begin_counts(&mut self, now: Conditions) {
+        for (first, now) in self.first.cpus.iter_mut().zip(&now.cpus) {
+            (first.transitions, first.throttles) = (now.transitions, now.throttles);
+        }
+        self.add(now);
     }
 
     /// Takes what was found at another look.

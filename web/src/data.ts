@@ -114,6 +114,8 @@ export type Column = {
 export type ConditionsRecord = {
   /** The clock source, and those that came after it. */
   clock_sources: string[];
+  /** How long interrupts (`interrupts.csv`, `nmis`) and the averages of the machine were counted, ns: from the end of the warm-up to the end of the last loop. Absent where the warm-up was not over, and in older runs, which counted interrupts from before the warm-up. */
+  counted_ns: number | null;
   /** One entry a measured CPU. */
   cpus: CpuRecord[];
   /** Bytes of locked memory at the end; absent where unknown. */
@@ -431,7 +433,7 @@ export type LoadTrack = {
   unit: string;
 };
 
-/** What the machine did over the measured time, on average. The same second by second is in `machine.csv`. */
+/** What the machine did over the measured time, on average. The same interval by interval is in `machine.csv`. */
 export type MachineRecord = {
   /** Context switches. */
   context_switches_per_s: number;
@@ -1097,7 +1099,7 @@ export const STRUCTURE: JsonMap = {
     CellCause: {"properties":{"cause":{"$ref":"#/$defs/Cause"},"name":{"type":"string"},"share":{"type":"number"}},"required":["cause","name","share"],"type":"object"},
     ClockRecord: {"properties":{"drift_ppb":{"type":"number"},"exchanges":{"type":"integer"},"offset_ns":{"type":"integer"},"shortest_round_trip_ns":{"type":"integer"},"uncertainty_ns":{"type":"integer"}},"required":["offset_ns","uncertainty_ns","drift_ppb","exchanges","shortest_round_trip_ns"],"type":"object"},
     Column: {"properties":{"hash":{"type":"string"},"mode":{"type":"string"},"name":{"type":"string"},"preemption":{"type":"string"},"release":{"type":"string"}},"required":["name","release","preemption","hash","mode"],"type":"object"},
-    ConditionsRecord: {"properties":{"clock_sources":{"items":{"type":"string"},"type":"array"},"cpus":{"items":{"$ref":"#/$defs/CpuRecord"},"type":"array"},"locked_bytes":{"type":["integer","null"]},"looks":{"type":"integer"},"rt_throttled":{"type":["boolean","null"]},"smis":{"type":["integer","null"]},"suspended_ns":{"type":"integer"},"threads":{"items":{"$ref":"#/$defs/ThreadUse"},"type":"array"}},"required":["looks","threads","cpus","clock_sources","suspended_ns","locked_bytes","smis","rt_throttled"],"type":"object"},
+    ConditionsRecord: {"properties":{"clock_sources":{"items":{"type":"string"},"type":"array"},"counted_ns":{"type":["integer","null"]},"cpus":{"items":{"$ref":"#/$defs/CpuRecord"},"type":"array"},"locked_bytes":{"type":["integer","null"]},"looks":{"type":"integer"},"rt_throttled":{"type":["boolean","null"]},"smis":{"type":["integer","null"]},"suspended_ns":{"type":"integer"},"threads":{"items":{"$ref":"#/$defs/ThreadUse"},"type":"array"}},"required":["looks","counted_ns","threads","cpus","clock_sources","suspended_ns","locked_bytes","smis","rt_throttled"],"type":"object"},
     ConfigRow: {"properties":{"option":{"type":"string"},"values":{"items":{"type":["string","null"]},"type":"array"}},"required":["option","values"],"type":"object"},
     ConfigTable: {"properties":{"kernels":{"items":{"type":"string"},"type":"array"},"others":{"type":"integer"},"rows":{"items":{"$ref":"#/$defs/ConfigRow"},"type":"array"}},"required":["kernels","rows","others"],"type":"object"},
     CpuBusy: {"properties":{"busy":{"items":{"type":"number"},"type":"array"},"cpu":{"type":"integer"}},"required":["cpu","busy"],"type":"object"},

@@ -50,6 +50,7 @@ fn caveats_after(changes: &[(&str, &str)], put_back: bool) -> Vec<Caveat> {
     let measured: Cpus = "0".parse().unwrap();
     let mut monitor = ConditionsMonitor::new(Root::at(machine.path()), measured, &[]);
     monitor.begin();
+    monitor.begin_counts();
     monitor.poll(1_000_000_000);
     let before: Vec<(String, String)> = changes
         .iter()
@@ -159,6 +160,21 @@ fn another_frequency_is_reported_and_a_wavering_one_is_not() {
 fn a_cpu_that_is_too_hot_is_reported() {
     let core = format!("{CPU}/cpu0/thermal_throttle/core_throttle_count");
     assert_reported((&core, "14\n"), "cpu_throttled", "CPU 0 12 times");
+}
+
+#[test]
+fn what_only_counts_is_counted_from_the_end_of_the_warm_up() {
+    let machine = machine();
+    let changes = format!("{CPU}/cpu0/cpufreq/stats/total_trans");
+    let heat = format!("{CPU}/cpu0/thermal_throttle/core_throttle_count");
+    let mut monitor = ConditionsMonitor::new(Root::at(machine.path()), "0".parse().unwrap(), &[]);
+    monitor.begin();
+    plant(machine.path(), &[(&changes, "10\n"), (&heat, "9\n")]);
+    monitor.begin_counts();
+    plant(machine.path(), &[(&changes, "14\n")]);
+    monitor.end();
+    let cpu = &monitor.record().cpus[0];
+    assert_eq!((cpu.frequency_changes, cpu.throttles), (Some(4), Some(0)));
 }
 
 #[test]
