@@ -518,6 +518,8 @@ export type PageBlame = {
   blamed: number;
   /** Events that the recorder lost. */
   lost_events: number;
+  /** The lowest that this threshold was: no wake-up below it was blamed; ns. */
+  lowest_threshold_ns: number;
   /** Late wake-ups that were not: their events were overwritten by then, or too many later ones were waiting. */
   passed_over: number;
   /** Above this every wake-up was blamed, at the end of the run; ns. */
@@ -1126,7 +1128,7 @@ export const STRUCTURE: JsonMap = {
     MissingTracepoint: {"properties":{"switches_off":{"type":"string"},"tracepoint":{"type":"string"},"why":{"type":"string"}},"required":["tracepoint","switches_off","why"],"type":"object"},
     Origin: {"enum":["measured","imported","synthesised"]},
     OtherProbe: {"properties":{"name":{"type":"string"},"parameters":{"additionalProperties":true,"type":"object"}},"required":["name","parameters"],"type":"object"},
-    PageBlame: {"properties":{"bands":{"items":{"$ref":"#/$defs/Band"},"type":"array"},"blamed":{"type":"integer"},"lost_events":{"type":"integer"},"passed_over":{"type":"integer"},"threshold_ns":{"type":"integer"},"unmatched":{"type":"integer"}},"required":["threshold_ns","blamed","passed_over","unmatched","lost_events","bands"],"type":"object"},
+    PageBlame: {"properties":{"bands":{"items":{"$ref":"#/$defs/Band"},"type":"array"},"blamed":{"type":"integer"},"lost_events":{"type":"integer"},"lowest_threshold_ns":{"type":"integer"},"passed_over":{"type":"integer"},"threshold_ns":{"type":"integer"},"unmatched":{"type":"integer"}},"required":["threshold_ns","lowest_threshold_ns","blamed","passed_over","unmatched","lost_events","bands"],"type":"object"},
     PageCell: {"properties":{"causes":{"items":{"$ref":"#/$defs/CellCause"},"type":"array"},"caveats":{"items":{"type":"string"},"type":"array"},"curve":{"items":{"prefixItems":[{"type":"number"},{"type":"integer"}],"type":"array"},"type":"array"},"figures":{"items":{"$ref":"#/$defs/Figure"},"type":"array"},"phases":{"type":"integer"},"samples":{"type":"integer"}},"required":["phases","samples","figures","curve","caveats","causes"],"type":"object"},
     PageMatrix: {"properties":{"config":{"anyOf":[{"$ref":"#/$defs/ConfigTable"},{"type":"null"}]},"failed":{"items":{"$ref":"#/$defs/LabFailure"},"type":"array"},"headline":{"type":"string"},"kernels":{"items":{"$ref":"#/$defs/Column"},"type":"array"},"loads":{"items":{"$ref":"#/$defs/PageRow"},"type":"array"},"meanings":{"items":{"type":"string"},"type":"array"},"remarks":{"items":{"type":"string"},"type":"array"},"title":{"type":"string"},"undone":{"type":"integer"}},"required":["title","headline","meanings","remarks","kernels","loads","config","failed","undone"],"type":"object"},
     PagePart: {"properties":{"cause":{"$ref":"#/$defs/Cause"},"name":{"type":"string"},"ns":{"type":"integer"},"stack":{"type":"integer"},"task":{"type":"string"}},"required":["cause","name","task","ns","stack"],"type":"object"},
