@@ -30,7 +30,7 @@ pub struct Tracer {
     // Before the object whose programs they run.
     links: Vec<Link>,
     object: Object,
-    memory: Arc<RecorderMemory>,
+    pub(super) memory: Arc<RecorderMemory>,
     recorder: EventReader,
     missing: Vec<Missing>,
 }
