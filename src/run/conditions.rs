@@ -70,7 +70,9 @@ pub struct ConditionsRecord {
     pub locked_bytes: Option<u64>,
     /// System management interrupts; absent where nothing counts them.
     pub smis: Option<u64>,
-    /// Whether the kernel stopped real-time tasks for the sake of others; absent where unknown.
+    /// Whether the kernel stopped real-time tasks for the sake of others; absent where unknown:
+    /// where the log cannot be read or has lost its beginning, had it before, or where this kernel
+    /// never logs it. Older runs have false there.
     pub rt_throttled: Option<bool>,
 }
 

@@ -8,7 +8,7 @@ use crate::{
     },
     setup::threads::Found,
     sys::{
-        conditions::{Conditions, CpuConditions},
+        conditions::{Conditions, CpuConditions, ThrottlingLog},
         cpus::Cpus,
         perf::SmiCount,
         root::Root,
@@ -206,7 +206,9 @@ impl ConditionsHistory {
 
     /// Whether the kernel said meanwhile that it stops real-time tasks. It says so once a boot.
     pub(super) fn is_throttled(&self) -> bool {
-        (self.first.rt_throttled, self.last.rt_throttled) == (Some(false), Some(true))
+        let was_there = self.first.rt_throttling;
+        matches!(was_there, ThrottlingLog::Silent | ThrottlingLog::Never)
+            && self.last.rt_throttling == ThrottlingLog::Throttled
     }
 
     fn record(&self) -> ConditionsRecord {
@@ -219,16 +221,17 @@ impl ConditionsHistory {
             throttles: difference(first.throttles, last.throttles),
             nmis: None,
         };
-        let known = (self.first.rt_throttled, self.last.rt_throttled);
+        let never = ThrottlingLog::Never;
+        let was_never = (self.first.rt_throttling, self.last.rt_throttling) == (never, never);
         ConditionsRecord {
             cpus: self.cpus().map(cpu).collect(),
             clock_sources: self.clock_sources.clone(),
             suspended_ns: if self.is_suspended() { self.suspended_ns() } else { 0 },
             locked_bytes: self.last.locked_bytes,
-            rt_throttled: match known {
-                (Some(false), now) => now,
-                // The kernel says it once in a boot, and it has.
-                _ => None,
+            // The kernel says it once in a boot, if at all: its silence may mean nothing.
+            rt_throttled: match self.is_throttled() {
+                true => Some(true),
+                false => was_never.then_some(false),
             },
             ..ConditionsRecord::default()
         }

@@ -122,7 +122,7 @@ export type ConditionsRecord = {
   locked_bytes: number | null;
   /** How often policy, priority and CPUs of the measured threads were asked for. */
   looks: number;
-  /** Whether the kernel stopped real-time tasks for the sake of others; absent where unknown. */
+  /** Whether the kernel stopped real-time tasks for the sake of others; absent where unknown: where the log cannot be read or has lost its beginning, had it before, or where this kernel never logs it. Older runs have false there. */
   rt_throttled: boolean | null;
   /** System management interrupts; absent where nothing counts them. */
   smis: number | null;
