@@ -1,7 +1,7 @@
 //! The scheduler: throttling, isolation, watchdogs, housekeeping, mitigations.
 
 use super::{CheckedMachine, Finding, Look, Severity, said, some_of};
-use crate::sys::cpus::Cpus;
+use crate::sys::{cpus::Cpus, kernel_config::release};
 
 /// The group, worst cost first.
 pub(super) const LOOKS: &[Look] =
@@ -17,24 +17,66 @@ fn rt_throttling(subject: &CheckedMachine) -> Finding {
         return Finding::unknown(CODE, format!("{file} cannot be read"), "check as root");
     };
     let period_us = subject.root.value("/proc/sys/kernel/sched_rt_period_us").unwrap_or(1_000_000);
-    let fair = subject.root.path("/sys/kernel/debug/sched/fair_server").exists();
-    if runtime_us < 0 || runtime_us >= period_us {
-        return Finding::ok(CODE, "real-time tasks may use all CPU time");
-    }
-    let ms = (period_us - runtime_us) / 1000;
-    let remedy = if fair {
-        "for tasks that spin: `sysctl -w kernel.sched_rt_runtime_us=-1`, and `for f in \
-         /sys/kernel/debug/sched/fair_server/cpu*/runtime; do echo 0 > $f; done`"
-    } else {
-        "for tasks that spin: `sysctl -w kernel.sched_rt_runtime_us=-1`; a task that never \
-         sleeps then locks up its CPU"
+    let is_limited = runtime_us >= 0 && runtime_us < period_us;
+    let limit_ms = is_limited.then(|| (period_us - runtime_us) / 1000);
+    let stopped = |ms: i64| {
+        format!("a real-time task that never sleeps is stopped for {ms} ms of each second")
     };
-    Finding::costs(
-        CODE,
-        Severity::Little,
-        format!("a real-time task that never sleeps is stopped for {ms} ms of each second"),
-        remedy,
-    )
+    let sysctl = "for tasks that spin: `sysctl -w kernel.sched_rt_runtime_us=-1`";
+    let off = "`for f in /sys/kernel/debug/sched/fair_server/cpu*/runtime; do echo 0 > $f; done`";
+    let (evidence, remedy) = match (limit_ms, FairServer::of(subject)) {
+        (None, FairServer::None) => {
+            return Finding::ok(CODE, "real-time tasks may use all CPU time");
+        }
+        (None, FairServer::Unknown) => {
+            let evidence = "the kernel's fair server (/sys/kernel/debug/sched/fair_server) cannot \
+                            be read; it stops real-time tasks also where sched_rt_runtime_us is -1";
+            return Finding::unknown(CODE, evidence, "check as root, where debugfs is mounted");
+        }
+        (None, FairServer::Takes { ms }) => (
+            format!("{} by the fair server, whatever sched_rt_runtime_us is", stopped(ms)),
+            format!("for tasks that spin: {off}"),
+        ),
+        (Some(ms), FairServer::Takes { .. }) => (stopped(ms), format!("{sysctl}, and {off}")),
+        (Some(ms), _) => {
+            (stopped(ms), format!("{sysctl}; a task that never sleeps then locks up its CPU"))
+        }
+    };
+    Finding::costs(CODE, Severity::Little, evidence, remedy)
+}
+
+/// The deadline server that runs ordinary tasks where real-time ones leave them no time; it does
+/// not ask for `sched_rt_runtime_us`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum FairServer {
+    /// There is none, or it is off.
+    None,
+    /// It takes so much of each second, on the CPU where it takes most.
+    Takes { ms: i64 },
+    /// The kernel has one, and does not show it.
+    Unknown,
+}
+
+impl FairServer {
+    fn of(subject: &CheckedMachine) -> Self {
+        let directory = "/sys/kernel/debug/sched/fair_server";
+        let value = |cpu: u32, name: &str| -> Option<i64> {
+            subject.root.value(format!("{directory}/cpu{cpu}/{name}"))
+        };
+        let taken_ms = |cpu: u32| {
+            let period_ns = value(cpu, "period").unwrap_or(1_000_000_000).max(1);
+            Some(value(cpu, "runtime")?.saturating_mul(1_000) / period_ns)
+        };
+        match subject.cpus.iter().filter_map(taken_ms).max() {
+            Some(0) => Self::None,
+            Some(ms) => Self::Takes { ms },
+            // It came with 6.12.
+            None if release(&subject.root).is_some_and(|release| release >= (6, 12)) => {
+                Self::Unknown
+            }
+            None => Self::None,
+        }
+    }
 }
 
 /// Whether `what` is kept off all CPUs that the user named, and the kernel option that does it.

@@ -208,6 +208,11 @@ fn the_scheduler() {
     let server = "/sys/kernel/debug/sched/fair_server/cpu0/runtime";
     let both = [(runtime, "950000\n"), (server, "50000000\n")];
     assert_costs("rt_throttling", Little, "fair_server", &both);
+    let (unlimited, new) = ((runtime, "-1\n"), ("/proc/sys/kernel/osrelease", "6.12.9-amd64\n"));
+    let takes = [unlimited, new, (server, "50000000\n")];
+    assert_costs("rt_throttling", Little, "50 ms of each second by the fair server", &takes);
+    assert_ok("rt_throttling", &[unlimited, new, (server, "0\n")]);
+    assert_unknown("rt_throttling", &[unlimited, new]);
     let (isolated, nohz) = (format!("{CPU}/isolated"), format!("{CPU}/nohz_full"));
     assert_ok("isolcpus", &[(&isolated, "0\n")]);
     assert_costs("isolcpus", Matters, "managed_irq,domain,0`", &[(&isolated, "\n")]);

@@ -23,6 +23,12 @@ TRACE_VECTOR(reschedule, TARDY_RESCHEDULE)
 TRACE_VECTOR(call_function, TARDY_CALL_FUNCTION)
 TRACE_VECTOR(call_function_single, TARDY_CALL_FUNCTION_SINGLE)
 TRACE_VECTOR(irq_work, TARDY_IRQ_WORK)
+TRACE_VECTOR(spurious_apic, TARDY_SPURIOUS)
+TRACE_VECTOR(error_apic, TARDY_APIC_ERROR)
+TRACE_VECTOR(x86_platform_ipi, TARDY_PLATFORM_IPI)
+TRACE_VECTOR(threshold_apic, TARDY_MCE_THRESHOLD)
+TRACE_VECTOR(deferred_error_apic, TARDY_MCE_DEFERRED)
+TRACE_VECTOR(thermal_apic, TARDY_THERMAL)
 
 /* A tracepoint of which only the first argument is recorded. */
 #define TRACE_FIRST_ARG(name, kind) \

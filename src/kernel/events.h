@@ -112,7 +112,10 @@ static __always_inline u64 write_event(const struct trace_context *tc, u32 kind,
     return index;
 }
 
-/* The hypervisor counts the time it takes from this CPU; each increase is an event. */
+/*
+ * The hypervisor counts the time it takes from this CPU; each increase is an event. A counter that
+ * went back, as in a guest that was moved to another host, is only the base of what follows.
+ */
 static __always_inline void trace_steal(const struct trace_context *tc)
 {
     struct tardy_cpu *cpu = tc->cpu;
@@ -121,12 +124,10 @@ static __always_inline void trace_steal(const struct trace_context *tc)
         return;
     /* `steal` is the first field of `struct kvm_steal_time`. */
     u64 steal_ns = read_percpu(cpu, config.steal_time, 8);
-    if (steal_ns != cpu->steal_ns) {
-        u64 stolen_ns = steal_ns - cpu->steal_ns;
-        cpu->steal_ns = steal_ns;
-        if (cpu->steal_read_ns)
-            write_event(tc, TARDY_STEAL, 0, 0, 0, stolen_ns, cpu->steal_read_ns);
-    }
+    u64 before_ns = cpu->steal_ns;
+    cpu->steal_ns = steal_ns;
+    if (steal_ns > before_ns && cpu->steal_read_ns)
+        write_event(tc, TARDY_STEAL, 0, 0, 0, steal_ns - before_ns, cpu->steal_read_ns);
     cpu->steal_read_ns = tc->now_ns;
 }
 

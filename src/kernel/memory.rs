@@ -45,6 +45,12 @@ const MAX_PRIO_AND_FACTOR: usize = 1;
 const SHIFT_AND_MIN_COUNT: usize = 2;
 const STACKS_LOST: usize = 4;
 
+/// Words of `struct tardy_cpu`.
+#[cfg(test)]
+const STEAL_NS: usize = 11;
+#[cfg(test)]
+const STEAL_READ_NS: usize = 12;
+
 /// No thread is measured: no priority is that small.
 const NO_THREAD: i32 = -2;
 
@@ -135,6 +141,14 @@ impl RecorderMemory {
     #[cfg(test)]
     pub(super) fn set_head(&self, cpu: u32, head: u64) {
         self.word(CPUS_AT + cpu as usize * CPU).store(head, Release);
+    }
+
+    /// What the hypervisor has taken from a CPU by now, ns, and when that was read.
+    #[cfg(test)]
+    pub(super) fn set_steal(&self, cpu: u32, steal_ns: u64, read_ns: u64) {
+        let cpu = CPUS_AT + cpu as usize * CPU;
+        self.word(cpu + STEAL_READ_NS).store(read_ns, Relaxed);
+        self.word(cpu + STEAL_NS).store(steal_ns, Release);
     }
 
     #[cfg(test)]
@@ -253,7 +267,9 @@ mod tests {
         ] {
             assert_eq!(settings.field(field), (at, bytes), "{field}");
         }
-        assert_eq!(Layout::of("tardy_cpu").field("head"), (0, 8));
+        let cpu = Layout::of("tardy_cpu");
+        let fields = ["head", "steal_ns", "steal_read_ns"].map(|field| cpu.field(field));
+        assert_eq!(fields, [(0, 8), (STEAL_NS * 8, 8), (STEAL_READ_NS * 8, 8)]);
         let stack = Layout::of("tardy_stack");
         let fields = ["number", "frames", "frame"].map(|field| stack.field(field));
         assert_eq!(fields, [(0, 8), (12, 4), (16, FRAMES * 8)]);

@@ -9,6 +9,8 @@ pub(super) enum Use {
     SoftTimers,
     /// Only where events are recorded.
     Peaks,
+    /// The same; a kernel without the tracepoint is one without what it is about.
+    PeaksIfThere,
 }
 
 /// One program of `recorder.bpf.c`, named after its tracepoint.
@@ -35,6 +37,11 @@ const fn extra(tracepoint: &'static str, switches_off: &'static str) -> Program 
     Program { tracepoint, used: Use::Peaks, switches_off: Some(switches_off) }
 }
 
+const fn rare(tracepoint: &'static str) -> Program {
+    Program { tracepoint, used: Use::PeaksIfThere, switches_off: Some(RARE) }
+}
+
+const RARE: &str = "rare interrupts of the processor: errors, heat, the platform's own";
 const VECTORS: &str = "interrupts between processors, and deferred work of interrupts";
 const LINES: &str = "hard interrupts of devices";
 const SOFTIRQS: &str = "softirqs";
@@ -61,6 +68,18 @@ pub(super) const PROGRAMS: &[Program] = &[
     extra("call_function_single_exit", VECTORS),
     extra("irq_work_entry", VECTORS),
     extra("irq_work_exit", VECTORS),
+    rare("spurious_apic_entry"),
+    rare("spurious_apic_exit"),
+    rare("error_apic_entry"),
+    rare("error_apic_exit"),
+    rare("x86_platform_ipi_entry"),
+    rare("x86_platform_ipi_exit"),
+    rare("threshold_apic_entry"),
+    rare("threshold_apic_exit"),
+    rare("deferred_error_apic_entry"),
+    rare("deferred_error_apic_exit"),
+    rare("thermal_apic_entry"),
+    rare("thermal_apic_exit"),
     extra("irq_handler_entry", LINES),
     extra("irq_handler_exit", LINES),
     extra("softirq_entry", SOFTIRQS),

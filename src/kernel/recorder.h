@@ -73,6 +73,12 @@ enum tardy_vector {
     TARDY_CALL_FUNCTION = 3,
     TARDY_CALL_FUNCTION_SINGLE = 4,
     TARDY_IRQ_WORK = 5,
+    TARDY_SPURIOUS = 6,
+    TARDY_APIC_ERROR = 7,
+    TARDY_PLATFORM_IPI = 8,
+    TARDY_MCE_THRESHOLD = 9,
+    TARDY_MCE_DEFERRED = 10,
+    TARDY_THERMAL = 11,
 };
 
 /* When stacks are walked. */

@@ -154,6 +154,28 @@ fn the_events_around_a_wake_up_are_its_steps_in_order() {
     assert!(whole >= 95, "{whole} of 100");
 }
 
+/// As after a move of this guest to another host. Vacuous where the kernel knows of no hypervisor.
+#[test]
+fn a_steal_counter_that_goes_back_is_no_stolen_time() {
+    let _turn = TURN.lock();
+    let Some(mut tracer) = tracer(PEAKS) else { return };
+    let (recorder, cpus) = (tracer.recorder(), Cpus::allowed().unwrap());
+    tracer.attach().unwrap();
+    assert_eq!(sleeps(20).count(), 20);
+    let from_ns = now_ns();
+    cpus.iter().for_each(|cpu| tracer.memory.set_steal(cpu, 1 << 60, from_ns));
+    assert_eq!(sleeps(50).count(), 50);
+    let mut events = Vec::new();
+    for cpu in cpus.iter() {
+        assert!(recorder.events(cpu, from_ns, now_ns(), &mut events), "all of them");
+    }
+    let stolen = events.iter().filter_map(|event| match event.kind {
+        EventKind::Steal { ns, .. } => Some(ns),
+        _ => None,
+    });
+    assert!(!events.is_empty() && stolen.max() < Some(1 << 40), "hours within moments");
+}
+
 /// Ends the other thread also where this one fails.
 struct EndOf<'a>(&'a AtomicBool);
 

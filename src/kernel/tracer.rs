@@ -30,7 +30,7 @@ pub struct Tracer {
     // Before the object whose programs they run.
     links: Vec<Link>,
     object: Object,
-    memory: Arc<RecorderMemory>,
+    pub(super) memory: Arc<RecorderMemory>,
     recorder: EventReader,
     missing: Vec<Missing>,
 }
@@ -223,7 +223,7 @@ impl<'a> ProgramPlan<'a> {
         let used = match program.used {
             Use::Always => true,
             Use::SoftTimers => self.soft_timers,
-            Use::Peaks => self.settings.mode == TraceLevel::Peaks,
+            Use::Peaks | Use::PeaksIfThere => self.settings.mode == TraceLevel::Peaks,
         };
         used && !refused
     }
@@ -233,6 +233,9 @@ impl<'a> ProgramPlan<'a> {
             return Err(TracingUnavailable::NoTracepoint {
                 tracepoint: program.tracepoint.to_owned(),
             });
+        }
+        if program.used == Use::PeaksIfThere {
+            return Ok(());
         }
         self.leave_out(program, "the kernel has no such tracepoint".to_owned());
         Ok(())
@@ -353,6 +356,16 @@ mod tests {
         // What was refused stays out at the next attempt, and is named once.
         assert!(plan.open().is_ok());
         assert_eq!(plan.missing.len(), 1);
+    }
+
+    #[test]
+    fn a_kernel_without_an_interrupt_of_the_processor_lacks_nothing() {
+        let mut plan = plan_without("threshold_apic_entry");
+        let object = plan.open().unwrap();
+        let loaded =
+            |name: &str| object.progs().any(|program| program.name() == name && program.autoload());
+        assert!(loaded("on_thermal_apic_entry") && !loaded("on_threshold_apic_entry"));
+        assert!(plan.missing.is_empty(), "{:?}", plan.missing);
     }
 
     #[test]

@@ -9,12 +9,18 @@ const SOFTIRQS: [&str; 10] =
     ["HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU"];
 
 /// By `enum tardy_vector`, from 1.
-const VECTORS: [&str; 5] = [
+const VECTORS: [&str; 11] = [
     "timer interrupt",
     "reschedule interrupt",
     "function call interrupt",
     "function call interrupt (single)",
     "irq work",
+    "spurious interrupt",
+    "APIC error interrupt",
+    "platform interrupt",
+    "machine check threshold interrupt",
+    "deferred machine check interrupt",
+    "thermal interrupt",
 ];
 
 pub(crate) use crate::run::peaks::WAKE_UP_PATH;
@@ -90,6 +96,16 @@ mod tests {
         let lines = HashMap::from([(5, "virtio0".to_owned())]);
         assert_eq!(hard(Hard::Irq(5), &lines), "virtio0");
         assert_eq!(hard(Hard::Irq(6), &lines), "irq 6");
+    }
+
+    #[test]
+    fn every_vector_that_is_recorded_has_a_name() {
+        let header = include_str!("../kernel/recorder.h");
+        let all = header.split_once("enum tardy_vector {").unwrap().1.split_once('}').unwrap().0;
+        let numbers: Vec<u32> =
+            all.split(',').filter_map(|one| one.split_once(" = ")?.1.trim().parse().ok()).collect();
+        assert_eq!(numbers, (1..=VECTORS.len() as u32).collect::<Vec<_>>());
+        assert_eq!((vector(5), vector(11)), ("irq work".into(), "thermal interrupt".into()));
     }
 
     #[test]

@@ -275,11 +275,7 @@ fn tracks(
 /// `doubts`.
 pub fn interrupts(run: &Run, caveats: &mut Vec<CaveatKind>) -> Vec<InterruptRow> {
     let counts = rows::<InterruptCount>(run, names::INTERRUPTS, caveats);
-    interrupt_rows(&counts, seconds_of(&run.document))
-}
-
-fn seconds_of(document: &Document) -> f64 {
-    (document.duration_ns as f64 / 1e9).max(1e-9)
+    interrupt_rows(&counts, run.document.counted_s())
 }
 
 fn rows<T: serde::de::DeserializeOwned>(

@@ -37,7 +37,7 @@ pub fn lines(document: &Document, rows: &[InterruptRow]) -> Vec<String> {
     row("latency p99, us", String::new(), each(&|cpu| us(worst(document, cpu, p99))));
     row("latency max, us", String::new(), each(&|cpu| us(worst(document, cpu, |own| own.max))));
     row("busy, %", String::new(), each(&|cpu| busy(document, cpu)));
-    let seconds = (document.duration_ns as f64 / 1e9).max(1e-9);
+    let seconds = document.counted_s();
     for source in rows.iter().take(SOURCES) {
         let on = |cpu: u32| source.per_cpu.iter().find(|(own, _)| *own == cpu);
         let cell = |cpu: u32| on(cpu).map_or_else(String::new, |(_, n)| per_s(*n as f64 / seconds));
@@ -115,7 +115,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::run::Facts;
+    use crate::run::{Facts, conditions::ConditionsRecord};
 
     fn row(kind: &str, source: &str, description: &str) -> InterruptRow {
         InterruptRow {
@@ -166,6 +166,22 @@ mod tests {
                     has all";
         assert_eq!((lines.len(), lines[16].as_str()), (17, last));
         assert_eq!(super::lines(&document(1), &[]), [""; 0]);
+    }
+
+    #[test]
+    fn counts_are_divided_by_the_time_in_which_they_were_counted() {
+        let rows = [InterruptRow { per_cpu: vec![(0, 2_000)], ..row("irq", "LOC", "timer") }];
+        let on_cpu0 = |document: &Document| {
+            let lines = lines(document, &rows);
+            lines[4].split_whitespace().last().map(str::to_owned).unwrap()
+        };
+        let mut run = document(1);
+        assert_eq!(on_cpu0(&run), "1000");
+        run.parameters.warmup_ns = 3_000_000_000;
+        assert_eq!(on_cpu0(&run), "400", "an old run counted in its warm-up too");
+        run.conditions =
+            Some(ConditionsRecord { counted_ns: Some(2_500_000_000), ..Default::default() });
+        assert_eq!(on_cpu0(&run), "800");
     }
 
     #[test]

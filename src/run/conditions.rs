@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What the machine did over the measured time, on average. The same second by second is in
+/// What the machine did over the measured time, on average. The same interval by interval is in
 /// `machine.csv`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -54,6 +54,10 @@ pub struct CpuUse {
 pub struct ConditionsRecord {
     /// How often policy, priority and CPUs of the measured threads were asked for.
     pub looks: u64,
+    /// How long interrupts (`interrupts.csv`, `nmis`) and the averages of the machine were counted,
+    /// ns: from the end of the warm-up to the end of the last loop. Absent where the warm-up was
+    /// not over, and in older runs, which counted interrupts from before the warm-up.
+    pub counted_ns: Option<u64>,
     /// One entry a series: what its thread used between its first and its last turn.
     pub threads: Vec<ThreadUse>,
     /// One entry a measured CPU.
@@ -66,7 +70,9 @@ pub struct ConditionsRecord {
     pub locked_bytes: Option<u64>,
     /// System management interrupts; absent where nothing counts them.
     pub smis: Option<u64>,
-    /// Whether the kernel stopped real-time tasks for the sake of others; absent where unknown.
+    /// Whether the kernel stopped real-time tasks for the sake of others; absent where unknown:
+    /// where the log cannot be read or has lost its beginning, had it before, or where this kernel
+    /// never logs it. Older runs have false there.
     pub rt_throttled: Option<bool>,
 }
 

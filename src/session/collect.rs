@@ -7,11 +7,12 @@ use super::{
     RunPlan,
     drain::Drained,
     evidence::{MachineEvidence, Recording, RefusedWrite, SetupEvidence, ThreadEvidence},
+    machine::Counted,
     tracing::TraceEnd,
 };
 use crate::{
     probes::ThreadReport,
-    run::{CpuCount, Document, OsError, names, tracks::InterruptCount},
+    run::{CpuCount, Document, OsError, names},
 };
 
 /// What planning found already.
@@ -39,14 +40,14 @@ pub(super) fn machine(
     plan: &RunPlan,
     document: &Document,
     drained: &Drained,
-    interrupts: &[InterruptCount],
+    counted: &Counted,
 ) -> MachineEvidence {
-    let nmis = interrupts.iter().filter(|row| row.source == "NMI");
+    let nmis = counted.interrupts.iter().filter(|row| row.source == "NMI");
     MachineEvidence {
         measured: plan.cpus.clone(),
         virtualisation: document.facts.virtualisation.clone(),
         history: drained.monitor.history().clone(),
-        cpu_use: drained.machine.cpus.clone(),
+        cpu_use: counted.machine.iter().flat_map(|machine| &machine.cpus).copied().collect(),
         nmis: nmis.map(|row| CpuCount { cpu: row.cpu, count: row.difference }).collect(),
         smis: drained.monitor.smis(),
     }

@@ -8,7 +8,7 @@ use crate::{
     },
     setup::threads::Found,
     sys::{
-        conditions::{Conditions, CpuConditions},
+        conditions::{Conditions, CpuConditions, ThrottlingLog},
         cpus::Cpus,
         perf::SmiCount,
         root::Root,
@@ -62,6 +62,11 @@ impl ConditionsMonitor {
     /// Reads how things are. Slow, and to be done before the measured time.
     pub(super) fn begin(&mut self) {
         self.history = ConditionsHistory::of(Conditions::read(&self.root, &self.measured));
+    }
+
+    /// Counts from here on what only counts: the end of the warm-up.
+    pub(super) fn begin_counts(&mut self) {
+        self.history.begin_counts(Conditions::glimpse(&self.root, &self.measured));
         self.smis = SmiCount::begin(&self.root, &self.measured);
     }
 
@@ -94,8 +99,8 @@ impl ConditionsMonitor {
         &self.history
     }
 
-    /// System management interrupts since [`ConditionsMonitor::begin`]; absent where nothing counts
-    /// them.
+    /// System management interrupts since [`ConditionsMonitor::begin_counts`]; absent where nothing
+    /// counts them.
     #[must_use]
     pub(super) fn smis(&self) -> Option<u64> {
         self.smis.as_ref().and_then(SmiCount::read)
@@ -142,6 +147,14 @@ impl ConditionsHistory {
     pub(super) fn of(first: Conditions) -> Self {
         let clock_sources = first.clock_source.iter().cloned().collect();
         Self { clock_sources, last: first.clone(), first, ..Self::default() }
+    }
+
+    /// Takes what was found at another look, before which nothing is to be counted.
+    fn begin_counts(&mut self, now: Conditions) {
+        for (first, now) in self.first.cpus.iter_mut().zip(&now.cpus) {
+            (first.transitions, first.throttles) = (now.transitions, now.throttles);
+        }
+        self.add(now);
     }
 
     /// Takes what was found at another look.
@@ -193,7 +206,9 @@ impl ConditionsHistory {
 
     /// Whether the kernel said meanwhile that it stops real-time tasks. It says so once a boot.
     pub(super) fn is_throttled(&self) -> bool {
-        (self.first.rt_throttled, self.last.rt_throttled) == (Some(false), Some(true))
+        let was_there = self.first.rt_throttling;
+        matches!(was_there, ThrottlingLog::Silent | ThrottlingLog::Never)
+            && self.last.rt_throttling == ThrottlingLog::Throttled
     }
 
     fn record(&self) -> ConditionsRecord {
@@ -206,16 +221,17 @@ impl ConditionsHistory {
             throttles: difference(first.throttles, last.throttles),
             nmis: None,
         };
-        let known = (self.first.rt_throttled, self.last.rt_throttled);
+        let never = ThrottlingLog::Never;
+        let was_never = (self.first.rt_throttling, self.last.rt_throttling) == (never, never);
         ConditionsRecord {
             cpus: self.cpus().map(cpu).collect(),
             clock_sources: self.clock_sources.clone(),
             suspended_ns: if self.is_suspended() { self.suspended_ns() } else { 0 },
             locked_bytes: self.last.locked_bytes,
-            rt_throttled: match known {
-                (Some(false), now) => now,
-                // The kernel says it once in a boot, and it has.
-                _ => None,
+            // The kernel says it once in a boot, if at all: its silence may mean nothing.
+            rt_throttled: match self.is_throttled() {
+                true => Some(true),
+                false => was_never.then_some(false),
             },
             ..ConditionsRecord::default()
         }

@@ -27,9 +27,7 @@ use super::{
 use crate::{
     loads::RunningLoad,
     run::{
-        IntervalOf, OsError, RunWriter,
-        conditions::MachineRecord,
-        names,
+        IntervalOf, OsError, RunWriter, names,
         tracks::{LoadRow, to_csv},
     },
     setup::threads::become_helper,
@@ -40,6 +38,9 @@ const SECOND_NS: i64 = 1_000_000_000;
 
 /// An open file of samples is closed so often.
 const SAMPLES_FILE_NS: i64 = 10 * SECOND_NS;
+
+/// What counts from the start on begins so much earlier: to begin interrupts a measured CPU.
+const BEFORE_NS: i64 = 20_000_000;
 
 /// What the drain works with.
 #[derive(Debug)]
@@ -71,8 +72,6 @@ pub(super) struct Drained {
     pub series: Vec<IntervalReader>,
     /// How recording went.
     pub recording: Recording,
-    /// What the machine did, on average.
-    pub machine: MachineRecord,
     /// What changed meanwhile.
     pub monitor: ConditionsMonitor,
 }
@@ -150,6 +149,8 @@ impl Thread {
     fn run(mut self, finished: &AtomicBool) -> Drained {
         let refused = become_helper(self.work.measured_priority, &self.work.housekeeping);
         self.work.monitor.begin();
+        wait_until(self.work.start_ns - BEFORE_NS, finished);
+        self.work.monitor.begin_counts();
         // What the machine and the loads did in the warm-up is not the run's.
         wait_until(self.work.start_ns, finished);
         self.machine = MachineCounters::new(Root::default(), now_ns());
@@ -179,8 +180,7 @@ impl Thread {
             refused: self.refused,
             not_real_time: refused.err().as_ref().map(OsError::from),
         };
-        let machine = self.machine.average();
-        Drained { maker: self.work.maker, series, recording, machine, monitor: self.work.monitor }
+        Drained { maker: self.work.maker, series, recording, monitor: self.work.monitor }
     }
 
     fn tick(&mut self, now: i64) {

@@ -11,11 +11,10 @@ use crate::{
     },
 };
 
-/// The counters at the last look, and at the first.
+/// The counters at the last look.
 #[derive(Debug)]
 pub(super) struct MachineCounters {
     root: Root,
-    first: (i64, Stat),
     before: (i64, Stat),
 }
 
@@ -23,26 +22,20 @@ impl MachineCounters {
     /// Begins at `at_ns`.
     #[must_use]
     pub(super) fn new(root: Root, at_ns: i64) -> Self {
-        let first = (at_ns, Stat::read(&root));
-        Self { root, before: first.clone(), first }
+        let before = (at_ns, Stat::read(&root));
+        Self { root, before }
     }
 
     /// What happened since the last look; `start_ns` is the zero of `t_s`.
     pub(super) fn poll(&mut self, now_ns: i64, start_ns: i64) -> Vec<MachineRow> {
         let now = (now_ns, Stat::read(&self.root));
-        let record = averages(&self.before, &now);
+        let record = averages((self.before.0, &self.before.1), (now_ns, &now.1));
         self.before = now;
         rows(&record, (now_ns - start_ns) as f64 / 1e9)
     }
-
-    /// From the beginning to the last look.
-    #[must_use]
-    pub(super) fn average(&self) -> MachineRecord {
-        averages(&self.first, &self.before)
-    }
 }
 
-fn averages((from_ns, before): &(i64, Stat), (to_ns, now): &(i64, Stat)) -> MachineRecord {
+fn averages((from_ns, before): (i64, &Stat), (to_ns, now): (i64, &Stat)) -> MachineRecord {
     let took_s = (to_ns - from_ns).max(1) as f64 / 1e9;
     let rate = |of: fn(&Stat) -> u64| (of(now).saturating_sub(of(before)) as f64 / took_s).round();
     MachineRecord {
@@ -102,43 +95,96 @@ fn rows(record: &MachineRecord, t_s: f64) -> Vec<MachineRow> {
     rows
 }
 
-/// Interrupt counts at the start of a run.
+/// What the machine counts over the measured time alone: what divides by that time must not have
+/// the warm-up in it, nor what comes after the last loop.
 #[derive(Debug)]
-pub(super) struct Interrupts(Vec<InterruptSource>);
+pub(super) struct MeasuredCounts {
+    root: Root,
+    start_ns: i64,
+    first: Option<Counts>,
+}
 
-impl Interrupts {
-    /// Reads them.
+/// The kernel's counters, and when they were read.
+#[derive(Debug)]
+struct Counts {
+    at_ns: i64,
+    stat: Stat,
+    interrupts: Vec<InterruptSource>,
+}
+
+/// What the counters grew by.
+#[derive(Debug, Default)]
+pub(super) struct Counted {
+    /// On average; absent where the measured time never began.
+    pub machine: Option<MachineRecord>,
+    /// Every source on every CPU where it ever fired.
+    pub interrupts: Vec<InterruptCount>,
+    /// Between the two readings, ns; absent where the measured time never began.
+    pub counted_ns: Option<u64>,
+}
+
+impl MeasuredCounts {
+    /// Will count from `start_ns` on.
     #[must_use]
-    pub(super) fn begin() -> Self {
-        Self(interrupt_sources(&Root::default()))
+    pub(super) const fn new(root: Root, start_ns: i64) -> Self {
+        Self { root, start_ns, first: None }
     }
 
-    /// Every source on every CPU where it ever fired, before and now.
+    /// How long until [`MeasuredCounts::poll`] must be called, at most `most_ns`.
     #[must_use]
-    pub(super) fn end(&self) -> Vec<InterruptCount> {
-        let mut rows = Vec::new();
-        for source in interrupt_sources(&Root::default()) {
-            let known =
-                self.0.iter().find(|old| old.kind == source.kind && old.name == source.name);
-            for (cpu, after) in source.counts {
-                let old = known.and_then(|old| old.counts.iter().find(|(was, _)| *was == cpu));
-                let before = old.map_or(0, |(_, count)| *count);
-                if after == 0 {
-                    continue;
-                }
-                rows.push(InterruptCount {
-                    kind: source.kind.into(),
-                    source: source.name.clone(),
-                    description: source.description.clone(),
-                    cpu,
-                    before,
-                    after,
-                    difference: after.saturating_sub(before),
-                });
-            }
+    pub(super) fn next_in_ns(&self, now_ns: i64, most_ns: i64) -> i64 {
+        let is_waiting = self.first.is_none();
+        if is_waiting { (self.start_ns - now_ns).clamp(0, most_ns) } else { most_ns }
+    }
+
+    /// Begins to count, once the warm-up is over.
+    pub(super) fn poll(&mut self, now_ns: i64) {
+        if self.first.is_none() && now_ns >= self.start_ns {
+            self.first = Some(Counts::read(&self.root, now_ns));
         }
-        rows
     }
+
+    /// What came since.
+    #[must_use]
+    pub(super) fn end(self, now_ns: i64) -> Counted {
+        let Some(first) = self.first else { return Counted::default() };
+        let last = Counts::read(&self.root, now_ns);
+        Counted {
+            machine: Some(averages((first.at_ns, &first.stat), (last.at_ns, &last.stat))),
+            interrupts: differences(&first.interrupts, last.interrupts),
+            counted_ns: u64::try_from(last.at_ns - first.at_ns).ok(),
+        }
+    }
+}
+
+impl Counts {
+    fn read(root: &Root, at_ns: i64) -> Self {
+        Self { at_ns, stat: Stat::read(root), interrupts: interrupt_sources(root) }
+    }
+}
+
+fn differences(before: &[InterruptSource], after: Vec<InterruptSource>) -> Vec<InterruptCount> {
+    let mut rows = Vec::new();
+    for source in after {
+        let known = before.iter().find(|old| old.kind == source.kind && old.name == source.name);
+        for (cpu, after) in source.counts {
+            let old = known.and_then(|old| old.counts.iter().find(|(was, _)| *was == cpu));
+            let before = old.map_or(0, |(_, count)| *count);
+            if after == 0 {
+                continue;
+            }
+            rows.push(InterruptCount {
+                kind: source.kind.into(),
+                source: source.name.clone(),
+                description: source.description.clone(),
+                cpu,
+                before,
+                after,
+                difference: after.saturating_sub(before),
+            });
+        }
+    }
+    rows
 }
 
 #[cfg(test)]
@@ -158,7 +204,7 @@ mod tests {
             cpus: vec![ticks(0, 35, 10, 150), ticks(1, 5, 0, 5)],
             ..Stat::default()
         };
-        let record = averages(&(0, before), &(500_000_000, now));
+        let record = averages((0, &before), (500_000_000, &now));
         assert_eq!(record.cpus, [CpuUse { cpu: 0, busy: 0.5, steal: 0.2 }], "1 was not there");
         let rows = rows(&record, 1.5);
         let value = |what: &str| rows.iter().find(|row| row.what == what).map(|row| row.value);
@@ -168,21 +214,37 @@ mod tests {
     }
 
     #[test]
-    fn the_average_is_over_the_whole_time_and_not_over_the_looks() {
+    fn what_came_in_the_warm_up_is_not_counted_and_the_rest_over_its_own_time() {
         let directory = tempfile::tempdir().unwrap();
         std::fs::create_dir(directory.path().join("proc")).unwrap();
-        let count = |switches: u64| {
-            let stat = format!("ctxt {switches}\ncpu0 {switches} 0 0 0 0 0 0 0\n");
+        let come = |count: u64| {
+            let stat = format!("ctxt {count}\ncpu0 {count} 0 0 0 0 0 0 0\n");
             std::fs::write(directory.path().join("proc/stat"), stat).unwrap();
+            let interrupts = format!("  CPU0\nLOC: {count} Local timer interrupts\n");
+            std::fs::write(directory.path().join("proc/interrupts"), interrupts).unwrap();
         };
-        count(0);
-        let mut machine = MachineCounters::new(Root::at(directory.path()), 0);
         let second = 1_000_000_000;
-        count(300);
-        machine.poll(second, 0);
-        count(400);
-        let rows = machine.poll(4 * second, 0);
-        assert_eq!(rows[2].value, 33.0, "{:?}", rows[2]);
-        assert_eq!(machine.average().context_switches_per_s, 100.0);
+        let mut counts = MeasuredCounts::new(Root::at(directory.path()), 3 * second);
+        come(1_000);
+        counts.poll(second);
+        assert_eq!(counts.next_in_ns(second, 5 * second), 2 * second);
+        come(7_000);
+        counts.poll(3 * second);
+        come(7_300);
+        counts.poll(4 * second);
+        come(7_400);
+        let counted = counts.end(7 * second);
+        assert_eq!(counted.counted_ns, Some(4_000_000_000));
+        let [row] = counted.interrupts.as_slice() else { panic!("{counted:?}") };
+        assert_eq!((row.before, row.after, row.difference), (7_000, 7_400, 400));
+        assert_eq!(counted.machine.unwrap().context_switches_per_s, 100.0);
+    }
+
+    #[test]
+    fn a_run_that_ends_in_its_warm_up_has_no_rates() {
+        let mut counts = MeasuredCounts::new(Root::default(), 5);
+        counts.poll(4);
+        let counted = counts.end(6);
+        assert_eq!((counted.machine, counted.interrupts, counted.counted_ns), (None, vec![], None));
     }
 }

@@ -44,7 +44,7 @@ use conditions_monitor::ConditionsMonitor;
 use drain::{Drain, DrainInputs};
 use evidence::{Evidence, SetupEvidence};
 use interval_reader::IntervalReader;
-use machine::Interrupts;
+use machine::{Counted, MeasuredCounts};
 pub(crate) use plan::{Length, RunPlan};
 pub(crate) use progress::{LoadProgress, RunProgress};
 pub(crate) use tracing::TraceWish;
@@ -150,7 +150,7 @@ impl Session {
         record::begin(&mut self.document, &self.plan, &self.armed, &schedule);
         record::setup(&mut self.document, &self.plan, &self.locked, self.dma_latency.as_ref());
         self.document.setup.found.extend(self.arranged.found());
-        let interrupts = Interrupts::begin();
+        let mut counts = MeasuredCounts::new(Root::default(), schedule.start_ns);
         let series = self.tallies();
         let drain = self.drain(&schedule)?;
         // On guard before there is anything to guard against: a conductor that goes before loads
@@ -160,7 +160,9 @@ impl Session {
         self.armed.start(schedule);
         let mut ended_by = None;
         while !self.armed.is_done() {
-            std::thread::sleep(Duration::from_millis(50));
+            let pause_ns = counts.next_in_ns(now_ns(), 50_000_000);
+            std::thread::sleep(Duration::from_nanos(pause_ns.unsigned_abs()));
+            counts.poll(now_ns());
             watchdog.iter().for_each(Watchdog::beat);
             self.armed.poll();
             if ended_by.is_none() {
@@ -171,9 +173,10 @@ impl Session {
             }
             show(&self.progress(&schedule, &series));
         }
+        let counted = counts.end(now_ns());
         self.evidence.setup.watchdog = watchdog.and_then(Watchdog::finish);
         self.evidence.ended_by = ended_by;
-        self.finish(schedule, drain, traced, &interrupts)
+        self.finish(schedule, drain, traced, &counted)
     }
 
     /// Only where measured threads could keep every CPU from this one.
@@ -289,15 +292,15 @@ impl Session {
         schedule: Schedule,
         drain: Drain,
         traced: Option<ActiveTracing>,
-        interrupts: &Interrupts,
+        counted: &Counted,
     ) -> Result<Document> {
         let Self { plan, armed, loads, arranged, mut document, mut evidence, .. } = self;
         let FinishedProbe { reports, measured, kept } = armed.finish();
         let traced = traced.map(ActiveTracing::finish).transpose().map_err(anyhow::Error::msg)?;
         let end_ns = end_of(reports.get(..measured).unwrap_or_default(), &schedule);
         let drained = drain.finish().map_err(anyhow::Error::msg)?;
-        let interrupts = interrupts.end();
-        let refused = drained.maker.append(names::INTERRUPTS, &to_csv(&interrupts, true)).err();
+        let interrupts = to_csv(&counted.interrupts, true);
+        let refused = drained.maker.append(names::INTERRUPTS, &interrupts).err();
         // The drain has ended, so that nothing else holds the loads any more.
         let loads = loads.into_iter().filter_map(Arc::into_inner);
         let ends: Vec<LoadEnd> = loads.map(|load| load.stop(schedule.start_ns, end_ns)).collect();
@@ -305,7 +308,7 @@ impl Session {
 
         record::end(&mut document, &schedule, end_ns, &drained.series);
         record::ended_loads(&mut document.loads, &ends);
-        record::conditions(&mut document, &drained, &reports, &interrupts);
+        record::conditions(&mut document, &drained, &reports, counted);
         if let Some(end) = &traced {
             end.record(&mut document.trace);
             evidence.trace.symbols_hidden = end.symbols_hidden;
@@ -313,7 +316,7 @@ impl Session {
         document.messages = kept.messages;
 
         evidence.threads = collect::threads(&plan, reports, &drained);
-        evidence.machine = collect::machine(&plan, &document, &drained, &interrupts);
+        evidence.machine = collect::machine(&plan, &document, &drained, counted);
         evidence.loads = plan.loads.iter().map(|load| load.name.clone()).zip(ends).collect();
         evidence.recording = collect::recording(&drained, refused, traced);
         evidence.trace.record.clone_from(&document.trace);

@@ -4,6 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     Length, RunPlan, caveats, drain::Drained, evidence::Evidence, interval_reader::IntervalReader,
+    machine::Counted,
 };
 use crate::{
     loads::{LoadEnd, LoadSpec},
@@ -14,7 +15,6 @@ use crate::{
         conditions::ThreadUse,
         hlog,
         summary::{SeriesHead, summarize},
-        tracks::InterruptCount,
     },
     setup::{
         facts,
@@ -165,15 +165,16 @@ pub(super) fn conditions(
     document: &mut Document,
     drained: &Drained,
     reports: &[ThreadReport],
-    interrupts: &[InterruptCount],
+    counted: &Counted,
 ) {
     let mut conditions = drained.monitor.record();
+    conditions.counted_ns = counted.counted_ns;
     conditions.threads = reports.iter().map(thread_use).collect();
     for cpu in &mut conditions.cpus {
-        let nmi = interrupts.iter().find(|row| row.source == "NMI" && row.cpu == cpu.cpu);
+        let nmi = counted.interrupts.iter().find(|row| row.source == "NMI" && row.cpu == cpu.cpu);
         cpu.nmis = nmi.map(|row| row.difference);
     }
-    document.machine = Some(drained.machine.clone());
+    document.machine.clone_from(&counted.machine);
     document.conditions = Some(conditions);
 }
 

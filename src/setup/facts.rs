@@ -72,7 +72,7 @@ pub fn preemption(root: &Root, config: &ConfigOptions) -> Preemption {
     if let Some(now) = modes.as_deref().and_then(|modes| modes.split(['(', ')']).nth(1)) {
         return found(now, "debugfs");
     }
-    let log = kmsg::find_in(root, "Dynamic Preempt: ");
+    let log = kmsg::search(root, "Dynamic Preempt: ").and_then(|log| log.found);
     if let Some(began) = log.as_deref().and_then(|line| line.split("Dynamic Preempt: ").nth(1)) {
         return found(began.trim(), "kernel log");
     }

@@ -1,6 +1,12 @@
 //! What must not change during a run: CPUs online, clock source, governors, locked memory.
 
-use super::{clock, cpus::Cpus, kmsg, memory, root::Root};
+use super::{
+    clock,
+    cpus::Cpus,
+    kernel_config::{ConfigOptions, release},
+    kmsg, memory,
+    root::Root,
+};
 
 /// What the kernel says once in a boot, when it first stops real-time tasks for the others' sake.
 const THROTTLING: &str = "RT throttling activated";
@@ -18,9 +24,44 @@ pub struct Conditions {
     pub suspended_ns: i64,
     /// Bytes of this process that are locked; read at the ends of a run only.
     pub locked_bytes: Option<u64>,
-    /// Whether the kernel's log reports RT throttling; absent where it cannot be read, and between
-    /// the ends of a run.
-    pub rt_throttled: Option<bool>,
+    /// What the kernel's log says of RT throttling; read at the ends of a run only.
+    pub rt_throttling: ThrottlingLog,
+}
+
+/// What the kernel's log says of RT throttling.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ThrottlingLog {
+    /// The log cannot be read, or was not.
+    #[default]
+    Unread,
+    /// Nothing, which means nothing: this kernel never says it, or may have said what is
+    /// overwritten by now.
+    Silent,
+    /// That there was none since boot.
+    Never,
+    /// That there was some.
+    Throttled,
+}
+
+impl ThrottlingLog {
+    fn read(root: &Root) -> Self {
+        match kmsg::search(root, THROTTLING) {
+            None => Self::Unread,
+            Some(log) if log.found.is_some() => Self::Throttled,
+            Some(log) if log.is_whole && logs_throttling(root) => Self::Never,
+            Some(_) => Self::Silent,
+        }
+    }
+}
+
+/// Whether this kernel has the message. From 6.12 on only groups of real-time tasks are throttled,
+/// and the fair server, which does the rest, logs nothing.
+fn logs_throttling(root: &Root) -> bool {
+    let is_old = release(root).is_some_and(|release| release < (6, 12));
+    let config = ConfigOptions::read(root);
+    let has_groups = config.is_on("RT_GROUP_SCHED") == Some(true)
+        && config.is_on("RT_GROUP_SCHED_DEFAULT_DISABLED") == Some(false);
+    is_old || has_groups
 }
 
 /// One measured CPU at one moment.
@@ -50,7 +91,7 @@ impl Conditions {
             cpus: measured.iter().map(|cpu| CpuConditions::glimpse(root, cpu)).collect(),
             suspended_ns: if root.is_this_machine() { clock::suspended_ns() } else { 0 },
             locked_bytes: None,
-            rt_throttled: None,
+            rt_throttling: ThrottlingLog::Unread,
         }
     }
 
@@ -64,8 +105,7 @@ impl Conditions {
         }
         let status = root.read("/proc/self/status");
         found.locked_bytes = status.and_then(|status| memory::kib_in(&status, "VmLck:"));
-        let has_log = kmsg::find_in(root, "").is_some();
-        found.rt_throttled = has_log.then(|| kmsg::find_in(root, THROTTLING).is_some());
+        found.rt_throttling = ThrottlingLog::read(root);
         found
     }
 }

@@ -9,6 +9,14 @@ use super::root::Root;
 /// Far more than any configuration has.
 const LIMIT: u64 = 4 << 20;
 
+/// The first two numbers of the running kernel's release: 6 and 12 of `6.12.9-amd64`.
+#[must_use]
+pub fn release(root: &Root) -> Option<(u32, u32)> {
+    let text = root.read("/proc/sys/kernel/osrelease")?;
+    let mut numbers = text.split(|c: char| !c.is_ascii_digit()).map_while(|part| part.parse().ok());
+    Some((numbers.next()?, numbers.next()?))
+}
+
 /// Every option of the kernel, where its configuration can be read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ConfigOptions(Option<String>);
@@ -54,6 +62,22 @@ mod tests {
     use flate2::{Compression, write::GzEncoder};
 
     use super::*;
+
+    #[test]
+    fn a_release_is_two_numbers_and_more() {
+        let directory = tempfile::tempdir().unwrap();
+        let kernel = directory.path().join("proc/sys/kernel");
+        std::fs::create_dir_all(&kernel).unwrap();
+        for (text, numbers) in [
+            ("6.12.9-amd64", Some((6, 12))),
+            ("6.6-rc1", Some((6, 6))),
+            ("5.10.0-30-rt-amd64", Some((5, 10))),
+            ("six", None),
+        ] {
+            std::fs::write(kernel.join("osrelease"), text).unwrap();
+            assert_eq!(release(&Root::at(directory.path())), numbers, "{text}");
+        }
+    }
 
     const TEXT: &str = "# a comment\nCONFIG_HZ=250\nCONFIG_PREEMPT=y\n# CONFIG_KASAN is not set\n";
 

@@ -41,6 +41,24 @@ fn keys(value: &Value) -> BTreeSet<&str> {
     value.as_object().unwrap().keys().map(String::as_str).collect()
 }
 
+/// `/proc/stat` and `/proc/interrupts` count the same interrupts.
+#[test]
+fn interrupts_of_the_warm_up_are_in_no_rate() {
+    let store = Store::new();
+    let run = ["run", "timer", "--trace", "off", "--name", "r"];
+    store.run(&[&run[..], &["--warmup", "2s", "--duration", "500ms"]].concat());
+    let record = read_record(&store.runs().join("r"));
+    let counted_ns = whole(&record["conditions"]["counted_ns"]);
+    let measured_ns = whole(&record["duration_ns"]);
+    assert!(counted_ns < measured_ns + 1_500_000_000, "{counted_ns} of {measured_ns}");
+    let table = fs::read_to_string(store.runs().join("r/interrupts.csv")).unwrap();
+    let hard = table.lines().filter(|line| line.starts_with("irq,"));
+    let came: f64 = hard.map(|line| line.rsplit(',').next().unwrap().parse::<f64>().unwrap()).sum();
+    let per_s = came / (counted_ns as f64 / 1e9);
+    let known_per_s = record["machine"]["interrupts_per_s"].as_f64().unwrap();
+    assert!((0.5..2.0).contains(&(per_s / known_per_s)), "{per_s} and {known_per_s}");
+}
+
 #[test]
 fn the_json_of_a_loaded_run_has_the_promised_members_and_is_run_json() {
     let store = Store::new();

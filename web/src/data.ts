@@ -119,13 +119,15 @@ export type Column = {
 export type ConditionsRecord = {
   /** The clock source, and those that came after it. */
   clock_sources: string[];
+  /** How long interrupts (`interrupts.csv`, `nmis`) and the averages of the machine were counted, ns: from the end of the warm-up to the end of the last loop. Absent where the warm-up was not over, and in older runs, which counted interrupts from before the warm-up. */
+  counted_ns: number | null;
   /** One entry a measured CPU. */
   cpus: CpuRecord[];
   /** Bytes of locked memory at the end; absent where unknown. */
   locked_bytes: number | null;
   /** How often policy, priority and CPUs of the measured threads were asked for. */
   looks: number;
-  /** Whether the kernel stopped real-time tasks for the sake of others; absent where unknown. */
+  /** Whether the kernel stopped real-time tasks for the sake of others; absent where unknown: where the log cannot be read or has lost its beginning, had it before, or where this kernel never logs it. Older runs have false there. */
   rt_throttled: boolean | null;
   /** System management interrupts; absent where nothing counts them. */
   smis: number | null;
@@ -436,7 +438,7 @@ export type LoadTrack = {
   unit: string;
 };
 
-/** What the machine did over the measured time, on average. The same second by second is in `machine.csv`. */
+/** What the machine did over the measured time, on average. The same interval by interval is in `machine.csv`. */
 export type MachineRecord = {
   /** Context switches. */
   context_switches_per_s: number;
@@ -521,6 +523,8 @@ export type PageBlame = {
   blamed: number;
   /** Events that the recorder lost. */
   lost_events: number;
+  /** The lowest that this threshold was: no wake-up below it was blamed; ns. */
+  lowest_threshold_ns: number;
   /** Late wake-ups that were not: their events were overwritten by then, or too many later ones were waiting. */
   passed_over: number;
   /** Above this every wake-up was blamed, at the end of the run; ns. */
@@ -1107,7 +1111,7 @@ export const STRUCTURE: JsonMap = {
     CellCause: {"properties":{"cause":{"$ref":"#/$defs/Cause"},"name":{"type":"string"},"share":{"type":"number"}},"required":["cause","name","share"],"type":"object"},
     ClockRecord: {"properties":{"drift_ppb":{"type":"number"},"exchanges":{"type":"integer"},"offset_ns":{"type":"integer"},"shortest_round_trip_ns":{"type":"integer"},"uncertainty_ns":{"type":"integer"}},"required":["offset_ns","uncertainty_ns","drift_ppb","exchanges","shortest_round_trip_ns"],"type":"object"},
     Column: {"properties":{"hash":{"type":"string"},"mode":{"type":"string"},"name":{"type":"string"},"preemption":{"type":"string"},"release":{"type":"string"}},"required":["name","release","preemption","hash","mode"],"type":"object"},
-    ConditionsRecord: {"properties":{"clock_sources":{"items":{"type":"string"},"type":"array"},"cpus":{"items":{"$ref":"#/$defs/CpuRecord"},"type":"array"},"locked_bytes":{"type":["integer","null"]},"looks":{"type":"integer"},"rt_throttled":{"type":["boolean","null"]},"smis":{"type":["integer","null"]},"suspended_ns":{"type":"integer"},"threads":{"items":{"$ref":"#/$defs/ThreadUse"},"type":"array"}},"required":["looks","threads","cpus","clock_sources","suspended_ns","locked_bytes","smis","rt_throttled"],"type":"object"},
+    ConditionsRecord: {"properties":{"clock_sources":{"items":{"type":"string"},"type":"array"},"counted_ns":{"type":["integer","null"]},"cpus":{"items":{"$ref":"#/$defs/CpuRecord"},"type":"array"},"locked_bytes":{"type":["integer","null"]},"looks":{"type":"integer"},"rt_throttled":{"type":["boolean","null"]},"smis":{"type":["integer","null"]},"suspended_ns":{"type":"integer"},"threads":{"items":{"$ref":"#/$defs/ThreadUse"},"type":"array"}},"required":["looks","counted_ns","threads","cpus","clock_sources","suspended_ns","locked_bytes","smis","rt_throttled"],"type":"object"},
     ConfigRow: {"properties":{"option":{"type":"string"},"values":{"items":{"type":["string","null"]},"type":"array"}},"required":["option","values"],"type":"object"},
     ConfigTable: {"properties":{"kernels":{"items":{"type":"string"},"type":"array"},"others":{"type":"integer"},"rows":{"items":{"$ref":"#/$defs/ConfigRow"},"type":"array"}},"required":["kernels","rows","others"],"type":"object"},
     CpuBusy: {"properties":{"busy":{"items":{"type":"number"},"type":"array"},"cpu":{"type":"integer"}},"required":["cpu","busy"],"type":"object"},
@@ -1134,7 +1138,7 @@ export const STRUCTURE: JsonMap = {
     MissingTracepoint: {"properties":{"switches_off":{"type":"string"},"tracepoint":{"type":"string"},"why":{"type":"string"}},"required":["tracepoint","switches_off","why"],"type":"object"},
     Origin: {"enum":["measured","imported","synthesised"]},
     OtherProbe: {"properties":{"name":{"type":"string"},"parameters":{"additionalProperties":true,"type":"object"}},"required":["name","parameters"],"type":"object"},
-    PageBlame: {"properties":{"bands":{"items":{"$ref":"#/$defs/Band"},"type":"array"},"blamed":{"type":"integer"},"lost_events":{"type":"integer"},"passed_over":{"type":"integer"},"threshold_ns":{"type":"integer"},"unmatched":{"type":"integer"}},"required":["threshold_ns","blamed","passed_over","unmatched","lost_events","bands"],"type":"object"},
+    PageBlame: {"properties":{"bands":{"items":{"$ref":"#/$defs/Band"},"type":"array"},"blamed":{"type":"integer"},"lost_events":{"type":"integer"},"lowest_threshold_ns":{"type":"integer"},"passed_over":{"type":"integer"},"threshold_ns":{"type":"integer"},"unmatched":{"type":"integer"}},"required":["threshold_ns","lowest_threshold_ns","blamed","passed_over","unmatched","lost_events","bands"],"type":"object"},
     PageCell: {"properties":{"causes":{"items":{"$ref":"#/$defs/CellCause"},"type":"array"},"caveats":{"items":{"type":"string"},"type":"array"},"curve":{"items":{"prefixItems":[{"type":"number"},{"type":"integer"}],"type":"array"},"type":"array"},"figures":{"items":{"$ref":"#/$defs/Figure"},"type":"array"},"phases":{"type":"integer"},"samples":{"type":"integer"}},"required":["phases","samples","figures","curve","caveats","causes"],"type":"object"},
     PageMatrix: {"properties":{"config":{"anyOf":[{"$ref":"#/$defs/ConfigTable"},{"type":"null"}]},"failed":{"items":{"$ref":"#/$defs/LabFailure"},"type":"array"},"headline":{"type":"string"},"kernels":{"items":{"$ref":"#/$defs/Column"},"type":"array"},"loads":{"items":{"$ref":"#/$defs/PageRow"},"type":"array"},"meanings":{"items":{"type":"string"},"type":"array"},"remarks":{"items":{"type":"string"},"type":"array"},"title":{"type":"string"},"undone":{"type":"integer"}},"required":["title","headline","meanings","remarks","kernels","loads","config","failed","undone"],"type":"object"},
     PagePart: {"properties":{"basis":{"$ref":"#/$defs/Basis"},"cause":{"$ref":"#/$defs/Cause"},"evidence":{"type":"string"},"name":{"type":"string"},"ns":{"type":"integer"},"stack":{"type":"integer"},"task":{"type":"string"}},"required":["cause","name","task","ns","basis","evidence","stack"],"type":"object"},

@@ -58,8 +58,13 @@ function busy(run: PageRun, cpu: number): number | null {
   return track.length ? track.reduce((sum, one) => sum + one, 0) / track.length : null;
 }
 
+/** The time that counts of interrupts belong to; runs that do not say so counted from before the warm-up. */
+function countedSeconds({ record }: PageRun): number {
+  return (record.conditions?.counted_ns ?? record.duration_ns + record.parameters.warmup_ns) / 1e9;
+}
+
 function columns(run: PageRun, cpus: number[]): Column<InterruptRow>[] {
-  const seconds = run.record.duration_ns / 1e9;
+  const seconds = countedSeconds(run);
   const on = (row: InterruptRow, cpu: number): number | null => {
     const found = row.per_cpu.find(([own]) => own === cpu);
     return found && seconds > 0 ? found[1] / seconds : null;

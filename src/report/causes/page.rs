@@ -28,6 +28,9 @@ const MOST_MOMENTS: usize = 120;
 pub struct PageBlame {
     /// Above this every wake-up was blamed, at the end of the run; ns.
     pub threshold_ns: i64,
+    /// The lowest that this threshold was: no wake-up below it was blamed; ns.
+    #[serde(default)]
+    pub lowest_threshold_ns: i64,
     /// Late wake-ups that were blamed.
     pub blamed: u64,
     /// Late wake-ups that were not: their events were overwritten by then, or too many later ones
@@ -137,6 +140,7 @@ pub fn blame(causes: &Causes) -> Option<PageBlame> {
     }
     Some(PageBlame {
         threshold_ns: blame.threshold_ns,
+        lowest_threshold_ns: blame.lowest_threshold_ns,
         blamed: blame.blamed,
         passed_over: blame.passed_over,
         unmatched: blame.unmatched,

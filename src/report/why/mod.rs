@@ -33,7 +33,7 @@ pub use periodic::PeriodicCause;
 pub use text::text;
 
 /// Why wake-ups of one run were late.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct WhyReport {
     /// The run's id.
@@ -42,6 +42,9 @@ pub struct WhyReport {
     pub verdict: String,
     /// Above this every wake-up was blamed, at the end of the run; ns.
     pub threshold_ns: i64,
+    /// The lowest that this threshold was: no wake-up below it was blamed; ns.
+    #[serde(default)]
+    pub lowest_threshold_ns: i64,
     /// Late wake-ups that were blamed.
     pub blamed: u64,
     /// Late wake-ups that were not: their events were overwritten by then, or too many later ones
@@ -137,6 +140,7 @@ pub fn document(run: &Run) -> Result<(WhyReport, Document), NotTraced> {
         run: run.document.id.clone(),
         verdict: String::new(),
         threshold_ns: blame.threshold_ns,
+        lowest_threshold_ns: blame.lowest_threshold_ns,
         blamed: blame.blamed,
         passed_over: blame.passed_over,
         unmatched: blame.unmatched,

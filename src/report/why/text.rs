@@ -84,16 +84,21 @@ fn head(sheet: &mut TerminalText, why: &WhyReport, document: &Document) {
     sheet.gap();
 }
 
-/// How much was analysed.
+/// How much was analysed. The count is of all above the lowest threshold there was.
 fn counted(why: &WhyReport) -> String {
+    let (lowest_ns, last_ns) = (why.lowest_threshold_ns, why.threshold_ns);
+    let has_risen = lowest_ns > 0 && lowest_ns < last_ns;
     let mut text = match why.blamed {
         0 => format!("There are no sums of all late wake-ups; peaks: {}", count(why.peaks_found)),
         blamed => format!(
             "{} wake-ups that were later than {} were analysed",
             count(blamed),
-            Nanos(why.threshold_ns)
+            Nanos(if has_risen { lowest_ns } else { last_ns })
         ),
     };
+    if why.blamed > 0 && has_risen {
+        text.push_str(&format!(", at the end only those later than {}", Nanos(last_ns)));
+    }
     let mut but = Vec::new();
     for (n, one, many) in [
         (why.passed_over, "late one was passed over", "late ones were passed over"),
@@ -244,4 +249,27 @@ fn matrix(sheet: &mut TerminalText, why: &WhyReport) {
 fn milliseconds(ns: u64) -> String {
     let ms = ns as f64 / 1e6;
     if ms < 99.95 { format!("{ms:.1}") } else { format!("{ms:.0}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_count_goes_with_the_threshold_above_which_it_was_counted() {
+        let said = |lowest_threshold_ns: i64| {
+            let why = WhyReport {
+                threshold_ns: 242_000,
+                lowest_threshold_ns,
+                blamed: 245,
+                ..WhyReport::default()
+            };
+            counted(&why)
+        };
+        let wanted = "245 wake-ups that were later than 50.0 us were analysed, at the end only those \
+                      later than 242 us.";
+        assert_eq!(said(50_000), wanted);
+        let steady = "245 wake-ups that were later than 242 us were analysed.";
+        assert_eq!([said(242_000), said(0)], [steady, steady]);
+    }
 }

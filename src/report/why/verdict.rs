@@ -214,6 +214,7 @@ mod tests {
             run: "r".into(),
             verdict: String::new(),
             threshold_ns: 0,
+            lowest_threshold_ns: 0,
             blamed: 0,
             passed_over: 0,
             unmatched: 0,

@@ -25,6 +25,9 @@ fn plant(root: &Path, files: &[(&str, &str)]) {
 
 const CPU: &str = "/sys/devices/system/cpu";
 
+/// All that the kernel said since boot.
+const QUIET_LOG: &str = "6,0,5,-;Linux version\n";
+
 /// Two CPUs, a clock, a governor, locked memory, a quiet log.
 fn machine() -> tempfile::TempDir {
     let root = tempfile::tempdir().unwrap();
@@ -38,7 +41,8 @@ fn machine() -> tempfile::TempDir {
             (&format!("{CPU}/cpu0/cpufreq/stats/total_trans"), "7\n"),
             (&format!("{CPU}/cpu0/thermal_throttle/core_throttle_count"), "2\n"),
             ("/proc/self/status", "Name:\ttardy\nVmLck:\t  4096 kB\n"),
-            ("/dev/kmsg", "6,1,5,-;Linux version\n"),
+            ("/proc/sys/kernel/osrelease", "6.1.0\n"),
+            ("/dev/kmsg", QUIET_LOG),
         ],
     );
     root
@@ -50,6 +54,7 @@ fn caveats_after(changes: &[(&str, &str)], put_back: bool) -> Vec<Caveat> {
     let measured: Cpus = "0".parse().unwrap();
     let mut monitor = ConditionsMonitor::new(Root::at(machine.path()), measured, &[]);
     monitor.begin();
+    monitor.begin_counts();
     monitor.poll(1_000_000_000);
     let before: Vec<(String, String)> = changes
         .iter()
@@ -162,6 +167,21 @@ fn a_cpu_that_is_too_hot_is_reported() {
 }
 
 #[test]
+fn what_only_counts_is_counted_from_the_end_of_the_warm_up() {
+    let machine = machine();
+    let changes = format!("{CPU}/cpu0/cpufreq/stats/total_trans");
+    let heat = format!("{CPU}/cpu0/thermal_throttle/core_throttle_count");
+    let mut monitor = ConditionsMonitor::new(Root::at(machine.path()), "0".parse().unwrap(), &[]);
+    monitor.begin();
+    plant(machine.path(), &[(&changes, "10\n"), (&heat, "9\n")]);
+    monitor.begin_counts();
+    plant(machine.path(), &[(&changes, "14\n")]);
+    monitor.end();
+    let cpu = &monitor.record().cpus[0];
+    assert_eq!((cpu.frequency_changes, cpu.throttles), (Some(4), Some(0)));
+}
+
+#[test]
 fn memory_that_does_not_stay_locked_is_reported() {
     let status = |kib: u32| format!("Name:\ttardy\nVmLck:\t  {kib} kB\n");
     assert_reported(("/proc/self/status", &status(0)), "memory_unlocked", "4096 KiB at the start");
@@ -170,7 +190,7 @@ fn memory_that_does_not_stay_locked_is_reported() {
 
 #[test]
 fn rt_throttling_is_reported_when_the_kernel_logs_it_and_not_when_it_had_before() {
-    let log = "6,1,5,-;Linux version\n4,2,9,-;sched: RT throttling activated\n";
+    let log = "6,0,5,-;Linux version\n4,2,9,-;sched: RT throttling activated\n";
     assert_reported(("/dev/kmsg", log), "rt_throttled", "RT throttling");
     let machine = machine();
     plant(machine.path(), &[("/dev/kmsg", log)]);
@@ -179,6 +199,41 @@ fn rt_throttling_is_reported_when_the_kernel_logs_it_and_not_when_it_had_before(
     monitor.end();
     assert_eq!(caveats_of(&monitor), []);
     assert_eq!(monitor.record().rt_throttled, None, "it says so once a boot");
+}
+
+#[test]
+fn a_log_that_could_not_have_said_it_leaves_rt_throttling_unknown() {
+    let recorded = |files: &[(&str, &str)]| {
+        let machine = machine();
+        plant(machine.path(), files);
+        let root = Root::at(machine.path());
+        let mut monitor = ConditionsMonitor::new(root, "0".parse().unwrap(), &[]);
+        monitor.begin();
+        monitor.end();
+        assert_eq!(caveats_of(&monitor), []);
+        monitor.record().rt_throttled
+    };
+    let new = ("/proc/sys/kernel/osrelease", "6.12.9\n");
+    let config = |text| ("/boot/config-6.12.9", text);
+    assert_eq!(recorded(&[]), Some(false));
+    assert_eq!(recorded(&[("/dev/kmsg", "6,70,5,-;eth0 up\n")]), None, "its beginning is lost");
+    assert_eq!(recorded(&[("/dev/kmsg", "")]), None);
+    assert_eq!(recorded(&[new]), None, "the fair server logs nothing");
+    assert_eq!(recorded(&[new, config("# CONFIG_RT_GROUP_SCHED is not set\n")]), None);
+    assert_eq!(recorded(&[new, config("CONFIG_RT_GROUP_SCHED=y\n")]), Some(false));
+}
+
+#[test]
+fn rt_throttling_is_reported_where_the_beginning_of_the_log_is_lost() {
+    let (before, log) =
+        ("6,70,5,-;eth0 up\n", "6,70,5,-;eth0 up\n4,71,9,-;RT throttling activated\n");
+    let machine = machine();
+    plant(machine.path(), &[("/dev/kmsg", before)]);
+    let mut monitor = ConditionsMonitor::new(Root::at(machine.path()), "0".parse().unwrap(), &[]);
+    monitor.begin();
+    plant(machine.path(), &[("/dev/kmsg", log)]);
+    monitor.end();
+    assert_eq!(monitor.record().rt_throttled, Some(true));
 }
 
 #[test]

@@ -40,7 +40,10 @@ function counts(blame: PageBlame): string {
     blame.unmatched ? `${counted(blame.unmatched, 'wake-up')} matched no record of the BPF programs` : '',
     blame.lost_events ? `${counted(blame.lost_events, 'event')} lost` : '',
   ].filter(Boolean);
-  return [`${counted(blame.blamed, 'late wake-up')} blamed, at the end all above ${latency(blame.threshold_ns)}`, ...also].join('; ') + '.';
+  const { threshold_ns: last, lowest_threshold_ns: lowest } = blame;
+  const hasRisen = lowest > 0 && lowest < last;
+  const all = `${counted(blame.blamed, 'late wake-up')} above ${latency(hasRisen ? lowest : last)} blamed`;
+  return [hasRisen ? `${all}, at the end only those above ${latency(last)}` : all, ...also].join('; ') + '.';
 }
 
 function summary({ bands }: PageBlame): string {
