@@ -37,8 +37,10 @@ fn rt_throttling(subject: &CheckedMachine) -> Finding {
             format!("{} by the fair server, whatever sched_rt_runtime_us is", stopped(ms)),
             format!("for tasks that spin: {off}"),
         ),
-        (Some(ms), FairServer::Takes { .. }) => (stopped(ms), format!("{sysctl}, and {off}")),
-        (Some(ms), _) => {
+        (Some(ms), FairServer::Takes { .. } | FairServer::Unknown) => {
+            (stopped(ms), format!("{sysctl}, and {off}"))
+        }
+        (Some(ms), FairServer::None) => {
             (stopped(ms), format!("{sysctl}; a task that never sleeps then locks up its CPU"))
         }
     };

@@ -213,6 +213,7 @@ fn the_scheduler() {
     assert_costs("rt_throttling", Little, "50 ms of each second by the fair server", &takes);
     assert_ok("rt_throttling", &[unlimited, new, (server, "0\n")]);
     assert_unknown("rt_throttling", &[unlimited, new]);
+    assert_costs("rt_throttling", Little, "fair_server", &[(runtime, "950000\n"), new]);
     let (isolated, nohz) = (format!("{CPU}/isolated"), format!("{CPU}/nohz_full"));
     assert_ok("isolcpus", &[(&isolated, "0\n")]);
     assert_costs("isolcpus", Matters, "managed_irq,domain,0`", &[(&isolated, "\n")]);

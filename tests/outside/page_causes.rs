@@ -36,7 +36,7 @@ fn a_traced_run_has_its_stages_bands_and_100_worst_wake_ups_on_its_page() {
         assert_peak(peak, &part["peaks"], &record);
     }
     let headline = part["headline"].as_str().unwrap();
-    assert!(headline.contains("late, on CPU ") && headline.contains(", while "), "{headline}");
+    assert!(headline.contains("late, on CPU ") && headline.contains("while "), "{headline}");
     let written = fs::metadata(store.path().join("page.html")).map(|file| file.len());
     assert!(written.unwrap_or(0) < MOST_BYTES);
 }

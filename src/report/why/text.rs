@@ -266,8 +266,8 @@ mod tests {
             };
             counted(&why)
         };
-        let wanted = "245 wake-ups that were later than 50.0 us were analysed, at the end only those \
-                      later than 242 us.";
+        let wanted = "245 wake-ups that were later than 50.0 us were analysed, at the end only \
+                      those later than 242 us.";
         assert_eq!(said(50_000), wanted);
         let steady = "245 wake-ups that were later than 242 us were analysed.";
         assert_eq!([said(242_000), said(0)], [steady, steady]);
