@@ -43,7 +43,9 @@ function counts(blame: PageBlame): string {
   const { threshold_ns: last, lowest_threshold_ns: lowest } = blame;
   const hasRisen = lowest > 0 && lowest < last;
   const all = `${counted(blame.blamed, 'late wake-up')} above ${latency(hasRisen ? lowest : last)} blamed`;
-  return [hasRisen ? `${all}, at the end only those above ${latency(last)}` : all, ...also].join('; ') + '.';
+  const isAny = blame.bands.some((band) => band.causes.some(isInferred));
+  const key = isAny ? ' Hatched, or with a corner cut off: inferred rather than measured.' : '';
+  return [hasRisen ? `${all}, at the end only those above ${latency(last)}` : all, ...also].join('; ') + '.' + key;
 }
 
 function summary({ bands }: PageBlame): string {
