@@ -105,7 +105,7 @@ export function traced(next, run, seconds) {
     ...run,
     record: { ...record, series: [...record.series, ...stages], trace: { ...record.trace, found: 'peaks', why_not: null } },
     stages: stages.map((stage) => ({ name: stage.name, histogram: run.series[0].histogram.map(([bin, n]) => [Math.max(0, bin - 6), n]) })),
-    blame: { threshold_ns: 40000, blamed: Math.round(count / 100), passed_over: 12, unmatched: 3, lost_events: 0, bands: bands(worst, count) },
+    blame: { threshold_ns: 40000, lowest_threshold_ns: 30000, blamed: Math.round(count / 100), passed_over: 12, unmatched: 3, lost_events: 0, bands: bands(worst, count) },
     peaks: peaks(next, record.series.length, seconds, worst),
   };
 }

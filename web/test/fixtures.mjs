@@ -348,7 +348,7 @@ export function hostile() {
 }
 
 function spoiled(data) {
-  const keep = new Set(['page_version', 'kind', 'status', 'validity', 'effect', 'started_at', 'ended_at', 'made_at', 'origin', 'cause', 'asked', 'found', 'stage']);
+  const keep = new Set(['page_version', 'kind', 'status', 'validity', 'effect', 'started_at', 'ended_at', 'made_at', 'origin', 'cause', 'basis', 'asked', 'found', 'stage']);
   const spoil = (value, key) => {
     if (typeof value === 'string') return keep.has(key) ? value : `${value}${HOSTILE}`;
     if (Array.isArray(value)) return value.map((item) => spoil(item, key));
