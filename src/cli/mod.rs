@@ -20,8 +20,8 @@ mod trace;
 
 use std::{path::PathBuf, process::ExitCode};
 
-use anyhow::Result;
-use clap::{CommandFactory, Parser, Subcommand};
+use anyhow::{Result, ensure};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, parser::ValueSource};
 
 use crate::{
     lab::guest::init,
@@ -140,15 +140,16 @@ pub fn main() -> ExitCode {
     {
         return far_end::serve(order, JOBS).into();
     }
-    let cli = match Cli::try_parse() {
-        Ok(cli) => cli,
+    let (cli, names_store) = match parse() {
+        Ok(parsed) => parsed,
         Err(error) => {
             // Help and version are no errors; clap knows which stream is theirs.
             let _ = error.print();
             return if error.use_stderr() { Exit::Failed.code().into() } else { ExitCode::SUCCESS };
         }
     };
-    match dispatch(cli, argv) {
+    let done = cli.refuse_idle_store(names_store).and_then(|()| dispatch(cli, argv));
+    match done {
         Ok(exit) => exit.code().into(),
         Err(error) => {
             output::complain(&error);
@@ -157,24 +158,48 @@ pub fn main() -> ExitCode {
     }
 }
 
+/// The command line, and whether it names a store.
+fn parse() -> clap::error::Result<(Cli, bool)> {
+    let matches = Cli::command().try_get_matches()?;
+    let names_store = matches.value_source("store") == Some(ValueSource::CommandLine);
+    Ok((Cli::from_arg_matches(&matches)?, names_store))
+}
+
+impl Cli {
+    /// A store that is named for a command without runs would be a flag that does nothing.
+    fn refuse_idle_store(&self, names_store: bool) -> Result<()> {
+        let verb = match &self.verb {
+            Verb::Check(_) => "check",
+            Verb::Load(_) => "load",
+            Verb::Echo(_) => "echo",
+            Verb::Shield(_) => "shield",
+            Verb::Restore(_) => "restore",
+            _ => return Ok(()),
+        };
+        ensure!(!names_store, "--store: `tardy {verb}` neither keeps nor reads runs; leave it out");
+        Ok(())
+    }
+}
+
 fn dispatch(cli: Cli, argv: Vec<String>) -> Result<Exit> {
-    let store = Store::at(cli.store)?;
+    // Only where it is needed: without a home directory there is none.
+    let store = || Store::at(cli.store);
     if matches!(cli.verb, Verb::Run(_) | Verb::Load(_)) {
         loads::adopt();
     }
     match cli.verb {
-        Verb::Run(flags) => run::run(*flags, &store, argv),
-        Verb::List(flags) => runs::list(&flags, &store),
-        Verb::Show(flags) => runs::show(&flags, &store),
-        Verb::Why(flags) => why::why(&flags, &store),
-        Verb::Report(flags) => report::report(&flags, &store),
-        Verb::Plot(flags) => report::plot(&flags, &store),
+        Verb::Run(flags) => run::run(*flags, &store()?, argv),
+        Verb::List(flags) => runs::list(&flags, &store()?),
+        Verb::Show(flags) => runs::show(&flags, &store()?),
+        Verb::Why(flags) => why::why(&flags, &store()?),
+        Verb::Report(flags) => report::report(&flags, &store()?),
+        Verb::Plot(flags) => report::plot(&flags, &store()?),
         Verb::Check(flags) => check::run(&flags),
         Verb::Load(flags) => load::load(&flags),
         Verb::Echo(flags) => echo::echo(&flags),
         Verb::Shield(flags) => shield::shield(&flags, &argv),
         Verb::Restore(flags) => restore::restore(&flags),
-        Verb::Lab(flags) => lab::lab(&flags, &store),
+        Verb::Lab(flags) => lab::lab(&flags, &store()?),
     }
 }
 

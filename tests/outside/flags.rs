@@ -1,11 +1,13 @@
 //! What is refused, in which words, and that a refusal leaves everything as it was.
 
-use std::{fs, os::unix::fs::PermissionsExt};
+use std::{fs, os::unix::fs::PermissionsExt, process::Command};
 
-use super::support::{SHORT, Store, contents, is_root, skip};
+use super::support::{SHORT, Store, TARDY, contents, is_root, skip};
 
 /// Arguments behind `tardy`, and what the message must hold: the flag or file, and the remedy.
 const REFUSED: &[(&[&str], &[&str])] = &[
+    (&["load", "--list", "--store", "x"], &["--store", "tardy load", "leave it out"]),
+    (&["--store", "x", "restore"], &["--store", "tardy restore", "leave it out"]),
     (&["run", "timer", "--interval", "0"], &["--interval", "0 has no unit"]),
     (&["run", "timer", "--interval", "0us"], &["--interval", "use 1us or more"]),
     (&["run", "timer", "--interval", "250"], &["--interval", "250us, 250ms or 250s"]),
@@ -160,6 +162,17 @@ fn a_place_that_cannot_be_written_is_named_with_the_way_out() {
     let said = store.run(&["run", "timer", "--store", place, "--duration", "1s"]);
     assert_eq!(said.code, Some(2), "{said:?}");
     assert!(said.err.contains(place) && said.err.contains("-o or --store"), "{said:?}");
+}
+
+#[test]
+fn what_needs_no_runs_needs_no_home_directory() {
+    let without_home =
+        |words: &[&str]| Command::new(TARDY).env_clear().args(words).output().unwrap();
+    assert_eq!(without_home(&["load", "--list"]).status.code(), Some(0));
+    let list = without_home(&["list"]);
+    let said = String::from_utf8_lossy(&list.stderr);
+    assert_eq!(list.status.code(), Some(2), "{said}");
+    assert!(said.contains("--store"), "{said}");
 }
 
 #[test]
