@@ -252,7 +252,7 @@ fn packets_cross_a_pair_of_devices_that_goes_with_them() {
     }
     let before = state_of_the_machine();
     let store = Store::new();
-    let said = store.run(&["load", "netflood:via=veth,pairs=2", "--duration", "1s", "--json"]);
+    let said = store.run(&["load", "netflood:via=veth,pairs=2", "--duration", "5s", "--json"]);
     if said.err.contains("veth") && said.code == Some(2) {
         return skip("this kernel has no veth");
     }

@@ -27,7 +27,7 @@ use crate::{
 };
 
 /// How long it may take until it is ready. Slow machines under a load take seconds.
-const START_PATIENCE: Duration = Duration::from_secs(30);
+const START_PATIENCE: Duration = Duration::from_secs(60);
 
 /// How long it may take to end before it is killed.
 const END_PATIENCE: Duration = Duration::from_secs(5);
