@@ -8,6 +8,7 @@ use super::{
     late_wakeup::LateWakeup,
     names,
     piece::{NamedCause, Piece, missing_cpu},
+    state_history::{StateSpan, ThreadState},
 };
 use crate::run::peaks::Cause;
 
@@ -21,7 +22,9 @@ impl IdleExits {
     /// Each CPU leaves such a state once for a wake-up.
     pub(super) fn of(wakeup: &LateWakeup<'_>) -> Self {
         let mut until_ns = BTreeMap::new();
-        for span in &wakeup.history.spans {
+        let waits =
+            |span: &&StateSpan| matches!(span.phase, ThreadState::Irq | ThreadState::Dispatch);
+        for span in wakeup.history.spans.iter().filter(waits) {
             let segments = wakeup.cpus.get(&span.cpu).map_or(&[][..], |cpu| &cpu.segments);
             let within = |s: &&Segment| s.from_ns < span.to_ns && s.to_ns > span.from_ns;
             let mut states =
@@ -41,7 +44,8 @@ impl IdleExits {
 
     /// The way out, where this piece is part of it.
     pub(super) fn why(&self, piece: &Piece<'_>, segment: &Segment) -> Option<NamedCause> {
-        let is_exit = segment.idle_state.is_some() && piece.to_ns <= self.cuts(piece.span.cpu)?;
+        let is_idle = segment.idle_state.is_some() && segment.softirq.is_none();
+        let is_exit = is_idle && piece.to_ns <= self.cuts(piece.span.cpu)?;
         let name = names::idle(segment.idle_state);
         is_exit.then(|| NamedCause::inferred(Cause::IdleExit, name, TABLE))
     }

@@ -56,6 +56,8 @@ pub(crate) struct InterruptDelay {
     cpu: u32,
     /// The evidence that interrupts were off.
     off: Off,
+    /// Interrupts were on at some time before this, as what came then shows.
+    since_ns: i64,
     /// The BPF programs searched for that evidence, as they do where the stage was long.
     was_looked_at: bool,
     /// What was interrupted.
@@ -98,14 +100,13 @@ impl InterruptDelay {
         segment: &Segment,
         wakeup: &LateWakeup<'_>,
     ) -> NamedCause {
-        let off = match switches_until_entry(piece, wakeup) {
-            // A task that is switched in enables interrupts: they were not off before that.
-            2.. => Off::NoSign,
-            _ => self.off,
-        };
+        // What is seen at the end says nothing of the time before interrupts were on again.
+        let off = if piece.from_ns < self.since_ns { Off::NoSign } else { self.off };
+        // The stack is that of the task that was interrupted.
+        let named = self.named.as_ref().filter(|_| segment.to_ns >= piece.span.to_ns);
         match off {
-            Off::Proven => self.kept_off(segment),
-            Off::Likely => self.kept_off(segment).inferred_from(ENDED_BEFORE),
+            Off::Proven => kept_off(segment, named),
+            Off::Likely => kept_off(segment, named).inferred_from(ENDED_BEFORE),
             Off::NoSign => self.without_a_sign(wakeup),
         }
     }
@@ -121,25 +122,26 @@ impl InterruptDelay {
             false => NamedCause::unexplained(name),
         }
     }
+}
 
-    fn kept_off(&self, segment: &Segment) -> NamedCause {
-        let by_context = match (segment.softirq, segment.task) {
-            (Some(vector), _) => names::softirq(vector),
-            (None, Some(task)) => names::comm(&task.comm),
-            (None, None) => "unknown".to_owned(),
-        };
-        let name = match &self.named {
-            Some(named) => named.name_or(&by_context),
-            None => by_context,
-        };
-        let mut why = NamedCause::measured(Cause::IrqsOff, name);
-        why.stack = self.named.as_ref().map(|named| named.stack.clone()).unwrap_or_default();
-        why.task = match (segment.softirq, segment.task) {
-            (Some(vector), _) => Some(names::softirq(vector)),
-            (None, task) => task.map(|task| names::task(&task)),
-        };
-        why
-    }
+/// Interrupts were off in this context, `named` by its stack.
+fn kept_off(segment: &Segment, named: Option<&StackFinding>) -> NamedCause {
+    let by_context = match (segment.softirq, segment.task) {
+        (Some(vector), _) => names::softirq(vector),
+        (None, Some(task)) => names::comm(&task.comm),
+        (None, None) => "unknown".to_owned(),
+    };
+    let name = match named {
+        Some(named) => named.name_or(&by_context),
+        None => by_context,
+    };
+    let mut why = NamedCause::measured(Cause::IrqsOff, name);
+    why.stack = named.map(|named| named.stack.clone()).unwrap_or_default();
+    why.task = match (segment.softirq, segment.task) {
+        (Some(vector), _) => Some(names::softirq(vector)),
+        (None, task) => task.map(|task| names::task(&task)),
+    };
+    why
 }
 
 /// How long the interrupt usually takes to come: the median of that stage.
@@ -147,12 +149,22 @@ fn usual_ns(wakeup: &LateWakeup<'_>) -> i64 {
     wakeup.usual.irq_ns.min(MOST_USUAL_NS)
 }
 
-/// How often the CPU switched tasks between a piece and the entry of the interrupt.
-fn switches_until_entry(piece: &Piece<'_>, wakeup: &LateWakeup<'_>) -> usize {
-    let events = wakeup.cpus.get(&piece.span.cpu).map_or(&[][..], |cpu| &cpu.events);
-    let between = piece.to_ns..=piece.span.to_ns;
-    let is_switch = |event: &&Event| matches!(event.kind, EventKind::Switch { .. });
-    events.iter().filter(is_switch).filter(|event| between.contains(&ns(event.at_ns))).count()
+/// The last time before the entry at which something came that does not come, or does not stay,
+/// with interrupts off: another interrupt, a softirq, an idle state, or a switch, after which the
+/// task enables them. What came right before may be what the interrupt waited for.
+fn were_on_until(events: &[Event], entry_ns: i64) -> i64 {
+    let shows = |event: &&Event| {
+        matches!(
+            event.kind,
+            EventKind::Switch { .. }
+                | EventKind::IrqEntry { .. }
+                | EventKind::VectorEntry { .. }
+                | EventKind::SoftirqEntry { .. }
+                | EventKind::Idle { .. }
+        )
+    };
+    let before = events.iter().filter(shows).map(|event| ns(event.at_ns));
+    before.filter(|at_ns| *at_ns < entry_ns - JUST_NS).max().unwrap_or(i64::MIN)
 }
 
 /// Where the usual ends, or begins.
@@ -166,8 +178,14 @@ pub(crate) fn cuts(wakeup: &LateWakeup<'_>, span: &StateSpan) -> [i64; 2] {
 pub(crate) fn held(wakeup: &LateWakeup<'_>) -> InterruptDelay {
     let stage = wakeup.history.spans.iter().rfind(|span| span.phase == ThreadState::Irq);
     let cpu = stage.map_or(wakeup.late.cpus.0, |span| span.cpu);
-    let nothing =
-        InterruptDelay { in_user: false, cpu, off: Off::NoSign, was_looked_at: false, named: None };
+    let nothing = InterruptDelay {
+        in_user: false,
+        cpu,
+        off: Off::NoSign,
+        since_ns: i64::MIN,
+        was_looked_at: false,
+        named: None,
+    };
     let (Some(entry_ns), Some(found)) = (wakeup.history.entry_ns, wakeup.cpus.get(&cpu)) else {
         return nothing;
     };
@@ -177,7 +195,8 @@ pub(crate) fn held(wakeup: &LateWakeup<'_>) -> InterruptDelay {
     let first_in_user = named.as_ref().is_some_and(StackFinding::is_of_user_mode);
     let off = if first_in_user { Off::NoSign } else { off(wakeup, &found.events, late) };
     let in_user = first_in_user || late.flags & entry::IN_USER != 0;
-    InterruptDelay { in_user, cpu, off, was_looked_at: named.is_some(), named }
+    let since_ns = were_on_until(&found.events, ns(late.at_ns));
+    InterruptDelay { in_user, cpu, off, since_ns, was_looked_at: named.is_some(), named }
 }
 
 /// The evidence that interrupts were off until `late` came.

@@ -179,7 +179,9 @@ impl Blamer {
     /// While many were passed over since the last time, it rises above that.
     pub(crate) fn follow_p99(&mut self, thread: usize, p99_ns: i64) {
         // So that the interrupts that may explain a peak came little before it.
-        self.count_smis(thread);
+        if let (Some(me), Some(it)) = (self.followed.get(thread), self.progress.get_mut(thread)) {
+            it.smis.begin(self.source.smis(me.cpu));
+        }
         let over_ns = self.wishes.peak_over_ns.unwrap_or(i64::MAX);
         if let Some(progress) = self.progress.get_mut(thread) {
             let is_behind = progress.passed_over * FEW > progress.late;

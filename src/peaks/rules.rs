@@ -19,6 +19,9 @@ const SWITCH_NS: i64 = 2_000;
 /// The thread's own way takes no longer than twice its median and this.
 const MORE_THAN_USUAL_NS: i64 = 3_000;
 
+/// And no median is taken for more than this.
+const MOST_USUAL_NS: i64 = 20_000;
+
 /// A lower task that is switched in so soon after the wake-up had been chosen before it.
 const CHOSEN_NS: i64 = 20_000;
 
@@ -148,6 +151,10 @@ impl<'a> CauseClassifier<'a> {
         if segment.idle_state.is_some() {
             return idle::overslept(self.wakeup);
         }
+        if is_straight && task.pid != 0 {
+            // It could be preempted all the time.
+            return NamedCause::unexplained("task in user mode not preempted");
+        }
         let (cpu, from, to) = (piece.span.cpu, piece.span.ready_ns, piece.span.to_ns);
         let Some(found) = stacks::of_task(self.wakeup, cpu, task, from, to) else {
             return NamedCause::measured(Cause::Nonpreemptible, names::comm(&task.comm)).of(task);
@@ -202,14 +209,20 @@ impl<'a> CauseClassifier<'a> {
         if let Some((.., name)) = lock {
             return Some(NamedCause::measured(Cause::Lock, name.clone()));
         }
-        let faulted = self.fault_ns.is_some_and(|at| piece.from_ns >= at);
+        // Not one before the thread slept until its timer came.
+        let has_slept = |at: i64| {
+            let mut spans = self.wakeup.history.spans.iter();
+            spans.any(|s| s.phase == ThreadState::Irq && (at..piece.from_ns).contains(&s.from_ns))
+        };
+        let faulted = self.fault_ns.is_some_and(|at| piece.from_ns >= at && !has_slept(at));
         faulted.then(|| NamedCause::inferred(Cause::PageFault, "page fault", FAULT_BEGAN))
     }
 
     /// Long on its own way, with nothing recorded.
     fn own_gap(&self) -> NamedCause {
         const NAME: &str = "on the CPU, nothing recorded";
-        if self.wakeup.steal_is_counted && !self.wakeup.smis_came {
+        let is_counted = self.wakeup.steal_is_counted || self.wakeup.tells_steal();
+        if is_counted && !self.wakeup.smis_came {
             // A hypervisor that counts what it takes would have said so.
             return NamedCause::unexplained(NAME);
         }
@@ -219,9 +232,7 @@ impl<'a> CauseClassifier<'a> {
     /// Off the CPU again.
     fn off(&self, piece: &Piece<'_>, segment: &Segment, out: Out) -> NamedCause {
         match out {
-            Out::Moving { from, to } => {
-                NamedCause::measured(Cause::Migration, format!("CPU {from} to CPU {to}"))
-            }
+            Out::Moving { from, to } => self.moving(segment, from, to),
             Out::Asleep => {
                 self.held_up(piece).unwrap_or_else(|| NamedCause::unexplained("asleep again"))
             }
@@ -230,6 +241,17 @@ impl<'a> CauseClassifier<'a> {
             Out::Preempted => self.preempted(piece, segment),
             // Whoever had the CPU then may have nothing to do with it.
             Out::Unseen => NamedCause::unexplained("wake-up not recorded"),
+        }
+    }
+
+    /// On its way to another CPU, where a task may go first.
+    fn moving(&self, segment: &Segment, from: u32, to: u32) -> NamedCause {
+        let me = self.wakeup.me;
+        let is_other = |task: &CurrentTask| ![0, me.tid].contains(&task.pid);
+        match segment.task.filter(|task| is_other(task) && goes_first(me.real_time, me.prio, task))
+        {
+            Some(task) => going_first(&task),
+            None => NamedCause::measured(Cause::Migration, format!("CPU {from} to CPU {to}")),
         }
     }
 
@@ -248,8 +270,8 @@ impl<'a> CauseClassifier<'a> {
 }
 
 /// What a step with this median may take without being late, ns.
-const fn at_most(median_ns: i64) -> i64 {
-    2 * median_ns + MORE_THAN_USUAL_NS
+fn at_most(median_ns: i64) -> i64 {
+    2 * median_ns.min(MOST_USUAL_NS) + MORE_THAN_USUAL_NS
 }
 
 /// Whether a task may run before the measured thread.

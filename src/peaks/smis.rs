@@ -19,6 +19,11 @@ impl Smis {
         self.count = now;
     }
 
+    /// A reading before which nothing counts.
+    pub(super) fn begin(&mut self, now: Option<u64>) {
+        *self = Self { count: now, left: 0 };
+    }
+
     /// Whether one came that explains nothing yet.
     #[must_use]
     pub(super) fn may_explain(&self) -> bool {

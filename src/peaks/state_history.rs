@@ -249,11 +249,21 @@ fn awake(tid: u32, from_ns: i64, until_ns: i64, events: &[Event]) -> Option<Awak
     let (mut awake, mut was_woken): (Option<Awake>, bool) = (None, false);
     for event in events.iter().take_while(|event| ns(event.at_ns) <= until_ns) {
         let is_before = ns(event.at_ns) <= from_ns;
-        was_woken |= matches!(event.kind, EventKind::Waking { .. }) && event.pid == tid;
+        let is_waking = matches!(event.kind, EventKind::Waking { .. });
+        was_woken |= is_waking && event.pid == tid && !is_before;
+        if let (EventKind::Migrate { to, .. }, Some(known)) = (event.kind, awake.as_mut())
+            && event.pid == tid
+        {
+            known.cpu = to;
+        }
         if !is_switch(event) {
             continue;
         }
         let left = current.insert(event.cpu, event.pid) == Some(tid) && event.pid != tid;
+        if let Some(known) = awake.as_mut().filter(|_| event.pid == tid) {
+            // It slept for something else.
+            known.asleep_ns = None;
+        }
         if event.pid == tid && is_before {
             awake = Some(Awake { cpu: event.cpu, is_preempted: false, asleep_ns: None });
         } else if event.pid == tid && awake.is_none() && !was_woken {
@@ -268,7 +278,7 @@ fn awake(tid: u32, from_ns: i64, until_ns: i64, events: &[Event]) -> Option<Awak
         } else if let Some(known) = awake.as_mut().filter(|_| left) {
             known.asleep_ns = Some(ns(event.at_ns));
         }
-        was_woken &= event.pid != tid;
+        was_woken &= event.pid != tid || is_before;
     }
     awake
 }

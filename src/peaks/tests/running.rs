@@ -190,6 +190,18 @@ fn the_timer_was_programmed_after_its_expiry() {
     events.extend([(50_000, switch(ME, 9, "timer")), sleeps]);
     let long_ago = case([53_000, 0, 1_000, 2_000, 2_000], events);
     assert_eq!(long_ago.named(), is(Cause::Thread, "hog", 50_000));
+    // Woken before its expiry, and kept from the CPU since.
+    let mut events = wake_up(switch(600, 4, "hog"), 0, 53_000, 54_000, 56_000);
+    events.extend([(-40_000, waking(ME, 600)), (50_000, switch(ME, 9, "timer")), sleeps]);
+    let woken = case([53_000, 0, 1_000, 2_000, 2_000], events);
+    assert_eq!(woken.named(), is(Cause::Thread, "hog", 50_000));
+    // A fault before it slept has nothing to do with its way after that.
+    let mut events = wake_up(hack(), 0, 13_000, 14_000, 16_000);
+    events.extend([(-30_000, switch(ME, 9, "timer")), (5_000, fault(ME))]);
+    events.push((8_000, flagged(1, switch(0, 120, "swapper/0"))));
+    let parts = case([13_000, 0, 1_000, 2_000, 90_000], events).peak().blame;
+    let fault = parts.iter().find(|part| part.cause == Cause::PageFault).unwrap();
+    assert_eq!(fault.ns, 3_000, "{parts:?}");
 }
 
 #[test]

@@ -91,6 +91,13 @@ fn a_spin_lock_on_top_of_the_stack() {
 }
 
 #[test]
+fn a_task_in_user_mode_keeps_nobody_off_the_cpu() {
+    let events = wake_up(hack(), 1, 2_000, 3_000, 60_000);
+    let named = case([2_000, 0, 1_000, 57_000, 2_000], events).named();
+    assert_eq!(named, is(Cause::Unexplained, "task in user mode not preempted", 54_500));
+}
+
+#[test]
 fn a_short_way_through_the_scheduler() {
     let events = wake_up(hack(), 1, 1_500, 2_500, 12_000);
     let named = case([1_500, 0, 1_000, 9_500, 2_000], events).named();
@@ -117,7 +124,7 @@ fn the_stopper_goes_before_a_deadline_thread() {
     let mut case = case([2_000, 0, 1_000, 57_000, 2_000], events);
     (case.me.prio, case.me.real_time) = (-1, true);
     assert_eq!(case.named(), is(Cause::Migration, "migration/0", 56_500));
-    let events = wake_up(switch(600, 0, "fifo"), 1, 2_000, 3_000, 60_000);
+    let events = wake_up(switch(600, 0, "fifo"), 0, 2_000, 3_000, 60_000);
     let mut lower = self::case([2_000, 0, 1_000, 57_000, 2_000], events);
     (lower.me.prio, lower.me.real_time) = (-1, true);
     assert_eq!(lower.main().cause, Cause::Nonpreemptible);
