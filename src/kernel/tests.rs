@@ -87,7 +87,9 @@ fn the_record_of_a_sleeping_thread_has_its_expiry_and_each_step_after_it() {
         assert_eq!(explained.len(), 200, "it hardly ever blocks");
         assert!(matched >= 190, "{matched} of 200 that blocked");
         tracer.detach();
-        assert_eq!(sleeps(20).filter(|slept| explains(record, *slept)).count(), 0, "none any more");
+        // A child that another test forks holds the programs, too, until it executes its own.
+        let has_ended = || !sleeps(20).any(|slept| explains(record, slept));
+        assert!((0..10_000).any(|_| has_ended()), "none any more");
     }
 }
 
