@@ -78,7 +78,10 @@ impl Store {
         if is_root() {
             // The build may lie where nobody else may look.
             let program = store.path().join("tardy");
-            fs::copy(TARDY, &program).unwrap();
+            // By another process: a child that another test forks meanwhile would hold this one's
+            // open file, and a file that is open for writing cannot be executed.
+            let copied = Command::new("cp").arg(TARDY).arg(&program).status().unwrap();
+            assert!(copied.success(), "{copied}");
             fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
             std::os::unix::fs::chown(store.path(), Some(NOBODY), Some(NOBODY)).unwrap();
             store.program = program;
