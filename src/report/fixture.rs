@@ -9,7 +9,7 @@ pub(super) fn of(probe: &str, names: &[&str]) -> Document {
     let mut document = Document::from_json(json!({
         "schema_version": 1, "id": "i", "name": "n", "argv": [], "status": "complete",
         "validity": "valid", "caveats": [], "probe": {"name": probe, "parameters": {}},
-        "loads": [], "setup": {"asked": {}, "found": {"policy": "fifo 90"}},
+        "loads": [], "setup": {"asked": null, "found": {"policy": "fifo 90"}},
         "trace": {"asked": "off", "found": "off"}, "facts": crate::run::Facts::default(),
         "started_at": "", "ended_at": null, "duration_ns": 20_000_000_000_u64,
         "start_monotonic_ns": 0, "series": [],

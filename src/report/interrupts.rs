@@ -140,7 +140,7 @@ mod tests {
         let document = json!({
             "schema_version": 1, "id": "i", "name": "n", "argv": [], "status": "complete",
             "validity": "valid", "caveats": [], "probe": {"name": "timer", "parameters": {}},
-            "loads": [], "setup": {"asked": {}, "found": {}},
+            "loads": [], "setup": {"asked": null, "found": {}},
             "trace": {"asked": "off", "found": "off"}, "facts": Facts::default(),
             "started_at": "", "ended_at": null, "duration_ns": 2_000_000_000_u64,
             "start_monotonic_ns": 1, "machine": {"cpus": [{"cpu": 9, "busy": 0.934, "steal": 0.0}]},

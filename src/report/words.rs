@@ -114,8 +114,8 @@ pub fn line(document: &Document) -> String {
     ];
     if let Some(messages) = &document.messages {
         parts.push(messages::ends(messages));
-    } else if let Some(policy) = document.setup.found.get("policy").and_then(Value::as_str) {
-        parts.push(policy.to_owned());
+    } else {
+        parts.extend(document.setup.found.policy.clone());
     }
     parts.extend(document.provenance.remark());
     parts.join(", ")

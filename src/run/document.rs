@@ -13,6 +13,7 @@ use super::{
     messages::MessageRecord,
     probe::ProbeRecord,
     provenance::Provenance,
+    setup::SetupRecord,
     summary::SeriesSummary,
     trace::TraceRecord,
 };
@@ -188,14 +189,4 @@ pub struct LoadProof {
     /// Of those that count operations, how many completed none in its life.
     #[serde(default)]
     pub tasks_idle: u64,
-}
-
-/// What was arranged, as asked and as read back from the kernel.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct SetupRecord {
-    /// By name of the setting; what the user or the default wanted.
-    pub asked: Map<String, Value>,
-    /// By name of the setting; what the kernel said afterwards. `threads` has an entry a series.
-    pub found: Map<String, Value>,
 }

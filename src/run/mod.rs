@@ -18,6 +18,7 @@ pub mod probes;
 pub mod provenance;
 pub mod reader;
 pub mod samples;
+pub mod setup;
 pub mod spool;
 pub mod summary;
 pub mod trace;
@@ -31,9 +32,7 @@ pub use caveat_kind::{
     MessageCaveat, MissedPeriods, OsError, ReceiveCaveat, SendRefusal, SeriesCount, SetupCaveat,
     ThreadCaveat, ThreadDeviation, ThreadError, ThreadFaults, ThreadTerms, TraceCaveat,
 };
-pub use document::{
-    Document, LoadProof, LoadRecord, RunParameters, SCHEMA_VERSION, SetupRecord, Status,
-};
+pub use document::{Document, LoadProof, LoadRecord, RunParameters, SCHEMA_VERSION, Status};
 pub use entry::{RunEntry, RunHead};
 pub use facts::{Facts, LabFacts};
 pub use messages::{ClockRecord, EndRecord, FlowRecord, MessageRecord};
@@ -43,6 +42,9 @@ pub use probe::{
 };
 pub use provenance::{Origin, Provenance};
 pub use reader::{OpenError, Run};
+pub use setup::{
+    AskedSetup, FoundSetup, FoundShield, FoundThread, LockedMemory, MemoryLock, SetupRecord,
+};
 pub use summary::{Percentiles, Scheduled, SeriesHead, SeriesSummary};
 pub use trace::{MissingTracepoint, TraceCost, TraceMode, TraceRecord};
 pub use writer::{BlameFiles, IntervalOf, MakeError, RunWriter, names};

@@ -148,8 +148,8 @@ impl Session {
         self.calibrate(&mut quit)?;
         let schedule = self.schedule();
         record::begin(&mut self.document, &self.plan, &self.armed, &schedule);
-        record::setup(&mut self.document, &self.plan, &self.locked, self.dma_latency.as_ref());
-        self.document.setup.found.extend(self.arranged.found());
+        let (plan, held) = (&self.plan, self.dma_latency.as_ref());
+        record::setup(&mut self.document, plan, &self.locked, held, &self.arranged);
         let mut counts = MeasuredCounts::new(Root::default(), schedule.start_ns);
         let series = self.tallies();
         let drain = self.drain(&schedule)?;

@@ -1,7 +1,5 @@
 //! Fills in `run.json`: as planned, when it begins, when it ends.
 
-use serde_json::{Map, Value, json};
-
 use super::{
     Length, RunPlan, caveats, drain::Drained, evidence::Evidence, interval_reader::IntervalReader,
     machine::Counted,
@@ -10,19 +8,20 @@ use crate::{
     loads::{LoadEnd, LoadSpec},
     probes::{Armed, Schedule, ThreadReport, Tracing},
     run::{
-        Document, LoadRecord, Provenance, RunParameters, SCHEMA_VERSION, SetupRecord, Status,
-        TraceMode, TraceRecord, Validity, caveat,
+        AskedSetup, Document, FoundSetup, FoundThread, LoadRecord, Provenance, RunParameters,
+        SCHEMA_VERSION, SetupRecord, Status, TraceMode, TraceRecord, Validity, caveat,
         conditions::ThreadUse,
         hlog,
         summary::{SeriesHead, summarize},
     },
     setup::{
+        arrange::Arranged,
         facts,
         memory::Locked,
         power::DmaLatency,
         threads::{Found, describe},
     },
-    sys::clock::realtime_offset_ns,
+    sys::{clock::realtime_offset_ns, cpus::Cpus, sched::Scheduling},
 };
 use tardy_hot::tally::Totals;
 
@@ -43,7 +42,7 @@ pub(super) fn planned(plan: &RunPlan, tracing: Option<&Tracing>, trace: TraceRec
         log_interval_ns: parameters.log_interval_ns(plan.interval_ns),
         parameters,
         loads: plan.loads.iter().map(planned_load).collect(),
-        setup: SetupRecord { asked: asked(plan), found: Map::new() },
+        setup: SetupRecord { asked: Some(asked(plan)), found: FoundSetup::default() },
         trace,
         facts: facts::read(first_cpu),
         started_at: rfc3339(tardy_hot::clock::now_ns()),
@@ -89,52 +88,60 @@ fn parameters(plan: &RunPlan) -> RunParameters {
     }
 }
 
-fn asked(plan: &RunPlan) -> Map<String, Value> {
-    let (policy, priority) = (plan.policy.0, plan.priority.0);
-    let asked = json!({
-        "policy": policy.value.to_string(),
-        "policy_explicit": policy.explicit,
-        "priority": if policy.value.is_real_time() { priority.value } else { 0 },
-        "priority_explicit": priority.explicit,
-        "cpus": plan.cpus.to_string(),
-        "timer_slack_ns": plan.slack_ns,
-        "memory_lock": true,
-        "dma_latency_us":
-            plan.wishes.max_idle_latency_us.or(plan.hold_dma_latency.then_some(0)),
-    });
-    let mut asked = asked.as_object().cloned().unwrap_or_default();
-    asked.extend(plan.wishes.asked());
-    asked
+fn asked(plan: &RunPlan) -> AskedSetup {
+    let (policy, priority, wishes) = (plan.policy.0, plan.priority.0, &plan.wishes);
+    AskedSetup {
+        policy: policy.value.to_string(),
+        policy_explicit: policy.explicit,
+        priority: if policy.value.is_real_time() { priority.value } else { 0 },
+        priority_explicit: priority.explicit,
+        cpus: plan.cpus.to_string(),
+        timer_slack_ns: plan.slack_ns,
+        memory_lock: true,
+        dma_latency_us: wishes.max_idle_latency_us.or(plan.hold_dma_latency.then_some(0)),
+        shield: wishes.shield,
+        governor: wishes.governor.clone(),
+        max_idle_latency_us: wishes.max_idle_latency_us,
+        no_smt_sibling: wishes.no_smt_sibling,
+        housekeeping: wishes.housekeeping.as_ref().map(Cpus::to_string),
+    }
 }
 
 /// What is known when the schedule is: the moment of the first expiry.
 pub(super) fn begin(document: &mut Document, plan: &RunPlan, armed: &Armed, schedule: &Schedule) {
     document.started_at = rfc3339(schedule.start_ns);
     document.start_monotonic_ns = schedule.start_ns;
-    let thread = |(series, found): &(String, Found)| {
-        let mut entry = json!(found);
-        if let Some(entry) = entry.as_object_mut() {
-            entry.insert("series".into(), json!(series));
-        }
-        entry
-    };
-    let threads: Vec<Value> = armed.found.iter().map(thread).collect();
     let found = &mut document.setup.found;
-    found.insert("threads".into(), Value::Array(threads));
-    found.insert("policy".into(), json!(describe(plan.policy.1, plan.priority.1)));
+    found.threads = armed.found.iter().map(|(series, found)| thread(series, found)).collect();
+    found.policy = Some(describe(plan.policy.1, plan.priority.1));
 }
 
-/// The result of setting up memory and power.
+fn thread(series: &str, found: &Found) -> FoundThread {
+    let Scheduling { policy, priority, nice } = found.scheduling.clone();
+    FoundThread {
+        series: series.to_owned(),
+        tid: found.tid,
+        policy,
+        priority,
+        nice,
+        cpus: found.cpus.clone(),
+        timer_slack_ns: found.timer_slack_ns,
+    }
+}
+
+/// The result of setting up memory, power and the machine.
 pub(super) fn setup(
     document: &mut Document,
     plan: &RunPlan,
     locked: &Locked,
     held: Option<&DmaLatency>,
+    arranged: &Arranged,
 ) {
     let found = &mut document.setup.found;
-    found.insert("cpus".into(), json!(plan.cpus.to_string()));
-    found.insert("memory_lock".into(), locked.found());
-    found.insert("dma_latency_us".into(), json!(held.and_then(|held| held.found_us)));
+    found.cpus = Some(plan.cpus.to_string());
+    found.memory_lock = Some(locked.found());
+    found.dma_latency_us = held.and_then(|held| held.found_us);
+    arranged.record(found);
 }
 
 /// The series as they are now, and when that is.

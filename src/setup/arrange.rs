@@ -3,8 +3,6 @@
 
 use std::io;
 
-use serde_json::{Map, Value, json};
-
 use super::{
     SetupError, governor,
     journal::{Journal, JournalError, JournalPath},
@@ -12,7 +10,10 @@ use super::{
     siblings,
     threads::plain,
 };
-use crate::sys::{cpus::Cpus, root::Root};
+use crate::{
+    run::FoundSetup,
+    sys::{cpus::Cpus, root::Root},
+};
 
 /// What the user said.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -49,19 +50,6 @@ impl SetupRequest {
         let remedy = "Run as root, with room on a writable /run.";
         SetupError::Wish { flag: flags.join(" and "), why, remedy }
     }
-
-    /// For `setup.asked` of `run.json`.
-    #[must_use]
-    pub fn asked(&self) -> Map<String, Value> {
-        let asked = json!({
-            "shield": self.shield,
-            "governor": self.governor,
-            "max_idle_latency_us": self.max_idle_latency_us,
-            "no_smt_sibling": self.no_smt_sibling,
-            "housekeeping": self.housekeeping.as_ref().map(Cpus::to_string),
-        });
-        asked.as_object().cloned().unwrap_or_default()
-    }
 }
 
 /// A machine that is arranged, until this is finished or dropped.
@@ -70,7 +58,7 @@ pub struct Arranged {
     wishes: SetupRequest,
     shield: Option<Shield>,
     offline: Option<Cpus>,
-    found: Map<String, Value>,
+    governor: Option<String>,
     journal: Option<Journal>,
 }
 
@@ -95,7 +83,7 @@ impl Arranged {
             wishes: wishes.clone(),
             shield: None,
             offline: None,
-            found: Map::new(),
+            governor: None,
             journal: None,
         };
         if wishes.change_the_machine() {
@@ -107,7 +95,7 @@ impl Arranged {
             }
             if let Some(name) = &wishes.governor {
                 governor::set(&mut journal, root, name, cpus)?;
-                arranged.found.insert("governor".into(), json!(name));
+                arranged.governor = Some(name.clone());
             }
             if wishes.shield {
                 arranged.shield = Some(Shield::raise(&mut journal, root, cpus)?);
@@ -160,15 +148,11 @@ impl Arranged {
         }
     }
 
-    /// For `setup.found` of `run.json`.
-    #[must_use]
-    pub fn found(&self) -> Map<String, Value> {
-        let mut found = self.found.clone();
-        found.insert("shield".into(), json!(self.shield.as_ref().map(Shield::found)));
-        if let Some(offline) = &self.offline {
-            found.insert("siblings_offline".into(), json!(offline.to_string()));
-        }
-        found
+    /// Writes down what it came to.
+    pub fn record(&self, found: &mut FoundSetup) {
+        found.shield = self.shield.as_ref().map(Shield::found);
+        found.governor.clone_from(&self.governor);
+        found.siblings_offline = self.offline.as_ref().map(Cpus::to_string);
     }
 
     /// What the shield does not keep off its CPUs; absent without one.
@@ -226,11 +210,9 @@ mod tests {
             SetupRequest { governor: Some("performance".into()), ..SetupRequest::default() };
         let arranged = Arranged::make_on(&root, &place, &wishes, &cpus, "test").unwrap();
         assert_eq!(root.read(format!("/{governor}")).unwrap(), "performance");
-        assert_eq!(arranged.found()["governor"], "performance");
-        assert_eq!(
-            (&wishes.asked()["shield"], &arranged.found()["shield"]),
-            (&json!(false), &json!(null))
-        );
+        let mut found = FoundSetup::default();
+        arranged.record(&mut found);
+        assert_eq!((found.governor.as_deref(), &found.shield), (Some("performance"), &None));
         assert_eq!(arranged.finish(), [""; 0]);
         assert_eq!(root.read(format!("/{governor}")).unwrap(), "powersave");
     }

@@ -4,9 +4,10 @@
 //! later. Without it only what exists after arming is locked: locking the future under a limit
 //! would make later allocations fail.
 
-use serde_json::{Value, json};
-
-use crate::{run::OsError, sys::memory};
+use crate::{
+    run::{LockedMemory, MemoryLock, OsError},
+    sys::memory,
+};
 
 /// Memory that is locked until this is dropped.
 #[derive(Debug)]
@@ -32,13 +33,13 @@ impl Locked {
 
     /// Its result, as the kernel counts.
     #[must_use]
-    pub fn found(&self) -> Value {
-        let how = match (self.whole, &self.refused) {
-            (true, _) => "all",
-            (false, None) => "what existed when armed",
-            (false, Some(_)) => "none",
+    pub fn found(&self) -> MemoryLock {
+        let locked = match (self.whole, &self.refused) {
+            (true, _) => LockedMemory::All,
+            (false, None) => LockedMemory::Existing,
+            (false, Some(_)) => LockedMemory::None,
         };
-        json!({ "locked": how, "bytes": memory::locked_bytes() })
+        MemoryLock { locked, bytes: memory::locked_bytes() }
     }
 
     /// What the kernel said where it refused.

@@ -185,7 +185,7 @@ mod tests {
         let mut record = serde_json::json!({
             "schema_version": 1, "id": id, "name": name, "argv": [], "status": status,
             "validity": "valid", "caveats": [], "probe": {"name": "timer", "parameters": {}},
-            "loads": [], "setup": {"asked": {}, "found": {}},
+            "loads": [], "setup": {"asked": null, "found": {}},
             "trace": {"asked": "off", "found": "off"}, "facts": crate::run::Facts::default(),
             "ended_at": null, "duration_ns": 1, "start_monotonic_ns": 0, "series": [],
         });

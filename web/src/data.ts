@@ -23,6 +23,36 @@ export type Page = {
   words: Vocabulary;
 };
 
+/** What the user or the default wanted. */
+export type AskedSetup = {
+  /** CPUs to measure, as a list. */
+  cpus: string;
+  /** The request on /dev/cpu_dma_latency in us; null for none. */
+  dma_latency_us: number | null;
+  /** Frequency governor for the measured CPUs; null for no wish. */
+  governor: string | null;
+  /** CPUs for loads and recording threads, as a list; null for no wish. */
+  housekeeping: string | null;
+  /** Longest exit of an idle state that the user allows; null for no wish. In us. */
+  max_idle_latency_us: number | null;
+  /** Whether memory was to be locked. */
+  memory_lock: boolean;
+  /** Whether siblings of the measured CPUs were to be taken offline. */
+  no_smt_sibling: boolean;
+  /** Scheduling policy of the measured threads. */
+  policy: string;
+  /** Whether the user asked for that policy. */
+  policy_explicit: boolean;
+  /** Real-time priority of the first thread; 0 for other. */
+  priority: number;
+  /** Whether the user asked for that priority. */
+  priority_explicit: boolean;
+  /** Whether everything else was to be kept off the measured CPUs. */
+  shield: boolean;
+  /** Timer slack of the measured threads. In ns. */
+  timer_slack_ns: number;
+};
+
 /** The wake-ups of one band, and what they were blamed on. */
 export type Band = {
   /** How much of that time was blamed, 0 to 1, if only on `unexplained`. */
@@ -318,6 +348,58 @@ export type FlowRecord = {
   wanted_per_s: number | null;
 };
 
+/** What the kernel said afterwards; null where nothing was arranged, or not yet. */
+export type FoundSetup = {
+  /** CPUs that were measured, as a list. */
+  cpus: string | null;
+  /** What the kernel held when the request was in place, in us; null where there was none. */
+  dma_latency_us: number | null;
+  /** The frequency governor that was set and read back; null where none was asked for. */
+  governor: string | null;
+  /** Locked memory. */
+  memory_lock: MemoryLock | null;
+  /** Policy and priority as available: fifo 90, other. */
+  policy: string | null;
+  /** What the shield came to; null without one. */
+  shield: FoundShield | null;
+  /** CPUs that were taken offline, as a list, empty where cores have one hardware thread; null where that was not asked for. */
+  siblings_offline: string | null;
+  /** One entry a series: what its thread ran as when it was armed. */
+  threads: FoundThread[];
+};
+
+/** What a shield came to. */
+export type FoundShield = {
+  /** Who keeps tasks off them. */
+  backend: string;
+  /** The shielded CPUs, as a list. */
+  cpus: string;
+  /** Interrupts that were moved off them. */
+  interrupts_moved: number;
+  /** Interrupts and the like that the kernel did not let go, by number and name. */
+  interrupts_stay: string[];
+  /** Kernel threads that could not be moved; with cgroup v2 not counted, 0. */
+  kernel_tasks_stay: number;
+};
+
+/** One measured thread. */
+export type FoundThread = {
+  /** CPUs it may run on, as a list. */
+  cpus: string;
+  /** Nice value. */
+  nice: number;
+  /** Scheduling policy. */
+  policy: string;
+  /** Real-time priority; 0 for an ordinary task. */
+  priority: number;
+  /** The name of its series. */
+  series: string;
+  /** The kernel's number of the thread. */
+  tid: number;
+  /** Timer slack; 0 for real-time threads, which have none. In ns. */
+  timer_slack_ns: number;
+};
+
 /** Counts per time and latency bin, empty cells left out; three columns of one length. */
 export type Heat = {
   /** Samples in the cell, at least 1. */
@@ -438,6 +520,9 @@ export type LoadTrack = {
   unit: string;
 };
 
+/** How much of the memory was locked. */
+export type LockedMemory = "all" | "what existed when armed" | "none";
+
 /** What the machine did over the measured time, on average. The same interval by interval is in `machine.csv`. */
 export type MachineRecord = {
   /** Context switches. */
@@ -478,6 +563,14 @@ export type MachineTrack = {
   softirqs_per_s: number[];
   /** End of each interval, seconds since the start of the run. */
   t_s: number[];
+};
+
+/** Locked memory. */
+export type MemoryLock = {
+  /** Bytes locked when the run began; null where unknown. */
+  bytes: number | null;
+  /** What was locked. */
+  locked: LockedMemory;
 };
 
 /** The result of messages, beside how long they took. */
@@ -953,10 +1046,10 @@ export type SeriesSummary = {
 
 /** What was arranged, as asked and as read back from the kernel. */
 export type SetupRecord = {
-  /** By name of the setting; what the user or the default wanted. */
-  asked: JsonMap;
-  /** By name of the setting; what the kernel said afterwards. `threads` has an entry a series. */
-  found: JsonMap;
+  /** What the user or the default wanted; null where the samples were not measured by tardy. */
+  asked: AskedSetup | null;
+  /** What the kernel said afterwards. */
+  found: FoundSetup;
 };
 
 /** The stages of one latency, in ns; they sum to it. */
@@ -1103,6 +1196,7 @@ export type Vocabulary = {
 /** The structure of a `Page`, as JSON Schema. */
 export const STRUCTURE: JsonMap = {
   $defs: {
+    AskedSetup: {"properties":{"cpus":{"type":"string"},"dma_latency_us":{"type":["integer","null"]},"governor":{"type":["string","null"]},"housekeeping":{"type":["string","null"]},"max_idle_latency_us":{"type":["integer","null"]},"memory_lock":{"type":"boolean"},"no_smt_sibling":{"type":"boolean"},"policy":{"type":"string"},"policy_explicit":{"type":"boolean"},"priority":{"type":"integer"},"priority_explicit":{"type":"boolean"},"shield":{"type":"boolean"},"timer_slack_ns":{"type":"integer"}},"required":["policy","policy_explicit","priority","priority_explicit","cpus","timer_slack_ns","memory_lock","dma_latency_us","shield","governor","max_idle_latency_us","no_smt_sibling","housekeeping"],"type":"object"},
     Band: {"properties":{"blamed_share":{"type":"number"},"causes":{"items":{"$ref":"#/$defs/CauseInBand"},"type":"array"},"from":{"type":"integer"},"name":{"type":"string"},"ns":{"type":"integer"},"to":{"type":"integer"},"wakeups":{"type":"integer"}},"required":["name","from","to","wakeups","ns","blamed_share","causes"],"type":"object"},
     Basis: {"enum":["measured","inferred","none"]},
     Cause: {"enum":["irqs_off","hardirq","softirq","thread","nonpreemptible","lock","idle_exit","migration","throttled","page_fault","stopped","host","hardware","tracing","unexplained"]},
@@ -1124,6 +1218,9 @@ export const STRUCTURE: JsonMap = {
     FakeParameters: {"properties":{"cpus":{"type":"string"},"interval_ns":{"type":"integer"},"unpaced":{"type":"boolean"}},"required":["interval_ns","cpus","unpaced"],"type":"object"},
     Figure: {"properties":{"high":{"type":"integer"},"low":{"type":"integer"},"name":{"type":"string"},"uncertain":{"type":"boolean"}},"required":["name","low","high","uncertain"],"type":"object"},
     FlowRecord: {"properties":{"achieved_per_s":{"type":["number","null"]},"duplicated":{"type":"integer"},"foreign":{"type":"integer"},"late":{"type":["integer","null"]},"late_over_ns":{"type":["integer","null"]},"lost":{"type":"integer"},"received":{"type":"integer"},"reordered":{"type":"integer"},"sent":{"type":"integer"},"series":{"type":"string"},"wanted_per_s":{"type":["number","null"]}},"required":["series","sent","received","lost","late","late_over_ns","duplicated","reordered","foreign","wanted_per_s","achieved_per_s"],"type":"object"},
+    FoundSetup: {"properties":{"cpus":{"type":["string","null"]},"dma_latency_us":{"type":["integer","null"]},"governor":{"type":["string","null"]},"memory_lock":{"anyOf":[{"$ref":"#/$defs/MemoryLock"},{"type":"null"}]},"policy":{"type":["string","null"]},"shield":{"anyOf":[{"$ref":"#/$defs/FoundShield"},{"type":"null"}]},"siblings_offline":{"type":["string","null"]},"threads":{"items":{"$ref":"#/$defs/FoundThread"},"type":"array"}},"required":["policy","cpus","memory_lock","dma_latency_us","shield","governor","siblings_offline","threads"],"type":"object"},
+    FoundShield: {"properties":{"backend":{"type":"string"},"cpus":{"type":"string"},"interrupts_moved":{"type":"integer"},"interrupts_stay":{"items":{"type":"string"},"type":"array"},"kernel_tasks_stay":{"type":"integer"}},"required":["cpus","backend","interrupts_moved","interrupts_stay","kernel_tasks_stay"],"type":"object"},
+    FoundThread: {"properties":{"cpus":{"type":"string"},"nice":{"type":"integer"},"policy":{"type":"string"},"priority":{"type":"integer"},"series":{"type":"string"},"tid":{"type":"integer"},"timer_slack_ns":{"type":"integer"}},"required":["series","tid","policy","priority","nice","cpus","timer_slack_ns"],"type":"object"},
     Heat: {"properties":{"count":{"items":{"type":"integer"},"type":"array"},"latency":{"items":{"type":"integer"},"type":"array"},"time":{"items":{"type":"integer"},"type":"array"}},"required":["time","latency","count"],"type":"object"},
     IdleState: {"properties":{"exit_latency_us":{"type":"integer"},"name":{"type":"string"}},"required":["name","exit_latency_us"],"type":"object"},
     InterruptRow: {"properties":{"description":{"type":"string"},"kind":{"type":"string"},"per_cpu":{"items":{"prefixItems":[{"type":"integer"},{"type":"integer"}],"type":"array"},"type":"array"},"per_s":{"type":"number"},"source":{"type":"string"}},"required":["kind","source","description","per_s","per_cpu"],"type":"object"},
@@ -1132,8 +1229,10 @@ export const STRUCTURE: JsonMap = {
     LoadProof: {"properties":{"context_switches_per_s":{"type":"number"},"cpu_share":{"type":"number"},"operations":{"type":"integer"},"operations_per_s":{"type":"number"},"tasks":{"type":"integer"},"tasks_idle":{"type":"integer"},"unit":{"type":"string"}},"required":["unit","operations","operations_per_s","context_switches_per_s","cpu_share","tasks","tasks_idle"],"type":"object"},
     LoadRecord: {"properties":{"ended":{"type":["string","null"]},"name":{"type":"string"},"parameters":{"additionalProperties":true,"type":"object"},"proof":{"anyOf":[{"$ref":"#/$defs/LoadProof"},{"type":"null"}]}},"required":["name","parameters","proof","ended"],"type":"object"},
     LoadTrack: {"properties":{"name":{"type":"string"},"operations_per_s":{"items":{"type":"number"},"type":"array"},"t_s":{"items":{"type":"number"},"type":"array"},"unit":{"type":"string"}},"required":["name","unit","t_s","operations_per_s"],"type":"object"},
+    LockedMemory: {"enum":["all","what existed when armed","none"]},
     MachineRecord: {"properties":{"context_switches_per_s":{"type":"number"},"cpus":{"items":{"$ref":"#/$defs/CpuUse"},"type":"array"},"disk_read_bytes_per_s":{"type":"number"},"disk_written_bytes_per_s":{"type":"number"},"forks_per_s":{"type":"number"},"interrupts_per_s":{"type":"number"},"loopback_bytes_per_s":{"type":"number"},"major_faults_per_s":{"type":"number"},"network_received_bytes_per_s":{"type":"number"},"network_sent_bytes_per_s":{"type":"number"},"page_faults_per_s":{"type":"number"},"softirqs_per_s":{"type":"number"}},"required":["interrupts_per_s","softirqs_per_s","context_switches_per_s","forks_per_s","page_faults_per_s","major_faults_per_s","disk_read_bytes_per_s","disk_written_bytes_per_s","network_received_bytes_per_s","network_sent_bytes_per_s","loopback_bytes_per_s","cpus"],"type":"object"},
     MachineTrack: {"properties":{"context_switches_per_s":{"items":{"type":"number"},"type":"array"},"cpu_busy":{"items":{"$ref":"#/$defs/CpuBusy"},"type":"array"},"interrupts_per_s":{"items":{"type":"number"},"type":"array"},"softirqs_per_s":{"items":{"type":"number"},"type":"array"},"t_s":{"items":{"type":"number"},"type":"array"}},"required":["t_s","interrupts_per_s","softirqs_per_s","context_switches_per_s","cpu_busy"],"type":"object"},
+    MemoryLock: {"properties":{"bytes":{"type":["integer","null"]},"locked":{"$ref":"#/$defs/LockedMemory"}},"required":["locked","bytes"],"type":"object"},
     MessageRecord: {"properties":{"clock":{"anyOf":[{"$ref":"#/$defs/ClockRecord"},{"type":"null"}]},"ends":{"items":{"$ref":"#/$defs/EndRecord"},"type":"array"},"flows":{"items":{"$ref":"#/$defs/FlowRecord"},"type":"array"},"size":{"type":"integer"},"transport":{"type":"string"}},"required":["transport","size","ends","flows","clock"],"type":"object"},
     MissingTracepoint: {"properties":{"switches_off":{"type":"string"},"tracepoint":{"type":"string"},"why":{"type":"string"}},"required":["tracepoint","switches_off","why"],"type":"object"},
     Origin: {"enum":["measured","imported","synthesised"]},
@@ -1163,7 +1262,7 @@ export const STRUCTURE: JsonMap = {
     Scheduled: {"properties":{"count":{"type":"integer"},"max":{"type":["integer","null"]},"mean":{"type":["integer","null"]},"percentiles":{"additionalProperties":{"type":"integer"},"type":"object"},"uncertain":{"items":{"type":"string"},"type":"array"}},"required":["count","mean","max","percentiles","uncertain"],"type":"object"},
     SeriesShare: {"properties":{"ns":{"type":"integer"},"series":{"type":"string"}},"required":["series","ns"],"type":"object"},
     SeriesSummary: {"properties":{"above":{"type":"integer"},"count":{"type":"integer"},"cpu":{"type":["integer","null"]},"early":{"type":"integer"},"max":{"type":["integer","null"]},"mean":{"type":["integer","null"]},"min":{"type":["integer","null"]},"missed":{"type":["integer","null"]},"name":{"type":"string"},"percentiles":{"additionalProperties":{"type":"integer"},"type":"object"},"period_ns":{"type":["integer","null"]},"scheduled":{"anyOf":[{"$ref":"#/$defs/Scheduled"},{"type":"null"}]},"stage":{"type":["string","null"]},"stage_of":{"type":["string","null"]},"stddev":{"type":["integer","null"]},"uncertain":{"items":{"type":"string"},"type":"array"},"unit":{"type":"string"}},"required":["name","cpu","period_ns","stage_of","stage","unit","count","missed","early","above","min","mean","stddev","max","percentiles","uncertain","scheduled"],"type":"object"},
-    SetupRecord: {"properties":{"asked":{"additionalProperties":true,"type":"object"},"found":{"additionalProperties":true,"type":"object"}},"required":["asked","found"],"type":"object"},
+    SetupRecord: {"properties":{"asked":{"anyOf":[{"$ref":"#/$defs/AskedSetup"},{"type":"null"}]},"found":{"$ref":"#/$defs/FoundSetup"}},"required":["asked","found"],"type":"object"},
     StagesOf: {"properties":{"dispatch":{"type":"integer"},"handler":{"type":"integer"},"irq":{"type":"integer"},"softirq":{"type":"integer"},"user":{"type":"integer"}},"required":["irq","softirq","handler","dispatch","user"],"type":"object"},
     Status: {"enum":["running","complete","interrupted","stopped_over","crashed"]},
     StreamParameters: {"properties":{"both_ways":{"type":"boolean"},"cpu":{"type":"integer"},"far_cpu":{"type":["integer","null"]},"far_priority":{"type":["integer","null"]},"far_wait":{"type":["string","null"]},"group":{"type":["string","null"]},"late_over_ns":{"type":"integer"},"rate_per_s":{"type":"number"},"receivers":{"type":["integer","null"]},"size":{"type":"integer"},"to":{"type":["string","null"]},"transport":{"type":"string"},"wait":{"type":"string"}},"required":["transport","size","rate_per_s","both_ways","wait","far_wait","late_over_ns","cpu","far_cpu","far_priority","to","group","receivers"],"type":"object"},

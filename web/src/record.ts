@@ -122,9 +122,14 @@ function setup(runs: PageRun[]): HTMLElement[] {
 
 /** What a thread was asked is asked once and found per thread: the two belong in one row. */
 function askedAndFound(run: PageRun): [Fact[], Fact[]] {
-  const asked = flatten(run.record.setup.asked);
+  const { asked: wishes, found: results } = run.record.setup;
+  const wished = Object.entries(wishes ?? {}).filter(([, value]) => value !== null);
+  // What nobody asked for and was not arranged is not worth a row.
+  const wanted = new Set(wished.filter(([, value]) => value !== false).map(([name]) => name));
+  const arranged = Object.entries(results).filter(([name, value]) => value !== null || wanted.has(name));
+  const asked = flatten(Object.fromEntries(wished));
   const names = new Set(asked.map(([name]) => name));
-  const found = flatten(run.record.setup.found).map(([name, text]): Fact =>
+  const found = flatten(Object.fromEntries(arranged)).map(([name, text]): Fact =>
     [names.has(name.replace(/^threads\./, '')) ? name.replace(/^threads\./, '') : name, text]);
   return [asked, found];
 }

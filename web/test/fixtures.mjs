@@ -163,6 +163,7 @@ const FACTS = {
 };
 
 /** Facts of a machine that says nothing of itself. */
+const NOTHING_FOUND = { policy: null, cpus: null, memory_lock: null, dma_latency_us: null, shield: null, governor: null, siblings_offline: null, threads: [] };
 const NO_FACTS = Object.fromEntries(Object.entries(FACTS).map(([name, value]) => [name, Array.isArray(value) && name !== 'load_average' ? [] : name === 'preemption' ? { model: 'unknown', source: '' } : ['hostname', 'kernel', 'kernel_version', 'architecture', 'cpus_online', 'cpus_allowed', 'tardy_version'].includes(name) ? '' : null]));
 
 const CAVEATS = {
@@ -183,8 +184,8 @@ function record(name, seconds, summaries, more = {}) {
     parameters: { duration_ns: Math.round(seconds * NS_PER_S), samples: null, warmup_ns: NS_PER_S, stop_over_ns: null, raw: true, peaks: 100, peak_over_ns: null },
     loads: [{ name: 'hackbench', parameters: { groups: 4, fds: 20 }, proof: { unit: 'messages', operations: Math.round(161000 * seconds), operations_per_s: 161000, context_switches_per_s: 412345.6, cpu_share: 1.93, tasks: 160, tasks_idle: 0 }, ended: 'stopped' }],
     setup: {
-      asked: { policy: 'fifo', priority: 90, affinity: '0-1', memory_lock: true, dma_latency_us: 0, timer_slack_ns: 1 },
-      found: { threads: summaries.map((s) => ({ series: s.name, policy: 'fifo', priority: 90, affinity: String(s.cpu) })), memory_lock: true, dma_latency_us: 0, timer_slack_ns: 1 },
+      asked: { policy: 'fifo', policy_explicit: false, priority: 90, priority_explicit: false, cpus: '0-1', timer_slack_ns: 1, memory_lock: true, dma_latency_us: 0, shield: false, governor: null, max_idle_latency_us: null, no_smt_sibling: false, housekeeping: null },
+      found: { ...NOTHING_FOUND, policy: 'fifo 90', cpus: '0-1', memory_lock: { locked: 'all', bytes: 8388608 }, dma_latency_us: 0, threads: summaries.map((s, index) => ({ series: s.name, tid: 4711 + index, policy: 'fifo', priority: 90, nice: 0, cpus: String(s.cpu), timer_slack_ns: 0 })) },
     },
     trace: { ...UNTRACED, asked: 'auto', why_not: 'no BTF in this kernel' }, facts: FACTS, machine: null, conditions: null, messages: null,
     log_interval_ns: Math.max(1e8, Math.round(seconds * 1e6)), started_at: '2026-11-21T20:30:55.120Z',
@@ -362,7 +363,7 @@ function spoiled(data) {
 export function empty() {
   const none = series('cpu0', 0, [], edges(1e6), [0, 1]);
   return page([{
-    headline: '', line: '', record: { ...record('empty', 0, [none.summary]), started_at: '', ended_at: null, facts: NO_FACTS, setup: { asked: {}, found: {} }, loads: [], status: 'crashed', validity: 'invalid' }, command: '',
+    headline: '', line: '', record: { ...record('empty', 0, [none.summary]), started_at: '', ended_at: null, facts: NO_FACTS, setup: { asked: null, found: NOTHING_FOUND }, loads: [], status: 'crashed', validity: 'invalid' }, command: '',
     time_edges_s: [], heat: { time: [], latency: [], count: [] }, series: [none.drawn], machine: { t_s: [], interrupts_per_s: [], softirqs_per_s: [], context_switches_per_s: [], cpu_busy: [] }, loads: [], interrupts: [],
   }], edges(1e6));
 }

@@ -25,7 +25,7 @@ fn run(kernel: &str, load: &str, seed: u32, figures: [u64; 4]) -> Document {
         "schema_version": 1, "id": "i", "name": format!("{load}/{kernel}/{seed}"), "argv": [],
         "status": "complete", "validity": "valid", "caveats": [],
         "probe": {"name": "timer", "parameters": {}}, "loads": [],
-        "setup": {"asked": {}, "found": {}}, "trace": {"asked": "off", "found": "off"},
+        "setup": {"asked": null, "found": {}}, "trace": {"asked": "off", "found": "off"},
         "facts": facts, "started_at": "", "ended_at": null, "duration_ns": 2_000_000_000_u64,
         "start_monotonic_ns": 1,
         "series": [{

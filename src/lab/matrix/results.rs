@@ -176,7 +176,7 @@ pub(super) mod tests {
         let record = serde_json::json!({
             "schema_version": 1, "id": "i", "name": "n", "argv": [], "status": status,
             "validity": "valid", "caveats": [], "probe": {"name": "made-up", "parameters": {}},
-            "loads": [], "setup": {"asked": {}, "found": {}},
+            "loads": [], "setup": {"asked": null, "found": {}},
             "trace": {"asked": "off", "found": "off"}, "facts": crate::run::Facts::default(),
             "started_at": "", "ended_at": null, "duration_ns": 1, "start_monotonic_ns": 1,
             "series": [],

@@ -3,14 +3,12 @@
 pub mod cpuset;
 pub mod interrupts;
 
-use serde_json::{Value, json};
-
 use super::{
     SetupError,
     journal::{Journal, JournalError},
 };
 use crate::{
-    run::BootOption,
+    run::{BootOption, FoundShield},
     sys::{cpus::Cpus, root::Root, tasks},
 };
 use cpuset::{Backend, Group};
@@ -70,14 +68,14 @@ impl Shield {
 
     /// For `run.json`.
     #[must_use]
-    pub fn found(&self) -> Value {
-        json!({
-            "cpus": self.cpus.to_string(),
-            "backend": self.group.backend(),
-            "interrupts_moved": self.moved.moved,
-            "interrupts_stay": self.moved.stay,
-            "kernel_tasks_stay": self.group.kernel_tasks,
-        })
+    pub fn found(&self) -> FoundShield {
+        FoundShield {
+            cpus: self.cpus.to_string(),
+            backend: self.group.backend().to_owned(),
+            interrupts_moved: self.moved.moved,
+            interrupts_stay: self.moved.stay.clone(),
+            kernel_tasks_stay: self.group.kernel_tasks,
+        }
     }
 }
 
