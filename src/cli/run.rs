@@ -337,10 +337,10 @@ mod tests {
             let (made, interval_ns) = made(probe);
             assert_eq!(made.name(), probe.name);
             assert!(interval_ns > 0, "{}", probe.name);
-            let traceable = (made.can_be_traced(), made.has_only_stages());
+            let traceable = (made.can_be_traced(), made.is_traced_on_request());
             let expected = match probe.traceable {
                 Traceable::All => (true, false),
-                Traceable::StagesOnly => (true, true),
+                Traceable::OnRequest => (true, true),
                 Traceable::No => (false, false),
             };
             assert_eq!(traceable, expected, "{}", probe.name);

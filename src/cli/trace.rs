@@ -13,6 +13,8 @@ pub(super) struct TraceFlags {
     ///
     /// Needs root, or CAP_BPF and CAP_PERFMON, and a kernel with type information (BTF), as
     /// distribution kernels have. Where that is missing, auto measures without and reports it.
+    /// A pingpong between two ends of this machine is traced where stages or peaks is given;
+    /// receive and stream are not traced.
     #[arg(long, value_enum, default_value = "auto", value_name = "MODE")]
     trace: TraceMode,
     /// How many of the worst wake-ups to keep, each with everything recorded around it
@@ -41,9 +43,10 @@ impl ValueEnum for TraceMode {
             Self::Auto => "As much as the measured kernel and the rights on it allow",
             Self::Off => "Nothing",
             Self::Stages => {
-                "Where the time went: interrupt, handler, dispatch, return to user space"
+                "Where the time went: interrupt, handler, dispatch, return to user space; of a \
+                 message: sending, dispatch, receiving, there and back"
             }
-            Self::Peaks => "Stages, and why: what each late wake-up waited for",
+            Self::Peaks => "Stages, and why: what each late wake-up or round trip waited for",
         };
         Some(PossibleValue::new(self.as_str()).help(help))
     }

@@ -92,6 +92,8 @@ pub struct Settings {
     pub mode: TraceLevel,
     /// When stacks are walked; only where events are recorded.
     pub stacks: Stacks,
+    /// The threads are woken by messages, not by timers.
+    pub messages: bool,
     /// Events that are kept for each CPU, rounded up to a power of two; 32 bytes each.
     pub slots_per_cpu: u32,
 }

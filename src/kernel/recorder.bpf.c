@@ -127,7 +127,8 @@ static __always_inline void trace_wakeup(struct tardy_thread *thread, struct tas
                                          struct task_struct *current,
                                          const struct trace_context *tc)
 {
-    copy_timer(thread, tc->cpu);
+    if (!config.messages)
+        copy_timer(thread, tc->cpu);
     thread->waking_ns = tc->now_ns;
     thread->cpu = tc->cpu_id;
     if (task_state(task) & (__TASK_STOPPED | __TASK_TRACED))
@@ -142,11 +143,16 @@ static __always_inline void trace_wakeup(struct tardy_thread *thread, struct tas
     }
 }
 
-/* Whether this moment is over the limit after the expiry, and `delay_ns` is over half of it. */
+/*
+ * Whether this moment is over the limit after the expiry, and `delay_ns` is over half of it; of a
+ * message, when it was sent is not known here.
+ */
 static __always_inline int is_late(const struct tardy_thread *thread, u64 now_ns, u64 delay_ns)
 {
     u64 late_ns = memory.settings.late_ns;
 
+    if (config.messages)
+        return delay_ns > late_ns / 2;
     return now_ns > thread->expires_ns && now_ns - thread->expires_ns > late_ns
         && delay_ns > late_ns / 2;
 }
@@ -244,7 +250,8 @@ int BPF_PROG(on_sched_waking, struct task_struct *task)
         trace_wakeup(thread, task, current, &tc);
     if (config.record) {
         trace_event(&tc, TARDY_WAKING, 0, prio, task->pid, current->pid, task_cpu(task));
-        if (thread)
+        /* Who sends a message is not in the way of who receives it. */
+        if (thread && !config.messages)
             trace_wakeup_stack(ctx, thread, task, current, &tc);
     }
     return 0;

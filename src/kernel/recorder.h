@@ -151,6 +151,7 @@ struct tardy_config {
     unsigned int slots;     /* events kept for each CPU; a power of two */
     unsigned int soft_timers; /* 1: timers may expire in a softirq (PREEMPT_RT) */
     unsigned int preemptible; /* 1: the kernel can be preempted wherever that is not disabled */
+    unsigned int messages;  /* 1: threads are woken by messages, not by timers */
     /* Offsets of per-CPU variables from `hrtimer_bases`, bytes, or TARDY_NO_OFFSET. */
     int irq_regs;
     int preempt_count;

@@ -22,8 +22,12 @@ fn tracer(settings: Settings) -> Option<Tracer> {
     Some(Tracer::load(&settings).unwrap())
 }
 
-const STAGES: Settings =
-    Settings { mode: TraceLevel::Stages, stacks: Stacks::Off, slots_per_cpu: 1024 };
+const STAGES: Settings = Settings {
+    mode: TraceLevel::Stages,
+    stacks: Stacks::Off,
+    messages: false,
+    slots_per_cpu: 1024,
+};
 
 fn now_ns() -> u64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
@@ -93,8 +97,12 @@ fn the_record_of_a_sleeping_thread_has_its_expiry_and_each_step_after_it() {
     }
 }
 
-const PEAKS: Settings =
-    Settings { mode: TraceLevel::Peaks, stacks: Stacks::WhenLate, slots_per_cpu: 32_768 };
+const PEAKS: Settings = Settings {
+    mode: TraceLevel::Peaks,
+    stacks: Stacks::WhenLate,
+    messages: false,
+    slots_per_cpu: 32_768,
+};
 
 /// The events of a CPU from a little before an expiry to the wake-up, in order. Absent where they
 /// were overwritten before this thread could read them.

@@ -278,7 +278,7 @@ impl<'a> ProgramPlan<'a> {
     }
 
     /// The fields of `struct tardy_config`, in their order.
-    fn config(&self) -> [(&'static str, u32); 9] {
+    fn config(&self) -> [(&'static str, u32); 10] {
         let stacks = match self.settings.stacks {
             Stacks::Off => header::TARDY_STACKS_OFF,
             Stacks::WhenLate => header::TARDY_STACKS_LATE,
@@ -290,6 +290,7 @@ impl<'a> ProgramPlan<'a> {
             ("slots", self.slots()),
             ("soft_timers", u32::from(self.soft_timers)),
             ("preemptible", u32::from(self.preemptible)),
+            ("messages", u32::from(self.settings.messages)),
             ("irq_regs", self.offsets.irq_regs.0.cast_unsigned()),
             ("preempt_count", self.offsets.preempt_count.0.cast_unsigned()),
             ("pcpu_hot", self.offsets.pcpu_hot.0.cast_unsigned()),
@@ -317,8 +318,12 @@ mod tests {
     use super::*;
     use crate::kernel::layout::Layout;
 
-    const SETTINGS: Settings =
-        Settings { mode: TraceLevel::Peaks, stacks: Stacks::Off, slots_per_cpu: 64 };
+    const SETTINGS: Settings = Settings {
+        mode: TraceLevel::Peaks,
+        stacks: Stacks::Off,
+        messages: false,
+        slots_per_cpu: 64,
+    };
 
     /// A kernel that lacks one tracepoint.
     fn plan_without(tracepoint: &str) -> ProgramPlan<'static> {

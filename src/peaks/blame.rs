@@ -24,42 +24,49 @@ pub(crate) fn parts(wakeup: &LateWakeup<'_>) -> Vec<Part> {
             let mut length = u64::try_from(piece.ns()).unwrap_or(0);
             if classifier.runs_by_itself(&piece) {
                 let own_ns = length.min(path_ns);
-                add(&mut parts, own_path(), own_ns);
+                add(&mut parts, own_path(wakeup), own_ns);
                 (path_ns, length) = (path_ns - own_ns, length - own_ns);
             }
             add(&mut parts, classifier.why(&piece), length);
         }
     }
-    parts.sort_by(|a, b| b.ns.cmp(&a.ns).then_with(|| a.name.cmp(&b.name)));
+    sort(&mut parts);
     parts
 }
 
+/// The largest first.
+pub(super) fn sort(parts: &mut [Part]) {
+    parts.sort_by(|a, b| b.ns.cmp(&a.ns).then_with(|| a.name.cmp(&b.name)));
+}
+
 fn add(parts: &mut Vec<Part>, why: NamedCause, ns: u64) {
-    if ns == 0 {
+    let NamedCause { cause, name, task, basis, evidence, stack } = why;
+    join(
+        parts,
+        Part { cause, name, task, ns, basis, evidence: evidence.map(str::to_owned), stack },
+    );
+}
+
+/// Adds a part to those of one latency.
+pub(super) fn join(parts: &mut Vec<Part>, more: Part) {
+    if more.ns == 0 {
         return;
     }
     let is_same = |part: &&mut Part| {
-        (part.cause, part.basis) == (why.cause, why.basis)
-            && part.name == why.name
-            && part.task == why.task
-            && part.evidence.as_deref() == why.evidence
+        (part.cause, part.basis) == (more.cause, more.basis)
+            && part.name == more.name
+            && part.task == more.task
+            && part.evidence == more.evidence
     };
-    if let Some(part) = parts.iter_mut().find(is_same) {
-        part.ns += ns;
-        if part.stack.is_empty() {
-            part.stack = why.stack;
+    match parts.iter_mut().find(is_same) {
+        Some(part) => {
+            part.ns += more.ns;
+            if part.stack.is_empty() {
+                part.stack = more.stack;
+            }
         }
-        return;
+        None => parts.push(more),
     }
-    parts.push(Part {
-        cause: why.cause,
-        name: why.name,
-        task: why.task,
-        ns,
-        basis: why.basis,
-        evidence: why.evidence.map(str::to_owned),
-        stack: why.stack,
-    });
 }
 
 /// A span, cut wherever something changes.

@@ -152,7 +152,7 @@ fn usual_ns(wakeup: &LateWakeup<'_>) -> i64 {
 /// The last time before the entry at which something came that does not come, or does not stay,
 /// with interrupts off: another interrupt, a softirq, an idle state, or a switch, after which the
 /// task enables them. What came right before may be what the interrupt waited for.
-fn were_on_until(events: &[Event], entry_ns: i64) -> i64 {
+pub(super) fn were_on_until(events: &[Event], entry_ns: i64) -> i64 {
     let shows = |event: &&Event| {
         matches!(
             event.kind,

@@ -11,6 +11,7 @@ use super::{
     source::EventSource,
     state_history::{self, StateHistory},
     waiting,
+    way::{MessageWay, Route},
 };
 
 /// Events are asked for from so long before the expiry: what goes before it is part of the story.
@@ -55,6 +56,11 @@ pub(crate) struct LateWakeup<'a> {
     pub cpus: BTreeMap<u32, Cpu>,
     /// Where the thread was.
     pub history: StateHistory,
+    /// Of a message: its ways, and all threads, which they name by number.
+    pub ways: &'a [MessageWay],
+    pub followed: &'a [MeasuredThread],
+    /// Of a leg of a message: how its receiver was woken.
+    pub route: Option<Route>,
 }
 
 impl LateWakeup<'_> {
@@ -94,7 +100,7 @@ impl LateWakeup<'_> {
         }
     }
 
-    fn fetch(&mut self, cpus: impl IntoIterator<Item = u32>) {
+    pub(super) fn fetch(&mut self, cpus: impl IntoIterator<Item = u32>) {
         for cpu in cpus {
             if !self.cpus.contains_key(&cpu) {
                 let found = self.read(cpu);
@@ -140,6 +146,14 @@ impl LateWakeup<'_> {
         let reaches = self.source.events(cpu, unsigned(from_ns), unsigned(to_ns), &mut events);
         events.sort_by_key(|event| event.at_ns);
         (events, reaches)
+    }
+
+    /// Whether this is an end of the message, or the thread that was woken.
+    #[must_use]
+    pub(crate) fn is_measured(&self, tid: u32) -> bool {
+        let ends = self.ways.iter().flat_map(|way| way.sender.into_iter().chain([way.receiver]));
+        let mut others = ends.filter_map(|end| self.followed.get(end));
+        tid == self.me.tid || others.any(|end| end.tid == tid)
     }
 
     /// The events of all CPUs, by time.

@@ -8,11 +8,14 @@ pub(crate) mod contexts;
 pub(crate) mod state_history;
 pub(crate) mod overlays;
 pub(crate) mod functions;
+mod dispatch;
 mod idle;
 pub(crate) mod interrupt;
 pub(crate) mod retention;
 pub(crate) mod names;
+mod kept;
 pub(crate) mod locks;
+mod message;
 pub(crate) mod piece;
 pub(crate) mod rules;
 #[cfg(test)]
@@ -25,27 +28,28 @@ pub(crate) mod sums;
 #[cfg(test)]
 mod tests;
 pub(crate) mod timeline;
+pub(crate) mod usual;
 pub(crate) mod waiting;
+pub(crate) mod way;
 
 use std::{
     collections::{BTreeMap, HashMap},
     ops::Range,
 };
 
-use tardy_hot::stages::{Late, Stages};
+use tardy_hot::stages::Late;
 
 pub(crate) use crate::kernel::{Event, EventKind};
 pub(crate) use source::EventSource;
+pub(crate) use usual::{UsualStages, UsualWay};
+pub(crate) use way::MessageWay;
 
-use crate::run::peaks::{Basis, Blame, Cause, Part, Peak, StagesOf};
+use crate::run::peaks::{Blame, Peak};
 use late_wakeup::LateWakeup;
 use retention::WorstPeaks;
 use smis::Smis;
 use sums::Sums;
 use waiting::{Waiting, is_lost, shed};
-
-/// What is said of a peak whose events were overwritten before it was analysed.
-pub(crate) const EVENTS_LOST: &str = "events overwritten before they were read";
 
 /// A measured thread.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -77,24 +81,6 @@ pub(crate) struct BlameOptions {
     pub idle_exit_ns: HashMap<(u32, u32), i64>,
 }
 
-/// The median of each step of a thread's wake-ups, ns: until they are known, those of an idle
-/// machine.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct UsualStages {
-    /// Programmed expiry to the entry of the timer interrupt.
-    pub irq_ns: i64,
-    /// Runnable to switched in.
-    pub dispatch_ns: i64,
-    /// Switched in to the clock read in user space.
-    pub user_ns: i64,
-}
-
-impl Default for UsualStages {
-    fn default() -> Self {
-        Self { irq_ns: 3_000, dispatch_ns: 3_000, user_ns: 3_000 }
-    }
-}
-
 /// What may be done now about late wake-ups that wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Effort {
@@ -116,8 +102,9 @@ struct Progress {
     late_ns: i64,
     /// Below this none is kept whole.
     least_peak_ns: i64,
-    /// The medians of its stages.
+    /// The medians of its stages, and of those of its messages.
     usual: UsualStages,
+    usual_ways: Vec<UsualWay>,
     /// The threshold is not below this while the blame falls behind, ns.
     raised_ns: i64,
     /// Late wake-ups, and those of them passed over, since the threshold was last set.
@@ -208,6 +195,13 @@ impl Blamer {
         }
     }
 
+    /// The medians of the ways of the thread's messages by now, in their order.
+    pub(crate) fn set_usual_ways(&mut self, thread: usize, usual: Vec<UsualWay>) {
+        if let Some(progress) = self.progress.get_mut(thread) {
+            progress.usual_ways = usual;
+        }
+    }
+
     /// The threshold that the measuring thread must compare with from now on, ns.
     #[must_use]
     pub(crate) fn threshold_ns(&self, thread: usize) -> i64 {
@@ -216,11 +210,16 @@ impl Blamer {
 
     /// One more late wake-up of a thread, which waits for [`Blamer::work`].
     pub(crate) fn add(&mut self, thread: usize, late: Late) {
+        self.add_message(thread, late, Vec::new());
+    }
+
+    /// The same for a message that took these ways.
+    pub(crate) fn add_message(&mut self, thread: usize, late: Late, ways: Vec<MessageWay>) {
         let Some(progress) = self.progress.get_mut(thread) else { return };
         progress.late += 1;
         self.unmatched += u64::from(!late.matched);
         if late.latency_ns > 0 {
-            self.waiting.push(Waiting { thread, late });
+            self.waiting.push(Waiting { thread, late, ways });
         } else {
             self.passed_over += 1;
         }
@@ -304,7 +303,7 @@ impl Blamer {
             return None;
         }
         self.keep.take(one.late.latency_ns);
-        Some(lost(me, &one.late))
+        Some(kept::lost(me, one))
     }
 
     fn blame(&mut self, one: &Waiting) -> Option<Peak> {
@@ -321,15 +320,28 @@ impl Blamer {
             steal_is_counted: self.steal_is_counted,
             cpus: BTreeMap::new(),
             history: state_history::StateHistory::default(),
+            ways: &one.ways,
+            followed: &self.followed,
+            route: None,
         };
-        wakeup.gather(self.followed.iter().map(|followed| followed.cpu));
+        let message = match one.ways.is_empty() {
+            true => {
+                wakeup.gather(self.followed.iter().map(|followed| followed.cpu));
+                None
+            }
+            false => Some(message::gather(&mut wakeup, &progress.usual_ways)),
+        };
         if wakeup.is_lost() {
             return self.pass_over(one);
         }
-        let parts = blame::parts(&wakeup);
+        let parts = match &message {
+            Some(message) => message.parts(&mut wakeup),
+            None => blame::parts(&wakeup),
+        };
         progress.smis.explains(&parts);
         self.sums.add(one.thread, &me.series, late.latency_ns, &parts);
-        let peak = is_peak.then(|| peak(&wakeup, parts));
+        let ways = message.map(|message| message.ways).unwrap_or_default();
+        let peak = is_peak.then(|| kept::peak(&wakeup, parts, ways));
         self.steal_is_counted |= wakeup.steal_is_counted || wakeup.tells_steal();
         if is_peak {
             self.keep.take(late.latency_ns);
@@ -349,51 +361,5 @@ impl Blamer {
             lost_events: self.source.lost(),
             ..self.sums.record()
         }
-    }
-}
-
-/// A peak of which no more is known than what its thread found itself.
-fn lost(me: &MeasuredThread, late: &Late) -> Peak {
-    Peak {
-        at_ns: late.t_ns,
-        series: me.series.clone(),
-        cpu: if late.matched { late.cpus.1 } else { me.cpu },
-        latency_ns: late.latency_ns,
-        stages: late.matched.then(|| stages(&late.stages)),
-        blame: vec![Part {
-            cause: Cause::Unexplained,
-            name: EVENTS_LOST.to_owned(),
-            task: None,
-            ns: late.latency_ns.unsigned_abs(),
-            basis: Basis::None,
-            evidence: None,
-            stack: Vec::new(),
-        }],
-        timeline: Vec::new(),
-        left_out: 0,
-    }
-}
-
-fn peak(wakeup: &LateWakeup<'_>, blame: Vec<Part>) -> Peak {
-    let (timeline, left_out) = timeline::timeline(wakeup);
-    Peak {
-        at_ns: wakeup.late.t_ns,
-        series: wakeup.me.series.clone(),
-        cpu: wakeup.history.spans.last().map_or(wakeup.me.cpu, |span| span.cpu),
-        latency_ns: wakeup.late.latency_ns,
-        stages: wakeup.late.matched.then(|| stages(&wakeup.late.stages)),
-        blame,
-        timeline,
-        left_out,
-    }
-}
-
-fn stages(stages: &Stages) -> StagesOf {
-    StagesOf {
-        irq: stages.irq_ns,
-        softirq: stages.softirq_ns,
-        handler: stages.handler_ns,
-        dispatch: stages.dispatch_ns,
-        user: stages.user_ns,
     }
 }

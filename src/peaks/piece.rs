@@ -98,11 +98,17 @@ impl NamedCause {
 /// When the thread was stopped and continued for the last time; to the end where it still is.
 #[must_use]
 pub(crate) fn stopped(wakeup: &LateWakeup<'_>) -> (i64, i64) {
-    let (from, until) = wakeup.late.stopped_ns;
-    if from == 0 {
-        return (i64::MIN, i64::MIN);
+    stopped_between(wakeup.late.stopped_ns)
+}
+
+/// The same of any thread; an empty span where it never was.
+#[must_use]
+pub(super) fn stopped_between((from, until): (u64, u64)) -> (i64, i64) {
+    match from {
+        0 => (i64::MIN, i64::MIN),
+        _ if until < from => (ns(from), i64::MAX),
+        _ => (ns(from), ns(until)),
     }
-    (ns(from), if until < from { i64::MAX } else { ns(until) })
 }
 
 /// Whether a cause needs no events: it holds whatever the CPU did.
@@ -150,8 +156,9 @@ pub(crate) fn missing_cpu(
     }
 }
 
-/// The wake-up's own way through the kernel.
+/// The wake-up's own way through the kernel, or the message's.
 #[must_use]
-pub(crate) fn own_path() -> NamedCause {
-    NamedCause::measured(Cause::Nonpreemptible, names::WAKE_UP_PATH)
+pub(crate) fn own_path(wakeup: &LateWakeup<'_>) -> NamedCause {
+    let name = if wakeup.ways.is_empty() { names::WAKE_UP_PATH } else { names::MESSAGE_PATH };
+    NamedCause::measured(Cause::Nonpreemptible, name)
 }

@@ -3,6 +3,7 @@
 use super::{
     Event, EventKind,
     contexts::{CurrentTask, Segment, ns},
+    dispatch,
     idle::{self, IdleExits},
     interrupt::{self, InterruptDelay},
     late_wakeup::LateWakeup,
@@ -10,17 +11,12 @@ use super::{
     piece::{self, NamedCause, Piece},
     stacks,
     state_history::{Out, StateSpan, ThreadState},
+    usual::at_most,
 };
 use crate::run::peaks::Cause;
 
 /// A switch and what leads to it take so long anyway.
 const SWITCH_NS: i64 = 2_000;
-
-/// The thread's own way takes no longer than twice its median and this.
-const MORE_THAN_USUAL_NS: i64 = 3_000;
-
-/// And no median is taken for more than this.
-const MOST_USUAL_NS: i64 = 20_000;
 
 /// A lower task that is switched in so soon after the wake-up had been chosen before it.
 const CHOSEN_NS: i64 = 20_000;
@@ -71,6 +67,7 @@ impl<'a> CauseClassifier<'a> {
             _ => into.push(span.to_ns.saturating_sub(SWITCH_NS)),
         }
         into.extend(self.idle_exits.cuts(span.cpu));
+        into.extend(self.wakeup.route.and_then(|route| route.interrupt_ns));
         into.extend(&self.marks);
     }
 
@@ -101,6 +98,7 @@ impl<'a> CauseClassifier<'a> {
             }
             ThreadState::User => self.running(piece, segment),
             ThreadState::Out(out) => self.off(piece, segment, out),
+            ThreadState::Carried => self.carried(piece, segment),
         }
     }
 
@@ -110,7 +108,7 @@ impl<'a> CauseClassifier<'a> {
             return exit;
         }
         if self.held.is_usual(piece, self.wakeup) {
-            return piece::own_path();
+            return piece::own_path(self.wakeup);
         }
         match segment.idle_state {
             Some(_) if segment.softirq.is_none() => idle::overslept(self.wakeup),
@@ -126,7 +124,10 @@ impl<'a> CauseClassifier<'a> {
         let Some(task) = segment.task else { return piece::unknown(piece) };
         let me = self.wakeup.me;
         if task.pid == me.tid {
-            return piece::own_path();
+            return piece::own_path(self.wakeup);
+        }
+        if dispatch::is_usual(self.wakeup, piece, &task) {
+            return piece::own_path(self.wakeup);
         }
         if goes_first(me.real_time, me.prio, &task) && task.pid != 0 {
             return going_first(&task);
@@ -146,10 +147,13 @@ impl<'a> CauseClassifier<'a> {
         // Out of user mode and out of idle the way leads straight to the switch.
         let is_straight = task.pid == 0 || self.held.was_in_user_mode_on(piece.span.cpu);
         if is_usual || (is_straight && piece.ns() <= at_most(self.wakeup.usual.dispatch_ns)) {
-            return piece::own_path();
+            return piece::own_path(self.wakeup);
         }
         if segment.idle_state.is_some() {
             return idle::overslept(self.wakeup);
+        }
+        if let Some(late) = dispatch::late_interrupt(self.wakeup, piece, task) {
+            return late;
         }
         if is_straight && task.pid != 0 {
             // It could be preempted all the time.
@@ -229,6 +233,14 @@ impl<'a> CauseClassifier<'a> {
         piece::missing_cpu(self.wakeup, NOT_COUNTED, NAME)
     }
 
+    /// Neither end has the message: of what carries it, softirqs are seen.
+    fn carried(&self, piece: &Piece<'_>, segment: &Segment) -> NamedCause {
+        match segment.softirq {
+            Some(vector) => NamedCause::measured(Cause::Softirq, names::softirq(vector)),
+            None => self.held_up(piece).unwrap_or_else(|| NamedCause::unexplained("in transit")),
+        }
+    }
+
     /// Off the CPU again.
     fn off(&self, piece: &Piece<'_>, segment: &Segment, out: Out) -> NamedCause {
         match out {
@@ -267,11 +279,6 @@ impl<'a> CauseClassifier<'a> {
             _ => self.waiting(piece, segment),
         }
     }
-}
-
-/// What a step with this median may take without being late, ns.
-fn at_most(median_ns: i64) -> i64 {
-    2 * median_ns.min(MOST_USUAL_NS) + MORE_THAN_USUAL_NS
 }
 
 /// Whether a task may run before the measured thread.

@@ -49,6 +49,17 @@ impl StackFinding {
         exception.unwrap_or(otherwise).to_owned()
     }
 
+    /// What the last interrupt came into, of a stack that was walked in one, where that had only
+    /// just enabled interrupts.
+    #[must_use]
+    pub(crate) fn enabled_interrupts(&self) -> Option<Self> {
+        let outside = interrupted(self.stack.clone());
+        let is_interrupt = outside.len() < self.stack.len();
+        let first = outside.first().map(|function| bare(function));
+        let enables = is_interrupt && first.is_some_and(functions::enables_interrupts);
+        if enables { finding(outside) } else { None }
+    }
+
     /// Whether this is what an interrupt leaves that came in user mode: interrupts alone.
     #[must_use]
     pub(crate) fn is_of_user_mode(&self) -> bool {

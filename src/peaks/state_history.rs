@@ -50,6 +50,8 @@ pub(crate) enum ThreadState {
     User,
     /// Off the CPU again.
     Out(Out),
+    /// The sender of a message sleeps, and the receiver was not woken yet.
+    Carried,
 }
 
 /// A span of the thread's history.
@@ -78,15 +80,15 @@ pub(crate) struct StateHistory {
 
 /// Where the stages end.
 #[derive(Debug, Clone, Copy)]
-struct Marks {
+pub(super) struct Marks {
     /// For which the timer was programmed; not before the expiry that was meant.
-    due_ns: i64,
-    entry_ns: i64,
-    softirq_ns: i64,
-    waking_ns: i64,
-    switch_ns: i64,
-    woken_on: u32,
-    switched_on: u32,
+    pub due_ns: i64,
+    pub entry_ns: i64,
+    pub softirq_ns: i64,
+    pub waking_ns: i64,
+    pub switch_ns: i64,
+    pub woken_on: u32,
+    pub switched_on: u32,
 }
 
 impl Marks {
@@ -102,7 +104,7 @@ impl Marks {
     }
 
     /// From the events, where the kernel's record of the wake-up did not match.
-    fn found(tid: u32, from_ns: i64, end_ns: i64, events: &[Event]) -> Option<Self> {
+    pub(super) fn found(tid: u32, from_ns: i64, end_ns: i64, events: &[Event]) -> Option<Self> {
         let is_within = |event: &&Event| (from_ns..=end_ns).contains(&ns(event.at_ns));
         let wakes =
             |event: &&Event| event.pid == tid && matches!(event.kind, EventKind::Waking { .. });
@@ -141,8 +143,8 @@ fn open_timer(events: &[Event], waking: &Event) -> Option<i64> {
 }
 
 /// Appends spans one after the other.
-struct Walk {
-    spans: Vec<StateSpan>,
+pub(super) struct Walk {
+    pub spans: Vec<StateSpan>,
     at_ns: i64,
     end_ns: i64,
     phase: ThreadState,
@@ -151,8 +153,13 @@ struct Walk {
 }
 
 impl Walk {
+    /// In this state from `from_ns` on; nothing is after `end_ns`.
+    pub(super) fn new(from_ns: i64, end_ns: i64, phase: ThreadState, cpu: u32) -> Self {
+        Self { spans: Vec::new(), at_ns: from_ns, end_ns, phase, cpu, ready_ns: from_ns }
+    }
+
     /// Ends the present span.
-    fn until(&mut self, to_ns: i64) {
+    pub(super) fn until(&mut self, to_ns: i64) {
         let to_ns = to_ns.clamp(self.at_ns, self.end_ns);
         if to_ns > self.at_ns {
             self.spans.push(StateSpan {
@@ -172,7 +179,7 @@ impl Walk {
     }
 
     /// The stages up to the switch, from the moment on at which the thread sleeps.
-    fn stages(&mut self, marks: &Marks, moves: &[(i64, u32, u32)]) {
+    pub(super) fn stages(&mut self, marks: &Marks, moves: &[(i64, u32, u32)]) {
         self.go(self.at_ns, ThreadState::NotDue, marks.woken_on);
         self.go(marks.due_ns, ThreadState::Irq, marks.woken_on);
         self.go(marks.entry_ns, ThreadState::Softirq, marks.woken_on);
@@ -190,12 +197,24 @@ impl Walk {
     }
 
     /// The events after the beginning of a time in which the thread was awake, and before its end.
-    fn through(&mut self, events: &[Event], tid: u32, within_ns: Range<i64>) {
+    pub(super) fn through(&mut self, events: &[Event], tid: u32, within_ns: Range<i64>) {
         let is_within =
             |event: &&Event| ns(event.at_ns) > within_ns.start && ns(event.at_ns) < within_ns.end;
         for event in events.iter().filter(is_within) {
             self.follow(event, tid);
         }
+    }
+
+    /// The spans up to the end, where the thread is known to have had the CPU.
+    pub(super) fn ended(mut self) -> Vec<StateSpan> {
+        self.until(self.end_ns);
+        // It did wake up, so it was switched in.
+        if let Some(StateSpan { phase: ThreadState::Out(out), .. }) = self.spans.last_mut()
+            && !matches!(out, Out::Stopped)
+        {
+            *out = Out::Unseen;
+        }
+        self.spans
     }
 
     /// An event of such a time.
@@ -233,18 +252,18 @@ fn out(flags: u8) -> Out {
 
 /// What the thread did around its expiry, where it did not sleep then.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Awake {
+pub(super) struct Awake {
     /// On this CPU, or waiting for it.
-    cpu: u32,
+    pub cpu: u32,
     /// Runnable, and another task had the CPU.
-    is_preempted: bool,
+    pub is_preempted: bool,
     /// When it went to sleep at last; absent where the timer found it awake.
     asleep_ns: Option<i64>,
 }
 
 /// Whether the thread was awake at its expiry, `from_ns`, as one is that programs its timer too
 /// late; `until_ns` is when the timer woke it, or the end.
-fn awake(tid: u32, from_ns: i64, until_ns: i64, events: &[Event]) -> Option<Awake> {
+pub(super) fn awake(tid: u32, from_ns: i64, until_ns: i64, events: &[Event]) -> Option<Awake> {
     let mut current: HashMap<u32, u32> = HashMap::new();
     let (mut awake, mut was_woken): (Option<Awake>, bool) = (None, false);
     for event in events.iter().take_while(|event| ns(event.at_ns) <= until_ns) {
@@ -287,14 +306,7 @@ fn awake(tid: u32, from_ns: i64, until_ns: i64, events: &[Event]) -> Option<Awak
 #[must_use]
 pub(crate) fn follow(late: &Late, me: &MeasuredThread, events: &[Event]) -> StateHistory {
     let end_ns = late.t_ns.saturating_add(late.latency_ns);
-    let mut walk = Walk {
-        spans: Vec::new(),
-        at_ns: late.t_ns,
-        end_ns,
-        phase: ThreadState::Out(Out::Unseen),
-        cpu: me.cpu,
-        ready_ns: late.t_ns,
-    };
+    let mut walk = Walk::new(late.t_ns, end_ns, ThreadState::Out(Out::Unseen), me.cpu);
     let mut marks = match late.matched {
         true => Some(Marks::of_stages(late)),
         false => Marks::found(me.tid, late.t_ns, end_ns, events),
@@ -319,18 +331,11 @@ pub(crate) fn follow(late: &Late, me: &MeasuredThread, events: &[Event]) -> Stat
         walk_from_ns = marks.switch_ns;
     }
     walk.through(events, me.tid, walk_from_ns..i64::MAX);
-    walk.until(end_ns);
-    // It did wake up, so it was switched in.
-    if let Some(StateSpan { phase: ThreadState::Out(out), .. }) = walk.spans.last_mut()
-        && !matches!(out, Out::Stopped)
-    {
-        *out = Out::Unseen;
-    }
-    StateHistory { spans: walk.spans, entry_ns: marks.map(|marks| marks.entry_ns) }
+    StateHistory { spans: walk.ended(), entry_ns: marks.map(|marks| marks.entry_ns) }
 }
 
 /// When the thread was moved, from where and where to.
-fn moves(tid: u32, events: &[Event]) -> Vec<(i64, u32, u32)> {
+pub(super) fn moves(tid: u32, events: &[Event]) -> Vec<(i64, u32, u32)> {
     let named_stop = |event: &Event| match event.kind {
         EventKind::Migrate { from, to } if event.pid == tid => Some((ns(event.at_ns), from, to)),
         _ => None,

@@ -4,6 +4,7 @@
 
 mod behind;
 mod interrupt;
+mod message;
 mod running;
 mod waiting;
 
@@ -237,6 +238,7 @@ fn every_rule_of_the_documentation_names_a_test_that_is_there() {
         include_str!("tests/interrupt.rs"),
         include_str!("tests/waiting.rs"),
         include_str!("tests/running.rs"),
+        include_str!("tests/message.rs"),
     ];
     for name in names {
         let function = format!("\nfn {}()", name.trim_matches('`'));

@@ -51,7 +51,10 @@ pub(crate) fn timeline(wakeup: &LateWakeup<'_>) -> (Vec<Moment>, u64) {
             }
         }
     }
-    drawing.own();
+    match wakeup.ways.is_empty() {
+        true => drawing.own(),
+        false => drawing.ends(),
+    }
     let left_out = drawing.entries.len().saturating_sub(MOST);
     drawing.entries.sort_by_key(|entry| std::cmp::Reverse(entry.0));
     drawing.entries.truncate(MOST);
@@ -124,7 +127,7 @@ impl Drawing<'_> {
         if task.pid == 0 {
             return moment(number, Lane::Idle, "idle", names::idle(segment.idle_state));
         }
-        let is_mine = task.pid == self.wakeup.me.tid;
+        let is_mine = self.wakeup.is_measured(task.pid);
         let lane = if is_mine { Lane::Thread } else { Lane::Others };
         let mut drawn = moment(number, lane, "task", names::comm(&task.comm));
         drawn.pid = Some(task.pid);
@@ -167,7 +170,7 @@ impl Drawing<'_> {
 
     /// What happened at one instant.
     fn point(&mut self, event: &Event) {
-        let is_mine = event.pid == self.wakeup.me.tid;
+        let is_mine = self.wakeup.is_measured(event.pid);
         let lane = if is_mine { Lane::Thread } else { Lane::Others };
         let point = |what: &str, name: String| moment(event.cpu, lane, what, name);
         let pid = (event.pid != 0).then_some(event.pid);
@@ -217,6 +220,23 @@ impl Drawing<'_> {
             Some(comm) => format!("{}/{pid}", names::comm(comm)),
             None => format!("task {pid}"),
         }
+    }
+
+    /// What the ends of a message have noted, and how long its receivers were stopped.
+    fn ends(&mut self) {
+        for way in self.wakeup.ways {
+            let cpu = |end: usize| self.wakeup.followed.get(end).map_or(0, |end| end.cpu);
+            let (sender, receiver) = (cpu(way.sender.unwrap_or(way.receiver)), cpu(way.receiver));
+            self.dot(way.from_ns, true, moment(sender, Lane::Thread, "sent", way.begins.into()));
+            let (from_ns, until_ns) = piece::stopped_between(way.seen.stopped_ns);
+            self.span(
+                from_ns,
+                until_ns,
+                moment(receiver, Lane::Thread, "stopped", "stopped".into()),
+            );
+        }
+        let last = self.wakeup.history.spans.last().map_or(self.wakeup.me.cpu, |span| span.cpu);
+        self.dot(self.end_ns, true, moment(last, Lane::Thread, "received", "received".into()));
     }
 
     /// The measured thread's own: the expiry, the wake-up, and how long it was stopped.

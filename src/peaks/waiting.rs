@@ -5,7 +5,7 @@ use std::{cmp::Reverse, ops::Range};
 
 use tardy_hot::stages::Late;
 
-use super::contexts::ns;
+use super::{MessageWay, contexts::ns};
 
 /// Maximum number of waiting wake-ups, without peaks.
 pub(crate) const MOST: usize = 4_096;
@@ -13,13 +13,15 @@ pub(crate) const MOST: usize = 4_096;
 /// Maximum number with peaks.
 pub(crate) const MOST_WITH_PEAKS: usize = 65_536;
 
-/// A late wake-up, and whose: the number of a thread.
-#[derive(Debug, Clone, Copy)]
+/// A late wake-up or message, and whose: the number of a thread.
+#[derive(Debug, Clone)]
 pub(crate) struct Waiting {
     /// Number of the thread.
     pub thread: usize,
-    /// The wake-up.
+    /// The wake-up, or the whole of the message.
     pub late: Late,
+    /// Of a message.
+    pub ways: Vec<MessageWay>,
 }
 
 /// Orders those that wait by lateness, the latest first, and takes out those to be given up:
@@ -38,7 +40,7 @@ pub(crate) fn shed(
         if stays {
             stay += 1;
         } else {
-            given_up.push(*one);
+            given_up.push(one.clone());
         }
         stays
     });
@@ -76,7 +78,7 @@ mod tests {
 
     #[test]
     fn the_least_late_of_too_many_go_but_no_peaks() {
-        let one = |latency_ns| Waiting { thread: 0, late: late(5, latency_ns) };
+        let one = |latency_ns| Waiting { thread: 0, late: late(5, latency_ns), ways: Vec::new() };
         let count = MOST as i64 + 100;
         let mut waiting: Vec<Waiting> = (1..=count).map(one).collect();
         let given_up = shed(&mut waiting, |_| false, |one| one.late.latency_ns <= 30);

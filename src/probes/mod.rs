@@ -22,6 +22,7 @@ use tardy_hot::{
     stages::{Late, Records},
     stop::Stop,
     traced::{StageSeries, TraceControl},
+    trips::LateTrip,
     wakeup::{Ended, Series},
 };
 use thiserror::Error;
@@ -191,10 +192,9 @@ pub trait Probe {
         ProbeInfo::find(self.name()).is_some_and(|probe| probe.traceable != Traceable::No)
     }
 
-    /// Whether that is all there is to trace, and it is done only where it is asked for: the late
-    /// ones are not looked into one by one.
-    fn has_only_stages(&self) -> bool {
-        ProbeInfo::find(self.name()).is_some_and(|probe| probe.traceable == Traceable::StagesOnly)
+    /// Whether it is traced only where that is asked for.
+    fn is_traced_on_request(&self) -> bool {
+        ProbeInfo::find(self.name()).is_some_and(|probe| probe.traceable == Traceable::OnRequest)
     }
 
     /// The series it will produce: each thread's own, with those of its stages after it where it
@@ -262,12 +262,34 @@ pub struct TracedThread {
     pub warmup: Arc<Series>,
     /// What it measures.
     pub total: Arc<Series>,
-    /// The stages of that.
-    pub stages: StageSeries,
-    /// Its threshold, and its unmatched wake-ups.
+    /// Its threshold, and its unmatched samples.
     pub control: Arc<TraceControl>,
-    /// Its late wake-ups.
-    pub late: Reader<Late>,
+    /// Its samples.
+    pub samples: TracedSamples,
+}
+
+/// What the samples of a traced thread are: their parts, and the late ones.
+#[derive(Debug)]
+pub enum TracedSamples {
+    /// By a timer.
+    WakeUps(StageSeries, Reader<Late>),
+    /// A message to the next of the traced threads and its answer: sending, dispatch and receiving,
+    /// there and back.
+    RoundTrips([Arc<Series>; 6], Reader<LateTrip>),
+    /// It has none: it is the far end of another one.
+    None,
+}
+
+impl TracedSamples {
+    /// Late ones for which there was no room.
+    #[must_use]
+    pub fn dropped(&self) -> u64 {
+        match self {
+            Self::WakeUps(_, late) => late.dropped(),
+            Self::RoundTrips(_, late) => late.dropped(),
+            Self::None => 0,
+        }
+    }
 }
 
 /// Enough for the loops, which need less than a page; small because it is locked into memory.

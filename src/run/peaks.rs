@@ -22,7 +22,7 @@ pub enum Cause {
     /// priority.
     Thread,
     /// Kernel work of a task that ought to have made way and could not be preempted; also the
-    /// wake-up's own path through the scheduler.
+    /// wake-up's own path through the scheduler, and a message's through both ends' calls.
     Nonpreemptible,
     /// Waiting for a lock.
     Lock,
@@ -86,6 +86,10 @@ pub enum Basis {
 /// Name of what every wake-up goes through: interrupt, scheduler, switch, return to user space.
 pub const WAKE_UP_PATH: &str = "wake-up path";
 
+/// Name of what every message goes through: the call that sends, the receiver's wake-up and switch,
+/// the call that receives.
+pub const MESSAGE_PATH: &str = "message path";
+
 /// A part of one latency. Parts sum to the whole; nested time counts once.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -128,6 +132,35 @@ pub struct StagesOf {
     pub user: i64,
 }
 
+/// One way of a message that was late; the ways sum to the latency.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct WayOf {
+    /// `there` or `back`.
+    pub way: String,
+    /// How long it took, ns.
+    pub ns: i64,
+    /// Absent where the receiver had not gone to sleep: nothing shows when the message came.
+    pub stages: Option<MessageStages>,
+}
+
+/// The stages of one way of a message, in ns; they sum to it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct MessageStages {
+    /// The sender in the call that sends, or kept from it, up to the receiver's wake-up.
+    pub send: i64,
+    /// The same in softirqs, and while neither end had the message.
+    pub stack: i64,
+    /// The receiver was made runnable, to the moment its CPU was interrupted for it or left its
+    /// idle state; 0 where it was woken on its own CPU.
+    pub wake_up: i64,
+    /// To the switch to it.
+    pub dispatch: i64,
+    /// To the clock read after the call that receives.
+    pub receive: i64,
+}
+
 /// Where something of a timeline happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -151,7 +184,7 @@ pub enum Lane {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Moment {
-    /// ns after the programmed expiry; negative before it.
+    /// ns after the programmed expiry, or after the message was sent; negative before it.
     pub at: i64,
     /// How long it took, ns; absent for a point.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -161,7 +194,8 @@ pub struct Moment {
     /// Where.
     pub lane: Lane,
     /// What: `irq`, `softirq`, `timer`, `vector`, `task`, `idle`, `waking`, `migration`, `ipi`,
-    /// `page_fault`, `nmi`, `steal`, `lock`, `stopped`, `expiry`, `stack`, `woke`.
+    /// `page_fault`, `nmi`, `steal`, `lock`, `stopped`, `expiry`, `stack`, `woke`, `sent`,
+    /// `received`.
     pub what: String,
     /// Its name: an interrupt's, a softirq's, a task's, a function's.
     pub name: String,
@@ -179,20 +213,24 @@ pub struct Moment {
     pub stack: Vec<String>,
 }
 
-/// One late wake-up, whole: a line of `peaks.jsonl`.
+/// One late wake-up or message, whole: a line of `peaks.jsonl`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Peak {
-    /// The programmed expiry, `CLOCK_MONOTONIC` ns; the wake-up was at `at_ns + latency_ns`.
+    /// The programmed expiry, or when the message was sent, `CLOCK_MONOTONIC` ns; the wake-up was
+    /// at `at_ns + latency_ns`.
     pub at_ns: i64,
-    /// The series it belongs to: `cpu0`.
+    /// The series it belongs to: `cpu0`, `rtt`.
     pub series: String,
     /// The CPU on which the thread ran when it woke up.
     pub cpu: u32,
     /// How late, ns.
     pub latency_ns: i64,
-    /// Absent where the kernel's record of this wake-up did not match.
+    /// Absent where the kernel's record of this wake-up did not match, and of a message.
     pub stages: Option<StagesOf>,
+    /// The ways of a message, by time; of nothing else.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ways: Vec<WayOf>,
     /// Why, largest part first.
     pub blame: Vec<Part>,
     /// What happened, by time; from a little before the expiry to the wake-up.

@@ -255,6 +255,7 @@ mod tests {
             cpu: 0,
             latency_ns,
             stages: None,
+            ways: Vec::new(),
             blame: vec![part],
             timeline: Vec::new(),
             left_out: 0,

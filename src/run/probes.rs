@@ -51,8 +51,8 @@ pub enum Rhythm {
 pub enum Traceable {
     /// Stages, and the cause of each late sample.
     All,
-    /// Stages alone, and only where they are asked for.
-    StagesOnly,
+    /// The same, but only where it is asked for.
+    OnRequest,
     /// Nothing.
     No,
 }
@@ -76,7 +76,7 @@ pub const PROBES: &[ProbeInfo] = &[
         latency_from: LatencyFrom::Sending,
         rhythm: Rhythm::Messages,
         default_samples: Some(1_000_000),
-        traceable: Traceable::StagesOnly,
+        traceable: Traceable::OnRequest,
         takes_echo: true,
     },
     ProbeInfo {
@@ -123,11 +123,12 @@ impl ProbeInfo {
 }
 
 /// What one sample is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum SampleName {
     /// Of a timer.
+    #[default]
     WakeUp,
     /// Of a ping-pong: there and back.
     RoundTrip,
@@ -171,6 +172,15 @@ impl SampleName {
             Self::RoundTrip => "round trips",
             Self::Packet => "packets",
             Self::Sample => "samples",
+        }
+    }
+
+    /// What one is that is late: `later than` a threshold, or `longer than` it.
+    #[must_use]
+    pub const fn late(self) -> &'static str {
+        match self {
+            Self::RoundTrip => "longer",
+            Self::WakeUp | Self::Packet | Self::Sample => "later",
         }
     }
 

@@ -16,17 +16,12 @@ use std::{
     thread::{Builder, JoinHandle},
 };
 
-use tardy_hot::{
-    clock::now_ns,
-    histogram::{HIGHEST_NS, highest_of, index_of},
-    traced::StageSeries,
-    wakeup::Series,
-};
+use tardy_hot::clock::now_ns;
 
-use super::{drain::wait_until, evidence::RefusedWrite};
+use super::{drain::wait_until, evidence::RefusedWrite, late_samples, quantiles::tail};
 use crate::{
     kernel::Tracer,
-    peaks::{BlameOptions, Blamer, Effort, MeasuredThread, UsualStages},
+    peaks::{BlameOptions, Blamer, Effort, MeasuredThread},
     probes::TracedThread,
     run::{
         BlameFiles, OsError, names,
@@ -47,10 +42,6 @@ const FIRST_FOLLOW_NS: i64 = 100_000_000;
 
 /// The sums are written so often.
 const WRITE_NS: i64 = 10_000_000_000;
-
-/// With fewer samples beyond it, a percentile is little more than the maximum, and a threshold
-/// there would keep what comes after one stall from being analysed.
-const ENOUGH: u64 = 10;
 
 /// One part in so many of the time is for blaming.
 const SHARE: i64 = 10;
@@ -217,7 +208,7 @@ impl Thread {
 
     /// Thresholds from the warm-up.
     fn begin(&mut self) {
-        for (number, thread) in self.work.threads.iter().enumerate() {
+        for (number, thread) in judged(&self.work.threads) {
             let of = |most| tail(&thread.warmup, most).unwrap_or(LATE_NS);
             self.work.blamer.begin(number, of(990), of(999));
         }
@@ -273,8 +264,7 @@ impl Thread {
     /// Takes what the measured threads have handed over.
     fn collect(&mut self) {
         for (number, thread) in self.work.threads.iter_mut().enumerate() {
-            let blamer = &mut self.work.blamer;
-            thread.late.drain(|late| blamer.add(number, late));
+            late_samples::collect(&mut self.work.blamer, number, &mut thread.samples);
         }
     }
 
@@ -294,10 +284,8 @@ impl Thread {
     /// Lets the thresholds follow the 99th percentile of the series, and what is usual the medians
     /// of its stages.
     fn follow(&mut self) {
-        for (number, thread) in self.work.threads.iter().enumerate() {
-            if let Some(usual) = usual(&thread.stages) {
-                self.work.blamer.set_usual(number, usual);
-            }
+        for (number, thread) in judged(&self.work.threads) {
+            late_samples::follow(&mut self.work.blamer, number, &thread.samples);
             if let Some(p99_ns) = tail(&thread.total, 990) {
                 self.work.blamer.follow_p99(number, p99_ns);
             }
@@ -309,7 +297,7 @@ impl Thread {
     /// before they know whose wake-up will be late.
     fn set_thresholds(&self) {
         let mut lowest_ns = i64::MAX;
-        for (number, thread) in self.work.threads.iter().enumerate() {
+        for (number, thread) in judged(&self.work.threads) {
             let late_ns = self.work.blamer.threshold_ns(number);
             lowest_ns = lowest_ns.min(late_ns);
             thread.control.late_over_ns.store(late_ns, Ordering::Relaxed);
@@ -320,7 +308,7 @@ impl Thread {
     fn sums(&self) -> Blame {
         let mut blame = self.work.blamer.record();
         // What no ring had room for was late too.
-        let dropped = self.work.threads.iter().map(|thread| thread.late.dropped());
+        let dropped = self.work.threads.iter().map(|thread| thread.samples.dropped());
         blame.passed_over = blame.passed_over.saturating_add(dropped.sum());
         blame.unmatched = unmatched(&self.work.threads);
         blame
@@ -349,14 +337,9 @@ impl Thread {
     }
 }
 
-/// The medians of a thread's stages; absent with too few samples.
-fn usual(stages: &StageSeries) -> Option<UsualStages> {
-    let median_ns = |series: &Series| quantile(series, 500);
-    (stages.user.tally.totals().count >= ENOUGH).then(|| UsualStages {
-        irq_ns: median_ns(&stages.irq),
-        dispatch_ns: median_ns(&stages.dispatch),
-        user_ns: median_ns(&stages.user),
-    })
+/// The threads that have samples, with their numbers.
+fn judged(threads: &[TracedThread]) -> impl Iterator<Item = (usize, &TracedThread)> {
+    threads.iter().enumerate().filter(|(_, thread)| late_samples::is_judged(&thread.samples))
 }
 
 /// Takes the time since the last look off an allowance; both ns.
@@ -364,57 +347,4 @@ fn spend(allowance_ns: &mut i64, looked_ns: &mut i64) {
     let now = now_ns();
     *allowance_ns = (*allowance_ns - (now - *looked_ns)).max(-MOST_OWED_NS);
     *looked_ns = now;
-}
-
-/// The highest of the 90th, 99th and 99.9th percentile, up to `most` in a thousand, that has enough
-/// samples beyond it; ns.
-fn tail(series: &Series, most: u64) -> Option<i64> {
-    let count = series.tally.totals().count;
-    let fits = |per_mille: &u64| *per_mille <= most && count * (1000 - per_mille) / 1000 >= ENOUGH;
-    [999, 990, 900].into_iter().find(fits).map(|per_mille| quantile(series, per_mille))
-}
-
-/// The value that so many in a thousand of a series' samples reach, ns; 0 without samples. Read
-/// while the series is written, so it may be a sample off.
-pub(super) fn quantile(series: &Series, per_mille: u64) -> i64 {
-    let totals = series.tally.totals();
-    let bound = |ns: i64| index_of(ns.clamp(0, HIGHEST_NS));
-    let mut left = totals.count.saturating_sub(totals.early) * per_mille / 1000;
-    for index in bound(totals.min_ns)..=bound(totals.max_ns) {
-        let count = series.histogram.count(index);
-        if count > left {
-            return highest_of(index);
-        }
-        left -= count;
-    }
-    totals.max_ns.max(0)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_threshold_lies_where_samples_are_beyond_it() {
-        let series = Series::default();
-        (1..=99).for_each(|ns| series.record(ns));
-        assert_eq!(tail(&series, 999), None);
-        series.record(100);
-        assert_eq!((tail(&series, 990), tail(&series, 999)), (Some(91), Some(91)));
-        (101..=1000).for_each(|ns| series.record(ns));
-        assert_eq!((tail(&series, 990), tail(&series, 999)), (Some(991), Some(991)));
-        (0..9_000).for_each(|_| series.record(1));
-        assert_eq!((tail(&series, 990), tail(&series, 999)), (Some(901), Some(991)));
-    }
-
-    #[test]
-    fn quantiles_are_those_of_the_samples_so_far() {
-        let series = Series::default();
-        assert_eq!(quantile(&series, 990), 0);
-        (1..=1000).for_each(|ns| series.record(ns));
-        series.record(-5);
-        assert_eq!((quantile(&series, 990), quantile(&series, 999)), (991, 1000));
-        series.record(2_000_000);
-        assert!(quantile(&series, 999) <= 1001 && quantile(&series, 1000) >= 2_000_000);
-    }
 }

@@ -9,7 +9,7 @@ use std::{sync::Arc, time::Duration};
 use anyhow::Result;
 use tardy_hot::{clock::now_ns, stop::Stop, wakeup::Series};
 
-use super::{RunPlan, blame_recorder::quantile, tracing::Loaded};
+use super::{RunPlan, quantiles::quantile, tracing::Loaded};
 use crate::{
     probes::{Schedule, ThreadReport, Wants},
     run::TraceCost,

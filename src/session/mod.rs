@@ -12,6 +12,7 @@ mod caveats;
 mod drain;
 mod evidence;
 mod progress;
+mod quantiles;
 mod loads;
 mod machine;
 mod blame_recorder;
@@ -20,6 +21,7 @@ mod record;
 mod source;
 mod tracing;
 mod interval_reader;
+mod late_samples;
 mod watchdog;
 
 use std::{path::Path, sync::Arc, time::Duration};

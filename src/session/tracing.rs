@@ -15,7 +15,11 @@ use crate::{
     kernel::{Settings, Stacks, Symbols, ThreadRecords, TraceLevel, Tracer, TracingUnavailable},
     peaks::Blamer,
     probes::{Probe, TracedThread, Tracing},
-    run::{BlameFiles, MissingTracepoint, TraceMode, TraceRecord, peaks::Blame},
+    run::{
+        BlameFiles, MissingTracepoint, TraceMode, TraceRecord,
+        peaks::Blame,
+        probes::{ProbeInfo, Rhythm},
+    },
     setup::facts,
     sys::{cpus::Cpus, kernel_config::ConfigOptions, root::Root},
 };
@@ -90,20 +94,17 @@ pub(super) fn load(
         _ if !probe.can_be_traced() => {
             bail!("--trace {asked}: the probe {name} has no wake-ups that can be traced");
         }
-        TraceMode::Auto if probe.has_only_stages() => {
+        TraceMode::Auto if probe.is_traced_on_request() => {
             record.why_not = Some(format!(
-                "a {name} is traced with --trace stages only, as that adds to each of its wake-ups"
+                "a {name} is traced only with --trace stages or --trace peaks, as that adds to \
+                 each of its wake-ups"
             ));
             return Ok(None);
         }
-        TraceMode::Peaks if probe.has_only_stages() => bail!(
-            "--trace peaks: what is late in a {name} is not analysed one by one; --trace stages \
-             shows where its time goes, and `tardy run timer --trace peaks` on the CPUs of both \
-             ends why threads are late there"
-        ),
         TraceMode::Auto | TraceMode::Stages | TraceMode::Peaks => {}
     }
-    match Loaded::new(wish) {
+    let by_messages = ProbeInfo::find(name).is_some_and(|it| it.rhythm == Rhythm::Messages);
+    match Loaded::new(wish, by_messages) {
         Ok((loaded, lack)) => {
             record.found = loaded.found();
             record.missing = loaded.missing();
@@ -122,7 +123,14 @@ pub(super) fn load(
 
 impl Loaded {
     /// What is available, and why that is not all, if so.
-    fn new(wish: &TraceWish) -> Result<(Self, Option<TracingUnavailable>), TracingUnavailable> {
+    fn new(
+        wish: &TraceWish,
+        messages: bool,
+    ) -> Result<(Self, Option<TracingUnavailable>), TracingUnavailable> {
+        let tracer = |mode, stacks| {
+            let slots_per_cpu = Settings::SLOTS_PER_CPU;
+            Tracer::load(&Settings { mode, stacks, messages, slots_per_cpu })
+        };
         let stages = || tracer(TraceLevel::Stages, Stacks::Off);
         let (mode, tracer, lack) = match wish.mode {
             TraceMode::Stages => (TraceLevel::Stages, stages()?, None),
@@ -264,10 +272,6 @@ impl ActiveTracing {
             }
         }
     }
-}
-
-fn tracer(mode: TraceLevel, stacks: Stacks) -> Result<Tracer, TracingUnavailable> {
-    Tracer::load(&Settings { mode, stacks, slots_per_cpu: Settings::SLOTS_PER_CPU })
 }
 
 impl TraceEnd {

@@ -32,6 +32,7 @@ mod lab_kernels;
 mod leaves_nothing;
 mod loads;
 mod meddling;
+mod message_peaks;
 mod old_runs;
 mod page;
 mod page_causes;

@@ -169,7 +169,7 @@ fn one_cpu_is_for_both_ends_where_one_is_named() {
 }
 
 /// Processes of this store that are far ends.
-fn far_ends(store: &Store) -> Vec<i32> {
+pub(crate) fn far_ends(store: &Store) -> Vec<i32> {
     let is_far = |pid: &i32| {
         let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         line.split(|byte| *byte == 0).nth(1) == Some(b"__far")
@@ -177,7 +177,7 @@ fn far_ends(store: &Store) -> Vec<i32> {
     store.processes().into_iter().filter(is_far).collect()
 }
 
-fn kill(pid: i32, name: &str) {
+pub(crate) fn kill(pid: i32, name: &str) {
     let pid = pid.to_string();
     let sent = std::process::Command::new("kill").args(["-s", name, &pid]).status().unwrap();
     assert!(sent.success(), "kill -s {name} {pid}");

@@ -41,7 +41,7 @@ fn schema() -> Validator {
 }
 
 /// `why --json`, checked against its schema.
-fn document(store: &Store) -> Value {
+pub(crate) fn document(store: &Store) -> Value {
     let said = store.run(&["why", "r", "--json"]);
     assert_eq!((said.code, said.err.as_str()), (Some(0), ""), "{said:?}");
     let why = serde_json::from_str(&said.out).unwrap();

@@ -587,6 +587,20 @@ export type MessageRecord = {
   transport: string;
 };
 
+/** The stages of one way of a message, in ns; they sum to it. */
+export type MessageStages = {
+  /** To the switch to it. */
+  dispatch: number;
+  /** To the clock read after the call that receives. */
+  receive: number;
+  /** The sender in the call that sends, or kept from it, up to the receiver's wake-up. */
+  send: number;
+  /** The same in softirqs, and while neither end had the message. */
+  stack: number;
+  /** The receiver was made runnable, to the moment its CPU was interrupted for it or left its idle state; 0 where it was woken on its own CPU. */
+  wake_up: number;
+};
+
 /** A tracepoint without which some causes cannot be found. */
 export type MissingTracepoint = {
   /** What cannot be measured without it. */
@@ -696,12 +710,14 @@ export type PagePeak = {
   left_out: number;
   /** Whose. */
   series: string;
-  /** Its stages in ns; null where the kernel's record did not match. */
+  /** Its stages in ns; null where the kernel's record did not match, and of a message. */
   stages: StagesOf | null;
   /** The programmed expiry, seconds since the start of the run. */
   t_s: number;
   /** What happened. */
   timeline: PageTimeline;
+  /** The ways of a message, by time; of nothing else. */
+  ways: WayOf[];
 };
 
 /** The worst wake-ups, worst first. */
@@ -1193,6 +1209,16 @@ export type Vocabulary = {
   series: { [name: string]: string };
 };
 
+/** One way of a message that was late; the ways sum to the latency. */
+export type WayOf = {
+  /** How long it took, ns. */
+  ns: number;
+  /** Absent where the receiver had not gone to sleep: nothing shows when the message came. */
+  stages: MessageStages | null;
+  /** `there` or `back`. */
+  way: string;
+};
+
 /** The structure of a `Page`, as JSON Schema. */
 export const STRUCTURE: JsonMap = {
   $defs: {
@@ -1234,6 +1260,7 @@ export const STRUCTURE: JsonMap = {
     MachineTrack: {"properties":{"context_switches_per_s":{"items":{"type":"number"},"type":"array"},"cpu_busy":{"items":{"$ref":"#/$defs/CpuBusy"},"type":"array"},"interrupts_per_s":{"items":{"type":"number"},"type":"array"},"softirqs_per_s":{"items":{"type":"number"},"type":"array"},"t_s":{"items":{"type":"number"},"type":"array"}},"required":["t_s","interrupts_per_s","softirqs_per_s","context_switches_per_s","cpu_busy"],"type":"object"},
     MemoryLock: {"properties":{"bytes":{"type":["integer","null"]},"locked":{"$ref":"#/$defs/LockedMemory"}},"required":["locked","bytes"],"type":"object"},
     MessageRecord: {"properties":{"clock":{"anyOf":[{"$ref":"#/$defs/ClockRecord"},{"type":"null"}]},"ends":{"items":{"$ref":"#/$defs/EndRecord"},"type":"array"},"flows":{"items":{"$ref":"#/$defs/FlowRecord"},"type":"array"},"size":{"type":"integer"},"transport":{"type":"string"}},"required":["transport","size","ends","flows","clock"],"type":"object"},
+    MessageStages: {"properties":{"dispatch":{"type":"integer"},"receive":{"type":"integer"},"send":{"type":"integer"},"stack":{"type":"integer"},"wake_up":{"type":"integer"}},"required":["send","stack","wake_up","dispatch","receive"],"type":"object"},
     MissingTracepoint: {"properties":{"switches_off":{"type":"string"},"tracepoint":{"type":"string"},"why":{"type":"string"}},"required":["tracepoint","switches_off","why"],"type":"object"},
     Origin: {"enum":["measured","imported","synthesised"]},
     OtherProbe: {"properties":{"name":{"type":"string"},"parameters":{"additionalProperties":true,"type":"object"}},"required":["name","parameters"],"type":"object"},
@@ -1241,7 +1268,7 @@ export const STRUCTURE: JsonMap = {
     PageCell: {"properties":{"causes":{"items":{"$ref":"#/$defs/CellCause"},"type":"array"},"caveats":{"items":{"type":"string"},"type":"array"},"curve":{"items":{"prefixItems":[{"type":"number"},{"type":"integer"}],"type":"array"},"type":"array"},"figures":{"items":{"$ref":"#/$defs/Figure"},"type":"array"},"phases":{"type":"integer"},"samples":{"type":"integer"}},"required":["phases","samples","figures","curve","caveats","causes"],"type":"object"},
     PageMatrix: {"properties":{"config":{"anyOf":[{"$ref":"#/$defs/ConfigTable"},{"type":"null"}]},"failed":{"items":{"$ref":"#/$defs/LabFailure"},"type":"array"},"headline":{"type":"string"},"kernels":{"items":{"$ref":"#/$defs/Column"},"type":"array"},"loads":{"items":{"$ref":"#/$defs/PageRow"},"type":"array"},"meanings":{"items":{"type":"string"},"type":"array"},"remarks":{"items":{"type":"string"},"type":"array"},"title":{"type":"string"},"undone":{"type":"integer"}},"required":["title","headline","meanings","remarks","kernels","loads","config","failed","undone"],"type":"object"},
     PagePart: {"properties":{"basis":{"$ref":"#/$defs/Basis"},"cause":{"$ref":"#/$defs/Cause"},"evidence":{"type":"string"},"name":{"type":"string"},"ns":{"type":"integer"},"stack":{"type":"integer"},"task":{"type":"string"}},"required":["cause","name","task","ns","basis","evidence","stack"],"type":"object"},
-    PagePeak: {"properties":{"at_ns":{"type":"integer"},"blame":{"items":{"$ref":"#/$defs/PagePart"},"type":"array"},"cpu":{"type":"integer"},"latency_ns":{"type":"integer"},"left_out":{"type":"integer"},"series":{"type":"string"},"stages":{"anyOf":[{"$ref":"#/$defs/StagesOf"},{"type":"null"}]},"t_s":{"type":"number"},"timeline":{"$ref":"#/$defs/PageTimeline"}},"required":["t_s","at_ns","series","cpu","latency_ns","stages","blame","timeline","left_out"],"type":"object"},
+    PagePeak: {"properties":{"at_ns":{"type":"integer"},"blame":{"items":{"$ref":"#/$defs/PagePart"},"type":"array"},"cpu":{"type":"integer"},"latency_ns":{"type":"integer"},"left_out":{"type":"integer"},"series":{"type":"string"},"stages":{"anyOf":[{"$ref":"#/$defs/StagesOf"},{"type":"null"}]},"t_s":{"type":"number"},"timeline":{"$ref":"#/$defs/PageTimeline"},"ways":{"items":{"$ref":"#/$defs/WayOf"},"type":"array"}},"required":["t_s","at_ns","series","cpu","latency_ns","stages","ways","blame","timeline","left_out"],"type":"object"},
     PagePeaks: {"properties":{"damaged":{"items":{"type":"string"},"type":"array"},"peaks":{"items":{"$ref":"#/$defs/PagePeak"},"type":"array"},"stacks":{"items":{"items":{"type":"integer"},"type":"array"},"type":"array"},"strings":{"items":{"type":"string"},"type":"array"}},"required":["damaged","strings","stacks","peaks"],"type":"object"},
     PageRow: {"properties":{"cells":{"items":{"anyOf":[{"$ref":"#/$defs/PageCell"},{"type":"null"}]},"type":"array"},"load":{"type":"string"},"name":{"type":"string"},"verdicts":{"items":{"type":"string"},"type":"array"}},"required":["name","load","cells","verdicts"],"type":"object"},
     PageRun: {"properties":{"blame":{"anyOf":[{"$ref":"#/$defs/PageBlame"},{"type":"null"}]},"command":{"type":"string"},"headline":{"type":"string"},"heat":{"$ref":"#/$defs/Heat"},"interrupts":{"items":{"$ref":"#/$defs/InterruptRow"},"type":"array"},"line":{"type":"string"},"loads":{"items":{"$ref":"#/$defs/LoadTrack"},"type":"array"},"machine":{"$ref":"#/$defs/MachineTrack"},"peaks":{"$ref":"#/$defs/PagePeaks"},"record":{"$ref":"#/$defs/RunRecord"},"samples":{"$ref":"#/$defs/SampleWords"},"series":{"items":{"$ref":"#/$defs/PageSeries"},"type":"array"},"stages":{"items":{"$ref":"#/$defs/PageStage"},"type":"array"},"time_edges_s":{"items":{"type":"number"},"type":"array"}},"required":["headline","line","record","samples","command","time_edges_s","heat","series","stages","machine","loads","interrupts","blame","peaks"],"type":"object"},
@@ -1273,6 +1300,7 @@ export const STRUCTURE: JsonMap = {
     TraceRecord: {"properties":{"asked":{"$ref":"#/$defs/TraceMode"},"blamed":{"type":"integer"},"cost":{"anyOf":[{"$ref":"#/$defs/TraceCost"},{"type":"null"}]},"found":{"$ref":"#/$defs/TraceMode"},"lost_events":{"type":"integer"},"missing":{"items":{"$ref":"#/$defs/MissingTracepoint"},"type":"array"},"passed_over":{"type":"integer"},"threshold_ns":{"type":"integer"},"unmatched":{"type":"integer"},"why_not":{"type":["string","null"]}},"required":["asked","found","why_not","missing","unmatched","lost_events","blamed","passed_over","threshold_ns","cost"],"type":"object"},
     Validity: {"enum":["valid","weakened","invalid"]},
     Vocabulary: {"properties":{"causes":{"additionalProperties":{"type":"string"},"type":"object"},"samples":{"$ref":"#/$defs/SampleWords"},"series":{"additionalProperties":{"type":"string"},"type":"object"}},"required":["samples","causes","series"],"type":"object"},
+    WayOf: {"properties":{"ns":{"type":"integer"},"stages":{"anyOf":[{"$ref":"#/$defs/MessageStages"},{"type":"null"}]},"way":{"type":"string"}},"required":["way","ns","stages"],"type":"object"},
   },
   properties: {"latency_edges_ns":{"items":{"type":"integer"},"type":"array"},"made_at":{"type":"string"},"matrix":{"anyOf":[{"$ref":"#/$defs/PageMatrix"},{"type":"null"}]},"page_version":{"type":"integer"},"runs":{"items":{"$ref":"#/$defs/PageRun"},"type":"array"},"tardy_version":{"type":"string"},"words":{"$ref":"#/$defs/Vocabulary"}},
   required: ["page_version","tardy_version","made_at","words","latency_edges_ns","runs","matrix"],

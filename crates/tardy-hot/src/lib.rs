@@ -15,7 +15,8 @@
 //! - [`clock`]: one clock read, as signed nanoseconds
 //! - [`histogram`]: fixed log-linear counts that one thread writes and others may read meanwhile
 //! - [`tally`]: what a histogram cannot hold exactly: min, max, sum, early, above, missed
-//! - [`ring`]: single samples or late wake-ups on their way to a reader, bounded, never waiting
+//! - [`ring`]: single samples, late wake-ups or round trips on their way to a reader, bounded,
+//!   never waiting
 //! - [`stages`]: what the BPF side writes of a thread's last wake-up, and its parts
 //! - [`stop`]: the flag that ends a loop
 //! - [`traced`]: where samples go when their stages are recorded too

@@ -1,15 +1,16 @@
 //! The parts of a round trip: a sink around another that reads what the BPF side wrote about
 //! the threads at both ends.
 //!
-//! Per turn it reads two [`ThreadRecord`]s and one word that the far end wrote, and records six
-//! more latencies. All of that lies after the clock read of the turn. Either record was written
-//! before the message that ended this turn was received, so that neither changes meanwhile.
+//! Per turn it reads two [`ThreadRecord`]s and one word that the far end wrote, records six more
+//! latencies, and compares once with a threshold. All of that lies after the clock read of the
+//! turn. Either record was written before the message that ended this turn was received, so that
+//! neither changes meanwhile.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
 use crate::{
-    ring::Sample,
+    ring::{Sample, Writer},
     stages::ThreadRecord,
     traced::TraceControl,
     wakeup::{Series, Sink},
@@ -25,6 +26,50 @@ pub struct TripParts {
     pub dispatch_ns: i64,
     /// To the clock read after the call that receives.
     pub receive_ns: i64,
+}
+
+/// What the BPF side saw of the receiver of a message that was late. Times are
+/// `CLOCK_MONOTONIC` ns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct LateWay {
+    /// It was made runnable; 0 where it had not gone to sleep.
+    pub waking_ns: i64,
+    /// It was switched in.
+    pub switch_ns: i64,
+    /// The CPU on which it was woken, and that on which it was switched in.
+    pub cpus: (u32, u32),
+    /// When it was stopped and continued for the last time; 0 for never.
+    pub stopped_ns: (u64, u64),
+}
+
+/// A round trip that was late: for the analysis of its cause.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct LateTrip {
+    /// The message was sent; `CLOCK_MONOTONIC` ns.
+    pub t_ns: i64,
+    /// How long the round trip took.
+    pub latency_ns: i64,
+    /// When the far end had the message.
+    pub turned_ns: i64,
+    /// To the far end.
+    pub there: LateWay,
+    /// To the near one.
+    pub back: LateWay,
+}
+
+impl LateWay {
+    fn of(record: &ThreadRecord, way: Option<TripParts>) -> Self {
+        let at = |field: &AtomicU64| field.load(Ordering::Relaxed);
+        let stopped_ns = (at(&record.stopped_from_ns), at(&record.stopped_until_ns));
+        if way.is_none() {
+            return Self { stopped_ns, ..Self::default() };
+        }
+        let (waking_ns, switch_ns) = woken(record);
+        let cpu = record.cpu.load(Ordering::Relaxed);
+        let is_pending = record.pending.load(Ordering::Relaxed) != 0;
+        let switch_cpu = if is_pending { cpu } else { record.switch_cpu.load(Ordering::Relaxed) };
+        Self { waking_ns, switch_ns, cpus: (cpu, switch_cpu), stopped_ns }
+    }
 }
 
 /// When the receiver of a message was woken, and when it ran.
@@ -83,32 +128,56 @@ pub struct TracedTrips<'a, S> {
     pub there: WaySeries,
     /// Where those of the way back go.
     pub back: WaySeries,
-    /// Counts the round trips in which an end had not gone to sleep.
+    /// Counts the round trips in which an end had not gone to sleep, and says which are late.
     pub control: Arc<TraceControl>,
+    /// Late round trips on their way.
+    pub late: Writer<LateTrip>,
 }
 
 impl<S> TracedTrips<'_, S> {
     #[inline(always)]
-    fn ways(&self, sample: Sample) -> Option<(TripParts, TripParts)> {
-        let turned_ns = self.far_received_ns.load(Ordering::Acquire) as i64;
-        let there = way(self.far, sample.t_ns, turned_ns)?;
-        Some((there, way(self.near, turned_ns, sample.t_ns + sample.latency_ns)?))
+    fn ways(&self, sample: Sample, turned_ns: i64) -> (Option<TripParts>, Option<TripParts>) {
+        let there = way(self.far, sample.t_ns, turned_ns);
+        (there, way(self.near, turned_ns, sample.t_ns + sample.latency_ns))
+    }
+
+    /// Not inlined: one round trip in a hundred comes here.
+    #[cold]
+    #[inline(never)]
+    fn hand_over(
+        &mut self,
+        sample: Sample,
+        turned_ns: i64,
+        ways: (Option<TripParts>, Option<TripParts>),
+    ) {
+        self.late.push(LateTrip {
+            t_ns: sample.t_ns,
+            latency_ns: sample.latency_ns,
+            turned_ns,
+            there: LateWay::of(self.far, ways.0),
+            back: LateWay::of(self.near, ways.1),
+        });
     }
 }
 
 impl<S: Sink> Sink for TracedTrips<'_, S> {
     #[inline(always)]
     fn take(&mut self, sample: Sample) {
-        match self.ways(sample) {
-            Some((there, back)) => {
+        let turned_ns = self.far_received_ns.load(Ordering::Acquire) as i64;
+        let ways = self.ways(sample, turned_ns);
+        match ways {
+            (Some(there), Some(back)) => {
                 self.there.record(there);
                 self.back.record(back);
             }
-            None => {
+            _ => {
                 let unmatched = &self.control.unmatched;
                 // One writer: a load and a store suffice.
                 unmatched.store(unmatched.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
             }
+        }
+        if sample.latency_ns > self.control.late_over_ns.load(Ordering::Relaxed) {
+            self.hand_over(sample, turned_ns, ways);
         }
         self.inner.take(sample);
     }
@@ -122,7 +191,7 @@ impl<S: Sink> Sink for TracedTrips<'_, S> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wakeup::Counted;
+    use crate::{ring::ring, wakeup::Counted};
 
     fn record(waking_ns: u64, switch_ns: u64) -> ThreadRecord {
         let record = ThreadRecord::default();
@@ -134,6 +203,18 @@ mod tests {
     /// Totals of the parts of a round trip from 100 to 200 ns in which the far end had the message
     /// at 150: sums of the ways there and back, and how many did not match.
     fn taken(near: &ThreadRecord, far: &ThreadRecord) -> ([i64; 6], u64) {
+        let (sums, unmatched, late) = late_over(i64::MAX, near, far);
+        assert_eq!(late, [], "nothing is late while nobody says so");
+        (sums, unmatched)
+    }
+
+    /// The same, and what was handed over as later than `late_ns`.
+    fn late_over(
+        late_ns: i64,
+        near: &ThreadRecord,
+        far: &ThreadRecord,
+    ) -> ([i64; 6], u64, Vec<LateTrip>) {
+        let (writer, mut reader) = ring(4);
         let whole = Arc::new(Series::default());
         let control: Arc<TraceControl> = Arc::default();
         let mut sink = TracedTrips {
@@ -144,13 +225,30 @@ mod tests {
             there: WaySeries::default(),
             back: WaySeries::default(),
             control: Arc::clone(&control),
+            late: writer,
         };
+        control.late_over_ns.store(late_ns, Ordering::Relaxed);
         sink.take(Sample { t_ns: 100, latency_ns: 100 });
         let WaySeries { send: a, dispatch: b, receive: c } = &sink.there;
         let WaySeries { send: d, dispatch: e, receive: f } = &sink.back;
         assert_eq!(whole.tally.totals().count, 1, "the whole is there in any case");
         let sums = [a, b, c, d, e, f].map(|series| series.tally.totals().sum_ns);
-        (sums, control.unmatched.load(Ordering::Relaxed))
+        let mut late = Vec::new();
+        reader.drain(|trip| late.push(trip));
+        (sums, control.unmatched.load(Ordering::Relaxed), late)
+    }
+
+    #[test]
+    fn a_late_round_trip_is_handed_over_with_what_is_known_of_either_way() {
+        let far = record(120, 140);
+        far.cpu.store(1, Ordering::Relaxed);
+        far.switch_cpu.store(2, Ordering::Relaxed);
+        far.stopped_from_ns.store(7, Ordering::Relaxed);
+        let (.., late) = late_over(99, &record(140, 145), &far);
+        let there = LateWay { waking_ns: 120, switch_ns: 140, cpus: (1, 2), stopped_ns: (7, 0) };
+        let back = LateWay::default();
+        assert_eq!(late, [LateTrip { t_ns: 100, latency_ns: 100, turned_ns: 150, there, back }]);
+        assert_eq!(late_over(100, &record(170, 185), &far).2, [], "not late");
     }
 
     #[test]

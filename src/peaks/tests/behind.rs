@@ -130,7 +130,7 @@ fn what_was_overwritten_is_passed_over_and_never_unexplained() {
     for peak in &peaks {
         let was_lost = peak.at_ns <= half * APART;
         let named = &peak.blame[0];
-        assert_eq!(named.name == crate::peaks::EVENTS_LOST, was_lost, "{peak:?}");
+        assert_eq!(named.name == crate::peaks::kept::EVENTS_LOST, was_lost, "{peak:?}");
         assert_eq!(named.cause == Cause::Thread, !was_lost, "{peak:?}");
         assert!(!was_lost || (peak.stages.is_some() && named.ns == peak.latency_ns as u64));
     }

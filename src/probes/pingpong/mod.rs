@@ -66,6 +66,14 @@ impl PingPong {
         SeriesHead { name: ROUND_TRIP.into(), cpu: Some(self.near.cpu), period_ns: None }
     }
 
+    /// Of an end on this machine.
+    const fn far_cpu(&self) -> u32 {
+        match &self.peer {
+            PingpongPeer::Here(terms) => terms.cpu,
+            PingpongPeer::Echo { .. } | PingpongPeer::Foreign { .. } => self.near.cpu,
+        }
+    }
+
     /// Starts the thread that measures, with its end open; what it opened.
     fn spawn(
         &self,
@@ -164,8 +172,11 @@ impl Probe for PingPong {
         let far_end = far_end.map(|far_end| far_end.ready()).transpose()?;
         if let Some(far_end) = &far_end {
             if let (Some(others), Some((_, near))) = (others, armed.found.last()) {
-                armed.traced = others.threads(near, &far_end.found().1, &series, &scratch);
-                armed.recorded.extend(others.recorded);
+                let far = (&far_end.found().1, self.far_cpu());
+                let near = (near, self.near.cpu);
+                let (recorded, traced) = others.threads(near, far, &series, &scratch);
+                armed.recorded.extend(recorded);
+                armed.traced = traced;
             }
             armed.found.push(far_end.found());
             (record.receive_buffer_bytes, record.send_buffer_bytes) =

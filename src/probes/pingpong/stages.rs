@@ -14,16 +14,16 @@ use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 use tardy_hot::{
     clock,
     exchange::{Port, ping},
-    ring::ring,
+    ring::{Reader, Writer, ring},
     stages::Records,
     stop::Stop,
-    traced::{StageSeries, TraceControl},
-    trips::{TracedTrips, WaySeries},
+    traced::TraceControl,
+    trips::{LateTrip, TracedTrips, WaySeries},
     wakeup::{Ended, Series, Sink, Until},
 };
 
 use crate::{
-    probes::{Recorded, TracedThread, Tracing},
+    probes::{Recorded, TracedSamples, TracedThread, Tracing},
     run::{SeriesHead, messages::ROUND_TRIP},
     setup::threads::Found,
     sys::mapped::MappedArray,
@@ -32,6 +32,9 @@ use crate::{
 /// The parts by name, in the order of time.
 const PARTS: [&str; 6] =
     ["there-send", "there-dispatch", "there-receive", "back-send", "back-dispatch", "back-receive"];
+
+/// Late round trips that wait to be blamed: 5 ms of the most that a threshold lets through.
+const LATE_RING: usize = 2048;
 
 /// The threads of both ends among those that the BPF side follows.
 const NEAR: usize = 0;
@@ -80,48 +83,48 @@ pub(super) struct TripStages {
     note: Note,
     series: [Arc<Series>; 6],
     control: Arc<TraceControl>,
+    late: Writer<LateTrip>,
 }
 
 /// The same, for its readers.
 #[derive(Debug)]
 pub(super) struct SharedTripStages {
     pub recorded: Vec<Recorded>,
+    series: [Arc<Series>; 6],
     control: Arc<TraceControl>,
+    late: Reader<LateTrip>,
 }
 
 impl SharedTripStages {
     /// Both threads, for the BPF side to follow: the near one first. What the near one
-    /// measures is `total`, and what its warm-up does `warmup`.
+    /// measures is `total`, and what its warm-up does `warmup`; each is on the CPU beside it.
     pub(super) fn threads(
-        &self,
-        near: &Found,
-        far: &Found,
+        self,
+        near: (&Found, u32),
+        far: (&Found, u32),
         total: &Arc<Series>,
         warmup: &Arc<Series>,
-    ) -> Vec<TracedThread> {
-        let thread = |name: &str, found: &Found| {
+    ) -> (Vec<Recorded>, Vec<TracedThread>) {
+        let thread = |name: &str, (found, cpu): (&Found, u32), samples| {
             let kernel = found.scheduling.kernel_priority();
-            let (_, late) = ring(1);
             TracedThread {
                 name: name.into(),
-                // Late ones are not analysed, so that the CPU is not needed.
-                cpu: 0,
+                cpu,
                 tid: found.tid,
                 priority: (kernel, kernel < 100),
                 warmup: Arc::default(),
                 total: Arc::default(),
-                stages: StageSeries::default(),
                 control: Arc::default(),
-                late,
+                samples,
             }
         };
         let near = TracedThread {
             warmup: Arc::clone(warmup),
             total: Arc::clone(total),
-            control: Arc::clone(&self.control),
-            ..thread(ROUND_TRIP, near)
+            control: self.control,
+            ..thread(ROUND_TRIP, near, TracedSamples::RoundTrips(self.series, self.late))
         };
-        vec![near, thread("far", far)]
+        (self.recorded, vec![near, thread("far", far, TracedSamples::None)])
     }
 }
 
@@ -136,9 +139,15 @@ impl TripStages {
         let one = |(head, series)| Recorded { head, series, samples: None };
         let recorded = heads(total).into_iter().zip(series.clone()).map(one).collect();
         let control: Arc<TraceControl> = Arc::default();
-        let others = SharedTripStages { recorded, control: Arc::clone(&control) };
+        let (late, reader) = ring(LATE_RING);
+        let others = SharedTripStages {
+            recorded,
+            series: series.clone(),
+            control: Arc::clone(&control),
+            late: reader,
+        };
         let records = Arc::clone(&tracing.records);
-        (Self { records, note, series, control }, others)
+        (Self { records, note, series, control, late }, others)
     }
 
     /// The measured loop, its parts recorded.
@@ -149,7 +158,7 @@ impl TripStages {
         until: Until,
         stop: &Stop,
     ) -> Ended {
-        let Self { records, note, series, control } = self;
+        let Self { records, note, series, control, late } = self;
         let (Some(near), Some(far)) = (records.record(NEAR), records.record(FAR)) else {
             // The BPF side has fewer records than threads: two do not ask for so many.
             return ping(port, &mut inner, until, stop);
@@ -158,7 +167,8 @@ impl TripStages {
         let there = WaySeries { send: a, dispatch: b, receive: c };
         let back = WaySeries { send: d, dispatch: e, receive: f };
         let far_received_ns = note.received_ns();
-        let mut sink = TracedTrips { inner, near, far, far_received_ns, there, back, control };
+        let mut sink =
+            TracedTrips { inner, near, far, far_received_ns, there, back, control, late };
         ping(port, &mut sink, until, stop)
     }
 }

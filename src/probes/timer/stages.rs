@@ -11,7 +11,7 @@ use tardy_hot::{
 };
 
 use crate::{
-    probes::{Recorded, TracedThread, Tracing},
+    probes::{Recorded, TracedSamples, TracedThread, Tracing},
     run::SeriesHead,
     setup::threads::Found,
 };
@@ -139,9 +139,8 @@ impl SharedStages {
             priority: (kernel, kernel < 100),
             warmup,
             total,
-            stages: self.series,
             control: self.control,
-            late: self.late,
+            samples: TracedSamples::WakeUps(self.series, self.late),
         };
         (self.recorded, traced)
     }

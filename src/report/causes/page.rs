@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::Causes;
 use crate::{
     analysis::bands::Band,
-    run::peaks::{Basis, Cause, Lane, Moment, Part, Peak, StagesOf},
+    run::peaks::{Basis, Cause, Lane, Moment, Part, Peak, StagesOf, WayOf},
 };
 
 /// Maximum number of peaks on a page.
@@ -73,8 +73,11 @@ pub struct PagePeak {
     pub cpu: u32,
     /// How late, ns.
     pub latency_ns: i64,
-    /// Its stages in ns; null where the kernel's record did not match.
+    /// Its stages in ns; null where the kernel's record did not match, and of a message.
     pub stages: Option<StagesOf>,
+    /// The ways of a message, by time; of nothing else.
+    #[serde(default)]
+    pub ways: Vec<WayOf>,
     /// Why, largest part first; they sum to the latency.
     pub blame: Vec<PagePart>,
     /// What happened.
@@ -169,6 +172,7 @@ fn page_peaks(worst: &[Peak], damaged: Vec<String>, start_ns: i64) -> PagePeaks 
             cpu: peak.cpu,
             latency_ns: peak.latency_ns,
             stages: peak.stages,
+            ways: peak.ways.clone(),
             blame: peak.blame.iter().map(|part| page_part(part, &mut texts)).collect(),
             timeline: page_timeline(&moments, &mut texts),
             left_out: peak.left_out.saturating_add(thinned),
@@ -310,6 +314,7 @@ mod tests {
             cpu: 0,
             latency_ns,
             stages: None,
+            ways: Vec::new(),
             blame: vec![part],
             timeline,
             left_out: 1,

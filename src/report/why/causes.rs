@@ -12,7 +12,7 @@ use crate::{
         causes::words::head as label,
         table::{Table, us},
     },
-    run::peaks::Cause,
+    run::{peaks::Cause, probes::SampleName},
     units::count,
 };
 
@@ -39,7 +39,7 @@ impl Row<'_> {
 }
 
 /// The table; nothing without bands.
-pub(super) fn push(sheet: &mut TerminalText, bands: &[Band]) {
+pub(super) fn push(sheet: &mut TerminalText, bands: &[Band], sample: SampleName) {
     if bands.is_empty() {
         return;
     }
@@ -62,7 +62,7 @@ pub(super) fn push(sheet: &mut TerminalText, bands: &[Band]) {
     }
     table.row(vec![String::new()]);
     table.row(row("latency from, us".into(), bands.iter().map(|band| us(Some(band.from)))));
-    table.row(row("wake-ups".into(), bands.iter().map(|band| count(band.wakeups))));
+    table.row(row(sample.many().into(), bands.iter().map(|band| count(band.wakeups))));
     let blamed = bands.iter().map(|band| figure(band.blamed_share));
     table.row(row("blamed, % of their time".into(), blamed));
     sheet.table(&table, "");
@@ -183,7 +183,7 @@ mod tests {
             ),
         ];
         let mut sheet = TerminalText::default();
-        push(&mut sheet, &bands);
+        push(&mut sheet, &bands, SampleName::WakeUp);
         let text = anstream::adapter::strip_str(&sheet.done()).to_string();
         let words: Vec<String> = text
             .lines()

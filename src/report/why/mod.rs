@@ -38,6 +38,9 @@ pub use text::text;
 pub struct WhyReport {
     /// The run's id.
     pub run: String,
+    /// What was late.
+    #[serde(default)]
+    pub sample: SampleName,
     /// One sentence.
     pub verdict: String,
     /// Above this every wake-up was blamed, at the end of the run; ns.
@@ -75,42 +78,47 @@ pub struct WhyReport {
 pub enum NotTraced {
     /// It was not to be traced, or its tardy could not trace yet.
     #[error(
-        "the wake-ups of {run} were not traced, so nothing shows why they were late: measure \
+        "the {what} of {run} were not traced, so nothing shows why they were late: measure \
          again with --trace peaks"
     )]
     Off {
         /// The run's name.
         run: String,
+        /// `wake-ups`, `round trips`.
+        what: &'static str,
     },
     /// It could not be traced.
-    #[error(
-        "the wake-ups of {run} could not be traced, so nothing shows why they were late: {why}"
-    )]
+    #[error("the {what} of {run} were not traced, so nothing shows why they were late: {why}")]
     Lacking {
         /// The run's name.
         run: String,
+        /// `wake-ups`, `round trips`.
+        what: &'static str,
         /// What was lacking, with the remedy.
         why: String,
     },
-    /// It measured messages, which are not blamed.
+    /// It measured messages of a kind that is not blamed.
     #[error(
-        "{run} measured {what}, and only the wake-ups of a timer are looked into one by one: \
-         measure `tardy run timer --trace peaks` on the CPUs of both ends, under the same load"
+        "{run} measured {what} one way, and only wake-ups and round trips are looked into one by \
+         one: measure `tardy run pingpong --trace peaks`, or `tardy run timer --trace peaks` on \
+         the CPUs of both ends, under the same load"
     )]
     Messages {
         /// The run's name.
         run: String,
-        /// `round trips`, `packets`.
+        /// `packets`.
         what: &'static str,
     },
     /// Where the time went was recorded, and not why.
     #[error(
-        "{run} has the stages of its wake-ups (`tardy show` has them), but nothing shows why they \
+        "{run} has the stages of its {what} (`tardy show` has them), but nothing shows why they \
          were late: measure again with --trace peaks"
     )]
     StagesOnly {
         /// The run's name.
         run: String,
+        /// `wake-ups`, `round trips`.
+        what: &'static str,
     },
 }
 
@@ -138,6 +146,7 @@ pub fn document(run: &Run) -> Result<(WhyReport, Document), NotTraced> {
     let interval = run.document.probe.interval_ns();
     let mut why = WhyReport {
         run: run.document.id.clone(),
+        sample: SampleName::of(&run.document),
         verdict: String::new(),
         threshold_ns: blame.threshold_ns,
         lowest_threshold_ns: blame.lowest_threshold_ns,
@@ -166,14 +175,15 @@ fn refuse_untraced(run: &Run) -> Result<(), NotTraced> {
     }
     let run = document.name.clone();
     let sample_name = SampleName::of(document);
-    if sample_name != SampleName::WakeUp {
-        return Err(NotTraced::Messages { run, what: sample_name.many() });
+    let what = sample_name.many();
+    if sample_name == SampleName::Packet {
+        return Err(NotTraced::Messages { run, what });
     }
     if document.trace.found == TraceMode::Stages {
-        return Err(NotTraced::StagesOnly { run });
+        return Err(NotTraced::StagesOnly { run, what });
     }
     Err(match document.trace.why_not.clone() {
-        Some(why) => NotTraced::Lacking { run, why },
-        None => NotTraced::Off { run },
+        Some(why) => NotTraced::Lacking { run, what, why },
+        None => NotTraced::Off { run, what },
     })
 }

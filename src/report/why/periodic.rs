@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     analysis::period::{Periodicity, period},
     run::{
-        peaks::{Cause, WAKE_UP_PATH},
+        peaks::{Cause, MESSAGE_PATH, WAKE_UP_PATH},
         peaks_file::Brief,
     },
 };
@@ -39,7 +39,9 @@ pub struct PeriodicCause {
 pub(super) fn beats(peaks: &[Brief], grid_ns: i64) -> Vec<PeriodicCause> {
     let mut causes: BTreeMap<(Cause, &Arc<str>), Vec<&Brief>> = BTreeMap::new();
     // What every wake-up has, and tardy's own work, come with the peaks of others.
-    let own = |peak: &&Brief| &*peak.name == WAKE_UP_PATH || peak.cause == Cause::Tracing;
+    let own = |peak: &&Brief| {
+        [WAKE_UP_PATH, MESSAGE_PATH].contains(&&*peak.name) || peak.cause == Cause::Tracing
+    };
     for peak in peaks.iter().filter(|peak| !own(peak)) {
         causes.entry((peak.cause, &peak.name)).or_default().push(peak);
     }

@@ -1,6 +1,6 @@
 //! Lanes, bands and shares in words; causes are in `causes::words`.
 
-use crate::run::peaks::Lane;
+use crate::run::{peaks::Lane, probes::SampleName};
 
 /// A lane of a timeline.
 pub(super) const fn lane(lane: Lane) -> &'static str {
@@ -15,9 +15,9 @@ pub(super) const fn lane(lane: Lane) -> &'static str {
 }
 
 /// A band as the end of "of all time".
-pub(super) fn band(name: &str) -> String {
+pub(super) fn band(name: &str, sample: SampleName) -> String {
     match name {
-        "worst" => "in the ten worst wake-ups".into(),
+        "worst" => format!("in the ten worst {}", sample.many()),
         name => format!("above {name}"),
     }
 }

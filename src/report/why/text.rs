@@ -14,7 +14,7 @@ use crate::{
         causes::words::phrase,
         table::{Table, us},
     },
-    run::{Document, SeriesSummary, Validity},
+    run::{Document, SeriesSummary, Validity, probes::SampleName},
     units::{Nanos, count},
 };
 
@@ -37,7 +37,7 @@ const MOST_DAMAGED: usize = 5;
 pub fn text(why: &WhyReport, document: &Document, place: &str, timelines: usize) -> String {
     let mut sheet = TerminalText::default();
     head(&mut sheet, why, document);
-    causes::push(&mut sheet, &why.bands);
+    causes::push(&mut sheet, &why.bands, why.sample);
     stages(&mut sheet, document);
     beats(&mut sheet, why);
     matrix(&mut sheet, why);
@@ -91,22 +91,25 @@ fn counted(why: &WhyReport) -> String {
     let mut text = match why.blamed {
         0 => format!("There are no sums of all late wake-ups; peaks: {}", count(why.peaks_found)),
         blamed => format!(
-            "{} wake-ups that were later than {} were analysed",
+            "{} {} that were {} than {} were analysed",
             count(blamed),
+            why.sample.many(),
+            why.sample.late(),
             Nanos(if has_risen { lowest_ns } else { last_ns })
         ),
     };
     if why.blamed > 0 && has_risen {
-        text.push_str(&format!(", at the end only those later than {}", Nanos(last_ns)));
+        let late = why.sample.late();
+        text.push_str(&format!(", at the end only those {late} than {}", Nanos(last_ns)));
     }
+    let unmatched = match why.sample {
+        SampleName::RoundTrip => "had an end that had not gone to sleep",
+        _ => "matched no record of the BPF programs",
+    };
     let mut but = Vec::new();
     for (n, one, many) in [
         (why.passed_over, "late one was passed over", "late ones were passed over"),
-        (
-            why.unmatched,
-            "matched no record of the BPF programs",
-            "matched no record of the BPF programs",
-        ),
+        (why.unmatched, unmatched, unmatched),
         (why.lost_events, "event was lost", "events were lost"),
     ] {
         if n > 0 {
@@ -271,5 +274,15 @@ mod tests {
         assert_eq!(said(50_000), wanted);
         let steady = "245 wake-ups that were later than 242 us were analysed.";
         assert_eq!([said(242_000), said(0)], [steady, steady]);
+        let why = WhyReport {
+            sample: SampleName::RoundTrip,
+            threshold_ns: 90_000,
+            blamed: 7,
+            unmatched: 2,
+            ..WhyReport::default()
+        };
+        let wanted = "7 round trips that were longer than 90.0 us were analysed; 2 had an end that \
+                      had not gone to sleep.";
+        assert_eq!(counted(&why), wanted);
     }
 }

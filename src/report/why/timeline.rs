@@ -14,7 +14,8 @@ use crate::{
     },
     run::{
         Document,
-        peaks::{Moment, Part, Peak, StagesOf},
+        peaks::{MessageStages, Moment, Part, Peak, StagesOf},
+        probes::SampleName,
     },
     units::{Nanos, count},
 };
@@ -36,7 +37,7 @@ const BEFORE_NS: i64 = 50_000;
 /// The worst `most` peaks.
 pub(super) fn peaks(sheet: &mut TerminalText, why: &WhyReport, document: &Document, most: usize) {
     for (rank, peak) in why.peaks.iter().take(most).enumerate() {
-        one(sheet, rank + 1, peak, document.start_monotonic_ns);
+        one(sheet, rank + 1, peak, document.start_monotonic_ns, why.sample);
     }
     let more = why.peaks.len().saturating_sub(most);
     if more > 0 {
@@ -46,19 +47,32 @@ pub(super) fn peaks(sheet: &mut TerminalText, why: &WhyReport, document: &Docume
     }
 }
 
-fn one(sheet: &mut TerminalText, rank: usize, peak: &Peak, start_ns: i64) {
+fn one(sheet: &mut TerminalText, rank: usize, peak: &Peak, start_ns: i64, sample: SampleName) {
     let seconds = peak.at_ns.saturating_sub(start_ns) as f64 / 1e9;
-    sheet.line(
-        BOLD,
-        &format!(
-            "{rank}. {} late on {}, {seconds:.3} s into the run",
-            Nanos(peak.latency_ns),
-            cut(&peak.series, 20)
-        ),
-    );
+    let what = match sample {
+        SampleName::RoundTrip => format!("round trip of {}", Nanos(peak.latency_ns)),
+        _ => format!("{} late on {}", Nanos(peak.latency_ns), cut(&peak.series, 20)),
+    };
+    sheet.line(BOLD, &format!("{rank}. {what}, {seconds:.3} s into the run"));
+    for way in &peak.ways {
+        let (name, took) = (cut(&way.way, 12), Nanos(way.ns));
+        match &way.stages {
+            Some(stages) => {
+                let text = format!("   {name:<5} {took}: {}", stages_of_message(stages));
+                sheet.line(Style::new(), &text);
+            }
+            None => {
+                let text = format!("   {name:<5} {took}, not split: the receiver was still awake");
+                sheet.line(DIM, &text);
+            }
+        }
+    }
     match &peak.stages {
         Some(stages) => sheet.line(Style::new(), &format!("   {}", stages_of(stages))),
-        None => sheet.line(DIM, "   its stages are not known: the kernel's record did not match"),
+        None if peak.ways.is_empty() => {
+            sheet.line(DIM, "   its stages are not known: the kernel's record did not match");
+        }
+        None => {}
     }
     for part in peak.blame.iter().take(MOST_PARTS) {
         blamed(sheet, part, peak.latency_ns);
@@ -84,6 +98,20 @@ fn stages_of(stages: &StagesOf) -> String {
     ];
     // Most timers do not expire in a softirq.
     let shown = named.iter().filter(|(name, ns)| *name != "softirq" || *ns != 0);
+    shown.map(|(name, ns)| format!("{name} {}", Nanos(*ns))).collect::<Vec<_>>().join(", ")
+}
+
+fn stages_of_message(stages: &MessageStages) -> String {
+    let MessageStages { send, stack, wake_up, dispatch, receive } = *stages;
+    let named = [
+        ("send", send),
+        ("stack", stack),
+        ("wake-up", wake_up),
+        ("dispatch", dispatch),
+        ("receive", receive),
+    ];
+    // Not every transport has a stack, and not every wake-up crosses CPUs.
+    let shown = named.iter().filter(|(name, ns)| !["stack", "wake-up"].contains(name) || *ns != 0);
     shown.map(|(name, ns)| format!("{name} {}", Nanos(*ns))).collect::<Vec<_>>().join(", ")
 }
 
@@ -130,7 +158,8 @@ fn happened(sheet: &mut TerminalText, peak: &Peak) {
     if shown.is_empty() {
         return;
     }
-    let mut table = Table::new(0, &["us after expiry", "took", "where    ", "what"]);
+    let since = if peak.ways.is_empty() { "us after expiry" } else { "us after sending" };
+    let mut table = Table::new(0, &[since, "took", "where    ", "what"]);
     for moment in &shown {
         table.row(vec![
             us(Some(moment.at)),
@@ -170,7 +199,8 @@ fn most_important(peak: &Peak) -> Vec<&Moment> {
     if shown.len() > MOST_MOMENTS {
         let weight = |moment: &&Moment| {
             let is_late = moment.at >= 0 && moment.at <= peak.latency_ns;
-            let is_own = ["expiry", "woke", "waking", "stack"].contains(&moment.what.as_str());
+            let own = ["expiry", "woke", "sent", "received", "waking", "stack"];
+            let is_own = own.contains(&moment.what.as_str());
             std::cmp::Reverse((is_own && is_late, moment.ns.unwrap_or(0), is_late))
         };
         shown.sort_by_key(weight);
@@ -191,9 +221,8 @@ fn describe(moment: &Moment, cpu: u32) -> String {
     }
     // What the lane or the name shows already is not repeated.
     let what = moment.what.as_str();
-    let is_said = ["task", "irq", "softirq", "vector", "idle", "expiry", "woke"].contains(&what)
-        || name.starts_with(what)
-        || name.ends_with(what);
+    let kinds = ["task", "irq", "softirq", "vector", "idle", "expiry", "woke", "sent", "received"];
+    let is_said = kinds.contains(&what) || name.starts_with(what) || name.ends_with(what);
     let mut text = match what {
         "ipi" => match moment.pid {
             Some(pid) => format!("interrupt sent {}, by task {pid}", cut(&moment.name, 32)),
@@ -250,6 +279,7 @@ mod tests {
             cpu: 0,
             latency_ns: 5_000,
             stages: None,
+            ways: Vec::new(),
             blame: Vec::new(),
             timeline,
             left_out: 0,
@@ -260,6 +290,16 @@ mod tests {
         assert!(shown.iter().any(|moment| moment.ns == Some(900)));
         assert!(shown.iter().all(|moment| moment.at >= 0 && moment.at <= 5_000));
         assert!(shown.is_sorted_by_key(|moment| moment.at));
+    }
+
+    #[test]
+    fn a_message_is_reported_with_the_stages_of_each_way() {
+        let stages = MessageStages { send: 4_000, receive: 5_000, ..MessageStages::default() };
+        assert_eq!(stages_of_message(&stages), "send 4.00 us, dispatch 0 ns, receive 5.00 us");
+        let whole = MessageStages { stack: 2_000, wake_up: 1_000, dispatch: 3_000, ..stages };
+        let text =
+            "send 4.00 us, stack 2.00 us, wake-up 1.00 us, dispatch 3.00 us, receive 5.00 us";
+        assert_eq!(stages_of_message(&whole), text);
     }
 
     #[test]

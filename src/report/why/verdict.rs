@@ -33,9 +33,9 @@ pub(super) fn verdict(why: &WhyReport, series: usize) -> String {
     let order = ["p99.9", "p99", "worst"];
     let named = |name| why.bands.iter().find(|band: &&Band| band.name == name);
     let Some(band) = order.into_iter().find_map(named) else {
-        return "No wake-up was late enough to be blamed.".into();
+        return format!("No {} was late enough to be blamed.", why.sample.one());
     };
-    let place = band_words(&band.name);
+    let place = band_words(&band.name, why.sample);
     let kinds = kinds(band);
     let unexplained = band.share_of_all(|cause| cause.cause == Cause::Unexplained);
     if band.blamed_share < LITTLE {
@@ -189,8 +189,8 @@ pub(super) fn every(period_ns: f64) -> String {
 mod tests {
     use super::*;
     use crate::{
-        analysis::{bands::SeriesShare, period::Periodicity, preempted::Preempted},
-        report::why::PeriodicCause,
+        analysis::{bands::SeriesShare, period::Periodicity},
+        report::{sample_name::SampleName, why::PeriodicCause},
     };
 
     fn cause(cause: Cause, name: &str, share: f64, on: &[(&str, u64)]) -> CauseInBand {
@@ -210,23 +210,7 @@ mod tests {
             blamed_share,
             causes,
         };
-        WhyReport {
-            run: "r".into(),
-            verdict: String::new(),
-            threshold_ns: 0,
-            lowest_threshold_ns: 0,
-            blamed: 0,
-            passed_over: 0,
-            unmatched: 0,
-            lost_events: 0,
-            bands: vec![band],
-            periodic: Vec::new(),
-            together: None,
-            preempted: Preempted::default(),
-            peaks_found: 0,
-            peaks: Vec::new(),
-            damaged: Vec::new(),
-        }
+        WhyReport { run: "r".into(), bands: vec![band], ..WhyReport::default() }
     }
 
     #[test]
@@ -316,6 +300,16 @@ mod tests {
         assert!(verdict(&none, 2).starts_with("Only 0 % of the time"));
         none.bands.clear();
         assert_eq!(verdict(&none, 2), "No wake-up was late enough to be blamed.");
+    }
+
+    #[test]
+    fn a_run_of_messages_speaks_of_round_trips() {
+        let mut none = WhyReport { sample: SampleName::RoundTrip, ..why(0.0, Vec::new()) };
+        none.bands[0].name = "worst".into();
+        let text = verdict(&none, 1);
+        assert!(text.contains("in the ten worst round trips"), "{text}");
+        none.bands.clear();
+        assert_eq!(verdict(&none, 1), "No round trip was late enough to be blamed.");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 // plain boxes, so that they print and scale by themselves.
 
 import { csv, dataLink, fileName, h } from '../dom';
+import type { SampleWords } from '../data';
 import type { PageRun } from '../model';
 import { Table, type Column } from '../table';
 import { onTheme, theme } from '../theme';
@@ -20,29 +21,29 @@ export function blameBars(run: PageRun, keys: CauseKeys): HTMLElement | null {
   const { blame } = run;
   if (!blame || blame.bands.length === 0) return null;
   const bars = h('div', { class: 'bars' });
-  const table = new Table(keySpec(blame, keys));
+  const table = new Table(keySpec(blame, keys, run.samples.many));
   const draw = (): void => {
-    bars.replaceChildren(...blame.bands.map((band) => bar(band, keys)));
+    bars.replaceChildren(...blame.bands.map((band) => bar(band, keys, run.samples.one)));
     table.draw();
   };
   draw();
   onTheme(draw);
   return h('figure', { class: 'blame' },
-    h('figcaption', {}, h('h3', {}, 'What the slowest wake-ups were spent on'),
-      h('span', { class: 'tools' }, table.copy, dataLink(() => fileName(run.record.name, 'causes'), () => blameCsv(blame), 'what the slowest wake-ups were spent on')),
-      h('p', { class: 'count' }, counts(blame))),
+    h('figcaption', {}, h('h3', {}, `What the slowest ${run.samples.many} were spent on`),
+      h('span', { class: 'tools' }, table.copy, dataLink(() => fileName(run.record.name, 'causes'), () => blameCsv(blame), `what the slowest ${run.samples.many} were spent on`)),
+      h('p', { class: 'count' }, counts(blame, run.samples))),
     h('p', { class: 'vh' }, summary(blame)), bars, table.element);
 }
 
-function counts(blame: PageBlame): string {
+function counts(blame: PageBlame, { one, kind }: SampleWords): string {
   const also = [
-    blame.passed_over ? `${counted(blame.passed_over, 'late wake-up')} passed over, as the analysis fell behind` : '',
-    blame.unmatched ? `${counted(blame.unmatched, 'wake-up')} matched no record of the BPF programs` : '',
+    blame.passed_over ? `${counted(blame.passed_over, `late ${one}`)} passed over, as the analysis fell behind` : '',
+    blame.unmatched ? `${counted(blame.unmatched, one)} ${kind === 'round_trip' ? 'with an end that had not gone to sleep' : 'matched no record of the BPF programs'}` : '',
     blame.lost_events ? `${counted(blame.lost_events, 'event')} lost` : '',
   ].filter(Boolean);
   const { threshold_ns: last, lowest_threshold_ns: lowest } = blame;
   const hasRisen = lowest > 0 && lowest < last;
-  const all = `${counted(blame.blamed, 'late wake-up')} above ${latency(hasRisen ? lowest : last)} blamed`;
+  const all = `${counted(blame.blamed, `late ${one}`)} above ${latency(hasRisen ? lowest : last)} blamed`;
   const isAny = blame.bands.some((band) => band.causes.some(isInferred));
   const key = isAny ? ' Hatched, or with a corner cut off: inferred rather than measured.' : '';
   return [hasRisen ? `${all}, at the end only those above ${latency(last)}` : all, ...also].join('; ') + '.' + key;
@@ -52,7 +53,7 @@ function summary({ bands }: PageBlame): string {
   return bands.map((band) => `${bandTitle(band)}: ${band.causes.slice(0, 4).map((cause) => `${label(cause)} ${share(cause.ns, band.ns)}`).join(', ')}`).join('. ');
 }
 
-function bar(band: Band, keys: CauseKeys): HTMLElement {
+function bar(band: Band, keys: CauseKeys, one: string): HTMLElement {
   const own = band.causes.filter((cause) => cause.cause !== 'unexplained' && keys.slot(cause) >= 0);
   // The same order in every bar, so that bands can be compared.
   own.sort((a, b) => keys.slot(a) - keys.slot(b));
@@ -66,7 +67,7 @@ function bar(band: Band, keys: CauseKeys): HTMLElement {
   if (not > band.ns * 1e-4) parts.push(segment({ cause: 'not blamed', name: '' }, not, band, keys, 'not blamed'));
   return h('div', { class: 'bar-row' },
     h('div', { class: 'bar-name' }, h('b', {}, bandTitle(band)),
-      h('span', { class: 'muted' }, `${band.name === 'worst' ? 'from' : 'over'} ${latency(band.from)}: ${counted(band.wakeups, 'wake-up')}, ${share(blamedOf(band), band.ns)} blamed`)),
+      h('span', { class: 'muted' }, `${band.name === 'worst' ? 'from' : 'over'} ${latency(band.from)}: ${counted(band.wakeups, one)}, ${share(blamedOf(band), band.ns)} blamed`)),
     h('div', { class: 'stack-bar' }, ...parts));
 }
 
@@ -106,7 +107,7 @@ function keyRows(blame: PageBlame): KeyRow[] {
   return [...rows.values()];
 }
 
-function keySpec(blame: PageBlame, keys: CauseKeys) {
+function keySpec(blame: PageBlame, keys: CauseKeys, many: string) {
   const rows = keyRows(blame);
   const rank = (row: KeyRow): number => (row.cause === 'unexplained' ? 50 : keys.slot(row) < 0 ? 99 : keys.slot(row));
   const most = (row: KeyRow): number => Math.max(...blame.bands.map((band, index) => (row.of[index]?.ns ?? 0) / Math.max(1, band.ns)));
@@ -118,7 +119,7 @@ function keySpec(blame: PageBlame, keys: CauseKeys) {
     },
     { title: 'which', raw: 'which', left: true, value: (row) => row.name, cell: (row) => h('span', { class: 'which', title: row.name }, row.name || '\u2013') },
     ...blame.bands.map((band, index): Column<KeyRow> => ({
-      title: bandTitle(band), raw: `${band.name} (ns)`, hint: `Share of the ${latency(band.ns)} that these ${count(band.wakeups)} wake-ups were late together, blamed or not`,
+      title: bandTitle(band), raw: `${band.name} (ns)`, hint: `Share of the ${latency(band.ns)} that these ${count(band.wakeups)} ${many} were late together, blamed or not`,
       value: (row) => row.of[index]?.ns ?? null,
       cell: (row) => {
         const own = row.of[index];

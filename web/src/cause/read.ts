@@ -1,7 +1,7 @@
 // Reading what a run's page knows of causes: columns become entries, places in the tables of texts
 // and stacks become those.
 
-import type { PageBlame as DataBlame, PagePeak as DataPeak, PagePeaks, PageStage, PageTimeline } from '../data';
+import type { PageBlame as DataBlame, PagePeak as DataPeak, PagePeaks, PageStage, PageTimeline, WayOf } from '../data';
 import type { SeriesSummary } from '../model';
 import type { Moment, PageBlame, PagePart, PagePeak, Stage } from './model';
 
@@ -21,11 +21,22 @@ export function peaks({ strings, stacks, peaks: all, damaged }: PagePeaks): { pe
   return { peaks: all.map((own) => peak(own, strings, named)), damaged };
 }
 
+const OF_MESSAGE = ['send', 'stack', 'wake_up', 'dispatch', 'receive'] as const;
+
+/** The stages of one way of a message; the way itself where it was not split. */
+function ofWay({ way, ns, stages: split }: WayOf): { stage: string; ns: number }[] {
+  if (!split) return [{ stage: way, ns }];
+  return OF_MESSAGE.map((stage) => ({ stage: `${way}-${stage}`, ns: split[stage] })).filter(({ ns: own }) => own !== 0);
+}
+
 function peak(own: DataPeak, strings: string[], stacks: string[][]): PagePeak {
   const split = own.stages;
+  const ways = own.ways ?? [];
+  const stages = split && STAGES.map((stage) => ({ stage, ns: split[stage] })).filter(({ stage, ns }) => stage !== 'softirq' || ns !== 0);
   return {
     ...own,
-    stages: split && STAGES.map((stage) => ({ stage, ns: split[stage] })).filter(({ stage, ns }) => stage !== 'softirq' || ns !== 0),
+    isMessage: ways.length > 0,
+    stages: ways.length > 0 ? ways.flatMap(ofWay) : stages,
     blame: own.blame.map((part): PagePart => ({ ...part, stack: stacks[part.stack] ?? [] })),
     timeline: timeline(own.timeline, strings, stacks),
   };

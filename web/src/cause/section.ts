@@ -28,7 +28,7 @@ export function causeSection(context: Context): HTMLElement | null {
 /** Why a run that should have been traced was not. */
 function whyNot(run: PageRun): string {
   const { asked, found, why_not } = run.record.trace;
-  // Messages are not looked into one by one, traced or not.
+  // Messages are looked into only where that is asked for.
   if (run.record.messages) return '';
   return asked === 'off' || found === 'peaks' ? '' : (why_not ?? '').replace(/\.$/, '');
 }
@@ -59,6 +59,6 @@ function peaksPart(context: Context, ranked: Ranked[], keys: CauseKeys): HTMLEle
   const steps = (): HTMLElement => h('span', { class: 'tools' }, step('worse', -1), step('less late', 1));
   open(chosen, false);
   return h('div', { class: 'peaks' },
-    h('div', { class: 'bar-line' }, h('h3', {}, `The ${ranked.length} worst wake-ups`), h('span', { class: 'hint' }, 'A click or Enter opens one.'), h('span', { class: 'tools' }, list.table.copy)),
+    h('div', { class: 'bar-line' }, h('h3', {}, `The ${ranked.length} worst ${context.page.words.samples.many}`), h('span', { class: 'hint' }, 'A click or Enter opens one.'), h('span', { class: 'tools' }, list.table.copy)),
     list.table.element, detail.element);
 }

@@ -12,8 +12,13 @@ export { causeWords };
 export const LANES = ['host', 'hard interrupts', 'softirqs', 'this thread', 'other tasks', 'idle'];
 export const LANES_SHORT = ['host', 'interrupts', 'softirqs', 'this thread', 'others', 'idle'];
 
+const OF_WAY: { [stage: string]: string } = { send: 'send', stack: 'stack', wake_up: 'wake-up', dispatch: 'dispatch', receive: 'receive' };
+
+const ofWay = (way: string): [string, string][] => Object.entries(OF_WAY).map(([stage, words]) => [`${way}-${stage}`, `${way}: ${words}`]);
+
 export const STAGES: { [stage: string]: string } = {
   irq: 'interrupt', softirq: 'softirq', handler: 'handler', dispatch: 'dispatch', user: 'to user',
+  there: 'there, not split', back: 'back, not split', ...Object.fromEntries([...ofWay('there'), ...ofWay('back')]),
 };
 
 export interface Named {

@@ -19,6 +19,7 @@ pub(super) fn peak(wakeup: &Wakeup) -> Peak {
         cpu: wakeup.cpu,
         latency_ns: wakeup.latency_ns(),
         stages: Some(wakeup.stages),
+        ways: Vec::new(),
         blame: blame(wakeup),
         left_out: if wakeup.turn % 97 == 0 { 12 } else { 0 },
         timeline,

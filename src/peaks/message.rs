@@ -1,0 +1,264 @@
+//! A late message: each of its ways is cut into two legs, in which one thread has it or waits for
+//! it, and each leg is judged by the rules of a wake-up.
+//!
+//! The first goes from the sender's clock read to the moment the receiver was made runnable. The
+//! sender has the CPU, or is kept from it; from where it sleeps on, neither end has the message.
+//! The second goes on to the receiver's clock read: it waits for its CPU, and then has it. A
+//! receiver that had not gone to sleep is followed all the way: nothing shows when the message
+//! came.
+
+use tardy_hot::{stages::Late, trips::LateWay};
+
+use super::{
+    Event, MeasuredThread, UsualStages, UsualWay, blame, dispatch,
+    late_wakeup::{Cpu, LateWakeup},
+    piece::stopped_between,
+    state_history::{Marks, Out, StateHistory, StateSpan, ThreadState, Walk, awake, moves},
+    way::{MessageWay, Route},
+};
+use crate::run::peaks::{MessageStages, Part, WayOf};
+
+/// A part of a way, of one thread.
+struct Leg<'a> {
+    me: &'a MeasuredThread,
+    late: Late,
+    history: StateHistory,
+    usual: UsualStages,
+    route: Option<Route>,
+}
+
+/// A late message, ready to be classified.
+pub(super) struct LateMessage<'a> {
+    legs: Vec<Leg<'a>>,
+    /// For people to read.
+    pub ways: Vec<WayOf>,
+}
+
+/// Fetches what was recorded around a message and follows both ends through it. `usual` has the
+/// medians of its ways, in their order.
+#[must_use]
+pub(super) fn gather<'a>(wakeup: &mut LateWakeup<'a>, usual: &[UsualWay]) -> LateMessage<'a> {
+    let (ways, followed) = (wakeup.ways, wakeup.followed);
+    for way in ways {
+        let ends = way.sender.into_iter().chain([way.receiver]);
+        wakeup.fetch(ends.filter_map(|end| followed.get(end)).map(|end| end.cpu));
+        if way.seen.waking_ns != 0 {
+            wakeup.fetch([way.seen.cpus.0, way.seen.cpus.1]);
+        }
+    }
+    let events = wakeup.events().into_owned();
+    let mut message = LateMessage { legs: Vec::new(), ways: Vec::new() };
+    for (number, way) in ways.iter().enumerate() {
+        let usual = usual.get(number).copied().unwrap_or_default();
+        if let Some(receiver) = followed.get(way.receiver) {
+            let sender = way.sender.and_then(|sender| followed.get(sender));
+            let following = Following { way, sender, receiver, usual, events: &events };
+            message.add(&following, wakeup);
+        }
+    }
+    let spans = message.legs.iter().flat_map(|leg| leg.history.spans.iter().copied()).collect();
+    wakeup.history = StateHistory { spans, entry_ns: None };
+    message
+}
+
+/// One way, and what is needed to follow it.
+struct Following<'a, 'e> {
+    way: &'a MessageWay,
+    sender: Option<&'a MeasuredThread>,
+    receiver: &'a MeasuredThread,
+    usual: UsualWay,
+    events: &'e [Event],
+}
+
+impl<'a> Following<'a, '_> {
+    /// When the receiver was woken and ran; absent where it was not woken on this way.
+    fn marks(&self) -> Option<Marks> {
+        let LateWay { waking_ns, switch_ns, cpus: (woken_on, switched_on), .. } = self.way.seen;
+        let (from_ns, to_ns) = (self.way.from_ns, self.way.to_ns);
+        if waking_ns == 0 {
+            // What was never switched in had not gone to sleep.
+            return Marks::found(self.receiver.tid, from_ns, to_ns, self.events)
+                .filter(|marks| marks.switch_ns < to_ns)
+                .map(|marks| Marks { entry_ns: marks.waking_ns, due_ns: marks.waking_ns, ..marks })
+                .map(|marks| Marks { softirq_ns: marks.waking_ns, ..marks });
+        }
+        let waking_ns = waking_ns.clamp(from_ns, to_ns.max(from_ns));
+        let switch_ns = switch_ns.clamp(waking_ns, to_ns.max(waking_ns));
+        Some(Marks {
+            due_ns: waking_ns,
+            entry_ns: waking_ns,
+            softirq_ns: waking_ns,
+            waking_ns,
+            switch_ns,
+            woken_on,
+            switched_on,
+        })
+    }
+
+    /// Up to the receiver's wake-up.
+    fn sending(&self, marks: &Marks) -> Leg<'a> {
+        let (from_ns, to_ns) = (self.way.from_ns, marks.waking_ns);
+        let me = self.sender.unwrap_or(self.receiver);
+        let spans = match self.sender {
+            Some(sender) => {
+                let found = awake(sender.tid, from_ns, from_ns, self.events);
+                let cpu = found.map_or(sender.cpu, |found| found.cpu);
+                let mut walk = Walk::new(from_ns, to_ns, ThreadState::User, cpu);
+                walk.through(self.events, sender.tid, from_ns..to_ns);
+                walk.until(to_ns);
+                walk.spans
+            }
+            None => {
+                let mut walk = Walk::new(from_ns, to_ns, ThreadState::Carried, marks.woken_on);
+                walk.until(to_ns);
+                walk.spans
+            }
+        };
+        let spans = carried(spans, marks.woken_on, self.way.seen.stopped_ns);
+        let (user_ns, dispatch_ns) = (self.usual.send_ns, self.usual.dispatch_ns);
+        let usual = UsualStages { irq_ns: 0, dispatch_ns, user_ns };
+        let history = StateHistory { spans, entry_ns: None };
+        Leg { me, late: late(from_ns, to_ns, (0, 0)), history, usual, route: None }
+    }
+
+    /// From its wake-up on.
+    fn receiving(&self, marks: &Marks, route: Route) -> Leg<'a> {
+        let (from_ns, to_ns) = (marks.waking_ns, self.way.to_ns);
+        let tid = self.receiver.tid;
+        let mut walk = Walk::new(from_ns, to_ns, ThreadState::Dispatch, marks.switched_on);
+        walk.stages(marks, &moves(tid, self.events));
+        walk.through(self.events, tid, marks.switch_ns..i64::MAX);
+        let (user_ns, dispatch_ns) = (self.usual.receive_ns, self.usual.dispatch_ns);
+        self.leg(walk, UsualStages { irq_ns: 0, dispatch_ns, user_ns }, Some(route))
+    }
+
+    /// All of it, by a receiver that had not gone to sleep.
+    fn unsplit(&self) -> Leg<'a> {
+        let (from_ns, to_ns, tid) = (self.way.from_ns, self.way.to_ns, self.receiver.tid);
+        let found = awake(tid, from_ns, to_ns, self.events);
+        let state = match found.map(|found| found.is_preempted) {
+            Some(true) => ThreadState::Out(Out::Preempted),
+            Some(false) => ThreadState::User,
+            None => ThreadState::Out(Out::Unseen),
+        };
+        let cpu = found.map_or(self.receiver.cpu, |found| found.cpu);
+        let mut walk = Walk::new(from_ns, to_ns, state, cpu);
+        walk.through(self.events, tid, from_ns..i64::MAX);
+        let UsualWay { send_ns, dispatch_ns, receive_ns } = self.usual;
+        let user_ns = send_ns.saturating_add(receive_ns);
+        self.leg(walk, UsualStages { irq_ns: 0, dispatch_ns, user_ns }, None)
+    }
+
+    fn leg(&self, walk: Walk, usual: UsualStages, route: Option<Route>) -> Leg<'a> {
+        let spans = walk.ended();
+        let from_ns = spans.first().map_or(self.way.to_ns, |span| span.from_ns);
+        let late = late(from_ns, self.way.to_ns, self.way.seen.stopped_ns);
+        let history = StateHistory { spans, entry_ns: None };
+        Leg { me: self.receiver, late, history, usual, route }
+    }
+}
+
+impl<'a> LateMessage<'a> {
+    fn add(&mut self, following: &Following<'a, '_>, wakeup: &LateWakeup<'_>) {
+        let way = following.way;
+        let name = way.name.to_owned();
+        let ns = way.to_ns.saturating_sub(way.from_ns);
+        let Some(marks) = following.marks() else {
+            self.legs.push(following.unsplit());
+            self.ways.push(WayOf { way: name, ns, stages: None });
+            return;
+        };
+        let is_remote = marks.woken_on != marks.switched_on;
+        let cpu = wakeup.cpus.get(&marks.switched_on).filter(|_| is_remote);
+        let interrupt_ns =
+            cpu.and_then(|cpu| dispatch::interrupted_ns(cpu, marks.waking_ns, marks.switch_ns));
+        let sender = following.sender.map(|sender| sender.tid);
+        let sending = following.sending(&marks);
+        let stack = stack_ns(&sending.history.spans, wakeup);
+        let wake_up = interrupt_ns.map_or(0, |at_ns| at_ns - marks.waking_ns);
+        let stages = MessageStages {
+            send: marks.waking_ns - way.from_ns - stack,
+            stack,
+            wake_up,
+            dispatch: marks.switch_ns - marks.waking_ns - wake_up,
+            receive: way.to_ns - marks.switch_ns,
+        };
+        self.ways.push(WayOf { way: name, ns, stages: Some(stages) });
+        self.legs.push(sending);
+        self.legs.push(following.receiving(&marks, Route { sender, is_remote, interrupt_ns }));
+    }
+
+    /// What the message is blamed on, largest part first; the parts sum to its latency.
+    #[must_use]
+    pub(super) fn parts(&self, wakeup: &mut LateWakeup<'_>) -> Vec<Part> {
+        let mut parts = Vec::new();
+        for leg in &self.legs {
+            let view = LateWakeup {
+                me: leg.me,
+                late: &leg.late,
+                wishes: wakeup.wishes,
+                source: wakeup.source,
+                smis_came: wakeup.smis_came,
+                usual: leg.usual,
+                steal_is_counted: wakeup.steal_is_counted,
+                cpus: std::mem::take(&mut wakeup.cpus),
+                history: leg.history.clone(),
+                ways: wakeup.ways,
+                followed: wakeup.followed,
+                route: leg.route,
+            };
+            blame::parts(&view).into_iter().for_each(|part| blame::join(&mut parts, part));
+            wakeup.cpus = view.cpus;
+        }
+        blame::sort(&mut parts);
+        parts
+    }
+}
+
+/// A leg as the rules know a wake-up.
+fn late(from_ns: i64, to_ns: i64, stopped_ns: (u64, u64)) -> Late {
+    let latency_ns = to_ns.saturating_sub(from_ns);
+    Late { t_ns: from_ns, latency_ns, stopped_ns, ..Late::default() }
+}
+
+/// While the sender sleeps, the message is on its way to the CPU that wakes the receiver; or waits
+/// for one that is stopped.
+fn carried(spans: Vec<StateSpan>, cpu: u32, stopped_ns: (u64, u64)) -> Vec<StateSpan> {
+    let (from_ns, until_ns) = stopped_between(stopped_ns);
+    let mut found = Vec::with_capacity(spans.len());
+    for span in spans {
+        if !matches!(span.phase, ThreadState::Out(Out::Asleep) | ThreadState::Carried) {
+            found.push(span);
+            continue;
+        }
+        let within = |at_ns: i64| at_ns.clamp(span.from_ns, span.to_ns);
+        let cuts = [span.from_ns, within(from_ns), within(until_ns), span.to_ns];
+        let phases = [ThreadState::Carried, ThreadState::Out(Out::Stopped), ThreadState::Carried];
+        let parts = cuts.windows(2).zip(phases).map(|(cut, phase)| StateSpan {
+            from_ns: cut[0],
+            to_ns: cut[1],
+            phase,
+            cpu,
+            ready_ns: span.ready_ns,
+        });
+        found.extend(parts.filter(|part| part.from_ns < part.to_ns));
+    }
+    found
+}
+
+/// How long the CPUs of these spans were in softirqs, and neither end had the message.
+fn stack_ns(spans: &[StateSpan], wakeup: &LateWakeup<'_>) -> i64 {
+    let of_span = |span: &StateSpan| {
+        if matches!(span.phase, ThreadState::Carried | ThreadState::Out(Out::Stopped)) {
+            return span.to_ns - span.from_ns;
+        }
+        wakeup.cpus.get(&span.cpu).map_or(0, |cpu| softirqs_ns(cpu, span))
+    };
+    spans.iter().map(of_span).sum()
+}
+
+fn softirqs_ns(cpu: &Cpu, span: &StateSpan) -> i64 {
+    let softirqs = cpu.segments.iter().filter(|segment| segment.softirq.is_some());
+    let overlaps = softirqs.map(|s| s.to_ns.min(span.to_ns) - s.from_ns.max(span.from_ns));
+    overlaps.filter(|ns| *ns > 0).sum()
+}
