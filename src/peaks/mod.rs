@@ -139,7 +139,6 @@ pub(crate) struct Blamer {
     lowest_ns: Option<i64>,
     passed_over: u64,
     unmatched: u64,
-    steal_is_counted: bool,
 }
 
 impl Blamer {
@@ -163,7 +162,6 @@ impl Blamer {
             lowest_ns: None,
             passed_over: 0,
             unmatched: 0,
-            steal_is_counted: false,
         }
     }
 
@@ -318,7 +316,6 @@ impl Blamer {
             source: &*self.source,
             smis_came: progress.smis.may_explain(),
             usual: progress.usual,
-            steal_is_counted: self.steal_is_counted,
             cpus: BTreeMap::new(),
             history: state_history::StateHistory::default(),
         };
@@ -330,7 +327,6 @@ impl Blamer {
         progress.smis.explains(&parts);
         self.sums.add(one.thread, &me.series, late.latency_ns, &parts);
         let peak = is_peak.then(|| peak(&wakeup, parts));
-        self.steal_is_counted |= wakeup.steal_is_counted || wakeup.tells_steal();
         if is_peak {
             self.keep.take(late.latency_ns);
         }
