@@ -8,7 +8,7 @@ use super::{
     interrupt::were_on_until,
     late_wakeup::{Cpu, LateWakeup},
     names,
-    piece::{NamedCause, Piece, missing_cpu},
+    piece::{NamedCause, Piece, missing_in_user_mode},
     stacks,
     state_history::ThreadState,
     usual::at_most,
@@ -17,7 +17,6 @@ use crate::{kernel::vector, run::peaks::Cause};
 
 const LATE: &str = "interrupt late";
 const LATE_IN_USER: &str = "interrupt late in user mode";
-const NO_SIGN: &str = "the interrupt came late to a CPU that was in user mode";
 
 /// When a CPU was interrupted so that it switches to the receiver, or left its idle state for that;
 /// absent where nothing of the kind came between its wake-up and the switch.
@@ -64,7 +63,7 @@ pub(super) fn late_interrupt(
         return Some(NamedCause::unexplained(LATE));
     };
     if found.is_of_user_mode() {
-        return Some(missing_cpu(wakeup, NO_SIGN, LATE_IN_USER));
+        return Some(missing_in_user_mode(wakeup, LATE_IN_USER));
     }
     let events = wakeup.cpus.get(&span.cpu).map_or(&[][..], |cpu| &cpu.events);
     let was_off = piece.from_ns >= were_on_until(events, came_ns);

@@ -54,9 +54,5 @@ impl IdleExits {
 /// A CPU that stayed in an idle state for longer than it takes to leave it.
 #[must_use]
 pub(super) fn overslept(wakeup: &LateWakeup<'_>) -> NamedCause {
-    missing_cpu(
-        wakeup,
-        "the CPU of a virtual machine was halted, and longer than its idle state takes to leave",
-        "idle CPU woke up late",
-    )
+    missing_cpu(wakeup, "idle CPU woke up late")
 }

@@ -10,7 +10,7 @@ use super::{
     functions,
     late_wakeup::LateWakeup,
     names,
-    piece::{NamedCause, Piece, missing_cpu},
+    piece::{NamedCause, Piece, missing_cpu, missing_in_user_mode},
     stacks::{self, StackFinding},
     state_history::{StateSpan, ThreadState},
 };
@@ -33,8 +33,6 @@ const JUST_NS: i64 = 2_000;
 
 const ENDED_BEFORE: &str =
     "the interrupt came right after another one, a softirq or a switch ended";
-const NO_SIGN: &str =
-    "the interrupt came late to a CPU that shows no sign of having had interrupts off";
 
 /// What shows that interrupts were off until the timer's came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,8 +56,6 @@ pub(crate) struct InterruptDelay {
     off: Off,
     /// Interrupts were on at some time before this, as what came then shows.
     since_ns: i64,
-    /// The BPF programs searched for that evidence, as they do where the stage was long.
-    was_looked_at: bool,
     /// What was interrupted.
     named: Option<StackFinding>,
 }
@@ -112,14 +108,9 @@ impl InterruptDelay {
     }
 
     fn without_a_sign(&self, wakeup: &LateWakeup<'_>) -> NamedCause {
-        let name = match self.in_user {
-            true => "interrupt late in user mode",
-            false => "interrupt late",
-        };
-        // In the kernel, signs are only searched for where the stage was long.
-        match self.in_user || self.was_looked_at || wakeup.smis_came {
-            true => missing_cpu(wakeup, NO_SIGN, name),
-            false => NamedCause::unexplained(name),
+        match self.in_user {
+            true => missing_in_user_mode(wakeup, "interrupt late in user mode"),
+            false => missing_cpu(wakeup, "interrupt late"),
         }
     }
 }
@@ -178,14 +169,8 @@ pub(crate) fn cuts(wakeup: &LateWakeup<'_>, span: &StateSpan) -> [i64; 2] {
 pub(crate) fn held(wakeup: &LateWakeup<'_>) -> InterruptDelay {
     let stage = wakeup.history.spans.iter().rfind(|span| span.phase == ThreadState::Irq);
     let cpu = stage.map_or(wakeup.late.cpus.0, |span| span.cpu);
-    let nothing = InterruptDelay {
-        in_user: false,
-        cpu,
-        off: Off::NoSign,
-        since_ns: i64::MIN,
-        was_looked_at: false,
-        named: None,
-    };
+    let nothing =
+        InterruptDelay { in_user: false, cpu, off: Off::NoSign, since_ns: i64::MIN, named: None };
     let (Some(entry_ns), Some(found)) = (wakeup.history.entry_ns, wakeup.cpus.get(&cpu)) else {
         return nothing;
     };
@@ -196,7 +181,7 @@ pub(crate) fn held(wakeup: &LateWakeup<'_>) -> InterruptDelay {
     let off = if first_in_user { Off::NoSign } else { off(wakeup, &found.events, late) };
     let in_user = first_in_user || late.flags & entry::IN_USER != 0;
     let since_ns = were_on_until(&found.events, ns(late.at_ns));
-    InterruptDelay { in_user, cpu, off, since_ns, was_looked_at: named.is_some(), named }
+    InterruptDelay { in_user, cpu, off, since_ns, named }
 }
 
 /// The evidence that interrupts were off until `late` came.

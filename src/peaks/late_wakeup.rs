@@ -50,8 +50,6 @@ pub(crate) struct LateWakeup<'a> {
     pub smis_came: bool,
     /// The medians of this thread's stages.
     pub usual: UsualStages,
-    /// The hypervisor counts what it takes.
-    pub steal_is_counted: bool,
     /// By number.
     pub cpus: BTreeMap<u32, Cpu>,
     /// Where the thread was.
@@ -116,13 +114,6 @@ impl LateWakeup<'_> {
             let misses = self.cpus.get(&span.cpu).is_some_and(|it| it.known_from_ns > span.from_ns);
             misses && waiting::is_lost(&self.source.recorded(span.cpu), self.late)
         })
-    }
-
-    /// Whether the hypervisor counted time that it took.
-    #[must_use]
-    pub(crate) fn tells_steal(&self) -> bool {
-        let is_steal = |event: &Event| matches!(event.kind, EventKind::Steal { .. });
-        self.cpus.values().any(|cpu| cpu.events.iter().any(is_steal))
     }
 
     fn read(&self, cpu: u32) -> Cpu {

@@ -200,7 +200,6 @@ impl<'a> LateMessage<'a> {
                 source: wakeup.source,
                 smis_came: wakeup.smis_came,
                 usual: leg.usual,
-                steal_is_counted: wakeup.steal_is_counted,
                 cpus: std::mem::take(&mut wakeup.cpus),
                 history: leg.history.clone(),
                 ways: wakeup.ways,

@@ -126,7 +126,6 @@ pub(crate) struct Blamer {
     lowest_ns: Option<i64>,
     passed_over: u64,
     unmatched: u64,
-    steal_is_counted: bool,
 }
 
 impl Blamer {
@@ -150,7 +149,6 @@ impl Blamer {
             lowest_ns: None,
             passed_over: 0,
             unmatched: 0,
-            steal_is_counted: false,
         }
     }
 
@@ -317,7 +315,6 @@ impl Blamer {
             source: &*self.source,
             smis_came: progress.smis.may_explain(),
             usual: progress.usual,
-            steal_is_counted: self.steal_is_counted,
             cpus: BTreeMap::new(),
             history: state_history::StateHistory::default(),
             ways: &one.ways,
@@ -342,7 +339,6 @@ impl Blamer {
         self.sums.add(one.thread, &me.series, late.latency_ns, &parts);
         let ways = message.map(|message| message.ways).unwrap_or_default();
         let peak = is_peak.then(|| kept::peak(&wakeup, parts, ways));
-        self.steal_is_counted |= wakeup.steal_is_counted || wakeup.tells_steal();
         if is_peak {
             self.keep.take(late.latency_ns);
         }

@@ -24,7 +24,6 @@ const CHOSEN_NS: i64 = 20_000;
 const SAMPLED_LOCK: &str = "the function on top of its stack waits for a spin lock";
 const FAULT_BEGAN: &str = "a page fault began, and its end is not recorded";
 const WENT_LAST: &str = "a task that should have waited was switched in meanwhile";
-const NOT_COUNTED: &str = "nothing was recorded, and the hypervisor does not count what it takes";
 
 /// What is decided once for a whole wake-up.
 pub(crate) struct CauseClassifier<'a> {
@@ -201,7 +200,8 @@ impl<'a> CauseClassifier<'a> {
         if let Some(vector) = segment.softirq {
             return NamedCause::measured(Cause::Softirq, names::softirq(vector));
         }
-        self.held_up(piece).unwrap_or_else(|| self.own_gap())
+        self.held_up(piece)
+            .unwrap_or_else(|| piece::missing_cpu(self.wakeup, "on the CPU, nothing recorded"))
     }
 
     /// A page fault or a lock of its own.
@@ -220,17 +220,6 @@ impl<'a> CauseClassifier<'a> {
         };
         let faulted = self.fault_ns.is_some_and(|at| piece.from_ns >= at && !has_slept(at));
         faulted.then(|| NamedCause::inferred(Cause::PageFault, "page fault", FAULT_BEGAN))
-    }
-
-    /// Long on its own way, with nothing recorded.
-    fn own_gap(&self) -> NamedCause {
-        const NAME: &str = "on the CPU, nothing recorded";
-        let is_counted = self.wakeup.steal_is_counted || self.wakeup.tells_steal();
-        if is_counted && !self.wakeup.smis_came {
-            // A hypervisor that counts what it takes would have said so.
-            return NamedCause::unexplained(NAME);
-        }
-        piece::missing_cpu(self.wakeup, NOT_COUNTED, NAME)
     }
 
     /// Neither end has the message: of what carries it, softirqs are seen.

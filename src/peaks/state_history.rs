@@ -92,6 +92,27 @@ pub(super) struct Marks {
 }
 
 impl Marks {
+    /// By the kernel's record, which is of the last wake-up before the clock was read: where the
+    /// thread had the CPU since its timer's interrupt, `events` show the wake-up by the timer.
+    fn of(tid: u32, late: &Late, events: &[Event]) -> Self {
+        let marks = Self::of_stages(late);
+        let is_within =
+            |event: &&Event| (marks.softirq_ns..marks.waking_ns).contains(&ns(event.at_ns));
+        let mut between = events.iter().filter(is_within).filter(|event| event.pid == tid);
+        let waking = between.find(|event| matches!(event.kind, EventKind::Waking { .. }));
+        let switch = between.find(|event| is_switch(event));
+        match (waking, switch) {
+            (Some(waking), Some(switch)) => Self {
+                waking_ns: ns(waking.at_ns),
+                woken_on: waking.cpu,
+                switch_ns: ns(switch.at_ns),
+                switched_on: switch.cpu,
+                ..marks
+            },
+            _ => marks,
+        }
+    }
+
     fn of_stages(late: &Late) -> Self {
         let stages = &late.stages;
         let entry_ns = late.t_ns.saturating_add(stages.irq_ns);
@@ -257,6 +278,8 @@ pub(super) struct Awake {
     pub cpu: u32,
     /// Runnable, and another task had the CPU.
     pub is_preempted: bool,
+    /// When it was woken, where it was and had not had the CPU since.
+    pub woken_ns: Option<i64>,
     /// When it went to sleep at last; absent where the timer found it awake.
     asleep_ns: Option<i64>,
 }
@@ -266,10 +289,14 @@ pub(super) struct Awake {
 pub(super) fn awake(tid: u32, from_ns: i64, until_ns: i64, events: &[Event]) -> Option<Awake> {
     let mut current: HashMap<u32, u32> = HashMap::new();
     let (mut awake, mut was_woken): (Option<Awake>, bool) = (None, false);
+    let mut woken_ns: Option<i64> = None;
     for event in events.iter().take_while(|event| ns(event.at_ns) <= until_ns) {
         let is_before = ns(event.at_ns) <= from_ns;
         let is_waking = matches!(event.kind, EventKind::Waking { .. });
         was_woken |= is_waking && event.pid == tid && !is_before;
+        if is_waking && event.pid == tid && is_before {
+            woken_ns = Some(ns(event.at_ns));
+        }
         if let (EventKind::Migrate { to, .. }, Some(known)) = (event.kind, awake.as_mut())
             && event.pid == tid
         {
@@ -284,10 +311,16 @@ pub(super) fn awake(tid: u32, from_ns: i64, until_ns: i64, events: &[Event]) -> 
             known.asleep_ns = None;
         }
         if event.pid == tid && is_before {
-            awake = Some(Awake { cpu: event.cpu, is_preempted: false, asleep_ns: None });
+            woken_ns = None;
+            awake = Some(Awake {
+                cpu: event.cpu,
+                is_preempted: false,
+                woken_ns: None,
+                asleep_ns: None,
+            });
         } else if event.pid == tid && awake.is_none() && !was_woken {
             // It comes back without having been woken.
-            awake = Some(Awake { cpu: event.cpu, is_preempted: true, asleep_ns: None });
+            awake = Some(Awake { cpu: event.cpu, is_preempted: true, woken_ns, asleep_ns: None });
         } else if left && out(event.flags) == Out::Preempted {
             if let Some(known) = awake.as_mut().filter(|_| is_before) {
                 known.is_preempted = true;
@@ -308,7 +341,7 @@ pub(crate) fn follow(late: &Late, me: &MeasuredThread, events: &[Event]) -> Stat
     let end_ns = late.t_ns.saturating_add(late.latency_ns);
     let mut walk = Walk::new(late.t_ns, end_ns, ThreadState::Out(Out::Unseen), me.cpu);
     let mut marks = match late.matched {
-        true => Some(Marks::of_stages(late)),
+        true => Some(Marks::of(me.tid, late, events)),
         false => Marks::found(me.tid, late.t_ns, end_ns, events),
     };
     // Without a wake-up in the record, what comes later shows nothing of the expiry.
@@ -316,10 +349,12 @@ pub(crate) fn follow(late: &Late, me: &MeasuredThread, events: &[Event]) -> Stat
     let mut walk_from_ns = late.t_ns;
     if let Some(awake) = awake(me.tid, late.t_ns, woken_ns, events) {
         walk.cpu = awake.cpu;
-        walk.phase = match awake.is_preempted {
-            true => ThreadState::Out(Out::Preempted),
-            false => ThreadState::User,
+        walk.phase = match (awake.is_preempted, awake.woken_ns) {
+            (true, Some(_)) => ThreadState::Out(Out::Woken),
+            (true, None) => ThreadState::Out(Out::Preempted),
+            (false, _) => ThreadState::User,
         };
+        walk.ready_ns = awake.woken_ns.unwrap_or(walk.ready_ns);
         match awake.asleep_ns {
             Some(asleep_ns) => walk.through(events, me.tid, late.t_ns..asleep_ns),
             None => marks = None,
