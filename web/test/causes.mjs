@@ -69,6 +69,7 @@ function peaks(next, cpus, seconds, worst) {
     const rest = 2900;
     return {
       t_s: Number((seconds * next()).toFixed(6)), at_ns: 81234567890123 + i, series: `cpu${cpu}`, cpu, latency_ns,
+      ways: [],
       stages: i % 9 === 4 ? null : { irq: latency_ns - 5000, softirq: i % 5 ? 0 : 1500, handler: i % 5 ? 2000 : 500, dispatch: 2200, user: 800 },
       blame: [
         { cause: kind[0], name: kind[1], task: kind[3] === 'others' ? 'logger/4711' : '', ns: latency_ns - rest, ...basis(kind[0]), stack: texts.stack(kind[2]) },
