@@ -127,7 +127,17 @@ impl Marks {
         let is_within = |event: &&Event| (from_ns..=end_ns).contains(&ns(event.at_ns));
         let wakes =
             |event: &&Event| event.pid == tid && matches!(event.kind, EventKind::Waking { .. });
-        let waking = events.iter().filter(is_within).rfind(wakes)?;
+        // Its own timer's, where that is recorded: a lock may have let it sleep since.
+        let own = |event: &&Event| match event.kind {
+            EventKind::Timer { expires_ns, .. } => ns(expires_ns) == from_ns,
+            _ => false,
+        };
+        let expired = events.iter().filter(is_within).find(own);
+        let of_own = expired.and_then(|timer| {
+            let mut after = events.iter().filter(|event| event.at_ns >= timer.at_ns);
+            after.find(wakes)
+        });
+        let waking = of_own.or_else(|| events.iter().filter(is_within).rfind(wakes))?;
         let arrives = |event: &&Event| is_switch(event) && event.pid == tid;
         let mut after = events.iter().filter(is_within).filter(|e| e.at_ns >= waking.at_ns);
         let switch = after.find(arrives);

@@ -99,6 +99,9 @@ fn a_lock_after_its_wake_up_is_not_its_timers_handler() {
     ]);
     let case = case([1_500, 0, 81_000, 4_500, 2_000], events);
     assert_eq!(case.named(), is(Cause::Lock, "a lock", 77_000));
+    // Another timer expired meanwhile, so that the record matches no more.
+    let unmatched = case.with(vec![(2_000, timer(T))]).unmatched();
+    assert_eq!(unmatched.named(), is(Cause::Lock, "a lock", 77_000));
 }
 
 #[test]
