@@ -110,9 +110,10 @@ tests:
 	@mkdir -p $(dir $(SKIPS)) && rm -f $(SKIPS)
 	TARDY_TEST_SKIPS=$(SKIPS) RUST_TEST_THREADS=4 cargo test --workspace --locked --no-fail-fast
 
-# The lab's own tests, which boot guests on this machine.
+# The lab's own tests, and the truth test in counted time, which boot guests on this machine.
 lab-tests:
 	cargo test --locked --test lab
+	cargo test --workspace --locked --test counted
 
 # What guests and pages are made with. The tests' tardy will do: a release build would choose other
 # features of its libraries, and build them all again.
@@ -149,6 +150,7 @@ test-long: checks programs
 	@$(MAKE) --no-print-directory advisories fuzz miri cross
 	TARDY_TEST_LONG=1 cargo test --workspace --locked --release -- --test-threads=1
 	TARDY_TEST_LONG=1 cargo test --locked --release --test lab -- --test-threads=1
+	TARDY_TEST_LONG=1 cargo test --workspace --locked --release --test counted
 	for kernel in standard rt 6.12 6.12-rt; do \
 		TARDY_TEST_LONG=1 target/debug/xtask vm --kernel $$kernel --limit 1h --stall 10m \
 			--also unprivileged:: --also leaves_nothing:: || exit 1; \

@@ -136,9 +136,9 @@ impl<'a> Following<'a, '_> {
     fn unsplit(&self) -> Leg<'a> {
         let (from_ns, to_ns, tid) = (self.way.from_ns, self.way.to_ns, self.receiver.tid);
         let found = awake(tid, from_ns, to_ns, self.events);
-        let state = match found.map(|found| found.is_preempted) {
-            Some(true) => ThreadState::Out(Out::Preempted),
-            Some(false) => ThreadState::User,
+        let state = match found.map(|found| found.out) {
+            Some(None) => ThreadState::User,
+            Some(Some(out)) => ThreadState::Out(out),
             None => ThreadState::Out(Out::Unseen),
         };
         let cpu = found.map_or(self.receiver.cpu, |found| found.cpu);

@@ -129,14 +129,24 @@ impl Marks {
         let is_within = |event: &&Event| (from_ns..=end_ns).contains(&ns(event.at_ns));
         let wakes =
             |event: &&Event| event.pid == tid && matches!(event.kind, EventKind::Waking { .. });
-        let waking = events.iter().filter(is_within).rfind(wakes)?;
+        // Its own timer's, where that is recorded: a lock may have let it sleep since.
+        let own = |event: &&Event| match event.kind {
+            EventKind::Timer { expires_ns, .. } => ns(expires_ns) == from_ns,
+            _ => false,
+        };
+        let expired = events.iter().filter(is_within).find(own);
+        let of_own = expired.and_then(|timer| {
+            let mut after = events.iter().filter(|event| event.at_ns >= timer.at_ns);
+            after.find(wakes)
+        });
+        let waking = of_own.or_else(|| events.iter().filter(is_within).rfind(wakes))?;
         let arrives = |event: &&Event| is_switch(event) && event.pid == tid;
         let mut after = events.iter().filter(is_within).filter(|e| e.at_ns >= waking.at_ns);
         let switch = after.find(arrives);
         let waking_ns = ns(waking.at_ns);
         let entry_ns = open_timer(events, waking).map_or(waking_ns, |at| at.max(from_ns));
         Some(Self {
-            due_ns: from_ns,
+            due_ns: due(events, waking).clamp(from_ns, entry_ns),
             entry_ns,
             softirq_ns: entry_ns,
             waking_ns,
@@ -149,6 +159,17 @@ impl Marks {
 
 fn is_switch(event: &Event) -> bool {
     matches!(event.kind, EventKind::Switch { .. })
+}
+
+/// When the timer was due whose callback was running at `waking`; 0 where none was recorded.
+fn due(events: &[Event], waking: &Event) -> i64 {
+    let before = events.iter().filter(|e| e.cpu == waking.cpu && e.at_ns <= waking.at_ns);
+    let expiry = |event: &Event| match event.kind {
+        EventKind::Timer { expires_ns, .. } => Some(Some(ns(expires_ns))),
+        EventKind::VectorEntry { .. } | EventKind::Switch { .. } => Some(None),
+        _ => None,
+    };
+    before.rev().find_map(expiry).flatten().unwrap_or(0)
 }
 
 /// Entry of the timer interrupt in which `waking` happened.
@@ -276,8 +297,8 @@ fn out(flags: u8) -> Out {
 pub(super) struct Awake {
     /// On this CPU, or waiting for it.
     pub cpu: u32,
-    /// Runnable, and another task had the CPU.
-    pub is_preempted: bool,
+    /// Why it was off the CPU, where it was.
+    pub out: Option<Out>,
     /// When it was woken, where it was and had not had the CPU since.
     pub woken_ns: Option<i64>,
     /// When it went to sleep at last; absent where the timer found it awake.
@@ -289,48 +310,46 @@ pub(super) struct Awake {
 pub(super) fn awake(tid: u32, from_ns: i64, until_ns: i64, events: &[Event]) -> Option<Awake> {
     let mut current: HashMap<u32, u32> = HashMap::new();
     let (mut awake, mut was_woken): (Option<Awake>, bool) = (None, false);
-    let mut woken_ns: Option<i64> = None;
+    let (mut woken_ns, mut locks): (Option<i64>, u32) = (None, 0);
     for event in events.iter().take_while(|event| ns(event.at_ns) <= until_ns) {
-        let is_before = ns(event.at_ns) <= from_ns;
-        let is_waking = matches!(event.kind, EventKind::Waking { .. });
-        was_woken |= is_waking && event.pid == tid && !is_before;
-        if is_waking && event.pid == tid && is_before {
-            woken_ns = Some(ns(event.at_ns));
-        }
-        if let (EventKind::Migrate { to, .. }, Some(known)) = (event.kind, awake.as_mut())
-            && event.pid == tid
-        {
-            known.cpu = to;
+        let (is_before, is_mine) = (ns(event.at_ns) <= from_ns, event.pid == tid);
+        match event.kind {
+            EventKind::Waking { .. } if is_mine && is_before => woken_ns = Some(ns(event.at_ns)),
+            EventKind::Waking { .. } if is_mine => was_woken = true,
+            EventKind::LockBegin { .. } if is_mine => locks += 1,
+            EventKind::LockEnd { .. } if is_mine => locks = locks.saturating_sub(1),
+            EventKind::Migrate { to, .. } if is_mine => {
+                awake.iter_mut().for_each(|known| known.cpu = to);
+            }
+            _ => {}
         }
         if !is_switch(event) {
             continue;
         }
-        let left = current.insert(event.cpu, event.pid) == Some(tid) && event.pid != tid;
-        if let Some(known) = awake.as_mut().filter(|_| event.pid == tid) {
+        let left = current.insert(event.cpu, event.pid) == Some(tid) && !is_mine;
+        if let Some(known) = awake.as_mut().filter(|_| is_mine) {
             // It slept for something else.
             known.asleep_ns = None;
         }
-        if event.pid == tid && is_before {
+        let on = |out, woken_ns| Some(Awake { cpu: event.cpu, out, woken_ns, asleep_ns: None });
+        if is_mine && is_before {
             woken_ns = None;
-            awake = Some(Awake {
-                cpu: event.cpu,
-                is_preempted: false,
-                woken_ns: None,
-                asleep_ns: None,
-            });
-        } else if event.pid == tid && awake.is_none() && !was_woken {
-            // It comes back without having been woken.
-            awake = Some(Awake { cpu: event.cpu, is_preempted: true, woken_ns, asleep_ns: None });
-        } else if left && out(event.flags) == Out::Preempted {
-            if let Some(known) = awake.as_mut().filter(|_| is_before) {
-                known.is_preempted = true;
-            }
+            awake = on(None, None);
+        } else if is_mine && awake.is_none() && !was_woken {
+            // It comes back without having been woken, or was woken before.
+            awake = on(Some(woken_ns.map_or(Out::Preempted, |_| Out::Woken)), woken_ns);
         } else if left && is_before {
-            awake = None;
-        } else if let Some(known) = awake.as_mut().filter(|_| left) {
+            // Who waits for a lock does not sleep until its timer comes.
+            awake = match out(event.flags) {
+                Out::Asleep if locks == 0 => None,
+                why => on(Some(why), None),
+            };
+        } else if let Some(known) = awake.as_mut().filter(|_| left)
+            && out(event.flags) != Out::Preempted
+        {
             known.asleep_ns = Some(ns(event.at_ns));
         }
-        was_woken &= event.pid != tid || is_before;
+        was_woken &= !is_mine || is_before;
     }
     awake
 }
@@ -349,11 +368,7 @@ pub(crate) fn follow(late: &Late, me: &MeasuredThread, events: &[Event]) -> Stat
     let mut walk_from_ns = late.t_ns;
     if let Some(awake) = awake(me.tid, late.t_ns, woken_ns, events) {
         walk.cpu = awake.cpu;
-        walk.phase = match (awake.is_preempted, awake.woken_ns) {
-            (true, Some(_)) => ThreadState::Out(Out::Woken),
-            (true, None) => ThreadState::Out(Out::Preempted),
-            (false, _) => ThreadState::User,
-        };
+        walk.phase = awake.out.map_or(ThreadState::User, ThreadState::Out);
         walk.ready_ns = awake.woken_ns.unwrap_or(walk.ready_ns);
         match awake.asleep_ns {
             Some(asleep_ns) => walk.through(events, me.tid, late.t_ns..asleep_ns),

@@ -66,6 +66,10 @@ pub(super) fn vector_end(vector: u32) -> Event {
     event(EventKind::VectorExit { vector })
 }
 
+pub(super) fn timer(expires_ns: u64) -> Event {
+    event(EventKind::Timer { expires_ns, callback: 0 })
+}
+
 pub(super) fn idle(state: u32) -> Event {
     event(EventKind::Idle { state })
 }

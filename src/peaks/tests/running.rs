@@ -99,6 +99,9 @@ fn a_lock_after_its_wake_up_is_not_its_timers_handler() {
     ]);
     let case = case([1_500, 0, 81_000, 4_500, 2_000], events);
     assert_eq!(case.named(), is(Cause::Lock, "a lock", 77_000));
+    // Another timer expired meanwhile, so that the record matches no more.
+    let unmatched = case.with(vec![(2_000, timer(T))]).unmatched();
+    assert_eq!(unmatched.named(), is(Cause::Lock, "a lock", 77_000));
 }
 
 #[test]
@@ -235,6 +238,32 @@ fn a_stop_that_woke_it_before_its_expiry_is_no_throttling() {
     assert!(parts.iter().all(|part| part.cause != Cause::Throttled), "{parts:?}");
     let sender = parts.iter().find(|part| part.task.as_deref() == Some("sender/600")).unwrap();
     assert_eq!((sender.cause, sender.ns), (Cause::Nonpreemptible, 12_000));
+}
+
+#[test]
+fn a_relative_timer_was_programmed_for_so_much_later_that_no_record_matched() {
+    let mut events = wake_up(hack(), 1, 1_100_500, 1_101_500, 1_104_000);
+    events.push((1_101_000, timer(T + 1_100_000)));
+    events.extend([(-30_000, switch(ME, 9, "timer")), (100_000, flagged(1, hack()))]);
+    let case = case([0, 0, 0, 0, 1_106_000], events).unmatched();
+    assert_eq!(case.named(), is(Cause::Unexplained, "timer programmed late", 1_000_000));
+}
+
+#[test]
+fn a_lock_or_a_stop_that_it_waited_for_at_its_expiry() {
+    let mut events = wake_up(hack(), 2, 67_000, 68_000, 70_000);
+    events.extend([(-18_000, switch(ME, 9, "timer")), (-14_000, lock(ME))]);
+    events.extend([(-8_000, flagged(1, switch(600, 9, "owner"))), (50_000, waking(ME, 600))]);
+    events.extend([(52_000, switch(ME, 9, "timer")), (56_000, lock_end(ME))]);
+    events.push((65_000, flagged(1, hack())));
+    let locked = case([67_000, 0, 1_000, 2_000, 2_000], events);
+    assert_eq!(locked.named(), is(Cause::Lock, "a lock", 54_000));
+    let mut events = wake_up(hack(), 2, 67_000, 68_000, 70_000);
+    events.extend([(-18_000, switch(ME, 9, "timer")), (-8_000, flagged(3, hack()))]);
+    events.extend([(50_000, waking(ME, 600)), (52_000, switch(ME, 9, "timer"))]);
+    events.push((65_000, flagged(1, hack())));
+    let stopped = case([67_000, 0, 1_000, 2_000, 2_000], events);
+    assert_eq!(stopped.named(), is(Cause::Stopped, "stopped", 50_000));
 }
 
 #[test]

@@ -10,6 +10,9 @@
 #include "../../../src/kernel/bpf.h"
 #include "inject.h"
 
+/* <asm/unistd_64.h> */
+#define NR_READ 0
+
 struct {
     __uint(type, BPF_MAP_TYPE_ARRAY);
     __uint(max_entries, INJECT_CPUS);
@@ -62,14 +65,33 @@ log_delay(u32 kind, u32 cpu, u64 at_ns, u64 end_ns, u64 expires_ns, u32 pid)
         __sync_fetch_and_add(&lost, 1);
 }
 
-/* The command of a CPU, where it is of this kind and due. */
+/* The command of a CPU, where it or its second delay is of this kind, and it is due. */
 static __always_inline struct inject_command *due_command(u32 cpu, u32 kind, u64 now)
 {
     struct inject_command *command = bpf_map_lookup_elem(&commands, &cpu);
 
-    if (!command || command->kind != kind || now < command->from_ns || now >= command->until_ns)
+    if (!command || now < command->from_ns || now >= command->until_ns)
         return NULL;
-    return command;
+    return command->kind == kind || command->within == kind ? command : NULL;
+}
+
+/* How long a delay of this kind is to last now; 0 for none. Each is carried out once. */
+static __always_inline u64
+take_delay(const struct inject_command *command, struct inject_cpu *state, u32 kind)
+{
+    if (command->kind == kind) {
+        if (state->done_ns == command->from_ns)
+            return 0;
+        state->done_ns = command->from_ns;
+        return command->ns;
+    }
+    /* The second delay comes while the first lasts, or the hog has the CPU. */
+    if (state->within_ns == command->from_ns)
+        return 0;
+    if (state->done_ns != command->from_ns && !state->since_ns)
+        return 0;
+    state->within_ns = command->from_ns;
+    return command->within_ns;
 }
 
 /*
@@ -82,30 +104,39 @@ static __always_inline void delay(u32 kind)
     u64 at = bpf_ktime_get_ns();
     struct inject_command *command = due_command(cpu, kind, at);
     struct inject_cpu *state = bpf_map_lookup_elem(&cpus, &cpu);
-    u64 end, expires;
+    u64 end, expires, ns;
 
-    if (!command || !state || state->done_ns == command->from_ns)
+    if (!command || !state)
         return;
-    state->done_ns = command->from_ns;
+    ns = take_delay(command, state, kind);
+    if (!ns)
+        return;
     expires = state->expires_ns;
-    end = at + (command->ns < INJECT_LONGEST_NS ? command->ns : INJECT_LONGEST_NS);
+    end = at + (ns < INJECT_LONGEST_NS ? ns : INJECT_LONGEST_NS);
     bpf_loop(1 << 23, is_over, &end, 0);
-    if (kind == INJECT_HARDIRQ || kind == INJECT_SOFTIRQ)
-        state->delaying = kind;
-    else
+    if (kind == INJECT_HARDIRQ || kind == INJECT_DEVICE) {
+        state->delaying_irq = kind;
+    } else if (kind == INJECT_SOFTIRQ || kind == INJECT_SOFTIRQ_THREAD) {
+        state->delaying_softirq = kind;
+    } else if (kind == INJECT_ARMING) {
+        state->arming_at_ns = at;
+        state->arming_ns = bpf_ktime_get_ns() - at;
+    } else {
         log_delay(kind, cpu, at, bpf_ktime_get_ns(), expires, bpf_get_current_pid_tgid());
+    }
 }
 
 /* An interrupt or a softirq has ended: it was the delay itself, or it came during another one. */
 static __always_inline void
-log_end(struct inject_cpu *state, u32 delayed, u32 meanwhile, u64 since)
+log_end(struct inject_cpu *state, u32 *delaying, u32 meanwhile, u64 since)
 {
     u32 cpu = bpf_get_smp_processor_id();
     u64 now = bpf_ktime_get_ns();
     struct inject_command *command = bpf_map_lookup_elem(&commands, &cpu);
+    u32 delayed = *delaying;
 
-    if (state->delaying == delayed) {
-        state->delaying = 0;
+    if (delayed) {
+        *delaying = 0;
         log_delay(delayed, cpu, since, now, state->expires_ns, 0);
     } else if (command && since && now >= command->from_ns && now < command->until_ns) {
         u32 storm = command->kind == INJECT_STORM && meanwhile == INJECT_INTERRUPT;
@@ -120,12 +151,21 @@ static __always_inline struct inject_cpu *this_cpu(void)
     return bpf_map_lookup_elem(&cpus, &cpu);
 }
 
+static __always_inline int in_interrupt(void)
+{
+    struct inject_cpu *state = this_cpu();
+
+    return state && state->in_interrupt;
+}
+
 static __always_inline int interrupt_entry(void)
 {
     struct inject_cpu *state = this_cpu();
 
-    if (state)
+    if (state) {
         state->entry_ns = bpf_ktime_get_ns();
+        state->in_interrupt = 1;
+    }
     return 0;
 }
 
@@ -133,8 +173,10 @@ static __always_inline int interrupt_exit(void)
 {
     struct inject_cpu *state = this_cpu();
 
-    if (state)
-        log_end(state, INJECT_HARDIRQ, INJECT_INTERRUPT, state->entry_ns);
+    if (state) {
+        state->in_interrupt = 0;
+        log_end(state, &state->delaying_irq, INJECT_INTERRUPT, state->entry_ns);
+    }
     return 0;
 }
 
@@ -143,17 +185,62 @@ static __always_inline u32 *target_cpu(u32 tid)
     return bpf_map_lookup_elem(&targets, &tid);
 }
 
+/*
+ * Whether a measured thread arms, in its own time, what it sleeps by: the timer of a sleep, which
+ * names it, or in a read() that of a timerfd. Interrupts arm timers too while the thread runs.
+ */
+static __always_inline int
+arms_own_timer(const struct inject_cpu *state, struct hrtimer *timer)
+{
+    struct hrtimer_sleeper *sleeper = container_of(timer, struct hrtimer_sleeper, timer);
+
+    if (state->in_interrupt)
+        return 0;
+    return state->reads || (u64)BPF_CORE_READ(sleeper, task) == bpf_get_current_task();
+}
+
 /* A measured thread goes to sleep: the expiry that the next delay may be meant for. */
+static __always_inline void trace_arming(u32 cpu, struct hrtimer *timer)
+{
+    struct inject_cpu *state = bpf_map_lookup_elem(&cpus, &cpu);
+
+    if (!state || !arms_own_timer(state, timer))
+        return;
+    state->expires_ns = timer->_softexpires;
+    if (!state->arming_at_ns)
+        return;
+    u64 at = state->arming_at_ns;
+    state->arming_at_ns = 0;
+    log_delay(INJECT_ARMING, cpu, at, at + state->arming_ns, state->expires_ns, 0);
+}
+
+static __always_inline int is_commanded(u32 cpu, u32 tid)
+{
+    struct inject_command *command = bpf_map_lookup_elem(&commands, &cpu);
+
+    return command && command->tid == tid;
+}
+
+/* The kernel has interrupts off here. */
 SEC("tp_btf/hrtimer_start")
 int BPF_PROG(on_hrtimer_start, struct hrtimer *timer)
 {
-    struct hrtimer_sleeper *sleeper = container_of(timer, struct hrtimer_sleeper, timer);
-    u32 *cpu = target_cpu(bpf_get_current_pid_tgid());
-    struct inject_cpu *state = cpu ? bpf_map_lookup_elem(&cpus, cpu) : NULL;
+    u32 tid = bpf_get_current_pid_tgid();
+    u32 *cpu = target_cpu(tid);
 
-    /* Interrupts arm timers too while the thread runs: only its own one names it. */
-    if (state && (u64)BPF_CORE_READ(sleeper, task) == bpf_get_current_task())
-        state->expires_ns = timer->_softexpires;
+    if (cpu)
+        trace_arming(*cpu, timer);
+    else if (is_commanded(bpf_get_smp_processor_id(), tid) && !in_interrupt())
+        delay(INJECT_MASKED);
+    return 0;
+}
+
+/* And here, on the way into an idle state; on the way out, the state is -1. */
+SEC("tp_btf/cpu_idle")
+int BPF_PROG(on_cpu_idle, u32 idle_state)
+{
+    if (idle_state != (u32)-1)
+        delay(INJECT_MASKED_IDLE);
     return 0;
 }
 
@@ -178,12 +265,29 @@ int BPF_PROG(on_local_timer_entry)
     } \
     TRACE_EXIT(name)
 
+SEC("tp_btf/irq_handler_entry")
+int BPF_PROG(on_irq_handler_entry)
+{
+    interrupt_entry();
+    delay(INJECT_DEVICE);
+    return 0;
+}
+
 TRACE_EXIT(local_timer)
-TRACE_INTERRUPT(irq_handler)
+TRACE_EXIT(irq_handler)
 TRACE_INTERRUPT(reschedule)
 TRACE_INTERRUPT(call_function)
 TRACE_INTERRUPT(call_function_single)
 TRACE_INTERRUPT(irq_work)
+
+/* `ksoftirqd/0`, or `ktimers/0` of a real-time kernel. */
+static __always_inline int is_softirq_thread(struct task_struct *task)
+{
+    const char *name = task->comm;
+
+    return name[0] == 'k' && ((name[1] == 's' && name[2] == 'o' && name[3] == 'f')
+                              || (name[1] == 't' && name[2] == 'i' && name[3] == 'm'));
+}
 
 SEC("tp_btf/softirq_entry")
 int BPF_PROG(on_softirq_entry)
@@ -193,6 +297,8 @@ int BPF_PROG(on_softirq_entry)
     if (state)
         state->softirq_ns = bpf_ktime_get_ns();
     delay(INJECT_SOFTIRQ);
+    if (is_softirq_thread(bpf_get_current_task_btf()))
+        delay(INJECT_SOFTIRQ_THREAD);
     return 0;
 }
 
@@ -202,7 +308,7 @@ int BPF_PROG(on_softirq_exit)
     struct inject_cpu *state = this_cpu();
 
     if (state)
-        log_end(state, INJECT_SOFTIRQ, INJECT_SOFTIRQ_RUN, state->softirq_ns);
+        log_end(state, &state->delaying_softirq, INJECT_SOFTIRQ_RUN, state->softirq_ns);
     return 0;
 }
 
@@ -250,11 +356,19 @@ int BPF_PROG(on_sched_switch, bool preempt, struct task_struct *prev, struct tas
              u32 prev_state)
 {
     u32 from = prev->pid, to = next->pid;
+    struct inject_cpu *state = this_cpu();
 
+    /* Where softirqs can be preempted, they are once the delay is over. */
+    if (state && state->delaying_softirq)
+        log_end(state, &state->delaying_softirq, INJECT_SOFTIRQ_RUN, state->softirq_ns);
     trace_switch(bpf_get_smp_processor_id(), from, to);
     trace_stop(from, prev_state);
     if (!target_cpu(from) && !target_cpu(to))
         delay(INJECT_SWITCH);
+    if (!from && !target_cpu(to))
+        delay(INJECT_FROM_IDLE);
+    if (!to)
+        delay(INJECT_TO_IDLE);
     return 0;
 }
 
@@ -263,13 +377,18 @@ int BPF_PROG(on_sched_switch, bool preempt, struct task_struct *prev, struct tas
  * can the rest of the call where the kernel's preemption is none or voluntary.
  */
 SEC("tp_btf/sys_enter")
-int BPF_PROG(on_sys_enter)
+int BPF_PROG(on_sys_enter, struct pt_regs *regs, long number)
 {
-    u32 cpu = bpf_get_smp_processor_id();
-    struct inject_command *command = bpf_map_lookup_elem(&commands, &cpu);
+    u32 tid = bpf_get_current_pid_tgid();
+    u32 *cpu = target_cpu(tid);
+    struct inject_cpu *state = cpu ? bpf_map_lookup_elem(&cpus, cpu) : NULL;
 
-    if (command && command->tid == (u32)bpf_get_current_pid_tgid())
+    if (state) {
+        state->reads = number == NR_READ;
+        delay(INJECT_ARMING);
+    } else if (is_commanded(bpf_get_smp_processor_id(), tid)) {
         delay(INJECT_SYSCALL);
+    }
     return 0;
 }
 
@@ -278,6 +397,38 @@ int BPF_PROG(on_page_fault_user)
 {
     if (target_cpu(bpf_get_current_pid_tgid()))
         delay(INJECT_PAGE_FAULT);
+    return 0;
+}
+
+static __always_inline struct inject_cpu *target_state(void)
+{
+    u32 *cpu = target_cpu(bpf_get_current_pid_tgid());
+
+    return cpu ? bpf_map_lookup_elem(&cpus, cpu) : NULL;
+}
+
+SEC("tp_btf/contention_begin")
+int BPF_PROG(on_contention_begin)
+{
+    struct inject_cpu *state = target_state();
+
+    if (state && state->locks++ == 0)
+        state->lock_ns = bpf_ktime_get_ns();
+    return 0;
+}
+
+/* One lock may be made of two: the wait ends with the last. */
+SEC("tp_btf/contention_end")
+int BPF_PROG(on_contention_end)
+{
+    struct inject_cpu *state = target_state();
+    u64 since;
+
+    if (!state || !state->locks || --state->locks)
+        return 0;
+    since = state->lock_ns;
+    log_delay(INJECT_LOCK, bpf_get_smp_processor_id(), since, bpf_ktime_get_ns(), state->expires_ns,
+              bpf_get_current_pid_tgid());
     return 0;
 }
 

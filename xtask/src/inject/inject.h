@@ -27,6 +27,21 @@ enum inject_kind {
     /* What came during a delay: a hard interrupt of any kind, a softirq that was not delayed. */
     INJECT_INTERRUPT = 10,
     INJECT_SOFTIRQ_RUN = 11,
+    /* Busy waits again, with interrupts off: in the middle of a switch from and to the idle task; */
+    INJECT_FROM_IDLE = 12,
+    INJECT_TO_IDLE = 13,
+    /* where the injector's own task arms a timer, and on the way into an idle state: no event there
+     * shows that interrupts are off; */
+    INJECT_MASKED = 14,
+    INJECT_MASKED_IDLE = 15,
+    /* in the handler of an interrupt line. */
+    INJECT_DEVICE = 16,
+    /* And with interrupts on: in a softirq that a thread of its own runs, and in the measured thread
+     * on its way to sleep, before it arms its timer. */
+    INJECT_SOFTIRQ_THREAD = 17,
+    INJECT_ARMING = 18,
+    /* Only logged: how long the measured thread waited for a lock. */
+    INJECT_LOCK = 19,
 };
 
 /* What is to happen on one CPU; written by user space. */
@@ -36,6 +51,9 @@ struct inject_command {
     unsigned long long ns;
     unsigned long long from_ns; /* not before; also identifies the command */
     unsigned long long until_ns;
+    unsigned long long within_ns; /* of a second delay within the first, or 0 */
+    unsigned int within;          /* its kind */
+    unsigned int reserved;
 };
 
 /* The state of one CPU; written by the programs. */
@@ -46,7 +64,15 @@ struct inject_cpu {
     unsigned long long entry_ns;   /* entry of the interrupt */
     unsigned long long softirq_ns; /* and of the softirq */
     unsigned long long stopped_ns; /* the measured thread was stopped, or 0 */
-    unsigned int delaying;         /* the kind that delays the interrupt or softirq, or 0 */
+    unsigned long long within_ns;  /* `from_ns` of the command whose second delay was, last */
+    unsigned long long arming_at_ns; /* the measured thread was delayed before it armed its timer */
+    unsigned long long arming_ns;    /* for so long */
+    unsigned int delaying_irq;     /* the kind that delays the interrupt, or 0 */
+    unsigned int delaying_softirq; /* and the softirq */
+    unsigned int in_interrupt;     /* 1 from its entry to its exit */
+    unsigned int reads;            /* 1: the measured thread is in a read() */
+    unsigned long long lock_ns;    /* the measured thread waits for a lock since then */
+    unsigned int locks;            /* for so many at once */
     unsigned int reserved;
 };
 

@@ -14,7 +14,7 @@ use super::{InjectLogEntry, plan::DelayContext};
 const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/inject.bpf.o"));
 
 /// `enum inject_kind`: its numbers, from 1, by the names of the log.
-const NAMES: [&str; 11] = [
+const NAMES: [&str; 19] = [
     "hardirq",
     "softirq",
     "switch",
@@ -26,6 +26,14 @@ const NAMES: [&str; 11] = [
     "stop",
     "interrupt",
     "softirq_run",
+    "from_idle",
+    "to_idle",
+    "masked",
+    "masked_idle",
+    "device",
+    "softirq_thread",
+    "arming",
+    "lock",
 ];
 
 /// The programs; they go with it.
@@ -43,6 +51,8 @@ pub(super) struct InjectCommand {
     pub ns: u64,
     pub from_ns: i64,
     pub until_ns: i64,
+    /// A second delay within the first, and how long it is, ns.
+    pub within: Option<(DelayContext, u64)>,
 }
 
 /// Writes commands for one CPU, and reads what its measured thread waits for.
@@ -112,15 +122,15 @@ impl InjectPrograms {
 impl CommandWriter {
     /// Replaces the command before.
     pub(super) fn write(&self, command: &InjectCommand) -> Result<()> {
-        let name = command.kind.to_string();
-        let index = NAMES.iter().position(|known| *known == name);
-        let number = index.map_or(0, |index| index as u32 + 1);
-        let mut bytes = Vec::with_capacity(32);
-        bytes.extend(number.to_ne_bytes());
+        let mut bytes = Vec::with_capacity(48);
+        bytes.extend(number(command.kind).to_ne_bytes());
         bytes.extend(command.tid.to_ne_bytes());
         bytes.extend(command.ns.to_ne_bytes());
         bytes.extend(command.from_ns.to_ne_bytes());
         bytes.extend(command.until_ns.to_ne_bytes());
+        let (within, ns) = command.within.map_or((0, 0), |(kind, ns)| (number(kind), ns));
+        bytes.extend(ns.to_ne_bytes());
+        bytes.extend(u64::from(within).to_ne_bytes());
         Ok(self.commands.update(&self.cpu.to_ne_bytes(), &bytes, MapFlags::ANY)?)
     }
 
@@ -129,6 +139,13 @@ impl CommandWriter {
         let bytes = self.cpus.lookup(&cpu.to_ne_bytes(), MapFlags::ANY).ok()??;
         i64::try_from(word(&bytes, 0)?).ok().filter(|ns| *ns > 0)
     }
+}
+
+/// Of a kind, in `enum inject_kind`; 0 where the programs have no part in it.
+fn number(kind: DelayContext) -> u32 {
+    let name = kind.to_string();
+    let index = NAMES.iter().position(|known| *known == name);
+    index.map_or(0, |index| index as u32 + 1)
 }
 
 fn word(bytes: &[u8], at: usize) -> Option<u64> {

@@ -15,7 +15,7 @@ use std::{
     fs,
     io::Write,
     os::unix::fs::FileExt,
-    path::Path,
+    path::{Path, PathBuf},
     sync::mpsc::{Receiver, channel},
     thread,
     time::Duration,
@@ -58,6 +58,12 @@ pub(crate) struct InjectFlags {
     /// When all ends, if the process has not ended before
     #[arg(long, default_value = "30s", value_parser = time)]
     duration: i64,
+    /// What one timer takes to expire on this machine
+    #[arg(long, default_value = "120ns", value_parser = time)]
+    timer: i64,
+    /// A serial line to whose interrupts the delays of kind device are added
+    #[arg(long, default_value = "/dev/ttyS1", value_name = "FILE")]
+    serial: PathBuf,
     /// Where and how long is random, the same for the same seed
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -89,9 +95,10 @@ fn time(text: &str) -> Result<i64, String> {
 /// Injects until the time is over.
 pub(crate) fn run(options: &InjectFlags) -> Result<()> {
     let threads = measured(options)?;
+    let protects = [DelayContext::PageFault, DelayContext::Lock];
     ensure!(
-        !options.kinds.contains(&DelayContext::PageFault) || can_protect_pages(),
-        "page_fault cannot be injected: the kernel was built without CONFIG_MEM_SOFT_DIRTY"
+        !options.kinds.iter().any(|kind| protects.contains(kind)) || can_protect_pages(),
+        "page_fault and lock cannot be injected: the kernel was built without CONFIG_MEM_SOFT_DIRTY"
     );
     let names: Vec<String> = threads.iter().map(|(_, cpu)| cpu.to_string()).collect();
     super::bench::say(&format!("injecting on CPUs {}, seed {}", names.join(","), options.seed));
@@ -111,6 +118,8 @@ pub(crate) fn run(options: &InjectFlags) -> Result<()> {
             threads: threads.clone(),
             interval_ns: options.interval.max(1),
             until_ns,
+            serial: options.serial.clone(),
+            timer_ns: options.timer.max(1).unsigned_abs(),
             plan: DelayPlan::new(options.seed, *cpu, kinds_of(&options.kinds, n)),
             commands: kernel.command_writer(*cpu)?,
             log: sender.clone(),

@@ -30,10 +30,28 @@ pub(super) enum DelayContext {
     Migration,
     /// A busy wait in a page fault of the measured thread.
     PageFault,
+    /// A busy wait in the middle of a switch from the idle task.
+    FromIdle,
+    /// The same to it.
+    ToIdle,
+    /// A busy wait with interrupts off where a task arms a timer, which no event shows.
+    Masked,
+    /// The same on the way into an idle state.
+    MaskedIdle,
+    /// A busy wait in the handler of an interrupt line.
+    Device,
+    /// A busy wait in a softirq that a thread of its own runs.
+    SoftirqThread,
+    /// A busy wait of the measured thread itself before it arms its timer.
+    Arming,
+    /// A lock of the measured process, held by a task of lower priority.
+    Lock,
+    /// A busy wait in the timer interrupt within another delay.
+    Overlap,
 }
 
 /// All kinds with their names in the log.
-pub(super) const KINDS: [(DelayContext, &str); 10] = [
+pub(super) const KINDS: [(DelayContext, &str); 19] = [
     (DelayContext::Hardirq, "hardirq"),
     (DelayContext::Softirq, "softirq"),
     (DelayContext::Switch, "switch"),
@@ -44,6 +62,15 @@ pub(super) const KINDS: [(DelayContext, &str); 10] = [
     (DelayContext::Stop, "stop"),
     (DelayContext::Migration, "migration"),
     (DelayContext::PageFault, "page_fault"),
+    (DelayContext::FromIdle, "from_idle"),
+    (DelayContext::ToIdle, "to_idle"),
+    (DelayContext::Masked, "masked"),
+    (DelayContext::MaskedIdle, "masked_idle"),
+    (DelayContext::Device, "device"),
+    (DelayContext::SoftirqThread, "softirq_thread"),
+    (DelayContext::Arming, "arming"),
+    (DelayContext::Lock, "lock"),
+    (DelayContext::Overlap, "overlap"),
 ];
 
 impl fmt::Display for DelayContext {

@@ -6,7 +6,10 @@
 //! `guard.rs` puts back.
 
 use std::{
+    fs::OpenOptions,
+    io::Write as _,
     net::UdpSocket,
+    path::PathBuf,
     process::{Command, Stdio},
     sync::mpsc::Sender,
 };
@@ -39,6 +42,8 @@ const BELOW: u32 = 80;
 const ABOVE: u32 = 95;
 /// From the wake-up of the worker until it has caused the delay.
 const STEPS_NS: i64 = 40_000;
+/// A walk over the pages of a process takes no longer, or is not of this use.
+const LONGEST_LOCK_NS: i64 = 400_000;
 /// Time to prepare a delay: thousands of timers, a big process.
 const READY_NS: i64 = 20_000_000;
 const BIG_READY_NS: i64 = 120_000_000;
@@ -53,6 +58,10 @@ pub(super) struct InjectWorker {
     /// Time from one expiry to the next.
     pub interval_ns: i64,
     pub until_ns: i64,
+    /// What one timer takes to expire, ns.
+    pub timer_ns: u64,
+    /// A serial line whose interrupts are delayed.
+    pub serial: PathBuf,
     pub plan: DelayPlan,
     pub commands: CommandWriter,
     pub log: Sender<InjectLogEntry>,
@@ -77,17 +86,22 @@ impl InjectWorker {
     }
 
     fn inject(&self, delay: &InjectedDelay, socket: &UdpSocket) -> Result<()> {
-        let ready_ns = if delay.kind == DelayContext::Exit { BIG_READY_NS } else { READY_NS };
+        let ready_ns = match delay.kind {
+            DelayContext::Exit => BIG_READY_NS,
+            DelayContext::Storm => READY_NS + (self.timers(delay.ns) * self.timer_ns * 16) as i64,
+            _ => READY_NS,
+        };
         let Some(expires_ns) = self.expiry_after(now_ns() + ready_ns) else {
             // The measured thread has not slept yet.
             return Ok(());
         };
         let steps_ns = match delay.kind {
-            DelayContext::Softirq
-            | DelayContext::Switch
-            | DelayContext::Nonpreemptible
-            | DelayContext::Stop => STEPS_NS,
-            _ => 0,
+            DelayContext::Hardirq
+            | DelayContext::FromIdle
+            | DelayContext::Hog
+            | DelayContext::Exit
+            | DelayContext::Storm => 0,
+            _ => STEPS_NS,
         };
         let from_ns = expires_ns - delay.lead_ns as i64 - steps_ns;
         let command = InjectCommand {
@@ -96,31 +110,62 @@ impl InjectWorker {
             ns: delay.ns,
             from_ns,
             until_ns: from_ns + delay.ns as i64 + self.interval_ns,
+            within: None,
         };
-        match delay.kind {
-            // The interrupt that wakes the worker up, or the switch to it, is delayed.
-            DelayContext::Hardirq | DelayContext::Switch => {
-                self.commands.write(&command)?;
+        self.carry_out(&command, expires_ns, socket)
+    }
+
+    fn carry_out(
+        &self,
+        command: &InjectCommand,
+        expires_ns: i64,
+        socket: &UdpSocket,
+    ) -> Result<()> {
+        let from_ns = command.from_ns;
+        match command.kind {
+            // The interrupt that wakes the worker up, or a switch to or from it, is delayed.
+            DelayContext::Hardirq
+            | DelayContext::Switch
+            | DelayContext::FromIdle
+            | DelayContext::ToIdle
+            | DelayContext::MaskedIdle => {
+                self.commands.write(command)?;
                 sleep_until(from_ns);
+            }
+            // What arms its timer after that is delayed.
+            DelayContext::Masked => {
+                self.commands.write(command)?;
+                sleep_until(from_ns);
+                sleep_until(now_ns() + STEPS_NS);
+            }
+            // Whenever such a thread runs.
+            DelayContext::SoftirqThread => {
+                let until_ns = from_ns + READY_NS * 3;
+                self.commands.write(&InjectCommand { until_ns, ..*command })?;
+                sleep_until(until_ns);
             }
             // A datagram to oneself raises a softirq on this CPU, which runs at once.
             DelayContext::Softirq => {
-                self.commands.write(&command)?;
+                self.commands.write(command)?;
                 sleep_until(from_ns);
                 socket.send_to(&[0], socket.local_addr()?)?;
                 socket.recv(&mut [0])?;
             }
             DelayContext::Nonpreemptible => {
-                self.commands.write(&command)?;
+                self.commands.write(command)?;
                 sleep_until(from_ns);
                 let _ = rustix::process::getppid();
             }
-            DelayContext::Hog => self.hog(&command)?,
-            DelayContext::Storm => self.storm(&command)?,
-            DelayContext::Exit => self.exit(&command)?,
-            DelayContext::Stop => self.stop(&command)?,
+            DelayContext::Hog => self.hog(command)?,
+            DelayContext::Storm => self.storm(command)?,
+            DelayContext::Exit => self.exit(command)?,
+            DelayContext::Stop => self.stop(command)?,
             DelayContext::Migration => self.migrate(expires_ns)?,
-            DelayContext::PageFault => self.fault(&command, expires_ns)?,
+            DelayContext::PageFault => self.fault(command, expires_ns)?,
+            DelayContext::Lock => self.lock(expires_ns - command.ns as i64 % LONGEST_LOCK_NS)?,
+            DelayContext::Device => self.interrupt(command)?,
+            DelayContext::Arming => self.arming(command, expires_ns)?,
+            DelayContext::Overlap => self.overlap(command, expires_ns, socket)?,
         }
         Ok(())
     }
@@ -144,13 +189,17 @@ impl InjectWorker {
         self.commands.write(&InjectCommand { until_ns: 0, ..*command })
     }
 
-    /// As many timers that expire at once as take about that time.
+    /// How many timers that expire at once take about that time.
+    fn timers(&self, ns: u64) -> u64 {
+        (ns / self.timer_ns).clamp(200, 8_000)
+    }
+
+    /// As many timers as take about that time.
     fn storm(&self, command: &InjectCommand) -> Result<()> {
-        let count = (command.ns / 120).clamp(200, 8_000);
         let value = to_rustix(command.from_ns);
         let setting = Itimerspec { it_interval: to_rustix(0), it_value: value };
         let mut timers = Vec::new();
-        for _ in 0..count {
+        for _ in 0..self.timers(command.ns) {
             // As many as the limit on open files allows.
             let Ok(timer) = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC) else {
                 break;
@@ -212,6 +261,40 @@ impl InjectWorker {
         std::fs::write(format!("/proc/{}/clear_refs", self.target), "4")?;
         sleep_until(command.until_ns);
         Ok(())
+    }
+
+    /// Walks over all pages of the measured process, whose lock it has meanwhile, and takes the
+    /// right to write from them: a thread of it that is woken then faults, and waits for the lock.
+    fn lock(&self, from_ns: i64) -> Result<()> {
+        sleep_until(from_ns);
+        Ok(std::fs::write(format!("/proc/{}/clear_refs", self.target), "4")?)
+    }
+
+    /// A byte to a serial line has it interrupt, once that is sent.
+    fn interrupt(&self, command: &InjectCommand) -> Result<()> {
+        let line = OpenOptions::new().write(true).open(&self.serial);
+        let mut line = line.with_context(|| format!("cannot open {}", self.serial.display()))?;
+        self.commands.write(command)?;
+        sleep_until(command.from_ns);
+        Ok(line.write_all(b"\n")?)
+    }
+
+    /// From the wake-up before: the thread is to be awake at its expiry.
+    fn arming(&self, command: &InjectCommand, expires_ns: i64) -> Result<()> {
+        let from_ns = expires_ns - self.interval_ns;
+        let until_ns = from_ns + self.interval_ns;
+        let ns = command.ns + self.interval_ns.unsigned_abs();
+        self.commands.write(&InjectCommand { ns, from_ns, until_ns, ..*command })?;
+        sleep_until(until_ns + ns as i64);
+        Ok(())
+    }
+
+    /// A delay that interrupts can interrupt, and in it a shorter one of the timer's interrupt.
+    fn overlap(&self, command: &InjectCommand, expires_ns: i64, socket: &UdpSocket) -> Result<()> {
+        let outer = [DelayContext::Softirq, DelayContext::Nonpreemptible, DelayContext::Hog];
+        let kind = outer[command.ns as usize % outer.len()];
+        let within = Some((DelayContext::Hardirq, command.ns / 3));
+        self.carry_out(&InjectCommand { kind, within, ..*command }, expires_ns, socket)
     }
 
     fn note(

@@ -23,6 +23,7 @@ use tardy::lab::{
         init::{self, Job, Module},
         nodes::Nodes,
         qemu::{self, Emulation, FinishedGuest, GuestMachine, Hardware},
+        transfer::Received,
     },
     kernels::{
         self, Kernel,
@@ -73,6 +74,9 @@ const COUNTED: Hardware = Hardware {
     frequencies: false,
     boxes: Nodes::One,
 };
+
+/// Where a command leaves what is wanted back.
+const OUT: &str = "/run/out";
 
 /// Begins the names of guests' directories.
 const SCRATCH: &str = "guest-";
@@ -184,7 +188,8 @@ fn settle(nowhere: &[String]) -> Result<()> {
 /// Runs the command; its output is this program's.
 fn alone(options: &VmFlags, kernel: &Kernel) -> Result<()> {
     let suite = Suite::build()?;
-    let job = Job { command: options.command.clone(), ..Job::default() };
+    let handed_out = options.out.as_ref().map(|_| OUT.into());
+    let job = Job { command: options.command.clone(), handed_out, ..Job::default() };
     let named = options.programs.iter().map(|name| program(name));
     let programs: Vec<PathBuf> =
         iter::once(Ok(suite.tardy.clone())).chain(named).collect::<Result<_>>()?;
@@ -192,13 +197,14 @@ fn alone(options: &VmFlags, kernel: &Kernel) -> Result<()> {
     let guest =
         TestGuest { tardy: &suite.tardy, options, kernel, programs: &programs, files: &[], append };
     let finished = guest.run(job)?;
-    let output = finished.output.lines().filter(|line| !line.starts_with(init::END));
-    let output: Vec<&str> = output.collect();
-    tell(output.join("\n").trim_end())?;
+    let ended = match &options.out {
+        Some(into) => bring(&finished, into),
+        None => printed(&finished),
+    };
     if let Some(why) = finished.ending.words() {
         bail!("vm: {}: {why}", kernel.name);
     }
-    let code = suite::exit_code(&finished.output)?;
+    let code = ended?;
     if code != 0 {
         // With what the command said on standard error.
         show(&finished);
@@ -206,6 +212,23 @@ fn alone(options: &VmFlags, kernel: &Kernel) -> Result<()> {
     tell(&format!("vm: {}: the command ended with exit code {code}", kernel.name))?;
     ensure!(code == 0, "vm: failed");
     Ok(())
+}
+
+/// Tells what came by the serial port; the command's exit code.
+fn printed(finished: &FinishedGuest) -> Result<i32> {
+    let output = finished.output.lines().filter(|line| !line.starts_with(init::END));
+    let output: Vec<&str> = output.collect();
+    tell(output.join("\n").trim_end())?;
+    suite::exit_code(&finished.output)
+}
+
+/// Writes what was handed out into a directory, and tells what the command said; its exit code.
+fn bring(finished: &FinishedGuest, into: &Path) -> Result<i32> {
+    let received = Received::parse(&finished.files)?;
+    fs::create_dir_all(into).with_context(|| format!("cannot make {}", into.display()))?;
+    received.write(into)?;
+    tell(received.said.trim_end())?;
+    Ok(received.code)
 }
 
 /// The last lines of the console: what went wrong often stands there.

@@ -27,6 +27,9 @@ pub(crate) struct VmFlags {
     /// with tests, which start only what every guest has
     #[arg(long = "program", value_name = "NAME", requires = "command")]
     pub programs: Vec<String>,
+    /// Bring what the command leaves in /run/out back into DIR, which is made
+    #[arg(long, value_name = "DIR", requires = "command")]
+    pub out: Option<PathBuf>,
     /// More for the kernel's command line
     #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
     pub append: String,
@@ -87,7 +90,7 @@ mod tests {
         assert!(plain.command.is_empty() && plain.account.is_none() && !plain.keep);
         let all = parse(
             "--kernel rt --filter root_ --also a:: --also b:: --append nosmt --account skips \
-             --passed p --program rtla --limit 5m --stall 10s --keep -- sh -c true --keep",
+             --passed p --program rtla --out o --limit 5m --stall 10s --keep -- sh -c true --keep",
         );
         let all = all.unwrap();
         assert_eq!(all.kernel, KernelSource::parse("rt").unwrap());
@@ -97,6 +100,7 @@ mod tests {
             (vec!["a::".into(), "b::".into()], vec!["rtla".into()])
         );
         assert_eq!((all.account, all.passed), (Some("skips".into()), Some("p".into())));
+        assert_eq!(all.out, Some("o".into()));
         assert_eq!((all.limit.as_secs(), all.stall.as_secs()), (300, 10));
         assert_eq!(all.command, ["sh", "-c", "true", "--keep"]);
         assert!(all.keep);
@@ -111,6 +115,7 @@ mod tests {
             ("--stall 0s", "more than 0"),
             ("--fast", "unexpected argument '--fast'"),
             ("--program rtla", "not provided:\n  <COMMAND>"),
+            ("--out o", "not provided:\n  <COMMAND>"),
         ] {
             let error = parse(text).unwrap_err().to_string();
             assert!(error.contains(part), "{text}: {error}");

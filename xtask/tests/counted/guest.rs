@@ -1,0 +1,156 @@
+//! One guest with a measurement and the injector in it, and what `tardy why` says of its wake-ups.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use crate::judge::{Injected, Outcome, Peak, Terms, judge};
+
+const XTASK: &str = env!("CARGO_BIN_EXE_xtask");
+
+/// Wake-ups that are later are blamed and kept whole, ns: delays from 50 us on are judged.
+const OVER_NS: i64 = 45_000;
+
+/// What can be injected on one CPU.
+const KINDS: [&str; 17] = [
+    "hardirq",
+    "softirq",
+    "softirq_thread",
+    "switch",
+    "from_idle",
+    "to_idle",
+    "masked",
+    "masked_idle",
+    "device",
+    "arming",
+    "nonpreemptible",
+    "hog",
+    "exit",
+    "storm",
+    "stop",
+    "lock",
+    "overlap",
+];
+
+/// What a guest does: measures, has delays injected, and leaves both records. The injector loads
+/// its programs at the lowest real-time priority, so that no load keeps it from doing so.
+const SCRIPT: &str = "\
+mkdir -p /run/out && cd /run/out || exit 1
+tardy run timer --trace peaks --peak-over 45us --warmup 500ms --interval 1ms --duration 1h \
+    $FLAGS --quiet -o run >said 2>&1 &
+pid=$!
+until grep -qs ^Tag= run/series.hlog; do
+    kill -0 $pid || { cat said; exit 1; }
+    sleep 0.1
+done
+chrt -f 1 xtask inject --target $pid --seed $SEED --duration $TIME --kinds $KINDS --timer 1us \
+    >log 2>errors
+code=$?
+cat errors
+kill -INT $pid
+wait $pid
+exit $code
+";
+
+/// What a guest is like.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Guest {
+    /// `standard` or `rt`.
+    pub kernel: &'static str,
+    /// What runs beside the measurement; a load of tardy's, with its parameters.
+    pub load: &'static str,
+    /// How the measured thread sleeps, as `--wake` takes it.
+    pub wake: &'static str,
+    /// Its policy, as `--policy` takes it.
+    pub policy: &'static str,
+    /// For so long, s of the guest's time.
+    pub time_s: u32,
+}
+
+impl Guest {
+    /// In a few words.
+    pub(crate) fn name(&self) -> String {
+        format!("{}, {}, {}, {}", self.kernel, self.load, self.wake, self.policy)
+    }
+
+    /// What is injected: what its kernel and the measured thread can be delayed by.
+    fn kinds(&self) -> Vec<&'static str> {
+        let can_be = |kind: &&str| match *kind {
+            // Before a thread without real-time goes all that the injector and others do, and the
+            // log does not have that; its timer expires in a softirq on PREEMPT_RT.
+            "from_idle" | "nonpreemptible" | "hog" | "exit" | "storm" | "lock" | "overlap"
+            | "hardirq" | "softirq_thread"
+                if self.policy == "other" =>
+            {
+                false
+            }
+            "softirq" => (self.kernel, self.policy) != ("rt", "other"),
+            // Softirqs are threads there, and locks have owners whose priority is raised.
+            "softirq_thread" => self.kernel == "rt",
+            "lock" => self.kernel == "rt" && self.policy != "deadline",
+            // The kernel can be preempted there, and a timer without a real-time thread waits.
+            "exit" | "storm" => self.kernel != "rt",
+            // No thread of another policy goes before a deadline thread.
+            "hog" => self.policy != "deadline",
+            // A periodic timer is armed already when the thread has read the clock.
+            "arming" => self.wake != "timerfd",
+            _ => true,
+        };
+        KINDS.iter().copied().filter(can_be).collect()
+    }
+
+    /// Boots it and judges; nothing where guests are impossible here, which only root must not
+    /// accept.
+    pub(crate) fn run(&self, seed: u64, place: &Path) -> Option<Outcome> {
+        let out = place.join(self.name().replace([',', ' ', ':'], "-"));
+        // A directory that outlives the test may hold the records of a guest before.
+        if !out.join("log").exists() && !self.boot(seed, &out) {
+            return None;
+        }
+        let lines = fs::read_to_string(out.join("log")).unwrap();
+        let log: Vec<Injected> =
+            lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let peaks = why(&out.join("run"));
+        let real_time = self.policy != "other";
+        Some(judge(&log, &peaks, Terms { over_ns: OVER_NS, real_time, alone: true }))
+    }
+
+    /// Whether there was a guest.
+    fn boot(&self, seed: u64, out: &Path) -> bool {
+        let flags = format!("--load {} --wake {} --policy {}", self.load, self.wake, self.policy);
+        let assigned = format!(
+            "FLAGS='{flags}' SEED={seed} TIME={}s KINDS={}\n{SCRIPT}",
+            self.time_s,
+            self.kinds().join(",")
+        );
+        let mut command = Command::new(XTASK);
+        command.args(["vm", "--counted", "--kernel", self.kernel, "--program", XTASK]);
+        command.args(["--limit", "40m", "--stall", "20m", "--out"]).arg(out);
+        let output = command.args(["--", "sh", "-c", &assigned]).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stdout);
+        if said.starts_with("vm: skipped: ") {
+            assert!(!rustix::process::geteuid().is_root(), "{said}");
+            crate::say(said.trim_end());
+            return false;
+        }
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{}: {said}{errors}", self.name());
+        true
+    }
+}
+
+/// All late wake-ups of a run.
+fn why(run: &Path) -> Vec<Peak> {
+    let output = Command::new(tardy()).arg("why").arg(run).args(["--json", "--all-peaks"]).output();
+    let output = output.unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let mut why: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    serde_json::from_value(why["peaks"].take()).unwrap()
+}
+
+/// tardy, which is built for the guest, lies beside.
+fn tardy() -> PathBuf {
+    Path::new(XTASK).with_file_name("tardy")
+}

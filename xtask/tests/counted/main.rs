@@ -1,0 +1,129 @@
+//! The truth test in counted time: guests whose time is their count of instructions, so that there
+//! is no host to disturb anything. Each injected delay must come back, by cause and size, and
+//! nothing may be blamed on a host or on hardware.
+//!
+//! Guests differ by kernel, load, way to sleep and policy. A share of them is tried, chosen by a
+//! seed that is printed; `TARDY_TEST_SEED` repeats it, `TARDY_TEST_LONG=1` has all of them.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+mod guest;
+#[path = "../truth/judge/mod.rs"]
+mod judge;
+
+use std::{
+    io::Write as _,
+    path::{Path, PathBuf},
+    sync::{
+        Mutex,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
+    thread,
+};
+
+use guest::Guest;
+use judge::Outcome;
+
+/// Guests at a time.
+const LANES: usize = 2;
+
+/// Past the harness, which hides what passing tests print.
+fn say(text: &str) {
+    let _ = writeln!(std::io::stderr().lock(), "{text}");
+}
+
+fn is_long() -> bool {
+    std::env::var_os("TARDY_TEST_LONG").is_some_and(|value| value == "1")
+}
+
+fn seed() -> u64 {
+    let given = std::env::var("TARDY_TEST_SEED").ok().and_then(|text| text.parse().ok());
+    given.unwrap_or(1)
+}
+
+/// Fewer delays are no test of a guest.
+const FEWEST: usize = 15;
+
+/// A guest that does nothing else, and measures as tardy does unless told otherwise.
+const PLAIN: Guest =
+    Guest { kernel: "standard", load: "idle", wake: "nanosleep", policy: "fifo", time_s: 4 };
+
+/// All but that one: each differs from it in its kernel, and in one thing besides.
+fn others() -> Vec<Guest> {
+    let longer = Guest { time_s: 12, ..PLAIN };
+    let loads = ["hackbench:groups=1", "ext4", "netflood"];
+    let loads = loads.map(|load| Guest { load, time_s: 6, ..PLAIN });
+    let wakes = ["relative", "timerfd"].map(|wake| Guest { wake, ..longer });
+    let policies = ["rr", "deadline", "other"].map(|policy| Guest { policy, ..longer });
+    let standard = loads.into_iter().chain(wakes).chain(policies);
+    // On PREEMPT_RT a timerfd expires in a thread of FIFO 1, for which everything goes first.
+    let both = standard.flat_map(|guest| [guest, Guest { kernel: "rt", ..guest }]);
+    let both = both.filter(|guest| (guest.kernel, guest.wake) != ("rt", "timerfd"));
+    std::iter::once(Guest { kernel: "rt", ..PLAIN }).chain(both).collect()
+}
+
+/// Those to be tried: the plain one and another, by the seed; or all; or those with a part of a
+/// name.
+fn chosen(seed: u64) -> Vec<Guest> {
+    let others = others();
+    if let Some(part) = std::env::var_os("TARDY_TEST_GUESTS") {
+        let part = part.into_string().unwrap();
+        let all = std::iter::once(PLAIN).chain(others);
+        return all.filter(|guest| guest.name().contains(&part)).collect();
+    }
+    let more = match is_long() {
+        true => others,
+        false => vec![others[(seed as usize).wrapping_sub(1) % others.len()]],
+    };
+    std::iter::once(PLAIN).chain(more).collect()
+}
+
+/// Runs all of these, some at a time.
+fn run_all(guests: &[Guest], seed: u64, place: &Path) -> Vec<(String, Option<Outcome>)> {
+    let (next, done) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    thread::scope(|scope| {
+        for _ in 0..LANES.min(guests.len()) {
+            scope.spawn(|| {
+                while let Some(guest) = guests.get(next.fetch_add(1, Relaxed)) {
+                    let outcome = guest.run(seed, place);
+                    done.lock().unwrap().push((guest.name(), outcome));
+                }
+            });
+        }
+    });
+    done.into_inner().unwrap()
+}
+
+/// What is demanded of each guest: all of it.
+fn faults(outcome: &Outcome) -> Vec<String> {
+    let [judged, found, right, sized] = outcome.totals();
+    let [lost, disturbed] = outcome.unknowable();
+    let mut faults: Vec<String> =
+        outcome.rows.values().flat_map(|row| row.wrong.iter().cloned()).collect();
+    if [found, right, sized] != [judged; 3] || lost + disturbed > 0 {
+        faults.push(format!("{judged} judged, {lost} lost, {disturbed} disturbed, {sized} right"));
+    }
+    if judged < FEWEST {
+        faults.push(format!("only {judged} delays were judged"));
+    }
+    faults.extend(outcome.false_blame.iter().map(|peak| format!("false blame: {peak}")));
+    faults.extend(outcome.machines.iter().map(|peak| format!("blamed on a host: {peak}")));
+    faults
+}
+
+#[test]
+fn delays_in_counted_time_all_come_back_by_cause_and_size() {
+    let seed = seed();
+    say(&format!("the guests' seed is {seed}; TARDY_TEST_SEED={seed} repeats it"));
+    let directory = tempfile::tempdir().unwrap();
+    let place = std::env::var_os("TARDY_TEST_TRUTH").map(PathBuf::from);
+    let place = place.as_deref().unwrap_or_else(|| directory.path());
+    let mut wrong = Vec::new();
+    for (name, outcome) in run_all(&chosen(seed), seed, place) {
+        let Some(outcome) = outcome else { continue };
+        say(&format!("{name}:\n{}", outcome.table()));
+        let faults = faults(&outcome);
+        say(&faults.join("\n"));
+        wrong.extend(faults);
+    }
+    assert!(wrong.is_empty(), "{} wrong", wrong.len());
+}
