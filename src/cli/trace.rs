@@ -13,8 +13,8 @@ pub(super) struct TraceFlags {
     ///
     /// Needs root, or CAP_BPF and CAP_PERFMON, and a kernel with type information (BTF), as
     /// distribution kernels have. Where that is missing, auto measures without and reports it.
-    /// A pingpong between two ends of this machine is traced where stages or peaks is given;
-    /// receive and stream are not traced.
+    /// A pingpong between two ends of this machine and a receive are traced where stages or peaks
+    /// is given; a stream is not.
     #[arg(long, value_enum, default_value = "auto", value_name = "MODE")]
     trace: TraceMode,
     /// How many of the worst wake-ups to keep, each with everything recorded around it
@@ -44,9 +44,9 @@ impl ValueEnum for TraceMode {
             Self::Off => "Nothing",
             Self::Stages => {
                 "Where the time went: interrupt, handler, dispatch, return to user space; of a \
-                 message: sending, dispatch, receiving, there and back"
+                 message: sending or network stack, dispatch, receiving, each way"
             }
-            Self::Peaks => "Stages, and why: what each late wake-up or round trip waited for",
+            Self::Peaks => "Stages, and why: what each late wake-up or message waited for",
         };
         Some(PossibleValue::new(self.as_str()).help(help))
     }

@@ -22,7 +22,7 @@ use tardy_hot::{
     stages::{Late, Records},
     stop::Stop,
     traced::{StageSeries, TraceControl},
-    trips::LateTrip,
+    trips::{LatePacket, LateTrip},
     wakeup::{Ended, Series},
 };
 use thiserror::Error;
@@ -276,6 +276,8 @@ pub enum TracedSamples {
     /// A message to the next of the traced threads and its answer: sending, dispatch and receiving,
     /// there and back.
     RoundTrips([Arc<Series>; 6], Reader<LateTrip>),
+    /// A packet from its stamp on: the network stack, dispatch and receiving.
+    Packets([Arc<Series>; 3], Reader<LatePacket>),
     /// It has none: it is the far end of another one.
     None,
 }
@@ -287,6 +289,7 @@ impl TracedSamples {
         match self {
             Self::WakeUps(_, late) => late.dropped(),
             Self::RoundTrips(_, late) => late.dropped(),
+            Self::Packets(_, late) => late.dropped(),
             Self::None => 0,
         }
     }

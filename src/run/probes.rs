@@ -86,7 +86,7 @@ pub const PROBES: &[ProbeInfo] = &[
         latency_from: LatencyFrom::Stamp,
         rhythm: Rhythm::Messages,
         default_samples: None,
-        traceable: Traceable::No,
+        traceable: Traceable::OnRequest,
         takes_echo: false,
     },
     ProbeInfo {

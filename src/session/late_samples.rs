@@ -1,9 +1,11 @@
 //! Late samples on their way from the measuring threads to the blame, and what is usual for them.
 
+use std::sync::Arc;
+
 use tardy_hot::{
     stages::Late,
     traced::StageSeries,
-    trips::{LateTrip, LateWay},
+    trips::{LatePacket, LateTrip, LateWay},
     wakeup::Series,
 };
 
@@ -22,6 +24,12 @@ pub(super) fn collect(blamer: &mut Blamer, number: usize, samples: &mut TracedSa
         TracedSamples::RoundTrips(_, late) => {
             late.drain(|trip| blamer.add_message(number, whole(&trip), ways(number, &trip).into()));
         }
+        TracedSamples::Packets(_, late) => {
+            late.drain(|packet| {
+                let way = way_of_packet(number, &packet);
+                blamer.add_message(number, whole_packet(&packet), vec![way]);
+            });
+        }
         TracedSamples::None => {}
     }
 }
@@ -39,6 +47,11 @@ pub(super) fn follow(blamer: &mut Blamer, number: usize, samples: &TracedSamples
                 blamer.set_usual_ways(number, usual_ways(parts).into());
             }
         }
+        TracedSamples::Packets(parts, _) => {
+            if parts.iter().all(|part| part.tally.totals().count >= ENOUGH) {
+                blamer.set_usual_ways(number, vec![usual_way(parts)]);
+            }
+        }
         TracedSamples::None => {}
     }
 }
@@ -51,6 +64,24 @@ pub(super) const fn is_judged(samples: &TracedSamples) -> bool {
 fn whole(trip: &LateTrip) -> Late {
     let matched = trip.there.waking_ns != 0 && trip.back.waking_ns != 0;
     Late { t_ns: trip.t_ns, latency_ns: trip.latency_ns, matched, ..Late::default() }
+}
+
+fn whole_packet(packet: &LatePacket) -> Late {
+    let LatePacket { t_ns, latency_ns, way } = *packet;
+    Late { t_ns, latency_ns, matched: way.waking_ns != 0, ..Late::default() }
+}
+
+/// From the stamp to the thread that reads; who sent it is not followed.
+fn way_of_packet(reader: usize, packet: &LatePacket) -> MessageWay {
+    MessageWay {
+        name: "packet",
+        begins: "packet stamped",
+        from_ns: packet.t_ns,
+        to_ns: packet.t_ns.saturating_add(packet.latency_ns),
+        sender: None,
+        receiver: reader,
+        seen: packet.way,
+    }
 }
 
 /// There and back; the far end is the thread after the near one.
@@ -84,12 +115,13 @@ fn usual(stages: &StageSeries) -> Option<UsualStages> {
     })
 }
 
-fn usual_ways(parts: &[std::sync::Arc<Series>; 6]) -> [UsualWay; 2] {
-    let [there_send, there_dispatch, there_receive, send, dispatch, receive] =
-        parts.each_ref().map(|part| median_ns(part));
-    let there =
-        UsualWay { send_ns: there_send, dispatch_ns: there_dispatch, receive_ns: there_receive };
-    [there, UsualWay { send_ns: send, dispatch_ns: dispatch, receive_ns: receive }]
+fn usual_ways([a, b, c, d, e, f]: &[Arc<Series>; 6]) -> [UsualWay; 2] {
+    [[a, b, c], [d, e, f]].map(|parts| usual_way(&parts.map(Arc::clone)))
+}
+
+fn usual_way(parts: &[Arc<Series>; 3]) -> UsualWay {
+    let [send_ns, dispatch_ns, receive_ns] = parts.each_ref().map(|part| median_ns(part));
+    UsualWay { send_ns, dispatch_ns, receive_ns }
 }
 
 fn median_ns(series: &Series) -> i64 {

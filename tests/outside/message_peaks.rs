@@ -1,5 +1,5 @@
-//! Why round trips were late: what a traced ping-pong leaves, and whether delays of a known cause
-//! come back. Needs the rights to trace.
+//! Why messages were late: what a traced ping-pong or receive leaves, and whether delays of a known
+//! cause come back. Needs the rights to trace.
 
 use std::{
     fs,
@@ -87,6 +87,10 @@ struct Hog {
 
 const BURST_NS: i64 = 2_000_000;
 const PAUSE: Duration = Duration::from_millis(60);
+/// No round trip that is longer is looked at: less than a pause.
+const MOST_NS: i64 = 50_000_000;
+/// A busy machine may delay everything meanwhile.
+const TRIES: usize = 5;
 
 impl Hog {
     fn start(cpu: u32) -> Self {
@@ -132,30 +136,40 @@ fn a_task_of_higher_priority_at_either_end_comes_back_with_its_name_and_its_time
     if !can_trace() || !is_root() {
         return skip("needs root, to trace and for real-time priorities");
     }
-    let place = format!("{near},{far}");
     for (transport, cpu) in [("tcp", far), ("futex", near)] {
-        let store = Store::new();
-        let asked = ["--transport", transport, "--cpus", &place, "--priority", "40"];
-        let length = ["--duration", "3s", "--peak-over", "1ms", "--name", "r"];
-        let child = store.start(&[&TRACED[..], &asked, &length].concat());
-        store.wait_measuring("r");
-        let hog = Hog::start(cpu);
-        let said = finish(child);
-        let bursts = hog.finish();
-        assert_eq!(said.code, Some(0), "{said:?}");
-        let peaks = peaks(&store);
-        let mut found = 0;
-        for burst in &bursts {
-            let Some(peak) = during(&peaks, *burst) else { continue };
-            let named = part(peak, |part| part.cause == Cause::Thread && part.name == "hog");
-            // Whatever came on top of it is not its own.
-            let most = (burst.1 - burst.0).unsigned_abs() + 200_000;
-            assert!(named <= most, "{named} of {most}: {peak:?}");
-            found += usize::from(named > BURST_NS.unsigned_abs() / 2);
-        }
-        // The machine may be busy with something else that lasts longer than the record reaches.
-        assert!(found > 0 && 2 * found > bursts.len() / 2, "{found} of {}", bursts.len());
+        assert!(
+            (0..TRIES).any(|_| is_hog_found(transport, (near, far), cpu)),
+            "{transport}: no burst came back with its name and its time"
+        );
     }
+}
+
+/// Whether a burst on `cpu` made a round trip late that names it, and it alone, for its time.
+fn is_hog_found(transport: &str, (near, far): (u32, u32), cpu: u32) -> bool {
+    let store = Store::new();
+    let place = format!("{near},{far}");
+    let asked = ["--transport", transport, "--cpus", &place, "--priority", "40"];
+    let length = ["--duration", "2s", "--peak-over", "1ms", "--name", "r"];
+    let child = store.start(&[&TRACED[..], &asked, &length].concat());
+    store.wait_measuring("r");
+    let hog = Hog::start(cpu);
+    let said = finish(child);
+    let bursts = hog.finish();
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let peaks = peaks(&store);
+    let mut is_found = false;
+    for burst in bursts {
+        // A machine that throttles real-time tasks may keep several bursts in one round trip.
+        let Some(peak) = during(&peaks, burst).filter(|peak| peak.latency_ns < MOST_NS) else {
+            continue;
+        };
+        let named = part(peak, |part| part.cause == Cause::Thread && part.name == "hog");
+        // Its own way to the first clock read is not in the burst.
+        let most = 2 * (burst.1 - burst.0).unsigned_abs();
+        assert!(named <= most, "{named} of {most}: {:?}", peak.blame);
+        is_found |= named > BURST_NS.unsigned_abs() / 2;
+    }
+    is_found
 }
 
 #[test]
@@ -164,22 +178,60 @@ fn a_far_end_that_was_stopped_is_found_stopped_for_as_long() {
         return skip("round trips cannot be traced here");
     }
     for transport in ["udp", "futex"] {
+        assert!((0..TRIES).any(|_| is_found_stopped(transport)), "{transport}");
+    }
+}
+
+/// Whether nine tenths of the time for which the far end was stopped came back as that.
+fn is_found_stopped(transport: &str) -> bool {
+    let store = Store::new();
+    // Throttled real-time ends could not be stopped at once.
+    let asked = ["--transport", transport, "--policy", "other", "--duration", "2s"];
+    let child =
+        store.start(&[&TRACED[..], &asked, &["--peak-over", "5ms", "--name", "r"]].concat());
+    store.wait_measuring("r");
+    let far = far_ends(&store)[0];
+    kill(far, "STOP");
+    let from_ns = now_ns();
+    sleep(Duration::from_millis(25));
+    let until_ns = now_ns();
+    kill(far, "CONT");
+    assert_eq!(finish(child).code, Some(0));
+    let peaks = peaks(&store);
+    peaks.iter().for_each(assert_sums);
+    let stopped = during(&peaks, (from_ns, until_ns))
+        .map_or(0, |peak| part(peak, |part| part.cause == Cause::Stopped));
+    stopped >= (until_ns - from_ns).unsigned_abs() * 9 / 10
+}
+
+#[test]
+fn late_packets_are_split_at_the_wake_up_of_their_reader_and_explained() {
+    if !can_trace() {
+        return skip("packets cannot be traced here");
+    }
+    for wait in ["block", "epoll"] {
         let store = Store::new();
-        let asked = ["--transport", transport, "--duration", "2s", "--name", "r"];
-        let child = store.start(&[&TRACED[..], &asked, &["--peak-over", "5ms"]].concat());
-        store.wait_measuring("r");
-        let far = far_ends(&store)[0];
-        kill(far, "STOP");
-        let from_ns = now_ns();
-        sleep(Duration::from_millis(25));
-        let until_ns = now_ns();
-        kill(far, "CONT");
-        assert_eq!(finish(child).code, Some(0));
+        let asked = ["run", "receive", "--listen", "0", "--rate", "2kpps", "--wait", wait];
+        let length = ["--duration", "1s", "--warmup", "200ms", "--trace", "peaks", "--name", "r"];
+        let said = store.run(&[&asked[..], &length].concat());
+        assert_eq!(said.code, Some(0), "{said:?}");
+        let record = store.show("r");
+        assert_eq!(faults(&schema(), &record), [""; 0], "{record}");
+        assert_eq!(record["trace"]["found"], "peaks", "{record}");
+        let series = list(&record["series"]);
+        let names: Vec<&str> = series.iter().map(|one| one["name"].as_str().unwrap()).collect();
+        assert_eq!(names, ["receive", "receive/stack", "receive/dispatch", "receive/read"]);
+        let counts: Vec<i64> = series.iter().map(|one| whole(&one["count"])).collect();
+        let unmatched = whole(&record["trace"]["unmatched"]);
+        assert!(counts[1] > 0 && counts[0] == counts[1] + unmatched, "{counts:?}: {record}");
         let peaks = peaks(&store);
-        let peak = during(&peaks, (from_ns, until_ns)).unwrap();
-        let stopped = part(peak, |part| part.cause == Cause::Stopped);
-        assert!(stopped >= (until_ns - from_ns).unsigned_abs() * 9 / 10, "{transport}: {peak:?}");
-        assert_sums(peak);
+        assert!(!peaks.is_empty(), "{record}");
+        peaks.iter().for_each(assert_sums);
+        assert!(peaks.iter().all(|peak| peak.ways.len() <= 1 && peak.series == "receive"));
+        assert_eq!(why::document(&store)["sample"], "packet");
+        let text = store.run(&["why", "r"]).out;
+        assert!(text.contains("packets") && text.contains("us after stamp"), "{text}");
+        assert!(!text.contains("wake-ups") && !text.contains("expiry"), "{text}");
     }
 }
 

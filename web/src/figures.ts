@@ -34,6 +34,8 @@ const STAGES: { [stage: string]: string } = {
   'back-send': 'From there to the moment this end was made runnable',
   'back-dispatch': 'From runnable to switched in, at this end',
   'back-receive': 'From switched in to the clock read in user space',
+  stack: 'From the kernel\u2019s stamp to the moment the reader was made runnable: the rest of the network stack, in a softirq',
+  read: 'From switched in to the clock read in user space',
   pacing: 'From the scheduled time of a packet to the moment it was really sent',
   transit: 'From the moment a packet was really sent to the moment the receiver had it',
 };

@@ -1,5 +1,5 @@
 //! The parts of a round trip: a sink around another that reads what the BPF side wrote about
-//! the threads at both ends.
+//! the threads at both ends; and those of a packet, by the thread that reads it.
 //!
 //! Per turn it reads two [`ThreadRecord`]s and one word that the far end wrote, records six more
 //! latencies, and compares once with a threshold. All of that lies after the clock read of the
@@ -55,6 +55,17 @@ pub struct LateTrip {
     pub there: LateWay,
     /// To the near one.
     pub back: LateWay,
+}
+
+/// A packet that was late: for the analysis of its cause.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct LatePacket {
+    /// Its stamp; `CLOCK_MONOTONIC` ns.
+    pub t_ns: i64,
+    /// How late the thread had it.
+    pub latency_ns: i64,
+    /// To that thread.
+    pub way: LateWay,
 }
 
 impl LateWay {
@@ -188,6 +199,55 @@ impl<S: Sink> Sink for TracedTrips<'_, S> {
     }
 }
 
+/// Records the parts of a packet's way from its stamp on, and every sample in `inner`.
+#[derive(Debug)]
+pub struct TracedPackets<'a, S> {
+    /// Keeps the whole latency.
+    pub inner: S,
+    /// What the BPF side writes about this thread.
+    pub record: &'a ThreadRecord,
+    /// Where the parts go.
+    pub way: WaySeries,
+    /// Counts the packets that found the thread awake, and says which are late.
+    pub control: Arc<TraceControl>,
+    /// Late packets on their way.
+    pub late: Writer<LatePacket>,
+}
+
+impl<S> TracedPackets<'_, S> {
+    /// Not inlined: one packet in a hundred comes here.
+    #[cold]
+    #[inline(never)]
+    fn hand_over(&mut self, sample: Sample, way: Option<TripParts>) {
+        let Sample { t_ns, latency_ns } = sample;
+        self.late.push(LatePacket { t_ns, latency_ns, way: LateWay::of(self.record, way) });
+    }
+}
+
+impl<S: Sink> Sink for TracedPackets<'_, S> {
+    #[inline(always)]
+    fn take(&mut self, sample: Sample) {
+        let found = way(self.record, sample.t_ns, sample.t_ns + sample.latency_ns);
+        match found {
+            Some(parts) => self.way.record(parts),
+            None => {
+                let unmatched = &self.control.unmatched;
+                // One writer: a load and a store suffice.
+                unmatched.store(unmatched.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+            }
+        }
+        if sample.latency_ns > self.control.late_over_ns.load(Ordering::Relaxed) {
+            self.hand_over(sample, found);
+        }
+        self.inner.take(sample);
+    }
+
+    #[inline(always)]
+    fn miss(&mut self, periods: u64) {
+        self.inner.miss(periods);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -256,6 +316,31 @@ mod tests {
         let (sums, unmatched) = taken(&record(170, 185), &record(120, 140));
         assert_eq!((sums, unmatched), ([20, 20, 10, 20, 15, 15], 0));
         assert_eq!(sums.iter().sum::<i64>(), 100);
+    }
+
+    #[test]
+    fn a_packet_has_the_parts_from_its_stamp_to_the_thread_that_reads_it() {
+        let (whole, control) = (Arc::new(Series::default()), Arc::<TraceControl>::default());
+        let (writer, mut reader) = ring(4);
+        let record = record(120, 140);
+        let mut sink = TracedPackets {
+            inner: Counted(Arc::clone(&whole)),
+            record: &record,
+            way: WaySeries::default(),
+            control: Arc::clone(&control),
+            late: writer,
+        };
+        control.late_over_ns.store(60, Ordering::Relaxed);
+        sink.take(Sample { t_ns: 100, latency_ns: 50 });
+        sink.take(Sample { t_ns: 130, latency_ns: 70 });
+        let WaySeries { send, dispatch, receive } = &sink.way;
+        let sums = [send, dispatch, receive].map(|series| series.tally.totals().sum_ns);
+        assert_eq!(sums, [20, 20, 10], "the second found the thread awake");
+        assert_eq!(control.unmatched.load(Ordering::Relaxed), 1);
+        let mut late = Vec::new();
+        reader.drain(|packet| late.push(packet));
+        let second = LatePacket { t_ns: 130, latency_ns: 70, way: LateWay::default() };
+        assert_eq!((late, whole.tally.totals().count), (vec![second], 2));
     }
 
     #[test]

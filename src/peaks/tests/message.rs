@@ -270,6 +270,30 @@ fn a_receiver_without_a_wake_up_in_the_record_names_nobody() {
     assert_eq!(trip.named(), is(Cause::Unexplained, "wake-up not recorded", 309_500));
 }
 
+#[test]
+fn a_packet_of_which_the_sender_is_not_followed() {
+    let events = vec![
+        (-500_000, swapper()),
+        (-500_000, on(1, hack())),
+        (1_000, on(1, softirq(3))),
+        (63_000, on(1, softirq_end(3))),
+        (60_000, on(1, waking(ME, 500))),
+        (63_500, vector(RESCHEDULE, 0, 0)),
+        (64_000, vector_end(RESCHEDULE)),
+        (66_000, switch(ME, 9, "tardy/receive")),
+    ];
+    let mut packet = trip(3_000, 5_000, 8_000).without(|_| true).with(events);
+    packet.ways = vec![MessageWay { sender: None, ..way(0, 70_000, 1, 60_000, 66_000) }];
+    packet.latency_ns = 70_000;
+    assert_eq!(packet.named(), is(Cause::Softirq, "NET_RX", 59_000));
+    let peak = packet.peak();
+    let in_transit = peak.blame.iter().find(|part| part.name == "in transit").unwrap();
+    assert_eq!((in_transit.cause, in_transit.ns), (Cause::Unexplained, 1_000));
+    let stages =
+        MessageStages { send: 0, stack: 60_000, wake_up: 3_500, dispatch: 2_500, receive: 4_000 };
+    assert_eq!(peak.ways[0].stages, Some(stages));
+}
+
 /// Both ends are on CPU 0, where the near one goes on for so long after it has sent.
 fn on_one_cpu(goes_on_ns: i64) -> Trip {
     let mut trip = trip(3_000, 4_000, 3_000 + goes_on_ns);

@@ -9,6 +9,7 @@ mod supervisor;
 mod near_end;
 mod nic;
 mod sender;
+mod stages;
 
 use std::{fmt, sync::Arc};
 
@@ -19,6 +20,7 @@ use self::{
     near_end::{ReceiveShared, ReceiveThread},
     nic::NicLatency,
     receive_socket::ReceiveSocket,
+    stages::PacketStages,
     supervisor::ReceiveKeeper,
 };
 use super::{
@@ -207,8 +209,15 @@ impl Probe for Receive {
         })
     }
 
-    fn heads(&self, _: Option<&Tracing>) -> Vec<SeriesHead> {
-        std::iter::once(self.head()).chain(self.by_nic.then(|| self.nic_head())).collect()
+    fn can_be_traced(&self) -> bool {
+        // Who spins is never woken.
+        self.wait != ReceiveWait::Spin
+    }
+
+    fn heads(&self, tracing: Option<&Tracing>) -> Vec<SeriesHead> {
+        let parts = tracing.map(|_| stages::heads(&self.head())).unwrap_or_default();
+        let nic = self.by_nic.then(|| self.nic_head());
+        std::iter::once(self.head()).chain(parts).chain(nic).collect()
     }
 
     fn arm(&self, wants: &Wants, stop: &Arc<Stop>) -> Result<Armed, ArmError> {
@@ -220,24 +229,32 @@ impl Probe for Receive {
         let (nic_writer, nic_reader) = clock.as_ref().map(|_| ring(NIC_RING)).unzip();
         let shared = Arc::new(ReceiveShared::default());
         let mut armed = Armed::new(stop);
+        let traced = wants.tracing.as_ref().map(|it| PacketStages::new(it, &self.head()));
+        let (stages, others) = traced.unzip();
         let near = ReceiveThread {
             wait: self.wait,
             own: self.sending.as_ref().map(|_| (receiver.session, receiver.packet_at)),
             series: Arc::clone(&series),
-            scratch,
+            scratch: Arc::clone(&scratch),
             writer,
             nic: nic_writer,
             stop: Arc::clone(stop),
             shared: Arc::clone(&shared),
+            stages,
         };
         let receiver = Arc::new(receiver);
         let socket = Arc::clone(&receiver);
         armed.spawn_with(
-            Recorded { head: self.head(), series, samples: reader },
+            Recorded { head: self.head(), series: Arc::clone(&series), samples: reader },
             Some(self.near.clone()),
             move || Ok(socket),
             move |schedule, receiver| near.both_loops(schedule, receiver),
         )?;
+        if let (Some(others), Some((_, found))) = (others, armed.found.last()) {
+            let (recorded, thread) = others.thread(found, &self.head(), &series, &scratch);
+            armed.recorded.extend(recorded);
+            armed.traced = vec![thread];
+        }
         let nic = clock.zip(nic_reader).map(|(clock, stamps)| {
             let series = Arc::new(Series::default());
             let recorded =

@@ -10,15 +10,19 @@ use std::{
 
 use tardy_hot::{
     receive::{
-        self, Anybody, Await, Block, Epoll, Filter, Inlet, NicStamp, NoNic, Outlets, Own, Ppoll,
-        ReceiveUntil, Seen, SpinReceive,
+        self, Anybody, Await, Block, Epoll, Filter, Inlet, Nic, NicStamp, NoNic, Outlets, Own,
+        Ppoll, ReceiveUntil, Seen, SpinReceive,
     },
     ring::{Sample, Writer},
     stop::Stop,
-    wakeup::{Counted, Ended, Kept, Series},
+    wakeup::{Counted, Ended, Kept, Series, Sink},
 };
 
-use super::{ReceiveWait, receive_socket::ReceiveSocket};
+use super::{
+    ReceiveWait,
+    receive_socket::ReceiveSocket,
+    stages::{PacketStages, Receiving},
+};
 use crate::probes::{Schedule, measured_thread::LoopEnd};
 
 /// The sender's last packet may be late by this without being lost, ns.
@@ -61,6 +65,26 @@ pub(super) struct ReceiveThread {
     pub nic: Option<Writer<NicStamp>>,
     pub stop: Arc<Stop>,
     pub shared: Arc<ReceiveShared>,
+    /// Where the parts of packets go, if they are recorded.
+    pub stages: Option<PacketStages>,
+}
+
+/// The measured loop, but for its sink.
+struct Loop<'a, W: Await, F, N> {
+    inlet: &'a mut Inlet<W>,
+    filter: &'a mut F,
+    nic: N,
+    seen: &'a mut Seen,
+    until: ReceiveUntil,
+    stop: &'a Stop,
+}
+
+impl<W: Await, F: Filter, N: Nic> Receiving for Loop<'_, W, F, N> {
+    fn into<S: Sink>(mut self, sink: &mut S) -> Ended {
+        let nic = &mut self.nic;
+        let out = Outlets { sink, filter: self.filter, nic, seen: self.seen };
+        receive::run(self.inlet, out, self.until, self.stop)
+    }
 }
 
 impl ReceiveThread {
@@ -130,24 +154,16 @@ impl ReceiveThread {
         let until = ReceiveUntil { end_ns, samples, stop_over_ns };
         self.shared.waits_until_ns.store(end_ns, Ordering::Relaxed);
         let mut seen = Seen::default();
-        let (notes, stop) = (&mut seen, &self.stop);
-        let series = Arc::clone(&self.series);
-        let ended = match (self.writer.take(), self.nic.take()) {
-            (Some(writer), None) => {
-                let (sink, nic) = (&mut Kept(series, writer), &mut NoNic);
-                receive::run(inlet, Outlets { sink, filter, nic, seen: notes }, until, stop)
+        let (nic, stages, writer) = (self.nic.take(), self.stages.take(), self.writer.take());
+        let (notes, stop, series) = (&mut seen, &*self.stop, Arc::clone(&self.series));
+        let ended = match nic {
+            Some(nic) => {
+                let receiving = Loop { inlet, filter, nic, seen: notes, until, stop };
+                into(series, writer, stages, receiving)
             }
-            (Some(writer), Some(mut nic)) => {
-                let (sink, nic) = (&mut Kept(series, writer), &mut nic);
-                receive::run(inlet, Outlets { sink, filter, nic, seen: notes }, until, stop)
-            }
-            (None, None) => {
-                let (sink, nic) = (&mut Counted(series), &mut NoNic);
-                receive::run(inlet, Outlets { sink, filter, nic, seen: notes }, until, stop)
-            }
-            (None, Some(mut nic)) => {
-                let (sink, nic) = (&mut Counted(series), &mut nic);
-                receive::run(inlet, Outlets { sink, filter, nic, seen: notes }, until, stop)
+            None => {
+                let receiving = Loop { inlet, filter, nic: NoNic, seen: notes, until, stop };
+                into(series, writer, stages, receiving)
             }
         };
         let is_out_of_time = ended == Ended::Done && self.series.tally.totals().count < samples;
@@ -156,5 +172,20 @@ impl ReceiveThread {
             outcome.is_out_of_time = is_out_of_time;
         });
         ended
+    }
+}
+
+/// Runs a loop into what is wanted of its samples.
+fn into(
+    series: Arc<Series>,
+    writer: Option<Writer<Sample>>,
+    stages: Option<PacketStages>,
+    receiving: impl Receiving,
+) -> Ended {
+    match (writer, stages) {
+        (Some(writer), None) => receiving.into(&mut Kept(series, writer)),
+        (None, None) => receiving.into(&mut Counted(series)),
+        (Some(writer), Some(stages)) => stages.measured(Kept(series, writer), receiving),
+        (None, Some(stages)) => stages.measured(Counted(series), receiving),
     }
 }

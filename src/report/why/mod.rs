@@ -26,6 +26,7 @@ use crate::{
         CaveatKind, Document, Run, TraceMode, names,
         peaks::{Blame, Peak},
         peaks_file::Damage,
+        probes::{ProbeInfo, Traceable},
     },
 };
 
@@ -99,9 +100,9 @@ pub enum NotTraced {
     },
     /// It measured messages of a kind that is not blamed.
     #[error(
-        "{run} measured {what} one way, and only wake-ups and round trips are looked into one by \
-         one: measure `tardy run pingpong --trace peaks`, or `tardy run timer --trace peaks` on \
-         the CPUs of both ends, under the same load"
+        "{run} measured a stream of {what}, which are not looked into one by one: measure \
+         `tardy run receive --trace peaks` or `tardy run pingpong --trace peaks`, or \
+         `tardy run timer --trace peaks` on the CPUs of both ends, under the same load"
     )]
     Messages {
         /// The run's name.
@@ -176,7 +177,8 @@ fn refuse_untraced(run: &Run) -> Result<(), NotTraced> {
     let run = document.name.clone();
     let sample_name = SampleName::of(document);
     let what = sample_name.many();
-    if sample_name == SampleName::Packet {
+    let probe = ProbeInfo::find(document.probe.name());
+    if document.messages.is_some() && probe.is_some_and(|it| it.traceable == Traceable::No) {
         return Err(NotTraced::Messages { run, what });
     }
     if document.trace.found == TraceMode::Stages {

@@ -104,6 +104,7 @@ fn counted(why: &WhyReport) -> String {
     }
     let unmatched = match why.sample {
         SampleName::RoundTrip => "had an end that had not gone to sleep",
+        SampleName::Packet => "found a reader that had not gone to sleep",
         _ => "matched no record of the BPF programs",
     };
     let mut but = Vec::new();

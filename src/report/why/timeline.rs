@@ -83,7 +83,7 @@ fn one(sheet: &mut TerminalText, rank: usize, peak: &Peak, start_ns: i64, sample
         let ns = Nanos(i64::try_from(ns).unwrap_or(i64::MAX));
         sheet.line(DIM, &format!("   and {} smaller parts, together {ns}", rest.len()));
     }
-    happened(sheet, peak);
+    happened(sheet, peak, sample);
     sheet.gap();
 }
 
@@ -110,8 +110,9 @@ fn stages_of_message(stages: &MessageStages) -> String {
         ("dispatch", dispatch),
         ("receive", receive),
     ];
-    // Not every transport has a stack, and not every wake-up crosses CPUs.
-    let shown = named.iter().filter(|(name, ns)| !["stack", "wake-up"].contains(name) || *ns != 0);
+    // Not every sender is measured, not all transports have a stack, not all wake-ups cross CPUs.
+    let may_lack = ["send", "stack", "wake-up"];
+    let shown = named.iter().filter(|(name, ns)| !may_lack.contains(name) || *ns != 0);
     shown.map(|(name, ns)| format!("{name} {}", Nanos(*ns))).collect::<Vec<_>>().join(", ")
 }
 
@@ -153,12 +154,16 @@ fn stack(sheet: &mut TerminalText, frames: &[String], most: usize, indent: &str)
 }
 
 /// The timeline.
-fn happened(sheet: &mut TerminalText, peak: &Peak) {
+fn happened(sheet: &mut TerminalText, peak: &Peak, sample: SampleName) {
     let shown = most_important(peak);
     if shown.is_empty() {
         return;
     }
-    let since = if peak.ways.is_empty() { "us after expiry" } else { "us after sending" };
+    let since = match sample {
+        SampleName::RoundTrip => "us after sending",
+        SampleName::Packet => "us after stamp",
+        SampleName::WakeUp | SampleName::Sample => "us after expiry",
+    };
     let mut table = Table::new(0, &[since, "took", "where    ", "what"]);
     for moment in &shown {
         table.row(vec![

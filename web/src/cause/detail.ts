@@ -10,7 +10,7 @@ import { exactLatency, exactTime, latency, moment as momentOf } from '../units';
 import type { Ranked } from './list';
 import type { Moment, PagePart } from './model';
 import { momentName, timelinePanel, when } from './timeline';
-import { LANES, STAGES, causeKey, isInferred, label, share, type CauseKeys } from './words';
+import { COURSE, LANES, STAGES, causeKey, isInferred, label, share, type CauseKeys } from './words';
 
 /** The stack of a smaller share of a peak is not shown without being asked for. */
 const TELLING = 0.1;
@@ -32,7 +32,7 @@ export class PeakDetail {
     const blamed = h('div', { class: 'aside' }, this.blame(own), this.shown);
     this.element.replaceChildren(
       h('div', { class: 'bar-line' }, h('h3', {}, this.title(own)), steps),
-      h('p', { class: 'count' }, `${peak.isMessage ? 'Sent' : 'Due'} ${exactTime(peak.t_s)} after the start${momentOf(own.runOf.record.started_at, peak.t_s) ? `, ${momentOf(own.runOf.record.started_at, peak.t_s)}` : ''}; CLOCK_MONOTONIC ${peak.at_ns} ns.`),
+      h('p', { class: 'count' }, `${COURSE[peak.kind].due} ${exactTime(peak.t_s)} after the start${momentOf(own.runOf.record.started_at, peak.t_s) ? `, ${momentOf(own.runOf.record.started_at, peak.t_s)}` : ''}; CLOCK_MONOTONIC ${peak.at_ns} ns.`),
       stageBar(own),
       h('div', { class: 'peak-body' }, h('div', { class: 'peak-time' }, this.panel.element, asTable(own, (moment) => this.choose(moment))), blamed));
     this.first(own);
@@ -41,7 +41,7 @@ export class PeakDetail {
   private title(own: Ranked): string {
     const { peak } = own;
     const run = this.context.page.runs.length > 1 ? ` of ${own.runOf.record.name}` : '';
-    return `Peak ${own.rank}${run}: ${peak.isMessage ? `${own.runOf.samples.one} of ${latency(peak.latency_ns)}` : `${peak.series}, ${latency(peak.latency_ns)} late`}`;
+    return `Peak ${own.rank}${run}: ${peak.kind === 'round trip' ? `round trip of ${latency(peak.latency_ns)}` : `${peak.series}, ${latency(peak.latency_ns)} late`}`;
   }
 
   private choose(moment: Moment): void {
@@ -122,7 +122,7 @@ function momentColumns(choose: (moment: Moment) => void): Column<Moment>[] {
     title, raw: title, left: true, value, cell: (moment) => h('span', { class: 'short wide', title: value(moment) }, value(moment)),
   });
   return [
-    { title: 'at', raw: 'at_ns', hint: 'After the programmed expiry, or after the message was sent', value: (moment) => moment.at, cell: (moment) => exactLatency(moment.at) },
+    { title: 'at', raw: 'at_ns', hint: 'After the programmed expiry, the sending or the stamp', value: (moment) => moment.at, cell: (moment) => exactLatency(moment.at) },
     { title: 'for', raw: 'ns', value: (moment) => moment.ns, cell: (moment) => (moment.ns === null ? '\u2013' : exactLatency(moment.ns)) },
     plain('lane', (moment) => LANES[moment.lane]),
     { title: 'CPU', raw: 'cpu', value: (moment) => moment.cpu, cell: (moment) => `${moment.cpu}` },

@@ -22,8 +22,8 @@ export interface PagePeak {
   series: string;
   cpu: number;
   latency_ns: number;
-  /** It is a message and not a wake-up. */
-  isMessage: boolean;
+  /** What it is. */
+  kind: 'wake-up' | 'round trip' | 'packet';
   /** In the order of their time; null where the kernel's record did not match. */
   stages: { stage: string; ns: number }[] | null;
   blame: PagePart[];

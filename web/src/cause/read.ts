@@ -35,7 +35,7 @@ function peak(own: DataPeak, strings: string[], stacks: string[][]): PagePeak {
   const stages = split && STAGES.map((stage) => ({ stage, ns: split[stage] })).filter(({ stage, ns }) => stage !== 'softirq' || ns !== 0);
   return {
     ...own,
-    isMessage: ways.length > 0,
+    kind: ways.length === 0 ? 'wake-up' : ways.length === 1 ? 'packet' : 'round trip',
     stages: ways.length > 0 ? ways.flatMap(ofWay) : stages,
     blame: own.blame.map((part): PagePart => ({ ...part, stack: stacks[part.stack] ?? [] })),
     timeline: timeline(own.timeline, strings, stacks),

@@ -11,7 +11,7 @@ import type { Theme } from '../theme';
 import { counted, exactLatency, latency } from '../units';
 import { Stretch } from '../view';
 import type { Moment, PagePeak } from './model';
-import { LANES, LANES_SHORT } from './words';
+import { COURSE, LANES, LANES_SHORT } from './words';
 
 const LANE_PX = 36;
 const TOP = 24;
@@ -78,7 +78,7 @@ export function timelinePanel(run: PageRun, peak: PagePeak, rank: number, choose
 function summary(peak: PagePeak): string {
   const late = peak.timeline.filter((moment) => moment.ns !== null && endOf(moment) >= 0 && moment.at <= peak.latency_ns);
   const longest = late.sort((a, b) => (b.ns ?? 0) - (a.ns ?? 0)).slice(0, 5);
-  return `From ${peak.isMessage ? 'sending to the answer' : 'the expiry to the wake-up'} ${exactLatency(peak.latency_ns)} later. Longest: ${longest.map((m) => `${m.name || m.what} for ${latency(m.ns)} in ${LANES[m.lane]}`).join(', ')}`;
+  return `From ${COURSE[peak.kind].whole} ${exactLatency(peak.latency_ns)} later. Longest: ${longest.map((m) => `${m.name || m.what} for ${latency(m.ns)} in ${LANES[m.lane]}`).join(', ')}`;
 }
 
 function option(peak: PagePeak, lanes: Lane[], frame: Frame, chosen: Moment | null): Option {
@@ -87,7 +87,7 @@ function option(peak: PagePeak, lanes: Lane[], frame: Frame, chosen: Moment | nu
   for (let n = Math.ceil(frame.from / step - 1e-9); n * step <= frame.to + step * 1e-9; n += 1) ticks.push(n * step);
   return {
     grid: { ...grid(frame, TOP, BOTTOM), left: leftOf(frame) },
-    xAxis: xAxis({ name: peak.isMessage ? 'time after the message was sent' : 'time after the programmed expiry', min: frame.from, max: frame.to, ticks, label: (x) => axisLabel(x, step), frame }),
+    xAxis: xAxis({ name: `time after ${COURSE[peak.kind].since}`, min: frame.from, max: frame.to, ticks, label: (x) => axisLabel(x, step), frame }),
     yAxis: laneAxis(peak, lanes, frame),
     series: [shade(peak, lanes, frame), spans(lanes, frame, chosen), marks(peak, frame)],
   };
@@ -198,8 +198,8 @@ function point(x: number, middle: number, moment: Moment, colour: string, frame:
 
 /** Where the timer should have fired, and where the thread ran. */
 function marks(peak: PagePeak, frame: Frame): Option {
-  const [begin, end] = peak.isMessage ? ['sent', 'answer after '] : ['expiry', 'awake, '];
-  const both = [{ at: 0, text: begin }, { at: peak.latency_ns, text: `${end}${latency(peak.latency_ns)}${peak.isMessage ? '' : ' late'}` }];
+  const { begin, end, late } = COURSE[peak.kind];
+  const both = [{ at: 0, text: begin }, { at: peak.latency_ns, text: `${end}${latency(peak.latency_ns)}${late}` }];
   return { ...custom('marks', 4, both.length, (index, api, area) => {
     const x = api.coord([both[index].at, 0])[0];
     if (x < area.x - 1 || x > area.x + area.width + 1) return null;
@@ -225,7 +225,7 @@ function at(lanes: Lane[], x: number, y: number | null, frame: Frame): Moment[] 
 
 function reading(peak: PagePeak, lanes: Lane[], x: number, y: number | null, frame: Frame): Reading | null {
   const found = at(lanes, x, y, frame).slice(0, 8);
-  const title = `${exactLatency(Math.abs(Math.round(x)))} ${x < 0 ? 'before' : 'after'} ${peak.isMessage ? 'sending' : 'the expiry'}`;
+  const title = `${exactLatency(Math.abs(Math.round(x)))} ${x < 0 ? 'before' : 'after'} ${COURSE[peak.kind].after}`;
   return { title, rows: found.map((m) => ({ colour: laneColour(m.lane, frame.theme), name: momentName(m), value: when(m) })) };
 }
 
