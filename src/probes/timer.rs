@@ -10,7 +10,7 @@ use std::{io, os::fd::AsRawFd, sync::Arc};
 use tardy_hot::{
     ring::{Sample, Writer, ring},
     stop::Stop,
-    wakeup::{self, Absolute, Counted, Ended, Kept, Periodic, Relative, Series, Sink, Until, Wake},
+    wakeup::{Absolute, CompiledWake, Counted, Ended, Kept, Periodic, Relative, Series, Until},
 };
 
 use self::stages::OfThread;
@@ -234,7 +234,7 @@ impl Thread {
     }
 
     /// The warm-up, then the measured loop; their waits are made by `wake_from` beforehand.
-    fn loops_by<W: Wake>(
+    fn loops_by<W: CompiledWake>(
         &mut self,
         schedule: Schedule,
         mut wake_from: impl FnMut(i64) -> io::Result<W>,
@@ -250,28 +250,19 @@ impl Thread {
         let warm_until =
             Until { end_ns: schedule.start_ns, samples: u64::MAX, stop_over_ns: i64::MAX };
         let mut scratch = Counted(Arc::clone(&self.scratch));
-        let warmed = wakeup::run(&mut warm, &mut scratch, warm_until, &self.stop);
+        let warmed = warm.count(&mut scratch, warm_until, &self.stop);
         let Schedule { end_ns, samples, stop_over_ns, .. } = schedule;
         let until = Until { end_ns, samples, stop_over_ns };
         let series = Arc::clone(&self.series);
         let (writer, stages) = (self.writer.take(), self.stages.take());
-        LoopEnd::after_warm_up(warmed, || match writer {
-            Some(writer) => self.measured(&mut wake, Kept(series, writer), stages, until),
-            None => self.measured(&mut wake, Counted(series), stages, until),
+        let stop = &self.stop;
+        LoopEnd::after_warm_up(warmed, || match (writer, stages) {
+            (Some(writer), None) => wake.keep(&mut Kept(series, writer), until, stop),
+            (None, None) => wake.count(&mut Counted(series), until, stop),
+            (Some(writer), Some(stages)) => {
+                stages.measured(&mut wake, Kept(series, writer), until, stop)
+            }
+            (None, Some(stages)) => stages.measured(&mut wake, Counted(series), until, stop),
         })
-    }
-
-    /// The measured loop, with or without stages.
-    fn measured<W: Wake, S: Sink>(
-        &self,
-        wake: &mut W,
-        mut sink: S,
-        stages: Option<OfThread>,
-        until: Until,
-    ) -> Ended {
-        match stages {
-            Some(stages) => stages.measured(wake, sink, until, &self.stop),
-            None => wakeup::run(wake, &mut sink, until, &self.stop),
-        }
     }
 }
