@@ -14,7 +14,10 @@ use tardy_hot::{
 };
 
 use self::stages::OfThread;
-use super::{ArmError, Armed, Probe, Recorded, Schedule, Tracing, Wants, measured_thread::LoopEnd};
+use super::{
+    ArmError, Armed, ExpiryGrid, Probe, Recorded, Schedule, Tracing, Wants,
+    measured_thread::LoopEnd,
+};
 use crate::{
     run::{ProbeRecord, SeriesHead, TimerParameters},
     setup::threads::Terms,
@@ -146,8 +149,12 @@ impl Probe for Timer {
 
     fn arm(&self, wants: &Wants, stop: &Arc<Stop>) -> Result<Armed, ArmError> {
         let mut armed = Armed::new(stop);
-        for (number, ThreadPlan { head, terms, phase_ns }) in self.places().into_iter().enumerate()
-        {
+        let places = self.places();
+        armed.grid = self.wake.has_schedule().then(|| ExpiryGrid {
+            interval_ns: self.interval_ns,
+            phases_ns: places.iter().map(|place| place.phase_ns).collect(),
+        });
+        for (number, ThreadPlan { head, terms, phase_ns }) in places.into_iter().enumerate() {
             let series = Arc::new(Series::default());
             let scratch = Arc::new(Series::default());
             let (writer, reader) = wants.ring_samples.map(ring).unzip();
