@@ -24,6 +24,11 @@ impl StatusLine {
         Self { on, next: Instant::now() }
     }
 
+    /// Whether it writes anything.
+    pub(super) const fn is_on(&self) -> bool {
+        self.on
+    }
+
     /// Shows `progress`, if the last update is old enough.
     pub(super) fn show(&mut self, progress: &RunProgress) {
         self.write(|| text(progress));
@@ -34,7 +39,8 @@ impl StatusLine {
         if !self.on || Instant::now() < self.next {
             return;
         }
-        self.next = Instant::now() + Duration::from_millis(500);
+        // A little less than half a second, in which it comes from a run.
+        self.next = Instant::now() + Duration::from_millis(450);
         let text = cut(&text(), width());
         let mut err = std::io::stderr().lock();
         // Erase after writing, so that the line does not flicker. A closed terminal is no error.

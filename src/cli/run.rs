@@ -29,7 +29,7 @@ use crate::{
         Run,
         probes::{DEFAULT_PROBE, PROBES, ProbeInfo, Rhythm},
     },
-    session::{CALIBRATION_NS, Length, RunPlan, Session},
+    session::{CALIBRATION_NS, Length, RunPlan, RunProgress, Session},
     setup::{
         Wish,
         journal::Recovered,
@@ -132,7 +132,9 @@ pub(super) fn run(flags: RunFlags, store: &Store, argv: Vec<String>) -> Result<E
         output::notice(&format!("First measuring the cost of tracing, for {length}."));
     }
     let mut line = StatusLine::new(!quiet && io::stderr().is_terminal());
-    let document = session.run(|| quit.seen().map(signal_name), |progress| line.show(progress))?;
+    quit.rings(session.bell()).context("cannot set a signal handler")?;
+    let show = line.is_on().then_some(|progress: &RunProgress| line.show(progress));
+    let document = session.run(|| quit.seen().map(signal_name), show)?;
     line.clear();
     if json {
         output::put(&(serde_json::to_string_pretty(&document)? + "\n"))?;

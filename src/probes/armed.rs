@@ -4,7 +4,8 @@
 use std::{
     fmt, io,
     sync::{
-        Arc,
+        Arc, OnceLock,
+        atomic::{AtomicUsize, Ordering},
         mpsc::{Receiver, Sender, channel},
     },
     thread::JoinHandle,
@@ -20,7 +21,7 @@ use super::{
 use crate::{
     run::Deviation,
     setup::threads::{Found, Terms},
-    sys::signals,
+    sys::{bell::Bell, signals},
 };
 
 /// What records series: a measuring thread, or something that takes samples from the kernel or from
@@ -28,6 +29,11 @@ use crate::{
 pub trait SeriesSource: fmt::Debug {
     /// The schedule is known: it begins.
     fn start(&mut self, schedule: Schedule);
+
+    /// Whether it is to be polled.
+    fn is_polled(&self) -> bool {
+        false
+    }
 
     /// Takes what there is since the last call, where no thread does; about every 50 ms.
     fn poll(&mut self) {}
@@ -57,9 +63,38 @@ pub struct Armed {
     pub traced: Vec<TracedThread>,
     /// What else must be looked after.
     pub supervisor: Option<Box<dyn ProbeSupervisor>>,
+    /// When its threads are due, where they have a schedule.
+    pub grid: Option<ExpiryGrid>,
+    ends: Arc<Ends>,
     sources: Vec<Box<dyn SeriesSource>>,
     tids: Vec<i32>,
     stop: Arc<Stop>,
+}
+
+/// When measuring threads are due: at the start and these phases, and then every interval; ns.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExpiryGrid {
+    /// From one expiry of a thread to its next.
+    pub interval_ns: i64,
+    /// From the start to the first expiry, one or more.
+    pub phases_ns: Vec<i64>,
+}
+
+/// Who waits for measuring threads to end.
+#[derive(Debug, Default)]
+struct Ends {
+    bell: OnceLock<Bell>,
+    running: AtomicUsize,
+}
+
+impl Ends {
+    /// A thread has reported. Only the last one is waited for, or, where all are to stop, any.
+    fn one_more(&self, stop: &Stop) {
+        let was_running = self.running.fetch_sub(1, Ordering::AcqRel);
+        if was_running == 1 || stop.is_set() {
+            self.bell.get().into_iter().for_each(Bell::ring);
+        }
+    }
 }
 
 /// A measuring thread.
@@ -129,6 +164,8 @@ impl Armed {
             found: Vec::new(),
             traced: Vec::new(),
             supervisor: None,
+            grid: None,
+            ends: Arc::default(),
             sources: Vec::new(),
             tids: Vec::new(),
             stop: Arc::clone(stop),
@@ -160,6 +197,8 @@ impl Armed {
         let name = series.clone();
         let (go, start): (Sender<Schedule>, Receiver<Schedule>) = channel();
         let ((send_found, found), (report, reported)) = (channel(), channel());
+        let (ends, stop) = (Arc::clone(&self.ends), Arc::clone(&self.stop));
+        self.ends.running.fetch_add(1, Ordering::AcqRel);
         let body = move || {
             let refused = |source| ArmError::Terms { series: name.clone(), source };
             let set_up = || {
@@ -174,6 +213,7 @@ impl Armed {
             if let Ok(schedule) = start.recv() {
                 let loops = || loops(schedule, &mut own);
                 let _ = report.send(measured_thread::measure(&name, terms.as_ref(), &found, loops));
+                ends.one_more(&stop);
                 // Until the channel closes.
                 let _ = start.recv();
             }
@@ -213,6 +253,18 @@ impl Armed {
     #[must_use]
     pub fn tids(&self) -> Vec<i32> {
         self.tids.clone()
+    }
+
+    /// Rings `bell` when its last thread has ended its loop; or any, once the stop flag is set.
+    pub fn rings(&self, bell: &Bell) {
+        // There is one waiter.
+        let _ = self.ends.bell.set(bell.clone());
+    }
+
+    /// Whether [`Armed::poll`] does anything.
+    #[must_use]
+    pub fn is_polled(&self) -> bool {
+        self.supervisor.is_some() || self.sources.iter().any(|source| source.is_polled())
     }
 
     /// Lets the sources begin, and far ends before them.
@@ -286,6 +338,10 @@ mod tests {
             self.schedule = Some(schedule);
         }
 
+        fn is_polled(&self) -> bool {
+            true
+        }
+
         fn poll(&mut self) {
             if !self.is_done() {
                 self.series.record(1_000);
@@ -331,6 +387,7 @@ mod tests {
     fn a_source_without_a_thread_records_while_it_is_polled() {
         let stop = Arc::new(Stop::new());
         let mut armed = armed(&stop);
+        assert!(armed.is_polled());
         armed.start(SCHEDULE);
         let mut polls = 0;
         while !armed.is_done() {
@@ -356,9 +413,14 @@ mod tests {
             LoopEnd::unmeasured(Ended::Stopped)
         };
         armed.spawn(recorded("cpu0"), None, wait).unwrap();
+        let bell = Bell::new().unwrap();
+        armed.rings(&bell);
         armed.start(SCHEDULE);
         armed.poll();
         assert!(!armed.is_done());
+        assert!(!bell.wait(Some(0)), "no thread has ended");
+        armed.stop();
+        assert!(bell.wait(None), "the only one has");
         while !armed.is_done() {
             armed.stop();
         }

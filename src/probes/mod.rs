@@ -28,7 +28,7 @@ use tardy_hot::{
 use thiserror::Error;
 
 pub use self::{
-    armed::{Armed, SeriesSource},
+    armed::{Armed, ExpiryGrid, SeriesSource},
     evidence::{ClockEvidence, FarLoss, MessageEvidence, ReceiveEvidence},
 };
 use self::{fake::Fake, timer::Timer};

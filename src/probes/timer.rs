@@ -10,11 +10,14 @@ use std::{io, os::fd::AsRawFd, sync::Arc};
 use tardy_hot::{
     ring::{Sample, Writer, ring},
     stop::Stop,
-    wakeup::{self, Absolute, Counted, Ended, Kept, Periodic, Relative, Series, Sink, Until, Wake},
+    wakeup::{Absolute, CompiledWake, Counted, Ended, Kept, Periodic, Relative, Series, Until},
 };
 
 use self::stages::OfThread;
-use super::{ArmError, Armed, Probe, Recorded, Schedule, Tracing, Wants, measured_thread::LoopEnd};
+use super::{
+    ArmError, Armed, ExpiryGrid, Probe, Recorded, Schedule, Tracing, Wants,
+    measured_thread::LoopEnd,
+};
 use crate::{
     run::{ProbeRecord, SeriesHead, TimerParameters},
     setup::threads::Terms,
@@ -146,8 +149,12 @@ impl Probe for Timer {
 
     fn arm(&self, wants: &Wants, stop: &Arc<Stop>) -> Result<Armed, ArmError> {
         let mut armed = Armed::new(stop);
-        for (number, ThreadPlan { head, terms, phase_ns }) in self.places().into_iter().enumerate()
-        {
+        let places = self.places();
+        armed.grid = self.wake.has_schedule().then(|| ExpiryGrid {
+            interval_ns: self.interval_ns,
+            phases_ns: places.iter().map(|place| place.phase_ns).collect(),
+        });
+        for (number, ThreadPlan { head, terms, phase_ns }) in places.into_iter().enumerate() {
             let series = Arc::new(Series::default());
             let scratch = Arc::new(Series::default());
             let (writer, reader) = wants.ring_samples.map(ring).unzip();
@@ -234,7 +241,7 @@ impl Thread {
     }
 
     /// The warm-up, then the measured loop; their waits are made by `wake_from` beforehand.
-    fn loops_by<W: Wake>(
+    fn loops_by<W: CompiledWake>(
         &mut self,
         schedule: Schedule,
         mut wake_from: impl FnMut(i64) -> io::Result<W>,
@@ -250,28 +257,19 @@ impl Thread {
         let warm_until =
             Until { end_ns: schedule.start_ns, samples: u64::MAX, stop_over_ns: i64::MAX };
         let mut scratch = Counted(Arc::clone(&self.scratch));
-        let warmed = wakeup::run(&mut warm, &mut scratch, warm_until, &self.stop);
+        let warmed = warm.count(&mut scratch, warm_until, &self.stop);
         let Schedule { end_ns, samples, stop_over_ns, .. } = schedule;
         let until = Until { end_ns, samples, stop_over_ns };
         let series = Arc::clone(&self.series);
         let (writer, stages) = (self.writer.take(), self.stages.take());
-        LoopEnd::after_warm_up(warmed, || match writer {
-            Some(writer) => self.measured(&mut wake, Kept(series, writer), stages, until),
-            None => self.measured(&mut wake, Counted(series), stages, until),
+        let stop = &self.stop;
+        LoopEnd::after_warm_up(warmed, || match (writer, stages) {
+            (Some(writer), None) => wake.keep(&mut Kept(series, writer), until, stop),
+            (None, None) => wake.count(&mut Counted(series), until, stop),
+            (Some(writer), Some(stages)) => {
+                stages.measured(&mut wake, Kept(series, writer), until, stop)
+            }
+            (None, Some(stages)) => stages.measured(&mut wake, Counted(series), until, stop),
         })
-    }
-
-    /// The measured loop, with or without stages.
-    fn measured<W: Wake, S: Sink>(
-        &self,
-        wake: &mut W,
-        mut sink: S,
-        stages: Option<OfThread>,
-        until: Until,
-    ) -> Ended {
-        match stages {
-            Some(stages) => stages.measured(wake, sink, until, &self.stop),
-            None => wakeup::run(wake, &mut sink, until, &self.stop),
-        }
     }
 }

@@ -18,7 +18,9 @@ use std::{
 
 use tardy_hot::clock::now_ns;
 
-use super::{drain::wait_until, evidence::RefusedWrite, late_samples, quantiles::tail};
+use super::{
+    cadence::Cadence, drain::wait_until, evidence::RefusedWrite, late_samples, quantiles::tail,
+};
 use crate::{
     kernel::Tracer,
     peaks::{BlameOptions, Blamer, Effort, MeasuredThread},
@@ -74,6 +76,8 @@ pub(super) struct BlameInputs {
     pub files: BlameFiles,
     /// The first recorded expiry, `CLOCK_MONOTONIC` ns; the warm-up ends there.
     pub start_ns: i64,
+    /// When it is to wake up.
+    pub cadence: Cadence,
     /// Priority of the measured threads, 0 where they are ordinary tasks.
     pub measured_priority: u32,
     /// CPUs that are not measured.
@@ -191,11 +195,13 @@ impl Thread {
         if !wait_until(self.work.start_ns - TICK_NS / 5, finished) {
             self.begin();
         }
-        let mut due_ns = self.work.start_ns + TICK_NS;
+        let cadence = self.work.cadence;
+        let mut due_ns = cadence.after(self.work.start_ns + TICK_NS);
         while !wait_until(due_ns, finished) {
             self.tick();
             // Peaks that wait do so no longer than it takes to look for later ones.
-            due_ns = if self.work.blamer.is_behind() { 0 } else { now_ns() + TICK_NS };
+            let is_behind = self.work.blamer.is_behind();
+            due_ns = if is_behind { 0 } else { cadence.after(now_ns() + TICK_NS) };
         }
         // Nothing more comes; what there is stays in memory.
         self.work.tracer.detach();

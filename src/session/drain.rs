@@ -19,6 +19,7 @@ use tardy_hot::{
 };
 
 use super::{
+    cadence::Cadence,
     conditions_monitor::ConditionsMonitor,
     evidence::{Recording, RefusedWrite},
     interval_reader::IntervalReader,
@@ -53,6 +54,8 @@ pub(super) struct DrainInputs {
     pub loads: Vec<Arc<RunningLoad>>,
     /// The zero of all times: `CLOCK_MONOTONIC` ns.
     pub start_ns: i64,
+    /// When it is to wake up.
+    pub cadence: Cadence,
     /// Length of an interval of the log, ns.
     pub interval_ns: i64,
     /// Priority of the measured threads, 0 where they are ordinary tasks.
@@ -149,21 +152,22 @@ impl Thread {
     fn run(mut self, finished: &AtomicBool) -> Drained {
         let refused = become_helper(self.work.measured_priority, &self.work.housekeeping);
         self.work.monitor.begin();
-        wait_until(self.work.start_ns - BEFORE_NS, finished);
+        let (start_ns, cadence) = (self.work.start_ns, self.work.cadence);
+        wait_until(cadence.after(start_ns - BEFORE_NS), finished);
         self.work.monitor.begin_counts();
         // What the machine and the loads did in the warm-up is not the run's.
-        wait_until(self.work.start_ns, finished);
+        wait_until(cadence.after(start_ns), finished);
         self.machine = MachineCounters::new(Root::default(), now_ns());
         self.load_rows();
         let tick_ns = self.work.interval_ns.min(SECOND_NS);
-        let mut due_ns = self.work.start_ns + tick_ns;
+        let mut due_ns = start_ns + tick_ns;
         loop {
-            let done = wait_until(due_ns, finished);
-            let now = now_ns();
+            let woken_ns = cadence.after(due_ns);
+            let done = self.rest_until(woken_ns, finished);
             if !done {
-                self.late_ns = self.late_ns.max(now - due_ns);
+                self.late_ns = self.late_ns.max(now_ns() - woken_ns);
             }
-            self.tick(now);
+            self.tick();
             if done {
                 break;
             }
@@ -183,8 +187,23 @@ impl Thread {
         Drained { maker: self.work.maker, series, recording, monitor: self.work.monitor }
     }
 
-    fn tick(&mut self, now: i64) {
+    /// As [`wait_until`], in the steps of its cadence.
+    fn rest_until(&self, due_ns: i64, finished: &AtomicBool) -> bool {
+        loop {
+            let next_ns = self.work.cadence.towards(due_ns, now_ns());
+            if wait_until(next_ns, finished) {
+                return true;
+            }
+            if next_ns >= due_ns {
+                return false;
+            }
+        }
+    }
+
+    fn tick(&mut self) {
         self.move_samples();
+        // Samples may take a while; an interval is as long as its counts say.
+        let now = now_ns();
         if now >= self.next_interval_ns {
             self.next_interval_ns = on_grid(self.next_interval_ns, self.work.interval_ns, now);
             self.write_interval(now);

@@ -130,13 +130,6 @@ impl MeasuredCounts {
         Self { root, start_ns, first: None }
     }
 
-    /// How long until [`MeasuredCounts::poll`] must be called, at most `most_ns`.
-    #[must_use]
-    pub(super) fn next_in_ns(&self, now_ns: i64, most_ns: i64) -> i64 {
-        let is_waiting = self.first.is_none();
-        if is_waiting { (self.start_ns - now_ns).clamp(0, most_ns) } else { most_ns }
-    }
-
     /// Begins to count, once the warm-up is over.
     pub(super) fn poll(&mut self, now_ns: i64) {
         if self.first.is_none() && now_ns >= self.start_ns {
@@ -227,7 +220,6 @@ mod tests {
         let mut counts = MeasuredCounts::new(Root::at(directory.path()), 3 * second);
         come(1_000);
         counts.poll(second);
-        assert_eq!(counts.next_in_ns(second, 5 * second), 2 * second);
         come(7_000);
         counts.poll(3 * second);
         come(7_300);

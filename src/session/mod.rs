@@ -5,6 +5,7 @@
 //! the loads do. What `setup::arrange` changes is undone at the end, or from its journal.
 
 pub(crate) mod alone;
+mod cadence;
 mod calibrate;
 mod collect;
 mod conditions_monitor;
@@ -24,7 +25,7 @@ mod interval_reader;
 mod late_samples;
 mod watchdog;
 
-use std::{path::Path, sync::Arc, time::Duration};
+use std::{path::Path, sync::Arc};
 
 use anyhow::{Context, Result};
 use tardy_hot::{
@@ -38,8 +39,9 @@ use crate::{
     probes::{Armed, FinishedProbe, Recorded, Schedule, ThreadReport, Wants},
     run::{Document, RunWriter, Status, names, tracks::to_csv, writer::discard},
     setup::{arrange::Arranged, memory::Locked, power::DmaLatency, threads::become_helper},
-    sys::{cpus::Cpus, memory, root::Root, signals},
+    sys::{bell::Bell, cpus::Cpus, memory, root::Root, signals},
 };
+use cadence::{Cadence, Looks};
 pub(crate) use calibrate::LENGTH_NS as CALIBRATION_NS;
 pub(crate) use caveats::{left_changed, shield_gaps};
 use conditions_monitor::ConditionsMonitor;
@@ -51,13 +53,15 @@ pub(crate) use plan::{Length, RunPlan};
 pub(crate) use progress::{LoadProgress, RunProgress};
 pub(crate) use tracing::TraceWish;
 use tracing::{ActiveTracing, Loaded, RecorderContext};
-use watchdog::Watchdog;
+use watchdog::{Pace, Watchdog};
 
 /// A plan whose threads wait and whose loads run.
 pub(crate) struct Session {
     plan: RunPlan,
     armed: Armed,
     stop: Arc<Stop>,
+    /// Ends a pause of the conductor.
+    bell: Bell,
     locked: Locked,
     dma_latency: Option<DmaLatency>,
     arranged: Arranged,
@@ -101,10 +105,11 @@ impl Session {
         // Loads first: their processes must not inherit locked memory or wait for ours.
         let loads = start_loads(&plan.loads, maker.path())?;
         let mut locked = Locked::before_arming();
-        let stop = Arc::new(Stop::new());
+        let (stop, bell) = (Arc::new(Stop::new()), Bell::new().context("cannot make an eventfd")?);
         let tracing = traced.as_ref().map(|traced| traced.tracing().clone());
         let wants = Wants { ring_samples: plan.ring_size(), tracing };
         let mut armed = arranged.within(|| plan.probe.arm(&wants, &stop))??;
+        armed.rings(&bell);
         locked.after_arming();
         evidence.setup.memory_refused = locked.refused().cloned();
         evidence.setup.shield = arranged.shield_gaps().cloned();
@@ -117,6 +122,7 @@ impl Session {
             plan,
             armed,
             stop,
+            bell,
             locked,
             dma_latency,
             arranged,
@@ -134,15 +140,20 @@ impl Session {
         self.traced.is_some() && self.plan.trace.calibrate
     }
 
-    /// Measures until the plan's end, a latency over the limit, or `quit` says so; `show` is called
-    /// about ten times a second.
+    /// What a signal must ring so that `quit` of [`Session::run`] is asked at once.
+    pub(crate) const fn bell(&self) -> &Bell {
+        &self.bell
+    }
+
+    /// Measures until the plan's end, a latency over the limit, or `quit` says so, which is asked
+    /// about once a second; `show` is called twice a second.
     ///
     /// # Errors
     /// The record cannot be written. What was appended by then is readable.
     pub(crate) fn run(
         mut self,
         mut quit: impl FnMut() -> Option<String>,
-        mut show: impl FnMut(&RunProgress),
+        mut show: Option<impl FnMut(&RunProgress)>,
     ) -> Result<Document> {
         // A load must neither let the start come late, which would look like a latency of the
         // first sample, nor keep Ctrl-C waiting. The drain reports where this is refused.
@@ -152,18 +163,23 @@ impl Session {
         record::begin(&mut self.document, &self.plan, &self.armed, &schedule);
         let (plan, held) = (&self.plan, self.dma_latency.as_ref());
         record::setup(&mut self.document, plan, &self.locked, held, &self.arranged);
+        let is_shared = self.free_cpus()?.is_empty();
+        let cadence = Cadence::new(schedule.start_ns, self.armed.grid.as_ref(), is_shared);
         let mut counts = MeasuredCounts::new(Root::default(), schedule.start_ns);
         let series = self.tallies();
-        let drain = self.drain(&schedule)?;
+        let drain = self.drain(&schedule, cadence)?;
         // On guard before there is anything to guard against: a conductor that goes before loads
         // has no share of a CPU that measured threads keep.
-        let watchdog = self.watchdog()?;
-        let traced = self.watch(&schedule)?;
+        let watchdog = self.watchdog(cadence)?;
+        let (is_polled, is_shown) = (self.armed.is_polled(), show.is_some());
+        let start_ns = schedule.start_ns;
+        let looks = Looks::new(cadence, start_ns, is_polled, is_shown, watchdog.is_some());
+        let traced = self.watch(&schedule, cadence)?;
         self.armed.start(schedule);
         let mut ended_by = None;
         while !self.armed.is_done() {
-            let pause_ns = counts.next_in_ns(now_ns(), 50_000_000);
-            std::thread::sleep(Duration::from_nanos(pause_ns.unsigned_abs()));
+            let is_ending = ended_by.is_some() || self.stop.is_set();
+            self.bell.wait(looks.next_in_ns(now_ns(), is_ending));
             counts.poll(now_ns());
             watchdog.iter().for_each(Watchdog::beat);
             self.armed.poll();
@@ -173,7 +189,9 @@ impl Session {
             if ended_by.is_some() || self.stop.is_set() {
                 self.armed.stop();
             }
-            show(&self.progress(&schedule, &series));
+            if let Some(show) = &mut show {
+                show(&self.progress(&schedule, &series));
+            }
         }
         let counted = counts.end(now_ns());
         self.evidence.setup.watchdog = watchdog.and_then(Watchdog::finish);
@@ -182,12 +200,12 @@ impl Session {
     }
 
     /// Only where measured threads could keep every CPU from this one.
-    fn watchdog(&self) -> Result<Option<Watchdog>> {
-        let free = self.housekeeping()?.without(&self.plan.cpus);
-        if !self.plan.policy.1.is_real_time() || !free.is_empty() {
+    fn watchdog(&self, cadence: Cadence) -> Result<Option<Watchdog>> {
+        if !self.plan.policy.1.is_real_time() || !self.free_cpus()?.is_empty() {
             return Ok(None);
         }
-        let watchdog = Watchdog::start(self.plan.priority.1, &self.stop, self.armed.tids());
+        let pace = Pace { cadence, bell: self.bell.clone() };
+        let watchdog = Watchdog::start(self.plan.priority.1, &self.stop, self.armed.tids(), pace);
         Ok(Some(watchdog.context("cannot start the watchdog")?))
     }
 
@@ -195,6 +213,11 @@ impl Session {
     fn housekeeping(&self) -> Result<Cpus> {
         let housekeeping = self.arranged.housekeeping(&self.plan.cpus);
         housekeeping.context("cannot ask which CPUs this process may use")
+    }
+
+    /// Those of them that helpers have for themselves.
+    fn free_cpus(&self) -> Result<Cpus> {
+        Ok(self.housekeeping()?.without(&self.plan.cpus))
     }
 
     fn tallies(&self) -> Vec<(String, Arc<Series>)> {
@@ -217,7 +240,7 @@ impl Session {
     }
 
     /// Starts the drain, which owns the series and the directory from now on.
-    fn drain(&mut self, schedule: &Schedule) -> Result<Drain> {
+    fn drain(&mut self, schedule: &Schedule, cadence: Cadence) -> Result<Drain> {
         let mut maker = self.maker.take().context("a session runs once")?;
         maker.begin(&self.document).context("cannot write the run directory")?;
         let watch = |recorded: Recorded| {
@@ -228,6 +251,7 @@ impl Session {
             series: self.armed.recorded.drain(..).map(watch).collect(),
             loads: self.loads.clone(),
             start_ns: schedule.start_ns,
+            cadence,
             interval_ns: self.document.log_interval_ns,
             measured_priority: self.plan.priority.1,
             housekeeping: self.housekeeping()?,
@@ -252,7 +276,7 @@ impl Session {
     }
 
     /// Has late wake-ups blamed from now on, where that is wished.
-    fn watch(&mut self, schedule: &Schedule) -> Result<Option<ActiveTracing>> {
+    fn watch(&mut self, schedule: &Schedule, cadence: Cadence) -> Result<Option<ActiveTracing>> {
         let Some(traced) = self.traced.take() else { return Ok(None) };
         let housekeeping = self.housekeeping()?;
         let recording = RecorderContext {
@@ -260,6 +284,7 @@ impl Session {
             virtual_machine: self.document.facts.virtualisation.is_some(),
             directory: &self.plan.directory,
             start_ns: schedule.start_ns,
+            cadence,
             measured_priority: self.plan.priority.1,
             free: &housekeeping.without(&self.plan.cpus),
             housekeeping: &housekeeping,

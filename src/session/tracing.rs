@@ -7,6 +7,7 @@ use tardy_hot::stages::{Records, ThreadRecord};
 
 use super::{
     blame_recorder::{self, BlameRecorder, Blamed, unmatched},
+    cadence::Cadence,
     evidence::{RefusedWrite, TraceEvidence},
     source::ThisMachine,
 };
@@ -225,6 +226,7 @@ impl Loaded {
             threads,
             files,
             start_ns: run.start_ns,
+            cadence: run.cadence,
             measured_priority: run.measured_priority,
             housekeeping: run.housekeeping.clone(),
         });
@@ -239,6 +241,7 @@ pub(super) struct RecorderContext<'a> {
     pub virtual_machine: bool,
     pub directory: &'a Path,
     pub start_ns: i64,
+    pub cadence: Cadence,
     pub measured_priority: u32,
     pub housekeeping: &'a Cpus,
     /// CPUs that are not measured, if any.

@@ -3,7 +3,7 @@
 //!
 //! There is one only where the measured CPUs are all that this process has: elsewhere the thread
 //! that conducts the run has a CPU that no measured thread takes. It wakes once a second, for a few
-//! us, on no multiple of any interval in use.
+//! us, right after an expiry; where there is no schedule, on no multiple of any interval in use.
 
 use std::{
     io,
@@ -16,14 +16,17 @@ use std::{
     time::Duration,
 };
 
-use tardy_hot::stop::Stop;
+use tardy_hot::{clock::now_ns, stop::Stop};
 
-use super::evidence::WatchdogEnd;
-use crate::sys::sched::{self, Policy};
+use super::{cadence::Cadence, evidence::WatchdogEnd};
+use crate::sys::{
+    bell::Bell,
+    sched::{self, Policy},
+};
 
-/// A second, and so much more that its wake-ups drift through the period of the measured ones
-/// instead of meeting them time after time.
-const TICK: Duration = Duration::from_nanos(1_000_371_700);
+/// A second, and so much more that where measured threads have no schedule its wake-ups drift
+/// through their period instead of meeting them time after time.
+const TICK_NS: i64 = 1_000_371_700;
 
 /// So many ticks without a sign of life are too many. Rings hold 5 s.
 const PATIENCE: u32 = 3;
@@ -39,6 +42,15 @@ struct Shared {
     made_ordinary: AtomicBool,
 }
 
+/// When it wakes up, and whom.
+#[derive(Debug)]
+pub(super) struct Pace {
+    /// What it keeps to.
+    pub cadence: Cadence,
+    /// Wakes the conducting thread, which has no timer of its own and answers with a sign of life.
+    pub bell: Bell,
+}
+
 /// The running thread.
 #[derive(Debug)]
 pub(super) struct Watchdog {
@@ -52,7 +64,12 @@ impl Watchdog {
     ///
     /// # Errors
     /// No thread could be started.
-    pub(super) fn start(measured: u32, stop: &Arc<Stop>, tids: Vec<i32>) -> io::Result<Self> {
+    pub(super) fn start(
+        measured: u32,
+        stop: &Arc<Stop>,
+        tids: Vec<i32>,
+        pace: Pace,
+    ) -> io::Result<Self> {
         let shared = Arc::new(Shared::default());
         let (own, stop) = (Arc::clone(&shared), Arc::clone(stop));
         let (ready, is_ready) = mpsc::channel();
@@ -62,7 +79,7 @@ impl Watchdog {
             let has_risen = sched::set_this_thread(Policy::Fifo, priority).is_ok();
             let _ = ready.send(());
             if has_risen {
-                own.watch(&stop, &tids);
+                own.watch(&stop, &tids, &pace);
             }
         })?;
         // A thread that dies before its word closes the channel.
@@ -87,14 +104,17 @@ impl Watchdog {
 }
 
 impl Shared {
-    fn watch(&self, stop: &Stop, tids: &[i32]) {
+    fn watch(&self, stop: &Stop, tids: &[i32], pace: &Pace) {
         let (mut seen, mut still) = (self.beats.load(Ordering::Relaxed), 0_u32);
         while !self.finished.load(Ordering::Acquire) {
-            std::thread::park_timeout(TICK);
+            let now = now_ns();
+            let pause_ns = pace.cadence.after(now + TICK_NS) - now;
+            std::thread::park_timeout(Duration::from_nanos(pause_ns.unsigned_abs()));
             let beats = self.beats.load(Ordering::Relaxed);
             // Its own ticks count, not the clock: a process that was stopped has slept, too.
             still = if beats == seen { still + 1 } else { 0 };
             seen = beats;
+            pace.bell.ring();
             if still == PATIENCE {
                 self.ended_after.store(still, Ordering::Relaxed);
                 stop.set();
@@ -125,7 +145,9 @@ mod tests {
         std::thread::scope(|scope| {
             let watch = |shared: &Arc<Shared>, stop: &Arc<Stop>| {
                 let (shared, stop) = (Arc::clone(shared), Arc::clone(stop));
-                scope.spawn(move || shared.watch(&stop, &[]))
+                let pace =
+                    Pace { cadence: Cadence::new(0, None, true), bell: Bell::new().unwrap() };
+                scope.spawn(move || shared.watch(&stop, &[], &pace))
             };
             watch(&quiet, &stops[0]);
             watch(&lively, &stops[1]);

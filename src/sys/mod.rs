@@ -3,6 +3,7 @@
 #![expect(unsafe_code, reason = "the one room for system calls that no crate wraps safely")]
 
 pub mod address;
+pub mod bell;
 pub mod capabilities;
 pub mod child;
 pub mod clock;

@@ -9,6 +9,12 @@ use std::{
 };
 
 use rustix::process::Signal;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+
+use super::bell::Bell;
+
+/// What [`Quit`] listens for.
+const LISTENED: [i32; 3] = [SIGHUP, SIGINT, SIGTERM];
 
 /// Notes SIGINT, SIGTERM and SIGHUP instead of dying of them.
 #[derive(Debug, Clone)]
@@ -21,9 +27,8 @@ impl Quit {
     /// # Errors
     /// What the kernel says to a signal handler.
     pub fn listen() -> io::Result<Self> {
-        use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
         let seen = Arc::new(AtomicUsize::new(0));
-        for signal in [SIGINT, SIGTERM, SIGHUP] {
+        for signal in LISTENED {
             let number = usize::try_from(signal).unwrap_or(0);
             let twice = Arc::new(std::sync::atomic::AtomicBool::new(false));
             signal_hook::flag::register_conditional_default(signal, Arc::clone(&twice))?;
@@ -31,6 +36,19 @@ impl Quit {
             signal_hook::flag::register_usize(signal, Arc::clone(&seen), number)?;
         }
         Ok(Self(seen))
+    }
+
+    /// Rings `bell` at each of these signals from now on, after [`Quit::seen`] has it.
+    ///
+    /// # Errors
+    /// What the kernel says to a signal handler.
+    pub fn rings(&self, bell: &Bell) -> io::Result<()> {
+        for signal in LISTENED {
+            let own = bell.clone();
+            // SAFETY: the handler makes one system call, which is allowed in a handler.
+            unsafe { signal_hook::low_level::register(signal, move || own.ring()) }?;
+        }
+        Ok(())
     }
 
     /// The signal that came, if one came.

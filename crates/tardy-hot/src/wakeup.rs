@@ -303,19 +303,54 @@ pub fn run<W: Wake, S: Sink>(wake: &mut W, sink: &mut S, until: Until, stop: &St
     Ended::Done
 }
 
+/// A way to sleep whose loops without stages are compiled in this crate, so that they are as fast
+/// as they get however its user is compiled: what a test finds is then what a run will.
+pub trait CompiledWake: Wake {
+    /// [`run`], counting.
+    fn count(&mut self, sink: &mut Counted, until: Until, stop: &Stop) -> Ended;
+    /// [`run`], keeping every sample.
+    fn keep(&mut self, sink: &mut Kept, until: Until, stop: &Stop) -> Ended;
+}
+
+macro_rules! compiled {
+    ($($wake:ty),*) => {$(
+        impl CompiledWake for $wake {
+            #[inline(never)]
+            fn count(&mut self, sink: &mut Counted, until: Until, stop: &Stop) -> Ended {
+                run(self, sink, until, stop)
+            }
+
+            #[inline(never)]
+            fn keep(&mut self, sink: &mut Kept, until: Until, stop: &Stop) -> Ended {
+                run(self, sink, until, stop)
+            }
+        }
+    )*};
+}
+
+compiled!(Absolute, Relative, Periodic);
+
+/// Not by libc's `clock_nanosleep`: that is a cancellation point, and leaves one on its way back,
+/// before the clock can be read.
 #[inline(always)]
 pub(crate) fn sleep(flags: c_int, ns: i64) -> c_int {
     let request = clock::to_timespec(ns);
-    // SAFETY: `request` is a valid timespec, and a null remainder is allowed.
-    unsafe {
-        libc::clock_nanosleep(
+    // SAFETY: `request` is a valid timespec, as the kernel has it where a long has 64 bits, and a
+    // null remainder is allowed.
+    let failed = unsafe {
+        libc::syscall(
+            libc::SYS_clock_nanosleep,
             libc::CLOCK_MONOTONIC,
             flags,
             &raw const request,
-            core::ptr::null_mut(),
+            core::ptr::null_mut::<libc::timespec>(),
         )
-    }
+    };
+    if failed == 0 { 0 } else { errno() }
 }
+
+// Elsewhere this system call takes another timespec than libc has.
+const _: () = assert!(size_of::<libc::c_long>() == 8);
 
 #[cold]
 pub(crate) fn errno() -> c_int {

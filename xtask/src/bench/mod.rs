@@ -4,6 +4,7 @@
 //! stdout. Nothing here fails because of a time: a number that is not met is a row that says so.
 
 pub(crate) mod bare;
+mod counted;
 mod day;
 mod memory;
 pub(crate) mod messages;
@@ -22,12 +23,15 @@ use std::{
     process::Command,
 };
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use clap::{Args, builder::PossibleValuesParser};
-use tardy::sys::cpus::Cpus;
+use tardy::{lab::kernels::KernelSource, sys::cpus::Cpus};
 use tempfile::TempDir;
 
+use counted::CountedBench;
 use sheet::Section;
+
+use crate::vm;
 
 /// What every part of the bench works with.
 pub(crate) struct Bench {
@@ -69,8 +73,9 @@ const PARTS: [(&str, Part); 10] = [
     ("pacing", pacing::part),
 ];
 
-fn names() -> [&'static str; PARTS.len()] {
-    PARTS.map(|(name, _)| name)
+/// Of this machine, then of counted guests.
+fn names() -> Vec<&'static str> {
+    PARTS.iter().map(|(name, _)| *name).chain(counted::names()).collect()
 }
 
 /// Hold tardy to its numbers; a table on stderr, Markdown on stdout
@@ -79,6 +84,15 @@ pub(crate) struct BenchFlags {
     /// Only see that everything runs; nothing that it prints is worth quoting
     #[arg(long)]
     quick: bool,
+    /// Instead, peers in virtual machines whose time is their count of instructions: no noise
+    #[arg(long)]
+    counted: bool,
+    /// The kernels of those, as `cargo xtask vm --kernel` takes them
+    #[arg(long, value_name = "NAME,...", default_value = "standard,rt", requires = "counted")]
+    kernels: String,
+    /// There, the tests' tardy, of which only the measuring loops are optimised
+    #[arg(long, requires = "counted")]
+    unoptimised: bool,
     /// Only these
     #[arg(value_name = "ROW", value_parser = PossibleValuesParser::new(names()))]
     rows: Vec<String>,
@@ -86,6 +100,13 @@ pub(crate) struct BenchFlags {
 
 /// Builds, measures, prints.
 pub(crate) fn run(flags: &BenchFlags) -> Result<()> {
+    if flags.counted {
+        let page = run_counted(flags)?;
+        return Ok(std::io::stdout().write_all(page.as_bytes())?);
+    }
+    if let Some(row) = flags.rows.iter().find(|row| PARTS.iter().all(|(name, _)| name != row)) {
+        bail!("{row} is measured with --counted only");
+    }
     let bench = prepare(flags.quick)?;
     let mut page = sheet::head(&bench);
     for (name, part) in PARTS {
@@ -99,6 +120,21 @@ pub(crate) fn run(flags: &BenchFlags) -> Result<()> {
     }
     std::io::stdout().write_all(page.as_bytes())?;
     Ok(())
+}
+
+fn run_counted(flags: &BenchFlags) -> Result<String> {
+    let sources = KernelSource::parse_list(&flags.kernels)?;
+    let tardy = if flags.unoptimised { vm::tests_tardy()? } else { prepare(flags.quick)?.tardy };
+    CountedBench::new(tardy, flags.unoptimised, &sources, flags.quick)?.run(&flags.rows)
+}
+
+/// What a program says of its version, in its first line that has a number.
+fn version_of(program: &str) -> String {
+    let said = Command::new(program).arg("--version").output();
+    let text = said.map(|out| String::from_utf8_lossy(&out.stdout).into_owned());
+    let text = text.unwrap_or_default();
+    let version = text.lines().next().and_then(|line| line.split_once("version "));
+    version.map_or_else(|| "unknown".into(), |(_, version)| version.trim().to_owned())
 }
 
 /// Builds what is measured, as it is shipped.

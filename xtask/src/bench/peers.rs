@@ -25,7 +25,7 @@ use super::{
 };
 
 /// Buckets of cyclictest's histogram in its ns mode: 1 ms, as many as it can have.
-const CYCLICTEST_NS_BUCKETS: u64 = 1_000_000;
+pub(super) const CYCLICTEST_NS_BUCKETS: u64 = 1_000_000;
 
 /// Who measures, and what for: some cannot give everything in one run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -240,7 +240,7 @@ fn latencies(side: Side, place: &Path) -> Result<Histogram<u64>> {
 }
 
 /// Reads cyclictest's JSON; latencies beyond its histogram count as the first value beyond.
-fn cyclictest(json: &[u8], all: &mut Histogram<u64>) -> Result<()> {
+pub(super) fn cyclictest(json: &[u8], all: &mut Histogram<u64>) -> Result<()> {
     let json: serde_json::Value = serde_json::from_slice(json)?;
     let threads = json.get("thread").and_then(|threads| threads.as_object());
     for thread in threads.context("no thread in its JSON")?.values() {

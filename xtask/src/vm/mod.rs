@@ -26,7 +26,7 @@ use tardy::lab::{
         transfer::Received,
     },
     kernels::{
-        self, Kernel,
+        self, Kernel, KernelSource,
         modules::{self, Modules},
     },
     program,
@@ -91,12 +91,21 @@ pub(crate) fn run(options: &VmFlags) -> Result<()> {
     if let Err(error) = program(qemu::PROGRAM) {
         return skipped(&format!("{error:#}; apt-get install qemu-system-x86"));
     }
-    let place = target()?.join("vm");
-    let kernel = match kernels::get(&options.kernel, &place.join("kernels"), &say) {
+    let kernel = match kernel(&options.kernel) {
         Ok(kernel) => kernel,
         Err(error) => return skipped(&format!("{error:#}")),
     };
     if options.command.is_empty() { tests(options, &kernel) } else { alone(options, &kernel) }
+}
+
+/// The kernel, from the cache or fetched into it.
+pub(crate) fn kernel(source: &KernelSource) -> Result<Kernel> {
+    kernels::get(source, &target()?.join("vm/kernels"), &say)
+}
+
+/// The tardy that the tests start, built if it is not.
+pub(crate) fn tests_tardy() -> Result<PathBuf> {
+    Ok(Suite::build()?.tardy)
 }
 
 /// Without root a machine need not have what this needs; as root there is no excuse.

@@ -1,0 +1,92 @@
+//! Rows of ratios in counted time, where there is no noise: every difference is one.
+
+use anyhow::Result;
+use hdrhistogram::Histogram;
+use tardy::units::Nanos;
+
+use crate::bench::sheet::FigureRow;
+
+/// One round's latencies of both sides, ns.
+pub(super) struct Pair {
+    pub ours: Histogram<u64>,
+    pub theirs: Histogram<u64>,
+}
+
+/// Percentiles that are compared, and whether there is a limit.
+const FIGURES: [(&str, f64, bool); 4] =
+    [("p50", 0.5, true), ("p99", 0.99, true), ("p99.9", 0.999, false), ("max", 1.0, false)];
+
+/// The rows of `name` against `peer`: all rounds together, and the rounds' range.
+pub(super) fn rows(name: &str, peer: &str, measured: Result<Vec<Pair>>) -> Vec<FigureRow> {
+    let pairs = match measured {
+        Ok(pairs) => pairs,
+        Err(error) => {
+            return vec![FigureRow::not_measured(name, "1.00", &format!("{error:#}"))];
+        }
+    };
+    let mut all = Pair { ours: tardy::run::hlog::empty(), theirs: tardy::run::hlog::empty() };
+    for pair in &pairs {
+        // Bounds are equal, so that nothing can be lost.
+        let _ = (all.ours.add(&pair.ours), all.theirs.add(&pair.theirs));
+    }
+    let row = |(figure, quantile, has_limit): (&str, f64, bool)| {
+        let (ours, theirs) = all.at(quantile);
+        let (low, high) = range(pairs.iter().map(|pair| pair.ratio(quantile)));
+        let measured = format!(
+            "{:.3} ({low:.3} to {high:.3}); {} against {}",
+            all.ratio(quantile),
+            Nanos(ours as i64),
+            Nanos(theirs as i64)
+        );
+        let row = FigureRow::new(format!("{name}: {figure} against {peer}"), measured);
+        if has_limit { row.judged("1.00", all.is_met(quantile)) } else { row }
+    };
+    FIGURES.into_iter().map(row).collect()
+}
+
+fn range(values: impl Iterator<Item = f64>) -> (f64, f64) {
+    let widen = |(low, high): (f64, f64), value: f64| (low.min(value), high.max(value));
+    values.fold((f64::INFINITY, f64::NEG_INFINITY), widen)
+}
+
+impl Pair {
+    fn at(&self, quantile: f64) -> (u64, u64) {
+        (self.ours.value_at_quantile(quantile), self.theirs.value_at_quantile(quantile))
+    }
+
+    fn ratio(&self, quantile: f64) -> f64 {
+        let (ours, theirs) = self.at(quantile);
+        ours as f64 / theirs as f64
+    }
+
+    /// At most a bucket above: that is as far as the histograms tell two values apart.
+    fn is_met(&self, quantile: f64) -> bool {
+        let (ours, theirs) = self.at(quantile);
+        ours <= self.theirs.highest_equivalent(self.theirs.next_non_equivalent(theirs))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pair(ours: u64, theirs: u64) -> Pair {
+        let one = |value: u64| {
+            let mut histogram = tardy::run::hlog::empty();
+            histogram.record_n(value, 100).unwrap();
+            histogram
+        };
+        Pair { ours: one(ours), theirs: one(theirs) }
+    }
+
+    #[test]
+    fn one_bucket_above_is_met_and_two_are_not() {
+        // Buckets of 8 ns there.
+        let met = |ours: u64| pair(ours, 8_600).is_met(0.99);
+        assert!(met(8_000) && met(8_600) && met(8_608) && !met(8_616));
+        let rows = rows("a kernel", "a peer", Ok(vec![pair(8_600, 8_600), pair(8_616, 8_600)]));
+        let text = rows.iter().find(|row| row.what == "a kernel: p99 against a peer").unwrap();
+        assert_eq!(text.met, Some(false));
+        assert!(text.measured.starts_with("1.002 (1.000 to 1.002); "), "{}", text.measured);
+    }
+}

@@ -1,0 +1,118 @@
+//! The timer probe beside cyclictest, on one idle CPU.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Result, anyhow, ensure};
+use hdrhistogram::Histogram;
+use tardy::{
+    run::{Run, hlog},
+    units::Nanos,
+};
+
+use super::{
+    CountedBench,
+    guest::{CountedGuest, OUT},
+    helpers,
+    ratio::{Pair, rows},
+};
+use crate::bench::{
+    peers::{CYCLICTEST_NS_BUCKETS, cyclictest},
+    sheet::Section,
+};
+
+/// How often both sides run.
+const ROUNDS: usize = 3;
+
+/// Wake-ups of each side in a round.
+const WAKEUPS: u64 = 4_000;
+
+/// All kernels and intervals.
+pub(super) fn part(bench: &CountedBench) -> Result<Section> {
+    let mut section = Section::new("Timer wake-ups beside cyclictest");
+    let intervals: &[i64] = bench.either(&[1_003_000, 201_000], &[1_003_000]);
+    for kernel in &bench.kernels {
+        for interval_ns in intervals {
+            let name = format!("{}, {} interval", kernel.asked, Nanos(*interval_ns));
+            let left = measure(&bench.guest(kernel), *interval_ns, !bench.quick);
+            let pairs = left.as_ref().map_err(|error| anyhow!("{error:#}"));
+            section.rows.extend(rows(&name, "cyclictest", pairs.and_then(|left| read(left))));
+            if !bench.quick {
+                section.rows.push(helpers::row(&name, left.as_deref()));
+            }
+        }
+    }
+    section.note(format!(
+        "{ROUNDS} rounds in one guest, tardy and cyclictest in turns, there and back, {WAKEUPS} \
+         wake-ups each, the first ones included: `tardy run timer --trace off --warmup 0us` and \
+         `cyclictest -m -N -h {CYCLICTEST_NS_BUCKETS} -d 0 -q`; one thread, SCHED_FIFO 90, memory \
+         locked, CLOCK_MONOTONIC, absolute `clock_nanosleep`, one CPU that is otherwise idle.",
+    ));
+    section.note(
+        "The intervals are no divisors of the kernel's tick (4 ms), so that expiries meet it at \
+         every phase, on both sides alike: with 1 ms the start of a run would decide which one it \
+         has throughout.",
+    );
+    section.note(
+        "Wake-ups of other threads: voluntary context switches of all threads of the process but \
+         the measuring one, between two looks 2 s apart, in a run of its own.",
+    );
+    Ok(section)
+}
+
+/// Runs everything, and returns the directory with what it left.
+fn measure(guest: &CountedGuest, interval_ns: i64, with_helpers: bool) -> Result<PathBuf> {
+    let mut script = String::new();
+    for round in 0..ROUNDS {
+        let ours = format!("{} >/dev/null", tardy(interval_ns, WAKEUPS, &format!("ours-{round}")));
+        let theirs = peer(interval_ns, WAKEUPS, &format!("theirs-{round}"));
+        // There and back, so that going first is no side's advantage.
+        let both = if round % 2 == 0 { [ours, theirs] } else { [theirs, ours] };
+        script += &(both.join("\n") + "\n");
+    }
+    if !with_helpers {
+        return guest.run(&format!("timer-{interval_ns}"), &["cyclictest"], &script);
+    }
+    let wakeups = (helpers::LENGTH_S * 1_000_000_000 / interval_ns).unsigned_abs();
+    let ours = tardy(interval_ns, wakeups, "ours");
+    script += &helpers::script(&ours, &peer(interval_ns, wakeups, "theirs"));
+    guest.run(&format!("timer-{interval_ns}"), &["cyclictest"], &script)
+}
+
+fn read(left: &Path) -> Result<Vec<Pair>> {
+    let pair = |round| {
+        let ours = recorded(&left.join(format!("ours-{round}")))?;
+        let mut theirs = hlog::empty();
+        cyclictest(&fs::read(left.join(format!("theirs-{round}")))?, &mut theirs)?;
+        ensure!((ours.len(), theirs.len()) == (WAKEUPS, WAKEUPS), "not {WAKEUPS} wake-ups each");
+        Ok(Pair { ours, theirs })
+    };
+    (0..ROUNDS).map(pair).collect()
+}
+
+/// What a run recorded, all series together.
+pub(super) fn recorded(run: &Path) -> Result<Histogram<u64>> {
+    let mut all = hlog::empty();
+    Run::open(run)?.intervals(|_, _, counts| {
+        // Bounds are equal, so that nothing can be lost.
+        let _ = all.add(&counts);
+    })?;
+    Ok(all)
+}
+
+fn tardy(interval_ns: i64, wakeups: u64, to: &str) -> String {
+    format!(
+        "tardy run timer --trace off --cpus 0 --interval {interval_ns}ns --warmup 0us \
+         --samples {wakeups} --policy fifo --priority 90 --quiet -o {OUT}/{to}"
+    )
+}
+
+fn peer(interval_ns: i64, wakeups: u64, to: &str) -> String {
+    format!(
+        "cyclictest -m -N -h {CYCLICTEST_NS_BUCKETS} -p90 -a 0 -t 1 -i {} -d 0 -q -l {wakeups} \
+         --json={OUT}/{to}",
+        interval_ns / 1_000
+    )
+}
