@@ -5,6 +5,7 @@
 
 pub(crate) mod bare;
 mod counted;
+mod counted_trace;
 mod day;
 mod memory;
 pub(crate) mod messages;
@@ -60,7 +61,7 @@ impl Bench {
 type Part = fn(&Bench) -> Result<Section>;
 
 /// The parts by the name that selects one.
-const PARTS: [(&str, Part); 10] = [
+const PARTS: [(&str, Part); 11] = [
     ("record", record::part),
     ("version", day::version_part),
     ("day", day::part),
@@ -70,6 +71,7 @@ const PARTS: [(&str, Part); 10] = [
     ("peers", peers::part),
     ("messages", messages::part),
     ("trace", trace::part),
+    ("counted-trace", counted_trace::part),
     ("pacing", pacing::part),
 ];
 
