@@ -1,11 +1,17 @@
-//! Where the kernel's per-CPU variables are.
+//! What differs from kernel to kernel: where per-CPU variables are, arguments of tracepoints.
 //!
 //! Few kernels have their addresses in the symbol table, but BTF has their offsets in the section
 //! `.data..percpu`, and the programs get the address of one of them from every timer that expires.
 
-use std::path::Path;
+use libbpf_rs::btf::{
+    Btf, BtfType,
+    types::{DataSec, FuncProto},
+};
 
-use libbpf_rs::btf::{Btf, types::DataSec};
+use crate::sys::hypervisor;
+
+/// Arguments of `sched_switch` where the state of the task that is left is the last one.
+const WITH_STATE: usize = 4;
 
 /// Offset of a variable from `hrtimer_bases` of the same CPU, in bytes; [`PercpuOffset::NONE`]
 /// where this kernel has no such variable.
@@ -26,7 +32,7 @@ pub(super) struct PercpuOffsets {
     pub preempt_count: PercpuOffset,
     /// What holds that count from 6.2 to 6.14.
     pub pcpu_hot: PercpuOffset,
-    /// Time that KVM took, as it reports it.
+    /// Time that KVM took, as it reports it; only where it does.
     pub steal_time: PercpuOffset,
 }
 
@@ -39,10 +45,17 @@ impl PercpuOffsets {
         steal_time: PercpuOffset::NONE,
     };
 
-    /// Of the kernel whose BTF is in this file; none where it cannot be read.
-    pub(super) fn read(btf: &Path) -> Self {
+    /// Of the kernel with this BTF.
+    pub(super) fn read(btf: &Btf<'_>) -> Self {
         let offsets = offsets(btf).unwrap_or_default();
-        Self::from(&|name| offsets.iter().find(|(known, _)| known == name).map(|it| it.1))
+        let found =
+            Self::from(&|name| offsets.iter().find(|(known, _)| known == name).map(|it| it.1));
+        // Guests' kernels have the variable on any machine; reading what never changes costs as
+        // much.
+        match hypervisor::kvm_counts_steal() {
+            true => found,
+            false => Self { steal_time: PercpuOffset::NONE, ..found },
+        }
     }
 
     fn from(offset: &dyn Fn(&str) -> Option<u32>) -> Self {
@@ -61,18 +74,32 @@ impl PercpuOffsets {
 }
 
 /// Names of the per-CPU variables, and their offsets in their section.
-fn offsets(btf: &Path) -> Option<Vec<(String, u32)>> {
-    let btf = Btf::from_path(btf).ok()?;
+fn offsets(btf: &Btf<'_>) -> Option<Vec<(String, u32)>> {
     let section: DataSec<'_> = btf.type_by_name(".data..percpu")?;
     let variables = section.iter().filter_map(|variable| {
-        let of: libbpf_rs::btf::BtfType<'_> = btf.type_by_id(variable.ty)?;
+        let of: BtfType<'_> = btf.type_by_id(variable.ty)?;
         Some((of.name()?.to_str()?.to_owned(), variable.offset))
     });
     Some(variables.collect())
 }
 
+/// Whether `sched_switch` passes the state in which a task is left: since 5.18 it is appended
+/// (kernel commit 9c2136be0878).
+pub(super) fn switch_has_state(btf: &Btf<'_>) -> bool {
+    arguments(btf, "sched_switch") == Some(WITH_STATE)
+}
+
+/// Of a tracepoint, without the probe's own that its type begins with.
+fn arguments(btf: &Btf<'_>, tracepoint: &str) -> Option<usize> {
+    let pointer: BtfType<'_> = btf.type_by_name(&format!("btf_trace_{tracepoint}"))?;
+    let function = FuncProto::try_from(pointer.next_type()?.next_type()?).ok()?;
+    function.len().checked_sub(1)
+}
+
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
     use crate::kernel::bootstrap::BTF;
 
@@ -90,13 +117,16 @@ mod tests {
     }
 
     #[test]
-    fn a_kernel_without_btf_has_no_offsets() {
-        assert_eq!(PercpuOffsets::read(Path::new("/nonexistent")), PercpuOffsets::NONE);
+    fn the_running_kernel_has_its_variables_and_arguments() {
         if Path::new(BTF).exists() {
-            let found = PercpuOffsets::read(Path::new(BTF));
+            let btf = Btf::from_path(BTF).unwrap();
+            let found = PercpuOffsets::read(&btf);
             assert_ne!(found.irq_regs, PercpuOffset::NONE);
             let counts = [found.preempt_count, found.pcpu_hot];
             assert!(counts.iter().any(|count| *count != PercpuOffset::NONE), "{counts:?}");
+            assert_eq!(arguments(&btf, "hrtimer_expire_entry"), Some(2));
+            assert!([Some(3), Some(WITH_STATE)].contains(&arguments(&btf, "sched_switch")));
+            assert_eq!(arguments(&btf, "no_such_tracepoint"), None);
         }
     }
 }

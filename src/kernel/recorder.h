@@ -152,6 +152,7 @@ struct tardy_config {
     unsigned int soft_timers; /* 1: timers may expire in a softirq (PREEMPT_RT) */
     unsigned int preemptible; /* 1: the kernel can be preempted wherever that is not disabled */
     unsigned int messages;  /* 1: threads are woken by messages, not by timers */
+    unsigned int switch_has_state; /* 1: sched_switch has the state of the task that is left */
     /* Offsets of per-CPU variables from `hrtimer_bases`, bytes, or TARDY_NO_OFFSET. */
     int irq_regs;
     int preempt_count;

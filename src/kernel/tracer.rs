@@ -2,14 +2,14 @@
 
 use std::{collections::HashSet, fmt::Display, os::fd::AsFd, path::Path, sync::Arc};
 
-use libbpf_rs::{Link, Map, MapCore, Object, ObjectBuilder, OpenMapMut, OpenObject};
+use libbpf_rs::{Link, Map, MapCore, Object, ObjectBuilder, OpenMapMut, OpenObject, btf::Btf};
 
 use crate::sys::root::Root;
 
 use super::{
     Missing, Settings, Stacks, TraceLevel, TracingUnavailable, bootstrap, header, log,
     memory::{RecorderMemory, ThreadRecords},
-    percpu::PercpuOffsets,
+    percpu::{self, PercpuOffsets},
     programs::{PROGRAMS, Program, Use},
     recorder::{EventReader, Events},
 };
@@ -143,16 +143,20 @@ struct ProgramPlan<'a> {
     soft_timers: bool,
     preemptible: bool,
     offsets: PercpuOffsets,
+    switch_has_state: bool,
     tracepoints: HashSet<String>,
     missing: Vec<Missing>,
 }
 
 impl<'a> ProgramPlan<'a> {
     fn new(settings: &'a Settings) -> Result<Self, TracingUnavailable> {
-        let (btf, root) = (Path::new(bootstrap::BTF), Root::default());
+        let (path, root) = (Path::new(bootstrap::BTF), Root::default());
+        let tracepoints = bootstrap::tracepoints(path)?;
+        let btf =
+            Btf::from_path(path).map_err(|error| system("read the kernel's types", &error))?;
         let offsets = match settings.mode {
             TraceLevel::Stages => PercpuOffsets::NONE,
-            TraceLevel::Peaks => PercpuOffsets::read(btf),
+            TraceLevel::Peaks => PercpuOffsets::read(&btf),
         };
         Ok(Self {
             settings,
@@ -164,7 +168,8 @@ impl<'a> ProgramPlan<'a> {
             soft_timers: bootstrap::timers_expire_in_softirq(&root),
             preemptible: bootstrap::is_preemptible(&root),
             offsets,
-            tracepoints: bootstrap::tracepoints(btf)?,
+            switch_has_state: percpu::switch_has_state(&btf),
+            tracepoints,
             missing: Vec::new(),
         })
     }
@@ -278,7 +283,7 @@ impl<'a> ProgramPlan<'a> {
     }
 
     /// The fields of `struct tardy_config`, in their order.
-    fn config(&self) -> [(&'static str, u32); 10] {
+    fn config(&self) -> [(&'static str, u32); 11] {
         let stacks = match self.settings.stacks {
             Stacks::Off => header::TARDY_STACKS_OFF,
             Stacks::WhenLate => header::TARDY_STACKS_LATE,
@@ -291,6 +296,7 @@ impl<'a> ProgramPlan<'a> {
             ("soft_timers", u32::from(self.soft_timers)),
             ("preemptible", u32::from(self.preemptible)),
             ("messages", u32::from(self.settings.messages)),
+            ("switch_has_state", u32::from(self.switch_has_state)),
             ("irq_regs", self.offsets.irq_regs.0.cast_unsigned()),
             ("preempt_count", self.offsets.preempt_count.0.cast_unsigned()),
             ("pcpu_hot", self.offsets.pcpu_hot.0.cast_unsigned()),
@@ -334,6 +340,7 @@ mod tests {
             soft_timers: false,
             preemptible: false,
             offsets: PercpuOffsets::NONE,
+            switch_has_state: true,
             tracepoints: PROGRAMS.iter().filter(has).map(|it| it.tracepoint.to_owned()).collect(),
             missing: Vec::new(),
         }
@@ -347,12 +354,15 @@ mod tests {
         assert_eq!(fields, written.collect::<Vec<_>>());
     }
 
+    fn is_loaded(object: &OpenObject, name: &str) -> bool {
+        object.progs().any(|program| program.name() == name && program.autoload())
+    }
+
     #[test]
     fn a_tracepoint_that_can_be_spared_is_named_with_what_it_switches_off() {
         let mut plan = plan_without("cpu_idle");
         let object = plan.open().unwrap();
-        let loaded =
-            |name: &str| object.progs().any(|program| program.name() == name && program.autoload());
+        let loaded = |name| is_loaded(&object, name);
         assert!(loaded("on_sched_switch") && loaded("on_nmi_handler"));
         assert!(!loaded("on_cpu_idle") && !loaded("on_softirq_raise"));
         assert_eq!(plan.missing.len(), 1, "{:?}", plan.missing);
@@ -367,8 +377,7 @@ mod tests {
     fn a_kernel_without_an_interrupt_of_the_processor_lacks_nothing() {
         let mut plan = plan_without("threshold_apic_entry");
         let object = plan.open().unwrap();
-        let loaded =
-            |name: &str| object.progs().any(|program| program.name() == name && program.autoload());
+        let loaded = |name| is_loaded(&object, name);
         assert!(loaded("on_thermal_apic_entry") && !loaded("on_threshold_apic_entry"));
         assert!(plan.missing.is_empty(), "{:?}", plan.missing);
     }

@@ -11,6 +11,7 @@ pub mod conditions;
 pub mod counters;
 pub mod cpus;
 pub mod faults;
+pub mod hypervisor;
 pub mod idle;
 pub mod interface;
 pub mod kernel_config;
