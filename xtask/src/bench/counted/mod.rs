@@ -3,6 +3,7 @@
 
 mod guest;
 mod helpers;
+mod pingpong;
 mod ratio;
 mod timer;
 
@@ -23,7 +24,7 @@ use crate::vm;
 type Part = fn(&CountedBench) -> Result<Section>;
 
 /// The parts by the name that selects one.
-const PARTS: [(&str, Part); 1] = [("timer", timer::part)];
+const PARTS: [(&str, Part); 2] = [("timer", timer::part), ("pingpong", pingpong::part)];
 
 /// Their names.
 pub(super) fn names() -> [&'static str; PARTS.len()] {

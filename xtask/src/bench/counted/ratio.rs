@@ -44,6 +44,28 @@ pub(super) fn rows(name: &str, peer: &str, measured: Result<Vec<Pair>>) -> Vec<F
     FIGURES.into_iter().map(row).collect()
 }
 
+/// The row of a peer that prints only means: both sides' of each round, ns.
+pub(super) fn mean_row(name: &str, peer: &str, measured: Result<Vec<(f64, f64)>>) -> FigureRow {
+    let what = format!("{name}: mean against {peer}");
+    let rounds = match measured {
+        Ok(rounds) => rounds,
+        Err(error) => return FigureRow::not_measured(what, "1.00", &format!("{error:#}")),
+    };
+    let count = rounds.len().max(1) as f64;
+    let ours = rounds.iter().map(|(ours, _)| ours).sum::<f64>() / count;
+    let theirs = rounds.iter().map(|(_, theirs)| theirs).sum::<f64>() / count;
+    let ratios = rounds.iter().map(|(ours, theirs)| ours / theirs);
+    let (low, high) = range(ratios);
+    let measured = format!(
+        "{:.3} ({low:.3} to {high:.3}); {} against {}",
+        ours / theirs,
+        Nanos(ours as i64),
+        Nanos(theirs as i64)
+    );
+    // As exact as three digits are.
+    FigureRow::new(what, measured).judged("1.00", ours <= theirs * 1.001)
+}
+
 fn range(values: impl Iterator<Item = f64>) -> (f64, f64) {
     let widen = |(low, high): (f64, f64), value: f64| (low.min(value), high.max(value));
     values.fold((f64::INFINITY, f64::NEG_INFINITY), widen)

@@ -23,6 +23,7 @@ use tardy::{
     units::Nanos,
 };
 
+pub(super) use self::{sockperf::read as sockperf_log, zmq::half_us};
 use super::{
     Bench,
     process::{self, Used},

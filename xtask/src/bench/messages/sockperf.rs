@@ -73,7 +73,7 @@ impl Drop for Server {
 }
 
 /// Reads the log of all round trips: `packet, txTime(sec), rxTime(sec), rtt(usec)`.
-pub(super) fn read(log: &str, all: &mut Histogram<u64>) -> Result<()> {
+pub(in crate::bench) fn read(log: &str, all: &mut Histogram<u64>) -> Result<()> {
     let rows = log.lines().skip_while(|line| !line.starts_with("packet, ")).skip(1);
     for row in rows.take_while(|line| !line.starts_with('-')) {
         let micros = row.rsplit(", ").next().context("an empty row")?;

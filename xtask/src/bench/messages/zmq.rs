@@ -47,7 +47,8 @@ pub(super) fn mean_ns(
         .with_context(|| format!("remote_lat printed no average; {absent}"))
 }
 
-fn half_us(said: &str) -> Option<f64> {
+/// The mean of half round trips that it printed, us.
+pub(in crate::bench) fn half_us(said: &str) -> Option<f64> {
     let line = said.lines().find_map(|line| line.strip_prefix("average latency: "))?;
     line.strip_suffix(" [us]")?.parse().ok()
 }
