@@ -1,6 +1,7 @@
 //! `cargo xtask vm` with guests whose fate is known: one that ends well, one that ends badly, one
 //! that panics, one that hangs, one that never stops talking. The last three only with
-//! `TARDY_TEST_LONG=1`: they wait for a limit, or the lab's tests have the like, a panic.
+//! `TARDY_TEST_LONG=1`: they wait for a limit, or the lab's tests have the like, a panic. And
+//! `cargo xtask bench --counted`, which compares in guests.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::{
@@ -54,6 +55,26 @@ fn a_command_has_its_output_and_its_exit_code() {
     assert_eq!(lines.next(), Some("/sys/fs/cgroup/cgroup.controllers"));
     let last = lines.next_back().unwrap();
     assert!(last.starts_with("vm: ") && last.ends_with(": the command ended with exit code 7"));
+}
+
+/// In counted time, so that the same programs have the same figures on every machine, however busy.
+#[test]
+fn in_counted_time_a_wake_up_takes_no_longer_than_cyclictests() {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_xtask"));
+    command.args(["bench", "--counted", "--unoptimised", "--quick", "--kernels", "standard"]);
+    let output = command.arg("timer").output().unwrap();
+    let (out, err) =
+        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    if !output.status.success() || out.contains("| not measured |") {
+        assert!(!rustix::process::geteuid().is_root(), "{out}{err}");
+        let _ = writeln!(std::io::stderr().lock(), "skipped: no counted guest: {err}");
+        return;
+    }
+    for figure in ["p50", "p99"] {
+        let figure = format!(": {figure} against cyclictest |");
+        let row = out.lines().find(|line| line.contains(&figure)).unwrap();
+        assert!(row.ends_with("| 1.00 | met |"), "{out}");
+    }
 }
 
 #[test]
