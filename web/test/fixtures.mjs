@@ -349,12 +349,12 @@ export function hostile() {
 }
 
 function spoiled(data) {
-  const keep = new Set(['page_version', 'kind', 'status', 'validity', 'effect', 'started_at', 'ended_at', 'made_at', 'origin', 'cause', 'basis', 'asked', 'found', 'stage']);
+  const keep = new Set(['page_version', 'kind', 'status', 'validity', 'effect', 'started_at', 'ended_at', 'made_at', 'origin', 'cause', 'basis', 'asked', 'found', 'locked', 'stage']);
   const spoil = (value, key) => {
     if (typeof value === 'string') return keep.has(key) ? value : `${value}${HOSTILE}`;
     if (Array.isArray(value)) return value.map((item) => spoil(item, key));
     if (value === null || typeof value !== 'object') return value;
-    return Object.fromEntries(Object.entries(value).map(([name, inner]) => [(key === 'parameters' && !('warmup_ns' in value)) || key === 'asked' ? name + HOSTILE : name, key === 'percentiles' ? inner : spoil(inner, name === 'uncertain' ? 'kind' : name)]));
+    return Object.fromEntries(Object.entries(value).map(([name, inner]) => [(key === 'parameters' && !('warmup_ns' in value)) ? name + HOSTILE : name, key === 'percentiles' ? inner : spoil(inner, name === 'uncertain' ? 'kind' : name)]));
   };
   return { ...data, runs: data.runs.map((one) => spoil(one, '')) };
 }

@@ -131,8 +131,8 @@ async function built(name) {
   return import(pathToFileURL(outfile).href);
 }
 
-/** What holds names that no type promises: settings, the values of caveats, the parameters of loads and probes, and words for names. */
-const isFree = (name, value) => ['asked', 'found', 'percentiles', 'values'].includes(name) || (name === 'parameters' && !('warmup_ns' in value))
+/** What holds names that no type promises: the values of caveats, the parameters of loads and probes, and words for names. */
+const isFree = (name, value) => ['percentiles', 'values'].includes(name) || (name === 'parameters' && !('warmup_ns' in value))
   || (['causes', 'series'].includes(name) && !Array.isArray(value));
 
 test('each field that the program writes is one that the page misses', async () => {
