@@ -178,8 +178,10 @@ impl Session {
         self.armed.start(schedule);
         let mut ended_by = None;
         while !self.armed.is_done() {
-            let is_ending = ended_by.is_some() || self.stop.is_set();
-            self.bell.wait(looks.next_in_ns(now_ns(), is_ending));
+            let (now, is_ending) = (now_ns(), ended_by.is_some() || self.stop.is_set());
+            // The measured time may have begun while its threads were started.
+            counts.poll(now);
+            self.bell.wait(looks.next_in_ns(now, is_ending));
             counts.poll(now_ns());
             watchdog.iter().for_each(Watchdog::beat);
             self.armed.poll();
