@@ -27,6 +27,8 @@ const STRANGER_NS: i64 = 100_000;
 const STEAL: &str = "hypervisor (steal)";
 /// And a peak whose events were overwritten before it was looked at.
 const LOST: &str = "events overwritten before they were read";
+/// And one without its wake-up in the record.
+const NOT_RECORDED: &str = "wake-up not recorded";
 /// From a clock read to the timer's arming in a system call, ns.
 const ENTRY_NS: i64 = 50_000;
 /// A process at its end may be what keeps the interrupt for less than this, or may not: the log
@@ -165,7 +167,7 @@ fn look(
         return;
     };
     row.found += 1;
-    if peak.is_lost() {
+    if peak.is_lost() || !terms.alone && peak.is_unrecorded() {
         row.lost += 1;
         return;
     }

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::{Injected, LOST, STEAL, STRANGER_NS};
+use super::{Injected, LOST, NOT_RECORDED, STEAL, STRANGER_NS};
 
 /// A switch and what leads to it take so long.
 const SWITCH_NS: i64 = 2_000;
@@ -60,6 +60,12 @@ impl Peak {
     /// Its events were overwritten before it was looked at.
     pub(super) fn is_lost(&self) -> bool {
         self.blame.iter().any(|part| part.name == LOST)
+    }
+
+    /// The kernel recorded none of its events, as some do while a task of their platform is
+    /// current, and so all of it is nobody's.
+    pub(super) fn is_unrecorded(&self) -> bool {
+        self.blame.iter().any(|part| part.name == NOT_RECORDED && part.ns == self.latency_ns)
     }
 
     /// What is blamed on the cause of a delay. Of a process at its end that is what it did in the

@@ -107,6 +107,18 @@ fn a_peak_whose_events_were_lost_is_found_and_counted() {
 }
 
 #[test]
+fn a_peak_without_its_wake_up_in_the_record_is_found_and_counted_as_lost_where_all_is_nobodys() {
+    let log = [delay("hardirq", 900_000, 300_000, 1_000_000)];
+    let unrecorded = |cause: &str, ns| {
+        let mut peak = peak(1_000_000, 210_000, cause, ns);
+        peak.blame[0].name = NOT_RECORDED.to_owned();
+        judge(&log, &[peak], OVER_0).unknowable()
+    };
+    assert_eq!(unrecorded("unexplained", 210_000), [1, 0]);
+    assert_eq!(unrecorded("unexplained", 150_000), [0, 0], "a part of it");
+}
+
+#[test]
 fn a_thread_that_nobody_injected_disturbs_a_delay_unless_it_takes_the_place_of_it() {
     let log = [delay("hardirq", 900_000, 300_000, 1_000_000)];
     let judged = |stranger_ns| {
