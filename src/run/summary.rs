@@ -112,6 +112,12 @@ pub struct SeriesHead {
 }
 
 impl SeriesHead {
+    /// That of one of its stages: on the same CPU, and without a schedule of its own.
+    #[must_use]
+    pub(crate) fn stage(&self, stage: &str) -> Self {
+        Self { name: format!("{}/{stage}", self.name), cpu: self.cpu, period_ns: None }
+    }
+
     /// Whether it is a stage of another series: of `cpu0`, where it is called `cpu0/irq`.
     #[must_use]
     pub fn is_stage(&self) -> bool {

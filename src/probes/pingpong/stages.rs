@@ -68,12 +68,7 @@ impl Note {
 
 /// The series of the parts of `total`.
 pub(super) fn heads(total: &SeriesHead) -> Vec<SeriesHead> {
-    let head = |part: &str| SeriesHead {
-        name: format!("{}/{part}", total.name),
-        cpu: total.cpu,
-        period_ns: None,
-    };
-    PARTS.into_iter().map(head).collect()
+    PARTS.into_iter().map(|part| total.stage(part)).collect()
 }
 
 /// What a traced near end owns beside its sink.

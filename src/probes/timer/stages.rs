@@ -27,12 +27,7 @@ const SOFTIRQ: &str = "softirq";
 /// The series of the stages of `total`.
 pub(super) fn heads(total: &SeriesHead, has_softirq: bool) -> Vec<SeriesHead> {
     let names = STAGES.into_iter().filter(|stage| has_softirq || *stage != SOFTIRQ);
-    let head = |stage: &str| SeriesHead {
-        name: format!("{}/{stage}", total.name),
-        cpu: total.cpu,
-        period_ns: None,
-    };
-    names.map(head).collect()
+    names.map(|stage| total.stage(stage)).collect()
 }
 
 /// What a traced thread owns beside its sink.
