@@ -111,28 +111,37 @@ int BPF_PROG(on_hrtimer_expire_entry, struct hrtimer *timer)
     return 0;
 }
 
-/* The timer that woke the thread: the last one of either kind whose callback began on this CPU. */
-static __always_inline void copy_timer(struct tardy_thread *thread, struct tardy_cpu *cpu)
+/*
+ * The timer that woke the thread: the last one of either kind whose callback began on this CPU. One
+ * callback wakes one measured thread: false where that timer has woken one already, so that it is
+ * somebody else, such as the owner of a lock, who wakes this one.
+ */
+static __always_inline int take_timer(struct tardy_thread *thread, struct tardy_cpu *cpu)
 {
     int soft = config.soft_timers && cpu->soft.callback_ns > cpu->hard.callback_ns;
     struct tardy_expired *expired = soft ? &cpu->soft : &cpu->hard;
 
+    if (!expired->callback_ns)
+        return 0;
     thread->expires_ns = expired->expires_ns;
     thread->entry_ns = expired->entry_ns;
     thread->callback_ns = expired->callback_ns;
     thread->in_softirq = soft;
+    expired->callback_ns = 0;
+    return 1;
 }
 
 static __always_inline void trace_wakeup(struct tardy_thread *thread, struct task_struct *task,
                                          struct task_struct *current,
                                          const struct trace_context *tc)
 {
-    if (!config.messages)
-        copy_timer(thread, tc->cpu);
-    thread->waking_ns = tc->now_ns;
-    thread->cpu = tc->cpu_id;
     if (task_state(task) & (__TASK_STOPPED | __TASK_TRACED))
         thread->stopped_until_ns = tc->now_ns;
+    /* The record stays that of the timer: what follows is the thread's way to user space. */
+    if (!config.messages && !take_timer(thread, tc->cpu))
+        return;
+    thread->waking_ns = tc->now_ns;
+    thread->cpu = tc->cpu_id;
     /* Woken on its way to sleep: it keeps the CPU, and no switch follows. */
     if (current == task) {
         thread->switch_cpu = tc->cpu_id;

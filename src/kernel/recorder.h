@@ -177,7 +177,7 @@ struct tardy_settings {
 struct tardy_expired {
     unsigned long long expires_ns;
     unsigned long long entry_ns; /* for a softirq's timers: the interrupt that raised it */
-    unsigned long long callback_ns;
+    unsigned long long callback_ns; /* 0 once it has woken a measured thread */
 };
 
 /* What is known about a CPU from one program to the next; 128 bytes. */

@@ -1,7 +1,7 @@
 //! The BPF side against this kernel; needs root.
 
 use std::{
-    io::Read,
+    io::{Read, Write},
     sync::atomic::{AtomicBool, AtomicI32, Ordering::Relaxed},
 };
 
@@ -94,6 +94,42 @@ fn the_record_of_a_sleeping_thread_has_its_expiry_and_each_step_after_it() {
         // A child that another test forks holds the programs, too, until it executes its own.
         let has_ended = || !sleeps(20).any(|slept| explains(record, slept));
         assert!((0..10_000).any(|_| has_ended()), "none any more");
+    }
+}
+
+/// A thread may block again between its timer's wake-up and user space, for a lock.
+#[test]
+fn a_second_wake_up_by_somebody_else_leaves_the_record_of_the_timers() {
+    let _turn = TURN.lock();
+    let Some(mut tracer) = tracer(STAGES) else { return };
+    let records = tracer.threads();
+    let record = records.get(0).unwrap();
+    tracer.follow(&[(tid(), 120)]).unwrap();
+    tracer.attach().unwrap();
+    let before = Cpus::allowed().unwrap();
+    // The timer and who wakes on the same CPU, so that both are of its last timer.
+    Cpus::from_iter(before.iter().take(1)).pin_this_thread().unwrap();
+    let (asked, ask) = std::io::pipe().unwrap();
+    let (answered, answer) = std::io::pipe().unwrap();
+    let other = std::thread::spawn(move || answer_each(asked, answer));
+    let (mut ask, mut answered) = (ask, answered);
+    let kept = sleeps(2_000).find(|&slept| {
+        let blocked = ThreadUsage::of_this_thread().voluntary_switches;
+        ask.write_all(&[1]).unwrap();
+        answered.read_exact(&mut [0]).unwrap();
+        // Another timer may have expired meanwhile.
+        ThreadUsage::of_this_thread().voluntary_switches > blocked && explains(record, slept)
+    });
+    before.pin_this_thread().unwrap();
+    drop(ask);
+    other.join().unwrap();
+    assert!(kept.is_some(), "each wake-up by the other thread took the place of the timer's");
+}
+
+/// Until nobody asks any more.
+fn answer_each(mut asked: std::io::PipeReader, mut answer: std::io::PipeWriter) {
+    while asked.read_exact(&mut [0]).is_ok() {
+        answer.write_all(&[1]).unwrap();
     }
 }
 
