@@ -1,4 +1,4 @@
-//! CPU time of another process that still runs. Reads only.
+//! CPU time of another process or thread that still runs. Reads only.
 
 use std::fs;
 use std::time::Duration;
@@ -17,11 +17,21 @@ fn own_cpu_time(pid: Pid) -> Option<Duration> {
     let mut clock = 0;
     // SAFETY: the pointer leads to a live, writable local of the type that is written.
     let failed = unsafe { libc::clock_getcpuclockid(pid.as_raw_nonzero().get(), &raw mut clock) };
-    if failed != 0 {
-        return None;
-    }
+    if failed == 0 { time_of(clock) } else { None }
+}
+
+/// CPU time of thread `tid` of this process; absent where there is none.
+#[must_use]
+pub fn thread_cpu_time(tid: i32) -> Option<Duration> {
+    // The kernel's number of a thread's clock: CPUCLOCK_SCHED and CPUCLOCK_PERTHREAD_MASK of
+    // include/linux/posix-timers_types.h.
+    time_of(!tid << 3 | 2 | 4)
+}
+
+fn time_of(clock: libc::clockid_t) -> Option<Duration> {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: as above; a clock whose process has ended is an error and no more.
+    // SAFETY: the pointer leads to a live, writable local of the type that is written; a clock
+    // whose process or thread has ended is an error and no more.
     let failed = unsafe { libc::clock_gettime(clock, &raw mut time) };
     let seconds = u64::try_from(time.tv_sec).ok()?;
     let nanos = u32::try_from(time.tv_nsec).ok()?;
@@ -61,7 +71,28 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_is_not_there_has_none() {
+    fn a_thread_has_used_what_it_used_and_not_what_others_did() {
+        let (tell, told) = std::sync::mpsc::channel();
+        let (end, until_end) = std::sync::mpsc::channel::<()>();
+        let idle = std::thread::spawn(move || {
+            tell.send(rustix::thread::gettid().as_raw_nonzero().get()).unwrap();
+            let _ = until_end.recv();
+        });
+        let tid = told.recv().unwrap();
+        let own = rustix::thread::gettid().as_raw_nonzero().get();
+        let before = thread_cpu_time(own).unwrap();
+        let mut value = 1_u64;
+        while thread_cpu_time(own).unwrap() < before + Duration::from_millis(50) {
+            value = std::hint::black_box(value.wrapping_mul(3));
+        }
+        assert!(thread_cpu_time(tid).unwrap() < Duration::from_millis(50), "it only waits");
+        end.send(()).unwrap();
+        idle.join().unwrap();
+    }
+
+    #[test]
+    fn a_process_or_a_thread_that_is_not_there_has_none() {
+        assert_eq!(thread_cpu_time(1 << 22), None);
         // The largest number that the kernel could give to a process, and never does.
         assert_eq!(cpu_time(Pid::from_raw(1 << 22).unwrap()), None);
     }

@@ -238,7 +238,10 @@ fn a_second_one_is_refused_a_change_and_may_measure() {
         &["restore"],
     ] {
         let said = machine.tardy(second);
-        assert_eq!(said.code, Some(2), "{second:?}: {said:?}");
+        if said.code != Some(2) {
+            signal(&first, "INT");
+            panic!("{second:?}: {said:?}; the first: {:?}", finish(first));
+        }
         assert!(said.err.contains(&pid) && said.err.contains("--shield"), "{said:?}");
     }
     let said =
