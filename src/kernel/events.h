@@ -220,23 +220,32 @@ static __noinline u64 walk_stack(void *ctx, u32 reason, u32 pid)
     return walk_ns;
 }
 
+/* Whether any byte of the word is `byte`: one that is leaves a zero, which borrows. */
+static __always_inline int has_byte(u64 word, u8 byte)
+{
+    u64 rest = word ^ byte * 0x0101010101010101ull;
+
+    return ((rest - 0x0101010101010101ull) & ~rest & 0x8080808080808080ull) != 0;
+}
+
 /*
  * Marks the event of the last timer interrupt where the interrupted code had only just enabled
  * interrupts. `sti` takes effect after one more instruction, so that up to 11 bytes may lie
- * between; `popf` at once. Other instructions may contain such bytes.
+ * between; `popf` at once. Other instructions may contain such bytes. Whole words are compared:
+ * of a branch for each byte the verifier would follow every combination.
  */
 static __always_inline void flag_irqs_just_enabled(const struct trace_context *tc)
 {
-    u8 code[CODE_BYTES] = {};
+    u64 code[CODE_BYTES / 8] = {};
     void *from = (void *)(tc->cpu->entry_ip - CODE_BYTES);
 
     if (bpf_probe_read_kernel(code, sizeof(code), from))
         return;
-    int enabled = code[CODE_BYTES - 1] == 0x9d;
-    for (int at = CODE_BYTES - 12; at < CODE_BYTES; at++)
-        enabled |= code[at] == 0xfb;
+    /* The last 12 of 16 bytes; the first 4, the low half of the first word, become something else. */
+    int sti = has_byte(code[0] | 0xffffffff, 0xfb) || has_byte(code[1], 0xfb);
+    int popf = code[1] >> 56 == 0x9d;
     struct tardy_event *event = get_event(tc, tc->cpu->entry_event);
-    if (enabled && event && event->kind == TARDY_VECTOR_ENTRY)
+    if ((sti || popf) && event && event->kind == TARDY_VECTOR_ENTRY)
         event->flags |= TARDY_JUST_ENABLED;
 }
 

@@ -5,6 +5,7 @@ use std::{
     sync::atomic::{AtomicBool, AtomicI32, Ordering::Relaxed},
 };
 
+use libbpf_rs::query::{ProgInfoIter, ProgramInfo};
 use tardy_hot::stages::ThreadRecord;
 
 use super::*;
@@ -285,4 +286,22 @@ fn a_wake_up_that_interrupts_the_kernel_has_its_stack() {
     assert!(!stack.is_empty());
     let hidden = symbols.are_hidden();
     assert!(hidden || names.iter().any(|name| name.contains("read")), "{names:?}");
+}
+
+/// What a run's start costs is decided by the paths that the verifier has to follow: twelve
+/// branches in a row once made it 150 ms of CPU.
+#[test]
+fn no_program_has_more_paths_than_the_verifier_follows_at_once() {
+    let _turn = TURN.lock();
+    let Some(tracer) = tracer(PEAKS) else { return };
+    let is_ours = |program: &ProgramInfo| program.name.to_string_lossy().starts_with("on_");
+    let programs: Vec<ProgramInfo> = ProgInfoIter::default().filter(is_ours).collect();
+    assert!(programs.len() >= 10, "{programs:?}");
+    // Kernels before 5.16 do not say.
+    for program in &programs {
+        assert!(program.verified_insns < 20_000, "{:?}: {}", program.name, program.verified_insns);
+    }
+    let most = programs.iter().map(|program| program.verified_insns).max();
+    eprintln!("at most {most:?} instructions");
+    drop(tracer);
 }
