@@ -113,7 +113,7 @@ impl Guest {
         let lines = fs::read_to_string(out.join("log")).unwrap();
         let log: Vec<Injected> =
             lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-        let peaks = why(&out.join("run"));
+        let peaks = Peak::all_of(&tardy(), &out.join("run"));
         let real_time = self.policy != "other";
         Some(judge(&log, &peaks, Terms { over_ns: OVER_NS, real_time, alone: true }))
     }
@@ -140,15 +140,6 @@ impl Guest {
         assert!(output.status.success(), "{}: {said}{errors}", self.name());
         true
     }
-}
-
-/// All late wake-ups of a run.
-fn why(run: &Path) -> Vec<Peak> {
-    let output = Command::new(tardy()).arg("why").arg(run).args(["--json", "--all-peaks"]).output();
-    let output = output.unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let mut why: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    serde_json::from_value(why["peaks"].take()).unwrap()
 }
 
 /// tardy, which is built for the guest, lies beside.

@@ -129,14 +129,6 @@ fn inject(target: u32, seed: u64) -> Vec<Injected> {
     log.filter(|delay: &Injected| delay.kind != "lock").collect()
 }
 
-fn why(run: &Path) -> Vec<Peak> {
-    let output = Command::new(tardy()).arg("why").arg(run).args(["--json", "--all-peaks"]).output();
-    let output = output.unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let mut why: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    serde_json::from_value(why["peaks"].take()).unwrap()
-}
-
 /// Why this machine cannot run the test.
 fn lacks() -> Option<&'static str> {
     if !rustix::process::geteuid().is_root() {
@@ -165,7 +157,7 @@ fn delays_that_were_injected_come_back_by_cause_and_size() {
     // 3 is a run with doubts, and a run under such delays has them.
     assert!(ended.code().is_some(), "tardy died: {ended}");
     let stolen_ns = stolen_ns() - stolen_before_ns;
-    let peaks = why(&run);
+    let peaks = Peak::all_of(&tardy(), &run);
     let outcome = judge(&log, &peaks, Terms { over_ns, real_time: true, alone: false });
     let (over_us, slack_us) = (over_ns / 1000, slack_ns(over_ns) as f64 / 1e3);
     let held = format!("later than {over_us} us; a size may be off by {slack_us:.1} us or 2 %");

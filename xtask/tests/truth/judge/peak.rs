@@ -1,5 +1,7 @@
 //! Late wake-ups, and what they are blamed on.
 
+use std::{path::Path, process::Command};
+
 use serde::Deserialize;
 
 use super::{Injected, LOST, NOT_RECORDED, STEAL, STRANGER_NS};
@@ -29,6 +31,15 @@ pub(crate) struct Part {
 }
 
 impl Peak {
+    /// All late wake-ups of a run, by this `tardy`.
+    pub(crate) fn all_of(tardy: &Path, run: &Path) -> Vec<Self> {
+        let mut command = Command::new(tardy);
+        let output = command.arg("why").arg(run).args(["--json", "--all-peaks"]).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let mut why: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        serde_json::from_value(why["peaks"].take()).unwrap()
+    }
+
     pub(super) fn cpu(&self) -> Option<u32> {
         self.series.strip_prefix("cpu")?.parse().ok()
     }
