@@ -39,9 +39,21 @@ TRACE_VECTOR(thermal_apic, TARDY_THERMAL)
 
 TRACE_FIRST_ARG(irq_handler_entry, TARDY_IRQ_ENTRY)
 TRACE_FIRST_ARG(irq_handler_exit, TARDY_IRQ_EXIT)
-TRACE_FIRST_ARG(softirq_entry, TARDY_SOFTIRQ_ENTRY)
-TRACE_FIRST_ARG(softirq_exit, TARDY_SOFTIRQ_EXIT)
 TRACE_FIRST_ARG(cpu_idle, TARDY_IDLE)
+
+SEC("tp_btf/softirq_entry")
+int BPF_PROG(on_softirq_entry, u32 vec_nr)
+{
+    begin_polls(vec_nr);
+    return record_simple_event(TARDY_SOFTIRQ_ENTRY, 0, vec_nr, 0);
+}
+
+SEC("tp_btf/softirq_exit")
+int BPF_PROG(on_softirq_exit, u32 vec_nr)
+{
+    end_polls(vec_nr);
+    return record_simple_event(TARDY_SOFTIRQ_EXIT, 0, vec_nr, 0);
+}
 
 SEC("tp_btf/sched_migrate_task")
 int BPF_PROG(on_sched_migrate_task, struct task_struct *task, u32 dest_cpu)

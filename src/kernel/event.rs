@@ -78,6 +78,24 @@ pub mod why {
     pub const SUSPECT: u8 = header::TARDY_SUSPECT as u8;
 }
 
+/// Which functions are recorded that take long: [`Event::flags`] of a function.
+pub mod function {
+    use super::header;
+
+    /// A timer's of the timer wheel, in the softirq TIMER.
+    pub const TIMER: u8 = header::TARDY_OF_TIMER as u8;
+    /// A tasklet's, in the softirq HI or TASKLET.
+    pub const TASKLET: u8 = header::TARDY_OF_TASKLET as u8;
+    /// A poll's that is of no device, in the softirq NET_RX.
+    pub const POLL: u8 = header::TARDY_OF_POLL as u8;
+    /// Work of a kworker, or in the softirq HI or TASKLET.
+    pub const WORK: u8 = header::TARDY_OF_WORK as u8;
+    /// What another CPU asked for.
+    pub const CALL: u8 = header::TARDY_OF_CALL as u8;
+    /// Of shorter ones nothing is recorded, ns.
+    pub const LONG_NS: i64 = header::TARDY_LONG_NS as i64;
+}
+
 /// What happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EventKind {
@@ -189,6 +207,24 @@ pub enum EventKind {
         /// How long the walk took.
         took_ns: u64,
     },
+    /// A function ended that took long; the task is the one it ran in; `flags`: see [`function`].
+    Function {
+        /// How long it took.
+        took_ns: u64,
+        /// Its address.
+        address: u64,
+    },
+    /// The poll of a network device ended that took long.
+    Poll {
+        /// How long it took.
+        took_ns: u32,
+        /// The device's name, padded with zeros.
+        device: [u8; 16],
+        /// Packets that it handled.
+        packets: i16,
+        /// How many it may handle at most; 255 for more.
+        budget: u8,
+    },
 }
 
 impl Event {
@@ -199,14 +235,14 @@ impl Event {
     pub(super) fn decode(cpu: u32, words: [u64; 4]) -> Option<Self> {
         let [at_ns, head, a, b] = words;
         let [kind, flags, low, high, pid @ ..] = head.to_le_bytes();
-        Some(Self {
-            at_ns,
-            cpu,
-            prio: i16::from_le_bytes([low, high]),
-            pid: u32::from_le_bytes(pid),
-            flags,
-            kind: EventKind::decode(kind, a, b)?,
-        })
+        let (prio, pid) = (i16::from_le_bytes([low, high]), u32::from_le_bytes(pid));
+        if u32::from(kind) == header::TARDY_POLL {
+            // About no task: the fields of one hold something else.
+            let kind =
+                EventKind::Poll { took_ns: pid, device: comm(a, b), packets: prio, budget: flags };
+            return Some(Self { at_ns, cpu, prio: 0, pid: 0, flags: 0, kind });
+        }
+        Some(Self { at_ns, cpu, prio, pid, flags, kind: EventKind::decode(kind, a, b)? })
     }
 }
 
@@ -232,6 +268,7 @@ impl EventKind {
             header::TARDY_LOCK_BEGIN => Self::LockBegin { lock: a, flags: b },
             header::TARDY_LOCK_END => Self::LockEnd { lock: a },
             header::TARDY_STACK => Self::Stack { number: a, took_ns: b },
+            header::TARDY_FUNCTION => Self::Function { took_ns: a, address: b },
             _ => return None,
         })
     }
@@ -279,6 +316,22 @@ mod tests {
     }
 
     #[test]
+    fn a_poll_is_about_a_device_and_no_task() {
+        let [at_ns, head, ..] = words(&[
+            ("at_ns", 99),
+            ("kind", header::TARDY_POLL.into()),
+            ("flags", 64),
+            ("prio", 63),
+            ("pid", 70_000),
+        ]);
+        let name = u64::from_le_bytes(*b"enp3s0\0\0");
+        let event = Event::decode(3, [at_ns, head, name, 0]).unwrap();
+        let device = *b"enp3s0\0\0\0\0\0\0\0\0\0\0";
+        let kind = EventKind::Poll { took_ns: 70_000, device, packets: 63, budget: 64 };
+        assert_eq!(event, Event { at_ns: 99, cpu: 3, prio: 0, pid: 0, flags: 0, kind });
+    }
+
+    #[test]
     fn the_two_words_of_an_event_are_its_last() {
         let layout = Layout::of("tardy_event");
         assert_eq!((layout.size, layout.field("")), (32, (16, 16)));
@@ -289,7 +342,7 @@ mod tests {
         let header = include_str!("recorder.h");
         let kinds = header.split_once("enum tardy_kind {").unwrap().1.split_once('}').unwrap().0;
         let count = kinds.matches(" = ").count();
-        let known = |kind: &u8| EventKind::decode(*kind, 0, 0).is_some();
+        let known = |kind: &u64| Event::decode(0, [0, *kind, 0, 0]).is_some();
         assert_eq!((0..=255).filter(known).count(), count - 1, "all but TARDY_NOTHING");
     }
 }

@@ -156,7 +156,6 @@ trace_switch(const struct trace_context *tc, struct task_struct *next, u64 prev_
     u64 index;
 
     trace_steal(tc);
-    tc->cpu->switch_ns = tc->now_ns;
     struct tardy_event *event = reserve_event(tc, &index);
     if (event) {
         event->a = *(u64 *)&next->comm[0];

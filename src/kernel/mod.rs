@@ -12,11 +12,13 @@
 //! mode [`TraceLevel::Peaks`] also, for each CPU, the last events of these kinds: switches of
 //! tasks; wake-ups and moves of measured and of real-time tasks; interrupts, softirqs, timers, idle
 //! states; interrupts sent to other CPUs; NMIs; page faults and contended locks of measured
-//! threads; time that KVM took from a guest. Stacks are walked where [`Stacks`] says so: when the
-//! timer's interrupt came late into kernel code, when a task kept the CPU after the wake-up, and,
-//! rarely, when the wake-up found a task that had been in the kernel for more than 100 us. That
-//! last walk delays a wake-up that is not late yet; so it is made once a millisecond and CPU at the
-//! most, and half as often each time that the wake-up then was not late.
+//! threads; functions of timers, tasklets, kworkers and calls from other CPUs, and polls of network
+//! devices, at their end where they took 5 us or more; time that KVM took from a guest. Stacks are
+//! walked where [`Stacks`] says so: when the timer's interrupt came late into kernel code, when a
+//! task kept the CPU after the wake-up, and, rarely, when the wake-up found a task that had been in
+//! the kernel for more than 100 us. That last walk delays a wake-up that is not late yet; so it is
+//! made once a millisecond and CPU at the most, and half as often each time that the wake-up then
+//! was not late.
 //!
 //! # What it costs
 //!
@@ -59,7 +61,7 @@ mod window;
 use thiserror::Error;
 
 pub use bootstrap::can_trace;
-pub use event::{Event, EventKind, entry, out, vector, why};
+pub use event::{Event, EventKind, entry, function, out, vector, why};
 pub use memory::ThreadRecords;
 pub use recorder::EventReader;
 pub use symbols::Symbols;

@@ -1,5 +1,7 @@
 //! Which programs there are, and what cannot be measured without each.
 
+use super::{Settings, TraceLevel};
+
 /// When a program is loaded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Use {
@@ -9,8 +11,25 @@ pub(super) enum Use {
     SoftTimers,
     /// Only where events are recorded.
     Peaks,
-    /// The same; a kernel without the tracepoint is one without what it is about.
+    /// The same; a kernel without the tracepoint is one without what it is about, or does not name
+    /// it.
     PeaksIfThere,
+    /// Only where events are recorded and threads are woken by their timers.
+    TimerPeaks,
+}
+
+impl Use {
+    /// Whether a program of this use is wanted, on a kernel where timers expire in a softirq or
+    /// not.
+    pub(super) fn is_wanted(self, settings: &Settings, soft_timers: bool) -> bool {
+        let records = settings.mode == TraceLevel::Peaks;
+        match self {
+            Self::Always => true,
+            Self::SoftTimers => soft_timers,
+            Self::Peaks | Self::PeaksIfThere => records,
+            Self::TimerPeaks => records && !settings.messages,
+        }
+    }
 }
 
 /// One program of `recorder.bpf.c`, named after its tracepoint.
@@ -41,12 +60,21 @@ const fn rare(tracepoint: &'static str) -> Program {
     Program { tracepoint, used: Use::PeaksIfThere, switches_off: Some(RARE) }
 }
 
+/// What a kernel without the tracepoint does not name.
+const fn newer(tracepoint: &'static str, switches_off: &'static str) -> Program {
+    Program { tracepoint, used: Use::PeaksIfThere, switches_off: Some(switches_off) }
+}
+
 const RARE: &str = "rare interrupts of the processor: errors, heat, the platform's own";
 const VECTORS: &str = "interrupts between processors, and deferred work of interrupts";
 const LINES: &str = "hard interrupts of devices";
 const SOFTIRQS: &str = "softirqs";
 const FAULTS: &str = "page faults of the measured threads";
 const LOCKS: &str = "locks of the kernel that measured threads wait for";
+const TIMERS: &str = "which timer's function a softirq ran";
+const TASKLETS: &str = "which tasklet's function a softirq ran";
+const WORK: &str = "which work a kworker did";
+const CALLS: &str = "which function a call from another processor ran";
 
 /// All of them.
 pub(super) const PROGRAMS: &[Program] = &[
@@ -92,6 +120,19 @@ pub(super) const PROGRAMS: &[Program] = &[
     extra("nmi_handler", "non-maskable interrupts"),
     extra("contention_begin", LOCKS),
     extra("contention_end", LOCKS),
+    extra("timer_expire_entry", TIMERS),
+    extra("timer_expire_exit", TIMERS),
+    newer("tasklet_entry", TASKLETS),
+    newer("tasklet_exit", TASKLETS),
+    extra("workqueue_execute_start", WORK),
+    extra("workqueue_execute_end", WORK),
+    newer("csd_function_entry", CALLS),
+    newer("csd_function_exit", CALLS),
+    Program {
+        tracepoint: "napi_poll",
+        used: Use::TimerPeaks,
+        switches_off: Some("which network device a softirq polled"),
+    },
 ];
 
 #[cfg(test)]
@@ -101,6 +142,7 @@ mod tests {
     use libbpf_rs::ObjectBuilder;
 
     use super::*;
+    use crate::kernel::Stacks;
 
     #[test]
     fn every_program_of_the_object_is_in_the_table_and_the_other_way_round() {
@@ -115,5 +157,19 @@ mod tests {
             .iter()
             .map(|program| (program.name(), format!("tp_btf/{}", program.tracepoint)));
         assert_eq!(of_object.collect::<BTreeSet<_>>(), of_table.collect());
+    }
+
+    #[test]
+    fn no_poll_is_traced_where_it_may_carry_the_message_that_is_measured() {
+        let wanted = |mode, messages| {
+            let settings = Settings { mode, stacks: Stacks::Off, messages, slots_per_cpu: 64 };
+            let is_wanted = |used: Use| used.is_wanted(&settings, false);
+            [Use::Always, Use::Peaks, Use::TimerPeaks, Use::SoftTimers].map(is_wanted)
+        };
+        assert_eq!(wanted(TraceLevel::Peaks, false), [true, true, true, false]);
+        assert_eq!(wanted(TraceLevel::Peaks, true), [true, true, false, false]);
+        assert_eq!(wanted(TraceLevel::Stages, false), [true, false, false, false]);
+        let poll = PROGRAMS.iter().find(|program| program.tracepoint == "napi_poll");
+        assert_eq!(poll.map(|program| program.used), Some(Use::TimerPeaks));
     }
 }

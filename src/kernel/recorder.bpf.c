@@ -8,6 +8,7 @@
 #include "bpf.h"
 #include "recorder.h"
 #include "events.h"
+#include "functions.h"
 
 char LICENSE[] SEC("license") = "GPL";
 
@@ -299,8 +300,10 @@ static __always_inline void trace_switch_in(void *ctx, struct tardy_thread *thre
     if (!config.record || !config.stacks)
         return;
     adapt_walk_interval(thread, prev, tc);
-    if (should_walk_prev(thread, prev, next, tc))
+    if (should_walk_prev(thread, prev, next, tc)) {
+        trace_unfinished_work(prev->pid);
         walk_stack(ctx, TARDY_LATE_DISPATCH, prev->pid);
+    }
 }
 
 /*
@@ -333,6 +336,9 @@ int BPF_PROG(on_sched_switch, bool preempt, struct task_struct *prev, struct tas
         trace_switch(&tc, next, prev_state);
     if (to)
         trace_switch_in(ctx, to, prev, next, &tc);
+    /* Until here it is the switch to `prev`. */
+    if (config.record)
+        tc.cpu->switch_ns = tc.now_ns;
     return 0;
 }
 

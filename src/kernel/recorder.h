@@ -51,6 +51,12 @@ enum tardy_kind {
     /* `at_ns`: the walk began; `pid`: whose; `flags`: enum tardy_stack_reason; a: number of the stack;
      * b: ns that the walk took. */
     TARDY_STACK = 18,
+    /* A function ended that took TARDY_LONG_NS or more. `pid`: the task it ran in; `flags`: enum
+     * tardy_function; a: ns that it took; b: its address. */
+    TARDY_FUNCTION = 19,
+    /* The same of the poll of a network device, whose name is in `comm`. `pid`: ns that it took;
+     * `prio`: packets; `flags`: how many it may take at most, 255 for more. */
+    TARDY_POLL = 20,
 };
 
 /* `flags` of TARDY_SWITCH: why the task before was switched out. */
@@ -80,6 +86,19 @@ enum tardy_vector {
     TARDY_MCE_DEFERRED = 10,
     TARDY_THERMAL = 11,
 };
+
+/* Of shorter functions nothing is recorded: a CPU has at most 200,000 of one kind a second. */
+#define TARDY_LONG_NS 5000
+
+/* Which functions are recorded. */
+enum tardy_function {
+    TARDY_OF_TIMER = 1,   /* a timer of the timer wheel, in the softirq TIMER */
+    TARDY_OF_TASKLET = 2, /* in the softirq HI or TASKLET */
+    TARDY_OF_POLL = 3,    /* a poll without a device, in the softirq NET_RX */
+    TARDY_OF_WORK = 4,    /* work of a kworker, or in the softirq HI or TASKLET */
+    TARDY_OF_CALL = 5,    /* a call for another CPU */
+};
+#define TARDY_FUNCTIONS 6
 
 /* When stacks are walked. */
 enum tardy_stacks {

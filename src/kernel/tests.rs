@@ -141,6 +141,16 @@ const PEAKS: Settings = Settings {
     slots_per_cpu: 32_768,
 };
 
+#[test]
+fn the_kernel_takes_each_program_for_which_it_has_a_tracepoint() {
+    let _turn = TURN.lock();
+    let Some(mut tracer) = tracer(PEAKS) else { return };
+    let is_refused = |missing: &&Missing| missing.why != "the kernel has no such tracepoint";
+    let refused: Vec<&Missing> = tracer.missing().iter().filter(is_refused).collect();
+    assert!(refused.is_empty(), "{refused:?}");
+    tracer.attach().unwrap();
+}
+
 /// The events of a CPU from a little before an expiry to the wake-up, in order. Absent where they
 /// were overwritten before this thread could read them.
 fn around(recorder: &EventReader, cpu: u32, t: u64, woke_ns: u64) -> Option<Vec<Event>> {

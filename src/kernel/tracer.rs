@@ -225,12 +225,7 @@ impl<'a> ProgramPlan<'a> {
 
     fn wants(&self, program: &Program) -> bool {
         let refused = self.missing.iter().any(|missing| missing.what == program.tracepoint);
-        let used = match program.used {
-            Use::Always => true,
-            Use::SoftTimers => self.soft_timers,
-            Use::Peaks | Use::PeaksIfThere => self.settings.mode == TraceLevel::Peaks,
-        };
-        used && !refused
+        program.used.is_wanted(self.settings, self.soft_timers) && !refused
     }
 
     fn lacks(&mut self, program: &Program) -> Result<(), TracingUnavailable> {

@@ -29,6 +29,7 @@ typedef _Bool bool;
 /* <linux/bpf.h> */
 #define BPF_MAP_TYPE_HASH 1
 #define BPF_MAP_TYPE_ARRAY 2
+#define BPF_MAP_TYPE_PERCPU_ARRAY 6
 #define BPF_MAP_TYPE_RINGBUF 27
 #define BPF_F_MMAPABLE 1024
 #define BPF_RB_NO_WAKEUP 1
@@ -42,7 +43,8 @@ typedef _Bool bool;
 /* <linux/sched/prio.h>: real-time tasks have a smaller one. */
 #define MAX_RT_PRIO 100
 
-/* <linux/interrupt.h>: the softirq in which timers expire. */
+/* <linux/interrupt.h>: the softirqs in which packets are received and timers expire. */
+#define NET_RX_SOFTIRQ 3
 #define HRTIMER_SOFTIRQ 8
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
@@ -83,6 +85,23 @@ struct hrtimer_sleeper {
 
 struct pt_regs {
     unsigned long ip;
+};
+
+struct timer_list {
+    void *function;
+};
+
+struct work_struct {
+    void *func;
+};
+
+struct net_device {
+    char name[16];
+};
+
+struct napi_struct {
+    void *poll;
+    struct net_device *dev;
 };
 
 /* Holds the preempt count from 6.2 to 6.14. */

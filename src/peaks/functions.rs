@@ -219,7 +219,8 @@ pub(crate) enum Worth {
 }
 
 /// A compiler's clone of a function has the function's name: `f.isra.0`, `f.constprop.0`.
-fn plain(name: &str) -> &str {
+#[must_use]
+pub(crate) fn plain(name: &str) -> &str {
     name.split('.').next().unwrap_or(name)
 }
 

@@ -9,7 +9,7 @@ use super::{
     contexts::{Segment, ns},
     functions,
     late_wakeup::LateWakeup,
-    names,
+    named_work, names,
     piece::{NamedCause, Piece, missing_cpu, missing_in_user_mode},
     stacks::{self, StackFinding},
     state_history::{StateSpan, ThreadState},
@@ -101,8 +101,8 @@ impl InterruptDelay {
         // The stack is that of the task that was interrupted.
         let named = self.named.as_ref().filter(|_| segment.to_ns >= piece.span.to_ns);
         match off {
-            Off::Proven => kept_off(segment, named),
-            Off::Likely => kept_off(segment, named).inferred_from(ENDED_BEFORE),
+            Off::Proven => kept_off(wakeup, piece, segment, named),
+            Off::Likely => kept_off(wakeup, piece, segment, named).inferred_from(ENDED_BEFORE),
             Off::NoSign => self.without_a_sign(wakeup),
         }
     }
@@ -116,9 +116,14 @@ impl InterruptDelay {
 }
 
 /// Interrupts were off in this context, `named` by its stack.
-fn kept_off(segment: &Segment, named: Option<&StackFinding>) -> NamedCause {
+fn kept_off(
+    wakeup: &LateWakeup<'_>,
+    piece: &Piece<'_>,
+    segment: &Segment,
+    named: Option<&StackFinding>,
+) -> NamedCause {
     let by_context = match (segment.softirq, segment.task) {
-        (Some(vector), _) => names::softirq(vector),
+        (Some(vector), _) => named_work::softirq_name(wakeup, piece, segment, vector),
         (None, Some(task)) => names::comm(&task.comm),
         (None, None) => "unknown".to_owned(),
     };

@@ -7,6 +7,7 @@ use tardy_hot::stages::Late;
 use super::{
     BlameOptions, Event, EventKind, MeasuredThread, UsualStages,
     contexts::{Segment, ns, segments},
+    long_functions::{LongFunction, long_functions},
     overlays::{Overlay, overlays},
     source::EventSource,
     state_history::{self, StateHistory},
@@ -32,6 +33,8 @@ pub(crate) struct Cpu {
     pub segments: Vec<Segment>,
     /// What lies over that, by beginning.
     pub overlays: Vec<Overlay>,
+    /// Functions that took long, by beginning.
+    pub functions: Vec<LongFunction>,
     /// The record reaches back to here; `CLOCK_MONOTONIC` ns.
     pub known_from_ns: i64,
 }
@@ -127,8 +130,8 @@ impl LateWakeup<'_> {
         let first_ns = events.first().map_or(to_ns, |event| ns(event.at_ns));
         let known_from_ns = if reaches { i64::MIN } else { first_ns };
         let segments = segments(&events, wanted_from_ns, self.end_ns().max(wanted_from_ns));
-        let overlays = overlays(&events);
-        Cpu { events, segments, overlays, known_from_ns }
+        let (overlays, functions) = (overlays(&events), long_functions(&events));
+        Cpu { events, segments, overlays, functions, known_from_ns }
     }
 
     fn ask(&self, cpu: u32, from_ns: i64, to_ns: i64) -> (Vec<Event>, bool) {

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use super::contexts::{CurrentTask, Hard};
+use crate::kernel::vector::{CALL_FUNCTION, CALL_FUNCTION_SINGLE, LOCAL_TIMER};
 
 /// As in `/proc/softirqs`, by number.
 const SOFTIRQS: [&str; 10] =
@@ -51,6 +52,28 @@ pub(crate) fn hard(hard: Hard, lines: &HashMap<u32, String>) -> String {
             None => format!("irq {line}"),
         },
     }
+}
+
+/// A softirq's with what it did: a function, or the device that it polled.
+#[must_use]
+pub(crate) fn softirq_for(vector: u32, party: &str) -> String {
+    format!("{}: {party}", softirq(vector))
+}
+
+/// A hard interrupt's with the function that it ran: a timer's, or what another CPU asked for.
+#[must_use]
+pub(crate) fn hard_for(which: Hard, lines: &HashMap<u32, String>, function: &str) -> String {
+    match which {
+        Hard::Vector(LOCAL_TIMER) => format!("timer: {function}"),
+        Hard::Vector(CALL_FUNCTION | CALL_FUNCTION_SINGLE) => format!("IPI: {function}"),
+        _ => hard(which, lines),
+    }
+}
+
+/// A kworker's with its work.
+#[must_use]
+pub(crate) fn worker_for(task: &CurrentTask, work: &str) -> String {
+    format!("{}: {work}", comm(&task.comm))
 }
 
 /// A task's, up to its first zero.

@@ -4,10 +4,11 @@ use super::{
     Event, EventKind,
     contexts::{CurrentTask, Segment, ns},
     dispatch,
+    functions::Worth,
     idle::{self, IdleExits},
     interrupt::{self, InterruptDelay},
     late_wakeup::LateWakeup,
-    locks, names,
+    locks, named_work, names,
     piece::{self, NamedCause, Piece},
     stacks,
     state_history::{Out, StateSpan, ThreadState},
@@ -87,8 +88,7 @@ impl<'a> CauseClassifier<'a> {
             return piece::unknown(piece);
         };
         if let Some(hard) = segment.hard {
-            let name = names::hard(hard, &self.wakeup.wishes.interrupt_names);
-            return NamedCause::measured(Cause::Hardirq, name);
+            return named_work::hard(self.wakeup, piece, segment, hard);
         }
         match piece.span.phase {
             ThreadState::Irq | ThreadState::NotDue => self.late_interrupt(piece, segment),
@@ -118,7 +118,7 @@ impl<'a> CauseClassifier<'a> {
     /// Others go before, or keep the CPU.
     fn waiting(&self, piece: &Piece<'_>, segment: &Segment) -> NamedCause {
         if let Some(vector) = segment.softirq {
-            return NamedCause::measured(Cause::Softirq, names::softirq(vector));
+            return named_work::softirq(self.wakeup, piece, segment, vector);
         }
         let Some(task) = segment.task else { return piece::unknown(piece) };
         let me = self.wakeup.me;
@@ -129,7 +129,7 @@ impl<'a> CauseClassifier<'a> {
             return piece::own_path(self.wakeup);
         }
         if goes_first(me.real_time, me.prio, &task) && task.pid != 0 {
-            return going_first(&task);
+            return self.going_first(piece, segment, &task);
         }
         if task.since_ns > piece.span.ready_ns.saturating_add(CHOSEN_NS) {
             return throttled(me.real_time, &task);
@@ -159,12 +159,18 @@ impl<'a> CauseClassifier<'a> {
             return NamedCause::unexplained("task in user mode not preempted");
         }
         let (cpu, from, to) = (piece.span.cpu, piece.span.ready_ns, piece.span.to_ns);
+        let work = named_work::party(self.wakeup, piece, segment);
         let Some(found) = stacks::of_task(self.wakeup, cpu, task, from, to) else {
-            return NamedCause::measured(Cause::Nonpreemptible, names::comm(&task.comm)).of(task);
+            let name = work.unwrap_or_else(|| names::comm(&task.comm));
+            return NamedCause::measured(Cause::Nonpreemptible, name).of(task);
         };
-        let why = match found.lock.clone() {
-            Some(taker) => NamedCause::inferred(Cause::Lock, taker, SAMPLED_LOCK),
-            None => {
+        let why = match (found.lock.clone(), work) {
+            (Some(taker), _) => NamedCause::inferred(Cause::Lock, taker, SAMPLED_LOCK),
+            // All of the work is measured, and the stack is one look at it.
+            (None, Some(work)) if found.worth < Worth::Landmark => {
+                NamedCause::measured(Cause::Nonpreemptible, work)
+            }
+            (None, _) => {
                 let name = found.name_or(&names::comm(&task.comm));
                 NamedCause::measured(Cause::Nonpreemptible, name)
             }
@@ -198,7 +204,7 @@ impl<'a> CauseClassifier<'a> {
             return self.waiting(piece, segment);
         }
         if let Some(vector) = segment.softirq {
-            return NamedCause::measured(Cause::Softirq, names::softirq(vector));
+            return named_work::softirq(self.wakeup, piece, segment, vector);
         }
         self.held_up(piece)
             .unwrap_or_else(|| piece::missing_cpu(self.wakeup, "on the CPU, nothing recorded"))
@@ -225,7 +231,7 @@ impl<'a> CauseClassifier<'a> {
     /// Neither end has the message: of what carries it, softirqs are seen.
     fn carried(&self, piece: &Piece<'_>, segment: &Segment) -> NamedCause {
         match segment.softirq {
-            Some(vector) => NamedCause::measured(Cause::Softirq, names::softirq(vector)),
+            Some(vector) => named_work::softirq(self.wakeup, piece, segment, vector),
             None => self.held_up(piece).unwrap_or_else(|| NamedCause::unexplained("in transit")),
         }
     }
@@ -233,7 +239,7 @@ impl<'a> CauseClassifier<'a> {
     /// Off the CPU again.
     fn off(&self, piece: &Piece<'_>, segment: &Segment, out: Out) -> NamedCause {
         match out {
-            Out::Moving { from, to } => self.moving(segment, from, to),
+            Out::Moving { from, to } => self.moving(piece, segment, from, to),
             Out::Asleep => {
                 self.held_up(piece).unwrap_or_else(|| NamedCause::unexplained("asleep again"))
             }
@@ -246,12 +252,12 @@ impl<'a> CauseClassifier<'a> {
     }
 
     /// On its way to another CPU, where a task may go first.
-    fn moving(&self, segment: &Segment, from: u32, to: u32) -> NamedCause {
+    fn moving(&self, piece: &Piece<'_>, segment: &Segment, from: u32, to: u32) -> NamedCause {
         let me = self.wakeup.me;
         let is_other = |task: &CurrentTask| ![0, me.tid].contains(&task.pid);
         match segment.task.filter(|task| is_other(task) && goes_first(me.real_time, me.prio, task))
         {
-            Some(task) => going_first(&task),
+            Some(task) => self.going_first(piece, segment, &task),
             None => NamedCause::measured(Cause::Migration, format!("CPU {from} to CPU {to}")),
         }
     }
@@ -263,10 +269,22 @@ impl<'a> CauseClassifier<'a> {
             Some(task) if task.pid == me.tid => self.running(piece, segment),
             Some(task) if segment.softirq.is_none() => {
                 let first = task.pid != 0 && goes_first(me.real_time, me.prio, &task);
-                if first { going_first(&task) } else { throttled(me.real_time, &task) }
+                match first {
+                    true => self.going_first(piece, segment, &task),
+                    false => throttled(me.real_time, &task),
+                }
             }
             _ => self.waiting(piece, segment),
         }
+    }
+
+    fn going_first(&self, piece: &Piece<'_>, segment: &Segment, task: &CurrentTask) -> NamedCause {
+        let cause = if is_stopper(task) { Cause::Migration } else { Cause::Thread };
+        let name = match named_work::party(self.wakeup, piece, segment) {
+            Some(work) => names::worker_for(task, &work),
+            None => names::comm(&task.comm),
+        };
+        NamedCause::measured(cause, name).of(task)
     }
 }
 
@@ -279,11 +297,6 @@ fn goes_first(real_time: bool, prio: i16, task: &CurrentTask) -> bool {
 /// does not show it (`kernel/sched/stop_task.c`).
 fn is_stopper(task: &CurrentTask) -> bool {
     task.prio == 0 && names::comm(&task.comm).starts_with("migration/")
-}
-
-fn going_first(task: &CurrentTask) -> NamedCause {
-    let cause = if is_stopper(task) { Cause::Migration } else { Cause::Thread };
-    NamedCause::measured(cause, names::comm(&task.comm)).of(task)
 }
 
 /// A runnable thread is off its CPU while a task runs that should wait for it.

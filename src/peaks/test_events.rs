@@ -70,6 +70,20 @@ pub(super) fn timer(expires_ns: u64) -> Event {
     event(EventKind::Timer { expires_ns, callback: 0 })
 }
 
+pub(super) fn callback(address: u64) -> Event {
+    event(EventKind::Timer { expires_ns: 0, callback: address })
+}
+
+pub(super) fn function_end(which: u8, pid: u32, took_ns: u64, address: u64) -> Event {
+    flagged(which, about(pid, 0, EventKind::Function { took_ns, address }))
+}
+
+pub(super) fn poll_end(name: &str, took_ns: u32) -> Event {
+    let mut device = [0; 16];
+    device[..name.len()].copy_from_slice(name.as_bytes());
+    event(EventKind::Poll { took_ns, device, packets: 63, budget: 64 })
+}
+
 pub(super) fn idle(state: u32) -> Event {
     event(EventKind::Idle { state })
 }

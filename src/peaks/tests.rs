@@ -5,6 +5,7 @@
 mod behind;
 mod interrupt;
 mod message;
+mod named_work;
 mod running;
 mod waiting;
 
@@ -239,6 +240,7 @@ fn every_rule_of_the_documentation_names_a_test_that_is_there() {
         include_str!("tests/waiting.rs"),
         include_str!("tests/running.rs"),
         include_str!("tests/message.rs"),
+        include_str!("tests/named_work.rs"),
     ];
     for name in names {
         let function = format!("\nfn {}()", name.trim_matches('`'));
@@ -298,6 +300,15 @@ fn any_event() -> impl Strategy<Value = (i64, Event)> {
             .prop_map(|(ns, since_ns)| EventKind::Steal { ns, since_ns }),
         Just(EventKind::LockBegin { lock: 5, flags: 0 }),
         Just(EventKind::LockEnd { lock: 5 }),
+        (0_u64..100_000, 0_u64..0x1004)
+            .prop_map(|(took_ns, address)| EventKind::Function { took_ns, address }),
+        (0_u32..100_000).prop_map(|took_ns| EventKind::Poll {
+            took_ns,
+            device: *b"eth0\0\0\0\0\0\0\0\0\0\0\0\0",
+            packets: 1,
+            budget: 64
+        }),
+        (0_u64..0x1004).prop_map(|callback| EventKind::Timer { expires_ns: 0, callback }),
         (0_u64..3, 0_u64..100_000)
             .prop_map(|(number, took_ns)| EventKind::Stack { number, took_ns }),
     ];

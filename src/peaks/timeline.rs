@@ -6,7 +6,8 @@ use super::{
     Event, EventKind,
     contexts::{CurrentTask, Hard, Segment, ns},
     late_wakeup::{Cpu, LateWakeup},
-    names,
+    long_functions::{Party, Place},
+    named_work, names,
     overlays::OverlayKind,
     piece,
 };
@@ -44,6 +45,7 @@ pub(crate) fn timeline(wakeup: &LateWakeup<'_>) -> (Vec<Moment>, u64) {
     let mut drawing = Drawing { wakeup, from_ns, end_ns: wakeup.end_ns(), tasks, entries };
     for (number, cpu) in &wakeup.cpus {
         drawing.contexts(*number, cpu);
+        drawing.functions(*number, cpu);
         drawing.overlays(*number, cpu);
         for event in &cpu.events {
             if drawing.shows(event) {
@@ -120,6 +122,24 @@ impl Drawing<'_> {
                 drawn.detail = self.interrupted(cpu, from);
                 self.span(from, to, drawn);
             }
+        }
+    }
+
+    /// Functions that took long, and polls, over what they ran in.
+    fn functions(&mut self, number: u32, cpu: &Cpu) {
+        for one in &cpu.functions {
+            let lane = match one.place {
+                Place::TimerInterrupt | Place::Call => Lane::Hardirq,
+                Place::Softirq(_) | Place::Tasklet => Lane::Softirq,
+                Place::Work(_) => Lane::Others,
+            };
+            let name = named_work::party_name(self.wakeup, one.party);
+            let mut drawn = moment(number, lane, "function", name.unwrap_or_default());
+            if let Party::Device { packets, budget, .. } = one.party {
+                drawn.what = "poll".into();
+                drawn.detail = Some(format!("{packets} packets, at most {budget}"));
+            }
+            self.span(one.from_ns, one.to_ns, drawn);
         }
     }
 

@@ -195,7 +195,7 @@ pub struct Moment {
     pub lane: Lane,
     /// What: `irq`, `softirq`, `timer`, `vector`, `task`, `idle`, `waking`, `migration`, `ipi`,
     /// `page_fault`, `nmi`, `steal`, `lock`, `stopped`, `expiry`, `stack`, `woke`, `sent`,
-    /// `received`.
+    /// `received`, `function`, `poll`.
     pub what: String,
     /// Its name: an interrupt's, a softirq's, a task's, a function's.
     pub name: String,

@@ -1,0 +1,76 @@
+//! Who is behind an interrupt, a softirq or a kworker: the function that took long, or the network
+//! device that was polled. Where none did, or its name is hidden, what it ran in is named alone.
+
+use super::{
+    contexts::{Hard, Segment},
+    functions,
+    late_wakeup::LateWakeup,
+    long_functions::Party,
+    names,
+    piece::{NamedCause, Piece},
+};
+use crate::run::peaks::Cause;
+
+/// The name of a function or of a device; absent where the kernel hides it.
+#[must_use]
+pub(super) fn party_name(wakeup: &LateWakeup<'_>, party: Party) -> Option<String> {
+    match party {
+        Party::Function(address) => {
+            wakeup.source.symbol(address).map(|(name, _)| functions::plain(name).to_owned())
+        }
+        Party::Device { name, .. } => Some(names::comm(&name)),
+    }
+}
+
+/// What the CPU was in throughout this piece: of several, one within the other, the innermost.
+#[must_use]
+pub(super) fn party(
+    wakeup: &LateWakeup<'_>,
+    piece: &Piece<'_>,
+    segment: &Segment,
+) -> Option<String> {
+    let functions = &wakeup.cpus.get(&piece.span.cpu)?.functions;
+    let covers = functions.iter().rfind(|one| one.covers(piece.from_ns, piece.to_ns, segment))?;
+    party_name(wakeup, covers.party)
+}
+
+/// A softirq has the CPU.
+#[must_use]
+pub(super) fn softirq(
+    wakeup: &LateWakeup<'_>,
+    piece: &Piece<'_>,
+    segment: &Segment,
+    vector: u32,
+) -> NamedCause {
+    NamedCause::measured(Cause::Softirq, softirq_name(wakeup, piece, segment, vector))
+}
+
+/// Its name, with what it did for so long.
+#[must_use]
+pub(super) fn softirq_name(
+    wakeup: &LateWakeup<'_>,
+    piece: &Piece<'_>,
+    segment: &Segment,
+    vector: u32,
+) -> String {
+    match party(wakeup, piece, segment) {
+        Some(party) => names::softirq_for(vector, &party),
+        None => names::softirq(vector),
+    }
+}
+
+/// A hard interrupt has the CPU.
+#[must_use]
+pub(super) fn hard(
+    wakeup: &LateWakeup<'_>,
+    piece: &Piece<'_>,
+    segment: &Segment,
+    hard: Hard,
+) -> NamedCause {
+    let lines = &wakeup.wishes.interrupt_names;
+    let name = match party(wakeup, piece, segment) {
+        Some(function) => names::hard_for(hard, lines, &function),
+        None => names::hard(hard, lines),
+    };
+    NamedCause::measured(Cause::Hardirq, name)
+}
