@@ -68,11 +68,36 @@ int BPF_PROG(on_sched_migrate_task, struct task_struct *task, u32 dest_cpu)
 
 /* Recorded where it is sent; the task that runs there is the sender, or was interrupted by it. */
 SEC("tp_btf/ipi_send_cpu")
-int BPF_PROG(on_ipi_send_cpu, u32 cpu)
+int BPF_PROG(on_ipi_send_cpu, u32 cpu, u64 callsite, u64 callback)
 {
     struct task_struct *current = bpf_get_current_task_btf();
 
-    return record_simple_event(TARDY_IPI, current->pid, cpu, 0);
+    return record_simple_event(TARDY_IPI, current->pid, cpu, callback);
+}
+
+static __noinline int record_ipi_mask(u32 word, u64 cpus, u64 callback)
+{
+    struct task_struct *current = bpf_get_current_task_btf();
+    struct trace_context tc;
+
+    if (cpus && get_trace_context(&tc))
+        trace_event(&tc, TARDY_IPI_MASK, word, 0, current->pid, cpus, callback);
+    return 0;
+}
+
+SEC("tp_btf/ipi_send_cpumask")
+int BPF_PROG(on_ipi_send_cpumask, const struct cpumask *mask, u64 callsite, u64 callback)
+{
+    u64 words[TARDY_CPUS / 64] = {};
+    u32 bytes = config.cpu_bytes;
+
+    if (bytes > sizeof(words))
+        bytes = sizeof(words);
+    if (bpf_probe_read_kernel(words, bytes, mask))
+        return 0;
+    for (u32 word = 0; word < TARDY_CPUS / 64; word++)
+        record_ipi_mask(word, words[word], callback);
+    return 0;
 }
 
 static __always_inline int trace_page_fault(u64 address, struct pt_regs *regs)

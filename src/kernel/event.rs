@@ -166,6 +166,15 @@ pub enum EventKind {
     Ipi {
         /// That CPU.
         to: u32,
+        /// Address of what is called there; 0 where it only asks for a switch of tasks.
+        callback: u64,
+    },
+    /// The task sent an interrupt to several CPUs, some of which are these; `flags`: n.
+    IpiMask {
+        /// Those of the CPUs from 64 n on, a bit each.
+        cpus: u64,
+        /// As of one CPU.
+        callback: u64,
     },
     /// A measured thread faulted.
     PageFault {
@@ -231,6 +240,29 @@ impl Event {
     /// The idle state of a CPU that is not idle.
     pub const NOT_IDLE: u32 = u32::MAX;
 
+    /// Where this sends an interrupt to `cpu`: the address of what is called there, 0 where it only
+    /// asks for a switch of tasks.
+    #[must_use]
+    pub fn sends_to(&self, cpu: u32) -> Option<u64> {
+        match self.kind {
+            EventKind::Ipi { to, callback } if to == cpu => Some(callback),
+            EventKind::IpiMask { callback, .. } if self.recipients().any(|to| to == cpu) => {
+                Some(callback)
+            }
+            _ => None,
+        }
+    }
+
+    /// The CPUs to which this sends an interrupt.
+    pub fn recipients(&self) -> impl Iterator<Item = u32> + use<> {
+        let (first, cpus) = match self.kind {
+            EventKind::Ipi { to, .. } => (to, 1),
+            EventKind::IpiMask { cpus, .. } => (64 * u32::from(self.flags), cpus),
+            _ => (0, 0),
+        };
+        (0..64).filter(move |bit| cpus >> bit & 1 == 1).map(move |bit| first + bit)
+    }
+
     /// From the words of `struct tardy_event`; absent where there is none.
     pub(super) fn decode(cpu: u32, words: [u64; 4]) -> Option<Self> {
         let [at_ns, head, a, b] = words;
@@ -261,7 +293,8 @@ impl EventKind {
             header::TARDY_VECTOR_EXIT => Self::VectorExit { vector: a as u32 },
             header::TARDY_TIMER => Self::Timer { expires_ns: a, callback: b },
             header::TARDY_IDLE => Self::Idle { state: a as u32 },
-            header::TARDY_IPI => Self::Ipi { to: a as u32 },
+            header::TARDY_IPI => Self::Ipi { to: a as u32, callback: b },
+            header::TARDY_IPI_MASK => Self::IpiMask { cpus: a, callback: b },
             header::TARDY_PAGE_FAULT => Self::PageFault { address: a, instruction: b },
             header::TARDY_NMI => Self::Nmi { took_ns: a, handler: b },
             header::TARDY_STEAL => Self::Steal { ns: a, since_ns: b },
@@ -313,6 +346,18 @@ mod tests {
         let kind = EventKind::Switch { comm };
         let expected = Event { at_ns: 99, cpu: 3, prio: -1, pid: 4711, flags: out::WAITING, kind };
         assert_eq!(event, expected);
+    }
+
+    #[test]
+    fn an_interrupt_for_several_cpus_goes_to_those_whose_bits_are_set() {
+        let event = |kind, flags| Event { at_ns: 9, cpu: 0, prio: 0, pid: 7, flags, kind };
+        let mask = event(EventKind::IpiMask { cpus: 1 << 63 | 0b101, callback: 0x70 }, 1);
+        assert_eq!(mask.recipients().collect::<Vec<_>>(), [64, 66, 127]);
+        assert_eq!([66, 65, 2].map(|cpu| mask.sends_to(cpu)), [Some(0x70), None, None]);
+        let one = event(EventKind::Ipi { to: 300, callback: 0 }, 0);
+        assert_eq!([300, 1].map(|cpu| one.sends_to(cpu)), [Some(0), None]);
+        let none = event(EventKind::Idle { state: 1 }, 0);
+        assert_eq!((none.recipients().count(), none.sends_to(0)), (0, None));
     }
 
     #[test]

@@ -69,6 +69,7 @@ const RARE: &str = "rare interrupts of the processor: errors, heat, the platform
 const VECTORS: &str = "interrupts between processors, and deferred work of interrupts";
 const LINES: &str = "hard interrupts of devices";
 const SOFTIRQS: &str = "softirqs";
+const SENDERS: &str = "who sent an interrupt to another processor";
 const FAULTS: &str = "page faults of the measured threads";
 const LOCKS: &str = "locks of the kernel that measured threads wait for";
 const TIMERS: &str = "which timer's function a softirq ran";
@@ -114,7 +115,8 @@ pub(super) const PROGRAMS: &[Program] = &[
     extra("softirq_exit", SOFTIRQS),
     extra("cpu_idle", "idle states, and the way out of them"),
     extra("sched_migrate_task", "moves of threads to other CPUs"),
-    extra("ipi_send_cpu", "who sent an interrupt to another processor"),
+    extra("ipi_send_cpu", SENDERS),
+    newer("ipi_send_cpumask", SENDERS),
     extra("page_fault_user", FAULTS),
     extra("page_fault_kernel", FAULTS),
     extra("nmi_handler", "non-maskable interrupts"),

@@ -37,7 +37,8 @@ enum tardy_kind {
     TARDY_TIMER = 10,
     /* a: idle state, or 0xffffffff when the CPU leaves it. */
     TARDY_IDLE = 11,
-    /* `pid`: the sender; a: the CPU it is sent to. */
+    /* `pid`: the sender; a: the CPU it is sent to; b: address of what is called there, 0 where it
+     * only asks for a switch of tasks. */
     TARDY_IPI = 12,
     /* `pid`: a measured thread; a: the address; b: the instruction. */
     TARDY_PAGE_FAULT = 13,
@@ -57,6 +58,9 @@ enum tardy_kind {
     /* The same of the poll of a network device, whose name is in `comm`. `pid`: ns that it took;
      * `prio`: packets; `flags`: how many it may take at most, 255 for more. */
     TARDY_POLL = 20,
+    /* An interrupt to several CPUs; an event for each 64 of them that have one. `pid`: the sender;
+     * `flags`: n; a: those of the CPUs from 64 n on, a bit each; b: as of TARDY_IPI. */
+    TARDY_IPI_MASK = 21,
 };
 
 /* `flags` of TARDY_SWITCH: why the task before was switched out. */
@@ -172,6 +176,7 @@ struct tardy_config {
     unsigned int preemptible; /* 1: the kernel can be preempted wherever that is not disabled */
     unsigned int messages;  /* 1: threads are woken by messages, not by timers */
     unsigned int switch_has_state; /* 1: sched_switch has the state of the task that is left */
+    unsigned int cpu_bytes; /* of a mask of this machine's CPUs; a multiple of 8 */
     /* Offsets of per-CPU variables from `hrtimer_bases`, bytes, or TARDY_NO_OFFSET. */
     int irq_regs;
     int preempt_count;

@@ -103,6 +103,13 @@ impl EventReader {
         self.lost.load(Relaxed) + self.memory.stacks_lost() + left_out
     }
 
+    /// Numbers of CPUs are below this; those that are offline have no events. 0 where nothing is
+    /// recorded.
+    #[must_use]
+    pub fn cpus(&self) -> u32 {
+        self.events.as_ref().map_or(0, |events| events.cpus)
+    }
+
     /// The time of which all events of `cpu` are still there, `CLOCK_MONOTONIC` ns: from 0 while
     /// none was overwritten, up to the newest one. Empty where nothing is recorded.
     #[must_use]
@@ -285,6 +292,7 @@ mod tests {
     fn what_is_still_there_begins_a_little_behind_what_is_overwritten_next() {
         let recorder = recorder();
         assert_eq!((recorder.recorded(0), recorder.recorded(9)), (0..0, 0..0));
+        assert_eq!(recorder.cpus(), 2);
         (1..=64).for_each(|n| write(&recorder, 0, n * 10, 17, 0));
         assert_eq!(recorder.recorded(0), 0..640);
         (65..=100).for_each(|n| write(&recorder, 0, n * 10, 17, 0));

@@ -278,7 +278,7 @@ impl<'a> ProgramPlan<'a> {
     }
 
     /// The fields of `struct tardy_config`, in their order.
-    fn config(&self) -> [(&'static str, u32); 11] {
+    fn config(&self) -> [(&'static str, u32); 12] {
         let stacks = match self.settings.stacks {
             Stacks::Off => header::TARDY_STACKS_OFF,
             Stacks::WhenLate => header::TARDY_STACKS_LATE,
@@ -292,6 +292,7 @@ impl<'a> ProgramPlan<'a> {
             ("preemptible", u32::from(self.preemptible)),
             ("messages", u32::from(self.settings.messages)),
             ("switch_has_state", u32::from(self.switch_has_state)),
+            ("cpu_bytes", self.cpus.div_ceil(64) * 8),
             ("irq_regs", self.offsets.irq_regs.0.cast_unsigned()),
             ("preempt_count", self.offsets.preempt_count.0.cast_unsigned()),
             ("pcpu_hot", self.offsets.pcpu_hot.0.cast_unsigned()),

@@ -87,6 +87,10 @@ struct pt_regs {
     unsigned long ip;
 };
 
+struct cpumask {
+    unsigned long bits[1];
+};
+
 struct timer_list {
     void *function;
 };

@@ -23,6 +23,7 @@ pub(crate) mod rules;
 #[cfg(test)]
 mod test_events;
 pub(crate) mod late_wakeup;
+mod senders;
 pub(crate) mod source;
 mod smis;
 pub(crate) mod stacks;

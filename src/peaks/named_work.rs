@@ -1,5 +1,6 @@
 //! Who is behind an interrupt, a softirq or a kworker: the function that took long, or the network
-//! device that was polled. Where none did, or its name is hidden, what it ran in is named alone.
+//! device that was polled; and who sent the interrupt. Where none did, or its name is hidden, what
+//! it ran in is named alone.
 
 use super::{
     contexts::{Hard, Segment},
@@ -8,8 +9,9 @@ use super::{
     long_functions::Party,
     names,
     piece::{NamedCause, Piece},
+    senders,
 };
-use crate::run::peaks::Cause;
+use crate::{kernel::function::LONG_NS, run::peaks::Cause};
 
 /// The name of a function or of a device; absent where the kernel hides it.
 #[must_use]
@@ -59,7 +61,7 @@ pub(super) fn softirq_name(
     }
 }
 
-/// A hard interrupt has the CPU.
+/// A hard interrupt has the CPU: one that another CPU sent, and that took long, with who sent it.
 #[must_use]
 pub(super) fn hard(
     wakeup: &LateWakeup<'_>,
@@ -72,5 +74,11 @@ pub(super) fn hard(
         Some(function) => names::hard_for(hard, lines, &function),
         None => names::hard(hard, lines),
     };
-    NamedCause::measured(Cause::Hardirq, name)
+    let sender = match hard {
+        Hard::Vector(vector) if piece.ns() >= LONG_NS => {
+            senders::sender(wakeup, piece.span.cpu, vector, piece.from_ns)
+        }
+        _ => None,
+    };
+    NamedCause { task: sender, ..NamedCause::measured(Cause::Hardirq, name) }
 }

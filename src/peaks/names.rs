@@ -89,6 +89,16 @@ pub(crate) fn task(task: &CurrentTask) -> String {
     format!("{}/{}", comm(&task.comm), task.pid)
 }
 
+/// Who sent an interrupt from another CPU: the task that was on it, or the idle task.
+#[must_use]
+pub(crate) fn sender(task: Option<[u8; 16]>, pid: u32, cpu: u32) -> String {
+    match (pid, task) {
+        (0, _) => format!("idle task on CPU {cpu}"),
+        (_, Some(task)) => format!("{}/{pid} on CPU {cpu}", comm(&task)),
+        (_, None) => format!("task {pid} on CPU {cpu}"),
+    }
+}
+
 /// An idle state's.
 #[must_use]
 pub(crate) fn idle(state: Option<u32>) -> String {

@@ -12,6 +12,9 @@ pub(crate) trait EventSource {
     /// so far.
     fn events(&self, cpu: u32, from_ns: u64, to_ns: u64, into: &mut Vec<Event>) -> bool;
 
+    /// Numbers of CPUs are below this. Some may be offline, and have no events.
+    fn cpus(&self) -> u32;
+
     /// The time of which all events of `cpu` are still there (`CLOCK_MONOTONIC` ns): from 0 while
     /// none was overwritten, up to the newest one. Empty where nothing is recorded.
     fn recorded(&self, cpu: u32) -> Range<u64>;

@@ -74,6 +74,14 @@ pub(super) fn callback(address: u64) -> Event {
     event(EventKind::Timer { expires_ns: 0, callback: address })
 }
 
+pub(super) fn ipi(pid: u32, to: u32, callback: u64) -> Event {
+    about(pid, 0, EventKind::Ipi { to, callback })
+}
+
+pub(super) fn ipi_mask(pid: u32, cpus: u64, callback: u64) -> Event {
+    about(pid, 0, EventKind::IpiMask { cpus, callback })
+}
+
 pub(super) fn function_end(which: u8, pid: u32, took_ns: u64, address: u64) -> Event {
     flagged(which, about(pid, 0, EventKind::Function { took_ns, address }))
 }

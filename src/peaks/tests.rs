@@ -44,6 +44,8 @@ struct Fake {
     smis_step: u64,
     smis: Arc<AtomicU64>,
     forgets: bool,
+    /// On how many CPUs events are recorded.
+    cpus: u32,
 }
 
 impl EventSource for Fake {
@@ -52,8 +54,12 @@ impl EventSource for Fake {
         !self.forgets
     }
 
+    fn cpus(&self) -> u32 {
+        self.cpus
+    }
+
     fn recorded(&self, _: u32) -> Range<u64> {
-        0..0
+        0..u64::MAX
     }
 
     fn stack(&self, number: u64) -> Option<Vec<u64>> {

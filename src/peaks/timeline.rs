@@ -207,7 +207,11 @@ impl Drawing<'_> {
                 drawn.detail = Some(format!("CPU {from} to CPU {to}"));
                 drawn
             }
-            EventKind::Ipi { to } => point("ipi", format!("to CPU {to}")),
+            EventKind::Ipi { to, .. } => point("ipi", format!("to CPU {to}")),
+            EventKind::IpiMask { .. } => {
+                let to: Vec<String> = event.recipients().map(|cpu| cpu.to_string()).collect();
+                point("ipi", format!("to CPUs {}", to.join(", ")))
+            }
             EventKind::PageFault { address, instruction } => {
                 let mut drawn = point("page_fault", "page fault".into());
                 drawn.detail = Some(format!("at {address:#x}, by {instruction:#x}"));

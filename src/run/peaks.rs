@@ -98,7 +98,8 @@ pub struct Part {
     pub cause: Cause,
     /// Which one: an interrupt's name, a softirq's, a function, a task's name.
     pub name: String,
-    /// The task whose work it was, as `name/pid`, where there is one.
+    /// The task whose work it was, as `name/pid`, where there is one; of an interrupt from another
+    /// CPU, who sent it, as `name/pid on CPU 1`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<String>,
     /// How much of the latency, ns.

@@ -35,6 +35,10 @@ impl EventSource for ThisMachine {
         self.recorder.events(cpu, from_ns, to_ns, into)
     }
 
+    fn cpus(&self) -> u32 {
+        self.recorder.cpus()
+    }
+
     fn recorded(&self, cpu: u32) -> Range<u64> {
         self.recorder.recorded(cpu)
     }

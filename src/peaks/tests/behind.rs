@@ -40,6 +40,10 @@ impl EventSource for Overwritten {
         from_ns >= self.from_ns
     }
 
+    fn cpus(&self) -> u32 {
+        1
+    }
+
     fn recorded(&self, _: u32) -> Range<u64> {
         let to_ns = (BATCH + 1) * APART;
         self.from_ns.cast_unsigned()..to_ns.cast_unsigned()

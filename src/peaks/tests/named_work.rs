@@ -136,3 +136,40 @@ fn a_stack_of_a_kworker_names_more_than_its_work_where_it_shows_what_is_done() {
     let landmark = seen(&["__schedule", "ext4_writepages", "process_one_work", "worker_thread"]);
     assert_eq!(landmark.name, "ext4_writepages");
 }
+
+/// The interrupt of a call that takes long, and these events on CPU 1 before it.
+fn called(events: &[(i64, Event)]) -> Case {
+    let mut found = wake_up(hack(), 1, 2_000, 3_000, 60_000);
+    found.extend([(4_000, vector(CALL, 0, 0)), (58_000, vector_end(CALL))]);
+    found.extend([(-900_000, on(1, switch(700, 120, "munmap"))), (-800_000, vector(CALL, 0, 0))]);
+    found.push((-799_000, vector_end(CALL)));
+    found.extend(events.iter().map(|(at_ns, event)| (*at_ns, on(1, *event))));
+    let mut case = case([2_000, 0, 1_000, 57_000, 2_000], found);
+    case.fake.cpus = 2;
+    case
+}
+
+#[test]
+fn who_sent_an_interrupt_from_another_cpu() {
+    let sender = |events: &[(i64, Event)]| called(events).main().task;
+    assert_eq!(sender(&[(3_900, ipi(700, 0, 7))]).as_deref(), Some("munmap/700 on CPU 1"));
+    assert_eq!(sender(&[(3_900, ipi_mask(700, 0b1, 7))]).as_deref(), Some("munmap/700 on CPU 1"));
+    assert_eq!(sender(&[(3_900, ipi(701, 0, 7))]).as_deref(), Some("task 701 on CPU 1"));
+    assert_eq!(sender(&[(3_900, ipi(0, 0, 7))]).as_deref(), Some("idle task on CPU 1"));
+    assert_eq!(sender(&[(3_900, ipi(700, 0, 0))]), None, "that asked for a switch of tasks");
+    assert_eq!(sender(&[(3_900, ipi(700, 1, 7)), (3_900, ipi_mask(700, 0b10, 7))]), None);
+    assert_eq!(sender(&[(4_100, ipi(700, 0, 7))]), None, "it had come by then");
+    assert_eq!(sender(&[(-850_000, ipi(700, 0, 7))]), None, "that was the one before");
+    let two = [(3_800, ipi(700, 0, 7)), (3_900, ipi(701, 0, 7))];
+    assert_eq!(sender(&two), None, "it may be of either");
+}
+
+#[test]
+fn who_sent_a_short_interrupt_is_not_asked() {
+    let mut short = called(&[(3_900, ipi(700, 0, 7))]);
+    let end = short.fake.events.iter_mut().find(|event| event.at_ns == T + 58_000).unwrap();
+    end.at_ns = T + 8_000;
+    let parts = short.peak().blame;
+    let call = parts.iter().find(|part| part.name.starts_with("function call")).unwrap();
+    assert_eq!((call.ns, call.task.as_deref()), (4_000, None));
+}

@@ -103,8 +103,10 @@ pub fn while_words(part: &PagePart) -> Option<String> {
         (task, _) => task,
     };
     let named = if name.is_empty() { String::new() } else { named.replace("{}", name) };
+    let is_sent = part.cause == Cause::Hardirq && !part.task.is_empty();
+    let sent = if is_sent { format!(", sent by {}", part.task) } else { String::new() };
     let probably = if part.basis == Basis::Inferred { "probably " } else { "" };
-    Some(format!("{probably}while {}{named}", bare.replace("{task}", task)))
+    Some(format!("{probably}while {}{named}{sent}", bare.replace("{task}", task)))
 }
 
 /// Why the worst wake-up of the run was late, where its peak was kept and one cause stands out:
@@ -153,5 +155,9 @@ mod tests {
         );
         assert_eq!(words(Cause::Thread, "dd/7").as_deref(), Some("while dd/7 ran before it"));
         assert_eq!(words(Cause::Unexplained, ""), None);
+        assert_eq!(
+            words(Cause::Hardirq, "dd/7 on CPU 1").as_deref(),
+            Some("while the CPU served interrupt ext4_x, sent by dd/7 on CPU 1")
+        );
     }
 }
