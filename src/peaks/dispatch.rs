@@ -4,11 +4,12 @@
 
 use super::{
     Event, EventKind,
+    below_kernel::missing_in_user_mode,
     contexts::{CurrentTask, ns},
     interrupt::were_on_until,
     late_wakeup::{Cpu, LateWakeup},
     names,
-    piece::{NamedCause, Piece, missing_in_user_mode},
+    piece::{NamedCause, Piece},
     stacks,
     state_history::ThreadState,
     usual::at_most,
@@ -63,7 +64,7 @@ pub(super) fn late_interrupt(
         return Some(NamedCause::unexplained(LATE));
     };
     if found.is_of_user_mode() {
-        return Some(missing_in_user_mode(wakeup, LATE_IN_USER));
+        return Some(missing_in_user_mode(wakeup, piece, LATE_IN_USER));
     }
     let events = wakeup.cpus.get(&span.cpu).map_or(&[][..], |cpu| &cpu.events);
     let was_off = piece.from_ns >= were_on_until(events, came_ns);

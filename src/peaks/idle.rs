@@ -4,10 +4,11 @@
 use std::collections::BTreeMap;
 
 use super::{
+    below_kernel::missing_cpu,
     contexts::Segment,
     late_wakeup::LateWakeup,
     names,
-    piece::{NamedCause, Piece, missing_cpu},
+    piece::{NamedCause, Piece},
     state_history::{StateSpan, ThreadState},
 };
 use crate::run::peaks::Cause;
@@ -53,6 +54,6 @@ impl IdleExits {
 
 /// A CPU that stayed in an idle state for longer than it takes to leave it.
 #[must_use]
-pub(super) fn overslept(wakeup: &LateWakeup<'_>) -> NamedCause {
-    missing_cpu(wakeup, "idle CPU woke up late")
+pub(super) fn overslept(wakeup: &LateWakeup<'_>, piece: &Piece<'_>) -> NamedCause {
+    missing_cpu(wakeup, piece, "idle CPU woke up late")
 }

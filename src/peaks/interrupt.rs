@@ -6,11 +6,12 @@
 
 use super::{
     Event, EventKind,
+    below_kernel::{missing_cpu, missing_in_user_mode},
     contexts::{Segment, ns},
     functions,
     late_wakeup::LateWakeup,
     named_work, names,
-    piece::{NamedCause, Piece, missing_cpu, missing_in_user_mode},
+    piece::{NamedCause, Piece},
     stacks::{self, StackFinding},
     state_history::{StateSpan, ThreadState},
 };
@@ -103,14 +104,14 @@ impl InterruptDelay {
         match off {
             Off::Proven => kept_off(wakeup, piece, segment, named),
             Off::Likely => kept_off(wakeup, piece, segment, named).inferred_from(ENDED_BEFORE),
-            Off::NoSign => self.without_a_sign(wakeup),
+            Off::NoSign => self.without_a_sign(wakeup, piece),
         }
     }
 
-    fn without_a_sign(&self, wakeup: &LateWakeup<'_>) -> NamedCause {
+    fn without_a_sign(&self, wakeup: &LateWakeup<'_>, piece: &Piece<'_>) -> NamedCause {
         match self.in_user {
-            true => missing_in_user_mode(wakeup, "interrupt late in user mode"),
-            false => missing_cpu(wakeup, "interrupt late"),
+            true => missing_in_user_mode(wakeup, piece, "interrupt late in user mode"),
+            false => missing_cpu(wakeup, piece, "interrupt late"),
         }
     }
 }

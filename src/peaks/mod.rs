@@ -3,6 +3,7 @@
 //! Events come from the BPF programs, late wake-ups from the measuring threads; both are judged
 //! here, and nothing is measured or written. `docs/blame.md` has the rules.
 
+mod below_kernel;
 pub(crate) mod blame;
 pub(crate) mod contexts;
 pub(crate) mod state_history;

@@ -89,6 +89,12 @@ pub(crate) fn task(task: &CurrentTask) -> String {
     format!("{}/{}", comm(&task.comm), task.pid)
 }
 
+/// What may have had several CPUs at once.
+#[must_use]
+pub(crate) fn silent(cpus: usize) -> String {
+    format!("hypervisor or firmware: {cpus} CPUs silent at once")
+}
+
 /// Who sent an interrupt from another CPU: the task that was on it, or the idle task.
 #[must_use]
 pub(crate) fn sender(task: Option<[u8; 16]>, pid: u32, cpu: u32) -> String {

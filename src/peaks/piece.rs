@@ -10,13 +10,6 @@ use super::{
 };
 use crate::run::peaks::{Basis, Cause};
 
-/// Name of what is inferred in a virtual machine.
-const HOST_NOT_COUNTED: &str = "hypervisor (not counted)";
-const LATE_IN_USER_MODE: &str =
-    "the interrupt came late to a CPU in user mode, where the kernel cannot have kept it";
-
-const SMI_CAME: &str = "the counter of system management interrupts rose around that time";
-
 /// Of stolen time the amount is measured, and its place is not.
 const STEAL_COUNTED: &str = "the steal counter rose by that much between two events around it";
 
@@ -137,27 +130,6 @@ pub(crate) fn covered(kind: OverlayKind) -> NamedCause {
         }
         OverlayKind::Nmi => NamedCause::measured(Cause::Hardirq, "NMI"),
         OverlayKind::Walk => NamedCause::measured(Cause::Tracing, "stack walk"),
-    }
-}
-
-/// Time in which a CPU did nothing that was recorded although it should have: an interrupt of the
-/// firmware may have had it, where some came. In a virtual machine it may have been the
-/// hypervisor, or the kernel with interrupts off: nothing tells them apart. `name` is what remains.
-#[must_use]
-pub(crate) fn missing_cpu(wakeup: &LateWakeup<'_>, name: &'static str) -> NamedCause {
-    match wakeup.smis_came {
-        true => NamedCause::inferred(Cause::Hardware, "SMI", SMI_CAME),
-        false => NamedCause::unexplained(name),
-    }
-}
-
-/// The same in user mode, where interrupts are on: what keeps one there is below the kernel, in a
-/// virtual machine the hypervisor.
-#[must_use]
-pub(crate) fn missing_in_user_mode(wakeup: &LateWakeup<'_>, name: &'static str) -> NamedCause {
-    match wakeup.wishes.virtual_machine && !wakeup.smis_came {
-        true => NamedCause::inferred(Cause::Host, HOST_NOT_COUNTED, LATE_IN_USER_MODE),
-        false => missing_cpu(wakeup, name),
     }
 }
 

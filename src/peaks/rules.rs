@@ -2,6 +2,7 @@
 
 use super::{
     Event, EventKind,
+    below_kernel::missing_cpu,
     contexts::{CurrentTask, Segment, ns},
     dispatch,
     functions::Worth,
@@ -110,7 +111,7 @@ impl<'a> CauseClassifier<'a> {
             return piece::own_path(self.wakeup);
         }
         match segment.idle_state {
-            Some(_) if segment.softirq.is_none() => idle::overslept(self.wakeup),
+            Some(_) if segment.softirq.is_none() => idle::overslept(self.wakeup, piece),
             _ => self.held.why(piece, segment, self.wakeup),
         }
     }
@@ -149,7 +150,7 @@ impl<'a> CauseClassifier<'a> {
             return piece::own_path(self.wakeup);
         }
         if segment.idle_state.is_some() {
-            return idle::overslept(self.wakeup);
+            return idle::overslept(self.wakeup, piece);
         }
         if let Some(late) = dispatch::late_interrupt(self.wakeup, piece, task) {
             return late;
@@ -207,7 +208,7 @@ impl<'a> CauseClassifier<'a> {
             return named_work::softirq(self.wakeup, piece, segment, vector);
         }
         self.held_up(piece)
-            .unwrap_or_else(|| piece::missing_cpu(self.wakeup, "on the CPU, nothing recorded"))
+            .unwrap_or_else(|| missing_cpu(self.wakeup, piece, "on the CPU, nothing recorded"))
     }
 
     /// A page fault or a lock of its own.

@@ -3,6 +3,7 @@
 //! Times are ns after the programmed expiry, which is at [`T`].
 
 mod behind;
+mod below_kernel;
 mod interrupt;
 mod message;
 mod named_work;
@@ -242,6 +243,7 @@ fn every_rule_of_the_documentation_names_a_test_that_is_there() {
     let names: Vec<&str> = tests.flat_map(|cell| cell.split(", ")).collect();
     assert!(names.len() > 30, "{names:?}");
     let tests = [
+        include_str!("tests/below_kernel.rs"),
         include_str!("tests/interrupt.rs"),
         include_str!("tests/waiting.rs"),
         include_str!("tests/running.rs"),
