@@ -2,10 +2,13 @@
 //! in, numbers out.
 
 pub mod bands;
+pub mod distributions;
 pub mod kernel_config;
 pub mod matrix;
+pub mod percentile;
 pub mod period;
 pub mod preempted;
+pub mod random;
 pub mod ratio;
 pub mod together;
 
