@@ -1,6 +1,7 @@
 //! What needs an interval estimate, more than one run, or all late wake-ups of one. Pure: numbers
 //! in, numbers out.
 
+pub mod ab;
 pub mod bands;
 pub mod distributions;
 pub mod kernel_config;
