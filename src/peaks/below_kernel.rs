@@ -7,6 +7,7 @@ use super::{
     late_wakeup::LateWakeup,
     names,
     piece::{NamedCause, Piece},
+    smis::SmiEvidence,
 };
 use crate::run::peaks::Cause;
 
@@ -32,19 +33,23 @@ const BEFORE: i64 = 10;
 
 /// An interrupt of the firmware may have had the CPU, where some came; or something below the
 /// kernel had several CPUs at once. In a virtual machine it may else have been the hypervisor, or
-/// the kernel with interrupts off: nothing tells them apart. `name` is what remains.
+/// the kernel with interrupts off: nothing tells them apart. `name` is what remains; where nothing
+/// counts the firmware's interrupts, it says so: those cannot be told apart either.
 #[must_use]
 pub(super) fn missing_cpu(
     wakeup: &LateWakeup<'_>,
     piece: &Piece<'_>,
     name: &'static str,
 ) -> NamedCause {
-    if wakeup.smis_came {
+    if wakeup.smis == SmiEvidence::Came {
         return NamedCause::inferred(Cause::Hardware, "SMI", SMI_CAME);
     }
     let cause = if wakeup.wishes.virtual_machine { Cause::Host } else { Cause::Hardware };
     match silent_cpus(wakeup, piece) {
         Some(cpus) => NamedCause::inferred(cause, names::silent(cpus), ALL_SILENT),
+        None if wakeup.smis == SmiEvidence::NotCounted => {
+            NamedCause::unexplained(names::without_smi_count(name))
+        }
         None => NamedCause::unexplained(name),
     }
 }
@@ -57,7 +62,7 @@ pub(super) fn missing_in_user_mode(
     piece: &Piece<'_>,
     name: &'static str,
 ) -> NamedCause {
-    match wakeup.wishes.virtual_machine && !wakeup.smis_came {
+    match wakeup.wishes.virtual_machine && wakeup.smis != SmiEvidence::Came {
         true => NamedCause::inferred(Cause::Host, HOST_NOT_COUNTED, LATE_IN_USER_MODE),
         false => missing_cpu(wakeup, piece, name),
     }

@@ -9,6 +9,7 @@ use super::{
     contexts::{Segment, ns, segments},
     long_functions::{LongFunction, long_functions},
     overlays::{Overlay, overlays},
+    smis::SmiEvidence,
     source::EventSource,
     state_history::{self, StateHistory},
     waiting,
@@ -49,8 +50,8 @@ pub(crate) struct LateWakeup<'a> {
     pub wishes: &'a BlameOptions,
     /// For stacks and names.
     pub source: &'a dyn EventSource,
-    /// System management interrupts came since the last late wake-up.
-    pub smis_came: bool,
+    /// Whether system management interrupts came since the last late wake-up.
+    pub(super) smis: SmiEvidence,
     /// The medians of this thread's stages.
     pub usual: UsualStages,
     /// By number.

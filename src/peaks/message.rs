@@ -198,7 +198,7 @@ impl<'a> LateMessage<'a> {
                 late: &leg.late,
                 wishes: wakeup.wishes,
                 source: wakeup.source,
-                smis_came: wakeup.smis_came,
+                smis: wakeup.smis,
                 usual: leg.usual,
                 cpus: std::mem::take(&mut wakeup.cpus),
                 history: leg.history.clone(),

@@ -317,7 +317,7 @@ impl Blamer {
             late,
             wishes: &self.wishes,
             source: &*self.source,
-            smis_came: progress.smis.may_explain(),
+            smis: progress.smis.evidence(),
             usual: progress.usual,
             cpus: BTreeMap::new(),
             history: state_history::StateHistory::default(),

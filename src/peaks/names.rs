@@ -89,6 +89,12 @@ pub(crate) fn task(task: &CurrentTask) -> String {
     format!("{}/{}", comm(&task.comm), task.pid)
 }
 
+/// What nobody is named for, where the firmware cannot be told apart from others.
+#[must_use]
+pub(crate) fn without_smi_count(name: &str) -> String {
+    format!("{name} (SMIs not counted)")
+}
+
 /// What may have had several CPUs at once.
 #[must_use]
 pub(crate) fn silent(cpus: usize) -> String {

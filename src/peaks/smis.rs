@@ -2,6 +2,17 @@
 
 use crate::run::peaks::{Cause, Part};
 
+/// What the counter of system management interrupts says of a wake-up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum SmiEvidence {
+    /// One came since it was read before, and explains nothing yet.
+    Came,
+    /// None that explains nothing yet.
+    NoneLeft,
+    /// Nothing counts them here.
+    NotCounted,
+}
+
 /// System management interrupts, which come without an event: each explains one wake-up at the
 /// most, of those that were late since the counter was read the last time.
 #[derive(Debug, Default)]
@@ -24,10 +35,14 @@ impl Smis {
         *self = Self { count: now, left: 0 };
     }
 
-    /// Whether one came that explains nothing yet.
+    /// What is known of them for the next wake-up.
     #[must_use]
-    pub(super) fn may_explain(&self) -> bool {
-        self.left > 0
+    pub(super) fn evidence(&self) -> SmiEvidence {
+        match (self.count, self.left) {
+            (None, _) => SmiEvidence::NotCounted,
+            (Some(_), 0) => SmiEvidence::NoneLeft,
+            (Some(_), _) => SmiEvidence::Came,
+        }
     }
 
     /// Takes off what these parts of a latency are blamed on.

@@ -44,6 +44,8 @@ struct Fake {
     /// System management interrupts that come between two readings.
     smis_step: u64,
     smis: Arc<AtomicU64>,
+    /// Nothing counts them.
+    no_smi_count: bool,
     forgets: bool,
     /// On how many CPUs events are recorded.
     cpus: u32,
@@ -81,7 +83,8 @@ impl EventSource for Fake {
     }
 
     fn smis(&mut self, _: u32) -> Option<u64> {
-        Some(self.smis.fetch_add(self.smis_step, Ordering::Relaxed))
+        let smis = self.smis.fetch_add(self.smis_step, Ordering::Relaxed);
+        (!self.no_smi_count).then_some(smis)
     }
 }
 

@@ -118,3 +118,16 @@ fn an_idle_cpu_that_woke_up_late_with_others_silent() {
     case.fake.cpus = 2;
     assert_eq!(case.main().name, "hypervisor or firmware: 2 CPUs silent at once");
 }
+
+#[test]
+fn where_nothing_counts_system_management_interrupts_the_name_says_so() {
+    let mut uncounted = late_interrupt();
+    uncounted.fake.no_smi_count = true;
+    uncounted.fake.smis_step = 1;
+    let name = "interrupt late (SMIs not counted)";
+    assert_eq!(uncounted.named(), is(Cause::Unexplained, name, 497_000));
+    uncounted.fake.no_smi_count = false;
+    assert_eq!(uncounted.named(), is(Cause::Hardware, "SMI", 497_000));
+    uncounted.fake.smis_step = 0;
+    assert_eq!(uncounted.named(), is(Cause::Unexplained, "interrupt late", 497_000));
+}
