@@ -8,8 +8,12 @@
 //!
 //! Blocks that are too short cut groups apart and hide them, blocks that are too long are too few
 //! to estimate a variance. So several lengths are tried, and the largest effect counts; each is
-//! multiplied by the squared ratio of the quantiles of Student's t, for its number of blocks, and
-//! of the normal distribution (Korn and Graubard, Survey Methodology 24, 1998, p. 193).
+//! multiplied by the squared ratio of the quantiles of Student's t and of the normal distribution
+//! (Korn and Graubard, Survey Methodology 24, 1998, p. 193). The degrees of freedom are those of
+//! the blocks, and fewer where a few blocks make up the variance: a run with two bursts has an
+//! uncertain variance, however many blocks it has. (The variance of an estimated variance is
+//! (kurtosis - 1) / blocks, relative to its square, and 2 / freedom for the t distribution:
+//! Satterthwaite, Biometrics Bulletin 2, 1946, p. 110, equates them.)
 
 use crate::analysis::distributions::{normal_upper, t_upper};
 
@@ -71,15 +75,26 @@ pub fn dependence(blocks: &[BlockCount]) -> Option<Dependence> {
     Some(largest)
 }
 
-/// The design effect of these blocks, with the correction for their number.
+/// The design effect of these blocks, corrected for how uncertain it is.
 fn effect(blocks: &[BlockCount], share: f64) -> f64 {
     let count = blocks.len() as f64;
     let samples: f64 = blocks.iter().map(|block| block.samples as f64).sum();
     let excess = |block: &BlockCount| block.beyond as f64 - share * block.samples as f64;
-    let squares: f64 = blocks.iter().map(|block| excess(block).powi(2)).sum();
+    let excesses: Vec<f64> = blocks.iter().map(excess).collect();
+    let squares: f64 = excesses.iter().map(|excess| excess.powi(2)).sum();
     let variance = squares * count / (count - 1.0);
-    let correction = t_upper(TAIL, count - 1.0) / normal_upper(TAIL);
+    let correction = t_upper(TAIL, freedom(&excesses)) / normal_upper(TAIL);
     variance / (samples * share * (1.0 - share)) * correction.powi(2)
+}
+
+/// The degrees of freedom of the variance of these excesses, at least 1.
+fn freedom(excesses: &[f64]) -> f64 {
+    let count = excesses.len() as f64;
+    let moment = |power: i32| excesses.iter().map(|excess| excess.powi(power)).sum::<f64>() / count;
+    let kurtosis = moment(4) / moment(2).powi(2);
+    let by_kurtosis = 2.0 * count / (kurtosis - 1.0);
+    // Without any variance the kurtosis is none, and nothing is to be corrected.
+    if by_kurtosis > 0.0 { by_kurtosis.clamp(1.0, count - 1.0) } else { count - 1.0 }
 }
 
 #[cfg(test)]
@@ -98,6 +113,20 @@ mod tests {
         let expected = 500.0 / 45.0 * (2.776_445_f64 / 1.959_964).powi(2);
         assert!((found.design_effect - expected).abs() < 1e-4, "{found:?} {expected}");
         assert_eq!(found.length, 1);
+    }
+
+    #[test]
+    fn few_blocks_that_make_up_the_variance_leave_few_degrees_of_freedom() {
+        // Excesses of 9, 9 and 18 times -1: second moment 9, fourth 657, kurtosis 8.111;
+        // 40 / 7.111 = 5.625.
+        let grouped: Vec<f64> = [9.0; 2].into_iter().chain([-1.0; 18]).collect();
+        assert!((freedom(&grouped) - 5.625).abs() < 0.001, "{}", freedom(&grouped));
+        // Kurtosis 1: as many as there are blocks, less one.
+        assert_eq!(freedom(&[1.0, -1.0, 1.0, -1.0, 1.0, -1.0]), 5.0);
+        assert_eq!(freedom(&[0.0; 7]), 6.0);
+        // One block of 100: kurtosis 98, 200 / 97.
+        let single: Vec<f64> = [99.0].into_iter().chain([-1.0; 99]).collect();
+        assert!((freedom(&single) - 200.0 / 97.01).abs() < 0.01, "{}", freedom(&single));
     }
 
     #[test]
