@@ -3,6 +3,7 @@
 mod bench;
 mod docs;
 mod inject;
+mod simulate;
 mod synth;
 mod synth_why;
 mod vm;
@@ -26,6 +27,7 @@ enum Verb {
     /// Write man pages and completions
     Docs(Destination),
     Inject(inject::InjectFlags),
+    Simulate(simulate::SimulateFlags),
     /// Write a run of one day, 8 CPUs at 1 kHz, without measuring it
     SynthDay(Destination),
     /// Write a traced run of a minute with 100 peaks of every cause
@@ -69,6 +71,7 @@ fn dispatch(verb: Verb) -> Result<()> {
         Verb::Bench(flags) => bench::run(&flags),
         Verb::Docs(to) => docs::write(&to.directory),
         Verb::Inject(flags) => inject::run(&flags),
+        Verb::Simulate(flags) => simulate::run(&flags),
         Verb::SynthDay(to) => synth::day(&to.directory),
         Verb::SynthWhy(to) => synth_why::write(&to.directory),
         Verb::Vm(flags) => vm::run(&flags),
