@@ -13,8 +13,8 @@ pub(super) struct TraceFlags {
     ///
     /// Needs root, or CAP_BPF and CAP_PERFMON, and a kernel with type information (BTF), as
     /// distribution kernels have. Where that is missing, auto measures without and reports it.
-    /// A pingpong between two ends of this machine and a receive are traced where stages or peaks
-    /// is given; a stream is not.
+    /// A receive, and a pingpong or a stream between two ends of this machine, are traced where
+    /// stages or peaks is given.
     #[arg(long, value_enum, default_value = "auto", value_name = "MODE")]
     trace: TraceMode,
     /// How many of the worst wake-ups to keep, each with everything recorded around it

@@ -151,13 +151,13 @@ int BPF_PROG(on_csd_function_exit)
 /* Polls have no event at their begin: the first one begins with the softirq. */
 static __always_inline void begin_polls(u32 vec_nr)
 {
-    if (!config.messages && vec_nr == NET_RX_SOFTIRQ)
+    if (config.woken_by == TARDY_BY_TIMERS && vec_nr == NET_RX_SOFTIRQ)
         begin_function(TARDY_OF_POLL, 0, 0);
 }
 
 static __always_inline void end_polls(u32 vec_nr)
 {
-    if (config.messages || vec_nr != NET_RX_SOFTIRQ)
+    if (config.woken_by != TARDY_BY_TIMERS || vec_nr != NET_RX_SOFTIRQ)
         return;
     struct tardy_begun *it = get_begun(TARDY_OF_POLL);
     if (it)

@@ -2,7 +2,7 @@
 
 use std::{
     io,
-    os::fd::BorrowedFd,
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
     sync::{
         Arc,
         atomic::{
@@ -61,11 +61,14 @@ const ATTEMPTS: u32 = 10_000;
 #[derive(Debug)]
 pub(super) struct RecorderMemory {
     mapped: MappedWords,
+    /// For other processes, which map it too.
+    descriptor: OwnedFd,
 }
 
 impl RecorderMemory {
     pub(super) fn map(descriptor: BorrowedFd<'_>) -> io::Result<Self> {
-        let memory = Self { mapped: MappedWords::new(descriptor, WORDS)? };
+        let mapped = MappedWords::new(descriptor, WORDS)?;
+        let memory = Self { mapped, descriptor: descriptor.try_clone_to_owned()? };
         // The smallest preempt count is still to be found.
         memory.word(SHIFT_AND_MIN_COUNT).store(u64::MAX << 32, Relaxed);
         memory.watch(NO_THREAD, ThreadHash { factor: 0, shift: 0 });
@@ -222,11 +225,18 @@ impl ThreadRecords {
     pub fn get(&self, n: usize) -> Option<&ThreadRecord> {
         self.memory.records().get(n)
     }
+
+    /// Where another process finds that record: memory to map, and how many words of 8 bytes lie
+    /// before it.
+    #[must_use]
+    pub fn place(&self, n: usize) -> Option<(BorrowedFd<'_>, usize)> {
+        (n < THREADS).then(|| (self.memory.descriptor.as_fd(), THREADS_AT + n * THREAD))
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::{mem::offset_of, os::fd::AsFd, sync::atomic::AtomicU32};
+    use std::{mem::offset_of, sync::atomic::AtomicU32};
 
     use super::*;
     use crate::kernel::layout::Layout;
@@ -318,6 +328,17 @@ mod tests {
             assert_eq!(found(tid), Some(n), "{tid}");
             assert_eq!(found(tid + 1), None);
         }
+    }
+
+    #[test]
+    fn another_process_finds_a_record_by_its_place() {
+        let records = ThreadRecords::of(memory().into());
+        let (descriptor, at) = records.place(3).unwrap();
+        let other = MappedWords::new(descriptor, at + THREAD).unwrap();
+        records.get(3).unwrap().waking_ns.store(7, Relaxed);
+        let [record] = stages::records(&other.words()[at..]) else { panic!("one record") };
+        assert_eq!(record.waking_ns.load(Relaxed), 7);
+        assert!(records.place(THREADS).is_none());
     }
 
     #[test]

@@ -87,6 +87,17 @@ pub enum Stacks {
     Always,
 }
 
+/// What wakes the measured threads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum WokenBy {
+    /// Their own timers.
+    Timers,
+    /// Messages: nothing of timers is recorded with a wake-up, and when one is late is not known.
+    Messages,
+    /// Either: a thread may send by a timer and receive what wakes it.
+    Both,
+}
+
 /// What a [`Tracer`] is to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Settings {
@@ -94,8 +105,8 @@ pub struct Settings {
     pub mode: TraceLevel,
     /// When stacks are walked; only where events are recorded.
     pub stacks: Stacks,
-    /// The threads are woken by messages, not by timers.
-    pub messages: bool,
+    /// What wakes the threads.
+    pub woken_by: WokenBy,
     /// Events that are kept for each CPU, rounded up to a power of two; 32 bytes each.
     pub slots_per_cpu: u32,
 }

@@ -1,6 +1,6 @@
 //! Which programs there are, and what cannot be measured without each.
 
-use super::{Settings, TraceLevel};
+use super::{Settings, TraceLevel, WokenBy};
 
 /// When a program is loaded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,7 +27,7 @@ impl Use {
             Self::Always => true,
             Self::SoftTimers => soft_timers,
             Self::Peaks | Self::PeaksIfThere => records,
-            Self::TimerPeaks => records && !settings.messages,
+            Self::TimerPeaks => records && settings.woken_by == WokenBy::Timers,
         }
     }
 }
@@ -163,14 +163,17 @@ mod tests {
 
     #[test]
     fn no_poll_is_traced_where_it_may_carry_the_message_that_is_measured() {
-        let wanted = |mode, messages| {
-            let settings = Settings { mode, stacks: Stacks::Off, messages, slots_per_cpu: 64 };
+        let wanted = |mode, woken_by| {
+            let settings = Settings { mode, stacks: Stacks::Off, woken_by, slots_per_cpu: 64 };
             let is_wanted = |used: Use| used.is_wanted(&settings, false);
             [Use::Always, Use::Peaks, Use::TimerPeaks, Use::SoftTimers].map(is_wanted)
         };
-        assert_eq!(wanted(TraceLevel::Peaks, false), [true, true, true, false]);
-        assert_eq!(wanted(TraceLevel::Peaks, true), [true, true, false, false]);
-        assert_eq!(wanted(TraceLevel::Stages, false), [true, false, false, false]);
+        let timers = WokenBy::Timers;
+        assert_eq!(wanted(TraceLevel::Peaks, timers), [true, true, true, false]);
+        for by_messages in [WokenBy::Messages, WokenBy::Both] {
+            assert_eq!(wanted(TraceLevel::Peaks, by_messages), [true, true, false, false]);
+        }
+        assert_eq!(wanted(TraceLevel::Stages, timers), [true, false, false, false]);
         let poll = PROGRAMS.iter().find(|program| program.tracepoint == "napi_poll");
         assert_eq!(poll.map(|program| program.used), Some(Use::TimerPeaks));
     }

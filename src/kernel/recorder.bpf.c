@@ -139,7 +139,8 @@ static __always_inline void trace_wakeup(struct tardy_thread *thread, struct tas
     if (task_state(task) & (__TASK_STOPPED | __TASK_TRACED))
         thread->stopped_until_ns = tc->now_ns;
     /* The record stays that of the timer: what follows is the thread's way to user space. */
-    if (!config.messages && !take_timer(thread, tc->cpu))
+    if (config.woken_by != TARDY_BY_MESSAGES && !take_timer(thread, tc->cpu)
+        && config.woken_by == TARDY_BY_TIMERS)
         return;
     thread->waking_ns = tc->now_ns;
     thread->cpu = tc->cpu_id;
@@ -161,7 +162,7 @@ static __always_inline int is_late(const struct tardy_thread *thread, u64 now_ns
 {
     u64 late_ns = memory.settings.late_ns;
 
-    if (config.messages)
+    if (config.woken_by != TARDY_BY_TIMERS)
         return delay_ns > late_ns / 2;
     return now_ns > thread->expires_ns && now_ns - thread->expires_ns > late_ns
         && delay_ns > late_ns / 2;
@@ -189,6 +190,9 @@ static __always_inline u32 wakeup_stack_reason(struct tardy_thread *thread,
     struct tardy_cpu *cpu = tc->cpu;
     u64 now_ns = tc->now_ns;
 
+    /* A message: since the timer interrupt there was a switch. */
+    if (config.woken_by == TARDY_BY_BOTH && cpu->switch_ns > cpu->entry_ns)
+        return 0;
     /* Not by a timer; or what was interrupted is idle, the thread itself or in user mode. */
     if (now_ns - thread->callback_ns > CALLBACK_MAX_NS || !current->pid || current == task
         || cpu->entry_flags & TARDY_IN_USER)
@@ -261,7 +265,7 @@ int BPF_PROG(on_sched_waking, struct task_struct *task)
     if (config.record) {
         trace_event(&tc, TARDY_WAKING, 0, prio, task->pid, current->pid, task_cpu(task));
         /* Who sends a message is not in the way of who receives it. */
-        if (thread && !config.messages)
+        if (thread && config.woken_by != TARDY_BY_MESSAGES)
             trace_wakeup_stack(ctx, thread, task, current, &tc);
     }
     return 0;

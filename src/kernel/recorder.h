@@ -104,6 +104,13 @@ enum tardy_function {
 };
 #define TARDY_FUNCTIONS 6
 
+/* What wakes the measured threads. */
+enum tardy_woken_by {
+    TARDY_BY_TIMERS = 0,
+    TARDY_BY_MESSAGES = 1,
+    TARDY_BY_BOTH = 2,
+};
+
 /* When stacks are walked. */
 enum tardy_stacks {
     TARDY_STACKS_OFF = 0,
@@ -174,7 +181,7 @@ struct tardy_config {
     unsigned int slots;     /* events kept for each CPU; a power of two */
     unsigned int soft_timers; /* 1: timers may expire in a softirq (PREEMPT_RT) */
     unsigned int preemptible; /* 1: the kernel can be preempted wherever that is not disabled */
-    unsigned int messages;  /* 1: threads are woken by messages, not by timers */
+    unsigned int woken_by;  /* enum tardy_woken_by */
     unsigned int switch_has_state; /* 1: sched_switch has the state of the task that is left */
     unsigned int cpu_bytes; /* of a mask of this machine's CPUs; a multiple of 8 */
     /* Offsets of per-CPU variables from `hrtimer_bases`, bytes, or TARDY_NO_OFFSET. */

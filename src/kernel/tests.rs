@@ -26,7 +26,7 @@ fn tracer(settings: Settings) -> Option<Tracer> {
 const STAGES: Settings = Settings {
     mode: TraceLevel::Stages,
     stacks: Stacks::Off,
-    messages: false,
+    woken_by: WokenBy::Timers,
     slots_per_cpu: 1024,
 };
 
@@ -137,7 +137,7 @@ fn answer_each(mut asked: std::io::PipeReader, mut answer: std::io::PipeWriter) 
 const PEAKS: Settings = Settings {
     mode: TraceLevel::Peaks,
     stacks: Stacks::WhenLate,
-    messages: false,
+    woken_by: WokenBy::Timers,
     slots_per_cpu: 32_768,
 };
 

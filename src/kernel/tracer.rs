@@ -7,7 +7,7 @@ use libbpf_rs::{Link, Map, MapCore, Object, ObjectBuilder, OpenMapMut, OpenObjec
 use crate::sys::root::Root;
 
 use super::{
-    Missing, Settings, Stacks, TraceLevel, TracingUnavailable, bootstrap, header, log,
+    Missing, Settings, Stacks, TraceLevel, TracingUnavailable, WokenBy, bootstrap, header, log,
     memory::{RecorderMemory, ThreadRecords},
     percpu::{self, PercpuOffsets},
     programs::{PROGRAMS, Program, Use},
@@ -284,13 +284,18 @@ impl<'a> ProgramPlan<'a> {
             Stacks::WhenLate => header::TARDY_STACKS_LATE,
             Stacks::Always => header::TARDY_STACKS_ALWAYS,
         };
+        let woken_by = match self.settings.woken_by {
+            WokenBy::Timers => header::TARDY_BY_TIMERS,
+            WokenBy::Messages => header::TARDY_BY_MESSAGES,
+            WokenBy::Both => header::TARDY_BY_BOTH,
+        };
         [
             ("record", u32::from(self.settings.mode == TraceLevel::Peaks)),
             ("stacks", stacks),
             ("slots", self.slots()),
             ("soft_timers", u32::from(self.soft_timers)),
             ("preemptible", u32::from(self.preemptible)),
-            ("messages", u32::from(self.settings.messages)),
+            ("woken_by", woken_by),
             ("switch_has_state", u32::from(self.switch_has_state)),
             ("cpu_bytes", self.cpus.div_ceil(64) * 8),
             ("irq_regs", self.offsets.irq_regs.0.cast_unsigned()),
@@ -323,7 +328,7 @@ mod tests {
     const SETTINGS: Settings = Settings {
         mode: TraceLevel::Peaks,
         stacks: Stacks::Off,
-        messages: false,
+        woken_by: WokenBy::Timers,
         slots_per_cpu: 64,
     };
 

@@ -7,7 +7,7 @@ use super::{
     contexts::Segment,
     late_wakeup::LateWakeup,
     overlays::{Overlay, OverlayKind},
-    piece::{NamedCause, Piece, own_path, stopped},
+    piece::{NamedCause, Piece, earlier_packets, own_path, stopped},
     rules::CauseClassifier,
     state_history::StateSpan,
 };
@@ -18,11 +18,17 @@ use crate::run::peaks::Part;
 pub(crate) fn parts(wakeup: &LateWakeup<'_>) -> Vec<Part> {
     let classifier = CauseClassifier::new(wakeup);
     let mut parts: Vec<Part> = Vec::new();
+    let mut earlier_ns = wakeup.earlier.most_ns;
     for span in &wakeup.history.spans {
         let mut path_ns = classifier.own_path_ns();
         for piece in pieces(wakeup, &classifier, span) {
             let mut length = u64::try_from(piece.ns()).unwrap_or(0);
             if classifier.runs_by_itself(&piece) {
+                if piece.to_ns <= wakeup.earlier.until_ns {
+                    let ns = length.min(earlier_ns);
+                    add(&mut parts, earlier_packets(), ns);
+                    (earlier_ns, length) = (earlier_ns - ns, length - ns);
+                }
                 let own_ns = length.min(path_ns);
                 add(&mut parts, own_path(wakeup), own_ns);
                 (path_ns, length) = (path_ns - own_ns, length - own_ns);

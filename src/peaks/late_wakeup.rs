@@ -13,7 +13,7 @@ use super::{
     source::EventSource,
     state_history::{self, StateHistory},
     waiting,
-    way::{MessageWay, Route},
+    way::{Earlier, MessageWay, Route},
 };
 
 /// Events are asked for from so long before the expiry: what goes before it is part of the story.
@@ -21,6 +21,9 @@ const BEFORE_NS: i64 = 60_000;
 
 /// And so long after the wake-up: time that the hypervisor took is noticed at the next event.
 const AFTER_NS: i64 = 200_000;
+
+/// A thread that was woken before a message is followed from there, where that is no longer before.
+const LOOK_BACK_NS: i64 = 100_000_000;
 
 /// Time stolen is looked for no further back than this before the expiry.
 const STEAL_NS: i64 = 50_000_000;
@@ -63,6 +66,8 @@ pub(crate) struct LateWakeup<'a> {
     pub followed: &'a [MeasuredThread],
     /// Of a leg of a message: how its receiver was woken.
     pub route: Option<Route>,
+    /// Of a leg of a message: what its thread may have taken for earlier ones.
+    pub earlier: Earlier,
 }
 
 impl LateWakeup<'_> {
@@ -70,6 +75,14 @@ impl LateWakeup<'_> {
     #[must_use]
     pub(crate) fn end_ns(&self) -> i64 {
         self.late.t_ns.saturating_add(self.late.latency_ns)
+    }
+
+    /// From here on threads are followed: the beginning, or where a message found them before.
+    #[must_use]
+    pub(super) fn begin_ns(&self) -> i64 {
+        let times = self.ways.iter().flat_map(|way| [way.seen.waking_ns, way.since_ns]);
+        let first_ns = times.filter(|at_ns| *at_ns != 0).fold(self.late.t_ns, i64::min);
+        first_ns.max(self.late.t_ns.saturating_sub(LOOK_BACK_NS))
     }
 
     /// Fetches the events of the CPUs that matter and follows the thread through them; `all` are
@@ -121,11 +134,12 @@ impl LateWakeup<'_> {
     }
 
     fn read(&self, cpu: u32) -> Cpu {
-        let wanted_from_ns = self.late.t_ns.saturating_sub(BEFORE_NS).max(0);
+        let begin_ns = self.begin_ns();
+        let wanted_from_ns = begin_ns.saturating_sub(BEFORE_NS).max(0);
         let (mut from_ns, to_ns) = (wanted_from_ns, self.end_ns().saturating_add(AFTER_NS));
         let (mut events, mut reaches) = self.ask(cpu, from_ns, to_ns);
         if let Some(since_ns) = stolen_since(&events).filter(|since| *since < from_ns) {
-            from_ns = since_ns.max(self.late.t_ns.saturating_sub(STEAL_NS)).max(0);
+            from_ns = since_ns.max(begin_ns.saturating_sub(STEAL_NS)).max(0);
             (events, reaches) = self.ask(cpu, from_ns, to_ns);
         }
         let first_ns = events.first().map_or(to_ns, |event| ns(event.at_ns));

@@ -6,6 +6,9 @@
 //! The second goes on to the receiver's clock read: it waits for its CPU, and then has it. A
 //! receiver that had not gone to sleep is followed all the way: nothing shows when the message
 //! came.
+//!
+//! A packet with a schedule has a leg before these, up to its sending: its sender wakes up by its
+//! own timer, or is behind.
 
 use tardy_hot::{stages::Late, trips::LateWay};
 
@@ -13,8 +16,8 @@ use super::{
     Event, MeasuredThread, UsualStages, UsualWay, blame, dispatch,
     late_wakeup::{Cpu, LateWakeup},
     piece::stopped_between,
-    state_history::{Marks, Out, StateHistory, StateSpan, ThreadState, Walk, awake, moves},
-    way::{MessageWay, Route},
+    state_history::{self, Marks, Out, StateHistory, StateSpan, ThreadState, Walk, awake, moves},
+    way::{Earlier, MessageWay, Route, WayKind},
 };
 use crate::run::peaks::{MessageStages, Part, WayOf};
 
@@ -25,6 +28,9 @@ struct Leg<'a> {
     history: StateHistory,
     usual: UsualStages,
     route: Option<Route>,
+    earlier: Earlier,
+    /// It is a wake-up by the thread's own timer.
+    is_wake_up: bool,
 }
 
 /// A late message, ready to be classified.
@@ -47,12 +53,13 @@ pub(super) fn gather<'a>(wakeup: &mut LateWakeup<'a>, usual: &[UsualWay]) -> Lat
         }
     }
     let events = wakeup.events().into_owned();
+    let is_paced = ways.iter().any(|way| way.kind == WayKind::Pacing);
     let mut message = LateMessage { legs: Vec::new(), ways: Vec::new() };
     for (number, way) in ways.iter().enumerate() {
         let usual = usual.get(number).copied().unwrap_or_default();
         if let Some(receiver) = followed.get(way.receiver) {
             let sender = way.sender.and_then(|sender| followed.get(sender));
-            let following = Following { way, sender, receiver, usual, events: &events };
+            let following = Following { way, sender, receiver, usual, events: &events, is_paced };
             message.add(&following, wakeup);
         }
     }
@@ -68,23 +75,37 @@ struct Following<'a, 'e> {
     receiver: &'a MeasuredThread,
     usual: UsualWay,
     events: &'e [Event],
+    /// Its sender has a schedule.
+    is_paced: bool,
 }
 
 impl<'a> Following<'a, '_> {
     /// When the receiver was woken and ran; absent where it was not woken on this way.
     fn marks(&self) -> Option<Marks> {
-        let LateWay { waking_ns, switch_ns, cpus: (woken_on, switched_on), .. } = self.way.seen;
         let (from_ns, to_ns) = (self.way.from_ns, self.way.to_ns);
-        if waking_ns == 0 {
+        if self.way.seen.waking_ns == 0 {
             // What was never switched in had not gone to sleep.
             return Marks::found(self.receiver.tid, from_ns, to_ns, self.events)
                 .filter(|marks| marks.switch_ns < to_ns)
                 .map(|marks| Marks { entry_ns: marks.waking_ns, due_ns: marks.waking_ns, ..marks })
                 .map(|marks| Marks { softirq_ns: marks.waking_ns, ..marks });
         }
+        (self.way.seen.waking_ns >= from_ns).then(|| self.marks_after(from_ns))
+    }
+
+    /// When it had been woken before this way, and ran, where that is known.
+    fn marks_before(&self) -> Option<Marks> {
+        let waking_ns = self.way.seen.waking_ns;
+        (waking_ns != 0 && waking_ns < self.way.from_ns).then(|| self.marks_after(waking_ns))
+    }
+
+    /// By the kernel's record of a wake-up not before `from_ns`.
+    fn marks_after(&self, from_ns: i64) -> Marks {
+        let LateWay { waking_ns, switch_ns, cpus: (woken_on, switched_on), .. } = self.way.seen;
+        let to_ns = self.way.to_ns;
         let waking_ns = waking_ns.clamp(from_ns, to_ns.max(from_ns));
         let switch_ns = switch_ns.clamp(waking_ns, to_ns.max(waking_ns));
-        Some(Marks {
+        Marks {
             due_ns: waking_ns,
             entry_ns: waking_ns,
             softirq_ns: waking_ns,
@@ -92,7 +113,19 @@ impl<'a> Following<'a, '_> {
             switch_ns,
             woken_on,
             switched_on,
-        })
+        }
+    }
+
+    /// Up to the sending: the sender sleeps until its timer wakes it, or has others to send first;
+    /// so it is followed from where it slept.
+    fn pacing(&self) -> Leg<'a> {
+        let (me, from_ns, to_ns) = (self.receiver, self.way.from_ns, self.way.to_ns);
+        let (since_ns, stopped_ns) = (self.way.since_ns.min(from_ns), self.way.seen.stopped_ns);
+        let history = state_history::follow(&late(since_ns, to_ns, stopped_ns), me, self.events);
+        let history = StateHistory { spans: after(history.spans, from_ns), ..history };
+        let earlier = Earlier::of(self.way.backlog, self.usual.send_ns);
+        let (late, usual) = (late(from_ns, to_ns, stopped_ns), UsualStages::default());
+        Leg { me, late, history, usual, route: None, earlier, is_wake_up: true }
     }
 
     /// Up to the receiver's wake-up.
@@ -106,7 +139,7 @@ impl<'a> Following<'a, '_> {
                 let mut walk = Walk::new(from_ns, to_ns, ThreadState::User, cpu);
                 walk.through(self.events, sender.tid, from_ns..to_ns);
                 walk.until(to_ns);
-                walk.spans
+                if self.is_paced { of_one_packet(walk.spans) } else { walk.spans }
             }
             None => {
                 let mut walk = Walk::new(from_ns, to_ns, ThreadState::Carried, marks.woken_on);
@@ -118,22 +151,26 @@ impl<'a> Following<'a, '_> {
         let (user_ns, dispatch_ns) = (self.usual.send_ns, self.usual.dispatch_ns);
         let usual = UsualStages { irq_ns: 0, dispatch_ns, user_ns };
         let history = StateHistory { spans, entry_ns: None };
-        Leg { me, late: late(from_ns, to_ns, (0, 0)), history, usual, route: None }
+        let (late, earlier) = (late(from_ns, to_ns, (0, 0)), Earlier::default());
+        Leg { me, late, history, usual, route: None, earlier, is_wake_up: false }
     }
 
     /// From its wake-up on.
     fn receiving(&self, marks: &Marks, route: Route) -> Leg<'a> {
-        let (from_ns, to_ns) = (marks.waking_ns, self.way.to_ns);
-        let tid = self.receiver.tid;
-        let mut walk = Walk::new(from_ns, to_ns, ThreadState::Dispatch, marks.switched_on);
-        walk.stages(marks, &moves(tid, self.events));
-        walk.through(self.events, tid, marks.switch_ns..i64::MAX);
         let (user_ns, dispatch_ns) = (self.usual.receive_ns, self.usual.dispatch_ns);
-        self.leg(walk, UsualStages { irq_ns: 0, dispatch_ns, user_ns }, Some(route))
+        let usual = UsualStages { irq_ns: 0, dispatch_ns, user_ns };
+        self.leg(self.woken(marks), usual, Some(route))
     }
 
-    /// All of it, by a receiver that had not gone to sleep.
-    fn unsplit(&self) -> Leg<'a> {
+    /// All of it, by a receiver that had not gone to sleep: from where it was woken before, or from
+    /// what the events have of it.
+    fn unsplit(&self, before: Option<(Marks, Route)>) -> Leg<'a> {
+        let UsualWay { send_ns, dispatch_ns, receive_ns } = self.usual;
+        let user_ns = send_ns.saturating_add(receive_ns);
+        let usual = UsualStages { irq_ns: 0, dispatch_ns, user_ns };
+        if let Some((marks, route)) = before {
+            return self.leg(self.woken(&marks), usual, Some(route));
+        }
         let (from_ns, to_ns, tid) = (self.way.from_ns, self.way.to_ns, self.receiver.tid);
         let found = awake(tid, from_ns, to_ns, self.events);
         let state = match found.map(|found| found.out) {
@@ -144,17 +181,38 @@ impl<'a> Following<'a, '_> {
         let cpu = found.map_or(self.receiver.cpu, |found| found.cpu);
         let mut walk = Walk::new(from_ns, to_ns, state, cpu);
         walk.through(self.events, tid, from_ns..i64::MAX);
-        let UsualWay { send_ns, dispatch_ns, receive_ns } = self.usual;
-        let user_ns = send_ns.saturating_add(receive_ns);
-        self.leg(walk, UsualStages { irq_ns: 0, dispatch_ns, user_ns }, None)
+        self.leg(walk, usual, None)
+    }
+
+    /// From a wake-up of the receiver on.
+    fn woken(&self, marks: &Marks) -> Walk {
+        let tid = self.receiver.tid;
+        let (from_ns, to_ns) = (marks.waking_ns, self.way.to_ns);
+        let mut walk = Walk::new(from_ns, to_ns, ThreadState::Dispatch, marks.switched_on);
+        walk.stages(marks, &moves(tid, self.events));
+        walk.through(self.events, tid, marks.switch_ns..i64::MAX);
+        walk
+    }
+
+    /// How a wake-up of the receiver came about.
+    fn route(&self, marks: &Marks, wakeup: &LateWakeup<'_>) -> Route {
+        let is_remote = marks.woken_on != marks.switched_on;
+        let knows = |cpu: &&Cpu| marks.waking_ns >= wakeup.begin_ns().max(cpu.known_from_ns);
+        let cpu = wakeup.cpus.get(&marks.switched_on).filter(|_| is_remote);
+        let interrupt_ns = cpu
+            .filter(knows)
+            .and_then(|cpu| dispatch::interrupted_ns(cpu, marks.waking_ns, marks.switch_ns));
+        let sender = self.sender.map(|sender| sender.tid);
+        Route { sender, is_remote, interrupt_ns }
     }
 
     fn leg(&self, walk: Walk, usual: UsualStages, route: Option<Route>) -> Leg<'a> {
-        let spans = walk.ended();
+        let spans = after(walk.ended(), self.way.from_ns);
         let from_ns = spans.first().map_or(self.way.to_ns, |span| span.from_ns);
         let late = late(from_ns, self.way.to_ns, self.way.seen.stopped_ns);
         let history = StateHistory { spans, entry_ns: None };
-        Leg { me: self.receiver, late, history, usual, route }
+        let earlier = Earlier::of(self.way.backlog, self.usual.receive_ns);
+        Leg { me: self.receiver, late, history, usual, route, earlier, is_wake_up: false }
     }
 }
 
@@ -163,19 +221,22 @@ impl<'a> LateMessage<'a> {
         let way = following.way;
         let name = way.name.to_owned();
         let ns = way.to_ns.saturating_sub(way.from_ns);
+        if way.kind == WayKind::Pacing {
+            self.legs.push(following.pacing());
+            self.ways.push(WayOf { way: name, ns, stages: None });
+            return;
+        }
         let Some(marks) = following.marks() else {
-            self.legs.push(following.unsplit());
+            let before = following.marks_before();
+            let before = before.map(|marks| (marks, following.route(&marks, wakeup)));
+            self.legs.push(following.unsplit(before));
             self.ways.push(WayOf { way: name, ns, stages: None });
             return;
         };
-        let is_remote = marks.woken_on != marks.switched_on;
-        let cpu = wakeup.cpus.get(&marks.switched_on).filter(|_| is_remote);
-        let interrupt_ns =
-            cpu.and_then(|cpu| dispatch::interrupted_ns(cpu, marks.waking_ns, marks.switch_ns));
-        let sender = following.sender.map(|sender| sender.tid);
+        let route = following.route(&marks, wakeup);
         let sending = following.sending(&marks);
         let stack = stack_ns(&sending.history.spans, wakeup);
-        let wake_up = interrupt_ns.map_or(0, |at_ns| at_ns - marks.waking_ns);
+        let wake_up = route.interrupt_ns.map_or(0, |at_ns| at_ns - marks.waking_ns);
         let stages = MessageStages {
             send: marks.waking_ns - way.from_ns - stack,
             stack,
@@ -185,7 +246,7 @@ impl<'a> LateMessage<'a> {
         };
         self.ways.push(WayOf { way: name, ns, stages: Some(stages) });
         self.legs.push(sending);
-        self.legs.push(following.receiving(&marks, Route { sender, is_remote, interrupt_ns }));
+        self.legs.push(following.receiving(&marks, route));
     }
 
     /// What the message is blamed on, largest part first; the parts sum to its latency.
@@ -202,9 +263,10 @@ impl<'a> LateMessage<'a> {
                 usual: leg.usual,
                 cpus: std::mem::take(&mut wakeup.cpus),
                 history: leg.history.clone(),
-                ways: wakeup.ways,
+                ways: if leg.is_wake_up { &[] } else { wakeup.ways },
                 followed: wakeup.followed,
                 route: leg.route,
+                earlier: leg.earlier,
             };
             blame::parts(&view).into_iter().for_each(|part| blame::join(&mut parts, part));
             wakeup.cpus = view.cpus;
@@ -218,6 +280,23 @@ impl<'a> LateMessage<'a> {
 fn late(from_ns: i64, to_ns: i64, stopped_ns: (u64, u64)) -> Late {
     let latency_ns = to_ns.saturating_sub(from_ns);
     Late { t_ns: from_ns, latency_ns, stopped_ns, ..Late::default() }
+}
+
+/// What of this lies after `from_ns`.
+fn after(spans: Vec<StateSpan>, from_ns: i64) -> Vec<StateSpan> {
+    let later = spans.into_iter().filter(|span| span.to_ns > from_ns);
+    later.map(|span| StateSpan { from_ns: span.from_ns.max(from_ns), ..span }).collect()
+}
+
+/// Of a sender with a schedule: where it first sleeps it has sent, and what it does when it is
+/// awake again is about other packets.
+fn of_one_packet(mut spans: Vec<StateSpan>) -> Vec<StateSpan> {
+    let asleep = spans.iter().position(|span| span.phase == ThreadState::Out(Out::Asleep));
+    if let (Some(at), Some(end_ns)) = (asleep, spans.last().map(|span| span.to_ns)) {
+        spans.truncate(at + 1);
+        spans[at].to_ns = end_ns;
+    }
+    spans
 }
 
 /// While the sender sleeps, the message is on its way to the CPU that wakes the receiver; or waits

@@ -46,7 +46,7 @@ use tardy_hot::stages::Late;
 pub(crate) use crate::kernel::{Event, EventKind};
 pub(crate) use source::EventSource;
 pub(crate) use usual::{UsualStages, UsualWay};
-pub(crate) use way::MessageWay;
+pub(crate) use way::{MessageWay, WayKind};
 
 use crate::run::peaks::{Blame, Peak};
 use late_wakeup::LateWakeup;
@@ -239,7 +239,7 @@ impl Blamer {
         waiting.retain(|one| {
             let goes = match now {
                 Effort::All => true,
-                Effort::Peaks => self.is_peak(one),
+                Effort::Peaks => self.is_urgent(one),
                 Effort::Nothing => false,
             };
             if goes {
@@ -261,7 +261,7 @@ impl Blamer {
     /// Reading the counter interrupts a CPU, and so is left to peaks.
     fn count_smis_for_peaks(&mut self) {
         let mut threads: Vec<usize> =
-            self.waiting.iter().filter(|one| self.is_peak(one)).map(|one| one.thread).collect();
+            self.waiting.iter().filter(|one| self.is_urgent(one)).map(|one| one.thread).collect();
         threads.sort_unstable();
         threads.dedup();
         threads.into_iter().for_each(|thread| self.count_smis(thread));
@@ -270,7 +270,7 @@ impl Blamer {
     /// Whether late wake-ups wait that are peaks.
     #[must_use]
     pub(crate) fn is_behind(&self) -> bool {
-        self.waiting.iter().any(|one| self.is_peak(one))
+        self.waiting.iter().any(|one| self.is_urgent(one))
     }
 
     /// Passes over all that wait; the peaks among them.
@@ -284,20 +284,26 @@ impl Blamer {
         self.keep.would_take(one.late.latency_ns, least_ns)
     }
 
+    /// Whether it is a peak that is blamed whatever that takes: packets behind a late one are kept
+    /// as far as there is time for them.
+    fn is_urgent(&self, one: &Waiting) -> bool {
+        !one.follows_later() && self.is_peak(one)
+    }
+
     /// Gives up what cannot be blamed any more, or is too much.
     fn shed(&mut self) -> Vec<Peak> {
         let mut waiting = std::mem::take(&mut self.waiting);
         let recorded: Vec<Range<u64>> =
             self.followed.iter().map(|followed| self.source.recorded(followed.cpu)).collect();
         let is_gone = |one: &Waiting| is_lost(&recorded[one.thread], &one.late);
-        let given_up = shed(&mut waiting, is_gone, |one| self.is_peak(one));
+        let given_up = shed(&mut waiting, is_gone, |one| self.is_urgent(one));
         self.waiting = waiting;
         given_up.iter().filter_map(|one| self.pass_over(one)).collect()
     }
 
     /// Counts one that is not analysed; a peak is kept for its latency and its stages.
     fn pass_over(&mut self, one: &Waiting) -> Option<Peak> {
-        let is_peak = self.is_peak(one);
+        let is_peak = self.is_urgent(one);
         let me = self.followed.get(one.thread)?;
         self.passed_over += 1;
         self.progress.get_mut(one.thread)?.passed_over += 1;
@@ -324,6 +330,7 @@ impl Blamer {
             ways: &one.ways,
             followed: &self.followed,
             route: None,
+            earlier: way::Earlier::default(),
         };
         let message = match one.ways.is_empty() {
             true => {

@@ -139,3 +139,9 @@ pub(crate) fn own_path(wakeup: &LateWakeup<'_>) -> NamedCause {
     let name = if wakeup.ways.is_empty() { names::WAKE_UP_PATH } else { names::MESSAGE_PATH };
     NamedCause::measured(Cause::Nonpreemptible, name)
 }
+
+/// The thread had others to send, or to receive, before this packet.
+#[must_use]
+pub(crate) fn earlier_packets() -> NamedCause {
+    NamedCause::measured(Cause::Nonpreemptible, names::EARLIER_PACKETS)
+}

@@ -69,6 +69,7 @@ impl<'a> CauseClassifier<'a> {
         }
         into.extend(self.idle_exits.cuts(span.cpu));
         into.extend(self.wakeup.route.and_then(|route| route.interrupt_ns));
+        into.push(self.wakeup.earlier.until_ns);
         into.extend(&self.marks);
     }
 

@@ -8,6 +8,7 @@ mod interrupt;
 mod message;
 mod named_work;
 mod running;
+mod stream;
 mod waiting;
 
 use std::{
@@ -23,8 +24,8 @@ use proptest::prelude::*;
 use tardy_hot::stages::{Late, Stages};
 
 use super::{
-    BlameOptions, Blamer, Effort, Event, EventKind, EventSource, MeasuredThread, UsualStages,
-    test_events::*,
+    BlameOptions, Blamer, Effort, Event, EventKind, EventSource, MeasuredThread, MessageWay,
+    UsualStages, test_events::*,
 };
 use crate::run::peaks::{Basis, Cause, Part, Peak};
 
@@ -252,6 +253,7 @@ fn every_rule_of_the_documentation_names_a_test_that_is_there() {
         include_str!("tests/running.rs"),
         include_str!("tests/message.rs"),
         include_str!("tests/named_work.rs"),
+        include_str!("tests/stream.rs"),
     ];
     for name in names {
         let function = format!("\nfn {}()", name.trim_matches('`'));

@@ -10,6 +10,7 @@ use super::{
     named_work, names,
     overlays::OverlayKind,
     piece,
+    way::WayKind,
 };
 use crate::{
     kernel::{entry, out},
@@ -251,7 +252,8 @@ impl Drawing<'_> {
         for way in self.wakeup.ways {
             let cpu = |end: usize| self.wakeup.followed.get(end).map_or(0, |end| end.cpu);
             let (sender, receiver) = (cpu(way.sender.unwrap_or(way.receiver)), cpu(way.receiver));
-            self.dot(way.from_ns, true, moment(sender, Lane::Thread, "sent", way.begins.into()));
+            let what = if way.kind == WayKind::Pacing { "expiry" } else { "sent" };
+            self.dot(way.from_ns, true, moment(sender, Lane::Thread, what, way.begins.into()));
             let (from_ns, until_ns) = piece::stopped_between(way.seen.stopped_ns);
             self.span(
                 from_ns,

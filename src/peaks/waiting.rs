@@ -24,6 +24,15 @@ pub(crate) struct Waiting {
     pub ways: Vec<MessageWay>,
 }
 
+impl Waiting {
+    /// Whether one before it waited for the same: a stall makes very many of these, and the first
+    /// of them tells most of it.
+    #[must_use]
+    pub(crate) fn follows_later(&self) -> bool {
+        self.ways.iter().any(|way| way.follows_later)
+    }
+}
+
 /// Orders those that wait by lateness, the latest first, and takes out those to be given up:
 /// those that `is_lost` names and, beyond [`MOST`], the least late that `is_peak` does not.
 pub(crate) fn shed(

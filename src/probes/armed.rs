@@ -63,6 +63,9 @@ pub struct Armed {
     pub traced: Vec<TracedThread>,
     /// What else must be looked after.
     pub supervisor: Option<Box<dyn ProbeSupervisor>>,
+    /// Late samples come out by [`Armed::poll`], and must do so while the kernel still has the
+    /// events around them: it is to be called every few milliseconds.
+    pub hurries: bool,
     /// When its threads are due, where they have a schedule.
     pub grid: Option<ExpiryGrid>,
     ends: Arc<Ends>,
@@ -164,6 +167,7 @@ impl Armed {
             found: Vec::new(),
             traced: Vec::new(),
             supervisor: None,
+            hurries: false,
             grid: None,
             ends: Arc::default(),
             sources: Vec::new(),
@@ -276,7 +280,7 @@ impl Armed {
     }
 
     /// Takes what sources without a thread have, and looks after what must be looked after. To be
-    /// repeated about every 50 ms.
+    /// repeated about every 50 ms, or sooner where it hurries.
     pub fn poll(&mut self) {
         self.sources.iter_mut().for_each(|source| source.poll());
         if let Some(supervisor) = &mut self.supervisor {

@@ -37,6 +37,7 @@ use crate::{
         Deviation, MessageRecord, ProbeRecord, SeriesHead,
         probes::{ProbeInfo, Traceable},
     },
+    setup::threads::Found,
     sys::faults::ThreadUsage,
 };
 
@@ -192,6 +193,11 @@ pub trait Probe {
         ProbeInfo::find(self.name()).is_some_and(|probe| probe.traceable != Traceable::No)
     }
 
+    /// What is said of one that cannot be.
+    fn why_untraceable(&self) -> &'static str {
+        "has no wake-ups that can be traced"
+    }
+
     /// Whether it is traced only where that is asked for.
     fn is_traced_on_request(&self) -> bool {
         ProbeInfo::find(self.name()).is_some_and(|probe| probe.traceable == Traceable::OnRequest)
@@ -268,6 +274,23 @@ pub struct TracedThread {
     pub samples: TracedSamples,
 }
 
+impl TracedThread {
+    /// One without samples of its own: it is the far end of another one.
+    fn far(name: &str, cpu: u32, found: &Found) -> Self {
+        let kernel = found.scheduling.kernel_priority();
+        Self {
+            name: name.into(),
+            cpu,
+            tid: found.tid,
+            priority: (kernel, kernel < 100),
+            warmup: Arc::default(),
+            total: Arc::default(),
+            control: Arc::default(),
+            samples: TracedSamples::None,
+        }
+    }
+}
+
 /// What the samples of a traced thread are: their parts, and the late ones.
 #[derive(Debug)]
 pub enum TracedSamples {
@@ -276,8 +299,18 @@ pub enum TracedSamples {
     /// A message to the next of the traced threads and its answer: sending, dispatch and receiving,
     /// there and back.
     RoundTrips([Arc<Series>; 6], Reader<LateTrip>),
-    /// A packet from its stamp on: the network stack, dispatch and receiving.
-    Packets([Arc<Series>; 3], Reader<LatePacket>),
+    /// Packets to this thread.
+    Packets {
+        /// Of each the call that sends or the network stack, dispatch and receiving.
+        parts: [Arc<Series>; 3],
+        /// Late ones.
+        late: Reader<LatePacket>,
+        /// What their way is called: `there`.
+        way: &'static str,
+        /// Who sends them on a schedule, as a number among the traced threads; absent where that
+        /// is not followed.
+        sender: Option<usize>,
+    },
     /// It has none: it is the far end of another one.
     None,
 }
@@ -289,7 +322,7 @@ impl TracedSamples {
         match self {
             Self::WakeUps(_, late) => late.dropped(),
             Self::RoundTrips(_, late) => late.dropped(),
-            Self::Packets(_, late) => late.dropped(),
+            Self::Packets { late, .. } => late.dropped(),
             Self::None => 0,
         }
     }

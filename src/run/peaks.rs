@@ -22,7 +22,8 @@ pub enum Cause {
     /// priority.
     Thread,
     /// Kernel work of a task that ought to have made way and could not be preempted; also the
-    /// wake-up's own path through the scheduler, and a message's through both ends' calls.
+    /// wake-up's own path through the scheduler, a message's through both ends' calls, and what a
+    /// thread did for packets before one.
     Nonpreemptible,
     /// Waiting for a lock.
     Lock,
@@ -90,6 +91,12 @@ pub const WAKE_UP_PATH: &str = "wake-up path";
 /// the call that receives.
 pub const MESSAGE_PATH: &str = "message path";
 
+/// Name of what a thread did for other packets of its stream that came before one.
+pub const EARLIER_PACKETS: &str = "earlier packets";
+
+/// The way of a packet with a schedule before it was sent.
+pub const PACING: &str = "pacing";
+
 /// A part of one latency. Parts sum to the whole; nested time counts once.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -137,11 +144,13 @@ pub struct StagesOf {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct WayOf {
-    /// `there` or `back`.
+    /// `there` or `back`; `packet` from its stamp on; `pacing` from its scheduled time until it was
+    /// sent.
     pub way: String,
     /// How long it took, ns.
     pub ns: i64,
-    /// Absent where the receiver had not gone to sleep: nothing shows when the message came.
+    /// Absent where the receiver had not gone to sleep: nothing shows when the message came; and of
+    /// `pacing`.
     pub stages: Option<MessageStages>,
 }
 
@@ -185,7 +194,8 @@ pub enum Lane {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Moment {
-    /// ns after the programmed expiry, or after the message was sent; negative before it.
+    /// ns after the programmed expiry, after the message was sent or after it should have been;
+    /// negative before it.
     pub at: i64,
     /// How long it took, ns; absent for a point.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -218,10 +228,10 @@ pub struct Moment {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Peak {
-    /// The programmed expiry, or when the message was sent, `CLOCK_MONOTONIC` ns; the wake-up was
-    /// at `at_ns + latency_ns`.
+    /// The programmed expiry, or when the message was or should have been sent, `CLOCK_MONOTONIC`
+    /// ns; the wake-up was at `at_ns + latency_ns`.
     pub at_ns: i64,
-    /// The series it belongs to: `cpu0`, `rtt`.
+    /// The series it belongs to: `cpu0`, `rtt`, `there`.
     pub series: String,
     /// The CPU on which the thread ran when it woke up.
     pub cpu: u32,

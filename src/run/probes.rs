@@ -96,7 +96,7 @@ pub const PROBES: &[ProbeInfo] = &[
         latency_from: LatencyFrom::Schedule,
         rhythm: Rhythm::Messages,
         default_samples: None,
-        traceable: Traceable::No,
+        traceable: Traceable::OnRequest,
         takes_echo: true,
     },
     ProbeInfo {

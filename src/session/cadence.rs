@@ -78,6 +78,10 @@ pub(super) struct Looks {
 /// Sources without a thread, far ends and threads that are to stop are looked after so often, ns.
 const POLL_NS: i64 = 50_000_000;
 
+/// The same where late samples come that way, ns: the kernel keeps the events around them for some
+/// 50 ms, and each far end lets them out after 5 ms.
+const HURRY_NS: i64 = 5_000_000;
+
 /// A progress is shown so often, ns.
 const SHOW_NS: i64 = 500_000_000;
 
@@ -102,13 +106,18 @@ impl Looks {
         Self { cadence, start_ns, step_ns, is_rung }
     }
 
+    /// With late samples to take meanwhile.
+    pub(super) const fn hurried(self) -> Self {
+        Self { step_ns: HURRY_NS, ..self }
+    }
+
     /// How long until the next: at the start of the measured time, and by whole steps from it;
     /// absent where somebody rings.
     pub(super) fn next_in_ns(&self, now_ns: i64, is_ending: bool) -> Option<i64> {
         if self.is_rung && !is_ending && now_ns >= self.start_ns {
             return None;
         }
-        let step_ns = if is_ending { POLL_NS } else { self.step_ns };
+        let step_ns = if is_ending { POLL_NS.min(self.step_ns) } else { self.step_ns };
         let passed = (now_ns - self.start_ns).div_euclid(step_ns);
         Some(self.cadence.after(self.start_ns + (passed + 1) * step_ns) - now_ns)
     }
@@ -178,6 +187,11 @@ mod tests {
         assert_eq!(next(3_700 * MS, false, true, false), 4_000 * MS + lag_ns);
         assert_eq!(next(3_710 * MS, true, true, false), 3_750 * MS + lag_ns);
         assert_eq!(next(3_710 * MS, false, false, true), 3_750 * MS + lag_ns);
+        let hurried = Looks::new(cadence, 3_000 * MS, true, true, false).hurried();
+        for is_ending in [false, true] {
+            let next_ns = 3_711 * MS + hurried.next_in_ns(3_711 * MS, is_ending).unwrap();
+            assert_eq!(next_ns, 3_715 * MS + lag_ns);
+        }
     }
 
     #[test]

@@ -5,14 +5,15 @@ use std::sync::Arc;
 use tardy_hot::{
     stages::Late,
     traced::StageSeries,
-    trips::{LatePacket, LateTrip, LateWay},
+    trips::{Backlog, LatePacket, LateTrip, LateWay},
     wakeup::Series,
 };
 
 use super::quantiles::{ENOUGH, quantile};
 use crate::{
-    peaks::{Blamer, MessageWay, UsualStages, UsualWay},
+    peaks::{Blamer, MessageWay, UsualStages, UsualWay, WayKind},
     probes::TracedSamples,
+    run::peaks::PACING,
 };
 
 /// Hands over what thread `number` has found late.
@@ -24,10 +25,11 @@ pub(super) fn collect(blamer: &mut Blamer, number: usize, samples: &mut TracedSa
         TracedSamples::RoundTrips(_, late) => {
             late.drain(|trip| blamer.add_message(number, whole(&trip), ways(number, &trip).into()));
         }
-        TracedSamples::Packets(_, late) => {
+        TracedSamples::Packets { late, way, sender, .. } => {
+            let (way, sender) = (*way, *sender);
             late.drain(|packet| {
-                let way = way_of_packet(number, &packet);
-                blamer.add_message(number, whole_packet(&packet), vec![way]);
+                let ways = ways_of_packet((way, sender, number), &packet);
+                blamer.add_message(number, whole_packet(&packet), ways);
             });
         }
         TracedSamples::None => {}
@@ -47,9 +49,11 @@ pub(super) fn follow(blamer: &mut Blamer, number: usize, samples: &TracedSamples
                 blamer.set_usual_ways(number, usual_ways(parts).into());
             }
         }
-        TracedSamples::Packets(parts, _) => {
+        TracedSamples::Packets { parts, sender, .. } => {
             if parts.iter().all(|part| part.tally.totals().count >= ENOUGH) {
-                blamer.set_usual_ways(number, vec![usual_way(parts)]);
+                // The sender sends what it is behind with as it sends the others.
+                let ways = if sender.is_some() { 2 } else { 1 };
+                blamer.set_usual_ways(number, vec![usual_way(parts); ways]);
             }
         }
         TracedSamples::None => {}
@@ -67,21 +71,47 @@ fn whole(trip: &LateTrip) -> Late {
 }
 
 fn whole_packet(packet: &LatePacket) -> Late {
-    let LatePacket { t_ns, latency_ns, way } = *packet;
-    Late { t_ns, latency_ns, matched: way.waking_ns != 0, ..Late::default() }
+    let LatePacket { t_ns, latency_ns, sent_ns, way, .. } = *packet;
+    let (matched, cpus) = (way.waking_ns >= sent_ns, way.cpus);
+    Late { t_ns, latency_ns, matched, cpus, ..Late::default() }
 }
 
-/// From the stamp to the thread that reads; who sent it is not followed.
-fn way_of_packet(reader: usize, packet: &LatePacket) -> MessageWay {
-    MessageWay {
-        name: "packet",
-        begins: "packet stamped",
-        from_ns: packet.t_ns,
-        to_ns: packet.t_ns.saturating_add(packet.latency_ns),
-        sender: None,
-        receiver: reader,
+/// The way of a packet to `receiver`, under its name; before it the time in which its sender was
+/// late with it, where the sender is followed.
+fn ways_of_packet(
+    (name, sender, receiver): (&'static str, Option<usize>, usize),
+    packet: &LatePacket,
+) -> Vec<MessageWay> {
+    let end_ns = packet.t_ns.saturating_add(packet.latency_ns);
+    let sent_ns = packet.sent_ns.clamp(packet.t_ns, end_ns.max(packet.t_ns));
+    let way = MessageWay {
+        name,
+        kind: WayKind::Message,
+        since_ns: 0,
+        begins: if sender.is_some() { "packet sent" } else { "packet stamped" },
+        from_ns: sent_ns,
+        to_ns: end_ns,
+        sender,
+        receiver,
         seen: packet.way,
-    }
+        backlog: packet.received_before,
+        follows_later: packet.follows_later,
+    };
+    let pacing = |sender| MessageWay {
+        name: PACING,
+        kind: WayKind::Pacing,
+        begins: "packet due",
+        since_ns: packet.behind_since_ns,
+        from_ns: packet.t_ns,
+        to_ns: sent_ns,
+        sender: Some(sender),
+        receiver: sender,
+        seen: LateWay { stopped_ns: packet.sender_stopped_ns, ..LateWay::default() },
+        // It goes on sending those until it comes to this one.
+        backlog: Backlog { until_ns: sent_ns, ..packet.sent_before },
+        follows_later: packet.follows_later,
+    };
+    sender.map(pacing).into_iter().chain([way]).collect()
 }
 
 /// There and back; the far end is the thread after the near one.
@@ -91,12 +121,16 @@ fn ways(near: usize, trip: &LateTrip) -> [MessageWay; 2] {
     let far = near + 1;
     let way = |name, begins, seen: LateWay| MessageWay {
         name,
+        kind: WayKind::Message,
+        since_ns: 0,
         begins,
         from_ns: trip.t_ns,
         to_ns: end_ns,
         sender: Some(near),
         receiver: far,
         seen,
+        backlog: Backlog::default(),
+        follows_later: false,
     };
     let there = way("there", "message sent", trip.there);
     let back = way("back", "far end answers", trip.back);
@@ -126,4 +160,41 @@ fn usual_way(parts: &[Arc<Series>; 3]) -> UsualWay {
 
 fn median_ns(series: &Series) -> i64 {
     quantile(series, 500)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_packet_of_a_schedule_is_late_at_its_sender_first_and_one_with_a_stamp_is_not() {
+        let packet = LatePacket {
+            t_ns: 100,
+            latency_ns: 90,
+            sent_ns: 130,
+            way: LateWay { waking_ns: 140, switch_ns: 150, cpus: (0, 1), stopped_ns: (0, 0) },
+            behind_since_ns: 90,
+            sender_stopped_ns: (7, 8),
+            sent_before: Backlog { packets: 2, until_ns: 120 },
+            received_before: Backlog { packets: 3, until_ns: 180 },
+            follows_later: true,
+        };
+        let [pacing, there] = ways_of_packet(("there", Some(0), 1), &packet)[..] else {
+            panic!("two ways")
+        };
+        assert_eq!(
+            (pacing.from_ns, pacing.to_ns, there.from_ns, there.to_ns),
+            (100, 130, 130, 190)
+        );
+        assert_eq!((pacing.kind, pacing.receiver, there.receiver), (WayKind::Pacing, 0, 1));
+        assert_eq!((pacing.since_ns, there.since_ns), (90, 0));
+        assert_eq!((pacing.seen.stopped_ns, there.seen), ((7, 8), packet.way));
+        assert_eq!(pacing.backlog, Backlog { packets: 2, until_ns: 130 });
+        assert!(there.follows_later);
+        assert_eq!(there.backlog, packet.received_before);
+        let stamped = LatePacket { sent_ns: 100, ..packet };
+        let [way] = ways_of_packet(("packet", None, 0), &stamped)[..] else { panic!("one way") };
+        assert_eq!((way.from_ns, way.to_ns, way.begins), (100, 190, "packet stamped"));
+        assert_eq!(whole_packet(&packet).cpus, (0, 1));
+    }
 }

@@ -171,9 +171,10 @@ impl Session {
         // On guard before there is anything to guard against: a conductor that goes before loads
         // has no share of a CPU that measured threads keep.
         let watchdog = self.watchdog(cadence)?;
-        let (is_polled, is_shown) = (self.armed.is_polled(), show.is_some());
-        let start_ns = schedule.start_ns;
-        let looks = Looks::new(cadence, start_ns, is_polled, is_shown, watchdog.is_some());
+        let (armed, is_shown) = (&self.armed, show.is_some());
+        let (start_ns, is_guarded) = (schedule.start_ns, watchdog.is_some());
+        let looks = Looks::new(cadence, start_ns, armed.is_polled(), is_shown, is_guarded);
+        let looks = if armed.hurries { looks.hurried() } else { looks };
         let traced = self.watch(&schedule, cadence)?;
         self.armed.start(schedule);
         let mut ended_by = None;

@@ -1,6 +1,6 @@
 //! How much tracing is available: requested, loaded, attached and detached, and recorded.
 
-use std::{path::Path, sync::Arc};
+use std::{os::fd::BorrowedFd, path::Path, sync::Arc};
 
 use anyhow::{Context, Result, bail};
 use tardy_hot::stages::{Records, ThreadRecord};
@@ -13,13 +13,15 @@ use super::{
 };
 
 use crate::{
-    kernel::{Settings, Stacks, Symbols, ThreadRecords, TraceLevel, Tracer, TracingUnavailable},
+    kernel::{
+        Settings, Stacks, Symbols, ThreadRecords, TraceLevel, Tracer, TracingUnavailable, WokenBy,
+    },
     peaks::Blamer,
     probes::{Probe, TracedThread, Tracing},
     run::{
         BlameFiles, MissingTracepoint, TraceMode, TraceRecord,
         peaks::Blame,
-        probes::{ProbeInfo, Rhythm},
+        probes::{LatencyFrom, ProbeInfo, Rhythm},
     },
     setup::facts,
     sys::{cpus::Cpus, kernel_config::ConfigOptions, root::Root},
@@ -71,6 +73,10 @@ impl Records for Kernel {
     fn record(&self, n: usize) -> Option<&ThreadRecord> {
         self.0.get(n)
     }
+
+    fn place(&self, n: usize) -> Option<(BorrowedFd<'_>, usize)> {
+        self.0.place(n)
+    }
 }
 
 /// Loads what is available of what is requested, and records what that is; no program runs yet.
@@ -89,11 +95,11 @@ pub(super) fn load(
     match wish.mode {
         TraceMode::Off => return Ok(None),
         TraceMode::Auto if !probe.can_be_traced() => {
-            record.why_not = Some(format!("the probe {name} has no wake-ups that can be traced"));
+            record.why_not = Some(format!("the probe {name} {}", probe.why_untraceable()));
             return Ok(None);
         }
         _ if !probe.can_be_traced() => {
-            bail!("--trace {asked}: the probe {name} has no wake-ups that can be traced");
+            bail!("--trace {asked}: the probe {name} {}", probe.why_untraceable());
         }
         TraceMode::Auto if probe.is_traced_on_request() => {
             record.why_not = Some(format!(
@@ -104,8 +110,7 @@ pub(super) fn load(
         }
         TraceMode::Auto | TraceMode::Stages | TraceMode::Peaks => {}
     }
-    let by_messages = ProbeInfo::find(name).is_some_and(|it| it.rhythm == Rhythm::Messages);
-    match Loaded::new(wish, by_messages) {
+    match Loaded::new(wish, woken_by(name)) {
         Ok((loaded, lack)) => {
             record.found = loaded.found();
             record.missing = loaded.missing();
@@ -122,15 +127,25 @@ pub(super) fn load(
     }
 }
 
+/// What wakes the threads of the probe called `name`.
+fn woken_by(name: &str) -> WokenBy {
+    match ProbeInfo::find(name).map(|probe| (probe.rhythm, probe.latency_from)) {
+        // It sends on a schedule.
+        Some((Rhythm::Messages, LatencyFrom::Schedule)) => WokenBy::Both,
+        Some((Rhythm::Messages, _)) => WokenBy::Messages,
+        Some((Rhythm::Interval, _)) | None => WokenBy::Timers,
+    }
+}
+
 impl Loaded {
     /// What is available, and why that is not all, if so.
     fn new(
         wish: &TraceWish,
-        messages: bool,
+        woken_by: WokenBy,
     ) -> Result<(Self, Option<TracingUnavailable>), TracingUnavailable> {
         let tracer = |mode, stacks| {
             let slots_per_cpu = Settings::SLOTS_PER_CPU;
-            Tracer::load(&Settings { mode, stacks, messages, slots_per_cpu })
+            Tracer::load(&Settings { mode, stacks, woken_by, slots_per_cpu })
         };
         let stages = || tracer(TraceLevel::Stages, Stacks::Off);
         let (mode, tracer, lack) = match wish.mode {

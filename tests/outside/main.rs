@@ -47,6 +47,7 @@ mod schema;
 mod settings;
 mod stalls;
 mod stream;
+mod stream_peaks;
 mod support;
 mod tracing;
 mod turn;

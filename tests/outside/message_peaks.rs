@@ -27,31 +27,33 @@ use super::{
 
 const TRACED: [&str; 6] = ["run", "pingpong", "--trace", "peaks", "--warmup", "200ms"];
 
-fn can_trace() -> bool {
+pub(super) fn can_trace() -> bool {
     tardy::kernel::can_trace().is_ok()
 }
 
-fn peaks(store: &Store) -> Vec<Peak> {
+pub(super) fn peaks(store: &Store) -> Vec<Peak> {
     let lines = fs::read_to_string(store.runs().join("r/peaks.jsonl")).unwrap();
     lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
 /// A traced run whose worst sample was kept whole. After a warm-up that was worse than a short run,
 /// it need not be.
-fn with_peaks(arguments: &[&str]) -> (Store, Value, Vec<Peak>) {
+pub(super) fn with_peaks(arguments: &[&str]) -> (Store, Value, Vec<Peak>) {
     with_time(|duration| {
         let store = Store::new();
         let said = store.run(&[arguments, &["--duration", duration, "--name", "r"]].concat());
         assert_eq!(said.code, Some(0), "{said:?}");
         let (record, peaks) = (store.show("r"), peaks(&store));
         let worst = peaks.iter().map(|peak| peak.latency_ns).max();
-        let is_kept = worst == Some(whole(&list(&record["series"])[0]["max"]));
+        let is_whole = |series: &&Value| series["stage_of"].is_null();
+        let measured = list(&record["series"]).iter().filter(is_whole);
+        let is_kept = worst == measured.map(|series| whole(&series["max"])).max();
         is_kept.then_some((store, record, peaks))
     })
 }
 
-/// The parts sum to the round trip, its ways do, and the stages of each to the way.
-fn assert_sums(peak: &Peak) {
+/// The parts sum to the latency, its ways do, and the stages of each to the way.
+pub(super) fn assert_sums(peak: &Peak) {
     let parts: u64 = peak.blame.iter().map(|part| part.ns).sum();
     assert_eq!(i64::try_from(parts).unwrap(), peak.latency_ns, "{peak:?}");
     let ways: i64 = peak.ways.iter().map(|way| way.ns).sum();
@@ -92,12 +94,12 @@ struct Hog {
     handle: JoinHandle<Vec<(i64, i64)>>,
 }
 
-const BURST_NS: i64 = 2_000_000;
+pub(super) const BURST_NS: i64 = 2_000_000;
 const PAUSE: Duration = Duration::from_millis(60);
 /// No round trip that is longer is looked at: less than a pause.
 const MOST_NS: i64 = 50_000_000;
 /// A busy machine may delay everything meanwhile.
-const TRIES: usize = 5;
+pub(super) const TRIES: usize = 5;
 
 impl Hog {
     fn start(cpu: u32) -> Self {
@@ -127,12 +129,12 @@ impl Hog {
 }
 
 /// The peak during which this happened, if it was kept.
-fn during(peaks: &[Peak], (from_ns, to_ns): (i64, i64)) -> Option<&Peak> {
+pub(super) fn during(peaks: &[Peak], (from_ns, to_ns): (i64, i64)) -> Option<&Peak> {
     let middle = i64::midpoint(from_ns, to_ns);
     peaks.iter().find(|peak| (peak.at_ns..peak.at_ns + peak.latency_ns).contains(&middle))
 }
 
-fn part(peak: &Peak, is_it: impl Fn(&Part) -> bool) -> u64 {
+pub(super) fn part(peak: &Peak, is_it: impl Fn(&Part) -> bool) -> u64 {
     peak.blame.iter().filter(|part| is_it(part)).map(|part| part.ns).sum()
 }
 
@@ -145,38 +147,52 @@ fn a_task_of_higher_priority_at_either_end_comes_back_with_its_name_and_its_time
     }
     for (transport, cpu) in [("tcp", far), ("futex", near)] {
         assert!(
-            (0..TRIES).any(|_| is_hog_found(transport, (near, far), cpu)),
+            (0..TRIES).any(|_| {
+                let asked = [&TRACED[..], &["--transport", transport]].concat();
+                let (peaks, bursts) = with_hog(&asked, (near, far), cpu);
+                bursts.into_iter().any(|burst| is_hog_named(&peaks, burst))
+            }),
             "{transport}: no burst came back with its name and its time"
         );
     }
 }
 
-/// Whether a burst on `cpu` made a round trip late that names it, and it alone, for its time.
-fn is_hog_found(transport: &str, (near, far): (u32, u32), cpu: u32) -> bool {
+/// The peaks of a run with bursts on `cpu`, and when these were.
+pub(super) fn with_hog(
+    arguments: &[&str],
+    (near, far): (u32, u32),
+    cpu: u32,
+) -> (Vec<Peak>, Vec<(i64, i64)>) {
     let store = Store::new();
     let place = format!("{near},{far}");
-    let asked = ["--transport", transport, "--cpus", &place, "--priority", "40"];
-    let length = ["--duration", "2s", "--peak-over", "1ms", "--name", "r"];
-    let child = store.start(&[&TRACED[..], &asked, &length].concat());
+    let asked = ["--cpus", &place, "--priority", "40", "--peak-over", "1ms"];
+    let child = store.start(&[arguments, &asked, &["--duration", "2s", "--name", "r"]].concat());
     store.wait_measuring("r");
     let hog = Hog::start(cpu);
     let said = finish(child);
     let bursts = hog.finish();
     assert_eq!(said.code, Some(0), "{said:?}");
     let peaks = peaks(&store);
-    let mut is_found = false;
-    for burst in bursts {
-        // A machine that throttles real-time tasks may keep several bursts in one round trip.
-        let Some(peak) = during(&peaks, burst).filter(|peak| peak.latency_ns < MOST_NS) else {
-            continue;
-        };
-        let named = part(peak, |part| part.cause == Cause::Thread && part.name == "hog");
-        // Its own way to the first clock read is not in the burst.
-        let most = 2 * (burst.1 - burst.0).unsigned_abs();
-        assert!(named <= most, "{named} of {most}: {:?}", peak.blame);
-        is_found |= named > BURST_NS.unsigned_abs() / 2;
-    }
-    is_found
+    peaks.iter().for_each(assert_sums);
+    (peaks, bursts)
+}
+
+/// Whether a burst made a sample late that names it, and it alone, for its time.
+pub(super) fn is_hog_named(peaks: &[Peak], burst: (i64, i64)) -> bool {
+    // A machine that throttles real-time tasks may keep several bursts in one sample.
+    let Some(peak) = during(peaks, burst).filter(|peak| peak.latency_ns < MOST_NS) else {
+        return false;
+    };
+    let named = hog_ns(peak);
+    // Its own way to the first clock read is not in the burst.
+    let most = 2 * (burst.1 - burst.0).unsigned_abs();
+    assert!(named <= most, "{named} of {most}: {:?}", peak.blame);
+    named > BURST_NS.unsigned_abs() / 2
+}
+
+/// What of a peak is the hog's, ns.
+pub(super) fn hog_ns(peak: &Peak) -> u64 {
+    part(peak, |part| part.cause == Cause::Thread && part.name == "hog")
 }
 
 #[test]
@@ -185,17 +201,21 @@ fn a_far_end_that_was_stopped_is_found_stopped_for_as_long() {
         return skip("round trips cannot be traced here");
     }
     for transport in ["udp", "futex"] {
-        assert!((0..TRIES).any(|_| is_found_stopped(transport)), "{transport}");
+        let asked = [&TRACED[..], &["--transport", transport]].concat();
+        let is_found = || {
+            let (peaks, stopped) = with_stop(&asked);
+            during(&peaks, stopped).is_some_and(|peak| is_stop_named(peak, stopped))
+        };
+        assert!((0..TRIES).any(|_| is_found()), "{transport}");
     }
 }
 
-/// Whether nine tenths of the time for which the far end was stopped came back as that.
-fn is_found_stopped(transport: &str) -> bool {
+/// The peaks of a run whose far end is stopped once, and when that was.
+fn with_stop(arguments: &[&str]) -> (Vec<Peak>, (i64, i64)) {
     let store = Store::new();
     // Throttled real-time ends could not be stopped at once.
-    let asked = ["--transport", transport, "--policy", "other", "--duration", "2s"];
-    let child =
-        store.start(&[&TRACED[..], &asked, &["--peak-over", "5ms", "--name", "r"]].concat());
+    let asked = ["--policy", "other", "--duration", "2s", "--peak-over", "5ms", "--name", "r"];
+    let child = store.start(&[arguments, &asked].concat());
     store.wait_measuring("r");
     let far = far_ends(&store)[0];
     kill(far, "STOP");
@@ -206,9 +226,14 @@ fn is_found_stopped(transport: &str) -> bool {
     assert_eq!(finish(child).code, Some(0));
     let peaks = peaks(&store);
     peaks.iter().for_each(assert_sums);
-    let stopped = during(&peaks, (from_ns, until_ns))
-        .map_or(0, |peak| part(peak, |part| part.cause == Cause::Stopped));
-    stopped >= (until_ns - from_ns).unsigned_abs() * 9 / 10
+    (peaks, (from_ns, until_ns))
+}
+
+/// Whether nine tenths of the time for which the far end was stopped came back as that, as far as
+/// the peak reaches.
+fn is_stop_named(peak: &Peak, (from_ns, until_ns): (i64, i64)) -> bool {
+    let stopped = part(peak, |part| part.cause == Cause::Stopped);
+    stopped >= (until_ns - from_ns.max(peak.at_ns)).unsigned_abs() * 9 / 10
 }
 
 #[test]

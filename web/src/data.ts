@@ -1213,9 +1213,9 @@ export type Vocabulary = {
 export type WayOf = {
   /** How long it took, ns. */
   ns: number;
-  /** Absent where the receiver had not gone to sleep: nothing shows when the message came. */
+  /** Absent where the receiver had not gone to sleep: nothing shows when the message came; and of `pacing`. */
   stages: MessageStages | null;
-  /** `there` or `back`. */
+  /** `there` or `back`; `packet` from its stamp on; `pacing` from its scheduled time until it was sent. */
   way: string;
 };
 

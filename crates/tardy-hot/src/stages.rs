@@ -4,6 +4,7 @@
 //! thread in, before the thread runs, so that the thread itself reads it without a lock.
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::os::fd::BorrowedFd;
 
 /// The last wake-up of one thread, as the BPF side saw it; `struct tardy_thread` of
 /// `src/kernel/recorder.h`. Times are `CLOCK_MONOTONIC` ns.
@@ -101,6 +102,12 @@ impl ThreadRecord {
 pub trait Records: core::fmt::Debug + Send + Sync {
     /// The record of the `n`-th measured thread; absent where there are not so many.
     fn record(&self, n: usize) -> Option<&ThreadRecord>;
+
+    /// Where another process finds it: memory that it can map, and the words of 8 bytes in it that
+    /// lie before the record. Absent where the memory cannot be shared.
+    fn place(&self, _n: usize) -> Option<(BorrowedFd<'_>, usize)> {
+        None
+    }
 }
 
 /// A wake-up that was late: for the analysis of its cause.

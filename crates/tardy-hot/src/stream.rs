@@ -21,6 +21,7 @@
 //! receives. Until the next packet is due, whatever comes is received, but in the last
 //! [`GUARD_NS`] a spinning end reads nothing but the clock.
 
+mod arrivals;
 mod socket;
 mod tcp;
 mod udp;
@@ -37,43 +38,13 @@ use crate::{
     stop::Stop,
     wakeup::{Ended, sleep},
 };
+pub use arrivals::{Arrivals, Passage, TracedPassage, Watched};
 pub use tcp::Tcp;
 pub use udp::Udp;
 
 /// So long before a packet is due, a spinning end no longer checks its socket, ns: receiving one
 /// packet takes less.
 pub const GUARD_NS: i64 = 5_000;
-
-/// A packet that arrived, as its receiver saw it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Passage {
-    /// What it said.
-    pub packet: Packet,
-    /// When the receiver had it, ns of the receiver's clock.
-    pub received_ns: i64,
-}
-
-impl Passage {
-    /// Bytes that it has between two processes.
-    pub const BYTES: usize = crate::packet::LEN + 8;
-
-    /// For another process, which reads it by [`Passage::from_bytes`].
-    #[must_use]
-    pub fn to_bytes(&self) -> [u8; Self::BYTES] {
-        let mut bytes = [0; Self::BYTES];
-        self.packet.write(&mut bytes);
-        bytes[crate::packet::LEN..].copy_from_slice(&self.received_ns.to_le_bytes());
-        bytes
-    }
-
-    /// Of another process; absent where the bytes begin otherwise.
-    #[must_use]
-    pub fn from_bytes(bytes: &[u8; Self::BYTES]) -> Option<Self> {
-        let packet = Packet::read(bytes)?;
-        let received_ns = i64::from_le_bytes(*bytes.last_chunk()?);
-        Some(Self { packet, received_ns })
-    }
-}
 
 /// What was there to be received.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -228,7 +199,7 @@ impl StreamLimits<'_> {
 
 /// One end: what it sends and receives by, and where that is noted.
 #[derive(Debug)]
-pub struct StreamEnd<'a, P, W> {
+pub struct StreamEnd<'a, P, W, A = Writer<Passage>> {
     /// Its way.
     pub port: &'a mut P,
     /// How it waits.
@@ -236,7 +207,7 @@ pub struct StreamEnd<'a, P, W> {
     /// The number that both ends know.
     pub session: u64,
     /// Where packets that arrived go.
-    pub passages: &'a mut Writer<Passage>,
+    pub passages: &'a mut A,
     /// What it counts.
     pub counts: &'a Counts,
 }
@@ -245,20 +216,20 @@ pub struct StreamEnd<'a, P, W> {
 ///
 /// Not inlined, so that the loop stands alone in a profile.
 #[inline(never)]
-pub fn send<P: Packets, W: Pacing>(
-    end: &mut StreamEnd<'_, P, W>,
+pub fn send<P: Packets, W: Pacing, A: Arrivals>(
+    end: &mut StreamEnd<'_, P, W, A>,
     course: &PacketSchedule,
     limits: StreamLimits<'_>,
 ) -> Ended {
-    go::<true, false, P, W>(end, course, limits)
+    go::<true, false, P, W, A>(end, course, limits)
 }
 
 /// Receives until the limits say otherwise.
 ///
 /// Not inlined, so that the loop stands alone in a profile.
 #[inline(never)]
-pub fn receive<P: Packets, W: Pacing>(
-    end: &mut StreamEnd<'_, P, W>,
+pub fn receive<P: Packets, W: Pacing, A: Arrivals>(
+    end: &mut StreamEnd<'_, P, W, A>,
     limits: StreamLimits<'_>,
 ) -> Ended {
     linger(end, limits)
@@ -269,26 +240,26 @@ pub fn receive<P: Packets, W: Pacing>(
 ///
 /// Not inlined, so that the loop stands alone in a profile.
 #[inline(never)]
-pub fn both<P: Packets, W: Pacing>(
-    end: &mut StreamEnd<'_, P, W>,
+pub fn both<P: Packets, W: Pacing, A: Arrivals>(
+    end: &mut StreamEnd<'_, P, W, A>,
     course: &PacketSchedule,
     limits: StreamLimits<'_>,
 ) -> Ended {
-    match go::<true, true, P, W>(end, course, limits) {
+    match go::<true, true, P, W, A>(end, course, limits) {
         Ended::Done => linger(end, limits),
         other => other,
     }
 }
 
 #[inline(always)]
-fn go<const SENDS: bool, const RECEIVES: bool, P: Packets, W: Pacing>(
-    end: &mut StreamEnd<'_, P, W>,
+fn go<const SENDS: bool, const RECEIVES: bool, P: Packets, W: Pacing, A: Arrivals>(
+    end: &mut StreamEnd<'_, P, W, A>,
     course: &PacketSchedule,
     limits: StreamLimits<'_>,
 ) -> Ended {
     let (mut due_ns, mut fraction) = (course.first_ns, 0_u32);
     for number in 0..course.packets {
-        let sent_ns = match wait_for::<RECEIVES, P, W>(end, due_ns, limits) {
+        let sent_ns = match wait_for::<RECEIVES, P, W, A>(end, due_ns, limits) {
             Ok(now_ns) => now_ns,
             Err(ended) => return ended,
         };
@@ -319,8 +290,8 @@ fn go<const SENDS: bool, const RECEIVES: bool, P: Packets, W: Pacing>(
 
 /// Waits until `due_ns`, receives meanwhile, and returns the clock read that ended it.
 #[inline(always)]
-fn wait_for<const RECEIVES: bool, P: Packets, W: Pacing>(
-    end: &mut StreamEnd<'_, P, W>,
+fn wait_for<const RECEIVES: bool, P: Packets, W: Pacing, A: Arrivals>(
+    end: &mut StreamEnd<'_, P, W, A>,
     due_ns: i64,
     limits: StreamLimits<'_>,
 ) -> Result<i64, Ended> {
@@ -362,7 +333,10 @@ fn wait_for<const RECEIVES: bool, P: Packets, W: Pacing>(
 
 /// Receives until the limits say otherwise.
 #[inline(always)]
-fn linger<P: Packets, W: Pacing>(end: &mut StreamEnd<'_, P, W>, limits: StreamLimits<'_>) -> Ended {
+fn linger<P: Packets, W: Pacing, A: Arrivals>(
+    end: &mut StreamEnd<'_, P, W, A>,
+    limits: StreamLimits<'_>,
+) -> Ended {
     // Nothing is due, so an end that spins only before that has nothing to spin for.
     let is_spinning = end.pace.spin_ns() == i64::MAX;
     loop {
@@ -390,11 +364,13 @@ fn linger<P: Packets, W: Pacing>(end: &mut StreamEnd<'_, P, W>, limits: StreamLi
 
 /// Takes what is there, and says whether there was something.
 #[inline(always)]
-fn take<P: Packets, W: Pacing>(end: &mut StreamEnd<'_, P, W>) -> Result<bool, c_int> {
+fn take<P: Packets, W: Pacing, A: Arrivals>(
+    end: &mut StreamEnd<'_, P, W, A>,
+) -> Result<bool, c_int> {
     match end.port.receive()? {
         Got::Nothing => return Ok(false),
         Got::Packet(packet) if packet.session == end.session => {
-            end.passages.push(Passage { packet, received_ns: clock::now_ns() });
+            end.passages.take(Passage { packet, received_ns: clock::now_ns() });
         }
         Got::Packet(_) | Got::Foreign => add(&end.counts.foreign),
     }

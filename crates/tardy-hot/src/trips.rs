@@ -57,33 +57,107 @@ pub struct LateTrip {
     pub back: LateWay,
 }
 
+/// Earlier packets that a thread saw to before it came to a late one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Backlog {
+    /// How many.
+    pub packets: u64,
+    /// Until then; `CLOCK_MONOTONIC` ns.
+    pub until_ns: i64,
+}
+
 /// A packet that was late: for the analysis of its cause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LatePacket {
-    /// Its stamp; `CLOCK_MONOTONIC` ns.
+    /// Its stamp, or its scheduled time; `CLOCK_MONOTONIC` ns.
     pub t_ns: i64,
     /// How late the thread had it.
     pub latency_ns: i64,
-    /// To that thread.
+    /// When it was sent; its stamp where that is not known.
+    pub sent_ns: i64,
+    /// The last wake-up of that thread by then: on the way of the packet, or before that where it
+    /// found the thread awake.
     pub way: LateWay,
+    /// Since when its sender was behind with what it sent: when the first of these was due; that is
+    /// this packet where the others had been sent by its time, and 0 where nobody has a schedule.
+    pub behind_since_ns: i64,
+    /// When its sender was stopped and continued for the last time; 0 for never.
+    pub sender_stopped_ns: (u64, u64),
+    /// What its sender had still to send when it was due, as far as that arrived.
+    pub sent_before: Backlog,
+    /// What the thread received between its sending and its receipt.
+    pub received_before: Backlog,
+    /// The packet before it waited for the same, and was later.
+    pub follows_later: bool,
 }
 
 impl LateWay {
-    fn of(record: &ThreadRecord, way: Option<TripParts>) -> Self {
+    /// Bytes that it has between two processes.
+    pub const BYTES: usize = 40;
+
+    /// The last wake-up of the thread of this record, which calls this, whatever it was for.
+    #[inline(always)]
+    #[must_use]
+    pub fn read(record: &ThreadRecord) -> Self {
         let at = |field: &AtomicU64| field.load(Ordering::Relaxed);
-        let stopped_ns = (at(&record.stopped_from_ns), at(&record.stopped_until_ns));
-        if way.is_none() {
-            return Self { stopped_ns, ..Self::default() };
-        }
         let (waking_ns, switch_ns) = woken(record);
         let cpu = record.cpu.load(Ordering::Relaxed);
         let is_pending = record.pending.load(Ordering::Relaxed) != 0;
         let switch_cpu = if is_pending { cpu } else { record.switch_cpu.load(Ordering::Relaxed) };
+        let stopped_ns = (at(&record.stopped_from_ns), at(&record.stopped_until_ns));
         Self { waking_ns, switch_ns, cpus: (cpu, switch_cpu), stopped_ns }
+    }
+
+    /// The parts of a way from `from_ns` to `to_ns` on which its receiver was woken so; absent
+    /// where it was woken before: it had not gone to sleep.
+    #[must_use]
+    pub fn parts(&self, from_ns: i64, to_ns: i64) -> Option<TripParts> {
+        parts((self.waking_ns, self.switch_ns), from_ns, to_ns)
+    }
+
+    /// Of a receiver that was not woken on this way.
+    #[must_use]
+    fn without_wake_up(self) -> Self {
+        Self { stopped_ns: self.stopped_ns, ..Self::default() }
+    }
+
+    fn of(record: &ThreadRecord, way: Option<TripParts>) -> Self {
+        let last = Self::read(record);
+        if way.is_some() { last } else { last.without_wake_up() }
+    }
+
+    /// For another process, which reads it by [`LateWay::from_bytes`].
+    #[must_use]
+    pub fn to_bytes(&self) -> [u8; Self::BYTES] {
+        let cpus = u64::from(self.cpus.0) | u64::from(self.cpus.1) << 32;
+        let (from_ns, until_ns) = self.stopped_ns;
+        let times = [self.waking_ns as u64, self.switch_ns as u64, cpus, from_ns, until_ns];
+        let mut bytes = [0; Self::BYTES];
+        for (into, word) in bytes.chunks_exact_mut(8).zip(times) {
+            into.copy_from_slice(&word.to_le_bytes());
+        }
+        bytes
+    }
+
+    /// Of another process.
+    #[must_use]
+    pub fn from_bytes(bytes: &[u8; Self::BYTES]) -> Self {
+        let mut words = [0; Self::BYTES / 8];
+        for (word, from) in words.iter_mut().zip(bytes.as_chunks().0) {
+            *word = u64::from_le_bytes(*from);
+        }
+        let [waking_ns, switch_ns, cpus, from_ns, until_ns] = words;
+        Self {
+            waking_ns: waking_ns as i64,
+            switch_ns: switch_ns as i64,
+            cpus: (cpus as u32, (cpus >> 32) as u32),
+            stopped_ns: (from_ns, until_ns),
+        }
     }
 }
 
 /// When the receiver of a message was woken, and when it ran.
+#[inline(always)]
 fn woken(record: &ThreadRecord) -> (i64, i64) {
     let waking_ns = record.waking_ns.load(Ordering::Relaxed) as i64;
     // Still pending: it was woken before it had gone to sleep, and was never switched in.
@@ -94,8 +168,13 @@ fn woken(record: &ThreadRecord) -> (i64, i64) {
 
 /// The way of a message from `from_ns` to `to_ns`; absent where its receiver was not woken
 /// meanwhile: it had not gone to sleep.
+#[inline(always)]
 fn way(record: &ThreadRecord, from_ns: i64, to_ns: i64) -> Option<TripParts> {
-    let (waking_ns, switch_ns) = woken(record);
+    parts(woken(record), from_ns, to_ns)
+}
+
+#[inline(always)]
+fn parts((waking_ns, switch_ns): (i64, i64), from_ns: i64, to_ns: i64) -> Option<TripParts> {
     let in_order = from_ns <= waking_ns && waking_ns <= switch_ns && switch_ns <= to_ns;
     in_order.then_some(TripParts {
         send_ns: waking_ns - from_ns,
@@ -116,8 +195,9 @@ pub struct WaySeries {
 }
 
 impl WaySeries {
+    /// Records the parts of a message.
     #[inline(always)]
-    fn record(&self, way: TripParts) {
+    pub fn record(&self, way: TripParts) {
         self.send.record(way.send_ns);
         self.dispatch.record(way.dispatch_ns);
         self.receive.record(way.receive_ns);
@@ -218,9 +298,10 @@ impl<S> TracedPackets<'_, S> {
     /// Not inlined: one packet in a hundred comes here.
     #[cold]
     #[inline(never)]
-    fn hand_over(&mut self, sample: Sample, way: Option<TripParts>) {
+    fn hand_over(&mut self, sample: Sample) {
         let Sample { t_ns, latency_ns } = sample;
-        self.late.push(LatePacket { t_ns, latency_ns, way: LateWay::of(self.record, way) });
+        let (sent_ns, way) = (t_ns, LateWay::read(self.record));
+        self.late.push(LatePacket { t_ns, latency_ns, sent_ns, way, ..LatePacket::default() });
     }
 }
 
@@ -237,7 +318,7 @@ impl<S: Sink> Sink for TracedPackets<'_, S> {
             }
         }
         if sample.latency_ns > self.control.late_over_ns.load(Ordering::Relaxed) {
-            self.hand_over(sample, found);
+            self.hand_over(sample);
         }
         self.inner.take(sample);
     }
@@ -339,7 +420,9 @@ mod tests {
         assert_eq!(control.unmatched.load(Ordering::Relaxed), 1);
         let mut late = Vec::new();
         reader.drain(|packet| late.push(packet));
-        let second = LatePacket { t_ns: 130, latency_ns: 70, way: LateWay::default() };
+        let (t_ns, latency_ns) = (130, 70);
+        let way = LateWay { waking_ns: 120, switch_ns: 140, ..LateWay::default() };
+        let second = LatePacket { t_ns, latency_ns, sent_ns: t_ns, way, ..LatePacket::default() };
         assert_eq!((late, whole.tally.totals().count), (vec![second], 2));
     }
 

@@ -17,10 +17,11 @@ use tardy_hot::{
     clock::now_ns,
     packet::Packet,
     ring::ring,
+    stages::ThreadRecord,
     stop::Stop,
     stream::{
-        Counts, Got, Hybrid, Pacing, PacketPeriod, PacketSchedule, Packets, Passage, Sleep,
-        SpinPacing, StreamEnd, StreamLimits, Tcp, Udp, both,
+        Arrivals, Counts, Got, Hybrid, Pacing, PacketPeriod, PacketSchedule, Packets, Passage,
+        Sleep, SpinPacing, StreamEnd, StreamLimits, Tcp, TracedPassage, Udp, Watched, both,
     },
     wakeup::Ended,
 };
@@ -63,8 +64,34 @@ fn between<P: Packets, W: Pacing>(
     end: impl FnOnce(u64) -> u64,
 ) -> u64 {
     let (mut writer, mut reader) = ring::<Passage>(2 * PACKETS as usize);
+    let found = into(&mut writer, port, pace, begin, end);
+    assert_eq!(reader.drain(|_| ()) as u64, PACKETS + 3);
+    found
+}
+
+/// The same with the wake-ups of the thread noted.
+fn watched<P: Packets, W: Pacing>(
+    port: &mut Circle<P>,
+    pace: W,
+    begin: impl FnOnce() -> u64,
+    end: impl FnOnce(u64) -> u64,
+) -> u64 {
+    let (mut writer, mut reader) = ring::<TracedPassage>(2 * PACKETS as usize);
+    let record = &ThreadRecord::default();
+    let mut arrivals = Watched { record, passages: &mut writer };
+    let found = into(&mut arrivals, port, pace, begin, end);
+    assert_eq!(reader.drain(|_| ()) as u64, PACKETS + 3);
+    found
+}
+
+fn into<P: Packets, W: Pacing, A: Arrivals>(
+    passages: &mut A,
+    port: &mut Circle<P>,
+    pace: W,
+    begin: impl FnOnce() -> u64,
+    end: impl FnOnce(u64) -> u64,
+) -> u64 {
     let (counts, stop, enough) = (Counts::default(), Stop::new(), Stop::new());
-    let passages = &mut writer;
     let mut circle = StreamEnd { port, pace, session: 5, passages, counts: &counts };
     let mut go = |packets| {
         let period = PacketPeriod::of_rate(10_000_000);
@@ -79,9 +106,6 @@ fn between<P: Packets, W: Pacing>(
     go(PACKETS);
     let found = end(before);
     assert_eq!(counts.unsent.load(Relaxed), 0);
-    let mut came = 0;
-    reader.drain(|_| came += 1);
-    assert_eq!(came, PACKETS + 3);
     found
 }
 
@@ -100,6 +124,7 @@ fn everywhere(begin: impl Fn() -> u64, end: impl Fn(u64) -> u64) -> Vec<(&'stati
     found.push(("udp, sleep", between(&mut udp, Sleep, &begin, &end)));
     found.push(("udp, spin", between(&mut udp, SpinPacing, &begin, &end)));
     found.push(("udp, hybrid", between(&mut udp, Hybrid(50_000), &begin, &end)));
+    found.push(("udp, watched", watched(&mut udp, Sleep, &begin, &end)));
     let mut tcp = Circle { out: piece(&out), into: piece(&into), missing: 0 };
     found.push(("tcp, sleep", between(&mut tcp, Sleep, &begin, &end)));
     found.push(("tcp, spin", between(&mut tcp, SpinPacing, &begin, &end)));

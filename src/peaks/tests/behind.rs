@@ -177,3 +177,35 @@ fn the_threshold_rises_while_many_are_passed_over_and_falls_again() {
     blamer.follow_p99(0, 10_000);
     assert_eq!(blamer.threshold_ns(0), 10_000);
 }
+
+/// A stall of 1 ms, in which a message was due every 10 us; all but the first wait behind another.
+fn stall() -> (Blamer, usize) {
+    let me = MeasuredThread { series: "there".into(), cpu: 0, tid: ME, prio: 9, real_time: true };
+    let wishes = BlameOptions { keep: 100, ..BlameOptions::default() };
+    let fake = Fake { events: vec![at(T, switch(ME, 9, "me"))], ..Fake::default() };
+    let mut blamer = Blamer::new(vec![me], wishes, Box::new(fake));
+    blamer.begin(0, 0, 0);
+    let due = (0..100).map(|n| 10_000 * n);
+    for after_ns in due.clone() {
+        let t_ns = T.cast_signed() + after_ns;
+        let late = Late { t_ns, latency_ns: 1_000_000 - after_ns, ..Late::default() };
+        let (from_ns, to_ns) = (t_ns, t_ns + late.latency_ns);
+        let follows_later = after_ns > 0;
+        let way = MessageWay { from_ns, to_ns, follows_later, ..MessageWay::default() };
+        blamer.add_message(0, late, vec![way]);
+    }
+    (blamer, due.count())
+}
+
+#[test]
+fn of_messages_that_wait_for_the_same_the_first_is_a_peak_whatever_that_takes() {
+    let (mut blamer, _) = stall();
+    assert!(blamer.is_behind());
+    let peaks = blamer.work(|| Effort::Peaks);
+    let kept: Vec<i64> = peaks.iter().map(|peak| peak.latency_ns).collect();
+    assert_eq!((kept, blamer.is_behind()), (vec![1_000_000], false));
+    assert_eq!(blamer.give_up().len(), 0, "those behind it are not kept without causes");
+    assert_eq!((blamer.record().blamed, blamer.record().passed_over), (1, 99));
+    let (mut blamer, all) = stall();
+    assert_eq!(blamer.work(|| Effort::All).len(), all, "with time for them they are");
+}

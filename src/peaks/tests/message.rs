@@ -6,7 +6,7 @@ use tardy_hot::trips::LateWay;
 use super::*;
 use crate::{
     kernel::out,
-    peaks::{MessageWay, test_events::on},
+    peaks::test_events::on,
     run::peaks::{MessageStages, WayOf},
 };
 
@@ -40,6 +40,7 @@ fn way(from_ns: i64, to_ns: i64, sender: usize, waking_ns: i64, switch_ns: i64) 
         sender: Some(sender),
         receiver: 1 - sender,
         seen: LateWay { waking_ns, switch_ns, cpus, stopped_ns: (0, 0) },
+        ..MessageWay::default()
     }
 }
 

@@ -36,6 +36,12 @@ pub trait FarEndWork: Send {
         None
     }
 
+    /// Whether what it records must get out within some milliseconds: it is compared with what
+    /// the kernel keeps for some 50 ms.
+    fn is_hurried(&self) -> bool {
+        false
+    }
+
     /// Opens what it needs and touches all memory that it will use. The thread runs on its terms
     /// already.
     ///
@@ -70,8 +76,8 @@ pub trait Opened {
 /// Ends a wait.
 pub type Nudger = Box<dyn Fn() + Send>;
 
-/// Appends what has been recorded since the last call; called about every 20 ms by a thread that
-/// does not measure, and once more at the end.
+/// Appends what has been recorded since the last call; called about every 20 ms (5 ms where it is
+/// hurried) by a thread that does not measure, and once more at the end.
 pub type Outlet = Box<dyn FnMut(&mut Vec<u8>) + Send>;
 
 /// A far end that has been started, as the near one holds it.

@@ -26,6 +26,9 @@ use crate::{
 /// How often recorded samples are written out.
 const OUTLET_TICK: Duration = Duration::from_millis(20);
 
+/// The same where that is compared with what the kernel keeps for a short time.
+const HURRIED_TICK: Duration = Duration::from_millis(5);
+
 /// How often it checks whether the work has ended by itself.
 const TICK: Duration = Duration::from_millis(100);
 
@@ -78,7 +81,11 @@ fn ready(order_json: &str, jobs: &[FarEndJob]) -> Result<(FarEndThread, Locked, 
 
 /// From being ready to the end; memory stays locked for as long.
 fn follow(mut worker: FarEndThread, locked: Locked, mut outlet: File) -> u8 {
-    let tick = if worker.has_outlet() { OUTLET_TICK } else { TICK };
+    let tick = match (worker.has_outlet(), worker.is_hurried()) {
+        (true, true) => HURRIED_TICK,
+        (true, false) => OUTLET_TICK,
+        (false, _) => TICK,
+    };
     let mut fresh = Vec::new();
     while !worker.is_done() {
         let left_ns = u64::try_from(worker.poll(now_ns())).unwrap_or(0);

@@ -34,6 +34,7 @@ pub(super) struct FarEndThread {
     go: Option<Sender<Schedule>>,
     handle: JoinHandle<WorkOutcome>,
     outlet: Option<Outlet>,
+    is_hurried: bool,
     nudger: Option<Nudger>,
     /// When the measured time begins, once that is known; ns.
     start_ns: i64,
@@ -65,7 +66,7 @@ impl FarEndThread {
         terms: Terms,
         stop: Arc<Stop>,
     ) -> Result<(Self, Ready), String> {
-        let outlet = work.outlet();
+        let (outlet, is_hurried) = (work.outlet(), work.is_hurried());
         let (ready_sender, ready_receiver) = channel();
         let (go, start) = channel();
         let (own_name, own_stop) = (name.to_owned(), Arc::clone(&stop));
@@ -89,10 +90,19 @@ impl FarEndThread {
         let opened =
             ready_receiver.recv().unwrap_or_else(|_| Err("its thread ended at once".into()));
         let (ready, nudger) = opened?;
-        let (tid, go) = (ready.found.tid, Some(go));
-        let (start_ns, warmed_up) = (i64::MAX, None);
-        let name = name.into();
-        Ok((Self { name, tid, stop, go, handle, outlet, nudger, start_ns, warmed_up }, ready))
+        let thread = Self {
+            name: name.into(),
+            tid: ready.found.tid,
+            stop,
+            go: Some(go),
+            handle,
+            outlet,
+            is_hurried,
+            nudger,
+            start_ns: i64::MAX,
+            warmed_up: None,
+        };
+        Ok((thread, ready))
     }
 
     /// Lets it begin.
@@ -124,6 +134,11 @@ impl FarEndThread {
     /// Whether it records something that must be let out.
     pub(super) const fn has_outlet(&self) -> bool {
         self.outlet.is_some()
+    }
+
+    /// Whether that must be soon.
+    pub(super) const fn is_hurried(&self) -> bool {
+        self.is_hurried
     }
 
     /// Lets out what it has recorded.

@@ -100,26 +100,14 @@ impl SharedTripStages {
         total: &Arc<Series>,
         warmup: &Arc<Series>,
     ) -> (Vec<Recorded>, Vec<TracedThread>) {
-        let thread = |name: &str, (found, cpu): (&Found, u32), samples| {
-            let kernel = found.scheduling.kernel_priority();
-            TracedThread {
-                name: name.into(),
-                cpu,
-                tid: found.tid,
-                priority: (kernel, kernel < 100),
-                warmup: Arc::default(),
-                total: Arc::default(),
-                control: Arc::default(),
-                samples,
-            }
-        };
         let near = TracedThread {
             warmup: Arc::clone(warmup),
             total: Arc::clone(total),
             control: self.control,
-            ..thread(ROUND_TRIP, near, TracedSamples::RoundTrips(self.series, self.late))
+            samples: TracedSamples::RoundTrips(self.series, self.late),
+            ..TracedThread::far(ROUND_TRIP, near.1, near.0)
         };
-        (self.recorded, vec![near, thread("far", far, TracedSamples::None)])
+        (self.recorded, vec![near, TracedThread::far("far", far.1, far.0)])
     }
 }
 

@@ -93,16 +93,17 @@ impl SharedPacketStages {
         total: &Arc<Series>,
         warmup: &Arc<Series>,
     ) -> (Vec<Recorded>, TracedThread) {
-        let kernel = found.scheduling.kernel_priority();
         let traced = TracedThread {
-            name: head.name.clone(),
-            cpu: head.cpu.unwrap_or_default(),
-            tid: found.tid,
-            priority: (kernel, kernel < 100),
             warmup: Arc::clone(warmup),
             total: Arc::clone(total),
             control: self.control,
-            samples: TracedSamples::Packets(self.series, self.late),
+            samples: TracedSamples::Packets {
+                parts: self.series,
+                late: self.late,
+                way: "packet",
+                sender: None,
+            },
+            ..TracedThread::far(&head.name, head.cpu.unwrap_or_default(), found)
         };
         (self.recorded, traced)
     }

@@ -110,7 +110,7 @@ impl Stream {
         let ways = OneWay::new(period_ns);
         let [first, pacing, transit] = flow.recorded(Some(self.near.cpu), taken);
         let mut armed = Armed::new(stop);
-        let (near, seen) = StreamThread::new(plan, found.socket, self.near.clone(), stop);
+        let (near, seen) = StreamThread::new(plan, found.socket, self.near.clone(), None, stop);
         let near = near.spawn(&mut armed, first, seen)?;
         armed.recorded.extend([pacing, transit]);
         armed.recorded.extend(ways.recorded(one_way::heads(THERE, BACK, self.near.cpu)));

@@ -10,15 +10,18 @@ use std::{
 use serde::{Deserialize, Serialize};
 use tardy_hot::{
     clock::now_ns,
-    ring::{Reader, Writer, ring},
     stop::Stop,
     stream::{
-        Counts, PacketPeriod, PacketSchedule, Packets, Passage, StreamEnd, StreamLimits, Tcp, Udp,
+        Arrivals, Counts, PacketPeriod, PacketSchedule, Packets, StreamEnd, StreamLimits, Tcp, Udp,
+        Watched,
     },
     wakeup::Ended,
 };
 
-use super::wait::{self, Deed, PacketWait};
+use super::{
+    passages::{PassageReader, PassageWriter, Watch, passages},
+    wait::{self, Deed, PacketWait},
+};
 use crate::{
     probes::Schedule,
     sys::{address, zmq::Published},
@@ -79,6 +82,10 @@ pub struct EndPlan {
     /// Where it publishes and subscribes, through ZeroMQ.
     #[serde(default)]
     pub zmq: Option<Places>,
+    /// Where, in memory that comes with it, the BPF side writes about its thread; in words of 8
+    /// bytes. Absent where wake-ups are not noted.
+    #[serde(default)]
+    pub record_at: Option<usize>,
 }
 
 impl EndPlan {
@@ -90,9 +97,9 @@ impl EndPlan {
 
     /// Where packets go that arrive, and where they are taken from.
     #[must_use]
-    pub fn ring(&self) -> (Writer<Passage>, Reader<Passage>) {
+    pub(super) fn ring(&self) -> (PassageWriter, PassageReader) {
         let packets = if self.receives { self.per_1000_s as f64 / 1e3 * RING_S } else { 0.0 };
-        ring(packets as usize + 1_024)
+        passages(packets as usize + 1_024, self.record_at.is_some())
     }
 }
 
@@ -142,21 +149,24 @@ enum Port {
 pub(super) struct OpenEnd {
     plan: EndPlan,
     port: Port,
-    passages: Writer<Passage>,
+    passages: PassageWriter,
+    watch: Option<Watch>,
     counts: Arc<Counts>,
     /// Open for as long as the port uses it.
     _socket: Option<OwnedFd>,
 }
 
 impl OpenEnd {
-    /// With its socket and the ring for what it receives; touches all memory that it will use.
+    /// With its socket, the ring for what it receives and, where wake-ups are noted, the record of
+    /// them; touches all memory that it will use.
     ///
     /// # Errors
     /// What ZeroMQ's library refuses, for the user.
     pub(super) fn new(
         plan: EndPlan,
         socket: OwnedFd,
-        passages: Writer<Passage>,
+        passages: PassageWriter,
+        watch: Option<Watch>,
         counts: Arc<Counts>,
     ) -> Result<Self, String> {
         let descriptor = socket.as_raw_fd();
@@ -174,7 +184,7 @@ impl OpenEnd {
             }
             (SocketKind::Bytes, _) => (Port::Tcp(Tcp::new(descriptor, plan.size)), Some(socket)),
         };
-        Ok(Self { plan, port, passages, counts, _socket: socket })
+        Ok(Self { plan, port, passages, watch, counts, _socket: socket })
     }
 
     /// Packets that the ring had no room for.
@@ -194,11 +204,17 @@ impl OpenEnd {
             (true, false) => Deed::Send(course),
             (false, _) => Deed::Receive,
         };
-        let Self { plan, port, passages, counts, .. } = self;
-        let ended = match port {
-            Port::Udp(port) => with(plan, port, passages, counts, &deed, limits),
-            Port::Tcp(port) => with(plan, port, passages, counts, &deed, limits),
-            Port::Zmq(port) => with(plan, port.as_mut(), passages, counts, &deed, limits),
+        let Self { plan, port, passages, watch, counts, .. } = self;
+        let ended = match (passages, watch.as_ref().and_then(Watch::record)) {
+            (PassageWriter::Plain(passages), _) => {
+                by_port(plan, port, passages, counts, &deed, limits)
+            }
+            (PassageWriter::Traced(passages), Some(record)) => {
+                let passages = &mut Watched { record, passages };
+                by_port(plan, port, passages, counts, &deed, limits)
+            }
+            // Its order has a place for a record, and came without the memory.
+            (PassageWriter::Traced(_), None) => Ended::Failed(libc::EBADF),
         };
         match ended {
             // The other end was faster to go.
@@ -209,10 +225,25 @@ impl OpenEnd {
     }
 }
 
-fn with<P: Packets>(
+fn by_port<A: Arrivals>(
+    plan: &EndPlan,
+    port: &mut Port,
+    passages: &mut A,
+    counts: &Counts,
+    deed: &Deed,
+    limits: StreamLimits<'_>,
+) -> Ended {
+    match port {
+        Port::Udp(port) => with(plan, port, passages, counts, deed, limits),
+        Port::Tcp(port) => with(plan, port, passages, counts, deed, limits),
+        Port::Zmq(port) => with(plan, port.as_mut(), passages, counts, deed, limits),
+    }
+}
+
+fn with<P: Packets, A: Arrivals>(
     plan: &EndPlan,
     port: &mut P,
-    passages: &mut Writer<Passage>,
+    passages: &mut A,
     counts: &Counts,
     deed: &Deed,
     limits: StreamLimits<'_>,

@@ -1,20 +1,18 @@
 //! The far end of a stream, as a process: it does its part, and lets out what it received.
 
 use std::{
-    os::fd::OwnedFd,
+    os::fd::{AsFd, OwnedFd},
     sync::{Arc, atomic::Ordering::Relaxed},
 };
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use tardy_hot::{
-    ring::{Reader, Writer},
-    stop::Stop,
-    stream::{Counts, Passage},
-    wakeup::Ended,
-};
+use tardy_hot::{stop::Stop, stream::Counts, wakeup::Ended};
 
-use super::end::{EndPlan, OpenEnd};
+use super::{
+    end::{EndPlan, OpenEnd},
+    passages::{PassageReader, PassageWriter, Watch},
+};
 use crate::probes::{
     Schedule,
     far_end::{FarEndWork, Opened, Outlet},
@@ -24,17 +22,21 @@ use crate::probes::{
 pub struct FarEndStream {
     plan: EndPlan,
     socket: Option<OwnedFd>,
-    passages: Writer<Passage>,
-    taken: Option<Reader<Passage>>,
+    /// Memory in which wake-ups are noted, where they are.
+    memory: Option<OwnedFd>,
+    passages: PassageWriter,
+    taken: Option<PassageReader>,
 }
 
 impl FarEndStream {
-    /// By this plan, with the descriptors that came with it: its socket.
+    /// By this plan, with the descriptors that came with it: its socket and, where the plan says
+    /// so, the memory of its record.
     #[must_use]
     pub fn new(plan: EndPlan, descriptors: Vec<OwnedFd>) -> Self {
         let (passages, taken) = plan.ring();
-        let socket = descriptors.into_iter().next();
-        Self { plan, socket, passages, taken: Some(taken) }
+        let mut descriptors = descriptors.into_iter();
+        let (socket, memory) = (descriptors.next(), descriptors.next());
+        Self { plan, socket, memory, passages, taken: Some(taken) }
     }
 }
 
@@ -73,18 +75,27 @@ impl FarEndCounts {
 impl FarEndWork for FarEndStream {
     fn outlet(&mut self) -> Option<Outlet> {
         let mut taken = self.taken.take()?;
-        Some(Box::new(move |into| {
-            taken.drain(|passage| into.extend_from_slice(&passage.to_bytes()));
-        }))
+        Some(Box::new(move |into| taken.write(into)))
+    }
+
+    fn is_hurried(&self) -> bool {
+        self.plan.record_at.is_some()
     }
 
     fn open(self: Box<Self>) -> Result<Box<dyn Opened>, String> {
-        let Self { plan, socket, passages, .. } = *self;
+        let Self { plan, socket, memory, passages, .. } = *self;
         let socket = socket.ok_or("its order came without a socket")?;
+        let watch = plan.record_at.map(|at| watch(memory, at)).transpose()?;
         let counts = Arc::new(Counts::default());
-        let end = OpenEnd::new(plan, socket, passages, Arc::clone(&counts))?;
+        let end = OpenEnd::new(plan, socket, passages, watch, Arc::clone(&counts))?;
         Ok(Box::new(OpenFar { end, counts }))
     }
+}
+
+fn watch(memory: Option<OwnedFd>, at: usize) -> Result<Watch, String> {
+    let memory = memory.ok_or("its order came without the memory of its wake-ups")?;
+    let cannot = |error| format!("cannot map the memory of its wake-ups: {error}");
+    Watch::map(memory.as_fd(), at).map_err(cannot)
 }
 
 struct OpenFar {

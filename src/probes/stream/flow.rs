@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use tardy_hot::{
     ring::{Reader, Sample, Writer, ring},
-    stream::Passage,
+    stream::{Passage, TracedPassage},
     wakeup::Series,
 };
 
 use super::{
     delivery::{Delivery, DeliveryCounts},
     far_end::FarEndCounts,
+    stages::FlowStages,
 };
 use crate::{
     probes::Recorded,
@@ -22,11 +23,18 @@ pub(super) const PACING: &str = "pacing";
 /// From the real time of sending until the receiver had it.
 pub(super) const TRANSIT: &str = "transit";
 
+/// The series of whole latencies of a flow.
+#[must_use]
+pub(super) fn head(name: &str, cpu: Option<u32>) -> SeriesHead {
+    SeriesHead { name: name.into(), cpu, period_ns: None }
+}
+
 /// The series of a flow: whole latencies, then their two parts.
 #[must_use]
 pub(super) fn heads(name: &str, cpu: Option<u32>) -> [SeriesHead; 3] {
-    let head = |name: String| SeriesHead { name, cpu, period_ns: None };
-    [head(name.into()), head(format!("{name}/{PACING}")), head(format!("{name}/{TRANSIT}"))]
+    let whole = head(name, cpu);
+    let (pacing, transit) = (whole.stage(PACING), whole.stage(TRANSIT));
+    [whole, pacing, transit]
 }
 
 /// Packets in one direction to one receiver.
@@ -35,10 +43,13 @@ pub(super) struct Flow {
     name: String,
     account: DeliveryCounts,
     late_over_ns: i64,
-    whole: Arc<Series>,
+    /// Whole latencies.
+    pub whole: Arc<Series>,
     pacing: Arc<Series>,
     transit: Arc<Series>,
     kept: Option<Writer<Sample>>,
+    /// Where it is traced.
+    pub stages: Option<FlowStages>,
     /// Of the first and the last recorded packet: number and time when it was sent, ns.
     sent: Option<[(u64, i64); 2]>,
     /// The largest recorded latency, ns.
@@ -58,6 +69,7 @@ impl Flow {
             pacing: Arc::default(),
             transit: Arc::default(),
             kept,
+            stages: None,
             sent: None,
             worst_ns: i64::MIN,
         };
@@ -108,6 +120,15 @@ impl Flow {
         let [first, last] = self.sent.unwrap_or([this; 2]);
         self.sent = Some([first.min(this), last.max(this)]);
         Some(true)
+    }
+
+    /// The same for one that comes with the last wake-up of its receiver.
+    pub(super) fn take_traced(&mut self, traced: &TracedPassage) -> Option<bool> {
+        let taken = self.take(&traced.passage);
+        if let (Some(is_recorded), Some(stages)) = (taken, &mut self.stages) {
+            stages.take(traced, is_recorded);
+        }
+        taken
     }
 
     /// Packets that arrived so far, each once, those of the warm-up too.

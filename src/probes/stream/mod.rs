@@ -11,9 +11,12 @@ mod echo;
 mod end;
 mod far_end;
 mod flow;
+mod here;
 mod supervisor;
 mod near_end;
 mod one_way;
+mod passages;
+mod stages;
 mod wait;
 mod zmq;
 
@@ -26,17 +29,9 @@ use std::{
 
 use tardy_hot::{stop::Stop, stream::PacketPeriod};
 
+use self::end::{SendPlan, SocketKind};
 pub use self::{echo::RemoteEcho, end::EndPlan, far_end::FarEndStream, wait::PacketWait};
-use self::{
-    end::{SendPlan, SocketKind},
-    flow::Flow,
-    near_end::StreamThread,
-    supervisor::{Back, Receiving, ReturnSender, StreamKeeper},
-};
-use super::{
-    ArmError, Armed, Probe, Tracing, Wants,
-    far_end::{FarEndSpec, Launched},
-};
+use super::{ArmError, Armed, Probe, Tracing, Wants};
 use crate::{
     probes::MessageEvidence,
     run::{EndRecord, MessageRecord, ProbeRecord, SeriesHead, StreamParameters},
@@ -162,6 +157,7 @@ impl Stream {
             wait,
             patience_ns: end::PATIENCE_NS,
             zmq: None,
+            record_at: None,
         };
         let far_end = EndPlan {
             sends: self.sending_back(),
@@ -245,19 +241,6 @@ impl Stream {
             ..MessageEvidence::default()
         }
     }
-
-    /// Starts the far ends, each with its socket.
-    fn launch(
-        &self,
-        plan: &EndPlan,
-        sockets: Vec<(OwnedFd, SocketAddrV4)>,
-    ) -> Result<Vec<Launched>, ArmError> {
-        let start = |(number, (socket, _)): (u32, (OwnedFd, SocketAddrV4))| {
-            let order = FarEndSpec::new(numbered("far", number), JOB, plan, self.far_end.clone())?;
-            Launched::process(order, vec![socket])
-        };
-        (0_u32..).zip(sockets).map(start).collect()
-    }
 }
 
 /// Of IP and UDP.
@@ -294,64 +277,42 @@ impl Probe for Stream {
         })
     }
 
-    fn heads(&self, _: Option<&Tracing>) -> Vec<SeriesHead> {
+    fn can_be_traced(&self) -> bool {
+        let is_woken = |wait: PacketWait| !wait.spins();
+        self.echo.is_none() && is_woken(self.waits.1) && (!self.both_ways || is_woken(self.waits.0))
+    }
+
+    fn why_untraceable(&self) -> &'static str {
+        match self.echo {
+            Some(_) => {
+                "cannot be traced to another machine (--to): what delays a packet there is not \
+                 recorded here; on each machine, `tardy run timer --trace peaks` shows what delays \
+                 threads on the CPUs of its end"
+            }
+            None => {
+                "has no wake-ups that can be traced where an end spins that receives; use \
+                 --far-wait sleep, and with --both-ways --wait sleep"
+            }
+        }
+    }
+
+    fn heads(&self, tracing: Option<&Tracing>) -> Vec<SeriesHead> {
         if self.echo.is_some() {
             return self.echo_heads();
         }
-        self.flows().iter().flat_map(|(name, cpu)| flow::heads(name, Some(*cpu))).collect()
+        let of = |(name, cpu): (String, u32)| {
+            let heads = flow::heads(&name, Some(cpu));
+            let parts = tracing.map(|_| stages::heads(&heads[0])).unwrap_or_default();
+            heads.into_iter().chain(parts)
+        };
+        self.flows().into_iter().flat_map(of).collect()
     }
 
     fn arm(&self, wants: &Wants, stop: &Arc<Stop>) -> Result<Armed, ArmError> {
         if let Some(echo) = &self.echo {
             return self.arm_with(echo, wants, stop);
         }
-        let refused = |error: io::Error| self.refused(&error);
-        let sockets = self.sockets().map_err(refused)?;
-        let record = self.record(&sockets).map_err(refused)?;
-        let evidence = self.evidence(&sockets.near.0);
-        let session = session().map_err(refused)?;
-        let (mut plan, mut far_plan) = self.plans(session, Some(sockets.near.1));
-        zmq::place(self, (&mut plan, &mut far_plan), &sockets);
-        // Before memory that measuring threads use: starting a process makes its pages fault.
-        let launched = self.launch(&far_plan, sockets.far_end)?;
-        let mut flows = Vec::new();
-        let mut recorded = Vec::new();
-        for (name, cpu) in self.flows() {
-            let (flow, taken) = Flow::new(&name, self.late_over_ns, wants.ring_samples);
-            recorded.extend(flow.recorded(Some(cpu), taken));
-            flows.push(flow);
-        }
-        let mut recorded = recorded.into_iter();
-        let mut armed = Armed::new(stop);
-        let first = recorded.next().ok_or_else(|| refused(io::ErrorKind::Other.into()))?;
-        let (near, seen) = StreamThread::new(plan, sockets.near.0, self.near.clone(), stop);
-        let near = near.spawn(&mut armed, first, seen)?;
-        armed.recorded.extend(recorded);
-        let mut flows = flows.into_iter();
-        let mut there = Vec::new();
-        for (launched, flow) in launched.into_iter().zip(&mut flows) {
-            let far_end = launched.ready()?;
-            armed.found.push(far_end.found());
-            there.push(Receiving { far_end: Some(far_end), flow, rest: Vec::new() });
-        }
-        let back = flows.next().zip(self.sending_back());
-        armed.supervisor = Some(Box::new(StreamKeeper {
-            per_1000_s: self.rate.per_1000_s,
-            near,
-            there,
-            back: back.map(|(flow, sending)| Back {
-                flow,
-                sending,
-                sender: ReturnSender::Far,
-                ways: None,
-            }),
-            record,
-            evidence,
-            schedule: None,
-            ended: None,
-            progress: (0, i64::MAX / 2),
-        }));
-        Ok(armed)
+        self.arm_here(wants, stop)
     }
 }
 

@@ -5,15 +5,11 @@ use std::{
     sync::{Arc, atomic::Ordering::Relaxed},
 };
 
-use tardy_hot::{
-    ring::{Reader, Writer},
-    stop::Stop,
-    stream::{Counts, Passage},
-    wakeup::Ended,
-};
+use tardy_hot::{stop::Stop, stream::Counts, wakeup::Ended};
 
 use super::{
     end::{self, EndPlan, OpenEnd},
+    passages::{PassageReader, PassageWriter, Watch},
     supervisor::StreamNearEnd,
 };
 use crate::{
@@ -27,7 +23,9 @@ pub(super) struct StreamThread {
     plan: EndPlan,
     socket: OwnedFd,
     terms: Terms,
-    passages: Writer<Passage>,
+    passages: PassageWriter,
+    /// Where wake-ups are noted that go with what it receives.
+    watch: Option<Watch>,
     shared: StreamShared,
 }
 
@@ -53,12 +51,13 @@ impl StreamThread {
         plan: EndPlan,
         socket: OwnedFd,
         terms: Terms,
+        watch: Option<Watch>,
         stop: &Arc<Stop>,
-    ) -> (Self, Reader<Passage>) {
+    ) -> (Self, PassageReader) {
         let (passages, taken) = plan.ring();
         let shared =
             StreamShared { counts: Arc::default(), stop: Arc::clone(stop), enough: Arc::default() };
-        (Self { plan, socket, terms, passages, shared }, taken)
+        (Self { plan, socket, terms, passages, watch, shared }, taken)
     }
 
     /// Starts its thread.
@@ -69,13 +68,14 @@ impl StreamThread {
         self,
         armed: &mut Armed,
         recorded: Recorded,
-        passages: Reader<Passage>,
+        passages: PassageReader,
     ) -> Result<StreamNearEnd, ArmError> {
-        let Self { plan, socket, terms, passages: into, shared } = self;
+        let Self { plan, socket, terms, passages: into, watch, shared } = self;
         let (own, own_plan) = (shared.again(), plan.clone());
         let counts = Arc::clone(&shared.counts);
-        let open =
-            move || OpenEnd::new(own_plan, socket, into, counts).map_err(ArmError::Transport);
+        let open = move || {
+            OpenEnd::new(own_plan, socket, into, watch, counts).map_err(ArmError::Transport)
+        };
         armed.spawn_with(recorded, Some(terms), open, move |schedule, end| {
             measure(&plan, end, &own, &schedule)
         })?;

@@ -8,9 +8,8 @@ use std::{
 
 use tardy_hot::{
     clock::now_ns,
-    ring::Reader,
     stop::Stop,
-    stream::{Counts, Passage},
+    stream::{Counts, TracedPassage},
     wakeup::Ended,
 };
 
@@ -19,6 +18,7 @@ use super::{
     far_end::FarEndCounts,
     flow::Flow,
     one_way::OneWay,
+    passages::{self, PassageReader},
 };
 use crate::{
     probes::{
@@ -45,12 +45,11 @@ impl Receiving {
         if let Some(far_end) = &mut self.far_end {
             far_end.fresh(&mut self.rest);
         }
-        let whole = self.rest.len() - self.rest.len() % Passage::BYTES;
-        let (passages, _) = self.rest.as_chunks::<{ Passage::BYTES }>();
-        for passage in passages.iter().filter_map(Passage::from_bytes) {
-            let _ = self.flow.take(&passage);
-        }
-        self.rest.drain(..whole);
+        let is_traced = self.flow.stages.is_some();
+        let flow = &mut self.flow;
+        passages::read(&mut self.rest, is_traced, |traced| {
+            let _ = flow.take_traced(&traced);
+        });
     }
 }
 
@@ -68,10 +67,10 @@ pub(super) struct Back {
 }
 
 impl Back {
-    fn take(&mut self, passage: &Passage) {
-        let first = self.flow.take(passage);
+    fn take(&mut self, traced: &TracedPassage) {
+        let first = self.flow.take_traced(traced);
         if let (Some(is_recorded), Some(ways)) = (first, &mut self.ways) {
-            ways.take(passage, is_recorded);
+            ways.take(&traced.passage, is_recorded);
         }
     }
 }
@@ -91,7 +90,7 @@ pub(super) struct StreamNearEnd {
     /// What it counts.
     pub counts: Arc<Counts>,
     /// What it received.
-    pub passages: Reader<Passage>,
+    pub passages: PassageReader,
     /// Set when all has come that it waits for.
     pub enough: Arc<Stop>,
     /// The kernel's number of it.
@@ -125,7 +124,7 @@ impl StreamKeeper {
     fn drain(&mut self) {
         self.there.iter_mut().for_each(Receiving::drain);
         let Some(back) = &mut self.back else { return };
-        self.near.passages.drain(|passage| back.take(&passage));
+        self.near.passages.drain(|traced| back.take(traced));
     }
 
     /// Whether something took longer than the limit that ends the run.

@@ -5,7 +5,8 @@ use std::{fmt, str::FromStr};
 use serde::{Deserialize, Serialize};
 use tardy_hot::{
     stream::{
-        self, Hybrid, Pacing, PacketSchedule, Packets, Sleep, SpinPacing, StreamEnd, StreamLimits,
+        self, Arrivals, Hybrid, Pacing, PacketSchedule, Packets, Sleep, SpinPacing, StreamEnd,
+        StreamLimits,
     },
     wakeup::Ended,
 };
@@ -81,8 +82,8 @@ pub(super) enum Deed {
 }
 
 /// Does it.
-pub(super) fn run<P: Packets>(
-    end: StreamEnd<'_, P, PacketWait>,
+pub(super) fn run<P: Packets, A: Arrivals>(
+    end: StreamEnd<'_, P, PacketWait, A>,
     deed: &Deed,
     limits: StreamLimits<'_>,
 ) -> Ended {
@@ -93,13 +94,13 @@ pub(super) fn run<P: Packets>(
     }
 }
 
-fn paced<'a, P, W>(end: StreamEnd<'a, P, PacketWait>, pace: W) -> StreamEnd<'a, P, W> {
+fn paced<'a, P, W, A>(end: StreamEnd<'a, P, PacketWait, A>, pace: W) -> StreamEnd<'a, P, W, A> {
     let StreamEnd { port, session, passages, counts, .. } = end;
     StreamEnd { port, pace, session, passages, counts }
 }
 
-fn with<P: Packets, W: Pacing>(
-    mut end: StreamEnd<'_, P, W>,
+fn with<P: Packets, W: Pacing, A: Arrivals>(
+    mut end: StreamEnd<'_, P, W, A>,
     deed: &Deed,
     limits: StreamLimits<'_>,
 ) -> Ended {

@@ -26,7 +26,6 @@ use crate::{
         CaveatKind, Document, Run, TraceMode, names,
         peaks::{Blame, Peak},
         peaks_file::Damage,
-        probes::{ProbeInfo, Traceable},
     },
 };
 
@@ -98,18 +97,6 @@ pub enum NotTraced {
         /// What was lacking, with the remedy.
         why: String,
     },
-    /// It measured messages of a kind that is not blamed.
-    #[error(
-        "{run} measured a stream of {what}, which are not looked into one by one: measure \
-         `tardy run receive --trace peaks` or `tardy run pingpong --trace peaks`, or \
-         `tardy run timer --trace peaks` on the CPUs of both ends, under the same load"
-    )]
-    Messages {
-        /// The run's name.
-        run: String,
-        /// `packets`.
-        what: &'static str,
-    },
     /// Where the time went was recorded, and not why.
     #[error(
         "{run} has the stages of its {what} (`tardy show` has them), but nothing shows why they \
@@ -177,10 +164,6 @@ fn refuse_untraced(run: &Run) -> Result<(), NotTraced> {
     let run = document.name.clone();
     let sample_name = SampleName::of(document);
     let what = sample_name.many();
-    let probe = ProbeInfo::find(document.probe.name());
-    if document.messages.is_some() && probe.is_some_and(|it| it.traceable == Traceable::No) {
-        return Err(NotTraced::Messages { run, what });
-    }
     if document.trace.found == TraceMode::Stages {
         return Err(NotTraced::StagesOnly { run, what });
     }

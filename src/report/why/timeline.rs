@@ -14,8 +14,8 @@ use crate::{
     },
     run::{
         Document,
-        peaks::{MessageStages, Moment, Part, Peak, StagesOf},
-        probes::SampleName,
+        peaks::{MessageStages, Moment, PACING, Part, Peak, StagesOf},
+        probes::{LatencyFrom, ProbeInfo, SampleName},
     },
     units::{Nanos, count},
 };
@@ -37,7 +37,7 @@ const BEFORE_NS: i64 = 50_000;
 /// The worst `most` peaks.
 pub(super) fn peaks(sheet: &mut TerminalText, why: &WhyReport, document: &Document, most: usize) {
     for (rank, peak) in why.peaks.iter().take(most).enumerate() {
-        one(sheet, rank + 1, peak, document.start_monotonic_ns, why.sample);
+        one(sheet, rank + 1, peak, document);
     }
     let more = why.peaks.len().saturating_sub(most);
     if more > 0 {
@@ -47,9 +47,9 @@ pub(super) fn peaks(sheet: &mut TerminalText, why: &WhyReport, document: &Docume
     }
 }
 
-fn one(sheet: &mut TerminalText, rank: usize, peak: &Peak, start_ns: i64, sample: SampleName) {
-    let seconds = peak.at_ns.saturating_sub(start_ns) as f64 / 1e9;
-    let what = match sample {
+fn one(sheet: &mut TerminalText, rank: usize, peak: &Peak, document: &Document) {
+    let seconds = peak.at_ns.saturating_sub(document.start_monotonic_ns) as f64 / 1e9;
+    let what = match SampleName::of(document) {
         SampleName::RoundTrip => format!("round trip of {}", Nanos(peak.latency_ns)),
         _ => format!("{} late on {}", Nanos(peak.latency_ns), cut(&peak.series, 20)),
     };
@@ -60,6 +60,9 @@ fn one(sheet: &mut TerminalText, rank: usize, peak: &Peak, start_ns: i64, sample
             Some(stages) => {
                 let text = format!("   {name:<5} {took}: {}", stages_of_message(stages));
                 sheet.line(Style::new(), &text);
+            }
+            None if way.way == PACING => {
+                sheet.line(Style::new(), &format!("   {name} {took}: until it was sent"));
             }
             None => {
                 let text = format!("   {name:<5} {took}, not split: the receiver was still awake");
@@ -83,7 +86,7 @@ fn one(sheet: &mut TerminalText, rank: usize, peak: &Peak, start_ns: i64, sample
         let ns = Nanos(i64::try_from(ns).unwrap_or(i64::MAX));
         sheet.line(DIM, &format!("   and {} smaller parts, together {ns}", rest.len()));
     }
-    happened(sheet, peak, sample);
+    happened(sheet, peak, since(document));
     sheet.gap();
 }
 
@@ -153,17 +156,23 @@ fn stack(sheet: &mut TerminalText, frames: &[String], most: usize, indent: &str)
     }
 }
 
+/// From when its times count.
+fn since(document: &Document) -> &'static str {
+    let from = ProbeInfo::find(document.probe.name()).map(|probe| probe.latency_from);
+    match (SampleName::of(document), from) {
+        (_, Some(LatencyFrom::Sending)) => "us after sending",
+        (_, Some(LatencyFrom::Stamp)) => "us after stamp",
+        (SampleName::Packet, _) => "us past schedule",
+        _ => "us after expiry",
+    }
+}
+
 /// The timeline.
-fn happened(sheet: &mut TerminalText, peak: &Peak, sample: SampleName) {
+fn happened(sheet: &mut TerminalText, peak: &Peak, since: &str) {
     let shown = most_important(peak);
     if shown.is_empty() {
         return;
     }
-    let since = match sample {
-        SampleName::RoundTrip => "us after sending",
-        SampleName::Packet => "us after stamp",
-        SampleName::WakeUp | SampleName::Sample => "us after expiry",
-    };
     let mut table = Table::new(0, &[since, "took", "where    ", "what"]);
     for moment in &shown {
         table.row(vec![

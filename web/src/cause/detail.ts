@@ -122,7 +122,7 @@ function momentColumns(choose: (moment: Moment) => void): Column<Moment>[] {
     title, raw: title, left: true, value, cell: (moment) => h('span', { class: 'short wide', title: value(moment) }, value(moment)),
   });
   return [
-    { title: 'at', raw: 'at_ns', hint: 'After the programmed expiry, the sending or the stamp', value: (moment) => moment.at, cell: (moment) => exactLatency(moment.at) },
+    { title: 'at', raw: 'at_ns', hint: 'After the programmed expiry, the scheduled time, the sending or the stamp', value: (moment) => moment.at, cell: (moment) => exactLatency(moment.at) },
     { title: 'for', raw: 'ns', value: (moment) => moment.ns, cell: (moment) => (moment.ns === null ? '\u2013' : exactLatency(moment.ns)) },
     plain('lane', (moment) => LANES[moment.lane]),
     { title: 'CPU', raw: 'cpu', value: (moment) => moment.cpu, cell: (moment) => `${moment.cpu}` },

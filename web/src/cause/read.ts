@@ -29,13 +29,20 @@ function ofWay({ way, ns, stages: split }: WayOf): { stage: string; ns: number }
   return OF_MESSAGE.map((stage) => ({ stage: `${way}-${stage}`, ns: split[stage] })).filter(({ ns: own }) => own !== 0);
 }
 
+/** What it is, by its ways. */
+function kindOf(ways: WayOf[]): PagePeak['kind'] {
+  if (ways.length === 0) return 'wake-up';
+  if (ways[0].way === 'pacing') return 'scheduled packet';
+  return ways.length === 1 ? 'packet' : 'round trip';
+}
+
 function peak(own: DataPeak, strings: string[], stacks: string[][]): PagePeak {
   const split = own.stages;
   const ways = own.ways ?? [];
   const stages = split && STAGES.map((stage) => ({ stage, ns: split[stage] })).filter(({ stage, ns }) => stage !== 'softirq' || ns !== 0);
   return {
     ...own,
-    kind: ways.length === 0 ? 'wake-up' : ways.length === 1 ? 'packet' : 'round trip',
+    kind: kindOf(ways),
     stages: ways.length > 0 ? ways.flatMap(ofWay) : stages,
     blame: own.blame.map((part): PagePart => ({ ...part, stack: stacks[part.stack] ?? [] })),
     timeline: timeline(own.timeline, strings, stacks),

@@ -18,7 +18,7 @@ const ofWay = (way: string): [string, string][] => Object.entries(OF_WAY).map(([
 
 export const STAGES: { [stage: string]: string } = {
   irq: 'interrupt', softirq: 'softirq', handler: 'handler', dispatch: 'dispatch', user: 'to user',
-  there: 'there, not split', back: 'back, not split', packet: 'not split',
+  there: 'there, not split', back: 'back, not split', packet: 'not split', pacing: 'until it was sent',
   ...Object.fromEntries([...ofWay('there'), ...ofWay('back'), ...Object.entries(OF_WAY).map(([stage, words]) => [`packet-${stage}`, words])]),
 };
 
@@ -27,6 +27,7 @@ export const COURSE = {
   'wake-up': { due: 'Due', begin: 'expiry', end: 'awake, ', late: ' late', since: 'the programmed expiry', after: 'the expiry', whole: 'the expiry to the wake-up' },
   'round trip': { due: 'Sent', begin: 'sent', end: 'answer after ', late: '', since: 'the message was sent', after: 'sending', whole: 'sending to the answer' },
   packet: { due: 'Stamped', begin: 'stamp', end: 'read, ', late: ' late', since: 'the kernel\u2019s stamp', after: 'the stamp', whole: 'the stamp to the reader' },
+  'scheduled packet': { due: 'Due', begin: 'due', end: 'received, ', late: ' late', since: 'its scheduled time', after: 'its time', whole: 'its scheduled time to the receiver' },
 };
 
 export interface Named {

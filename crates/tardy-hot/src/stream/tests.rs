@@ -8,7 +8,11 @@ use std::{
 use proptest::prelude::*;
 
 use super::*;
-use crate::ring::{Reader, ring};
+use crate::{
+    ring::{Reader, ring},
+    stages::ThreadRecord,
+    trips::LateWay,
+};
 
 /// Takes or refuses packets by a script, and has others to be received.
 #[derive(Default)]
@@ -138,7 +142,7 @@ fn an_end_that_is_always_behind_still_receives() {
     let mut port = Scripted { there, ..Scripted::default() };
     // Every packet is long due, so that there is never time between two.
     let (_, _, passed) =
-        with(&mut port, |end, limits| go::<true, true, _, _>(end, &course(0, 10), limits));
+        with(&mut port, |end, limits| go::<true, true, _, _, _>(end, &course(0, 10), limits));
     assert_eq!((passed.len(), port.sent.len()), (10, 10));
 }
 
@@ -240,4 +244,28 @@ proptest! {
         let wanted = rate * 86_400 / 1_000;
         prop_assert!(n.abs_diff(wanted) <= 1 + wanted / 1_000_000_000, "{n} {wanted}");
     }
+}
+
+#[test]
+fn what_arrives_comes_with_the_last_wake_up_of_its_thread() {
+    let record = ThreadRecord::default();
+    for (field, ns) in
+        [(&record.waking_ns, 7), (&record.switch_ns, 9), (&record.stopped_from_ns, 3)]
+    {
+        field.store(ns, Relaxed);
+    }
+    record.cpu.store(1, Relaxed);
+    record.switch_cpu.store(2, Relaxed);
+    let (mut writer, mut reader) = ring::<TracedPassage>(2);
+    let passage = Passage { received_ns: 11, ..Passage::default() };
+    Watched { record: &record, passages: &mut writer }.take(passage);
+    let mut found = Vec::new();
+    reader.drain(|traced| found.push(traced));
+    let woken = LateWay { waking_ns: 7, switch_ns: 9, cpus: (1, 2), stopped_ns: (3, 0) };
+    assert_eq!(found, [TracedPassage { passage, woken }]);
+    assert_eq!(woken.parts(5, 11).map(|parts| parts.send_ns), Some(2));
+    assert_eq!(woken.parts(8, 11), None, "it was awake when that was sent");
+    let [first] = found[..] else { panic!("{found:?}") };
+    assert_eq!(TracedPassage::from_bytes(&first.to_bytes()), Some(first));
+    assert_eq!(TracedPassage::from_bytes(&[0; TracedPassage::BYTES]), None);
 }
