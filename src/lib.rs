@@ -37,6 +37,8 @@ pub mod analysis;
 pub mod run;
 // Atomic replacement of files.
 pub(crate) mod draft;
+// Foreign text for a terminal.
+pub(crate) mod plain;
 // Quantities with their units.
 pub mod units;
 // Safe wrappers over the operating system.

@@ -49,7 +49,7 @@ pub(super) fn run(flags: &CheckFlags) -> Result<Exit> {
     let subject = CheckedMachine::new(root, flags.cpus.clone());
     let findings = check(&subject);
     if flags.format.is_json() {
-        output::put(&(serde_json::to_string_pretty(&json!({ "findings": findings }))? + "\n"))?;
+        output::put_json(&json!({ "findings": findings }))?;
     } else {
         let cpus = subject.cpus().to_string();
         output::put(&text(&findings, &cpus, flags.cpus.is_some(), flags.all))?;

@@ -101,11 +101,11 @@ pub(super) fn echo(flags: &EchoFlags) -> Result<Exit> {
         format!("listening on {address} ({})\n", transports.join(", "))
     })?;
     let summary = echo.serve(|| quit.seen().is_some())?;
-    output::put(&if flags.format.is_json() {
-        serde_json::to_string_pretty(&summary)? + "\n"
+    if flags.format.is_json() {
+        output::put_json(&summary)?;
     } else {
-        text(&summary)
-    })?;
+        output::put(&text(&summary))?;
+    }
     Ok(Exit::Done)
 }
 

@@ -79,7 +79,7 @@ pub(super) fn load(flags: &LoadFlags) -> Result<Exit> {
     );
     line.clear();
     if flags.format.is_json() {
-        output::put(&(serde_json::to_string_pretty(&end_json(&end))? + "\n"))?;
+        output::put_json(&end_json(&end))?;
     } else {
         output::put(&end_text(&end))?;
     }
@@ -169,7 +169,7 @@ fn end_json(end: &AloneEnd) -> Value {
 fn list(json: bool) -> Result<Exit> {
     if json {
         let loads: Vec<Value> = LOADS.iter().map(load_json).collect();
-        output::put(&(serde_json::to_string_pretty(&loads)? + "\n"))?;
+        output::put_json(&loads)?;
     } else {
         output::put(&(list_text() + "\n"))?;
     }

@@ -1,9 +1,13 @@
-//! Standard output and standard error, without a panic on a closed pipe or a full disk.
+//! Standard output and standard error, without a panic on a closed pipe or a full disk. The last
+//! door in front of the terminal: whatever was composed, only colours and line ends steer it.
 
 use std::io::{ErrorKind, Write};
 
 use anstyle::{AnsiColor, Style};
 use anyhow::{Context, Result};
+use serde::Serialize;
+
+use crate::plain::{self, plain_lines};
 
 /// Writes a result, in colour only on a terminal. A reader that closes the pipe early, as in
 /// `tardy list | head -1`, is no error.
@@ -11,6 +15,18 @@ use anyhow::{Context, Result};
 /// # Errors
 /// Standard output cannot be written.
 pub(super) fn put(text: &str) -> Result<()> {
+    write(&plain::styled(text))
+}
+
+/// Writes a result as JSON.
+///
+/// # Errors
+/// As [`put`]; or it cannot be JSON.
+pub(super) fn put_json(value: &impl Serialize) -> Result<()> {
+    write(&plain::json(&(serde_json::to_string_pretty(value)? + "\n")))
+}
+
+fn write(text: &str) -> Result<()> {
     let mut out = anstream::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
@@ -20,7 +36,12 @@ pub(super) fn put(text: &str) -> Result<()> {
 
 /// Writes a notice to standard error, beside the result; ignores a closed standard error.
 pub(super) fn notice(text: &str) {
-    let _ = writeln!(anstream::stderr().lock(), "{text}");
+    let _ = writeln!(anstream::stderr().lock(), "{}", plain::styled(text));
+}
+
+/// Writes what is wrong but ends nothing. Errors quote files, so none of it steers the terminal.
+pub(super) fn warn(what: &str) {
+    notice(&format!("warning: {}", foreign(what)));
 }
 
 /// Writes an error with its causes, each printed once: some errors include their cause already.
@@ -32,5 +53,11 @@ pub(super) fn complain(error: &anyhow::Error) {
             text.push_str(&format!(": {cause}"));
         }
     }
-    notice(&format!("{RED}error:{RED:#} {text}"));
+    notice(&format!("{RED}error:{RED:#} {}", foreign(&text)));
+}
+
+/// What an error says, with what it quotes: further lines are set in, so that none passes for a
+/// message of its own.
+fn foreign(text: &str) -> String {
+    plain_lines(text.trim_end()).replace('\n', "\n  ")
 }

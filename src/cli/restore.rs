@@ -39,7 +39,7 @@ pub(super) fn restore(flags: &RestoreFlags) -> Result<Exit> {
     if flags.format.is_json() {
         let result =
             json!({ "state": state, "put_back": undone.put_back, "failed": undone.failed });
-        output::put(&(serde_json::to_string_pretty(&result)? + "\n"))?;
+        output::put_json(&result)?;
     } else {
         output::put(&text(state, &undone))?;
     }

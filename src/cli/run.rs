@@ -137,7 +137,7 @@ pub(super) fn run(flags: RunFlags, store: &Store, argv: Vec<String>) -> Result<E
     let document = session.run(|| quit.seen().map(signal_name), show)?;
     line.clear();
     if json {
-        output::put(&(serde_json::to_string_pretty(&document)? + "\n"))?;
+        output::put_json(&document)?;
     } else {
         // The commands that read the run report damage to its files.
         let moved = Run::open(&directory).map(|run| collect::interrupts(&run, &mut Vec::new()));

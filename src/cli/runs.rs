@@ -34,7 +34,7 @@ pub(super) fn list(flags: &ListFlags, store: &Store) -> Result<Exit> {
     let (runs, damaged) = store.list();
     if flags.format.is_json() {
         let lines: Vec<_> = runs.iter().map(entry).collect();
-        output::put(&(serde_json::to_string_pretty(&lines)? + "\n"))?;
+        output::put_json(&lines)?;
     } else if runs.is_empty() {
         output::notice(&format!("No runs in {}; `tardy run` makes one.", store.root().display()));
     } else {
@@ -42,7 +42,7 @@ pub(super) fn list(flags: &ListFlags, store: &Store) -> Result<Exit> {
         runs.iter().for_each(|run| table.row(cells(run)));
         output::put(&(table.lines().join("\n") + "\n"))?;
     }
-    damaged.iter().for_each(|error| output::notice(&format!("warning: {error}")));
+    damaged.iter().for_each(|error| output::warn(&error.to_string()));
     Ok(Exit::Done)
 }
 
@@ -80,7 +80,7 @@ fn cells(run: &RunEntry) -> Vec<String> {
 pub(super) fn show(flags: &ShowFlags, store: &Store) -> Result<Exit> {
     let run = store.find(&flags.run)?;
     if flags.format.is_json() {
-        output::put(&(serde_json::to_string_pretty(&run.document)? + "\n"))?;
+        output::put_json(&run.document)?;
     } else {
         let mut caveats = Vec::new();
         let moved = collect::interrupts(&run, &mut caveats);

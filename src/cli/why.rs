@@ -35,7 +35,7 @@ pub(super) fn why(flags: &WhyFlags, store: &Store) -> Result<Exit> {
     let run = store.find(&flags.run)?;
     let (why, document) = why::document(&run)?;
     if flags.format.is_json() {
-        output::put(&(serde_json::to_string_pretty(&why)? + "\n"))?;
+        output::put_json(&why)?;
     } else {
         let timelines = if flags.all_peaks { usize::MAX } else { flags.peaks };
         let place = run.path.display().to_string();

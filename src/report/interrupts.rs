@@ -1,6 +1,11 @@
 //! Interrupts for a terminal: a row a source, a column a CPU, and above them how late that CPU was
 //! and how busy.
 
+use std::{
+    cmp::Reverse,
+    collections::{BTreeSet, HashMap},
+};
+
 use super::{
     page::InterruptRow,
     table::{Table, us},
@@ -63,9 +68,15 @@ pub fn lines(document: &Document, rows: &[InterruptRow]) -> Vec<String> {
 fn shown(document: &Document, rows: &[InterruptRow]) -> (Vec<u32>, usize) {
     let of_series = document.wakeups().filter_map(|series| series.cpu);
     let of_rows = rows.iter().flat_map(|row| row.per_cpu.iter().map(|(cpu, _)| *cpu));
-    let all: std::collections::BTreeSet<u32> = of_series.chain(of_rows).collect();
+    let all: BTreeSet<u32> = of_series.chain(of_rows).collect();
+    let mut worst: HashMap<u32, Option<i64>> = HashMap::new();
+    for series in document.wakeups() {
+        let Some(cpu) = series.cpu else { continue };
+        let known = worst.entry(cpu).or_default();
+        *known = (*known).max(series.max);
+    }
     let mut cpus: Vec<u32> = all.iter().copied().collect();
-    cpus.sort_by_key(|cpu| std::cmp::Reverse(worst(document, *cpu, |series| series.max)));
+    cpus.sort_by_key(|cpu| Reverse(worst.get(cpu).copied().flatten()));
     cpus.truncate(CPUS);
     cpus.sort_unstable();
     (cpus, all.len())

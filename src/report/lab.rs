@@ -9,6 +9,7 @@ use crate::{
         Matrix,
         matrix::{CellCause, FIGURES, Figure, FigureDifference, Judgement, MatrixCell, MatrixRow},
     },
+    plain,
     run::lab::{LabFailure, meaning},
     units::{Nanos, Scale, count},
 };
@@ -72,7 +73,9 @@ pub fn show(sheet: &MatrixView) -> String {
     ));
     lines.extend(sheet.config.iter().flat_map(configurations));
     lines.extend(failures(sheet));
-    lines.join("\n") + "\n"
+    // Names of plans, loads and kernels are foreign: none begins a line of its own.
+    let line = |line: String| plain::styled(&line.replace('\n', "\\u{a}")).into_owned();
+    lines.into_iter().map(line).collect::<Vec<_>>().join("\n") + "\n"
 }
 
 /// `founding: 2 kernels, 12 loads, 24 runs`.

@@ -1,5 +1,6 @@
 //! Summary to pages: tables for a terminal, one self-contained HTML page.
 
+mod binned;
 pub mod causes;
 pub mod collect;
 mod curve;
@@ -18,6 +19,7 @@ pub mod points;
 mod schema;
 pub mod table;
 pub mod terminal;
+mod tracks;
 pub mod vocabulary;
 pub mod why;
 pub mod words;

@@ -4,12 +4,15 @@ use hdrhistogram::Histogram;
 
 use super::page::{PointKind, Points};
 use crate::{
-    run::{CaveatKind, Run, SeriesSummary, hlog::IntervalSpan},
+    run::{CaveatKind, Run, SeriesSummary, counts::SeriesCounts, hlog::IntervalSpan},
     units::{Nanos, count},
 };
 
 /// Points of all series of a run together: what a browser draws at once, and a page can carry.
 const BUDGET: usize = 24_000;
+
+/// So many are kept whatever the record says of its samples.
+const MOST_POINTS: usize = 20 * BUDGET;
 
 /// Reading more single samples than this takes longer than a reader waits.
 const MOST_SAMPLES: u64 = 30_000_000;
@@ -61,13 +64,21 @@ impl PointThinner {
     }
 
     /// The points of every series of wake-ups, and what is wrong with the files of samples, where
-    /// something is; `totals` are the histograms of the series.
+    /// something is; `wakeups` are the numbers of these series, `totals` has their counts.
     #[must_use]
-    pub fn points(self, run: &Run, totals: &[Histogram<u64>]) -> (Vec<Points>, Option<CaveatKind>) {
+    pub fn points(
+        self,
+        run: &Run,
+        totals: &SeriesCounts,
+        wakeups: &[usize],
+    ) -> (Vec<Points>, Option<CaveatKind>) {
         if !self.from_samples {
             return (self.interval_maxima(), None);
         }
-        let (points, damage) = samples(run, totals, &self.places);
+        let share = (BUDGET / wakeups.len().max(1)).max(100) as u64;
+        let rule = |number: &usize| Rule::of(&totals.of(*number), share);
+        let rules: Vec<Rule> = wakeups.iter().map(rule).collect();
+        let (points, damage) = samples(run, &rules, &self.places);
         (points, damage.err().map(|what| CaveatKind::SamplesDamaged { what }))
     }
 
@@ -128,11 +139,9 @@ impl Rule {
 
 fn samples(
     run: &Run,
-    totals: &[Histogram<u64>],
+    rules: &[Rule],
     places: &[Option<usize>],
 ) -> (Vec<Points>, Result<(), String>) {
-    let share = (BUDGET / totals.len().max(1)).max(100) as u64;
-    let rules: Vec<Rule> = totals.iter().map(|total| Rule::of(total, share)).collect();
     let mut points = vec![
         Points {
             kind: PointKind::Sample,
@@ -141,9 +150,11 @@ fn samples(
             t_s: Vec::new(),
             latency_ns: Vec::new(),
         };
-        totals.len()
+        rules.len()
     ];
-    let mut late = vec![0_u64; totals.len()];
+    let mut late = vec![0_u64; rules.len()];
+    // The record may have told of fewer samples than there are.
+    let mut room = MOST_POINTS;
     let zero_ns = run.document.start_monotonic_ns;
     let read = run.samples(|number, sample| {
         let Some(number) = places.get(number).copied().flatten() else { return };
@@ -157,14 +168,22 @@ fn samples(
         let notable = sample.latency_ns >= rule.all_from || sample.latency_ns < 0;
         *late += u64::from(notable);
         if notable || points.of.is_multiple_of(rule.every) {
+            if room == 0 {
+                return;
+            }
+            room -= 1;
             let t_s = sample.t_ns.saturating_sub(zero_ns) as f64 / 1e9;
             let (t_s, latency) = rounded((t_s, sample.latency_ns));
             points.t_s.push(t_s);
             points.latency_ns.push(latency);
         }
     });
-    for ((points, rule), late) in points.iter_mut().zip(&rules).zip(late) {
+    for ((points, rule), late) in points.iter_mut().zip(rules).zip(late) {
         points.thinned = rule.words(late);
+        if room == 0 {
+            let most = count(MOST_POINTS as u64);
+            points.thinned = format!("only what is among the first {most} points of the run");
+        }
     }
     (points, read)
 }

@@ -1,5 +1,10 @@
 //! Columns of text: numbers to the right, names to the left.
 
+use crate::plain::cut;
+
+/// A cell is cut after this number of characters: every row is as wide as the widest.
+const LONGEST_CELL: usize = 400;
+
 /// A table that is printed as a whole.
 #[derive(Debug, Clone)]
 pub struct Table {
@@ -12,12 +17,12 @@ impl Table {
     /// A table with these headings, the first `left` columns aligned to the left.
     #[must_use]
     pub fn new(left: usize, headings: &[&str]) -> Self {
-        Self { rows: vec![headings.iter().map(|text| (*text).to_owned()).collect()], left }
+        Self { rows: vec![headings.iter().map(|text| shown(text)).collect()], left }
     }
 
-    /// Adds a row.
+    /// Adds a row. Names of a run come into it, so nothing in a cell can steer a terminal.
     pub fn row(&mut self, cells: Vec<String>) {
-        self.rows.push(cells);
+        self.rows.push(cells.iter().map(|cell| shown(cell)).collect());
     }
 
     /// The lines, two spaces between columns, none at the end.
@@ -44,6 +49,10 @@ impl Table {
     }
 }
 
+fn shown(cell: &str) -> String {
+    cut(cell, LONGEST_CELL)
+}
+
 /// Nanoseconds as microseconds, a decimal below 100.
 pub fn us(ns: Option<i64>) -> String {
     let Some(ns) = ns else { return "-".into() };
@@ -54,6 +63,15 @@ pub fn us(ns: Option<i64>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_name_from_a_run_stays_on_its_line() {
+        let mut table = Table::new(1, &["a\rb"]);
+        table.row(vec!["x\n\u{1b}[2J".into()]);
+        assert_eq!(table.lines(), ["a\\u{d}b", "x\\u{a}\\u{1b}[2J"]);
+        table.row(vec!["x".repeat(1 << 20)]);
+        assert!(table.lines().iter().all(|line| line.len() <= LONGEST_CELL));
+    }
 
     #[test]
     fn numbers_stand_under_each_other() {

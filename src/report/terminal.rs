@@ -13,6 +13,7 @@ use super::{
     words,
 };
 use crate::{
+    plain::plain,
     run::{
         Caveat, Document, Effect, LoadRecord, Percentiles, SeriesSummary, Status, Validity,
         conditions::MachineRecord,
@@ -36,6 +37,8 @@ const fn colour(validity: Validity) -> Style {
 /// The whole of `tardy show`; `moved` are the interrupts that moved.
 #[must_use]
 pub fn show(document: &Document, place: &str, moved: &[InterruptRow]) -> String {
+    // A record that was read has no text that could not be written back.
+    let document = &document.with_texts(&plain).unwrap_or_else(|_| document.clone());
     let mut out = String::new();
     let verdict = document.validity;
     let good = colour(verdict);
@@ -66,7 +69,7 @@ pub fn show(document: &Document, place: &str, moved: &[InterruptRow]) -> String 
     document.machine.iter().for_each(|machine| push_machine(&mut out, machine));
     stages::push_cost(&mut out, document);
     push_interrupts(&mut out, document, moved);
-    out.push_str(&format!("{DIM}run {place}{DIM:#}\n"));
+    out.push_str(&format!("{DIM}run {}{DIM:#}\n", plain(place)));
     out
 }
 
@@ -77,7 +80,8 @@ pub fn push_caveat(out: &mut String, caveat: &Caveat) {
         Effect::Weakens => Validity::Weakened,
         Effect::Invalidates => Validity::Invalid,
     });
-    let Caveat { code, effect, text, remedy, .. } = caveat;
+    let [code, text, remedy] = [&caveat.code, &caveat.text, &caveat.remedy].map(|text| plain(text));
+    let effect = caveat.effect;
     out.push_str(&format!("{colour}{} {code}:{colour:#} {text}\n", effect.as_str()));
     out.push_str(&format!("  {DIM}{remedy}{DIM:#}\n"));
 }

@@ -3,7 +3,6 @@
 
 use std::{
     fmt,
-    fs::File,
     io::Read,
     path::{Path, PathBuf},
 };
@@ -16,9 +15,11 @@ use serde::{
 use super::{
     caveat::Validity,
     document::{LoadRecord, SCHEMA_VERSION, Status},
+    files,
     messages::MessageRecord,
     probe::{ProbeRecord, lenient},
-    reader::{OpenError, Record, Run, read_record},
+    reader::Run,
+    record_file::{OpenError, Record, read_record},
     summary::{SeriesSummary, stage_of},
     writer::names,
 };
@@ -47,10 +48,10 @@ impl RunHead {
     /// # Errors
     /// See [`OpenError`]. Damage behind the head is not noticed.
     pub fn read(path: &Path) -> Result<Self, OpenError> {
-        let no_run = |source| OpenError::NoRun { path: path.into(), source };
-        let file = File::open(path.join(names::RUN)).map_err(no_run)?;
+        let unread = |source| OpenError::unread(path, source);
+        let file = files::open(&path.join(names::RUN)).map_err(unread)?;
         let mut text = Vec::with_capacity(HEAD_BYTES);
-        file.take(HEAD_BYTES as u64).read_to_end(&mut text).map_err(no_run)?;
+        file.take(HEAD_BYTES as u64).read_to_end(&mut text).map_err(unread)?;
         if let Some(head) = HeadParts::of(&text, path) {
             return Ok(head);
         }
@@ -208,6 +209,10 @@ impl RunEntry {
 impl Record for RunEntry {
     fn schema_version(&self) -> u32 {
         self.schema_version
+    }
+
+    fn series(&self) -> usize {
+        self.series.len()
     }
 }
 

@@ -1,14 +1,17 @@
 //! `lab.json`: what a directory of the lab holds besides its runs, and what its numbers mean.
 
 use std::{
-    fs, io,
+    io,
     path::{Path, PathBuf},
 };
 
 use serde::{Deserialize, Serialize};
 
-use super::caveat_kind::COUNTED_TIME;
-use crate::draft;
+use super::{
+    caveat_kind::COUNTED_TIME,
+    files::{self, LONGEST_DAMAGE},
+};
+use crate::{draft, plain::cut};
 
 /// The file's name.
 pub const LAB: &str = "lab.json";
@@ -66,22 +69,22 @@ impl LabRecord {
     /// One that cannot be read, or is no such record.
     pub fn open(directory: &Path) -> io::Result<Option<Self>> {
         let path = directory.join(LAB);
-        let about = match fs::metadata(&path) {
-            Ok(about) => about,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(error),
-        };
         let damaged = |what: String| {
             io::Error::new(
                 io::ErrorKind::InvalidData,
                 format!("{} is damaged: {what}; remove it, the runs stay readable", path.display()),
             )
         };
-        if !about.is_file() || about.len() > LARGEST {
-            return Err(damaged("it is no file of at most 16 MiB".into()));
-        }
-        let record: Self = serde_json::from_slice(&fs::read(&path)?)
-            .map_err(|error| damaged(error.to_string()))?;
+        let text = match files::read(&path, LARGEST) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+                return Err(damaged(error.to_string()));
+            }
+            Err(error) => return Err(error),
+        };
+        let record: Self = serde_json::from_slice(&text)
+            .map_err(|error| damaged(cut(&error.to_string(), LONGEST_DAMAGE)))?;
         if record.lab_version > LAB_VERSION {
             return Err(damaged(format!(
                 "version {} is newer than this tardy",
@@ -120,6 +123,8 @@ pub fn meaning(mode: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

@@ -2,10 +2,12 @@
 
 pub mod caveat;
 pub mod conditions;
+pub mod counts;
 pub mod document;
 pub mod caveat_kind;
 pub mod entry;
 pub mod facts;
+pub mod files;
 pub mod hlog;
 pub mod lab;
 pub mod lock;
@@ -17,10 +19,12 @@ pub mod probe;
 pub mod probes;
 pub mod provenance;
 pub mod reader;
+mod record_file;
 pub mod samples;
 pub mod setup;
 pub mod spool;
 pub mod summary;
+mod texts;
 pub mod trace;
 pub mod tracks;
 mod version1;
@@ -41,7 +45,8 @@ pub use probe::{
     StreamParameters, TimerParameters,
 };
 pub use provenance::{Origin, Provenance};
-pub use reader::{OpenError, Run};
+pub use reader::Run;
+pub use record_file::OpenError;
 pub use setup::{
     AskedSetup, FoundSetup, FoundShield, FoundThread, LockedMemory, MemoryLock, SetupRecord,
 };

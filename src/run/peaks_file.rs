@@ -2,7 +2,6 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fs::File,
     io::{self, BufRead, BufReader, Read},
     path::Path,
     sync::Arc,
@@ -12,9 +11,11 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     caveat_kind::CaveatKind,
+    files::{self, LONGEST_DAMAGE},
     peaks::{Blame, Cause, Peak},
     writer::names,
 };
+use crate::plain::cut;
 
 /// A longer line is no peak.
 const LONGEST_LINE: u64 = 4 << 20;
@@ -98,7 +99,7 @@ impl std::fmt::Display for Damage {
 #[must_use]
 pub fn read_peaks(directory: &Path, most: usize, ended: bool) -> Peaks {
     let mut reading = Reading::new(most, ended);
-    match File::open(directory.join(names::PEAKS)) {
+    match files::open(&directory.join(names::PEAKS)) {
         Ok(file) => reading.lines(BufReader::new(file)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => reading.damage(None, format!("cannot be read: {error}")),
@@ -112,17 +113,11 @@ pub fn read_peaks(directory: &Path, most: usize, ended: bool) -> Peaks {
 /// What is wrong with the file.
 pub fn read_blame(directory: &Path) -> Result<Option<Blame>, Damage> {
     let damaged = |what: String| Damage { file: names::BLAME.into(), line: None, what };
-    let file = match File::open(directory.join(names::BLAME)) {
-        Ok(file) => file,
+    let text = match files::read(&directory.join(names::BLAME), LARGEST_BLAME) {
+        Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(damaged(format!("cannot be read: {error}"))),
     };
-    let mut text = Vec::new();
-    let read = file.take(LARGEST_BLAME + 1).read_to_end(&mut text);
-    read.map_err(|error| damaged(format!("cannot be read: {error}")))?;
-    if text.len() as u64 > LARGEST_BLAME {
-        return Err(damaged(format!("is larger than {} MiB", LARGEST_BLAME >> 20)));
-    }
     let blame: Blame = serde_json::from_slice(&text)
         .map_err(|error| damaged(format!("is damaged: {}", plain(&error))))?;
     let known = blame.causes.len();
@@ -135,7 +130,7 @@ pub fn read_blame(directory: &Path) -> Result<Option<Blame>, Damage> {
 
 /// An error of serde without its line, which is always 1 here.
 fn plain(error: &serde_json::Error) -> String {
-    let text = error.to_string();
+    let text = cut(&error.to_string(), LONGEST_DAMAGE);
     text.replace(" at line 1 column", " at column")
 }
 
@@ -236,6 +231,8 @@ impl Reading {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
+
     use super::*;
     use crate::run::peaks::{Basis, LatencyBucket, Part};
 

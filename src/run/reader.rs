@@ -1,66 +1,35 @@
 //! The reader's side of a run directory. Never writes; takes what a crash left.
 
 use std::{
-    fs::File,
-    io::{self, BufReader, Read},
+    collections::HashMap,
+    io::{BufReader, ErrorKind},
     path::{Path, PathBuf},
 };
 
 use hdrhistogram::Histogram;
-use serde::{Deserialize, de::DeserializeOwned};
 use tardy_hot::{ring::Sample, tally::Totals};
-use thiserror::Error;
 
 use super::{
     caveat::{self, Caveat},
     caveat_kind::CaveatKind,
-    document::{Document, SCHEMA_VERSION, Status},
+    counts::SeriesCounts,
+    document::{Document, Status},
+    files::{self, LONGEST_DAMAGE},
     hlog::{self, HlogError, IntervalSpan, LogLine},
-    lock,
     peaks::Blame,
     peaks_file::{self, Damage, Peaks},
+    record_file::{OpenError, read_record},
     samples,
     summary::summarize,
     writer::names,
 };
-
-/// `run.json` is refused above this size.
-const LARGEST_RECORD: u64 = 64 << 20;
+use crate::plain::cut;
 
 /// Peaks that are read of a run that does not say how many it was to keep.
 const DEFAULT_PEAKS: usize = 100;
 
-/// Why a run could not be opened.
-#[derive(Debug, Error)]
-pub enum OpenError {
-    /// No run there.
-    #[error("{} is no run directory: {source}", .path.display())]
-    NoRun {
-        /// The directory.
-        path: PathBuf,
-        /// What the system said of its `run.json`.
-        source: io::Error,
-    },
-    /// Not what a `run.json` holds.
-    #[error("{} is damaged: {what}", .path.display())]
-    Damaged {
-        /// The file.
-        path: PathBuf,
-        /// Line, column and field.
-        what: String,
-    },
-    /// Written by a newer tardy.
-    #[error(
-        "{} has schema version {found}, and this tardy reads up to {SCHEMA_VERSION}; \
-         open it with the tardy that made it, or a newer one", .path.display()
-    )]
-    Newer {
-        /// The file.
-        path: PathBuf,
-        /// Its version.
-        found: u32,
-    },
-}
+/// Files of samples whose damage is listed one by one.
+const MOST_DAMAGED: usize = 5;
 
 /// A run, open for reading.
 #[derive(Debug, Clone)]
@@ -103,9 +72,10 @@ impl Run {
         &self,
         mut take: impl FnMut(usize, IntervalSpan, Histogram<u64>),
     ) -> Result<(), HlogError> {
-        self.lines(|line| {
+        let numbers = self.numbers();
+        self.lines(&numbers, |line| {
             if let LogLine::Interval(span, counts) = line
-                && let Some(number) = self.number_of(&span.tag)
+                && let Some(number) = numbers.get(span.tag.as_str()).copied()
             {
                 take(number, span, counts);
             }
@@ -119,13 +89,22 @@ impl Run {
     pub fn samples(&self, mut take: impl FnMut(usize, Sample)) -> Result<(), String> {
         let series: Vec<String> =
             self.document.series.iter().map(|series| series.name.clone()).collect();
-        let mut damage = Vec::new();
+        let (mut damage, mut damaged) = (Vec::new(), 0);
         for file in samples::files(&self.path.join(names::SAMPLES)) {
-            if let Err(error) = samples::read(&file, &series, &mut take) {
-                damage.push(format!("{} is damaged: {error}", file.display()));
+            let Err(error) = samples::read(&file, &series, &mut take) else { continue };
+            damaged += 1;
+            if damaged <= MOST_DAMAGED {
+                let what = cut(&error.to_string(), LONGEST_DAMAGE);
+                damage.push(format!("{} is damaged: {what}", file.display()));
             }
         }
-        if damage.is_empty() { Ok(()) } else { Err(damage.join("; ")) }
+        if damaged == 0 {
+            return Ok(());
+        }
+        if damaged > MOST_DAMAGED {
+            damage.push(format!("{} more are damaged", damaged - MOST_DAMAGED));
+        }
+        Err(damage.join("; "))
     }
 
     /// Whether single samples were kept.
@@ -174,30 +153,40 @@ impl Run {
         self.document.validity = caveat::verdict(&self.document.caveats);
     }
 
-    fn number_of(&self, tag: &str) -> Option<usize> {
-        self.document.series.iter().position(|series| series.name == tag)
+    /// The number of each series by its name; the first of two of one name.
+    fn numbers(&self) -> HashMap<&str, usize> {
+        // From the end, so that the first stays.
+        let series = self.document.series.iter().enumerate().rev();
+        series.map(|(number, series)| (series.name.as_str(), number)).collect()
     }
 
     /// The lines of `series.hlog`, then those of `live.hlog` that are younger.
-    fn lines(&self, mut take: impl FnMut(LogLine)) -> Result<(), HlogError> {
+    fn lines(
+        &self,
+        numbers: &HashMap<&str, usize>,
+        mut take: impl FnMut(LogLine),
+    ) -> Result<(), HlogError> {
+        let number_of = |tag: &str| numbers.get(tag).copied();
         let mut end_s = vec![0.0_f64; self.document.series.len()];
-        let file = File::open(self.path.join(names::SERIES))?;
+        let file = files::open(&self.path.join(names::SERIES))?;
         hlog::read(BufReader::new(file), |line| {
             if let LogLine::Interval(span, _) = &line
-                && let Some(end) = self.number_of(&span.tag).and_then(|at| end_s.get_mut(at))
+                && let Some(end) = number_of(&span.tag).and_then(|at| end_s.get_mut(at))
             {
                 *end = span.start_s + span.length_s;
             }
             take(line);
         })?;
-        let Ok(live) = File::open(self.path.join(names::LIVE)) else {
-            return Ok(());
+        let live = match files::open(&self.path.join(names::LIVE)) {
+            Ok(live) => live,
+            Err(error) if error.kind() == ErrorKind::InvalidData => return Err(error.into()),
+            Err(_) => return Ok(()),
         };
         let mut younger = vec![false; end_s.len()];
         hlog::read(BufReader::new(live), |line| {
             let at = match &line {
                 LogLine::Interval(span, _) => {
-                    let at = self.number_of(&span.tag);
+                    let at = number_of(&span.tag);
                     if let Some(at) = at
                         && let (Some(younger), Some(end)) = (younger.get_mut(at), end_s.get(at))
                     {
@@ -206,7 +195,7 @@ impl Run {
                     }
                     at
                 }
-                LogLine::Totals(tag, _) => self.number_of(tag),
+                LogLine::Totals(tag, _) => number_of(tag),
             };
             if at.and_then(|at| younger.get(at)).copied().unwrap_or(false) {
                 take(line);
@@ -217,86 +206,36 @@ impl Run {
     /// Fills in from the log what `run.json` does not say of a run that has not ended.
     fn recover(&mut self) {
         let series = self.document.series.len();
-        let mut counts = vec![hlog::empty(); series];
+        let numbers = self.numbers();
+        let mut counts = SeriesCounts::new(series);
         let mut totals = vec![Totals::NONE; series];
         let mut end_s = 0.0_f64;
-        let damage = self.lines(|line| match line {
+        let damage = self.lines(&numbers, |line| match line {
             LogLine::Interval(span, interval) => {
                 end_s = end_s.max(span.start_s + span.length_s);
-                if let Some(counts) = self.number_of(&span.tag).and_then(|at| counts.get_mut(at)) {
-                    // Bounds are equal, so that nothing can be lost.
-                    let _ = counts.add(&interval);
+                if let Some(number) = numbers.get(span.tag.as_str()) {
+                    counts.add(*number, &interval);
                 }
             }
             LogLine::Totals(tag, now) => {
-                if let Some(totals) = self.number_of(&tag).and_then(|at| totals.get_mut(at)) {
+                let own = numbers.get(tag.as_str());
+                if let Some(totals) = own.and_then(|number| totals.get_mut(*number)) {
                     *totals = now;
                 }
             }
         });
-        for (series, (counts, totals)) in
-            self.document.series.iter_mut().zip(counts.iter().zip(&mut totals))
-        {
+        let damage = damage.err().map(|error| error.to_string()).or_else(|| counts.refusal());
+        let series = self.document.series.iter_mut().zip(&mut totals);
+        for (number, (series, totals)) in series.enumerate() {
+            let counts = counts.of(number);
             // Totals may run one sample ahead of the counts they stand beside.
             let outside = totals.early.saturating_add(totals.above);
             totals.count = counts.len().saturating_add(outside);
-            *series = summarize(&series.head(), counts, totals);
+            *series = summarize(&series.head(), &counts, totals);
         }
         self.document.duration_ns = (end_s * 1e9) as u64;
-        if let Err(error) = damage {
-            self.add_caveat(CaveatKind::SeriesDamaged { what: error.to_string() }.into());
+        if let Some(what) = damage {
+            self.add_caveat(CaveatKind::SeriesDamaged { what }.into());
         }
     }
-}
-
-/// What `run.json` is read as: all of it, or the part that is needed.
-pub(super) trait Record: DeserializeOwned {
-    /// The version that it was written in.
-    fn schema_version(&self) -> u32;
-
-    /// Reads one of an older version.
-    fn from_older(text: &[u8]) -> serde_json::Result<Self> {
-        serde_json::from_slice(text)
-    }
-}
-
-impl Record for Document {
-    fn schema_version(&self) -> u32 {
-        self.schema_version
-    }
-
-    fn from_older(text: &[u8]) -> serde_json::Result<Self> {
-        serde_json::from_slice(text).and_then(Self::from_json)
-    }
-}
-
-/// Reads the `run.json` of the run in `path`, and whether its maker is alive.
-pub(super) fn read_record<T: Record>(path: &Path) -> Result<(T, bool), OpenError> {
-    let no_run = |source| OpenError::NoRun { path: path.into(), source };
-    let record = path.join(names::RUN);
-    let mut file = File::open(&record).map_err(no_run)?;
-    let mut text = Vec::new();
-    (&mut file).take(LARGEST_RECORD).read_to_end(&mut text).map_err(no_run)?;
-    let read = serde_json::from_slice::<T>(&text);
-    // A newer one may have fields of other types: its version is the better answer then.
-    let version = match &read {
-        Ok(read) => Ok(read.schema_version()),
-        Err(_) => serde_json::from_slice(&text).map(|Version { schema_version }| schema_version),
-    };
-    let damaged = |error: serde_json::Error| OpenError::Damaged {
-        path: record.clone(),
-        what: error.to_string(),
-    };
-    let found = version.map_err(damaged)?;
-    if found > SCHEMA_VERSION {
-        return Err(OpenError::Newer { path: record, found });
-    }
-    let read = if found < SCHEMA_VERSION { T::from_older(&text) } else { read };
-    let read = read.map_err(damaged)?;
-    Ok((read, lock::is_held(&file).unwrap_or(false)))
-}
-
-#[derive(Deserialize)]
-struct Version {
-    schema_version: u32,
 }

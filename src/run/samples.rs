@@ -28,7 +28,7 @@ use parquet::{
 };
 use tardy_hot::ring::Sample;
 
-use super::spool;
+use super::{files, spool};
 use crate::draft::Draft;
 
 const SCHEMA: &str = "message tardy {
@@ -132,7 +132,7 @@ pub fn read(
     series: &[String],
     mut take: impl FnMut(usize, Sample),
 ) -> Result<(), ParquetError> {
-    let file = File::open(path)?;
+    let file = files::open(path)?;
     if path.extension().is_some_and(|kind| kind == "spool") {
         spool::read(BufReader::new(file), |number, sample| {
             let number = number as usize;

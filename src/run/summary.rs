@@ -130,7 +130,8 @@ impl SeriesHead {
 pub fn summarize(head: &SeriesHead, counts: &Histogram<u64>, totals: &Totals) -> SeriesSummary {
     let some = totals.count > 0;
     let max = some.then_some(totals.max_ns);
-    let stddev = counts.stdev().round() as u64;
+    // To walk through an empty histogram takes as long as through a full one.
+    let stddev = (!counts.is_empty()).then(|| counts.stdev().round() as u64);
     let (of, stage) = stage_of(&head.name).unzip();
     SeriesSummary {
         name: head.name.clone(),
@@ -145,7 +146,7 @@ pub fn summarize(head: &SeriesHead, counts: &Histogram<u64>, totals: &Totals) ->
         above: totals.above,
         min: some.then_some(totals.min_ns),
         mean: some.then(|| mean(totals.sum_ns, totals.count)),
-        stddev: (!counts.is_empty()).then_some(stddev),
+        stddev,
         max,
         percentiles: percentiles(counts, max),
         uncertain: uncertain(counts.len()),
@@ -176,6 +177,9 @@ pub fn per_period(counts: &Histogram<u64>, totals: &Totals, period_ns: i64) -> H
     };
     let max = u64::try_from(totals.max_ns).unwrap_or(0);
     let mut view = hlog::empty();
+    if counts.is_empty() {
+        return view;
+    }
     for bucket in counts.iter_recorded() {
         let value = counts.median_equivalent(bucket.value_iterated_to()).min(max);
         let count = bucket.count_since_last_iteration();

@@ -1,12 +1,11 @@
 //! What happened beside the samples: `machine.csv`, `loads.csv` and `interrupts.csv`, as rows.
 
-use std::{
-    fs::File,
-    io::{self, Read},
-    path::Path,
-};
+use std::{io, path::Path};
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
+
+use super::files::{self, LONGEST_DAMAGE, unusable};
+use crate::plain::cut;
 
 /// `machine.csv`: what the machine did in one interval. Long format: one row per interval and
 /// subject, so that the columns do not depend on the number of CPUs.
@@ -40,8 +39,10 @@ pub struct InterruptCount {
     /// `irq` or `softirq`.
     pub kind: String,
     /// `LOC`, `24`, `TIMER`, ...
+    #[serde(with = "device_name")]
     pub source: String,
     /// What the kernel calls it.
+    #[serde(with = "device_name")]
     pub description: String,
     /// CPU number.
     pub cpu: u32,
@@ -66,23 +67,52 @@ pub fn to_csv<T: Serialize>(rows: &[T], with_header: bool) -> Vec<u8> {
 
 /// A file is refused above this size; a day on 256 CPUs has less than half of it.
 const LARGEST_TRACK: u64 = 32 << 20;
+/// So many rows are read: each takes some ten times its bytes.
+const MOST_ROWS: usize = 2_000_000;
 
 /// Reads rows back. A last line without its end is what a killed writer leaves, and is passed over:
 /// what is left of its last number would be another number.
 ///
 /// # Errors
-/// No such file, one that is too large, or a line that makes no sense (the message names it).
+/// No such file, one that is none or too large, or a line that makes no sense (the message names
+/// it).
 pub fn from_csv<T: DeserializeOwned>(path: &Path) -> io::Result<Vec<T>> {
-    let damaged = |what: String| io::Error::new(io::ErrorKind::InvalidData, what);
-    let mut text = Vec::new();
-    File::open(path)?.take(LARGEST_TRACK + 1).read_to_end(&mut text)?;
-    if text.len() as u64 > LARGEST_TRACK {
-        return Err(damaged(format!("it is larger than {} MiB", LARGEST_TRACK >> 20)));
-    }
+    let mut text = files::read(path, LARGEST_TRACK)?;
     let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
     text.truncate(whole);
-    let rows = csv::Reader::from_reader(text.as_slice()).into_deserialize();
-    rows.map(|row| row.map_err(|error| damaged(error.to_string()))).collect()
+    let mut rows = Vec::new();
+    for row in csv::Reader::from_reader(text.as_slice()).into_deserialize() {
+        if rows.len() == MOST_ROWS {
+            return Err(unusable(format!("it has more than {MOST_ROWS} rows")));
+        }
+        rows.push(row.map_err(|error| unusable(cut(&error.to_string(), LONGEST_DAMAGE)))?);
+    }
+    Ok(rows)
+}
+
+/// Names of devices in a CSV file, which a spreadsheet must not take for formulas: one that begins
+/// as a formula does is written behind an apostrophe, and read without it. Numbers are no names.
+mod device_name {
+    use serde::{Deserialize as _, Deserializer, Serializer};
+
+    /// Behind any apostrophes, so that none is taken off that was not put there.
+    fn is_formula(name: &str) -> bool {
+        name.trim_start_matches('\'').starts_with(['=', '+', '-', '@', '\t', '\r'])
+    }
+
+    pub(super) fn serialize<S: Serializer>(name: &str, to: S) -> Result<S::Ok, S::Error> {
+        if is_formula(name) {
+            to.serialize_str(&format!("'{name}"))
+        } else {
+            to.serialize_str(name)
+        }
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
+        let name = String::deserialize(from)?;
+        let own = name.strip_prefix('\'').filter(|own| is_formula(own)).map(str::to_owned);
+        Ok(own.unwrap_or(name))
+    }
 }
 
 #[cfg(test)]
@@ -115,8 +145,38 @@ mod tests {
     }
 
     #[test]
-    fn a_line_without_end_is_refused_before_it_fills_the_memory() {
+    fn what_is_no_file_or_too_large_is_refused_before_it_fills_the_memory() {
         let error = from_csv::<MachineRow>(Path::new("/dev/zero")).unwrap_err();
+        assert_eq!(error.to_string(), "it is a device, not a file");
+        let file = tempfile::NamedTempFile::new().unwrap();
+        file.as_file().set_len(LARGEST_TRACK + 1).unwrap();
+        let error = from_csv::<MachineRow>(file.path()).unwrap_err();
         assert_eq!(error.to_string(), "it is larger than 32 MiB");
+        let text = format!("t_s,what,value\n{}", "1,a,1\n".repeat(MOST_ROWS + 1));
+        assert_eq!(rows(text.as_bytes()).unwrap_err().to_string(), "it has more than 2000000 rows");
+    }
+
+    #[test]
+    fn a_name_is_no_formula_to_a_spreadsheet_and_numbers_stay_numbers() {
+        let names = ["=cmd()", "+1", "-1", "@a", "'=a", "eth0", "'a"];
+        let written = names.map(|description| InterruptCount {
+            kind: "irq".into(),
+            source: "24".into(),
+            description: description.into(),
+            cpu: 0,
+            before: 0,
+            after: 5,
+            difference: 5,
+        });
+        let text = String::from_utf8(to_csv(&written, false)).unwrap();
+        let cells: Vec<&str> = text.lines().map(|line| line.split(',').nth(2).unwrap()).collect();
+        assert_eq!(cells, ["'=cmd()", "'+1", "'-1", "'@a", "''=a", "eth0", "'a"]);
+        let row = MachineRow { t_s: 1.0, what: "forks".into(), value: -2.5 };
+        assert_eq!(to_csv(&[row], false), b"1.0,forks,-2.5\n");
+
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), to_csv(&written, true)).unwrap();
+        let read: Vec<InterruptCount> = from_csv(file.path()).unwrap();
+        assert_eq!(read, written);
     }
 }

@@ -27,6 +27,7 @@ mod endings;
 mod flags;
 mod foreign_readers;
 mod full_disk;
+mod hostile;
 mod lab;
 mod lab_kernels;
 mod leaves_nothing;

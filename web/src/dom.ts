@@ -86,7 +86,7 @@ export function fileName(...parts: string[]): string {
 
 /** Rows as CSV; text is quoted where it must be, and never begins a formula. */
 export function csv(header: string[], rows: Iterable<(string | number | null)[]>): string {
-  const lines = [header.join(',')];
+  const lines = [header.map(cell).join(',')];
   for (const row of rows) lines.push(row.map(cell).join(','));
   return `${lines.join('\n')}\n`;
 }
@@ -94,13 +94,19 @@ export function csv(header: string[], rows: Iterable<(string | number | null)[]>
 function cell(value: string | number | null): string {
   if (value === null || (typeof value === 'number' && !Number.isFinite(value))) return '';
   if (typeof value === 'number') return String(value);
-  const safe = /^[=+@\-\t\r]/.test(value) ? `'${value}` : value;
+  const safe = noFormula(value);
   return /[",\n\r]/.test(safe) ? `"${safe.replace(/"/g, '""')}"` : safe;
 }
 
-/** Rows as TSV for a spreadsheet or a mail. */
+/** Text that no spreadsheet takes for a formula; a number stays one, also a negative one. */
+function noFormula(text: string): string {
+  const isNumber = /^[+-]?\d+(\.\d+)?(e[+-]?\d+)?$/i.test(text);
+  return !isNumber && /^[=+@\-\t\r]/.test(text) ? `'${text}` : text;
+}
+
+/** Rows as TSV for a spreadsheet or a mail; text is never a formula. */
 export function tsv(rows: string[][]): string {
-  return `${rows.map((row) => row.map((text) => text.replace(/[\t\r\n]+/g, ' ')).join('\t')).join('\n')}\n`;
+  return `${rows.map((row) => row.map((text) => noFormula(text.replace(/[\t\r\n]+/g, ' '))).join('\t')).join('\n')}\n`;
 }
 
 /** Says something to a screen reader. */

@@ -33,6 +33,14 @@ for (const name of Object.keys(FIXTURES)) {
   });
 }
 
+test('what is copied or saved is no formula to a spreadsheet, and numbers stay numbers', async () => {
+  const source = fileURLToPath(new URL('../src/dom.ts', import.meta.url));
+  const { outputFiles } = await build({ entryPoints: [source], bundle: true, write: false, format: 'esm' });
+  const { csv, tsv } = await import(`data:text/javascript,${encodeURIComponent(outputFiles[0].text)}`);
+  assert.equal(csv(['=a'], [['=1', -2, '-3', '+x', 'eth0', null]]), "'=a\n'=1,-2,-3,'+x,eth0,\n");
+  assert.equal(tsv([['=1', '-2.5', '@x', '-x', '\ta', '1e-3']]), "'=1\t-2.5\t'@x\t'-x\t a\t1e-3\n");
+});
+
 test('the bundle has its placeholders once, names no other host and stays below 1 MB', () => {
   const html = readFileSync(bundle, 'utf8');
   assert.equal(html.split('<!--TARDY-DATA-->').length, 2);

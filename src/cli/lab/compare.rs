@@ -85,7 +85,7 @@ pub(super) fn put(sheet: &MatrixView, as_json: bool) -> Result<()> {
         "undone": sheet.undone,
         "config": sheet.config,
     });
-    output::put(&(serde_json::to_string_pretty(&value)? + "\n"))
+    output::put_json(&value)
 }
 
 /// Writes the page of a sheet made from these runs.

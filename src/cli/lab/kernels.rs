@@ -51,12 +51,12 @@ pub(super) fn kernels(flags: &KernelsFlags) -> Result<Exit> {
     let content = kernels::list::content(&cache)?;
     let offered = package::offers();
     if let Err(error) = &offered {
-        output::notice(&format!("warning: {error:#}"));
+        output::warn(&format!("{error:#}"));
     }
     let offered = offered.unwrap_or_default();
     if flags.format.is_json() {
         let document = document(&content, &offered, &cache);
-        output::put(&(serde_json::to_string_pretty(&document)? + "\n"))?;
+        output::put_json(&document)?;
     } else {
         output::put(&text(&content, &offered, &cache))?;
     }

@@ -49,19 +49,20 @@ pub(super) fn verify(flags: &VerifyFlags, store: &Store) -> Result<Exit> {
     let stop = || quit.seen().is_some();
     let outcome = verify::verify(facts, kernel, limit, &runner, &stop)?;
     let same = outcome.is_same();
-    let text = if flags.format.is_json() {
-        let value = json!({
+    if flags.format.is_json() {
+        output::put_json(&json!({
             "run": run.document.id,
             "same": same,
             "sample_hash": outcome.before,
             "sample_hash_now": outcome.now,
-        });
-        serde_json::to_string_pretty(&value)? + "\n"
+        }))?;
     } else if same {
-        format!("The same again: {}\nTimes are {COUNTED_TIME}.\n", outcome.before)
+        output::put(&format!("The same again: {}\nTimes are {COUNTED_TIME}.\n", outcome.before))?;
     } else {
-        format!("Not the same: samples were {}, and are {}\n", outcome.before, outcome.now)
-    };
-    output::put(&text)?;
+        output::put(&format!(
+            "Not the same: samples were {}, and are {}\n",
+            outcome.before, outcome.now
+        ))?;
+    }
     Ok(if same { Exit::Done } else { Exit::No })
 }

@@ -1,5 +1,7 @@
 //! The stages of traced wake-ups, CPU by CPU, and what tracing costs.
 
+use std::collections::HashMap;
+
 use super::{DIM, push_lines};
 use crate::{
     report::{
@@ -15,20 +17,24 @@ const SHOWN: usize = 8;
 
 /// A table with a row for each stage and one for the whole; nothing where there are none.
 pub(super) fn push(out: &mut String, document: &Document) {
-    let mut traced: Vec<&SeriesSummary> =
-        document.wakeups().filter(|total| of(document, total).next().is_some()).collect();
+    let stages = by_series(document);
+    let mut traced: Vec<(usize, &SeriesSummary)> = document
+        .wakeups()
+        .enumerate()
+        .filter(|(_, total)| stages.contains_key(total.name.as_str()))
+        .collect();
     if traced.is_empty() {
         return;
     }
     let all = traced.len();
-    traced.sort_by_key(|total| std::cmp::Reverse(total.max));
+    traced.sort_by_key(|(_, total)| std::cmp::Reverse(total.max));
     traced.truncate(SHOWN);
-    traced.sort_by_key(|total| document.series.iter().position(|known| known.name == total.name));
+    traced.sort_by_key(|(number, _)| *number);
     let headings = ["us, by stage", "", "min", "mean", "p50", "p99", "p99.9", "max"];
     let mut table = Table::new(2, &headings);
-    for total in &traced {
+    for (_, total) in &traced {
         let mut name = sample_name::series(&total.name);
-        for stage in of(document, total) {
+        for stage in stages.get(total.name.as_str()).into_iter().flatten() {
             table.row(row(
                 std::mem::take(&mut name),
                 stage.stage.as_deref().unwrap_or_default(),
@@ -47,12 +53,15 @@ pub(super) fn push(out: &mut String, document: &Document) {
     out.push('\n');
 }
 
-/// The stages of a series, in the order of time.
-fn of<'a>(
-    document: &'a Document,
-    total: &'a SeriesSummary,
-) -> impl Iterator<Item = &'a SeriesSummary> {
-    document.series.iter().filter(|series| series.stage_of.as_ref() == Some(&total.name))
+/// The stages of each series that has any, by its name, in the order of time.
+fn by_series(document: &Document) -> HashMap<&str, Vec<&SeriesSummary>> {
+    let mut stages: HashMap<&str, Vec<&SeriesSummary>> = HashMap::new();
+    for series in &document.series {
+        if let Some(of) = &series.stage_of {
+            stages.entry(of).or_default().push(series);
+        }
+    }
+    stages
 }
 
 fn row(name: &str, stage: &str, series: &SeriesSummary) -> Vec<String> {

@@ -2,12 +2,10 @@
 
 use std::cmp::Reverse;
 
-use super::{
-    phrases::{cut, figure},
-    terminal_text::TerminalText,
-};
+use super::{phrases::figure, terminal_text::TerminalText};
 use crate::{
     analysis::bands::{Band, CauseInBand},
+    plain::cut,
     report::{
         causes::words::head as label,
         table::{Table, us},

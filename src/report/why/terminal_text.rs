@@ -2,8 +2,7 @@
 
 use anstyle::Style;
 
-use super::phrases::plain;
-use crate::report::table::Table;
+use crate::{plain::plain, report::table::Table};
 
 /// How what matters less is shown.
 pub(super) const DIM: Style = Style::new().dimmed();

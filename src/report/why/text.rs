@@ -4,12 +4,13 @@ use anstyle::{AnsiColor, Style};
 
 use super::{
     WhyReport, causes,
-    phrases::{cut, percent, plain},
+    phrases::percent,
     terminal_text::{DIM, TerminalText},
     timeline,
     verdict::every,
 };
 use crate::{
+    plain::{cut, plain},
     report::{
         causes::words::phrase,
         table::{Table, us},

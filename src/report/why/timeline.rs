@@ -4,10 +4,11 @@ use anstyle::Style;
 
 use super::{
     WhyReport,
-    phrases::{cut, figure, lane},
+    phrases::{figure, lane},
     terminal_text::TerminalText,
 };
 use crate::{
+    plain::cut,
     report::{
         causes::words::head as label,
         table::{Table, us},

@@ -1,0 +1,199 @@
+//! Reads `run.json`, whole or in part, within limits: a short file can ask for much memory.
+
+use std::{
+    io::{self, ErrorKind},
+    path::{Path, PathBuf},
+};
+
+use serde::{Deserialize, de::DeserializeOwned};
+use thiserror::Error;
+
+use super::{
+    document::{Document, SCHEMA_VERSION},
+    files::{self, LONGEST_DAMAGE},
+    lock,
+    writer::names,
+};
+use crate::plain::cut;
+
+/// A larger record is refused; that of 2,000 CPUs with all their stages has half of it.
+const LARGEST_RECORD: u64 = 32 << 20;
+
+/// Objects and elements of JSON that a record may have. Once read, an object takes a hundred times
+/// its bytes, so that the size of the file alone bounds too little.
+const MOST_OBJECTS: usize = 1 << 18;
+const MOST_ELEMENTS: usize = 1 << 21;
+
+/// So many series are read: those of 2,000 CPUs with all their stages.
+const MOST_SERIES: usize = 1 << 14;
+
+/// Why a run could not be opened.
+#[derive(Debug, Error)]
+pub enum OpenError {
+    /// No run there.
+    #[error("{} is no run directory: {source}", .path.display())]
+    NoRun {
+        /// The directory.
+        path: PathBuf,
+        /// What the system said of its `run.json`.
+        source: io::Error,
+    },
+    /// Not what a `run.json` holds.
+    #[error("{} is damaged: {what}", .path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// Line, column and field.
+        what: String,
+    },
+    /// No regular file, or more in it than tardy reads.
+    #[error("{} is not read: {what}", .path.display())]
+    Refused {
+        /// The file.
+        path: PathBuf,
+        /// What it is, or the limit that it passes.
+        what: String,
+    },
+    /// Written by a newer tardy.
+    #[error(
+        "{} has schema version {found}, and this tardy reads up to {SCHEMA_VERSION}; \
+         open it with the tardy that made it, or a newer one", .path.display()
+    )]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// Its version.
+        found: u32,
+    },
+}
+
+impl OpenError {
+    /// Of the run in `path`, where its record could not be opened or read.
+    pub(super) fn unread(path: &Path, source: io::Error) -> Self {
+        match source.kind() {
+            ErrorKind::InvalidData => {
+                Self::Refused { path: path.join(names::RUN), what: source.to_string() }
+            }
+            _ => Self::NoRun { path: path.into(), source },
+        }
+    }
+}
+
+/// What `run.json` is read as: all of it, or the part that is needed.
+pub(super) trait Record: DeserializeOwned {
+    /// The version that it was written in.
+    fn schema_version(&self) -> u32;
+
+    /// How many series it has.
+    fn series(&self) -> usize;
+
+    /// Reads one of an older version.
+    fn from_older(text: &[u8]) -> serde_json::Result<Self> {
+        serde_json::from_slice(text)
+    }
+}
+
+impl Record for Document {
+    fn schema_version(&self) -> u32 {
+        self.schema_version
+    }
+
+    fn series(&self) -> usize {
+        self.series.len()
+    }
+
+    fn from_older(text: &[u8]) -> serde_json::Result<Self> {
+        serde_json::from_slice(text).and_then(Self::from_json)
+    }
+}
+
+/// Reads the `run.json` of the run in `path`, and whether its maker is alive.
+pub(super) fn read_record<T: Record>(path: &Path) -> Result<(T, bool), OpenError> {
+    let unread = |source| OpenError::unread(path, source);
+    let record = path.join(names::RUN);
+    let file = files::open(&record).map_err(unread)?;
+    let text = files::read_whole(&file, LARGEST_RECORD).map_err(unread)?;
+    let refused = |what| OpenError::Refused { path: record.clone(), what };
+    refuse_intricate(&text).map_err(refused)?;
+    let read = parse::<T>(&text, &record)?;
+    if read.series() > MOST_SERIES {
+        let what = format!("it has {} series, and at most {MOST_SERIES} are read", read.series());
+        return Err(refused(what));
+    }
+    Ok((read, lock::is_held(&file).unwrap_or(false)))
+}
+
+fn parse<T: Record>(text: &[u8], record: &Path) -> Result<T, OpenError> {
+    let read = serde_json::from_slice::<T>(text);
+    // A newer one may have fields of other types: its version is the better answer then.
+    let version = match &read {
+        Ok(read) => Ok(read.schema_version()),
+        Err(_) => serde_json::from_slice(text).map(|Version { schema_version }| schema_version),
+    };
+    let damaged = |error: serde_json::Error| OpenError::Damaged {
+        path: record.into(),
+        what: cut(&error.to_string(), LONGEST_DAMAGE),
+    };
+    let found = version.map_err(damaged)?;
+    if found > SCHEMA_VERSION {
+        return Err(OpenError::Newer { path: record.into(), found });
+    }
+    let read = if found < SCHEMA_VERSION { T::from_older(text) } else { read };
+    read.map_err(damaged)
+}
+
+/// Refuses JSON of more objects and elements than a record has. Braces and commas in strings count
+/// too: a record has few.
+fn refuse_intricate(text: &[u8]) -> Result<(), String> {
+    let count = |wanted: u8| text.iter().filter(|byte| **byte == wanted).count();
+    for (wanted, most, what) in [(b'{', MOST_OBJECTS, "objects"), (b',', MOST_ELEMENTS, "elements")]
+    {
+        if count(wanted) > most {
+            return Err(format!("it holds more than {most} {what} of JSON"));
+        }
+    }
+    Ok(())
+}
+
+#[derive(Deserialize)]
+struct Version {
+    schema_version: u32,
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use serde_json::json;
+
+    use super::*;
+
+    /// What is said of a record of version 2 with this `extra` beside its version.
+    fn refusal(extra: &str) -> String {
+        let directory = tempfile::tempdir().unwrap();
+        let text = format!("{{\"schema_version\": 2, {extra}}}");
+        fs::write(directory.path().join(names::RUN), text).unwrap();
+        let error = read_record::<Document>(directory.path()).unwrap_err();
+        assert!(error.to_string().contains("run.json"), "{error}");
+        error.to_string()
+    }
+
+    #[test]
+    fn a_record_that_would_fill_the_memory_is_refused_with_the_limit_it_passes() {
+        let objects = "{\"\":0},".repeat(MOST_OBJECTS + 1);
+        let what = refusal(&format!("\"loads\": [{objects}0]"));
+        assert!(what.ends_with("it holds more than 262144 objects of JSON"), "{what}");
+        let what = refusal(&format!("\"argv\": [{}0]", "0,".repeat(MOST_ELEMENTS + 1)));
+        assert!(what.ends_with("it holds more than 2097152 elements of JSON"), "{what}");
+        let what = refusal(&format!("\"name\": \"{}\"", "x".repeat(LARGEST_RECORD as usize)));
+        assert!(what.ends_with("it is larger than 32 MiB"), "{what}");
+    }
+
+    #[test]
+    fn an_error_that_quotes_the_record_is_short_and_steers_no_terminal() {
+        let status = json!("\u{1b}]52;c;aGk=\u{7}".repeat(10_000));
+        let what = refusal(&format!("\"status\": {status}"));
+        assert!(what.contains("unknown variant `\\u{1b}]52"), "{what}");
+        assert!(what.chars().count() < 500 && !what.contains('\u{1b}'), "{what}");
+    }
+}
