@@ -15,7 +15,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::caveat::Caveat;
-pub use incident::{CpuShare, FrequencyChange, GovernorChange, Incident};
+pub use incident::{CpuShare, FrequencyChange, GovernorChange, Incident, UnreadSource};
 pub use lab::{COUNTED_TIME, LabCaveat};
 pub use messages::{EndBuffer, FarEndReason, LostMessages, MessageCaveat, SendRefusal};
 pub use receive::ReceiveCaveat;

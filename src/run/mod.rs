@@ -35,6 +35,7 @@ pub use caveat_kind::{
     FarEndReason, FrequencyChange, GovernorChange, Incident, LabCaveat, LostMessages,
     MessageCaveat, MissedPeriods, OsError, ReceiveCaveat, SendRefusal, SeriesCount, SetupCaveat,
     ThreadCaveat, ThreadDeviation, ThreadError, ThreadFaults, ThreadTerms, TraceCaveat,
+    UnreadSource,
 };
 pub use document::{Document, LoadProof, LoadRecord, RunParameters, SCHEMA_VERSION, Status};
 pub use entry::{RunEntry, RunHead};

@@ -12,7 +12,8 @@ use super::{
 };
 use crate::{
     probes::ThreadReport,
-    run::{CpuCount, Document, OsError, names},
+    run::{CpuCount, Document, OsError, UnreadSource, names},
+    sys::root::Root,
 };
 
 /// What planning found already.
@@ -50,7 +51,20 @@ pub(super) fn machine(
         cpu_use: counted.machine.iter().flat_map(|machine| &machine.cpus).copied().collect(),
         nmis: nmis.map(|row| CpuCount { cpu: row.cpu, count: row.difference }).collect(),
         smis: drained.monitor.smis(),
+        unread: unread(plan, drained),
     }
+}
+
+/// What could not be looked at and is of this run.
+fn unread(plan: &RunPlan, drained: &Drained) -> Vec<UnreadSource> {
+    let mut unread = drained.monitor.unread();
+    // Ordinary tasks are not throttled.
+    unread.retain(|source| source.source != "/dev/kmsg" || plan.policy.1.is_real_time());
+    let has_loads = plan.loads.iter().any(|load| load.name != "idle");
+    if has_loads && Root::default().read("/proc/self/stat").is_none() {
+        unread.push(UnreadSource::new("what the loads used", "/proc/PID/stat"));
+    }
+    unread
 }
 
 /// How recording went; `refused` is what the disk said to `interrupts.csv`.

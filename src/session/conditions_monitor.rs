@@ -3,12 +3,12 @@
 
 use crate::{
     run::{
-        Deviation, GovernorChange, ThreadDeviation,
+        Deviation, GovernorChange, ThreadDeviation, UnreadSource,
         conditions::{ConditionsRecord, CpuRecord},
     },
     setup::threads::Found,
     sys::{
-        conditions::{Conditions, CpuConditions, ThrottlingLog},
+        conditions::{Conditions, CpuConditions, ThrottlingLog, UnreadFile},
         cpus::Cpus,
         perf::SmiCount,
         root::Root,
@@ -37,6 +37,8 @@ struct MonitoredThread {
     series: String,
     armed: Found,
     broken: Option<Deviation>,
+    /// Whether it was ever asked for and answered for.
+    is_seen: bool,
 }
 
 impl ConditionsMonitor {
@@ -47,6 +49,7 @@ impl ConditionsMonitor {
             series: series.clone(),
             armed: armed.clone(),
             broken: None,
+            is_seen: false,
         };
         let threads = threads.iter().map(watched).collect();
         Self {
@@ -93,6 +96,15 @@ impl ConditionsMonitor {
         self.threads.iter().filter_map(deviation).collect()
     }
 
+    /// What nothing is known of, and what would have shown it.
+    pub(super) fn unread(&self) -> Vec<UnreadSource> {
+        let unread = self.history.unread.iter();
+        let files = unread.map(|unread| UnreadSource::new(unread.what, unread.file));
+        let unseen = self.looks > 0 && self.threads.iter().any(|thread| !thread.is_seen);
+        let threads = UnreadSource::new("policy and CPUs of measured threads", "sched_getattr");
+        files.chain(unseen.then_some(threads)).collect()
+    }
+
     /// How the conditions changed.
     #[must_use]
     pub(super) const fn history(&self) -> &ConditionsHistory {
@@ -120,6 +132,7 @@ impl MonitoredThread {
         let (Ok(scheduling), Ok(cpus)) = (sched::of_thread(tid), Cpus::of_thread(tid)) else {
             return;
         };
+        self.is_seen = true;
         let now = Found { scheduling, cpus: cpus.to_string(), ..self.armed.clone() };
         if self.broken.is_none() {
             self.broken = Deviation::between((&now).into(), (&self.armed).into(), Some(at_ns));
@@ -140,13 +153,16 @@ pub(super) struct ConditionsHistory {
     pub gone: Cpus,
     /// Changes of governors, each once.
     pub governors: Vec<GovernorChange>,
+    /// What could not be read at one look or another, each once.
+    pub unread: Vec<UnreadFile>,
 }
 
 impl ConditionsHistory {
     /// Begins with these.
     pub(super) fn of(first: Conditions) -> Self {
         let clock_sources = first.clock_source.iter().cloned().collect();
-        Self { clock_sources, last: first.clone(), first, ..Self::default() }
+        let unread = first.unread.clone();
+        Self { clock_sources, unread, last: first.clone(), first, ..Self::default() }
     }
 
     /// Takes what was found at another look, before which nothing is to be counted.
@@ -180,6 +196,8 @@ impl ConditionsHistory {
                 }
             }
         }
+        let fresh = now.unread.iter().filter(|unread| !self.unread.contains(unread));
+        self.unread.extend(fresh.copied().collect::<Vec<_>>());
         self.last = now;
     }
 

@@ -7,7 +7,7 @@ use crate::{
     probes::{MessageEvidence, ThreadReport},
     run::{
         CpuCount, MessageRecord, OsError, SeriesSummary, ThreadDeviation, TraceRecord,
-        conditions::CpuUse,
+        UnreadSource, conditions::CpuUse,
     },
     setup::{journal::Recovered, shield::ShieldGaps},
     sys::cpus::Cpus,
@@ -100,6 +100,8 @@ pub(super) struct MachineEvidence {
     pub nmis: Vec<CpuCount>,
     /// System management interrupts; absent where nothing counts them.
     pub smis: Option<u64>,
+    /// What could not be looked at.
+    pub unread: Vec<UnreadSource>,
 }
 
 /// How recording went.

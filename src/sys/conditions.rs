@@ -11,6 +11,41 @@ use super::{
 /// What the kernel says once in a boot, when it first stops real-time tasks for the others' sake.
 const THROTTLING: &str = "RT throttling activated";
 
+/// A file of the kernel's that every Linux has, and that could not be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UnreadFile {
+    /// What nothing is known of without it.
+    pub what: &'static str,
+    /// The file.
+    pub file: &'static str,
+}
+
+const LOG: UnreadFile = UnreadFile { what: "RT throttling", file: "/dev/kmsg" };
+
+/// What the conditions of a run are read from beside what some machines do not have.
+const SOURCES: [UnreadFile; 7] = [
+    UnreadFile { what: "use of the CPUs and steal time", file: "/proc/stat" },
+    UnreadFile { what: "interrupts and NMIs", file: "/proc/interrupts" },
+    UnreadFile { what: "locked memory", file: "/proc/self/status" },
+    UnreadFile { what: "moves of the measured threads", file: "/proc/thread-self/stat" },
+    UnreadFile { what: "whether this is a virtual machine", file: "/proc/cpuinfo" },
+    UnreadFile {
+        what: "CPUs that come or go, their governors and heat",
+        file: "/sys/devices/system/cpu/online",
+    },
+    UnreadFile { what: "the clock source", file: CLOCK_SOURCE },
+];
+
+const CLOCK_SOURCE: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
+
+/// Those of the sources that cannot be read below `root`, or are empty: containers put an empty
+/// file over some of them.
+fn unread(root: &Root) -> Vec<UnreadFile> {
+    let is_unread =
+        |source: &&UnreadFile| root.read(source.file).is_none_or(|text| text.is_empty());
+    SOURCES.iter().filter(is_unread).copied().collect()
+}
+
 /// The conditions at one moment. What cannot be read is absent.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Conditions {
@@ -26,6 +61,8 @@ pub struct Conditions {
     pub locked_bytes: Option<u64>,
     /// What the kernel's log says of RT throttling; read at the ends of a run only.
     pub rt_throttling: ThrottlingLog,
+    /// What could not be read at all; looked for at the ends of a run only.
+    pub unread: Vec<UnreadFile>,
 }
 
 /// What the kernel's log says of RT throttling.
@@ -86,12 +123,12 @@ impl Conditions {
         let system = "/sys/devices/system";
         Self {
             online: root.value(format!("{system}/cpu/online")),
-            clock_source: root
-                .read(format!("{system}/clocksource/clocksource0/current_clocksource")),
+            clock_source: root.read(CLOCK_SOURCE),
             cpus: measured.iter().map(|cpu| CpuConditions::glimpse(root, cpu)).collect(),
             suspended_ns: if root.is_this_machine() { clock::suspended_ns() } else { 0 },
             locked_bytes: None,
             rt_throttling: ThrottlingLog::Unread,
+            unread: Vec::new(),
         }
     }
 
@@ -106,6 +143,11 @@ impl Conditions {
         let status = root.read("/proc/self/status");
         found.locked_bytes = status.and_then(|status| memory::kib_in(&status, "VmLck:"));
         found.rt_throttling = ThrottlingLog::read(root);
+        found.unread = unread(root);
+        // Where the kernel would not say it, there is nothing to be missed.
+        if found.rt_throttling == ThrottlingLog::Unread && logs_throttling(root) {
+            found.unread.push(LOG);
+        }
         found
     }
 }
@@ -141,6 +183,30 @@ mod tests {
         let found = Conditions::read(&Root::default(), &measured);
         assert!(found.online.unwrap().without(&measured).len() < 10_000);
         assert!(found.clock_source.is_some() && found.locked_bytes.is_some());
+        assert!(found.unread.iter().all(|unread| *unread == LOG), "{:?}", found.unread);
         assert_eq!(found.cpus.len(), measured.len());
+    }
+
+    #[test]
+    fn a_machine_that_shows_nothing_is_one_of_which_nothing_is_known() {
+        let directory = tempfile::tempdir().unwrap();
+        let root = Root::at(directory.path());
+        let files = |root: &Root| {
+            let found = Conditions::read(root, &Cpus::default()).unread;
+            found.into_iter().map(|unread| unread.file).collect::<Vec<_>>()
+        };
+        assert_eq!(files(&root), SOURCES.map(|source| source.file));
+        for source in &SOURCES {
+            let path = root.path(source.file);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, "1\n").unwrap();
+        }
+        assert_eq!(files(&root), [""; 0]);
+        std::fs::write(root.path("/proc/interrupts"), "").unwrap();
+        assert_eq!(files(&root), ["/proc/interrupts"], "hidden by a container");
+        // This kernel would say that it throttles, and its log cannot be read.
+        std::fs::create_dir_all(root.path("/proc/sys/kernel")).unwrap();
+        std::fs::write(root.path("/proc/sys/kernel/osrelease"), "6.1.0\n").unwrap();
+        assert_eq!(files(&root), ["/proc/interrupts", "/dev/kmsg"]);
     }
 }

@@ -53,6 +53,7 @@ mod support;
 mod tracing;
 mod turn;
 mod unprivileged;
+mod unseen;
 mod verbs;
 mod why;
 mod zmq;

@@ -68,6 +68,28 @@ pub enum Incident {
         /// Bytes that were locked at the end.
         end_bytes: u64,
     },
+    /// What would have shown some of the others could not be read.
+    NotLookedAt {
+        /// What, and where it would have been read.
+        sources: Vec<UnreadSource>,
+    },
+}
+
+/// A condition that could not be looked at.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct UnreadSource {
+    /// What nothing is known of: `steal time`.
+    pub what: String,
+    /// The file or the call that would have shown it.
+    pub source: String,
+}
+
+impl UnreadSource {
+    /// Nothing is known of `what`, as `source` could not be read.
+    #[must_use]
+    pub fn new(what: &str, source: &str) -> Self {
+        Self { what: what.into(), source: source.into() }
+    }
 }
 
 /// The share of a CPU's time that the hypervisor took.
@@ -213,6 +235,18 @@ impl Incident {
                     list(cpus, "; ", |CpuCount { cpu, count }| format!("CPU {cpu} {count} times"))
                 ),
                 "Cool the machine (fans, dust, a hard and flat place), or measure a smaller load.",
+            ),
+            Self::NotLookedAt { sources } => (
+                "not_looked_at",
+                Weakens,
+                format!(
+                    "Some of what makes a run doubtful could not be looked at: {}.",
+                    list(sources, ", ", |UnreadSource { what, source }| {
+                        format!("{what} ({source})")
+                    })
+                ),
+                "Measure where /proc, /sys and the kernel's log can be read: as root, and in a \
+                 container with all of /proc mounted.",
             ),
             Self::RtThrottled => (
                 "rt_throttled",

@@ -27,6 +27,7 @@ pub(super) fn caveats(machine: &MachineEvidence) -> Vec<CaveatKind> {
             .then_some(Incident::Suspended { suspended_ns: history.suspended_ns() }),
         history.is_throttled().then_some(Incident::RtThrottled),
         unlocked(history),
+        unread(machine),
     ];
     let mut found: Vec<CaveatKind> =
         incidents.into_iter().flatten().map(CaveatKind::from).collect();
@@ -61,6 +62,12 @@ fn unlocked(history: &ConditionsHistory) -> Option<Incident> {
     let (start_bytes, end_bytes) = history.locked_bytes()?;
     let is_lost = end_bytes < start_bytes / 2;
     is_lost.then_some(Incident::MemoryUnlocked { start_bytes, end_bytes })
+}
+
+/// What was not looked at is not known to have been well.
+fn unread(machine: &MachineEvidence) -> Option<Incident> {
+    let sources = machine.unread.clone();
+    (!sources.is_empty()).then_some(Incident::NotLookedAt { sources })
 }
 
 fn frequency((first, last): (&CpuConditions, &CpuConditions)) -> Option<FrequencyChange> {
