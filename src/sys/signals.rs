@@ -16,9 +16,14 @@ use super::bell::Bell;
 /// What [`Quit`] listens for.
 const LISTENED: [i32; 3] = [SIGHUP, SIGINT, SIGTERM];
 
-/// Notes SIGINT, SIGTERM and SIGHUP instead of dying of them.
+/// Notes SIGINT, SIGTERM and SIGHUP instead of dying of them. A signal that is ignored stays so:
+/// `nohup` starts programs without SIGHUP, and a shell those in its background without SIGINT.
 #[derive(Debug, Clone)]
-pub struct Quit(Arc<AtomicUsize>);
+pub struct Quit {
+    seen: Arc<AtomicUsize>,
+    /// Those that are not ignored.
+    heard: Vec<i32>,
+}
 
 impl Quit {
     /// Begins to listen. A second signal of the same kind kills as usual, so that a run that hangs
@@ -28,14 +33,19 @@ impl Quit {
     /// What the kernel says to a signal handler.
     pub fn listen() -> io::Result<Self> {
         let seen = Arc::new(AtomicUsize::new(0));
+        let mut heard = Vec::new();
         for signal in LISTENED {
+            if is_ignored(signal)? {
+                continue;
+            }
+            heard.push(signal);
             let number = usize::try_from(signal).unwrap_or(0);
             let twice = Arc::new(std::sync::atomic::AtomicBool::new(false));
             signal_hook::flag::register_conditional_default(signal, Arc::clone(&twice))?;
             signal_hook::flag::register(signal, twice)?;
             signal_hook::flag::register_usize(signal, Arc::clone(&seen), number)?;
         }
-        Ok(Self(seen))
+        Ok(Self { seen, heard })
     }
 
     /// Rings `bell` at each of these signals from now on, after [`Quit::seen`] has it.
@@ -43,7 +53,7 @@ impl Quit {
     /// # Errors
     /// What the kernel says to a signal handler.
     pub fn rings(&self, bell: &Bell) -> io::Result<()> {
-        for signal in LISTENED {
+        for &signal in &self.heard {
             let own = bell.clone();
             // SAFETY: the handler makes one system call, which is allowed in a handler.
             unsafe { signal_hook::low_level::register(signal, move || own.ring()) }?;
@@ -54,10 +64,23 @@ impl Quit {
     /// The signal that came, if one came.
     #[must_use]
     pub fn seen(&self) -> Option<usize> {
-        match self.0.load(Ordering::SeqCst) {
+        match self.seen.load(Ordering::SeqCst) {
             0 => None,
             signal => Some(signal),
         }
+    }
+}
+
+/// Whether this process ignores a signal now.
+fn is_ignored(signal: i32) -> io::Result<bool> {
+    // SAFETY: a sigaction of zeros is valid.
+    let mut now: libc::sigaction = unsafe { core::mem::zeroed() };
+    // SAFETY: no new action is given, and the current one is written to a live local.
+    let failed = unsafe { libc::sigaction(signal, core::ptr::null(), &raw mut now) };
+    if failed == 0 {
+        Ok(now.sa_sigaction == libc::SIG_IGN)
+    } else {
+        Err(io::Error::last_os_error())
     }
 }
 

@@ -5,7 +5,8 @@ use std::fs;
 use serde_json::Value;
 
 use super::support::{
-    SHORT, Said, Store, codes, eventually, finish, is_stopped, list, signal, whole,
+    LONG, SHORT, Said, Store, codes, eventually, finish, ignores, is_stopped, list, piped, signal,
+    whole,
 };
 
 fn ended(store: &Store, arguments: &[&str]) -> (Said, Value) {
@@ -36,6 +37,27 @@ fn a_limit_that_is_not_reached_changes_nothing() {
     let store = Store::new();
     let (said, record) = ended(&store, &["--duration", "200ms", "--stop-over", "1h"]);
     assert_eq!((said.code, &record["status"]), (Some(0), &"complete".into()));
+}
+
+#[test]
+fn a_signal_that_is_ignored_from_the_start_stays_ignored() {
+    let store = Store::new();
+    // As `nohup` starts a program, and a shell without job control those in its background.
+    let run = [&SHORT[..], &["--duration", LONG, "--name", "r"]].concat();
+    let child = piped(&mut store.shell("trap '' HUP INT", &run));
+    store.wait_measuring("r");
+    for (name, number) in [("HUP", libc::SIGHUP), ("INT", libc::SIGINT)] {
+        assert!(ignores(child.id(), number), "{name} is not ignored any more");
+        signal(&child, name);
+    }
+    let before = store.count("r");
+    eventually("the run goes on", || store.count("r") > before);
+    signal(&child, "TERM");
+    let said = finish(child);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let record = store.show("r");
+    let interrupted = list(&record["caveats"]).iter().find(|found| found["code"] == "interrupted");
+    assert_eq!(interrupted.unwrap()["values"]["by"], "SIGTERM", "{record}");
 }
 
 #[test]

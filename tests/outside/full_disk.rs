@@ -64,7 +64,7 @@ fn a_disk_that_fills_up_costs_nothing_that_was_measured() {
         // every 100 ms, which is refused then.
         let script = "\"$0\" \"$@\" & tardy=$!
                       until grep -q ^Tag disk/r/series.hlog; do sleep 0.05; done 2>/dev/null
-                      fill; sleep 1.5; kill -INT $tardy; wait $tardy";
+                      fill; sleep 1.5; kill -TERM $tardy; wait $tardy";
         let said = on_a_small_disk(&store, script, &arguments);
         assert_eq!(said.code, Some(0), "{said:?}");
         let record = read_record(&store.path().join("kept"));
@@ -127,7 +127,7 @@ fn a_disk_that_fills_up_under_a_load_is_reported_as_what_it_is() {
                           END { exit !found }'
                   }
                   while works; do cat /dev/zero >>disk/fill; sleep 0.1; done 2>/dev/null
-                  kill -INT $tardy; wait $tardy";
+                  kill -TERM $tardy; wait $tardy";
     let said = on_a_small_disk(&store, script, &arguments);
     assert_eq!(said.code, Some(4), "{said:?}");
     let record = store.show("r");

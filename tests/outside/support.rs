@@ -7,7 +7,10 @@ use std::{
     os::unix::{fs::PermissionsExt, process::CommandExt},
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
-    sync::atomic::{AtomicU32, Ordering},
+    sync::{
+        Arc, Once,
+        atomic::{AtomicBool, AtomicU32, Ordering},
+    },
     thread::sleep,
     time::{Duration, Instant},
 };
@@ -62,6 +65,7 @@ pub(crate) struct Said {
 impl Store {
     pub(crate) fn new() -> Self {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
+        hear_signals();
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         Self {
             directory: tempfile::tempdir().unwrap(),
@@ -298,6 +302,28 @@ pub(crate) fn signal(child: &Child, name: &str) {
         other => panic!("no signal {other}"),
     };
     kill_process(Pid::from_child(child), signal).unwrap();
+}
+
+/// Whether a process ignores a signal.
+pub(crate) fn ignores(pid: u32, signal: i32) -> bool {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap();
+    u64::from_str_radix(mask.trim(), 16).unwrap() & (1 << (signal - 1)) != 0
+}
+
+/// Lets every program that a test starts begin with the default action of signals that whoever
+/// started the tests has ignored, as `nohup` does: tardy would ignore them, too.
+fn hear_signals() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        for signal in [libc::SIGHUP, libc::SIGINT] {
+            if ignores(std::process::id(), signal) {
+                // A handler is the default action again in another program; here it does nothing.
+                let noted = Arc::new(AtomicBool::new(false));
+                signal_hook::flag::register(signal, noted).unwrap();
+            }
+        }
+    });
 }
 
 /// Whether every thread of the process stands still.

@@ -49,7 +49,7 @@ chrt -f 1 xtask inject --target $pid --seed $SEED --duration $TIME --kinds $KIND
     >log 2>errors
 code=$?
 cat errors
-kill -INT $pid
+kill -TERM $pid
 wait $pid
 exit $code
 ";
