@@ -3,6 +3,7 @@
 pub mod caveat;
 pub mod conditions;
 pub mod counts;
+pub mod directory;
 pub mod document;
 pub mod caveat_kind;
 pub mod entry;
@@ -37,6 +38,7 @@ pub use caveat_kind::{
     ThreadCaveat, ThreadDeviation, ThreadError, ThreadFaults, ThreadTerms, TraceCaveat,
     UnreadSource,
 };
+pub use directory::{MakeError, RunDirectory};
 pub use document::{Document, LoadProof, LoadRecord, RunParameters, SCHEMA_VERSION, Status};
 pub use entry::{RunEntry, RunHead};
 pub use facts::{Facts, LabFacts};
@@ -53,4 +55,4 @@ pub use setup::{
 };
 pub use summary::{Percentiles, Scheduled, SeriesHead, SeriesSummary};
 pub use trace::{MissingTracepoint, TraceCost, TraceMode, TraceRecord};
-pub use writer::{BlameFiles, IntervalOf, MakeError, RunWriter, names};
+pub use writer::{BlameFiles, IntervalOf, RunWriter, names};

@@ -54,9 +54,12 @@ fn properties() -> WriterPropertiesPtr {
 /// Writes `samples` (one list per name of `series`) as one closed file.
 ///
 /// # Errors
-/// What the disk says; then nothing new stands under `path`.
-pub fn write(path: &Path, series: &[String], samples: &[Vec<Sample>]) -> Result<(), ParquetError> {
-    let mut draft = Draft::beside(path)?;
+/// What the disk says; then there is no new file.
+pub(super) fn write(
+    mut draft: Draft,
+    series: &[String],
+    samples: &[Vec<Sample>],
+) -> Result<(), ParquetError> {
     write_into(draft.file(), series, samples)?;
     draft.place()?;
     Ok(())
@@ -230,12 +233,16 @@ mod tests {
         lists
     }
 
+    fn write_at(path: &Path, series: &[String], samples: &[Vec<Sample>]) {
+        write(Draft::beside(path).unwrap(), series, samples).unwrap();
+    }
+
     #[test]
     fn closed_and_open_files_hold_the_same_samples() {
         let directory = tempfile::tempdir().unwrap();
         let (series, samples) = lists();
         let closed = directory.path().join("0001.parquet");
-        write(&closed, &series, &samples).unwrap();
+        write_at(&closed, &series, &samples);
         let mut bytes = spool::MAGIC.to_vec();
         for (number, list) in samples.iter().enumerate() {
             spool::append(&mut bytes, number as u32, list);
@@ -257,7 +264,7 @@ mod tests {
         let list = |n: i64| (0..n).map(|i| Sample { t_ns: i, latency_ns: i64::MIN + i }).collect();
         let series: Vec<String> = ["a", "b", "c"].map(str::to_owned).into();
         let samples: Vec<Vec<Sample>> = vec![list((1 << 20) + 1), list(0), list(4097)];
-        write(&path, &series, &samples).unwrap();
+        write_at(&path, &series, &samples);
         assert_eq!(read_all(&path, &series), samples);
         // A series that the reader does not ask for is passed over.
         assert_eq!(read_all(&path, &series[2..]), samples[2..]);
@@ -292,7 +299,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("0001.parquet");
         let (series, samples) = lists();
-        write(&path, &series, &samples).unwrap();
+        write_at(&path, &series, &samples);
         let whole = fs::read(&path).unwrap();
         for at in (0..whole.len()).step_by(7) {
             let mut bytes = whole.clone();
@@ -307,7 +314,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("0001.parquet");
         let (series, samples) = lists();
-        write(&path, &series, &samples).unwrap();
+        write_at(&path, &series, &samples);
         let whole = fs::read(&path).unwrap();
         for cut in (0..whole.len()).step_by(97) {
             fs::write(&path, &whole[..cut]).unwrap();

@@ -4,23 +4,22 @@
 //! whoever appends tries once more with the next interval.
 
 use std::{
-    fs::{self, File, OpenOptions},
-    io::{self, Write},
-    path::{Path, PathBuf},
+    fs::File,
+    io::{self, BufReader, Write},
+    path::Path,
 };
 
 use hdrhistogram::Histogram;
 use tardy_hot::{ring::Sample, tally::Totals};
-use thiserror::Error;
 
 use super::{
+    directory::{MakeError, RunDirectory},
     document::Document,
     hlog::{self, IntervalSpan},
     lock,
     peaks::{Blame, Peak},
     samples, spool,
 };
-use crate::draft::{Draft, replace};
 
 /// Space held back on the disk, so that a full one still takes the last `run.json`.
 const RESERVE_BYTES: usize = 512 << 10;
@@ -51,29 +50,6 @@ pub mod names {
     pub(super) const RESERVE: &str = ".reserve";
 }
 
-/// Why a run directory could not be made.
-#[derive(Debug, Error)]
-pub enum MakeError {
-    /// Something is there already.
-    #[error(
-        "{} exists and is not an empty directory; nothing was overwritten. Choose another place \
-         or name",
-        .0.display()
-    )]
-    Exists(PathBuf),
-    /// It cannot be written.
-    #[error(
-        "{} cannot be written: {source}. Choose another place with -o or --store",
-        .path.display()
-    )]
-    Unwritable {
-        /// What could not be written.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
-}
-
 /// One interval of one series, ready to be appended.
 #[derive(Debug)]
 pub struct IntervalOf {
@@ -88,10 +64,12 @@ pub struct IntervalOf {
 /// A run directory being written.
 #[derive(Debug)]
 pub struct RunWriter {
-    path: PathBuf,
+    directory: RunDirectory,
     /// Open as long as the maker lives: it holds the lock.
     record: File,
     hlog: Option<Appended>,
+    /// Other files that are appended to, by their names.
+    tracks: Vec<(String, Appended)>,
     head: String,
     series: Vec<String>,
     samples: Option<SampleFiles>,
@@ -103,28 +81,24 @@ impl RunWriter {
     /// # Errors
     /// Something is there already, or it cannot be written; then nothing is left behind.
     pub fn create(path: &Path, document: &Document, keep_samples: bool) -> Result<Self, MakeError> {
-        let unwritable = |source| MakeError::Unwritable { path: path.into(), source };
-        if fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some()) || path.is_file() {
-            return Err(MakeError::Exists(path.into()));
-        }
-        let existed = path.exists();
-        fs::create_dir_all(path).map_err(unwritable)?;
-        Self::fill(path, document, keep_samples).map_err(|source| {
-            discard(path, existed);
-            unwritable(source)
+        let directory = RunDirectory::make(path)?;
+        Self::fill(directory.clone(), document, keep_samples).map_err(|source| {
+            directory.discard();
+            MakeError::Unwritable { path: path.into(), source }
         })
     }
 
-    fn fill(path: &Path, document: &Document, keep_samples: bool) -> io::Result<Self> {
-        fs::write(path.join(names::RESERVE), vec![b' '; RESERVE_BYTES])?;
-        let record = write_locked(path, document)?;
+    fn fill(directory: RunDirectory, document: &Document, keep_samples: bool) -> io::Result<Self> {
+        directory.create(names::RESERVE)?.write_all(&vec![b' '; RESERVE_BYTES])?;
+        let record = write_locked(&directory, document)?;
         let samples = if keep_samples {
-            Some(SampleFiles::create(&path.join(names::SAMPLES))?)
+            Some(SampleFiles::create(directory.subdirectory(names::SAMPLES)?))
         } else {
             None
         };
         let series = document.series.iter().map(|series| series.name.clone()).collect();
-        Ok(Self { path: path.into(), record, hlog: None, head: String::new(), series, samples })
+        let (head, tracks) = (String::new(), Vec::new());
+        Ok(Self { directory, record, hlog: None, tracks, head, series, samples })
     }
 
     /// Writes the record and begins the log, now that the start is known.
@@ -134,7 +108,7 @@ impl RunWriter {
     pub fn begin(&mut self, document: &Document) -> io::Result<()> {
         let start = document.started_at.parse::<jiff::Timestamp>().unwrap_or_default();
         self.head = hlog::header(start.as_millisecond() as f64 / 1e3, &document.started_at);
-        let mut log = Appended::create(&self.path.join(names::SERIES))?;
+        let mut log = Appended::create(&self.directory, names::SERIES)?;
         log.append(self.head.as_bytes())?;
         self.hlog = Some(log);
         self.update(document)
@@ -142,8 +116,8 @@ impl RunWriter {
 
     /// Where it is.
     #[must_use]
-    pub fn path(&self) -> &Path {
-        &self.path
+    pub const fn directory(&self) -> &RunDirectory {
+        &self.directory
     }
 
     /// Appends one interval of every series given: all of them or none.
@@ -170,7 +144,7 @@ impl RunWriter {
         for IntervalOf { span, counts, totals } in intervals {
             hlog::append(&mut text, span, counts, totals);
         }
-        replace(&self.path.join(names::LIVE), text.as_bytes())
+        self.directory.replace(names::LIVE, text.as_bytes())
     }
 
     /// Appends samples of series number `series` to the open file of samples.
@@ -195,12 +169,19 @@ impl RunWriter {
         }
     }
 
-    /// Appends bytes to another file of the directory.
+    /// Appends bytes to another file of the directory, which the first call makes: all of them or
+    /// none.
     ///
     /// # Errors
-    /// What the disk says.
-    pub fn append(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
-        OpenOptions::new().create(true).append(true).open(self.path.join(name))?.write_all(bytes)
+    /// What the disk says, or that something else has this name.
+    pub fn append(&mut self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        if let Some((_, track)) = self.tracks.iter_mut().find(|(known, _)| known == name) {
+            return track.append(bytes);
+        }
+        let mut track = Appended::create(&self.directory, name)?;
+        let appended = track.append(bytes);
+        self.tracks.push((name.to_owned(), track));
+        appended
     }
 
     /// Replaces `run.json`.
@@ -208,7 +189,7 @@ impl RunWriter {
     /// # Errors
     /// What the disk says; then the old one is still there.
     pub fn update(&mut self, document: &Document) -> io::Result<()> {
-        self.record = write_locked(&self.path, document)?;
+        self.record = write_locked(&self.directory, document)?;
         Ok(())
     }
 
@@ -217,37 +198,22 @@ impl RunWriter {
     /// # Errors
     /// What the disk says; then the run reads as crashed, with what was appended.
     pub fn finish(mut self, document: &Document) -> io::Result<()> {
-        let _ = fs::remove_file(self.path.join(names::RESERVE));
+        self.release_reserve();
         self.update(document)?;
-        let _ = fs::remove_file(self.path.join(names::LIVE));
+        let _ = self.directory.remove(names::LIVE);
         Ok(())
     }
 
     /// Frees the space held back; for the last appends on a full disk.
     pub fn release_reserve(&self) {
-        let _ = fs::remove_file(self.path.join(names::RESERVE));
-    }
-}
-
-/// Takes away a run directory in which nothing was measured; the directory itself stays where it
-/// `existed` before (empty, or [`RunWriter::create`] would have refused it).
-pub fn discard(path: &Path, existed: bool) {
-    // What cannot be removed is in nobody's way: the next maker says that something is there.
-    for entry in fs::read_dir(path).into_iter().flatten().flatten() {
-        let _ = match entry.file_type() {
-            Ok(kind) if kind.is_dir() => fs::remove_dir_all(entry.path()),
-            _ => fs::remove_file(entry.path()),
-        };
-    }
-    if !existed {
-        let _ = fs::remove_dir(path);
+        let _ = self.directory.remove(names::RESERVE);
     }
 }
 
 /// Writes `run.json` as a draft that is locked before it takes the old one's place, so that there
 /// is never an unlocked one.
-fn write_locked(path: &Path, document: &Document) -> io::Result<File> {
-    let mut draft = Draft::beside(&path.join(names::RUN))?;
+fn write_locked(directory: &RunDirectory, document: &Document) -> io::Result<File> {
+    let mut draft = directory.draft(names::RUN)?;
     let mut text = serde_json::to_vec_pretty(document)?;
     text.push(b'\n');
     // A file system without locks still takes a run; it only cannot tell running from crashed.
@@ -264,8 +230,8 @@ struct Appended {
 }
 
 impl Appended {
-    fn create(path: &Path) -> io::Result<Self> {
-        Ok(Self { file: OpenOptions::new().create_new(true).append(true).open(path)?, length: 0 })
+    fn create(directory: &RunDirectory, name: &str) -> io::Result<Self> {
+        Ok(Self { file: directory.create(name)?, length: 0 })
     }
 
     fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
@@ -282,19 +248,17 @@ impl Appended {
 #[derive(Debug)]
 pub struct BlameFiles {
     peaks: Appended,
-    blame: PathBuf,
+    directory: RunDirectory,
 }
 
 impl BlameFiles {
-    /// Makes both, empty, in the run directory at `path`.
+    /// Makes both, empty, in this run directory.
     ///
     /// # Errors
     /// What the disk says.
-    pub fn create(path: &Path) -> io::Result<Self> {
-        let mut files = Self {
-            peaks: Appended::create(&path.join(names::PEAKS))?,
-            blame: path.join(names::BLAME),
-        };
+    pub fn create(directory: &RunDirectory) -> io::Result<Self> {
+        let peaks = Appended::create(directory, names::PEAKS)?;
+        let mut files = Self { peaks, directory: directory.clone() };
         files.replace_blame(&Blame::default())?;
         Ok(files)
     }
@@ -319,26 +283,25 @@ impl BlameFiles {
     pub fn replace_blame(&mut self, blame: &Blame) -> io::Result<()> {
         let mut text = serde_json::to_vec(blame)?;
         text.push(b'\n');
-        replace(&self.blame, &text)
+        self.directory.replace(names::BLAME, &text)
     }
 }
 
 /// `samples/`: the open spool and its number.
 #[derive(Debug)]
 struct SampleFiles {
-    directory: PathBuf,
+    directory: RunDirectory,
     number: u32,
     open: Option<Appended>,
 }
 
 impl SampleFiles {
-    fn create(directory: &Path) -> io::Result<Self> {
-        fs::create_dir(directory)?;
-        Ok(Self { directory: directory.into(), number: 1, open: None })
+    const fn create(directory: RunDirectory) -> Self {
+        Self { directory, number: 1, open: None }
     }
 
-    fn spool_path(&self) -> PathBuf {
-        self.directory.join(format!("{:06}.spool", self.number))
+    fn name(&self, kind: &str) -> String {
+        format!("{:06}.{kind}", self.number)
     }
 
     fn append(&mut self, series: u32, samples: &[Sample]) -> io::Result<()> {
@@ -346,8 +309,10 @@ impl SampleFiles {
             return Ok(());
         }
         if self.open.is_none() {
-            let mut open = Appended::create(&self.spool_path())?;
-            open.append(spool::MAGIC)?;
+            let name = self.name("spool");
+            let mut open = Appended::create(&self.directory, &name)?;
+            // Or else nothing could be made under this name any more.
+            open.append(spool::MAGIC).inspect_err(|_| drop(self.directory.remove(&name)))?;
             self.open = Some(open);
         }
         let mut frames = Vec::with_capacity(samples.len() * 16 + 64);
@@ -359,18 +324,78 @@ impl SampleFiles {
         if self.open.take().is_none() {
             return Ok(());
         }
-        let spool = self.spool_path();
+        let (framed, closed) = (self.name("spool"), self.name("parquet"));
         // Whatever comes of it, the next samples go to a file of their own.
         self.number += 1;
         let mut lists = vec![Vec::new(); series.len()];
-        samples::read(&spool, series, |number, sample| {
-            if let Some(list) = lists.get_mut(number) {
+        spool::read(BufReader::new(self.directory.read(&framed)?), |number, sample| {
+            if let Some(list) = lists.get_mut(number as usize) {
                 list.push(sample);
             }
-        })
-        .map_err(io::Error::other)?;
-        samples::write(&spool.with_extension("parquet"), series, &lists)
-            .map_err(io::Error::other)?;
-        fs::remove_file(spool)
+        })?;
+        samples::write(self.directory.draft(&closed)?, series, &lists).map_err(io::Error::other)?;
+        self.directory.remove(&framed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, os::unix::fs::symlink};
+
+    use super::*;
+    use crate::run::Run;
+
+    fn document() -> Document {
+        let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/v1/timer");
+        Run::open(&fixture).unwrap().document
+    }
+
+    #[test]
+    fn links_that_somebody_puts_into_it_meanwhile_lead_nowhere() {
+        let place = tempfile::tempdir().unwrap();
+        let at = |name: &str| place.path().join(name);
+        fs::write(at("other"), "kept").unwrap();
+        let mut maker = RunWriter::create(&at("run"), &document(), true).unwrap();
+        fs::remove_file(at("run/run.json")).unwrap();
+        fs::remove_file(at("run/.reserve")).unwrap();
+        for name in [
+            names::RUN,
+            names::RESERVE,
+            names::SERIES,
+            names::LIVE,
+            names::MACHINE,
+            names::PEAKS,
+            names::BLAME,
+            "samples/000001.spool",
+        ] {
+            symlink(at("other"), at("run").join(name)).unwrap();
+        }
+        assert!(maker.begin(&document()).is_err());
+        assert!(maker.append(names::MACHINE, b"x").is_err());
+        assert!(maker.append_samples(0, &[Sample { t_ns: 1, latency_ns: 1 }]).is_err());
+        assert!(BlameFiles::create(maker.directory()).is_err());
+        maker.replace_live(&[]).unwrap();
+        assert!(fs::symlink_metadata(at("run/live.hlog")).unwrap().is_file(), "replaced");
+        maker.finish(&document()).unwrap();
+        assert!(fs::symlink_metadata(at("run/run.json")).unwrap().is_file(), "replaced");
+        assert_eq!(fs::read_to_string(at("other")).unwrap(), "kept");
+    }
+
+    #[test]
+    fn a_spool_that_could_not_be_begun_is_begun_again() {
+        let place = tempfile::tempdir().unwrap();
+        let directory = RunDirectory::make(&place.path().join("samples")).unwrap();
+        let mut files = SampleFiles::create(directory.clone());
+        let sample = [Sample { t_ns: 1, latency_ns: 2 }];
+        // In the way for now.
+        drop(directory.create("000001.spool").unwrap());
+        assert!(files.append(0, &sample).is_err());
+        directory.remove("000001.spool").unwrap();
+        files.append(0, &sample).unwrap();
+        files.close(&["cpu0".into()]).unwrap();
+        let kept = samples::files(&place.path().join("samples"));
+        let mut read = Vec::new();
+        samples::read(&kept[0], &["cpu0".into()], |_, sample| read.push(sample)).unwrap();
+        assert_eq!((kept.len(), read.as_slice()), (1, &sample[..]));
     }
 }

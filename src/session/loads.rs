@@ -5,13 +5,17 @@ use std::{
     fs::File,
     io::{Read, Seek, SeekFrom},
     path::Path,
+    sync::Arc,
     time::Duration,
 };
 
 use anyhow::{Context, Result};
 
 use super::LoadProgress;
-use crate::loads::{LoadError, LoadSpec, RunningLoad};
+use crate::{
+    loads::{LoadError, LoadSpec, RunningLoad},
+    run::{RunDirectory, names},
+};
 
 /// How long a load may take until all of its tasks work.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -21,6 +25,18 @@ const QUOTED: u64 = 500;
 
 /// Between two questions whether the start shall go on.
 const STEP: Duration = Duration::from_millis(100);
+
+/// As [`start`], with the log in the run directory.
+///
+/// # Errors
+/// As there, or that the log cannot be written.
+pub(super) fn start_logged(
+    specs: &[LoadSpec],
+    directory: &RunDirectory,
+) -> Result<Vec<Arc<RunningLoad>>> {
+    let log = directory.create(names::LOAD_LOG).context("cannot write load.log")?;
+    Ok(start(specs, &log, || false)?.into_iter().map(Arc::new).collect())
+}
 
 /// Starts the loads, one after the other, each when the one before it works, unless `quit` says
 /// that they are no longer wanted. They print into `log`.

@@ -25,7 +25,7 @@ mod interval_reader;
 mod late_samples;
 mod watchdog;
 
-use std::{path::Path, sync::Arc};
+use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use tardy_hot::{
@@ -35,9 +35,9 @@ use tardy_hot::{
 };
 
 use crate::{
-    loads::{LoadEnd, LoadSpec, RunningLoad},
+    loads::{LoadEnd, RunningLoad},
     probes::{Armed, FinishedProbe, Recorded, Schedule, ThreadReport, Wants},
-    run::{Document, RunWriter, Status, names, tracks::to_csv, writer::discard},
+    run::{Document, RunDirectory, RunWriter, Status, names, tracks::to_csv},
     setup::{arrange::Arranged, memory::Locked, power::DmaLatency, threads::become_helper},
     sys::{bell::Bell, cpus::Cpus, memory, root::Root, signals},
 };
@@ -66,6 +66,7 @@ pub(crate) struct Session {
     dma_latency: Option<DmaLatency>,
     arranged: Arranged,
     loads: Vec<Arc<RunningLoad>>,
+    directory: RunDirectory,
     /// Until the drain has it.
     maker: Option<RunWriter>,
     document: Document,
@@ -87,11 +88,11 @@ impl Session {
         let traced = tracing::load(&plan.trace, plan.probe.as_ref(), &mut evidence.trace)?;
         let trace = evidence.trace.record.clone();
         let document = record::planned(&plan, traced.as_ref().map(Loaded::tracing), trace);
-        let (directory, existed) = (plan.directory.clone(), plan.directory.exists());
-        let maker = RunWriter::create(&directory, &document, plan.raw)?;
+        let maker = RunWriter::create(&plan.directory, &document, plan.raw)?;
+        let directory = maker.directory().clone();
         Self::arm_within(plan, maker, document, evidence, traced)
             // Nothing was measured: an empty run would only be in the way.
-            .inspect_err(|_| discard(&directory, existed))
+            .inspect_err(|_| directory.discard())
     }
 
     fn arm_within(
@@ -103,7 +104,8 @@ impl Session {
     ) -> Result<Self> {
         let arranged = Arranged::make(&plan.wishes, &plan.cpus, &plan.argv.join(" "))?;
         // Loads first: their processes must not inherit locked memory or wait for ours.
-        let loads = start_loads(&plan.loads, maker.path())?;
+        let directory = maker.directory().clone();
+        let loads = loads::start_logged(&plan.loads, &directory)?;
         let mut locked = Locked::before_arming();
         let (stop, bell) = (Arc::new(Stop::new()), Bell::new().context("cannot make an eventfd")?);
         let tracing = traced.as_ref().map(|traced| traced.tracing().clone());
@@ -127,6 +129,7 @@ impl Session {
             dma_latency,
             arranged,
             loads,
+            directory,
             maker,
             document,
             evidence,
@@ -285,7 +288,7 @@ impl Session {
         let recording = RecorderContext {
             wish: &self.plan.trace,
             virtual_machine: self.document.facts.virtualisation.is_some(),
-            directory: &self.plan.directory,
+            directory: &self.directory,
             start_ns: schedule.start_ns,
             cadence,
             measured_priority: self.plan.priority.1,
@@ -328,7 +331,7 @@ impl Session {
         let FinishedProbe { reports, measured, kept } = armed.finish();
         let traced = traced.map(ActiveTracing::finish).transpose().map_err(anyhow::Error::msg)?;
         let end_ns = end_of(reports.get(..measured).unwrap_or_default(), &schedule);
-        let drained = drain.finish().map_err(anyhow::Error::msg)?;
+        let mut drained = drain.finish().map_err(anyhow::Error::msg)?;
         let interrupts = to_csv(&counted.interrupts, true);
         let refused = drained.maker.append(names::INTERRUPTS, &interrupts).err();
         // The drain has ended, so that nothing else holds the loads any more.
@@ -387,14 +390,4 @@ fn end_of(reports: &[ThreadReport], schedule: &Schedule) -> i64 {
         _ => report.ended_ns,
     };
     reports.iter().map(end).max().unwrap_or_else(now_ns)
-}
-
-fn start_loads(specs: &[LoadSpec], directory: &Path) -> Result<Vec<Arc<RunningLoad>>> {
-    let log = std::fs::OpenOptions::new()
-        .create(true)
-        .append(true)
-        .read(true)
-        .open(directory.join(names::LOAD_LOG))
-        .context("cannot write load.log")?;
-    Ok(loads::start(specs, &log, || false)?.into_iter().map(Arc::new).collect())
 }

@@ -1,6 +1,6 @@
 //! How much tracing is available: requested, loaded, attached and detached, and recorded.
 
-use std::{os::fd::BorrowedFd, path::Path, sync::Arc};
+use std::{os::fd::BorrowedFd, sync::Arc};
 
 use anyhow::{Context, Result, bail};
 use tardy_hot::stages::{Records, ThreadRecord};
@@ -19,7 +19,7 @@ use crate::{
     peaks::Blamer,
     probes::{Probe, TracedThread, Tracing},
     run::{
-        BlameFiles, MissingTracepoint, TraceMode, TraceRecord,
+        BlameFiles, MissingTracepoint, RunDirectory, TraceMode, TraceRecord,
         peaks::Blame,
         probes::{LatencyFrom, ProbeInfo, Rhythm},
     },
@@ -254,7 +254,7 @@ impl Loaded {
 pub(super) struct RecorderContext<'a> {
     pub wish: &'a TraceWish,
     pub virtual_machine: bool,
-    pub directory: &'a Path,
+    pub directory: &'a RunDirectory,
     pub start_ns: i64,
     pub cadence: Cadence,
     pub measured_priority: u32,

@@ -51,6 +51,7 @@ mod stream;
 mod stream_peaks;
 mod support;
 mod tracing;
+mod trust;
 mod turn;
 mod unprivileged;
 mod unseen;

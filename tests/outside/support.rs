@@ -36,7 +36,7 @@ pub(crate) fn patience() -> Duration {
 pub(crate) const LONG: &str = "15m";
 
 /// `nobody` on every distribution that matters.
-const NOBODY: u32 = 65_534;
+pub(crate) const NOBODY: u32 = 65_534;
 
 /// In the environment of every process that a test starts, and so of all below it.
 const MARK: &str = "TARDY_TEST_MARK";

@@ -48,7 +48,7 @@ pub(crate) fn day(directory: &Path) -> Result<()> {
         }
         maker.append_intervals(&intervals)?;
     }
-    tracks(&maker, &mut random)?;
+    tracks(&mut maker, &mut random)?;
     document.series = heads
         .iter()
         .zip(&series)
@@ -138,7 +138,7 @@ fn draw(random: &mut Random, totals: &mut Totals) -> Result<hdrhistogram::Histog
     Ok(counts)
 }
 
-fn tracks(maker: &RunWriter, random: &mut Random) -> Result<()> {
+fn tracks(maker: &mut RunWriter, random: &mut Random) -> Result<()> {
     let (mut machine, mut loads) = (Vec::new(), Vec::new());
     for interval in 1..=INTERVALS {
         let t_s = f64::from(interval) * DAY_S / f64::from(INTERVALS);

@@ -8,6 +8,7 @@ use std::{
     ffi::OsStr,
     fs::{self, File, TryLockError},
     io,
+    os::unix::fs::OpenOptionsExt as _,
     path::{Path, PathBuf},
 };
 
@@ -40,7 +41,7 @@ impl Cache {
     pub fn open(place: &Path, notify: Notify) -> Result<Self> {
         let open = || {
             fs::create_dir_all(place)?;
-            File::create(place.join("lock"))
+            lock_file(&place.join("lock"))
         };
         let lock = open().with_context(|| {
             format!(
@@ -122,6 +123,20 @@ impl Cache {
     pub fn room(&self) -> String {
         let free = free(&self.place).map(|free| format!(" ({} MiB free there)", free >> 20));
         format!("{}{}", self.place.display(), free.unwrap_or_default())
+    }
+}
+
+/// Opens the lock, and makes it where it is missing. What is there is not emptied, and no link is
+/// followed: under the `HOME` of another user, as `sudo` may leave it, it may lead anywhere.
+fn lock_file(path: &Path) -> io::Result<File> {
+    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
+    let mut options = File::options();
+    let options = options.write(true).create(true).truncate(false).mode(0o600);
+    let file = options.custom_flags(flags).open(path)?;
+    if file.metadata()?.is_file() {
+        Ok(file)
+    } else {
+        Err(io::Error::other(format!("{} is no plain file; remove it", path.display())))
     }
 }
 
@@ -216,6 +231,23 @@ mod tests {
         let _cache = Cache::open(directory.path(), &|_| {}).unwrap();
         assert!(!directory.path().join("scratch-x").exists());
         assert!(directory.path().join("linux").exists());
+    }
+
+    #[test]
+    fn a_lock_that_is_a_link_or_a_pipe_is_refused_and_nothing_is_emptied() {
+        let directory = tempfile::tempdir().unwrap();
+        let (kept, lock) = (directory.path().join("kept"), directory.path().join("lock"));
+        fs::write(&kept, "kept").unwrap();
+        std::os::unix::fs::symlink(&kept, &lock).unwrap();
+        Cache::open(directory.path(), &|_| {}).unwrap_err();
+        assert_eq!(fs::read_to_string(&kept).unwrap(), "kept");
+        fs::remove_file(&lock).unwrap();
+        let fifo = rustix::fs::FileType::Fifo;
+        rustix::fs::mknodat(rustix::fs::CWD, &lock, fifo, 0o600.into(), 0).unwrap();
+        Cache::open(directory.path(), &|_| {}).unwrap_err();
+        fs::rename(&kept, &lock).unwrap();
+        Cache::open(directory.path(), &|_| {}).unwrap();
+        assert_eq!(fs::read_to_string(&lock).unwrap(), "kept", "it is only locked");
     }
 
     #[test]

@@ -1,0 +1,285 @@
+//! A run directory that its maker holds open: files are made, replaced and removed relative to it.
+//!
+//! tardy runs as root in places where others may write. A file is always a new one, so that no link
+//! is followed that somebody put there; and whatever takes the place of this directory, or of one
+//! above it, gets nothing.
+
+use std::{
+    ffi::{OsStr, OsString},
+    fs::{self, File},
+    io,
+    os::{fd::OwnedFd, unix::ffi::OsStrExt as _},
+    path::{Component, Path, PathBuf},
+    sync::Arc,
+};
+
+use rustix::{
+    fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, fstat, mkdirat, openat, statat, unlinkat},
+    io::Errno,
+    process::geteuid,
+};
+use thiserror::Error;
+
+use crate::draft::Draft;
+
+/// Why a run directory could not be made.
+#[derive(Debug, Error)]
+pub enum MakeError {
+    /// Something is there already.
+    #[error(
+        "{} exists and is not an empty directory; nothing was overwritten. Choose another place \
+         or name",
+        .0.display()
+    )]
+    Exists(PathBuf),
+    /// It is another user's, and the maker is root.
+    #[error(
+        "{} belongs to user {uid}, who could replace what root writes there; nothing was written. \
+         Choose another place, or make it root's own (chown root)",
+        .path.display()
+    )]
+    OtherOwner {
+        /// The directory.
+        path: PathBuf,
+        /// The number of its owner.
+        uid: u32,
+    },
+    /// It cannot be written.
+    #[error(
+        "{} cannot be written: {source}. Choose another place with -o or --store",
+        .path.display()
+    )]
+    Unwritable {
+        /// What could not be written.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+/// Opens a directory so that it can be listed.
+const LISTED: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+
+/// A run directory, held open; clones share it.
+#[derive(Debug, Clone)]
+pub struct RunDirectory {
+    open: Arc<OwnedFd>,
+    /// The directory above and the name in it, where this one did not exist before.
+    made: Option<Arc<(OwnedFd, OsString)>>,
+}
+
+impl RunDirectory {
+    /// Makes it, and those above it; one that is there already must be empty, and root's own where
+    /// root is the maker.
+    ///
+    /// # Errors
+    /// Something else is there, or it cannot be made.
+    pub fn make(path: &Path) -> Result<Self, MakeError> {
+        let unwritable = |source| MakeError::Unwritable { path: path.into(), source };
+        let is_named = matches!(path.components().next_back(), Some(Component::Normal(_)));
+        let (true, Some(name)) = (is_named, path.file_name()) else {
+            // `.` and the like are there already.
+            let open = openat(CWD, path, LISTED, Mode::empty());
+            return Self::found(path, open.map_err(|error| unwritable(error.into()))?);
+        };
+        let above = path.parent().filter(|above| !above.as_os_str().is_empty());
+        let above = above.unwrap_or(Path::new("."));
+        fs::create_dir_all(above).map_err(unwritable)?;
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let above = openat(CWD, above, flags, Mode::empty());
+        let above = above.map_err(|error| unwritable(error.into()))?;
+        let is_new = match mkdirat(&above, name, Mode::from_raw_mode(0o777)) {
+            Ok(()) => true,
+            Err(Errno::EXIST) => false,
+            Err(error) => return Err(unwritable(error.into())),
+        };
+        let open = match openat(&above, name, LISTED | OFlags::NOFOLLOW, Mode::empty()) {
+            Ok(open) => open,
+            // A file or a link.
+            Err(Errno::NOTDIR | Errno::LOOP) => return Err(MakeError::Exists(path.into())),
+            Err(error) => return Err(unwritable(error.into())),
+        };
+        if !is_new {
+            return Self::found(path, open);
+        }
+        let made = Some(Arc::new((above, name.to_owned())));
+        Ok(Self { open: Arc::new(open), made })
+    }
+
+    /// One that was there before.
+    fn found(path: &Path, open: OwnedFd) -> Result<Self, MakeError> {
+        let unwritable = |source| MakeError::Unwritable { path: path.into(), source };
+        let uid = fstat(&open).map_err(|error| unwritable(error.into()))?.st_uid;
+        if geteuid().is_root() && uid != 0 {
+            return Err(MakeError::OtherOwner { path: path.into(), uid });
+        }
+        if !entries(&open).map_err(unwritable)?.is_empty() {
+            return Err(MakeError::Exists(path.into()));
+        }
+        Ok(Self { open: Arc::new(open), made: None })
+    }
+
+    /// A new file, to be appended to.
+    ///
+    /// # Errors
+    /// Something has this name already, if only a link; or what the disk says.
+    pub fn create(&self, name: &str) -> io::Result<File> {
+        let flags = OFlags::RDWR | OFlags::APPEND | OFlags::CREATE | OFlags::EXCL;
+        let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        // As of every file that is made: less what the umask takes.
+        Ok(openat(&*self.open, name, flags, Mode::from_raw_mode(0o666))?.into())
+    }
+
+    /// A new directory in it.
+    ///
+    /// # Errors
+    /// As [`RunDirectory::create`].
+    pub(super) fn subdirectory(&self, name: &str) -> io::Result<Self> {
+        mkdirat(&*self.open, name, Mode::from_raw_mode(0o777))?;
+        let open = openat(&*self.open, name, LISTED | OFlags::NOFOLLOW, Mode::empty())?;
+        Ok(Self { open: Arc::new(open), made: None })
+    }
+
+    /// Opens a file of it for reading.
+    ///
+    /// # Errors
+    /// What the disk says; a link is refused.
+    pub(super) fn read(&self, name: &str) -> io::Result<File> {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        Ok(openat(&*self.open, name, flags, Mode::empty())?.into())
+    }
+
+    /// A draft of the file `name`.
+    ///
+    /// # Errors
+    /// What the disk says.
+    pub(super) fn draft(&self, name: &str) -> io::Result<Draft> {
+        Draft::within(self.open.try_clone()?, OsStr::new(name))
+    }
+
+    /// Replaces a file by one that holds `bytes`, or makes it.
+    ///
+    /// # Errors
+    /// What the disk says; then what was there before still is.
+    pub(super) fn replace(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        let mut draft = self.draft(name)?;
+        io::Write::write_all(draft.file(), bytes)?;
+        draft.place().map(drop)
+    }
+
+    /// Removes a file.
+    ///
+    /// # Errors
+    /// What the disk says.
+    pub(super) fn remove(&self, name: &str) -> io::Result<()> {
+        Ok(unlinkat(&*self.open, name, AtFlags::empty())?)
+    }
+
+    /// Takes away what is in it, where nothing was measured, and itself where it did not exist
+    /// before.
+    pub fn discard(&self) {
+        // What cannot be removed is in nobody's way: the next maker says that something is there.
+        empty(&self.open);
+        if let Some(made) = &self.made {
+            let (above, name) = &**made;
+            let _ = unlinkat(above, name, AtFlags::REMOVEDIR);
+        }
+    }
+}
+
+/// The names in a directory, and whether each is a directory itself.
+fn entries(directory: &OwnedFd) -> io::Result<Vec<(OsString, bool)>> {
+    let mut found = Vec::new();
+    for entry in Dir::read_from(directory)? {
+        let entry = entry?;
+        let name = OsStr::from_bytes(entry.file_name().to_bytes());
+        if name == "." || name == ".." {
+            continue;
+        }
+        let mut kind = entry.file_type();
+        if kind == FileType::Unknown {
+            let about = statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)?;
+            kind = FileType::from_raw_mode(about.st_mode);
+        }
+        found.push((name.to_owned(), kind == FileType::Directory));
+    }
+    Ok(found)
+}
+
+fn empty(directory: &OwnedFd) {
+    for (name, is_directory) in entries(directory).unwrap_or_default() {
+        if !is_directory {
+            let _ = unlinkat(directory, &name, AtFlags::empty());
+            continue;
+        }
+        if let Ok(below) = openat(directory, &name, LISTED | OFlags::NOFOLLOW, Mode::empty()) {
+            empty(&below);
+        }
+        let _ = unlinkat(directory, &name, AtFlags::REMOVEDIR);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn one_that_is_there_must_be_an_empty_directory_and_no_link() {
+        let place = tempfile::tempdir().unwrap();
+        let at = |name: &str| place.path().join(name);
+        fs::create_dir(at("empty")).unwrap();
+        symlink(at("empty"), at("link")).unwrap();
+        fs::write(at("file"), "").unwrap();
+        fs::create_dir(at("full")).unwrap();
+        fs::write(at("full/x"), "").unwrap();
+        for name in ["link", "file", "full"] {
+            let error = RunDirectory::make(&at(name)).unwrap_err();
+            assert!(matches!(error, MakeError::Exists(_)), "{name}: {error}");
+        }
+        let error = RunDirectory::make(&at("file/below")).unwrap_err();
+        assert!(matches!(error, MakeError::Unwritable { .. }), "{error}");
+        RunDirectory::make(&at("empty")).unwrap();
+        RunDirectory::make(&at("new/deep")).unwrap();
+    }
+
+    #[test]
+    fn what_takes_its_place_gets_nothing_and_loses_nothing() {
+        let place = tempfile::tempdir().unwrap();
+        let at = |name: &str| place.path().join(name);
+        let directory = RunDirectory::make(&at("run")).unwrap();
+        fs::create_dir(at("other")).unwrap();
+        fs::write(at("other/kept"), "kept").unwrap();
+        fs::rename(at("run"), at("moved")).unwrap();
+        symlink(at("other"), at("run")).unwrap();
+        directory.create("a").unwrap();
+        directory.replace("b", b"b").unwrap();
+        directory.subdirectory("c").unwrap().create("d").unwrap();
+        for name in ["a", "b", "c/d"] {
+            assert!(at("moved").join(name).exists(), "{name}");
+        }
+        assert_eq!(fs::read_dir(at("other")).unwrap().count(), 1);
+        directory.discard();
+        assert_eq!(fs::read_dir(at("moved")).unwrap().count(), 0);
+        assert_eq!(fs::read_to_string(at("other/kept")).unwrap(), "kept");
+    }
+
+    #[test]
+    fn a_link_in_it_is_neither_written_nor_read_nor_emptied_through() {
+        let place = tempfile::tempdir().unwrap();
+        let at = |name: &str| place.path().join(name);
+        let directory = RunDirectory::make(&at("run")).unwrap();
+        fs::create_dir(at("other")).unwrap();
+        fs::write(at("other/kept"), "kept").unwrap();
+        symlink(at("other/kept"), at("run/file")).unwrap();
+        symlink(at("other"), at("run/samples")).unwrap();
+        assert!(directory.create("file").is_err() && directory.read("file").is_err());
+        assert!(directory.subdirectory("samples").is_err());
+        directory.replace("file", b"new").unwrap();
+        assert_eq!(fs::read_to_string(at("run/file")).unwrap(), "new");
+        directory.discard();
+        assert!(!at("run").exists(), "it was made, and goes");
+        assert_eq!(fs::read_to_string(at("other/kept")).unwrap(), "kept");
+    }
+}
