@@ -29,6 +29,7 @@ use crate::{
     probes::{far_end, jobs::JOBS},
     run::{Document, Status, Validity},
     store::Store,
+    sys::environment,
 };
 
 /// Measures how late Linux responds, explains late samples, and checks that the figures are valid.
@@ -119,6 +120,8 @@ pub fn command() -> clap::Command {
 /// Parses the command line and runs the command.
 #[must_use]
 pub fn main() -> ExitCode {
+    // While there is one thread.
+    environment::distrust();
     // As the first process of a virtual machine; it ends with the machine.
     if init::is_me()
         && let Err(error) = init::run()

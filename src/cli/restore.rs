@@ -14,7 +14,8 @@ use crate::{
 ///
 /// Interrupts, cpusets, CPUs of tasks, governors: before tardy changes anything, it writes the old
 /// value to /run/tardy/journal. Unless it was killed (kill -9,
-/// out of memory), it restores everything itself.
+/// out of memory), it restores everything itself. A tardy that is alive holds a lock on that file:
+/// its changes are left alone, whichever container it runs in.
 #[derive(Debug, Args)]
 pub(super) struct RestoreFlags {
     #[command(flatten)]
@@ -29,12 +30,11 @@ pub(super) fn restore(flags: &RestoreFlags) -> Result<Exit> {
         Recovered::OtherBoot => ("other_boot", Undone::default()),
         Recovered::Undone(undone) => ("restored", undone),
         Recovered::Alive(owner) => bail!(
-            "process {} ({}) holds these changes and is alive; it puts them back at its end. End \
-             it with kill {}",
-            owner.pid,
-            owner.command,
-            owner.pid
+            "{} holds these changes and is alive; it puts them back at its end. End it{}",
+            owner.words(),
+            owner.how_to_end()
         ),
+        Recovered::Unknown(why) => bail!(why),
     };
     if flags.format.is_json() {
         let result =

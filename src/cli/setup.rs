@@ -125,11 +125,8 @@ fn budget(text: &str) -> Result<Budget, String> {
 /// Restores what a killed tardy left changed and reports it, unless `quiet`. Returns the result:
 /// what could not be restored, and what a running tardy holds, are caveats.
 pub(super) fn recover_first(quiet: bool) -> Recovered {
-    let recovered =
-        journal::recover(&JournalPath::usual(), &Root::default()).unwrap_or_else(|error| {
-            let failed = vec![error.to_string()];
-            Recovered::Undone(Undone { failed, ..Undone::default() })
-        });
+    let recovered = journal::recover(&JournalPath::usual(), &Root::default());
+    let recovered = recovered.unwrap_or_else(|error| Recovered::Unknown(error.reason()));
     if let Recovered::Undone(Undone { put_back, .. }) = &recovered
         && !put_back.is_empty()
         && !quiet
@@ -145,8 +142,7 @@ pub(super) fn recover_first(quiet: bool) -> Recovered {
 pub(super) fn name_holder(error: anyhow::Error, left: &Recovered) -> anyhow::Error {
     match left {
         Recovered::Alive(owner) => {
-            let who = format!("process {} ({})", owner.pid, owner.command);
-            error.context(format!("another tardy has changed this machine, {who}"))
+            error.context(format!("another tardy has changed this machine, {}", owner.words()))
         }
         _ => error,
     }

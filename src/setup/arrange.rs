@@ -181,6 +181,7 @@ mod tests {
     use std::fs;
 
     use super::*;
+    use crate::setup::journal::tests::plant_boot_id;
 
     #[test]
     fn a_later_wish_that_is_refused_undoes_the_earlier_ones() {
@@ -194,6 +195,7 @@ mod tests {
         write(governor, "powersave\n");
         write("sys/devices/system/cpu/online", "0-1\n");
         write("proc/mounts", "");
+        plant_boot_id(directory.path());
         let (root, place) =
             (Root::at(directory.path()), JournalPath::at(directory.path().join("run/journal")));
         let wishes = SetupRequest {
@@ -224,6 +226,7 @@ mod tests {
             directory.path().join("sys/devices/system/cpu/cpu1/cpufreq/scaling_governor");
         fs::create_dir_all(governor.parent().unwrap()).unwrap();
         fs::write(&governor, "powersave\n").unwrap();
+        plant_boot_id(directory.path());
         let (root, place) =
             (Root::at(directory.path()), JournalPath::at(directory.path().join("run/journal")));
         let wishes =

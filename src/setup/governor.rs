@@ -67,7 +67,7 @@ fn wanted(root: &Root, name: &str, cpu: u32) -> Result<Change, SetupError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::setup::journal::JournalPath;
+    use crate::setup::journal::tests::journal_in;
 
     fn machine() -> (tempfile::TempDir, Root, Journal) {
         let directory = tempfile::tempdir().unwrap();
@@ -77,8 +77,7 @@ mod tests {
         let all = "conservative performance powersave\n";
         fs::write(cpu.join("scaling_available_governors"), all).unwrap();
         let root = Root::at(directory.path());
-        let place = JournalPath::at(directory.path().join("run/journal"));
-        let journal = Journal::claim(&place, &root, "test").unwrap();
+        let journal = journal_in(directory.path());
         (directory, root, journal)
     }
 

@@ -90,7 +90,7 @@ fn cpusets(root: &Root) -> Vec<Change> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::setup::journal::JournalPath;
+    use crate::setup::journal::tests::journal_in;
 
     fn machine() -> (tempfile::TempDir, Root, Journal) {
         let directory = tempfile::tempdir().unwrap();
@@ -109,8 +109,7 @@ mod tests {
         write("cg/a/cpuset.cpus", "1-2\n");
         write("cg/a/b/cpuset.cpus", "2\n");
         let root = Root::at(directory.path());
-        let place = JournalPath::at(directory.path().join("run/journal"));
-        let journal = Journal::claim(&place, &root, "test").unwrap();
+        let journal = journal_in(directory.path());
         (directory, root, journal)
     }
 

@@ -75,6 +75,22 @@ impl Machine {
     }
 
     fn start(&self, arguments: &[&str]) -> Child {
+    /// tardy in namespaces of its own, where a shell has done `script` first.
+    fn apart(&self, namespaces: &[&str], script: &str, arguments: &[&str]) -> Command {
+        let tardy = self.command(arguments);
+        let mut command = Command::new("unshare");
+        let script = format!("{script}\nexec \"$0\" \"$@\"");
+        command.args(namespaces).args(["sh", "-c", &script]).arg(tardy.get_program());
+        command.args(tardy.get_args()).current_dir(self.store.path()).stdin(Stdio::null());
+        for (name, value) in tardy.get_envs() {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
+        command
+    }
+
         piped(&mut self.command(arguments))
     }
 
@@ -254,6 +270,44 @@ fn a_second_one_is_refused_a_change_and_may_measure() {
 }
 
 #[test]
+#[test]
+fn a_live_shield_is_left_alone_from_another_pid_namespace_and_without_proc() {
+    let Some(machine) = Machine::alone() else { return };
+    let child = machine.shielded(LONG, "r");
+    machine.store.wait_measuring("r");
+    for (space, script) in [
+        (&["--pid", "--fork", "--mount-proc"][..], ":"),
+        (&["--mount"], "mount -t tmpfs tmpfs /proc"),
+    ] {
+        let said = finish(piped(&mut machine.apart(space, script, &["restore"])));
+        assert_eq!(said.code, Some(2), "{space:?}: {said:?}");
+        assert!(said.err.contains("holds these changes and is alive"), "{space:?}: {said:?}");
+        let journal = machine.store.path().join("state/journal");
+        assert!(journal.exists(), "{space:?}: {said:?}");
+    }
+    let busy: Cpus = machine.busy_cpus().parse().unwrap();
+    assert!(!busy.meets(&only(machine.cpu)), "the shield stands: {busy}");
+    let (said, record) = machine.store.interrupt("r", child);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert!(!codes(&record).contains(&"shield_lost"), "{record}");
+    machine.is_whole("after all");
+}
+
+#[test]
+fn without_proc_what_a_killed_one_left_is_kept_until_it_can_be_judged() {
+    let Some(machine) = Machine::alone() else { return };
+    let child = machine.shielded(LONG, "r");
+    machine.store.wait_measuring("r");
+    signal(&child, "KILL");
+    finish(child);
+    let script = "mount -t tmpfs tmpfs /proc";
+    let said = finish(piped(&mut machine.apart(&["--mount"], script, &["restore"])));
+    assert_eq!(said.code, Some(2), "{said:?}");
+    assert!(said.err.contains("boot_id cannot be read"), "{said:?}");
+    assert_eq!(machine.tardy(&["restore"]).code, Some(0), "the journal is still there");
+    machine.is_whole("after it was put back");
+}
+
 fn a_command_behind_the_shield_has_its_cpu_and_its_exit_code_is_passed_on() {
     let Some(machine) = Machine::alone() else { return };
     let cpu = machine.cpu.to_string();

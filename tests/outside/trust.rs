@@ -3,10 +3,18 @@
 
 use std::{
     fs,
-    os::unix::fs::{chown, symlink},
+    os::unix::{
+        fs::{chown, symlink},
+        process::CommandExt as _,
+    },
+    process::{Command, Stdio},
 };
 
-use super::support::{NOBODY, SHORT, Store, is_root, skip};
+use rustix::fs::{XattrFlags, removexattr, setxattr};
+use serde_json::json;
+use tardy::sys::{cpus::Cpus, root::Root, tasks};
+
+use super::support::{NOBODY, SHORT, Store, finish, is_root, piped, skip};
 
 #[test]
 fn root_refuses_a_run_directory_of_another_user() {
@@ -40,4 +48,63 @@ fn a_page_is_not_written_through_links_that_were_there_before() {
     assert_eq!(said.code, Some(0), "{said:?}");
     assert_eq!(fs::read_to_string(at("other")).unwrap(), "kept");
     assert!(fs::symlink_metadata(at("page.html")).unwrap().is_file(), "the link was replaced");
+}
+
+/// `security.capability` of a file that gives CAP_SYS_NICE to whoever runs it: `struct
+/// vfs_cap_data`, revision 2, effective (include/uapi/linux/capability.h).
+fn sys_nice() -> Vec<u8> {
+    let (revision, permitted) = (0x0200_0001_u32, 1_u32 << 23);
+    [revision, permitted, 0, 0, 0].iter().flat_map(|word| word.to_le_bytes()).collect()
+}
+
+/// Whether `nobody` gets the capability by a program in the store that has it.
+fn gives_rights(store: &Store) -> bool {
+    let program = store.path().join("grep");
+    let copied = Command::new("cp").arg("/bin/grep").arg(&program).status().unwrap();
+    assert!(copied.success(), "{copied}");
+    let set = setxattr(&program, "security.capability", &sys_nice(), XattrFlags::empty());
+    let mut grep = Command::new(&program);
+    grep.args(["CapEff", "/proc/self/status"]).uid(NOBODY).gid(NOBODY);
+    let said = finish(piped(&mut grep));
+    set.is_ok() && said.out.trim().ends_with("0000000000800000")
+}
+
+#[test]
+fn under_file_capabilities_a_journal_of_the_users_own_is_not_believed() {
+    let store = Store::unprivileged();
+    if !is_root() || !gives_rights(&store) {
+        return skip("needs root, and a file system with file capabilities");
+    }
+    let root = Root::default();
+    let all = Cpus::allowed().unwrap();
+    if all.len() < 2 {
+        return skip("it takes two CPUs");
+    }
+    let mut sleeper = Command::new("sleep").arg("600").stdin(Stdio::null()).spawn().unwrap();
+    let pid = i32::try_from(sleeper.id()).unwrap();
+    let (cpus, start) = (tasks::cpus(&root, pid).unwrap(), tasks::start(&root, pid).unwrap());
+    let boot_id = root.read("/proc/sys/kernel/random/boot_id").unwrap();
+    let owner = json!({"boot_id": boot_id, "pid": i32::MAX, "start": 1, "command": "crafted"});
+    let first = cpus.iter().next().unwrap().to_string();
+    let change = json!({"change": "affinities", "tasks": [[first, [[pid, start]]]]});
+    let journal = store.path().join("own/journal");
+    fs::create_dir(journal.parent().unwrap()).unwrap();
+    fs::write(&journal, format!("{owner}\n{change}\n")).unwrap();
+    for path in [journal.parent().unwrap(), &journal] {
+        chown(path, Some(NOBODY), Some(NOBODY)).unwrap();
+    }
+    let mut command = store.tardy(&["restore"]);
+    let program = command.get_program().to_owned();
+    setxattr(&program, "security.capability", &sys_nice(), XattrFlags::empty()).unwrap();
+    let said = finish(piped(command.env("TARDY_JOURNAL", &journal)));
+    let after = tasks::cpus(&root, pid);
+    sleeper.kill().unwrap();
+    sleeper.wait().unwrap();
+    assert_eq!(after, Some(cpus), "a process of root was moved: {said:?}");
+    assert!(!said.out.contains("put back:"), "{said:?}");
+    assert!(journal.exists(), "it was not looked at: {said:?}");
+    // Without these rights it is the user's own affair.
+    removexattr(&program, "security.capability").unwrap();
+    let said = finish(piped(store.tardy(&["restore"]).env("TARDY_JOURNAL", &journal)));
+    assert_eq!((said.code, journal.exists()), (Some(0), false), "{said:?}");
 }

@@ -35,10 +35,15 @@ pub enum SetupCaveat {
     },
     /// Another tardy holds settings changed.
     HeldByOther {
-        /// The number of its process.
+        /// The number of its process, in its own PID namespace.
         pid: i32,
         /// What was typed.
         command: String,
+    },
+    /// Whether a tardy has changed settings could not be looked at.
+    JournalUnread {
+        /// The journal, and why.
+        why: String,
     },
     /// At the end something could not be put back.
     NotPutBack {
@@ -149,6 +154,14 @@ impl SetupCaveat {
                      ({command})."
                 ),
                 "Wait until that process ends, to measure with the normal settings.",
+            ),
+            Self::JournalUnread { why } => (
+                "journal_unread",
+                Informs,
+                format!(
+                    "Whether a tardy has changed settings of this machine is not known: {why}."
+                ),
+                "Run as root, or have root run `tardy restore`: it says who has changed what.",
             ),
             Self::NotPutBack { failed } => (
                 "not_put_back",

@@ -48,6 +48,7 @@ fn of_left(left: &Recovered) -> Option<SetupCaveat> {
         Recovered::Alive(owner) => {
             Some(SetupCaveat::HeldByOther { pid: owner.pid, command: owner.command.clone() })
         }
+        Recovered::Unknown(why) => Some(SetupCaveat::JournalUnread { why: why.clone() }),
         Recovered::Undone(Undone { failed, .. }) => {
             (!failed.is_empty()).then(|| SetupCaveat::LeftChanged { failed: failed.clone() })
         }

@@ -160,6 +160,17 @@ fn what_a_killed_one_left_is_reported_where_it_stays_so() {
 }
 
 #[test]
+fn what_could_not_be_looked_at_is_reported() {
+    let why = "/run/tardy/journal: Permission denied";
+    assert_one(
+        |evidence| evidence.setup.left = Recovered::Unknown(why.into()),
+        "journal_unread",
+        &json!({"why": why}),
+        "is not known: /run/tardy/journal: Permission denied.",
+    );
+}
+
+#[test]
 fn what_cannot_be_put_back_at_the_end_is_reported() {
     let failed = "/sys/devices/system/cpu/cpu1/cpufreq/scaling_governor: Invalid argument";
     assert_one(

@@ -1,13 +1,25 @@
 //! One change of the machine with what was there before, and how it is undone.
 
-use std::{fs, io, path::Path, thread::sleep, time::Duration};
+use std::{fs, io, thread::sleep, time::Duration};
 
 use serde::{Deserialize, Serialize};
 
 use crate::{
     setup::threads::plain,
-    sys::{cpus::Cpus, root::Root, tasks},
+    sys::{
+        cpus::Cpus,
+        kernel_file::{self, CgroupDirectory, KernelFs},
+        root::Root,
+        tasks,
+    },
 };
+
+/// The cgroup of shielded CPUs.
+pub const SHIELD: &str = "tardy-shield";
+/// The cpuset of everything else.
+pub const HOUSEKEEPING: &str = "tardy-housekeeping";
+/// Where cgroup v2 lists the controllers of children.
+const CONTROL: &str = "cgroup.subtree_control";
 
 /// A change that is about to be made. Undoing one that was never made does nothing, and so does
 /// undoing one twice.
@@ -78,20 +90,14 @@ impl Change {
     /// nothing else in it is believed.
     #[must_use]
     pub fn is_plausible(&self) -> bool {
-        let is_straight = |path: &str| path.starts_with('/') && !path.contains("/../");
-        let name = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
         match self {
-            Self::File { path, .. } => {
-                let known = ["/proc/irq/", "/sys/devices/"].iter().any(|p| path.starts_with(p));
-                is_straight(path) && (known || name(path).starts_with("cpuset."))
-            }
+            Self::File { path, .. } => file_system(path).is_some(),
             Self::Group { path, back } => {
-                is_straight(path) && is_straight(back) && name(path).starts_with("tardy-")
+                let is_known = [SHIELD, HOUSEKEEPING].contains(&name(path));
+                is_known && is_straight(path) && is_straight(back)
             }
             Self::Controller { path, controller } => {
-                is_straight(path)
-                    && name(path) == "cgroup.subtree_control"
-                    && controller == "cpuset"
+                is_straight(path) && name(path) == CONTROL && controller == "cpuset"
             }
             Self::Affinities { .. } => true,
         }
@@ -112,71 +118,118 @@ impl Change {
     }
 }
 
+/// The file system of a setting that tardy changes; absent for any other path. This is the list of
+/// what a journal can have written.
+fn file_system(path: &str) -> Option<KernelFs> {
+    let is_number = |text: &str| {
+        (1..10).contains(&text.len()) && text.bytes().all(|digit| digit.is_ascii_digit())
+    };
+    let is_cpu = |text: &str| text.strip_prefix("cpu").is_some_and(is_number);
+    let parts: Vec<&str> = path.split('/').collect();
+    match parts.as_slice() {
+        ["", "proc", "irq", "default_smp_affinity"] => Some(KernelFs::Procfs),
+        ["", "proc", "irq", irq, "smp_affinity_list"] if is_number(irq) => Some(KernelFs::Procfs),
+        ["", "sys", "devices", "virtual", "workqueue", "cpumask"] => Some(KernelFs::Sysfs),
+        ["", "sys", "devices", "system", "cpu", cpu, rest @ ..] if is_cpu(cpu) => {
+            let is_setting = matches!(rest, ["online"] | ["cpufreq", "scaling_governor"]);
+            is_setting.then_some(KernelFs::Sysfs)
+        }
+        ["", .., "cpuset.cpus" | "cpuset.sched_load_balance"] if is_straight(path) => {
+            Some(KernelFs::Cgroup)
+        }
+        _ => None,
+    }
+}
+
+/// Whether a path leads down from the root, by no detour.
+fn is_straight(path: &str) -> bool {
+    let parts = path.strip_prefix('/').map(|path| path.split('/'));
+    parts.is_some_and(|mut parts| parts.all(|part| !["", ".", ".."].contains(&part)))
+}
+
+/// The last part of a path.
+fn name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or_default()
+}
+
 fn undo_file(root: &Root, path: &str, old: &str) -> Result<Option<String>, String> {
-    let Some(now) = root.read(path) else {
+    let Some(of) = file_system(path) else {
+        return Err(format!("{path} is no setting that tardy changes"));
+    };
+    let now = match kernel_file::read(root, path, of) {
+        Ok(now) => now,
         // A device or a CPU that went away took its setting with it.
-        return Ok(None);
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(format!("{path} was {old:?}: {}", plain(&error))),
     };
     if now == old {
         return Ok(None);
     }
     let failed = |why: &str| format!("{path} is {now:?} and was {old:?}: {why}");
-    fs::write(root.path(path), old).map_err(|error| failed(&plain(&error)))?;
-    match root.read(path) {
-        Some(back) if back == old => Ok(Some(format!("{path}: {old}"))),
+    kernel_file::write(root, path, of, old).map_err(|error| failed(&plain(&error)))?;
+    match kernel_file::read(root, path, of) {
+        Ok(back) if back == old => Ok(Some(format!("{path}: {old}"))),
         _ => Err(failed("the kernel took the old value and shows another")),
     }
 }
 
 fn undo_group(root: &Root, path: &str, back: &str) -> Result<Option<String>, String> {
-    let (group, back) = (root.path(path), root.path(back));
-    if !group.exists() {
-        return Ok(None);
-    }
-    let partition = group.join("cpuset.cpus.partition");
-    if partition.exists() {
-        // Removing a partition ends it some time later, and the kernel then forgets the CPUs that
-        // tasks were given back meanwhile. This ends it now.
-        let _ = fs::write(partition, "member");
-    }
-    let mut refused = None;
+    let refused = |error: io::Error| format!("{path} cannot be removed: {}", plain(&error));
+    let group = match CgroupDirectory::open(root, path) {
+        Ok(group) => group,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(refused(error)),
+    };
+    let (above, name) = path.rsplit_once('/').unwrap_or_default();
+    let above = CgroupDirectory::open(root, above).map_err(refused)?;
+    // Where it went away meanwhile, its tasks did too.
+    let back = CgroupDirectory::open(root, back).ok();
+    // Removing a partition ends it some time later, and the kernel then forgets the CPUs that
+    // tasks were given back meanwhile. This ends it now; version 1 has no such file.
+    let _ = group.write("cpuset.cpus.partition", "member");
+    let mut why = None;
     // A task may fork between the look and the move, and one that exits is in the way a little.
     for pause in [1, 1, 5, 20, 50, 100, 200] {
-        empty(&group, &back);
+        if let Some(back) = &back {
+            empty(&group, back);
+        }
         let removed = if root.is_this_machine() {
-            fs::remove_dir(&group)
+            above.remove(name)
         } else {
-            fs::remove_dir_all(&group)
+            fs::remove_dir_all(root.path(path))
         };
         match removed {
             Ok(()) => return Ok(Some(format!("{path} removed"))),
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => refused = Some(plain(&error)),
+            Err(error) => why = Some(error),
         }
         sleep(Duration::from_millis(pause));
     }
-    Err(format!("{path} cannot be removed: {}", refused.unwrap_or_default()))
+    Err(why.map(refused).unwrap_or_default())
 }
 
 /// Moves the tasks of cgroup `from` to `to`. What refuses shows when `from` is removed.
-fn empty(from: &Path, to: &Path) {
+fn empty(from: &CgroupDirectory, to: &CgroupDirectory) {
     // Version 1 moves single tasks, version 2 processes.
     for list in ["tasks", "cgroup.procs"] {
-        let text = fs::read_to_string(from.join(list)).unwrap_or_default();
-        for task in text.lines() {
-            let _ = fs::write(to.join(list), task);
+        for task in from.read(list).unwrap_or_default().lines() {
+            let _ = to.write(list, task);
         }
     }
 }
 
 fn undo_controller(root: &Root, path: &str, controller: &str) -> Result<Option<String>, String> {
     let is_on = |text: &str| text.split_whitespace().any(|word| word == controller);
-    if !root.read(path).is_some_and(|text| is_on(&text)) {
-        return Ok(None);
+    let stays = |error: io::Error| format!("{path}: {controller} stays on: {}", plain(&error));
+    match kernel_file::read(root, path, KernelFs::Cgroup) {
+        Ok(text) if is_on(&text) => {}
+        Ok(_) => return Ok(None),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(stays(error)),
     }
-    let written = fs::write(root.path(path), format!("-{controller}"));
-    written.map_err(|error| format!("{path}: {controller} stays on: {}", plain(&error)))?;
-    Ok(Some(format!("{path}: -{controller}")))
+    let off = format!("-{controller}");
+    kernel_file::write(root, path, KernelFs::Cgroup, &off).map_err(stays)?;
+    Ok(Some(format!("{path}: {off}")))
 }
 
 fn undo_affinities(
@@ -235,16 +288,16 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_refuses_is_named_with_both_values() {
-        let (_directory, root) = machine();
-        // One that reads as a list of CPUs, and cannot be written.
-        let path = "/proc/irq/7/smp_affinity_list";
-        std::os::unix::fs::symlink("/sys/devices/system/cpu/possible", root.path(path)).unwrap();
+    fn a_file_that_is_a_link_is_neither_read_nor_written() {
+        let (directory, root) = machine();
+        let (path, other) = ("/proc/irq/7/smp_affinity_list", directory.path().join("other"));
+        fs::write(&other, "0").unwrap();
+        std::os::unix::fs::symlink(&other, root.path(path)).unwrap();
         let change = Change::File { path: path.into(), old: "1000".into() };
         let error = change.undo(&root).unwrap_err();
-        let now = root.read(path).unwrap();
-        assert!(error.contains(path) && error.contains(&now), "{error}");
+        assert!(error.contains(path) && error.contains("symbolic links"), "{error}");
         assert!(error.contains("\"1000\""), "{error}");
+        assert_eq!(fs::read_to_string(&other).unwrap(), "0");
     }
 
     #[test]
@@ -253,6 +306,7 @@ mod tests {
         let group = directory.path().join("sys/fs/cgroup/tardy-shield");
         fs::create_dir_all(&group).unwrap();
         fs::write(group.join("tasks"), "12\n").unwrap();
+        fs::write(directory.path().join("sys/fs/cgroup/tasks"), "").unwrap();
         let change = Change::Group {
             path: "/sys/fs/cgroup/tardy-shield".into(),
             back: "/sys/fs/cgroup".into(),
@@ -293,12 +347,74 @@ mod tests {
     }
 
     #[test]
-    fn what_tardy_would_never_change_is_not_plausible() {
+    fn a_group_that_is_a_link_stays() {
+        let (directory, root) = machine();
+        fs::create_dir_all(directory.path().join("sys/fs/cgroup")).unwrap();
+        fs::create_dir(directory.path().join("other")).unwrap();
+        fs::write(directory.path().join("other/tasks"), "12\n").unwrap();
+        let link = directory.path().join("sys/fs/cgroup/tardy-shield");
+        std::os::unix::fs::symlink(directory.path().join("other"), link).unwrap();
+        let (path, back) = ("/sys/fs/cgroup/tardy-shield".into(), "/sys/fs/cgroup".into());
+        let change = Change::Group { path, back };
+        assert!(change.undo(&root).unwrap_err().contains("cannot be removed"));
+        assert!(directory.path().join("other/tasks").exists());
+    }
+
+    #[test]
+    fn only_settings_that_tardy_changes_are_plausible() {
         let file = |path: &str| Change::File { path: path.into(), old: String::new() };
-        assert!(file("/proc/irq/7/smp_affinity_list").is_plausible());
-        assert!(file("/sys/fs/cgroup/cpuset/cpuset.sched_load_balance").is_plausible());
-        assert!(!file("/etc/shadow").is_plausible());
-        assert!(!file("/proc/irq/../sys/kernel/core_pattern").is_plausible());
-        assert!(!Change::Group { path: "/home".into(), back: "/".into() }.is_plausible());
+        for path in [
+            "/proc/irq/7/smp_affinity_list",
+            "/proc/irq/default_smp_affinity",
+            "/sys/devices/virtual/workqueue/cpumask",
+            "/sys/devices/system/cpu/cpu12/online",
+            "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor",
+            "/sys/fs/cgroup/cpuset/cpuset.sched_load_balance",
+            "/sys/fs/cgroup/cpuset/some group/cpuset.cpus",
+        ] {
+            assert!(file(path).is_plausible(), "{path}");
+        }
+        for path in [
+            "",
+            "/etc/shadow",
+            "/proc/irq/../sys/kernel/core_pattern",
+            "/proc/irq/7/smp_affinity_list/../../../sys/kernel/core_pattern",
+            "/proc/irq/x/smp_affinity_list",
+            "/proc/sys/kernel/core_pattern",
+            "/sys/devices/virtual/workqueue/cpumask/x",
+            "/sys/devices/system/cpu/cpu0/cpufreq/scaling_max_freq",
+            "/sys/devices/system/cpu/cpux/online",
+            "/sys/devices/system/memory/memory0/online",
+            "/sys/devices/pci0000:00/0000:00:01.0/remove",
+            "/sys/kernel/uevent_helper",
+            "/tmp/cpuset.evil",
+            "/tmp/../sys/fs/cgroup/cpuset.cpus",
+            "tmp/cpuset.cpus",
+        ] {
+            assert!(!file(path).is_plausible(), "{path}");
+        }
+    }
+
+    #[test]
+    fn only_groups_and_controllers_that_tardy_makes_are_plausible() {
+        let group = |path: &str, back: &str| Change::Group { path: path.into(), back: back.into() };
+        assert!(group("/sys/fs/cgroup/tardy-housekeeping", "/sys/fs/cgroup").is_plausible());
+        for (path, back) in [
+            ("/home", "/"),
+            ("/sys/fs/cgroup/tardy-other", "/sys/fs/cgroup"),
+            ("/sys/fs/cgroup/../../tardy-shield", "/sys/fs/cgroup"),
+            ("/sys/fs/cgroup/tardy-shield", "/sys/fs/cgroup/../x"),
+            ("tardy-shield", "/sys/fs/cgroup"),
+        ] {
+            assert!(!group(path, back).is_plausible(), "{path} {back}");
+        }
+        let control = |path: &str, controller: &str| Change::Controller {
+            path: path.into(),
+            controller: controller.into(),
+        };
+        assert!(control("/sys/fs/cgroup/cgroup.subtree_control", "cpuset").is_plausible());
+        assert!(!control("/sys/fs/cgroup/cgroup.subtree_control", "memory").is_plausible());
+        assert!(!control("/sys/fs/cgroup/cgroup.kill", "cpuset").is_plausible());
+        assert!(!control("/sys/../x/cgroup.subtree_control", "cpuset").is_plausible());
     }
 }

@@ -1,15 +1,13 @@
 //! One process at a time reads the journal and decides whose it is.
 
 use std::{
-    fs::{File, OpenOptions},
+    fs::File,
     io,
-    os::unix::fs::OpenOptionsExt,
-    path::Path,
     thread::sleep,
     time::{Duration, Instant},
 };
 
-use rustix::fs::{FlockOperation, flock};
+use super::place::{Place, take_lock};
 
 /// Longer than putting everything back takes.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -23,22 +21,18 @@ impl JournalLock {
     ///
     /// # Errors
     /// It cannot be opened, or another process holds it for too long.
-    pub(super) fn over(directory: &Path) -> io::Result<Self> {
+    pub(super) fn over(place: &Place) -> io::Result<Self> {
         // No other user may open it, and so hold it against root.
-        let mut options = OpenOptions::new();
-        let options = options.create(true).truncate(false).write(true).mode(0o600);
-        let file = options.open(directory.join("lock"))?;
+        let file = place.beside("lock")?;
         let deadline = Instant::now() + PATIENCE;
         loop {
-            match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            match take_lock(&file) {
                 Ok(()) => return Ok(Self(file)),
-                Err(rustix::io::Errno::WOULDBLOCK) if Instant::now() < deadline => {
-                    sleep(Duration::from_millis(10));
-                }
-                Err(rustix::io::Errno::WOULDBLOCK) => {
+                Err(error) if error.kind() != io::ErrorKind::WouldBlock => return Err(error),
+                Err(_) if Instant::now() < deadline => sleep(Duration::from_millis(10)),
+                Err(_) => {
                     return Err(io::Error::other("another tardy is putting settings back"));
                 }
-                Err(error) => return Err(error.into()),
             }
         }
     }

@@ -2,97 +2,42 @@
 //! it is made. So it can be undone however tardy ends.
 //!
 //! One file, `/run/tardy/journal`, JSON lines: first who changes (boot, process, its start), then a
-//! change a line. Only one tardy at a time changes the machine; the file is its claim. What a
-//! killed one left is put back by `tardy restore`, and by the next tardy that changes or reads
-//! settings.
+//! change a line. Only one tardy at a time changes the machine; the file is its claim, and it holds
+//! a lock on it as long as it lives. What a killed one left is put back by `tardy restore`, and by
+//! the next tardy that changes or reads settings.
 
 mod change;
 mod claim;
+mod owner;
+mod place;
 
 use std::{
-    fs::{self, File, OpenOptions},
-    io::{self, Write},
-    path::{Path, PathBuf},
+    fs::File,
+    io::{self, Read as _, Write},
 };
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use thiserror::Error;
 
-pub use change::Change;
+pub use change::{Change, HOUSEKEEPING, SHIELD};
 use claim::JournalLock;
+pub use owner::Owner;
+pub use place::JournalPath;
+use place::{Place, take_lock};
 
 use super::threads::plain;
-use crate::{
-    draft::Draft,
-    sys::{root::Root, tasks},
-};
+use crate::sys::root::Root;
 
-/// Where the journal lies.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct JournalPath(PathBuf);
-
-impl JournalPath {
-    /// Another path.
-    pub fn at(path: impl Into<PathBuf>) -> Self {
-        Self(path.into())
-    }
-
-    /// `/run/tardy/journal`, which a reboot clears, or what `TARDY_JOURNAL` says: tests use that.
-    #[must_use]
-    pub fn usual() -> Self {
-        Self(std::env::var_os("TARDY_JOURNAL").map_or_else(|| USUAL.into(), PathBuf::from))
-    }
-
-    /// The file.
-    #[must_use]
-    pub fn path(&self) -> &Path {
-        &self.0
-    }
-
-    fn directory(&self) -> &Path {
-        self.0.parent().unwrap_or(Path::new("/"))
-    }
-}
-
-const USUAL: &str = "/run/tardy/journal";
-
-/// Who holds the machine changed: the first line of the journal.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Owner {
-    /// The boot in which it runs.
-    pub boot_id: String,
-    /// Its number.
-    pub pid: i32,
-    /// Clock ticks from boot to its start: a number alone may be another process by now.
-    pub start: u64,
-    /// What was typed.
-    pub command: String,
-}
-
-impl Owner {
-    fn this_process(root: &Root, command: &str) -> Self {
-        let pid = rustix::process::getpid().as_raw_nonzero().get();
-        // Of itself, also where another tree stands for the machine.
-        let start = tasks::start(&Root::default(), pid).unwrap_or(0);
-        Self { boot_id: boot_id(root), pid, start, command: command.into() }
-    }
-
-    fn is_alive(&self) -> bool {
-        tasks::start(&Root::default(), self.pid) == Some(self.start)
-    }
-}
-
-fn boot_id(root: &Root) -> String {
-    root.read("/proc/sys/kernel/random/boot_id").unwrap_or_default()
-}
+/// More than a machine with thousands of interrupts and tasks has.
+const LARGEST: u64 = 64 << 20;
 
 /// Why nothing was changed.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum JournalError {
     /// Another tardy holds the machine changed.
     #[error(
-        "another tardy has changed settings of this machine: process {} ({}). Wait for its end, or \
-         end it (kill {}); it puts back what it changed", .0.pid, .0.command, .0.pid
+        "another tardy has changed settings of this machine: {}. Wait for its end, or end it{}; \
+         it puts back what it changed", .0.words(), .0.how_to_end()
     )]
     Busy(Owner),
     /// The journal cannot be written, and without it nothing is changed.
@@ -106,6 +51,23 @@ pub enum JournalError {
         /// What the system said.
         why: String,
     },
+    /// There may be a journal, and it cannot be read or is not believed.
+    #[error(
+        "whether a tardy has changed settings of this machine cannot be read from {path}: {why}. \
+         Run as root; if that file is not of root's tardy, remove it"
+    )]
+    Unread {
+        /// The file.
+        path: String,
+        /// What the system said, or why it is not believed.
+        why: String,
+    },
+    /// Without it nobody can say whether a journal is of this boot.
+    #[error(
+        "/proc/sys/kernel/random/boot_id cannot be read, which tells whether settings in a journal \
+         are of this boot; nothing is changed or put back. Mount /proc"
+    )]
+    NoBootId,
     /// What a killed tardy left cannot be put back.
     #[error(
         "a tardy that was killed left settings changed, and they cannot be put back: {what}. \
@@ -117,6 +79,17 @@ pub enum JournalError {
         /// The journal.
         path: String,
     },
+}
+
+impl JournalError {
+    /// Why it is so, without what to do.
+    #[must_use]
+    pub fn reason(&self) -> String {
+        match self {
+            Self::Write { path, why } | Self::Unread { path, why } => format!("{path}: {why}"),
+            other => other.to_string(),
+        }
+    }
 }
 
 /// What undoing did.
@@ -140,14 +113,18 @@ pub enum Recovered {
     OtherBoot,
     /// Its owner is gone; this came of undoing.
     Undone(Undone),
+    /// It could not be looked at, and why.
+    Unknown(String),
 }
 
 /// The claim to change this machine, with everything changed so far.
 #[derive(Debug)]
 pub struct Journal {
     root: Root,
-    place: JournalPath,
+    path: JournalPath,
+    place: Place,
     owner: Owner,
+    /// Locked as long as it is open: its owner lives.
     file: File,
     changes: Vec<Change>,
     /// Not undone yet.
@@ -159,29 +136,24 @@ impl Journal {
     ///
     /// # Errors
     /// Another tardy holds it, the journal cannot be written, or what was left cannot be put back.
-    pub fn claim(place: &JournalPath, root: &Root, command: &str) -> Result<Self, JournalError> {
-        let write = |error: io::Error| write_error(place, &error);
-        fs::create_dir_all(place.directory()).map_err(write)?;
-        let _held = JournalLock::over(place.directory()).map_err(write)?;
-        match put_back(place, root) {
+    pub fn claim(path: &JournalPath, root: &Root, command: &str) -> Result<Self, JournalError> {
+        let write = |error: io::Error| write_error(path, &error);
+        let place = Place::make(path).map_err(write)?;
+        let _held = JournalLock::over(&place).map_err(write)?;
+        match put_back(path, &place, root)? {
             Recovered::Alive(owner) => return Err(JournalError::Busy(owner)),
             Recovered::Undone(Undone { failed, .. }) if !failed.is_empty() => {
-                let path = place.path().display().to_string();
+                let path = path.path().display().to_string();
                 return Err(JournalError::Left { what: failed.join("; "), path });
             }
             _ => {}
         }
-        let owner = Owner::this_process(root, command);
-        let file =
-            OpenOptions::new().append(true).create_new(true).open(place.path()).map_err(write)?;
-        let mut journal = Self {
-            root: root.clone(),
-            place: place.clone(),
-            owner,
-            file,
-            changes: Vec::new(),
-            open: true,
-        };
+        let owner = Owner::this_process(root, command).ok_or(JournalError::NoBootId)?;
+        let file = place.new_journal().map_err(write)?;
+        let (root, path, changes) = (root.clone(), path.clone(), Vec::new());
+        let mut journal = Self { root, path, place, owner, file, changes, open: true };
+        // Nobody else can have opened it: the lock beside it is held.
+        take_lock(&journal.file).map_err(|error| write_error(&journal.path, &error))?;
         let header = line(&journal.owner);
         journal.append(&header)?;
         Ok(journal)
@@ -207,7 +179,7 @@ impl Journal {
         written.map_err(|error| {
             // Half a line would be passed over anyway.
             let _ = self.file.set_len(before);
-            write_error(&self.place, &error)
+            write_error(&self.path, &error)
         })
     }
 
@@ -216,7 +188,10 @@ impl Journal {
         self.open = false;
         let changes = std::mem::take(&mut self.changes);
         let (undone, kept) = undo_all(&self.root, &changes);
-        keep(&self.place, &self.owner, &kept);
+        // One that was removed by hand may be another tardy's by now.
+        if self.place.holds(&self.file) {
+            keep(&self.place, &self.owner, &kept);
+        }
         undone
     }
 }
@@ -232,53 +207,85 @@ impl Drop for Journal {
 /// Puts back what a killed tardy left, if one did.
 ///
 /// # Errors
-/// The journal cannot be locked.
-pub fn recover(place: &JournalPath, root: &Root) -> Result<Recovered, JournalError> {
-    if !place.path().exists() {
-        return Ok(Recovered::Nothing);
-    }
-    let _held = match JournalLock::over(place.directory()) {
-        Ok(held) => Some(held),
-        // Without the right to lock there is none to change either, but what it holds is shown.
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => None,
-        Err(error) => return Err(write_error(place, &error)),
+/// The journal cannot be read or is not believed, or whether it is of this boot is not known; then
+/// it stays.
+pub fn recover(path: &JournalPath, root: &Root) -> Result<Recovered, JournalError> {
+    let place = match Place::open(path) {
+        Ok(place) => place,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Recovered::Nothing),
+        Err(error) => return Err(unread(path, &error)),
     };
-    Ok(put_back(place, root))
+    match place.journal() {
+        Ok(_) => {}
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Recovered::Nothing),
+        Err(error) => return Err(unread(path, &error)),
+    }
+    let _held = JournalLock::over(&place).map_err(|error| unread(path, &error))?;
+    put_back(path, &place, root)
 }
 
-fn put_back(place: &JournalPath, root: &Root) -> Recovered {
-    let (owner, changes, damaged) = match read(place.path()) {
-        Ok(read) => read,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Recovered::Nothing,
-        Err(error) => {
-            let failed = vec![format!("{}: {}", place.path().display(), plain(&error))];
-            return Recovered::Undone(Undone { put_back: Vec::new(), failed });
-        }
+/// To be called by who holds the lock beside the journal.
+fn put_back(path: &JournalPath, place: &Place, root: &Root) -> Result<Recovered, JournalError> {
+    let mut file = match place.journal() {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Recovered::Nothing),
+        Err(error) => return Err(unread(path, &error)),
     };
-    match &owner {
-        Some(owner) if owner.boot_id != boot_id(root) => {
-            let _ = fs::remove_file(place.path());
-            return Recovered::OtherBoot;
+    // Its owner holds it, in whatever PID namespace; and no lock outlives a boot.
+    let is_held = match take_lock(&file) {
+        Ok(()) => false,
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => true,
+        Err(error) => return Err(unread(path, &error)),
+    };
+    let (owner, changes, damaged) = read(path, &mut file).map_err(|error| unread(path, &error))?;
+    match owner {
+        Some(owner) if is_held => Ok(Recovered::Alive(owner)),
+        None if is_held => {
+            let why = format!("its owner is alive, and {}", damaged.join("; "));
+            Err(JournalError::Unread { path: path.path().display().to_string(), why })
         }
-        Some(owner) if owner.is_alive() => return Recovered::Alive(owner.clone()),
-        _ => {}
+        None if damaged.is_empty() => {
+            // Not even the first line was synced: nothing was changed.
+            place.remove();
+            Ok(Recovered::Nothing)
+        }
+        None => Ok(Recovered::Undone(aside(path, place, Undone::default(), damaged))),
+        Some(owner) => undo_of(path, place, root, &owner, &changes, damaged),
     }
-    let (mut undone, kept) = undo_all(root, &changes);
-    if let (Some(owner), true) = (&owner, damaged.is_empty()) {
-        keep(place, owner, &kept);
-        return Recovered::Undone(undone);
+}
+
+/// Undoes the changes of one who is gone.
+fn undo_of(
+    path: &JournalPath,
+    place: &Place,
+    root: &Root,
+    owner: &Owner,
+    changes: &[Change],
+    damaged: Vec<String>,
+) -> Result<Recovered, JournalError> {
+    if !owner.is_of_this_boot(root).ok_or(JournalError::NoBootId)? {
+        place.remove();
+        return Ok(Recovered::OtherBoot);
     }
+    // One of an older version holds no lock.
+    if owner.is_seen() {
+        return Ok(Recovered::Alive(owner.clone()));
+    }
+    let (undone, kept) = undo_all(root, changes);
     if damaged.is_empty() {
-        // Not even the first line was synced: nothing was changed.
-        let _ = fs::remove_file(place.path());
-        return Recovered::Nothing;
+        keep(place, owner, &kept);
+        return Ok(Recovered::Undone(undone));
     }
-    // Out of the way of the next one, and kept for inspection.
-    let aside = place.path().with_extension("damaged");
-    let moved = fs::rename(place.path(), &aside).is_ok();
-    let aside = if moved { aside.display() } else { place.path().display() };
-    undone.failed.extend(damaged.iter().map(|what| format!("{what}; look into {aside}")));
-    Recovered::Undone(undone)
+    Ok(Recovered::Undone(aside(path, place, undone, damaged)))
+}
+
+/// Moves a damaged journal out of the way of the next one, for inspection.
+fn aside(path: &JournalPath, place: &Place, mut undone: Undone, damaged: Vec<String>) -> Undone {
+    let name = place.set_aside().ok();
+    let there = name.map_or_else(|| path.path().into(), |name| path.path().with_file_name(name));
+    let look = |what: String| format!("{what}; look into {}", there.display());
+    undone.failed.extend(damaged.into_iter().map(look));
+    undone
 }
 
 /// Undoes changes, the last one first, and goes on after one that fails. Also returns what is to be
@@ -299,18 +306,14 @@ fn undo_all(root: &Root, changes: &[Change]) -> (Undone, Vec<Change>) {
 }
 
 /// Leaves only `changes` in the journal: removes it where there are none.
-fn keep(place: &JournalPath, owner: &Owner, changes: &[Change]) {
+fn keep(place: &Place, owner: &Owner, changes: &[Change]) {
     if changes.is_empty() {
-        let _ = fs::remove_file(place.path());
+        place.remove();
         return;
     }
     let text: String = std::iter::once(line(owner)).chain(changes.iter().map(line)).collect();
     // Where this fails the old journal stays, and undoing twice does no harm.
-    let _ = Draft::beside(place.path()).and_then(|mut fresh| {
-        fresh.file().write_all(text.as_bytes())?;
-        fresh.file().sync_all()?;
-        fresh.place()
-    });
+    let _ = place.replace(&text);
 }
 
 /// The owner where its line can be read, the changes, and what is wrong with other lines.
@@ -318,12 +321,16 @@ type Read = (Option<Owner>, Vec<Change>, Vec<String>);
 
 /// Reads a journal. A last line without its end was never synced, so that its change was never
 /// made.
-fn read(path: &Path) -> io::Result<Read> {
-    let bytes = fs::read(path)?;
+fn read(path: &JournalPath, file: &mut File) -> io::Result<Read> {
+    let path = path.path();
+    let mut bytes = Vec::new();
+    file.take(LARGEST).read_to_end(&mut bytes)?;
     let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
     let text = String::from_utf8_lossy(bytes.get(..whole).unwrap_or_default()).into_owned();
     let mut lines = text.lines();
     let owner = lines.next().and_then(|line| serde_json::from_str::<Owner>(line).ok());
+    // An empty boot is of a version that could not read it.
+    let owner = owner.filter(|owner| !owner.boot_id.is_empty());
     let (mut changes, mut damaged) = (Vec::new(), Vec::new());
     if owner.is_none() && whole > 0 {
         // Nor a boot: what follows may be what another one needed.
@@ -351,9 +358,13 @@ fn line(value: &impl Serialize) -> String {
     serde_json::to_string(value).unwrap_or_default() + "\n"
 }
 
-fn write_error(place: &JournalPath, error: &io::Error) -> JournalError {
-    JournalError::Write { path: place.path().display().to_string(), why: plain(error) }
+fn write_error(path: &JournalPath, error: &io::Error) -> JournalError {
+    JournalError::Write { path: path.path().display().to_string(), why: plain(error) }
+}
+
+fn unread(path: &JournalPath, error: &io::Error) -> JournalError {
+    JournalError::Unread { path: path.path().display().to_string(), why: plain(error) }
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

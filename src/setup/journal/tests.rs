@@ -1,9 +1,29 @@
 //! Journals in a tree that stands for a machine: whole, torn, foreign, damaged, refused.
 
+use std::{
+    fs::{self, OpenOptions, Permissions},
+    os::unix::fs::PermissionsExt as _,
+    path::Path,
+};
+
 use super::*;
 
 const IRQ: &str = "/proc/irq/7/smp_affinity_list";
 const MASK: &str = "/proc/irq/default_smp_affinity";
+
+/// Gives a tree that stands for a machine what tells its boots apart.
+pub(crate) fn plant_boot_id(directory: &Path) {
+    let boot_id = directory.join("proc/sys/kernel/random/boot_id");
+    fs::create_dir_all(boot_id.parent().unwrap()).unwrap();
+    fs::write(boot_id, "boot-1\n").unwrap();
+}
+
+/// A journal in a tree that stands for a machine.
+pub(crate) fn journal_in(directory: &Path) -> Journal {
+    plant_boot_id(directory);
+    let place = JournalPath::at(directory.join("run/journal"));
+    Journal::claim(&place, &Root::at(directory), "test").unwrap()
+}
 
 struct Machine {
     directory: tempfile::TempDir,
@@ -16,8 +36,7 @@ impl Machine {
         let directory = tempfile::tempdir().unwrap();
         let at = |path: &str| directory.path().join(path);
         fs::create_dir_all(at("proc/irq/7")).unwrap();
-        fs::create_dir_all(at("proc/sys/kernel/random")).unwrap();
-        fs::write(at("proc/sys/kernel/random/boot_id"), "boot-1\n").unwrap();
+        plant_boot_id(directory.path());
         fs::write(at("proc/irq/7/smp_affinity_list"), "0-1\n").unwrap();
         fs::write(at("proc/irq/default_smp_affinity"), "3\n").unwrap();
         let root = Root::at(directory.path());
@@ -47,7 +66,9 @@ impl Machine {
         let text = fs::read_to_string(self.place.path()).unwrap();
         // The process with this number began at another time: not the owner.
         let text = text.replace(&format!("\"start\":{}", journal.owner.start), "\"start\":1");
-        std::mem::forget(journal);
+        // As the kernel does: nothing is undone, and the lock is gone.
+        journal.open = false;
+        drop(journal);
         fs::write(self.place.path(), text + more).unwrap();
     }
 
@@ -144,8 +165,9 @@ fn a_damaged_line_is_reported_the_others_are_undone_and_it_is_out_of_the_way() {
 fn a_journal_without_an_owner_is_not_believed() {
     for text in ["", "{\"boot_id\":\"bo"] {
         let machine = Machine::new();
-        fs::create_dir_all(machine.directory.path().join("run/tardy")).unwrap();
+        machine.claim().unwrap().undo();
         fs::write(machine.place.path(), text).unwrap();
+        fs::set_permissions(machine.place.path(), Permissions::from_mode(0o600)).unwrap();
         assert_eq!(recover(&machine.place, &machine.root), Ok(Recovered::Nothing), "{text}");
     }
     let machine = Machine::new();
@@ -193,4 +215,87 @@ fn a_full_disk_refuses_the_note() {
     let error = journal.note(vec![change]).unwrap_err().to_string();
     assert!(error.contains("No space left"), "{error}");
     assert_eq!(journal.undo(), Undone::default());
+}
+
+#[test]
+fn who_holds_the_lock_is_alive_whatever_its_number_means_here() {
+    let machine = Machine::new();
+    let mut journal = machine.claim().unwrap();
+    machine.change(&mut journal);
+    // As of another PID namespace: no such process is seen from here.
+    let text = fs::read_to_string(machine.place.path()).unwrap();
+    let text = text.replace(&format!("\"start\":{}", journal.owner.start), "\"start\":1");
+    fs::write(machine.place.path(), text).unwrap();
+    let Recovered::Alive(owner) = recover(&machine.place, &machine.root).unwrap() else { panic!() };
+    assert!(!owner.is_seen());
+    let error = machine.claim().unwrap_err().to_string();
+    assert!(error.contains("of another PID namespace (tardy test)"), "{error}");
+    assert!(!error.contains("kill"), "its number is another process here: {error}");
+    // Nor does another boot id make it a thing of the past.
+    fs::write(machine.root.path("/proc/sys/kernel/random/boot_id"), "boot-2").unwrap();
+    assert!(matches!(recover(&machine.place, &machine.root), Ok(Recovered::Alive(_))));
+    assert_eq!(machine.value(IRQ), "1", "nothing was undone");
+    assert_eq!(journal.undo().failed, [""; 0]);
+    assert_eq!(machine.value(IRQ), "0-1");
+}
+
+#[test]
+fn without_a_boot_id_nothing_is_discarded_undone_or_changed() {
+    let machine = Machine::new();
+    machine.killed("");
+    let boot_id = machine.root.path("/proc/sys/kernel/random/boot_id");
+    for unreadable in [false, true] {
+        if unreadable {
+            fs::remove_file(&boot_id).unwrap();
+        } else {
+            fs::write(&boot_id, "\n").unwrap();
+        }
+        assert_eq!(recover(&machine.place, &machine.root), Err(JournalError::NoBootId));
+        assert_eq!(machine.claim().unwrap_err(), JournalError::NoBootId);
+        assert_eq!(machine.value(IRQ), "1");
+    }
+    fs::write(&boot_id, "boot-1\n").unwrap();
+    assert_eq!(machine.recover().put_back.len(), 2, "the journal is still there");
+    fs::remove_file(&boot_id).unwrap();
+    assert_eq!(machine.claim().unwrap_err(), JournalError::NoBootId, "no journal could be told");
+    assert!(!machine.place.path().exists());
+}
+
+#[test]
+fn a_journal_without_a_boot_is_set_aside() {
+    let machine = Machine::new();
+    machine.killed("");
+    let text = fs::read_to_string(machine.place.path()).unwrap();
+    fs::write(machine.place.path(), text.replace("boot-1", "")).unwrap();
+    let undone = machine.recover();
+    assert!(undone.put_back.is_empty() && undone.failed[0].contains("line 1"), "{undone:?}");
+    assert_eq!(machine.value(IRQ), "1");
+}
+
+#[test]
+fn a_journal_that_others_may_write_is_neither_believed_nor_removed() {
+    let machine = Machine::new();
+    machine.killed("");
+    let path = machine.place.path();
+    let before = fs::read_to_string(path).unwrap();
+    fs::set_permissions(path, Permissions::from_mode(0o666)).unwrap();
+    let error = recover(&machine.place, &machine.root).unwrap_err().to_string();
+    assert!(error.contains("others may write to it (mode 666)"), "{error}");
+    assert!(machine.claim().unwrap_err().to_string().contains("mode 666"));
+    assert_eq!(machine.value(IRQ), "1");
+    assert_eq!(fs::read_to_string(path).unwrap(), before);
+}
+
+#[test]
+fn a_journal_that_took_the_place_of_ones_own_stays() {
+    let machine = Machine::new();
+    let mut first = machine.claim().unwrap();
+    machine.change(&mut first);
+    // By hand, while its owner lives.
+    fs::remove_file(machine.place.path()).unwrap();
+    let second = machine.claim().unwrap();
+    assert_eq!(first.undo().put_back.len(), 2);
+    assert!(machine.place.path().exists(), "it is the second one's");
+    drop(second);
+    assert!(!machine.place.path().exists());
 }

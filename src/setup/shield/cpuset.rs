@@ -10,7 +10,7 @@ use std::{fs, io};
 use crate::{
     setup::{
         SetupError,
-        journal::{Change, Journal},
+        journal::{Change, HOUSEKEEPING, Journal, SHIELD},
         threads::plain,
     },
     sys::{cpus::Cpus, root::Root, tasks},
@@ -86,9 +86,6 @@ pub struct Group {
     /// Tasks of the kernel that stay where they were.
     pub kernel_tasks: usize,
 }
-
-const SHIELD: &str = "tardy-shield";
-const HOUSEKEEPING: &str = "tardy-housekeeping";
 
 /// Reads and writes below one hierarchy.
 struct Files<'a> {

@@ -1,7 +1,7 @@
 //! Both backends in a tree that stands for a machine.
 
 use super::*;
-use crate::setup::journal::JournalPath;
+use crate::setup::journal::tests::journal_in;
 
 struct Machine {
     directory: tempfile::TempDir,
@@ -37,8 +37,7 @@ impl Machine {
     }
 
     fn journal(&self) -> Journal {
-        let place = JournalPath::at(self.directory.path().join("run/journal"));
-        Journal::claim(&place, &self.root, "test").unwrap()
+        journal_in(self.directory.path())
     }
 
     fn make(&self, journal: &mut Journal) -> Result<Group, SetupError> {

@@ -1,0 +1,63 @@
+//! Who holds the machine changed: the first line of the journal.
+
+use serde::{Deserialize, Serialize};
+
+use crate::sys::{root::Root, tasks};
+
+/// Who holds the machine changed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Owner {
+    /// The boot in which it runs.
+    pub boot_id: String,
+    /// Its number, in its own PID namespace.
+    pub pid: i32,
+    /// Clock ticks from boot to its start: a number alone may be another process by now.
+    pub start: u64,
+    /// What was typed.
+    pub command: String,
+}
+
+impl Owner {
+    /// Absent where the boot cannot be told from others.
+    pub(super) fn this_process(root: &Root, command: &str) -> Option<Self> {
+        let pid = own_pid();
+        // Of itself, also where another tree stands for the machine.
+        let start = tasks::start(&Root::default(), pid).unwrap_or(0);
+        Some(Self { boot_id: boot_id(root)?, pid, start, command: command.into() })
+    }
+
+    /// Whether it is of the boot that goes on; absent where that is not known.
+    pub(super) fn is_of_this_boot(&self, root: &Root) -> Option<bool> {
+        Some(self.boot_id == boot_id(root)?)
+    }
+
+    /// Whether it is a process that can be seen from here. One of another PID namespace cannot, and
+    /// may be alive.
+    #[must_use]
+    pub fn is_seen(&self) -> bool {
+        tasks::start(&Root::default(), self.pid) == Some(self.start)
+    }
+
+    /// "process 7 (tardy shield 3)"
+    #[must_use]
+    pub fn words(&self) -> String {
+        // Without /proc nothing can be seen, and nothing is said.
+        let sees = tasks::start(&Root::default(), own_pid()).is_some();
+        let space = if sees && !self.is_seen() { " of another PID namespace" } else { "" };
+        format!("process {}{space} ({})", self.pid, self.command)
+    }
+
+    /// " (kill 7)", where that is the right process.
+    #[must_use]
+    pub fn how_to_end(&self) -> String {
+        if self.is_seen() { format!(" (kill {})", self.pid) } else { String::new() }
+    }
+}
+
+fn own_pid() -> i32 {
+    rustix::process::getpid().as_raw_nonzero().get()
+}
+
+fn boot_id(root: &Root) -> Option<String> {
+    root.read("/proc/sys/kernel/random/boot_id").filter(|boot| !boot.is_empty())
+}

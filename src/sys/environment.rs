@@ -1,0 +1,24 @@
+//! What a program may believe of the environment that it was started with.
+
+use std::ffi::OsString;
+
+/// Forgets tardy's own variables (`TARDY_...`) where this program has rights that whoever started
+/// it does not have, by file capabilities or as another user: `AT_SECURE` of `getauxval(3)`.
+///
+/// To be called first in `main`, as long as there is one thread.
+pub fn distrust() {
+    if !is_secure() {
+        return;
+    }
+    let is_own = |name: &OsString| name.as_encoded_bytes().starts_with(b"TARDY_");
+    let names: Vec<OsString> = std::env::vars_os().map(|(name, _)| name).filter(is_own).collect();
+    for name in names {
+        // SAFETY: there is no other thread yet that could read the environment meanwhile.
+        unsafe { std::env::remove_var(name) };
+    }
+}
+
+fn is_secure() -> bool {
+    // SAFETY: reads a number that the kernel gave to this process at its start.
+    unsafe { libc::getauxval(libc::AT_SECURE) != 0 }
+}
