@@ -66,6 +66,9 @@ pub(super) fn shield(flags: &ShieldFlags, argv: &[String]) -> Result<Exit> {
             Exit::Passed(code_of(wait(child, &quit)?))
         }
     };
+    if let Some(loss) = shield.watch().loss() {
+        output::notice(&format!("The shield did not last: {loss}."));
+    }
     let undone = journal.undo();
     undone.failed.iter().for_each(|what| output::notice(&format!("not put back: {what}")));
     match (undone.failed.is_empty(), exit) {

@@ -6,6 +6,7 @@ mod lab;
 mod messages;
 mod receive;
 mod setup;
+mod shield;
 mod threads;
 mod trace;
 mod values;
@@ -19,7 +20,8 @@ pub use incident::{CpuShare, FrequencyChange, GovernorChange, Incident, UnreadSo
 pub use lab::{COUNTED_TIME, LabCaveat};
 pub use messages::{EndBuffer, FarEndReason, LostMessages, MessageCaveat, SendRefusal};
 pub use receive::ReceiveCaveat;
-pub use setup::{BootOption, SetupCaveat};
+pub use setup::SetupCaveat;
+pub use shield::{BootOption, ShieldCaveat};
 pub use threads::{
     Deviation, ThreadCaveat, ThreadDeviation, ThreadError, ThreadFaults, ThreadTerms,
 };
@@ -131,6 +133,8 @@ pub enum CaveatKind {
     },
     /// The result of setting up the machine.
     Setup(SetupCaveat),
+    /// What the shield cannot do, or that it did not stay.
+    Shield(ShieldCaveat),
     /// What the lab's virtual machine makes of the figures.
     Lab(LabCaveat),
     /// The result of tracing.
@@ -216,6 +220,12 @@ impl From<ReceiveCaveat> for CaveatKind {
 impl From<SetupCaveat> for CaveatKind {
     fn from(kind: SetupCaveat) -> Self {
         Self::Setup(kind)
+    }
+}
+
+impl From<ShieldCaveat> for CaveatKind {
+    fn from(kind: ShieldCaveat) -> Self {
+        Self::Shield(kind)
     }
 }
 

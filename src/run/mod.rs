@@ -35,8 +35,8 @@ pub use caveat_kind::{
     BootOption, COUNTED_TIME, CaveatKind, CpuCount, CpuShare, Deviation, EndBuffer, EndCount,
     FarEndReason, FrequencyChange, GovernorChange, Incident, LabCaveat, LostMessages,
     MessageCaveat, MissedPeriods, OsError, ReceiveCaveat, SendRefusal, SeriesCount, SetupCaveat,
-    ThreadCaveat, ThreadDeviation, ThreadError, ThreadFaults, ThreadTerms, TraceCaveat,
-    UnreadSource,
+    ShieldCaveat, ThreadCaveat, ThreadDeviation, ThreadError, ThreadFaults, ThreadTerms,
+    TraceCaveat, UnreadSource,
 };
 pub use directory::{MakeError, RunDirectory};
 pub use document::{Document, LoadProof, LoadRecord, RunParameters, SCHEMA_VERSION, Status};

@@ -26,6 +26,12 @@ pub(super) fn planned(plan: &mut RunPlan) -> SetupEvidence {
     SetupEvidence { real_time_refused: refused, left, ..SetupEvidence::default() }
 }
 
+/// Whether the shield stayed.
+pub(super) fn shield(evidence: &mut SetupEvidence, drained: &Drained) {
+    evidence.shield_loss = drained.monitor.shield_loss();
+    evidence.interrupts_back = drained.monitor.interrupts_back();
+}
+
 /// What is known of the measured threads.
 pub(super) fn threads(
     plan: &RunPlan,

@@ -6,7 +6,10 @@ use crate::{
         Deviation, GovernorChange, ThreadDeviation, UnreadSource,
         conditions::{ConditionsRecord, CpuRecord},
     },
-    setup::threads::Found,
+    setup::{
+        shield::{ShieldLoss, ShieldWatch},
+        threads::Found,
+    },
     sys::{
         conditions::{Conditions, CpuConditions, ThrottlingLog, UnreadFile},
         cpus::Cpus,
@@ -27,6 +30,9 @@ pub(super) struct ConditionsMonitor {
     measured: Cpus,
     threads: Vec<MonitoredThread>,
     smis: Option<SmiCount>,
+    shield: Option<ShieldWatch>,
+    shield_loss: Option<(ShieldLoss, Option<i64>)>,
+    interrupts_back: Vec<String>,
     history: ConditionsHistory,
     looks: u64,
 }
@@ -57,9 +63,18 @@ impl ConditionsMonitor {
             measured,
             threads,
             smis: None,
+            shield: None,
+            shield_loss: None,
+            interrupts_back: Vec::new(),
             history: ConditionsHistory::default(),
             looks: 0,
         }
+    }
+
+    /// Watches this shield, too.
+    #[must_use]
+    pub(super) fn guard(self, shield: Option<ShieldWatch>) -> Self {
+        Self { shield, ..self }
     }
 
     /// Reads how things are. Slow, and to be done before the measured time.
@@ -79,11 +94,22 @@ impl ConditionsMonitor {
         for thread in &mut self.threads {
             thread.poll(at_ns);
         }
+        self.look_at_shield(Some(at_ns));
         self.history.add(Conditions::glimpse(&self.root, &self.measured));
     }
 
-    /// Reads everything again, after the measured time.
+    fn look_at_shield(&mut self, at_ns: Option<i64>) {
+        if self.shield_loss.is_none() {
+            let loss = self.shield.as_ref().and_then(ShieldWatch::loss);
+            self.shield_loss = loss.map(|loss| (loss, at_ns));
+        }
+    }
+
+    /// Reads everything again, after the measured time and before anything is put back.
     pub(super) fn end(&mut self) {
+        self.look_at_shield(None);
+        let back = self.shield.as_ref().map(ShieldWatch::interrupts_back);
+        self.interrupts_back = back.unwrap_or_default();
         self.history.add(Conditions::read(&self.root, &self.measured));
     }
 
@@ -103,6 +129,18 @@ impl ConditionsMonitor {
         let unseen = self.looks > 0 && self.threads.iter().any(|thread| !thread.is_seen);
         let threads = UnreadSource::new("policy and CPUs of measured threads", "sched_getattr");
         files.chain(unseen.then_some(threads)).collect()
+    }
+
+    /// What of the shield was found changed, and when.
+    #[must_use]
+    pub(super) fn shield_loss(&self) -> Option<(ShieldLoss, Option<i64>)> {
+        self.shield_loss.clone()
+    }
+
+    /// What could reach the shielded CPUs again at the end.
+    #[must_use]
+    pub(super) fn interrupts_back(&self) -> Vec<String> {
+        self.interrupts_back.clone()
     }
 
     /// How the conditions changed.

@@ -9,7 +9,10 @@ use crate::{
         CpuCount, MessageRecord, OsError, SeriesSummary, ThreadDeviation, TraceRecord,
         UnreadSource, conditions::CpuUse,
     },
-    setup::{journal::Recovered, shield::ShieldGaps},
+    setup::{
+        journal::Recovered,
+        shield::{ShieldGaps, ShieldLoss},
+    },
     sys::cpus::Cpus,
 };
 
@@ -59,6 +62,11 @@ pub(super) struct SetupEvidence {
     pub left: Recovered,
     /// What the shield does not keep off; absent without one.
     pub shield: Option<ShieldGaps>,
+    /// What of the shield was found changed, and when; ns from the start of the run, absent at its
+    /// end.
+    pub shield_loss: Option<(ShieldLoss, Option<i64>)>,
+    /// What could reach the shielded CPUs again at the end.
+    pub interrupts_back: Vec<String>,
     /// What could not be put back, and why.
     pub not_put_back: Vec<String>,
     /// That the watchdog ended the run, if it did.

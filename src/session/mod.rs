@@ -265,7 +265,8 @@ impl Session {
                 Root::default(),
                 self.plan.cpus.clone(),
                 &self.armed.found,
-            ),
+            )
+            .guard(self.arranged.shield_watch()),
         };
         Drain::start(work).context("cannot start the thread that records")
     }
@@ -338,6 +339,7 @@ impl Session {
         let loads = loads.into_iter().filter_map(Arc::into_inner);
         let ends: Vec<LoadEnd> = loads.map(|load| load.stop(schedule.start_ns, end_ns)).collect();
         evidence.setup.not_put_back = arranged.finish();
+        collect::shield(&mut evidence.setup, &drained);
 
         record::end(&mut document, &schedule, end_ns, &drained.series);
         record::ended_loads(&mut document.loads, &ends);

@@ -6,7 +6,7 @@ use std::io;
 use super::{
     SetupError, governor,
     journal::{Journal, JournalError, JournalPath},
-    shield::{Shield, ShieldGaps},
+    shield::{Shield, ShieldGaps, ShieldWatch},
     siblings,
     threads::plain,
 };
@@ -159,6 +159,12 @@ impl Arranged {
     #[must_use]
     pub fn shield_gaps(&self) -> Option<&ShieldGaps> {
         self.shield.as_ref().map(Shield::gaps)
+    }
+
+    /// What says whether the shield still stands; absent without one.
+    #[must_use]
+    pub fn shield_watch(&self) -> Option<ShieldWatch> {
+        self.shield.as_ref().map(|shield| shield.watch().clone())
     }
 
     /// Puts everything back, and says what could not be, and why.

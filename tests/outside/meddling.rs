@@ -41,7 +41,7 @@ fn text_of<'a>(record: &'a Value, code: &str) -> &'a str {
 
 /// Waits until the run has looked at its threads and its machine once more: a row of the machine is
 /// written just before, so that the second one says that the first look is over.
-fn wait_for_a_look(store: &Store, name: &str) {
+pub(crate) fn wait_for_a_look(store: &Store, name: &str) {
     let rows = || {
         let csv = fs::read_to_string(store.runs().join(name).join("machine.csv"));
         csv.unwrap_or_default().matches(",page_faults,").count()

@@ -19,6 +19,7 @@ use tardy::{
 
 use super::{
     chance::{Chance, is_long},
+    meddling::wait_for_a_look,
     settings::{WORKQUEUES, only, other_governor, plant, read, settings},
     support::{
         LONG, Said, Store, codes, eventually, finish, is_root, list, piped, signal, skip, whole,
@@ -74,7 +75,6 @@ impl Machine {
         command
     }
 
-    fn start(&self, arguments: &[&str]) -> Child {
     /// tardy in namespaces of its own, where a shell has done `script` first.
     fn apart(&self, namespaces: &[&str], script: &str, arguments: &[&str]) -> Command {
         let tardy = self.command(arguments);
@@ -91,6 +91,7 @@ impl Machine {
         command
     }
 
+    fn start(&self, arguments: &[&str]) -> Child {
         piped(&mut self.command(arguments))
     }
 
@@ -270,7 +271,6 @@ fn a_second_one_is_refused_a_change_and_may_measure() {
 }
 
 #[test]
-#[test]
 fn a_live_shield_is_left_alone_from_another_pid_namespace_and_without_proc() {
     let Some(machine) = Machine::alone() else { return };
     let child = machine.shielded(LONG, "r");
@@ -308,6 +308,28 @@ fn without_proc_what_a_killed_one_left_is_kept_until_it_can_be_judged() {
     machine.is_whole("after it was put back");
 }
 
+#[test]
+fn a_shield_that_somebody_changes_meanwhile_makes_the_run_invalid() {
+    let Some(machine) = Machine::alone() else { return };
+    let child = machine.shielded(LONG, "r");
+    machine.store.wait_measuring("r");
+    let (file, other) = match Backend::find(&Root::default()).unwrap() {
+        Backend::V1(mount) => (format!("{mount}/tardy-shield/cpuset.sched_load_balance"), "1"),
+        Backend::V2(mount) => (format!("{mount}/tardy-shield/cpuset.cpus.partition"), "member"),
+    };
+    let before = read(&file);
+    fs::write(&file, other).unwrap();
+    wait_for_a_look(&machine.store, "r");
+    fs::write(&file, before).unwrap();
+    let (said, record) = machine.store.interrupt("r", child);
+    assert_eq!((said.code, &record["validity"]), (Some(4), &"invalid".into()), "{said:?}");
+    let caveats = list(&record["caveats"]);
+    let lost = caveats.iter().find(|caveat| caveat["code"] == "shield_lost").unwrap();
+    assert_eq!((&lost["values"]["path"], &lost["values"]["now"]), (&file.into(), &other.into()));
+    machine.is_whole("after a shield that was changed");
+}
+
+#[test]
 fn a_command_behind_the_shield_has_its_cpu_and_its_exit_code_is_passed_on() {
     let Some(machine) = Machine::alone() else { return };
     let cpu = machine.cpu.to_string();

@@ -2,10 +2,10 @@
 
 use super::super::evidence::SetupEvidence;
 use crate::{
-    run::{Caveat, CaveatKind, SetupCaveat, ThreadCaveat},
+    run::{Caveat, CaveatKind, SetupCaveat, ShieldCaveat, ThreadCaveat},
     setup::{
         journal::{Recovered, Undone},
-        shield::ShieldGaps,
+        shield::{ShieldGaps, ShieldLoss},
     },
 };
 
@@ -24,6 +24,7 @@ pub(super) fn caveats(setup: &SetupEvidence) -> Vec<CaveatKind> {
         found.push(SetupCaveat::WatchdogEnded { silent_s, made_ordinary }.into());
     }
     found.extend(setup.shield.iter().flat_map(of_shield).map(CaveatKind::from));
+    found.extend(undone_shield(setup).map(CaveatKind::from));
     if !setup.not_put_back.is_empty() {
         found.push(SetupCaveat::NotPutBack { failed: setup.not_put_back.clone() }.into());
     }
@@ -55,15 +56,27 @@ fn of_left(left: &Recovered) -> Option<SetupCaveat> {
     }
 }
 
-fn of_shield(gaps: &ShieldGaps) -> Vec<SetupCaveat> {
+fn of_shield(gaps: &ShieldGaps) -> Vec<ShieldCaveat> {
     let ShieldGaps { cpus, interrupts, options, helpers_inside, irqbalance } = gaps.clone();
     let mut found = Vec::new();
     if !interrupts.is_empty() {
-        found.push(SetupCaveat::InterruptsStay { interrupts, cpus: cpus.clone() });
+        found.push(ShieldCaveat::InterruptsStay { interrupts, cpus: cpus.clone() });
     }
     if !options.is_empty() || helpers_inside {
-        found.push(SetupCaveat::ShieldLimits { cpus, options, helpers_inside });
+        found.push(ShieldCaveat::Limits { cpus, options, helpers_inside });
     }
-    found.extend(irqbalance.then_some(SetupCaveat::Irqbalance));
+    found.extend(irqbalance.then_some(ShieldCaveat::Irqbalance));
     found
+}
+
+/// That a shield did not stay as it was.
+fn undone_shield(setup: &SetupEvidence) -> impl Iterator<Item = ShieldCaveat> {
+    let lost = setup.shield_loss.clone().map(|(loss, at_ns)| {
+        let ShieldLoss { cpus, path, was, now } = loss;
+        ShieldCaveat::Lost { cpus, path, was, now, at_ns }
+    });
+    let interrupts = setup.interrupts_back.clone();
+    let cpus = setup.shield.as_ref().filter(|_| !interrupts.is_empty());
+    let cpus = cpus.map(|shield| shield.cpus.clone());
+    lost.into_iter().chain(cpus.map(|cpus| ShieldCaveat::InterruptsBack { interrupts, cpus }))
 }

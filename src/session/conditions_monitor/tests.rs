@@ -279,3 +279,39 @@ fn a_thread_that_runs_on_other_terms_for_one_look_is_reported_with_the_moment() 
     monitor.poll(3_000_000_000);
     assert_eq!(monitor.deviations().len(), 1, "a thread that is gone is no broken one");
 }
+
+#[test]
+fn a_shield_that_is_changed_is_reported_with_the_first_look_that_saw_it() {
+    let (machine, file) = (machine(), "/cg/tardy-shield/cpuset.cpus.partition");
+    plant(machine.path(), &[(file, "isolated\n")]);
+    let root = Root::at(machine.path());
+    let cpus: Cpus = "0".parse().unwrap();
+    let shield = ShieldWatch::begin(&root, &cpus, vec![file.into()], Vec::new());
+    let mut monitor = ConditionsMonitor::new(root, cpus, &[]).guard(Some(shield));
+    monitor.begin();
+    monitor.poll(1_000_000_000);
+    assert_eq!(monitor.shield_loss(), None);
+    plant(machine.path(), &[(file, "member\n")]);
+    monitor.poll(2_000_000_000);
+    plant(machine.path(), &[(file, "isolated\n")]);
+    monitor.poll(3_000_000_000);
+    monitor.end();
+    let (loss, at_ns) = monitor.shield_loss().unwrap();
+    assert_eq!((loss.path.as_str(), loss.now.as_deref()), (file, Some("member")));
+    assert_eq!(at_ns, Some(2_000_000_000));
+}
+
+#[test]
+fn a_shield_that_is_gone_at_the_end_is_reported() {
+    let (machine, file) = (machine(), "/cg/tardy-shield/cpuset.cpus");
+    plant(machine.path(), &[(file, "0\n")]);
+    let root = Root::at(machine.path());
+    let cpus: Cpus = "0".parse().unwrap();
+    let shield = ShieldWatch::begin(&root, &cpus, vec![file.into()], Vec::new());
+    let mut monitor = ConditionsMonitor::new(root, cpus, &[]).guard(Some(shield));
+    monitor.begin();
+    fs::remove_file(machine.path().join("cg/tardy-shield/cpuset.cpus")).unwrap();
+    monitor.end();
+    let (loss, at_ns) = monitor.shield_loss().unwrap();
+    assert_eq!((loss.now, at_ns), (None, None));
+}

@@ -173,6 +173,22 @@ impl Group {
         self.files().path(&format!("{SHIELD}/{}", self.list()))
     }
 
+    /// Its files that hold what a shield is, to be read again.
+    #[must_use]
+    pub fn settings(&self) -> Vec<String> {
+        let files = self.files();
+        let own = |name: &str| files.path(&format!("{SHIELD}/{name}"));
+        match self.backend {
+            Backend::V1(_) => vec![
+                own("cpuset.cpus"),
+                own("cpuset.cpu_exclusive"),
+                own("cpuset.sched_load_balance"),
+                files.path("cpuset.sched_load_balance"),
+            ],
+            Backend::V2(_) => vec![own("cpuset.cpus"), own("cpuset.cpus.partition")],
+        }
+    }
+
     const fn list(&self) -> &'static str {
         match self.backend {
             Backend::V1(_) => "tasks",

@@ -18,6 +18,33 @@ pub struct Moved {
     pub moved: u32,
     /// What the kernel refused to move, by name: interrupts that it manages itself.
     pub stay: Vec<String>,
+    /// The settings that keep the rest off.
+    pub settings: Vec<MovedSetting>,
+}
+
+/// A setting that keeps something off shielded CPUs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MovedSetting {
+    path: String,
+    name: String,
+    /// A mask, not a list.
+    is_mask: bool,
+}
+
+impl MovedSetting {
+    /// What it is to a user.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Whether it allows one of `cpus` now. What is gone allows none.
+    #[must_use]
+    pub fn meets(&self, root: &Root, cpus: &Cpus) -> bool {
+        let now = root.read(&self.path).unwrap_or_default();
+        let now = if self.is_mask { Cpus::from_mask(&now).ok() } else { now.parse().ok() };
+        now.is_some_and(|now: Cpus| now.meets(cpus))
+    }
 }
 
 /// A value to write.
@@ -46,11 +73,15 @@ pub fn move_off(
     journal.note(wanted.iter().filter_map(change).collect())?;
     let mut result = Moved::default();
     for Wanted { path, value, name, irq } in wanted {
-        match (fs::write(root.path(path), value), irq) {
-            (Ok(()), Some(_)) => result.moved += 1,
-            (Ok(()), None) => {}
+        let written = fs::write(root.path(&path), value);
+        let setting = MovedSetting { path, name, is_mask: irq.is_none() };
+        match (written, irq) {
+            (Ok(()), _) if !setting.meets(root, shielded) => {
+                result.moved += u32::from(irq.is_some());
+                result.settings.push(setting);
+            }
             (Err(_), Some(irq)) if !fires_on(root, irq, shielded) => {}
-            (Err(_), _) => result.stay.push(name),
+            _ => result.stay.push(setting.name),
         }
     }
     Ok(result)
@@ -144,7 +175,14 @@ mod tests {
     fn everything_leaves_the_shielded_cpus_and_comes_back() {
         let (_directory, root, mut journal) = machine();
         let moved = move_off(&mut journal, &root, &cpus("2-3"), &cpus("0-1")).unwrap();
-        assert_eq!(moved, Moved { moved: 2, stay: Vec::new() });
+        assert_eq!((moved.moved, moved.stay.as_slice()), (2, &[][..]));
+        let names: Vec<&str> = moved.settings.iter().map(MovedSetting::name).collect();
+        assert_eq!(names, ["7", "8", "new interrupts", "unbound workqueues"]);
+        let back = |list: &str| {
+            let meets = moved.settings.iter().filter(|one| one.meets(&root, &cpus(list)));
+            meets.map(MovedSetting::name).collect::<Vec<_>>()
+        };
+        assert_eq!((back("2-3"), back("1").len()), (Vec::new(), 4));
         let value = |path: &str| root.read(path).unwrap();
         assert_eq!(value("/proc/irq/7/smp_affinity_list"), "0-1");
         assert_eq!(value("/proc/irq/8/smp_affinity_list"), "0-1", "nothing was left of its own");

@@ -2,6 +2,7 @@
 
 pub mod cpuset;
 pub mod interrupts;
+mod watch;
 
 use super::{
     SetupError,
@@ -13,6 +14,7 @@ use crate::{
 };
 use cpuset::{Backend, Group};
 use interrupts::Moved;
+pub use watch::{ShieldLoss, ShieldWatch};
 
 /// A shield that stands.
 #[derive(Debug)]
@@ -23,6 +25,7 @@ pub struct Shield {
     pub group: Group,
     moved: Moved,
     gaps: ShieldGaps,
+    watch: ShieldWatch,
 }
 
 /// What a shield does not keep off its CPUs.
@@ -51,13 +54,20 @@ impl Shield {
         let moved = interrupts::move_off(journal, root, cpus, &rest)?;
         let group = Group::make(journal, root, backend, cpus, &rest)?;
         let gaps = gaps(root, cpus, &moved.stay, group.holds_helpers());
-        Ok(Self { cpus: cpus.clone(), rest, group, moved, gaps })
+        let watch = ShieldWatch::begin(root, cpus, group.settings(), moved.settings.clone());
+        Ok(Self { cpus: cpus.clone(), rest, group, moved, gaps, watch })
     }
 
     /// What it does not keep off its CPUs.
     #[must_use]
     pub const fn gaps(&self) -> &ShieldGaps {
         &self.gaps
+    }
+
+    /// Whether it still stands.
+    #[must_use]
+    pub const fn watch(&self) -> &ShieldWatch {
+        &self.watch
     }
 
     /// The CPUs that are left for everything else.
