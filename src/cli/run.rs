@@ -44,6 +44,10 @@ use crate::{
 ///
 /// A bare `tardy run` measures timer wake-ups on every CPU under hackbench (4 groups) for 60 s. A
 /// PROBE without --load runs no load.
+///
+/// A kill or a full disk costs at most the last second of the record. A power cut costs what the
+/// kernel had not written yet, by its defaults up to half a minute; when tardy has ended, the disk
+/// holds the whole run.
 #[derive(Debug, Args)]
 pub(super) struct RunFlags {
     /// What to measure [default: timer]

@@ -14,7 +14,10 @@ use std::{
 };
 
 use rustix::{
-    fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, fstat, mkdirat, openat, statat, unlinkat},
+    fs::{
+        AtFlags, CWD, Dir, FileType, Mode, OFlags, fdatasync, fstat, fsync, mkdirat, openat,
+        statat, unlinkat,
+    },
     io::Errno,
     process::geteuid,
 };
@@ -55,6 +58,15 @@ pub enum MakeError {
         /// What the system said.
         source: io::Error,
     },
+}
+
+/// A file of a run that the disk may not hold.
+#[derive(Debug)]
+pub struct Unsynced {
+    /// Its name.
+    pub file: String,
+    /// What the system said.
+    pub error: io::Error,
 }
 
 /// Opens a directory so that it can be listed.
@@ -175,6 +187,36 @@ impl RunDirectory {
         Ok(unlinkat(&*self.open, name, AtFlags::empty())?)
     }
 
+    /// Waits until the disk holds all files of it but `except`, with their names.
+    ///
+    /// # Errors
+    /// The first file that the disk does not take.
+    pub(super) fn sync(&self, except: &str) -> Result<(), Unsynced> {
+        let entries = entries(&self.open).map_err(|error| unsynced(OsStr::new("."), error))?;
+        for (name, kind) in entries {
+            let open = |flags: OFlags| {
+                let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+                openat(&*self.open, &name, flags, Mode::empty()).map_err(io::Error::from)
+            };
+            if kind == FileType::Directory {
+                let open = open(LISTED).map_err(|error| unsynced(&name, error))?;
+                Self { open: Arc::new(open), made: None }.sync("")?;
+            } else if kind == FileType::RegularFile && name != except {
+                let synced = open(OFlags::RDONLY).and_then(|file| asked(fdatasync(file)));
+                synced.map_err(|error| unsynced(&name, error))?;
+            }
+        }
+        self.sync_names().map_err(|error| unsynced(OsStr::new("."), error))
+    }
+
+    /// Waits until the disk holds which files there are.
+    ///
+    /// # Errors
+    /// What the disk says.
+    pub(super) fn sync_names(&self) -> io::Result<()> {
+        asked(fsync(&*self.open))
+    }
+
     /// Takes away what is in it, where nothing was measured, and itself where it did not exist
     /// before.
     pub fn discard(&self) {
@@ -187,8 +229,20 @@ impl RunDirectory {
     }
 }
 
-/// The names in a directory, and whether each is a directory itself.
-fn entries(directory: &OwnedFd) -> io::Result<Vec<(OsString, bool)>> {
+fn unsynced(name: &OsStr, error: io::Error) -> Unsynced {
+    Unsynced { file: name.to_string_lossy().into_owned(), error }
+}
+
+/// Some file systems cannot be asked to sync, which is no fault of the disk.
+fn asked(synced: rustix::io::Result<()>) -> io::Result<()> {
+    match synced {
+        Ok(()) | Err(Errno::INVAL) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The names in a directory, and what each is.
+fn entries(directory: &OwnedFd) -> io::Result<Vec<(OsString, FileType)>> {
     let mut found = Vec::new();
     for entry in Dir::read_from(directory)? {
         let entry = entry?;
@@ -201,14 +255,14 @@ fn entries(directory: &OwnedFd) -> io::Result<Vec<(OsString, bool)>> {
             let about = statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)?;
             kind = FileType::from_raw_mode(about.st_mode);
         }
-        found.push((name.to_owned(), kind == FileType::Directory));
+        found.push((name.to_owned(), kind));
     }
     Ok(found)
 }
 
 fn empty(directory: &OwnedFd) {
-    for (name, is_directory) in entries(directory).unwrap_or_default() {
-        if !is_directory {
+    for (name, kind) in entries(directory).unwrap_or_default() {
+        if kind != FileType::Directory {
             let _ = unlinkat(directory, &name, AtFlags::empty());
             continue;
         }

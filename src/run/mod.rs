@@ -38,7 +38,7 @@ pub use caveat_kind::{
     ShieldCaveat, ThreadCaveat, ThreadDeviation, ThreadError, ThreadFaults, ThreadTerms,
     TraceCaveat, UnreadSource,
 };
-pub use directory::{MakeError, RunDirectory};
+pub use directory::{MakeError, RunDirectory, Unsynced};
 pub use document::{Document, LoadProof, LoadRecord, RunParameters, SCHEMA_VERSION, Status};
 pub use entry::{RunEntry, RunHead};
 pub use facts::{Facts, LabFacts};

@@ -1,4 +1,10 @@
-//! The maker's side of a run directory: append-only, whole up to the last second however it ends.
+//! The maker's side of a run directory: append-only, whole up to the last second however its maker
+//! ends.
+//!
+//! A power cut is another matter. To make the disk write disturbs what is measured: its interrupts,
+//! the kernel's threads that write, and a journal of the file system that waits for them. So nothing
+//! is forced during a run, and the kernel writes when it likes, by its defaults within half a
+//! minute. At the end everything is, and only then the record says that the run is complete.
 //!
 //! A full disk loses nothing that memory still holds: an append that fails is cut off again, and
 //! whoever appends tries once more with the next interval.
@@ -13,13 +19,14 @@ use hdrhistogram::Histogram;
 use tardy_hot::{ring::Sample, tally::Totals};
 
 use super::{
-    directory::{MakeError, RunDirectory},
+    directory::{MakeError, RunDirectory, Unsynced},
     document::Document,
     hlog::{self, IntervalSpan},
     lock,
     peaks::{Blame, Peak},
     samples, spool,
 };
+use crate::draft::Draft;
 
 /// Space held back on the disk, so that a full one still takes the last `run.json`.
 const RESERVE_BYTES: usize = 512 << 10;
@@ -90,7 +97,7 @@ impl RunWriter {
 
     fn fill(directory: RunDirectory, document: &Document, keep_samples: bool) -> io::Result<Self> {
         directory.create(names::RESERVE)?.write_all(&vec![b' '; RESERVE_BYTES])?;
-        let record = write_locked(&directory, document)?;
+        let record = draft_of(&directory, document)?.place()?;
         let samples = if keep_samples {
             Some(SampleFiles::create(directory.subdirectory(names::SAMPLES)?))
         } else {
@@ -189,19 +196,31 @@ impl RunWriter {
     /// # Errors
     /// What the disk says; then the old one is still there.
     pub fn update(&mut self, document: &Document) -> io::Result<()> {
-        self.record = write_locked(&self.directory, document)?;
+        self.record = draft_of(&self.directory, document)?.place()?;
         Ok(())
     }
 
-    /// Writes the last `run.json` and lets go.
+    /// Waits until the disk holds all that was appended or replaced, the record aside. Takes as long
+    /// as the disk does, and is for when nothing is measured any more.
+    ///
+    /// # Errors
+    /// The first file that the disk does not take.
+    pub fn sync(&self) -> Result<(), Unsynced> {
+        // To open and close the record would release its lock.
+        self.directory.sync(names::RUN)
+    }
+
+    /// Writes the last `run.json`, waits until the disk holds it, and lets go.
     ///
     /// # Errors
     /// What the disk says; then the run reads as crashed, with what was appended.
     pub fn finish(mut self, document: &Document) -> io::Result<()> {
         self.release_reserve();
-        self.update(document)?;
+        let mut draft = draft_of(&self.directory, document)?;
+        draft.file().sync_all()?;
+        self.record = draft.place()?;
         let _ = self.directory.remove(names::LIVE);
-        Ok(())
+        self.directory.sync_names()
     }
 
     /// Frees the space held back; for the last appends on a full disk.
@@ -210,16 +229,16 @@ impl RunWriter {
     }
 }
 
-/// Writes `run.json` as a draft that is locked before it takes the old one's place, so that there
-/// is never an unlocked one.
-fn write_locked(directory: &RunDirectory, document: &Document) -> io::Result<File> {
+/// `run.json` as a draft, which is locked before it takes the old one's place, so that there is
+/// never an unlocked one.
+fn draft_of(directory: &RunDirectory, document: &Document) -> io::Result<Draft> {
     let mut draft = directory.draft(names::RUN)?;
     let mut text = serde_json::to_vec_pretty(document)?;
     text.push(b'\n');
     // A file system without locks still takes a run; it only cannot tell running from crashed.
     let _ = lock::take(draft.file());
     draft.file().write_all(&text)?;
-    draft.place()
+    Ok(draft)
 }
 
 /// A file that only ever ends where an append ended.

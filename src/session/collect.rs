@@ -1,8 +1,6 @@
 //! Collects evidence from those who know it: before the start from the plan, at the end from the
 //! measured threads, the drain and the recorder.
 
-use std::io;
-
 use super::{
     RunPlan,
     drain::Drained,
@@ -12,7 +10,7 @@ use super::{
 };
 use crate::{
     probes::ThreadReport,
-    run::{CpuCount, Document, OsError, UnreadSource, names},
+    run::{CpuCount, Document, UnreadSource},
     sys::root::Root,
 };
 
@@ -73,16 +71,13 @@ fn unread(plan: &RunPlan, drained: &Drained) -> Vec<UnreadSource> {
     unread
 }
 
-/// How recording went; `refused` is what the disk said to `interrupts.csv`.
+/// How recording went; `refused` is what the disk refused at the end.
 pub(super) fn recording(
     drained: &Drained,
-    refused: Option<io::Error>,
+    refused: Option<RefusedWrite>,
     traced: Option<TraceEnd>,
 ) -> Recording {
-    let file = names::INTERRUPTS.to_owned();
-    let refused = refused.as_ref().map(OsError::from);
-    let interrupts = refused.map(|error| RefusedWrite { file, at_ns: None, error });
-    let other = interrupts.or_else(|| traced.and_then(|end| end.refused));
+    let other = refused.or_else(|| traced.and_then(|end| end.refused));
     let recording = drained.recording.clone();
     Recording { refused: recording.refused.or(other), ..recording }
 }

@@ -79,6 +79,22 @@ pub(super) struct Drained {
     pub monitor: ConditionsMonitor,
 }
 
+impl Drained {
+    /// Appends what is known at the end only, and waits until the disk holds everything but the
+    /// record. What it refused, the first.
+    pub(super) fn settle(&mut self, interrupts: &[u8]) -> Option<RefusedWrite> {
+        let at_end = |file: String, error: io::Error| RefusedWrite {
+            file,
+            at_ns: None,
+            error: OsError::from(&error),
+        };
+        let appended = self.maker.append(names::INTERRUPTS, interrupts);
+        let synced = self.maker.sync();
+        let appended = appended.err().map(|error| at_end(names::INTERRUPTS.into(), error));
+        appended.or_else(|| synced.err().map(|refused| at_end(refused.file, refused.error)))
+    }
+}
+
 /// The running thread.
 #[derive(Debug)]
 pub(super) struct Drain {

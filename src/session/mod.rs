@@ -37,7 +37,7 @@ use tardy_hot::{
 use crate::{
     loads::{LoadEnd, RunningLoad},
     probes::{Armed, FinishedProbe, Recorded, Schedule, ThreadReport, Wants},
-    run::{Document, RunDirectory, RunWriter, Status, names, tracks::to_csv},
+    run::{Document, RunDirectory, RunWriter, Status, tracks::to_csv},
     setup::{arrange::Arranged, memory::Locked, power::DmaLatency, threads::become_helper},
     sys::{bell::Bell, cpus::Cpus, memory, root::Root, signals},
 };
@@ -333,13 +333,13 @@ impl Session {
         let traced = traced.map(ActiveTracing::finish).transpose().map_err(anyhow::Error::msg)?;
         let end_ns = end_of(reports.get(..measured).unwrap_or_default(), &schedule);
         let mut drained = drain.finish().map_err(anyhow::Error::msg)?;
-        let interrupts = to_csv(&counted.interrupts, true);
-        let refused = drained.maker.append(names::INTERRUPTS, &interrupts).err();
         // The drain has ended, so that nothing else holds the loads any more.
         let loads = loads.into_iter().filter_map(Arc::into_inner);
         let ends: Vec<LoadEnd> = loads.map(|load| load.stop(schedule.start_ns, end_ns)).collect();
         evidence.setup.not_put_back = arranged.finish();
         collect::shield(&mut evidence.setup, &drained);
+        // Last: neither a shield nor a load waits for the disk.
+        let refused = drained.settle(&to_csv(&counted.interrupts, true));
 
         record::end(&mut document, &schedule, end_ns, &drained.series);
         record::ended_loads(&mut document.loads, &ends);

@@ -22,6 +22,7 @@ mod chance;
 mod check;
 mod crash;
 mod damage;
+mod durable;
 mod echo;
 mod endings;
 mod flags;
