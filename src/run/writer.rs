@@ -2,9 +2,9 @@
 //! ends.
 //!
 //! A power cut is another matter. To make the disk write disturbs what is measured: its interrupts,
-//! the kernel's threads that write, and a journal of the file system that waits for them. So nothing
-//! is forced during a run, and the kernel writes when it likes, by its defaults within half a
-//! minute. At the end everything is, and only then the record says that the run is complete.
+//! the kernel's threads that write, and a journal of the file system that waits for them. So
+//! nothing is forced during a run, and the kernel writes when it likes, by its defaults within half
+//! a minute. At the end everything is, and only then the record says that the run is complete.
 //!
 //! A full disk loses nothing that memory still holds: an append that fails is cut off again, and
 //! whoever appends tries once more with the next interval.
@@ -200,8 +200,8 @@ impl RunWriter {
         Ok(())
     }
 
-    /// Waits until the disk holds all that was appended or replaced, the record aside. Takes as long
-    /// as the disk does, and is for when nothing is measured any more.
+    /// Waits until the disk holds all that was appended or replaced, the record aside. Takes as
+    /// long as the disk does, and is for when nothing is measured any more.
     ///
     /// # Errors
     /// The first file that the disk does not take.

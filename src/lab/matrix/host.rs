@@ -98,8 +98,8 @@ fn wait(mut child: Child, limit: Duration, stop: &dyn Fn() -> bool) -> Result<Ex
     }
 }
 
-/// Sends SIGTERM first: a tardy that is killed does not restore the machine's settings. SIGINT would
-/// do as well, but a shell has it ignored in what it runs in the background.
+/// Sends SIGTERM first: a tardy that is killed does not restore the machine's settings. SIGINT
+/// would do as well, but a shell has it ignored in what it runs in the background.
 fn end(child: &mut Child) {
     if let Some(pid) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
         let _ = kill_process(pid, Signal::TERM);
