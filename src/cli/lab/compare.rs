@@ -15,6 +15,7 @@ use crate::{
         matrix::{NameOrder, matrix},
     },
     cli::{Exit, flags::FormatFlags, output, report},
+    lab::kernels::LARGEST_CONFIG,
     report::{
         causes::cells,
         html,
@@ -22,7 +23,7 @@ use crate::{
         matrix_page,
         page::Page,
     },
-    run::{Document, Run, lab::LabRecord, names},
+    run::{Document, Run, files, lab::LabRecord, names},
     store::{Store, is_plain},
 };
 
@@ -188,8 +189,10 @@ fn configurations(gathered: &Gathered) -> Option<ConfigTable> {
         for kernel in &record.kernels {
             // A plain name: an edited record must not lead out of its directory.
             let plain = kernel.config.as_ref().and_then(|path| path.file_name());
-            let text = plain.and_then(|name| fs::read_to_string(directory.join(name)).ok());
-            let config = KernelConfig::parse(&text.unwrap_or_default());
+            let text =
+                plain.and_then(|name| files::read(&directory.join(name), LARGEST_CONFIG).ok());
+            let text = text.unwrap_or_default();
+            let config = KernelConfig::parse(&String::from_utf8_lossy(&text));
             if !config.is_empty() && !known.iter().any(|(name, _)| *name == kernel.name) {
                 known.push((kernel.name.clone(), config));
             }

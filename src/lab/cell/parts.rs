@@ -2,7 +2,7 @@
 //! brings, and the job. Archives that the kernel unpacks one after the other.
 
 use std::{
-    fs::{self, File},
+    fs::File,
     path::{Path, PathBuf},
 };
 
@@ -10,18 +10,21 @@ use anyhow::{Context, Result, ensure};
 use sha2::{Digest, Sha256};
 
 use super::{Cell, hex};
-use crate::lab::{
-    Notify,
-    guest::{
-        image::Image,
-        init::{self, Job, Module},
-        nodes::{self, Nodes},
+use crate::{
+    lab::{
+        Notify,
+        guest::{
+            image::Image,
+            init::{self, Job, Module},
+            nodes::{self, Nodes},
+        },
+        kernels::{
+            Kernel, LARGEST_CONFIG, missing_feature,
+            modules::{self, Modules},
+        },
+        program,
     },
-    kernels::{
-        Kernel, missing_feature,
-        modules::{self, Modules},
-    },
-    program,
+    run::files,
 };
 
 /// What loads start besides tardy itself.
@@ -97,7 +100,7 @@ impl Parts {
                 }
             }
             let config = format!("boot/config-{}", kernel.name);
-            if let Ok(content) = fs::read(root.join(&config)) {
+            if let Ok(content) = files::read(&root.join(&config), LARGEST_CONFIG) {
                 archive.file(&config, 0o644, content);
             }
         }

@@ -99,8 +99,13 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// The files that a guest writes to.
 const PORTS: [&str; 3] = ["console", "output", "files"];
 
-/// What a guest may hand out, bytes: more than its memory would be no run.
-const MOST_HANDED_OUT: usize = 1 << 30;
+/// What a guest may write to each of its ports, bytes: what it prints is kept in memory, and of
+/// what it hands out more than its memory would be no run.
+const MOST: [usize; 3] = [64 << 20, 64 << 20, 1 << 30];
+
+/// A guest that breaks out of QEMU finds a process that may start no program, gain no rights and
+/// change no other's scheduling. Built without seccomp, QEMU refuses the words.
+const SANDBOX: &str = "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny";
 
 /// How long a guest in trouble may continue to print.
 const GRACE: Duration = Duration::from_secs(2);
@@ -148,8 +153,13 @@ pub enum GuestEnd {
     NoHello(Duration),
     /// The caller stopped it.
     Stopped,
-    /// It handed out more than any run has.
-    TooMuch,
+    /// It wrote more than any run does to this port.
+    TooMuch {
+        /// `console`, `output` or `files`.
+        port: &'static str,
+        /// How much it may, bytes.
+        most: usize,
+    },
     /// QEMU itself failed.
     Failed(String),
 }
@@ -169,7 +179,9 @@ impl GuestEnd {
                 time.as_secs()
             ),
             Self::Stopped => "the guest was ended early".into(),
-            Self::TooMuch => format!("the guest sent more than {MOST_HANDED_OUT} bytes of results"),
+            Self::TooMuch { port, most } => {
+                format!("the guest wrote more than {} MiB to its port \"{port}\"", most >> 20)
+            }
             Self::Failed(why) => format!("{PROGRAM} failed: {why}"),
         })
     }
@@ -223,13 +235,27 @@ pub fn boot(machine: &GuestMachine) -> Result<FinishedGuest> {
     };
     drop(guest);
     monitor.poll()?;
-    let output = fs::read(port("output"))?;
-    let mut files = fs::read(port("files"))?;
+    let read = |at: usize| bounded(&port(PORTS[at]), MOST[at]);
+    let (output, mut files) = (read(1)?, read(2)?);
     if files.len() <= HELLO.len() && output.starts_with(HELLO) {
         files.clone_from(&output);
     }
     let output = String::from_utf8_lossy(&output).replace('\r', "");
     Ok(FinishedGuest { ending, console: monitor.console, output, files })
+}
+
+/// The beginning of a file, as much of it as a port may hold.
+fn bounded(file: &Path, most: usize) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    File::open(file)?.take(most as u64).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// The words that lock QEMU in, where it was built to know them.
+fn sandbox(program: &Path) -> &'static [&'static str] {
+    // It reads its words in turn, and ends at the last one.
+    let tried = Command::new(program).args(["-sandbox", SANDBOX, "-version"]).output();
+    if tried.is_ok_and(|tried| tried.status.success()) { &["-sandbox", SANDBOX] } else { &[] }
 }
 
 fn command(machine: &GuestMachine) -> Result<Command> {
@@ -241,6 +267,7 @@ fn command(machine: &GuestMachine) -> Result<Command> {
     let mut command = Command::new(&program);
     command
         .args(["-nodefaults", "-no-user-config", "-display", "none", "-machine", "pc"])
+        .args(sandbox(&program))
         .args(hardware.emulation.arguments())
         .args(["-m", &hardware.memory_mib.to_string(), "-smp", &hardware.cpus.to_string()])
         .args(["-no-reboot", "-serial", &serial("console"), "-serial", &serial("output")])
@@ -287,7 +314,8 @@ struct GuestMonitor {
     console: Console,
     /// Console, output, and what is handed out.
     files: [File; 3],
-    handed_out: usize,
+    /// Bytes that each has received.
+    received: [usize; 3],
     limit: Duration,
     stall: Duration,
     hello: Duration,
@@ -303,7 +331,7 @@ impl GuestMonitor {
         Ok(Self {
             console: Console::default(),
             files: [open(PORTS[0])?, open(PORTS[1])?, open(PORTS[2])?],
-            handed_out: 0,
+            received: [0; 3],
             limit: machine.limit,
             stall: machine.stall,
             hello: machine.hello,
@@ -313,16 +341,20 @@ impl GuestMonitor {
         })
     }
 
-    /// Reads what all ports have received since the last time.
+    /// Reads what all ports have received since the last time; of each no more than it may hold.
     fn poll(&mut self) -> Result<()> {
         let mut bytes = Vec::new();
-        self.files[0].read_to_end(&mut bytes)?;
-        self.console.feed(&bytes);
-        // The command's output is read at the end; here it is a sign of life.
-        self.files[1].read_to_end(&mut bytes)?;
-        let known = bytes.len();
-        self.files[2].read_to_end(&mut bytes)?;
-        self.handed_out += bytes.len() - known;
+        for (at, file) in self.files.iter_mut().enumerate() {
+            let known = bytes.len();
+            // One more than it may, which tells that it is more.
+            let room = (MOST[at] + 1).saturating_sub(self.received[at]);
+            file.take(room as u64).read_to_end(&mut bytes)?;
+            self.received[at] += bytes.len() - known;
+            // What goes to the other ports is read at the end; here it is a sign of life.
+            if at == 0 {
+                self.console.feed(&bytes);
+            }
+        }
         let now = Instant::now();
         if !bytes.is_empty() {
             self.last_word = now;
@@ -339,13 +371,13 @@ impl GuestMonitor {
             let is_over = has_ended || now - since >= GRACE;
             return is_over.then(|| GuestEnd::Trouble(trouble.clone()));
         }
+        if let Some(at) = (0..3).find(|at| self.received[*at] > MOST[*at]) {
+            return Some(GuestEnd::TooMuch { port: PORTS[at], most: MOST[at] });
+        }
         if has_ended {
             return None;
         }
-        if self.handed_out > MOST_HANDED_OUT {
-            return Some(GuestEnd::TooMuch);
-        }
-        if self.handed_out == 0 && now - self.began >= self.hello {
+        if self.received[2] == 0 && now - self.began >= self.hello {
             return Some(GuestEnd::NoHello(self.hello));
         }
         if now - self.began >= self.limit {
@@ -424,7 +456,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let (mut monitor, _ports) = monitor(directory.path());
         monitor.last_word = monitor.began + SECOND * 60;
-        monitor.handed_out = HELLO.len();
+        monitor.received[2] = HELLO.len();
         let late = monitor.began + SECOND * 60;
         assert_eq!(monitor.verdict(late, false), Some(GuestEnd::TimeUp(SECOND * 60)));
     }
@@ -440,5 +472,33 @@ mod tests {
         monitor.poll().unwrap();
         monitor.last_word = late;
         assert_eq!(monitor.verdict(late, false), None);
+    }
+
+    #[test]
+    fn a_guest_that_writes_without_end_is_ended_and_fills_no_memory() {
+        for (at, port) in PORTS.into_iter().enumerate() {
+            let directory = tempfile::tempdir().unwrap();
+            let (mut monitor, ports) = monitor(directory.path());
+            monitor.received[2] = HELLO.len();
+            ports[at].set_len(MOST[at] as u64 - HELLO.len() as u64).unwrap();
+            monitor.received[at] = MOST[at] - 1;
+            monitor.poll().unwrap();
+            let now = monitor.began;
+            let too_much = Some(GuestEnd::TooMuch { port, most: MOST[at] });
+            assert_eq!(monitor.received[at], MOST[at] + 1, "no more is read");
+            assert_eq!(monitor.verdict(now, false), too_much);
+            assert_eq!(monitor.verdict(now, true), too_much, "also where it has ended by then");
+            assert!(monitor.console.tail(9).len() < 9);
+        }
+        let words = GuestEnd::TooMuch { port: "console", most: MOST[0] }.words().unwrap();
+        assert_eq!(words, "the guest wrote more than 64 MiB to its port \"console\"");
+    }
+
+    #[test]
+    fn qemu_is_locked_in_where_it_can_be() {
+        // These take any words, and none.
+        assert_eq!(sandbox(Path::new("/bin/true")), ["-sandbox", SANDBOX]);
+        assert_eq!(sandbox(Path::new("/bin/false")), [""; 0]);
+        assert_eq!(sandbox(Path::new("/nonexistent")), [""; 0]);
     }
 }

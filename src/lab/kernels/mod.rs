@@ -36,7 +36,7 @@ use anyhow::{Context, Result, bail, ensure};
 
 use self::{cache::Cache, missing_feature::MissingFeature, variant::Variant};
 use super::{Notify, program};
-use crate::analysis::kernel_config::KernelConfig;
+use crate::{analysis::kernel_config::KernelConfig, run::files};
 
 pub use self::source::{Base, KernelSource};
 
@@ -51,6 +51,9 @@ const NO_ELF: &str = "no-vmlinux";
 
 /// No kernel's file comes near it.
 const LARGEST: u64 = 1 << 30;
+
+/// Nor a configuration.
+pub(crate) const LARGEST_CONFIG: u64 = 4 << 20;
 
 /// A kernel that can be booted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -283,6 +286,7 @@ fn unpack(deb: &Path, place: &Path, cache: &Cache) -> Result<()> {
     let scratch = cache.scratch()?;
     let root = scratch.path().join("root");
     package::extract(deb, &root, cache)?;
+    package::keep_files(&root)?;
     let (release, image) = release_in(&root)?;
     let bytes = fs::read(&image).with_context(|| format!("cannot read {}", image.display()))?;
     let contents = bzimage::read(&bytes).with_context(|| format!("vmlinuz-{release}"))?;
@@ -315,8 +319,8 @@ fn make_list(root: &Path, release: &str) -> Result<()> {
 fn kernel_in(place: &Path) -> Result<Kernel> {
     let root = place.join("root");
     let (name, image) = release_in(&root)?;
-    let text = fs::read_to_string(root.join(format!("boot/config-{name}"))).unwrap_or_default();
-    let config = KernelConfig::parse(&text);
+    let text = files::read(&root.join(format!("boot/config-{name}")), LARGEST_CONFIG);
+    let config = KernelConfig::parse(&String::from_utf8_lossy(&text.unwrap_or_default()));
     let mut lacks = missing_feature::of_config(&config);
     let elf = place.join(ELF);
     let boot = if elf.exists() {
@@ -349,6 +353,10 @@ fn release_in(root: &Path) -> Result<(String, PathBuf)> {
     for entry in entries.flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
         if let Some(release) = name.strip_prefix("vmlinuz-") {
+            // Not what a link leads to, which may have no end.
+            let about = entry.metadata().with_context(none)?;
+            ensure!(about.is_file(), "boot/{name} of this package is no file");
+            ensure!(about.len() <= LARGEST, "boot/{name} of this package: larger than any kernel");
             return Ok((release.to_owned(), entry.path()));
         }
     }

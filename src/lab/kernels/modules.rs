@@ -4,13 +4,17 @@
 use std::{
     collections::BTreeMap,
     fs,
-    path::{Path, PathBuf},
+    path::{Component, Path, PathBuf},
     process::Command,
 };
 
 use anyhow::{Context, Result, bail, ensure};
 
 use super::unpack;
+use crate::run::files;
+
+/// No module is larger.
+const LARGEST: u64 = 256 << 20;
 
 /// What `modules.dep` of a kernel says, and where its modules lie.
 #[derive(Debug, Default)]
@@ -45,11 +49,26 @@ impl Modules {
             let Some((file, rest)) = line.split_once(':') else {
                 bail!("modules.dep, line {}: no colon after the module: \"{line}\"", number + 1);
             };
+            let mut all = std::iter::once(file).chain(rest.split_whitespace());
+            if let Some(outside) = all.find(|file| !is_below(Path::new(file))) {
+                bail!("modules.dep, line {}: {outside} leads out of its directory", number + 1);
+            }
             let rest = rest.split_whitespace().map(str::to_owned).collect();
             needs.insert(name_of(file), (file.to_owned(), rest));
         }
         let builtin = builtin.lines().map(name_of).collect();
         Ok(Self { directory: PathBuf::new(), needs, builtin })
+    }
+
+    /// Where a module lies. A link may lead to the modules of another kernel beside this one, as
+    /// some distributions have it, and nowhere else.
+    fn file(&self, file: &str) -> Result<PathBuf> {
+        let path = self.directory.join(file);
+        let Ok(real) = path.canonicalize() else { return Ok(path) };
+        let all = self.directory.parent().and_then(|all| all.canonicalize().ok());
+        let is_inside = all.is_some_and(|all| real.starts_with(all));
+        ensure!(is_inside, "{} is a link that leads to {}", path.display(), real.display());
+        Ok(path)
     }
 
     /// The files to load for `wanted`, each once and after those that it needs. What the kernel has
@@ -71,8 +90,13 @@ impl Modules {
                 }
             }
         }
-        Ok(order.into_iter().map(|file| self.directory.join(file)).collect())
+        order.into_iter().map(|file| self.file(&file)).collect()
     }
+}
+
+/// Whether a path stays below the directory that it is relative to.
+fn is_below(path: &Path) -> bool {
+    path.components().all(|part| matches!(part, Component::Normal(_)))
 }
 
 /// `kernel/net/veth.ko.xz` is `veth`; the kernel takes `-` and `_` for the same.
@@ -98,7 +122,9 @@ fn make_list(root: &Path, release: &str) -> Result<()> {
 /// # Errors
 /// It cannot be read, or what it is packed with is damaged.
 pub fn content(file: &Path) -> Result<Vec<u8>> {
-    let bytes = fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
+    let unreadable = || format!("cannot read {}", file.display());
+    let real = file.canonicalize().with_context(unreadable)?;
+    let bytes = files::read(&real, LARGEST).with_context(unreadable)?;
     if unpack::packing(&bytes).is_none() {
         return Ok(bytes);
     }
@@ -145,6 +171,31 @@ kernel/fs/nls/nls-ascii.ko.xz:
         assert!(error.contains("no module crc32"), "{error}");
         let error = Modules::parse("kernel/a.ko\n", "").unwrap_err().to_string();
         assert!(error.contains("line 1"), "{error}");
+    }
+
+    #[test]
+    fn a_list_or_a_link_that_leads_out_of_its_directory_is_refused() {
+        for list in ["../../etc/shadow:\n", "/etc/shadow:\n", "a.ko: ../b.ko\n"] {
+            let error = Modules::parse(list, "").unwrap_err().to_string();
+            assert!(error.contains("line 1") && error.contains("leads out of"), "{error}");
+        }
+        let directory = tempfile::tempdir().unwrap();
+        let own = directory.path().join("lib/modules/1.2-x");
+        let other = directory.path().join("lib/modules/1.1-x");
+        [&own, &other].into_iter().for_each(|place| fs::create_dir_all(place).unwrap());
+        fs::write(own.join("modules.dep"), "a.ko:\nb.ko:\nc.ko:\n").unwrap();
+        fs::write(other.join("b.ko"), b"module").unwrap();
+        fs::write(directory.path().join("secret"), b"secret").unwrap();
+        std::os::unix::fs::symlink("../1.1-x/b.ko", own.join("b.ko")).unwrap();
+        std::os::unix::fs::symlink("../../../secret", own.join("a.ko")).unwrap();
+        std::os::unix::fs::symlink("/dev/zero", own.join("c.ko")).unwrap();
+        let modules = Modules::read(directory.path(), "1.2-x").unwrap();
+        assert_eq!(content(&modules.closure(&["b"]).unwrap()[0]).unwrap(), b"module");
+        for name in ["a", "c"] {
+            let error = modules.closure(&[name]).unwrap_err().to_string();
+            assert!(error.contains("is a link that leads to"), "{error}");
+        }
+        assert!(content(&own.join("c.ko")).is_err(), "a device has no end");
     }
 
     #[test]

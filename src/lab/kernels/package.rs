@@ -234,6 +234,25 @@ pub fn extract(deb: &Path, root: &Path, cache: &Cache) -> Result<()> {
     Ok(())
 }
 
+/// Takes away all but files and directories of what was unpacked into `directory`: a link may lead
+/// to anything on this machine, and a device has no end. No kernel needs them to boot.
+///
+/// # Errors
+/// It cannot be read or changed.
+pub fn keep_files(directory: &Path) -> Result<()> {
+    let failed = || format!("cannot look through {}", directory.display());
+    for entry in std::fs::read_dir(directory).with_context(failed)? {
+        let entry = entry.with_context(failed)?;
+        let kind = entry.file_type().with_context(failed)?;
+        if kind.is_dir() {
+            keep_files(&entry.path())?;
+        } else if !kind.is_file() {
+            std::fs::remove_file(entry.path()).with_context(failed)?;
+        }
+    }
+    Ok(())
+}
+
 fn dpkg_deb() -> Result<PathBuf> {
     program("dpkg-deb").context("dpkg-deb is missing, which unpacks packages; apt-get install dpkg")
 }

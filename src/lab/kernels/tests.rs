@@ -231,3 +231,39 @@ fn who_has_to_wait_sees_why() {
     assert!(second.is_ok());
     assert!(said.borrow().contains("waiting for another tardy"), "{}", said.borrow());
 }
+
+/// Builds what lies in `made` anew, as [`package_file`] does.
+fn rebuild(directory: &Path) -> PathBuf {
+    let deb = directory.join("linux-image-1.2-x.deb");
+    let mut made = Command::new("dpkg-deb");
+    made.args(["--build", "-Znone"]).arg(directory.join("made")).arg(&deb);
+    package::run(&mut made).unwrap();
+    deb
+}
+
+#[test]
+fn links_in_a_package_are_followed_nowhere() {
+    let directory = tempfile::tempdir().unwrap();
+    let cache = directory.path().join("cache");
+    package_file(directory.path(), &image(&elf(true)));
+    let made = directory.path().join("made");
+    let modules = made.join("lib/modules").join(RELEASE);
+    symlink("/etc/passwd", modules.join("kernel/secret.ko")).unwrap();
+    symlink("/", modules.join("build")).unwrap();
+    fs::write(modules.join("kernel/veth.ko"), b"module").unwrap();
+    fs::remove_file(made.join("boot").join(format!("config-{RELEASE}"))).unwrap();
+    symlink("/dev/zero", made.join("boot").join(format!("config-{RELEASE}"))).unwrap();
+    let kernel = fetched(rebuild(directory.path()).to_str().unwrap(), &cache).unwrap();
+    let modules = kernel.root.unwrap().join("lib/modules").join(RELEASE);
+    assert!(modules.join("kernel/veth.ko").is_file());
+    for name in ["kernel/secret.ko", "build"] {
+        assert!(modules.join(name).symlink_metadata().is_err(), "{name} is gone");
+    }
+    assert!(kernel.config.is_empty(), "it was a link");
+    let vmlinuz = made.join("boot").join(format!("vmlinuz-{RELEASE}"));
+    fs::remove_file(&vmlinuz).unwrap();
+    symlink("/dev/zero", &vmlinuz).unwrap();
+    let said = error(rebuild(directory.path()).to_str().unwrap(), &cache);
+    assert!(said.contains("has no kernel in it"), "{said}");
+    assert_eq!(names(&cache).len(), 1, "nothing is left over");
+}
