@@ -14,7 +14,7 @@ use crate::{
         Wish,
         threads::{self, describe},
     },
-    sys::{cpus::Cpus, sched::Policy, signals::Quit},
+    sys::{cpus::Cpus, rights::KeptRights, sched::Policy, signals::Quit},
     transports::hello::read_token,
     units::{PacketRate, RateError, count, span},
 };
@@ -94,6 +94,7 @@ pub(super) fn echo(flags: &EchoFlags) -> Result<Exit> {
              when the measurement is done.",
         );
     }
+    kept(echo.kept()).iter().for_each(|line| output::notice(line));
     let address = echo.address();
     output::put(&if flags.format.is_json() {
         json!({ "listening": address, "transports": transports }).to_string() + "\n"
@@ -107,6 +108,23 @@ pub(super) fn echo(flags: &EchoFlags) -> Result<Exit> {
         output::put(&text(&summary))?;
     }
     Ok(Exit::Done)
+}
+
+/// What the echo keeps and need not, in words.
+fn kept(kept: &KeptRights) -> Vec<String> {
+    let root = kept.root.as_ref().map(|why| {
+        format!(
+            "The echo stays root of its user namespace, without its capabilities: it cannot become \
+             nobody ({why}). Files of that user are open to it; map the user 65534."
+        )
+    });
+    let capabilities = (!kept.capabilities.is_empty()).then(|| {
+        format!(
+            "The echo keeps {}: the limits that stand for them cannot be raised.",
+            kept.capabilities.join(" and ")
+        )
+    });
+    root.into_iter().chain(capabilities).collect()
 }
 
 fn transports(plan: &EchoOptions) -> Vec<&'static str> {
@@ -139,7 +157,7 @@ impl EchoFlags {
             !token.is_empty() || self.foreign || listen.ip().is_loopback(),
             "--listen {listen} can be reached from other machines: give --token-file FILE, here \
              and at `tardy run`, with the same content. Make one with \
-             `head -c 32 /dev/urandom | base64 > FILE`"
+             `(umask 077; head -c 32 /dev/urandom | base64 > FILE)`"
         );
         Ok(EchoOptions {
             listen,
@@ -309,5 +327,17 @@ mod tests {
             let error = error(words);
             assert!(error.contains(part), "{words:?}: {error}");
         }
+    }
+
+    #[test]
+    fn what_the_echo_could_not_give_up_is_said() {
+        assert_eq!(kept(&KeptRights::default()), [""; 0]);
+        let all = KeptRights {
+            root: Some("Invalid argument".into()),
+            capabilities: vec!["CAP_SYS_NICE", "CAP_IPC_LOCK"],
+        };
+        let [root, capabilities] = kept(&all).try_into().unwrap();
+        assert!(root.contains("cannot become nobody (Invalid argument)"), "{root}");
+        assert!(capabilities.contains("keeps CAP_SYS_NICE and CAP_IPC_LOCK"), "{capabilities}");
     }
 }

@@ -24,7 +24,11 @@ use thiserror::Error;
 use self::{rep::Rep, server::EchoServer, sockets::Listeners};
 use crate::{
     setup::memory::Locked,
-    sys::{rights, sched::Policy, zmq::ZmqError},
+    sys::{
+        rights::{self, KeptRights},
+        sched::Policy,
+        zmq::ZmqError,
+    },
 };
 
 /// The default port.
@@ -182,6 +186,7 @@ pub(crate) struct PeerSummary {
 #[derive(Debug)]
 pub(crate) struct Echo {
     answering: Answering,
+    kept: KeptRights,
     // Unlocked when all else is gone.
     _locked: Locked,
 }
@@ -207,12 +212,18 @@ impl Echo {
             sockets.hand_to_nobody();
         }
         let locked = Locked::before_arming();
-        rights::give_up().map_err(EchoError::Rights)?;
+        let kept = rights::give_up().map_err(EchoError::Rights)?;
         let answering = match sockets {
             Some(sockets) => Answering::Server(Box::new(EchoServer::new(plan)?), sockets),
             None => Answering::Rep(Rep::open(&plan)?),
         };
-        Ok(Self { answering, _locked: locked })
+        Ok(Self { answering, kept, _locked: locked })
+    }
+
+    /// What it could not give up.
+    #[must_use]
+    pub(crate) const fn kept(&self) -> &KeptRights {
+        &self.kept
     }
 
     /// Where it listens.

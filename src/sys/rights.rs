@@ -19,16 +19,25 @@ pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
+/// What could not be given up.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct KeptRights {
+    /// Why root could not become nobody: it keeps its name, and the files that belong to it.
+    pub root: Option<String>,
+    /// Capabilities that stay, because the limits that stand for them could not be raised.
+    pub capabilities: Vec<&'static str>,
+}
+
 /// Gives up root, capabilities and the way back to them, permanently. What later threads need for
 /// their work, real-time priority and locked memory, is kept by limits where those can be raised,
-/// and by its capability where not. Where root cannot become nobody (a user namespace without such
-/// a user), it keeps its name and loses its capabilities.
+/// and by its capability where not. Where root cannot become nobody in a user namespace, which may
+/// have no such user, it keeps its name and loses its capabilities. Tells what stays.
 ///
 /// To be called while the process has one thread: the kernel keeps most of this per thread.
 ///
 /// # Errors
 /// What the kernel says; what was given up until then stays so.
-pub fn give_up() -> io::Result<()> {
+pub fn give_up() -> io::Result<KeptRights> {
     let all = |most| Rlimit { current: most, maximum: most };
     let mut kept = CapabilitySet::empty();
     if setrlimit(Resource::Rtprio, all(Some(99))).is_err() {
@@ -37,15 +46,33 @@ pub fn give_up() -> io::Result<()> {
     if setrlimit(Resource::Memlock, all(None)).is_err() {
         kept |= CapabilitySet::IPC_LOCK;
     }
+    let mut root = None;
     if is_root() {
         // Else the kernel takes all of them with the name; what is too much goes below.
         set_keep_capabilities(true)?;
-        let _ = become_nobody();
+        root = match become_nobody() {
+            Err(error) if is_namespace() => Some(error.to_string()),
+            done => done.map(|()| None)?,
+        };
     }
     let kept = kept & capabilities(None)?.permitted;
     let inheritable = CapabilitySet::empty();
     set_capabilities(None, CapabilitySets { effective: kept, permitted: kept, inheritable })?;
-    Ok(set_no_new_privs(true)?)
+    set_no_new_privs(true)?;
+    Ok(KeptRights { root, capabilities: names(kept) })
+}
+
+fn names(kept: CapabilitySet) -> Vec<&'static str> {
+    let all =
+        [(CapabilitySet::SYS_NICE, "CAP_SYS_NICE"), (CapabilitySet::IPC_LOCK, "CAP_IPC_LOCK")];
+    all.into_iter().filter(|(one, _)| kept.contains(*one)).map(|(_, name)| name).collect()
+}
+
+/// Whether this is a user namespace with less than all users; none where that cannot be known.
+fn is_namespace() -> bool {
+    let map = super::text::read("/proc/self/uid_map").unwrap_or_default();
+    let words: Vec<&str> = map.split_ascii_whitespace().collect();
+    !words.is_empty() && words != ["0", "0", "4294967295"]
 }
 
 /// Groups first: afterwards there is no right to it.

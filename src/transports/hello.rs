@@ -17,11 +17,13 @@
 
 pub mod connect;
 pub mod proof;
+pub mod token;
 
 use std::net::SocketAddr;
 
-pub use connect::{CarrierKind, Connected, HelloError, connect, read_token};
+pub use connect::{CarrierKind, Connected, HelloError, connect};
 pub use proof::Secret;
+pub use token::read_token;
 
 /// The version of what is said here. Another one is refused.
 pub const PROTOCOL: u16 = 1;

@@ -6,7 +6,6 @@
 //! for a CPU as well, so that only the least delay is certain; counted time (`--counted`) is exact.
 
 use std::{
-    fs,
     process::{Child, Command},
     thread::sleep,
     time::Duration,
@@ -14,7 +13,9 @@ use std::{
 
 use serde_json::Value;
 
-use super::support::{Store, eventually, finish, in_guest, list, piped, signal, skip, whole};
+use super::support::{
+    Store, eventually, finish, in_guest, list, piped, signal, skip, whole, write_secret,
+};
 
 const NETWORKS: [(&str, &str, &str); 2] =
     [("near", "veth-near", "192.0.2.1/24"), ("far", "veth-far", "192.0.2.2/24")];
@@ -123,7 +124,7 @@ fn a_delay_of_netem_is_found_and_every_message_that_it_drops_is_counted() {
         return;
     }
     let store = Store::new();
-    fs::write(store.path().join("token"), "between two machines\n").unwrap();
+    write_secret(&store.path().join("token"), "between two machines\n");
     let machines = Machines::new();
     let token = store.path().join("token");
     let listen = ["echo", "--listen", "192.0.2.2:7117", "--token-file", token.to_str().unwrap()];

@@ -14,6 +14,7 @@ use super::{
     echo::{Listening, end, listening},
     support::{
         Said, Store, TARDY, codes, eventually, finish, is_root, list, piped, signal, skip, whole,
+        write_secret,
     },
 };
 
@@ -45,7 +46,7 @@ impl TwoMachines {
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let name = |end: &str| format!("tardy-{}-{number}-{end}", std::process::id());
         let both = Self { store: Store::new(), near: name("near"), far: name("far") };
-        fs::write(both.token(), TOKEN).unwrap();
+        write_secret(&both.token(), TOKEN);
         if !both.join() {
             skip("needs ip(8) of iproute2, nsenter, network namespaces and veth devices");
             return None;
@@ -160,7 +161,7 @@ fn round_trips_to_another_machine_are_all_recorded_and_its_echo_counts_the_same(
 fn another_token_or_none_is_refused_and_nothing_is_recorded() {
     let Some(both) = TwoMachines::new() else { return };
     let echo = both.echo(&[]);
-    fs::write(both.token(), "another token\n").unwrap();
+    write_secret(&both.token(), "another token\n");
     for transport in ["udp", "tcp"] {
         let said = both.run("pingpong", &["--transport", transport, "--samples", "5"]);
         assert_eq!(said.code, Some(2), "{said:?}");

@@ -383,6 +383,12 @@ pub(crate) fn copy(from: &Path, to: &Path) {
     }
 }
 
+/// Writes a file that nobody else may read.
+pub(crate) fn write_secret(file: &Path, text: &str) {
+    fs::write(file, text).unwrap();
+    fs::set_permissions(file, fs::Permissions::from_mode(0o600)).unwrap();
+}
+
 /// The codes of a record's caveats.
 pub(crate) fn codes(record: &Value) -> Vec<&str> {
     list(&record["caveats"]).iter().map(|caveat| caveat["code"].as_str().unwrap()).collect()

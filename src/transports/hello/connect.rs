@@ -1,11 +1,9 @@
 //! The near end's handshake: finds an echo, proves that it knows the token, returns the socket.
 
 use std::{
-    fs,
     io::{self, ErrorKind, Read, Write},
     net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, ToSocketAddrs, UdpSocket},
     os::fd::OwnedFd,
-    path::Path,
     time::{Duration, Instant},
 };
 
@@ -21,9 +19,6 @@ const AGAIN: Duration = Duration::from_millis(100);
 
 /// More answers than anybody has questions for.
 const MOST_DRAINED: u32 = 1000;
-
-/// The shortest token that is worth the name, and the longest that is read.
-const TOKEN_BYTES: std::ops::RangeInclusive<usize> = 8..=1024;
 
 /// What carries the messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -127,28 +122,6 @@ pub enum HelloError {
         /// What is wrong with it, and the remedy.
         why: String,
     },
-}
-
-/// Reads a token; white space at its end does not belong to it.
-///
-/// # Errors
-/// The file cannot be read, or holds too little or too much.
-pub fn read_token(file: &Path) -> Result<Vec<u8>, HelloError> {
-    let named = |why: String| HelloError::TokenFile { file: file.display().to_string(), why };
-    let mut bytes = Vec::new();
-    let most = *TOKEN_BYTES.end() as u64 + 1;
-    let read = fs::File::open(file).and_then(|file| file.take(most).read_to_end(&mut bytes));
-    read.map_err(|error| named(error.to_string()))?;
-    let token = bytes.trim_ascii_end();
-    if !TOKEN_BYTES.contains(&token.len()) {
-        let (least, most) = (TOKEN_BYTES.start(), TOKEN_BYTES.end());
-        return Err(named(format!(
-            "a token has {least} to {most} bytes, not {}; make one with \
-             `head -c 32 /dev/urandom | base64 > FILE`",
-            token.len()
-        )));
-    }
-    Ok(token.to_owned())
 }
 
 /// Connects to the echo at `to` (HOST:PORT) and agrees on what will be sent. An empty token is what

@@ -3,7 +3,7 @@
 use std::{
     io,
     net::{TcpListener, UdpSocket},
-    os::fd::AsFd,
+    os::{fd::AsFd, unix::fs::PermissionsExt as _},
     thread,
 };
 
@@ -266,7 +266,17 @@ fn lost_datagrams_are_sent_again_and_answers_that_come_twice_are_taken_away() {
 fn a_token_is_what_the_file_holds_without_the_line_end() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("token");
+    let permit = |mode: u32| {
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).unwrap();
+    };
     std::fs::write(&file, "a good token\n").unwrap();
+    for mode in [0o640, 0o604, 0o620, 0o644] {
+        permit(mode);
+        let error = read_token(&file).unwrap_err().to_string();
+        assert!(error.contains(&format!("mode {mode:03o}")), "{error}");
+        assert!(error.contains("chmod 600"), "{error}");
+    }
+    permit(0o600);
     assert_eq!(read_token(&file).unwrap(), b"a good token");
     for bad in ["", "\n", "short\n", &"x".repeat(1025)] {
         std::fs::write(&file, bad).unwrap();
