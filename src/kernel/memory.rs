@@ -242,8 +242,7 @@ mod tests {
     use crate::kernel::layout::Layout;
 
     fn memory() -> RecorderMemory {
-        let file = tempfile::tempfile().unwrap();
-        file.set_len(WORDS as u64 * 8).unwrap();
+        let file = crate::sys::mapped::sealed_memory(c"tardy-test", WORDS as u64 * 8).unwrap();
         RecorderMemory::map(file.as_fd()).unwrap()
     }
 

@@ -198,14 +198,15 @@ mod tests {
     use std::os::fd::AsFd;
 
     use super::*;
-    use crate::kernel::{event::EventKind, memory::WORDS};
+    use crate::{
+        kernel::{event::EventKind, memory::WORDS},
+        sys::mapped::sealed_memory,
+    };
 
     const SLOTS: u32 = 64;
 
-    fn file(words: usize) -> fs::File {
-        let file = tempfile::tempfile().unwrap();
-        file.set_len(words as u64 * 8).unwrap();
-        file
+    fn file(words: usize) -> std::os::fd::OwnedFd {
+        sealed_memory(c"tardy-test", words as u64 * 8).unwrap()
     }
 
     /// Memory of two CPUs in which the test plays the programs.

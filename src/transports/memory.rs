@@ -3,7 +3,6 @@
 
 use std::io;
 
-use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 use tardy_hot::ports::{
     futex::Futex,
     page::{Side, WORDS},
@@ -18,10 +17,10 @@ use super::{
     page::{Interrupter, PageMapping},
     port::OpenPort,
 };
+use crate::sys::mapped::sealed_memory;
 
 pub(super) fn pair() -> io::Result<(Holds, Holds)> {
-    let memory = memfd_create(c"tardy-messages", MemfdFlags::CLOEXEC)?;
-    ftruncate(&memory, (WORDS * size_of::<u64>()) as u64)?;
+    let memory = sealed_memory(c"tardy-messages", (WORDS * size_of::<u64>()) as u64)?;
     Ok(([memory.try_clone()?].into(), [memory].into()))
 }
 

@@ -10,7 +10,6 @@ use std::{
     },
 };
 
-use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 use tardy_hot::{
     clock,
     exchange::{Port, ping},
@@ -26,7 +25,7 @@ use crate::{
     probes::{Recorded, TracedSamples, TracedThread, Tracing},
     run::{SeriesHead, messages::ROUND_TRIP},
     setup::threads::Found,
-    sys::mapped::MappedArray,
+    sys::mapped::{MappedArray, sealed_memory},
 };
 
 /// The parts by name, in the order of time.
@@ -47,8 +46,7 @@ pub(super) struct Note(MappedArray<1>);
 impl Note {
     /// A new one, and what another process must be given to have it too.
     pub(super) fn new() -> io::Result<(Self, OwnedFd)> {
-        let memory = memfd_create(c"tardy-note", MemfdFlags::CLOEXEC)?;
-        ftruncate(&memory, 8)?;
+        let memory = sealed_memory(c"tardy-note", 8)?;
         Ok((Self::map(&memory)?, memory))
     }
 

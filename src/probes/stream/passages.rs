@@ -129,6 +129,7 @@ mod tests {
     use tardy_hot::{packet::Packet, trips::LateWay};
 
     use super::*;
+    use crate::sys::mapped::sealed_memory;
 
     fn passage(number: u64) -> Passage {
         Passage { packet: Packet { number, ..Packet::default() }, received_ns: 5 }
@@ -165,8 +166,7 @@ mod tests {
 
     #[test]
     fn a_record_in_the_memory_of_another_process_is_found() {
-        let file = tempfile::tempfile().unwrap();
-        file.set_len(4096).unwrap();
+        let file = sealed_memory(c"tardy-test", 4096).unwrap();
         let memory = MappedWords::new(file.as_fd(), 512).unwrap();
         let watch = Watch::map(file.as_fd(), 3 * RECORD).unwrap();
         let there = &stages::records(memory.words())[3];
