@@ -53,7 +53,7 @@ pub mod names {
     pub const BLAME: &str = "blame.json";
     /// What the loads printed.
     pub const LOAD_LOG: &str = "load.log";
-    /// Held back, removed at the end.
+    /// Held back; the name is there for a moment at the start.
     pub(super) const RESERVE: &str = ".reserve";
 }
 
@@ -74,6 +74,8 @@ pub struct RunWriter {
     directory: RunDirectory,
     /// Open as long as the maker lives: it holds the lock.
     record: File,
+    /// Space held back, which has no name: however the maker ends, the kernel frees it.
+    reserve: File,
     hlog: Option<Appended>,
     /// Other files that are appended to, by their names.
     tracks: Vec<(String, Appended)>,
@@ -96,7 +98,7 @@ impl RunWriter {
     }
 
     fn fill(directory: RunDirectory, document: &Document, keep_samples: bool) -> io::Result<Self> {
-        directory.create(names::RESERVE)?.write_all(&vec![b' '; RESERVE_BYTES])?;
+        let reserve = reserved(&directory)?;
         let record = draft_of(&directory, document)?.place()?;
         let samples = if keep_samples {
             Some(SampleFiles::create(directory.subdirectory(names::SAMPLES)?))
@@ -105,7 +107,7 @@ impl RunWriter {
         };
         let series = document.series.iter().map(|series| series.name.clone()).collect();
         let (head, tracks) = (String::new(), Vec::new());
-        Ok(Self { directory, record, hlog: None, tracks, head, series, samples })
+        Ok(Self { directory, record, reserve, hlog: None, tracks, head, series, samples })
     }
 
     /// Writes the record and begins the log, now that the start is known.
@@ -225,8 +227,16 @@ impl RunWriter {
 
     /// Frees the space held back; for the last appends on a full disk.
     pub fn release_reserve(&self) {
-        let _ = self.directory.remove(names::RESERVE);
+        let _ = self.reserve.set_len(0);
     }
+}
+
+/// Takes space on the disk by a file that has a name for a moment only.
+fn reserved(directory: &RunDirectory) -> io::Result<File> {
+    let mut file = directory.create(names::RESERVE)?;
+    directory.remove(names::RESERVE)?;
+    file.write_all(&vec![b' '; RESERVE_BYTES])?;
+    Ok(file)
 }
 
 /// `run.json` as a draft, which is locked before it takes the old one's place, so that there is
@@ -376,10 +386,8 @@ mod tests {
         fs::write(at("other"), "kept").unwrap();
         let mut maker = RunWriter::create(&at("run"), &document(), true).unwrap();
         fs::remove_file(at("run/run.json")).unwrap();
-        fs::remove_file(at("run/.reserve")).unwrap();
         for name in [
             names::RUN,
-            names::RESERVE,
             names::SERIES,
             names::LIVE,
             names::MACHINE,
@@ -398,6 +406,19 @@ mod tests {
         maker.finish(&document()).unwrap();
         assert!(fs::symlink_metadata(at("run/run.json")).unwrap().is_file(), "replaced");
         assert_eq!(fs::read_to_string(at("other")).unwrap(), "kept");
+    }
+
+    #[test]
+    fn a_maker_that_goes_away_leaves_no_space_held_back() {
+        let place = tempfile::tempdir().unwrap();
+        let run = place.path().join("r");
+        let maker = RunWriter::create(&run, &document(), false).unwrap();
+        let entries = || fs::read_dir(&run).unwrap().flatten();
+        let names: Vec<_> = entries().map(|entry| entry.file_name()).collect();
+        let held = maker.reserve.metadata().unwrap();
+        assert_eq!((held.len(), names), (RESERVE_BYTES as u64, vec![names::RUN.into()]));
+        maker.release_reserve();
+        assert_eq!(maker.reserve.metadata().unwrap().len(), 0);
     }
 
     #[test]
