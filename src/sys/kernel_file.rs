@@ -111,7 +111,7 @@ impl CgroupDirectory {
         open(root, path, KernelFs::Cgroup, WITHIN).map(Self)
     }
 
-    /// As [`read`], one of its files.
+    /// As [`read()`], one of its files.
     ///
     /// # Errors
     /// As there.
@@ -119,7 +119,7 @@ impl CgroupDirectory {
         text(self.file(name, OFlags::RDONLY)?)
     }
 
-    /// As [`write`], one of its files.
+    /// As [`write()`], one of its files.
     ///
     /// # Errors
     /// As there.

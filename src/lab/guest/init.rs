@@ -87,9 +87,10 @@ const MOUNTS: [(&str, &str, &str, &str); 9] = [
     ("debugfs", "/sys/kernel/debug", "debugfs", ""),
 ];
 
-/// Whether this process is the first of a guest.
+/// Whether this process is the first of a guest. The first of a PID namespace within a guest has
+/// that number too, and sees the same job; but the kernel starts its own before there is a `/proc`.
 pub fn is_me() -> bool {
-    std::process::id() == 1 && Path::new(JOB).exists()
+    std::process::id() == 1 && Path::new(JOB).exists() && !Path::new("/proc/self").exists()
 }
 
 /// Does the job and powers off; returns only where that is impossible.
