@@ -64,7 +64,7 @@ pub(super) struct EchoFlags {
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=99))]
     #[arg(help_heading = "Setup")]
     priority: Option<u32>,
-    /// CPUs for the answering threads, assigned in rotation [default: all, the first of them last]
+    /// CPUs for the answering threads, assigned in rotation [default: all but the first]
     #[arg(long, value_name = "SET", help_heading = "Setup")]
     cpus: Option<Cpus>,
     #[command(flatten)]
@@ -195,9 +195,10 @@ impl EchoFlags {
             bail!("--cpus: CPU {refused} is not online or not allowed; allowed are {allowed}");
         }
         let mut cpus: Vec<u32> = self.cpus.as_ref().unwrap_or(&allowed).iter().collect();
-        if self.cpus.is_none() && !cpus.is_empty() {
-            // A near end on the same machine takes the first.
-            cpus.rotate_left(1);
+        if self.cpus.is_none() && cpus.len() > 1 {
+            // A near end on the same machine takes the first; and peers that never let their
+            // threads sleep leave it to everything else.
+            cpus.remove(0);
         }
         Ok(PeerTerms { policy, priority, cpus })
     }
@@ -327,6 +328,17 @@ mod tests {
             let error = error(words);
             assert!(error.contains(part), "{words:?}: {error}");
         }
+    }
+
+    #[test]
+    fn where_there_are_several_cpus_peers_leave_one_free() {
+        let allowed = Cpus::allowed().unwrap();
+        let peers: Cpus = plan(&["--policy", "other"]).unwrap().terms.cpus.into_iter().collect();
+        let left = allowed.without(&peers);
+        assert_eq!(left.len(), usize::from(allowed.len() > 1), "{allowed} without {peers}");
+        let first = allowed.iter().next().unwrap().to_string();
+        let named = plan(&["--policy", "other", "--cpus", &first]).unwrap().terms.cpus;
+        assert_eq!(named.len(), 1, "what is asked for is taken");
     }
 
     #[test]

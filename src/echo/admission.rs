@@ -2,16 +2,21 @@
 
 use std::{io, net::SocketAddr};
 
-use tardy_hot::{echo::TokenBucket, packet};
+use tardy_hot::packet;
 
-use super::AdmissionSummary;
+use super::{AdmissionSummary, fair_bucket::FairBucket};
 use crate::transports::hello::{
     Ask, Code, EchoMode, HelloMessage, Nonce, PROTOCOL, Reason, Secret, Unread, own_version, proof,
 };
 
-/// Answers per second at the admission, to all together: enough for legitimate clients, too few
-/// to be a burden or to guess tokens.
-const ANSWERS_PER_S: u64 = 500;
+/// Hellos that are answered per second, from all together. An answer is one code, keeps nothing
+/// and is shorter than the hello: so many cost a tenth of a CPU, and a flood of a few thousand
+/// leaves room for whoever is honest.
+const HELLOS_PER_S: u64 = 20_000;
+
+/// Proofs that are checked per second, from all together: enough for legitimate clients, too few to
+/// guess tokens. Only who receives at its address gets that far, so that hellos do not count.
+const PROOFS_PER_S: u64 = 500;
 
 /// The reply to a datagram.
 #[derive(Debug, PartialEq, Eq)]
@@ -44,7 +49,8 @@ pub(super) struct Admission {
     token: Vec<u8>,
     rate_max: u64,
     size_max: u32,
-    bucket: TokenBucket,
+    hellos: FairBucket,
+    proofs: FairBucket,
     /// What was said so far.
     pub said: AdmissionSummary,
 }
@@ -61,8 +67,9 @@ impl Admission {
         now_ns: i64,
     ) -> io::Result<Self> {
         let (secret, said) = (Secret::random()?, AdmissionSummary::default());
-        let bucket = TokenBucket::new(ANSWERS_PER_S, now_ns);
-        Ok(Self { secret, token, rate_max, size_max, bucket, said })
+        let hellos = FairBucket::new(HELLOS_PER_S, now_ns);
+        let proofs = FairBucket::new(PROOFS_PER_S, now_ns);
+        Ok(Self { secret, token, rate_max, size_max, hellos, proofs, said })
     }
 
     /// What to do about `bytes` that came from `peer`.
@@ -76,14 +83,16 @@ impl Admission {
                 return HelloReply::Silence;
             }
         };
-        if !self.bucket.take(|| now_ns) {
+        // Whose cookie is good receives at its address.
+        let is_known = matches!(&heard, Ok(HelloMessage::Proof { stamp_s, cookie, .. })
+            if self.secret.knows(peer, &nonce, *stamp_s, cookie));
+        let bucket = if is_known { &mut self.proofs } else { &mut self.hellos };
+        if !bucket.take(peer.ip(), now_ns) {
             self.said.over_rate += 1;
             return HelloReply::Silence;
         }
         match heard {
-            Ok(HelloMessage::Proof { ask, stamp_s, cookie, .. })
-                if self.secret.knows(peer, &nonce, stamp_s, &cookie) =>
-            {
+            Ok(HelloMessage::Proof { ask, stamp_s, cookie, .. }) if is_known => {
                 if !proof::is_fresh(stamp_s, seconds(now_ns)) {
                     return self.challenge(peer, nonce, now_ns);
                 }
@@ -265,12 +274,43 @@ mod tests {
         let mut admission = admission();
         let hello = HelloMessage::Hello { nonce: NONCE, ask: ASK }.write();
         let answered = |admission: &mut Admission, now_ns| {
-            (0..2000)
+            (0..HELLOS_PER_S)
                 .filter(|_| admission.receive(peer(), &hello, now_ns) != HelloReply::Silence)
-                .count()
+                .count() as u64
         };
-        assert_eq!(answered(&mut admission, 0), ANSWERS_PER_S as usize);
-        assert_eq!(answered(&mut admission, SECOND), ANSWERS_PER_S as usize);
-        assert_eq!(admission.said.over_rate, 3000);
+        assert_eq!(answered(&mut admission, 0), HELLOS_PER_S / 2, "half of it to one network");
+        assert_eq!(answered(&mut admission, SECOND), HELLOS_PER_S / 2);
+        assert_eq!(admission.said.over_rate, HELLOS_PER_S);
+    }
+
+    #[test]
+    fn four_thousand_hellos_a_second_keep_nobody_out() {
+        let mut admission = admission();
+        let flood = HelloMessage::Hello { nonce: [9; NONCE_LEN], ask: ASK }.write();
+        for second in 1..5 {
+            for number in 0..4_000_u32 {
+                // From the peer's own host too, and from everywhere.
+                let port = (number % 60_000) as u16;
+                let own = SocketAddr::new(peer().ip(), port);
+                let other = SocketAddr::new(std::net::Ipv4Addr::from(number << 8).into(), port);
+                let from = if number % 2 == 0 { own } else { other };
+                admission.receive(from, &flood, second * SECOND);
+            }
+            let proof = proof_at(&mut admission, b"the token", ASK, second * SECOND);
+            let reply = admission.receive(peer(), &proof.write(), second * SECOND);
+            assert!(matches!(reply, HelloReply::LetIn(_)), "{reply:?}");
+        }
+        assert_eq!(admission.said.over_rate, 0);
+    }
+
+    #[test]
+    fn tokens_are_not_guessed_faster_than_bounded_and_guessing_keeps_no_hello_out() {
+        let mut admission = admission();
+        let guess = proof_at(&mut admission, b"a guess", ASK, 0).write();
+        let tried =
+            (0..5_000).filter(|_| admission.receive(peer(), &guess, 0) != HelloReply::Silence);
+        assert_eq!(tried.count() as u64, PROOFS_PER_S / 2);
+        let hello = HelloMessage::Hello { nonce: NONCE, ask: ASK }.write();
+        assert_ne!(admission.receive(peer(), &hello, 0), HelloReply::Silence);
     }
 }

@@ -7,6 +7,8 @@
 //! and the loop needs no lookup. Once its sockets are open it drops its rights ([`rights`]).
 
 mod admission;
+mod fair_bucket;
+mod guard;
 mod server;
 mod peer_thread;
 mod rep;
@@ -25,8 +27,9 @@ use self::{rep::Rep, server::EchoServer, sockets::Listeners};
 use crate::{
     setup::memory::Locked,
     sys::{
+        process,
         rights::{self, KeptRights},
-        sched::Policy,
+        sched::{self, Policy},
         zmq::ZmqError,
     },
 };
@@ -39,6 +42,9 @@ pub(crate) const PEERS: usize = 16;
 
 /// How often it looks for peers that have gone, and whether it must end.
 const LOOK: Duration = Duration::from_millis(50);
+
+/// A real-time thread that has not slept for so long is not ended by this program any more.
+const AWAKE_MAX: Duration = Duration::from_secs(10);
 
 /// What an echo is to be.
 #[derive(Debug, Clone)]
@@ -187,6 +193,8 @@ pub(crate) struct PeerSummary {
 pub(crate) struct Echo {
     answering: Answering,
     kept: KeptRights,
+    /// The priority of its peers' threads; absent where they are ordinary tasks.
+    real_time: Option<u32>,
     // Unlocked when all else is gone.
     _locked: Locked,
 }
@@ -207,6 +215,8 @@ impl Echo {
     /// # Errors
     /// The address is not available, or rights cannot be given up.
     pub(crate) fn open(plan: EchoOptions) -> Result<Self, EchoError> {
+        let terms = &plan.terms;
+        let real_time = terms.policy.is_real_time().then_some(terms.priority);
         let sockets = (!plan.zmq).then(|| Listeners::open(&plan)).transpose()?;
         if let Some(sockets) = &sockets {
             sockets.hand_to_nobody();
@@ -217,7 +227,7 @@ impl Echo {
             Some(sockets) => Answering::Server(Box::new(EchoServer::new(plan)?), sockets),
             None => Answering::Rep(Rep::open(&plan)?),
         };
-        Ok(Self { answering, kept, _locked: locked })
+        Ok(Self { answering, kept, real_time, _locked: locked })
     }
 
     /// What it could not give up.
@@ -235,12 +245,22 @@ impl Echo {
         }
     }
 
+    /// Puts this thread above those of its peers, which it must be able to end, and bounds what any
+    /// of them may take without sleeping once: beyond that the kernel ends the program.
+    fn rise(&self) {
+        let Some(peers) = self.real_time else { return };
+        // Without the right to it peers have no real-time threads either.
+        let _ = sched::set_this_thread(Policy::Fifo, (peers + 1).min(99));
+        let _ = process::bound_real_time(AWAKE_MAX);
+    }
+
     /// Serves until `quit` says so.
     ///
     /// # Errors
     /// The kernel does not let it wait, or ZeroMQ fails.
     pub(crate) fn serve(self, quit: impl Fn() -> bool) -> Result<Summary, EchoError> {
         let start = Instant::now();
+        self.rise();
         let mut summary = match self.answering {
             Answering::Server(mut server, sockets) => {
                 server.open(&sockets)?;

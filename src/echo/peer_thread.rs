@@ -4,7 +4,10 @@ use std::{
     io,
     net::{SocketAddr, TcpStream, UdpSocket},
     os::fd::{AsFd, AsRawFd, OwnedFd},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicI32, Ordering},
+    },
     thread::{self, JoinHandle},
     time::{Duration, Instant},
 };
@@ -19,10 +22,10 @@ use tardy_hot::{
     stop::Stop,
 };
 
-use super::{PeerSummary, admission::EchoClient};
+use super::{PeerSummary, admission::EchoClient, guard::SleepGuard};
 use crate::{
     setup::threads::{Terms, describe_found, plain},
-    sys::memory,
+    sys::{faults::ThreadUsage, memory, sched, usage::thread_cpu_time},
     transports::hello::{ASK_LEN, EchoMode, HelloMessage, MAGIC},
 };
 
@@ -61,6 +64,11 @@ pub(super) struct PeerThread {
     summary: PeerSummary,
     last: Done,
     last_change: Instant,
+    /// The kernel's number of the thread, once it runs under a real-time policy.
+    tid: Arc<AtomicI32>,
+    guard: SleepGuard,
+    /// Whether the thread was made an ordinary task.
+    is_ordinary: bool,
 }
 
 impl PeerThread {
@@ -71,13 +79,40 @@ impl PeerThread {
     pub(super) fn start(service: Service, bounds: SessionLimits) -> io::Result<Self> {
         let (counts, stop) = (Arc::new(EchoCounts::default()), Arc::new(Stop::new()));
         let (socket, summary) = (service.socket()?, service.summary());
-        let own = (Arc::clone(&counts), Arc::clone(&stop));
+        let tid = Arc::new(AtomicI32::new(0));
+        let own = (Arc::clone(&counts), Arc::clone(&stop), Arc::clone(&tid));
         let thread = thread::Builder::new()
             .name("peer".into())
             .stack_size(STACK_BYTES)
-            .spawn(move || service.run(&bounds, &own.0, &own.1))?;
+            .spawn(move || service.run(&bounds, &own.0, &own.1, &own.2))?;
         let (last, last_change) = (Done::default(), Instant::now());
-        Ok(Self { thread, counts, stop, socket, summary, last, last_change })
+        let (guard, is_ordinary) = (SleepGuard::default(), false);
+        Ok(Self {
+            thread,
+            counts,
+            stop,
+            socket,
+            summary,
+            last,
+            last_change,
+            tid,
+            guard,
+            is_ordinary,
+        })
+    }
+
+    /// Makes an ordinary task of a thread that hardly ever sleeps, so that its CPU has time for
+    /// others.
+    pub(super) fn calm(&mut self) {
+        let tid = self.tid.load(Ordering::Acquire);
+        if tid == 0 || self.is_ordinary {
+            return;
+        }
+        let Some(used) = thread_cpu_time(tid) else { return };
+        let sleeps = || ThreadUsage::of_thread(tid).map(|used| used.voluntary_switches);
+        if self.guard.is_awake_too_long(used, Instant::now(), sleeps) {
+            self.is_ordinary = sched::make_ordinary(tid).is_ok();
+        }
     }
 
     /// Whether it is this peer that is served.
@@ -114,7 +149,10 @@ impl PeerThread {
         // the thread all the same.
         let _ = shutdown(&self.socket, Shutdown::Both);
         let unknown = || (String::new(), "its thread failed".to_owned());
-        let (ran, ended) = self.thread.join().unwrap_or_else(|_| unknown());
+        let (mut ran, ended) = self.thread.join().unwrap_or_else(|_| unknown());
+        if self.is_ordinary {
+            ran.push_str(", then other: it hardly ever slept");
+        }
         let Done { answered, bytes, over_rate, foreign, failed } = self.counts.read();
         let ended = why.map_or(ended, ToOwned::to_owned);
         self.summary = PeerSummary { answered, bytes, over_rate, foreign, failed, ..self.summary };
@@ -159,11 +197,20 @@ impl Service {
     }
 
     /// Serves until the peer is gone or `stop` is set; how it ran and how it ended.
-    fn run(self, bounds: &SessionLimits, counts: &EchoCounts, stop: &Stop) -> (String, String) {
+    fn run(
+        self,
+        bounds: &SessionLimits,
+        counts: &EchoCounts,
+        stop: &Stop,
+        tid: &AtomicI32,
+    ) -> (String, String) {
         let ran = match bounds.terms.apply() {
             Ok(found) => describe_found(&found),
             Err(error) => format!("unchanged from its start: {}", plain(&error)),
         };
+        if bounds.terms.policy.is_real_time() {
+            tid.store(sched::thread_id(), Ordering::Release);
+        }
         memory::touch_stack();
         let bucket = TokenBucket::new(bounds.rate_max, clock::now_ns());
         let loops = Loops { bucket, counts, stop };

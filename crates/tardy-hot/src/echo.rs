@@ -233,6 +233,7 @@ pub fn serve<W: EchoIo, A: Answer>(
         }
         if !bucket.take(clock::now_ns) {
             add(&counts.over_rate, 1);
+            rest();
             continue;
         }
         if A::STAMPS {
@@ -248,6 +249,16 @@ pub fn serve<W: EchoIo, A: Answer>(
             Err(_) => add(&counts.failed, 1),
         }
     }
+}
+
+/// Sleeps for a millisecond: who sends more than is agreed must not keep a real-time thread, and so
+/// its CPU, busy with dropping it. What comes meanwhile waits in the socket, or goes where the
+/// socket is full.
+#[cold]
+fn rest() {
+    let pause = libc::timespec { tv_sec: 0, tv_nsec: 1_000_000 };
+    // SAFETY: reads the time, and writes nothing as there is no place for what is left.
+    unsafe { libc::nanosleep(&raw const pause, core::ptr::null_mut()) };
 }
 
 /// Writes the last eight bytes of a packet.
