@@ -54,6 +54,13 @@ impl Cadence {
         self.rest_ns.map_or(due_ns, |rest_ns| due_ns.min(rested(rest_ns)))
     }
 
+    /// Until when a helper with more to do on a CPU that is measured waits first: a piece of work
+    /// that begins right after an expiry is over before the next, where a long system call in the
+    /// middle of one that does not end would keep the measured thread waiting.
+    pub(super) fn before_next_piece(&self, now_ns: i64) -> Option<i64> {
+        self.rest_ns.map(|_| self.after(now_ns))
+    }
+
     /// The first good moment that is not before `due_ns`.
     pub(super) const fn after(&self, due_ns: i64) -> i64 {
         let since_ns = (due_ns - self.good_ns).rem_euclid(self.period_ns);
@@ -220,6 +227,15 @@ mod tests {
         assert_eq!(cadence(0, 11 * MS, &[0]).towards(due_ns, 0), due_ns);
         let grid = ExpiryGrid { interval_ns: MS, phases_ns: vec![0] };
         assert_eq!(Cadence::new(0, Some(&grid), false).towards(due_ns, 0), due_ns);
+    }
+
+    #[test]
+    fn on_a_measured_cpu_each_piece_of_work_begins_after_an_expiry() {
+        let shared = cadence(0, MS, &[0]);
+        assert_eq!(shared.before_next_piece(5 * MS + 300_000), Some(6 * MS + 100_000));
+        assert_eq!(cadence(0, 11 * MS, &[0]).before_next_piece(5 * MS), None);
+        let grid = ExpiryGrid { interval_ns: MS, phases_ns: vec![0] };
+        assert_eq!(Cadence::new(0, Some(&grid), false).before_next_piece(5 * MS), None);
     }
 
     #[test]

@@ -29,7 +29,7 @@ use crate::{
     loads::RunningLoad,
     run::{
         IntervalOf, OsError, RunWriter, names,
-        tracks::{LoadRow, to_csv},
+        tracks::{LoadRow, MachineRow, to_csv},
     },
     setup::threads::become_helper,
     sys::{cpus::Cpus, root::Root},
@@ -183,7 +183,7 @@ impl Thread {
             if !done {
                 self.late_ns = self.late_ns.max(now_ns() - woken_ns);
             }
-            self.tick();
+            self.tick(finished);
             if done {
                 break;
             }
@@ -216,31 +216,44 @@ impl Thread {
         }
     }
 
-    fn tick(&mut self) {
+    /// Waits until it may begin another piece of work.
+    fn step_aside(&self, finished: &AtomicBool) {
+        if let Some(next_ns) = self.work.cadence.before_next_piece(now_ns()) {
+            wait_until(next_ns, finished);
+        }
+    }
+
+    fn tick(&mut self, finished: &AtomicBool) {
         self.move_samples();
         // Samples may take a while; an interval is as long as its counts say.
         let now = now_ns();
         if now >= self.next_interval_ns {
             self.next_interval_ns = on_grid(self.next_interval_ns, self.work.interval_ns, now);
             self.write_interval(now);
+            self.step_aside(finished);
         } else if now >= self.next_live_ns {
             self.next_live_ns = on_grid(self.next_live_ns, SECOND_NS, now);
             let intervals = self.read(now);
             let replaced = self.work.maker.replace_live(&intervals);
             self.note(replaced, "live.hlog");
+            self.step_aside(finished);
         }
         if now >= self.next_look_ns {
             // A day has no more rows than its log has intervals.
             let step_ns = self.work.interval_ns.max(SECOND_NS);
             self.next_look_ns = on_grid(self.next_look_ns, step_ns, now);
-            self.write_tracks(now);
+            let rows = self.machine.poll(now_ns(), self.work.start_ns);
+            self.step_aside(finished);
+            self.write_tracks(&rows);
+            self.step_aside(finished);
         }
         if now >= self.next_watch_ns {
             self.next_watch_ns = on_grid(self.next_watch_ns, SECOND_NS, now);
-            self.work.monitor.poll(now - self.work.start_ns);
+            self.work.monitor.poll(now_ns() - self.work.start_ns);
         }
         if now >= self.next_file_ns {
             self.next_file_ns = on_grid(self.next_file_ns, SAMPLES_FILE_NS, now);
+            self.step_aside(finished);
             let closed = self.work.maker.close_samples();
             self.note(closed, "samples");
         }
@@ -251,7 +264,8 @@ impl Thread {
         self.work.maker.release_reserve();
         self.move_samples();
         self.write_interval(now_ns());
-        self.write_tracks(now_ns());
+        let rows = self.machine.poll(now_ns(), self.work.start_ns);
+        self.write_tracks(&rows);
         self.work.monitor.end();
         let closed = self.work.maker.close_samples();
         self.note(closed, "samples");
@@ -284,9 +298,8 @@ impl Thread {
         }
     }
 
-    fn write_tracks(&mut self, now: i64) {
-        let rows = self.machine.poll(now, self.work.start_ns);
-        let written = self.append(names::MACHINE, |header| to_csv(&rows, header));
+    fn write_tracks(&mut self, rows: &[MachineRow]) {
+        let written = self.append(names::MACHINE, |header| to_csv(rows, header));
         self.note(written, names::MACHINE);
         let rows = self.load_rows();
         if !rows.is_empty() {
