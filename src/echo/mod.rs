@@ -23,11 +23,11 @@ use std::{
 use serde::Serialize;
 use thiserror::Error;
 
+pub(crate) use self::peer_thread::CALMED;
 use self::{rep::Rep, server::EchoServer, sockets::Listeners};
 use crate::{
     setup::memory::Locked,
     sys::{
-        process,
         rights::{self, KeptRights},
         sched::{self, Policy},
         zmq::ZmqError,
@@ -251,7 +251,7 @@ impl Echo {
         let Some(peers) = self.real_time else { return };
         // Without the right to it peers have no real-time threads either.
         let _ = sched::set_this_thread(Policy::Fifo, (peers + 1).min(99));
-        let _ = process::bound_real_time(AWAKE_MAX);
+        let _ = sched::bound_real_time(AWAKE_MAX);
     }
 
     /// Serves until `quit` says so.

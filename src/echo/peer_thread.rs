@@ -54,6 +54,9 @@ pub(super) struct SessionLimits {
     pub size_max: usize,
 }
 
+/// Ends what is said of how a thread ran that was made an ordinary task.
+pub(crate) const CALMED: &str = ", then other: it hardly ever slept";
+
 /// A peer and its thread.
 #[derive(Debug)]
 pub(super) struct PeerThread {
@@ -151,7 +154,7 @@ impl PeerThread {
         let unknown = || (String::new(), "its thread failed".to_owned());
         let (mut ran, ended) = self.thread.join().unwrap_or_else(|_| unknown());
         if self.is_ordinary {
-            ran.push_str(", then other: it hardly ever slept");
+            ran.push_str(CALMED);
         }
         let Done { answered, bytes, over_rate, foreign, failed } = self.counts.read();
         let ended = why.map_or(ended, ToOwned::to_owned);

@@ -20,7 +20,10 @@ use tardy_hot::clock::now_ns;
 use super::protocol::{LoadReport, LoadTotals, Progress, STOP};
 use super::worker_pool::WorkerPool;
 use super::{LoadError, LoadSpec, find, prepare};
-use crate::sys::process::{self, Precedence};
+use crate::sys::{
+    process::{self, Precedence},
+    sched,
+};
 
 /// How often progress is reported and dead workers are looked for.
 const TICK: Duration = Duration::from_millis(250);
@@ -102,7 +105,7 @@ fn settle(load: &str) -> Result<Rlimit, LoadError> {
     process::raise_open_files().map_err(|error| cannot("raise its limit of open files", error))?;
     // The name is for readers of `ps`; the load works without it.
     let _ = rustix::thread::set_name(c"tardy-load");
-    let rt_time = process::bound_real_time(RUNAWAY)
+    let rt_time = sched::bound_real_time(RUNAWAY)
         .map_err(|error| cannot("bound its real-time CPU time", error))?;
     if process::take_precedence() == Precedence::Equal {
         log("no right to SCHED_FIFO or nice -20 for the supervisor: its reports may come late; \

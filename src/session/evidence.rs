@@ -69,8 +69,17 @@ pub(super) struct SetupEvidence {
     pub interrupts_back: Vec<String>,
     /// What could not be put back, and why.
     pub not_put_back: Vec<String>,
+    /// That the watchdog is not above the measured threads, where it is not.
+    pub nothing_above: Option<NothingAbove>,
     /// That the watchdog ended the run, if it did.
     pub watchdog: Option<WatchdogEnd>,
+}
+
+/// Measured threads have the highest priority there is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct NothingAbove {
+    /// Why the kernel does not bound them either.
+    pub unbounded: Option<OsError>,
 }
 
 /// How the watchdog ended a run.

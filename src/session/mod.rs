@@ -174,6 +174,7 @@ impl Session {
         // On guard before there is anything to guard against: a conductor that goes before loads
         // has no share of a CPU that measured threads keep.
         let watchdog = self.watchdog(cadence)?;
+        self.evidence.setup.nothing_above = watchdog.as_ref().and_then(Watchdog::nothing_above);
         let (armed, is_shown) = (&self.armed, show.is_some());
         let (start_ns, is_guarded) = (schedule.start_ns, watchdog.is_some());
         let looks = Looks::new(cadence, start_ns, armed.is_polled(), is_shown, is_guarded);

@@ -6,12 +6,15 @@
 //! us, right after an expiry; where there is no schedule, on no multiple of any interval in use.
 //! Silence alone proves nothing, as a guest whose host has no time for it is silent, too: it counts
 //! only while the measured threads use half of a CPU or more.
+//!
+//! No thread is above one of priority 99. Where measured threads were given that, each second the
+//! kernel lets the one that does not sleep look for itself ([`AwakeLimit`]).
 
 use std::{
     io,
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
+        atomic::{AtomicBool, Ordering},
         mpsc,
     },
     thread::{Builder, JoinHandle},
@@ -20,30 +23,26 @@ use std::{
 
 use tardy_hot::{clock::now_ns, stop::Stop};
 
-use super::{cadence::Cadence, evidence::WatchdogEnd};
-use crate::sys::{
-    bell::Bell,
-    sched::{self, Policy},
-    usage::thread_cpu_time,
+use super::{
+    cadence::Cadence,
+    evidence::{NothingAbove, WatchdogEnd},
+};
+use crate::{
+    run::OsError,
+    sys::{
+        bell::Bell,
+        sched::{self, Policy},
+        silence::{AwakeLimit, Silence},
+        usage::thread_cpu_time,
+    },
 };
 
 /// A second, and so much more that where measured threads have no schedule its wake-ups drift
 /// through their period instead of meeting them time after time.
 const TICK_NS: i64 = 1_000_371_700;
 
-/// So many ticks without a sign of life are too many. Rings hold 5 s.
-const PATIENCE: u32 = 3;
-
-/// What the watchdog and who is watched share.
-#[derive(Debug, Default)]
-struct Shared {
-    /// Grows as long as the conducting thread gets to run.
-    beats: AtomicU64,
-    finished: AtomicBool,
-    /// Ticks without a sign of life when it ended the run; 0 while it has not.
-    ended_after: AtomicU32,
-    made_ordinary: AtomicBool,
-}
+/// The highest priority there is (sched(7)).
+const HIGHEST: u32 = 99;
 
 /// When it wakes up, and whom.
 #[derive(Debug)]
@@ -57,13 +56,16 @@ pub(super) struct Pace {
 /// The running thread.
 #[derive(Debug)]
 pub(super) struct Watchdog {
-    shared: Arc<Shared>,
+    silence: Arc<Silence>,
+    finished: Arc<AtomicBool>,
     handle: JoinHandle<()>,
+    /// What stands in for it where it cannot be above the measured threads.
+    limit: Option<io::Result<AwakeLimit>>,
 }
 
 impl Watchdog {
     /// Starts it above measured threads `tids` of priority `measured`, and returns once it is
-    /// there. The kernel's number of a thread stays its own until it is joined.
+    /// there.
     ///
     /// # Errors
     /// No thread could be started.
@@ -73,70 +75,61 @@ impl Watchdog {
         tids: Vec<i32>,
         pace: Pace,
     ) -> io::Result<Self> {
-        let shared = Arc::new(Shared::default());
-        let (own, stop) = (Arc::clone(&shared), Arc::clone(stop));
+        let silence = Arc::new(Silence::new(stop, tids));
+        let limit = (measured >= HIGHEST).then(|| AwakeLimit::set(&silence));
+        let finished = Arc::new(AtomicBool::new(false));
+        let own = (Arc::clone(&silence), Arc::clone(&finished));
         let (ready, is_ready) = mpsc::channel();
         let handle = Builder::new().name("tardy/watchdog".into()).spawn(move || {
             // Among equals of the highest priority it gets its turn only if one of them sleeps.
-            let priority = (measured + 1).min(99);
+            let priority = (measured + 1).min(HIGHEST);
             let has_risen = sched::set_this_thread(Policy::Fifo, priority).is_ok();
             let _ = ready.send(());
             if has_risen {
-                own.watch(&stop, &tids, &pace);
+                watch(&own.0, &pace, &own.1);
             }
         })?;
         // A thread that dies before its word closes the channel.
         let _ = is_ready.recv();
-        Ok(Self { shared, handle })
+        Ok(Self { silence, finished, handle, limit })
+    }
+
+    /// That it is not above the measured threads, where it is not.
+    pub(super) fn nothing_above(&self) -> Option<NothingAbove> {
+        let unbounded = self.limit.as_ref()?.as_ref().err().map(OsError::from);
+        Some(NothingAbove { unbounded })
     }
 
     /// A sign of life.
     pub(super) fn beat(&self) {
-        self.shared.beats.fetch_add(1, Ordering::Relaxed);
+        self.silence.beat();
     }
 
     /// Ends it, and says whether it had to end the run.
     #[must_use]
     pub(super) fn finish(self) -> Option<WatchdogEnd> {
-        self.shared.finished.store(true, Ordering::Release);
+        self.finished.store(true, Ordering::Release);
         self.handle.thread().unpark();
         // It holds nothing that matters if it died.
         let _ = self.handle.join();
-        self.shared.verdict()
+        end(&self.silence)
     }
 }
 
-impl Shared {
-    fn watch(&self, stop: &Stop, tids: &[i32], pace: &Pace) {
-        let (mut seen, mut still) = (self.beats.load(Ordering::Relaxed), 0_u32);
-        let mut usage = Usage::of(tids);
-        while !self.finished.load(Ordering::Acquire) {
-            let now = now_ns();
-            let pause_ns = pace.cadence.after(now + TICK_NS) - now;
-            std::thread::park_timeout(Duration::from_nanos(pause_ns.unsigned_abs()));
-            let beats = self.beats.load(Ordering::Relaxed);
-            let is_kept = usage.is_half_a_cpu();
-            // Its own ticks count, not the clock: a process that was stopped has slept, too.
-            still = if beats == seen { still + u32::from(is_kept) } else { 0 };
-            seen = beats;
-            pace.bell.ring();
-            if still == PATIENCE {
-                self.ended_after.store(still, Ordering::Relaxed);
-                stop.set();
-            }
-            if still > PATIENCE && is_kept {
-                // They do not check the flag.
-                self.made_ordinary.store(true, Ordering::Relaxed);
-                tids.iter().for_each(|tid| drop(sched::make_ordinary(*tid)));
-            }
-        }
+fn watch(silence: &Silence, pace: &Pace, finished: &AtomicBool) {
+    let mut usage = Usage::of(silence.tids());
+    while !finished.load(Ordering::Acquire) {
+        let now = now_ns();
+        let pause_ns = pace.cadence.after(now + TICK_NS) - now;
+        std::thread::park_timeout(Duration::from_nanos(pause_ns.unsigned_abs()));
+        silence.look(usage.is_half_a_cpu());
+        pace.bell.ring();
     }
+}
 
-    fn verdict(&self) -> Option<WatchdogEnd> {
-        let silent_s = self.ended_after.load(Ordering::Relaxed);
-        let made_ordinary = self.made_ordinary.load(Ordering::Relaxed);
-        (silent_s > 0).then_some(WatchdogEnd { silent_s, made_ordinary })
-    }
+fn end(silence: &Silence) -> Option<WatchdogEnd> {
+    let (silent_s, made_ordinary) = silence.ended()?;
+    Some(WatchdogEnd { silent_s, made_ordinary })
 }
 
 /// How much CPU time the measured threads use.
@@ -189,31 +182,30 @@ mod tests {
 
     #[test]
     fn silence_beside_busy_threads_sets_the_flag_and_else_nothing_does() {
-        let [quiet, lively, idle] = [(); 3].map(|()| Arc::new(Shared::default()));
         let stops = [(); 3].map(|()| Arc::new(Stop::new()));
-        let ends = Arc::new(AtomicBool::new(false));
+        let (ends, finished) = (Arc::new(AtomicBool::new(false)), AtomicBool::new(false));
         std::thread::scope(|scope| {
             let (busy, sleeper) = (measured(scope, true, &ends), measured(scope, false, &ends));
-            let watch = |shared: &Arc<Shared>, stop: &Arc<Stop>, tid| {
-                let (shared, stop) = (Arc::clone(shared), Arc::clone(stop));
+            let silences = [busy, busy, sleeper].map(|tid| vec![tid]);
+            let mut stop = stops.iter();
+            let silences = silences
+                .map(|tids| Arc::new(Silence::new(stop.next().expect("one for each"), tids)));
+            let [quiet, lively, idle] = &silences;
+            let finished = &finished;
+            for silence in [quiet, lively, idle].map(Arc::clone) {
                 let pace =
                     Pace { cadence: Cadence::new(0, None, true), bell: Bell::new().unwrap() };
-                scope.spawn(move || shared.watch(&stop, &[tid], &pace));
-            };
-            watch(&quiet, &stops[0], busy);
-            watch(&lively, &stops[1], busy);
-            watch(&idle, &stops[2], sleeper);
+                scope.spawn(move || watch(&silence, &pace, finished));
+            }
             while !stops[0].is_set() {
-                lively.beats.fetch_add(1, Ordering::Relaxed);
+                lively.beat();
                 std::thread::sleep(Duration::from_millis(20));
             }
-            for shared in [&quiet, &lively, &idle] {
-                shared.finished.store(true, Ordering::Release);
-            }
+            finished.store(true, Ordering::Release);
             ends.store(true, Ordering::Relaxed);
+            assert!(!stops[1].is_set() && !stops[2].is_set());
+            assert_eq!(end(quiet).map(|end| end.silent_s), Some(3));
+            assert_eq!([end(lively), end(idle)], [None, None]);
         });
-        assert!(!stops[1].is_set() && !stops[2].is_set());
-        assert_eq!(quiet.verdict().map(|end| end.silent_s), Some(3));
-        assert_eq!([lively.verdict(), idle.verdict()], [None, None]);
     }
 }

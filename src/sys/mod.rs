@@ -35,6 +35,7 @@ pub mod sched;
 pub mod semaphores;
 pub mod shared;
 pub mod signals;
+pub mod silence;
 pub mod tasks;
 pub mod text;
 pub mod timer;

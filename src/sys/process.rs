@@ -264,21 +264,6 @@ pub fn raise_open_files() -> io::Result<()> {
     Ok(process::setrlimit(Resource::Nofile, raised)?)
 }
 
-/// Bounds the CPU time that the calling process may take under a real-time policy without ever
-/// sleeping: beyond it the kernel ends it with SIGXCPU. Children inherit the limit, which is
-/// returned as it was before; the hard limit stays.
-///
-/// # Errors
-/// Those of `setrlimit`.
-pub fn bound_real_time(bound: Duration) -> io::Result<Rlimit> {
-    let before = process::getrlimit(Resource::Rttime);
-    let bound_us = u64::try_from(bound.as_micros()).unwrap_or(u64::MAX);
-    let current = before.current.map_or(bound_us, |current| current.min(bound_us));
-    let limit = Rlimit { current: Some(current), maximum: before.maximum };
-    process::setrlimit(Resource::Rttime, limit)?;
-    Ok(before)
-}
-
 /// Kills `pid`. That it is gone already, or was never ours, is no error: the caller checks again.
 pub fn kill(pid: Pid) {
     let _ = process::kill_process(pid, Signal::KILL);

@@ -1,7 +1,8 @@
 //! Scheduling policy and priority of threads: set, and read back from the kernel.
 
-use std::{fmt, io, str::FromStr};
+use std::{fmt, io, str::FromStr, time::Duration};
 
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde::{Deserialize, Serialize};
 
 /// A scheduling policy that tardy can set.
@@ -131,6 +132,29 @@ pub fn make_ordinary(tid: i32) -> io::Result<()> {
     // SAFETY: `parameter` is a valid sched_param, and the kernel checks `tid`.
     let failed = unsafe { libc::sched_setscheduler(tid, libc::SCHED_OTHER, &raw const parameter) };
     if failed == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Bounds the CPU time that the calling process may take under a real-time policy without ever
+/// sleeping: beyond it the kernel ends it with SIGXCPU. Children inherit the limit, which is
+/// returned as it was before; the hard limit stays.
+///
+/// # Errors
+/// Those of `setrlimit`.
+pub fn bound_real_time(bound: Duration) -> io::Result<Rlimit> {
+    let before = getrlimit(Resource::Rttime);
+    let bound_us = u64::try_from(bound.as_micros()).unwrap_or(u64::MAX);
+    let current = before.current.map_or(bound_us, |current| current.min(bound_us));
+    let limit = Rlimit { current: Some(current), maximum: before.maximum };
+    setrlimit(Resource::Rttime, limit)?;
+    Ok(before)
+}
+
+/// Takes back what [`bound_real_time`] did, which returned `before`.
+///
+/// # Errors
+/// Those of `setrlimit`.
+pub fn unbound_real_time(before: Rlimit) -> io::Result<()> {
+    Ok(setrlimit(Resource::Rttime, before)?)
 }
 
 /// Policy, priority and nice value of the calling thread, as the kernel has them.

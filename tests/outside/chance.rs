@@ -32,6 +32,13 @@ impl Chance {
     }
 }
 
+/// How often something is to be done: so often, or where long versions were asked for, so often;
+/// `TARDY_TEST_REPEATS` sets it.
+pub(crate) fn repeats(short: usize, long: usize) -> usize {
+    let asked = std::env::var("TARDY_TEST_REPEATS").ok().and_then(|number| number.parse().ok());
+    asked.unwrap_or(if is_long() { long } else { short })
+}
+
 /// Whether the long versions were asked for.
 pub(crate) fn is_long() -> bool {
     std::env::var_os("TARDY_TEST_LONG").is_some_and(|value| value == "1")

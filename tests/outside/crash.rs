@@ -10,7 +10,7 @@ use std::{
 use tardy_hot::clock::now_ns;
 
 use super::{
-    chance::{Chance, is_long},
+    chance::{Chance, repeats},
     support::{Store, codes, eventually, finish, list, signal, whole},
 };
 
@@ -36,8 +36,7 @@ fn start(store: &Store, duration: &str) -> Child {
 #[test]
 fn a_run_that_is_killed_at_a_random_moment_has_all_but_its_last_second() {
     let mut chance = Chance::new("kill -9");
-    let times = if is_long() { 50 } else { 5 };
-    for number in 0..times {
+    for number in 0..repeats(5, 50) {
         // A short interval of the log, and one that lives in live.hlog for seconds.
         let duration = if number % 2 == 0 { "60s" } else { "2h" };
         let after = Duration::from_millis(chance.next() % 4_000);

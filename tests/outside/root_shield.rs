@@ -18,7 +18,7 @@ use tardy::{
 };
 
 use super::{
-    chance::{Chance, is_long},
+    chance::{Chance, is_long, repeats},
     meddling::wait_for_a_look,
     settings::{WORKQUEUES, only, other_governor, plant, read, settings},
     support::{
@@ -208,7 +208,7 @@ fn a_kill_at_a_random_moment_leaves_what_restore_puts_back() {
     let Some(machine) = Machine::alone() else { return };
     let mut chance = Chance::new("kill -9 behind a shield");
     let mut changed = 0;
-    for number in 0..if is_long() { 50 } else { 5 } {
+    for number in 0..repeats(5, 50) {
         let name = format!("r{number}");
         let child = machine.shielded("60s", &name);
         // Also while the shield goes up, which takes some tens of milliseconds.
@@ -425,13 +425,19 @@ fn threads_that_keep_every_cpu_are_ended_and_the_run_is_kept() {
     }
     let Some(machine) = Machine::alone() else { return };
     let run = ["run", "fake", "--unpaced", "--policy", "fifo", "--interval", "1us"];
-    let started = Instant::now();
-    let said =
-        machine.tardy(&[&run[..], &["--duration", "1h", "--warmup", "0s", "--name", "r"]].concat());
-    assert_eq!(said.code, Some(0), "{said:?}");
-    let record = machine.store.show("r");
-    assert_eq!(record["status"], "interrupted");
-    assert!(codes(&record).contains(&"watchdog_ended"), "{record}");
-    // 3.6 billion samples of some 10 ns each on every CPU, had nobody ended it.
-    assert!(whole(&record["series"][0]["count"]) < 3_600_000_000, "{:?}", started.elapsed());
+    // Below the watchdog, and where nothing can be above them.
+    for priority in ["98", "99"] {
+        let started = Instant::now();
+        let length = ["--duration", "1h", "--warmup", "0s"];
+        let said = machine
+            .tardy(&[&run[..], &length, &["--priority", priority, "--name", priority]].concat());
+        assert_eq!(said.code, Some(0), "{priority}: {said:?}");
+        let record = machine.store.show(priority);
+        assert_eq!(record["status"], "interrupted");
+        let codes = codes(&record);
+        assert!(codes.contains(&"watchdog_ended"), "{record}");
+        assert_eq!(codes.contains(&"nothing_above"), priority == "99", "{record}");
+        // 3.6 billion samples of some 10 ns each on every CPU, had nobody ended it.
+        assert!(whole(&record["series"][0]["count"]) < 3_600_000_000, "{:?}", started.elapsed());
+    }
 }

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::run::caveat::Effect;
+use crate::run::{OsError, caveat::Effect};
 
 /// A caveat about what tardy set up, could not set up, or could not restore.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -29,6 +29,12 @@ pub enum SetupCaveat {
     NotPutBack {
         /// What, and why.
         failed: Vec<String>,
+    },
+    /// Measured threads have the highest priority there is.
+    NothingAbove {
+        /// Why the kernel does not bound them either.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        unbounded: Option<OsError>,
     },
     /// Measured threads kept every CPU for themselves.
     WatchdogEnded {
@@ -61,7 +67,7 @@ impl SetupCaveat {
             ),
             Self::JournalUnread { why } => (
                 "journal_unread",
-                Informs,
+                Weakens,
                 format!(
                     "Whether a tardy has changed settings of this machine is not known: {why}."
                 ),
@@ -72,6 +78,22 @@ impl SetupCaveat {
                 Informs,
                 format!("After the run this could not be put back: {}.", failed.join("; ")),
                 "Run `tardy restore` as root; docs/setup.md explains how to do it by hand.",
+            ),
+            Self::NothingAbove { unbounded } => (
+                "nothing_above",
+                Informs,
+                match unbounded {
+                    None => "The measured threads have priority 99, and no thread can be above \
+                             them: where they never sleep, the kernel interrupts them once a \
+                             second, and ends the run if nothing else of tardy gets to run."
+                        .to_owned(),
+                    Some(error) => format!(
+                        "The measured threads have priority 99, and no thread can be above them; \
+                         nor does the kernel bound them: {error}. Where they never sleep, nothing \
+                         ends the run."
+                    ),
+                },
+                "Use --priority 98 or less, unless what is compared with needs 99.",
             ),
             Self::WatchdogEnded { silent_s, made_ordinary } => (
                 "watchdog_ended",

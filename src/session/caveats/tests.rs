@@ -148,6 +148,17 @@ fn a_watchdog_that_ended_the_run_is_reported_instead_of_the_ordinary_tasks_it_ma
 }
 
 #[test]
+fn that_nothing_is_above_the_measured_threads_is_reported_with_what_stands_in() {
+    let above = |unbounded: Option<OsError>| {
+        |evidence: &mut Evidence| evidence.setup.nothing_above = Some(NothingAbove { unbounded })
+    };
+    assert_one(above(None), "nothing_above", &json!({}), "interrupts them once a second");
+    let refused = OsError { errno: Some(1), text: "Operation not permitted".into() };
+    let values = json!({"unbounded": refused});
+    assert_one(above(Some(refused)), "nothing_above", &values, "nothing ends the run");
+}
+
+#[test]
 fn what_a_killed_one_left_is_reported_where_it_stays_so() {
     let left = |failed: &[&str]| {
         let failed = failed.iter().map(ToString::to_string).collect();
