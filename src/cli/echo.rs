@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::{Exit, flags::FormatFlags, output};
 use crate::{
-    echo::{Echo, EchoOptions, PORT, PeerSummary, PeerTerms, Summary},
+    echo::{CALMED, Echo, EchoOptions, PORT, PeerSummary, PeerTerms, Summary},
     report::table::Table,
     setup::{
         Wish,
@@ -225,6 +225,10 @@ fn text(summary: &Summary) -> String {
         summary.last_peers.iter().for_each(|peer| table.row(row(peer)));
         lines.extend(table.lines());
     }
+    for peer in summary.last_peers.iter().filter(|peer| peer.ran.ends_with(CALMED)) {
+        let address = address(peer);
+        lines.push(format!("{address} was answered {}.", peer.ran));
+    }
     let seconds = summary.duration_ns as f64 / 1e9;
     lines.push(format!(
         "In {}: peers {}; messages answered {} ({} bytes); dropped: over the rate {}, foreign {}.",
@@ -252,9 +256,13 @@ fn text(summary: &Summary) -> String {
     lines.join("\n") + "\n"
 }
 
+fn address(peer: &PeerSummary) -> String {
+    peer.address.map_or_else(|| "any".into(), |address| address.to_string())
+}
+
 fn row(peer: &PeerSummary) -> Vec<String> {
     vec![
-        peer.address.map_or_else(|| "any".into(), |address| address.to_string()),
+        address(peer),
         peer.transport.into(),
         peer.mode.into(),
         count(peer.answered),

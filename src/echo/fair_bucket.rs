@@ -38,7 +38,7 @@ impl FairBucket {
 }
 
 /// What one host can have many addresses of: an IPv6 network of 64 bits.
-fn network(address: IpAddr) -> u128 {
+pub(super) fn network(address: IpAddr) -> u128 {
     match address {
         IpAddr::V4(address) => u32::from(address).into(),
         IpAddr::V6(address) => match address.to_ipv4_mapped() {

@@ -11,6 +11,9 @@ const AWAKE: Duration = Duration::from_millis(200);
 /// A thread that sleeps more seldom hardly does.
 const SLEEP_EVERY: Duration = Duration::from_millis(10);
 
+/// Looks that come sooner are none: whoever knocks at the door makes the echo look.
+const LOOK: Duration = Duration::from_millis(40);
+
 /// What is known of a thread from one look to the next.
 #[derive(Debug, Default)]
 pub(super) struct SleepGuard {
@@ -31,8 +34,15 @@ impl SleepGuard {
         now: Instant,
         sleeps: impl FnOnce() -> Option<u64>,
     ) -> bool {
-        let Some((then, before)) = self.last.replace((now, used)) else { return false };
+        let Some((then, before)) = self.last else {
+            self.last = Some((now, used));
+            return false;
+        };
         let passed = now.saturating_duration_since(then);
+        if passed < LOOK {
+            return false;
+        }
+        self.last = Some((now, used));
         let is_busy = used.saturating_sub(before) * 2 >= passed;
         let Some(slept) = is_busy.then(sleeps).flatten() else {
             self.awake = None;
@@ -53,21 +63,28 @@ impl SleepGuard {
 mod tests {
     use super::*;
 
-    /// Whether a thread is noticed that at each look, 50 ms apart, has used and slept so much more.
-    fn is_noticed(cpu_ms: u32, sleeps: u64) -> bool {
+    /// Whether a thread is noticed within a second that every 50 ms has used and slept so much
+    /// more, with looks so far apart.
+    fn is_noticed(cpu_ms: u32, sleeps: u64, look: Duration) -> bool {
         let (mut guard, start) = (SleepGuard::default(), Instant::now());
-        (0..20_u32).any(|look| {
-            let used = Duration::from_millis(1) * cpu_ms * look;
-            let now = start + Duration::from_millis(50) * look;
-            guard.is_awake_too_long(used, now, || Some(u64::from(look) * sleeps))
+        let looks = Duration::from_secs(1).as_millis() / look.as_millis();
+        (0..looks as u32).any(|number| {
+            let passed = look * number;
+            let periods = passed.as_millis() / 50;
+            let used = passed * cpu_ms / 50;
+            guard.is_awake_too_long(used, start + passed, || Some(periods as u64 * sleeps))
         })
     }
 
     #[test]
     fn a_thread_that_hardly_sleeps_is_noticed_and_one_that_does_or_waits_is_not() {
-        assert!(is_noticed(50, 0) && is_noticed(30, 0) && is_noticed(49, 1));
-        assert!(!is_noticed(45, 5), "busy, and asleep now and then");
-        assert!(!is_noticed(0, 0), "asleep all the time");
-        assert!(!is_noticed(20, 0), "it waits for its CPU, which others have");
+        // Strangers at the door make it look more often.
+        for look in [50, 7, 1].map(Duration::from_millis) {
+            let is_noticed = |cpu_ms, sleeps| is_noticed(cpu_ms, sleeps, look);
+            assert!(is_noticed(50, 0) && is_noticed(30, 0) && is_noticed(49, 1), "{look:?}");
+            assert!(!is_noticed(45, 10), "busy, and asleep now and then: {look:?}");
+            assert!(!is_noticed(0, 0), "asleep all the time: {look:?}");
+            assert!(!is_noticed(20, 0), "it waits for its CPU, which others have: {look:?}");
+        }
     }
 }

@@ -13,6 +13,7 @@ use tardy_hot::clock;
 use super::{
     EchoOptions, PEERS, PeerSummary, Summary,
     admission::{Admission, EchoClient, HelloReply},
+    fair_bucket::network,
     peer_thread::{PeerThread, Service, SessionLimits},
     sockets::{Listeners, buffers},
 };
@@ -50,6 +51,14 @@ struct PendingConnection {
     since: Instant,
     said: [u8; ASK_LEN],
     length: usize,
+}
+
+/// The oldest of the network that has most of them: one network cannot keep others out.
+fn first_of_most(pending: &[PendingConnection]) -> usize {
+    let networks: Vec<u128> = pending.iter().map(|one| network(one.address.ip())).collect();
+    let times = |of: &u128| networks.iter().filter(|it| *it == of).count();
+    let most = networks.iter().map(times).max().unwrap_or(0);
+    networks.iter().position(|of| times(of) == most).unwrap_or(0)
 }
 
 /// What becomes of a pending connection.
@@ -187,7 +196,8 @@ impl EchoServer {
     }
 
     fn accept(&mut self, tcp: &TcpListener) {
-        for _ in 0..HEARD {
+        // No more than have a place: those that are there are heard before others come.
+        for _ in 0..CALLERS {
             let Ok((stream, address)) = tcp.accept() else { return };
             if stream.set_nodelay(true).is_err() {
                 continue;
@@ -201,7 +211,7 @@ impl EchoServer {
             }
             if stream.set_nonblocking(true).is_ok() {
                 if self.pending.len() >= CALLERS {
-                    self.pending.remove(0);
+                    self.pending.remove(first_of_most(&self.pending));
                 }
                 self.pending.push(PendingConnection::new(stream, address));
             }

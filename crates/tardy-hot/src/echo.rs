@@ -129,7 +129,11 @@ impl TokenBucket {
         let passed_ns = now_ns.saturating_sub(self.filled_ns).clamp(0, 1_000_000_000);
         let gained = passed_ns.unsigned_abs() * self.per_s / 1_000_000_000;
         if gained > 0 {
-            (self.left, self.filled_ns) = (gained, now_ns);
+            // What is left of the time counts for the next: else a sender at exactly that rate
+            // loses a little each time.
+            let used_ns = (gained * 1_000_000_000).div_ceil(self.per_s);
+            let left_ns = passed_ns - used_ns.cast_signed();
+            (self.left, self.filled_ns) = (gained, now_ns - left_ns);
         }
     }
 }

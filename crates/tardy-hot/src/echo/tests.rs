@@ -112,6 +112,19 @@ fn a_stopped_loop_answers_nothing_more() {
 }
 
 #[test]
+fn a_sender_at_exactly_the_agreed_rate_loses_nothing() {
+    for per_s in [1_000, 3, 7_777] {
+        let mut bucket = TokenBucket::new(per_s, 0);
+        let refused = (0..2_000_000_u64).find(|number| {
+            let at_ns = number * 1_000_000_000 / per_s;
+            // As late as a clock is read, and back on the schedule.
+            !bucket.take(|| at_ns.cast_signed() + 300 * (number % 3).cast_signed())
+        });
+        assert_eq!(refused, None, "{per_s} a second");
+    }
+}
+
+#[test]
 fn a_bucket_fills_at_its_rate_and_holds_one_second_of_it() {
     let mut bucket = TokenBucket::new(1000, 0);
     let mut taken = |count: u32, now_ns| (0..count).filter(|_| bucket.take(|| now_ns)).count();
