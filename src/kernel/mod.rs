@@ -58,6 +58,9 @@ mod tracer;
 mod tests;
 mod window;
 
+#[cfg(test)]
+pub(crate) use window::Window;
+
 use thiserror::Error;
 
 pub use bootstrap::can_trace;

@@ -6,7 +6,7 @@ use super::event::{Event, EventKind};
 const CONTEXT: u64 = 4096;
 
 /// What is collected while events are read from the newest to the oldest.
-pub(super) struct Window {
+pub(crate) struct Window {
     from_ns: u64,
     to_ns: u64,
     inside: Vec<(u64, Event)>,
@@ -20,18 +20,18 @@ pub(super) struct Window {
 }
 
 impl Window {
-    pub(super) fn new(from_ns: u64, to_ns: u64) -> Self {
+    pub(crate) fn new(from_ns: u64, to_ns: u64) -> Self {
         let (inside, before, closed) = (Vec::new(), Vec::new(), Vec::new());
         Self { from_ns, to_ns, inside, before, older: 0, switch: false, idle: false, closed }
     }
 
     /// Nothing more is needed: what happened before the last switch of tasks has no bearing on the
     /// context after it, as interrupts and idle states end before one.
-    pub(super) fn is_complete(&self) -> bool {
+    pub(crate) fn is_complete(&self) -> bool {
         self.switch || self.older > CONTEXT
     }
 
-    pub(super) fn take(&mut self, index: u64, event: Event) {
+    pub(crate) fn take(&mut self, index: u64, event: Event) {
         if event.at_ns > self.to_ns {
             return;
         }
@@ -65,19 +65,19 @@ impl Window {
     }
 
     /// Whether there was an event from before the window.
-    pub(super) fn reaches_back(&self) -> bool {
+    pub(crate) fn reaches_back(&self) -> bool {
         self.older > 0
     }
 
     /// How many of the window were dropped.
-    pub(super) fn drop_before(&mut self, torn: u64) -> u64 {
+    pub(crate) fn drop_before(&mut self, torn: u64) -> u64 {
         let before = self.inside.len();
         self.inside.retain(|(index, _)| *index >= torn);
         self.before.retain(|(index, _)| *index >= torn);
         (before - self.inside.len()) as u64
     }
 
-    pub(super) fn into_order(self, into: &mut Vec<Event>) {
+    pub(crate) fn into_order(self, into: &mut Vec<Event>) {
         let start = into.len();
         into.extend(self.before.into_iter().rev().map(|(_, event)| event));
         into.extend(self.inside.into_iter().rev().map(|(_, event)| event));

@@ -25,7 +25,7 @@ pub(crate) struct CurrentTask {
 
 /// A hard interrupt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Hard {
+pub(crate) enum HardirqSource {
     /// Of a line.
     Irq(u32),
     /// Of the local controller.
@@ -44,7 +44,7 @@ pub(crate) struct Segment {
     /// The softirq over it.
     pub softirq: Option<u32>,
     /// The hard interrupt over both.
-    pub hard: Option<Hard>,
+    pub hard: Option<HardirqSource>,
     /// The idle state that the CPU is in.
     pub idle_state: Option<u32>,
 }
@@ -62,7 +62,7 @@ impl Segment {
 struct State {
     task: Option<CurrentTask>,
     softirq: Option<u32>,
-    hard: Vec<Hard>,
+    hard: Vec<HardirqSource>,
     idle_state: Option<u32>,
     /// Softirqs of tasks that were preempted in them: PREEMPT_RT runs them as tasks.
     left: HashMap<u32, u32>,
@@ -73,10 +73,10 @@ impl State {
     fn follow(&mut self, event: &Event) -> bool {
         match event.kind {
             EventKind::Switch { comm } => self.switch(event, comm),
-            EventKind::IrqEntry { line } => self.enter(Hard::Irq(line)),
-            EventKind::IrqExit { line } => self.exit(Hard::Irq(line)),
-            EventKind::VectorEntry { vector, .. } => self.enter(Hard::Vector(vector)),
-            EventKind::VectorExit { vector } => self.exit(Hard::Vector(vector)),
+            EventKind::IrqEntry { line } => self.enter(HardirqSource::Irq(line)),
+            EventKind::IrqExit { line } => self.exit(HardirqSource::Irq(line)),
+            EventKind::VectorEntry { vector, .. } => self.enter(HardirqSource::Vector(vector)),
+            EventKind::VectorExit { vector } => self.exit(HardirqSource::Vector(vector)),
             EventKind::SoftirqEntry { vector } => {
                 self.hard.clear();
                 self.softirq = Some(vector);
@@ -102,14 +102,14 @@ impl State {
         self.task = Some(CurrentTask { pid: event.pid, prio: event.prio, comm, since_ns });
     }
 
-    fn enter(&mut self, hard: Hard) {
+    fn enter(&mut self, hard: HardirqSource) {
         if self.hard.len() < DEEPEST {
             self.hard.push(hard);
         }
     }
 
     /// Closes the innermost such interrupt and what is open within it.
-    fn exit(&mut self, hard: Hard) {
+    fn exit(&mut self, hard: HardirqSource) {
         if let Some(at) = self.hard.iter().rposition(|open| *open == hard) {
             self.hard.truncate(at);
         }

@@ -40,7 +40,7 @@ pub(super) fn interrupted_ns(cpu: &Cpu, waking_ns: i64, switch_ns: i64) -> Optio
 #[must_use]
 pub(super) fn is_usual(wakeup: &LateWakeup<'_>, piece: &Piece<'_>, task: &CurrentTask) -> bool {
     let span = piece.span;
-    span.phase == ThreadState::Dispatch
+    span.state == ThreadState::Dispatch
         && wakeup.route.is_some_and(|route| route.sender == Some(task.pid))
         && span.to_ns - span.from_ns <= at_most(wakeup.usual.dispatch_ns)
 }
@@ -56,7 +56,7 @@ pub(super) fn late_interrupt(
     let span = piece.span;
     let route = wakeup.route.filter(|route| route.is_remote)?;
     let has_come = route.interrupt_ns.is_some_and(|at_ns| piece.from_ns >= at_ns);
-    if has_come || task.pid == 0 || span.phase != ThreadState::Dispatch {
+    if has_come || task.pid == 0 || span.state != ThreadState::Dispatch {
         return None;
     }
     let found = stacks::of_task(wakeup, span.cpu, task, span.ready_ns, span.to_ns);

@@ -23,8 +23,9 @@ impl IdleExits {
     /// Each CPU leaves such a state once for a wake-up.
     pub(super) fn of(wakeup: &LateWakeup<'_>) -> Self {
         let mut until_ns = BTreeMap::new();
-        let waits =
-            |span: &&StateSpan| matches!(span.phase, ThreadState::Irq | ThreadState::Dispatch);
+        let waits = |span: &&StateSpan| {
+            matches!(span.state, ThreadState::AwaitingIrq | ThreadState::Dispatch)
+        };
         for span in wakeup.history.spans.iter().filter(waits) {
             let segments = wakeup.cpus.get(&span.cpu).map_or(&[][..], |cpu| &cpu.segments);
             let within = |s: &&Segment| s.from_ns < span.to_ns && s.to_ns > span.from_ns;

@@ -173,7 +173,7 @@ pub(crate) fn cuts(wakeup: &LateWakeup<'_>, span: &StateSpan) -> [i64; 2] {
 /// Looks for evidence around the entry of the timer's interrupt.
 #[must_use]
 pub(crate) fn held(wakeup: &LateWakeup<'_>) -> InterruptDelay {
-    let stage = wakeup.history.spans.iter().rfind(|span| span.phase == ThreadState::Irq);
+    let stage = wakeup.history.spans.iter().rfind(|span| span.state == ThreadState::AwaitingIrq);
     let cpu = stage.map_or(wakeup.late.cpus.0, |span| span.cpu);
     let nothing =
         InterruptDelay { in_user: false, cpu, off: Off::NoSign, since_ns: i64::MIN, named: None };

@@ -100,7 +100,7 @@ impl LateWakeup<'_> {
             .history
             .spans
             .last()
-            .is_some_and(|span| matches!(span.phase, state_history::ThreadState::Out(_)));
+            .is_some_and(|span| matches!(span.state, state_history::ThreadState::OffCpu(_)));
         if is_lost {
             self.fetch(all);
             self.history = state_history::follow(self.late, self.me, &self.events());
@@ -133,7 +133,7 @@ impl LateWakeup<'_> {
         })
     }
 
-    fn read(&self, cpu: u32) -> Cpu {
+    pub(super) fn read(&self, cpu: u32) -> Cpu {
         let begin_ns = self.begin_ns();
         let wanted_from_ns = begin_ns.saturating_sub(BEFORE_NS).max(0);
         let (mut from_ns, to_ns) = (wanted_from_ns, self.end_ns().saturating_add(AFTER_NS));

@@ -7,7 +7,7 @@
 
 use super::{
     Event, EventKind,
-    contexts::{Hard, Segment, ns},
+    contexts::{HardirqSource, Segment, ns},
 };
 use crate::kernel::{function, vector};
 
@@ -29,29 +29,27 @@ pub(crate) enum Place {
     Call,
     /// This softirq.
     Softirq(u32),
-    /// The softirq HI or TASKLET.
+    /// The softirq HI or TASKLET; these also run works.
     Tasklet,
-    /// This task; or, as it may have been interrupted by the softirq that does the work, as
-    /// [`Place::Tasklet`].
+    /// This task, a kworker.
     Work(u32),
 }
 
 impl Place {
     /// Whether a CPU that is in this segment may be there.
     fn has(self, segment: &Segment) -> bool {
-        let is_tasklet = |vector| [softirq::HI, softirq::TASKLET].contains(&vector);
         match (segment.hard, segment.softirq) {
-            (Some(Hard::Vector(number)), _) => match self {
+            (Some(HardirqSource::Vector(number)), _) => match self {
                 Self::TimerInterrupt => number == vector::LOCAL_TIMER,
                 Self::Call => {
                     [vector::CALL_FUNCTION, vector::CALL_FUNCTION_SINGLE].contains(&number)
                 }
                 _ => false,
             },
-            (Some(Hard::Irq(_)), _) => false,
+            (Some(HardirqSource::Irq(_)), _) => false,
             (None, Some(number)) => match self {
                 Self::Softirq(own) => own == number,
-                Self::Tasklet | Self::Work(_) => is_tasklet(number),
+                Self::Tasklet => is_tasklet(number),
                 _ => false,
             },
             (None, None) => match self {
@@ -64,7 +62,7 @@ impl Place {
 
 /// What names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Party {
+pub(crate) enum WorkSource {
     /// The function at this address.
     Function(u64),
     /// A network device.
@@ -88,7 +86,7 @@ pub(crate) struct LongFunction {
     /// In what.
     pub place: Place,
     /// Which.
-    pub party: Party,
+    pub work: WorkSource,
 }
 
 impl LongFunction {
@@ -99,6 +97,10 @@ impl LongFunction {
     }
 }
 
+fn is_tasklet(vector: u32) -> bool {
+    [softirq::HI, softirq::TASKLET].contains(&vector)
+}
+
 /// Those of one CPU that took long; `events` are its own, by time.
 #[must_use]
 pub(crate) fn long_functions(events: &[Event]) -> Vec<LongFunction> {
@@ -107,19 +109,47 @@ pub(crate) fn long_functions(events: &[Event]) -> Vec<LongFunction> {
         timers.follow(event);
     }
     let mut found = timers.found;
-    found.extend(events.iter().filter_map(ended));
+    let mut softirqs = OpenSoftirq::default();
+    found.extend(events.iter().filter_map(|event| {
+        softirqs.follow(event);
+        ended(event).map(|one| softirqs.place(one))
+    }));
     found.retain(|one| one.to_ns - one.from_ns >= function::LONG_NS);
     found.sort_by_key(|one| one.from_ns);
     found
 }
 
+/// The softirq that a CPU is in, and since when, as far as that is sure.
+#[derive(Debug, Default)]
+struct OpenSoftirq(Option<(u32, i64)>);
+
+impl OpenSoftirq {
+    fn follow(&mut self, event: &Event) {
+        match event.kind {
+            EventKind::SoftirqEntry { vector } => self.0 = Some((vector, ns(event.at_ns))),
+            // On PREEMPT_RT a task that is in one may be preempted.
+            EventKind::SoftirqExit { .. } | EventKind::Switch { .. } => self.0 = None,
+            _ => {}
+        }
+    }
+
+    /// A work that began and ended in the softirq of tasklets ran there; the task of its event is
+    /// the one that was interrupted.
+    fn place(&self, one: LongFunction) -> LongFunction {
+        let is_within = self.0.is_some_and(|(vector, since)| {
+            matches!(one.place, Place::Work(_)) && is_tasklet(vector) && since <= one.from_ns
+        });
+        if is_within { LongFunction { place: Place::Tasklet, ..one } } else { one }
+    }
+}
+
 /// A function of which the end was recorded.
 fn ended(event: &Event) -> Option<LongFunction> {
     let to_ns = ns(event.at_ns);
-    let (took_ns, place, party) = match event.kind {
+    let (took_ns, place, work) = match event.kind {
         EventKind::Poll { took_ns, device, packets, budget } => {
-            let party = Party::Device { name: device, packets, budget };
-            (u64::from(took_ns), Place::Softirq(softirq::NET_RX), party)
+            let work = WorkSource::Device { name: device, packets, budget };
+            (u64::from(took_ns), Place::Softirq(softirq::NET_RX), work)
         }
         EventKind::Function { took_ns, address } => {
             let place = match event.flags {
@@ -130,11 +160,11 @@ fn ended(event: &Event) -> Option<LongFunction> {
                 function::CALL => Place::Call,
                 _ => return None,
             };
-            (took_ns, place, Party::Function(address))
+            (took_ns, place, WorkSource::Function(address))
         }
         _ => return None,
     };
-    Some(LongFunction { from_ns: to_ns.saturating_sub(ns(took_ns)), to_ns, place, party })
+    Some(LongFunction { from_ns: to_ns.saturating_sub(ns(took_ns)), to_ns, place, work })
 }
 
 /// The functions of high-resolution timers, from begin to begin.
@@ -199,8 +229,8 @@ impl Timers {
 
     fn end(&mut self, ended: Option<(i64, u64)>, to_ns: i64, place: Place) {
         if let Some((from_ns, address)) = ended {
-            let party = Party::Function(address);
-            self.found.push(LongFunction { from_ns, to_ns, place, party });
+            let work = WorkSource::Function(address);
+            self.found.push(LongFunction { from_ns, to_ns, place, work });
         }
     }
 }
@@ -214,11 +244,11 @@ mod tests {
 
     /// From, up to, in what, and the address.
     fn shapes(events: &[Event]) -> Vec<(i64, i64, Place, u64)> {
-        let address = |party| match party {
-            Party::Function(address) => address,
-            Party::Device { .. } => 0,
+        let address = |work| match work {
+            WorkSource::Function(address) => address,
+            WorkSource::Device { .. } => 0,
         };
-        let shape = |one: &LongFunction| (one.from_ns, one.to_ns, one.place, address(one.party));
+        let shape = |one: &LongFunction| (one.from_ns, one.to_ns, one.place, address(one.work));
         long_functions(events).iter().map(shape).collect()
     }
 
@@ -284,12 +314,13 @@ mod tests {
             let (from_ns, to_ns, task, idle_state) = (0, 100, None, None);
             Segment { from_ns, to_ns, task, softirq, hard, idle_state }
         };
-        let timer = segment(None, Some(Hard::Vector(vector::LOCAL_TIMER)));
-        let line = segment(Some(1), Some(Hard::Irq(9)));
+        let timer = segment(None, Some(HardirqSource::Vector(vector::LOCAL_TIMER)));
+        let line = segment(Some(1), Some(HardirqSource::Irq(9)));
         assert!(Place::TimerInterrupt.has(&timer) && !Place::Call.has(&timer));
         assert!(!Place::Softirq(1).has(&line), "the line interrupted it");
         assert!(Place::Softirq(1).has(&segment(Some(1), None)));
-        assert!(Place::Work(5).has(&segment(Some(6), None)) && !Place::Work(5).has(&line));
+        assert!(Place::Tasklet.has(&segment(Some(6), None)) && !Place::Tasklet.has(&line));
+        assert!(!Place::Work(5).has(&segment(Some(6), None)), "a softirq interrupted it");
         assert!(!Place::Work(5).has(&segment(None, None)), "no task is known");
     }
 }

@@ -16,7 +16,9 @@ use super::{
     Event, MeasuredThread, UsualStages, UsualWay, blame, dispatch,
     late_wakeup::{Cpu, LateWakeup},
     piece::stopped_between,
-    state_history::{self, Marks, Out, StateHistory, StateSpan, ThreadState, Walk, awake, moves},
+    state_history::{
+        self, Marks, OffCpu, StateHistory, StateSpan, ThreadState, Walk, awake, moves,
+    },
     way::{Earlier, MessageWay, Route, WayKind},
 };
 use crate::run::peaks::{MessageStages, Part, WayOf};
@@ -136,13 +138,13 @@ impl<'a> Following<'a, '_> {
             Some(sender) => {
                 let found = awake(sender.tid, from_ns, from_ns, self.events);
                 let cpu = found.map_or(sender.cpu, |found| found.cpu);
-                let mut walk = Walk::new(from_ns, to_ns, ThreadState::User, cpu);
+                let mut walk = Walk::new(from_ns, to_ns, ThreadState::Running, cpu);
                 walk.through(self.events, sender.tid, from_ns..to_ns);
                 walk.until(to_ns);
                 if self.is_paced { of_one_packet(walk.spans) } else { walk.spans }
             }
             None => {
-                let mut walk = Walk::new(from_ns, to_ns, ThreadState::Carried, marks.woken_on);
+                let mut walk = Walk::new(from_ns, to_ns, ThreadState::InTransit, marks.woken_on);
                 walk.until(to_ns);
                 walk.spans
             }
@@ -174,9 +176,9 @@ impl<'a> Following<'a, '_> {
         let (from_ns, to_ns, tid) = (self.way.from_ns, self.way.to_ns, self.receiver.tid);
         let found = awake(tid, from_ns, to_ns, self.events);
         let state = match found.map(|found| found.out) {
-            Some(None) => ThreadState::User,
-            Some(Some(out)) => ThreadState::Out(out),
-            None => ThreadState::Out(Out::Unseen),
+            Some(None) => ThreadState::Running,
+            Some(Some(out)) => ThreadState::OffCpu(out),
+            None => ThreadState::OffCpu(OffCpu::Unseen),
         };
         let cpu = found.map_or(self.receiver.cpu, |found| found.cpu);
         let mut walk = Walk::new(from_ns, to_ns, state, cpu);
@@ -291,7 +293,7 @@ fn after(spans: Vec<StateSpan>, from_ns: i64) -> Vec<StateSpan> {
 /// Of a sender with a schedule: where it first sleeps it has sent, and what it does when it is
 /// awake again is about other packets.
 fn of_one_packet(mut spans: Vec<StateSpan>) -> Vec<StateSpan> {
-    let asleep = spans.iter().position(|span| span.phase == ThreadState::Out(Out::Asleep));
+    let asleep = spans.iter().position(|span| span.state == ThreadState::OffCpu(OffCpu::Asleep));
     if let (Some(at), Some(end_ns)) = (asleep, spans.last().map(|span| span.to_ns)) {
         spans.truncate(at + 1);
         spans[at].to_ns = end_ns;
@@ -305,17 +307,18 @@ fn carried(spans: Vec<StateSpan>, cpu: u32, stopped_ns: (u64, u64)) -> Vec<State
     let (from_ns, until_ns) = stopped_between(stopped_ns);
     let mut found = Vec::with_capacity(spans.len());
     for span in spans {
-        if !matches!(span.phase, ThreadState::Out(Out::Asleep) | ThreadState::Carried) {
+        if !matches!(span.state, ThreadState::OffCpu(OffCpu::Asleep) | ThreadState::InTransit) {
             found.push(span);
             continue;
         }
         let within = |at_ns: i64| at_ns.clamp(span.from_ns, span.to_ns);
         let cuts = [span.from_ns, within(from_ns), within(until_ns), span.to_ns];
-        let phases = [ThreadState::Carried, ThreadState::Out(Out::Stopped), ThreadState::Carried];
-        let parts = cuts.windows(2).zip(phases).map(|(cut, phase)| StateSpan {
+        let phases =
+            [ThreadState::InTransit, ThreadState::OffCpu(OffCpu::Stopped), ThreadState::InTransit];
+        let parts = cuts.windows(2).zip(phases).map(|(cut, state)| StateSpan {
             from_ns: cut[0],
             to_ns: cut[1],
-            phase,
+            state,
             cpu,
             ready_ns: span.ready_ns,
         });
@@ -327,7 +330,7 @@ fn carried(spans: Vec<StateSpan>, cpu: u32, stopped_ns: (u64, u64)) -> Vec<State
 /// How long the CPUs of these spans were in softirqs, and neither end had the message.
 fn stack_ns(spans: &[StateSpan], wakeup: &LateWakeup<'_>) -> i64 {
     let of_span = |span: &StateSpan| {
-        if matches!(span.phase, ThreadState::Carried | ThreadState::Out(Out::Stopped)) {
+        if matches!(span.state, ThreadState::InTransit | ThreadState::OffCpu(OffCpu::Stopped)) {
             return span.to_ns - span.from_ns;
         }
         wakeup.cpus.get(&span.cpu).map_or(0, |cpu| softirqs_ns(cpu, span))

@@ -26,6 +26,7 @@ mod test_events;
 pub(crate) mod late_wakeup;
 mod senders;
 pub(crate) mod source;
+mod siblings;
 mod smis;
 pub(crate) mod stacks;
 pub(crate) mod sums;
@@ -83,6 +84,8 @@ pub(crate) struct BlameOptions {
     pub interrupt_names: HashMap<u32, String>,
     /// By CPU and number of the idle state: its exit latency, ns.
     pub idle_exit_ns: HashMap<(u32, u32), i64>,
+    /// By CPU: the other hardware threads of its core.
+    pub siblings: HashMap<u32, Vec<u32>>,
 }
 
 /// What may be done now about late wake-ups that wait.

@@ -3,10 +3,10 @@
 //! it ran in is named alone.
 
 use super::{
-    contexts::{Hard, Segment},
+    contexts::{HardirqSource, Segment},
     functions,
     late_wakeup::LateWakeup,
-    long_functions::Party,
+    long_functions::WorkSource,
     names,
     piece::{NamedCause, Piece},
     senders,
@@ -15,25 +15,25 @@ use crate::{kernel::function::LONG_NS, run::peaks::Cause};
 
 /// The name of a function or of a device; absent where the kernel hides it.
 #[must_use]
-pub(super) fn party_name(wakeup: &LateWakeup<'_>, party: Party) -> Option<String> {
-    match party {
-        Party::Function(address) => {
+pub(super) fn work_name(wakeup: &LateWakeup<'_>, work: WorkSource) -> Option<String> {
+    match work {
+        WorkSource::Function(address) => {
             wakeup.source.symbol(address).map(|(name, _)| functions::plain(name).to_owned())
         }
-        Party::Device { name, .. } => Some(names::comm(&name)),
+        WorkSource::Device { name, .. } => Some(names::comm(&name)),
     }
 }
 
 /// What the CPU was in throughout this piece: of several, one within the other, the innermost.
 #[must_use]
-pub(super) fn party(
+pub(super) fn work(
     wakeup: &LateWakeup<'_>,
     piece: &Piece<'_>,
     segment: &Segment,
 ) -> Option<String> {
     let functions = &wakeup.cpus.get(&piece.span.cpu)?.functions;
     let covers = functions.iter().rfind(|one| one.covers(piece.from_ns, piece.to_ns, segment))?;
-    party_name(wakeup, covers.party)
+    work_name(wakeup, covers.work)
 }
 
 /// A softirq has the CPU.
@@ -55,8 +55,8 @@ pub(super) fn softirq_name(
     segment: &Segment,
     vector: u32,
 ) -> String {
-    match party(wakeup, piece, segment) {
-        Some(party) => names::softirq_for(vector, &party),
+    match work(wakeup, piece, segment) {
+        Some(work) => names::softirq_for(vector, &work),
         None => names::softirq(vector),
     }
 }
@@ -67,15 +67,15 @@ pub(super) fn hard(
     wakeup: &LateWakeup<'_>,
     piece: &Piece<'_>,
     segment: &Segment,
-    hard: Hard,
+    hard: HardirqSource,
 ) -> NamedCause {
     let lines = &wakeup.wishes.interrupt_names;
-    let name = match party(wakeup, piece, segment) {
+    let name = match work(wakeup, piece, segment) {
         Some(function) => names::hard_for(hard, lines, &function),
         None => names::hard(hard, lines),
     };
     let sender = match hard {
-        Hard::Vector(vector) if piece.ns() >= LONG_NS => {
+        HardirqSource::Vector(vector) if piece.ns() >= LONG_NS => {
             senders::sender(wakeup, piece.span.cpu, vector, piece.from_ns)
         }
         _ => None,

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::contexts::{CurrentTask, Hard};
+use super::contexts::{CurrentTask, HardirqSource};
 use crate::kernel::vector::{CALL_FUNCTION, CALL_FUNCTION_SINGLE, LOCAL_TIMER};
 
 /// As in `/proc/softirqs`, by number.
@@ -44,10 +44,10 @@ pub(crate) fn vector(vector: u32) -> String {
 
 /// A hard interrupt's; those of lines as `/proc/interrupts` gave them.
 #[must_use]
-pub(crate) fn hard(hard: Hard, lines: &HashMap<u32, String>) -> String {
+pub(crate) fn hard(hard: HardirqSource, lines: &HashMap<u32, String>) -> String {
     match hard {
-        Hard::Vector(number) => vector(number),
-        Hard::Irq(line) => match lines.get(&line) {
+        HardirqSource::Vector(number) => vector(number),
+        HardirqSource::Irq(line) => match lines.get(&line) {
             Some(name) => name.clone(),
             None => format!("irq {line}"),
         },
@@ -56,16 +56,20 @@ pub(crate) fn hard(hard: Hard, lines: &HashMap<u32, String>) -> String {
 
 /// A softirq's with what it did: a function, or the device that it polled.
 #[must_use]
-pub(crate) fn softirq_for(vector: u32, party: &str) -> String {
-    format!("{}: {party}", softirq(vector))
+pub(crate) fn softirq_for(vector: u32, work: &str) -> String {
+    format!("{}: {work}", softirq(vector))
 }
 
 /// A hard interrupt's with the function that it ran: a timer's, or what another CPU asked for.
 #[must_use]
-pub(crate) fn hard_for(which: Hard, lines: &HashMap<u32, String>, function: &str) -> String {
+pub(crate) fn hard_for(
+    which: HardirqSource,
+    lines: &HashMap<u32, String>,
+    function: &str,
+) -> String {
     match which {
-        Hard::Vector(LOCAL_TIMER) => format!("timer: {function}"),
-        Hard::Vector(CALL_FUNCTION | CALL_FUNCTION_SINGLE) => format!("IPI: {function}"),
+        HardirqSource::Vector(LOCAL_TIMER) => format!("timer: {function}"),
+        HardirqSource::Vector(CALL_FUNCTION | CALL_FUNCTION_SINGLE) => format!("IPI: {function}"),
         _ => hard(which, lines),
     }
 }
@@ -139,8 +143,8 @@ mod tests {
         assert_eq!(vector(1), "timer interrupt");
         assert_eq!(vector(0), "vector 0");
         let lines = HashMap::from([(5, "virtio0".to_owned())]);
-        assert_eq!(hard(Hard::Irq(5), &lines), "virtio0");
-        assert_eq!(hard(Hard::Irq(6), &lines), "irq 6");
+        assert_eq!(hard(HardirqSource::Irq(5), &lines), "virtio0");
+        assert_eq!(hard(HardirqSource::Irq(6), &lines), "irq 6");
     }
 
     #[test]

@@ -6,7 +6,7 @@ use super::{
     late_wakeup::LateWakeup,
     names,
     overlays::OverlayKind,
-    state_history::{Out, StateSpan, ThreadState},
+    state_history::{OffCpu, StateSpan, ThreadState},
 };
 use crate::run::peaks::{Basis, Cause};
 
@@ -111,7 +111,7 @@ pub(super) fn stopped_between((from, until): (u64, u64)) -> (i64, i64) {
 pub(crate) fn is_stopped(wakeup: &LateWakeup<'_>, piece: &Piece<'_>) -> bool {
     let (from_ns, until_ns) = stopped(wakeup);
     (piece.from_ns >= from_ns && piece.to_ns <= until_ns)
-        || piece.span.phase == ThreadState::Out(Out::Stopped)
+        || piece.span.state == ThreadState::OffCpu(OffCpu::Stopped)
 }
 
 /// A piece of which nothing was recorded.

@@ -12,7 +12,7 @@ use super::{
     locks, named_work, names,
     piece::{self, NamedCause, Piece},
     stacks,
-    state_history::{Out, StateSpan, ThreadState},
+    state_history::{OffCpu, StateSpan, ThreadState},
     usual::at_most,
 };
 use crate::run::peaks::Cause;
@@ -63,8 +63,8 @@ impl<'a> CauseClassifier<'a> {
     /// Where else a span is to be cut: at faults, locks, the end of the way out of idle states, and
     /// where the usual begins.
     pub(crate) fn cuts(&self, span: &StateSpan, into: &mut Vec<i64>) {
-        match span.phase {
-            ThreadState::Irq => into.extend(interrupt::cuts(self.wakeup, span)),
+        match span.state {
+            ThreadState::AwaitingIrq => into.extend(interrupt::cuts(self.wakeup, span)),
             _ => into.push(span.to_ns.saturating_sub(SWITCH_NS)),
         }
         into.extend(self.idle_exits.cuts(span.cpu));
@@ -79,7 +79,7 @@ impl<'a> CauseClassifier<'a> {
         if piece::is_stopped(self.wakeup, piece) {
             return NamedCause::measured(Cause::Stopped, "stopped");
         }
-        if piece.span.phase == ThreadState::NotDue {
+        if piece.span.state == ThreadState::NotDue {
             return NamedCause::unexplained("timer programmed late");
         }
         if let Some(kind) = piece.overlay {
@@ -92,14 +92,14 @@ impl<'a> CauseClassifier<'a> {
         if let Some(hard) = segment.hard {
             return named_work::hard(self.wakeup, piece, segment, hard);
         }
-        match piece.span.phase {
-            ThreadState::Irq | ThreadState::NotDue => self.late_interrupt(piece, segment),
-            ThreadState::Softirq | ThreadState::Handler | ThreadState::Dispatch => {
+        match piece.span.state {
+            ThreadState::AwaitingIrq | ThreadState::NotDue => self.late_interrupt(piece, segment),
+            ThreadState::AwaitingSoftirq | ThreadState::Handler | ThreadState::Dispatch => {
                 self.waiting(piece, segment)
             }
-            ThreadState::User => self.running(piece, segment),
-            ThreadState::Out(out) => self.off(piece, segment, out),
-            ThreadState::Carried => self.carried(piece, segment),
+            ThreadState::Running => self.running(piece, segment),
+            ThreadState::OffCpu(out) => self.off(piece, segment, out),
+            ThreadState::InTransit => self.carried(piece, segment),
         }
     }
 
@@ -161,7 +161,7 @@ impl<'a> CauseClassifier<'a> {
             return NamedCause::unexplained("task in user mode not preempted");
         }
         let (cpu, from, to) = (piece.span.cpu, piece.span.ready_ns, piece.span.to_ns);
-        let work = named_work::party(self.wakeup, piece, segment);
+        let work = named_work::work(self.wakeup, piece, segment);
         let Some(found) = stacks::of_task(self.wakeup, cpu, task, from, to) else {
             let name = work.unwrap_or_else(|| names::comm(&task.comm));
             return NamedCause::measured(Cause::Nonpreemptible, name).of(task);
@@ -185,7 +185,7 @@ impl<'a> CauseClassifier<'a> {
     pub(crate) fn runs_by_itself(&self, piece: &Piece<'_>) -> bool {
         let is_bare = |s: &&Segment| s.hard.is_none() && s.softirq.is_none();
         let own = |s: &Segment| s.task.is_some_and(|task| task.pid == self.wakeup.me.tid);
-        piece.span.phase == ThreadState::User
+        piece.span.state == ThreadState::Running
             && piece.overlay.is_none()
             && !piece.is_overwritten
             && !piece::is_stopped(self.wakeup, piece)
@@ -224,7 +224,9 @@ impl<'a> CauseClassifier<'a> {
         // Not one before the thread slept until its timer came.
         let has_slept = |at: i64| {
             let mut spans = self.wakeup.history.spans.iter();
-            spans.any(|s| s.phase == ThreadState::Irq && (at..piece.from_ns).contains(&s.from_ns))
+            spans.any(|s| {
+                s.state == ThreadState::AwaitingIrq && (at..piece.from_ns).contains(&s.from_ns)
+            })
         };
         let faulted = self.fault_ns.is_some_and(|at| piece.from_ns >= at && !has_slept(at));
         faulted.then(|| NamedCause::inferred(Cause::PageFault, "page fault", FAULT_BEGAN))
@@ -239,17 +241,17 @@ impl<'a> CauseClassifier<'a> {
     }
 
     /// Off the CPU again.
-    fn off(&self, piece: &Piece<'_>, segment: &Segment, out: Out) -> NamedCause {
+    fn off(&self, piece: &Piece<'_>, segment: &Segment, out: OffCpu) -> NamedCause {
         match out {
-            Out::Moving { from, to } => self.moving(piece, segment, from, to),
-            Out::Asleep => {
+            OffCpu::Moving { from, to } => self.moving(piece, segment, from, to),
+            OffCpu::Asleep => {
                 self.held_up(piece).unwrap_or_else(|| NamedCause::unexplained("asleep again"))
             }
-            Out::Stopped => NamedCause::measured(Cause::Stopped, "stopped"),
-            Out::Woken => self.waiting(piece, segment),
-            Out::Preempted => self.preempted(piece, segment),
+            OffCpu::Stopped => NamedCause::measured(Cause::Stopped, "stopped"),
+            OffCpu::Woken => self.waiting(piece, segment),
+            OffCpu::Preempted => self.preempted(piece, segment),
             // Whoever had the CPU then may have nothing to do with it.
-            Out::Unseen => NamedCause::unexplained("wake-up not recorded"),
+            OffCpu::Unseen => NamedCause::unexplained("wake-up not recorded"),
         }
     }
 
@@ -282,7 +284,7 @@ impl<'a> CauseClassifier<'a> {
 
     fn going_first(&self, piece: &Piece<'_>, segment: &Segment, task: &CurrentTask) -> NamedCause {
         let cause = if is_stopper(task) { Cause::Migration } else { Cause::Thread };
-        let name = match named_work::party(self.wakeup, piece, segment) {
+        let name = match named_work::work(self.wakeup, piece, segment) {
             Some(work) => names::worker_for(task, &work),
             None => names::comm(&task.comm),
         };

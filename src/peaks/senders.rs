@@ -2,7 +2,12 @@
 
 use std::ops::RangeInclusive;
 
-use super::{Event, EventKind, contexts::ns, late_wakeup::LateWakeup, names};
+use super::{
+    Event, EventKind,
+    contexts::{ns, segments},
+    late_wakeup::LateWakeup,
+    names,
+};
 use crate::kernel::vector::{CALL_FUNCTION, CALL_FUNCTION_SINGLE, RESCHEDULE};
 
 /// The number of a task, and its name where that is known.
@@ -12,8 +17,8 @@ type Sender = (u32, Option<[u8; 16]>);
 const MOST_NS: i64 = 1_000_000;
 
 /// Who sent the interrupt `vector` that has `cpu` at `at_ns`; absent where it is none of those that
-/// CPUs send each other, where nobody was seen to send it, or where several did since it came the
-/// last time.
+/// CPUs send each other, where nobody was seen to send it, where several did since it came the last
+/// time, or where an interrupt or a softirq did: that is not the doing of the task it interrupted.
 #[must_use]
 pub(super) fn sender(wakeup: &LateWakeup<'_>, cpu: u32, vector: u32, at_ns: i64) -> Option<String> {
     let asks_for_call = match vector {
@@ -21,8 +26,16 @@ pub(super) fn sender(wakeup: &LateWakeup<'_>, cpu: u32, vector: u32, at_ns: i64)
         CALL_FUNCTION | CALL_FUNCTION_SINGLE => true,
         _ => return None,
     };
-    let (before_ns, entry_ns) = entries(&wakeup.cpus.get(&cpu)?.events, asks_for_call, at_ns)?;
-    let since_ns = before_ns.saturating_add(1).max(entry_ns.saturating_sub(MOST_NS)).max(0);
+    let (_, entry_ns) = entries(&wakeup.cpus.get(&cpu)?.events, asks_for_call, at_ns)?;
+    let first_ns = entry_ns.saturating_sub(MOST_NS).max(0);
+    // What goes far before the wake-up is not among its events.
+    let mut own = Vec::new();
+    let [from_ns, to_ns] = [first_ns, entry_ns].map(i64::unsigned_abs);
+    if !wakeup.source.events(cpu, from_ns, to_ns, &mut own) {
+        return None;
+    }
+    let (before_ns, _) = entries(&own, asks_for_call, at_ns)?;
+    let since_ns = before_ns.saturating_add(1).max(first_ns);
     let mut found: Option<(u32, Sender)> = None;
     for other in (0..wakeup.source.cpus()).filter(|other| *other != cpu) {
         for sender in senders(wakeup, other, (cpu, asks_for_call), since_ns..=entry_ns)? {
@@ -36,7 +49,7 @@ pub(super) fn sender(wakeup: &LateWakeup<'_>, cpu: u32, vector: u32, at_ns: i64)
 }
 
 /// Those on one CPU that sent such an interrupt to another one, `to`, in this time; absent where
-/// the record does not reach back so far.
+/// the record does not reach back so far, or no task sent one.
 fn senders(
     wakeup: &LateWakeup<'_>,
     cpu: u32,
@@ -52,6 +65,11 @@ fn senders(
     if !wakeup.source.events(cpu, from_ns, to_ns, &mut events) {
         return None;
     }
+    let contexts = segments(&events, *times.start(), times.end().saturating_add(1));
+    let is_interrupted = |at_ns: i64| {
+        let mut around = contexts.iter().filter(|it| (it.from_ns..it.to_ns).contains(&at_ns));
+        around.any(|segment| segment.hard.is_some() || segment.softirq.is_some())
+    };
     let (mut current, mut found) = (None, Vec::new());
     for event in events {
         if let EventKind::Switch { comm } = event.kind {
@@ -59,6 +77,9 @@ fn senders(
         }
         let callback = event.sends_to(to).filter(|_| times.contains(&ns(event.at_ns)));
         if callback.is_some_and(|callback| (callback != 0) == asks_for_call) {
+            if is_interrupted(ns(event.at_ns)) {
+                return None;
+            }
             let is_it = |task: &(u32, [u8; 16])| task.0 == event.pid;
             found.push((event.pid, current.filter(is_it).map(|(_, comm)| comm)));
         }

@@ -13,7 +13,7 @@ const PLACED_NS: i64 = 10_000;
 
 /// Why the thread was off the CPU after it had been switched in, or before with no wake-up seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Out {
+pub(crate) enum OffCpu {
     /// It was runnable, and others ran.
     Preempted,
     /// It returned, as its wake-up shows, but no event of the return was recorded.
@@ -39,19 +39,19 @@ pub(crate) enum ThreadState {
     /// The timer was programmed for later than it should expire.
     NotDue,
     /// Its timer's interrupt has not come yet.
-    Irq,
+    AwaitingIrq,
     /// It came; the softirq with the callback did not.
-    Softirq,
+    AwaitingSoftirq,
     /// The callback, up to the wake-up.
     Handler,
     /// Runnable, not switched in.
     Dispatch,
-    /// Switched in.
-    User,
+    /// Switched in, also on its way back to user space.
+    Running,
     /// Off the CPU again.
-    Out(Out),
+    OffCpu(OffCpu),
     /// The sender of a message sleeps, and the receiver was not woken yet.
-    Carried,
+    InTransit,
 }
 
 /// A span of the thread's history.
@@ -62,7 +62,7 @@ pub(crate) struct StateSpan {
     /// Up to.
     pub to_ns: i64,
     /// What it was in.
-    pub phase: ThreadState,
+    pub state: ThreadState,
     /// The CPU that decides when it continues.
     pub cpu: u32,
     /// Since when the thread was runnable, where it is.
@@ -189,15 +189,15 @@ pub(super) struct Walk {
     pub spans: Vec<StateSpan>,
     at_ns: i64,
     end_ns: i64,
-    phase: ThreadState,
+    state: ThreadState,
     cpu: u32,
     ready_ns: i64,
 }
 
 impl Walk {
     /// In this state from `from_ns` on; nothing is after `end_ns`.
-    pub(super) fn new(from_ns: i64, end_ns: i64, phase: ThreadState, cpu: u32) -> Self {
-        Self { spans: Vec::new(), at_ns: from_ns, end_ns, phase, cpu, ready_ns: from_ns }
+    pub(super) fn new(from_ns: i64, end_ns: i64, state: ThreadState, cpu: u32) -> Self {
+        Self { spans: Vec::new(), at_ns: from_ns, end_ns, state, cpu, ready_ns: from_ns }
     }
 
     /// Ends the present span.
@@ -207,7 +207,7 @@ impl Walk {
             self.spans.push(StateSpan {
                 from_ns: self.at_ns,
                 to_ns,
-                phase: self.phase,
+                state: self.state,
                 cpu: self.cpu,
                 ready_ns: self.ready_ns,
             });
@@ -215,16 +215,16 @@ impl Walk {
         }
     }
 
-    fn go(&mut self, at_ns: i64, phase: ThreadState, cpu: u32) {
+    fn go(&mut self, at_ns: i64, state: ThreadState, cpu: u32) {
         self.until(at_ns);
-        (self.phase, self.cpu) = (phase, cpu);
+        (self.state, self.cpu) = (state, cpu);
     }
 
     /// The stages up to the switch, from the moment on at which the thread sleeps.
     pub(super) fn stages(&mut self, marks: &Marks, moves: &[(i64, u32, u32)]) {
         self.go(self.at_ns, ThreadState::NotDue, marks.woken_on);
-        self.go(marks.due_ns, ThreadState::Irq, marks.woken_on);
-        self.go(marks.entry_ns, ThreadState::Softirq, marks.woken_on);
+        self.go(marks.due_ns, ThreadState::AwaitingIrq, marks.woken_on);
+        self.go(marks.entry_ns, ThreadState::AwaitingSoftirq, marks.woken_on);
         self.go(marks.softirq_ns, ThreadState::Handler, marks.woken_on);
         self.go(marks.waking_ns, ThreadState::Dispatch, marks.switched_on);
         self.ready_ns = marks.waking_ns;
@@ -232,10 +232,10 @@ impl Walk {
         for (at_ns, from, to) in moves.iter().filter(|(at, ..)| waits.contains(at)) {
             if at_ns - marks.waking_ns > PLACED_NS {
                 self.cpu = *from;
-                self.go(*at_ns, ThreadState::Out(Out::Moving { from: *from, to: *to }), *to);
+                self.go(*at_ns, ThreadState::OffCpu(OffCpu::Moving { from: *from, to: *to }), *to);
             }
         }
-        self.go(marks.switch_ns, ThreadState::User, marks.switched_on);
+        self.go(marks.switch_ns, ThreadState::Running, marks.switched_on);
     }
 
     /// The events after the beginning of a time in which the thread was awake, and before its end.
@@ -251,10 +251,10 @@ impl Walk {
     pub(super) fn ended(mut self) -> Vec<StateSpan> {
         self.until(self.end_ns);
         // It did wake up, so it was switched in.
-        if let Some(StateSpan { phase: ThreadState::Out(out), .. }) = self.spans.last_mut()
-            && !matches!(out, Out::Stopped)
+        if let Some(StateSpan { state: ThreadState::OffCpu(out), .. }) = self.spans.last_mut()
+            && !matches!(out, OffCpu::Stopped)
         {
-            *out = Out::Unseen;
+            *out = OffCpu::Unseen;
         }
         self.spans
     }
@@ -262,20 +262,20 @@ impl Walk {
     /// An event of such a time.
     fn follow(&mut self, event: &Event, tid: u32) {
         let at_ns = ns(event.at_ns);
-        let is_out = matches!(self.phase, ThreadState::Out(_));
+        let is_out = matches!(self.state, ThreadState::OffCpu(_));
         match event.kind {
             EventKind::Switch { .. } if event.pid == tid => {
-                self.go(at_ns, ThreadState::User, event.cpu);
+                self.go(at_ns, ThreadState::Running, event.cpu);
             }
             EventKind::Switch { .. } if event.cpu == self.cpu && !is_out => {
-                self.go(at_ns, ThreadState::Out(out(event.flags)), event.cpu);
+                self.go(at_ns, ThreadState::OffCpu(out(event.flags)), event.cpu);
                 self.ready_ns = at_ns;
             }
             EventKind::Migrate { from, to } if event.pid == tid && is_out => {
-                self.go(at_ns, ThreadState::Out(Out::Moving { from, to }), to);
+                self.go(at_ns, ThreadState::OffCpu(OffCpu::Moving { from, to }), to);
             }
             EventKind::Waking { .. } if event.pid == tid && is_out => {
-                self.go(at_ns, ThreadState::Out(Out::Woken), self.cpu);
+                self.go(at_ns, ThreadState::OffCpu(OffCpu::Woken), self.cpu);
                 self.ready_ns = at_ns;
             }
             _ => {}
@@ -284,11 +284,11 @@ impl Walk {
 }
 
 /// How a task went that was switched out, by `flags` of the switch.
-fn out(flags: u8) -> Out {
+fn out(flags: u8) -> OffCpu {
     match flags {
-        out_flags::PREEMPTED => Out::Preempted,
-        out_flags::STOPPED => Out::Stopped,
-        _ => Out::Asleep,
+        out_flags::PREEMPTED => OffCpu::Preempted,
+        out_flags::STOPPED => OffCpu::Stopped,
+        _ => OffCpu::Asleep,
     }
 }
 
@@ -298,7 +298,7 @@ pub(super) struct Awake {
     /// On this CPU, or waiting for it.
     pub cpu: u32,
     /// Why it was off the CPU, where it was.
-    pub out: Option<Out>,
+    pub out: Option<OffCpu>,
     /// When it was woken, where it was and had not had the CPU since.
     pub woken_ns: Option<i64>,
     /// When it went to sleep at last; absent where the timer found it awake.
@@ -337,15 +337,15 @@ pub(super) fn awake(tid: u32, from_ns: i64, until_ns: i64, events: &[Event]) -> 
             awake = on(None, None);
         } else if is_mine && awake.is_none() && !was_woken {
             // It comes back without having been woken, or was woken before.
-            awake = on(Some(woken_ns.map_or(Out::Preempted, |_| Out::Woken)), woken_ns);
+            awake = on(Some(woken_ns.map_or(OffCpu::Preempted, |_| OffCpu::Woken)), woken_ns);
         } else if left && is_before {
             // Who waits for a lock does not sleep until its timer comes.
             awake = match out(event.flags) {
-                Out::Asleep if locks == 0 => None,
+                OffCpu::Asleep if locks == 0 => None,
                 why => on(Some(why), None),
             };
         } else if let Some(known) = awake.as_mut().filter(|_| left)
-            && out(event.flags) != Out::Preempted
+            && out(event.flags) != OffCpu::Preempted
         {
             known.asleep_ns = Some(ns(event.at_ns));
         }
@@ -358,7 +358,7 @@ pub(super) fn awake(tid: u32, from_ns: i64, until_ns: i64, events: &[Event]) -> 
 #[must_use]
 pub(crate) fn follow(late: &Late, me: &MeasuredThread, events: &[Event]) -> StateHistory {
     let end_ns = late.t_ns.saturating_add(late.latency_ns);
-    let mut walk = Walk::new(late.t_ns, end_ns, ThreadState::Out(Out::Unseen), me.cpu);
+    let mut walk = Walk::new(late.t_ns, end_ns, ThreadState::OffCpu(OffCpu::Unseen), me.cpu);
     let mut marks = match late.matched {
         true => Some(Marks::of(me.tid, late, events)),
         false => Marks::found(me.tid, late.t_ns, end_ns, events),
@@ -368,7 +368,7 @@ pub(crate) fn follow(late: &Late, me: &MeasuredThread, events: &[Event]) -> Stat
     let mut walk_from_ns = late.t_ns;
     if let Some(awake) = awake(me.tid, late.t_ns, woken_ns, events) {
         walk.cpu = awake.cpu;
-        walk.phase = awake.out.map_or(ThreadState::User, ThreadState::Out);
+        walk.state = awake.out.map_or(ThreadState::Running, ThreadState::OffCpu);
         walk.ready_ns = awake.woken_ns.unwrap_or(walk.ready_ns);
         match awake.asleep_ns {
             Some(asleep_ns) => walk.through(events, me.tid, late.t_ns..asleep_ns),

@@ -8,6 +8,7 @@ mod interrupt;
 mod message;
 mod named_work;
 mod running;
+mod siblings;
 mod stream;
 mod waiting;
 
@@ -27,7 +28,10 @@ use super::{
     BlameOptions, Blamer, Effort, Event, EventKind, EventSource, MeasuredThread, MessageWay,
     UsualStages, test_events::*,
 };
-use crate::run::peaks::{Basis, Cause, Part, Peak};
+use crate::{
+    kernel::Window,
+    run::peaks::{Basis, Cause, Part, Peak},
+};
 
 /// The programmed expiry.
 const T: u64 = 10_000_000;
@@ -53,8 +57,17 @@ struct Fake {
 }
 
 impl EventSource for Fake {
-    fn events(&self, cpu: u32, _: u64, to_ns: u64, into: &mut Vec<Event>) -> bool {
-        into.extend(self.events.iter().filter(|e| e.cpu == cpu && e.at_ns <= to_ns));
+    fn events(&self, cpu: u32, from_ns: u64, to_ns: u64, into: &mut Vec<Event>) -> bool {
+        let mut own: Vec<Event> = self.events.iter().filter(|e| e.cpu == cpu).copied().collect();
+        own.sort_by_key(|event| event.at_ns);
+        let mut window = Window::new(from_ns, to_ns);
+        for (index, event) in own.into_iter().enumerate().rev() {
+            if window.is_complete() {
+                break;
+            }
+            window.take(index as u64, event);
+        }
+        window.into_order(into);
         !self.forgets
     }
 

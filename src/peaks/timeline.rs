@@ -4,12 +4,13 @@ use std::collections::HashMap;
 
 use super::{
     Event, EventKind,
-    contexts::{CurrentTask, Hard, Segment, ns},
+    contexts::{CurrentTask, HardirqSource, Segment, ns},
     late_wakeup::{Cpu, LateWakeup},
-    long_functions::{Party, Place},
+    long_functions::{Place, WorkSource},
     named_work, names,
     overlays::OverlayKind,
     piece,
+    siblings::siblings,
     way::WayKind,
 };
 use crate::{
@@ -54,6 +55,7 @@ pub(crate) fn timeline(wakeup: &LateWakeup<'_>) -> (Vec<Moment>, u64) {
             }
         }
     }
+    drawing.siblings();
     match wakeup.ways.is_empty() {
         true => drawing.own(),
         false => drawing.ends(),
@@ -118,7 +120,7 @@ impl Drawing<'_> {
         for (from, to, segment) in runs(&cpu.segments, |s| s.hard) {
             if let Some(hard) = segment.hard {
                 let name = names::hard(hard, &self.wakeup.wishes.interrupt_names);
-                let what = if matches!(hard, Hard::Irq(_)) { "irq" } else { "vector" };
+                let what = if matches!(hard, HardirqSource::Irq(_)) { "irq" } else { "vector" };
                 let mut drawn = moment(number, Lane::Hardirq, what, name);
                 drawn.detail = self.interrupted(cpu, from);
                 self.span(from, to, drawn);
@@ -134,9 +136,9 @@ impl Drawing<'_> {
                 Place::Softirq(_) | Place::Tasklet => Lane::Softirq,
                 Place::Work(_) => Lane::Others,
             };
-            let name = named_work::party_name(self.wakeup, one.party);
+            let name = named_work::work_name(self.wakeup, one.work);
             let mut drawn = moment(number, lane, "function", name.unwrap_or_default());
-            if let Party::Device { packets, budget, .. } = one.party {
+            if let WorkSource::Device { packets, budget, .. } = one.work {
                 drawn.what = "poll".into();
                 drawn.detail = Some(format!("{packets} packets, at most {budget}"));
             }
@@ -244,6 +246,19 @@ impl Drawing<'_> {
         match self.tasks.get(&pid) {
             Some(comm) => format!("{}/{pid}", names::comm(comm)),
             None => format!("task {pid}"),
+        }
+    }
+
+    /// What shares a core with the CPUs of the wake-up.
+    fn siblings(&mut self) {
+        for sibling in siblings(self.wakeup) {
+            if let Some(cpu) = &sibling.seen {
+                self.contexts(sibling.cpu, cpu);
+            }
+            let name = format!("sibling of CPU {}", sibling.of);
+            let mut drawn = moment(sibling.cpu, Lane::Others, "sibling", name);
+            drawn.detail = Some(sibling.busy);
+            self.dot(self.wakeup.late.t_ns, true, drawn);
         }
     }
 

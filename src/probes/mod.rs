@@ -1,6 +1,7 @@
 //! Probes produce latency samples: planned, armed, then series. No printing, no files.
 //!
-//! A probe is one file here, one loop in `tardy-hot`, and its entry in the table `run::probes`.
+//! A probe is one file here, one loop in `tardy-hot`, its entry in the table `run::probes`, its
+//! parameters in `run::probe`, and the arm below that makes it.
 
 mod armed;
 mod evidence;

@@ -31,7 +31,7 @@ pub enum Cause {
     IdleExit,
     /// The thread moved to another CPU.
     Migration,
-    /// Real-time tasks were held back for the sake of others.
+    /// The scheduler held the thread back: real-time throttling, or that of its group.
     Throttled,
     /// A page fault of the measured thread.
     PageFault,
@@ -206,7 +206,7 @@ pub struct Moment {
     pub lane: Lane,
     /// What: `irq`, `softirq`, `timer`, `vector`, `task`, `idle`, `waking`, `migration`, `ipi`,
     /// `page_fault`, `nmi`, `steal`, `lock`, `stopped`, `expiry`, `stack`, `woke`, `sent`,
-    /// `received`, `function`, `poll`.
+    /// `received`, `function`, `poll`, `sibling` (a hardware thread of the same core).
     pub what: String,
     /// Its name: an interrupt's, a softirq's, a task's, a function's.
     pub name: String,

@@ -29,7 +29,7 @@ use crate::{
         BlameFiles, OsError, names,
         peaks::{Blame, Peak},
     },
-    setup::threads::become_helper,
+    setup::{siblings::siblings_of, threads::become_helper},
     sys::{counters::interrupt_sources, cpus::Cpus, idle::exit_latencies_ns, root::Root},
 };
 
@@ -158,9 +158,10 @@ pub(super) fn wishes(
         Some((number, name))
     });
     let interrupt_names: HashMap<u32, String> = lines.collect();
-    let cpus = threads.iter().map(|thread| thread.cpu).collect();
+    let cpus: Cpus = threads.iter().map(|thread| thread.cpu).collect();
     let idle_exit_ns = exit_latencies_ns(&root, &cpus);
-    BlameOptions { keep, peak_over_ns, virtual_machine, interrupt_names, idle_exit_ns }
+    let siblings = cpus.iter().map(|cpu| (cpu, siblings_of(&root, cpu).iter().collect())).collect();
+    BlameOptions { keep, peak_over_ns, virtual_machine, interrupt_names, idle_exit_ns, siblings }
 }
 
 struct Thread {

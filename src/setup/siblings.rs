@@ -50,12 +50,18 @@ fn path(cpu: u32) -> String {
     format!("/sys/devices/system/cpu/cpu{cpu}/online")
 }
 
+/// The other hardware threads of the core of `cpu`; none where that is not known.
+#[must_use]
+pub fn siblings_of(root: &Root, cpu: u32) -> Cpus {
+    let path = format!("/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list");
+    let list = root.read(path).and_then(|text| text.parse::<Cpus>().ok()).unwrap_or_default();
+    list.iter().filter(|sibling| *sibling != cpu).collect()
+}
+
 fn siblings(root: &Root, cpus: &Cpus) -> Result<Cpus, SetupError> {
     let mut all = Vec::new();
     for cpu in cpus.iter() {
-        let path = format!("/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list");
-        let list = root.read(path).and_then(|text| text.parse::<Cpus>().ok()).unwrap_or_default();
-        all.extend(list.iter().filter(|sibling| *sibling != cpu));
+        all.extend(siblings_of(root, cpu).iter());
     }
     let all: Cpus = all.into_iter().collect();
     let both = all.common(cpus);

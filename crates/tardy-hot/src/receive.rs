@@ -37,7 +37,7 @@ pub use control::{Stamps, stamps};
 pub use filter::{Anybody, Filter, Own, Verdict};
 pub use inlet::{Await, Block, Epoll, Inlet, Ppoll, SpinReceive};
 pub use order::{SequencePosition, SequenceTracker};
-pub use sender::{Mouth, Sent, Times};
+pub use sender::{ScheduledSender, Sent, Times};
 
 /// A packet that a NIC has stamped by its own clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -21,8 +21,8 @@ use tardy_hot::{
     clock::now_ns,
     packet::LEN,
     receive::{
-        Anybody, Await, Block, Epoll, Inlet, Mouth, NicStamp, NoNic, Outlets, Own, Ppoll,
-        ReceiveUntil, Seen, Sent, SpinReceive, Times, run,
+        Anybody, Await, Block, Epoll, Inlet, NicStamp, NoNic, Outlets, Own, Ppoll, ReceiveUntil,
+        ScheduledSender, Seen, Sent, SpinReceive, Times, run,
     },
     ring::ring,
     stop::Stop,
@@ -63,13 +63,13 @@ fn sockets() -> (UdpSocket, UdpSocket) {
         )
     };
     assert_eq!(failed, 0);
-    let mouth = UdpSocket::bind("127.0.0.1:0").unwrap();
-    mouth.connect(ear.local_addr().unwrap()).unwrap();
-    (ear, mouth)
+    let sender = UdpSocket::bind("127.0.0.1:0").unwrap();
+    sender.connect(ear.local_addr().unwrap()).unwrap();
+    (ear, sender)
 }
 
 /// Sends packets that are all late, and so at once; what that did that it must not.
-fn sent(mouth: &mut Mouth) -> (u64, u64) {
+fn sent(sender: &mut ScheduledSender) -> (u64, u64) {
     // So long that the schedule's last half is not over before all are sent.
     const PERIOD_NS: i64 = 3_600_000_000_000;
     let now_ns = now_ns();
@@ -78,7 +78,7 @@ fn sent(mouth: &mut Mouth) -> (u64, u64) {
     let times = Times { first_ns, period_ns: PERIOD_NS, start_ns: first_ns, end_ns };
     let (mut sent, mut ended) = (Sent::default(), Ended::Stopped);
     let stop = Stop::new();
-    let found = counted(|| ended = mouth.send_all(times, &mut sent, &stop));
+    let found = counted(|| ended = sender.send_all(times, &mut sent, &stop));
     assert_eq!((ended, sent.sent), (Ended::Done, PACKETS));
     found
 }
@@ -103,7 +103,12 @@ fn wait_for_stamps(ear: &UdpSocket, out: &UdpSocket) {
     }
 }
 
-fn read<W: Await>(wait: W, ear: &UdpSocket, mouth: &mut Mouth, session: u64) -> (u64, u64) {
+fn read<W: Await>(
+    wait: W,
+    ear: &UdpSocket,
+    sender: &mut ScheduledSender,
+    session: u64,
+) -> (u64, u64) {
     let mut inlet = Inlet::new(wait, ear.as_raw_fd(), 2048);
     let series = Arc::new(Series::default());
     let room = usize::try_from(PACKETS).unwrap();
@@ -113,7 +118,7 @@ fn read<W: Await>(wait: W, ear: &UdpSocket, mouth: &mut Mouth, session: u64) -> 
     let mut seen = Seen::default();
     let stop = Stop::new();
     let mut round = |count: u64| {
-        assert_eq!(sent(mouth), (0, 0), "sending");
+        assert_eq!(sent(sender), (0, 0), "sending");
         own.order = Default::default();
         let out = Outlets { sink: &mut sink, filter: &mut own, nic: &mut nic, seen: &mut seen };
         let until = ReceiveUntil { end_ns: i64::MAX, samples: count, stop_over_ns: i64::MAX };
@@ -133,8 +138,8 @@ fn read<W: Await>(wait: W, ear: &UdpSocket, mouth: &mut Mouth, session: u64) -> 
 fn neither_reader_nor_sender_allocates_or_takes_a_page_fault() {
     let (ear, out) = sockets();
     wait_for_stamps(&ear, &out);
-    let mut mouth = Mouth::new(out.as_raw_fd(), 7, LEN);
-    sent(&mut mouth);
+    let mut sender = ScheduledSender::new(out.as_raw_fd(), 7, LEN);
+    sent(&mut sender);
     // SAFETY: takes an integer.
     let watcher = unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) };
     assert!(watcher >= 0);
@@ -145,8 +150,8 @@ fn neither_reader_nor_sender_allocates_or_takes_a_page_fault() {
     // SAFETY: both descriptors are open, and the event lives as long as the call.
     let failed = unsafe { libc::epoll_ctl(number, libc::EPOLL_CTL_ADD, control, &raw mut wanted) };
     assert_eq!(failed, 0);
-    assert_eq!(read(Block, &ear, &mut mouth, 7), (0, 0), "block");
-    assert_eq!(read(Ppoll, &ear, &mut mouth, 7), (0, 0), "ppoll");
-    assert_eq!(read(Epoll(number), &ear, &mut mouth, 7), (0, 0), "epoll");
-    assert_eq!(read(SpinReceive, &ear, &mut mouth, 7), (0, 0), "spin");
+    assert_eq!(read(Block, &ear, &mut sender, 7), (0, 0), "block");
+    assert_eq!(read(Ppoll, &ear, &mut sender, 7), (0, 0), "ppoll");
+    assert_eq!(read(Epoll(number), &ear, &mut sender, 7), (0, 0), "epoll");
+    assert_eq!(read(SpinReceive, &ear, &mut sender, 7), (0, 0), "spin");
 }

@@ -126,6 +126,20 @@ fn the_work_of_a_kworker() {
 }
 
 #[test]
+fn a_tasklet_that_interrupts_a_kworker_is_not_the_kworkers_work() {
+    let case = kworker(4).with(vec![(100_000, softirq(6)), (200_000, softirq_end(6))]);
+    assert_eq!(ns_of(&case, "TASKLET"), 100_000);
+    assert_eq!(ns_of(&case, "kworker/0:1: foo_work"), 196_000);
+}
+
+#[test]
+fn a_work_that_a_tasklet_runs_is_named() {
+    // Kernels since 6.9 have workqueues that run in softirqs.
+    let case = in_softirq(6, &[(55_000, function_end(function::WORK, 500, 45_000, FIRST))]);
+    assert_eq!(ns_of(&case, "TASKLET: foo_fn"), 45_000);
+}
+
+#[test]
 fn a_stack_of_a_kworker_names_more_than_its_work_where_it_shows_what_is_done() {
     let seen = |functions: &[&'static str]| {
         let case = kworker(120).with(vec![(299_950, stack(600, 2, 9, 10))]);
@@ -160,6 +174,10 @@ fn who_sent_an_interrupt_from_another_cpu() {
     assert_eq!(sender(&[(3_900, ipi(700, 1, 7)), (3_900, ipi_mask(700, 0b10, 7))]), None);
     assert_eq!(sender(&[(4_100, ipi(700, 0, 7))]), None, "it had come by then");
     assert_eq!(sender(&[(-850_000, ipi(700, 0, 7))]), None, "that was the one before");
+    let interrupted = [(3_000, irq(9)), (3_900, ipi(700, 0, 7)), (6_000, irq_end(9))];
+    assert_eq!(sender(&interrupted), None, "an interrupt sent it, and no task");
+    let in_softirq = [(3_000, softirq(3)), (3_900, ipi(700, 0, 7)), (6_000, softirq_end(3))];
+    assert_eq!(sender(&in_softirq), None, "a softirq sent it, and no task");
     let two = [(3_800, ipi(700, 0, 7)), (3_900, ipi(701, 0, 7))];
     assert_eq!(sender(&two), None, "it may be of either");
 }

@@ -193,7 +193,8 @@ fn a_sender_behind_its_schedule_sent_others_first_and_was_kept_by_the_same_task(
     let hog = flagged(out::PREEMPTED, switch(600, 4, "hog"));
     let events = vec![(-500_000, near()), (-300_000, hog), (200_000, near()), (290_000, swapper())];
     let mut late = packet(220_000, 232_000, Some((226_000, 229_000)));
-    late.sent_before = 2;
+    // Two that were due before, the first of them 250 us.
+    (late.since, late.sent_before) = (-250_000, 2);
     let late = late.with(events).with(is_woken(226_000));
     assert_eq!(late.named("hog"), (Cause::Thread, 200_000));
     // Each of two may have taken 9 us: twice the usual time of a call and 3 us.

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tardy_hot::{
     clock,
-    receive::{Mouth, Sent, Times},
+    receive::{ScheduledSender, Sent, Times},
     stop::Stop,
     wakeup::Ended,
 };
@@ -59,14 +59,14 @@ impl FarEndWork for PacketSender {
         let socket = open().map_err(|error: std::io::Error| format!("{to}: {}", plain(&error)))?;
         // The first look at the clock maps its page, which locking memory does not.
         let _ = clock::now_ns();
-        let mouth = Mouth::new(socket.as_raw_fd(), session, size);
-        Ok(Box::new(OpenSender { socket, mouth, period_ns, sent: Sent::default() }))
+        let sender = ScheduledSender::new(socket.as_raw_fd(), session, size);
+        Ok(Box::new(OpenSender { socket, sender, period_ns, sent: Sent::default() }))
     }
 }
 
 struct OpenSender {
     socket: UdpSocket,
-    mouth: Mouth,
+    sender: ScheduledSender,
     period_ns: i64,
     sent: Sent,
 }
@@ -79,7 +79,7 @@ impl Opened for OpenSender {
     fn run(&mut self, schedule: Schedule, stop: &Stop) -> Ended {
         let Schedule { warmup_ns, start_ns, end_ns, .. } = schedule;
         let times = Times { first_ns: warmup_ns, period_ns: self.period_ns, start_ns, end_ns };
-        self.mouth.send_all(times, &mut self.sent, stop)
+        self.sender.send_all(times, &mut self.sent, stop)
     }
 
     fn value(&self) -> Value {

@@ -20,7 +20,7 @@ use tardy_hot::{
 
 use super::{
     passages::{PassageReader, PassageWriter, Watch, passages},
-    wait::{self, Deed, PacketWait},
+    wait::{self, EndRole, PacketWait},
 };
 use crate::{
     probes::Schedule,
@@ -199,19 +199,19 @@ impl OpenEnd {
         let over_ns = end_of(&course);
         let until_ns = over_ns.saturating_add(self.plan.patience_ns);
         let limits = StreamLimits { until_ns, stop, enough };
-        let deed = match (self.plan.sends.is_some(), self.plan.receives) {
-            (true, true) => Deed::Both(course),
-            (true, false) => Deed::Send(course),
-            (false, _) => Deed::Receive,
+        let role = match (self.plan.sends.is_some(), self.plan.receives) {
+            (true, true) => EndRole::Both(course),
+            (true, false) => EndRole::Send(course),
+            (false, _) => EndRole::Receive,
         };
         let Self { plan, port, passages, watch, counts, .. } = self;
         let ended = match (passages, watch.as_ref().and_then(Watch::record)) {
             (PassageWriter::Plain(passages), _) => {
-                by_port(plan, port, passages, counts, &deed, limits)
+                by_port(plan, port, passages, counts, &role, limits)
             }
             (PassageWriter::Traced(passages), Some(record)) => {
                 let passages = &mut Watched { record, passages };
-                by_port(plan, port, passages, counts, &deed, limits)
+                by_port(plan, port, passages, counts, &role, limits)
             }
             // Its order has a place for a record, and came without the memory.
             (PassageWriter::Traced(_), None) => Ended::Failed(libc::EBADF),
@@ -230,13 +230,13 @@ fn by_port<A: Arrivals>(
     port: &mut Port,
     passages: &mut A,
     counts: &Counts,
-    deed: &Deed,
+    role: &EndRole,
     limits: StreamLimits<'_>,
 ) -> Ended {
     match port {
-        Port::Udp(port) => with(plan, port, passages, counts, deed, limits),
-        Port::Tcp(port) => with(plan, port, passages, counts, deed, limits),
-        Port::Zmq(port) => with(plan, port.as_mut(), passages, counts, deed, limits),
+        Port::Udp(port) => with(plan, port, passages, counts, role, limits),
+        Port::Tcp(port) => with(plan, port, passages, counts, role, limits),
+        Port::Zmq(port) => with(plan, port.as_mut(), passages, counts, role, limits),
     }
 }
 
@@ -245,11 +245,11 @@ fn with<P: Packets, A: Arrivals>(
     port: &mut P,
     passages: &mut A,
     counts: &Counts,
-    deed: &Deed,
+    role: &EndRole,
     limits: StreamLimits<'_>,
 ) -> Ended {
     let end = StreamEnd { port, pace: plan.wait, session: plan.session, passages, counts };
-    wait::run(end, deed, limits)
+    wait::run(end, role, limits)
 }
 
 #[cfg(test)]

@@ -72,7 +72,7 @@ impl fmt::Display for PacketWait {
 
 /// What an end does.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Deed {
+pub(super) enum EndRole {
     /// Sends these packets.
     Send(PacketSchedule),
     /// Receives.
@@ -84,13 +84,13 @@ pub(super) enum Deed {
 /// Does it.
 pub(super) fn run<P: Packets, A: Arrivals>(
     end: StreamEnd<'_, P, PacketWait, A>,
-    deed: &Deed,
+    role: &EndRole,
     limits: StreamLimits<'_>,
 ) -> Ended {
     match end.pace {
-        PacketWait::Sleep => with(paced(end, Sleep), deed, limits),
-        PacketWait::Spin => with(paced(end, SpinPacing), deed, limits),
-        PacketWait::Hybrid(ns) => with(paced(end, Hybrid(ns)), deed, limits),
+        PacketWait::Sleep => with(paced(end, Sleep), role, limits),
+        PacketWait::Spin => with(paced(end, SpinPacing), role, limits),
+        PacketWait::Hybrid(ns) => with(paced(end, Hybrid(ns)), role, limits),
     }
 }
 
@@ -101,13 +101,13 @@ fn paced<'a, P, W, A>(end: StreamEnd<'a, P, PacketWait, A>, pace: W) -> StreamEn
 
 fn with<P: Packets, W: Pacing, A: Arrivals>(
     mut end: StreamEnd<'_, P, W, A>,
-    deed: &Deed,
+    role: &EndRole,
     limits: StreamLimits<'_>,
 ) -> Ended {
-    match deed {
-        Deed::Send(course) => stream::send(&mut end, course, limits),
-        Deed::Receive => stream::receive(&mut end, limits),
-        Deed::Both(course) => stream::both(&mut end, course, limits),
+    match role {
+        EndRole::Send(course) => stream::send(&mut end, course, limits),
+        EndRole::Receive => stream::receive(&mut end, limits),
+        EndRole::Both(course) => stream::both(&mut end, course, limits),
     }
 }
 

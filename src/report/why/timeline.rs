@@ -214,7 +214,7 @@ fn most_important(peak: &Peak) -> Vec<&Moment> {
     if shown.len() > MOST_MOMENTS {
         let weight = |moment: &&Moment| {
             let is_late = moment.at >= 0 && moment.at <= peak.latency_ns;
-            let own = ["expiry", "woke", "sent", "received", "waking", "stack"];
+            let own = ["expiry", "woke", "sent", "received", "waking", "stack", "sibling"];
             let is_own = own.contains(&moment.what.as_str());
             std::cmp::Reverse((is_own && is_late, moment.ns.unwrap_or(0), is_late))
         };

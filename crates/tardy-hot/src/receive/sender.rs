@@ -7,7 +7,7 @@ use crate::{clock, packet::Packet, stop::Stop, wakeup::Ended};
 
 /// A connected socket, and the packet that goes through it; its memory is touched.
 #[derive(Debug)]
-pub struct Mouth {
+pub struct ScheduledSender {
     socket: c_int,
     session: u64,
     bytes: Box<[u8]>,
@@ -37,7 +37,7 @@ pub struct Sent {
     pub latest_ns: i64,
 }
 
-impl Mouth {
+impl ScheduledSender {
     /// `socket` stays the caller's and must outlive this. `size` is at least
     /// [`LEN`](crate::packet::LEN).
     #[must_use]
@@ -66,13 +66,13 @@ impl Mouth {
             if now_ns >= times.end_ns {
                 break;
             }
-            let said = self.say(number, scheduled_ns, now_ns);
+            let outcome = self.send(number, scheduled_ns, now_ns);
             if scheduled_ns >= times.start_ns {
                 sent.latest_ns = sent.latest_ns.max(now_ns - scheduled_ns);
-                sent.sent += u64::from(said.is_ok());
-                sent.refused += u64::from(said.is_err());
+                sent.sent += u64::from(outcome.is_ok());
+                sent.refused += u64::from(outcome.is_err());
             }
-            if let Err(errno @ (libc::EMSGSIZE | libc::EBADF | libc::ENOTCONN)) = said {
+            if let Err(errno @ (libc::EMSGSIZE | libc::EBADF | libc::ENOTCONN)) = outcome {
                 return Ended::Failed(errno);
             }
             number += 1;
@@ -82,7 +82,7 @@ impl Mouth {
     }
 
     #[inline(always)]
-    fn say(&mut self, number: u64, scheduled_ns: i64, sent_ns: i64) -> Result<(), c_int> {
+    fn send(&mut self, number: u64, scheduled_ns: i64, sent_ns: i64) -> Result<(), c_int> {
         let session = self.session;
         Packet { session, number, scheduled_ns, sent_ns, ..Packet::default() }
             .write(&mut self.bytes);
@@ -138,9 +138,10 @@ mod tests {
         let times = Times { first_ns, period_ns, start_ns: first_ns + period_ns * 4, end_ns };
         let stop = Stop::new();
         let mut sent = Sent::default();
-        let (mut mouth, mut bytes) = (Mouth::new(socket.as_raw_fd(), 7, LEN + 8), [0; 100]);
+        let (mut sender, mut bytes) =
+            (ScheduledSender::new(socket.as_raw_fd(), 7, LEN + 8), [0; 100]);
         std::thread::scope(|scope| {
-            scope.spawn(|| mouth.send_all(times, &mut sent, &stop));
+            scope.spawn(|| sender.send_all(times, &mut sent, &stop));
             for number in 0..20 {
                 assert_eq!(receiver.recv(&mut bytes).unwrap(), LEN + 8);
                 let packet = Packet::read(&bytes).unwrap();
@@ -169,13 +170,13 @@ mod tests {
             end_ns: now_ns + 10_000_000,
         };
         let mut sent = Sent::default();
-        let mut mouth = Mouth::new(socket.as_raw_fd(), 7, LEN);
-        assert_eq!(mouth.send_all(times, &mut sent, &Stop::new()), Ended::Done);
+        let mut sender = ScheduledSender::new(socket.as_raw_fd(), 7, LEN);
+        assert_eq!(sender.send_all(times, &mut sent, &Stop::new()), Ended::Done);
         assert!(sent.refused > 0 || sent.sent < 2, "{sent:?}");
         let now_ns = clock::now_ns();
         let times = Times { first_ns: now_ns, end_ns: now_ns + 1_000_000_000, ..times };
-        let mut mouth = Mouth::new(socket.as_raw_fd(), 7, 70_000);
-        let ended = mouth.send_all(times, &mut sent, &Stop::new());
+        let mut sender = ScheduledSender::new(socket.as_raw_fd(), 7, 70_000);
+        let ended = sender.send_all(times, &mut sent, &Stop::new());
         assert_eq!(ended, Ended::Failed(libc::EMSGSIZE));
     }
 }
