@@ -7,23 +7,43 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::place::{Place, take_lock};
+use super::{
+    JournalPath,
+    place::{LOCK, Place, take_lock},
+};
 
 /// Longer than putting everything back takes.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A lock beside the journal until dropped; the kernel lets go of it when the process ends.
 #[derive(Debug)]
-pub(super) struct JournalLock(#[expect(dead_code, reason = "held, not read")] File);
+pub(super) struct JournalLock(File);
 
 impl JournalLock {
+    /// Waits for it, in the journal's directory, which is made where it is missing: whoever has
+    /// put everything back takes the directory away.
+    ///
+    /// # Errors
+    /// As [`JournalLock::over`], or the directory cannot be made or is not believed.
+    pub(super) fn within(path: &JournalPath) -> io::Result<(Place, Self)> {
+        loop {
+            let place = Place::make(path)?;
+            match Self::over(&place) {
+                Ok(lock) if rustix::fs::fstat(&lock.0)?.st_nlink > 0 => return Ok((place, lock)),
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                // It was taken away meanwhile.
+                _ => {}
+            }
+        }
+    }
+
     /// Waits for it.
     ///
     /// # Errors
     /// It cannot be opened, or another process holds it for too long.
     pub(super) fn over(place: &Place) -> io::Result<Self> {
         // No other user may open it, and so hold it against root.
-        let file = place.beside("lock")?;
+        let file = place.beside(LOCK)?;
         let deadline = Instant::now() + PATIENCE;
         loop {
             match take_lock(&file) {

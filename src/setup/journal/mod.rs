@@ -138,8 +138,7 @@ impl Journal {
     /// Another tardy holds it, the journal cannot be written, or what was left cannot be put back.
     pub fn claim(path: &JournalPath, root: &Root, command: &str) -> Result<Self, JournalError> {
         let write = |error: io::Error| write_error(path, &error);
-        let place = Place::make(path).map_err(write)?;
-        let _held = JournalLock::over(&place).map_err(write)?;
+        let (place, _held) = JournalLock::within(path).map_err(write)?;
         match put_back(path, &place, root)? {
             Recovered::Alive(owner) => return Err(JournalError::Busy(owner)),
             Recovered::Undone(Undone { failed, .. }) if !failed.is_empty() => {
@@ -191,6 +190,7 @@ impl Journal {
         // One that was removed by hand may be another tardy's by now.
         if self.place.holds(&self.file) {
             keep(&self.place, &self.owner, &kept);
+            self.place.retire();
         }
         undone
     }
@@ -220,8 +220,11 @@ pub fn recover(path: &JournalPath, root: &Root) -> Result<Recovered, JournalErro
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Recovered::Nothing),
         Err(error) => return Err(unread(path, &error)),
     }
-    let _held = JournalLock::over(&place).map_err(|error| unread(path, &error))?;
-    put_back(path, &place, root)
+    let held = JournalLock::over(&place).map_err(|error| unread(path, &error))?;
+    let recovered = put_back(path, &place, root);
+    drop(held);
+    place.retire();
+    recovered
 }
 
 /// To be called by who holds the lock beside the journal.

@@ -52,6 +52,9 @@ impl JournalPath {
     }
 }
 
+/// The file beside the journal that whoever decides whose it is has locked.
+pub(super) const LOCK: &str = "lock";
+
 /// Read by its owner alone.
 const PRIVATE: u32 = 0o600;
 
@@ -61,6 +64,7 @@ const UNFOLLOWED: OFlags = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).union(OFlags
 #[derive(Debug)]
 pub(super) struct Place {
     directory: OwnedFd,
+    path: PathBuf,
     name: OsString,
 }
 
@@ -88,7 +92,7 @@ impl Place {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | UNFOLLOWED;
         let directory = openat(CWD, path.directory(), flags, Mode::empty())?;
         believe("its directory", &fstat(&directory)?)?;
-        Ok(Self { directory, name })
+        Ok(Self { directory, path: path.directory().to_owned(), name })
     }
 
     /// The journal, for reading.
@@ -136,6 +140,17 @@ impl Place {
     /// Removes the journal.
     pub(super) fn remove(&self) {
         let _ = unlinkat(&self.directory, &self.name, AtFlags::empty());
+    }
+
+    /// Takes away the directory where nothing is left in it to put back, so that whoever may not
+    /// look into it need not wonder. It stays where another process is at work in it.
+    pub(super) fn retire(&self) {
+        let lock = self.beside(LOCK).and_then(|file| take_lock(&file).map(|()| file));
+        let has_journal = self.journal().is_ok();
+        if let (Ok(_held), false) = (lock, has_journal) {
+            let _ = unlinkat(&self.directory, LOCK, AtFlags::empty());
+            let _ = fs::remove_dir(&self.path);
+        }
     }
 
     /// Moves the journal out of the way of the next one; the new name.

@@ -162,10 +162,34 @@ fn a_damaged_line_is_reported_the_others_are_undone_and_it_is_out_of_the_way() {
 }
 
 #[test]
+fn the_directory_is_there_while_there_is_something_to_put_back() {
+    let machine = Machine::new();
+    let directory = machine.place.path().parent().unwrap().to_owned();
+    let mut journal = machine.claim().unwrap();
+    assert!(directory.exists());
+    journal.undo();
+    assert!(!directory.exists());
+    machine.killed("");
+    assert!(directory.exists());
+    machine.recover();
+    assert!(!directory.exists());
+    // Whoever is at work in it keeps it, and the next one finds it.
+    let mut journal = machine.claim().unwrap();
+    let other = fs::File::open(directory.join("lock")).unwrap();
+    rustix::fs::flock(&other, rustix::fs::FlockOperation::LockExclusive).unwrap();
+    journal.undo();
+    assert!(directory.join("lock").exists());
+    drop(other);
+    machine.claim().unwrap().undo();
+    assert!(!directory.exists());
+}
+
+#[test]
 fn a_journal_without_an_owner_is_not_believed() {
     for text in ["", "{\"boot_id\":\"bo"] {
         let machine = Machine::new();
         machine.claim().unwrap().undo();
+        fs::create_dir(machine.place.path().parent().unwrap()).unwrap();
         fs::write(machine.place.path(), text).unwrap();
         fs::set_permissions(machine.place.path(), Permissions::from_mode(0o600)).unwrap();
         assert_eq!(recover(&machine.place, &machine.root), Ok(Recovered::Nothing), "{text}");
