@@ -214,7 +214,11 @@ impl RunDirectory {
     /// # Errors
     /// What the disk says.
     pub(super) fn sync_names(&self) -> io::Result<()> {
-        asked(fsync(&*self.open))
+        asked(fsync(&*self.open))?;
+        // Its own name is in the directory above.
+        let Some(made) = &self.made else { return Ok(()) };
+        let above = openat(&made.0, ".", LISTED, Mode::empty())?;
+        asked(fsync(above))
     }
 
     /// Takes away what is in it, where nothing was measured, and itself where it did not exist
@@ -234,7 +238,7 @@ fn unsynced(name: &OsStr, error: io::Error) -> Unsynced {
 }
 
 /// Some file systems cannot be asked to sync, which is no fault of the disk.
-fn asked(synced: rustix::io::Result<()>) -> io::Result<()> {
+pub(super) fn asked(synced: rustix::io::Result<()>) -> io::Result<()> {
     match synced {
         Ok(()) | Err(Errno::INVAL) => Ok(()),
         Err(error) => Err(error.into()),

@@ -19,7 +19,7 @@ use hdrhistogram::Histogram;
 use tardy_hot::{ring::Sample, tally::Totals};
 
 use super::{
-    directory::{MakeError, RunDirectory, Unsynced},
+    directory::{MakeError, RunDirectory, Unsynced, asked},
     document::Document,
     hlog::{self, IntervalSpan},
     lock,
@@ -219,7 +219,7 @@ impl RunWriter {
     pub fn finish(mut self, document: &Document) -> io::Result<()> {
         self.release_reserve();
         let mut draft = draft_of(&self.directory, document)?;
-        draft.file().sync_all()?;
+        asked(rustix::fs::fsync(&*draft.file()))?;
         self.record = draft.place()?;
         let _ = self.directory.remove(names::LIVE);
         self.directory.sync_names()
