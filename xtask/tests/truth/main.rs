@@ -200,7 +200,7 @@ fn hold(outcome: &Outcome) {
     assert!(share(right, knowable) >= 0.98, "right cause of {right} in {knowable}\n{wrong:#?}");
     assert!(share(sized, right) >= 0.98, "right size of {sized} in {right}\n{wrong:#?}");
     let false_blame = outcome.false_blame.len();
-    let first = outcome.false_blame.first();
+    let all = &outcome.false_blame;
     let clean = outcome.clean;
-    assert!(share(false_blame, clean) <= 0.01, "{false_blame} of {clean} clean: {first:?}");
+    assert!(share(false_blame, clean) <= 0.01, "{false_blame} of {clean} clean: {all:#?}");
 }

@@ -86,6 +86,12 @@ pub(crate) fn judge(log: &[Injected], peaks: &[Peak], terms: Terms) -> Outcome {
         delay.at_ns < peak.end_ns() && delay.end_ns() + 20_000 > peak.at_ns
     };
     for peak in peaks.iter().filter(|peak| !delays.iter().any(|delay| overlaps(delay, peak))) {
+        // A stall of the host puts off the injector's own steps: they are logged where they should
+        // have been, and delay others where they are.
+        if peak.stolen_ns() > 0 {
+            outcome.clean_stolen += 1;
+            continue;
+        }
         outcome.clean += 1;
         if peak.blames_injector(terms.real_time) {
             outcome.false_blame.push(format!("{peak:?}"));

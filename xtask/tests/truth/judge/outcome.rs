@@ -27,8 +27,10 @@ pub(crate) struct Row {
 #[derive(Debug, Default)]
 pub(crate) struct Outcome {
     pub rows: BTreeMap<String, Row>,
-    /// Late wake-ups that no delay lies over, on any CPU.
+    /// Late wake-ups that no delay lies over, on any CPU, and whose CPU lost no time to the host.
     pub clean: usize,
+    /// Those of which the steal clock has a part, and which are not judged.
+    pub clean_stolen: usize,
     /// Those of them that are blamed on an injected thing.
     pub false_blame: Vec<String>,
     /// Late wake-ups that are blamed, in part at least, on the hypervisor or the firmware.
@@ -79,9 +81,10 @@ impl Outcome {
             );
         }
         let (clean, wrong, mixed) = (self.clean, self.false_blame.len(), self.mixed);
-        let machines = self.machines.len();
+        let (machines, stolen) = (self.machines.len(), self.clean_stolen);
         text + &format!(
             "\nClean late wake-ups: {clean}, of which {wrong} blamed on an injected thing. \
+             Others, whose CPU lost time to the host: {stolen}. \
              Not judged, for two delays met: {mixed}. \
              Blamed on the hypervisor or the firmware, in part at least: {machines}.\n"
         )

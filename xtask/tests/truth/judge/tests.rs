@@ -43,8 +43,12 @@ fn a_clean_late_wakeup_that_is_blamed_on_the_injector_counts_as_false_blame() {
     let mut blamed = peak(5_000_000, 90_000, "thread", 60_000);
     blamed.blame[0].task = Some("inject/cpu0/77".to_owned());
     let clean = peak(7_000_000, 90_000, "thread", 60_000);
-    let outcome = judge(&[], &[blamed, clean], OVER_0);
+    let outcome = judge(&[], &[blamed.clone(), clean.clone()], OVER_0);
     assert_eq!((outcome.clean, outcome.false_blame.len()), (2, 1));
+    let (cause, name) = ("host".to_owned(), STEAL.to_owned());
+    blamed.blame.push(Part { cause, name, ns: 10_000, ..Part::default() });
+    let outcome = judge(&[], &[blamed, clean], OVER_0);
+    assert_eq!((outcome.clean, outcome.clean_stolen, outcome.false_blame.len()), (1, 1, 0));
 }
 
 #[test]
