@@ -5,8 +5,12 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use super::support::{
-    SHORT, Said, Store, codes, finish, in_histogram, is_root, list, piped, read_record, skip, whole,
+use super::{
+    chance::{Chance, is_long},
+    support::{
+        SHORT, Said, Store, codes, finish, in_histogram, is_root, list, piped, read_record, skip,
+        whole,
+    },
 };
 
 /// Whether tmpfs can be mounted where nobody else sees it.
@@ -20,12 +24,17 @@ pub(crate) fn can_mount(store: &Store) -> bool {
     can
 }
 
-/// Runs `script` in a namespace with a tmpfs of 3 MiB on `disk`; `tardy` is the program there, and
-/// what lies in `disk/r` afterwards is copied to `kept`.
+/// Runs `script` with a disk of 3 MiB, as [`on_a_disk`] does.
 fn on_a_small_disk(store: &Store, script: &str, arguments: &[&str]) -> Said {
+    on_a_disk(store, "size=3m", script, arguments)
+}
+
+/// Runs `script` in a namespace with a tmpfs on `disk`, mounted with these options; `tardy` is the
+/// program there, and what lies in `disk/r` afterwards is copied to `kept`.
+fn on_a_disk(store: &Store, options: &str, script: &str, arguments: &[&str]) -> Said {
     std::fs::create_dir(store.path().join("disk")).unwrap();
     let script = format!(
-        "mount -t tmpfs -o size=3m tmpfs disk || exit 99
+        "mount -t tmpfs -o {options} tmpfs disk || exit 99
          tardy() {{ \"$0\" \"$@\"; }}
          fill() {{ cat /dev/zero >disk/fill 2>/dev/null; }}
          {script}
@@ -92,6 +101,59 @@ fn assert_counts(store: &Store, record: &Value) {
             .sum();
         assert_eq!(drawn, in_histogram(series), "series.hlog has every sample");
     }
+}
+
+/// So many pages of 4 KiB are more than the run of the next test takes.
+const PAGES: usize = 250;
+
+/// A disk with room for some of what a run writes refuses each of its writes in turn. All sizes
+/// only where there is time.
+#[test]
+fn a_disk_of_any_size_is_large_enough_or_is_said_to_be_full() {
+    if !can_mount(&Store::new()) {
+        return;
+    }
+    let mut chance = Chance::new("disks of some size");
+    let some = (0..4).map(|_| 1 + chance.below(PAGES)).collect();
+    let sizes: Vec<usize> = if is_long() { (1..=PAGES).collect() } else { some };
+    let (mut refused, mut incomplete) = (0, 0);
+    for pages in &sizes {
+        match is_complete_on(*pages) {
+            None => refused += 1,
+            Some(false) => incomplete += 1,
+            Some(true) => {}
+        }
+    }
+    let whole = sizes.len() - refused - incomplete;
+    eprintln!(
+        "{} disks: {refused} runs refused, {incomplete} incomplete, {whole} whole",
+        sizes.len()
+    );
+}
+
+/// Whether a run on a disk of so many pages kept everything; absent where it was refused.
+fn is_complete_on(pages: usize) -> Option<bool> {
+    let store = Store::new();
+    let run = ["run", "fake", "--duration", "1s", "--warmup", "0s", "--cpus", "0", "--raw"];
+    let arguments = [&run[..], &["-o", "disk/r"]].concat();
+    let said = on_a_disk(&store, &format!("size={}k", 4 * pages), "tardy \"$@\"", &arguments);
+    assert!(!said.err.contains("panicked"), "{pages} pages: {said:?}");
+    if said.code == Some(2) {
+        assert!(said.err.contains("No space left on device"), "{pages} pages: {said:?}");
+        let left = std::fs::read_to_string(store.path().join("left")).unwrap();
+        assert_eq!(left, "", "{pages} pages: nothing is left of the attempt");
+        return None;
+    }
+    assert_eq!(said.code, Some(0), "{pages} pages: {said:?}");
+    let record = read_record(&store.path().join("kept"));
+    assert_eq!(record["status"], "complete", "{pages} pages: {record}");
+    assert_counts(&store, &record);
+    let caveats = list(&record["caveats"]);
+    let incomplete = caveats.iter().find(|caveat| caveat["code"] == "record_incomplete");
+    if let Some(caveat) = incomplete {
+        assert!(caveat["text"].to_string().contains("No space left on device"), "{caveat}");
+    }
+    Some(incomplete.is_none())
 }
 
 #[test]
