@@ -29,7 +29,7 @@ use crate::{
     probes::{far_end, jobs::JOBS},
     run::{Document, Status, Validity},
     store::Store,
-    sys::environment,
+    sys::{environment, signals},
 };
 
 /// Measures how late Linux responds, explains late samples, and checks that the figures are valid.
@@ -129,6 +129,8 @@ pub fn main() -> ExitCode {
         output::complain(&error);
         return Exit::Failed.code().into();
     }
+    // Where this is refused such a write ends tardy, as it ends any program.
+    let _ = signals::survive_large_files();
     let argv: Vec<String> =
         std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
     // Not a command for users: the supervisor of a load is this same program.

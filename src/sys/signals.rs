@@ -9,7 +9,7 @@ use std::{
 };
 
 use rustix::process::Signal;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 
 use super::bell::Bell;
 
@@ -69,6 +69,16 @@ impl Quit {
             signal => Some(signal),
         }
     }
+}
+
+/// Lets a write beyond `RLIMIT_FSIZE` fail (`EFBIG`), as one to a full disk does, instead of ending
+/// this process (setrlimit(2)). Programs that it starts are ended as usual.
+///
+/// # Errors
+/// What the kernel says to a signal handler.
+pub fn survive_large_files() -> io::Result<()> {
+    let unread = Arc::new(std::sync::atomic::AtomicBool::new(false));
+    signal_hook::flag::register(SIGXFSZ, unread).map(drop)
 }
 
 /// Whether this process ignores a signal now.

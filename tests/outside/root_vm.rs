@@ -241,3 +241,24 @@ fn another_clock_and_another_governor_are_reported_even_when_the_first_come_back
     assert_eq!((&record["validity"], code), (&"invalid".into(), Some(4)), "{record}");
     assert_eq!((read(clock), read(governor)), ("tsc".into(), "schedutil".into()));
 }
+
+/// Here a failure locks up a guest, which is ended from outside.
+#[test]
+fn without_throttling_threads_that_keep_every_cpu_are_ended_all_the_same() {
+    if is_elsewhere() {
+        return;
+    }
+    let _off = Changed::to("/proc/sys/kernel/sched_rt_runtime_us", "-1");
+    let store = Store::new();
+    let run = ["run", "fake", "--unpaced", "--policy", "fifo", "--interval", "1us"];
+    // Below the watchdog, and where nothing can be above them.
+    for priority in ["98", "99"] {
+        let length = ["--duration", "1h", "--warmup", "0s"];
+        let said =
+            store.run(&[&run[..], &length, &["--priority", priority, "--name", priority]].concat());
+        assert_eq!(said.code, Some(0), "{priority}: {said:?}");
+        let record = store.show(priority);
+        assert_eq!(record["status"], "interrupted", "{priority}");
+        assert!(codes(&record).contains(&"watchdog_ended"), "{record}");
+    }
+}
