@@ -1,6 +1,6 @@
 //! Late wake-ups, and what they are blamed on.
 
-use std::{path::Path, process::Command};
+use std::{collections::BTreeMap, path::Path, process::Command};
 
 use serde::Deserialize;
 
@@ -98,7 +98,17 @@ impl Peak {
                 _ => is_cause,
             }
         };
-        self.blame.iter().filter(is_own).map(|part| part.ns).sum()
+        let own = self.blame.iter().filter(is_own);
+        if delay.kind.starts_with("softirq") {
+            // It is in one softirq; another one over the same wake-up is no part of it.
+            let mut by_vector = BTreeMap::<&str, i64>::new();
+            for part in own {
+                let vector = part.name.split(':').next().unwrap_or_default();
+                *by_vector.entry(vector).or_default() += part.ns;
+            }
+            return by_vector.into_values().max().unwrap_or(0);
+        }
+        own.map(|part| part.ns).sum()
     }
 
     /// What a delay shares with others, so that its part may be smaller: the way of a thread that

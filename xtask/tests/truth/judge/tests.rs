@@ -140,3 +140,19 @@ fn a_thread_that_nobody_injected_disturbs_a_delay_unless_it_takes_the_place_of_i
     assert_eq!(judged(30_000), ([1, 1, 0, 0], [0, 1]));
     assert_eq!(judged(200_000), ([1, 1, 0, 0], [0, 0]), "a wrong cause");
 }
+
+#[test]
+fn another_softirq_over_the_same_wake_up_is_no_part_of_a_delay_in_one() {
+    let log = [delay("softirq", 900_000, 300_000, 1_000_000)];
+    let mut late = peak(1_000_000, 210_000, "softirq", 0);
+    let part = |name: &str, ns| Part {
+        cause: "softirq".to_owned(),
+        name: name.to_owned(),
+        ns,
+        ..Part::default()
+    };
+    late.blame = vec![part("NET_RX: process_backlog", 199_000), part("NET_RX", 1_000)];
+    assert_eq!(judge(&log, &[late.clone()], OVER_0).totals(), [1, 1, 1, 1]);
+    late.blame.push(part("TIMER", 9_000));
+    assert_eq!(judge(&log, &[late], OVER_0).totals(), [1, 1, 1, 1]);
+}
