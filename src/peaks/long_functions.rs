@@ -12,12 +12,12 @@ use super::{
 use crate::kernel::{function, vector};
 
 /// Numbers of softirqs, as in `/proc/softirqs`.
-mod softirq {
-    pub(super) const HI: u32 = 0;
-    pub(super) const TIMER: u32 = 1;
-    pub(super) const NET_RX: u32 = 3;
-    pub(super) const TASKLET: u32 = 6;
-    pub(super) const HRTIMER: u32 = 8;
+pub(super) mod softirq {
+    pub(in crate::peaks) const HI: u32 = 0;
+    pub(in crate::peaks) const TIMER: u32 = 1;
+    pub(in crate::peaks) const NET_RX: u32 = 3;
+    pub(in crate::peaks) const TASKLET: u32 = 6;
+    pub(in crate::peaks) const HRTIMER: u32 = 8;
 }
 
 /// What a function runs in.

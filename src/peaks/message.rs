@@ -15,10 +15,9 @@ use tardy_hot::{stages::Late, trips::LateWay};
 use super::{
     Event, MeasuredThread, UsualStages, UsualWay, blame, dispatch,
     late_wakeup::{Cpu, LateWakeup},
+    marks::Marks,
     piece::stopped_between,
-    state_history::{
-        self, Marks, OffCpu, StateHistory, StateSpan, ThreadState, Walk, awake, moves,
-    },
+    state_history::{self, OffCpu, StateHistory, StateSpan, ThreadState, Walk, awake, moves},
     way::{Earlier, MessageWay, Route, WayKind},
 };
 use crate::run::peaks::{MessageStages, Part, WayOf};

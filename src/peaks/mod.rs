@@ -18,6 +18,7 @@ pub(crate) mod names;
 mod kept;
 pub(crate) mod locks;
 pub(crate) mod long_functions;
+mod marks;
 mod message;
 pub(crate) mod piece;
 pub(crate) mod rules;

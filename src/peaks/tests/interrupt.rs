@@ -136,6 +136,26 @@ fn a_cpu_that_goes_idle_with_interrupts_off_is_not_in_an_idle_state() {
 }
 
 #[test]
+fn a_timer_interrupt_that_raised_the_softirq_late_and_no_record_matched() {
+    // PREEMPT_RT: the timer expires in a softirq that a thread of its own runs.
+    let ktimers = switch(15, 98, "ktimers/0");
+    let events = vec![
+        (-500_000, switch(0, 120, "swapper/0")),
+        (80_000, vector(TIMER, 0x1000, 2)),
+        (81_000, waking(15, 0)),
+        (82_000, vector_end(TIMER)),
+        (85_000, ktimers),
+        (86_000, softirq(8)),
+        (87_000, timer(T)),
+        (87_500, waking(ME, 15)),
+        (89_000, softirq_end(8)),
+        (93_000, switch(ME, 9, "timer")),
+    ];
+    let late = case([0, 0, 0, 0, 95_000], events).unmatched();
+    assert_eq!(late.named(), is(Cause::IrqsOff, "swapper/0", 79_000));
+}
+
+#[test]
 fn interrupts_were_not_off_across_several_switches() {
     let mut events = wake_up(hack(), 2, 90_000, 91_000, 95_000);
     events.extend([(40_000, switch(501, 120, "b")), (60_000, switch(502, 120, "c"))]);
