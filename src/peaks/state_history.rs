@@ -233,9 +233,15 @@ pub(super) fn awake(tid: u32, from_ns: i64, until_ns: i64, events: &[Event]) -> 
         if is_mine && is_before {
             woken_ns = None;
             awake = on(None, None);
-        } else if is_mine && awake.is_none() && !was_woken {
-            // It comes back without having been woken, or was woken before.
-            awake = on(Some(woken_ns.map_or(OffCpu::Preempted, |_| OffCpu::Woken)), woken_ns);
+        } else if is_mine && awake.is_none() {
+            // It comes back before its timer woke it: without having been woken, woken before the
+            // expiry, or by somebody else since, as one is that was stopped.
+            let out = match (was_woken, woken_ns) {
+                (true, _) => OffCpu::Unseen,
+                (false, Some(_)) => OffCpu::Woken,
+                (false, None) => OffCpu::Preempted,
+            };
+            awake = on(Some(out), woken_ns);
         } else if left && is_before {
             // Who waits for a lock does not sleep until its timer comes.
             awake = match out(event.flags) {
@@ -259,7 +265,10 @@ pub(crate) fn follow(late: &Late, me: &MeasuredThread, events: &[Event]) -> Stat
     let mut walk = Walk::new(late.t_ns, end_ns, ThreadState::OffCpu(OffCpu::Unseen), me.cpu);
     let mut marks = match late.matched {
         true => Some(Marks::of(me.tid, late, events)),
-        false => Marks::found(me.tid, late.t_ns, end_ns, events),
+        // What did not see the thread come back cannot say who kept it.
+        false => {
+            Marks::found(me.tid, late.t_ns, end_ns, events).filter(|marks| marks.switch_ns < end_ns)
+        }
     };
     // Without a wake-up in the record, what comes later shows nothing of the expiry.
     let woken_ns = marks.map_or(late.t_ns, |marks| marks.waking_ns);

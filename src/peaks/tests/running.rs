@@ -114,6 +114,23 @@ fn stopped_while_its_timer_expired() {
 }
 
 #[test]
+fn stopped_over_its_expiry_it_meets_a_lock_before_it_sleeps_again() {
+    // When it was stopped is not in the window; its timer expires as soon as it sleeps.
+    let mut events = vec![(-30_000, hack()), (400, waking(ME, 500))];
+    events.extend([(6_000, switch(ME, 9, "timer")), (10_000, lock(ME))]);
+    events.extend([(16_000, flagged(2, hack())), (55_000, waking(ME, 600))]);
+    events.extend([(74_000, switch(ME, 9, "timer")), (74_500, lock_end(ME))]);
+    events.extend([(87_000, flagged(2, hack())), (90_000, vector(TIMER, 0x1000, 0))]);
+    events.extend([(91_000, timer(T)), (92_000, waking(ME, 500)), (93_000, vector_end(TIMER))]);
+    events.push((96_000, switch(ME, 9, "timer")));
+    let mut case = case([90_000, 0, 2_000, 4_000, 4_000], events);
+    case.late.stopped_ns = (T - 30_000, T + 400);
+    let named = |name: &str| case.peak().blame.iter().find(|part| part.name == name).map(|p| p.ns);
+    assert_eq!(named("stopped"), Some(400));
+    assert_eq!(case.named(), is(Cause::Lock, "a lock", 45_500), "{:?}", case.peak().blame);
+}
+
+#[test]
 fn stopped_on_its_way_to_user_mode() {
     let mut events = wake_up(hack(), 1, 1_500, 2_500, 5_000);
     events.extend([(6_000, flagged(3, hack())), (90_000, switch(ME, 9, "timer"))]);
@@ -284,4 +301,6 @@ fn a_wake_up_that_nobody_recorded() {
     assert_eq!(later.named(), unseen());
     let idle = case([0, 0, 0, 0, 90_000], vec![(-500_000, switch(0, 120, "swapper/0"))]);
     assert_eq!(idle.unmatched().named(), unseen());
+    let woken = case([0, 0, 0, 0, 90_000], vec![(-500_000, hack()), (10_000, waking(ME, 500))]);
+    assert_eq!(woken.unmatched().named(), unseen(), "it was never seen to get the CPU");
 }

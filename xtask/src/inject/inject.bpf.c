@@ -126,7 +126,10 @@ static __always_inline void delay(u32 kind)
     }
 }
 
-/* An interrupt or a softirq has ended: it was the delay itself, or it came during another one. */
+/*
+ * An interrupt or a softirq has ended: it was the delay itself, or it came during another one, such
+ * as a wait for a lock, which lasts until its owner lets go of it.
+ */
 static __always_inline void
 log_end(struct inject_cpu *state, u32 *delaying, u32 meanwhile, u64 since)
 {
@@ -138,7 +141,8 @@ log_end(struct inject_cpu *state, u32 *delaying, u32 meanwhile, u64 since)
     if (delayed) {
         *delaying = 0;
         log_delay(delayed, cpu, since, now, state->expires_ns, 0);
-    } else if (command && since && now >= command->from_ns && now < command->until_ns) {
+    } else if (command && since && now >= command->from_ns &&
+               (now < command->until_ns || state->locks)) {
         u32 storm = command->kind == INJECT_STORM && meanwhile == INJECT_INTERRUPT;
         log_delay(storm ? INJECT_STORM : meanwhile, cpu, since, now, state->expires_ns, 0);
     }

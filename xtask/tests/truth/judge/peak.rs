@@ -112,15 +112,16 @@ impl Peak {
     }
 
     /// What a delay shares with others, so that its part may be smaller: the way of a thread that
-    /// is awake at its expiry; what a lock's owner does until it lets go of the CPU; the end of a
-    /// process up to the switch, which counts as the wake-up's way.
+    /// is awake at its expiry; what a lock's owner, or who goes before the thread, does until it
+    /// lets go of the CPU; the end of a process up to the switch, which counts as the wake-up's
+    /// way.
     pub(super) fn shared_ns(&self, delay: &Injected) -> i64 {
         if delay.kind == "exit" {
             return SWITCH_NS;
         }
         let is_shared = |part: &&Part| match delay.kind.as_str() {
             "arming" => part.cause == "nonpreemptible" && part.task.is_none(),
-            "lock" => part.task.as_deref().is_some_and(|task| task.starts_with("inject/")),
+            "lock" => part.task.is_some(),
             _ => false,
         };
         self.blame.iter().filter(is_shared).map(|part| part.ns).sum()
