@@ -187,8 +187,11 @@ impl Thread {
             if done {
                 break;
             }
-            // What passed while this tick worked is not made up for.
-            while due_ns <= now_ns() {
+            // What is due while this tick works, or stands still, is late, and not made up for.
+            due_ns += tick_ns;
+            let now = now_ns();
+            self.late_ns = self.late_ns.max(now - due_ns);
+            while due_ns <= now {
                 due_ns += tick_ns;
             }
         }
