@@ -4,12 +4,14 @@
 //! microseconds in one tool and milliseconds in the next.
 
 mod amount;
+mod words;
 
 use std::{fmt, str::FromStr};
 
 use thiserror::Error;
 
 pub use amount::{AmountError, ByteSize, SampleCount};
+pub use words::{count, cpus, rate, span, times};
 
 /// A signed time in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -243,51 +245,6 @@ impl Scale {
         };
         format!("{value:.decimals$}")
     }
-}
-
-/// A number of seconds as a person says it: `46 ms`, `7 s`, `3 min 20 s`, `2 h 5 min`.
-#[must_use]
-pub fn span(seconds: f64) -> String {
-    if seconds > 0.0 && seconds < 0.95 {
-        return format!("{:.0} ms", seconds * 1e3);
-    }
-    let whole = seconds.max(0.0).round() as u64;
-    match whole {
-        0..100 if seconds < 9.95 && seconds.fract() > 0.04 => format!("{seconds:.1} s"),
-        0..100 => format!("{whole} s"),
-        100..3600 if whole.is_multiple_of(60) => format!("{} min", whole / 60),
-        100..3600 => format!("{} min {} s", whole / 60, whole % 60),
-        _ if whole % 3600 < 60 => format!("{} h", whole / 3600),
-        _ => format!("{} h {} min", whole / 3600, whole % 3600 / 60),
-    }
-}
-
-/// A count with thin groups of three digits: `1 234 567`.
-#[must_use]
-pub fn count(n: u64) -> String {
-    let digits = n.to_string();
-    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
-            out.push(' ');
-        }
-        out.push(digit);
-    }
-    out
-}
-
-/// A rate with a prefix: `812 k`, `1.42 M`.
-#[must_use]
-pub fn rate(per_s: f64) -> String {
-    let (value, prefix) = match per_s.abs() {
-        v if v >= 999.5e6 => (per_s / 1e9, " G"),
-        v if v >= 999.5e3 => (per_s / 1e6, " M"),
-        v if v >= 9999.5 => (per_s / 1e3, " k"),
-        _ => (per_s, ""),
-    };
-    let decimals = usize::from(value.abs() < 100.0) + usize::from(value.abs() < 10.0);
-    let decimals = if prefix.is_empty() && value.fract() == 0.0 { 0 } else { decimals };
-    format!("{value:.decimals$}{prefix}")
 }
 
 #[cfg(test)]

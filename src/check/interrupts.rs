@@ -1,9 +1,12 @@
 //! Interrupts: their affinity, their threads, and irqbalance.
 
-use super::{CheckedMachine, Finding, Look, Severity, said, some_of};
-use crate::sys::{
-    counters::{InterruptSource, interrupt_sources},
-    cpus::Cpus,
+use super::{CheckedMachine, Finding, Look, Severity, some_of};
+use crate::{
+    sys::{
+        counters::{InterruptSource, interrupt_sources},
+        cpus::Cpus,
+    },
+    units,
 };
 
 /// The group, worst cost first.
@@ -55,7 +58,7 @@ fn irq_affinity(subject: &CheckedMachine) -> Finding {
     let cpus = &subject.cpus;
     let irqs = on_our_cpus(subject);
     if irqs.is_empty() {
-        return Finding::ok(CODE, format!("no device interrupts {}", said(cpus)));
+        return Finding::ok(CODE, format!("no device interrupts {}", units::cpus(cpus)));
     }
     let first = irqs.first().and_then(|irq| irq.split(' ').next()).unwrap_or_default();
     Finding::costs(
@@ -64,7 +67,7 @@ fn irq_affinity(subject: &CheckedMachine) -> Finding {
         format!(
             "{} interrupts of devices may fire on {}: {}",
             irqs.len(),
-            said(cpus),
+            units::cpus(cpus),
             some_of(&irqs)
         ),
         format!(

@@ -157,11 +157,6 @@ fn looks(named: bool) -> impl Iterator<Item = &'static Look> {
     groups.into_iter().flatten()
 }
 
-/// `CPU 1`, `CPUs 0-3`
-fn said(cpus: &Cpus) -> String {
-    if cpus.len() == 1 { format!("CPU {cpus}") } else { format!("CPUs {cpus}") }
-}
-
 /// How many names are written out at most.
 const NAMES: usize = 4;
 

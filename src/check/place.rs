@@ -1,9 +1,10 @@
 //! Where this system runs: on bare metal or in a virtual machine, in a container, under limits.
 
-use super::{CheckedMachine, Finding, Look, Severity, said};
+use super::{CheckedMachine, Finding, Look, Severity};
 use crate::{
     setup::facts,
     sys::{counters::Stat, cpus::Cpus},
+    units,
 };
 
 /// The group, worst cost first.
@@ -141,13 +142,13 @@ fn cpu_set(subject: &CheckedMachine) -> Finding {
     };
     let missing = subject.cpus.without(&allowed);
     if missing.is_empty() {
-        return Finding::ok(CODE, format!("this process may use {}", said(&allowed)));
+        return Finding::ok(CODE, format!("this process may use {}", units::cpus(&allowed)));
     }
     let severity = if subject.named { Severity::Serious } else { Severity::Little };
     Finding::costs(
         CODE,
         severity,
-        format!("this process may not use {}, only {allowed}", said(&missing)),
+        format!("this process may not use {}, only {allowed}", units::cpus(&missing)),
         format!(
             "`taskset -pc {} $$`; where that is refused, a cpuset restricts it: `cat \
              /proc/self/cgroup` shows which",

@@ -1,7 +1,7 @@
 //! Power: frequency, idle states, hardware threads, heat, ACPI and firmware interrupts (SMI).
 
-use super::{CheckedMachine, Finding, Look, Severity, said, some_of};
-use crate::sys::cpus::Cpus;
+use super::{CheckedMachine, Finding, Look, Severity, some_of};
+use crate::{sys::cpus::Cpus, units};
 
 /// The group, worst cost first.
 pub(super) const LOOKS: &[Look] =
@@ -31,7 +31,7 @@ fn governor(subject: &CheckedMachine) -> Finding {
     Finding::costs(
         CODE,
         Severity::Matters,
-        format!("{first} on {}: a CPU starts slowly after idling", said(&slow)),
+        format!("{first} on {}: a CPU starts slowly after idling", units::cpus(&slow)),
         "`cpupower frequency-set -g performance`, and stop services that reset it \
          (power-profiles-daemon, tuned, TLP)",
     )
@@ -105,7 +105,7 @@ fn thermal(subject: &CheckedMachine) -> Finding {
         Some((cpu, times)) => Finding::costs(
             CODE,
             Severity::Matters,
-            format!("CPU {cpu} was throttled because of heat {times} times since boot"),
+            format!("CPU {cpu} was throttled because of heat {} since boot", units::times(*times)),
             "improve the cooling (fans, dust, a hard flat surface), and monitor it: `turbostat` or \
              `sensors`",
         ),

@@ -1,7 +1,10 @@
 //! The scheduler: throttling, isolation, watchdogs, housekeeping, mitigations.
 
-use super::{CheckedMachine, Finding, Look, Severity, said, some_of};
-use crate::sys::{cpus::Cpus, kernel_config::release};
+use super::{CheckedMachine, Finding, Look, Severity, some_of};
+use crate::{
+    sys::{cpus::Cpus, kernel_config::release},
+    units,
+};
 
 /// The group, worst cost first.
 pub(super) const LOOKS: &[Look] =
@@ -85,7 +88,7 @@ impl FairServer {
 fn kept_off(subject: &CheckedMachine, code: &'static str, kept: &Cpus, what: &str) -> Finding {
     let missing = subject.cpus.without(kept);
     if missing.is_empty() {
-        return Finding::ok(code, format!("{what} kept off {}", said(&subject.cpus)));
+        return Finding::ok(code, format!("{what} kept off {}", units::cpus(&subject.cpus)));
     }
     let option = if code == "isolcpus" { "isolcpus=managed_irq,domain," } else { code };
     let equals = if option.ends_with(',') { "" } else { "=" };
@@ -96,7 +99,7 @@ fn kept_off(subject: &CheckedMachine, code: &'static str, kept: &Cpus, what: &st
     Finding::costs(
         code,
         Severity::Matters,
-        format!("{what} not kept off {}", said(&missing)),
+        format!("{what} not kept off {}", units::cpus(&missing)),
         if subject.is_everything() {
             "name fewer CPUs with --cpus: at least one must do everything else".to_owned()
         } else {

@@ -79,7 +79,11 @@ pub(super) fn shield(flags: &ShieldFlags, argv: &[String]) -> Result<Exit> {
 
 fn summary(shield: &Shield, cpus: &Cpus, is_open: bool) -> String {
     let mut text = format!(
-        "CPUs {cpus} are shielded ({}); everything else runs on {}.\n",
+        "{} shielded ({}); everything else runs on {}.\n",
+        match cpus.len() {
+            1 => format!("CPU {cpus} is"),
+            _ => format!("CPUs {cpus} are"),
+        },
         shield.group.backend(),
         shield.rest()
     );

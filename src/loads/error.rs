@@ -7,10 +7,12 @@ use std::time::Duration;
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
     /// There is no load of that name.
-    #[error("unknown load `{name}`: use one of {known}")]
+    #[error("unknown load `{name}`: {}use one of {known}", asked(nearest))]
     UnknownLoad {
         /// As typed.
         name: String,
+        /// The load that may have been meant.
+        nearest: Option<&'static str>,
         /// All loads.
         known: String,
     },
@@ -125,4 +127,9 @@ pub enum LoadError {
         /// The load.
         load: String,
     },
+}
+
+/// The question whether another word was meant.
+fn asked(nearest: &Option<&'static str>) -> String {
+    nearest.map_or_else(String::new, |name| format!("did you mean {name}? Else "))
 }

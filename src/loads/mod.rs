@@ -141,8 +141,16 @@ pub fn find(name: &str) -> Result<&'static Load, LoadError> {
     }
     LOADS.iter().find(|load| load.name == name).ok_or_else(|| LoadError::UnknownLoad {
         name: name.to_owned(),
+        nearest: nearest(name),
         known: spec::listed(LOADS.iter().map(|load| load.name)),
     })
+}
+
+/// The load whose name is like this one, where one is.
+fn nearest(name: &str) -> Option<&'static str> {
+    let by_likeness = |load: &'static Load| (strsim::jaro(name, load.name), load.name);
+    let (likeness, nearest) = LOADS.iter().map(by_likeness).max_by(|a, b| a.0.total_cmp(&b.0))?;
+    (likeness > 0.8).then_some(nearest)
 }
 
 /// The load of `spec`, its work and its need, after a check that the machine can give what it
@@ -168,9 +176,13 @@ mod tests {
     fn an_unknown_load_is_an_error_with_the_known_ones() {
         let said = find("hackbnech").unwrap_err().to_string();
         assert!(
-            said.starts_with("unknown load `hackbnech`: use one of hackbench, burn, "),
+            said.starts_with(
+                "unknown load `hackbnech`: did you mean hackbench? Else use one of hackbench, "
+            ),
             "{said}"
         );
+        let unlike = find("x").unwrap_err().to_string();
+        assert!(unlike.starts_with("unknown load `x`: use one of hackbench, "), "{unlike}");
         assert!(said.ends_with(", idle"), "{said}");
     }
 }

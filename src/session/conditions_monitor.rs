@@ -14,6 +14,7 @@ use crate::{
         conditions::{Conditions, CpuConditions, ThrottlingLog, UnreadFile},
         cpus::Cpus,
         perf::SmiCount,
+        quota::QuotaUse,
         root::Root,
         sched,
     },
@@ -265,6 +266,13 @@ impl ConditionsHistory {
         let was_there = self.first.rt_throttling;
         matches!(was_there, ThrottlingLog::Silent | ThrottlingLog::Never)
             && self.last.rt_throttling == ThrottlingLog::Throttled
+    }
+
+    /// How often its CPU quota was used up between the two looks, and for how long tasks were kept
+    /// from running for that.
+    pub(super) fn quota_used_up(&self) -> Option<QuotaUse> {
+        let used = self.last.quota?.since(self.first.quota?);
+        (used.times > 0).then_some(used)
     }
 
     fn record(&self) -> ConditionsRecord {

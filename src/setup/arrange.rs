@@ -13,6 +13,7 @@ use super::{
 use crate::{
     run::FoundSetup,
     sys::{cpus::Cpus, root::Root},
+    units,
 };
 
 /// What the user said.
@@ -105,7 +106,10 @@ impl Arranged {
         if let Some(cpus) = &wishes.housekeeping {
             let found = cpus.pin_this_thread().map_err(|error| refused(cpus, &plain(&error)))?;
             if found != *cpus {
-                return Err(refused(cpus, &format!("the kernel leaves CPUs {found} of them")));
+                return Err(refused(
+                    cpus,
+                    &format!("the kernel leaves {} of them", units::cpus(found)),
+                ));
             }
         }
         Ok(arranged)

@@ -12,6 +12,7 @@ use crate::{
         sched::{self, Policy, Scheduling},
         timer,
     },
+    units,
 };
 
 /// What a measured thread is to run as.
@@ -131,7 +132,7 @@ pub fn describe(policy: Policy, priority: u32) -> String {
     if policy.is_real_time() { format!("{policy} {priority}") } else { policy.to_string() }
 }
 
-/// `fifo 90 on CPUs 2`, `other nice -5 on CPUs 0-3`.
+/// `fifo 90 on CPU 2`, `other nice -5 on CPUs 0-3`.
 #[must_use]
 pub fn describe_found(found: &Found) -> String {
     let Scheduling { policy, priority, nice } = &found.scheduling;
@@ -140,7 +141,7 @@ pub fn describe_found(found: &Found) -> String {
         (0, nice) => format!("{policy} nice {nice}"),
         _ => format!("{policy} {priority}"),
     };
-    format!("{how} on CPUs {}", found.cpus)
+    format!("{how} on {}", units::cpus(&found.cpus))
 }
 
 /// Finds out whether the wanted policy and priority are available, before anything is started.

@@ -1,10 +1,12 @@
-//! What must not change during a run: CPUs online, clock source, governors, locked memory.
+//! What must not change during a run: CPUs online, clock source, governors, locked memory; and what
+//! must not come meanwhile: throttling.
 
 use super::{
     clock,
     cpus::Cpus,
     kernel_config::{ConfigOptions, release},
     kmsg, memory,
+    quota::QuotaUse,
     root::Root,
 };
 
@@ -61,6 +63,8 @@ pub struct Conditions {
     pub locked_bytes: Option<u64>,
     /// What the kernel's log says of RT throttling; read at the ends of a run only.
     pub rt_throttling: ThrottlingLog,
+    /// How often its control groups had used up their CPU quotas; read at the ends of a run only.
+    pub quota: Option<QuotaUse>,
     /// What could not be read at all; looked for at the ends of a run only.
     pub unread: Vec<UnreadFile>,
 }
@@ -128,6 +132,7 @@ impl Conditions {
             suspended_ns: if root.is_this_machine() { clock::suspended_ns() } else { 0 },
             locked_bytes: None,
             rt_throttling: ThrottlingLog::Unread,
+            quota: None,
             unread: Vec::new(),
         }
     }
@@ -143,6 +148,7 @@ impl Conditions {
         let status = root.read("/proc/self/status");
         found.locked_bytes = status.and_then(|status| memory::kib_in(&status, "VmLck:"));
         found.rt_throttling = ThrottlingLog::read(root);
+        found.quota = QuotaUse::read(root);
         found.unread = unread(root);
         // Where the kernel would not say it, there is nothing to be missed.
         if found.rt_throttling == ThrottlingLog::Unread && logs_throttling(root) {

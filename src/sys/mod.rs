@@ -27,6 +27,7 @@ pub mod nic_clock;
 pub mod perf;
 pub mod ports;
 pub mod process;
+pub mod quota;
 pub mod ram_disk;
 pub mod region;
 pub mod rights;

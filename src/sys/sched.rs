@@ -54,7 +54,9 @@ impl FromStr for Policy {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        match text {
+        // As the kernel and its tools write them: `FIFO`, `SCHED_FIFO`.
+        let lower = text.to_ascii_lowercase();
+        match lower.strip_prefix("sched_").unwrap_or(&lower) {
             "other" => Ok(Self::Other),
             "fifo" => Ok(Self::Fifo),
             "rr" => Ok(Self::Rr),

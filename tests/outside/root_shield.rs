@@ -337,7 +337,7 @@ fn a_command_behind_the_shield_has_its_cpu_and_its_exit_code_is_passed_on() {
     let said = machine.tardy(&["shield", &cpu, "--", "sh", "-c", script]);
     assert_eq!(said.code, Some(7), "{said:?}");
     assert_eq!(said.out, format!("Cpus_allowed_list:\t{cpu}\n"));
-    assert!(said.err.contains(&format!("CPUs {cpu} are shielded")), "{said:?}");
+    assert!(said.err.contains(&format!("CPU {cpu} is shielded")), "{said:?}");
     machine.is_whole("after a command");
     let child = machine.start(&["shield", &cpu, "--quiet", "--", "sleep", "60"]);
     eventually("the busy task leaves", || machine.busy_cpus() != cpu);

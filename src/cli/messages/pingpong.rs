@@ -8,6 +8,7 @@ use crate::{
     setup::threads::{Terms, describe},
     sys::{cpus::Cpus, sched::Policy},
     transports::{Transport, hello::read_token},
+    units::cpus,
 };
 
 /// The shortest round trip at which no single sample is lost, ns.
@@ -104,9 +105,9 @@ fn check_spinning(transport: Transport, ends: &Ends, allowed: &Cpus) -> Result<(
     let own: Cpus = [near.cpu, far_end.cpu].into_iter().collect();
     ensure!(
         !allowed.without(&own).is_empty(),
-        "--transport {transport} with --policy {policy} keeps CPUs {own} busy, which are all that \
-         tardy may use, so that nothing could record; leave a CPU free by --cpus, or use --policy \
-         other"
+        "--transport {transport} with --policy {policy} keeps {} busy, all that tardy may use, so \
+         that nothing could record; leave a CPU free by --cpus, or use --policy other",
+        cpus(&own)
     );
     Ok(())
 }

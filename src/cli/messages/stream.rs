@@ -9,7 +9,7 @@ use crate::{
     setup::threads::describe,
     sys::{cpus::Cpus, sched::Policy},
     transports::hello::read_token,
-    units::PacketRate,
+    units::{PacketRate, cpus},
 };
 
 /// The default rate.
@@ -219,10 +219,11 @@ fn check_spinning(
     );
     ensure!(
         busy.is_empty() || !allowed.without(&busy).is_empty(),
-        "--wait {} with --policy {policy} keeps CPUs {busy} busy, which are all that tardy may \
-         use, so that nothing could record; leave a CPU free by --cpus, let one end sleep by \
-         --far-wait sleep, or use --policy other",
-        waits.0
+        "--wait {} with --policy {policy} keeps {} busy, all that tardy may use, so that nothing \
+         could record; leave a CPU free by --cpus, let one end sleep by --far-wait sleep, or use \
+         --policy other",
+        waits.0,
+        cpus(&busy)
     );
     Ok(())
 }

@@ -16,7 +16,7 @@ use crate::{
         table::{Table, us},
     },
     run::{Document, SeriesSummary, Validity, probes::SampleName},
-    units::{Nanos, count},
+    units::{Nanos, count, times},
 };
 
 const BOLD: Style = Style::new().bold();
@@ -203,8 +203,8 @@ fn beats(sheet: &mut TerminalText, why: &WhyReport) {
     }
     if let Some(together) = &why.together {
         let text = format!(
-            "several CPUs at once: {} times, up to {} CPUs, {} of all {} peaks; mostly {}",
-            count(together.times),
+            "several CPUs at once: {}, up to {} CPUs, {} of all {} peaks; mostly {}",
+            times(together.times),
             together.most_cpus,
             percent(together.share),
             count(why.peaks_found),

@@ -3,7 +3,10 @@
 use serde::Serialize;
 
 use super::values::{CpuCount, list};
-use crate::{run::caveat::Effect, units::Nanos};
+use crate::{
+    run::caveat::Effect,
+    units::{self, Nanos, times},
+};
 
 /// Something that happened meanwhile. One variant a code, as in [`super::CaveatKind`].
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -61,6 +64,13 @@ pub enum Incident {
     },
     /// The kernel stopped real-time tasks for the sake of others.
     RtThrottled,
+    /// A control group that tardy is in had used up its CPU quota.
+    CpuQuotaUsedUp {
+        /// In how many periods of the quota.
+        times: u64,
+        /// How long tasks were kept from running for that, ns; a sum over CPUs.
+        kept_ns: i64,
+    },
     /// Memory was locked at the start, and not at the end.
     MemoryUnlocked {
         /// Bytes that were locked at the start.
@@ -126,7 +136,7 @@ pub struct FrequencyChange {
 impl FrequencyChange {
     /// "CPU 0 3 times, from 1200 MHz at the start to 3000 at the end"
     fn text(&self) -> String {
-        let changes = self.changes.map(|changes| format!("{changes} times"));
+        let changes = self.changes.map(times);
         let ends = self.frequency_khz.map(|(start, end)| {
             format!("from {} MHz at the start to {} at the end", start / 1000, end / 1000)
         });
@@ -166,7 +176,7 @@ impl Incident {
             Self::SmiSeen { count } => (
                 "smi_seen",
                 Informs,
-                format!("The firmware interrupted the machine {count} times (SMI)."),
+                format!("The firmware interrupted the machine {} (SMI).", times(*count)),
                 "Look into the firmware's set-up for USB legacy support, power capping and memory \
                  scrubbing, and ask its vendor; the kernel cannot prevent them.",
             ),
@@ -232,7 +242,9 @@ impl Incident {
                 Weakens,
                 format!(
                     "Measured CPUs were slowed down because of heat: {}.",
-                    list(cpus, "; ", |CpuCount { cpu, count }| format!("CPU {cpu} {count} times"))
+                    list(cpus, "; ", |CpuCount { cpu, count }| {
+                        format!("CPU {cpu} {}", times(*count))
+                    })
                 ),
                 "Cool the machine (fans, dust, a hard and flat place), or measure a smaller load.",
             ),
@@ -247,6 +259,18 @@ impl Incident {
                 ),
                 "Measure where /proc, /sys and the kernel's log can be read: as root, and in a \
                  container with all of /proc mounted.",
+            ),
+            Self::CpuQuotaUsedUp { times, kept_ns } => (
+                "cpu_quota_used_up",
+                Weakens,
+                format!(
+                    "The control group of this run had used up its CPU quota {}: its ordinary \
+                     threads, measured ones and loads, were kept from running, for {} in all.",
+                    units::times(*times),
+                    Nanos(*kept_ns)
+                ),
+                "Measure without a quota (`CPUQuota=`, `cpu.max`, a container's `--cpus`), or know \
+                 that these figures are the quota's.",
             ),
             Self::RtThrottled => (
                 "rt_throttled",

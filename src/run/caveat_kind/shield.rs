@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::values::{list, moment};
-use crate::run::caveat::Effect;
+use crate::{run::caveat::Effect, units};
 
 /// A caveat about what keeps tasks and interrupts off the measured CPUs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -120,7 +120,8 @@ impl ShieldCaveat {
                 "interrupts_stay",
                 Informs,
                 format!(
-                    "The kernel keeps these interrupts on the shielded CPUs {cpus}: {}.",
+                    "The kernel keeps these interrupts on the shielded {}: {}.",
+                    units::cpus(cpus),
                     interrupts.join(", ")
                 ),
                 "Add isolcpus=managed_irq to the kernel command line, or shield other CPUs; \
@@ -143,7 +144,8 @@ impl ShieldCaveat {
                 "shield_lost",
                 Invalidates,
                 format!(
-                    "The shield of CPUs {cpus} did not last for the run: {}.",
+                    "The shield of {} did not last for the run: {}.",
+                    units::cpus(cpus),
                     loss(path, was, now.as_deref(), *at_ns)
                 ),
                 "Find what changes cpusets (a container manager, a service manager, a tardy of \
@@ -153,7 +155,8 @@ impl ShieldCaveat {
                 "interrupts_back",
                 Weakens,
                 format!(
-                    "At the end of the run these could reach the shielded CPUs {cpus} again: {}.",
+                    "At the end of the run these could reach the shielded {} again: {}.",
+                    units::cpus(cpus),
                     interrupts.join(", ")
                 ),
                 "Find what sets them (irqbalance, a driver that was reset), and repeat the run; \

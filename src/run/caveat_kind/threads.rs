@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::values::{OsError, SeriesCount, list, moment, times};
-use crate::run::caveat::Effect;
+use crate::{run::caveat::Effect, units::cpus};
 
 /// A caveat about measured threads. One variant a code, as in [`super::CaveatKind`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -143,7 +143,7 @@ impl ThreadTerms {
             differences.push(format!("{} instead of {}", words(self), words(asked)));
         }
         if self.cpus != asked.cpus {
-            differences.push(format!("CPUs {} instead of {}", self.cpus, asked.cpus));
+            differences.push(format!("{} instead of {}", cpus(&self.cpus), asked.cpus));
         }
         if let (Some(found), Some(asked)) = (self.timer_slack_ns, asked.timer_slack_ns)
             && found != asked

@@ -4,6 +4,8 @@ use std::io;
 
 use serde::{Deserialize, Serialize};
 
+use crate::units;
+
 /// An error of the operating system.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OsError {
@@ -68,9 +70,11 @@ pub(super) fn list<T>(items: &[T], between: &str, text: impl Fn(&T) -> String) -
     items.iter().map(text).collect::<Vec<_>>().join(between)
 }
 
-/// "cpu0: 2 times; cpu1: 1 times"
+/// "cpu0: 2 times; cpu1: once"
 pub(super) fn times(threads: &[SeriesCount]) -> String {
-    list(threads, "; ", |SeriesCount { series, count }| format!("{series}: {count} times"))
+    list(threads, "; ", |SeriesCount { series, count }| {
+        format!("{series}: {}", units::times(*count))
+    })
 }
 
 /// A moment of the run, "1.2 s".

@@ -26,6 +26,10 @@ pub(super) fn caveats(machine: &MachineEvidence) -> Vec<CaveatKind> {
             .is_suspended()
             .then_some(Incident::Suspended { suspended_ns: history.suspended_ns() }),
         history.is_throttled().then_some(Incident::RtThrottled),
+        history.quota_used_up().map(|used| Incident::CpuQuotaUsedUp {
+            times: used.times,
+            kept_ns: i64::try_from(used.kept_ns).unwrap_or(i64::MAX),
+        }),
         unlocked(history),
         unread(machine),
     ];

@@ -193,6 +193,31 @@ fn memory_that_does_not_stay_locked_is_reported() {
 }
 
 #[test]
+fn a_quota_that_was_used_up_during_the_run_is_reported() {
+    let stat = |times: u64| format!("nr_throttled {times}\nthrottled_usec {times}000\n");
+    let machine = machine();
+    let write = |times| plant(machine.path(), &[("/sys/fs/cgroup/box/cpu.stat", &stat(times))]);
+    plant(machine.path(), &[("/proc/self/cgroup", "0::/box\n")]);
+    let monitor = |after| {
+        write(4);
+        let root = Root::at(machine.path());
+        let mut monitor = ConditionsMonitor::new(root, "0".parse().unwrap(), &[]);
+        monitor.begin();
+        write(after);
+        monitor.end();
+        caveats_of(&monitor)
+    };
+    assert_eq!(monitor(4), [], "used up before the run");
+    let found = monitor(9);
+    let codes: Vec<&str> = found.iter().map(|caveat| caveat.code.as_str()).collect();
+    assert_eq!(codes, ["cpu_quota_used_up"]);
+    assert!(
+        found[0].text.contains("CPU quota 5 times") && found[0].text.contains(" ms in all"),
+        "{found:?}"
+    );
+}
+
+#[test]
 fn rt_throttling_is_reported_when_the_kernel_logs_it_and_not_when_it_had_before() {
     let log = "6,0,5,-;Linux version\n4,2,9,-;sched: RT throttling activated\n";
     assert_reported(("/dev/kmsg", log), "rt_throttled", "RT throttling");

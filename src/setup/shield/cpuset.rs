@@ -14,6 +14,7 @@ use crate::{
         threads::plain,
     },
     sys::{cpus::Cpus, root::Root, tasks},
+    units,
 };
 
 /// Where the controller cpuset sits: the mount point of its hierarchy.
@@ -233,7 +234,9 @@ fn make_v2(journal: &mut Journal, files: &Files<'_>, shielded: &Cpus) -> Result<
     let found = files.root.read(files.path(&partition));
     match found.as_deref() {
         Some("isolated") => Ok(()),
-        Some(found) => Err(shield_error(format!("the partition of CPUs {shielded} is {found:?}"))),
+        Some(found) => {
+            Err(shield_error(format!("the partition of {} is {found:?}", units::cpus(shielded))))
+        }
         None => Err(written.err().unwrap_or_else(|| {
             shield_error("this kernel has no isolated partitions; 6.1 and later have".into())
         })),
@@ -285,8 +288,10 @@ fn no_other_has(files: &Files<'_>, shielded: &Cpus) -> Result<(), SetupError> {
         if name != SHIELD && name != HOUSEKEEPING && cpus.meets(shielded) {
             let path = files.path(&name);
             return Err(shield_error(format!(
-                "the cpuset {path} has CPUs {cpus} too; take CPUs {shielded} out of its \
-                 cpuset.cpus, or end what runs in it"
+                "the cpuset {path} has {} too; take {} out of its cpuset.cpus, or end what runs in \
+                 it",
+                units::cpus(&cpus),
+                units::cpus(shielded)
             )));
         }
     }

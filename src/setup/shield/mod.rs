@@ -11,6 +11,7 @@ use super::{
 use crate::{
     run::{BootOption, FoundShield},
     sys::{cpus::Cpus, root::Root, tasks},
+    units,
 };
 use cpuset::{Backend, Group};
 use interrupts::Moved;
@@ -89,20 +90,25 @@ impl Shield {
     }
 }
 
+/// What was asked for, in an error.
+fn flag(cpus: &Cpus) -> String {
+    format!("a shield of {}", units::cpus(cpus))
+}
+
 /// The CPUs that are online and not shielded.
 fn rest(root: &Root, cpus: &Cpus) -> Result<Cpus, SetupError> {
     let online = root.read("/sys/devices/system/cpu/online").unwrap_or_default();
     let online: Cpus = online.parse().unwrap_or_default();
     let offline = cpus.without(&online);
     if !offline.is_empty() {
-        let why = format!("CPU {offline} is not online");
+        let why = format!("not online: {}", units::cpus(&offline));
         let remedy = "Name CPUs that /sys/devices/system/cpu/online has.";
-        return Err(SetupError::Wish { flag: format!("a shield of CPUs {cpus}"), why, remedy });
+        return Err(SetupError::Wish { flag: flag(cpus), why, remedy });
     }
     let rest = online.without(cpus);
     if rest.is_empty() {
         return Err(SetupError::Wish {
-            flag: format!("a shield of CPUs {cpus}"),
+            flag: flag(cpus),
             why: "no CPU would be left for everything else".into(),
             remedy: "Shield fewer; with `tardy run --shield`, measure fewer: --cpus.",
         });
@@ -179,7 +185,7 @@ mod tests {
         let error = rest(&root, &cpus("0-3")).unwrap_err().to_string();
         assert!(error.contains("no CPU would be left"), "{error}");
         let error = rest(&root, &cpus("3-4")).unwrap_err().to_string();
-        assert!(error.contains("CPU 4 is not online"), "{error}");
+        assert!(error.contains("not online: CPU 4"), "{error}");
     }
 
     #[test]

@@ -111,7 +111,7 @@ fn version_2_switches_the_controller_on_and_says_why_a_partition_is_invalid() {
     fs::create_dir_all(partition.parent().unwrap()).unwrap();
     std::os::unix::fs::symlink("/sys/devices/system/cpu/possible", partition).unwrap();
     let error = machine.make(&mut journal).unwrap_err().to_string();
-    assert!(error.contains("the partition of CPUs 1 is"), "{error}");
+    assert!(error.contains("the partition of CPU 1 is"), "{error}");
 }
 
 #[test]
