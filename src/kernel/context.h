@@ -145,3 +145,16 @@ int BPF_PROG(on_contention_end, u64 lock)
 {
     return trace_lock(TARDY_LOCK_END, lock, 0);
 }
+
+/* The kernel has interrupts off from the begin of the wait to here. */
+SEC("tp_btf/sched_pi_setprio")
+int BPF_PROG(on_sched_pi_setprio, struct task_struct *owner, struct task_struct *waiter)
+{
+    struct task_struct *current = bpf_get_current_task_btf();
+    struct trace_context tc;
+
+    /* In this order: the verifier does not let `waiter` be read, for which `current` may stand. */
+    if (get_thread(current) && waiter == current && get_trace_context(&tc))
+        trace_task(&tc, TARDY_LOCK_OWNER, 0, owner);
+    return 0;
+}

@@ -209,6 +209,12 @@ pub enum EventKind {
         /// Its address.
         lock: u64,
     },
+    /// The task has the lock for which the measured thread on this CPU is about to wait, and gets
+    /// its priority; [`Event::prio`] is its own.
+    LockOwner {
+        /// Its name, padded with zeros.
+        comm: [u8; 16],
+    },
     /// A stack was walked, beginning at this time; `flags`: see [`why`].
     Stack {
         /// For [`super::EventReader::stack`].
@@ -300,6 +306,7 @@ impl EventKind {
             header::TARDY_STEAL => Self::Steal { ns: a, since_ns: b },
             header::TARDY_LOCK_BEGIN => Self::LockBegin { lock: a, flags: b },
             header::TARDY_LOCK_END => Self::LockEnd { lock: a },
+            header::TARDY_LOCK_OWNER => Self::LockOwner { comm: comm(a, b) },
             header::TARDY_STACK => Self::Stack { number: a, took_ns: b },
             header::TARDY_FUNCTION => Self::Function { took_ns: a, address: b },
             _ => return None,

@@ -150,18 +150,25 @@ static __always_inline u32 switch_out_reason(u64 prev_state)
     return prev_state & TASK_UNINTERRUPTIBLE ? TARDY_OUT_WAITING : TARDY_OUT_SLEEPING;
 }
 
+/* An event that has the name of a task. */
 static __always_inline void
-trace_switch(const struct trace_context *tc, struct task_struct *next, u64 prev_state)
+trace_task(const struct trace_context *tc, u32 kind, u32 flags, struct task_struct *task)
 {
     u64 index;
 
     trace_steal(tc);
     struct tardy_event *event = reserve_event(tc, &index);
     if (event) {
-        event->a = *(u64 *)&next->comm[0];
-        event->b = *(u64 *)&next->comm[8];
-        commit_event(event, TARDY_SWITCH, switch_out_reason(prev_state), next->prio, next->pid);
+        event->a = *(u64 *)&task->comm[0];
+        event->b = *(u64 *)&task->comm[8];
+        commit_event(event, kind, flags, task->prio, task->pid);
     }
+}
+
+static __always_inline void
+trace_switch(const struct trace_context *tc, struct task_struct *next, u64 prev_state)
+{
+    trace_task(tc, TARDY_SWITCH, switch_out_reason(prev_state), next);
 }
 
 /* For programs that do nothing else. */

@@ -72,6 +72,7 @@ const SOFTIRQS: &str = "softirqs";
 const SENDERS: &str = "who sent an interrupt to another processor";
 const FAULTS: &str = "page faults of the measured threads";
 const LOCKS: &str = "locks of the kernel that measured threads wait for";
+const OWNERS: &str = "who has a lock that measured threads wait for";
 const TIMERS: &str = "which timer's function a softirq ran";
 const TASKLETS: &str = "which tasklet's function a softirq ran";
 const WORK: &str = "which work a kworker did";
@@ -122,6 +123,7 @@ pub(super) const PROGRAMS: &[Program] = &[
     extra("nmi_handler", "non-maskable interrupts"),
     extra("contention_begin", LOCKS),
     extra("contention_end", LOCKS),
+    newer("sched_pi_setprio", OWNERS),
     extra("timer_expire_entry", TIMERS),
     extra("timer_expire_exit", TIMERS),
     newer("tasklet_entry", TASKLETS),

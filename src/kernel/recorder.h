@@ -61,6 +61,9 @@ enum tardy_kind {
     /* An interrupt to several CPUs; an event for each 64 of them that have one. `pid`: the sender;
      * `flags`: n; a: those of the CPUs from 64 n on, a bit each; b: as of TARDY_IPI. */
     TARDY_IPI_MASK = 21,
+    /* `pid`, `prio`, `comm`: the task that has the lock for which the measured thread on this CPU is
+     * about to wait, and whose priority is raised for that. */
+    TARDY_LOCK_OWNER = 22,
 };
 
 /* `flags` of TARDY_SWITCH: why the task before was switched out. */

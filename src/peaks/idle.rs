@@ -15,14 +15,14 @@ use crate::run::peaks::Cause;
 
 const TABLE: &str = "the exit latency that the kernel's table has for this idle state";
 
-/// Until when each CPU may be on its way out of the idle state in which the thread found it:
-/// absent where that was none, or the kernel has no table of them.
-pub(super) struct IdleExits(BTreeMap<u32, i64>);
+/// From and until when each CPU may be on its way out of the idle state in which the thread found
+/// it: absent where that was none, or the kernel has no table of them.
+pub(super) struct IdleExits(BTreeMap<u32, (i64, i64)>);
 
 impl IdleExits {
     /// Each CPU leaves such a state once for a wake-up.
     pub(super) fn of(wakeup: &LateWakeup<'_>) -> Self {
-        let mut until_ns = BTreeMap::new();
+        let mut exits = BTreeMap::new();
         let waits = |span: &&StateSpan| {
             matches!(span.state, ThreadState::AwaitingIrq | ThreadState::Dispatch)
         };
@@ -34,20 +34,22 @@ impl IdleExits {
             let Some((state, from_ns)) = states.next() else { continue };
             let exit_ns = wakeup.wishes.idle_exit_ns.get(&(span.cpu, state)).copied();
             let begin_ns = from_ns.max(span.from_ns);
-            until_ns.entry(span.cpu).or_insert(begin_ns.saturating_add(exit_ns.unwrap_or(0)));
+            let until_ns = begin_ns.saturating_add(exit_ns.unwrap_or(0));
+            exits.entry(span.cpu).or_insert((begin_ns, until_ns));
         }
-        Self(until_ns)
+        Self(exits)
     }
 
     /// Where the way out ends on a CPU.
     pub(super) fn cuts(&self, cpu: u32) -> Option<i64> {
-        self.0.get(&cpu).copied()
+        self.0.get(&cpu).map(|(_, until_ns)| *until_ns)
     }
 
     /// The way out, where this piece is part of it.
     pub(super) fn why(&self, piece: &Piece<'_>, segment: &Segment) -> Option<NamedCause> {
         let is_idle = segment.idle_state.is_some() && segment.softirq.is_none();
-        let is_exit = is_idle && piece.to_ns <= self.cuts(piece.span.cpu)?;
+        let (begin_ns, until_ns) = *self.0.get(&piece.span.cpu)?;
+        let is_exit = is_idle && piece.from_ns >= begin_ns && piece.to_ns <= until_ns;
         let name = names::idle(segment.idle_state);
         is_exit.then(|| NamedCause::inferred(Cause::IdleExit, name, TABLE))
     }

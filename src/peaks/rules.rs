@@ -9,7 +9,8 @@ use super::{
     idle::{self, IdleExits},
     interrupt::{self, InterruptDelay},
     late_wakeup::LateWakeup,
-    locks, named_work, names,
+    locks::{self, LockWait},
+    named_work, names,
     piece::{self, NamedCause, Piece},
     stacks,
     state_history::{OffCpu, StateSpan, ThreadState},
@@ -34,7 +35,7 @@ pub(crate) struct CauseClassifier<'a> {
     /// From the measured thread's first page fault on.
     fault_ns: Option<i64>,
     /// From and until it waited for locks.
-    locks: Vec<(i64, i64, String)>,
+    locks: Vec<LockWait>,
     /// Where its own events cut a span.
     marks: Vec<i64>,
     idle_exits: IdleExits,
@@ -54,7 +55,7 @@ impl<'a> CauseClassifier<'a> {
             wakeup,
             held: interrupt::held(wakeup),
             fault_ns: faults.map(|event| ns(event.at_ns)),
-            locks: locks::locks(wakeup, &events),
+            locks: locks::locks(wakeup),
             marks: events.iter().filter(|e| locks::cuts(e)).map(|e| ns(e.at_ns)).collect(),
             idle_exits: IdleExits::of(wakeup),
         }
@@ -214,12 +215,10 @@ impl<'a> CauseClassifier<'a> {
 
     /// A page fault or a lock of its own.
     fn held_up(&self, piece: &Piece<'_>) -> Option<NamedCause> {
-        let lock = self
-            .locks
-            .iter()
-            .find(|(from, until, _)| piece.from_ns >= *from && piece.to_ns <= *until);
-        if let Some((.., name)) = lock {
-            return Some(NamedCause::measured(Cause::Lock, name.clone()));
+        let waits = |w: &&LockWait| piece.from_ns >= w.from_ns && piece.to_ns <= w.until_ns;
+        if let Some(wait) = self.locks.iter().find(waits) {
+            let lock = NamedCause::measured(Cause::Lock, wait.name.clone());
+            return Some(NamedCause { task: wait.owner.clone(), ..lock });
         }
         // Not one before the thread slept until its timer came.
         let has_slept = |at: i64| {

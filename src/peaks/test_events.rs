@@ -112,6 +112,11 @@ pub(super) fn lock(pid: u32) -> Event {
     about(pid, 0, EventKind::LockBegin { lock: 0x77, flags: 0 })
 }
 
+pub(super) fn lock_owner(pid: u32, name: &str) -> Event {
+    let EventKind::Switch { comm } = switch(pid, 120, name).kind else { unreachable!() };
+    about(pid, 120, EventKind::LockOwner { comm })
+}
+
 pub(super) fn lock_end(pid: u32) -> Event {
     about(pid, 0, EventKind::LockEnd { lock: 0x77 })
 }

@@ -275,6 +275,19 @@ fn every_rule_of_the_documentation_names_a_test_that_is_there() {
 }
 
 #[test]
+fn every_rule_of_the_documentation_that_names_somebody_says_what_could_fool_it() {
+    let rules = include_str!("../../docs/blame.md").split_once("## The rules").unwrap().1;
+    let cells = |row: &str| row.split('|').map(|cell| cell.trim().to_owned()).collect::<Vec<_>>();
+    let rows: Vec<_> = rules.lines().filter(|line| line.ends_with("` |")).map(cells).collect();
+    assert!(rows.iter().all(|row| row.len() == 9), "seven columns: {rows:?}");
+    let names_somebody =
+        |row: &&Vec<String>| row[5].starts_with("measured") || row[5].starts_with("inferred");
+    let named: Vec<_> = rows.iter().filter(names_somebody).collect();
+    assert!(named.len() > 30, "{named:?}");
+    assert!(named.iter().all(|row| !row[6].is_empty()), "{named:?}");
+}
+
+#[test]
 fn a_bad_warm_up_keeps_no_peaks_away_for_long() {
     let events = wake_up(hack(), 1, 1_500, 2_500, 12_000);
     let late = case([1_500, 0, 1_000, 9_500, 2_000], events);
@@ -345,6 +358,9 @@ fn any_event() -> impl Strategy<Value = (i64, Event)> {
     )
 }
 
+/// What the table says of leaving the idle state.
+const EXIT_NS: i64 = 20_000;
+
 proptest! {
     /// `Case::peak` asserts that the parts sum to the latency.
     #[test]
@@ -363,8 +379,12 @@ proptest! {
         (case.late.cpus, case.late.stopped_ns) = (cpus, stopped_ns);
         (case.me.real_time, case.wishes.virtual_machine) = (real_time, guest);
         case.fake.forgets = forgets;
+        case.wishes.idle_exit_ns.extend((0..3).map(|cpu| ((cpu, 1), EXIT_NS)));
         let peak = case.peak();
         prop_assert!(peak.blame.iter().all(|part| part.ns > 0));
+        // Once for each CPU on which the thread waited, at most.
+        let idle = peak.blame.iter().filter(|part| part.cause == Cause::IdleExit);
+        prop_assert!(idle.map(|part| part.ns).sum::<u64>() <= 3 * EXIT_NS.cast_unsigned());
         prop_assert!(peak.timeline.len() <= 300);
     }
 }

@@ -221,6 +221,12 @@ impl Drawing<'_> {
                 drawn
             }
             EventKind::LockBegin { lock, .. } => point("lock", self.wakeup.function(lock)),
+            EventKind::LockOwner { comm } => {
+                let owner = format!("{}/{}", names::comm(&comm), event.pid);
+                let mut drawn = moment(event.cpu, Lane::Thread, "lock_owner", owner);
+                drawn.detail = Some("has the lock, and gets the priority of who waits".into());
+                drawn
+            }
             EventKind::Timer { callback, .. } => {
                 moment(event.cpu, Lane::Hardirq, "timer", self.wakeup.function(callback))
             }

@@ -5,6 +5,8 @@
 //! are more lines than peaks were asked for; readers keep the worst. `blame.json` holds what all
 //! late wake-ups were blamed on, as sums; it is replaced every few seconds and at the end.
 
+use std::{cmp::Reverse, collections::HashMap};
+
 use serde::{Deserialize, Serialize};
 
 /// What made a wake-up late. The order is that of tables.
@@ -205,8 +207,8 @@ pub struct Moment {
     /// Where.
     pub lane: Lane,
     /// What: `irq`, `softirq`, `timer`, `vector`, `task`, `idle`, `waking`, `migration`, `ipi`,
-    /// `page_fault`, `nmi`, `steal`, `lock`, `stopped`, `expiry`, `stack`, `woke`, `sent`,
-    /// `received`, `function`, `poll`, `sibling` (a hardware thread of the same core).
+    /// `page_fault`, `nmi`, `steal`, `lock`, `lock_owner`, `stopped`, `expiry`, `stack`, `woke`,
+    /// `sent`, `received`, `function`, `poll`, `sibling` (a hardware thread of the same core).
     pub what: String,
     /// Its name: an interrupt's, a softirq's, a task's, a function's.
     pub name: String,
@@ -249,6 +251,34 @@ pub struct Peak {
     /// Entries left out of the timeline, where there were too many.
     #[serde(default)]
     pub left_out: u64,
+}
+
+impl Peak {
+    /// Its parts by cause and name, largest first. What several tasks did under one name, as the
+    /// hundreds of a load, is one part here, whose task is `136 tasks`.
+    #[must_use]
+    pub fn parts_by_name(&self) -> Vec<Part> {
+        let mut groups: Vec<(Part, usize)> = Vec::new();
+        let mut places = HashMap::new();
+        for part in &self.blame {
+            let key = (part.cause, part.basis, &part.name, &part.evidence);
+            let place = *places.entry(key).or_insert(groups.len());
+            match groups.get_mut(place) {
+                None => groups.push((part.clone(), 1)),
+                Some((group, tasks)) => {
+                    group.ns = group.ns.saturating_add(part.ns);
+                    *tasks += 1;
+                    group.task = Some(format!("{tasks} tasks"));
+                    if group.stack.is_empty() {
+                        group.stack.clone_from(&part.stack);
+                    }
+                }
+            }
+        }
+        let mut parts: Vec<Part> = groups.into_iter().map(|(part, _)| part).collect();
+        parts.sort_by_key(|part| Reverse(part.ns));
+        parts
+    }
 }
 
 /// What all late wake-ups together were blamed on: `blame.json`.
@@ -298,4 +328,44 @@ pub struct LatencyBucket {
     pub ns: u64,
     /// Index into `causes`, wake-ups with such a part, and its sum in ns.
     pub parts: Vec<(u32, u64, u64)>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_tasks_of_one_name_are_one_part_that_may_be_the_largest() {
+        let part = |cause, name: &str, task: &str, ns| Part {
+            cause,
+            name: name.into(),
+            task: (!task.is_empty()).then(|| task.into()),
+            ns,
+            basis: Basis::Measured,
+            evidence: None,
+            stack: Vec::new(),
+        };
+        let mut blame = vec![part(Cause::Host, "steal", "", 80)];
+        let hackbench =
+            |number| part(Cause::Thread, "hackbench", &format!("hackbench/{number}"), 5);
+        blame.extend((1..=136).map(hackbench));
+        blame.push(part(Cause::Thread, "dd", "dd/7", 3));
+        let peak = Peak {
+            at_ns: 0,
+            series: "cpu0".into(),
+            cpu: 0,
+            latency_ns: 763,
+            stages: None,
+            ways: Vec::new(),
+            blame,
+            timeline: Vec::new(),
+            left_out: 0,
+        };
+        let parts = peak.parts_by_name();
+        let shown = parts.iter().map(|p| (p.name.as_str(), p.task.as_deref(), p.ns));
+        assert_eq!(
+            shown.collect::<Vec<_>>(),
+            [("hackbench", Some("136 tasks"), 680), ("steal", None, 80), ("dd", Some("dd/7"), 3)]
+        );
+    }
 }

@@ -66,7 +66,7 @@ pub struct Brief {
     pub series: Arc<str>,
     /// The CPU on which the thread ran when it woke up.
     pub cpu: u32,
-    /// The cause of its largest part.
+    /// The cause of its largest part, the tasks of one name together.
     pub cause: Cause,
     /// The name of that.
     pub name: Arc<str>,
@@ -188,7 +188,8 @@ impl Reading {
     }
 
     fn take(&mut self, number: u64, bytes: u64, peak: Peak) {
-        let main = peak.blame.iter().max_by_key(|part| part.ns);
+        let parts = peak.parts_by_name();
+        let main = parts.first();
         let brief = Brief {
             at_ns: peak.at_ns,
             latency_ns: peak.latency_ns,

@@ -1,6 +1,6 @@
 //! The page of a traced run: its causes, its worst wake-ups, its stages.
 
-use std::fs;
+use std::{collections::BTreeMap, fs};
 
 use serde_json::Value;
 
@@ -112,9 +112,14 @@ fn the_page_and_why_tell_the_same_of_a_run() {
         for field in ["at_ns", "series", "latency_ns", "stages"] {
             assert_eq!(drawn[field], expected[field], "{field} of {expected}");
         }
-        let parts = |peak: &Value| -> Vec<(Value, Value)> {
-            let parts = list(&peak["blame"]).iter();
-            parts.map(|part| (part["cause"].clone(), part["ns"].clone())).collect()
+        // The page puts the tasks of one name together.
+        let parts = |peak: &Value| {
+            let mut sums = BTreeMap::<(String, String), u64>::new();
+            for part in list(&peak["blame"]) {
+                let (cause, name) = (part["cause"].to_string(), part["name"].to_string());
+                *sums.entry((cause, name)).or_default() += part["ns"].as_u64().unwrap();
+            }
+            sums
         };
         assert_eq!(parts(drawn), parts(expected));
     }

@@ -87,6 +87,25 @@ fn sleeping_for_a_lock_on_its_way() {
 }
 
 #[test]
+fn the_owner_of_a_lock_that_gets_the_threads_priority() {
+    let mut events = wake_up(hack(), 1, 1_500, 2_500, 5_000);
+    events.extend([
+        // Somebody else waits for a lock, on another CPU and before.
+        (5_500, on(1, lock_owner(700, "other"))),
+        (5_600, lock_owner(701, "before")),
+        (6_000, lock(ME)),
+        (6_100, on(1, lock_owner(702, "other"))),
+        (6_200, lock_owner(600, "owner")),
+        (7_000, flagged(2, switch(600, 9, "owner"))),
+        (80_000, switch(ME, 9, "timer")),
+        (80_500, lock_end(ME)),
+    ]);
+    let main = case([1_500, 0, 1_000, 2_500, 90_000], events).main();
+    assert_eq!((main.cause, main.basis), (Cause::Lock, Basis::Measured));
+    assert_eq!(main.task.as_deref(), Some("owner/600"));
+}
+
+#[test]
 fn a_lock_after_its_wake_up_is_not_its_timers_handler() {
     // The kernel's record is of the last wake-up: by the lock's owner, whose priority it raised.
     let mut events = wake_up(hack(), 1, 1_500, 2_500, 5_000);

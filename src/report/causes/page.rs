@@ -173,7 +173,7 @@ fn page_peaks(worst: &[Peak], damaged: Vec<String>, start_ns: i64) -> PagePeaks 
             latency_ns: peak.latency_ns,
             stages: peak.stages,
             ways: peak.ways.clone(),
-            blame: peak.blame.iter().map(|part| page_part(part, &mut texts)).collect(),
+            blame: peak.parts_by_name().iter().map(|part| page_part(part, &mut texts)).collect(),
             timeline: page_timeline(&moments, &mut texts),
             left_out: peak.left_out.saturating_add(thinned),
         }

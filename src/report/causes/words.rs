@@ -98,15 +98,24 @@ pub fn while_words(part: &PagePart) -> Option<String> {
     let (bare, named) = during(part.cause)?;
     let name = part.name.as_str();
     let task = match (part.task.as_str(), part.cause) {
-        ("", Cause::Thread) => name,
-        ("", _) => "the kernel",
-        (task, _) => task,
+        ("", Cause::Thread) => name.to_owned(),
+        ("", _) => "the kernel".to_owned(),
+        // Several tasks of one name.
+        (task, Cause::Thread) if !task.starts_with(name) => format!("{task} named {name}"),
+        (task, _) => task.to_owned(),
     };
     let named = if name.is_empty() { String::new() } else { named.replace("{}", name) };
     let is_sent = part.cause == Cause::Hardirq && !part.task.is_empty();
-    let sent = if is_sent { format!(", sent by {}", part.task) } else { String::new() };
+    // Of an inferred one the task is who waits.
+    let is_held = part.cause == Cause::Lock && part.basis == Basis::Measured;
+    let by = match part.task.as_str() {
+        "" => String::new(),
+        task if is_sent => format!(", sent by {task}"),
+        task if is_held => format!(", which {task} had"),
+        _ => String::new(),
+    };
     let probably = if part.basis == Basis::Inferred { "probably " } else { "" };
-    Some(format!("{probably}while {}{named}{sent}", bare.replace("{task}", task)))
+    Some(format!("{probably}while {}{named}{by}", bare.replace("{task}", &task)))
 }
 
 /// Why the worst wake-up of the run was late, where its peak was kept and one cause stands out:
@@ -153,8 +162,15 @@ mod tests {
             words(Cause::Nonpreemptible, "dd/7").as_deref(),
             Some("while dd/7 could not be preempted in ext4_x")
         );
-        assert_eq!(words(Cause::Thread, "dd/7").as_deref(), Some("while dd/7 ran before it"));
+        let dd = PagePart { name: "dd".into(), ..part(Cause::Thread, "dd/7") };
+        assert_eq!(while_words(&dd).as_deref(), Some("while dd/7 ran before it"));
+        let many = PagePart { name: "dd".into(), ..part(Cause::Thread, "9 tasks") };
+        assert_eq!(while_words(&many).as_deref(), Some("while 9 tasks named dd ran before it"));
         assert_eq!(words(Cause::Unexplained, ""), None);
+        assert_eq!(
+            words(Cause::Lock, "dd/7").as_deref(),
+            Some("while it waited for a lock: ext4_x, which dd/7 had")
+        );
         assert_eq!(
             words(Cause::Hardirq, "dd/7 on CPU 1").as_deref(),
             Some("while the CPU served interrupt ext4_x, sent by dd/7 on CPU 1")

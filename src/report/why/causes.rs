@@ -2,7 +2,10 @@
 
 use std::cmp::Reverse;
 
-use super::{phrases::figure, terminal_text::TerminalText};
+use super::{
+    phrases::{figure, is_probable},
+    terminal_text::{DIM, TerminalText},
+};
 use crate::{
     analysis::bands::{Band, CauseInBand},
     plain::cut,
@@ -21,6 +24,8 @@ const LEAST_SHARE: f64 = 0.01;
 const LEAST_KIND: f64 = 0.002;
 /// Names are cut after this number of characters.
 const NAME: usize = 32;
+/// Before what is mostly an inference.
+const PROBABLY: &str = "~ ";
 
 /// One kind of cause in all bands, or one name of it.
 struct Row<'a> {
@@ -28,11 +33,30 @@ struct Row<'a> {
     name: Option<&'a str>,
     /// A share a band.
     shares: Vec<f64>,
+    /// Most of it is an inference.
+    is_probable: bool,
 }
 
 impl Row<'_> {
+    /// Of the causes that are meant.
+    fn of<'a>(
+        kind: Cause,
+        name: Option<&'a str>,
+        bands: &[Band],
+        is_meant: impl Fn(&CauseInBand) -> bool,
+    ) -> Row<'a> {
+        let shares = bands.iter().map(|band| of_band(band, &is_meant)).collect();
+        let meant = bands.iter().flat_map(|band| &band.causes).filter(|cause| is_meant(cause));
+        Row { kind, name, shares, is_probable: is_probable(meant) }
+    }
+
     fn most(&self) -> f64 {
         self.shares.iter().copied().fold(0.0, f64::max)
+    }
+
+    /// Its name, marked where it is mostly an inference.
+    fn marked(&self, name: &str) -> String {
+        format!("{}{}", if self.is_probable { PROBABLY } else { "" }, cut(name, NAME))
     }
 }
 
@@ -64,6 +88,9 @@ pub(super) fn push(sheet: &mut TerminalText, bands: &[Band], sample: SampleName)
     let blamed = bands.iter().map(|band| figure(band.blamed_share));
     table.row(row("blamed, % of their time".into(), blamed));
     sheet.table(&table, "");
+    if large.iter().any(|kind| names(kind.kind, bands).iter().any(|name| name.is_probable)) {
+        sheet.line(DIM, "~ mostly inferred: no event shows it; `--peaks` has the evidence");
+    }
     sheet.gap();
 }
 
@@ -72,11 +99,11 @@ fn push_kind(table: &mut Table, kind: &Row<'_>, bands: &[Band]) {
     let names = names(kind.kind, bands);
     let head = label(kind.kind);
     let cells = |row: &Row<'_>| row.shares.iter().map(|own| share(*own)).collect::<Vec<_>>();
-    let name = |row: &Row<'_>| cut(row.name.unwrap_or_default(), NAME);
+    let name = |row: &Row<'_>| row.marked(row.name.unwrap_or_default());
     let is_shown = |name: &&Row<'_>| name.most() >= LEAST_SHARE;
     let shown: Vec<&Row<'_>> = names.iter().filter(is_shown).take(MOST_NAMES).collect();
     if let (Some(first), 0 | 1) = (names.first(), shown.len()) {
-        let own = if first.name == Some(head) { String::new() } else { name(first) };
+        let own = if first.name == Some(head) { first.marked("") } else { name(first) };
         let more = names.len() - 1;
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         let text = format!("{head}  {own}{more}");
@@ -108,10 +135,7 @@ fn kinds(bands: &[Band]) -> Vec<Row<'_>> {
         bands.iter().flat_map(|band| &band.causes).map(|cause| cause.cause).collect();
     kinds.sort_unstable();
     kinds.dedup();
-    let row = |kind: Cause| {
-        let shares = bands.iter().map(|band| of_band(band, |cause| cause.cause == kind));
-        Row { kind, name: None, shares: shares.collect() }
-    };
+    let row = |kind: Cause| Row::of(kind, None, bands, |cause| cause.cause == kind);
     let mut rows: Vec<Row<'_>> = kinds.into_iter().map(row).collect();
     sort(&mut rows, bands);
     rows.sort_by_key(|row| row.kind == Cause::Unexplained);
@@ -126,8 +150,7 @@ fn names(kind: Cause, bands: &[Band]) -> Vec<Row<'_>> {
     names.dedup();
     let row = |name| {
         let is_it = |cause: &CauseInBand| cause.cause == kind && cause.name == name;
-        let shares = bands.iter().map(|band| of_band(band, is_it)).collect();
-        Row { kind, name: Some(name), shares }
+        Row::of(kind, Some(name), bands, is_it)
     };
     let mut rows: Vec<Row<'_>> = names.into_iter().map(row).collect();
     sort(&mut rows, bands);
@@ -203,5 +226,16 @@ mod tests {
             "",
         ];
         assert_eq!(words, wanted, "{text}");
+    }
+
+    #[test]
+    fn what_is_mostly_inferred_is_marked() {
+        let mut band = band("p99", &[(Cause::Host, "hypervisor", 0.6), (Cause::Softirq, "A", 0.4)]);
+        band.causes[0].inferred = 0.9;
+        let mut sheet = TerminalText::default();
+        push(&mut sheet, &[band], SampleName::WakeUp);
+        let text = anstream::adapter::strip_str(&sheet.done()).to_string();
+        assert!(text.contains("~ hypervisor  ") && text.contains("~ mostly inferred"), "{text}");
+        assert!(!text.contains("~ A"), "{text}");
     }
 }

@@ -1,6 +1,20 @@
-//! Lanes, bands and shares in words; causes are in `causes::words`.
+//! Lanes, bands and shares in words, and what is said with a reservation; causes are in
+//! `causes::words`.
 
-use crate::run::{peaks::Lane, probes::SampleName};
+use crate::{
+    analysis::bands::CauseInBand,
+    run::{peaks::Lane, probes::SampleName},
+};
+
+/// More than this of a cause's time is an inference: it was probably so.
+const INFERRED: f64 = 0.5;
+
+/// Whether most of the time of these is an inference rather than measured.
+pub(super) fn is_probable<'a>(causes: impl Iterator<Item = &'a CauseInBand> + Clone) -> bool {
+    let all: f64 = causes.clone().map(|cause| cause.ns as f64).sum();
+    let inferred: f64 = causes.map(|cause| cause.ns as f64 * cause.inferred).sum();
+    inferred > INFERRED * all
+}
 
 /// A lane of a timeline.
 pub(super) const fn lane(lane: Lane) -> &'static str {

@@ -78,10 +78,11 @@ fn one(sheet: &mut TerminalText, rank: usize, peak: &Peak, document: &Document) 
         }
         None => {}
     }
-    for part in peak.blame.iter().take(MOST_PARTS) {
+    let parts = peak.parts_by_name();
+    for part in parts.iter().take(MOST_PARTS) {
         blamed(sheet, part, peak.latency_ns);
     }
-    let rest = peak.blame.get(MOST_PARTS..).unwrap_or_default();
+    let rest = parts.get(MOST_PARTS..).unwrap_or_default();
     if !rest.is_empty() {
         let ns = rest.iter().fold(0_u64, |sum, part| sum.saturating_add(part.ns));
         let ns = Nanos(i64::try_from(ns).unwrap_or(i64::MAX));

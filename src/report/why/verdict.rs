@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{
     WhyReport,
-    phrases::{band as band_words, percent},
+    phrases::{band as band_words, is_probable, percent},
 };
 use crate::{
     analysis::bands::{Band, CauseInBand},
@@ -22,8 +22,6 @@ const WORTH: f64 = 0.1;
 const ONE_CPU: f64 = 0.9;
 /// A beat belongs to a cause if at least this share of its peaks is on it.
 const ON_BEAT: f64 = 0.5;
-/// What is more than this an inference was "probably" so.
-const INFERRED: f64 = 0.5;
 /// Maximum number of names shown of one kind.
 const NAMES: usize = 3;
 
@@ -139,9 +137,7 @@ fn describe(why: &WhyReport, kind: &CauseSum<'_>, series: usize) -> (f64, String
 
 /// The words of a kind of cause; as probable where most of its time is an inference.
 fn named(causes: &[&CauseInBand], words: String) -> String {
-    let all: u64 = causes.iter().map(|cause| cause.ns).sum();
-    let inferred: f64 = causes.iter().map(|cause| cause.ns as f64 * cause.inferred).sum();
-    if inferred > INFERRED * all as f64 { format!("probably {words}") } else { words }
+    if is_probable(causes.iter().copied()) { format!("probably {words}") } else { words }
 }
 
 /// The CPU that has nearly all of these.
@@ -236,6 +232,16 @@ mod tests {
              50 ms."
         );
         assert!(!verdict(&why, 1).contains("CPU"), "of one CPU there is no other");
+    }
+
+    #[test]
+    fn a_cause_of_which_most_is_inferred_is_probable() {
+        let with = |inferred| {
+            let host = cause(Cause::Host, "hypervisor (steal)", 0.7, &[("cpu0", 1), ("cpu1", 1)]);
+            verdict(&why(1.0, vec![CauseInBand { inferred, ..host }]), 2)
+        };
+        assert!(with(0.6).contains("was probably "), "{}", with(0.6));
+        assert!(!with(0.4).contains("probably"), "{}", with(0.4));
     }
 
     #[test]

@@ -93,6 +93,8 @@ impl Peak {
                 "nonpreemptible" => !task.is_empty() && (is_cause || goes_first),
                 "device" => is_cause && part.name.starts_with("irq "),
                 "hog" => is_cause && task.starts_with("inject/"),
+                // Its owner is known only where it gets the thread's priority.
+                "lock" => is_cause && (task.is_empty() || task.starts_with("inject/")),
                 // Interrupts are off in the injector's own task, or nobody knows.
                 "masked" => is_cause && (task.is_empty() || task.starts_with("inject/")),
                 _ => is_cause,
@@ -121,7 +123,7 @@ impl Peak {
         }
         let is_shared = |part: &&Part| match delay.kind.as_str() {
             "arming" => part.cause == "nonpreemptible" && part.task.is_none(),
-            "lock" => part.task.is_some(),
+            "lock" => part.cause != "lock" && part.task.is_some(),
             _ => false,
         };
         self.blame.iter().filter(is_shared).map(|part| part.ns).sum()
