@@ -40,10 +40,10 @@ use crate::{
     units::{Nanos, span},
 };
 
-/// Measure how late this machine responds, under a load or idle, and record it.
+/// Measure how late this machine responds, as it is or under a load, and record it.
 ///
-/// A bare `tardy run` measures timer wake-ups on every CPU under hackbench (4 groups) for 60 s. A
-/// PROBE without --load runs no load.
+/// A bare `tardy run` measures timer wake-ups on every CPU for 60 s. It starts no load: that is
+/// asked for by --load.
 ///
 /// A kill or a full disk costs at most the last second of the record. A power cut costs what the
 /// kernel had not written yet, by its defaults up to half a minute; when tardy has ended, the disk
@@ -122,8 +122,8 @@ fn probe_name() -> impl TypedValueParser<Value = &'static ProbeInfo> {
 /// Measures, records, and prints the result.
 pub(super) fn run(flags: RunFlags, store: &Store, argv: Vec<String>) -> Result<Exit> {
     let (json, quiet) = (flags.format.is_json(), flags.record.quiet);
-    if flags.is_bare() && !quiet {
-        output::notice("No PROBE and no --load: timer under hackbench (4 groups), 60 s.");
+    if flags.probe.is_none() && !flags.has_load() && !quiet {
+        output::notice("No load: the machine as it is. `--load hackbench` makes it busy.");
     }
     let left = recover_first(quiet);
     let mut plan = flags.plan(store, argv).map_err(|error| name_holder(error, &left))?;
@@ -166,8 +166,8 @@ fn signal_name(number: usize) -> String {
 }
 
 impl RunFlags {
-    fn is_bare(&self) -> bool {
-        self.probe.is_none() && self.loads.is_empty() && self.commands.load_commands.is_empty()
+    fn has_load(&self) -> bool {
+        !self.loads.is_empty() || !self.commands.load_commands.is_empty()
     }
 
     /// Checks everything that can be checked before anything is changed.
@@ -226,9 +226,8 @@ impl RunFlags {
     }
 
     fn load_specs(&self) -> Result<Vec<LoadSpec>> {
-        let typed = if self.is_bare() { vec!["hackbench".into()] } else { self.loads.clone() };
         let read = |text: &String| LoadSpec::parse(text).with_context(|| format!("--load {text}"));
-        typed.iter().map(read).chain(self.commands.specs()).collect()
+        self.loads.iter().map(read).chain(self.commands.specs()).collect()
     }
 
     /// The CPUs to measure, and the CPUs of the near and the far end of messages.

@@ -7,6 +7,7 @@ use super::{
     binned::{Binned, histogram},
     causes::{self, Causes},
     curve::curve,
+    headline,
     page::{InterruptRow, LoadTrack, MachineTrack, Page, PageRun, PageSeries, PageStage, Points},
     points::PointThinner,
     sample_name::SampleName,
@@ -72,7 +73,7 @@ fn page_run(run: &Run, edges: &[u64]) -> PageRun {
     let worst = causes::words::worst_in_words(document, &peaks);
     let series = wakeups.into_iter().zip(points);
     PageRun {
-        headline: words::headline_because(document, worst.as_deref()),
+        headline: headline::headline_because(document, worst.as_deref()),
         line: words::line(document),
         samples: SampleName::of(document).into(),
         command: words::command(&document.argv),

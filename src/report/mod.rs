@@ -6,6 +6,7 @@ pub mod collect;
 mod curve;
 #[cfg(test)]
 mod fixture;
+pub mod headline;
 pub mod html;
 pub mod interrupts;
 pub mod lab;

@@ -6,6 +6,7 @@ mod stages;
 use anstyle::{AnsiColor, Style};
 
 use super::{
+    headline::{MissedPeriods, headline},
     interrupts,
     page::InterruptRow,
     sample_name::{self, SampleName},
@@ -53,10 +54,18 @@ pub fn show(document: &Document, place: &str, moved: &[InterruptRow]) -> String 
         out.push('\n');
     }
     if document.status != Status::Running || document.wakeups().any(|series| series.count > 0) {
-        out.push_str(&format!("{BOLD}{}{BOLD:#}\n\n", words::headline(document)));
+        out.push_str(&format!("{BOLD}{}{BOLD:#}\n\n", headline(document)));
     }
-    push_lines(&mut out, &wakeups(document));
-    push_scheduled(&mut out, document);
+    let mut views = vec![wakeups(document)];
+    views.extend(scheduled(document));
+    // What flatters comes last.
+    if MissedPeriods::of(document).are_material() {
+        views.reverse();
+    }
+    for (number, view) in views.iter().enumerate() {
+        out.push_str(if number > 0 { "\n" } else { "" });
+        push_lines(&mut out, view);
+    }
     messages::push(&mut out, document);
     stages::push(&mut out, document);
     if document.wakeups().any(|series| !series.uncertain.is_empty()) {
@@ -127,10 +136,10 @@ fn percentile_cells(percentiles: &Percentiles, uncertain: &[String]) -> Vec<Stri
 }
 
 /// The second view, where it differs from the first.
-fn push_scheduled(out: &mut String, document: &Document) {
+fn scheduled(document: &Document) -> Option<Table> {
     let differs = document.wakeups().any(|series| series.missed.unwrap_or(0) > 0);
     if !differs {
-        return;
+        return None;
     }
     let mut headings = vec!["us, per scheduled period", "count", "mean"];
     headings.extend(PERCENTILE_HEADINGS);
@@ -143,8 +152,7 @@ fn push_scheduled(out: &mut String, document: &Document) {
         row.push(us(scheduled.max));
         table.row(row);
     }
-    out.push('\n');
-    push_lines(out, &table);
+    Some(table)
 }
 
 fn push_lines(out: &mut String, table: &Table) {

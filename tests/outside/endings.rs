@@ -98,20 +98,18 @@ fn only_run(store: &Store) -> Option<String> {
 }
 
 #[test]
-fn a_bare_run_says_first_that_it_measures_under_hackbench() {
+fn a_bare_run_starts_no_load_and_says_first_how_to_add_one() {
     let store = Store::new();
     let child = store.start(&["run"]);
-    // By its files: hackbench would have a tardy that reads them wait long.
     eventually("a run", || only_run(&store).is_some());
     store.wait_measuring(&only_run(&store).unwrap());
     signal(&child, "INT");
     let said = finish(child);
     assert_eq!(said.code, Some(0), "{said:?}");
     let first = said.err.lines().next().unwrap();
-    assert!(first.contains("timer under hackbench (4 groups), 60 s"), "{first}");
+    assert!(first.contains("No load") && first.contains("--load hackbench"), "{first}");
     let record = store.show("last");
-    assert_eq!(record["loads"][0]["name"], "hackbench");
-    assert_eq!(record["loads"][0]["parameters"]["groups"], 4);
+    assert_eq!(record["loads"], serde_json::json!([]));
     assert_eq!(whole(&record["parameters"]["duration_ns"]), 60_000_000_000);
 }
 

@@ -13,7 +13,7 @@ use crate::{
 
 /// The round trip's figures halved: what stands for one way where only there and back was measured.
 pub(super) fn halved(series: &SeriesSummary) -> SeriesSummary {
-    let half = |ns: Option<i64>| ns.map(crate::report::words::half);
+    let half = |ns: Option<i64>| ns.map(crate::report::headline::half);
     let percentiles = series.percentiles.iter().map(|(name, ns)| (name.clone(), ns / 2));
     SeriesSummary {
         name: "half of it".into(),

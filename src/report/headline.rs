@@ -1,0 +1,228 @@
+//! The sentence for a manager: how late, how often, and the worst.
+
+use super::{messages, sample_name::SampleName};
+use crate::{
+    run::{
+        Document, Percentiles, SeriesSummary,
+        messages::ROUND_TRIP,
+        probes::{LatencyFrom, ProbeInfo},
+    },
+    units::{Nanos, count},
+};
+
+/// One sentence: how late, how often, and the worst.
+#[must_use]
+pub fn headline(document: &Document) -> String {
+    headline_because(document, None)
+}
+
+/// The same, with why the worst was late where that is known: `while interrupts were off in ext4`.
+#[must_use]
+pub fn headline_because(document: &Document, why: Option<&str>) -> String {
+    let Some((worst, max)) = worst_of(document) else {
+        return "Nothing was measured.".into();
+    };
+    let missed = MissedPeriods::of(document);
+    let views = match missed.are_material() {
+        true => per_period(document),
+        false => per_sample(document),
+    };
+    let (name, ns) = certain_percentile(&views);
+    let why = why.map(|why| format!(", {why}")).unwrap_or_default();
+    let (within, worst) = match SampleName::of(document) {
+        SampleName::RoundTrip => round_trips(ns, max),
+        SampleName::Packet => packets(document, ns, (worst, max)),
+        SampleName::WakeUp | SampleName::Sample => wakeups(ns, (worst, max), &missed),
+    };
+    let mut text = format!("{name} % of {within}; the worst {worst}{why}.");
+    if missed.missed > 0 {
+        text.push_str(&format!(" {}.", missed.words()));
+    }
+    if let Some(lost) = document.messages.as_ref().and_then(messages::losses) {
+        text.push_str(&format!(" {lost}."));
+    }
+    text
+}
+
+/// What came within `ns`, and what the worst did.
+fn wakeups(
+    ns: i64,
+    (worst, max): (&SeriesSummary, i64),
+    missed: &MissedPeriods,
+) -> (String, String) {
+    let place = worst.cpu.map_or_else(|| worst.name.clone(), |cpu| format!("CPU {cpu}"));
+    let within = match missed.are_material() {
+        true => format!("scheduled periods had their wake-up within {}", Nanos(ns)),
+        false => format!("wake-ups came within {}", Nanos(ns)),
+    };
+    (within, format!("was {} late, on {place}", Nanos(max)))
+}
+
+fn round_trips(ns: i64, max: i64) -> (String, String) {
+    let half = Nanos(half(ns));
+    let within = format!("round trips took at most {} (one way {half}, as half of it)", Nanos(ns));
+    (within, format!("took {}", Nanos(max)))
+}
+
+fn packets(document: &Document, ns: i64, (worst, max): (&SeriesSummary, i64)) -> (String, String) {
+    if ProbeInfo::find(document.probe.name())
+        .is_some_and(|probe| probe.latency_from == LatencyFrom::Stamp)
+    {
+        let within = format!("packets were read within {} of their time stamp", Nanos(ns));
+        return (within, format!("took {}", Nanos(max)));
+    }
+    // An echo sends each back: the whole way is measured by one clock, and its parts are less.
+    if worst.name == ROUND_TRIP {
+        let within = format!("packets were back within {} of their scheduled time", Nanos(ns));
+        return (within, format!("was {} late", Nanos(max)));
+    }
+    let within = format!("packets came within {} of their scheduled time", Nanos(ns));
+    let of = if document.wakeups().count() > 1 { format!(" {}", worst.name) } else { "".into() };
+    (within, format!("was {} late{of}", Nanos(max)))
+}
+
+/// Half of a round trip: what stands for one way where only there and back was measured.
+#[must_use]
+pub const fn half(round_trip_ns: i64) -> i64 {
+    round_trip_ns / 2
+}
+
+fn worst_of(document: &Document) -> Option<(&SeriesSummary, i64)> {
+    let maxima = document.wakeups().filter_map(|series| Some((series, series.max?)));
+    maxima.max_by_key(|(_, max)| *max)
+}
+
+/// Periods that were missed, because the wake-up before them came too late.
+pub(super) struct MissedPeriods {
+    missed: u64,
+    periods: u64,
+}
+
+impl MissedPeriods {
+    /// Of all series together.
+    pub(super) fn of(document: &Document) -> Self {
+        let sum = |of: fn(&SeriesSummary) -> Option<u64>| {
+            document.wakeups().filter_map(of).fold(0, u64::saturating_add)
+        };
+        Self {
+            missed: sum(|series| series.missed),
+            periods: sum(|series| Some(series.scheduled.as_ref()?.count)),
+        }
+    }
+
+    /// So many that what the wake-ups that came say of themselves flatters: one period in a
+    /// hundred, as for the caveat `periods_missed`.
+    pub(super) const fn are_material(&self) -> bool {
+        self.periods > 0 && self.missed.saturating_mul(100) >= self.periods
+    }
+
+    fn words(&self) -> String {
+        let missed = self.missed;
+        match self.are_material() {
+            true => format!("{} of {} periods were missed", count(missed), count(self.periods)),
+            false if missed == 1 => "1 period was missed".into(),
+            false => format!("{missed} periods were missed"),
+        }
+    }
+}
+
+/// What percentiles are of.
+struct View<'a> {
+    count: u64,
+    percentiles: &'a Percentiles,
+    uncertain: &'a [String],
+}
+
+fn per_sample(document: &Document) -> Vec<View<'_>> {
+    let views = document.wakeups().map(|series| View {
+        count: series.count,
+        percentiles: &series.percentiles,
+        uncertain: &series.uncertain,
+    });
+    views.collect()
+}
+
+fn per_period(document: &Document) -> Vec<View<'_>> {
+    let scheduled = document.wakeups().filter_map(|series| series.scheduled.as_ref());
+    let views = scheduled.map(|own| View {
+        count: own.count,
+        percentiles: &own.percentiles,
+        uncertain: &own.uncertain,
+    });
+    views.collect()
+}
+
+/// The highest percentile, up to 99.9, that has enough samples beyond it in every view; and the
+/// largest value it has in any of them.
+fn certain_percentile(views: &[View<'_>]) -> (&'static str, i64) {
+    let worst = |name: &str| {
+        views.iter().filter_map(|view| view.percentiles.get(name).copied()).max().unwrap_or(0)
+    };
+    let certain = |name: &str| {
+        let measured = || views.iter().filter(|view| view.count > 0);
+        measured().count() > 0
+            && measured().all(|view| !view.uncertain.iter().any(|few| few == name))
+    };
+    let best = ["99.9", "99", "90"].into_iter().find(|name| certain(name)).unwrap_or("50");
+    (best, i64::try_from(worst(best)).unwrap_or(i64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{report::fixture, run::Scheduled};
+
+    #[test]
+    fn a_round_trip_is_reported_whole_and_its_half_is_named_as_one() {
+        assert_eq!(
+            headline(&fixture::of("pingpong", &["rtt"])),
+            "99 % of round trips took at most 60.0 us (one way 30.0 us, as half of it); the worst \
+             took 2.40 ms."
+        );
+    }
+
+    #[test]
+    fn where_many_periods_were_missed_they_are_reported_and_not_the_wake_ups_that_came() {
+        let mut timer = fixture::of("timer", &["cpu0"]);
+        let own = &mut timer.series[0];
+        (own.missed, own.scheduled) = (Some(5), Some(scheduled(1_005)));
+        let few = "99 % of wake-ups came within 60.0 us; the worst was 2.40 ms late, on CPU 0. 5 \
+                   periods were missed.";
+        assert_eq!(headline(&timer), few);
+        let own = &mut timer.series[0];
+        (own.missed, own.scheduled) = (Some(4_000), Some(scheduled(5_000)));
+        assert_eq!(
+            headline(&timer),
+            "99.9 % of scheduled periods had their wake-up within 61.0 ms; the worst was 2.40 ms \
+             late, on CPU 0. 4 000 of 5 000 periods were missed."
+        );
+    }
+
+    fn scheduled(count: u64) -> Scheduled {
+        let percentiles = [("50", 9_000_000), ("99.9", 61_000_000)];
+        Scheduled {
+            count,
+            mean: None,
+            max: None,
+            percentiles: percentiles.map(|(name, ns)| (name.to_owned(), ns)).into_iter().collect(),
+            uncertain: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn packets_are_reported_against_their_time_and_with_those_that_were_lost() {
+        let mut stream = fixture::of("stream", &["there", "there/pacing", "back"]);
+        if let Some(messages) = &mut stream.messages {
+            messages.flows[0].lost = 2;
+        }
+        assert_eq!(
+            headline(&stream),
+            "99 % of packets came within 60.0 us of their scheduled time; the worst was 2.40 ms \
+             late back. 2 of 1 000 there were lost."
+        );
+        let text = headline(&fixture::of("stream", &["rtt", "rtt/pacing"]));
+        assert!(text.contains("packets were back within 60.0 us of their"), "{text}");
+        let text = headline(&fixture::of("receive", &["receive"]));
+        assert!(text.starts_with("99 % of packets were read within 60.0 us of their"), "{text}");
+    }
+}
