@@ -44,8 +44,10 @@ struct MonitoredThread {
     series: String,
     armed: Found,
     broken: Option<Deviation>,
-    /// Whether it was ever asked for and answered for.
+    /// Whether the kernel ever answered for it.
     is_seen: bool,
+    /// Whether it refused to, while the thread was there.
+    is_refused: bool,
 }
 
 impl ConditionsMonitor {
@@ -57,6 +59,7 @@ impl ConditionsMonitor {
             armed: armed.clone(),
             broken: None,
             is_seen: false,
+            is_refused: false,
         };
         let threads = threads.iter().map(watched).collect();
         Self {
@@ -127,7 +130,7 @@ impl ConditionsMonitor {
     pub(super) fn unread(&self) -> Vec<UnreadSource> {
         let unread = self.history.unread.iter();
         let files = unread.map(|unread| UnreadSource::new(unread.what, unread.file));
-        let unseen = self.looks > 0 && self.threads.iter().any(|thread| !thread.is_seen);
+        let unseen = self.threads.iter().any(|thread| thread.is_refused && !thread.is_seen);
         let threads = UnreadSource::new("policy and CPUs of measured threads", "sched_getattr");
         files.chain(unseen.then_some(threads)).collect()
     }
@@ -167,9 +170,14 @@ impl ConditionsMonitor {
 impl MonitoredThread {
     fn poll(&mut self, at_ns: i64) {
         let tid = self.armed.tid;
-        // A thread that has ended its loop may be gone.
-        let (Ok(scheduling), Ok(cpus)) = (sched::of_thread(tid), Cpus::of_thread(tid)) else {
-            return;
+        let found = sched::of_thread(tid).and_then(|how| Ok((how, Cpus::of_thread(tid)?)));
+        let (scheduling, cpus) = match found {
+            Ok(found) => found,
+            Err(error) => {
+                // A thread that has ended its loop may be gone: there was nothing to be seen.
+                self.is_refused |= error.raw_os_error() != Some(libc::ESRCH);
+                return;
+            }
         };
         self.is_seen = true;
         let now = Found { scheduling, cpus: cpus.to_string(), ..self.armed.clone() };

@@ -193,6 +193,24 @@ fn memory_that_does_not_stay_locked_is_reported() {
 }
 
 #[test]
+fn threads_that_cannot_be_asked_for_are_reported_and_those_that_have_ended_are_not() {
+    let unread = |tid| {
+        let machine = machine();
+        let armed = Found { tid, ..Found::of_this_thread().unwrap() };
+        let threads = [("cpu0".to_owned(), armed)];
+        let root = Root::at(machine.path());
+        let mut monitor = ConditionsMonitor::new(root, "0".parse().unwrap(), &threads);
+        monitor.begin();
+        monitor.poll(1);
+        monitor.end();
+        monitor.unread().into_iter().map(|unread| unread.source).collect::<Vec<_>>()
+    };
+    let ended = std::thread::spawn(sched::thread_id).join().unwrap();
+    assert_eq!(unread(ended), [""; 0]);
+    assert_eq!(unread(-1), ["sched_getattr"], "no number of a thread");
+}
+
+#[test]
 fn a_quota_that_was_used_up_during_the_run_is_reported() {
     let stat = |times: u64| format!("nr_throttled {times}\nthrottled_usec {times}000\n");
     let machine = machine();
