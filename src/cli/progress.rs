@@ -6,6 +6,7 @@ use std::{
 };
 
 use crate::{
+    plain,
     session::{LoadProgress, RunProgress},
     units::{Nanos, span},
 };
@@ -41,10 +42,10 @@ impl StatusLine {
         }
         // A little less than half a second, in which it comes from a run.
         self.next = Instant::now() + Duration::from_millis(450);
-        let text = cut(&text(), width());
+        let shown = shown(&text(), width());
         let mut err = std::io::stderr().lock();
-        // Erase after writing, so that the line does not flicker. A closed terminal is no error.
-        let _ = write!(err, "\r{text}\x1b[K").and_then(|()| err.flush());
+        // A closed terminal is no error.
+        let _ = err.write_all(shown.as_bytes()).and_then(|()| err.flush());
     }
 
     /// Erases the line.
@@ -90,11 +91,10 @@ fn width() -> usize {
     size.map(|size| usize::from(size.ws_col)).ok().filter(|&width| width > 0).unwrap_or(80).max(20)
 }
 
-fn cut(text: &str, width: usize) -> String {
-    if text.chars().count() < width {
-        return text.into();
-    }
-    text.chars().take(width.saturating_sub(4)).chain("...".chars()).collect()
+/// What replaces the line. Names of loads and how they died come from elsewhere: nothing of the
+/// text steers the terminal. It erases after writing, so that the line does not flicker.
+fn shown(text: &str, width: usize) -> String {
+    format!("\r{}\x1b[K", plain::cut(text, width.saturating_sub(1)))
 }
 
 #[cfg(test)]
@@ -122,7 +122,13 @@ mod tests {
     }
 
     #[test]
-    fn it_fits_the_terminal() {
-        assert_eq!(cut(&"x".repeat(300), 80).len(), 79);
+    fn it_fits_the_terminal_and_only_replaces_itself() {
+        assert_eq!(shown("idle alive", 80), "\ridle alive\x1b[K");
+        let body = |text: &str| {
+            let shown = shown(text, 80);
+            shown.strip_prefix('\r').unwrap().strip_suffix("\x1b[K").unwrap().to_owned()
+        };
+        assert_eq!(body(&"x".repeat(300)).len(), 79);
+        assert_eq!(body("a\x1b[8m\r\nb"), "a\\u{1b}[8m\\u{d}\\u{a}b");
     }
 }

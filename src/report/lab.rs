@@ -58,9 +58,11 @@ pub struct ConfigRow {
 #[must_use]
 pub fn show(sheet: &MatrixView) -> String {
     let matrix = &sheet.matrix;
-    let mut lines = vec![format!("{BOLD}{}{BOLD:#}", headline(sheet))];
-    lines.extend(meanings(matrix));
-    lines.extend(matrix.remarks.iter().cloned());
+    // Names of plans, loads and kernels are foreign, and what failed says anything: none of it
+    // begins a line of its own, or has a colour. What is in tables is plain already.
+    let mut lines = vec![format!("{BOLD}{}{BOLD:#}", plain::plain(&headline(sheet)))];
+    lines.extend(meanings(matrix).iter().map(|line| plain::plain(line)));
+    lines.extend(matrix.remarks.iter().map(|line| plain::plain(line)));
     lines.push(String::new());
     if matrix.kernels.len() > 1 {
         lines.extend(dim_first(overview(sheet, "99").lines()));
@@ -73,9 +75,7 @@ pub fn show(sheet: &MatrixView) -> String {
     ));
     lines.extend(sheet.config.iter().flat_map(configurations));
     lines.extend(failures(sheet));
-    // Names of plans, loads and kernels are foreign: none begins a line of its own.
-    let line = |line: String| plain::styled(&line.replace('\n', "\\u{a}")).into_owned();
-    lines.into_iter().map(line).collect::<Vec<_>>().join("\n") + "\n"
+    lines.join("\n") + "\n"
 }
 
 /// `founding: 2 kernels, 12 loads, 24 runs`.
@@ -138,6 +138,7 @@ fn details(matrix: &Matrix) -> Vec<String> {
     headings.extend(names.iter().map(String::as_str));
     let mut table = Table::new(1, &headings);
     // Verdicts are sentences and stand between the lines; where, is known before widths are.
+    let below = |line: &String| format!("    {}", plain::plain(line));
     let mut after: Vec<Vec<String>> = vec![Vec::new()];
     for row in &matrix.loads {
         table.row(vec![row.name.clone()]);
@@ -148,10 +149,10 @@ fn details(matrix: &Matrix) -> Vec<String> {
             let mut cells = vec![format!("  {name}"), cell.phases.to_string(), count(cell.samples)];
             cells.extend(FIGURES.iter().map(|figure| of(cell, figure).map_or("-".into(), range)));
             table.row(cells);
-            after.push(worst(cell));
+            after.push(worst(cell).iter().map(below).collect());
         }
         if let Some(last) = after.last_mut() {
-            last.extend(verdicts(matrix, row).into_iter().map(|line| format!("    {line}")));
+            last.extend(verdicts(matrix, row).iter().map(below));
         }
     }
     let lines = dim_first(table.lines());
@@ -160,12 +161,12 @@ fn details(matrix: &Matrix) -> Vec<String> {
 }
 
 /// What the worst wake-ups of a cell were spent on: who held the CPU.
-fn worst(cell: &MatrixCell) -> Vec<String> {
+fn worst(cell: &MatrixCell) -> Option<String> {
     let part = |cause: &CellCause| {
         format!("{} {:.0} %", label(cause.cause, &cause.name), 100.0 * cause.share)
     };
     let parts: Vec<String> = cell.causes.iter().map(part).collect();
-    if parts.is_empty() { Vec::new() } else { vec![format!("    worst: {}", parts.join(", "))] }
+    (!parts.is_empty()).then(|| format!("worst: {}", parts.join(", ")))
 }
 
 /// What is judged of a load, a sentence for each kernel but the first.
@@ -241,8 +242,9 @@ fn failures(sheet: &MatrixView) -> Vec<String> {
         lines.extend([String::new(), format!("{BOLD}failed{BOLD:#}")]);
     }
     for cell in &sheet.failed {
-        lines.push(format!("{} under {}, phase {}:", cell.load, cell.kernel, cell.seed));
-        lines.extend(cell.why.lines().map(|line| format!("    {line}")));
+        let name = format!("{} under {}, phase {}:", cell.load, cell.kernel, cell.seed);
+        lines.push(plain::plain(&name));
+        lines.extend(cell.why.lines().map(|line| format!("    {}", plain::plain(line))));
     }
     if sheet.undone > 0 {
         lines.push(format!("Ended early: {} of the plan's runs were not made.", sheet.undone));
@@ -372,6 +374,39 @@ mod tests {
         let text = plain(&show(&sheet));
         let wanted = "    worst: not preemptible: kill_something_info 91 %, unexplained 6 %\n  rt";
         assert!(text.contains(wanted), "{text}");
+    }
+
+    #[test]
+    fn nothing_foreign_has_a_colour_or_begins_a_line() {
+        const HIDDEN: &str = "\u{1b}[8m\rx";
+        let mut sheet = sheet();
+        sheet.title.push_str(HIDDEN);
+        let matrix = &mut sheet.matrix;
+        matrix.remarks.push(HIDDEN.into());
+        matrix.kernels.iter_mut().for_each(|kernel| {
+            kernel.name.push_str(HIDDEN);
+            kernel.mode = HIDDEN.into();
+        });
+        matrix.loads.iter_mut().for_each(|row| row.name.push_str(HIDDEN));
+        matrix.loads[2].judgements[0].not_judged = Some(format!("a\nb{HIDDEN}"));
+        let name = format!("a\nb{HIDDEN}");
+        matrix.loads[0].cells[0].as_mut().unwrap().causes =
+            vec![CellCause { cause: Cause::Nonpreemptible, name, share: 0.9 }];
+        let failed = &mut sheet.failed[0];
+        [&mut failed.load, &mut failed.kernel, &mut failed.why]
+            .into_iter()
+            .for_each(|text| text.push_str(HIDDEN));
+        let config = sheet.config.as_mut().unwrap();
+        config.kernels[0].push_str(HIDDEN);
+        config.rows[0].option.push_str(HIDDEN);
+        config.rows[0].values[1] = Some(HIDDEN.into());
+        let text = show(&sheet);
+        assert!(!text.contains("\u{1b}[8m") && !text.contains('\r'), "{text}");
+        assert!(text.lines().all(|line| !line.starts_with('b')), "{text}");
+        // Title, meaning, remark; one table with 2 kernels and 3 loads, one with 3 loads and 5
+        // cells; 3 verdicts with 2 names each, a reason, a cause; a failure; the configurations.
+        let shown = text.matches("\\u{1b}[8m\\u{d}x").count();
+        assert_eq!(shown, 3 + (2 + 3) + (3 + 5) + 6 + 1 + 1 + 3 + 3, "{text}");
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::io::{self, IsTerminal as _};
 use crate::{
     cli::{output, progress::StatusLine},
     lab::matrix::scheduler::{CellTask, TaskEvent, TaskOutcome, time_left},
+    plain::plain,
     units::span,
 };
 
@@ -65,7 +66,8 @@ impl MatrixProgress {
                 format!("FAILED: {}", why.lines().next().unwrap_or_default())
             }
         };
-        format!("{}/{} {}: {how}", self.ended.len(), self.total, task.name)
+        // Names come from the plan, and what failed quotes a guest.
+        plain(&format!("{}/{} {}: {how}", self.ended.len(), self.total, task.name))
     }
 }
 
@@ -109,8 +111,8 @@ mod tests {
         assert_eq!(text(&[], 2, 1, &[]), "0/2 cells", "nothing is known of the time yet");
         let watch = MatrixProgress { ended: ended.to_vec(), ..MatrixProgress::new(7, 1, true) };
         assert_eq!(
-            watch.ending(&task, &TaskOutcome::Failed("it panicked\nmore".into())),
-            "3/7 idle under rt, phase 0: FAILED: it panicked"
+            watch.ending(&task, &TaskOutcome::Failed("it panicked\x1b[8m\nmore".into())),
+            "3/7 idle under rt, phase 0: FAILED: it panicked\\u{1b}[8m"
         );
     }
 }
