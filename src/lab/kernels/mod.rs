@@ -276,7 +276,8 @@ fn newest(pattern: &str, cache: &Cache, notify: Notify) -> Result<PathBuf> {
         }
     };
     if !cache::is_whole(&place) {
-        unpack(&deb, &place, cache)?;
+        let named = || format!("package {} {}", found.package, found.version);
+        unpack(&deb, &place, cache).with_context(named)?;
     }
     Ok(place)
 }

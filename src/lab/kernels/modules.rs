@@ -3,7 +3,6 @@
 
 use std::{
     collections::BTreeMap,
-    fs,
     path::{Component, Path, PathBuf},
     process::Command,
 };
@@ -11,10 +10,16 @@ use std::{
 use anyhow::{Context, Result, bail, ensure};
 
 use super::unpack;
-use crate::run::files;
+use crate::{plain::cut, run::files};
 
 /// No module is larger.
 const LARGEST: u64 = 256 << 20;
+
+/// No list of modules comes near it: those of distributions have some hundred KiB.
+const LARGEST_LIST: u64 = 64 << 20;
+
+/// Characters of such a list that an error quotes.
+const LONGEST_QUOTE: usize = 200;
 
 /// What `modules.dep` of a kernel says, and where its modules lie.
 #[derive(Debug, Default)]
@@ -31,14 +36,16 @@ impl Modules {
     /// `modules.dep` gets it from `depmod`.
     pub fn read(root: &Path, release: &str) -> Result<Self> {
         let directory = root.join("lib/modules").join(release);
-        let list = directory.join("modules.dep");
+        let (list, builtin) = (directory.join("modules.dep"), directory.join("modules.builtin"));
         if !list.exists() {
             make_list(root, release)?;
         }
-        let text =
-            fs::read_to_string(&list).with_context(|| format!("cannot read {}", list.display()))?;
-        let builtin = fs::read_to_string(directory.join("modules.builtin")).unwrap_or_default();
-        let mut modules = Self::parse(&text, &builtin)?;
+        let text = |list: &Path| {
+            read(list, LARGEST_LIST).map(|text| String::from_utf8_lossy(&text).into_owned())
+        };
+        let list = text(&list)?;
+        let builtin = if builtin.exists() { text(&builtin)? } else { String::new() };
+        let mut modules = Self::parse(&list, &builtin)?;
         modules.directory = directory;
         Ok(modules)
     }
@@ -47,10 +54,12 @@ impl Modules {
         let mut needs = BTreeMap::new();
         for (number, line) in dependencies.lines().enumerate() {
             let Some((file, rest)) = line.split_once(':') else {
+                let line = cut(line, LONGEST_QUOTE);
                 bail!("modules.dep, line {}: no colon after the module: \"{line}\"", number + 1);
             };
             let mut all = std::iter::once(file).chain(rest.split_whitespace());
             if let Some(outside) = all.find(|file| !is_below(Path::new(file))) {
+                let outside = cut(outside, LONGEST_QUOTE);
                 bail!("modules.dep, line {}: {outside} leads out of its directory", number + 1);
             }
             let rest = rest.split_whitespace().map(str::to_owned).collect();
@@ -122,17 +131,23 @@ fn make_list(root: &Path, release: &str) -> Result<()> {
 /// # Errors
 /// It cannot be read, or what it is packed with is damaged.
 pub fn content(file: &Path) -> Result<Vec<u8>> {
-    let unreadable = || format!("cannot read {}", file.display());
-    let real = file.canonicalize().with_context(unreadable)?;
-    let bytes = files::read(&real, LARGEST).with_context(unreadable)?;
+    let bytes = read(file, LARGEST)?;
     if unpack::packing(&bytes).is_none() {
         return Ok(bytes);
     }
     unpack::unpack(&bytes).with_context(|| format!("cannot unpack {}", file.display()))
 }
 
+/// A file of at most so many bytes; what leads to it may be a link.
+fn read(file: &Path, most: u64) -> Result<Vec<u8>> {
+    let bytes = file.canonicalize().and_then(|real| files::read(&real, most));
+    bytes.with_context(|| format!("cannot read {}", file.display()))
+}
+
 #[cfg(test)]
 mod tests {
+    use std::fs::{self, File};
+
     use super::*;
 
     const DEPENDENCIES: &str = "\
@@ -196,6 +211,25 @@ kernel/fs/nls/nls-ascii.ko.xz:
             assert!(error.contains("is a link that leads to"), "{error}");
         }
         assert!(content(&own.join("c.ko")).is_err(), "a device has no end");
+    }
+
+    #[test]
+    fn a_list_without_an_end_is_refused_by_its_name() {
+        for (list, other) in
+            [("modules.dep", "modules.builtin"), ("modules.builtin", "modules.dep")]
+        {
+            let directory = tempfile::tempdir().unwrap();
+            let own = directory.path().join("lib/modules/1.2-x");
+            fs::create_dir_all(&own).unwrap();
+            fs::write(own.join(other), "").unwrap();
+            // Lines, so that only its size is wrong; the rest is a hole, which takes no room.
+            fs::write(own.join(list), "a.ko:\n").unwrap();
+            Modules::read(directory.path(), "1.2-x").unwrap();
+            let file = File::options().append(true).open(own.join(list)).unwrap();
+            file.set_len(LARGEST_LIST + 1).unwrap();
+            let error = format!("{:#}", Modules::read(directory.path(), "1.2-x").unwrap_err());
+            assert!(error.contains(list) && error.contains("larger than 64 MiB"), "{error}");
+        }
     }
 
     #[test]

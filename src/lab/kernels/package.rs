@@ -9,7 +9,7 @@ use std::{
 
 use anyhow::{Context, Result, bail, ensure};
 
-use super::cache::Cache;
+use super::{LARGEST, cache::Cache};
 use crate::lab::program;
 
 const PREFIX: &str = "linux-image-";
@@ -238,7 +238,8 @@ pub fn extract(deb: &Path, root: &Path, cache: &Cache) -> Result<()> {
 /// to anything on this machine, and a device has no end. No kernel needs them to boot.
 ///
 /// # Errors
-/// It cannot be read or changed.
+/// It cannot be read or changed; a file that is larger than any of a kernel, if only by a hole:
+/// who reads it whole would run out of memory.
 pub fn keep_files(directory: &Path) -> Result<()> {
     let failed = || format!("cannot look through {}", directory.display());
     for entry in std::fs::read_dir(directory).with_context(failed)? {
@@ -248,6 +249,9 @@ pub fn keep_files(directory: &Path) -> Result<()> {
             keep_files(&entry.path())?;
         } else if !kind.is_file() {
             std::fs::remove_file(entry.path()).with_context(failed)?;
+        } else if entry.metadata().with_context(failed)?.len() > LARGEST {
+            let (name, most) = (entry.file_name(), LARGEST >> 20);
+            bail!("{} is larger than {most} MiB, as no file of a kernel is", name.display());
         }
     }
     Ok(())
@@ -374,6 +378,19 @@ mod tests {
         assert_eq!(reason("\ntar: a\ntar: No space left\ntar: b\n"), "tar: No space left");
         assert_eq!(reason("\ntar: Unexpected EOF\ntar: b\n"), "tar: Unexpected EOF");
         assert_eq!(reason(" \n"), "it printed nothing");
+    }
+
+    #[test]
+    fn a_file_that_is_mostly_a_hole_is_refused_by_its_name() {
+        let directory = tempfile::tempdir().unwrap();
+        let below = directory.path().join("lib/modules");
+        std::fs::create_dir_all(&below).unwrap();
+        let file = std::fs::File::create(below.join("modules.builtin")).unwrap();
+        file.set_len(LARGEST).unwrap();
+        keep_files(directory.path()).unwrap();
+        file.set_len(LARGEST + 1).unwrap();
+        let error = keep_files(directory.path()).unwrap_err().to_string();
+        assert!(error.starts_with("modules.builtin is larger than 1024 MiB"), "{error}");
     }
 
     #[test]
