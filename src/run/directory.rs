@@ -23,6 +23,7 @@ use rustix::{
 };
 use thiserror::Error;
 
+use super::files;
 use crate::draft::Draft;
 
 /// Why a run directory could not be made.
@@ -77,7 +78,7 @@ const LISTED: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLO
 pub struct RunDirectory {
     open: Arc<OwnedFd>,
     /// The directory above and the name in it, where this one did not exist before.
-    made: Option<Arc<(OwnedFd, OsString)>>,
+    made: Option<(Arc<OwnedFd>, OsString)>,
 }
 
 impl RunDirectory {
@@ -92,7 +93,7 @@ impl RunDirectory {
         let (true, Some(name)) = (is_named, path.file_name()) else {
             // `.` and the like are there already.
             let open = openat(CWD, path, LISTED, Mode::empty());
-            return Self::found(path, open.map_err(|error| unwritable(error.into()))?);
+            return Self::checked(path, open.map_err(|error| unwritable(error.into()))?);
         };
         let above = path.parent().filter(|above| !above.as_os_str().is_empty());
         let above = above.unwrap_or(Path::new("."));
@@ -111,18 +112,16 @@ impl RunDirectory {
             Err(Errno::NOTDIR | Errno::LOOP) => return Err(MakeError::Exists(path.into())),
             Err(error) => return Err(unwritable(error.into())),
         };
-        if !is_new {
-            return Self::found(path, open);
-        }
-        let made = Some(Arc::new((above, name.to_owned())));
-        Ok(Self { open: Arc::new(open), made })
+        let mut directory = Self::checked(path, open)?;
+        directory.made = is_new.then(|| (Arc::new(above), name.to_owned()));
+        Ok(directory)
     }
 
-    /// One that was there before.
-    fn found(path: &Path, open: OwnedFd) -> Result<Self, MakeError> {
+    /// One that is as it must be. A new one is looked at too: whoever owns the directory above may
+    /// have put his own in its place before it was opened.
+    fn checked(path: &Path, open: OwnedFd) -> Result<Self, MakeError> {
         let unwritable = |source| MakeError::Unwritable { path: path.into(), source };
-        let uid = fstat(&open).map_err(|error| unwritable(error.into()))?.st_uid;
-        if geteuid().is_root() && uid != 0 {
+        if let Some(uid) = other_owner(&open).map_err(unwritable)? {
             return Err(MakeError::OtherOwner { path: path.into(), uid });
         }
         if !entries(&open).map_err(unwritable)?.is_empty() {
@@ -135,30 +134,42 @@ impl RunDirectory {
     ///
     /// # Errors
     /// Something has this name already, if only a link; or what the disk says.
-    pub fn create(&self, name: &str) -> io::Result<File> {
+    pub fn create(&self, name: impl AsRef<OsStr>) -> io::Result<File> {
         let flags = OFlags::RDWR | OFlags::APPEND | OFlags::CREATE | OFlags::EXCL;
         let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         // As of every file that is made: less what the umask takes.
-        Ok(openat(&*self.open, name, flags, Mode::from_raw_mode(0o666))?.into())
+        Ok(openat(&*self.open, name.as_ref(), flags, Mode::from_raw_mode(0o666))?.into())
     }
 
     /// A new directory in it.
     ///
     /// # Errors
-    /// As [`RunDirectory::create`].
-    pub(super) fn subdirectory(&self, name: &str) -> io::Result<Self> {
+    /// As [`RunDirectory::create`]; or another user has put his own in its place.
+    pub(super) fn subdirectory(&self, name: impl AsRef<OsStr>) -> io::Result<Self> {
+        let name = name.as_ref();
         mkdirat(&*self.open, name, Mode::from_raw_mode(0o777))?;
+        let made = Some((Arc::clone(&self.open), name.to_owned()));
+        Ok(Self { made, ..self.entered(name)? })
+    }
+
+    /// A directory in it that is there.
+    fn entered(&self, name: &OsStr) -> io::Result<Self> {
         let open = openat(&*self.open, name, LISTED | OFlags::NOFOLLOW, Mode::empty())?;
-        Ok(Self { open: Arc::new(open), made: None })
+        let Some(uid) = other_owner(&open)? else {
+            return Ok(Self { open: Arc::new(open), made: None });
+        };
+        let refused = format!("{} belongs to user {uid}", name.to_string_lossy());
+        Err(io::Error::new(io::ErrorKind::PermissionDenied, refused))
     }
 
     /// Opens a file of it for reading.
     ///
     /// # Errors
-    /// What the disk says; a link is refused.
+    /// What the disk says; anything but a regular file is refused.
     pub(super) fn read(&self, name: &str) -> io::Result<File> {
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        Ok(openat(&*self.open, name, flags, Mode::empty())?.into())
+        // A FIFO in its place would never open without NONBLOCK.
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
+        files::regular(openat(&*self.open, name, flags | OFlags::CLOEXEC, Mode::empty())?.into())
     }
 
     /// A draft of the file `name`.
@@ -195,7 +206,7 @@ impl RunDirectory {
         let entries = entries(&self.open).map_err(|error| unsynced(OsStr::new("."), error))?;
         for (name, kind) in entries {
             let open = |flags: OFlags| {
-                let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+                let flags = flags | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
                 openat(&*self.open, &name, flags, Mode::empty()).map_err(io::Error::from)
             };
             if kind == FileType::Directory {
@@ -216,8 +227,8 @@ impl RunDirectory {
     pub(super) fn sync_names(&self) -> io::Result<()> {
         asked(fsync(&*self.open))?;
         // Its own name is in the directory above.
-        let Some(made) = &self.made else { return Ok(()) };
-        let above = openat(&made.0, ".", LISTED, Mode::empty())?;
+        let Some((above, _)) = &self.made else { return Ok(()) };
+        let above = openat(&**above, ".", LISTED, Mode::empty())?;
         asked(fsync(above))
     }
 
@@ -226,9 +237,8 @@ impl RunDirectory {
     pub fn discard(&self) {
         // What cannot be removed is in nobody's way: the next maker says that something is there.
         empty(&self.open);
-        if let Some(made) = &self.made {
-            let (above, name) = &**made;
-            let _ = unlinkat(above, name, AtFlags::REMOVEDIR);
+        if let Some((above, name)) = &self.made {
+            let _ = unlinkat(&**above, name, AtFlags::REMOVEDIR);
         }
     }
 }
@@ -243,6 +253,13 @@ pub(super) fn asked(synced: rustix::io::Result<()>) -> io::Result<()> {
         Ok(()) | Err(Errno::INVAL) => Ok(()),
         Err(error) => Err(error.into()),
     }
+}
+
+/// The owner of a directory, where root is the maker and it is not root's: who owns it can replace
+/// all that is in it.
+fn other_owner(directory: &OwnedFd) -> io::Result<Option<u32>> {
+    let uid = fstat(directory)?.st_uid;
+    Ok((geteuid().is_root() && uid != 0).then_some(uid))
 }
 
 /// The names in a directory, and what each is.
@@ -279,9 +296,17 @@ fn empty(directory: &OwnedFd) {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::symlink;
+    use std::{
+        os::unix::fs::{chown, symlink},
+        sync::atomic::{AtomicUsize, Ordering},
+        thread,
+    };
+
+    use rustix::fs::{RenameFlags, mknodat, renameat_with};
 
     use super::*;
+
+    const NOBODY: u32 = 65_534;
 
     #[test]
     fn one_that_is_there_must_be_an_empty_directory_and_no_link() {
@@ -339,5 +364,47 @@ mod tests {
         directory.discard();
         assert!(!at("run").exists(), "it was made, and goes");
         assert_eq!(fs::read_to_string(at("other/kept")).unwrap(), "kept");
+    }
+
+    #[test]
+    fn a_fifo_in_the_place_of_a_file_is_refused_and_not_waited_for() {
+        let place = tempfile::tempdir().unwrap();
+        let directory = RunDirectory::make(&place.path().join("run")).unwrap();
+        mknodat(&*directory.open, "file", FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+        let error = directory.read("file").unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::InvalidData, "{error}");
+    }
+
+    #[test]
+    fn another_users_directory_in_the_place_of_one_just_made_gets_nothing_of_roots() {
+        const ROUNDS: usize = 1_000;
+        if !geteuid().is_root() {
+            return eprintln!("skipped: needs root");
+        }
+        let place = tempfile::tempdir().unwrap();
+        let at = |name: &str, round: usize| place.path().join(format!("{name}{round}"));
+        for round in 0..ROUNDS {
+            fs::create_dir(at("theirs", round)).unwrap();
+            chown(at("theirs", round), Some(NOBODY), None).unwrap();
+        }
+        let round = AtomicUsize::new(0);
+        let taken = thread::scope(|scope| {
+            scope.spawn(|| {
+                while let now @ 0..ROUNDS = round.load(Ordering::Relaxed) {
+                    let (own, theirs) = (at("run", now), at("theirs", now));
+                    // Fails until there is something to be swapped.
+                    while round.load(Ordering::Relaxed) == now {
+                        let _ = renameat_with(CWD, &own, CWD, &theirs, RenameFlags::EXCHANGE);
+                    }
+                }
+            });
+            let is_theirs = |_: &usize| {
+                let made = RunDirectory::make(&at("run", round.load(Ordering::Relaxed)));
+                round.fetch_add(1, Ordering::Relaxed);
+                made.is_ok_and(|made| fstat(&made.open).is_ok_and(|about| about.st_uid != 0))
+            };
+            (0..ROUNDS).filter(is_theirs).count()
+        });
+        assert_eq!(taken, 0, "times that root would have written into their directory");
     }
 }

@@ -25,8 +25,12 @@ pub fn open(path: &Path) -> io::Result<File> {
     refuse_others(&fs::symlink_metadata(path)?)?;
     let flags = OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::NOCTTY;
     let flags = i32::try_from(flags.bits()).unwrap_or(0);
-    let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
     // Another may stand there by now. A FIFO opens at once with these flags.
+    regular(OpenOptions::new().read(true).custom_flags(flags).open(path)?)
+}
+
+/// The file, if it is a regular one.
+pub(super) fn regular(file: File) -> io::Result<File> {
     refuse_others(&file.metadata()?)?;
     Ok(file)
 }
