@@ -8,7 +8,10 @@ use std::{
     ffi::{OsStr, OsString},
     fs::{self, File},
     io,
-    os::{fd::OwnedFd, unix::ffi::OsStrExt as _},
+    os::{
+        fd::{AsRawFd as _, OwnedFd},
+        unix::ffi::OsStrExt as _,
+    },
     path::{Component, Path, PathBuf},
     sync::Arc,
 };
@@ -130,6 +133,13 @@ impl RunDirectory {
         Ok(Self { open: Arc::new(open), made: None })
     }
 
+    /// A path to it, wherever it was moved, that this process alone can use: for those who read by
+    /// paths.
+    #[must_use]
+    pub fn path(&self) -> PathBuf {
+        format!("/proc/self/fd/{}", self.open.as_raw_fd()).into()
+    }
+
     /// A new file, to be appended to.
     ///
     /// # Errors
@@ -145,7 +155,7 @@ impl RunDirectory {
     ///
     /// # Errors
     /// As [`RunDirectory::create`]; or another user has put his own in its place.
-    pub(super) fn subdirectory(&self, name: impl AsRef<OsStr>) -> io::Result<Self> {
+    pub fn subdirectory(&self, name: impl AsRef<OsStr>) -> io::Result<Self> {
         let name = name.as_ref();
         mkdirat(&*self.open, name, Mode::from_raw_mode(0o777))?;
         let made = Some((Arc::clone(&self.open), name.to_owned()));
@@ -160,6 +170,28 @@ impl RunDirectory {
         };
         let refused = format!("{} belongs to user {uid}", name.to_string_lossy());
         Err(io::Error::new(io::ErrorKind::PermissionDenied, refused))
+    }
+
+    /// A new directory somewhere below it; those on the way may be there already.
+    ///
+    /// # Errors
+    /// As [`RunDirectory::subdirectory`]; on the way is a link, or another user's directory where
+    /// root is the maker; a place that leads elsewhere.
+    pub fn below(&self, place: &Path) -> io::Result<Self> {
+        let is_plain = place.components().all(|part| matches!(part, Component::Normal(_)));
+        let (true, Some(way), Some(name)) = (is_plain, place.parent(), place.file_name()) else {
+            return Err(io::ErrorKind::InvalidInput.into());
+        };
+        let mut above = self.clone();
+        for part in way {
+            above = match above.subdirectory(part) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                    above.entered(part)?
+                }
+                made => made?,
+            };
+        }
+        above.subdirectory(name)
     }
 
     /// Opens a file of it for reading.
@@ -184,7 +216,7 @@ impl RunDirectory {
     ///
     /// # Errors
     /// What the disk says; then what was there before still is.
-    pub(super) fn replace(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+    pub fn replace(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
         let mut draft = self.draft(name)?;
         io::Write::write_all(draft.file(), bytes)?;
         draft.place().map(drop)
@@ -373,6 +405,44 @@ mod tests {
         mknodat(&*directory.open, "file", FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
         let error = directory.read("file").unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::InvalidData, "{error}");
+    }
+
+    #[test]
+    fn on_the_way_to_a_place_below_are_only_directories_and_nothing_leads_elsewhere() {
+        let place = tempfile::tempdir().unwrap();
+        let at = |name: &str| place.path().join(name);
+        let directory = RunDirectory::make(&at("lab")).unwrap();
+        let below = |name: &str| directory.below(Path::new(name));
+        below("a/b/0").unwrap().create("file").unwrap();
+        below("a/b/1").unwrap().discard();
+        assert!(at("lab/a/b/0/file").exists() && !at("lab/a/b/1").exists());
+        assert_eq!(below("a/b/0").unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+        fs::create_dir(at("other")).unwrap();
+        symlink(at("other"), at("lab/link")).unwrap();
+        for name in ["link/0", "link", "../other/0", "a/../../other/0", "/nonexistent", "", "."] {
+            assert!(below(name).is_err(), "{name}");
+        }
+        assert_eq!(fs::read_dir(at("other")).unwrap().count(), 0);
+        fs::rename(at("lab"), at("moved")).unwrap();
+        symlink(at("other"), at("lab")).unwrap();
+        below("a/c/0").unwrap();
+        assert!(at("moved/a/c/0").exists());
+        assert_eq!(fs::read_dir(at("other")).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn root_enters_no_directory_of_another_user() {
+        if !geteuid().is_root() {
+            return eprintln!("skipped: needs root");
+        }
+        let place = tempfile::tempdir().unwrap();
+        let directory = RunDirectory::make(&place.path().join("lab")).unwrap();
+        let theirs = place.path().join("lab/theirs");
+        fs::create_dir(&theirs).unwrap();
+        chown(&theirs, Some(NOBODY), Some(NOBODY)).unwrap();
+        let error = directory.below(Path::new("theirs/0")).unwrap_err();
+        assert_eq!(error.to_string(), "theirs belongs to user 65534");
+        assert_eq!(fs::read_dir(&theirs).unwrap().count(), 0);
     }
 
     #[test]

@@ -9,9 +9,10 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     caveat_kind::COUNTED_TIME,
+    directory::RunDirectory,
     files::{self, LONGEST_DAMAGE},
 };
-use crate::{draft, plain::cut};
+use crate::plain::cut;
 
 /// The file's name.
 pub const LAB: &str = "lab.json";
@@ -98,10 +99,10 @@ impl LabRecord {
     ///
     /// # Errors
     /// What the file system says.
-    pub fn write(&self, directory: &Path) -> io::Result<()> {
+    pub fn write(&self, directory: &RunDirectory) -> io::Result<()> {
         let mut text = serde_json::to_vec_pretty(self)?;
         text.push(b'\n');
-        draft::replace(&directory.join(LAB), &text)
+        directory.replace(LAB, &text)
     }
 }
 
@@ -133,7 +134,7 @@ mod tests {
         assert_eq!(LabRecord::open(directory.path()).unwrap(), None);
         let failure = LabFailure { why: "a\nb".into(), ..LabFailure::default() };
         let record = LabRecord { failed: vec![failure], ..LabRecord::default() };
-        record.write(directory.path()).unwrap();
+        record.write(&RunDirectory::make(directory.path()).unwrap()).unwrap();
         assert_eq!(LabRecord::open(directory.path()).unwrap(), Some(record));
     }
 

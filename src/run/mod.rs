@@ -2,6 +2,7 @@
 
 pub mod caveat;
 pub mod conditions;
+pub mod copy;
 pub mod counts;
 pub mod directory;
 pub mod document;

@@ -20,7 +20,7 @@ use tardy::{
         cell::{Cell, ClockMode, guest_runner::GuestRunner},
         kernels::{self, Kernel, KernelSource},
     },
-    run::{Document, Run},
+    run::{Document, Run, RunDirectory},
 };
 use tempfile::TempDir;
 
@@ -86,7 +86,8 @@ impl Place {
     }
 
     fn run(&self, cell: &Cell, name: &str) -> anyhow::Result<Document> {
-        self.runner.run(cell, &self.path(name), &|| false)
+        let place = RunDirectory::make(&self.path(name))?;
+        self.runner.run(cell, &place, &|| false).inspect_err(|_| assert_empty(&self.path(name)))
     }
 
     /// Whatever happened: no guest is left, and no file of one.
@@ -95,6 +96,11 @@ impl Place {
         assert_eq!(guests.count(), 0);
         assert_eq!(processes_with(&self.path("cache").display().to_string()), 0);
     }
+}
+
+/// A guest that fails leaves nothing of a run.
+fn assert_empty(run: &Path) {
+    assert_eq!(fs::read_dir(run).unwrap().count(), 0, "{}", run.display());
 }
 
 fn is_long() -> bool {

@@ -39,7 +39,7 @@ fn this_machine_runs_a_plan_and_every_cell_is_a_run_like_any_other() {
     assert_eq!(whole(&rows[0]["cells"][0]["samples"]), 2_000);
     let again = lab(&store, PLAN, &[&HERE[..], &["-o", "out"]].concat());
     assert_eq!(again.code, Some(2));
-    assert!(again.err.contains("not empty"), "{again:?}");
+    assert!(again.err.contains("out exists and is not an empty directory"), "{again:?}");
 }
 
 #[test]

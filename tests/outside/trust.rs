@@ -36,6 +36,28 @@ fn root_refuses_a_run_directory_of_another_user() {
 }
 
 #[test]
+fn root_refuses_a_labs_directory_of_another_user() {
+    if !is_root() {
+        return skip("needs root");
+    }
+    let store = Store::new();
+    let at = |name: &str| store.path().join(name);
+    let plan = "name = \"p\"\nprobe = \"fake\"\n[run]\nsamples = 1000\nunpaced = true\n\
+                cpus = \"0\"\nwarmup = \"0s\"\n[[load]]\nname = \"idle\"\n";
+    fs::write(at("plan.toml"), plan).unwrap();
+    fs::create_dir(at("theirs")).unwrap();
+    chown(at("theirs"), Some(NOBODY), Some(NOBODY)).unwrap();
+    let lab = ["lab", "run", "plan.toml", "--kernels", "host", "--mode", "real", "-o", "theirs"];
+    let said = store.run(&lab);
+    assert_eq!((said.code, said.out.as_str()), (Some(2), ""), "{said:?}");
+    assert!(said.err.contains("theirs belongs to user 65534"), "{said:?}");
+    assert_eq!(fs::read_dir(at("theirs")).unwrap().count(), 0, "nothing was written");
+    chown(at("theirs"), Some(0), Some(0)).unwrap();
+    let said = store.run(&lab);
+    assert_eq!(said.code, Some(0), "root's own will do: {said:?}");
+}
+
+#[test]
 fn a_page_is_not_written_through_links_that_were_there_before() {
     let store = Store::new();
     store.made_up("1000");

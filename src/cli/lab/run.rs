@@ -1,7 +1,7 @@
 //! `tardy lab run`: a plan on several kernels.
 
 use std::{
-    fs,
+    io::{self, Write as _},
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -26,7 +26,7 @@ use crate::{
     },
     loads::LoadSpec,
     run::{
-        TraceMode,
+        RunDirectory, TraceMode,
         lab::{LAB_VERSION, LabFailure, LabKernel, LabRecord},
     },
     store::Store,
@@ -122,22 +122,26 @@ pub(super) fn run(flags: &LabRunFlags, store: &Store) -> Result<Exit> {
     has_boxes(&plan, &sources)?;
     let jobs = flags.jobs()?;
     let quit = Quit::listen().context("cannot listen for signals")?;
-    let directory = flags.directory(store, &plan.name)?;
     let cache = lab::cache()?;
-    let cell_runner = flags.cell_runner(&plan, &sources, &cache)?;
-    fs::create_dir_all(&directory)
-        .with_context(|| format!("cannot make {}", directory.display()))?;
-    let tasks = cell_runner.tasks(&directory, flags.seeds.unwrap_or(plan.repeats));
-    let mut record = record(&plan, &cell_runner, &directory)?;
+    let place = flags.place(store, &plan.name)?;
+    // Before kernels are fetched, which takes minutes.
+    let directory = RunDirectory::make(&place)?;
+    let cell_runner = flags.cell_runner(&plan, &sources, &cache);
+    let cell_runner = cell_runner.inspect_err(|_| directory.discard())?;
+    let tasks = cell_runner.tasks(flags.seeds.unwrap_or(plan.repeats));
+    let unwritable = || format!("cannot write to {}", place.display());
+    let mut record = record(&plan, &cell_runner, &directory).with_context(unwritable)?;
     let results = Results::at(&cache.join(results::DIRECTORY));
     let stop = || quit.seen().is_some();
-    let orders = ScheduleOptions { jobs, results: &results, again: flags.again, stop: &stop };
+    let again = flags.again;
+    let orders =
+        ScheduleOptions { directory: &directory, jobs, results: &results, again, stop: &stop };
     let mut watch = MatrixProgress::new(tasks.len(), jobs, flags.outcome.quiet);
     let outcomes = run_tasks(&tasks, &cell_runner, &orders, &mut |event| watch.note(&event));
     watch.end();
     note(&mut record, &cell_runner, &tasks, &outcomes);
-    record.write(&directory).with_context(|| format!("cannot write to {}", directory.display()))?;
-    flags.result(&directory, &record, store)
+    record.write(&directory).with_context(unwritable)?;
+    flags.result(&place, &record, store)
 }
 
 impl LabRunFlags {
@@ -188,22 +192,16 @@ impl LabRunFlags {
         Ok(sources)
     }
 
-    fn directory(&self, store: &Store, plan: &str) -> Result<PathBuf> {
-        let Some(directory) = &self.outcome.output else {
-            let name = file_names(std::iter::once(plan)).remove(0);
-            let now = jiff::Timestamp::now().strftime("%Y%m%d-%H%M%S");
-            let place = store.place(&format!("lab-{name}-{now}"));
-            ensure!(!place.exists(), "{} exists; try again in a second", place.display());
-            return Ok(place);
-        };
-        let is_free = fs::read_dir(directory).map_or(true, |mut entries| entries.next().is_none());
-        ensure!(
-            is_free && !directory.is_file(),
-            "-o {}: it is there and not empty; name a new directory, or remove it. What was \
-             measured is not measured again",
-            directory.display()
-        );
-        Ok(directory.clone())
+    /// Where the runs go.
+    fn place(&self, store: &Store, plan: &str) -> Result<PathBuf> {
+        if let Some(directory) = &self.outcome.output {
+            return Ok(directory.clone());
+        }
+        let name = file_names(std::iter::once(plan)).remove(0);
+        let now = jiff::Timestamp::now().strftime("%Y%m%d-%H%M%S");
+        let place = store.place(&format!("lab-{name}-{now}"));
+        ensure!(!place.exists(), "{} exists; try again in a second", place.display());
+        Ok(place)
     }
 
     fn cell_runner(
@@ -239,8 +237,8 @@ impl LabRunFlags {
     }
 
     /// Prints the result.
-    fn result(&self, directory: &Path, record: &LabRecord, store: &Store) -> Result<Exit> {
-        let place = directory.display().to_string();
+    fn result(&self, place: &Path, record: &LabRecord, store: &Store) -> Result<Exit> {
+        let place = place.display().to_string();
         let gathered = compare::gather(std::slice::from_ref(&place), store)?;
         let exit = if record.failed.is_empty() { Exit::Done } else { Exit::Failed };
         if gathered.runs.is_empty() && record.failed.is_empty() {
@@ -301,16 +299,19 @@ fn would_take(arguments: &[String]) -> Result<()> {
 
 /// The record as known before anything is measured; written at once, so that a killed lab leaves a
 /// readable directory.
-fn record(plan: &LabPlan, cell_runner: &CellRunner, directory: &Path) -> Result<LabRecord> {
+fn record(
+    plan: &LabPlan,
+    cell_runner: &CellRunner,
+    directory: &RunDirectory,
+) -> io::Result<LabRecord> {
     let names = file_names(cell_runner.targets.iter().map(|target| target.name.as_str()));
     let mut kernels = Vec::new();
     for (target, name) in cell_runner.targets.iter().zip(names) {
         let config = target.kernel.as_ref().map(|kernel| &kernel.config);
         let config = config.filter(|config| !config.is_empty()).map(|config| {
-            let place = directory.join(format!("config-{name}"));
-            fs::write(&place, config.text())
-                .with_context(|| format!("cannot write {}", place.display()))
-                .map(|()| PathBuf::from(format!("config-{name}")))
+            let file = format!("config-{name}");
+            directory.create(&file)?.write_all(config.text().as_bytes())?;
+            io::Result::Ok(PathBuf::from(file))
         });
         kernels.push(LabKernel { name: target.name.clone(), config: config.transpose()? });
     }
@@ -321,7 +322,7 @@ fn record(plan: &LabPlan, cell_runner: &CellRunner, directory: &Path) -> Result<
         loads: plan.loads.iter().map(|row| row.name.clone()).collect(),
         ..LabRecord::default()
     };
-    record.write(directory).with_context(|| format!("cannot write to {}", directory.display()))?;
+    record.write(directory)?;
     Ok(record)
 }
 

@@ -1,15 +1,13 @@
 //! Completes the record of a guest's run on this machine: what the guest could not know is
 //! added, and what it could not know correctly is corrected.
 
-use std::{fs, path::Path};
-
 use anyhow::{Context, Result, anyhow};
 use sha2::{Digest, Sha256};
 
 use super::{Cell, hex};
 use crate::{
     lab::guest::qemu::Emulation,
-    run::{Caveat, Document, LabCaveat, LabFacts, Run, names},
+    run::{Caveat, Document, LabCaveat, LabFacts, Run, RunDirectory, names},
 };
 
 /// Digits of a key in the id of a run.
@@ -23,12 +21,12 @@ const VIRTUAL_MACHINE: &str = "virtual_machine";
 /// # Errors
 /// A record or samples that cannot be read or written.
 pub fn complete(
-    directory: &Path,
+    directory: &RunDirectory,
     cell: &Cell,
     facts: LabFacts,
     more: &[LabCaveat],
 ) -> Result<Document> {
-    let mut run = Run::open(directory).context("the guest's run cannot be used")?;
+    let mut run = Run::open(&directory.path()).context("the guest's run cannot be used")?;
     let sample_hash = sample_hash(&run)?;
     let counted = cell.counted().is_some();
     if counted {
@@ -104,17 +102,18 @@ pub fn sample_hash(run: &Run) -> Result<Option<String>> {
     Ok(Some(hex(&whole.finalize())))
 }
 
-fn write(directory: &Path, document: &Document) -> Result<()> {
-    let path = directory.join(names::RUN);
+fn write(directory: &RunDirectory, document: &Document) -> Result<()> {
     let mut text = serde_json::to_vec_pretty(document)?;
     text.push(b'\n');
-    // No other process knows of this directory yet.
-    fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))
+    directory.replace(names::RUN, &text).context("cannot write the run's record")
 }
 
 #[cfg(test)]
 mod tests {
+    use std::{fs, os::unix::fs::symlink};
+
     use super::*;
+    use crate::lab::cell::tests::cell;
 
     #[test]
     fn an_id_keeps_its_time_and_gets_the_keys_digits() {
@@ -124,10 +123,33 @@ mod tests {
     }
 
     #[test]
+    fn a_record_is_completed_where_the_run_is_whatever_takes_its_place() {
+        let place = tempfile::tempdir().unwrap();
+        let at = |name: &str| place.path().join(name);
+        let directory = RunDirectory::make(&at("run")).unwrap();
+        let record = serde_json::json!({
+            "schema_version": 1, "id": "1-2", "name": "n", "argv": [], "status": "complete",
+            "validity": "valid", "caveats": [], "probe": {"name": "made-up", "parameters": {}},
+            "loads": [], "setup": {"asked": null, "found": {}},
+            "trace": {"asked": "off", "found": "off"}, "facts": crate::run::Facts::default(),
+            "started_at": "", "ended_at": null, "duration_ns": 1, "start_monotonic_ns": 1,
+            "series": [],
+        });
+        fs::write(at("run/run.json"), record.to_string()).unwrap();
+        fs::rename(at("run"), at("moved")).unwrap();
+        fs::create_dir(at("run")).unwrap();
+        fs::write(at("kept"), "kept").unwrap();
+        symlink(at("kept"), at("run/run.json")).unwrap();
+        complete(&directory, &cell(&[]), LabFacts::default(), &[]).unwrap();
+        assert_eq!(fs::read_to_string(at("kept")).unwrap(), "kept");
+        assert!(Run::open(&at("moved")).unwrap().document.facts.lab.is_some());
+    }
+
+    #[test]
     fn what_counted_time_is_stands_beside_its_figures_and_noise_weakens() {
         use crate::run::Effect;
         let said = |mode: &str, counted: bool, cpus: u8| {
-            let mut cell = crate::lab::cell::tests::cell(&[]);
+            let mut cell = cell(&[]);
             cell.cpus = cpus;
             if !counted {
                 cell.mode = crate::lab::cell::ClockMode::Real;

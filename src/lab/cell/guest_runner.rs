@@ -28,7 +28,7 @@ use crate::{
         kernels::Kernel,
         program,
     },
-    run::{Document, LabCaveat, LabFacts},
+    run::{Document, LabCaveat, LabFacts, RunDirectory, copy::copy},
 };
 
 const MEMORY_MIB: u32 = 512;
@@ -121,15 +121,19 @@ impl GuestRunner {
         Ok(cell.far.iter().chain(&cell.arguments).fold(key, |key, text| key.and(text)).hex())
     }
 
-    /// Runs the cell; leaves a run in `directory`, or nothing.
+    /// Runs the cell, and puts its run into `place`, which is new.
     ///
     /// # Errors
     /// What went wrong in the guest or around it, with the console's last lines. A run that tardy
-    /// itself finds invalid is none.
-    pub fn run(&self, cell: &Cell, directory: &Path, stop: &dyn Fn() -> bool) -> Result<Document> {
+    /// itself finds invalid is none. Where the disk does not take the run, a part of it is left.
+    pub fn run(
+        &self,
+        cell: &Cell,
+        place: &RunDirectory,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<Document> {
         cell.check(&self.version)?;
         cell.kernel.check()?;
-        ensure!(is_free(directory), "{} exists already", directory.display());
         let emulation = match cell.counted() {
             Some(counted) => counted,
             None => self.real(cell, stop)?,
@@ -143,7 +147,16 @@ impl GuestRunner {
             "`tardy run` in the guest has failed: {}",
             received.said.trim()
         );
-        let facts = LabFacts {
+        let facts = self.facts(cell, emulation, initramfs_hash)?;
+        let caveats = kernel_caveats(&parts, &finished);
+        let scratch = self.scratch()?;
+        let complete = |run: &RunDirectory| guest_record::complete(run, cell, facts, &caveats);
+        keep(&received, scratch.path(), place, complete)
+    }
+
+    /// What is known of the cell; the hash of its samples comes with them.
+    fn facts(&self, cell: &Cell, emulation: Emulation, initramfs_hash: String) -> Result<LabFacts> {
+        Ok(LabFacts {
             mode: guest_record::mode(emulation).into(),
             qemu: self.version.clone(),
             cpu_model: emulation.cpu_model().into(),
@@ -159,9 +172,7 @@ impl GuestRunner {
             arguments: cell.arguments.clone(),
             far: cell.far.clone(),
             key: self.key(cell)?,
-        };
-        let caveats = kernel_caveats(&parts, &finished);
-        keep(&received, directory, |scratch| guest_record::complete(scratch, cell, facts, &caveats))
+        })
     }
 
     /// What would make a repetition of the run with these facts another run, in words.
@@ -357,32 +368,18 @@ fn last_lines(finished: &FinishedGuest) -> String {
     format!("; its console's {what}:\n{}", finished.console.excerpt(SHOWN))
 }
 
-/// Whether nothing is there, or an empty directory.
-fn is_free(directory: &Path) -> bool {
-    match fs::read_dir(directory) {
-        Ok(mut entries) => entries.next().is_none(),
-        Err(_) => !directory.exists(),
-    }
-}
-
-/// Writes the files beside `directory`, lets `complete` do the rest, and moves all in place.
+/// Writes the files in `scratch`, lets `complete` do the rest, and only then puts a copy of all in
+/// place.
 fn keep<T>(
     received: &Received,
-    directory: &Path,
-    complete: impl FnOnce(&Path) -> Result<T>,
+    scratch: &Path,
+    place: &RunDirectory,
+    complete: impl FnOnce(&RunDirectory) -> Result<T>,
 ) -> Result<T> {
-    let parent = match directory.parent() {
-        Some(parent) if parent != Path::new("") => parent,
-        _ => Path::new("."),
-    };
-    fs::create_dir_all(parent).with_context(|| format!("cannot make {}", parent.display()))?;
-    let scratch = TempDir::with_prefix_in(".adopting-", parent);
-    let scratch = scratch.with_context(|| format!("cannot write to {}", parent.display()))?;
-    let run = scratch.path().join("run");
-    fs::create_dir(&run)?;
-    received.write(&run)?;
+    let run = RunDirectory::make(&scratch.join("run"))?;
+    received.write(&run).with_context(|| format!("cannot write to {}", scratch.display()))?;
     let made = complete(&run)?;
-    fs::rename(&run, directory).with_context(|| format!("cannot make {}", directory.display()))?;
+    copy(&run.path(), place).context("cannot write the run to its place")?;
     Ok(made)
 }
 
@@ -459,7 +456,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fails_on_its_way_leaves_nothing_and_what_is_there_is_kept() {
+    fn what_fails_on_its_way_leaves_nothing_in_its_place() {
         let mut stream = Vec::new();
         let mut sink = |part: &[u8]| {
             stream.extend_from_slice(part);
@@ -471,15 +468,16 @@ mod tests {
         sender.tree(source.path()).unwrap();
         sender.end(0).unwrap();
         let received = Received::parse(&stream).unwrap();
-        let place = tempfile::tempdir().unwrap();
-        let run = place.path().join("deep/run");
-        let failed = keep(&received, &run, |_| Err::<(), _>(anyhow!("no")));
+        let directory = tempfile::tempdir().unwrap();
+        let at = |name: &str| directory.path().join(name);
+        let run = RunDirectory::make(&at("run")).unwrap();
+        let failed = keep(&received, &at("first"), &run, |_| Err::<(), _>(anyhow!("no")));
         assert_eq!(failed.unwrap_err().to_string(), "no");
-        assert_eq!(fs::read_dir(place.path().join("deep")).unwrap().count(), 0);
-        keep(&received, &run, |_| Ok(())).unwrap();
-        assert_eq!(fs::read_to_string(run.join("run.json")).unwrap(), "{}");
-        assert!(!is_free(&run) && is_free(&place.path().join("new")));
-        assert!(keep(&received, &run, |_| Ok(())).is_err(), "it is not overwritten");
-        assert_eq!(fs::read_dir(place.path().join("deep")).unwrap().count(), 1);
+        assert_eq!(fs::read_dir(at("run")).unwrap().count(), 0);
+        let complete = |run: &RunDirectory| run.replace("run.json", b"whole").context("full");
+        keep(&received, &at("second"), &run, complete).unwrap();
+        assert_eq!(fs::read_to_string(at("run/run.json")).unwrap(), "whole");
+        assert!(keep(&received, &at("third"), &run, |_| Ok(())).is_err(), "not overwritten");
+        assert_eq!(fs::read_to_string(at("run/run.json")).unwrap(), "whole");
     }
 }

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail, ensure};
 use super::{Cell, ClockMode, guest_runner::GuestRunner};
 use crate::{
     lab::kernels::Kernel,
-    run::{LabFacts, Run},
+    run::{LabFacts, Run, RunDirectory},
 };
 
 /// The result.
@@ -88,7 +88,8 @@ pub fn verify(
         );
     }
     let scratch = runner.scratch()?;
-    let again = runner.run(&cell, &scratch.path().join("again"), stop)?;
+    let place = RunDirectory::make(&scratch.path().join("again"))?;
+    let again = runner.run(&cell, &place, stop)?;
     let now = again.facts.lab.and_then(|lab| lab.sample_hash);
     let now = now.context("the repeated run kept no samples")?;
     let before = facts.sample_hash.clone().unwrap_or_default();

@@ -6,12 +6,16 @@
 //! or damaged in transfer is detected by that and never used.
 
 use std::{
-    fs, io,
+    collections::BTreeMap,
+    fs,
+    io::{self, Write as _},
     path::{Component, Path},
 };
 
 use anyhow::{Context, Result, bail, ensure};
 use sha2::{Digest, Sha256};
+
+use crate::run::RunDirectory;
 
 /// The first bytes that a guest sends.
 pub const HELLO: &[u8] = b"tardy-guest-1\n";
@@ -166,19 +170,23 @@ impl<'a> Received<'a> {
         Ok(received)
     }
 
-    /// Writes directories and files below `root`, which is there.
+    /// Writes directories and files into `root`, each as a new one.
     ///
     /// # Errors
-    /// What the disk says.
-    pub fn write(&self, root: &Path) -> Result<()> {
+    /// What the disk says; a file whose directory the guest did not send before.
+    pub fn write(&self, root: &RunDirectory) -> Result<()> {
+        let mut known = BTreeMap::from([("", root.clone())]);
         for name in &self.directories {
-            let path = root.join(name);
-            fs::create_dir(&path).with_context(|| format!("cannot make {}", path.display()))?;
+            let (above, own) = parts(name);
+            let above = known.get(above).with_context(|| format!("no directory for {name}"))?;
+            let made = above.subdirectory(own).with_context(|| format!("cannot make {name}"))?;
+            known.insert(name, made);
         }
         for (name, content) in &self.files {
-            let path = root.join(name);
-            fs::write(&path, content)
-                .with_context(|| format!("cannot write {}", path.display()))?;
+            let (above, own) = parts(name);
+            let above = known.get(above).with_context(|| format!("no directory for {name}"))?;
+            let written = above.create(own).and_then(|mut file| file.write_all(content));
+            written.with_context(|| format!("cannot write {name}"))?;
         }
         Ok(())
     }
@@ -217,6 +225,11 @@ impl<'a> Left<'a> {
     }
 }
 
+/// The directory of a path, empty where it has none, and the name in it.
+fn parts(path: &str) -> (&str, &str) {
+    path.rsplit_once('/').unwrap_or(("", path))
+}
+
 /// A path that stays below where it is put.
 fn plain(name: &str) -> Result<&str> {
     let is_normal = |part: Component| matches!(part, Component::Normal(_));
@@ -229,8 +242,6 @@ fn plain(name: &str) -> Result<&str> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use proptest::prelude::*;
 
     use super::*;
@@ -280,7 +291,7 @@ mod tests {
             let received = Received::parse(&bytes).unwrap();
             prop_assert_eq!((received.code, &received.said), (code, &said));
             let out = tempfile::tempdir().unwrap();
-            received.write(out.path()).unwrap();
+            received.write(&RunDirectory::make(out.path()).unwrap()).unwrap();
             prop_assert_eq!(found(out.path()), files);
         }
 
@@ -307,6 +318,24 @@ mod tests {
         }
         for name in ["run.json", "samples/0001.parquet", ".hidden"] {
             assert_eq!(plain(name).unwrap(), name);
+        }
+    }
+
+    #[test]
+    fn a_link_in_the_place_of_a_file_or_a_directory_is_not_followed() {
+        let file = |name: &str| (name.to_owned(), b"new".to_vec());
+        for name in ["run.json", "samples/0001.parquet"] {
+            let bytes = stream(tree(&BTreeMap::from([file(name)])).path(), "", 0);
+            let place = tempfile::tempdir().unwrap();
+            let other = tree(&BTreeMap::from([("kept".to_owned(), b"kept".to_vec())]));
+            let root = RunDirectory::make(&place.path().join("run")).unwrap();
+            let (planted, to) = match name.split_once('/') {
+                Some((directory, _)) => (directory, other.path().to_owned()),
+                None => (name, other.path().join("kept")),
+            };
+            std::os::unix::fs::symlink(to, place.path().join("run").join(planted)).unwrap();
+            Received::parse(&bytes).unwrap().write(&root).unwrap_err();
+            assert_eq!(found(other.path()), BTreeMap::from([("kept".into(), b"kept".to_vec())]));
         }
     }
 

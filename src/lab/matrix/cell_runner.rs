@@ -12,9 +12,12 @@ use super::{
     plan::PlanRow,
     scheduler::{CellTask, Measure},
 };
-use crate::lab::{
-    cell::{Cell, ClockMode, guest_runner::GuestRunner},
-    kernels::Kernel,
+use crate::{
+    lab::{
+        cell::{Cell, ClockMode, guest_runner::GuestRunner},
+        kernels::Kernel,
+    },
+    run::RunDirectory,
 };
 
 /// A kernel to measure.
@@ -44,9 +47,8 @@ pub struct CellRunner {
 
 impl CellRunner {
     /// All cells, kernels side by side: what is to be compared is measured at about the same time.
-    /// Their runs go below `directory`.
     #[must_use]
-    pub fn tasks(&self, directory: &Path, seeds: u32) -> Vec<CellTask> {
+    pub fn tasks(&self, seeds: u32) -> Vec<CellTask> {
         let loads = file_names(self.rows.iter().map(|row| row.name.as_str()));
         let kernels = file_names(self.targets.iter().map(|target| target.name.as_str()));
         let mut tasks = Vec::new();
@@ -54,7 +56,7 @@ impl CellRunner {
             for seed in 0..seeds {
                 for (kernel, (target, kernel_name)) in self.targets.iter().zip(&kernels).enumerate()
                 {
-                    let place = directory.join(load_name).join(kernel_name).join(seed.to_string());
+                    let place = Path::new(load_name).join(kernel_name).join(seed.to_string());
                     let name = format!("{} under {}, phase {seed}", row.name, target.name);
                     tasks.push(CellTask { load, kernel, seed, place, name });
                 }
@@ -98,9 +100,14 @@ impl Measure for CellRunner {
         }
     }
 
-    fn measure(&self, task: &CellTask, stop: &dyn Fn() -> bool) -> Result<()> {
+    fn measure(
+        &self,
+        task: &CellTask,
+        place: &RunDirectory,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<()> {
         if let Some((runner, cell)) = self.cell(task)? {
-            return runner.run(&cell, &task.place, stop).map(|_| ());
+            return runner.run(&cell, place, stop).map(|_| ());
         }
         let (row, _) = self.parts(task)?;
         let cell = HostCell {
@@ -110,7 +117,7 @@ impl Measure for CellRunner {
             seed: task.seed,
             limit: self.limit,
         };
-        host::measure(&cell, &task.place, stop)
+        host::measure(&cell, place, stop)
     }
 }
 
@@ -180,10 +187,10 @@ mod tests {
             limit: Duration::from_secs(1),
             program: PathBuf::new(),
         };
-        let tasks = cell_runner.tasks(Path::new("/d"), 2);
+        let tasks = cell_runner.tasks(2);
         let places: Vec<_> = tasks.iter().map(|task| task.place.display().to_string()).collect();
         assert_eq!(places.len(), 8);
-        assert_eq!(places[..3], ["/d/x-y/a/0", "/d/x-y/b/0", "/d/x-y/a/1"]);
+        assert_eq!(places[..3], ["x-y/a/0", "x-y/b/0", "x-y/a/1"]);
         assert_eq!(tasks[7].name, "z under b, phase 1");
     }
 }

@@ -11,10 +11,7 @@ use std::{
 use anyhow::{Context, Result, bail, ensure};
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::{
-    draft,
-    run::{Run, facts::LabFacts, names},
-};
+use crate::run::{Run, RunDirectory, facts::LabFacts, names};
 
 /// What it is called among kernels, and its mode.
 pub const HOST: &str = "host";
@@ -43,19 +40,17 @@ pub struct HostCell<'a> {
     pub limit: Duration,
 }
 
-/// Measures it, and leaves a run in `directory`, or nothing.
+/// Measures it, and puts its run into `place`, which is new.
 ///
 /// # Errors
-/// A child that fails, that does not end within its limit, or that was ended early.
-pub fn measure(cell: &HostCell, directory: &Path, stop: &dyn Fn() -> bool) -> Result<()> {
-    if let Some(parent) = directory.parent() {
-        fs::create_dir_all(parent).with_context(|| format!("cannot make {}", parent.display()))?;
-    }
-    let measured = child(cell, directory, stop).and_then(|()| complete(cell, directory));
-    if measured.is_err() {
-        let _ = fs::remove_dir_all(directory);
-    }
-    measured
+/// A child that fails, that does not end within its limit, or that was ended early; a part of a
+/// run may be left then.
+pub fn measure(cell: &HostCell, place: &RunDirectory, stop: &dyn Fn() -> bool) -> Result<()> {
+    // The child refuses what it finds there if that is not empty, or another user's; and what it
+    // does elsewhere is not taken for the run.
+    let path = fs::read_link(place.path()).context("cannot find the place of the run")?;
+    child(cell, &path, stop)?;
+    complete(cell, place)
 }
 
 fn child(cell: &HostCell, directory: &Path, stop: &dyn Fn() -> bool) -> Result<()> {
@@ -113,8 +108,8 @@ fn end(child: &mut Child) {
 }
 
 /// Writes into the record which cell of a matrix it is.
-fn complete(cell: &HostCell, directory: &Path) -> Result<()> {
-    let mut run = Run::open(directory)?;
+fn complete(cell: &HostCell, place: &RunDirectory) -> Result<()> {
+    let mut run = Run::open(&place.path()).context("cannot read the run of this machine")?;
     run.document.name = format!("{}, {HOST}, repeat {}", cell.load, cell.seed);
     run.document.facts.lab = Some(LabFacts {
         mode: HOST.into(),
@@ -124,10 +119,8 @@ fn complete(cell: &HostCell, directory: &Path) -> Result<()> {
         arguments: cell.arguments.to_vec(),
         ..LabFacts::default()
     });
-    let path = directory.join(names::RUN);
     let text = serde_json::to_string_pretty(&run.document)? + "\n";
-    draft::replace(&path, text.as_bytes())
-        .with_context(|| format!("cannot write {}", path.display()))
+    place.replace(names::RUN, text.as_bytes()).context("cannot write the run's record")
 }
 
 #[cfg(test)]
@@ -157,17 +150,15 @@ mod tests {
         let arguments = ["timer".to_owned()];
         let cell =
             HostCell { program: &program, load: "idle", arguments: &arguments, seed: 3, limit };
-        let place = directory.path().join("a/b/0");
-        let measured = measure(&cell, &place, stop);
-        assert_eq!(measured.is_ok(), place.exists(), "a run or nothing");
-        (measured, directory)
+        let place = RunDirectory::make(&directory.path().join("a/b/0")).unwrap();
+        (measure(&cell, &place, stop), directory)
     }
 
     const LONG: Duration = Duration::from_secs(600);
 
     #[test]
     fn a_run_of_the_machine_says_which_cell_it_is() {
-        let (measured, directory) = run("cp -r \"${0%/*}/made\" \"$1\"", LONG, &|| false);
+        let (measured, directory) = run("cp -r \"${0%/*}/made/.\" \"$1\"", LONG, &|| false);
         measured.unwrap();
         let document = Run::open(&directory.path().join("a/b/0")).unwrap().document;
         let lab = document.facts.lab.unwrap();
@@ -176,9 +167,18 @@ mod tests {
     }
 
     #[test]
+    fn a_run_that_appears_elsewhere_is_none() {
+        // The place is moved away, and a link is put there that leads to another run.
+        let script = "mv \"$1\" \"$1.moved\"; ln -s \"${0%/*}/made\" \"$1\"";
+        let (measured, directory) = run(script, LONG, &|| false);
+        measured.unwrap_err();
+        let made = Run::open(&directory.path().join("made")).unwrap().document;
+        assert!(made.facts.lab.is_none(), "its record was not touched");
+    }
+
+    #[test]
     fn a_child_that_cannot_is_reported_in_its_own_words() {
-        let (measured, _) =
-            run("mkdir \"$1\"; echo 'error: no rights' >&2; exit 2", LONG, &|| false);
+        let (measured, _) = run("echo 'error: no rights' >&2; exit 2", LONG, &|| false);
         let error = measured.unwrap_err().to_string();
         assert!(error.contains("exit status: 2") && error.contains("no rights"), "{error}");
     }

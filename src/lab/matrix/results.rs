@@ -6,14 +6,14 @@
 use std::{
     collections::BTreeMap,
     fs::{self, File},
-    io::{self, BufRead as _, BufReader},
+    io::{self, BufRead as _, BufReader, Write as _},
     path::{Path, PathBuf},
 };
 
 use anyhow::{Context, Result, bail, ensure};
 use sha2::{Digest, Sha256};
 
-use crate::run::{Document, Run, Status};
+use crate::run::{Document, Run, RunDirectory, Status, copy::copy};
 
 /// Where outcomes lie in the lab's cache.
 pub const DIRECTORY: &str = "cells";
@@ -37,12 +37,12 @@ impl Results {
         Self { place: place.into() }
     }
 
-    /// Puts a copy of what is known under `key` at `directory`, which must not be there; nothing
-    /// where nothing is known. An entry that is damaged is removed, and is then not known.
+    /// Puts a copy of what is known under `key` into `place`, which is new; nothing where nothing
+    /// is known. An entry that is damaged is removed, and is then not known.
     ///
     /// # Errors
-    /// A copy that cannot be written.
-    pub fn get(&self, key: &str, directory: &Path) -> Result<Option<Document>> {
+    /// A copy that cannot be written; a part of it is left then.
+    pub fn get(&self, key: &str, place: &RunDirectory) -> Result<Option<Document>> {
         let entry = self.entry(key)?;
         if !entry.join(SUMS).exists() {
             return Ok(None);
@@ -51,9 +51,8 @@ impl Results {
             let _ = fs::remove_dir_all(&entry);
             return Ok(None);
         }
-        copy(&entry.join(RUN), directory)
-            .with_context(|| format!("cannot write {}", directory.display()))?;
-        Ok(Some(Run::open(directory)?.document))
+        copy(&entry.join(RUN), place).context("cannot write the run to its place")?;
+        Ok(Some(Run::open(&place.path())?.document))
     }
 
     /// Keeps a copy of the run in `directory` under `key`; an older one is replaced.
@@ -67,11 +66,12 @@ impl Results {
         // Removed again by itself, unless it was renamed.
         let scratch = tempfile::TempDir::with_prefix_in(".new-", &self.place)
             .with_context(|| format!("cannot write to {}", self.place.display()))?;
-        let run = scratch.path().join(RUN);
+        let run = RunDirectory::make(&scratch.path().join(RUN))?;
         let written = copy(directory, &run).and_then(|()| {
-            let sums = sums(&run)?;
+            let sums = sums(&run.path())?;
             let lines = sums.iter().map(|(name, sum)| format!("{sum} {name}\n"));
-            fs::write(scratch.path().join(SUMS), lines.collect::<String>())
+            let mut file = File::create_new(scratch.path().join(SUMS))?;
+            file.write_all(lines.collect::<String>().as_bytes())
         });
         written.with_context(|| format!("cannot write to {}", self.place.display()))?;
         let _ = fs::remove_dir_all(&entry);
@@ -129,27 +129,6 @@ fn sum(file: &Path) -> io::Result<String> {
     }
 }
 
-fn copy(from: &Path, to: &Path) -> io::Result<()> {
-    if let Some(parent) = to.parent() {
-        fs::create_dir_all(parent)?;
-    }
-    // Not over what is there.
-    fs::create_dir(to)?;
-    let copied = files(from, Path::new("")).and_then(|files| {
-        files.iter().try_for_each(|file| {
-            let place = to.join(file);
-            if let Some(parent) = place.parent() {
-                fs::create_dir_all(parent)?;
-            }
-            fs::copy(from.join(file), &place).map(|_| ())
-        })
-    });
-    if copied.is_err() {
-        let _ = fs::remove_dir_all(to);
-    }
-    copied
-}
-
 /// Plain files below `root/below`, by their paths from `root`.
 fn files(root: &Path, below: &Path) -> io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
@@ -201,12 +180,15 @@ pub(super) mod tests {
     #[test]
     fn what_was_put_comes_back_whole_and_nothing_else_does() {
         let ResultsFixture { directory, results } = place();
-        let copy = directory.path().join("a/b/copy");
+        let place = |name: &str| RunDirectory::make(&directory.path().join(name)).unwrap();
+        let (copy, other) = (place("a/b/copy"), place("other"));
         assert_eq!(results.get("abc1", &copy).unwrap().unwrap().name, "n");
-        assert_eq!(fs::read(copy.join("samples/0000.parquet")).unwrap(), b"samples");
-        assert!(results.get("abc2", &directory.path().join("other")).unwrap().is_none());
-        assert!(results.get("../made", &directory.path().join("other")).is_err());
+        let samples = directory.path().join("a/b/copy/samples/0000.parquet");
+        assert_eq!(fs::read(samples).unwrap(), b"samples");
+        assert!(results.get("abc2", &other).unwrap().is_none());
+        assert!(results.get("../made", &other).is_err());
         assert!(results.get("abc1", &copy).is_err(), "what is there is not written over");
+        assert_eq!(fs::read_dir(directory.path().join("other")).unwrap().count(), 0);
     }
 
     #[test]
@@ -224,14 +206,16 @@ pub(super) mod tests {
             let cells = directory.path().join("cells");
             assert!(cells.join(samples).exists());
             harm(&cells);
-            assert!(results.get("abc1", &directory.path().join("copy")).unwrap().is_none());
+            let copy = RunDirectory::make(&directory.path().join("copy")).unwrap();
+            assert!(results.get("abc1", &copy).unwrap().is_none());
             assert!(!cells.join("abc1").exists());
-            assert!(!directory.path().join("copy").exists());
+            assert_eq!(fs::read_dir(directory.path().join("copy")).unwrap().count(), 0);
         }
         let ResultsFixture { directory, results } = place();
         write_run(&directory.path().join("early"), "interrupted");
         results.put("abc3", &directory.path().join("early")).unwrap();
-        assert!(results.get("abc3", &directory.path().join("copy")).unwrap().is_none());
+        let copy = RunDirectory::make(&directory.path().join("copy")).unwrap();
+        assert!(results.get("abc3", &copy).unwrap().is_none());
     }
 
     #[test]

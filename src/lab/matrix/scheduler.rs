@@ -3,14 +3,15 @@
 //! One that fails does not end the others. The watcher receives all events in one thread.
 
 use std::{
-    path::{Path, PathBuf},
+    path::PathBuf,
     sync::{Mutex, PoisonError, mpsc},
     time::{Duration, Instant},
 };
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 
 use super::results::Results;
+use crate::run::RunDirectory;
 
 /// How often a watcher gets a tick while nothing happens.
 const TICK: Duration = Duration::from_millis(250);
@@ -24,7 +25,7 @@ pub struct CellTask {
     pub kernel: usize,
     /// Which start phase, or which repeat on a machine.
     pub seed: u32,
-    /// The directory of its run.
+    /// The directory of its run, from that of the matrix.
     pub place: PathBuf,
     /// What people call it: `idle under rt, phase 0`.
     pub name: String,
@@ -38,11 +39,12 @@ pub trait Measure: Sync {
     /// A kernel or a program that cannot be read.
     fn key(&self, task: &CellTask) -> Result<Option<String>>;
 
-    /// Leaves a run in the task's place, or nothing. Ends soon after `stop` says so.
+    /// Puts a run into `place`, which is new. Ends soon after `stop` says so.
     ///
     /// # Errors
-    /// Why there is no run.
-    fn measure(&self, task: &CellTask, stop: &dyn Fn() -> bool) -> Result<()>;
+    /// Why there is no run; what is in `place` then is taken away.
+    fn measure(&self, task: &CellTask, place: &RunDirectory, stop: &dyn Fn() -> bool)
+    -> Result<()>;
 }
 
 /// The result of a task.
@@ -71,6 +73,8 @@ pub enum TaskEvent<'a> {
 
 /// How a matrix is to be measured.
 pub struct ScheduleOptions<'a> {
+    /// Where the runs go.
+    pub directory: &'a RunDirectory,
     /// Threads, 1 or more.
     pub jobs: usize,
     /// Where outcomes are kept.
@@ -137,27 +141,40 @@ fn note(
 
 fn one(task: &CellTask, measure: &dyn Measure, orders: &ScheduleOptions) -> TaskOutcome {
     let began = Instant::now();
-    let known = |key: &Option<String>, directory: &Path| match key {
-        Some(key) if !orders.again => orders.results.get(key, directory).map(|it| it.is_some()),
-        _ => Ok(false),
-    };
-    let measured = measure.key(task).and_then(|key| {
-        if known(&key, &task.place)? {
-            return Ok(true);
-        }
-        measure.measure(task, orders.stop)?;
-        if let Some(key) = key {
-            // The run exists; a full cache only costs time later.
-            let _ = orders.results.put(&key, &task.place);
-        }
-        Ok(false)
+    let place = orders.directory.below(&task.place);
+    let place = place.with_context(|| format!("cannot make {}", task.place.display()));
+    let known = place.and_then(|place| {
+        // A run or nothing.
+        fill(task, &place, measure, orders).inspect_err(|_| place.discard())
     });
-    match measured {
+    match known {
         Ok(true) => TaskOutcome::Known,
         Ok(false) => TaskOutcome::Measured(began.elapsed()),
         Err(_) if (orders.stop)() => TaskOutcome::Stopped,
         Err(error) => TaskOutcome::Failed(format!("{error:#}")),
     }
+}
+
+/// Puts the run of a task into its place; whether it was known.
+fn fill(
+    task: &CellTask,
+    place: &RunDirectory,
+    measure: &dyn Measure,
+    orders: &ScheduleOptions,
+) -> Result<bool> {
+    let key = measure.key(task)?;
+    let known = key.as_ref().filter(|_| !orders.again);
+    if let Some(key) = known
+        && orders.results.get(key, place)?.is_some()
+    {
+        return Ok(true);
+    }
+    measure.measure(task, place, orders.stop)?;
+    if let Some(key) = key {
+        // The run exists; a full cache only costs time later.
+        let _ = orders.results.put(&key, &place.path());
+    }
+    Ok(false)
 }
 
 /// What is left to do, from what was done: nothing is known before something was measured.

@@ -17,19 +17,22 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail, ensure};
-use tardy::lab::{
-    guest::{
-        image::Image,
-        init::{self, Job, Module},
-        nodes::Nodes,
-        qemu::{self, Emulation, FinishedGuest, GuestMachine, Hardware},
-        transfer::Received,
+use tardy::{
+    lab::{
+        guest::{
+            image::Image,
+            init::{self, Job, Module},
+            nodes::Nodes,
+            qemu::{self, Emulation, FinishedGuest, GuestMachine, Hardware},
+            transfer::Received,
+        },
+        kernels::{
+            self, Kernel, KernelSource,
+            modules::{self, Modules},
+        },
+        program,
     },
-    kernels::{
-        self, Kernel, KernelSource,
-        modules::{self, Modules},
-    },
-    program,
+    run::RunDirectory,
 };
 use tempfile::TempDir;
 
@@ -231,11 +234,10 @@ fn printed(finished: &FinishedGuest) -> Result<i32> {
     suite::exit_code(&finished.output)
 }
 
-/// Writes what was handed out into a directory, and tells what the command said; its exit code.
+/// Writes what was handed out into a new directory, and tells what the command said; its exit code.
 fn bring(finished: &FinishedGuest, into: &Path) -> Result<i32> {
     let received = Received::parse(&finished.files)?;
-    fs::create_dir_all(into).with_context(|| format!("cannot make {}", into.display()))?;
-    received.write(into)?;
+    received.write(&RunDirectory::make(into)?)?;
     tell(received.said.trim_end())?;
     Ok(received.code)
 }

@@ -1,6 +1,10 @@
 //! A measurer without machines: what is measured once, kept, failed and stopped.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::{
+    fs,
+    os::unix::fs::symlink,
+    sync::atomic::{AtomicUsize, Ordering},
+};
 
 use anyhow::bail;
 
@@ -27,7 +31,12 @@ impl Measure for Fake {
         Ok(Some(format!("{}{:02x}{:02x}{:02x}", self.version, task.load, task.kernel, task.seed)))
     }
 
-    fn measure(&self, task: &CellTask, stop: &dyn Fn() -> bool) -> Result<()> {
+    fn measure(
+        &self,
+        task: &CellTask,
+        place: &RunDirectory,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<()> {
         self.measured.fetch_add(1, Ordering::SeqCst);
         let now = self.together.fetch_add(1, Ordering::SeqCst) + 1;
         self.most.fetch_max(now, Ordering::SeqCst);
@@ -36,10 +45,10 @@ impl Measure for Fake {
         if stop() {
             bail!("ended early");
         }
+        write_run(&place.path(), "complete");
         if self.fails && task.kernel == 1 {
             bail!("the kernel panicked");
         }
-        write_run(&task.place, "complete");
         Ok(())
     }
 }
@@ -56,22 +65,33 @@ impl Lab {
         Self { directory, results }
     }
 
-    /// Three loads under two kernels, in a place of their own.
-    fn tasks(&self, name: &str) -> Vec<CellTask> {
-        let task = |number: usize| CellTask {
-            load: number / 2,
-            kernel: number % 2,
-            seed: 0,
-            place: self.directory.path().join(name).join(number.to_string()),
-            name: number.to_string(),
-        };
-        (0..6).map(task).collect()
+    /// Where the runs of one matrix go.
+    fn place(&self, name: &str) -> RunDirectory {
+        RunDirectory::make(&self.directory.path().join(name)).unwrap()
     }
 
     fn run_tasks(&self, name: &str, measure: &Fake, again: bool) -> Vec<TaskOutcome> {
-        let orders = ScheduleOptions { jobs: 2, results: &self.results, again, stop: &|| false };
-        run_tasks(&self.tasks(name), measure, &orders, &mut |_| ())
+        let directory = self.place(name);
+        let orders = ScheduleOptions { again, ..self.orders(&directory) };
+        run_tasks(&tasks(), measure, &orders, &mut |_| ())
     }
+
+    fn orders<'a>(&'a self, directory: &'a RunDirectory) -> ScheduleOptions<'a> {
+        let results = &self.results;
+        ScheduleOptions { directory, jobs: 2, results, again: false, stop: &|| false }
+    }
+}
+
+/// Three loads under two kernels.
+fn tasks() -> Vec<CellTask> {
+    let task = |number: usize| CellTask {
+        load: number / 2,
+        kernel: number % 2,
+        seed: 0,
+        place: number.to_string().into(),
+        name: number.to_string(),
+    };
+    (0..6).map(task).collect()
 }
 
 fn count(measure: &Fake) -> usize {
@@ -105,6 +125,8 @@ fn one_that_fails_does_not_end_the_others_and_is_tried_again_later() {
     assert_eq!(outcomes.iter().filter(failed).count(), 3);
     let measured = |outcome: &&TaskOutcome| matches!(outcome, TaskOutcome::Measured(_));
     assert_eq!(outcomes.iter().filter(measured).count(), 3);
+    let left = fs::read_dir(lab.directory.path().join("1")).unwrap();
+    assert_eq!(left.count(), 3, "what failed leaves nothing");
     let repaired = fake("a");
     lab.run_tasks("2", &repaired, false);
     assert_eq!(count(&repaired), 3);
@@ -123,13 +145,14 @@ fn a_stop_leaves_what_is_done_and_begins_nothing_more() {
     let lab = Lab::new();
     let (measure, ended) = (fake("a"), AtomicUsize::new(0));
     let stop = || ended.load(Ordering::SeqCst) > 0;
-    let orders = ScheduleOptions { jobs: 1, results: &lab.results, again: false, stop: &stop };
+    let directory = lab.place("1");
+    let orders = ScheduleOptions { jobs: 1, stop: &stop, ..lab.orders(&directory) };
     let mut watch = |event: TaskEvent| {
         if matches!(event, TaskEvent::Ended(..)) {
             ended.fetch_add(1, Ordering::SeqCst);
         }
     };
-    let outcomes = run_tasks(&lab.tasks("1"), &measure, &orders, &mut watch);
+    let outcomes = run_tasks(&tasks(), &measure, &orders, &mut watch);
     assert!(matches!(outcomes[0], TaskOutcome::Measured(_)));
     assert_eq!(outcomes[5], TaskOutcome::Stopped);
     assert!(count(&measure) < 6);
@@ -139,13 +162,36 @@ fn a_stop_leaves_what_is_done_and_begins_nothing_more() {
 fn a_watcher_hears_of_every_start_and_end() {
     let lab = Lab::new();
     let (mut began, mut ended) = (0, 0);
-    let orders = ScheduleOptions { jobs: 3, results: &lab.results, again: false, stop: &|| false };
-    run_tasks(&lab.tasks("1"), &fake("a"), &orders, &mut |event| match event {
+    let directory = lab.place("1");
+    let orders = ScheduleOptions { jobs: 3, ..lab.orders(&directory) };
+    run_tasks(&tasks(), &fake("a"), &orders, &mut |event| match event {
         TaskEvent::Began(_) => began += 1,
         TaskEvent::Ended(..) => ended += 1,
         TaskEvent::Tick => (),
     });
     assert_eq!((began, ended), (6, 6));
+}
+
+#[test]
+fn what_takes_the_place_of_the_matrix_or_of_a_cell_gets_nothing() {
+    let lab = Lab::new();
+    let at = |name: &str| lab.directory.path().join(name);
+    let directory = lab.place("lab");
+    fs::create_dir(at("other")).unwrap();
+    fs::rename(at("lab"), at("moved")).unwrap();
+    symlink(at("other"), at("lab")).unwrap();
+    symlink(at("other"), at("moved/0")).unwrap();
+    // Measured now, and known then.
+    for cells in ["", "again"] {
+        let in_cells = |task: CellTask| CellTask { place: task.place.join(cells), ..task };
+        let tasks: Vec<CellTask> = tasks().into_iter().map(in_cells).collect();
+        let outcomes = run_tasks(&tasks, &fake("a"), &lab.orders(&directory), &mut |_| ());
+        assert!(matches!(&outcomes[0], TaskOutcome::Failed(why) if why.contains("cannot make 0")));
+        let failed = |outcome: &&TaskOutcome| matches!(outcome, TaskOutcome::Failed(_));
+        assert_eq!(outcomes.iter().filter(failed).count(), 1, "{outcomes:?}");
+    }
+    assert_eq!(fs::read_dir(at("other")).unwrap().count(), 0);
+    assert!(at("moved/5/run.json").exists() && at("moved/5/again/run.json").exists());
 }
 
 #[test]

@@ -7,16 +7,19 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail, ensure};
-use tardy::lab::{
-    guest::{
-        image::Image,
-        init::{self, Job},
-        nodes::Nodes,
-        qemu::{self, Emulation, GuestMachine, Hardware},
-        transfer::Received,
+use tardy::{
+    lab::{
+        guest::{
+            image::Image,
+            init::{self, Job},
+            nodes::Nodes,
+            qemu::{self, Emulation, GuestMachine, Hardware},
+            transfer::Received,
+        },
+        kernels::Kernel,
+        program,
     },
-    kernels::Kernel,
-    program,
+    run::RunDirectory,
 };
 
 /// What scripts start beside what is compared.
@@ -58,7 +61,7 @@ impl CountedGuest<'_> {
     pub(super) fn run(&self, name: &str, programs: &[&str], script: &str) -> Result<PathBuf> {
         let place = self.scratch.join(format!("{name}-{}", self.kernel.asked));
         let left = place.join("out");
-        fs::create_dir_all(&left).with_context(|| format!("cannot make {}", left.display()))?;
+        fs::create_dir_all(&place).with_context(|| format!("cannot make {}", place.display()))?;
         let initramfs = place.join("initramfs");
         self.image(programs, script)?.write(&initramfs)?;
         let finished = qemu::boot(&GuestMachine {
@@ -85,7 +88,7 @@ impl CountedGuest<'_> {
             received.code,
             received.said.trim()
         );
-        received.write(&left)?;
+        received.write(&RunDirectory::make(&left)?)?;
         Ok(left)
     }
 
