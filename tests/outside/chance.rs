@@ -1,6 +1,7 @@
-//! Random numbers that can be repeated: the seed is printed, and `TARDY_TEST_SEED` sets it.
+//! Random numbers that can be repeated: the seed is printed, and `TARDY_TEST_SEED` sets it. And
+//! campaigns: something is done many times with random numbers, and what comes out is counted.
 
-use std::{fmt::Display, io::Write, time::SystemTime};
+use std::{collections::BTreeMap, fmt::Display, io::Write, time::SystemTime};
 
 /// SplitMix64 (Steele, Lea, Flood 2014).
 pub(crate) struct Chance(u64);
@@ -30,6 +31,46 @@ impl Chance {
     pub(crate) fn below(&mut self, limit: usize) -> usize {
         usize::try_from(self.next() % limit as u64).unwrap()
     }
+}
+
+/// Something that is done many times, and what came out, by kind.
+pub(crate) struct Campaign {
+    name: &'static str,
+    seed: u64,
+    /// What it is done with.
+    pub chance: Chance,
+    kinds: BTreeMap<String, usize>,
+}
+
+impl Campaign {
+    pub(crate) fn new(name: &'static str) -> Self {
+        let chance = Chance::new(name);
+        Self { name, seed: chance.0, chance, kinds: BTreeMap::new() }
+    }
+
+    /// It was done once more, with this.
+    pub(crate) fn came(&mut self, kind: impl Into<String>) {
+        *self.kinds.entry(kind.into()).or_default() += 1;
+    }
+
+    /// Says what came out: a row of docs/reliability.md.
+    pub(crate) fn end(self) {
+        let times: usize = self.kinds.values().sum();
+        let kinds: Vec<String> =
+            self.kinds.iter().map(|(kind, times)| format!("{kind} {times}")).collect();
+        let (name, seed, kinds) = (self.name, self.seed, kinds.join(", "));
+        // Past the harness, which hides what passing tests print.
+        let line = format!("campaign {name}: seed {seed}, {times} times: {kinds}");
+        let _ = writeln!(std::io::stderr().lock(), "{line}");
+    }
+}
+
+/// So many of these, or all where there are no more.
+pub(crate) fn some_of<T>(mut all: Vec<T>, count: usize, chance: &mut Chance) -> Vec<T> {
+    while all.len() > count {
+        all.swap_remove(chance.below(all.len()));
+    }
+    all
 }
 
 /// How often something is to be done: so often, or where long versions were asked for, so often;

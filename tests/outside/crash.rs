@@ -1,16 +1,12 @@
 //! kill -9 at any moment: the run reads as crashed, with all but the last second, and no load is
 //! left behind.
 
-use std::{
-    process::Child,
-    thread::sleep,
-    time::{Duration, Instant},
-};
+use std::{process::Child, time::Duration};
 
-use tardy_hot::clock::now_ns;
+use serde_json::Value;
 
 use super::{
-    chance::{Chance, repeats},
+    killed::{Killed, Killing, killed_at_random},
     support::{Store, codes, eventually, finish, list, signal, whole},
 };
 
@@ -35,58 +31,55 @@ fn start(store: &Store, duration: &str) -> Child {
 
 #[test]
 fn a_run_that_is_killed_at_a_random_moment_has_all_but_its_last_second() {
-    let mut chance = Chance::new("kill -9");
-    for number in 0..repeats(5, 50) {
-        // A short interval of the log, and one that lives in live.hlog for seconds.
-        let duration = if number % 2 == 0 { "60s" } else { "2h" };
-        let after = Duration::from_millis(chance.next() % 4_000);
-        killed_after(duration, after);
-    }
+    let within = Duration::from_secs(4);
+    killed_at_random(
+        &Killing { name: "kill -9 of a run", times: (5, 50), within },
+        |number| {
+            let store = Store::new();
+            // A short interval of the log, and one that lives in live.hlog for seconds.
+            let child = start(&store, if number.is_multiple_of(2) { "60s" } else { "2h" });
+            (store, child)
+        },
+        |_, store, killed| left_of_a_run(&store, killed),
+    );
 }
 
-/// Waits so long; the longest that this machine let the waiting thread wait too long meanwhile, ns.
-fn wait_watching(until: Instant) -> i64 {
-    const STEP: Duration = Duration::from_millis(5);
-    let mut worst = Duration::ZERO;
-    while Instant::now() < until {
-        let before = Instant::now();
-        sleep(STEP);
-        worst = worst.max(before.elapsed().saturating_sub(STEP));
-    }
-    i64::try_from(worst.as_nanos()).unwrap()
-}
-
-fn killed_after(duration: &str, after: Duration) {
-    let store = Store::new();
-    let started = Instant::now();
-    let child = start(&store, duration);
-    // Who records may stand still as long as who waits here.
-    let missing_ns = MISSING_NS + 2 * wait_watching(started + after);
-    signal(&child, "KILL");
-    let killed_ns = now_ns();
-    finish(child);
+/// What is left of a run under a load that was killed.
+fn left_of_a_run(store: &Store, killed: &Killed) -> String {
     eventually("the load is gone", || store.processes().is_empty());
     if !store.runs().join("r/run.json").exists() {
         // It had not begun: then there is no run, and tardy says so.
-        assert_eq!(store.run(&["show", "r"]).code, Some(2), "{after:?}");
-        return;
+        assert_eq!(store.run(&["show", "r"]).code, Some(2), "{:?}", killed.after);
+        return "no run yet".into();
     }
     let record = store.show("r");
-    let moment = format!("killed after {after:?} of {duration}: {record}");
+    let moment = format!("killed after {:?}: {record}", killed.after);
     assert_eq!(record["status"], "crashed", "{moment}");
     assert!(codes(&record).contains(&"crashed"), "{moment}");
     let text = store.run(&["show", "r"]);
     assert!(text.code == Some(0) && text.out.contains("crashed"), "{text:?}");
     let page = store.page(&["r"]);
+    // Who recorded may have stood still as long as who waited here.
+    let missing_ns = MISSING_NS + 2 * killed.stood_still_ns;
     let start_ns = whole(&record["start_monotonic_ns"]);
-    if start_ns == 0 || killed_ns - start_ns < missing_ns {
-        return;
+    if start_ns == 0 {
+        return "a run that did not measure yet".into();
     }
     let shown_ns = start_ns + whole(&record["duration_ns"]);
-    assert!(killed_ns - shown_ns <= missing_ns, "{} ns: {moment}", killed_ns - shown_ns);
-    assert!(shown_ns <= killed_ns + missing_ns, "{moment}");
+    let lost_ns = killed.at_ns - shown_ns;
+    assert!(lost_ns <= missing_ns && -lost_ns <= missing_ns, "{lost_ns} ns: {moment}");
+    if killed.at_ns - start_ns > missing_ns {
+        assert_samples(&record, &page, missing_ns, &moment);
+    }
+    let up_to_ms = [250, 500, 1_000, 2_000].into_iter().find(|ms| lost_ns <= ms * 1_000_000);
+    let up_to = up_to_ms.map_or("longer".to_owned(), |ms| format!("at most {ms} ms"));
+    format!("a run without its last {up_to}")
+}
+
+/// No period is missing in what was recorded, and hardly a single sample.
+fn assert_samples(record: &Value, page: &Value, missing_ns: i64, moment: &str) {
     // The stages of a traced wake-up have no schedule of their own, and the page no points.
-    let is_whole = |series: &&serde_json::Value| !series["name"].as_str().unwrap().contains('/');
+    let is_whole = |series: &&Value| !series["name"].as_str().unwrap().contains('/');
     for (number, series) in list(&record["series"]).iter().filter(is_whole).enumerate() {
         let periods = whole(&series["count"]) + whole(&series["missed"]);
         let expected = whole(&record["duration_ns"]) / 1_000_000;

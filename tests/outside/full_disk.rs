@@ -1,12 +1,12 @@
 //! A disk that fills up while a run goes on, or is full before. The disk is a small tmpfs in a
 //! mount namespace of its own, which ends with the test.
 
-use std::process::Command;
+use std::{path::Path, process::Command};
 
 use serde_json::Value;
 
 use super::{
-    chance::{Chance, is_long},
+    chance::{Campaign, repeats, some_of},
     support::{
         SHORT, Said, Store, codes, finish, in_histogram, is_root, list, piped, read_record, skip,
         whole,
@@ -76,20 +76,20 @@ fn a_disk_that_fills_up_costs_nothing_that_was_measured() {
                       fill; sleep 1.5; kill -TERM $tardy; wait $tardy";
         let said = on_a_small_disk(&store, script, &arguments);
         assert_eq!(said.code, Some(0), "{said:?}");
-        let record = read_record(&store.path().join("kept"));
+        let kept = store.path().join("kept");
+        let record = read_record(&kept);
         assert_eq!(record["status"], "interrupted", "{said:?}");
         assert!(codes(&record).contains(&"record_incomplete"), "{record}");
         assert_eq!(record["validity"], "weakened");
         let caveat = record["caveats"].to_string();
         assert!(caveat.contains("No space left on device"), "{caveat}");
-        assert_counts(&store, &record);
+        assert_counts(&store, &kept, &record);
     }
 }
 
 /// What memory held is in the record, and reached the log with the space that was held back.
-fn assert_counts(store: &Store, record: &Value) {
-    let kept = store.path().join("kept");
-    let page = store.page(&[kept.to_str().unwrap()]);
+pub(crate) fn assert_counts(store: &Store, run: &Path, record: &Value) {
+    let page = store.page(&[run.to_str().unwrap()]);
     for (number, series) in list(&record["series"]).iter().enumerate() {
         let sum = whole(&series["count"]) + whole(&series["missed"]);
         let periods = whole(&record["duration_ns"]) / 1_000_000;
@@ -113,22 +113,16 @@ fn a_disk_of_any_size_is_large_enough_or_is_said_to_be_full() {
     if !can_mount(&Store::new()) {
         return;
     }
-    let mut chance = Chance::new("disks of some size");
-    let some = (0..4).map(|_| 1 + chance.below(PAGES)).collect();
-    let sizes: Vec<usize> = if is_long() { (1..=PAGES).collect() } else { some };
-    let (mut refused, mut incomplete) = (0, 0);
-    for pages in &sizes {
-        match is_complete_on(*pages) {
-            None => refused += 1,
-            Some(false) => incomplete += 1,
-            Some(true) => {}
-        }
+    let mut campaign = Campaign::new("full disks");
+    let all: Vec<usize> = (1..=PAGES).collect();
+    for pages in some_of(all, repeats(4, PAGES), &mut campaign.chance) {
+        campaign.came(match is_complete_on(pages) {
+            None => "refused",
+            Some(false) => "an incomplete run that says so",
+            Some(true) => "a whole run",
+        });
     }
-    let whole = sizes.len() - refused - incomplete;
-    eprintln!(
-        "{} disks: {refused} runs refused, {incomplete} incomplete, {whole} whole",
-        sizes.len()
-    );
+    campaign.end();
 }
 
 /// Whether a run on a disk of so many pages kept everything; absent where it was refused.
@@ -145,9 +139,10 @@ fn is_complete_on(pages: usize) -> Option<bool> {
         return None;
     }
     assert_eq!(said.code, Some(0), "{pages} pages: {said:?}");
-    let record = read_record(&store.path().join("kept"));
+    let kept = store.path().join("kept");
+    let record = read_record(&kept);
     assert_eq!(record["status"], "complete", "{pages} pages: {record}");
-    assert_counts(&store, &record);
+    assert_counts(&store, &kept, &record);
     let caveats = list(&record["caveats"]);
     let incomplete = caveats.iter().find(|caveat| caveat["code"] == "record_incomplete");
     if let Some(caveat) = incomplete {

@@ -29,6 +29,7 @@ mod flags;
 mod foreign_readers;
 mod full_disk;
 mod hostile;
+mod killed;
 mod lab;
 mod lab_kernels;
 mod leaves_nothing;

@@ -3,6 +3,8 @@
 //!
 //! These tests change the whole machine, so that one goes at a time; each has a journal of its own.
 
+mod kills;
+
 use std::{
     collections::BTreeMap,
     fs,
@@ -18,7 +20,7 @@ use tardy::{
 };
 
 use super::{
-    chance::{Chance, is_long, repeats},
+    chance::is_long,
     meddling::wait_for_a_look,
     settings::{WORKQUEUES, only, other_governor, plant, read, settings},
     support::{
@@ -201,46 +203,6 @@ fn any_end_but_a_kill_puts_everything_back() {
     ]);
     assert_eq!(said.code, Some(2), "{said:?}");
     machine.is_whole("after an error");
-}
-
-#[test]
-fn a_kill_at_a_random_moment_leaves_what_restore_puts_back() {
-    let Some(machine) = Machine::alone() else { return };
-    let mut chance = Chance::new("kill -9 behind a shield");
-    let mut changed = 0;
-    for number in 0..repeats(5, 50) {
-        let name = format!("r{number}");
-        let child = machine.shielded("60s", &name);
-        // Also while the shield goes up, which takes some tens of milliseconds.
-        sleep(Duration::from_micros(chance.next() % 400_000));
-        signal(&child, "KILL");
-        finish(child);
-        let was_open = machine.store.path().join("state/journal").exists();
-        if number % 2 == 0 {
-            let said = machine.tardy(&["restore"]);
-            assert_eq!((said.code, said.err.as_str()), (Some(0), ""), "{said:?}");
-            // One that was claimed may have had no change in it yet.
-            assert!(was_open || said.out.starts_with("Nothing"), "{said:?}");
-            changed += usize::from(said.out.lines().count() > 1);
-        } else {
-            // The next tardy does it, too.
-            let run = ["run", "fake", "--samples", "1", "--warmup", "0s"];
-            assert_eq!(machine.tardy(&run).code, Some(0));
-        }
-        machine.is_whole(&name);
-    }
-    // By then it stands; so this one is sure to have something to put back.
-    let child = machine.shielded("60s", "last");
-    machine.store.wait_measuring("last");
-    signal(&child, "KILL");
-    finish(child);
-    let said = machine.tardy(&["restore", "--json"]);
-    let result: serde_json::Value = serde_json::from_str(&said.out).unwrap();
-    assert_eq!((said.code, &result["state"]), (Some(0), &"restored".into()), "{said:?}");
-    assert!(list(&result["put_back"]).len() > 3, "{result}");
-    machine.is_whole("after the last");
-    eprintln!("{changed} kills came after the first change");
-    assert_eq!(machine.tardy(&["restore"]).out, "Nothing to put back.\n");
 }
 
 #[test]

@@ -23,7 +23,7 @@ pub(super) const APPEND: &str = "preempt=full";
 const SKIPS: &str = "/tmp/skips";
 
 /// Environment variables of the host's tests that are passed to a guest.
-const PASSED_ON: [&str; 2] = ["TARDY_TEST_LONG", "TARDY_TEST_SEED"];
+const PASSED_ON: [&str; 3] = ["TARDY_TEST_LONG", "TARDY_TEST_REPEATS", "TARDY_TEST_SEED"];
 
 /// A guest is at least this many times slower than its host.
 const PATIENCE: &str = "4";
