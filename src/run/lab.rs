@@ -36,7 +36,8 @@ pub struct LabRecord {
     pub loads: Vec<String>,
     /// Cells without a run, and why.
     pub failed: Vec<LabFailure>,
-    /// Cells that an early end left undone.
+    /// Cells that an early end left undone; while the lab runs, and after it was killed, those
+    /// without a run.
     pub undone: usize,
 }
 

@@ -22,9 +22,18 @@ static KEPT: Mutex<Option<HashSet<Pid>>> = Mutex::new(None);
 /// Lets the kernel kill the program when the thread that starts it ends in any way, also by
 /// SIGKILL. That thread has to stay until the program may end.
 pub fn end_with_this_thread(command: &mut Command) {
+    leash(command, Signal::KILL);
+}
+
+/// The same by SIGTERM, for a program that must put something back before it ends.
+pub fn ask_to_end_with_this_thread(command: &mut Command) {
+    leash(command, Signal::TERM);
+}
+
+fn leash(command: &mut Command, signal: Signal) {
     let own = getpid();
     let leash = move || {
-        set_parent_process_death_signal(Some(Signal::KILL))?;
+        set_parent_process_death_signal(Some(signal))?;
         // Only after the signal is set can no end of the parent be missed any more.
         if getppid() == Some(own) { Ok(()) } else { Err(io::Error::from(Errno::SRCH)) }
     };

@@ -1,11 +1,14 @@
 //! `tardy lab run` and `compare` without a guest: this machine as the kernel, and made-up runs.
 
-use std::{fs, path::Path};
+use std::{fs, path::Path, time::Duration};
 
 use serde_json::{Value, json};
 
-use super::support::{
-    Said, Store, contents, eventually, finish, list, page_data, read_record, signal, whole,
+use super::{
+    killed::{Killing, killed_at_random},
+    support::{
+        Said, Store, contents, eventually, finish, list, page_data, read_record, signal, whole,
+    },
 };
 
 const PLAN: &str = "name = \"mine\"\nprobe = \"fake\"\n[run]\nsamples = 1000\nunpaced = true\n\
@@ -82,6 +85,63 @@ fn an_interrupt_ends_what_runs_and_keeps_what_is_done() {
     assert!(store.processes().is_empty());
 }
 
+/// Three cells, so long that most moments are within one.
+const CELLS: &str = "name = \"mine\"\nprobe = \"fake\"\n[run]\nduration = \"200ms\"\n\
+    cpus = \"0\"\nwarmup = \"0s\"\n[[load]]\nname = \"a\"\n[[load]]\nname = \"b\"\n\
+    [[load]]\nname = \"c\"\n";
+
+#[test]
+fn a_lab_that_is_killed_at_a_random_moment_keeps_what_is_done_and_leaves_no_run_behind() {
+    let within = Duration::from_secs(2);
+    killed_at_random(
+        &Killing { name: "kill -9 of a lab", times: (3, 50), within },
+        |_| {
+            let store = Store::new();
+            fs::write(store.path().join("plan.toml"), CELLS).unwrap();
+            let run = ["lab", "run", "plan.toml", "-o", "out"];
+            let child = store.start(&[&run[..], &HERE].concat());
+            (store, child)
+        },
+        |_, store, _| {
+            let kind = left_of_a_lab(&store);
+            let again = lab(&store, CELLS, &[&HERE[..], &["-o", "again"]].concat());
+            assert_eq!(again.code, Some(0), "{again:?}");
+            kind
+        },
+    );
+}
+
+/// What is left of a lab of three cells: each is a whole run, or none and said to be none.
+fn left_of_a_lab(store: &Store) -> String {
+    // In order, as it may have changed settings of the machine.
+    eventually("the run of its cell has ended, too", || store.processes().is_empty());
+    if !store.path().join("out/lab.json").exists() {
+        return "not begun".into();
+    }
+    let place = store.path().join("out");
+    let runs = contents(&place).into_keys().filter(|path| path.ends_with("run.json"));
+    let shown: Vec<Value> =
+        runs.map(|path| store.show(path.parent().unwrap().to_str().unwrap())).collect();
+    let kept = shown.iter().filter(|record| record["facts"]["lab"].is_object()).count();
+    let compared = store.run(&["lab", "compare", "out", "--json"]);
+    if kept == 0 {
+        assert_eq!(compared.code, Some(2), "{compared:?}");
+        assert!(compared.err.contains("there is no run to compare"), "{compared:?}");
+        return "no cell".into();
+    }
+    assert_eq!(compared.code, Some(0), "{compared:?}");
+    let compared: Value = serde_json::from_str(&compared.out).unwrap();
+    let loads = list(&compared["matrix"]["loads"]);
+    let cells = loads.iter().flat_map(|load| list(&load["cells"]));
+    let filled = cells.filter(|cell| cell["samples"].as_i64().is_some_and(|count| count > 0));
+    assert_eq!(filled.count(), kept, "{compared}");
+    // What was done when the lab was killed may not have been counted yet.
+    let made = 3 - whole(&compared["undone"]);
+    let kept = i64::try_from(kept).unwrap();
+    assert!(made == kept || made + 1 == kept, "{made} of {kept}: {compared}");
+    format!("{kept} of 3 cells")
+}
+
 #[test]
 fn what_cannot_be_is_refused_before_anything_is_fetched() {
     let store = Store::new();
@@ -124,6 +184,25 @@ fn made_up(store: &Store, kernel: &str, seed: u32, times: i64) {
     }
     series["max"] = (whole(&series["max"]) * times).into();
     fs::write(place.join("run.json"), record.to_string()).unwrap();
+}
+
+#[test]
+fn a_cell_whose_lab_was_killed_meanwhile_is_left_out_and_a_run_of_somebody_else_is_not() {
+    let store = Store::new();
+    made_up(&store, "rt", 0, 1);
+    super::support::copy(&store.runs().join("r"), &store.path().join("cells/rt-1"));
+    let compare = || store.run(&["lab", "compare", "cells", "--json"]);
+    let said = compare();
+    assert!(said.code == Some(2) && said.err.contains("not measured by the lab"), "{said:?}");
+    let record = json!({
+        "lab_version": 1, "plan": "mine", "kernels": [], "loads": [], "failed": [], "undone": 1,
+    });
+    fs::write(store.path().join("cells/lab.json"), record.to_string()).unwrap();
+    let said = compare();
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let compared: Value = serde_json::from_str(&said.out).unwrap();
+    assert_eq!((whole(&compared["undone"]), &compared["title"]), (1, &"mine".into()));
+    assert_eq!(whole(&compared["matrix"]["loads"][0]["cells"][0]["samples"]), 2_000);
 }
 
 #[test]

@@ -103,9 +103,9 @@ pub(super) fn gather(places: &[String], store: &Store) -> Result<Gathered> {
         let path = Path::new(name);
         let stored = store.place(name);
         if path.is_dir() && !path.join(names::RUN).exists() {
-            found.look_into(path, 0)?;
+            found.look_into(path, 0, false)?;
         } else if is_plain(name) && stored.is_dir() && !stored.join(names::RUN).exists() {
-            found.look_into(&stored, 0)?;
+            found.look_into(&stored, 0, false)?;
         } else {
             found.runs.push(store.find(name)?);
         }
@@ -119,11 +119,12 @@ pub(super) fn gather(places: &[String], store: &Store) -> Result<Gathered> {
 }
 
 impl Gathered {
-    fn look_into(&mut self, directory: &Path, depth: usize) -> Result<()> {
+    /// Finds the runs below `directory`, which lies in a directory of the lab or not.
+    fn look_into(&mut self, directory: &Path, depth: usize, in_lab: bool) -> Result<()> {
         let shown = || format!("cannot read {}", directory.display());
-        if let Some(record) = LabRecord::open(directory).with_context(shown)? {
-            self.records.push((directory.into(), record));
-        }
+        let record = LabRecord::open(directory).with_context(shown)?;
+        let in_lab = in_lab || record.is_some();
+        self.records.extend(record.map(|record| (directory.into(), record)));
         let mut below: Vec<PathBuf> = Vec::new();
         for entry in fs::read_dir(directory).with_context(shown)? {
             let entry = entry.with_context(shown)?;
@@ -140,9 +141,14 @@ impl Gathered {
                     "more than {MOST_RUNS} runs below {}; name a directory of the lab",
                     directory.display()
                 );
-                self.runs.push(Run::open(&path)?);
+                let run = Run::open(&path)?;
+                // One without these is a cell whose lab was killed before it was done; the record
+                // of the lab counts it among those that were not made.
+                if !in_lab || run.document.facts.lab.is_some() {
+                    self.runs.push(run);
+                }
             } else if depth < DEEPEST {
-                self.look_into(&path, depth + 1)?;
+                self.look_into(&path, depth + 1, in_lab)?;
             }
         }
         Ok(())

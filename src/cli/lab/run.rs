@@ -21,7 +21,7 @@ use crate::{
             host::HOST,
             plan::LabPlan,
             results::{self, Results},
-            scheduler::{CellTask, ScheduleOptions, TaskOutcome, run_tasks},
+            scheduler::{CellTask, ScheduleOptions, TaskEvent, TaskOutcome, run_tasks},
         },
     },
     loads::LoadSpec,
@@ -130,14 +130,22 @@ pub(super) fn run(flags: &LabRunFlags, store: &Store) -> Result<Exit> {
     let cell_runner = cell_runner.inspect_err(|_| directory.discard())?;
     let tasks = cell_runner.tasks(flags.seeds.unwrap_or(plan.repeats));
     let unwritable = || format!("cannot write to {}", place.display());
-    let mut record = record(&plan, &cell_runner, &directory).with_context(unwritable)?;
+    let mut record =
+        record(&plan, &cell_runner, &directory, tasks.len()).with_context(unwritable)?;
     let results = Results::at(&cache.join(results::DIRECTORY));
     let stop = || quit.seen().is_some();
     let again = flags.again;
     let orders =
         ScheduleOptions { directory: &directory, jobs, results: &results, again, stop: &stop };
     let mut watch = MatrixProgress::new(tasks.len(), jobs, flags.outcome.quiet);
-    let outcomes = run_tasks(&tasks, &cell_runner, &orders, &mut |event| watch.note(&event));
+    let outcomes = run_tasks(&tasks, &cell_runner, &orders, &mut |event| {
+        if let TaskEvent::Ended(_, TaskOutcome::Measured(_) | TaskOutcome::Known) = event {
+            record.undone = record.undone.saturating_sub(1);
+            // The last one says where this fails.
+            let _ = record.write(&directory);
+        }
+        watch.note(&event);
+    });
     watch.end();
     note(&mut record, &cell_runner, &tasks, &outcomes);
     record.write(&directory).with_context(unwritable)?;
@@ -297,12 +305,13 @@ fn would_take(arguments: &[String]) -> Result<()> {
     bail!("{}", about.join("; ").trim_start_matches("error: "))
 }
 
-/// The record as known before anything is measured; written at once, so that a killed lab leaves a
-/// readable directory.
+/// The record as known before any of so many cells is measured; written at once, so that a killed
+/// lab leaves a readable directory.
 fn record(
     plan: &LabPlan,
     cell_runner: &CellRunner,
     directory: &RunDirectory,
+    undone: usize,
 ) -> io::Result<LabRecord> {
     let names = file_names(cell_runner.targets.iter().map(|target| target.name.as_str()));
     let mut kernels = Vec::new();
@@ -320,6 +329,7 @@ fn record(
         plan: plan.name.clone(),
         kernels,
         loads: plan.loads.iter().map(|row| row.name.clone()).collect(),
+        undone,
         ..LabRecord::default()
     };
     record.write(directory)?;
@@ -332,6 +342,7 @@ fn note(
     tasks: &[CellTask],
     outcomes: &[TaskOutcome],
 ) {
+    record.undone = 0;
     for (task, outcome) in tasks.iter().zip(outcomes) {
         let name = |name: Option<&String>| name.cloned().unwrap_or_default();
         match outcome {

@@ -11,7 +11,10 @@ use std::{
 use anyhow::{Context, Result, bail, ensure};
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::run::{Run, RunDirectory, facts::LabFacts, names};
+use crate::{
+    run::{Run, RunDirectory, facts::LabFacts, names},
+    sys::child::ask_to_end_with_this_thread,
+};
 
 /// What it is called among kernels, and its mode.
 pub const HOST: &str = "host";
@@ -56,16 +59,20 @@ pub fn measure(cell: &HostCell, place: &RunDirectory, stop: &dyn Fn() -> bool) -
 fn child(cell: &HostCell, directory: &Path, stop: &dyn Fn() -> bool) -> Result<()> {
     let mut said = tempfile::tempfile().context("cannot make a temporary file")?;
     let errors = said.try_clone().context("cannot share a temporary file")?;
-    let child = Command::new(cell.program)
+    let mut command = Command::new(cell.program);
+    command
         .arg("run")
         .args(cell.arguments)
         .args(["--raw", "--quiet", "--output"])
         .arg(directory)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
-        .stderr(errors)
-        .spawn()
-        .with_context(|| format!("cannot start {}", cell.program.display()))?;
+        .stderr(errors);
+    // Where the lab is killed, nobody would wait for this run, and it would be in the next one's
+    // numbers. It ends in order: it may have changed settings of the machine.
+    ask_to_end_with_this_thread(&mut command);
+    let child =
+        command.spawn().with_context(|| format!("cannot start {}", cell.program.display()))?;
     let status = wait(child, cell.limit, stop)?;
     // The codes below are those of a run that was measured.
     if matches!(status.code(), Some(0 | 1 | 4)) && directory.join(names::RUN).exists() {
