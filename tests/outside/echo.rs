@@ -1,6 +1,7 @@
 //! `tardy echo` as its peers, strangers and attackers meet it.
 
 mod attack;
+mod ends;
 
 use std::{
     io::{BufRead, BufReader, Read, Write},

@@ -51,7 +51,8 @@ impl Random {
     }
 }
 
-fn still_answers(echo: &Listening) {
+/// It answers over both of its transports.
+pub(super) fn still_answers(echo: &Listening) {
     for kind in [CarrierKind::Udp, CarrierKind::Tcp] {
         super::super::support::eventually("it answers after all that", || {
             connect(kind, &echo.address, b"", PING)
