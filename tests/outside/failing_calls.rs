@@ -1,0 +1,168 @@
+//! Each system call that writes fails once: an error that says so, or a run that is whole or says
+//! what it lacks, and nothing left behind.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+};
+
+use super::{
+    chance::{Campaign, repeats, some_of},
+    full_disk::assert_counts,
+    strace::{Traced, can_trace, traced},
+    support::{Store, codes, contents, list},
+};
+
+/// What fails, as strace names it: calls of one purpose. Some are not there on every architecture.
+const CALLS: [&str; 7] = [
+    "write",
+    "ftruncate",
+    "?rename,renameat,renameat2",
+    "fsync,fdatasync",
+    "?unlink,unlinkat",
+    "?mkdir,mkdirat",
+    "?open,openat",
+];
+
+const RUN: [&str; 8] = ["run", "fake", "--duration", "300ms", "--warmup", "0s", "--cpus", "0"];
+
+/// The command with its N-th calls of this purpose failing: the N-th of every thread.
+fn with_failing(store: &Store, calls: &str, number: usize, arguments: &[&str]) -> Traced {
+    let (trace, inject) =
+        (format!("trace={calls}"), format!("inject={calls}:error=ENOSPC:when={number}"));
+    traced(store, &["-e", &trace, "-e", &inject], arguments)
+}
+
+/// All calls worth failing of a command that nothing fails: purpose and number in its thread.
+fn worth_failing(store: &Store, arguments: &[&str]) -> Vec<(&'static str, usize)> {
+    let traced = traced(store, &["-e", &format!("trace={}", CALLS.join(","))], arguments);
+    assert_eq!(traced.said.code, Some(0), "{:?}", traced.said);
+    let (mut numbers, mut found) = (BTreeMap::new(), BTreeSet::new());
+    for line in &traced.calls {
+        // "1234  openat(AT_FDCWD</>, ...": whatever else there is has no name and bracket.
+        let Some((before, rest)) = line.split_once('(') else { continue };
+        let Some((thread, name)) = before.split_once(' ') else { continue };
+        let is_it = |calls: &&&str| calls.split(',').any(|it| it.trim_matches('?') == name.trim());
+        let Some(calls) = CALLS.iter().find(is_it) else { continue };
+        let number = numbers.entry((thread, name)).or_insert(0);
+        *number += 1;
+        // Without the libraries that it opens no program begins.
+        if !name.contains("open") || rest.contains("O_CREAT") {
+            found.insert((*calls, *number));
+        }
+    }
+    found.into_iter().collect()
+}
+
+/// What failed.
+fn injected(traced: &Traced) -> Vec<&str> {
+    let calls = traced.calls.iter().map(String::as_str);
+    calls.filter(|call| call.contains("(INJECTED)")).collect()
+}
+
+/// What is true of every command whose calls fail; whether it has said that it failed.
+fn has_failed(traced: &Traced, moment: &str) -> bool {
+    let said = &traced.said;
+    assert!(!said.err.contains("panicked"), "{moment}");
+    assert!(matches!(said.code, Some(0 | 2)), "{moment}");
+    let is_mute = injected(traced).iter().any(|call| call.contains(" write(2<"));
+    let is_said = said.err.contains("No space left on device");
+    assert!(said.code == Some(0) || is_said || is_mute, "{moment}");
+    said.code == Some(2)
+}
+
+/// The files that only a maker at work has.
+fn scraps(store: &Store) -> Vec<String> {
+    let names = contents(store.path()).into_keys();
+    let names = names.map(|path| path.file_name().unwrap().to_str().unwrap().to_owned());
+    let is_scrap = |name: &String| {
+        let ends = [".tmp", ".spool", "live.hlog"];
+        name.starts_with('.') || ends.iter().any(|end| name.ends_with(end))
+    };
+    names.filter(is_scrap).collect()
+}
+
+/// What came of a run whose N-th call of this purpose failed.
+fn run_with_failing(calls: &str, number: usize) -> &'static str {
+    let store = Store::new();
+    let run = [&RUN[..], &["--raw", "--name", "r"]].concat();
+    let traced = with_failing(&store, calls, number, &run);
+    let moment = format!("{calls} {number}: {:?}\n{:#?}", traced.said, injected(&traced));
+    let failed = has_failed(&traced, &moment);
+    assert_eq!(store.processes(), [0; 0], "{moment}");
+    let place = store.runs().join("r");
+    if failed && !place.exists() {
+        let left = contents(store.path());
+        assert!(left.keys().all(|path| path.ends_with("calls")), "{moment}: {left:?}");
+        return "an error and no run";
+    }
+    let record = store.show("r");
+    if failed && record["status"] == "crashed" {
+        return "an error and a run without its end";
+    }
+    assert_eq!(record["status"], "complete", "{moment}: {record}");
+    let caveats = list(&record["caveats"]);
+    let incomplete = caveats.iter().find(|caveat| caveat["code"] == "record_incomplete");
+    // Where samples could not be put into their last form, readers take the first.
+    let is_needed = |name: &String| incomplete.is_some() && name.ends_with(".spool");
+    let left: Vec<String> = scraps(&store).into_iter().filter(|name| !is_needed(name)).collect();
+    // What cannot be removed stays.
+    assert!(left.is_empty() || calls.contains("unlink"), "{moment}: {left:?}");
+    if let Some(caveat) = incomplete {
+        assert!(caveat["text"].to_string().contains("No space left"), "{moment}: {caveat}");
+        return "a run that says what it lacks";
+    }
+    assert_counts(&store, &place, &record);
+    match (failed, injected(&traced).is_empty()) {
+        (true, _) => "an error and a whole run",
+        (false, true) => "untouched",
+        (false, false) => "a whole run",
+    }
+}
+
+#[test]
+fn whichever_call_of_a_run_fails_there_is_an_error_or_a_run_that_can_be_read() {
+    if !can_trace() {
+        return;
+    }
+    let store = Store::new();
+    let all = worth_failing(&store, &[&RUN[..], &["--raw", "--name", "r"]].concat());
+    let codes = codes(&store.show("r")).join(" ");
+    assert!(!codes.contains("record_incomplete"), "{codes}");
+    let mut campaign = Campaign::new("failing calls of a run");
+    for calls in CALLS {
+        let own: Vec<usize> =
+            all.iter().filter(|(of, _)| *of == calls).map(|(_, number)| *number).collect();
+        assert!(!own.is_empty(), "a run makes no {calls}");
+        for number in some_of(own, repeats(1, usize::MAX), &mut campaign.chance) {
+            campaign.came(run_with_failing(calls, number));
+        }
+    }
+    campaign.end();
+}
+
+#[test]
+fn whichever_call_of_a_report_or_a_plot_fails_its_file_is_the_old_one_or_the_new_one() {
+    if !can_trace() {
+        return;
+    }
+    let store = Store::new();
+    store.made_up("2k");
+    let mut campaign = Campaign::new("failing calls of report and plot");
+    for (verb, name) in [("report", "page.html"), ("plot", "picture.svg")] {
+        let (file, command) = (store.path().join(name), [verb, "r", "-o", name]);
+        let all = worth_failing(&store, &command);
+        for (calls, number) in some_of(all, repeats(3, usize::MAX), &mut campaign.chance) {
+            fs::write(&file, "old").unwrap();
+            let traced = with_failing(&store, calls, number, &command);
+            let moment = format!("{calls} {number}: {:?}\n{:#?}", traced.said, injected(&traced));
+            let failed = has_failed(&traced, &moment);
+            let text = fs::read_to_string(&file).unwrap();
+            assert_eq!(failed, text == "old", "{moment}");
+            assert!(failed || text.trim_end().ends_with('>'), "{moment}");
+            assert!(scraps(&store).is_empty(), "{moment}: {:?}", scraps(&store));
+            campaign.came(if failed { "an error and the old file" } else { "the new file" });
+        }
+    }
+    campaign.end();
+}
