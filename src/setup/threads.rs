@@ -157,12 +157,13 @@ pub fn settle(
         return Ok((policy.value, 0, None));
     }
     let (wanted, highest) = (policy.value, priority.value);
-    let refused = thread::scope(|scope| {
+    let tried = thread::scope(|scope| {
         // A thread of its own: the caller's policy stays as it is.
-        let tried = scope.spawn(move || sched::set_this_thread(wanted, highest));
-        tried.join().unwrap_or_else(|_| Err(io::Error::other("the trial thread died"))).err()
+        let set = move || sched::set_this_thread(wanted, highest);
+        let trial = thread::Builder::new().spawn_scoped(scope, set)?;
+        trial.join().unwrap_or_else(|_| Err(io::Error::other("the trial thread died")))
     });
-    let Some(error) = refused else {
+    let Err(error) = tried else {
         return Ok((wanted, highest, None));
     };
     let error = OsError::from(&error);
