@@ -38,6 +38,7 @@ mod limits;
 mod loads;
 mod long;
 mod meddling;
+mod memory_group;
 mod message_peaks;
 mod old_runs;
 mod page;

@@ -3,7 +3,6 @@
 
 use std::{
     fs,
-    path::{Path, PathBuf},
     process::{Child, Command},
     thread::sleep,
     time::Duration,
@@ -14,6 +13,7 @@ use tardy_hot::clock::now_ns;
 
 use super::{
     endings::children,
+    memory_group::MemoryGroup,
     support::{
         LONG, SHORT, Said, Store, codes, eventually, finish, is_root, is_stopped, list, piped,
         signal, skip, whole, with_time,
@@ -153,33 +153,65 @@ fn a_load_whose_tasks_stand_still_makes_the_run_invalid() {
     assert_eq!(store.processes(), [0; 0], "tasks that stand still are ended too");
 }
 
-/// A cgroup from which memory can be taken, removed at the end.
-struct Group(PathBuf);
-
-impl Group {
-    fn new() -> Option<Self> {
-        let name = format!("tardy-test-{}", std::process::id());
-        let tries = [("memory", "memory.force_empty"), ("", "memory.reclaim")];
-        tries.into_iter().find_map(|(controller, file)| {
-            let group = Path::new("/sys/fs/cgroup").join(controller).join(&name);
-            fs::create_dir(&group).ok()?;
-            let group = Self(group);
-            group.0.join(file).exists().then_some(group)
-        })
-    }
-
-    /// Takes from its processes what is not locked and has a file behind it.
-    fn take(&self) {
-        let (old, new) = (self.0.join("memory.force_empty"), self.0.join("memory.reclaim"));
-        // What is in use at the moment may be refused; it is tried again.
-        let _ = if old.exists() { fs::write(old, "0") } else { fs::write(new, "64M") };
+#[test]
+fn a_supervisor_of_a_load_that_stands_still_holds_up_neither_the_run_nor_its_end() {
+    for goes_on in [true, false] {
+        let store = Store::new();
+        let child = store.start_measuring("r", &["--load", "signals"]);
+        let supervisor = children(&store, i32::try_from(child.id()).unwrap())[0];
+        let send = |signal| {
+            let pid = rustix::process::Pid::from_raw(supervisor).unwrap();
+            rustix::process::kill_process(pid, signal).unwrap();
+        };
+        send(rustix::process::Signal::STOP);
+        eventually("it stands still", || is_stopped(supervisor.unsigned_abs()));
+        let before = store.count("r");
+        eventually("the run goes on", || store.count("r") > before);
+        if goes_on {
+            send(rustix::process::Signal::CONT);
+        }
+        let (said, record) = store.interrupt("r", child);
+        assert_eq!(store.processes(), [0; 0], "nothing is left: {said:?}");
+        if goes_on {
+            assert_eq!(said.code, Some(0), "{said:?}");
+        } else {
+            // It could not say what its load had done.
+            assert_eq!((said.code, codes(&record)[0]), (Some(4), "load_died"), "{said:?}");
+            assert!(text_of(&record, "load_died").contains("signal 9"), "{record}");
+        }
     }
 }
 
-impl Drop for Group {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir(&self.0);
-    }
+/// Free for a load beside what tardy itself takes, and less than the load wants.
+const ROOM: u64 = 64 << 20;
+
+#[test]
+fn a_load_that_the_kernel_kills_for_its_memory_makes_the_run_invalid() {
+    let Some(group) = MemoryGroup::new("killed") else {
+        return skip("it takes root and a memory controller of cgroups");
+    };
+    let store = Store::new();
+    let script = format!("{}\nexec \"$0\" \"$@\"", MemoryGroup::WAIT_INSIDE);
+    // Between two rounds it has no memory, so that the limit can be set at all.
+    let load = ["--load", "memory:mode=munmap,size=256MiB"];
+    let length = ["--duration", LONG, "--name", "r"];
+    let child = piped(&mut store.shell(&script, &[&SHORT[..], &length, &load].concat()));
+    group.take_in(&child);
+    store.wait_measuring("r");
+    let own = i32::try_from(child.id()).unwrap();
+    let mut least = group.usage();
+    eventually("the load is killed", || {
+        least = least.min(group.usage());
+        // Refused while more is in use.
+        let _ = group.limit(least + ROOM);
+        children(&store, own).is_empty()
+    });
+    let (said, record) = store.interrupt("r", child);
+    assert_eq!((said.code, &record["validity"]), (Some(4), &"invalid".into()), "{said:?}");
+    let text = text_of(&record, "load_died");
+    assert!(text.contains("memory") && text.contains("signal 9"), "{text}");
+    assert!(group.was_short(), "the kernel has killed in this group");
+    assert_eq!(store.processes(), [0; 0]);
 }
 
 /// Major page faults of the measured threads so far.
@@ -196,17 +228,16 @@ fn major_faults(child: &Child) -> u64 {
 
 #[test]
 fn pages_that_are_taken_from_measured_threads_are_reported() {
-    let Some(group) = is_root().then(Group::new).flatten() else {
+    let Some(group) = MemoryGroup::new("taken").filter(MemoryGroup::can_take) else {
         return skip("it takes root and a memory controller of cgroups");
     };
     let store = Store::unprivileged();
     // The program's pages belong to the group that brings them into memory: a copy of its own.
-    let script = "ulimit -l 64
-        until grep -q tardy-test- /proc/self/cgroup; do sleep 0.01; done
-        cp \"$0\" copy && exec ./copy \"$@\"";
+    let script =
+        format!("ulimit -l 64\n{}\ncp \"$0\" copy && exec ./copy \"$@\"", MemoryGroup::WAIT_INSIDE);
     let length = ["--duration", LONG, "--name", "r"];
-    let child = piped(&mut store.shell(script, &[&SHORT[..], &length].concat()));
-    fs::write(group.0.join("cgroup.procs"), child.id().to_string()).unwrap();
+    let child = piped(&mut store.shell(&script, &[&SHORT[..], &length].concat()));
+    group.take_in(&child);
     store.wait_measuring("r");
     let before = major_faults(&child);
     eventually("pages are taken", || {
