@@ -1,5 +1,5 @@
 //! The record of a run (versions 1 and 2) and the files beside it, up to the page and `why`.
-//! The input has up to four files, with a byte 0xff between them.
+//! The input has up to five files, with a byte 0xff between them.
 #![no_main]
 
 use std::{fs, path::Path};
@@ -14,7 +14,7 @@ thread_local! {
     static PLACE: tempfile::TempDir = tempfile::tempdir_in("/dev/shm").expect("a place in memory");
 }
 
-const FILES: [&str; 4] = [names::RUN, names::SERIES, names::PEAKS, names::BLAME];
+const FILES: [&str; 5] = [names::RUN, names::SERIES, names::PEAKS, names::BLAME, names::LIVE];
 
 fn look(place: &Path) {
     let _ = (RunHead::read(place), RunEntry::read(place));

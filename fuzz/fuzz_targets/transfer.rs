@@ -3,7 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use sha2::{Digest as _, Sha256};
-use tardy::lab::{
+use tardy::lab::guest::{
     console::Console,
     transfer::{HELLO, Received},
 };

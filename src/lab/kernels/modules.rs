@@ -50,7 +50,11 @@ impl Modules {
         Ok(modules)
     }
 
-    fn parse(dependencies: &str, builtin: &str) -> Result<Self> {
+    /// Reads the texts of `modules.dep` and `modules.builtin`.
+    ///
+    /// # Errors
+    /// A line that is none, or names a file that lies elsewhere.
+    pub fn parse(dependencies: &str, builtin: &str) -> Result<Self> {
         let mut needs = BTreeMap::new();
         for (number, line) in dependencies.lines().enumerate() {
             let Some((file, rest)) = line.split_once(':') else {

@@ -320,14 +320,18 @@ fn keep(place: &Place, owner: &Owner, changes: &[Change]) {
 }
 
 /// The owner where its line can be read, the changes, and what is wrong with other lines.
-type Read = (Option<Owner>, Vec<Change>, Vec<String>);
+pub type JournalContent = (Option<Owner>, Vec<Change>, Vec<String>);
 
-/// Reads a journal. A last line without its end was never synced, so that its change was never
-/// made.
-fn read(path: &JournalPath, file: &mut File) -> io::Result<Read> {
-    let path = path.path();
+fn read(path: &JournalPath, file: &mut File) -> io::Result<JournalContent> {
     let mut bytes = Vec::new();
     file.take(LARGEST).read_to_end(&mut bytes)?;
+    Ok(parse(&path.path().display().to_string(), &bytes))
+}
+
+/// Reads the bytes of the journal at `path`, as messages name it. A last line without its end was
+/// never synced, so that its change was never made.
+#[must_use]
+pub fn parse(path: &str, bytes: &[u8]) -> JournalContent {
     let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
     let text = String::from_utf8_lossy(bytes.get(..whole).unwrap_or_default()).into_owned();
     let mut lines = text.lines();
@@ -337,23 +341,21 @@ fn read(path: &JournalPath, file: &mut File) -> io::Result<Read> {
     let (mut changes, mut damaged) = (Vec::new(), Vec::new());
     if owner.is_none() && whole > 0 {
         // Nor a boot: what follows may be what another one needed.
-        damaged.push(format!("line 1 of {} names no owner", path.display()));
-        return Ok((None, changes, damaged));
+        damaged.push(format!("line 1 of {path} names no owner"));
+        return (None, changes, damaged);
     }
     for (number, line) in lines.enumerate() {
-        match serde_json::from_str::<Change>(line) {
-            Ok(change) if change.is_plausible() => changes.push(change),
-            Ok(_) => damaged.push(format!(
-                "line {} of {} is no change that tardy makes",
-                number + 2,
-                path.display()
-            )),
-            Err(_) => {
-                damaged.push(format!("line {} of {} is damaged", number + 2, path.display()));
+        let wrong = match serde_json::from_str::<Change>(line) {
+            Ok(change) if change.is_plausible() => {
+                changes.push(change);
+                continue;
             }
-        }
+            Ok(_) => "is no change that tardy makes",
+            Err(_) => "is damaged",
+        };
+        damaged.push(format!("line {} of {path} {wrong}", number + 2));
     }
-    Ok((owner, changes, damaged))
+    (owner, changes, damaged)
 }
 
 fn line(value: &impl Serialize) -> String {

@@ -1,0 +1,190 @@
+//! The targets of `fuzz/`, each with what `tools/fuzz` begins with and with some of it damaged at
+//! random: so they compile on each change, and what is easily found is found at once. `make fuzz`
+//! looks for as long as it is told to, and follows what the code does with its input.
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
+#![allow(unused_attributes, reason = "the targets are programs without main elsewhere")]
+
+/// Stands for the crate that the targets are made for.
+extern crate self as libfuzzer_sys;
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use chance::{Campaign, Chance, repeats};
+
+/// Of its own, so that the targets find the macro where they look for it, and only there.
+mod stand_in {
+    /// What a target does with one input.
+    macro_rules! fuzz_target {
+        (|$data:ident: &[u8]| $body:expr) => {
+            pub(crate) fn once($data: &[u8]) {
+                $body
+            }
+        };
+        (|$text:ident: &str| $body:expr) => {
+            pub(crate) fn once(bytes: &[u8]) {
+                if let Ok($text) = std::str::from_utf8(bytes) {
+                    $body
+                }
+            }
+        };
+    }
+    pub(crate) use fuzz_target;
+}
+pub(crate) use stand_in::fuzz_target;
+
+#[allow(dead_code, reason = "other tests use more of it")]
+#[path = "outside/chance.rs"]
+mod chance;
+#[path = "../fuzz/fuzz_targets/echo.rs"]
+mod echo;
+#[path = "../fuzz/fuzz_targets/hello.rs"]
+mod hello;
+#[path = "../fuzz/fuzz_targets/hlog.rs"]
+mod hlog;
+#[path = "../fuzz/fuzz_targets/journal.rs"]
+mod journal;
+#[path = "../fuzz/fuzz_targets/kernel.rs"]
+mod kernel;
+#[path = "../fuzz/fuzz_targets/lab_record.rs"]
+mod lab_record;
+#[path = "../fuzz/fuzz_targets/modules.rs"]
+mod modules;
+#[path = "../fuzz/fuzz_targets/pingpong.rs"]
+mod pingpong;
+#[path = "../fuzz/fuzz_targets/plan.rs"]
+mod plan;
+#[path = "../fuzz/fuzz_targets/run.rs"]
+mod run;
+#[path = "../fuzz/fuzz_targets/samples.rs"]
+mod samples;
+#[path = "../fuzz/fuzz_targets/stream.rs"]
+mod stream;
+#[path = "../fuzz/fuzz_targets/tracks.rs"]
+mod tracks;
+#[path = "../fuzz/fuzz_targets/transfer.rs"]
+mod transfer;
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// The files in a directory of the sources; none where it is not there.
+fn files(directory: &str) -> Vec<PathBuf> {
+    let entries = fs::read_dir(root().join(directory)).into_iter().flatten().flatten();
+    entries.map(|entry| entry.path()).filter(|path| path.is_file()).collect()
+}
+
+/// Runs that are kept as they were written long ago.
+fn fixtures() -> impl Iterator<Item = PathBuf> {
+    let runs = ["interrupted", "pingpong", "receive", "stream", "timer"];
+    runs.into_iter().map(|run| root().join("tests/fixtures/v1").join(run))
+}
+
+/// What a target begins with.
+fn seeds(target: &str) -> Vec<Vec<u8>> {
+    let of_runs = |name: &'static str| fixtures().map(move |run| run.join(name)).collect();
+    let kept = match target {
+        "hlog" => of_runs("series.hlog"),
+        "tracks" => of_runs("machine.csv"),
+        "plan" => files("lab"),
+        "samples" => return vec![b"tardysp1".to_vec(), real_samples()],
+        "run" => return fixtures().flat_map(|run| [whole(&run), running(&run)]).collect(),
+        other => files(&format!("fuzz/seeds/{other}")),
+    };
+    let mut seeds: Vec<Vec<u8>> = kept.into_iter().map(|path| fs::read(path).unwrap()).collect();
+    if seeds.is_empty() {
+        seeds.push(b"tardy 0123456789".repeat(20));
+    }
+    seeds
+}
+
+/// The files of a run as the target takes them.
+fn whole(run: &Path) -> Vec<u8> {
+    let parts = ["run.json", "series.hlog", "peaks.jsonl", "blame.json"];
+    parts.map(|name| fs::read(run.join(name)).unwrap_or_default()).join(&0xff)
+}
+
+/// The same of one that has not ended, with an interval in progress.
+fn running(run: &Path) -> Vec<u8> {
+    let record = fs::read_to_string(run.join("run.json")).unwrap();
+    let at = record.find("\"status\": \"").unwrap() + 11;
+    let end = at + record[at..].find('"').unwrap();
+    let record = [&record[..at], "running", &record[end..]].concat().into_bytes();
+    let log = fs::read(run.join("series.hlog")).unwrap();
+    [record, log.clone(), Vec::new(), Vec::new(), log].join(&0xff)
+}
+
+/// A file of samples as tardy writes it.
+fn real_samples() -> Vec<u8> {
+    let place = tempfile::tempdir().unwrap();
+    let run = place.path().join("r");
+    let words = ["run", "fake", "--unpaced", "--samples", "2k", "--warmup", "0s", "--cpus", "0"];
+    let mut tardy = Command::new(env!("CARGO_BIN_EXE_tardy"));
+    let made = tardy.args(words).args(["--raw", "--quiet", "-o"]).arg(&run).output().unwrap();
+    assert!(made.status.success(), "{made:?}");
+    fs::read(run.join("samples/000001.parquet")).unwrap()
+}
+
+/// Changes some bytes, cuts some out, or says some twice.
+fn damage(bytes: &mut Vec<u8>, chance: &mut Chance) {
+    for _ in 0..=chance.below(4) {
+        if bytes.is_empty() {
+            return;
+        }
+        let from = chance.below(bytes.len());
+        let to = (from + 1 + chance.below(40)).min(bytes.len());
+        match chance.below(4) {
+            0 => bytes[from] = chance.next().to_le_bytes()[0],
+            1 => bytes[from] ^= 1 << chance.below(8),
+            2 => drop(bytes.drain(from..to)),
+            _ => {
+                let again = bytes[from..to].to_vec();
+                bytes.splice(from..from, again);
+            }
+        }
+    }
+}
+
+fn holds(target: &'static str, name: &'static str, once: fn(&[u8])) {
+    let seeds = seeds(target);
+    seeds.iter().for_each(|seed| once(seed));
+    let mut campaign = Campaign::new(name);
+    for _ in 0..repeats(40, 2_000) {
+        let mut bytes = seeds[campaign.chance.below(seeds.len())].clone();
+        damage(&mut bytes, &mut campaign.chance);
+        once(&bytes);
+        campaign.came("no fault");
+    }
+    campaign.end();
+}
+
+macro_rules! targets {
+    ($($name:ident)*) => {
+        $(
+            #[test]
+            fn $name() {
+                let name = stringify!($name);
+                holds(name, concat!("damaged inputs of ", stringify!($name)), $name::once);
+            }
+        )*
+
+        #[test]
+        fn no_target_is_missing_here() {
+            let mut named: Vec<String> = [$(stringify!($name)),*].map(str::to_owned).into();
+            let path = |path: PathBuf| path.file_stem().unwrap().to_str().unwrap().to_owned();
+            let mut there: Vec<String> =
+                files("fuzz/fuzz_targets").into_iter().map(path).collect();
+            (named.sort(), there.sort());
+            assert_eq!(named, there);
+        }
+    };
+}
+
+targets! {
+    echo hello hlog journal kernel lab_record modules pingpong plan run samples stream tracks
+    transfer
+}
