@@ -37,7 +37,7 @@ use tardy_hot::{
 use crate::{
     loads::{LoadEnd, RunningLoad},
     probes::{Armed, FinishedProbe, Recorded, Schedule, ThreadReport, Wants},
-    run::{Document, RunDirectory, RunWriter, Status, tracks::to_csv},
+    run::{Document, MakeError, RunDirectory, RunWriter, Status, tracks::to_csv},
     setup::{arrange::Arranged, memory::Locked, power::DmaLatency, threads::become_helper},
     sys::{bell::Bell, cpus::Cpus, memory, root::Root, signals},
 };
@@ -161,7 +161,10 @@ impl Session {
         // A load must neither let the start come late, which would look like a latency of the
         // first sample, nor keep Ctrl-C waiting. The drain reports where this is refused.
         let _ = become_helper(self.plan.priority.1, &self.housekeeping()?);
-        self.calibrate(&mut quit)?;
+        let directory = self.directory.clone();
+        // As in `arm`: nothing was measured.
+        let discard = |_: &anyhow::Error| directory.discard();
+        self.calibrate(&mut quit).inspect_err(discard)?;
         let schedule = self.schedule();
         record::begin(&mut self.document, &self.plan, &self.armed, &schedule);
         let (plan, held) = (&self.plan, self.dma_latency.as_ref());
@@ -170,7 +173,7 @@ impl Session {
         let cadence = Cadence::new(schedule.start_ns, self.armed.grid.as_ref(), is_shared);
         let mut counts = MeasuredCounts::new(Root::default(), schedule.start_ns);
         let series = self.tallies();
-        let drain = self.drain(&schedule, cadence)?;
+        let drain = self.drain(&schedule, cadence).inspect_err(discard)?;
         // On guard before there is anything to guard against: a conductor that goes before loads
         // has no share of a CPU that measured threads keep.
         let watchdog = self.watchdog(cadence)?;
@@ -249,7 +252,8 @@ impl Session {
     /// Starts the drain, which owns the series and the directory from now on.
     fn drain(&mut self, schedule: &Schedule, cadence: Cadence) -> Result<Drain> {
         let mut maker = self.maker.take().context("a session runs once")?;
-        maker.begin(&self.document).context("cannot write the run directory")?;
+        let refused = |source| MakeError::Unwritable { path: self.plan.directory.clone(), source };
+        maker.begin(&self.document).map_err(refused)?;
         let watch = |recorded: Recorded| {
             (IntervalReader::new(&recorded.head.name, recorded.series), recorded.samples)
         };

@@ -92,7 +92,9 @@ pub(crate) fn assert_counts(store: &Store, run: &Path, record: &Value) {
     let page = store.page(&[run.to_str().unwrap()]);
     for (number, series) in list(&record["series"]).iter().enumerate() {
         let sum = whole(&series["count"]) + whole(&series["missed"]);
-        let periods = whole(&record["duration_ns"]) / 1_000_000;
+        // A busy machine may take longer to end than was asked for.
+        let asked_ns = whole(&record["parameters"]["duration_ns"]);
+        let periods = whole(&record["duration_ns"]).min(asked_ns) / 1_000_000;
         let beyond = 2 + whole(&series["max"]) / 1_000_000;
         assert!((sum - periods).abs() <= beyond, "{sum} of {periods}: {series}");
         let drawn: i64 = list(&page["runs"][0]["series"][number]["histogram"])
@@ -106,6 +108,9 @@ pub(crate) fn assert_counts(store: &Store, run: &Path, record: &Value) {
 /// So many pages of 4 KiB are more than the run of the next test takes.
 const PAGES: usize = 250;
 
+/// Room for what is held back and the first record, and not for all with which a log begins.
+const EDGE: [usize; 3] = [130, 131, 132];
+
 /// A disk with room for some of what a run writes refuses each of its writes in turn. All sizes
 /// only where there is time.
 #[test]
@@ -114,8 +119,10 @@ fn a_disk_of_any_size_is_large_enough_or_is_said_to_be_full() {
         return;
     }
     let mut campaign = Campaign::new("full disks");
-    let all: Vec<usize> = (1..=PAGES).collect();
-    for pages in some_of(all, repeats(4, PAGES), &mut campaign.chance) {
+    let edge = some_of(EDGE.into(), repeats(1, 3), &mut campaign.chance);
+    let others = (1..=PAGES).filter(|pages| !EDGE.contains(pages)).collect();
+    let others = some_of(others, repeats(3, PAGES), &mut campaign.chance);
+    for pages in [edge, others].concat() {
         campaign.came(match is_complete_on(pages) {
             None => "refused",
             Some(false) => "an incomplete run that says so",
