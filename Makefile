@@ -22,7 +22,7 @@ help:
 	@echo "make test       set up, run everything that must pass (what CI runs)"
 	@echo "make vm         the part of it that boots a kernel in QEMU and tests inside"
 	@echo "make test-long  what is too slow for each change: 50 kills, long fuzzing, the RT kernel"
-	@echo "make fuzz       arbitrary bytes to every reader, FUZZ_SECONDS (30) each"
+	@echo "make fuzz       arbitrary bytes to every reader, FUZZ_SECONDS (30) or FUZZ_RUNS each"
 	@echo "make miri       the measuring loops' unit tests, interpreted"
 	@echo "make cross      the measuring loops, compiled for aarch64 (nothing is run)"
 	@echo "make bench      tardy against cyclictest and bare loops, as ratios (about 8 minutes)"
@@ -92,7 +92,7 @@ loom:
 	RUSTFLAGS="--cfg loom" cargo test --locked --release -p tardy-hot --test interleavings \
 		--target-dir target/loom
 
-# Each reader of what others wrote, FUZZ_SECONDS each (30).
+# Each reader of what others wrote, FUZZ_SECONDS each (30), or FUZZ_RUNS times.
 fuzz:
 	tools/fuzz
 
