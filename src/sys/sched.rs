@@ -125,14 +125,16 @@ fn set_deadline(budget: Budget) -> io::Result<()> {
     if failed == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Makes thread `tid` of this process an ordinary one.
+/// Makes thread `tid` of this process an ordinary one. The flag by which its children do not
+/// inherit its policy stays: who has no right to real-time policy may not take it away.
 ///
 /// # Errors
 /// What the kernel says; `ESRCH` where it is gone.
 pub fn make_ordinary(tid: i32) -> io::Result<()> {
     let parameter = libc::sched_param { sched_priority: 0 };
+    let policy = libc::SCHED_OTHER | libc::SCHED_RESET_ON_FORK;
     // SAFETY: `parameter` is a valid sched_param, and the kernel checks `tid`.
-    let failed = unsafe { libc::sched_setscheduler(tid, libc::SCHED_OTHER, &raw const parameter) };
+    let failed = unsafe { libc::sched_setscheduler(tid, policy, &raw const parameter) };
     if failed == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
@@ -238,6 +240,38 @@ mod tests {
         };
         assert_eq!((of("fifo", 90, 0), of("rr", 1, 0), of("deadline", 0, 0)), (9, 98, -1));
         assert_eq!((of("other", 0, 0), of("other", 0, -20)), (120, 100));
+    }
+
+    #[test]
+    fn a_real_time_thread_is_made_ordinary_without_any_right() {
+        use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities};
+        let none = CapabilitySet::empty();
+        // Of the calling thread alone.
+        let give_up = move || {
+            let none = CapabilitySets { effective: none, permitted: none, inheritable: none };
+            set_capabilities(None, none).unwrap();
+        };
+        let (tell, told) = std::sync::mpsc::channel();
+        let (end, until_end) = std::sync::mpsc::channel::<()>();
+        let thread = std::thread::spawn(move || {
+            let risen = set_this_thread(Policy::Fifo, 1);
+            give_up();
+            let _ = tell.send(risen.map(|()| thread_id()));
+            let _ = until_end.recv();
+        });
+        match told.recv().unwrap() {
+            Ok(tid) => {
+                let other = std::thread::spawn(move || {
+                    give_up();
+                    make_ordinary(tid)
+                });
+                other.join().unwrap().unwrap();
+                assert_eq!(of_thread(tid).unwrap().policy, "other");
+            }
+            Err(error) => eprintln!("skipped: no right to real-time policy: {error}"),
+        }
+        drop(end);
+        thread.join().unwrap();
     }
 
     #[test]
