@@ -14,9 +14,11 @@ use crate::transports::hello::{
 /// leaves room for whoever is honest.
 const HELLOS_PER_S: u64 = 20_000;
 
-/// Proofs that are checked per second, from all together: enough for legitimate clients, too few to
-/// guess tokens. Only who receives at its address gets that far, so that hellos do not count.
-const PROOFS_PER_S: u64 = 500;
+/// Proofs that are checked per second, from one part of all networks: enough for legitimate
+/// clients, and from all parts together too few to guess tokens (16,000). Only who receives at its
+/// address gets that far, so that hellos do not count, and what others prove does not either: else
+/// two addresses without the token could keep out who has it.
+const PROOFS_PER_S: u64 = 250;
 
 /// The reply to a datagram.
 #[derive(Debug, PartialEq, Eq)]
@@ -67,8 +69,8 @@ impl Admission {
         now_ns: i64,
     ) -> io::Result<Self> {
         let (secret, said) = (Secret::random()?, AdmissionSummary::default());
-        let hellos = FairBucket::new(HELLOS_PER_S, now_ns);
-        let proofs = FairBucket::new(PROOFS_PER_S, now_ns);
+        let hellos = FairBucket::shared(HELLOS_PER_S, now_ns);
+        let proofs = FairBucket::apart(PROOFS_PER_S, now_ns);
         Ok(Self { secret, token, rate_max, size_max, hellos, proofs, said })
     }
 
@@ -182,8 +184,18 @@ mod tests {
     }
 
     fn proof_at(admission: &mut Admission, token: &[u8], ask: Ask, now_ns: i64) -> HelloMessage {
+        proof_of(peer(), admission, token, ask, now_ns)
+    }
+
+    fn proof_of(
+        peer: SocketAddr,
+        admission: &mut Admission,
+        token: &[u8],
+        ask: Ask,
+        now_ns: i64,
+    ) -> HelloMessage {
         let hello = HelloMessage::Hello { nonce: NONCE, ask };
-        let reply = admission.receive(peer(), &hello.write(), now_ns);
+        let reply = admission.receive(peer, &hello.write(), now_ns);
         let HelloReply::Say(HelloMessage::Challenge { stamp_s, cookie, .. }) = reply else {
             panic!("{reply:?}")
         };
@@ -309,8 +321,24 @@ mod tests {
         let guess = proof_at(&mut admission, b"a guess", ASK, 0).write();
         let tried =
             (0..5_000).filter(|_| admission.receive(peer(), &guess, 0) != HelloReply::Silence);
-        assert_eq!(tried.count() as u64, PROOFS_PER_S / 2);
+        assert_eq!(tried.count() as u64, PROOFS_PER_S);
         let hello = HelloMessage::Hello { nonce: NONCE, ask: ASK }.write();
         assert_ne!(admission.receive(peer(), &hello, 0), HelloReply::Silence);
+    }
+
+    #[test]
+    fn wrong_proofs_from_a_few_addresses_do_not_keep_out_who_knows_the_token() {
+        let mut admission = admission();
+        let at = |host: u8| SocketAddr::from(([198, 51, 100, host], 4711));
+        for attacker in [1, 2].map(at) {
+            let guess = proof_of(attacker, &mut admission, b"a guess", ASK, 0).write();
+            (0..5_000).for_each(|_| drop(admission.receive(attacker, &guess, 0)));
+        }
+        let let_in = (100..140).filter(|host| {
+            let proof = proof_of(at(*host), &mut admission, b"the token", ASK, 0);
+            matches!(admission.receive(at(*host), &proof.write(), 0), HelloReply::LetIn(_))
+        });
+        // But those whose networks fall into the part of an attacker's, one of 64.
+        assert!(let_in.count() >= 20);
     }
 }

@@ -1,4 +1,4 @@
-//! A bound on what is answered per second, of which no single network can take all.
+//! Bounds on what is answered per second, of which no single network can take all.
 
 use std::{
     hash::{BuildHasher as _, RandomState},
@@ -10,30 +10,39 @@ use tardy_hot::echo::TokenBucket;
 /// Parts that networks fall into by a keyed hash, which nobody outside can aim at.
 const PARTS: usize = 64;
 
-/// So many a second in all, and half of it to one part.
+/// So many a second to one part, and in all.
 #[derive(Debug)]
 pub(super) struct FairBucket {
-    all: TokenBucket,
+    /// Absent where no part can take what is another's.
+    all: Option<TokenBucket>,
     parts: Vec<TokenBucket>,
     keys: RandomState,
 }
 
 impl FairBucket {
-    /// A full one; `per_s` is at least 2.
-    pub(super) fn new(per_s: u64, now_ns: i64) -> Self {
-        let part = || TokenBucket::new(per_s / 2, now_ns);
-        Self {
-            all: TokenBucket::new(per_s, now_ns),
-            parts: std::iter::repeat_with(part).take(PARTS).collect(),
-            keys: RandomState::new(),
-        }
+    /// A full one of `per_s` in all, at least 2, and half of it to one part: two of them can take
+    /// all.
+    pub(super) fn shared(per_s: u64, now_ns: i64) -> Self {
+        Self { all: Some(TokenBucket::new(per_s, now_ns)), ..Self::apart(per_s / 2, now_ns) }
+    }
+
+    /// A full one of `per_s` to each part, whatever others take.
+    pub(super) fn apart(per_s: u64, now_ns: i64) -> Self {
+        let part = || TokenBucket::new(per_s, now_ns);
+        let parts = std::iter::repeat_with(part).take(PARTS).collect();
+        Self { all: None, parts, keys: RandomState::new() }
     }
 
     /// Takes one for `from`, where there is one.
     pub(super) fn take(&mut self, from: IpAddr, now_ns: i64) -> bool {
-        let place = self.keys.hash_one(network(from)) as usize % PARTS;
+        let place = self.part_of(from);
         let part = self.parts.get_mut(place);
-        part.is_some_and(|part| part.take(|| now_ns)) && self.all.take(|| now_ns)
+        part.is_some_and(|part| part.take(|| now_ns))
+            && self.all.as_mut().is_none_or(|all| all.take(|| now_ns))
+    }
+
+    fn part_of(&self, from: IpAddr) -> usize {
+        self.keys.hash_one(network(from)) as usize % PARTS
     }
 }
 
@@ -61,7 +70,7 @@ mod tests {
 
     #[test]
     fn one_network_gets_half_and_all_together_no_more_than_all() {
-        let mut bucket = FairBucket::new(100, 0);
+        let mut bucket = FairBucket::shared(100, 0);
         assert_eq!(taken(&mut bucket, "192.0.2.1", 1_000, 0), 50);
         assert_eq!(taken(&mut bucket, "::ffff:192.0.2.1", 1_000, 0), 0, "the same host");
         let others = (0..=255).map(|at| format!("198.51.100.{at}"));
@@ -71,8 +80,23 @@ mod tests {
     }
 
     #[test]
+    fn where_parts_have_nothing_in_common_none_is_kept_out_by_another() {
+        let mut bucket = FairBucket::apart(50, 0);
+        let honest: IpAddr = "192.0.2.1".parse().unwrap();
+        let others = (0..=255).map(|at| IpAddr::from([198, 51, 100, at]));
+        let place = bucket.part_of(honest);
+        let others: Vec<_> = others.filter(|from| bucket.part_of(*from) != place).collect();
+        for from in others {
+            for _ in 0..1_000 {
+                bucket.take(from, 0);
+            }
+        }
+        assert_eq!(taken(&mut bucket, "192.0.2.1", 1_000, 0), 50);
+    }
+
+    #[test]
     fn the_addresses_of_one_ipv6_host_are_one() {
-        let mut bucket = FairBucket::new(100, 0);
+        let mut bucket = FairBucket::shared(100, 0);
         let each = (0..200).map(|at| format!("2001:db8::{at:x}"));
         assert_eq!(each.map(|from| taken(&mut bucket, &from, 1, 0)).sum::<usize>(), 50);
     }
