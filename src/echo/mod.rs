@@ -17,6 +17,7 @@ mod sockets;
 use std::{
     io,
     net::SocketAddr,
+    thread,
     time::{Duration, Instant},
 };
 
@@ -42,6 +43,10 @@ pub(crate) const PEERS: usize = 16;
 
 /// How often it looks for peers that have gone, and whether it must end.
 const LOOK: Duration = Duration::from_millis(50);
+
+/// How long it sleeps before it hears again who knocks. There may always be somebody, and the
+/// thread that hears them goes before those of its peers.
+const BREATH: Duration = Duration::from_millis(1);
 
 /// A real-time thread that has not slept for so long is not ended by this program any more.
 const AWAKE_MAX: Duration = Duration::from_secs(10);
@@ -265,14 +270,17 @@ impl Echo {
             Answering::Server(mut server, sockets) => {
                 server.open(&sockets)?;
                 while !quit() {
-                    sockets.wait(server.listens_by_udp(), server.pending(), LOOK)?;
+                    let is_heard = sockets.wait(server.listens_by_udp(), server.pending(), LOOK)?;
                     server.poll(&sockets);
+                    if is_heard {
+                        thread::sleep(BREATH);
+                    }
                 }
                 server.close()
             }
             Answering::Rep(rep) => {
                 while !quit() && rep.goes_on() {
-                    std::thread::sleep(LOOK);
+                    thread::sleep(LOOK);
                 }
                 rep.finish()?
             }

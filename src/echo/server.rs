@@ -38,9 +38,6 @@ const CALLERS: usize = 32;
 /// else.
 const HEARD: usize = 256;
 
-/// How long it sleeps where there is more than that.
-const BREATH: Duration = Duration::from_millis(1);
-
 /// Peers that are listed one by one at the end.
 const PEERS_LISTED: usize = 64;
 
@@ -172,8 +169,6 @@ impl EchoServer {
                 let _ = udp.send_to(&message.write(), from);
             }
         }
-        // There is more, and there may always be: this thread goes before those of its peers.
-        std::thread::sleep(BREATH);
     }
 
     fn let_in_by_udp(

@@ -112,7 +112,7 @@ impl Listeners {
     }
 
     /// Waits until there is a datagram, where `hears_udp`, a new connection, or something to read
-    /// on one of the `connections`; or until `longest` is over.
+    /// on one of the `connections`, and says so; or until `longest` is over.
     ///
     /// # Errors
     /// What the kernel says.
@@ -121,14 +121,15 @@ impl Listeners {
         hears_udp: bool,
         connections: impl Iterator<Item = BorrowedFd<'a>>,
         longest: Duration,
-    ) -> io::Result<()> {
+    ) -> io::Result<bool> {
         let udp = self.udp.as_ref().filter(|_| hears_udp);
         let listening = [udp.map(AsFd::as_fd), self.tcp.as_ref().map(AsFd::as_fd)];
         let all = listening.into_iter().flatten().chain(connections);
         let mut waited: Vec<PollFd<'_>> = all.map(readable).collect();
         let timeout = Timespec { tv_sec: 0, tv_nsec: i64::from(longest.subsec_nanos()) };
         match poll(&mut waited, Some(&timeout)) {
-            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+            Ok(ready) => Ok(ready > 0),
+            Err(rustix::io::Errno::INTR) => Ok(false),
             Err(error) => Err(error.into()),
         }
     }

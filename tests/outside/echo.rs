@@ -2,6 +2,7 @@
 
 mod attack;
 mod ends;
+mod real_time;
 
 use std::{
     io::{BufRead, BufReader, Read, Write},

@@ -1,22 +1,16 @@
 //! What an echo must survive: garbage, floods, half-open connections, peers that do not read.
 
 use std::{
-    fs,
     io::{Read, Write},
     net::{TcpStream, UdpSocket},
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use tardy::transports::hello::{ANSWER_LEN, ASK_LEN, CarrierKind, HelloMessage, connect};
 
 use super::{
-    super::support::{is_root, skip, wait_until_read, whole},
-    Listening, PING, Session, Store, end, listen, listening, port,
+    super::support::{wait_until_read, whole},
+    Listening, PING, Session, Store, end, listen, port,
 };
 
 /// Deterministic and even enough: xorshift64*.
@@ -188,76 +182,4 @@ fn only_who_was_let_in_is_answered_and_only_from_its_address() {
     let summary = end(echo);
     assert_eq!(whole(&summary["answered"]), 1, "{summary}");
     assert_eq!(whole(&summary["admission"]["garbage"]), 10, "{summary}");
-}
-
-/// What is known of a peer's thread.
-struct PeerTask {
-    is_real_time: bool,
-    used: Duration,
-    sleeps: u64,
-}
-
-impl PeerTask {
-    fn of(echo: &Listening) -> Option<Self> {
-        let tasks = fs::read_dir(format!("/proc/{}/task", echo.child.id())).ok()?;
-        let (stat, status) = tasks
-            .filter_map(|task| {
-                let read = |name| fs::read_to_string(task.as_ref().ok()?.path().join(name)).ok();
-                Some((read("stat")?, read("status")?))
-            })
-            .find(|(stat, _)| stat.contains("(peer)"))?;
-        // utime, stime and policy of proc(5), which counts from 1 and has two up to the name.
-        let number = |at: usize| -> Option<u64> {
-            stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(at)?.parse().ok()
-        };
-        let sleeps = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
-        Some(Self {
-            is_real_time: number(38)? != 0,
-            used: Duration::from_millis(10 * (number(11)? + number(12)?)),
-            sleeps: sleeps?.trim().parse().ok()?,
-        })
-    }
-}
-
-#[test]
-fn bytes_without_end_do_not_keep_the_cpu_of_a_real_time_echo() {
-    if !is_root() {
-        return skip("needs root: an echo under SCHED_FIFO");
-    }
-    for rate in ["100pps", "1000kpps"] {
-        let store = Store::new();
-        let words = ["echo", "--listen", "127.0.0.1:0", "--policy", "fifo", "--json"];
-        let echo = listening(store.start(&[&words[..], &["--max-rate", rate]].concat()));
-        let far = connect(CarrierKind::Tcp, &echo.address, b"", PING).unwrap();
-        let mut stream = TcpStream::from(far.socket);
-        let mut answers = stream.try_clone().unwrap();
-        // Whoever knocks at the door makes the echo look at its peers more often.
-        let (door, address) = (UdpSocket::bind("127.0.0.1:0").unwrap(), echo.address.clone());
-        let is_over = Arc::new(AtomicBool::new(false));
-        let over = Arc::clone(&is_over);
-        let flood = [
-            thread::spawn(move || {
-                while !over.load(Ordering::Relaxed) {
-                    let _ = door.send_to(b"knock", &address);
-                    thread::sleep(Duration::from_millis(2));
-                }
-            }),
-            thread::spawn(move || while stream.write_all(&[7; 60_000]).is_ok() {}),
-            thread::spawn(move || while answers.read(&mut [0; 60_000]).is_ok_and(|n| n > 0) {}),
-        ];
-        thread::sleep(Duration::from_secs(1));
-        let (start, before) = (Instant::now(), PeerTask::of(&echo).unwrap());
-        thread::sleep(Duration::from_secs(1));
-        let (passed, after) = (start.elapsed(), PeerTask::of(&echo).unwrap());
-        let (share, sleeps) =
-            ((after.used - before.used).div_duration_f64(passed), after.sleeps - before.sleeps);
-        let sleeps_often = u128::from(sleeps) > passed.as_millis() / 20;
-        let is_calm = !after.is_real_time || sleeps_often || share < 0.5;
-        let said = format!("{rate}: {share:.2} of a CPU, slept {sleeps} times");
-        assert!(is_calm, "{said}, and is real-time still");
-        let summary = end(echo);
-        is_over.store(true, Ordering::Relaxed);
-        flood.into_iter().for_each(|thread| thread.join().unwrap());
-        eprintln!("{said}; {}", summary["last_peers"]);
-    }
 }

@@ -1,0 +1,185 @@
+//! What the real-time threads of an echo leave of their CPU, whoever talks to it.
+
+use std::{
+    fs,
+    io::{Read, Write},
+    net::{TcpStream, UdpSocket},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread::{self, JoinHandle},
+    time::{Duration, Instant},
+};
+
+use serde_json::Value;
+use tardy::transports::hello::{CarrierKind, connect};
+
+use super::{
+    super::support::{is_root, piped, skip},
+    Listening, PING, Store, end, listening,
+};
+
+/// What is known of a thread.
+struct Task {
+    tid: u32,
+    is_real_time: bool,
+    used: Duration,
+    sleeps: u64,
+}
+
+impl Task {
+    /// Those of an echo.
+    fn all_of(echo: &Listening) -> Vec<Self> {
+        let tasks = fs::read_dir(format!("/proc/{}/task", echo.child.id())).unwrap();
+        // One may end meanwhile.
+        tasks.filter_map(|task| Self::read(&task.ok()?.path())).collect()
+    }
+
+    fn read(task: &std::path::Path) -> Option<Self> {
+        let read = |name| fs::read_to_string(task.join(name)).ok();
+        let (stat, status) = (read("stat")?, read("status")?);
+        // utime, stime and policy of proc(5), which counts from 1 and has two up to the name.
+        let number = |at: usize| -> Option<u64> {
+            stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(at)?.parse().ok()
+        };
+        let sleeps = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+        Some(Self {
+            tid: task.file_name()?.to_str()?.parse().ok()?,
+            is_real_time: number(38)? != 0,
+            used: Duration::from_millis(10 * (number(11)? + number(12)?)),
+            sleeps: sleeps?.trim().parse().ok()?,
+        })
+    }
+}
+
+/// What a thread did within a second.
+#[derive(Debug)]
+struct Spent {
+    is_main: bool,
+    is_real_time: bool,
+    /// Of a CPU.
+    share: f64,
+    sleeps_often: bool,
+}
+
+/// The threads of an echo: what they do once it has had a second to notice.
+fn spent(echo: &Listening) -> Vec<Spent> {
+    thread::sleep(Duration::from_secs(1));
+    let (start, before) = (Instant::now(), Task::all_of(echo));
+    thread::sleep(Duration::from_secs(1));
+    let (passed, after) = (start.elapsed(), Task::all_of(echo));
+    let since = |after: Task| {
+        let before = before.iter().find(|before| before.tid == after.tid)?;
+        let sleeps = after.sleeps - before.sleeps;
+        Some(Spent {
+            is_main: after.tid == echo.child.id(),
+            is_real_time: after.is_real_time,
+            share: (after.used - before.used).div_duration_f64(passed),
+            sleeps_often: u128::from(sleeps) > passed.as_millis() / 20,
+        })
+    };
+    after.into_iter().filter_map(since).collect()
+}
+
+/// Real-time threads of peers, which are on one CPU, leave it time for others: those that hardly
+/// sleep half of it, all together a tenth.
+fn assert_calm(echo: &Listening, what: &str) -> Vec<Spent> {
+    let spent = spent(echo);
+    let real_time = || spent.iter().filter(|task| task.is_real_time && !task.is_main);
+    let all: f64 = real_time().map(|task| task.share).sum();
+    let awake = real_time().filter(|task| !task.sleeps_often);
+    let awake: f64 = awake.map(|task| task.share).sum();
+    assert!(awake < 0.5 && all < 0.9, "{what}: {spent:#?}");
+    spent
+}
+
+/// Threads that attack until they are told to end, or their echo has ended.
+#[derive(Default)]
+struct Flood {
+    is_over: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Flood {
+    /// Does it again and again in a thread of its own, as long as it succeeds.
+    fn of(&mut self, mut attack: impl FnMut() -> bool + Send + 'static) {
+        let is_over = Arc::clone(&self.is_over);
+        let go_on = move || while !is_over.load(Ordering::Relaxed) && attack() {};
+        self.threads.push(thread::spawn(go_on));
+    }
+
+    /// Ends the echo first, which ends what waits for it.
+    fn end(self, echo: Listening) -> Value {
+        let summary = end(echo);
+        self.is_over.store(true, Ordering::Relaxed);
+        self.threads.into_iter().for_each(|thread| thread.join().unwrap());
+        summary
+    }
+}
+
+/// An echo whose real-time threads answer on one CPU.
+fn listen(store: &Store, more: &[&str]) -> Listening {
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let cpus = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap();
+    let last = cpus.trim().rsplit([',', '-']).next().unwrap();
+    let words = ["echo", "--listen", "127.0.0.1:0", "--policy", "fifo", "--cpus", last, "--json"];
+    listening(store.start(&[&words[..], more].concat()))
+}
+
+#[test]
+fn bytes_without_end_do_not_keep_the_cpu_of_a_real_time_echo() {
+    if !is_root() {
+        return skip("needs root: an echo under SCHED_FIFO");
+    }
+    for rate in ["100pps", "1000kpps"] {
+        let store = Store::new();
+        let (echo, mut flood) = (listen(&store, &["--max-rate", rate]), Flood::default());
+        let far = connect(CarrierKind::Tcp, &echo.address, b"", PING).unwrap();
+        let mut stream = TcpStream::from(far.socket);
+        let mut answers = stream.try_clone().unwrap();
+        // Whoever knocks at the door makes the echo look at its peers more often.
+        let (door, address) = (UdpSocket::bind("127.0.0.1:0").unwrap(), echo.address.clone());
+        flood.of(move || {
+            let _ = door.send_to(b"knock", &address);
+            thread::sleep(Duration::from_millis(2));
+            true
+        });
+        flood.of(move || stream.write_all(&[7; 60_000]).is_ok());
+        flood.of(move || answers.read(&mut [0; 60_000]).is_ok_and(|length| length > 0));
+        let spent = assert_calm(&echo, rate);
+        eprintln!("{rate}: {spent:?}; {}", flood.end(echo)["last_peers"]);
+    }
+}
+
+#[test]
+fn connections_without_end_do_not_keep_awake_who_accepts_them() {
+    if !is_root() {
+        return skip("needs root: an echo under SCHED_FIFO");
+    }
+    // It has no descriptor for the next connection; or they come and go.
+    for (script, stay) in [("ulimit -n 24", true), ("true", false)] {
+        let store = Store::new();
+        let words =
+            ["echo", "--listen", "127.0.0.1:0", "--policy", "fifo", "--transport", "tcp", "--json"];
+        let echo = listening(piped(&mut store.shell(script, &words)));
+        let (mut flood, mut open) = (Flood::default(), Vec::new());
+        if stay {
+            open.extend((0..40).map(|_| TcpStream::connect(&echo.address).unwrap()));
+        } else {
+            for _ in 0..4 {
+                let address = echo.address.clone();
+                flood.of(move || {
+                    // In vain where the system has no port left.
+                    drop(TcpStream::connect(&address));
+                    true
+                });
+            }
+        }
+        let spent = spent(&echo);
+        let main = spent.iter().find(|task| task.is_main).unwrap();
+        assert!(main.sleeps_often || main.share < 0.5, "{script}: {spent:#?}");
+        eprintln!("{script}: {main:?}; {}", flood.end(echo));
+        drop(open);
+    }
+}
