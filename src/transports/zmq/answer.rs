@@ -4,7 +4,7 @@
 //! socket; here it is a ROUTER, because libzmq's REP also loses the next answer when a client
 //! disconnects after sending something that is not a request. Clients have no token, so all that
 //! they can make it hold has a limit: bytes of a part, queued parts, duration of a handshake,
-//! requests per second, and the memory of the whole process. The last one is needed because the
+//! messages per second, and the memory of the whole process. The last one is needed because the
 //! library does not limit the parts of a message.
 
 use std::{
@@ -27,7 +27,8 @@ pub struct ReplyLimits {
     pub longest_bytes: usize,
     /// Messages that may wait, for each connection and direction.
     pub waiting: i32,
-    /// Requests answered in a second, all connections together; absent for any number.
+    /// Messages taken in a second, all connections together, also those that are no requests;
+    /// absent for any number.
     pub per_s: Option<u64>,
     /// By how much the process may grow; then all connections are closed.
     pub memory_bytes: u64,
@@ -48,7 +49,7 @@ pub struct Answered {
     pub bytes: u64,
     /// Messages that are no request of one part; they get no answer.
     pub refused: u64,
-    /// Requests that waited because of [`ReplyLimits::per_s`].
+    /// Messages that waited because of [`ReplyLimits::per_s`].
     pub slowed: u64,
     /// Times that all connections were closed because of [`ReplyLimits::memory_bytes`].
     pub closed: u64,
@@ -62,7 +63,7 @@ pub struct Answerer {
     limits: ReplyLimits,
     answered: Answered,
     memory: Memory,
-    /// Before this no request is answered; behind the clock while there are few.
+    /// Before this no other message is taken; behind the clock while there are few.
     next: Instant,
 }
 
@@ -72,7 +73,7 @@ const LONGEST_NAME: usize = 256;
 const GLANCE_MS: i32 = 20;
 /// A connection that has not said what it is by then is closed; ms.
 const HANDSHAKE_MS: i32 = 5_000;
-/// Requests that may come at once under [`ReplyLimits::per_s`] count as those of so long a time.
+/// Messages that may come at once under [`ReplyLimits::per_s`] count as those of so long a time.
 const BURST: Duration = Duration::from_millis(10);
 
 impl Answerer {
@@ -130,11 +131,13 @@ impl Answerer {
 
     /// Answers who sent the message that begins with `sender`, as the library calls it.
     fn answer(&mut self, sender: &[u8], body: &mut [u8], stop: &Stop) -> Result<(), ZmqError> {
-        let Some(bytes) = self.request(body)? else {
+        let request = self.request(body)?;
+        // Also for what gets no answer: who sends that without end must not keep this thread awake.
+        self.keep_rate(stop);
+        let Some(bytes) = request else {
             self.answered.refused += 1;
             return Ok(());
         };
-        self.keep_rate(stop);
         let parts = [(sender, true), (&[], true), (&body[..bytes], false)];
         for (part, more) in parts {
             // To a peer that is gone, or does not read, nothing is sent; that is no error.

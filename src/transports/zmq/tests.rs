@@ -199,6 +199,24 @@ fn a_message_of_parts_is_not_answered_and_one_without_end_closes_all() {
 }
 
 #[test]
+fn what_is_no_request_waits_as_one_does() {
+    if !is_there() {
+        return;
+    }
+    // As far apart as in `requests_over_the_rate_wait`.
+    let answering = Answering::start(ReplyLimits { per_s: Some(20), ..ReplyLimits::default() });
+    let mut stranger = handshake(&answering.to);
+    let began = Instant::now();
+    stranger.write_all(&b"\0\x01a".repeat(5)).unwrap();
+    stranger.write_all(b"\x01\0\0\x01d").unwrap();
+    stranger.read_exact(&mut [0; 5]).unwrap();
+    assert!(began.elapsed() >= Duration::from_millis(280), "{:?}", began.elapsed());
+    let answered = answering.end();
+    assert_eq!((answered.requests, answered.refused), (1, 5));
+    assert!(answered.slowed > 0, "{answered:?}");
+}
+
+#[test]
 fn an_address_in_use_and_one_that_is_none_are_named() {
     if !is_there() {
         return;
