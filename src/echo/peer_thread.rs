@@ -22,10 +22,10 @@ use tardy_hot::{
     stop::Stop,
 };
 
-use super::{PeerSummary, admission::EchoClient, guard::SleepGuard};
+use super::{PeerSummary, admission::EchoClient, guard::GuardedThread};
 use crate::{
     setup::threads::{Terms, describe_found, plain},
-    sys::{faults::ThreadUsage, memory, sched, usage::thread_cpu_time},
+    sys::{memory, sched},
     transports::hello::{ASK_LEN, EchoMode, HelloMessage, MAGIC},
 };
 
@@ -55,7 +55,7 @@ pub(super) struct SessionLimits {
 }
 
 /// Ends what is said of how a thread ran that was made an ordinary task.
-pub(crate) const CALMED: &str = ", then other: it hardly ever slept";
+pub(crate) const CALMED: &str = ", then other: it left its CPU no rest";
 
 /// A peer and its thread.
 #[derive(Debug)]
@@ -69,7 +69,7 @@ pub(super) struct PeerThread {
     last_change: Instant,
     /// The kernel's number of the thread, once it runs under a real-time policy.
     tid: Arc<AtomicI32>,
-    guard: SleepGuard,
+    cpu: u32,
     /// Whether the thread was made an ordinary task.
     is_ordinary: bool,
 }
@@ -84,38 +84,25 @@ impl PeerThread {
         let (socket, summary) = (service.socket()?, service.summary());
         let tid = Arc::new(AtomicI32::new(0));
         let own = (Arc::clone(&counts), Arc::clone(&stop), Arc::clone(&tid));
+        let cpu = bounds.terms.cpu;
         let thread = thread::Builder::new()
             .name("peer".into())
             .stack_size(STACK_BYTES)
             .spawn(move || service.run(&bounds, &own.0, &own.1, &own.2))?;
         let (last, last_change) = (Done::default(), Instant::now());
-        let (guard, is_ordinary) = (SleepGuard::default(), false);
-        Ok(Self {
-            thread,
-            counts,
-            stop,
-            socket,
-            summary,
-            last,
-            last_change,
-            tid,
-            guard,
-            is_ordinary,
-        })
+        let is_ordinary = false;
+        Ok(Self { thread, counts, stop, socket, summary, last, last_change, tid, cpu, is_ordinary })
     }
 
-    /// Makes an ordinary task of a thread that hardly ever sleeps, so that its CPU has time for
-    /// others.
-    pub(super) fn calm(&mut self) {
+    /// Its thread, from when that runs under a real-time policy until it is made an ordinary task.
+    pub(super) fn real_time(&self) -> Option<GuardedThread> {
         let tid = self.tid.load(Ordering::Acquire);
-        if tid == 0 || self.is_ordinary {
-            return;
-        }
-        let Some(used) = thread_cpu_time(tid) else { return };
-        let sleeps = || ThreadUsage::of_thread(tid).map(|used| used.voluntary_switches);
-        if self.guard.is_awake_too_long(used, Instant::now(), sleeps) {
-            self.is_ordinary = sched::make_ordinary(tid).is_ok();
-        }
+        (tid != 0 && !self.is_ordinary).then_some(GuardedThread { tid, cpu: self.cpu })
+    }
+
+    /// Notes that its thread is an ordinary task, where it is among those that became one.
+    pub(super) fn note_calmed(&mut self, calmed: &[i32]) {
+        self.is_ordinary |= calmed.contains(&self.tid.load(Ordering::Acquire));
     }
 
     /// Whether it is this peer that is served.

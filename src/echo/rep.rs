@@ -9,10 +9,14 @@ use std::{
 
 use tardy_hot::stop::Stop;
 
-use super::{EchoError, EchoOptions, PeerSummary, Summary};
+use super::{
+    EchoError, EchoOptions, PeerSummary, Summary,
+    guard::{GuardedThread, SleepGuard},
+    peer_thread::CALMED,
+};
 use crate::{
     setup::threads::{Terms, describe_found, plain},
-    sys::zmq::ZmqError,
+    sys::{sched, tasks::OwnTasks, zmq::ZmqError},
     transports::zmq::{Answered, Answerer, ReplyLimits},
 };
 
@@ -25,6 +29,9 @@ pub(super) struct Rep {
     thread: JoinHandle<Result<Answered, ZmqError>>,
     stop: Arc<Stop>,
     ran: String,
+    /// On which its threads run, the library's as well.
+    cpu: u32,
+    tasks: OwnTasks,
     size_max: u32,
     /// Where it listens.
     pub address: SocketAddr,
@@ -36,6 +43,7 @@ impl Rep {
     /// # Errors
     /// The library is absent, or the address is not available.
     pub(super) fn open(plan: &EchoOptions) -> Result<Self, EchoError> {
+        let (tasks, cpu) = (OwnTasks::open()?, cpu(plan));
         let (sender, ready) = mpsc::channel::<Ready>();
         let stop = Arc::new(Stop::new());
         let (own_stop, plan_of_thread) = (Arc::clone(&stop), plan.clone());
@@ -56,13 +64,29 @@ impl Rep {
         // As `tcp://127.0.0.1:5555`.
         let address = endpoint.rsplit('/').next().and_then(|address| address.parse().ok());
         let address = address.unwrap_or(plan.listen);
-        Ok(Self { thread, stop, ran, size_max: plan.size_max, address })
+        Ok(Self { thread, stop, ran, cpu, tasks, size_max: plan.size_max, address })
     }
 
     /// Whether it still runs.
     #[must_use]
     pub(super) fn goes_on(&self) -> bool {
         !self.thread.is_finished()
+    }
+
+    /// Makes ordinary tasks of its threads where they leave their CPU no rest: all of them, as they
+    /// pass each other their work, and the library's next ones run as the one that answers.
+    pub(super) fn calm(&mut self, guard: &mut SleepGuard) {
+        let (own, cpu) = (sched::thread_id(), self.cpu);
+        let is_real_time = |tid| sched::of_thread(tid).is_ok_and(|found| found.priority > 0);
+        let others = self.tasks.list().into_iter().filter(|tid| *tid != own && is_real_time(*tid));
+        let threads: Vec<_> = others.map(|tid| GuardedThread { tid, cpu }).collect();
+        if guard.calm(&threads).is_empty() {
+            return;
+        }
+        threads.iter().for_each(|thread| drop(sched::make_ordinary(thread.tid)));
+        if !self.ran.ends_with(CALMED) {
+            self.ran.push_str(CALMED);
+        }
     }
 
     /// Ends it, and says what it did.
@@ -98,10 +122,13 @@ impl Rep {
     }
 }
 
+fn cpu(plan: &EchoOptions) -> u32 {
+    plan.terms.cpus.first().copied().unwrap_or(0)
+}
+
 fn listen(plan: &EchoOptions) -> Result<(String, Answerer), ZmqError> {
     let (policy, priority) = (plan.terms.policy, plan.terms.priority);
-    let cpu = plan.terms.cpus.first().copied().unwrap_or(0);
-    let ran = match (Terms { policy, priority, cpu, slack_ns: 1 }).apply() {
+    let ran = match (Terms { policy, priority, cpu: cpu(plan), slack_ns: 1 }).apply() {
         Ok(found) => describe_found(&found),
         Err(error) => format!("unchanged from its start: {}", plain(&error)),
     };

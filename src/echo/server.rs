@@ -14,6 +14,7 @@ use super::{
     EchoOptions, PEERS, PeerSummary, Summary,
     admission::{Admission, EchoClient, HelloReply},
     fair_bucket::network,
+    guard::SleepGuard,
     peer_thread::{PeerThread, Service, SessionLimits},
     sockets::{Listeners, buffers},
 };
@@ -131,8 +132,14 @@ impl EchoServer {
             self.accept(tcp);
             self.hear_callers();
         }
-        self.peers.iter_mut().for_each(PeerThread::calm);
         self.let_go();
+    }
+
+    /// Makes ordinary tasks of peers' threads that leave their CPU no rest.
+    pub(super) fn calm(&mut self, guard: &mut SleepGuard) {
+        let threads: Vec<_> = self.peers.iter().filter_map(PeerThread::real_time).collect();
+        let calmed = guard.calm(&threads);
+        self.peers.iter_mut().for_each(|peer| peer.note_calmed(&calmed));
     }
 
     /// Ends all threads.

@@ -1,6 +1,8 @@
 //! Tasks (threads, also the kernel's): who there is, since when, and on which CPUs each may run.
 
-use std::{fs, path::Path};
+use std::{fs, io, path::Path};
+
+use rustix::fs::Dir;
 
 use super::{cpus::Cpus, root::Root};
 
@@ -21,6 +23,29 @@ pub fn numbers(directory: &Path) -> Vec<i32> {
         entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
     numbers.sort_unstable();
     numbers
+}
+
+/// The tasks of this process. They can be listed also when no descriptor is left: their directory
+/// stays open.
+#[derive(Debug)]
+pub struct OwnTasks(Dir);
+
+impl OwnTasks {
+    /// Opens their directory.
+    ///
+    /// # Errors
+    /// There is no `/proc`, or no descriptor left.
+    pub fn open() -> io::Result<Self> {
+        Ok(Self(Dir::new(fs::File::open("/proc/self/task")?)?))
+    }
+
+    /// Their numbers.
+    #[must_use]
+    pub fn list(&mut self) -> Vec<i32> {
+        self.0.rewind();
+        let entries = self.0.by_ref().flatten();
+        entries.filter_map(|entry| entry.file_name().to_str().ok()?.parse().ok()).collect()
+    }
 }
 
 /// Every task, with its process. What ends meanwhile is left out.
@@ -85,6 +110,27 @@ mod tests {
         assert_eq!(cpus(&root, own), Cpus::allowed().ok());
         assert!(name(&root, own).is_some());
         assert_eq!(start(&root, i32::MAX), None);
+    }
+
+    #[test]
+    fn own_tasks_come_and_go() {
+        let (mut tasks, own) = (OwnTasks::open().unwrap(), crate::sys::sched::thread_id());
+        let (tell, told) = std::sync::mpsc::channel();
+        let (end, until_end) = std::sync::mpsc::channel::<()>();
+        let thread = std::thread::spawn(move || {
+            tell.send(crate::sys::sched::thread_id()).unwrap();
+            let _ = until_end.recv();
+        });
+        let other = told.recv().unwrap();
+        let listed = tasks.list();
+        assert!(listed.contains(&own) && listed.contains(&other), "{listed:?}");
+        drop(end);
+        thread.join().unwrap();
+        // The kernel lets a thread be joined shortly before it takes it away.
+        while tasks.list().contains(&other) {
+            std::thread::yield_now();
+        }
+        assert!(tasks.list().contains(&own));
     }
 
     #[test]

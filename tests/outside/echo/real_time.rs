@@ -16,7 +16,7 @@ use serde_json::Value;
 use tardy::transports::hello::{CarrierKind, connect};
 
 use super::{
-    super::support::{is_root, piped, skip},
+    super::support::{is_root, patience, piped, skip},
     Listening, PING, Store, end, listening,
 };
 
@@ -149,6 +149,64 @@ fn bytes_without_end_do_not_keep_the_cpu_of_a_real_time_echo() {
         flood.of(move || answers.read(&mut [0; 60_000]).is_ok_and(|length| length > 0));
         let spent = assert_calm(&echo, rate);
         eprintln!("{rate}: {spent:?}; {}", flood.end(echo)["last_peers"]);
+    }
+}
+
+#[test]
+fn peers_that_share_a_cpu_do_not_keep_it_in_turn() {
+    if !is_root() {
+        return skip("needs root: an echo under SCHED_FIFO");
+    }
+    let store = Store::new();
+    let (echo, mut flood) = (listen(&store, &["--max-rate", "1000kpps"]), Flood::default());
+    let mut peers: Vec<TcpStream> = (0..3)
+        .map(|_| connect(CarrierKind::Tcp, &echo.address, b"", PING).unwrap().socket.into())
+        .collect();
+    peers[0].write_all(&[7; 60_000]).unwrap();
+    flood.of(move || {
+        peers.rotate_left(1);
+        // This one has something to answer before the one before has answered all.
+        peers[0].write_all(&[7; 60_000]).is_ok() && peers[2].read_exact(&mut [0; 60_000]).is_ok()
+    });
+    let spent = assert_calm(&echo, "three peers");
+    eprintln!("{spent:?}; {}", flood.end(echo)["last_peers"]);
+}
+
+/// A connection that speaks enough of ZeroMQ's protocol (ZMTP 3.0) to send messages.
+fn speak_zeromq(to: &str) -> TcpStream {
+    let mut stream = TcpStream::connect(to).unwrap();
+    stream.set_read_timeout(Some(patience())).unwrap();
+    let mut greeting = [0_u8; 64];
+    (greeting[0], greeting[9], greeting[10]) = (0xff, 0x7f, 3);
+    greeting[12..16].copy_from_slice(b"NULL");
+    stream.write_all(&greeting).unwrap();
+    stream.read_exact(&mut [0; 64]).unwrap();
+    stream.write_all(b"\x04\x1c\x05READY\x0bSocket-Type\0\0\0\x06DEALER").unwrap();
+    let mut head = [0; 2];
+    stream.read_exact(&mut head).unwrap();
+    stream.read_exact(&mut vec![0; usize::from(head[1])]).unwrap();
+    stream
+}
+
+#[test]
+fn messages_of_zeromq_without_end_do_not_keep_the_cpu_of_a_real_time_echo() {
+    if !is_root() {
+        return skip("needs root: an echo under SCHED_FIFO");
+    }
+    // Of one part, which are no requests; and pings, which only the library's own thread sees.
+    for (what, message) in [("messages", &b"\0\x01a"[..]), ("pings", b"\x04\x07\x04PING\0\0")] {
+        let store = Store::new();
+        let more = ["--foreign", "--transport", "zmq-tcp", "--max-rate", "1000kpps"];
+        let (echo, mut flood) = (listen(&store, &more), Flood::default());
+        for _ in 0..2 {
+            let mut stream = speak_zeromq(&echo.address);
+            let mut answers = stream.try_clone().unwrap();
+            let messages = message.repeat(10_000);
+            flood.of(move || stream.write_all(&messages).is_ok());
+            flood.of(move || answers.read(&mut [0; 60_000]).is_ok_and(|length| length > 0));
+        }
+        let spent = assert_calm(&echo, what);
+        eprintln!("{what}: {spent:?}; {}", flood.end(echo)["last_peers"]);
     }
 }
 
