@@ -1,6 +1,6 @@
 //! `tardy echo`: the far end of pingpong and stream, for another machine.
 
-use std::{net::SocketAddr, path::PathBuf};
+use std::{io, net::SocketAddr, path::PathBuf};
 
 use anyhow::{Context, Result, bail, ensure};
 use clap::{Args, ValueEnum};
@@ -8,11 +8,11 @@ use serde_json::json;
 
 use super::{Exit, flags::FormatFlags, output};
 use crate::{
-    echo::{CALMED, Echo, EchoOptions, PORT, PeerSummary, PeerTerms, Summary},
+    echo::{AWAKE_MAX, CALMED, Echo, EchoOptions, PORT, PeerSummary, PeerTerms, Summary},
     report::table::Table,
     setup::{
         Wish,
-        threads::{self, describe},
+        threads::{self, describe, plain},
     },
     sys::{cpus::Cpus, rights::KeptRights, sched::Policy, signals::Quit},
     transports::hello::read_token,
@@ -95,6 +95,9 @@ pub(super) fn echo(flags: &EchoFlags) -> Result<Exit> {
         );
     }
     kept(echo.kept()).iter().for_each(|line| output::notice(line));
+    if let Some(bound) = echo.nothing_above() {
+        output::notice(&nothing_above(bound));
+    }
     let address = echo.address();
     output::put(&if flags.format.is_json() {
         json!({ "listening": address, "transports": transports }).to_string() + "\n"
@@ -125,6 +128,20 @@ fn kept(kept: &KeptRights) -> Vec<String> {
         )
     });
     root.into_iter().chain(capabilities).collect()
+}
+
+/// That no thread of the echo is above those that answer, and what ends it where it must be ended:
+/// `bound` is what the kernel said to their bound.
+fn nothing_above(bound: &io::Result<()>) -> String {
+    let end = match bound {
+        Ok(()) => format!("the kernel ends the echo after {} s", AWAKE_MAX.as_secs()),
+        Err(error) => format!("nothing ends it, nor does the kernel bound it ({})", plain(error)),
+    };
+    format!(
+        "The answering threads have priority 99, and no thread of the echo can be above them: \
+         where one of them never sleeps, and the echo has no other CPU, {end}. Use --priority 98 \
+         or less, unless what is compared with needs 99."
+    )
 }
 
 fn transports(plan: &EchoOptions) -> Vec<&'static str> {
@@ -347,6 +364,17 @@ mod tests {
         let first = allowed.iter().next().unwrap().to_string();
         let named = plan(&["--policy", "other", "--cpus", &first]).unwrap().terms.cpus;
         assert_eq!(named.len(), 1, "what is asked for is taken");
+    }
+
+    #[test]
+    fn above_which_nothing_can_be_is_said_with_what_ends_it() {
+        let bounded = nothing_above(&Ok(()));
+        assert!(bounded.contains("ends the echo after 10 s"), "{bounded}");
+        let refused = nothing_above(&Err(io::Error::from_raw_os_error(libc::EPERM)));
+        assert!(
+            refused.contains("nothing ends it") && refused.contains("not permitted"),
+            "{refused}"
+        );
     }
 
     #[test]

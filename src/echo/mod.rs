@@ -50,7 +50,7 @@ const LOOK: Duration = Duration::from_millis(50);
 const BREATH: Duration = Duration::from_millis(1);
 
 /// A real-time thread that has not slept for so long is not ended by this program any more.
-const AWAKE_MAX: Duration = Duration::from_secs(10);
+pub(crate) const AWAKE_MAX: Duration = Duration::from_secs(10);
 
 /// What an echo is to be.
 #[derive(Debug, Clone)]
@@ -199,8 +199,9 @@ pub(crate) struct PeerSummary {
 pub(crate) struct Echo {
     answering: Answering,
     kept: KeptRights,
-    /// The priority of its peers' threads; absent where they are ordinary tasks.
-    real_time: Option<u32>,
+    /// The priority of its peers' threads, and what the kernel said to their bound; absent where
+    /// they are ordinary tasks.
+    real_time: Option<(u32, io::Result<()>)>,
     // Unlocked when all else is gone.
     _locked: Locked,
 }
@@ -215,14 +216,16 @@ enum Answering {
 }
 
 impl Echo {
-    /// Takes the address, locks memory, and gives up root and all capabilities: for the whole
-    /// process and permanently. To be called while there is one thread.
+    /// Takes the address, locks memory, bounds what a real-time thread may take without sleeping
+    /// once (beyond that the kernel ends the program), and gives up root and all capabilities: for
+    /// the whole process and permanently. To be called while there is one thread.
     ///
     /// # Errors
     /// The address is not available, or rights cannot be given up.
     pub(crate) fn open(plan: EchoOptions) -> Result<Self, EchoError> {
         let terms = &plan.terms;
-        let real_time = terms.policy.is_real_time().then_some(terms.priority);
+        let bound = || sched::bound_real_time(AWAKE_MAX).map(drop);
+        let real_time = terms.policy.is_real_time().then(|| (terms.priority, bound()));
         let sockets = (!plan.zmq).then(|| Listeners::open(&plan)).transpose()?;
         if let Some(sockets) = &sockets {
             sockets.hand_to_nobody();
@@ -251,13 +254,17 @@ impl Echo {
         }
     }
 
-    /// Puts this thread above those of its peers, which it must be able to end, and bounds what any
-    /// of them may take without sleeping once: beyond that the kernel ends the program.
+    /// Where this thread cannot be above those of its peers: what the kernel said to their bound.
+    pub(crate) fn nothing_above(&self) -> Option<&io::Result<()>> {
+        let (priority, bound) = self.real_time.as_ref()?;
+        (*priority >= sched::HIGHEST).then_some(bound)
+    }
+
+    /// Puts this thread above those of its peers, which it must be able to end.
     fn rise(&self) {
-        let Some(peers) = self.real_time else { return };
+        let Some((peers, _)) = self.real_time else { return };
         // Without the right to it peers have no real-time threads either.
-        let _ = sched::set_this_thread(Policy::Fifo, (peers + 1).min(99));
-        let _ = sched::bound_real_time(AWAKE_MAX);
+        let _ = sched::set_this_thread(Policy::Fifo, (peers + 1).min(sched::HIGHEST));
     }
 
     /// Serves until `quit` says so.

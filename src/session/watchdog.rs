@@ -8,7 +8,9 @@
 //! only while the measured threads use half of a CPU or more.
 //!
 //! No thread is above one of priority 99. Where measured threads were given that, each second the
-//! kernel lets the one that does not sleep look for itself ([`AwakeLimit`]).
+//! kernel lets the one that does not sleep look for itself ([`AwakeLimit`]). Not where there is
+//! another CPU: the conductor ends the run from there, at any priority, and the signal would only
+//! disturb threads that spin on purpose.
 
 use std::{
     io,
@@ -40,9 +42,6 @@ use crate::{
 /// A second, and so much more that where measured threads have no schedule its wake-ups drift
 /// through their period instead of meeting them time after time.
 const TICK_NS: i64 = 1_000_371_700;
-
-/// The highest priority there is (sched(7)).
-const HIGHEST: u32 = 99;
 
 /// When it wakes up, and whom.
 #[derive(Debug)]
@@ -76,13 +75,13 @@ impl Watchdog {
         pace: Pace,
     ) -> io::Result<Self> {
         let silence = Arc::new(Silence::new(stop, tids));
-        let limit = (measured >= HIGHEST).then(|| AwakeLimit::set(&silence));
+        let limit = (measured >= sched::HIGHEST).then(|| AwakeLimit::set(&silence));
         let finished = Arc::new(AtomicBool::new(false));
         let own = (Arc::clone(&silence), Arc::clone(&finished));
         let (ready, is_ready) = mpsc::channel();
         let handle = Builder::new().name("tardy/watchdog".into()).spawn(move || {
             // Among equals of the highest priority it gets its turn only if one of them sleeps.
-            let priority = (measured + 1).min(HIGHEST);
+            let priority = (measured + 1).min(sched::HIGHEST);
             let has_risen = sched::set_this_thread(Policy::Fifo, priority).is_ok();
             let _ = ready.send(());
             if has_risen {

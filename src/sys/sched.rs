@@ -5,6 +5,9 @@ use std::{fmt, io, str::FromStr, time::Duration};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde::{Deserialize, Serialize};
 
+/// The highest real-time priority there is (sched(7)).
+pub const HIGHEST: u32 = 99;
+
 /// A scheduling policy that tardy can set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

@@ -16,7 +16,7 @@ use serde_json::Value;
 use tardy::transports::hello::{CarrierKind, connect};
 
 use super::{
-    super::support::{is_root, patience, piped, skip},
+    super::support::{finish, is_root, patience, piped, signal, skip},
     Listening, PING, Store, end, listening,
 };
 
@@ -239,5 +239,23 @@ fn connections_without_end_do_not_keep_awake_who_accepts_them() {
         assert!(main.sleeps_often || main.share < 0.5, "{script}: {spent:#?}");
         eprintln!("{script}: {main:?}; {}", flood.end(echo));
         drop(open);
+    }
+}
+
+#[test]
+fn above_which_nothing_can_be_is_said_and_bounded_by_the_kernel() {
+    if !is_root() {
+        return skip("needs root: an echo under SCHED_FIFO");
+    }
+    for (priority, is_said) in [("98", false), ("99", true)] {
+        let store = Store::new();
+        let words = ["echo", "--listen", "127.0.0.1:0", "--json", "--priority", priority];
+        let echo = listening(store.start(&words));
+        let limits = fs::read_to_string(format!("/proc/{}/limits", echo.child.id())).unwrap();
+        let bound = limits.lines().find(|line| line.starts_with("Max realtime timeout")).unwrap();
+        assert_eq!(bound.split_whitespace().nth(3), Some("10000000"), "{bound}");
+        signal(&echo.child, "INT");
+        let said = finish(echo.child);
+        assert_eq!((said.code, said.err.contains("priority 99")), (Some(0), is_said), "{said:?}");
     }
 }
