@@ -4,14 +4,14 @@
 use std::io::Write as _;
 
 use libfuzzer_sys::fuzz_target;
-use tardy::run::{samples, spool};
+use tardy::run::{samples::SampleReader, spool};
 
 fuzz_target!(|data: &[u8]| {
-    let _ = spool::read(data, |_, _| {});
+    let _ = spool::read(data, |_, _| Ok(()));
     let mut file = tempfile::Builder::new()
         .suffix(".parquet")
         .tempfile_in("/dev/shm")
         .expect("a place in memory");
     file.write_all(data).expect("room in memory");
-    let _ = samples::read(file.path(), &["cpu0".into()], |_, _| {});
+    let _ = SampleReader::new(&["cpu0".into()], 0).read(file.path(), |_, _| {});
 });

@@ -19,7 +19,7 @@ use super::{
     peaks::Blame,
     peaks_file::{self, Damage, Peaks},
     record_file::{OpenError, read_record},
-    samples,
+    samples::{self, SampleReader},
     summary::summarize,
     writer::names,
 };
@@ -89,13 +89,18 @@ impl Run {
     pub fn samples(&self, mut take: impl FnMut(usize, Sample)) -> Result<(), String> {
         let series: Vec<String> =
             self.document.series.iter().map(|series| series.name.clone()).collect();
+        let counts = self.document.wakeups().map(|series| series.count);
+        let mut reader = SampleReader::new(&series, counts.fold(0, u64::saturating_add));
         let (mut damage, mut damaged) = (Vec::new(), 0);
         for file in samples::files(&self.path.join(names::SAMPLES)) {
-            let Err(error) = samples::read(&file, &series, &mut take) else { continue };
+            let Err(error) = reader.read(&file, &mut take) else { continue };
             damaged += 1;
             if damaged <= MOST_DAMAGED {
                 let what = cut(&error.to_string(), LONGEST_DAMAGE);
                 damage.push(format!("{} is damaged: {what}", file.display()));
+            }
+            if reader.is_full() {
+                break;
             }
         }
         if damaged == 0 {

@@ -35,8 +35,11 @@ pub fn append(out: &mut Vec<u8>, series: u32, samples: &[Sample]) {
 /// Hands over the samples of every whole frame, in the order they were written.
 ///
 /// # Errors
-/// What reading the file says. A file that is no spool has no frames.
-pub fn read(mut spool: impl BufRead, mut take: impl FnMut(u32, Sample)) -> io::Result<()> {
+/// What reading the file says, or `take`. A file that is no spool has no frames.
+pub fn read(
+    mut spool: impl BufRead,
+    mut take: impl FnMut(u32, Sample) -> io::Result<()>,
+) -> io::Result<()> {
     let mut magic = [0; MAGIC.len()];
     if !fill(&mut spool, &mut magic)? || magic != *MAGIC {
         return Ok(());
@@ -45,7 +48,7 @@ pub fn read(mut spool: impl BufRead, mut take: impl FnMut(u32, Sample)) -> io::R
     while let Some(series) = next_frame(&mut spool, &mut payload)? {
         for sample in payload.chunks_exact(SAMPLE_BYTES) {
             let (t, latency) = sample.split_at(8);
-            take(series, Sample { t_ns: number(t), latency_ns: number(latency) });
+            take(series, Sample { t_ns: number(t), latency_ns: number(latency) })?;
         }
     }
     Ok(())
@@ -103,6 +106,7 @@ mod tests {
         read(bytes, |series, sample| {
             assert_eq!((i64::from(series), sample.latency_ns), (sample.t_ns, -sample.t_ns));
             there += 1;
+            Ok(())
         })
         .unwrap();
         there

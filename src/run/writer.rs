@@ -361,6 +361,7 @@ impl SampleFiles {
             if let Some(list) = lists.get_mut(number as usize) {
                 list.push(sample);
             }
+            Ok(())
         })?;
         samples::write(self.directory.draft(&closed)?, series, &lists).map_err(io::Error::other)?;
         self.directory.remove(&framed)
@@ -434,8 +435,9 @@ mod tests {
         files.append(0, &sample).unwrap();
         files.close(&["cpu0".into()]).unwrap();
         let kept = samples::files(&place.path().join("samples"));
-        let mut read = Vec::new();
-        samples::read(&kept[0], &["cpu0".into()], |_, sample| read.push(sample)).unwrap();
+        let (mut read, series) = (Vec::new(), ["cpu0".to_owned()]);
+        let mut reader = samples::SampleReader::new(&series, 1);
+        reader.read(&kept[0], |_, sample| read.push(sample)).unwrap();
         assert_eq!((kept.len(), read.as_slice()), (1, &sample[..]));
     }
 }
