@@ -18,7 +18,7 @@ mod why;
 mod timer;
 mod trace;
 
-use std::{path::PathBuf, process::ExitCode};
+use std::{ffi::OsString, path::PathBuf, process::ExitCode};
 
 use anyhow::{Result, ensure};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, parser::ValueSource};
@@ -26,6 +26,7 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, parser::ValueSour
 use crate::{
     lab::guest::init,
     loads::{self, protocol::SUBCOMMAND, supervisor},
+    plain::plain,
     probes::{far_end, jobs::JOBS},
     run::{Document, Status, Validity},
     store::Store,
@@ -148,8 +149,8 @@ pub fn main() -> ExitCode {
     let (cli, names_store) = match parse() {
         Ok(parsed) => parsed,
         Err(error) => {
-            // Help and version are no errors; clap knows which stream is theirs.
-            let _ = error.print();
+            output::explain(&error);
+            // Help and version are no errors.
             return if error.use_stderr() { Exit::Failed.code().into() } else { ExitCode::SUCCESS };
         }
     };
@@ -165,7 +166,20 @@ pub fn main() -> ExitCode {
 
 /// The command line, and whether it names a store.
 fn parse() -> clap::error::Result<(Cli, bool)> {
-    let matches = Cli::command().try_get_matches()?;
+    parse_words(std::env::args_os()).map_err(|error| {
+        // clap quotes words as they are, and one may be the name of a file from anywhere.
+        let words = std::env::args_os().map(|word| plain(&word.to_string_lossy()));
+        match parse_words(words) {
+            Err(same) => same,
+            Ok(_) => Cli::command().error(error.kind(), "a word of it holds odd characters"),
+        }
+    })
+}
+
+fn parse_words<W: Into<OsString> + Clone>(
+    words: impl IntoIterator<Item = W>,
+) -> clap::error::Result<(Cli, bool)> {
+    let matches = Cli::command().try_get_matches_from(words)?;
     let names_store = matches.value_source("store") == Some(ValueSource::CommandLine);
     Ok((Cli::from_arg_matches(&matches)?, names_store))
 }

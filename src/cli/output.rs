@@ -39,6 +39,18 @@ pub(super) fn notice(text: &str) {
     let _ = writeln!(anstream::stderr().lock(), "{}", plain::styled(text));
 }
 
+/// Writes what the parser of the command line says: an error, help or the version, each to its
+/// stream and in its colours. What it quotes must be plain already. Ignores a closed stream.
+pub(super) fn explain(said: &clap::Error) {
+    let text = said.render().ansi().to_string();
+    let text = plain::styled(&text);
+    if said.use_stderr() {
+        let _ = anstream::stderr().lock().write_all(text.as_bytes());
+    } else {
+        let _ = write(&text);
+    }
+}
+
 /// Writes what is wrong but ends nothing. Errors quote files, so none of it steers the terminal.
 pub(super) fn warn(what: &str) {
     notice(&format!("warning: {}", foreign(what)));

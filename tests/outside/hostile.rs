@@ -289,6 +289,14 @@ fn no_text_of_a_record_steers_the_terminal_of_whoever_looks() {
         &["why", "r", "--json"],
         &["lab", "compare", "r"],
         &["show", STEERING],
+        // What the parser of the command line quotes: a word too many, an unknown verb and flag, a
+        // value of a list, and two whose errors are tardy's own.
+        &["show", "r", STEERING],
+        &[STEERING],
+        &["list", &format!("--{STEERING}")],
+        &["run", STEERING],
+        &["run", "timer", "--duration", STEERING],
+        &["run", "timer", &format!("--samples={STEERING}")],
         &["report", "r", "-o", "page.html"],
     ] {
         let said = in_colour(&store, arguments);
@@ -299,6 +307,10 @@ fn no_text_of_a_record_steers_the_terminal_of_whoever_looks() {
     let shown = in_colour(&store, &["show", "r", "--json"]).out;
     assert_eq!(serde_json::from_str::<Value>(&shown).unwrap(), all, "JSON says the same");
     assert!(in_colour(&store, &["show", "r"]).out.contains("\u{1b}["), "colours are on");
+    let quoted = in_colour(&store, &["show", "r", STEERING]);
+    assert_eq!((quoted.code, quoted.out.as_str()), (Some(2), ""), "{quoted:?}");
+    let (own, foreign) = ("\u{1b}[", "\\u{1b}]52;c;aGk=\\u{7}");
+    assert!(quoted.err.contains(own) && quoted.err.contains(foreign), "{quoted:?}");
 }
 
 #[test]
