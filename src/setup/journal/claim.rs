@@ -28,26 +28,27 @@ impl JournalLock {
     pub(super) fn within(path: &JournalPath) -> io::Result<(Place, Self)> {
         loop {
             let place = Place::make(path)?;
-            match Self::over(&place) {
-                Ok(lock) if rustix::fs::fstat(&lock.0)?.st_nlink > 0 => return Ok((place, lock)),
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-                // It was taken away meanwhile.
-                _ => {}
+            if let Some(lock) = Self::over(&place)? {
+                return Ok((place, lock));
             }
         }
     }
 
-    /// Waits for it.
+    /// Waits for it; nothing where it was taken away meanwhile, with the place or out of it: who
+    /// holds that one keeps out nobody.
     ///
     /// # Errors
     /// It cannot be opened, or another process holds it for too long.
-    pub(super) fn over(place: &Place) -> io::Result<Self> {
+    pub(super) fn over(place: &Place) -> io::Result<Option<Self>> {
         // No other user may open it, and so hold it against root.
-        let file = place.beside(LOCK)?;
+        let file = match place.beside(LOCK) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            opened => opened?,
+        };
         let deadline = Instant::now() + PATIENCE;
         loop {
             match take_lock(&file) {
-                Ok(()) => return Ok(Self(file)),
+                Ok(()) => return Self(file).if_there(),
                 Err(error) if error.kind() != io::ErrorKind::WouldBlock => return Err(error),
                 Err(_) if Instant::now() < deadline => sleep(Duration::from_millis(10)),
                 Err(_) => {
@@ -55,5 +56,10 @@ impl JournalLock {
                 }
             }
         }
+    }
+
+    fn if_there(self) -> io::Result<Option<Self>> {
+        let names = rustix::fs::fstat(&self.0)?.st_nlink;
+        Ok((names > 0).then_some(self))
     }
 }

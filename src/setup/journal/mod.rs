@@ -210,21 +210,21 @@ impl Drop for Journal {
 /// The journal cannot be read or is not believed, or whether it is of this boot is not known; then
 /// it stays.
 pub fn recover(path: &JournalPath, root: &Root) -> Result<Recovered, JournalError> {
-    let place = match Place::open(path) {
-        Ok(place) => place,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Recovered::Nothing),
-        Err(error) => return Err(unread(path, &error)),
-    };
-    match place.journal() {
-        Ok(_) => {}
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Recovered::Nothing),
-        Err(error) => return Err(unread(path, &error)),
+    loop {
+        let found = Place::open(path).and_then(|place| place.journal().map(|_| place));
+        let place = match found {
+            Ok(place) => place,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Recovered::Nothing),
+            Err(error) => return Err(unread(path, &error)),
+        };
+        let lock = JournalLock::over(&place).map_err(|error| unread(path, &error))?;
+        // Where somebody has put everything back meanwhile, another may have begun to change.
+        let Some(held) = lock else { continue };
+        let recovered = put_back(path, &place, root);
+        drop(held);
+        place.retire();
+        return recovered;
     }
-    let held = JournalLock::over(&place).map_err(|error| unread(path, &error))?;
-    let recovered = put_back(path, &place, root);
-    drop(held);
-    place.retire();
-    recovered
 }
 
 /// To be called by who holds the lock beside the journal.

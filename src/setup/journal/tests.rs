@@ -323,3 +323,44 @@ fn a_journal_that_took_the_place_of_ones_own_stays() {
     drop(second);
     assert!(!machine.place.path().exists());
 }
+
+#[test]
+fn a_lock_that_was_taken_away_keeps_nobody_from_a_journal_that_is_being_begun() {
+    let machine = Machine::new();
+    machine.killed("");
+    // As the kernel names it.
+    let lock = machine.place.path().with_file_name("lock").canonicalize().unwrap();
+    let hold = || {
+        let file = OpenOptions::new().create(true).append(true).open(&lock).unwrap();
+        fs::set_permissions(&lock, Permissions::from_mode(0o600)).unwrap();
+        take_lock(&file).unwrap();
+        file
+    };
+    // Also by the one that waits for it.
+    let is_waited_for = || {
+        let open = fs::read_dir("/proc/self/fd").unwrap().flatten();
+        open.filter(|fd| fs::read_link(fd.path()).is_ok_and(|file| file == lock)).count() == 2
+    };
+    let first = hold();
+    std::thread::scope(|scope| {
+        let recovering = scope.spawn(|| recover(&machine.place, &machine.root));
+        let wait = || {
+            while !is_waited_for() {
+                assert!(!recovering.is_finished(), "it does not wait for the lock");
+                std::thread::yield_now();
+            }
+        };
+        wait();
+        // The first one has put everything back and taken the lock away; the next holds a lock of
+        // its own, and its journal is new, and not locked yet.
+        fs::remove_file(&lock).unwrap();
+        let second = hold();
+        fs::write(machine.place.path(), "").unwrap();
+        drop(first);
+        wait();
+        assert!(machine.place.path().exists(), "it is another's");
+        fs::remove_file(machine.place.path()).unwrap();
+        drop(second);
+        assert_eq!(recovering.join().unwrap(), Ok(Recovered::Nothing));
+    });
+}
