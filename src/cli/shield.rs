@@ -13,6 +13,7 @@ use clap::Args;
 use super::{Exit, output};
 use crate::{
     report::terminal,
+    run::UnreadSource,
     session,
     setup::{
         journal::{Journal, JournalPath},
@@ -68,6 +69,9 @@ pub(super) fn shield(flags: &ShieldFlags, argv: &[String]) -> Result<Exit> {
     };
     if let Some(loss) = shield.watch().loss() {
         output::notice(&format!("The shield did not last: {loss}."));
+    }
+    for UnreadSource { what, source } in shield.watch().unread() {
+        output::notice(&format!("It is not known {what}: {source} cannot be read."));
     }
     let undone = journal.undo();
     undone.failed.iter().for_each(|what| output::notice(&format!("not put back: {what}")));

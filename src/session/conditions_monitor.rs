@@ -34,6 +34,7 @@ pub(super) struct ConditionsMonitor {
     shield: Option<ShieldWatch>,
     shield_loss: Option<(ShieldLoss, Option<i64>)>,
     interrupts_back: Vec<String>,
+    shield_unread: Vec<UnreadSource>,
     history: ConditionsHistory,
     looks: u64,
 }
@@ -70,6 +71,7 @@ impl ConditionsMonitor {
             shield: None,
             shield_loss: None,
             interrupts_back: Vec::new(),
+            shield_unread: Vec::new(),
             history: ConditionsHistory::default(),
             looks: 0,
         }
@@ -112,8 +114,10 @@ impl ConditionsMonitor {
     /// Reads everything again, after the measured time and before anything is put back.
     pub(super) fn end(&mut self) {
         self.look_at_shield(None);
-        let back = self.shield.as_ref().map(ShieldWatch::interrupts_back);
-        self.interrupts_back = back.unwrap_or_default();
+        if let Some(shield) = &self.shield {
+            self.interrupts_back = shield.interrupts_back();
+            self.shield_unread = shield.unread();
+        }
         self.history.add(Conditions::read(&self.root, &self.measured));
     }
 
@@ -132,7 +136,8 @@ impl ConditionsMonitor {
         let files = unread.map(|unread| UnreadSource::new(unread.what, unread.file));
         let unseen = self.threads.iter().any(|thread| thread.is_refused && !thread.is_seen);
         let threads = UnreadSource::new("policy and CPUs of measured threads", "sched_getattr");
-        files.chain(unseen.then_some(threads)).collect()
+        let shield = self.shield_unread.iter().cloned();
+        files.chain(unseen.then_some(threads)).chain(shield).collect()
     }
 
     /// What of the shield was found changed, and when.

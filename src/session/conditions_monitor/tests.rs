@@ -358,3 +358,19 @@ fn a_shield_that_is_gone_at_the_end_is_reported() {
     let (loss, at_ns) = monitor.shield_loss().unwrap();
     assert_eq!((loss.now, at_ns), (None, None));
 }
+
+#[test]
+fn a_shield_that_cannot_be_looked_at_is_named() {
+    let machine = machine();
+    let root = Root::at(machine.path());
+    let cpus: Cpus = "0".parse().unwrap();
+    let file = "/cg/tardy-shield/cpuset.cpus";
+    let shield = ShieldWatch::begin(&root, &cpus, vec![file.into()], Vec::new());
+    let mut monitor = ConditionsMonitor::new(root, cpus, &[]).guard(Some(shield));
+    monitor.begin();
+    let named =
+        |monitor: &ConditionsMonitor| monitor.unread().iter().any(|unread| unread.source == file);
+    monitor.end();
+    assert!(named(&monitor), "{:?}", monitor.unread());
+    assert_eq!(monitor.shield_loss(), None);
+}

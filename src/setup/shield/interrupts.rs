@@ -8,6 +8,7 @@ use crate::{
     sys::{cpus::Cpus, root::Root, tasks},
 };
 
+const INTERRUPTS: &str = "/proc/irq";
 const DEFAULT: &str = "/proc/irq/default_smp_affinity";
 const WORKQUEUES: &str = "/sys/devices/virtual/workqueue/cpumask";
 
@@ -38,12 +39,29 @@ impl MovedSetting {
         &self.name
     }
 
-    /// Whether it allows one of `cpus` now. What is gone allows none.
+    /// Its file.
     #[must_use]
-    pub fn meets(&self, root: &Root, cpus: &Cpus) -> bool {
-        let now = root.read(&self.path).unwrap_or_default();
-        let now = if self.is_mask { Cpus::from_mask(&now).ok() } else { now.parse().ok() };
-        now.is_some_and(|now: Cpus| now.meets(cpus))
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// Whether it allows one of `cpus` now; nothing where that cannot be read. An interrupt that is
+    /// gone allows none.
+    #[must_use]
+    pub fn meets(&self, root: &Root, cpus: &Cpus) -> Option<bool> {
+        let Some(now) = root.read(&self.path) else {
+            return self.is_gone(root).then_some(false);
+        };
+        let now: Cpus =
+            if self.is_mask { Cpus::from_mask(&now).ok()? } else { now.parse().ok()? };
+        Some(now.meets(cpus))
+    }
+
+    /// Whether the kernel has no such interrupt any more, and shows those that it has.
+    fn is_gone(&self, root: &Root) -> bool {
+        let file = root.path(&self.path);
+        let is_absent = file.parent().is_some_and(|own| matches!(own.try_exists(), Ok(false)));
+        !self.is_mask && is_absent && root.path(INTERRUPTS).is_dir()
     }
 }
 
@@ -76,7 +94,7 @@ pub fn move_off(
         let written = fs::write(root.path(&path), value);
         let setting = MovedSetting { path, name, is_mask: irq.is_none() };
         match (written, irq) {
-            (Ok(()), _) if !setting.meets(root, shielded) => {
+            (Ok(()), _) if setting.meets(root, shielded) == Some(false) => {
                 result.moved += u32::from(irq.is_some());
                 result.settings.push(setting);
             }
@@ -95,7 +113,7 @@ pub fn all_settings(root: &Root) -> Vec<Change> {
 }
 
 fn interrupts(root: &Root) -> Vec<i32> {
-    tasks::numbers(&root.path("/proc/irq"))
+    tasks::numbers(&root.path(INTERRUPTS))
 }
 
 fn affinity(irq: i32) -> String {
@@ -179,7 +197,8 @@ mod tests {
         let names: Vec<&str> = moved.settings.iter().map(MovedSetting::name).collect();
         assert_eq!(names, ["7", "8", "new interrupts", "unbound workqueues"]);
         let back = |list: &str| {
-            let meets = moved.settings.iter().filter(|one| one.meets(&root, &cpus(list)));
+            let meets =
+                moved.settings.iter().filter(|one| one.meets(&root, &cpus(list)) != Some(false));
             meets.map(MovedSetting::name).collect::<Vec<_>>()
         };
         assert_eq!((back("2-3"), back("1").len()), (Vec::new(), 4));

@@ -3,15 +3,19 @@
 use std::fmt;
 
 use super::interrupts::MovedSetting;
-use crate::sys::{cpus::Cpus, root::Root};
+use crate::{
+    run::UnreadSource,
+    sys::{cpus::Cpus, root::Root},
+};
 
 /// What is read again of a shield.
 #[derive(Debug, Clone)]
 pub struct ShieldWatch {
     root: Root,
     cpus: Cpus,
-    /// Files of its cgroups, and what was in them when it stood.
-    group: Vec<(String, String)>,
+    /// Files of its cgroups, and what was in them when it stood; absent where that could not be
+    /// read.
+    group: Vec<(String, Option<String>)>,
     moved: Vec<MovedSetting>,
 }
 
@@ -47,10 +51,10 @@ impl ShieldWatch {
         moved: Vec<MovedSetting>,
     ) -> Self {
         let held = |path: String| {
-            let held = root.read(&path)?;
-            Some((path, held))
+            let held = root.read(&path);
+            (path, held)
         };
-        let group = files.into_iter().filter_map(held).collect();
+        let group = files.into_iter().map(held).collect();
         Self { root: root.clone(), cpus: cpus.clone(), group, moved }
     }
 
@@ -59,7 +63,7 @@ impl ShieldWatch {
     #[must_use]
     pub fn loss(&self) -> Option<ShieldLoss> {
         self.group.iter().find_map(|(path, was)| {
-            let now = self.root.read(path);
+            let (was, now) = (was.as_ref()?, self.root.read(path));
             let loss = || ShieldLoss {
                 cpus: self.cpus.to_string(),
                 path: path.clone(),
@@ -74,8 +78,25 @@ impl ShieldWatch {
     /// each interrupt.
     #[must_use]
     pub fn interrupts_back(&self) -> Vec<String> {
-        let back = self.moved.iter().filter(|moved| moved.meets(&self.root, &self.cpus));
-        back.map(|moved| moved.name().to_owned()).collect()
+        self.moved_that(Some(true)).map(|moved| moved.name().to_owned()).collect()
+    }
+
+    /// What nothing is known of: files that could not be read when it stood, and settings of
+    /// interrupts that cannot be read now.
+    #[must_use]
+    pub fn unread(&self) -> Vec<UnreadSource> {
+        let files = self.group.iter().filter(|(_, was)| was.is_none());
+        let files = files.map(|(path, _)| UnreadSource::new("whether the shield lasted", path));
+        let settings = self.moved_that(None).map(|moved| {
+            let what = format!("whether the shield kept off {}", moved.name());
+            UnreadSource::new(&what, moved.path())
+        });
+        files.chain(settings).collect()
+    }
+
+    /// The settings that allow the shielded CPUs, or not, or of which that is not known.
+    fn moved_that(&self, meets: Option<bool>) -> impl Iterator<Item = &MovedSetting> {
+        self.moved.iter().filter(move |moved| moved.meets(&self.root, &self.cpus) == meets)
     }
 }
 
@@ -84,6 +105,7 @@ mod tests {
     use std::fs;
 
     use super::*;
+    use crate::setup::{journal::tests::journal_in, shield::interrupts::move_off};
 
     #[test]
     fn what_is_changed_or_gone_is_named_with_what_it_was() {
@@ -104,5 +126,36 @@ mod tests {
         fs::remove_file(at("cpuset.cpus")).unwrap();
         assert_eq!(watch.loss().unwrap().to_string(), "/cpuset.cpus is gone");
         assert_eq!(watch.loss().unwrap().cpus, "2-3");
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_named_and_neither_fine_nor_lost() {
+        let directory = tempfile::tempdir().unwrap();
+        let root = Root::at(directory.path());
+        let at = |name: &str| directory.path().join(name);
+        for irq in ["7", "8", "9"] {
+            fs::create_dir_all(at("proc/irq").join(irq)).unwrap();
+            fs::write(at("proc/irq").join(irq).join("smp_affinity_list"), "0-3\n").unwrap();
+        }
+        let cpus: Cpus = "2-3".parse().unwrap();
+        let mut journal = journal_in(directory.path());
+        let moved = move_off(&mut journal, &root, &cpus, &"0-1".parse().unwrap()).unwrap();
+        assert_eq!(moved.moved, 3);
+        let files = vec!["/cpuset.cpus".to_owned()];
+        let watch = ShieldWatch::begin(&root, &cpus, files, moved.settings);
+        let sources = || watch.unread().into_iter().map(|unread| unread.source).collect::<Vec<_>>();
+        assert_eq!((watch.loss(), watch.interrupts_back()), (None, vec![]));
+        assert_eq!(sources(), ["/cpuset.cpus"], "it was not there when the shield stood");
+        // As containers hide a file; back on a shielded CPU; and an interrupt that is no more.
+        fs::write(at("proc/irq/7/smp_affinity_list"), "").unwrap();
+        fs::write(at("proc/irq/8/smp_affinity_list"), "3\n").unwrap();
+        fs::remove_dir_all(at("proc/irq/9")).unwrap();
+        assert_eq!(watch.interrupts_back(), ["8"]);
+        assert_eq!(sources(), ["/cpuset.cpus", "/proc/irq/7/smp_affinity_list"]);
+        // All of /proc is hidden.
+        fs::rename(at("proc"), at("hidden")).unwrap();
+        assert_eq!((watch.interrupts_back(), sources().len()), (vec![], 4));
+        fs::rename(at("hidden"), at("proc")).unwrap();
+        journal.undo();
     }
 }
