@@ -2,7 +2,10 @@
 
 use std::{fs, os::unix::fs::PermissionsExt, process::Command};
 
-use super::support::{SHORT, Store, TARDY, contents, is_root, skip};
+use super::{
+    echo::{end, listening},
+    support::{SHORT, Store, TARDY, contents, finish, is_root, piped, skip},
+};
 
 /// Arguments behind `tardy`, and what the message must hold: the flag or file, and the remedy.
 const REFUSED: &[(&[&str], &[&str])] = &[
@@ -166,13 +169,22 @@ fn a_place_that_cannot_be_written_is_named_with_the_way_out() {
 
 #[test]
 fn what_needs_no_runs_needs_no_home_directory() {
-    let without_home =
-        |words: &[&str]| Command::new(TARDY).env_clear().args(words).output().unwrap();
-    assert_eq!(without_home(&["load", "--list"]).status.code(), Some(0));
-    let list = without_home(&["list"]);
-    let said = String::from_utf8_lossy(&list.stderr);
-    assert_eq!(list.status.code(), Some(2), "{said}");
-    assert!(said.contains("--store"), "{said}");
+    let place = tempfile::tempdir().unwrap();
+    let without_home = |words: &[&str]| {
+        let mut command = Command::new(TARDY);
+        // What this machine has changed is not to be put back.
+        command.env_clear().env("TARDY_JOURNAL", place.path().join("journal"));
+        piped(command.args(words))
+    };
+    for words in [&["load", "--list"][..], &["restore"]] {
+        let said = finish(without_home(words));
+        assert_eq!(said.code, Some(0), "{words:?}: {said:?}");
+    }
+    let words = ["echo", "--listen", "127.0.0.1:0", "--policy", "other", "--json"];
+    end(listening(without_home(&words)));
+    let said = finish(without_home(&["list"]));
+    assert_eq!(said.code, Some(2), "{said:?}");
+    assert!(said.err.contains("--store"), "{said:?}");
 }
 
 #[test]
