@@ -46,8 +46,8 @@ use crate::{
 /// asked for by --load.
 ///
 /// A kill or a full disk costs at most the last second of the record. A power cut costs what the
-/// kernel had not written yet, by its defaults up to half a minute; when tardy has ended, the disk
-/// holds the whole run.
+/// kernel had not written yet, by its defaults up to half a minute, of single samples (--raw) up to
+/// 45 s; when tardy has ended, the disk holds the whole run.
 #[derive(Debug, Args)]
 pub(super) struct RunFlags {
     /// What to measure [default: timer]

@@ -4,7 +4,9 @@
 //! A power cut is another matter. To make the disk write disturbs what is measured: its interrupts,
 //! the kernel's threads that write, and a journal of the file system that waits for them. So
 //! nothing is forced during a run, and the kernel writes when it likes, by its defaults within half
-//! a minute. At the end everything is, and only then the record says that the run is complete.
+//! a minute. Single samples it has twice to write: they are packed after ten seconds, and what they
+//! were in is removed, be it on the disk or not, so that 45 s of them may go. At the end everything
+//! is forced, and only then the record says that the run is complete.
 //!
 //! A full disk loses nothing that memory still holds: an append that fails is cut off again, and
 //! whoever appends tries once more with the next interval.
