@@ -258,7 +258,7 @@ fn as_root_it_keeps_none_of_its_rights_but_those_that_its_threads_need() {
     }
     let summary = end(echo);
     let ran = summary["last_peers"][0]["ran"].as_str().unwrap();
-    assert!(ran.starts_with("fifo 90 on CPUs "), "{ran}");
+    assert!(ran.starts_with("fifo 90 on CPU "), "{ran}");
 }
 
 #[test]
