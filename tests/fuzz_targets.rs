@@ -162,6 +162,23 @@ fn holds(target: &'static str, name: &'static str, once: fn(&[u8])) {
     campaign.end();
 }
 
+#[test]
+fn the_lock_file_of_the_targets_knows_every_dependency() {
+    let table = |file| toml::from_str::<toml::Table>(&fs::read_to_string(file).unwrap()).unwrap();
+    let (manifest, lock) = (table("Cargo.toml"), table("fuzz/Cargo.lock"));
+    let packages = lock["package"].as_array().unwrap();
+    let tardy = packages.iter().find(|package| package["name"].as_str() == Some("tardy")).unwrap();
+    let known: Vec<&str> = tardy["dependencies"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|name| name.as_str()?.split_whitespace().next())
+        .collect();
+    let wanted = manifest["dependencies"].as_table().unwrap().keys();
+    let missing: Vec<&String> = wanted.filter(|name| !known.contains(&name.as_str())).collect();
+    assert!(missing.is_empty(), "`cd fuzz && cargo update -p tardy`: {missing:?}");
+}
+
 macro_rules! targets {
     ($($name:ident)*) => {
         $(

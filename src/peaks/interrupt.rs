@@ -183,7 +183,8 @@ pub(crate) fn held(wakeup: &LateWakeup<'_>) -> InterruptDelay {
     let Some(late) = entry_near(&found.events, entry_ns) else { return nothing };
     let named = stacks::of_interrupt(wakeup, cpu, entry_ns);
     // Another interrupt came first, in user mode, and this one at its end: the first was late too.
-    let first_in_user = named.as_ref().is_some_and(StackFinding::is_of_user_mode);
+    let first_in_user =
+        named.as_ref().is_some_and(|named| named.is_of_user_mode() && !named.is_in_switch());
     let off = if first_in_user { Off::NoSign } else { off(wakeup, &found.events, late) };
     let in_user = first_in_user || late.flags & entry::IN_USER != 0;
     let since_ns = were_on_until(&found.events, ns(late.at_ns));

@@ -60,12 +60,23 @@ impl StackFinding {
         if enables { finding(outside) } else { None }
     }
 
-    /// Whether this is what an interrupt leaves that came in user mode: interrupts alone.
+    /// Whether this is what an interrupt leaves that came in user mode: interrupts alone, and the
+    /// switch at their end.
     #[must_use]
     pub(crate) fn is_of_user_mode(&self) -> bool {
         let outermost = self.stack.last().map(|function| bare(function));
         self.worth == Worth::Machinery && outermost.is_some_and(is_interrupt_entry)
     }
+
+    /// Whether the task was in a switch, as one that comes back from it with interrupts off.
+    #[must_use]
+    pub(crate) fn is_in_switch(&self) -> bool {
+        self.stack.iter().any(|function| is_scheduler(bare(function)))
+    }
+}
+
+fn is_scheduler(name: &str) -> bool {
+    ["schedule", "__schedule"].contains(&name) || name.starts_with("finish_task_switch")
 }
 
 fn is_interrupt_entry(name: &str) -> bool {

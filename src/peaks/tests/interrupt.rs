@@ -24,6 +24,24 @@ fn another_interrupt_found_user_mode_first() {
 }
 
 #[test]
+fn a_task_that_comes_back_from_an_interrupt_of_user_mode_was_in_the_scheduler() {
+    let mut events = wake_up(hack(), 2, 100_000, 101_000, 105_000);
+    events.push((101_500, stack(500, 1, 7, 300)));
+    let case = case([100_000, 0, 1_000, 4_000, 2_000], events).in_virtual_machine();
+    let frames = [
+        "hrtimer_wakeup",
+        "asm_sysvec_apic_timer_interrupt",
+        "finish_task_switch.isra.0",
+        "__schedule",
+        "schedule",
+        "exit_to_user_mode_loop",
+        "irqentry_exit_to_user_mode",
+        "asm_sysvec_reschedule_ipi",
+    ];
+    assert_eq!(case.stack(7, &frames).main().cause, Cause::IrqsOff);
+}
+
+#[test]
 fn a_late_timer_interrupt_that_found_interrupts_just_enabled() {
     let mut events = wake_up(hack(), 2, 100_000, 101_000, 105_000);
     events.push((101_500, stack(500, 1, 7, 300)));
