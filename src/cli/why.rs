@@ -4,7 +4,12 @@ use anyhow::Result;
 use clap::Args;
 
 use super::{Exit, flags::FormatFlags, output};
-use crate::{report::why, store::Store};
+use crate::{
+    report::why::{self, PeakFilter, PeakView},
+    run::peaks::Cause,
+    store::Store,
+    units::Nanos,
+};
 
 /// Explain why wake-ups of a run were late: a verdict, the causes, the worst peaks
 #[derive(Debug, Args)]
@@ -14,32 +19,70 @@ pub(super) struct WhyFlags {
     run: String,
     #[command(flatten)]
     format: FormatFlags,
-    /// How many of the worst peaks to show with their timelines
+    /// How many of the worst peaks to show with what happened: a number, or all
     ///
-    /// JSON output has all peaks that were kept.
+    /// JSON output has all that were kept.
     #[arg(
         long,
-        value_name = "SHOWN",
-        default_value_t = 3,
-        conflicts_with = "all_peaks",
-        help_heading = "Output"
+        value_name = "N",
+        default_value = "3",
+        value_parser = shown,
+        conflicts_with = "list",
+        help_heading = "Peaks"
     )]
     peaks: usize,
-    /// Show all peaks that were kept, with their timelines
-    #[arg(long, help_heading = "Output")]
-    all_peaks: bool,
+    /// All peaks, a line each: when, how late, and the main cause
+    #[arg(long, help_heading = "Peaks")]
+    list: bool,
+    /// Only those that woke up on this CPU
+    #[arg(long, value_name = "CPU", help_heading = "Peaks")]
+    cpu: Option<u32>,
+    /// Only those with this main cause: softirq, irqs_off, thread, ...
+    #[arg(long, value_name = "CAUSE", value_parser = cause, help_heading = "Peaks")]
+    cause: Option<Cause>,
+    /// Only from so long into the run on: 90s
+    #[arg(long, value_name = "TIME", help_heading = "Peaks")]
+    since: Option<Nanos>,
+    /// Only up to so long into the run: 2min
+    #[arg(long, value_name = "TIME", help_heading = "Peaks")]
+    until: Option<Nanos>,
+}
+
+fn shown(text: &str) -> Result<usize, String> {
+    match text {
+        "all" => Ok(usize::MAX),
+        _ => text.parse().map_err(|_| "write a number, or all".into()),
+    }
+}
+
+fn cause(text: &str) -> Result<Cause, String> {
+    let named = Cause::ALL.into_iter().find(|cause| cause.code() == text);
+    named.ok_or_else(|| {
+        let known = Cause::ALL.map(Cause::code).join(", ");
+        format!("no cause is called so; use one of {known}")
+    })
+}
+
+impl WhyFlags {
+    fn filter(&self) -> PeakFilter {
+        let (cpu, cause) = (self.cpu, self.cause);
+        let [since_ns, until_ns] = [self.since, self.until].map(|time| time.map(|time| time.0));
+        PeakFilter { cpu, cause, since_ns, until_ns }
+    }
 }
 
 /// Prints the explanation.
 pub(super) fn why(flags: &WhyFlags, store: &Store) -> Result<Exit> {
     let run = store.find(&flags.run)?;
-    let (why, document) = why::document(&run)?;
+    let (mut why, document) = why::document(&run)?;
+    let filter = flags.filter();
+    why.peaks.retain(|peak| filter.takes(peak, &document));
     if flags.format.is_json() {
         output::put_json(&why)?;
     } else {
-        let timelines = if flags.all_peaks { usize::MAX } else { flags.peaks };
+        let view = if flags.list { PeakView::List } else { PeakView::Timelines(flags.peaks) };
         let place = run.path.display().to_string();
-        output::put(&why::text(&why, &document, &place, timelines))?;
+        output::put(&why::text(&why, &document, &place, view))?;
     }
     Ok(Exit::Done)
 }

@@ -68,6 +68,28 @@ impl Cause {
         Self::Tracing,
         Self::Unexplained,
     ];
+
+    /// Its name in the files of a run: `irqs_off`.
+    #[must_use]
+    pub const fn code(self) -> &'static str {
+        match self {
+            Self::IrqsOff => "irqs_off",
+            Self::Hardirq => "hardirq",
+            Self::Softirq => "softirq",
+            Self::Thread => "thread",
+            Self::Nonpreemptible => "nonpreemptible",
+            Self::Lock => "lock",
+            Self::IdleExit => "idle_exit",
+            Self::Migration => "migration",
+            Self::Throttled => "throttled",
+            Self::PageFault => "page_fault",
+            Self::Stopped => "stopped",
+            Self::Host => "host",
+            Self::Hardware => "hardware",
+            Self::Tracing => "tracing",
+            Self::Unexplained => "unexplained",
+        }
+    }
 }
 
 /// What the name of a cause rests on.
@@ -333,6 +355,13 @@ pub struct LatencyBucket {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn causes_are_called_as_in_the_files() {
+        for cause in Cause::ALL {
+            assert_eq!(serde_json::to_value(cause).unwrap(), cause.code());
+        }
+    }
 
     #[test]
     fn the_tasks_of_one_name_are_one_part_that_may_be_the_largest() {

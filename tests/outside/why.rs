@@ -103,8 +103,8 @@ fn the_text_has_the_verdict_a_table_and_as_many_timelines_as_were_asked_for() {
     let words = few.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(words.contains("interrupts off in console_unlock, on CPU 1, every 50 ms."), "{few}");
     assert!(few.contains("\n1. ") && !few.contains("\n2. "), "{few}");
-    assert!(few.contains("and 99 more peaks"), "{few}");
-    let all = text(&store, &["--all-peaks"]);
+    assert!(few.contains("and 99 more: "), "{few}");
+    let all = text(&store, &["--peaks", "all"]);
     assert!(all.contains("\n100. ") && all.contains("console_unlock+0x1c5"), "{all}");
 }
 
@@ -193,7 +193,7 @@ fn absurd_figures_are_reported_and_overflow_nothing() {
     }
     append(&run.join("peaks.jsonl"), &changed(&run, |peak| peak["at_ns"] = json!(1e300)));
     assert_eq!(list(&document(&store)["damaged"]).len(), 1, "1e300 is no time");
-    text(&store, &["--all-peaks"]);
+    text(&store, &["--peaks", "all"]);
 }
 
 #[test]
@@ -217,7 +217,7 @@ fn what_comes_from_a_run_cannot_steer_the_terminal() {
     document["name"] = json!(evil);
     fs::write(run.join("run.json"), document.to_string()).unwrap();
     // As on a terminal: nothing is taken out of it afterwards.
-    let mut command = store.tardy(&["why", "r", "--all-peaks"]);
+    let mut command = store.tardy(&["why", "r", "--peaks", "all"]);
     command.env("CLICOLOR_FORCE", "1");
     let said: Said = finish(piped(&mut command));
     assert_eq!(said.code, Some(0), "{said:?}");
@@ -225,7 +225,7 @@ fn what_comes_from_a_run_cannot_steer_the_terminal() {
     for bad in ["\u{1b}]", "\u{7}", "\u{9b}", "\r", "\u{202e}"] {
         assert!(!said.out.contains(bad), "{bad:?}");
     }
-    text(&store, &["--all-peaks"]);
+    text(&store, &["--peaks", "all"]);
 }
 
 #[test]

@@ -4,6 +4,7 @@
 mod periodic;
 mod causes;
 mod phrases;
+mod selection;
 mod terminal_text;
 mod text;
 mod timeline;
@@ -30,6 +31,7 @@ use crate::{
 };
 
 pub use periodic::PeriodicCause;
+pub use selection::{PeakFilter, PeakView};
 pub use text::text;
 
 /// Why wake-ups of one run were late.

@@ -5,6 +5,7 @@ use anstyle::{AnsiColor, Style};
 use super::{
     WhyReport, causes,
     phrases::percent,
+    selection::PeakView,
     terminal_text::{DIM, TerminalText},
     timeline,
     verdict::every,
@@ -33,16 +34,16 @@ const MOST_BEATS: usize = 5;
 /// Maximum number of damaged lines shown.
 const MOST_DAMAGED: usize = 5;
 
-/// All of it; of the worst `timelines` peaks also what happened.
+/// All of it, with the peaks that `why` has in this view.
 #[must_use]
-pub fn text(why: &WhyReport, document: &Document, place: &str, timelines: usize) -> String {
+pub fn text(why: &WhyReport, document: &Document, place: &str, view: PeakView) -> String {
     let mut sheet = TerminalText::default();
     head(&mut sheet, why, document);
     causes::push(&mut sheet, &why.bands, why.sample);
     stages(&mut sheet, document);
     beats(&mut sheet, why);
     matrix(&mut sheet, why);
-    timeline::peaks(&mut sheet, why, document, timelines);
+    timeline::peaks(&mut sheet, why, document, view);
     sheet.line(DIM, &format!("run {place}"));
     sheet.done()
 }

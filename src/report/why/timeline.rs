@@ -5,6 +5,7 @@ use anstyle::Style;
 use super::{
     WhyReport,
     phrases::{figure, lane},
+    selection::{PeakView, main_cause, moment},
     terminal_text::TerminalText,
 };
 use crate::{
@@ -35,17 +36,44 @@ const PART_INDENT: &str = "                      ";
 /// How long before the expiry a timeline begins, ns.
 const BEFORE_NS: i64 = 50_000;
 
-/// The worst `most` peaks.
-pub(super) fn peaks(sheet: &mut TerminalText, why: &WhyReport, document: &Document, most: usize) {
+/// The peaks, worst first.
+pub(super) fn peaks(
+    sheet: &mut TerminalText,
+    why: &WhyReport,
+    document: &Document,
+    view: PeakView,
+) {
+    let most = match view {
+        PeakView::Timelines(most) => most,
+        PeakView::List => return list(sheet, why, document),
+    };
     for (rank, peak) in why.peaks.iter().take(most).enumerate() {
         one(sheet, rank + 1, peak, document);
     }
     let more = why.peaks.len().saturating_sub(most);
     if more > 0 {
         let text =
-            format!("and {} more peaks: --peaks shows more, --all-peaks all", count(more as u64));
+            format!("and {} more: --peaks N or all, --list for a line each", count(more as u64));
         sheet.line(DIM, &text);
     }
+}
+
+/// A line each.
+fn list(sheet: &mut TerminalText, why: &WhyReport, document: &Document) {
+    let headings = ["main cause", "series", "when", "us", "of it, %"];
+    let mut table = Table::new(3, &headings);
+    for peak in &why.peaks {
+        let (cause, share) = main_cause(peak);
+        table.row(vec![
+            cut(&cause, 40),
+            cut(&peak.series, 20),
+            moment(peak, document),
+            us(Some(peak.latency_ns)),
+            figure(share),
+        ]);
+    }
+    sheet.table(&table, "");
+    sheet.gap();
 }
 
 fn one(sheet: &mut TerminalText, rank: usize, peak: &Peak, document: &Document) {
@@ -54,7 +82,9 @@ fn one(sheet: &mut TerminalText, rank: usize, peak: &Peak, document: &Document) 
         SampleName::RoundTrip => format!("round trip of {}", Nanos(peak.latency_ns)),
         _ => format!("{} late on {}", Nanos(peak.latency_ns), cut(&peak.series, 20)),
     };
-    sheet.line(BOLD, &format!("{rank}. {what}, {seconds:.3} s into the run"));
+    let at = moment(peak, document);
+    let at = if at.is_empty() { at } else { format!(" ({at})") };
+    sheet.line(BOLD, &format!("{rank}. {what}, {seconds:.3} s into the run{at}"));
     for way in &peak.ways {
         let (name, took) = (cut(&way.way, 12), Nanos(way.ns));
         match &way.stages {

@@ -1,0 +1,123 @@
+//! Which of the peaks that were kept are shown, and how.
+
+use crate::{
+    report::causes::words::label,
+    run::{
+        Document,
+        peaks::{Cause, Peak},
+    },
+};
+
+/// Which peaks are meant; what is absent excludes none.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct PeakFilter {
+    /// On which the thread ran when it woke up.
+    pub cpu: Option<u32>,
+    /// Of the largest part, the tasks of one name together.
+    pub cause: Option<Cause>,
+    /// Due from then on, ns into the run.
+    pub since_ns: Option<i64>,
+    /// Due up to then, ns into the run.
+    pub until_ns: Option<i64>,
+}
+
+impl PeakFilter {
+    /// Whether this peak of a run is meant.
+    #[must_use]
+    pub fn takes(&self, peak: &Peak, document: &Document) -> bool {
+        let at_ns = peak.at_ns.saturating_sub(document.start_monotonic_ns);
+        let is_of = |cause| peak.parts_by_name().first().is_some_and(|part| part.cause == cause);
+        self.cpu.is_none_or(|cpu| cpu == peak.cpu)
+            && self.since_ns.is_none_or(|since_ns| at_ns >= since_ns)
+            && self.until_ns.is_none_or(|until_ns| at_ns <= until_ns)
+            && self.cause.is_none_or(is_of)
+    }
+}
+
+/// What is shown of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PeakView {
+    /// Each with what happened; so many at the most.
+    Timelines(usize),
+    /// All, a line each.
+    List,
+}
+
+/// When a peak was due, by the clock of the wall: `2026-11-21 20:30:55.123 UTC`; empty where the
+/// run does not say when it began.
+#[must_use]
+pub(super) fn moment(peak: &Peak, document: &Document) -> String {
+    let into_ns = peak.at_ns.saturating_sub(document.start_monotonic_ns);
+    let start = document.started_at.parse::<jiff::Timestamp>();
+    let at = start.map(|start| start.checked_add(jiff::SignedDuration::from_nanos(into_ns)));
+    match at {
+        Ok(Ok(at)) => at.strftime("%Y-%m-%d %H:%M:%S%.3f UTC").to_string(),
+        _ => String::new(),
+    }
+}
+
+/// Its largest part in words, and how much of the latency that is: `softirq: NET_RX`, 0.61.
+#[must_use]
+pub(super) fn main_cause(peak: &Peak) -> (String, f64) {
+    let parts = peak.parts_by_name();
+    let Some(main) = parts.first() else { return ("not blamed".into(), 0.0) };
+    (label(main.cause, &main.name), main.ns as f64 / peak.latency_ns.max(1) as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        report::fixture,
+        run::peaks::{Basis, Part},
+    };
+
+    fn peak(at_ns: i64, cpu: u32, cause: Cause) -> Peak {
+        let part = Part {
+            cause,
+            name: "NET_RX".into(),
+            task: None,
+            ns: 61,
+            basis: Basis::Measured,
+            evidence: None,
+            stack: Vec::new(),
+        };
+        Peak {
+            at_ns,
+            series: "cpu0".into(),
+            cpu,
+            latency_ns: 100,
+            stages: None,
+            ways: Vec::new(),
+            blame: vec![part],
+            timeline: Vec::new(),
+            left_out: 0,
+        }
+    }
+
+    #[test]
+    fn each_part_of_a_filter_excludes() {
+        let mut run = fixture::of("timer", &["cpu0"]);
+        run.start_monotonic_ns = 1_000;
+        let peak = peak(1_500, 3, Cause::Softirq);
+        let all = PeakFilter::default();
+        let kept = |filter: PeakFilter| filter.takes(&peak, &run);
+        assert!(kept(all) && kept(PeakFilter { cpu: Some(3), ..all }));
+        assert!(!kept(PeakFilter { cpu: Some(2), ..all }));
+        assert!(kept(PeakFilter { cause: Some(Cause::Softirq), ..all }));
+        assert!(!kept(PeakFilter { cause: Some(Cause::Thread), ..all }));
+        assert!(kept(PeakFilter { since_ns: Some(500), until_ns: Some(500), ..all }));
+        assert!(!kept(PeakFilter { since_ns: Some(501), ..all }));
+        assert!(!kept(PeakFilter { until_ns: Some(499), ..all }));
+    }
+
+    #[test]
+    fn a_peak_has_its_time_of_day_and_its_main_cause() {
+        let mut run = fixture::of("timer", &["cpu0"]);
+        let late = peak(1_250_000_000, 0, Cause::Softirq);
+        assert_eq!(moment(&late, &run), "", "a record without its start");
+        run.started_at = "2026-11-21T20:30:55.000Z".into();
+        assert_eq!(moment(&late, &run), "2026-11-21 20:30:56.250 UTC");
+        assert_eq!(main_cause(&late), ("softirq: NET_RX".into(), 0.61));
+    }
+}
