@@ -22,6 +22,10 @@ char LICENSE[] SEC("license") = "GPL";
 #define WALK_INTERVAL_MAX_NS 1000000000
 /* A timer whose callback began so long ago is not what wakes a thread now. */
 #define CALLBACK_MAX_NS 1000000
+/* An interrupt of an idle CPU that comes so late has been kept by somebody. */
+#define LATE_ENTRY_NS 5000
+/* In `entry_flags` alone: where the interrupt came has not been read. */
+#define ENTRY_UNREAD 0x100
 
 /* The record of a thread; NULL where it is not measured. */
 static __always_inline struct tardy_thread *get_thread(struct task_struct *task)
@@ -61,6 +65,20 @@ static __always_inline void save_irq_regs(struct tardy_cpu *cpu)
     cpu->entry_flags = flags;
 }
 
+/* Reads what was left out at the entry of the present interrupt, and puts it into its event. */
+static __always_inline void read_entry(const struct trace_context *tc)
+{
+    /* Without registers that interrupt is over. */
+    if (!(tc->cpu->entry_flags & ENTRY_UNREAD) || !read_percpu(tc->cpu, config.irq_regs, 8))
+        return;
+    save_irq_regs(tc->cpu);
+    struct tardy_event *event = get_event(tc, tc->cpu->entry_event);
+    if (event && event->kind == TARDY_VECTOR_ENTRY) {
+        event->b = tc->cpu->entry_ip;
+        event->flags |= tc->cpu->entry_flags;
+    }
+}
+
 SEC("tp_btf/local_timer_entry")
 int BPF_PROG(on_local_timer_entry)
 {
@@ -70,7 +88,13 @@ int BPF_PROG(on_local_timer_entry)
         return 0;
     tc.cpu->entry_ns = tc.now_ns;
     if (config.record) {
-        save_irq_regs(tc.cpu);
+        /* An idle CPU is in the kernel, and can be preempted: where, matters only if it is late. */
+        if (bpf_get_current_task_btf()->pid) {
+            save_irq_regs(tc.cpu);
+        } else {
+            tc.cpu->entry_ip = 0;
+            tc.cpu->entry_flags = ENTRY_UNREAD;
+        }
         tc.cpu->entry_event = trace_event(&tc, TARDY_VECTOR_ENTRY, tc.cpu->entry_flags, 0, 0,
                                           TARDY_LOCAL_TIMER, tc.cpu->entry_ip);
     }
@@ -86,8 +110,12 @@ int BPF_PROG(on_softirq_raise, u32 vec_nr)
 {
     struct trace_context tc;
 
-    if (vec_nr == HRTIMER_SOFTIRQ && get_trace_context(&tc))
-        tc.cpu->soft.entry_ns = tc.cpu->entry_ns;
+    if (vec_nr != HRTIMER_SOFTIRQ || !get_trace_context(&tc))
+        return 0;
+    tc.cpu->soft.entry_ns = tc.cpu->entry_ns;
+    /* How late it is shows only in the softirq. */
+    if (config.record)
+        read_entry(&tc);
     return 0;
 }
 
@@ -105,6 +133,8 @@ int BPF_PROG(on_hrtimer_expire_entry, struct hrtimer *timer)
     if (!soft)
         expired->entry_ns = tc.cpu->entry_ns;
     expired->callback_ns = tc.now_ns;
+    if (config.record && !soft && tc.cpu->entry_ns - expires_ns > LATE_ENTRY_NS)
+        read_entry(&tc);
     if (config.record && !tc.cpu->hrtimer_bases)
         tc.cpu->hrtimer_bases = (u64)timer->base->cpu_base;
     if (config.record)
