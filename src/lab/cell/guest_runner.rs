@@ -21,6 +21,7 @@ use crate::{
         Notify,
         guest::{
             init::Job,
+            monitor::Patience,
             nodes::Nodes,
             qemu::{self, Emulation, FinishedGuest, GuestMachine, Hardware},
             transfer::{FAILED, Received},
@@ -263,10 +264,8 @@ impl GuestRunner {
             initramfs: &initramfs,
             append: &format!("{APPEND} {}", cell.kernel.append),
             directory: scratch.path(),
-            limit: cell.limit,
             // Without trouble it prints nothing.
-            stall: cell.limit,
-            hello: cell.limit,
+            patience: Patience::in_all(cell.limit),
             stop,
         })?;
         if let Some(why) = finished.ending.words() {
@@ -398,7 +397,7 @@ mod tests {
 
     use super::*;
     use crate::lab::{
-        guest::{console::Console, qemu::GuestEnd},
+        guest::{console::Console, monitor::GuestEnd},
         kernels::missing_feature,
     };
 

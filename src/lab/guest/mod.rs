@@ -2,6 +2,7 @@
 //!
 //! - [`qemu`], [`acpi`]: the machine, from outside
 //! - [`console`]: detects a kernel in trouble by its messages
+//! - [`monitor`]: watches a guest's ports, and tells when and why it must end
 //! - [`image`], [`cpio`]: the file system
 //! - [`init`]: the first process, inside
 //! - [`nodes`]: two nodes in one guest, and their wire
@@ -12,6 +13,7 @@ pub mod console;
 pub mod cpio;
 pub mod image;
 pub mod init;
+pub mod monitor;
 pub mod nodes;
 pub mod qemu;
 pub mod result_port;

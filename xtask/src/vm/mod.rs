@@ -22,6 +22,7 @@ use tardy::{
         guest::{
             image::Image,
             init::{self, Job, Module},
+            monitor::Patience,
             nodes::Nodes,
             qemu::{self, Emulation, FinishedGuest, GuestMachine, Hardware},
             transfer::Received,
@@ -277,9 +278,10 @@ impl TestGuest<'_> {
             append: &format!("{} {}", self.kernel.append, self.append),
             directory: scratch.path(),
             hardware: self.hardware(),
-            limit: self.options.limit,
-            stall: self.options.stall,
-            hello: self.options.limit,
+            patience: Patience {
+                stall: self.options.stall,
+                ..Patience::in_all(self.options.limit)
+            },
             stop: &|| false,
         })?;
         let took = began.elapsed().as_secs_f64();

@@ -12,6 +12,7 @@ use tardy::{
         guest::{
             image::Image,
             init::{self, Job},
+            monitor::Patience,
             nodes::Nodes,
             qemu::{self, Emulation, GuestMachine, Hardware},
             transfer::Received,
@@ -70,10 +71,8 @@ impl CountedGuest<'_> {
             append: &self.kernel.append,
             directory: &place,
             hardware: HARDWARE,
-            limit: LIMIT,
             // It prints nothing.
-            stall: LIMIT,
-            hello: LIMIT,
+            patience: Patience::in_all(LIMIT),
             stop: &|| false,
         })?;
         fs::remove_file(&initramfs)?;
