@@ -3,7 +3,7 @@
 use super::{messages, sample_name::SampleName};
 use crate::{
     run::{
-        Document, Percentiles, SeriesSummary,
+        Document, MissedPeriods, Percentiles, SeriesSummary,
         messages::ROUND_TRIP,
         probes::{LatencyFrom, ProbeInfo},
     },
@@ -22,7 +22,7 @@ pub fn headline_because(document: &Document, why: Option<&str>) -> String {
     let Some((worst, max)) = worst_of(document) else {
         return "Nothing was measured.".into();
     };
-    let missed = MissedPeriods::of(document);
+    let missed = MissedInAll::of(document);
     let views = match missed.are_material() {
         true => per_period(document),
         false => per_sample(document),
@@ -45,11 +45,7 @@ pub fn headline_because(document: &Document, why: Option<&str>) -> String {
 }
 
 /// What came within `ns`, and what the worst did.
-fn wakeups(
-    ns: i64,
-    (worst, max): (&SeriesSummary, i64),
-    missed: &MissedPeriods,
-) -> (String, String) {
+fn wakeups(ns: i64, (worst, max): (&SeriesSummary, i64), missed: &MissedInAll) -> (String, String) {
     let place = worst.cpu.map_or_else(|| worst.name.clone(), |cpu| format!("CPU {cpu}"));
     let within = match missed.are_material() {
         true => format!("scheduled periods had their wake-up within {}", Nanos(ns)),
@@ -92,13 +88,13 @@ fn worst_of(document: &Document) -> Option<(&SeriesSummary, i64)> {
     maxima.max_by_key(|(_, max)| *max)
 }
 
-/// Periods that were missed, because the wake-up before them came too late.
-pub(super) struct MissedPeriods {
+/// Periods of all series that were missed, because the wake-up before them came too late.
+pub(super) struct MissedInAll {
     missed: u64,
     periods: u64,
 }
 
-impl MissedPeriods {
+impl MissedInAll {
     /// Of all series together.
     pub(super) fn of(document: &Document) -> Self {
         let sum = |of: fn(&SeriesSummary) -> Option<u64>| {
@@ -110,10 +106,9 @@ impl MissedPeriods {
         }
     }
 
-    /// So many that what the wake-ups that came say of themselves flatters: one period in a
-    /// hundred, as for the caveat `periods_missed`.
+    /// So many that the scheduled view comes first; the rule of the caveat `periods_missed`.
     pub(super) const fn are_material(&self) -> bool {
-        self.periods > 0 && self.missed.saturating_mul(100) >= self.periods
+        MissedPeriods::are_material(self.missed, self.periods)
     }
 
     fn words(&self) -> String {

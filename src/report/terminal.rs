@@ -6,7 +6,7 @@ mod stages;
 use anstyle::{AnsiColor, Style};
 
 use super::{
-    headline::{MissedPeriods, headline},
+    headline::{MissedInAll, headline},
     interrupts,
     page::InterruptRow,
     sample_name::{self, SampleName},
@@ -59,7 +59,7 @@ pub fn show(document: &Document, place: &str, moved: &[InterruptRow]) -> String 
     let mut views = vec![wakeups(document)];
     views.extend(scheduled(document));
     // What flatters comes last.
-    if MissedPeriods::of(document).are_material() {
+    if MissedInAll::of(document).are_material() {
         views.reverse();
     }
     for (number, view) in views.iter().enumerate() {

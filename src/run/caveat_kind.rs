@@ -15,7 +15,7 @@ mod words;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::caveat::Caveat;
+use super::{SeriesSummary, caveat::Caveat};
 pub use incident::{CpuShare, FrequencyChange, GovernorChange, Incident, UnreadSource};
 pub use lab::{COUNTED_TIME, LabCaveat};
 pub use messages::{EndBuffer, FarEndReason, LostMessages, MessageCaveat, SendRefusal};
@@ -175,6 +175,21 @@ pub struct MissedPeriods {
 }
 
 impl MissedPeriods {
+    /// Those of one series.
+    #[must_use]
+    pub fn of(series: &SeriesSummary) -> Self {
+        let missed = series.missed.unwrap_or(0);
+        let periods = series.count.saturating_add(missed);
+        Self { series: series.name.clone(), missed, periods }
+    }
+
+    /// Whether these are so many that what the wake-ups that came say of themselves flatters: one
+    /// period in a hundred.
+    #[must_use]
+    pub const fn are_material(missed: u64, periods: u64) -> bool {
+        periods > 0 && missed.saturating_mul(100) >= periods
+    }
+
     /// The share that was missed, in percent.
     #[must_use]
     pub fn percent(&self) -> f64 {

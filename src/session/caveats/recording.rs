@@ -44,15 +44,13 @@ fn of_load(load: String, end: &LoadEnd) -> Option<CaveatKind> {
 pub(super) fn of_series(series: &[SeriesSummary]) -> Vec<CaveatKind> {
     let is_empty = series.iter().all(|series| series.count == 0);
     let early = series.iter().map(|series| series.early).sum();
-    let missed: Vec<MissedPeriods> = series.iter().map(missed).collect();
-    let missed: Vec<_> = missed.into_iter().filter(|missed| missed.percent() >= 1.0).collect();
+    let missed: Vec<_> = series.iter().map(MissedPeriods::of).filter(are_material).collect();
     let none = is_empty.then_some(CaveatKind::NoSamples);
     let early = (early > 0).then_some(CaveatKind::EarlyWakeups { early });
     let missed = (!missed.is_empty()).then_some(CaveatKind::PeriodsMissed { series: missed });
     [none, early, missed].into_iter().flatten().collect()
 }
 
-fn missed(series: &SeriesSummary) -> MissedPeriods {
-    let missed = series.missed.unwrap_or(0);
-    MissedPeriods { series: series.name.clone(), missed, periods: series.count + missed }
+fn are_material(of: &MissedPeriods) -> bool {
+    MissedPeriods::are_material(of.missed, of.periods)
 }
