@@ -9,25 +9,26 @@ fn an_interrupt_that_comes_as_late_as_usual() {
     assert_eq!(named, is(Cause::Nonpreemptible, "wake-up path", 9_500));
 }
 
-#[test]
-fn another_interrupt_found_user_mode_first() {
+/// A timer interrupt that comes 100 us late in a virtual machine, onto this stack.
+fn late(frames: &[&'static str]) -> Case {
     let mut events = wake_up(hack(), 2, 100_000, 101_000, 105_000);
     events.push((101_500, stack(500, 1, 7, 300)));
-    let case = case([100_000, 0, 1_000, 4_000, 2_000], events).in_virtual_machine();
+    case([100_000, 0, 1_000, 4_000, 2_000], events).in_virtual_machine().stack(7, frames)
+}
+
+#[test]
+fn another_interrupt_found_user_mode_first() {
     let frames = [
         "hrtimer_wakeup",
         "asm_sysvec_apic_timer_interrupt",
         "irqentry_exit_to_user_mode",
         "asm_sysvec_reschedule_ipi",
     ];
-    assert_eq!(case.stack(7, &frames).named(), is(Cause::Host, "hypervisor (not counted)", 97_000));
+    assert_eq!(late(&frames).named(), is(Cause::Host, "hypervisor (not counted)", 97_000));
 }
 
 #[test]
 fn a_task_that_comes_back_from_an_interrupt_of_user_mode_was_in_the_scheduler() {
-    let mut events = wake_up(hack(), 2, 100_000, 101_000, 105_000);
-    events.push((101_500, stack(500, 1, 7, 300)));
-    let case = case([100_000, 0, 1_000, 4_000, 2_000], events).in_virtual_machine();
     let frames = [
         "hrtimer_wakeup",
         "asm_sysvec_apic_timer_interrupt",
@@ -38,7 +39,7 @@ fn a_task_that_comes_back_from_an_interrupt_of_user_mode_was_in_the_scheduler() 
         "irqentry_exit_to_user_mode",
         "asm_sysvec_reschedule_ipi",
     ];
-    assert_eq!(case.stack(7, &frames).main().cause, Cause::IrqsOff);
+    assert_eq!(late(&frames).main().cause, Cause::IrqsOff);
 }
 
 #[test]
