@@ -26,4 +26,23 @@ static __always_inline u32 task_cpu(struct task_struct *task)
     return ((struct task_struct___old *)task)->cpu;
 }
 
+/*
+ * Whether a control group of this task has used up its CPU quota, so that the task does not run
+ * (kernel/sched/fair.c). Since 6.18 the task itself is taken off its run queue on its way to user
+ * mode; before, a whole run queue is.
+ */
+static __always_inline int is_throttled(struct task_struct *task)
+{
+    /* No quota is for real-time tasks; the idle task is of no group. */
+    if (task->prio < MAX_RT_PRIO || !task->pid)
+        return 0;
+    if (bpf_core_field_exists(task->throttled))
+        return task->throttled;
+    if (!bpf_core_field_exists(task->se.cfs_rq)
+        || !bpf_core_field_exists(struct cfs_rq, throttle_count))
+        return 0;
+    struct cfs_rq *queue = task->se.cfs_rq;
+    return queue && queue->throttle_count > 0;
+}
+
 #endif

@@ -34,6 +34,16 @@ pub mod out {
     pub const STOPPED: u8 = header::TARDY_OUT_STOPPED as u8;
     /// It has ended.
     pub const DEAD: u8 = header::TARDY_OUT_DEAD as u8;
+    /// Its control group has used up its CPU quota.
+    pub const THROTTLED: u8 = header::TARDY_OUT_THROTTLED as u8;
+}
+
+/// What is known about who was made runnable: [`Event::flags`] of a wake-up.
+pub mod woken {
+    use super::header;
+
+    /// It is measured, and its control group has used up its CPU quota.
+    pub const THROTTLED: u8 = header::TARDY_WOKEN_THROTTLED as u8;
 }
 
 /// What is known about the interrupted code: [`Event::flags`] of a vector's entry.
@@ -104,7 +114,7 @@ pub enum EventKind {
         /// Its name, padded with zeros.
         comm: [u8; 16],
     },
-    /// The task was made runnable.
+    /// The task was made runnable; `flags`: see [`woken`].
     Waking {
         /// The task that ran on the CPU.
         by: u32,

@@ -139,10 +139,10 @@ static __always_inline u64 trace_event(const struct trace_context *tc, u32 kind,
     return write_event(tc, kind, flags, prio, pid, a, b);
 }
 
-static __always_inline u32 switch_out_reason(u64 prev_state)
+static __always_inline u32 switch_out_reason(struct task_struct *prev, u64 prev_state)
 {
     if (!prev_state)
-        return TARDY_OUT_PREEMPTED;
+        return is_throttled(prev) ? TARDY_OUT_THROTTLED : TARDY_OUT_PREEMPTED;
     if (prev_state & TASK_DEAD)
         return TARDY_OUT_DEAD;
     if (prev_state & (__TASK_STOPPED | __TASK_TRACED))
@@ -166,9 +166,10 @@ trace_task(const struct trace_context *tc, u32 kind, u32 flags, struct task_stru
 }
 
 static __always_inline void
-trace_switch(const struct trace_context *tc, struct task_struct *next, u64 prev_state)
+trace_switch(const struct trace_context *tc, struct task_struct *prev, struct task_struct *next,
+             u64 prev_state)
 {
-    trace_task(tc, TARDY_SWITCH, switch_out_reason(prev_state), next);
+    trace_task(tc, TARDY_SWITCH, switch_out_reason(prev, prev_state), next);
 }
 
 /* For programs that do nothing else. */

@@ -64,7 +64,7 @@ pub(crate) use window::Window;
 use thiserror::Error;
 
 pub use bootstrap::can_trace;
-pub use event::{Event, EventKind, entry, function, out, vector, why};
+pub use event::{Event, EventKind, entry, function, out, vector, why, woken};
 pub use memory::ThreadRecords;
 pub use recorder::EventReader;
 pub use symbols::Symbols;

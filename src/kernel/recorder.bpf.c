@@ -293,7 +293,8 @@ int BPF_PROG(on_sched_waking, struct task_struct *task)
     if (thread)
         trace_wakeup(thread, task, current, &tc);
     if (config.record) {
-        trace_event(&tc, TARDY_WAKING, 0, prio, task->pid, current->pid, task_cpu(task));
+        u32 flags = thread && is_throttled(task) ? TARDY_WOKEN_THROTTLED : 0;
+        trace_event(&tc, TARDY_WAKING, flags, prio, task->pid, current->pid, task_cpu(task));
         /* Who sends a message is not in the way of who receives it. */
         if (thread && config.woken_by != TARDY_BY_MESSAGES)
             trace_wakeup_stack(ctx, thread, task, current, &tc);
@@ -367,7 +368,7 @@ int BPF_PROG(on_sched_switch, bool preempt, struct task_struct *prev, struct tas
     if (from)
         from->stopped_from_ns = tc.now_ns;
     if (config.record)
-        trace_switch(&tc, next, prev_state);
+        trace_switch(&tc, prev, next, prev_state);
     if (to)
         trace_switch_in(ctx, to, prev, next, &tc);
     /* Until here it is the switch to `prev`. */

@@ -72,6 +72,10 @@ enum tardy_kind {
 #define TARDY_OUT_WAITING 2 /* uninterruptible */
 #define TARDY_OUT_STOPPED 3 /* stopped or traced */
 #define TARDY_OUT_DEAD 4
+#define TARDY_OUT_THROTTLED 5 /* its group has used up its CPU quota */
+
+/* `flags` of TARDY_WAKING of a measured thread: its group has used up its CPU quota. */
+#define TARDY_WOKEN_THROTTLED 1
 
 /* `flags` of TARDY_VECTOR_ENTRY, where the interrupted address is known. */
 #define TARDY_IN_USER 1

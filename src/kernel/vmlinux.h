@@ -53,11 +53,21 @@ struct thread_info {
     u32 cpu;
 };
 
+struct cfs_rq {
+    int throttle_count;
+};
+
+struct sched_entity {
+    struct cfs_rq *cfs_rq;
+};
+
 struct task_struct {
     struct thread_info thread_info;
     int pid;
     int prio;
     u32 __state;
+    struct sched_entity se;
+    bool throttled;
     char comm[16];
 };
 

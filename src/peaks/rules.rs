@@ -16,7 +16,7 @@ use super::{
     state_history::{OffCpu, StateSpan, ThreadState},
     usual::at_most,
 };
-use crate::run::peaks::Cause;
+use crate::{kernel::woken, run::peaks::Cause};
 
 /// A switch and what leads to it take so long anyway.
 const SWITCH_NS: i64 = 2_000;
@@ -26,6 +26,8 @@ const CHOSEN_NS: i64 = 20_000;
 
 const SAMPLED_LOCK: &str = "the function on top of its stack waits for a spin lock";
 const FAULT_BEGAN: &str = "a page fault began, and its end is not recorded";
+const QUOTA_USED_UP: &str =
+    "its control group had used up its CPU quota; when it could run again is not recorded";
 const WENT_LAST: &str = "a task that should have waited was switched in meanwhile";
 
 /// What is decided once for a whole wake-up.
@@ -38,6 +40,8 @@ pub(crate) struct CauseClassifier<'a> {
     locks: Vec<LockWait>,
     /// Where its own events cut a span.
     marks: Vec<i64>,
+    /// When it was woken, and could not run.
+    woken_throttled: Vec<i64>,
     idle_exits: IdleExits,
 }
 
@@ -57,6 +61,12 @@ impl<'a> CauseClassifier<'a> {
             fault_ns: faults.map(|event| ns(event.at_ns)),
             locks: locks::locks(wakeup),
             marks: events.iter().filter(|e| locks::cuts(e)).map(|e| ns(e.at_ns)).collect(),
+            woken_throttled: events
+                .iter()
+                .filter(|event| matches!(event.kind, EventKind::Waking { .. }))
+                .filter(|event| event.flags & woken::THROTTLED != 0)
+                .map(|event| ns(event.at_ns))
+                .collect(),
             idle_exits: IdleExits::of(wakeup),
         }
     }
@@ -83,6 +93,9 @@ impl<'a> CauseClassifier<'a> {
         if piece.span.state == ThreadState::NotDue {
             return NamedCause::unexplained("timer programmed late");
         }
+        if self.is_throttled(piece) {
+            return throttled_by_quota();
+        }
         if let Some(kind) = piece.overlay {
             return piece::covered(kind);
         }
@@ -101,6 +114,17 @@ impl<'a> CauseClassifier<'a> {
             ThreadState::Running => self.running(piece, segment),
             ThreadState::OffCpu(out) => self.off(piece, segment, out),
             ThreadState::InTransit => self.carried(piece, segment),
+        }
+    }
+
+    /// Whether its control group's quota kept it from running, whatever the CPU did meanwhile.
+    fn is_throttled(&self, piece: &Piece<'_>) -> bool {
+        match piece.span.state {
+            ThreadState::OffCpu(OffCpu::Throttled) => true,
+            ThreadState::Dispatch | ThreadState::OffCpu(OffCpu::Woken) => {
+                self.woken_throttled.contains(&piece.span.ready_ns)
+            }
+            _ => false,
         }
     }
 
@@ -247,6 +271,7 @@ impl<'a> CauseClassifier<'a> {
                 self.held_up(piece).unwrap_or_else(|| NamedCause::unexplained("asleep again"))
             }
             OffCpu::Stopped => NamedCause::measured(Cause::Stopped, "stopped"),
+            OffCpu::Throttled => throttled_by_quota(),
             OffCpu::Woken => self.waiting(piece, segment),
             OffCpu::Preempted => self.preempted(piece, segment),
             // Whoever had the CPU then may have nothing to do with it.
@@ -300,6 +325,11 @@ fn goes_first(real_time: bool, prio: i16, task: &CurrentTask) -> bool {
 /// does not show it (`kernel/sched/stop_task.c`).
 fn is_stopper(task: &CurrentTask) -> bool {
     task.prio == 0 && names::comm(&task.comm).starts_with("migration/")
+}
+
+/// Its control group had used up its CPU quota.
+fn throttled_by_quota() -> NamedCause {
+    NamedCause::inferred(Cause::Throttled, "CPU quota of its group", QUOTA_USED_UP)
 }
 
 /// A runnable thread is off its CPU while a task runs that should wait for it.

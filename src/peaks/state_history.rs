@@ -28,6 +28,8 @@ pub(crate) enum OffCpu {
     Asleep,
     /// It was stopped.
     Stopped,
+    /// Its control group had used up its CPU quota.
+    Throttled,
     /// It is on its way from one CPU to another.
     Moving {
         /// From.
@@ -186,6 +188,7 @@ fn out(flags: u8) -> OffCpu {
     match flags {
         out_flags::PREEMPTED => OffCpu::Preempted,
         out_flags::STOPPED => OffCpu::Stopped,
+        out_flags::THROTTLED => OffCpu::Throttled,
         _ => OffCpu::Asleep,
     }
 }
@@ -249,7 +252,7 @@ pub(super) fn awake(tid: u32, from_ns: i64, until_ns: i64, events: &[Event]) -> 
                 why => on(Some(why), None),
             };
         } else if let Some(known) = awake.as_mut().filter(|_| left)
-            && out(event.flags) != OffCpu::Preempted
+            && !matches!(out(event.flags), OffCpu::Preempted | OffCpu::Throttled)
         {
             known.asleep_ns = Some(ns(event.at_ns));
         }

@@ -12,8 +12,8 @@ use serde_json::Value;
 use tardy_hot::clock::now_ns;
 
 use super::{
+    control_group::ControlGroup,
     endings::children,
-    memory_group::MemoryGroup,
     support::{
         LONG, SHORT, Said, Store, codes, eventually, finish, is_root, is_stopped, list, piped,
         signal, skip, whole, with_time,
@@ -187,11 +187,11 @@ const ROOM: u64 = 64 << 20;
 
 #[test]
 fn a_load_that_the_kernel_kills_for_its_memory_makes_the_run_invalid() {
-    let Some(group) = MemoryGroup::new("killed") else {
+    let Some(group) = ControlGroup::of_memory("killed") else {
         return skip("it takes root and a memory controller of cgroups");
     };
     let store = Store::new();
-    let script = format!("{}\nexec \"$0\" \"$@\"", MemoryGroup::WAIT_INSIDE);
+    let script = format!("{}\nexec \"$0\" \"$@\"", ControlGroup::WAIT_INSIDE);
     // Between two rounds it has no memory, so that the limit can be set at all.
     let load = ["--load", "memory:mode=munmap,size=256MiB"];
     let length = ["--duration", LONG, "--name", "r"];
@@ -228,13 +228,15 @@ fn major_faults(child: &Child) -> u64 {
 
 #[test]
 fn pages_that_are_taken_from_measured_threads_are_reported() {
-    let Some(group) = MemoryGroup::new("taken").filter(MemoryGroup::can_take) else {
+    let Some(group) = ControlGroup::of_memory("taken").filter(ControlGroup::can_take) else {
         return skip("it takes root and a memory controller of cgroups");
     };
     let store = Store::unprivileged();
     // The program's pages belong to the group that brings them into memory: a copy of its own.
-    let script =
-        format!("ulimit -l 64\n{}\ncp \"$0\" copy && exec ./copy \"$@\"", MemoryGroup::WAIT_INSIDE);
+    let script = format!(
+        "ulimit -l 64\n{}\ncp \"$0\" copy && exec ./copy \"$@\"",
+        ControlGroup::WAIT_INSIDE
+    );
     let length = ["--duration", LONG, "--name", "r"];
     let child = piped(&mut store.shell(&script, &[&SHORT[..], &length].concat()));
     group.take_in(&child);

@@ -1,6 +1,7 @@
 //! The thread was switched in, or nobody saw how.
 
 use super::*;
+use crate::kernel::out;
 
 #[test]
 fn a_page_fault_of_its_own() {
@@ -32,6 +33,33 @@ fn preempted_by_a_lower_task_it_was_throttled() {
     events.extend([(6_000, hack()), (90_000, switch(ME, 9, "timer"))]);
     let named = case([1_500, 0, 1_000, 2_500, 90_000], events).named();
     assert_eq!(named, is(Cause::Throttled, "real-time throttling", 84_000));
+}
+
+#[test]
+fn a_thread_whose_group_has_used_up_its_cpu_quota() {
+    let mut events = wake_up(hack(), 1, 1_500, 2_500, 5_000);
+    events.extend([
+        (6_000, flagged(out::THROTTLED, hack())),
+        (40_000, irq(5)),
+        (50_000, irq_end(5)),
+        (90_000, switch(ME, 120, "timer")),
+    ]);
+    let mut case = case([1_500, 0, 1_000, 2_500, 90_000], events);
+    (case.me.real_time, case.me.prio) = (false, 120);
+    assert_eq!(case.named(), is(Cause::Throttled, "CPU quota of its group", 84_000));
+    assert_eq!(case.main().basis, Basis::Inferred, "hackbench may have gone first after it");
+}
+
+#[test]
+fn a_thread_whose_group_had_used_up_its_cpu_quota_at_its_expiry() {
+    let events = vec![
+        (-900_000, switch(ME, 120, "timer")),
+        (-100_000, flagged(out::THROTTLED, hack())),
+        (85_000, switch(ME, 120, "timer")),
+    ];
+    let mut case = case([0, 0, 0, 0, 90_000], events).unmatched();
+    (case.me.real_time, case.me.prio) = (false, 120);
+    assert_eq!(case.named(), is(Cause::Throttled, "CPU quota of its group", 85_000));
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! The thread is runnable, and something else has the CPU.
 
 use super::*;
+use crate::kernel::woken;
 
 #[test]
 fn a_softirq_before_the_switch() {
@@ -47,6 +48,16 @@ fn without_real_time_any_task_goes_first() {
     let mut case = case([2_000, 0, 1_000, 297_000, 2_000], events);
     (case.me.prio, case.me.real_time) = (120, false);
     assert_eq!(case.named(), is(Cause::Thread, "nice", 200_000));
+}
+
+#[test]
+fn a_thread_that_is_woken_when_its_group_has_used_up_its_cpu_quota() {
+    let mut events = wake_up(hack(), 1, 2_000, 3_000, 300_000);
+    events[2].1.flags = woken::THROTTLED;
+    let mut case = case([2_000, 0, 1_000, 297_000, 2_000], events);
+    (case.me.prio, case.me.real_time) = (120, false);
+    assert_eq!(case.named(), is(Cause::Throttled, "CPU quota of its group", 297_000));
+    assert_eq!(case.main().basis, Basis::Inferred);
 }
 
 #[test]

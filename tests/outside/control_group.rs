@@ -1,4 +1,5 @@
-//! A cgroup for what a test starts, of version 1 or 2: its memory can be taken, and limited.
+//! A cgroup for what a test starts, of version 1 or 2: its memory can be taken, and limited; or its
+//! share of the CPUs.
 
 use std::{
     fs, io,
@@ -6,29 +7,55 @@ use std::{
     process::Child,
 };
 
-use super::support::{eventually, is_root};
+use super::support::{eventually, in_guest, is_root};
 
 /// Removed at the end.
-pub(crate) struct MemoryGroup {
+pub(crate) struct ControlGroup {
     directory: PathBuf,
     is_first_version: bool,
 }
 
-impl MemoryGroup {
+impl ControlGroup {
     /// A line of a shell that waits until it is in such a group.
     pub(crate) const WAIT_INSIDE: &str =
         "until grep -q tardy-test- /proc/self/cgroup; do sleep 0.01; done";
 
-    /// Absent where none can be made.
-    pub(crate) fn new(name: &str) -> Option<Self> {
+    /// Of memory; absent where none can be made.
+    pub(crate) fn of_memory(name: &str) -> Option<Self> {
+        Self::new(name, "memory", ["memory.usage_in_bytes", "memory.current"])
+    }
+
+    /// Of CPU time; absent where none can be made.
+    pub(crate) fn of_cpu(name: &str) -> Option<Self> {
+        if in_guest() {
+            // In version 2 a controller is to be asked for. Where this is version 1, it has it.
+            let _ = fs::write("/sys/fs/cgroup/cgroup.subtree_control", "+cpu");
+        }
+        Self::new(name, "cpu", ["cpu.cfs_quota_us", "cpu.max"])
+    }
+
+    /// With a file of either version.
+    fn new(name: &str, controller: &str, [first, second]: [&str; 2]) -> Option<Self> {
         let name = format!("tardy-test-{}-{name}", std::process::id());
-        let tries = [("memory", "memory.usage_in_bytes"), ("", "memory.current")];
-        tries.into_iter().filter(|_| is_root()).find_map(|(controller, file)| {
-            let directory = Path::new("/sys/fs/cgroup").join(controller).join(&name);
+        let tries = [(controller, first), ("", second)];
+        tries.into_iter().filter(|_| is_root()).find_map(|(hierarchy, file)| {
+            let directory = Path::new("/sys/fs/cgroup").join(hierarchy).join(&name);
             fs::create_dir(&directory).ok()?;
-            let group = Self { directory, is_first_version: controller == "memory" };
+            let group = Self { directory, is_first_version: hierarchy == controller };
             group.file(file).exists().then_some(group)
         })
+    }
+
+    /// Lets it use so much of one CPU, ms in each 100; of that, real-time threads are free.
+    pub(crate) fn set_quota(&self, quota_ms: u32) {
+        let us = quota_ms * 1_000;
+        let text = if self.is_first_version { us.to_string() } else { format!("{us} 100000") };
+        fs::write(self.either("cpu.cfs_quota_us", "cpu.max"), text).unwrap();
+        // Kernels that count the time of real-time groups have none in a new one.
+        let real_time = self.file("cpu.rt_runtime_us");
+        if real_time.exists() {
+            fs::write(real_time, "200000").unwrap();
+        }
     }
 
     fn file(&self, name: &str) -> PathBuf {
@@ -83,7 +110,7 @@ impl MemoryGroup {
     }
 }
 
-impl Drop for MemoryGroup {
+impl Drop for ControlGroup {
     fn drop(&mut self) {
         // Of a test that failed.
         let left = fs::read_to_string(self.file("cgroup.procs")).unwrap_or_default();

@@ -1,0 +1,42 @@
+//! A measured thread whose control group has used up its CPU quota, as in a container that may use a
+//! part of a CPU: the quota is named, and not who had the CPU meanwhile.
+
+use std::fs;
+
+use tardy::run::peaks::{Cause, Peak};
+
+use super::{
+    control_group::ControlGroup,
+    support::{Store, codes, finish, piped, skip, with_time},
+};
+
+/// Ordinary threads of the group have so much of each 100 ms.
+const QUOTA_MS: u32 = 20;
+
+#[test]
+fn a_cpu_quota_that_was_used_up_is_what_the_thread_waited_for() {
+    let group = ControlGroup::of_cpu("quota").filter(|_| tardy::kernel::can_trace().is_ok());
+    let Some(group) = group else {
+        return skip("it takes root, a CPU controller of cgroups, and tracing");
+    };
+    group.set_quota(QUOTA_MS);
+    // Another task of the group uses it up.
+    let busy = "taskset -c 0 sh -c 'while :; do :; done' >/dev/null 2>&1 &";
+    let script = format!("{}\n{busy}", ControlGroup::WAIT_INSIDE);
+    let run = ["run", "timer", "--cpus", "0", "--policy", "other", "--warmup", "300ms"];
+    with_time(|time| {
+        let store = Store::new();
+        let length = ["--trace", "peaks", "--duration", time, "--name", "r"];
+        let child = piped(&mut store.shell(&script, &[&run[..], &length].concat()));
+        group.take_in(&child);
+        let said = finish(child);
+        assert_eq!(said.code, Some(0), "{said:?}");
+        let record = store.show("r");
+        assert!(codes(&record).contains(&"cpu_quota_used_up"), "{record}");
+        let lines = fs::read_to_string(store.runs().join("r/peaks.jsonl")).unwrap();
+        let peaks = lines.lines().map(|line| serde_json::from_str::<Peak>(line).unwrap());
+        let worst = peaks.max_by_key(|peak| peak.latency_ns)?;
+        let main = worst.blame.first()?;
+        (main.cause == Cause::Throttled && main.name == "CPU quota of its group").then_some(())
+    });
+}
