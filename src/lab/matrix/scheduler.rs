@@ -5,6 +5,7 @@
 use std::{
     path::PathBuf,
     sync::{Mutex, PoisonError, mpsc},
+    thread,
     time::{Duration, Instant},
 };
 
@@ -96,10 +97,10 @@ pub fn run_tasks(
     let take = || next.lock().unwrap_or_else(PoisonError::into_inner).next();
     let mut outcomes = vec![TaskOutcome::Stopped; tasks.len()];
     let (sender, received) = mpsc::channel();
-    std::thread::scope(|scope| {
-        for _ in 0..orders.jobs.clamp(1, tasks.len().max(1)) {
+    thread::scope(|scope| {
+        for number in 0..orders.jobs.clamp(1, tasks.len().max(1)) {
             let sender = sender.clone();
-            scope.spawn(move || {
+            let work = move || {
                 while !(orders.stop)()
                     && let Some(number) = take()
                     && let Some(task) = tasks.get(number)
@@ -108,7 +109,13 @@ pub fn run_tasks(
                     let _ = sender.send((number, None));
                     let _ = sender.send((number, Some(one(task, measure, orders))));
                 }
-            });
+            };
+            let Err(error) = thread::Builder::new().spawn_scoped(scope, work) else { continue };
+            // Those that there are do the work of all.
+            if number == 0 {
+                outcomes.fill(TaskOutcome::Failed(format!("cannot start a thread: {error}")));
+            }
+            break;
         }
         drop(sender);
         loop {
