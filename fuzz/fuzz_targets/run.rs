@@ -22,7 +22,7 @@ fn look(place: &Path) {
     let _ = terminal::show(&run.document, "place", &[]);
     let _ = (run.peaks(), run.blame());
     if let Ok((report, document)) = why::document(&run) {
-        let _ = why::text(&report, &document, "place", 3);
+        let _ = why::text(&report, &document, "place", why::PeakView::Timelines(3));
     }
     let _ = html::render(&collect::page(vec![run]));
 }
