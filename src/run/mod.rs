@@ -22,6 +22,7 @@ pub mod probes;
 pub mod provenance;
 pub mod reader;
 mod record_file;
+pub mod repair;
 pub mod samples;
 pub mod setup;
 pub mod spool;
