@@ -42,8 +42,9 @@ const FOLLOW_NS: i64 = 1_000_000_000;
 /// And the first time so soon: the warm-up knows no medians of stages.
 const FIRST_FOLLOW_NS: i64 = 100_000_000;
 
-/// The sums are written so often.
-const WRITE_NS: i64 = 10_000_000_000;
+/// The sums are written once so much more of the run is over as they were of it, from one second
+/// up to ten: who looks at a young run finds most of it, and a long one disturbs the disk little.
+const WRITE_NS: (i64, i64) = (1_000_000_000, 10_000_000_000);
 
 /// One part in so many of the time is for blaming.
 const SHARE: i64 = 10;
@@ -181,7 +182,7 @@ impl Thread {
         Self {
             peaks: Vec::new(),
             next_follow_ns: work.start_ns + FIRST_FOLLOW_NS,
-            next_write_ns: work.start_ns + WRITE_NS,
+            next_write_ns: next_write_ns(work.start_ns, work.start_ns),
             allowance_ns: MOST_SAVED_NS,
             looked_ns: now_ns(),
             refused: None,
@@ -234,7 +235,7 @@ impl Thread {
             self.follow();
         }
         if now >= self.next_write_ns {
-            self.next_write_ns = now + WRITE_NS;
+            self.next_write_ns = next_write_ns(self.work.start_ns, now);
             let blame = self.sums();
             self.write_blame(&blame);
         }
@@ -314,6 +315,7 @@ impl Thread {
 
     fn sums(&self) -> Blame {
         let mut blame = self.work.blamer.record();
+        blame.until_ns = Some(now_ns());
         // What no ring had room for was late too.
         let dropped = self.work.threads.iter().map(|thread| thread.samples.dropped());
         blame.passed_over = blame.passed_over.saturating_add(dropped.sum());
@@ -344,6 +346,12 @@ impl Thread {
     }
 }
 
+/// When the sums of a run that began at `start_ns` are written after `now_ns`.
+fn next_write_ns(start_ns: i64, now_ns: i64) -> i64 {
+    let (least_ns, most_ns) = WRITE_NS;
+    now_ns + (now_ns - start_ns).clamp(least_ns, most_ns)
+}
+
 /// The threads that have samples, with their numbers.
 fn judged(threads: &[TracedThread]) -> impl Iterator<Item = (usize, &TracedThread)> {
     threads.iter().enumerate().filter(|(_, thread)| late_samples::is_judged(&thread.samples))
@@ -354,4 +362,19 @@ fn spend(allowance_ns: &mut i64, looked_ns: &mut i64) {
     let now = now_ns();
     *allowance_ns = (*allowance_ns - (now - *looked_ns)).max(-MOST_OWED_NS);
     *looked_ns = now;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_sums_of_a_young_run_are_written_soon_and_those_of_an_old_one_seldom() {
+        let mut written_s = vec![0];
+        while written_s.last().is_some_and(|last| *last < 40) {
+            let last_ns = written_s.last().copied().unwrap_or(0) * 1_000_000_000;
+            written_s.push((next_write_ns(7, 7 + last_ns) - 7) / 1_000_000_000);
+        }
+        assert_eq!(written_s, [0, 1, 2, 4, 8, 16, 26, 36, 46]);
+    }
 }
