@@ -3,8 +3,8 @@
 //! `peaks.jsonl` holds the worst wake-ups whole, one a line, in the order in which they were found:
 //! during a run, a peak that is admitted is appended, and none is taken back, so that there
 //! are more lines than peaks were asked for; readers keep the worst. `blame.json` holds what all
-//! late wake-ups were blamed on, as sums; it is replaced every few seconds, for the first time after
-//! one, and at the end.
+//! late wake-ups were blamed on, as sums; it is replaced after one second, every few seconds from
+//! then on, and at the end.
 
 use std::{cmp::Reverse, collections::HashMap};
 
