@@ -37,7 +37,7 @@ pub use calibration::Calibration;
 pub use caveat::{Caveat, Effect, Validity};
 pub use caveat_kind::{
     BootOption, COUNTED_TIME, CaveatKind, CpuCount, CpuShare, Deviation, EndBuffer, EndCount,
-    FarEndReason, FrequencyChange, GovernorChange, Incident, LabCaveat, LostMessages,
+    FarEndReason, FrequencyChange, GovernorChange, HelperTime, Incident, LabCaveat, LostMessages,
     MessageCaveat, MissedPeriods, OsError, ReceiveCaveat, SendRefusal, SeriesCount, SetupCaveat,
     ShieldCaveat, ThreadCaveat, ThreadDeviation, ThreadError, ThreadFaults, ThreadTerms,
     TraceCaveat, UnreadSource,

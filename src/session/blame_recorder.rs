@@ -19,14 +19,15 @@ use std::{
 use tardy_hot::clock::now_ns;
 
 use super::{
-    cadence::Cadence, drain::wait_until, evidence::RefusedWrite, late_samples, quantiles::tail,
+    cadence::Cadence, drain::wait_until, evidence::RefusedWrite, helper_use::HelperUse,
+    late_samples, quantiles::tail,
 };
 use crate::{
     kernel::Tracer,
     peaks::{BlameOptions, Blamer, Effort, MeasuredThread},
     probes::TracedThread,
     run::{
-        BlameFiles, OsError, names,
+        BlameFiles, HelperTime, OsError, names,
         peaks::{Blame, Peak},
     },
     setup::{siblings::siblings_of, threads::become_helper},
@@ -35,6 +36,10 @@ use crate::{
 
 /// The kernel's events last ten times as long.
 const TICK_NS: i64 = 5_000_000;
+
+/// Where measured threads are ordinary tasks on its own CPU, it works so long at the most without a
+/// rest, ns; but for one wake-up it does not stop within.
+const PIECE_NS: i64 = 1_000_000;
 
 /// Thresholds follow the series so often.
 const FOLLOW_NS: i64 = 1_000_000_000;
@@ -92,6 +97,8 @@ pub(super) struct Blamed {
     pub blame: Blame,
     /// What the disk refused, the first time.
     pub refused: Option<RefusedWrite>,
+    /// What it took of a CPU in the measured time.
+    pub helper: HelperTime,
 }
 
 /// The running thread.
@@ -174,6 +181,7 @@ struct Thread {
     /// What blaming may still take, ns; less than nothing where it took more.
     allowance_ns: i64,
     looked_ns: i64,
+    used: HelperUse,
     refused: Option<RefusedWrite>,
 }
 
@@ -185,6 +193,7 @@ impl Thread {
             next_write_ns: next_write_ns(work.start_ns, work.start_ns),
             allowance_ns: MOST_SAVED_NS,
             looked_ns: now_ns(),
+            used: HelperUse::begin(),
             refused: None,
             work,
         }
@@ -197,21 +206,36 @@ impl Thread {
         if !wait_until(self.work.start_ns - TICK_NS / 5, finished) {
             self.begin();
         }
-        let cadence = self.work.cadence;
-        let mut due_ns = cadence.after(self.work.start_ns + TICK_NS);
+        self.used = HelperUse::begin();
+        let mut due_ns = self.work.cadence.after(self.work.start_ns + TICK_NS);
         while !wait_until(due_ns, finished) {
             self.tick();
-            // Peaks that wait do so no longer than it takes to look for later ones.
-            let is_behind = self.work.blamer.is_behind();
-            due_ns = if is_behind { 0 } else { cadence.after(now_ns() + TICK_NS) };
+            due_ns = self.next_due_ns();
         }
+        let helper = self.used.of("tardy/recorder");
         // Nothing more comes; what there is stays in memory.
         self.work.tracer.detach();
         self.blame_the_rest();
         self.write_peaks();
         let blame = self.sums();
         self.write_blame(&blame);
-        Blamed { blame, refused: self.refused }
+        Blamed { blame, refused: self.refused, helper }
+    }
+
+    /// When it goes on. Peaks that wait do so no longer than it takes to look for later ones.
+    fn next_due_ns(&mut self) -> i64 {
+        let due_ns = match self.work.blamer.is_behind() {
+            true => self.rested_ns(),
+            false => Some(self.work.cadence.after(now_ns() + TICK_NS)),
+        };
+        if due_ns.is_some() {
+            self.used.rest();
+        }
+        due_ns.unwrap_or(0)
+    }
+
+    fn rested_ns(&self) -> Option<i64> {
+        rested_ns(&self.work.cadence, self.work.measured_priority, now_ns())
     }
 
     /// Thresholds from the warm-up.
@@ -247,7 +271,8 @@ impl Thread {
     fn blame(&mut self) {
         self.earn();
         self.collect();
-        let until_ns = self.looked_ns + TICK_NS;
+        let piece_ns = if self.rested_ns().is_some() { PIECE_NS } else { TICK_NS };
+        let until_ns = self.looked_ns + piece_ns;
         let (allowance_ns, looked_ns) = (&mut self.allowance_ns, &mut self.looked_ns);
         let effort = || {
             spend(allowance_ns, looked_ns);
@@ -352,6 +377,12 @@ fn next_write_ns(start_ns: i64, now_ns: i64) -> i64 {
     now_ns + (now_ns - start_ns).clamp(least_ns, most_ns)
 }
 
+/// Until when it rests between two pieces of work where measured threads are ordinary tasks on its
+/// own CPU, before which it goes: they have their turn by then.
+fn rested_ns(cadence: &Cadence, measured_priority: u32, now_ns: i64) -> Option<i64> {
+    cadence.before_next_piece(now_ns).filter(|_| measured_priority == 0)
+}
+
 /// The threads that have samples, with their numbers.
 fn judged(threads: &[TracedThread]) -> impl Iterator<Item = (usize, &TracedThread)> {
     threads.iter().enumerate().filter(|(_, thread)| late_samples::is_judged(&thread.samples))
@@ -367,6 +398,7 @@ fn spend(allowance_ns: &mut i64, looked_ns: &mut i64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::probes::ExpiryGrid;
 
     #[test]
     fn the_sums_of_a_young_run_are_written_soon_and_those_of_an_old_one_seldom() {
@@ -376,5 +408,14 @@ mod tests {
             written_s.push((next_write_ns(7, 7 + last_ns) - 7) / 1_000_000_000);
         }
         assert_eq!(written_s, [0, 1, 2, 4, 8, 16, 26, 36, 46]);
+    }
+
+    #[test]
+    fn ordinary_threads_on_its_own_cpu_have_their_turn_between_two_pieces_of_work() {
+        let grid = ExpiryGrid { interval_ns: 1_000_000, phases_ns: vec![0] };
+        let cadence = |is_shared| Cadence::new(0, Some(&grid), is_shared);
+        assert_eq!(rested_ns(&cadence(true), 0, 5_300_000), Some(6_100_000));
+        assert_eq!(rested_ns(&cadence(true), 90, 5_300_000), None, "these do not wait for it");
+        assert_eq!(rested_ns(&cadence(false), 0, 5_300_000), None);
     }
 }
