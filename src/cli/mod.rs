@@ -8,6 +8,7 @@ mod load;
 mod messages;
 mod output;
 mod progress;
+mod repair;
 mod report;
 mod restore;
 mod run;
@@ -69,6 +70,7 @@ enum Verb {
     Load(load::LoadFlags),
     Echo(echo::EchoFlags),
     Shield(shield::ShieldFlags),
+    Repair(repair::RepairFlags),
     Restore(restore::RestoreFlags),
     Lab(lab::LabFlags),
 }
@@ -217,6 +219,7 @@ fn dispatch(cli: Cli, argv: Vec<String>) -> Result<Exit> {
         Verb::Load(flags) => load::load(&flags),
         Verb::Echo(flags) => echo::echo(&flags),
         Verb::Shield(flags) => shield::shield(&flags, &argv),
+        Verb::Repair(flags) => repair::run(&flags, &store()?),
         Verb::Restore(flags) => restore::restore(&flags),
         Verb::Lab(flags) => lab::lab(&flags, &store()?),
     }

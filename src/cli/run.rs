@@ -206,6 +206,7 @@ impl RunFlags {
             hold_dma_latency: !self.setup.no_dma_latency,
             wishes,
             trace: self.trace.wish()?,
+            calibrations: self.trace.calibrations(store),
             real_time_refused: refused,
             left: Recovered::Nothing,
             directory: self.directory(store, &id)?,

@@ -4,7 +4,13 @@ use anyhow::{Result, bail};
 use clap::{Args, ValueEnum, builder::PossibleValue};
 
 use super::flags::positive;
-use crate::{kernel, run::TraceMode, session::TraceWish, units::Nanos};
+use crate::{
+    kernel,
+    run::{Calibration, TraceMode},
+    session::TraceWish,
+    store::Store,
+    units::Nanos,
+};
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Tracing")]
@@ -66,6 +72,14 @@ enum Stacks {
 const PEAKS: u32 = 100;
 
 impl TraceFlags {
+    /// What other runs found that tracing costs, where this one will not find out.
+    pub(super) fn calibrations(&self, store: &Store) -> Vec<Calibration> {
+        match (self.trace, self.calibrate) {
+            (TraceMode::Off, _) | (_, true) => Vec::new(),
+            _ => store.calibrations(),
+        }
+    }
+
     /// The tracing that the session is to do.
     pub(super) fn wish(&self) -> Result<TraceWish> {
         let mode = self.trace;

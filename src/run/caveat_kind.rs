@@ -20,7 +20,7 @@ pub use incident::{CpuShare, FrequencyChange, GovernorChange, Incident, UnreadSo
 pub use lab::{COUNTED_TIME, LabCaveat};
 pub use messages::{EndBuffer, FarEndReason, LostMessages, MessageCaveat, SendRefusal};
 pub use receive::ReceiveCaveat;
-pub use setup::SetupCaveat;
+pub use setup::{HelperTime, SetupCaveat};
 pub use shield::{BootOption, ShieldCaveat};
 pub use threads::{
     Deviation, ThreadCaveat, ThreadDeviation, ThreadError, ThreadFaults, ThreadTerms,

@@ -19,7 +19,7 @@ use std::{
 use rustix::{
     fs::{
         AtFlags, CWD, Dir, FileType, Mode, OFlags, fdatasync, fstat, fsync, mkdirat, openat,
-        statat, unlinkat,
+        renameat, statat, unlinkat,
     },
     io::Errno,
     process::geteuid,
@@ -120,6 +120,26 @@ impl RunDirectory {
         Ok(directory)
     }
 
+    /// Opens one that is there, whatever it holds; a link to one is refused.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub(super) fn open(path: &Path) -> io::Result<Self> {
+        // Without the slash at its end, by which a link would be followed.
+        let path: PathBuf = path.components().collect();
+        let is_named = matches!(path.components().next_back(), Some(Component::Normal(_)));
+        let flags = if is_named { LISTED | OFlags::NOFOLLOW } else { LISTED };
+        Ok(Self { open: Arc::new(openat(CWD, &path, flags, Mode::empty())?), made: None })
+    }
+
+    /// Its owner, where root would write and it is not root's own.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub(super) fn other_owner(&self) -> io::Result<Option<u32>> {
+        other_owner(&self.open)
+    }
+
     /// One that is as it must be. A new one is looked at too: whoever owns the directory above may
     /// have put his own in its place before it was opened.
     fn checked(path: &Path, open: OwnedFd) -> Result<Self, MakeError> {
@@ -163,7 +183,10 @@ impl RunDirectory {
     }
 
     /// A directory in it that is there.
-    fn entered(&self, name: &OsStr) -> io::Result<Self> {
+    ///
+    /// # Errors
+    /// It is none or a link, or another user's where root enters it.
+    pub(super) fn entered(&self, name: &OsStr) -> io::Result<Self> {
         let open = openat(&*self.open, name, LISTED | OFlags::NOFOLLOW, Mode::empty())?;
         let Some(uid) = other_owner(&open)? else {
             return Ok(Self { open: Arc::new(open), made: None });
@@ -222,12 +245,28 @@ impl RunDirectory {
         draft.place().map(drop)
     }
 
+    /// The names in it, and what each is.
+    ///
+    /// # Errors
+    /// What the disk says.
+    pub(super) fn listed(&self) -> io::Result<Vec<(OsString, FileType)>> {
+        entries(&self.open)
+    }
+
     /// Removes a file.
     ///
     /// # Errors
     /// What the disk says.
     pub(super) fn remove(&self, name: &str) -> io::Result<()> {
         Ok(unlinkat(&*self.open, name, AtFlags::empty())?)
+    }
+
+    /// Gives a file another name; what has that is replaced.
+    ///
+    /// # Errors
+    /// What the disk says.
+    pub(super) fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        Ok(renameat(&*self.open, from, &*self.open, to)?)
     }
 
     /// Waits until the disk holds all files of it but `except`, with their names.

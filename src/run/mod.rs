@@ -1,5 +1,6 @@
 //! The waist: what a measurement *is*. Makers write it, readers read it; neither imports the other.
 
+pub mod calibration;
 pub mod caveat;
 pub mod conditions;
 pub mod copy;
@@ -22,6 +23,7 @@ pub mod probes;
 pub mod provenance;
 pub mod reader;
 mod record_file;
+pub mod repair;
 pub mod samples;
 pub mod setup;
 pub mod spool;
@@ -31,10 +33,11 @@ pub mod trace;
 pub mod tracks;
 mod version1;
 
+pub use calibration::Calibration;
 pub use caveat::{Caveat, Effect, Validity};
 pub use caveat_kind::{
     BootOption, COUNTED_TIME, CaveatKind, CpuCount, CpuShare, Deviation, EndBuffer, EndCount,
-    FarEndReason, FrequencyChange, GovernorChange, Incident, LabCaveat, LostMessages,
+    FarEndReason, FrequencyChange, GovernorChange, HelperTime, Incident, LabCaveat, LostMessages,
     MessageCaveat, MissedPeriods, OsError, ReceiveCaveat, SendRefusal, SeriesCount, SetupCaveat,
     ShieldCaveat, ThreadCaveat, ThreadDeviation, ThreadError, ThreadFaults, ThreadTerms,
     TraceCaveat, UnreadSource,
@@ -55,5 +58,5 @@ pub use setup::{
     AskedSetup, FoundSetup, FoundShield, FoundThread, LockedMemory, MemoryLock, SetupRecord,
 };
 pub use summary::{Percentiles, Scheduled, SeriesHead, SeriesSummary};
-pub use trace::{MissingTracepoint, TraceCost, TraceMode, TraceRecord};
+pub use trace::{KnownCost, MissingTracepoint, TraceCost, TraceMode, TraceRecord};
 pub use writer::{BlameFiles, IntervalOf, RunWriter, names};

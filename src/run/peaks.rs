@@ -3,7 +3,8 @@
 //! `peaks.jsonl` holds the worst wake-ups whole, one a line, in the order in which they were found:
 //! during a run, a peak that is admitted is appended, and none is taken back, so that there
 //! are more lines than peaks were asked for; readers keep the worst. `blame.json` holds what all
-//! late wake-ups were blamed on, as sums; it is replaced every few seconds and at the end.
+//! late wake-ups were blamed on, as sums; it is replaced after one second, every few seconds from
+//! then on, and at the end.
 
 use std::{cmp::Reverse, collections::HashMap};
 
@@ -306,6 +307,10 @@ impl Peak {
 /// What all late wake-ups together were blamed on: `blame.json`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Blame {
+    /// Until when late wake-ups are in the sums, `CLOCK_MONOTONIC` ns; absent before the first
+    /// ones, and in runs of older versions.
+    #[serde(default)]
+    pub until_ns: Option<i64>,
     /// Above this every wake-up was blamed, at the end of the run; ns. It follows the run's p99.
     pub threshold_ns: i64,
     /// The lowest threshold there was; ns.

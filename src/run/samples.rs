@@ -9,6 +9,7 @@
 
 mod compact;
 mod footer;
+mod packing;
 mod pages;
 mod values;
 
@@ -32,9 +33,9 @@ use parquet::{
 };
 use tardy_hot::ring::Sample;
 
-use self::values::Kind;
+use self::{footer::RowGroup, values::Kind};
 use super::{files, spool};
-use crate::draft::Draft;
+pub(super) use packing::{Packed, pack};
 
 /// Rows that a row group has at most, written or read: as many as pyarrow makes.
 const ROWS_A_GROUP: usize = 1 << 20;
@@ -63,27 +64,18 @@ fn properties() -> WriterPropertiesPtr {
     Arc::new(properties)
 }
 
-/// Writes `samples` (one list per name of `series`) as one closed file.
-///
-/// # Errors
-/// What the disk says; then there is no new file.
-pub(super) fn write(
-    mut draft: Draft,
-    series: &[String],
-    samples: &[Vec<Sample>],
-) -> Result<(), ParquetError> {
-    write_into(draft.file(), series, samples)?;
-    draft.place()?;
-    Ok(())
+/// Begins a closed file.
+fn begin<W: io::Write + Send>(file: W) -> Result<SerializedFileWriter<W>, ParquetError> {
+    let schema = Arc::new(parse_message_type(SCHEMA)?);
+    SerializedFileWriter::new(file, schema, properties())
 }
 
-fn write_into(
-    file: &mut File,
+/// Appends `samples`, one list per name of `series`.
+fn append<W: io::Write + Send>(
+    file: &mut SerializedFileWriter<W>,
     series: &[String],
     samples: &[Vec<Sample>],
 ) -> Result<(), ParquetError> {
-    let schema = Arc::new(parse_message_type(SCHEMA)?);
-    let mut file = SerializedFileWriter::new(file, schema, properties())?;
     for (name, samples) in series.iter().zip(samples) {
         // A row group per series lets a reader skip the series it does not want.
         for part in samples.chunks(ROWS_A_GROUP) {
@@ -95,7 +87,6 @@ fn write_into(
             group.close()?;
         }
     }
-    file.close()?;
     Ok(())
 }
 
@@ -137,6 +128,11 @@ pub fn files(directory: &Path) -> Vec<PathBuf> {
     files
 }
 
+/// So many samples are read of a run whose record counts so many.
+pub(super) const fn most(counted: u64) -> u64 {
+    counted.saturating_add(A_FILE)
+}
+
 /// Reads the files of samples of a run, one after the other, and no more samples than it can have:
 /// it may come from anywhere, and small files hold, or say that they hold, more than anybody waits
 /// for.
@@ -156,7 +152,7 @@ impl<'a> SampleReader<'a> {
         // From the end, so that of two of one name the first stays.
         let numbers = series.iter().enumerate().rev();
         let numbers = numbers.map(|(number, name)| (name.as_bytes(), number as i64)).collect();
-        let most = counted.saturating_add(A_FILE);
+        let most = most(counted);
         Self { numbers, series: series.len(), most, left: most }
     }
 
@@ -181,24 +177,28 @@ impl<'a> SampleReader<'a> {
     }
 
     fn read_spool(&mut self, file: File, mut take: impl FnMut(usize, Sample)) -> io::Result<()> {
-        spool::read(BufReader::new(file), |number, sample| {
+        let read = spool::read(BufReader::new(file), |number, sample| {
             self.count(1)?;
             let number = number as usize;
             if number < self.series {
                 take(number, sample);
             }
             Ok(())
-        })
+        });
+        read.map(drop)
     }
 
-    fn read_closed(&mut self, file: &File, mut take: impl FnMut(usize, Sample)) -> io::Result<()> {
+    /// As [`SampleReader::read`], of a closed file that is open.
+    ///
+    /// # Errors
+    /// The same.
+    pub(super) fn read_closed(
+        &mut self,
+        file: &File,
+        mut take: impl FnMut(usize, Sample),
+    ) -> io::Result<()> {
         for group in footer::read(file)? {
-            let rows = usize::try_from(group.rows).unwrap_or(usize::MAX);
-            if rows > ROWS_A_GROUP {
-                let what = format!("a row group of it has more than {ROWS_A_GROUP} rows");
-                return Err(files::unusable(what));
-            }
-            self.count(group.rows)?;
+            let rows = self.rows(&group)?;
             let [names, times, latencies] = &group.columns;
             let names = values::read(file, names, rows, Kind::Names(&self.numbers))?;
             let times = values::read(file, times, rows, Kind::Integers)?;
@@ -210,6 +210,35 @@ impl<'a> SampleReader<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Hands over the number of the series of each sample of a closed file, and not the sample.
+    ///
+    /// # Errors
+    /// As [`SampleReader::read`].
+    pub(super) fn read_names(
+        &mut self,
+        file: &File,
+        mut take: impl FnMut(usize),
+    ) -> io::Result<()> {
+        for group in footer::read(file)? {
+            let rows = self.rows(&group)?;
+            let [names, ..] = &group.columns;
+            let names = values::read(file, names, rows, Kind::Names(&self.numbers))?;
+            names.into_iter().filter_map(|name| usize::try_from(name).ok()).for_each(&mut take);
+        }
+        Ok(())
+    }
+
+    /// The rows of a group that is about to be read.
+    fn rows(&mut self, group: &RowGroup) -> io::Result<usize> {
+        let rows = usize::try_from(group.rows).unwrap_or(usize::MAX);
+        if rows > ROWS_A_GROUP {
+            let what = format!("a row group of it has more than {ROWS_A_GROUP} rows");
+            return Err(files::unusable(what));
+        }
+        self.count(group.rows)?;
+        Ok(rows)
     }
 
     /// Counts samples that are about to be read.

@@ -16,6 +16,9 @@ pub const SAMPLES_A_FRAME: usize = 1 << 16;
 
 const SAMPLE_BYTES: usize = 16;
 
+/// Length, checksum and series of a frame.
+const HEAD_BYTES: u64 = 12;
+
 /// Appends frames with the samples of one series to `out`.
 pub fn append(out: &mut Vec<u8>, series: u32, samples: &[Sample]) {
     for part in samples.chunks(SAMPLES_A_FRAME) {
@@ -32,26 +35,29 @@ pub fn append(out: &mut Vec<u8>, series: u32, samples: &[Sample]) {
     }
 }
 
-/// Hands over the samples of every whole frame, in the order they were written.
+/// Hands over the samples of every whole frame, in the order they were written. Returns how many
+/// bytes of the file these frames take, with what it begins with: nothing behind them was read.
 ///
 /// # Errors
 /// What reading the file says, or `take`. A file that is no spool has no frames.
 pub fn read(
     mut spool: impl BufRead,
     mut take: impl FnMut(u32, Sample) -> io::Result<()>,
-) -> io::Result<()> {
+) -> io::Result<u64> {
     let mut magic = [0; MAGIC.len()];
     if !fill(&mut spool, &mut magic)? || magic != *MAGIC {
-        return Ok(());
+        return Ok(0);
     }
+    let mut whole = MAGIC.len() as u64;
     let mut payload = Vec::new();
     while let Some(series) = next_frame(&mut spool, &mut payload)? {
         for sample in payload.chunks_exact(SAMPLE_BYTES) {
             let (t, latency) = sample.split_at(8);
             take(series, Sample { t_ns: number(t), latency_ns: number(latency) })?;
         }
+        whole += HEAD_BYTES + payload.len() as u64;
     }
-    Ok(())
+    Ok(whole)
 }
 
 /// Reads one frame's samples into `payload` and returns its series, or nothing at the end.
@@ -101,15 +107,16 @@ mod tests {
         bytes
     }
 
-    fn samples(bytes: &[u8]) -> usize {
+    /// Samples that are read, and the bytes that they take.
+    fn samples(bytes: &[u8]) -> (usize, u64) {
         let mut there = 0;
-        read(bytes, |series, sample| {
+        let whole = read(bytes, |series, sample| {
             assert_eq!((i64::from(series), sample.latency_ns), (sample.t_ns, -sample.t_ns));
             there += 1;
             Ok(())
         })
         .unwrap();
-        there
+        (there, whole)
     }
 
     #[test]
@@ -118,7 +125,8 @@ mod tests {
         let frame = (bytes.len() - MAGIC.len()) / 4;
         for cut in 0..=bytes.len() {
             let whole = cut.saturating_sub(MAGIC.len()) / frame;
-            assert_eq!(samples(&bytes[..cut]), whole * 3, "cut at {cut}");
+            let taken = if cut < MAGIC.len() { 0 } else { MAGIC.len() + whole * frame };
+            assert_eq!(samples(&bytes[..cut]), (whole * 3, taken as u64), "cut at {cut}");
         }
     }
 
@@ -128,7 +136,8 @@ mod tests {
         for at in 0..bytes.len() {
             let mut bytes = bytes.clone();
             bytes[at] ^= 0x10;
-            assert!(samples(&bytes) < 9, "flipped at {at}");
+            let (there, taken) = samples(&bytes);
+            assert!(there < 9 && taken <= at as u64, "flipped at {at}: {there}, {taken}");
         }
     }
 }

@@ -67,6 +67,11 @@ pub struct TraceRecord {
     /// What tracing costs here, where it was measured (`--calibrate`).
     #[serde(default)]
     pub cost: Option<TraceCost>,
+    /// What the latest run of the store with `--calibrate` found on the same machine, with the same
+    /// kernel and probe, where as much was traced; absent where there is none, and where this run
+    /// measured it itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub known_cost: Option<KnownCost>,
 }
 
 impl TraceRecord {
@@ -75,6 +80,20 @@ impl TraceRecord {
     pub fn off(asked: TraceMode) -> Self {
         Self { asked, ..Self::default() }
     }
+}
+
+/// What another run on the same machine found that tracing costs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct KnownCost {
+    /// The id of that run.
+    pub run: String,
+    /// Its name.
+    pub name: String,
+    /// Its loads, by name.
+    pub loads: Vec<String>,
+    /// What it found.
+    pub cost: TraceCost,
 }
 
 /// A tracepoint without which some causes cannot be found.

@@ -358,14 +358,10 @@ impl SampleFiles {
         let (framed, closed) = (self.name("spool"), self.name("parquet"));
         // Whatever comes of it, the next samples go to a file of their own.
         self.number += 1;
-        let mut lists = vec![Vec::new(); series.len()];
-        spool::read(BufReader::new(self.directory.read(&framed)?), |number, sample| {
-            if let Some(list) = lists.get_mut(number as usize) {
-                list.push(sample);
-            }
-            Ok(())
-        })?;
-        samples::write(self.directory.draft(&closed)?, series, &lists).map_err(io::Error::other)?;
+        let open = BufReader::new(self.directory.read(&framed)?);
+        let mut draft = self.directory.draft(&closed)?;
+        samples::pack(open, series, u64::MAX, draft.file())?;
+        draft.place()?;
         self.directory.remove(&framed)
     }
 }

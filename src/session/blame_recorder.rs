@@ -19,14 +19,15 @@ use std::{
 use tardy_hot::clock::now_ns;
 
 use super::{
-    cadence::Cadence, drain::wait_until, evidence::RefusedWrite, late_samples, quantiles::tail,
+    cadence::Cadence, drain::wait_until, evidence::RefusedWrite, helper_use::HelperUse,
+    late_samples, quantiles::tail,
 };
 use crate::{
     kernel::Tracer,
     peaks::{BlameOptions, Blamer, Effort, MeasuredThread},
     probes::TracedThread,
     run::{
-        BlameFiles, OsError, names,
+        BlameFiles, HelperTime, OsError, names,
         peaks::{Blame, Peak},
     },
     setup::{siblings::siblings_of, threads::become_helper},
@@ -36,14 +37,19 @@ use crate::{
 /// The kernel's events last ten times as long.
 const TICK_NS: i64 = 5_000_000;
 
+/// Where measured threads are ordinary tasks on its own CPU, it works so long at the most without a
+/// rest, ns; but for one wake-up it does not stop within.
+const PIECE_NS: i64 = 1_000_000;
+
 /// Thresholds follow the series so often.
 const FOLLOW_NS: i64 = 1_000_000_000;
 
 /// And the first time so soon: the warm-up knows no medians of stages.
 const FIRST_FOLLOW_NS: i64 = 100_000_000;
 
-/// The sums are written so often.
-const WRITE_NS: i64 = 10_000_000_000;
+/// The sums are written once so much more of the run is over as they were of it, from one second
+/// up to ten: who looks at a young run finds most of it, and a long one disturbs the disk little.
+const WRITE_NS: (i64, i64) = (1_000_000_000, 10_000_000_000);
 
 /// One part in so many of the time is for blaming.
 const SHARE: i64 = 10;
@@ -91,6 +97,8 @@ pub(super) struct Blamed {
     pub blame: Blame,
     /// What the disk refused, the first time.
     pub refused: Option<RefusedWrite>,
+    /// What it took of a CPU in the measured time.
+    pub helper: HelperTime,
 }
 
 /// The running thread.
@@ -173,6 +181,7 @@ struct Thread {
     /// What blaming may still take, ns; less than nothing where it took more.
     allowance_ns: i64,
     looked_ns: i64,
+    used: HelperUse,
     refused: Option<RefusedWrite>,
 }
 
@@ -181,9 +190,10 @@ impl Thread {
         Self {
             peaks: Vec::new(),
             next_follow_ns: work.start_ns + FIRST_FOLLOW_NS,
-            next_write_ns: work.start_ns + WRITE_NS,
+            next_write_ns: next_write_ns(work.start_ns, work.start_ns),
             allowance_ns: MOST_SAVED_NS,
             looked_ns: now_ns(),
+            used: HelperUse::begin(),
             refused: None,
             work,
         }
@@ -196,21 +206,36 @@ impl Thread {
         if !wait_until(self.work.start_ns - TICK_NS / 5, finished) {
             self.begin();
         }
-        let cadence = self.work.cadence;
-        let mut due_ns = cadence.after(self.work.start_ns + TICK_NS);
+        self.used = HelperUse::begin();
+        let mut due_ns = self.work.cadence.after(self.work.start_ns + TICK_NS);
         while !wait_until(due_ns, finished) {
             self.tick();
-            // Peaks that wait do so no longer than it takes to look for later ones.
-            let is_behind = self.work.blamer.is_behind();
-            due_ns = if is_behind { 0 } else { cadence.after(now_ns() + TICK_NS) };
+            due_ns = self.next_due_ns();
         }
+        let helper = self.used.of("tardy/recorder");
         // Nothing more comes; what there is stays in memory.
         self.work.tracer.detach();
         self.blame_the_rest();
         self.write_peaks();
         let blame = self.sums();
         self.write_blame(&blame);
-        Blamed { blame, refused: self.refused }
+        Blamed { blame, refused: self.refused, helper }
+    }
+
+    /// When it goes on. Peaks that wait do so no longer than it takes to look for later ones.
+    fn next_due_ns(&mut self) -> i64 {
+        let due_ns = match self.work.blamer.is_behind() {
+            true => self.rested_ns(),
+            false => Some(self.work.cadence.after(now_ns() + TICK_NS)),
+        };
+        if due_ns.is_some() {
+            self.used.rest();
+        }
+        due_ns.unwrap_or(0)
+    }
+
+    fn rested_ns(&self) -> Option<i64> {
+        rested_ns(&self.work.cadence, self.work.measured_priority, now_ns())
     }
 
     /// Thresholds from the warm-up.
@@ -234,7 +259,7 @@ impl Thread {
             self.follow();
         }
         if now >= self.next_write_ns {
-            self.next_write_ns = now + WRITE_NS;
+            self.next_write_ns = next_write_ns(self.work.start_ns, now);
             let blame = self.sums();
             self.write_blame(&blame);
         }
@@ -246,7 +271,8 @@ impl Thread {
     fn blame(&mut self) {
         self.earn();
         self.collect();
-        let until_ns = self.looked_ns + TICK_NS;
+        let piece_ns = if self.rested_ns().is_some() { PIECE_NS } else { TICK_NS };
+        let until_ns = self.looked_ns + piece_ns;
         let (allowance_ns, looked_ns) = (&mut self.allowance_ns, &mut self.looked_ns);
         let effort = || {
             spend(allowance_ns, looked_ns);
@@ -314,6 +340,7 @@ impl Thread {
 
     fn sums(&self) -> Blame {
         let mut blame = self.work.blamer.record();
+        blame.until_ns = Some(now_ns());
         // What no ring had room for was late too.
         let dropped = self.work.threads.iter().map(|thread| thread.samples.dropped());
         blame.passed_over = blame.passed_over.saturating_add(dropped.sum());
@@ -344,6 +371,18 @@ impl Thread {
     }
 }
 
+/// When the sums of a run that began at `start_ns` are written after `now_ns`.
+fn next_write_ns(start_ns: i64, now_ns: i64) -> i64 {
+    let (least_ns, most_ns) = WRITE_NS;
+    now_ns + (now_ns - start_ns).clamp(least_ns, most_ns)
+}
+
+/// Until when it rests between two pieces of work where measured threads are ordinary tasks on its
+/// own CPU, before which it goes: they have their turn by then.
+fn rested_ns(cadence: &Cadence, measured_priority: u32, now_ns: i64) -> Option<i64> {
+    cadence.before_next_piece(now_ns).filter(|_| measured_priority == 0)
+}
+
 /// The threads that have samples, with their numbers.
 fn judged(threads: &[TracedThread]) -> impl Iterator<Item = (usize, &TracedThread)> {
     threads.iter().enumerate().filter(|(_, thread)| late_samples::is_judged(&thread.samples))
@@ -354,4 +393,29 @@ fn spend(allowance_ns: &mut i64, looked_ns: &mut i64) {
     let now = now_ns();
     *allowance_ns = (*allowance_ns - (now - *looked_ns)).max(-MOST_OWED_NS);
     *looked_ns = now;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::probes::ExpiryGrid;
+
+    #[test]
+    fn the_sums_of_a_young_run_are_written_soon_and_those_of_an_old_one_seldom() {
+        let mut written_s = vec![0];
+        while written_s.last().is_some_and(|last| *last < 40) {
+            let last_ns = written_s.last().copied().unwrap_or(0) * 1_000_000_000;
+            written_s.push((next_write_ns(7, 7 + last_ns) - 7) / 1_000_000_000);
+        }
+        assert_eq!(written_s, [0, 1, 2, 4, 8, 16, 26, 36, 46]);
+    }
+
+    #[test]
+    fn ordinary_threads_on_its_own_cpu_have_their_turn_between_two_pieces_of_work() {
+        let grid = ExpiryGrid { interval_ns: 1_000_000, phases_ns: vec![0] };
+        let cadence = |is_shared| Cadence::new(0, Some(&grid), is_shared);
+        assert_eq!(rested_ns(&cadence(true), 0, 5_300_000), Some(6_100_000));
+        assert_eq!(rested_ns(&cadence(true), 90, 5_300_000), None, "these do not wait for it");
+        assert_eq!(rested_ns(&cadence(false), 0, 5_300_000), None);
+    }
 }

@@ -1,6 +1,8 @@
 //! Collects evidence from those who know it: before the start from the plan, at the end from the
 //! measured threads, the drain and the recorder.
 
+use tardy_hot::{clock::now_ns, wakeup::Ended};
+
 use super::{
     RunPlan,
     drain::Drained,
@@ -9,7 +11,7 @@ use super::{
     tracing::TraceEnd,
 };
 use crate::{
-    probes::ThreadReport,
+    probes::{Schedule, ThreadReport},
     run::{CpuCount, Document, UnreadSource},
     sys::root::Root,
 };
@@ -77,7 +79,21 @@ pub(super) fn recording(
     refused: Option<RefusedWrite>,
     traced: Option<TraceEnd>,
 ) -> Recording {
-    let other = refused.or_else(|| traced.and_then(|end| end.refused));
-    let recording = drained.recording.clone();
-    Recording { refused: recording.refused.or(other), ..recording }
+    let mut recording = drained.recording.clone();
+    recording.refused = recording.refused.or(refused);
+    if let Some(TraceEnd { refused, helper, .. }) = traced {
+        recording.refused = recording.refused.or(refused);
+        recording.helpers.extend(helper);
+    }
+    recording
+}
+
+/// When the last loop ended. One that went on to its planned end covered the time up to there: the
+/// expiry after its last one would lie beyond.
+pub(super) fn end_of(reports: &[ThreadReport], schedule: &Schedule) -> i64 {
+    let end = |report: &ThreadReport| match (report.ended, schedule.end_ns) {
+        (Ended::Done, planned) if planned < i64::MAX => report.ended_ns.max(planned),
+        _ => report.ended_ns,
+    };
+    reports.iter().map(end).max().unwrap_or_else(now_ns)
 }

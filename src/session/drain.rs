@@ -22,6 +22,7 @@ use super::{
     cadence::Cadence,
     conditions_monitor::ConditionsMonitor,
     evidence::{Recording, RefusedWrite},
+    helper_use::HelperUse,
     interval_reader::IntervalReader,
     machine::MachineCounters,
 };
@@ -142,6 +143,7 @@ struct Thread {
     batch: Vec<Sample>,
     headers: Vec<&'static str>,
     late_ns: i64,
+    used: HelperUse,
     refused: Option<RefusedWrite>,
 }
 
@@ -160,6 +162,7 @@ impl Thread {
             batch: Vec::new(),
             headers: Vec::new(),
             late_ns: 0,
+            used: HelperUse::begin(),
             refused: None,
             work,
         }
@@ -175,6 +178,7 @@ impl Thread {
         wait_until(cadence.after(start_ns), finished);
         self.machine = MachineCounters::new(Root::default(), now_ns());
         self.load_rows();
+        self.used = HelperUse::begin();
         let tick_ns = self.work.interval_ns.min(SECOND_NS);
         let mut due_ns = start_ns + tick_ns;
         loop {
@@ -201,27 +205,29 @@ impl Thread {
             lost: rings.iter().flatten().map(Reader::dropped).sum(),
             late_ns: self.late_ns,
             refused: self.refused,
+            helpers: vec![self.used.of("tardy/drain")],
             not_real_time: refused.err().as_ref().map(OsError::from),
         };
         Drained { maker: self.work.maker, series, recording, monitor: self.work.monitor }
     }
 
     /// As [`wait_until`], in the steps of its cadence.
-    fn rest_until(&self, due_ns: i64, finished: &AtomicBool) -> bool {
+    fn rest_until(&mut self, due_ns: i64, finished: &AtomicBool) -> bool {
+        self.used.rest();
         loop {
             let next_ns = self.work.cadence.towards(due_ns, now_ns());
-            if wait_until(next_ns, finished) {
-                return true;
-            }
-            if next_ns >= due_ns {
-                return false;
+            let done = wait_until(next_ns, finished);
+            if done || next_ns >= due_ns {
+                self.used.work();
+                return done;
             }
         }
     }
 
     /// Waits until it may begin another piece of work.
-    fn step_aside(&self, finished: &AtomicBool) {
+    fn step_aside(&mut self, finished: &AtomicBool) {
         if let Some(next_ns) = self.work.cadence.before_next_piece(now_ns()) {
+            self.used.rest();
             wait_until(next_ns, finished);
         }
     }

@@ -6,7 +6,7 @@ use crate::{
     loads::LoadEnd,
     probes::{MessageEvidence, ThreadReport},
     run::{
-        CpuCount, MessageRecord, OsError, SeriesSummary, ThreadDeviation, TraceRecord,
+        CpuCount, HelperTime, MessageRecord, OsError, SeriesSummary, ThreadDeviation, TraceRecord,
         UnreadSource, conditions::CpuUse,
     },
     setup::{
@@ -71,6 +71,8 @@ pub(super) struct SetupEvidence {
     pub not_put_back: Vec<String>,
     /// That the watchdog is not above the measured threads, where it is not.
     pub nothing_above: Option<NothingAbove>,
+    /// Whether helper threads share the CPUs of measured threads that are ordinary tasks.
+    pub helpers_beside: bool,
     /// That the watchdog ended the run, if it did.
     pub watchdog: Option<WatchdogEnd>,
 }
@@ -130,6 +132,8 @@ pub(super) struct Recording {
     pub late_ns: i64,
     /// What the disk refused, the first time.
     pub refused: Option<RefusedWrite>,
+    /// What the helper threads took of the CPUs in the measured time.
+    pub helpers: Vec<HelperTime>,
     /// What the kernel said when the drain was to run as a real-time thread.
     pub not_real_time: Option<OsError>,
 }

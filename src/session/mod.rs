@@ -12,6 +12,7 @@ mod conditions_monitor;
 mod caveats;
 mod drain;
 mod evidence;
+mod helper_use;
 mod progress;
 mod quantiles;
 mod loads;
@@ -28,18 +29,14 @@ mod watchdog;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use tardy_hot::{
-    clock::now_ns,
-    stop::Stop,
-    wakeup::{Ended, Series},
-};
+use tardy_hot::{clock::now_ns, stop::Stop, wakeup::Series};
 
 use crate::{
     loads::{LoadEnd, RunningLoad},
-    probes::{Armed, FinishedProbe, Recorded, Schedule, ThreadReport, Wants},
+    probes::{Armed, FinishedProbe, Recorded, Schedule, Wants},
     run::{Document, MakeError, RunDirectory, RunWriter, Status, tracks::to_csv},
     setup::{arrange::Arranged, memory::Locked, power::DmaLatency, threads::become_helper},
-    sys::{bell::Bell, cpus::Cpus, memory, root::Root, signals},
+    sys::{bell::Bell, cpus::Cpus, memory, root::Root, sched::Policy, signals},
 };
 use cadence::{Cadence, Looks};
 pub(crate) use calibrate::LENGTH_NS as CALIBRATION_NS;
@@ -170,6 +167,7 @@ impl Session {
         let (plan, held) = (&self.plan, self.dma_latency.as_ref());
         record::setup(&mut self.document, plan, &self.locked, held, &self.arranged);
         let is_shared = self.free_cpus()?.is_empty();
+        self.evidence.setup.helpers_beside = is_shared && self.plan.policy.1 == Policy::Other;
         let cadence = Cadence::new(schedule.start_ns, self.armed.grid.as_ref(), is_shared);
         let mut counts = MeasuredCounts::new(Root::default(), schedule.start_ns);
         let series = self.tallies();
@@ -336,7 +334,7 @@ impl Session {
         let Self { plan, armed, loads, arranged, mut document, mut evidence, .. } = self;
         let FinishedProbe { reports, measured, kept } = armed.finish();
         let traced = traced.map(ActiveTracing::finish).transpose().map_err(anyhow::Error::msg)?;
-        let end_ns = end_of(reports.get(..measured).unwrap_or_default(), &schedule);
+        let end_ns = collect::end_of(reports.get(..measured).unwrap_or_default(), &schedule);
         let mut drained = drain.finish().map_err(anyhow::Error::msg)?;
         // The drain has ended, so that nothing else holds the loads any more.
         let loads = loads.into_iter().filter_map(Arc::into_inner);
@@ -387,14 +385,4 @@ fn hold_dma_latency(plan: &RunPlan, evidence: &mut SetupEvidence) -> Result<Opti
         evidence.dma_latency_refused = Some(refused);
         None
     }))
-}
-
-/// When the last loop ended. One that went on to its planned end covered the time up to there: the
-/// expiry after its last one would lie beyond.
-fn end_of(reports: &[ThreadReport], schedule: &Schedule) -> i64 {
-    let end = |report: &ThreadReport| match (report.ended, schedule.end_ns) {
-        (Ended::Done, planned) if planned < i64::MAX => report.ended_ns.max(planned),
-        _ => report.ended_ns,
-    };
-    reports.iter().map(end).max().unwrap_or_else(now_ns)
 }

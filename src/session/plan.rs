@@ -6,7 +6,7 @@ use super::tracing::TraceWish;
 use crate::{
     loads::LoadSpec,
     probes::Probe,
-    run::OsError,
+    run::{Calibration, OsError},
     setup::{Wish, arrange::SetupRequest, journal::Recovered},
     sys::{cpus::Cpus, sched::Policy},
 };
@@ -52,6 +52,8 @@ pub(crate) struct RunPlan {
     pub trace: TraceWish,
     /// What the kernel said to the wished policy, where it refused that.
     pub real_time_refused: Option<OsError>,
+    /// What other runs found that tracing costs, the last of them first.
+    pub calibrations: Vec<Calibration>,
     /// What became of what a killed tardy had left changed.
     pub left: Recovered,
     /// The run directory.

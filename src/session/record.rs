@@ -8,8 +8,9 @@ use crate::{
     loads::{LoadEnd, LoadSpec},
     probes::{Armed, Schedule, ThreadReport, Tracing},
     run::{
-        AskedSetup, Document, FoundSetup, FoundThread, LoadRecord, Provenance, RunParameters,
-        SCHEMA_VERSION, SetupRecord, Status, TraceMode, TraceRecord, Validity, caveat,
+        AskedSetup, Document, Facts, FoundSetup, FoundThread, KnownCost, LoadRecord, Provenance,
+        RunParameters, SCHEMA_VERSION, SetupRecord, Status, TraceMode, TraceRecord, Validity,
+        caveat,
         conditions::ThreadUse,
         hlog,
         summary::{SeriesHead, summarize},
@@ -28,7 +29,8 @@ use tardy_hot::tally::Totals;
 /// The record before anything is touched.
 pub(super) fn planned(plan: &RunPlan, tracing: Option<&Tracing>, trace: TraceRecord) -> Document {
     let parameters = parameters(plan);
-    let first_cpu = plan.cpus.iter().next().unwrap_or(0);
+    let facts = facts::read(plan.cpus.iter().next().unwrap_or(0));
+    let known_cost = known_cost(plan, &facts, trace.found);
     Document {
         schema_version: SCHEMA_VERSION,
         id: plan.id.clone(),
@@ -43,8 +45,8 @@ pub(super) fn planned(plan: &RunPlan, tracing: Option<&Tracing>, trace: TraceRec
         parameters,
         loads: plan.loads.iter().map(planned_load).collect(),
         setup: SetupRecord { asked: Some(asked(plan)), found: FoundSetup::default() },
-        trace,
-        facts: facts::read(first_cpu),
+        trace: TraceRecord { known_cost, ..trace },
+        facts,
         started_at: rfc3339(tardy_hot::clock::now_ns()),
         ended_at: None,
         duration_ns: 0,
@@ -54,6 +56,12 @@ pub(super) fn planned(plan: &RunPlan, tracing: Option<&Tracing>, trace: TraceRec
         messages: None,
         series: plan.probe.heads(tracing).iter().map(empty).collect(),
     }
+}
+
+/// What another run found that tracing costs here; this one may yet measure it.
+fn known_cost(plan: &RunPlan, facts: &Facts, found: TraceMode) -> Option<KnownCost> {
+    let mut known = plan.calibrations.iter();
+    known.find_map(|known| known.known_to(facts, found, plan.probe.name())).cloned()
 }
 
 /// A load that has not started.

@@ -19,7 +19,7 @@ use crate::{
     peaks::Blamer,
     probes::{Probe, TracedThread, Tracing},
     run::{
-        BlameFiles, MissingTracepoint, RunDirectory, TraceMode, TraceRecord,
+        BlameFiles, HelperTime, MissingTracepoint, RunDirectory, TraceMode, TraceRecord,
         peaks::Blame,
         probes::{LatencyFrom, ProbeInfo, Rhythm},
     },
@@ -63,6 +63,8 @@ pub(super) struct TraceEnd {
     pub symbols_hidden: bool,
     /// What the disk refused of the blame, the first time.
     pub refused: Option<RefusedWrite>,
+    /// What the thread took that blames, where there is one.
+    pub helper: Option<HelperTime>,
 }
 
 /// The kernel's records, for the probe.
@@ -284,9 +286,9 @@ impl ActiveTracing {
                 Ok(TraceEnd { unmatched: unmatched(&loaded.threads), ..TraceEnd::default() })
             }
             Self::Peaks { recorder, symbols_hidden } => {
-                let Blamed { blame, refused } = recorder.finish()?;
-                let unmatched = blame.unmatched;
-                Ok(TraceEnd { unmatched, blame: Some(blame), symbols_hidden, refused })
+                let Blamed { blame, refused, helper } = recorder.finish()?;
+                let (unmatched, blame, helper) = (blame.unmatched, Some(blame), Some(helper));
+                Ok(TraceEnd { unmatched, blame, symbols_hidden, refused, helper })
             }
         }
     }

@@ -7,7 +7,10 @@ use std::{
 
 use thiserror::Error;
 
-use crate::run::{OpenError, Run, RunEntry, RunHead, Status, names};
+use crate::run::{Calibration, OpenError, Run, RunEntry, RunHead, Status, names};
+
+/// Runs that are looked through for what tracing costs: those that started last.
+const MOST_CALIBRATIONS: usize = 200;
 
 /// Why a run was not found.
 #[derive(Debug, Error)]
@@ -101,6 +104,15 @@ impl Store {
     /// The heads of all runs that have one.
     fn heads(&self) -> Vec<RunHead> {
         self.paths().filter_map(|path| RunHead::read(&path).ok()).collect()
+    }
+
+    /// What runs of late found that tracing costs, the last of them first.
+    #[must_use]
+    pub(crate) fn calibrations(&self) -> Vec<Calibration> {
+        let mut heads = self.heads();
+        heads.sort_by_cached_key(|head| (head.start(), head.id.clone()));
+        let last = heads.iter().rev().take(MOST_CALIBRATIONS);
+        last.filter_map(|head| Calibration::read(&head.path)).collect()
     }
 
     /// The run that started so many before the last one; those that cannot be opened do not count.

@@ -110,6 +110,37 @@ fn a_run_is_running_until_its_maker_is_killed_and_crashed_from_then_on() {
 }
 
 #[test]
+fn samples_that_a_kill_left_open_are_closed_on_request_and_those_of_no_other_run() {
+    let store = Store::new();
+    let child = store.start_measuring("r", &["--raw"]);
+    let samples = store.runs().join("r/samples");
+    eventually("single samples", || samples.join("000001.spool").exists());
+    let said = store.run(&["repair", "r"]);
+    assert_eq!((said.code, said.out.as_str()), (Some(2), ""), "{said:?}");
+    assert!(said.err.contains("is still being measured"), "{said:?}");
+    signal(&child, "KILL");
+    finish(child);
+    let record = std::fs::read(store.runs().join("r/run.json")).unwrap();
+    let ended = store.measure("ended", &["--raw", "--duration", "200ms"]);
+    let before = super::support::contents(&ended);
+    let said = store.run(&["repair", "r", "ended"]);
+    assert_eq!((said.code, said.err.as_str()), (Some(0), ""), "{said:?}");
+    assert!(said.out.starts_with("r: samples/0000"), "{said:?}");
+    assert!(said.out.contains(".parquet has the "), "{said:?}");
+    assert!(said.out.contains("ended: nothing to repair: it ended in order\n"), "{said:?}");
+    assert_eq!(super::support::contents(&ended), before);
+    let left = super::support::contents(&samples);
+    assert!(left.keys().all(|file| file.extension().is_some_and(|kind| kind == "parquet")));
+    assert_eq!(std::fs::read(store.runs().join("r/run.json")).unwrap(), record);
+    assert_eq!(store.show("r")["status"], "crashed", "a repair changes no verdict");
+    let said = store.run(&["repair", "r", "none", "--json"]);
+    assert_eq!(said.code, Some(2), "one of them is there: {said:?}");
+    assert!(said.err.contains("no run \"none\""), "{said:?}");
+    let again: Value = serde_json::from_str(&said.out).unwrap();
+    assert_eq!(list(&again[0]["repair"]["spools"]), [] as [Value; 0], "{again}");
+}
+
+#[test]
 fn a_run_that_nobody_holds_a_lock_on_reads_as_crashed() {
     let store = Store::new();
     let run = store.measure("r", &["--duration", "200ms"]);

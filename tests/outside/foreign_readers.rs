@@ -81,6 +81,29 @@ fn python_reads_what_a_run_measured_and_agrees() {
 }
 
 #[test]
+fn pandas_reads_the_samples_of_a_killed_run_once_it_is_repaired() {
+    if !has_modules() {
+        return;
+    }
+    let store = Store::new();
+    let child = store.start_measuring("r", &["--raw"]);
+    let samples = store.runs().join("r/samples");
+    eventually("single samples", || samples.join("000001.spool").exists());
+    signal(&child, "KILL");
+    finish(child);
+    let rows = || {
+        let script = "import pandas, sys; print(len(pandas.read_parquet(sys.argv[1])))";
+        finish(piped(python().args(["-c", script]).arg(&samples)))
+    };
+    assert_ne!(rows().code, Some(0), "a spool is nothing for pandas");
+    let said = store.run(&["repair", "r", "--json"]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let repaired: Value = serde_json::from_str(&said.out).unwrap();
+    let (rows, ours) = (rows(), whole(&repaired[0]["repair"]["samples"]));
+    assert!(ours > 0 && rows.out.trim() == ours.to_string(), "{rows:?} {repaired}");
+}
+
+#[test]
 fn python_agrees_on_a_hundred_thousand_known_samples() {
     if !has_modules() {
         return;

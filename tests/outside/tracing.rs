@@ -230,6 +230,21 @@ fn what_tracing_costs_is_measured_before_the_run_and_is_no_part_of_it() {
     assert_eq!(whole(&record["series"][0]["count"]), 200, "{record}");
     assert_eq!(faults(&schema(), &record), [""; 0], "{record}");
     assert!(store.run(&["show", "r"]).out.contains("tracing: adds"));
+    // Later runs of the same kind know it, and say from where.
+    let measured = |name: &str, mode: &str| {
+        let asked = ["--trace", mode, "--samples", "20", "--cpus", "0", "--name", name];
+        let said = store.run(&[&RUN[..], &asked].concat());
+        assert_eq!(said.code, Some(0), "{said:?}");
+        (store.show(name), said.out.split_whitespace().collect::<Vec<_>>().join(" "))
+    };
+    let (later, text) = measured("later", "stages");
+    let known = &later["trace"]["known_cost"];
+    assert_eq!((&known["run"], &known["cost"]), (&record["id"], cost), "{later}");
+    assert_eq!(faults(&schema(), &later), [""; 0], "{later}");
+    assert!(text.contains("as the run r found here (idle)"), "{text}");
+    let (other, text) = measured("other", "peaks");
+    assert_eq!(other["trace"].get("known_cost"), None, "it was of stages: {other}");
+    assert!(text.contains("how much here is not known: --calibrate measures it"), "{text}");
 }
 
 #[test]

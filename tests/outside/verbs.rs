@@ -19,6 +19,7 @@ fn every_verb_explains_itself_on_standard_output() {
         &["why", "--help"],
         &["report", "--help"],
         &["load", "--help"],
+        &["repair", "--help"],
     ] {
         let said = store.run(arguments);
         assert_eq!((said.code, said.err.as_str()), (Some(0), ""), "{arguments:?}: {said:?}");

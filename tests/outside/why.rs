@@ -7,6 +7,7 @@ use std::{fs, path::Path, path::PathBuf, sync::OnceLock};
 
 use jsonschema::Validator;
 use serde_json::{Value, json};
+use tardy::run::peaks::Blame;
 
 use super::{
     schema::faults,
@@ -159,6 +160,21 @@ fn a_run_that_was_not_traced_is_an_error_that_says_how_to_trace() {
     assert!(off.contains("were not traced") && off.contains("--trace peaks"), "{off}");
     assert!(refused("off", json!("no rights: run it as root")).contains("run it as root"));
     assert!(refused("stages", Value::Null).contains("has the stages"));
+}
+
+#[test]
+fn a_run_that_was_killed_before_its_first_sums_says_so_and_not_that_nothing_was_blamed() {
+    let (store, run) = copied();
+    let record = fs::read_to_string(run.join("run.json")).unwrap();
+    fs::write(run.join("run.json"), record.replace("\"complete\"", "\"running\"")).unwrap();
+    fs::write(run.join("blame.json"), serde_json::to_vec(&Blame::default()).unwrap()).unwrap();
+    let why = document(&store);
+    assert_eq!((&why["summed_ns"], list(&why["bands"]).len()), (&json!(0), 1), "{why}");
+    assert_eq!(why["bands"][0]["name"], "worst");
+    assert!(why["verdict"].as_str().unwrap().contains("in the ten worst wake-ups"), "{why}");
+    let out = text(&store, &[]);
+    let words = out.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("There are no sums of all late wake-ups yet"), "{out}");
 }
 
 #[test]

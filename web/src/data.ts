@@ -432,6 +432,18 @@ export type InterruptRow = {
   source: string;
 };
 
+/** What another run on the same machine found that tracing costs. */
+export type KnownCost = {
+  /** What it found. */
+  cost: TraceCost;
+  /** Its loads, by name. */
+  loads: string[];
+  /** Its name. */
+  name: string;
+  /** The id of that run. */
+  run: string;
+};
+
 /** The virtual machine that the lab made for a run. The same values make the same run again, where time is counted. */
 export type LabFacts = {
   /** What `tardy run` was given inside, without what the lab itself gives it. */
@@ -1182,6 +1194,8 @@ export type TraceRecord = {
   cost: TraceCost | null;
   /** What it came to; never `auto`. */
   found: TraceMode;
+  /** What the latest run of the store with `--calibrate` found on the same machine, with the same kernel and probe, where as much was traced; absent where there is none, and where this run measured it itself. */
+  known_cost?: KnownCost | null;
   /** Events that the recorder lost. */
   lost_events: number;
   /** Tracepoints that this kernel lacks or refuses. */
@@ -1250,6 +1264,7 @@ export const STRUCTURE: JsonMap = {
     Heat: {"properties":{"count":{"items":{"type":"integer"},"type":"array"},"latency":{"items":{"type":"integer"},"type":"array"},"time":{"items":{"type":"integer"},"type":"array"}},"required":["time","latency","count"],"type":"object"},
     IdleState: {"properties":{"exit_latency_us":{"type":"integer"},"name":{"type":"string"}},"required":["name","exit_latency_us"],"type":"object"},
     InterruptRow: {"properties":{"description":{"type":"string"},"kind":{"type":"string"},"per_cpu":{"items":{"prefixItems":[{"type":"integer"},{"type":"integer"}],"type":"array"},"type":"array"},"per_s":{"type":"number"},"source":{"type":"string"}},"required":["kind","source","description","per_s","per_cpu"],"type":"object"},
+    KnownCost: {"properties":{"cost":{"$ref":"#/$defs/TraceCost"},"loads":{"items":{"type":"string"},"type":"array"},"name":{"type":"string"},"run":{"type":"string"}},"required":["run","name","loads","cost"],"type":"object"},
     LabFacts: {"properties":{"arguments":{"items":{"type":"string"},"type":"array"},"cpu_model":{"type":"string"},"cpus":{"type":"integer"},"far":{"items":{"type":"string"},"type":"array"},"initramfs_hash":{"type":"string"},"kernel":{"type":"string"},"kernel_hash":{"type":"string"},"key":{"type":"string"},"load":{"type":"string"},"mode":{"type":"string"},"program_hash":{"type":"string"},"qemu":{"type":"string"},"sample_hash":{"type":["string","null"]},"seed":{"type":"integer"},"shift":{"type":["integer","null"]}},"required":["mode","qemu","cpu_model","shift","seed","kernel","kernel_hash","initramfs_hash","sample_hash","load","program_hash","cpus","arguments","key"],"type":"object"},
     LabFailure: {"properties":{"kernel":{"type":"string"},"load":{"type":"string"},"seed":{"type":"integer"},"why":{"type":"string"}},"required":["load","kernel","seed","why"],"type":"object"},
     LoadProof: {"properties":{"context_switches_per_s":{"type":"number"},"cpu_share":{"type":"number"},"operations":{"type":"integer"},"operations_per_s":{"type":"number"},"tasks":{"type":"integer"},"tasks_idle":{"type":"integer"},"unit":{"type":"string"}},"required":["unit","operations","operations_per_s","context_switches_per_s","cpu_share","tasks","tasks_idle"],"type":"object"},
@@ -1297,7 +1312,7 @@ export const STRUCTURE: JsonMap = {
     TimerParameters: {"properties":{"cpus":{"type":"string"},"distance_ns":{"type":"integer"},"interval_ns":{"type":"integer"},"priority_step":{"type":"integer"},"threads_per_cpu":{"type":"integer"},"wake":{"type":"string"}},"required":["wake","interval_ns","distance_ns","cpus","threads_per_cpu","priority_step"],"type":"object"},
     TraceCost: {"properties":{"added_cpu_percent":{"type":"number"},"added_median_ns":{"type":"integer"},"added_range_ns":{"prefixItems":[{"type":"integer"},{"type":"integer"}],"type":"array"},"cpu_per_wakeup_ns":{"prefixItems":[{"type":"integer"},{"type":"integer"}],"type":"array"},"median_with_ns":{"type":"integer"},"median_without_ns":{"type":"integer"},"pairs":{"type":"integer"},"slice_ns":{"type":"integer"}},"required":["pairs","slice_ns","median_without_ns","median_with_ns","added_median_ns","added_range_ns","cpu_per_wakeup_ns","added_cpu_percent"],"type":"object"},
     TraceMode: {"enum":["auto","off","stages","peaks"]},
-    TraceRecord: {"properties":{"asked":{"$ref":"#/$defs/TraceMode"},"blamed":{"type":"integer"},"cost":{"anyOf":[{"$ref":"#/$defs/TraceCost"},{"type":"null"}]},"found":{"$ref":"#/$defs/TraceMode"},"lost_events":{"type":"integer"},"missing":{"items":{"$ref":"#/$defs/MissingTracepoint"},"type":"array"},"passed_over":{"type":"integer"},"threshold_ns":{"type":"integer"},"unmatched":{"type":"integer"},"why_not":{"type":["string","null"]}},"required":["asked","found","why_not","missing","unmatched","lost_events","blamed","passed_over","threshold_ns","cost"],"type":"object"},
+    TraceRecord: {"properties":{"asked":{"$ref":"#/$defs/TraceMode"},"blamed":{"type":"integer"},"cost":{"anyOf":[{"$ref":"#/$defs/TraceCost"},{"type":"null"}]},"found":{"$ref":"#/$defs/TraceMode"},"known_cost":{"anyOf":[{"$ref":"#/$defs/KnownCost"},{"type":"null"}]},"lost_events":{"type":"integer"},"missing":{"items":{"$ref":"#/$defs/MissingTracepoint"},"type":"array"},"passed_over":{"type":"integer"},"threshold_ns":{"type":"integer"},"unmatched":{"type":"integer"},"why_not":{"type":["string","null"]}},"required":["asked","found","why_not","missing","unmatched","lost_events","blamed","passed_over","threshold_ns","cost"],"type":"object"},
     Validity: {"enum":["valid","weakened","invalid"]},
     Vocabulary: {"properties":{"causes":{"additionalProperties":{"type":"string"},"type":"object"},"samples":{"$ref":"#/$defs/SampleWords"},"series":{"additionalProperties":{"type":"string"},"type":"object"}},"required":["samples","causes","series"],"type":"object"},
     WayOf: {"properties":{"ns":{"type":"integer"},"stages":{"anyOf":[{"$ref":"#/$defs/MessageStages"},{"type":"null"}]},"way":{"type":"string"}},"required":["way","ns","stages"],"type":"object"},

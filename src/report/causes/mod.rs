@@ -10,8 +10,8 @@ use hdrhistogram::Histogram;
 use crate::{
     analysis::bands::{Band, bands},
     run::{
-        CaveatKind, Run,
-        hlog::{self, HlogError},
+        CaveatKind, Run, Status,
+        hlog::{self, HlogError, IntervalSpan},
         peaks::{Blame, Peak},
         peaks_file::{Brief, Damage},
     },
@@ -24,7 +24,11 @@ pub use page::{PageBlame, PagePeaks};
 pub struct Causes {
     /// What all late wake-ups were blamed on; absent where that was not recorded, or is damaged.
     pub blame: Option<Blame>,
-    /// From the widest to the worst; where `blame` is absent, the worst alone.
+    /// How far into the run the sums reach, ns, where it did not end in order; 0 where there are
+    /// none yet.
+    pub summed_ns: Option<i64>,
+    /// From the widest to the worst; where `blame` is absent, the worst alone. All but the worst
+    /// are of what the sums reach.
     pub bands: Vec<Band>,
     /// The worst wake-ups, worst first; all with `--peak-over`.
     pub worst: Vec<Peak>,
@@ -48,25 +52,158 @@ impl Causes {
             damaged.push(damage);
             None
         });
+        let summed_ns = blame.as_ref().and_then(|blame| summed_ns(run, blame));
+        let blame = blame.filter(|_| summed_ns != Some(0));
         let max = run.document.wakeups().filter_map(|series| series.max).max().unwrap_or(0);
         let known = blame.clone().unwrap_or_default();
-        let mut bands = bands(total, max, &known, &peaks.worst);
-        if blame.is_none() {
+        let bands_of = |total: &Histogram<u64>| bands(total, max, &known, &peaks.worst);
+        let (worst, mut bands): (Vec<Band>, Vec<Band>) =
+            bands_of(total).into_iter().partition(|band| band.name == "worst");
+        match (&blame, summed_ns) {
             // Without sums, a band of them would say that nothing was blamed.
-            bands.retain(|band| band.name == "worst");
+            (None, _) => bands.clear(),
+            // Nor was what came since blamed on anybody.
+            (Some(_), Some(until_ns)) => {
+                bands = bands_of(&total_until(run, until_ns));
+                bands.retain(|band| band.name != "worst");
+            }
+            (Some(_), None) => {}
         }
-        Self { blame, bands, worst: peaks.worst, all: peaks.all, damaged, caveats }
+        bands.extend(worst);
+        Self { blame, summed_ns, bands, worst: peaks.worst, all: peaks.all, damaged, caveats }
     }
+}
+
+/// How far into the run its sums reach, ns; nothing where it ended in order, and so has them all,
+/// and where an older tardy does not say.
+fn summed_ns(run: &Run, blame: &Blame) -> Option<i64> {
+    if !matches!(run.document.status, Status::Running | Status::Crashed) {
+        return None;
+    }
+    match blame.until_ns {
+        Some(until_ns) => Some(until_ns.saturating_sub(run.document.start_monotonic_ns).max(1)),
+        None => (blame.blamed == 0).then_some(0),
+    }
+}
+
+/// Whole latencies of a run in the intervals of which more than half lies before then.
+fn total_until(run: &Run, until_ns: i64) -> Histogram<u64> {
+    let until_s = until_ns as f64 / 1e9;
+    let is_before = |span: &IntervalSpan| span.start_s + span.length_s / 2.0 < until_s;
+    total_where(run, is_before).0
 }
 
 /// All whole latencies of a run: what there is up to the first damaged line, where there is one.
 pub fn total(run: &Run) -> (Histogram<u64>, Result<(), HlogError>) {
+    total_where(run, |_| true)
+}
+
+fn total_where(
+    run: &Run,
+    is_meant: impl Fn(&IntervalSpan) -> bool,
+) -> (Histogram<u64>, Result<(), HlogError>) {
     let mut total = hlog::empty();
-    let read = run.intervals(|number, _, counts| {
-        if run.document.series.get(number).is_some_and(|series| !series.is_stage()) {
+    let read = run.intervals(|number, span, counts| {
+        let series = run.document.series.get(number);
+        if series.is_some_and(|series| !series.is_stage()) && is_meant(&span) {
             // Bounds are equal, so that nothing can be lost.
             let _ = total.add(&counts);
         }
     });
     (total, read)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::{Path, PathBuf};
+
+    use tempfile::TempDir;
+
+    use super::*;
+    use crate::run::{
+        BlameFiles, IntervalOf, RunWriter,
+        hlog::LogLine,
+        peaks::{Basis, Cause, CauseOf, LatencyBucket},
+    };
+
+    const SECOND_NS: i64 = 1_000_000_000;
+
+    /// A second of the run: 2,000 wake-ups, of which so many were late.
+    fn second(number: u32, late: u64) -> IntervalOf {
+        let mut counts = hlog::empty();
+        counts.record_n(10_000, 2_000 - late).unwrap();
+        counts.record_n(100_000, late).unwrap();
+        let span = IntervalSpan { tag: "cpu0".into(), start_s: f64::from(number), length_s: 1.0 };
+        let mut totals = None;
+        let count = 2_000 * (number + 1);
+        let text = format!("#[Totals: tag=cpu0 count={count} min_ns=10000 max_ns=100000]\n");
+        let found = |line| match line {
+            LogLine::Totals(_, found) => totals = Some(found),
+            LogLine::Interval(..) => {}
+        };
+        hlog::read(text.as_bytes(), found).unwrap();
+        IntervalOf { span, counts, totals: totals.unwrap() }
+    }
+
+    /// A run that was killed after two seconds, with 15 late wake-ups in the first and 19 in the
+    /// second, and these sums.
+    fn killed(blame: &Blame) -> (TempDir, PathBuf) {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("r");
+        let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/v1/timer");
+        let mut document = Run::open(&fixture).unwrap().document;
+        document.series.truncate(1);
+        assert_eq!(document.series[0].name, "cpu0");
+        (document.status, document.start_monotonic_ns) = (Status::Running, 5 * SECOND_NS);
+        let mut maker = RunWriter::create(&path, &document, false).unwrap();
+        maker.begin(&document).unwrap();
+        maker.append_intervals(&[second(0, 15), second(1, 19)]).unwrap();
+        let mut files = BlameFiles::create(maker.directory()).unwrap();
+        files.replace_blame(blame).unwrap();
+        (place, path)
+    }
+
+    fn causes(path: &Path) -> Causes {
+        let run = Run::open(path).unwrap();
+        assert_eq!(run.document.status, Status::Crashed);
+        Causes::of(&run, &total(&run).0)
+    }
+
+    fn names(causes: &Causes) -> Vec<&str> {
+        causes.bands.iter().map(|band| band.name.as_str()).collect()
+    }
+
+    #[test]
+    fn sums_of_a_run_that_goes_on_are_compared_with_what_they_reach() {
+        let of = CauseOf {
+            series: "cpu0".into(),
+            cause: Cause::Softirq,
+            name: "NET_RX".into(),
+            basis: Basis::Measured,
+        };
+        let bucket = LatencyBucket {
+            low_ns: 98_304,
+            wakeups: 15,
+            ns: 15 * 100_000,
+            parts: vec![(0, 15, 15 * 100_000)],
+        };
+        let until_ns = Some(6 * SECOND_NS + 1_000_000);
+        let (causes_of, buckets) = (vec![of], vec![bucket]);
+        let blame = Blame { until_ns, blamed: 15, causes: causes_of, buckets, ..Blame::default() };
+        let (_place, path) = killed(&blame);
+        let found = causes(&path);
+        assert_eq!(found.summed_ns, Some(SECOND_NS + 1_000_000));
+        assert_eq!(names(&found), ["p99", "worst"]);
+        // Of both seconds it would be less than a half.
+        assert!(found.bands[0].blamed_share > 0.99, "{:?}", found.bands[0]);
+        assert_eq!(found.bands[0].wakeups, 15);
+    }
+
+    #[test]
+    fn before_the_first_sums_nothing_is_said_of_them() {
+        let (_place, path) = killed(&Blame::default());
+        let found = causes(&path);
+        assert_eq!((found.summed_ns, &found.blame), (Some(0), &None));
+        assert_eq!(names(&found), ["worst"]);
+    }
 }

@@ -5,10 +5,10 @@ use std::collections::HashMap;
 use super::{DIM, push_lines};
 use crate::{
     report::{
-        sample_name,
+        sample_name::{self, SampleName},
         table::{Table, us},
     },
-    run::{Document, SeriesSummary},
+    run::{Document, KnownCost, SeriesSummary, TraceCost, TraceMode},
     units::Nanos,
 };
 
@@ -74,23 +74,57 @@ fn row(name: &str, stage: &str, series: &SeriesSummary) -> Vec<String> {
     vec![name.into(), stage.into(), us(series.min), us(series.mean), p50, p99, p999, us(series.max)]
 }
 
-/// What `--calibrate` found.
+/// What tracing adds to a median wake-up where time is counted (Debian's 6.1, docs/overhead.md).
+const IN_COUNTED_TIME: [(TraceMode, &str); 2] =
+    [(TraceMode::Stages, "1.5 to 1.6 us"), (TraceMode::Peaks, "3.5 to 4.8 us")];
+
+/// What tracing costs, as far as that is known of this machine.
 pub(super) fn push_cost(out: &mut String, document: &Document) {
-    let Some(cost) = &document.trace.cost else { return };
+    let trace = &document.trace;
+    if matches!(trace.found, TraceMode::Off | TraceMode::Auto) {
+        return;
+    }
+    let sample = SampleName::of(document);
+    let one = sample.one();
+    let text = match (&trace.cost, &trace.known_cost) {
+        (Some(cost), _) => format!("{}, {}", added(cost, one), used(cost, one)),
+        (None, Some(KnownCost { name, loads, cost, .. })) => {
+            let loads = if loads.is_empty() { "idle".into() } else { loads.join(" + ") };
+            format!("{}, as the run {name} found here ({loads})", added(cost, one))
+        }
+        (None, None) => {
+            let counted = IN_COUNTED_TIME.iter().find(|(mode, _)| *mode == trace.found);
+            let counted = counted.filter(|_| sample == SampleName::WakeUp);
+            let counted = counted.map_or_else(String::new, |(_, figure)| {
+                format!("; on Debian's 6.1 in counted time it adds {figure} to the median {one}")
+            });
+            format!(
+                "adds to each {one}, how much here is not known: --calibrate measures it{counted}"
+            )
+        }
+    };
+    out.push_str(&format!("tracing: {text}\n"));
+}
+
+fn added(cost: &TraceCost, one: &str) -> String {
     let (low, high) = cost.added_range_ns;
-    let (without, with) = cost.cpu_per_wakeup_ns;
-    let one = sample_name::SampleName::of(document).one();
-    out.push_str(&format!(
-        "tracing: adds {} to the median {one} ({} to {} in {} pairs of {}), {} CPU time to each \
-         {one} and {:.1} % of one CPU in all\n",
+    format!(
+        "adds {} to the median {one} ({} to {} in {} pairs of {})",
         Nanos(cost.added_median_ns),
         Nanos(low),
         Nanos(high),
         cost.pairs,
         Nanos(cost.slice_ns),
+    )
+}
+
+fn used(cost: &TraceCost, one: &str) -> String {
+    let (without, with) = cost.cpu_per_wakeup_ns;
+    format!(
+        "{} CPU time to each {one} and {:.1} % of one CPU in all",
         Nanos(with - without),
         cost.added_cpu_percent,
-    ));
+    )
 }
 
 #[cfg(test)]
@@ -129,5 +163,64 @@ mod tests {
         let many: Vec<&str> = many.iter().map(String::as_str).collect();
         push(&mut out, &fixture::of("timer", &many));
         assert!(out.contains("the 8 of 9 series"), "{out}");
+    }
+
+    fn cost(added_median_ns: i64) -> TraceCost {
+        TraceCost {
+            pairs: 4,
+            slice_ns: 500_000_000,
+            median_without_ns: 7_000,
+            median_with_ns: 8_200,
+            added_median_ns,
+            added_range_ns: (900, 1_600),
+            cpu_per_wakeup_ns: (5_000, 6_500),
+            added_cpu_percent: 0.4,
+        }
+    }
+
+    fn said(document: &Document) -> String {
+        let mut out = String::new();
+        push_cost(&mut out, document);
+        out
+    }
+
+    #[test]
+    fn every_traced_run_says_what_tracing_costs_as_far_as_that_is_known() {
+        let mut timer = fixture::of("timer", &["cpu0"]);
+        assert_eq!(said(&timer), "", "it was not traced");
+        timer.trace.found = TraceMode::Peaks;
+        let unknown = "tracing: adds to each wake-up, how much here is not known: --calibrate \
+                       measures it; on Debian's 6.1 in counted time it adds 3.5 to 4.8 us to the \
+                       median wake-up\n";
+        assert_eq!(said(&timer), unknown);
+        timer.trace.known_cost = Some(KnownCost {
+            run: "i".into(),
+            name: "before".into(),
+            loads: vec!["hackbench".into()],
+            cost: cost(1_200),
+        });
+        let known = "tracing: adds 1.20 us to the median wake-up (900 ns to 1.60 us in 4 pairs of \
+                     500 ms), as the run before found here (hackbench)\n";
+        assert_eq!(said(&timer), known);
+        timer.trace.cost = Some(cost(1_300));
+        assert!(said(&timer).contains("adds 1.30 us to the median wake-up"), "its own comes first");
+        assert!(said(&timer).contains("1.50 us CPU time to each wake-up and 0.4 % of one CPU"));
+    }
+
+    #[test]
+    fn of_messages_no_figure_is_named_that_nobody_measured() {
+        let mut pingpong = fixture::of("pingpong", &["rtt"]);
+        pingpong.trace.found = TraceMode::Stages;
+        let text = said(&pingpong);
+        assert!(text.contains("--calibrate") && !text.contains("Debian"), "{text}");
+    }
+
+    #[test]
+    fn the_figures_in_counted_time_are_those_of_the_documentation() {
+        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/overhead.md");
+        let documented = std::fs::read_to_string(file).unwrap();
+        for figure in ["(+1.5)", "(+1.6)", "(+4.8)", "peaks add 3.5 us", "stages 1.5 and 1.6 us"] {
+            assert!(documented.contains(figure), "{figure}");
+        }
     }
 }

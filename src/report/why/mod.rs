@@ -50,6 +50,10 @@ pub struct WhyReport {
     /// The lowest that this threshold was: no wake-up below it was blamed; ns.
     #[serde(default)]
     pub lowest_threshold_ns: i64,
+    /// Of a run that did not end in order: how far into it the sums of late wake-ups reach, from
+    /// which `bands` but the ten worst are, ns; 0 where there were none yet. Null of others.
+    #[serde(default)]
+    pub summed_ns: Option<i64>,
     /// Late wake-ups that were blamed.
     pub blamed: u64,
     /// Late wake-ups that were not: their events were overwritten by then, or too many later ones
@@ -120,7 +124,8 @@ pub enum NotTraced {
 pub fn document(run: &Run) -> Result<(WhyReport, Document), NotTraced> {
     refuse_untraced(run)?;
     let (total, read) = all_causes::total(run);
-    let Causes { blame, bands, worst, all, mut damaged, mut caveats } = Causes::of(run, &total);
+    let Causes { blame, summed_ns, bands, worst, all, mut damaged, mut caveats } =
+        Causes::of(run, &total);
     if let Err(error) = read {
         let what = error.to_string();
         damaged.push(Damage { file: names::SERIES.into(), line: None, what: what.clone() });
@@ -140,6 +145,7 @@ pub fn document(run: &Run) -> Result<(WhyReport, Document), NotTraced> {
         verdict: String::new(),
         threshold_ns: blame.threshold_ns,
         lowest_threshold_ns: blame.lowest_threshold_ns,
+        summed_ns,
         blamed: blame.blamed,
         passed_over: blame.passed_over,
         unmatched: blame.unmatched,

@@ -17,7 +17,7 @@ use crate::{
         table::{Table, us},
     },
     run::{Document, SeriesSummary, Validity, probes::SampleName},
-    units::{Nanos, count, times},
+    units::{Nanos, count, span, times},
 };
 
 const BOLD: Style = Style::new().bold();
@@ -91,6 +91,12 @@ fn counted(why: &WhyReport) -> String {
     let (lowest_ns, last_ns) = (why.lowest_threshold_ns, why.threshold_ns);
     let has_risen = lowest_ns > 0 && lowest_ns < last_ns;
     let mut text = match why.blamed {
+        0 if why.summed_ns == Some(0) => format!(
+            "There are no sums of all late {} yet: they are written after the first second of a \
+             run, and every few seconds from then on; peaks so far: {}",
+            why.sample.many(),
+            count(why.peaks_found)
+        ),
         0 => format!("There are no sums of all late wake-ups; peaks: {}", count(why.peaks_found)),
         blamed => format!(
             "{} {} that were {} than {} were analysed",
@@ -104,6 +110,7 @@ fn counted(why: &WhyReport) -> String {
         let late = why.sample.late();
         text.push_str(&format!(", at the end only those {late} than {}", Nanos(last_ns)));
     }
+    text.push_str(&reach(why));
     let unmatched = match why.sample {
         SampleName::RoundTrip => "had an end that had not gone to sleep",
         SampleName::Packet => "found a reader that had not gone to sleep",
@@ -123,6 +130,15 @@ fn counted(why: &WhyReport) -> String {
         text.push_str(&format!("; {}", but.join(", ")));
     }
     text + "."
+}
+
+/// How much of a run that did not end in order this is.
+fn reach(why: &WhyReport) -> String {
+    let summed_ns = why.summed_ns.filter(|summed_ns| *summed_ns > 0);
+    summed_ns.map_or_else(String::new, |summed_ns| {
+        let first = span(summed_ns as f64 / 1e9);
+        format!(", in the first {first} of the run, which its sums reach so far")
+    })
 }
 
 /// Lines of at most 80 columns.
@@ -286,6 +302,23 @@ mod tests {
         };
         let wanted = "7 round trips that were longer than 90.0 us were analysed; 2 had an end that \
                       had not gone to sleep.";
+        assert_eq!(counted(&why), wanted);
+    }
+
+    #[test]
+    fn how_far_the_sums_of_a_run_reach_that_goes_on_is_said() {
+        let mut why = WhyReport {
+            threshold_ns: 242_000,
+            blamed: 245,
+            summed_ns: Some(8_000_000_000),
+            ..WhyReport::default()
+        };
+        let wanted = "245 wake-ups that were later than 242 us were analysed, in the first 8 s of \
+                      the run, which its sums reach so far.";
+        assert_eq!(counted(&why), wanted);
+        (why.blamed, why.summed_ns, why.peaks_found) = (0, Some(0), 3);
+        let wanted = "There are no sums of all late wake-ups yet: they are written after the first \
+                      second of a run, and every few seconds from then on; peaks so far: 3.";
         assert_eq!(counted(&why), wanted);
     }
 }

@@ -31,7 +31,10 @@ pub(super) fn verdict(why: &WhyReport, series: usize) -> String {
     let order = ["p99.9", "p99", "worst"];
     let named = |name| why.bands.iter().find(|band: &&Band| band.name == name);
     let Some(band) = order.into_iter().find_map(named) else {
-        return format!("No {} was late enough to be blamed.", why.sample.one());
+        return match why.summed_ns {
+            Some(0) => format!("Too few {} yet to name a cause.", why.sample.many()),
+            _ => format!("No {} was late enough to be blamed.", why.sample.one()),
+        };
     };
     let place = band_words(&band.name, why.sample);
     let kinds = kinds(band);
@@ -306,6 +309,8 @@ mod tests {
         assert!(verdict(&none, 2).starts_with("Only 0 % of the time"));
         none.bands.clear();
         assert_eq!(verdict(&none, 2), "No wake-up was late enough to be blamed.");
+        none.summed_ns = Some(0);
+        assert_eq!(verdict(&none, 2), "Too few wake-ups yet to name a cause.");
     }
 
     #[test]

@@ -2,7 +2,11 @@
 
 use serde::Serialize;
 
-use crate::run::{OsError, caveat::Effect};
+use super::values::list;
+use crate::{
+    run::{OsError, caveat::Effect},
+    units::Nanos,
+};
 
 /// A caveat about what tardy set up, could not set up, or could not restore.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -43,6 +47,39 @@ pub enum SetupCaveat {
         /// They did not check the stop flag, and were made ordinary tasks.
         made_ordinary: bool,
     },
+    /// Ordinary measured threads shared their CPUs with tardy's own.
+    HelpersBeside {
+        /// What each of these took.
+        helpers: Vec<HelperTime>,
+    },
+}
+
+/// What a helper thread of tardy took of the CPUs in the measured time.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct HelperTime {
+    /// Its name, `tardy/drain`.
+    pub thread: String,
+    /// CPU time, ns.
+    pub cpu_ns: u64,
+    /// The most of it without a rest, ns.
+    pub longest_ns: u64,
+}
+
+impl HelperTime {
+    /// "tardy/drain 312 ms, at most 4.10 ms without a rest"
+    fn text(&self) -> String {
+        let time = |ns: u64| Nanos(i64::try_from(ns).unwrap_or(i64::MAX));
+        let Self { thread, cpu_ns, longest_ns } = self;
+        format!("{thread} {}, at most {} without a rest", time(*cpu_ns), time(*longest_ns))
+    }
+}
+
+fn beside(helpers: &[HelperTime]) -> String {
+    format!(
+        "tardy's own threads ran on the measured CPUs, and the measured threads, which are \
+         ordinary tasks, may have waited for them: {}.",
+        list(helpers, "; ", HelperTime::text)
+    )
 }
 
 impl SetupCaveat {
@@ -105,6 +142,13 @@ impl SetupCaveat {
                 ),
                 "Use a longer --interval or fewer --threads, or leave a CPU that is not measured \
                  (--cpus).",
+            ),
+            Self::HelpersBeside { helpers } => (
+                "helpers_beside",
+                Informs,
+                beside(helpers),
+                "Leave a CPU that is not measured (--cpus); --trace off spares the work of \
+                 tardy/recorder.",
             ),
         }
     }

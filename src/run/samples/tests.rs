@@ -36,7 +36,9 @@ fn refusal(path: &Path) -> String {
 }
 
 fn write_at(path: &Path, series: &[String], samples: &[Vec<Sample>]) {
-    write(Draft::beside(path).unwrap(), series, samples).unwrap();
+    let mut file = begin(File::create(path).unwrap()).unwrap();
+    append(&mut file, series, samples).unwrap();
+    file.close().unwrap();
 }
 
 #[test]

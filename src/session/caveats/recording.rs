@@ -11,7 +11,7 @@ pub(super) const LATE_NS: i64 = 500_000_000;
 
 /// From how recording went.
 pub(super) fn caveats(recording: &Recording) -> Vec<CaveatKind> {
-    let Recording { lost, late_ns, refused, not_real_time } = recording.clone();
+    let Recording { lost, late_ns, refused, not_real_time, .. } = recording.clone();
     let lost = (lost > 0).then_some(CaveatKind::SamplesLost { lost });
     let late = (late_ns > LATE_NS).then_some(CaveatKind::DrainLate { late_ns });
     let refused = refused.map(|RefusedWrite { file, at_ns, error }| CaveatKind::RecordIncomplete {

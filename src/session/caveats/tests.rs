@@ -10,7 +10,7 @@ use crate::{
     probes::{ClockEvidence, FarLoss, MessageEvidence, ReceiveEvidence, ThreadReport},
     run::{
         BootOption, Caveat, CpuCount, Deviation, EndCount, EndRecord, FarEndReason, FlowRecord,
-        LoadProof, MessageRecord, MissingTracepoint, OsError, SendRefusal, SeriesHead,
+        HelperTime, LoadProof, MessageRecord, MissingTracepoint, OsError, SendRefusal, SeriesHead,
         SeriesSummary, ThreadDeviation, ThreadTerms, TraceMode, TraceRecord, Validity,
         caveat::verdict, conditions::CpuUse, hlog, summary::summarize,
     },

@@ -6,10 +6,13 @@ use super::super::evidence::{Evidence, ThreadEvidence};
 use crate::{
     probes::ThreadReport,
     run::{
-        CaveatKind, OsError, SeriesCount, SeriesSummary, ThreadCaveat, ThreadDeviation,
-        ThreadError, ThreadFaults,
+        CaveatKind, OsError, SeriesCount, SeriesSummary, SetupCaveat, ThreadCaveat,
+        ThreadDeviation, ThreadError, ThreadFaults,
     },
 };
+
+/// To wait this long for a helper is worth a word: an idle machine wakes an ordinary thread sooner.
+const LONG_NS: u64 = 100_000;
 
 pub(super) fn caveats(evidence: &Evidence) -> Vec<CaveatKind> {
     let reports = &evidence.threads.reports;
@@ -29,7 +32,15 @@ pub(super) fn caveats(evidence: &Evidence) -> Vec<CaveatKind> {
     note(!threads.is_empty(), ThreadCaveat::Migrated { threads });
     let threads = preemptions(&evidence.threads, &evidence.series);
     note(!threads.is_empty(), ThreadCaveat::Preempted { threads });
+    found.extend(helpers_beside(evidence).map(CaveatKind::from));
     found
+}
+
+/// That measured threads had to share their CPUs with helpers, where those go before them.
+fn helpers_beside(evidence: &Evidence) -> Option<SetupCaveat> {
+    let helpers = evidence.recording.helpers.clone();
+    let is_long = helpers.iter().any(|helper| helper.longest_ns > LONG_NS);
+    (evidence.setup.helpers_beside && is_long).then_some(SetupCaveat::HelpersBeside { helpers })
 }
 
 /// Each thread once: what it found itself, or else what was found meanwhile.

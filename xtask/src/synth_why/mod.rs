@@ -169,6 +169,7 @@ fn sums(wakeups: &[Wakeup]) -> Blame {
         }
     }
     Blame {
+        until_ns: None,
         threshold_ns: THRESHOLD_NS,
         lowest_threshold_ns: THRESHOLD_NS,
         blamed: buckets.values().map(|bucket| bucket.wakeups).sum(),

@@ -111,3 +111,20 @@ fn what_tracing_could_not_tell_is_a_caveat_that_informs() {
     let hidden = |evidence: &mut Evidence| evidence.trace.symbols_hidden = true;
     assert_one(hidden, "symbols_hidden", &json!({}), "stacks have no names");
 }
+
+#[test]
+fn helpers_on_the_cpus_of_ordinary_measured_threads_are_reported_with_their_time() {
+    let of = |is_beside: bool, longest_ns: u64| {
+        move |evidence: &mut Evidence| {
+            let thread = "tardy/recorder".to_owned();
+            evidence.recording.helpers =
+                vec![HelperTime { thread, cpu_ns: 312_000_000, longest_ns }];
+            evidence.setup.helpers_beside = is_beside;
+        }
+    };
+    let helper =
+        json!({"thread": "tardy/recorder", "cpu_ns": 312_000_000, "longest_ns": 4_100_000});
+    let words = "tardy/recorder 312 ms, at most 4.10 ms without a rest.";
+    assert_one(of(true, 4_100_000), "helpers_beside", &json!({"helpers": [helper]}), words);
+    assert_eq!((codes(of(false, 4_100_000)), codes(of(true, 100_000))), (Vec::new(), Vec::new()));
+}
