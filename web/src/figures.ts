@@ -46,6 +46,9 @@ const HALF = 'Half of the round trip above: one way was not measured by itself';
 type View = 'wake-up' | 'scheduled';
 const SHOWN = ['50', '99', '99.9', '99.99'];
 
+/** So many rows are printed: a run of 256 series is not to fill ten pages. */
+const PRINTED = 40;
+
 /** What a row shows in one of the two views. */
 interface Numbers {
   count: number;
@@ -94,7 +97,7 @@ export function figures(context: Context): HTMLElement {
   let split = false;
   const rows = rowsOf(context);
   const spec = () => ({
-    name: 'series', rows, columns: columns(context, rows.flatMap((row) => [row, ...(row.half ? [row.half] : []), ...(split ? row.stages : [])]), view, split),
+    name: 'series', rows, printed: PRINTED, columns: columns(context, rows.flatMap((row) => [row, ...(row.half ? [row.half] : []), ...(split ? row.stages : [])]), view, split),
     rowClass: (row: Row) => (row.stage ? 'stage' : context.selection.series === row.name ? 'chosen' : ''),
     under: (row: Row) => [...(row.half ? [row.half] : []), ...(split ? row.stages : [])],
   });

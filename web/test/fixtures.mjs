@@ -407,6 +407,12 @@ export function causes() {
   return { ...data, runs: [seen, blind] };
 }
 
+/** One traced run with reasons to doubt it: what a reader opens most. */
+function alone() {
+  const data = plain();
+  return { ...data, runs: [traced(random(15), data.runs[0], 20)] };
+}
+
 /** Both runs traced, and every text of them wants to be markup. */
 export function hostileCauses() {
   const data = comparison();
@@ -462,4 +468,4 @@ function matrixCell(seed, worst) {
     causes: worst > 400000 ? [{ cause: 'nonpreemptible', name: 'kill_something_info', share: 0.914 }, { cause: 'unexplained', name: '', share: 0.06 }] : [] };
 }
 
-export const FIXTURES = { plain, comparison, four, crashed, day, hostile, empty, odd, many, matrix, causes, hostileCauses, trips, packets };
+export const FIXTURES = { plain, comparison, four, crashed, day, hostile, empty, odd, many, matrix, causes, alone, hostileCauses, trips, packets };

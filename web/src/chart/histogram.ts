@@ -64,6 +64,7 @@ export function histogramPanel(context: Context): Panel {
     count: () => countText(context),
     summary: () => summaryText(context),
     height: (small) => (small ? 260 : 320),
+    paper: 230,
     stretch: new Stretch(scale.foot, scale.high),
     option: (frame) => option(context, scale, frame),
     read: (x, _y, frame) => reading(context, x, frame),

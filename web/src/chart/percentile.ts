@@ -76,6 +76,7 @@ export function percentilePanel(context: Context): Panel {
     count: () => countText(context),
     summary: () => summaryText(drawing),
     height: (small) => (small ? 300 : 340),
+    paper: 270,
     stretch: new Stretch(FIRST, drawing.end),
     option: (frame) => option(drawing, frame),
     read: (x, _y, frame) => reading(drawing, x, frame),
