@@ -116,6 +116,24 @@ test('the sentence of the cause is about what has the time of the slowest', asyn
   assert.equal(said('p99', 1, ['unexplained', '', 700], ['host', 'e', 300]), 'In the slowest 1 % of wake-ups, 70 % of the time is unexplained; the largest known cause is host: e (30 %).');
 });
 
+test('where many periods were missed, table and graph show scheduled periods first', async () => {
+  const [path] = makePages(folder, ['stalled']);
+  const { page } = tab;
+  await tab.show(path);
+  const state = () => page.evaluate(() => {
+    const panel = window.tardyCharts.find(({ spec }) => spec.kind === 'percentile');
+    const rows = panel.spec.csv().trim().split('\n').map((row) => row.split(','));
+    const late = rows.filter(([run, series, p]) => run === 'other' && series === 'cpu0' && Math.abs(Number(p) - 90) < 0.01);
+    return { p90: Number(late[0][3]), count: document.querySelector('.figures tbody tr').children[2].textContent.replace(/\D/g, '') };
+  });
+  const first = await state();
+  await page.locator('.figures input[value=wake-up]').check();
+  const second = await state();
+  assert.ok(first.p90 > 100 * second.p90, JSON.stringify([first, second]));
+  assert.equal(second.count, '20000');
+  assert.ok(Number(first.count) > 30000, first.count);
+});
+
 test('a printed run takes a few pages, with the worst few of its peaks', async () => {
   const [path] = makePages(folder, ['alone']);
   const { page } = tab;
