@@ -15,6 +15,8 @@ const LAYOUT: (f64, f64) = (900.0, 560.0);
 
 const MARGIN: f64 = 14.0;
 const LINE: f64 = 15.0;
+/// Height of the letters of a title.
+const TITLE: f64 = 17.0;
 
 /// A panel below this shows nothing.
 const LEAST_PANEL: (f64, f64) = (110.0, 70.0);
@@ -65,14 +67,22 @@ impl Canvas {
         Self { picture, room, size }
     }
 
+    /// What the picture is called by who made it.
+    pub(super) fn title(&mut self, title: &str) {
+        let base = self.room.top + TITLE;
+        let title = text::cut(title, TITLE, self.room.width());
+        self.picture.text((self.room.left, base), Align::Left, TITLE, palette::INK, &title);
+        self.room.top = base + 7.0;
+    }
+
     /// A run's name and what was measured where, behind a piece of its line where it has one.
-    pub(super) fn head(&mut self, subject: &RunLabel, dash: Option<&'static [f64]>, alone: bool) {
+    pub(super) fn head(&mut self, subject: &RunLabel, colour: Option<Colour>, alone: bool) {
         let big = if alone { 15.0 } else { 12.0 };
         let mut left = self.room.left;
         let base = self.room.top + big;
-        if let Some(dash) = dash {
+        if let Some(colour) = colour {
             let (y, end) = (base - big * 0.36, left + 34.0);
-            let stroke = Stroke { width: 1.8, colour: palette::INK, dash };
+            let stroke = Stroke { width: 2.6, colour, dash: &[] };
             self.picture.line(vec![(left, y), (end, y)], stroke);
             left = end + 8.0;
         }
