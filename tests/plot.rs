@@ -440,3 +440,25 @@ fn a_crowd_of_points_is_pixels_within_the_picture() {
     assert!(dotted > 2_000, "{dotted}");
     assert!(texts(&picture).iter().any(|text| text.starts_with("max ")), "words stay words");
 }
+
+#[test]
+fn the_latency_axis_has_the_range_that_was_asked_for_and_nothing_is_left_out() {
+    let page = stalled();
+    let drawn = |kind, range: &str| {
+        let options =
+            PlotOptions { latency: range.parse().unwrap(), ..PlotOptions::new(kind, SIZE) };
+        plot::svg(&page, &options).unwrap()
+    };
+    for (kind, name) in KINDS {
+        let wide = texts(&drawn(kind, "..10s"));
+        assert!(wide.iter().any(|text| text == "1 s"), "{name}: {wide:?}");
+        assert!(!wide.iter().any(|text| text.contains("stand at the edge")), "{name}: {wide:?}");
+        let narrow = drawn(kind, "..500us");
+        let words = texts(&narrow);
+        assert!(!words.iter().any(|text| text == "1 ms"), "{name}: {words:?}");
+        assert!(words.join(" ").contains("Latencies above 500 us stand at the edge."), "{name}");
+        assert!(words.join(" ").contains("max 40.0 ms"), "{name}: {words:?}");
+    }
+    let dots = page.runs[0].series[0].points.t_s.len();
+    assert_eq!(filled(&drawn(PictureKind::Scatter, "..20us"), "circle"), dots);
+}

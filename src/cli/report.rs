@@ -11,7 +11,7 @@ use crate::{
     report::{
         collect, html,
         page::Page,
-        plot::{self, PictureKind, PlotOptions, Size, View},
+        plot::{self, LatencyRange, PictureKind, PlotOptions, Size, View},
     },
     store::Store,
     sys::memory,
@@ -60,6 +60,11 @@ pub(super) struct PlotFlags {
     /// What percentiles and histograms count [default: periods where 1 % of them was missed]
     #[arg(long, value_enum, value_name = "VIEW")]
     view: Option<PlotView>,
+    /// The range of the latency axis, as 10us..1ms, ..1ms or 10us.. [default: that of the data]
+    ///
+    /// What lies outside stands at the edge. A range below a factor of six is widened to one.
+    #[arg(long, value_name = "RANGE")]
+    latency_range: Option<LatencyRange>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -105,6 +110,7 @@ pub(super) fn plot(flags: &PlotFlags, store: &Store) -> Result<Exit> {
             PlotView::WakeUp => View::WakeUp,
             PlotView::Scheduled => View::Scheduled,
         }),
+        latency: flags.latency_range.unwrap_or_default(),
         ..PlotOptions::new(kind, flags.size)
     };
     let page = page_of(&flags.runs, store)?;

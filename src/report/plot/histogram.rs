@@ -35,7 +35,8 @@ pub(super) fn draw(
     let Some(panel) = panels.first() else { return Ok(()) };
     let bins = page.runs.iter().flat_map(|run| &run.series).flat_map(|series| &series.histogram);
     let most = bins.map(|(_, count)| *count).max().unwrap_or(1);
-    let (low, high) = (lowest(page) / 1.15, highest(page) * 1.25);
+    let low = sheet.latency.low(lowest(page) / 1.15);
+    let high = sheet.latency.high(highest(page) * 1.25);
     let x = Axis::latency(
         SampleName::of_all(page.runs.iter().map(|run| &run.record)).measure(),
         low,

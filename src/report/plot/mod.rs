@@ -12,6 +12,7 @@ mod paint;
 mod palette;
 mod percentile;
 mod picture;
+mod range;
 mod raster;
 mod scatter;
 mod sheet;
@@ -25,6 +26,7 @@ use thiserror::Error;
 use super::{page::Page, sample_name};
 use palette::LineStyles;
 use picture::Picture;
+pub use range::LatencyRange;
 use sheet::{Canvas, Entry, Mark};
 use subject::RunLabel;
 
@@ -66,13 +68,15 @@ pub struct PlotOptions {
     pub series: Vec<String>,
     /// What it counts; where nothing is chosen, periods where a hundredth of them was missed.
     pub view: Option<View>,
+    /// The range of the latency axis.
+    pub latency: LatencyRange,
 }
 
 impl PlotOptions {
     /// A picture of all series.
     #[must_use]
     pub const fn new(kind: PictureKind, size: Size) -> Self {
-        Self { kind, size, title: None, series: Vec::new(), view: None }
+        Self { kind, size, title: None, series: Vec::new(), view: None, latency: LatencyRange::ALL }
     }
 }
 
@@ -210,6 +214,7 @@ fn draw(page: &Page, options: &PlotOptions) -> Result<Picture, PlotError> {
         PictureKind::Histogram => histogram::notes(),
     };
     notes.extend(own);
+    notes.extend(options.latency.note(page));
     sheet.foot(&notes);
     match kind {
         PictureKind::Scatter => scatter::draw(page, &subjects, &mut sheet)?,
@@ -239,6 +244,7 @@ fn check(subjects: &[RunLabel]) -> Result<(), PlotError> {
 /// A sheet with the title and the runs' names on it.
 fn heading(page: &Page, subjects: &[RunLabel], options: &PlotOptions) -> Canvas {
     let mut sheet = Canvas::new(options.size);
+    sheet.latency = options.latency;
     if let Some(title) = &options.title {
         sheet.title(title);
     }

@@ -46,8 +46,8 @@ pub(super) fn draw(
         most * 1.02,
         area.width(),
     );
-    let (low, room) = (least / 1.15, 14.0 + 14.0 * subjects.len() as f64);
-    let high = with_headroom(low, highest(page), area.height(), room);
+    let (low, room) = (sheet.latency.low(least / 1.15), 14.0 + 14.0 * subjects.len() as f64);
+    let high = sheet.latency.high(with_headroom(low, highest(page), area.height(), room));
     let y = Axis::latency(sample_name.measure(), low, high, area.height(), 22.0);
     let frame = Frame { area, x: &x, y: &y, names_y: true, names_x: true };
     frame.draw(&mut sheet.picture);

@@ -6,6 +6,7 @@ use super::{
     frame::{Area, SMALL},
     palette,
     picture::{Align, Colour, Picture, Shape, Stroke},
+    range::LatencyRange,
     subject::RunLabel,
     text,
 };
@@ -48,6 +49,8 @@ pub(super) struct Canvas {
     pub picture: Picture,
     /// What is left.
     pub room: Area,
+    /// The range of the latency axis.
+    pub latency: LatencyRange,
     size: Size,
 }
 
@@ -64,7 +67,7 @@ impl Canvas {
             right: picture.width - MARGIN,
             bottom: picture.height - MARGIN + 4.0,
         };
-        Self { picture, room, size }
+        Self { picture, room, latency: LatencyRange::ALL, size }
     }
 
     /// What the picture is called by who made it.
