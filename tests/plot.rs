@@ -7,9 +7,9 @@ use std::process::{Command, Output};
 use std::sync::OnceLock;
 
 use tardy::report::collect;
-use tardy::report::page::{Page, PointKind};
-use tardy::report::plot::{self, PictureKind, PlotError, Size};
-use tardy::run::{Run, Status, Validity};
+use tardy::report::page::{Page, PageScheduled, PointKind};
+use tardy::report::plot::{self, PictureKind, PlotError, PlotOptions, Size, View};
+use tardy::run::{Run, Scheduled, Status, Validity};
 
 const KINDS: [(PictureKind, &str); 4] = [
     (PictureKind::Scatter, "scatter"),
@@ -69,7 +69,7 @@ fn many_series(count: usize) -> Page {
 }
 
 fn svg(page: &Page, kind: PictureKind) -> String {
-    plot::svg(page, kind, SIZE).unwrap()
+    plot::svg(page, &PlotOptions::new(kind, SIZE)).unwrap()
 }
 
 /// The texts of a picture; fails unless it is well-formed XML.
@@ -187,7 +187,7 @@ fn sixty_four_series_are_all_drawn_and_the_worst_are_named() {
         let picture = svg(&page, kind);
         let all = texts(&picture).join("\n");
         assert_eq!(all.contains("57 others"), kind != PictureKind::Heatmap, "{name}: {all}");
-        assert_png(&plot::png(&page, kind, SIZE).unwrap(), SIZE);
+        assert_png(&plot::png(&page, &PlotOptions::new(kind, SIZE)).unwrap(), SIZE);
     }
     assert_eq!(filled(&svg(&page, PictureKind::Percentile), "circle"), 64);
 }
@@ -224,11 +224,11 @@ fn a_run_without_samples_is_an_empty_panel_beside_others_and_an_error_alone() {
     for (kind, name) in KINDS {
         let all = texts(&svg(&page, kind)).join("\n");
         assert!(all.contains("b: 0 samples"), "{name}: {all}");
-        assert_png(&plot::png(&page, kind, SIZE).unwrap(), SIZE);
+        assert_png(&plot::png(&page, &PlotOptions::new(kind, SIZE)).unwrap(), SIZE);
     }
     page.runs.remove(0);
     for (kind, _) in KINDS {
-        let error = plot::svg(&page, kind, SIZE).unwrap_err();
+        let error = plot::svg(&page, &PlotOptions::new(kind, SIZE)).unwrap_err();
         assert_eq!(error, PlotError::Nothing("no run has a sample"));
     }
 }
@@ -240,7 +240,7 @@ fn only_early_wakeups_are_nothing_to_draw() {
     page.runs[0].series[0].histogram.clear();
     page.runs[0].series[0].curve = vec![(0.0, -5), (100.0, -5)];
     for (kind, _) in KINDS {
-        let error = plot::png(&page, kind, SIZE).unwrap_err().to_string();
+        let error = plot::png(&page, &PlotOptions::new(kind, SIZE)).unwrap_err().to_string();
         assert!(error.contains("early"), "{error}");
     }
 }
@@ -277,7 +277,7 @@ fn names_of_runs_cannot_break_the_file() {
         let picture = svg(&page, kind);
         let document = roxmltree::Document::parse(&picture).unwrap();
         assert!(!document.descendants().any(|node| node.has_tag_name("script")));
-        assert_png(&plot::png(&page, kind, SIZE).unwrap(), SIZE);
+        assert_png(&plot::png(&page, &PlotOptions::new(kind, SIZE)).unwrap(), SIZE);
     }
 }
 
@@ -312,7 +312,7 @@ fn what_cannot_be_drawn_is_refused_with_a_remedy() {
     }
     let tight = Size { width: 200, height: 200 };
     let page = page(&["a", "b", "a", "b", "a", "b"]);
-    let error = plot::svg(&page, PictureKind::Heatmap, tight).unwrap_err();
+    let error = plot::svg(&page, &PlotOptions::new(PictureKind::Heatmap, tight)).unwrap_err();
     assert_eq!(error, PlotError::Small { size: tight });
 }
 
@@ -321,7 +321,144 @@ fn small_and_large_sizes_are_kept() {
     for size in ["200x200", "333x1000", "2000x300"] {
         let size: Size = size.parse().unwrap();
         for (kind, _) in KINDS {
-            assert_png(&plot::png(&page(&["a"]), kind, size).unwrap(), size);
+            assert_png(&plot::png(&page(&["a"]), &PlotOptions::new(kind, size)).unwrap(), size);
         }
     }
+}
+
+fn strokes(svg: &str) -> std::collections::BTreeSet<String> {
+    let document = roxmltree::Document::parse(svg).unwrap();
+    let lines = document.descendants().filter(|node| node.has_tag_name("polyline"));
+    // The curves; everything else has thinner lines.
+    let is_curve = |node: &roxmltree::Node<'_, '_>| {
+        node.attribute("stroke-width").and_then(|width| width.parse().ok()).unwrap_or(0) >= 20
+    };
+    lines.filter(is_curve).filter_map(|node| node.attribute("stroke").map(str::to_owned)).collect()
+}
+
+#[test]
+fn two_runs_over_each_other_have_a_colour_each() {
+    let [black, red] = ["#000000", "#D55E00"].map(str::to_owned);
+    let two = strokes(&svg(&page(&["a", "b"]), PictureKind::Percentile));
+    assert!(two.contains(&black) && two.contains(&red), "{two:?}");
+    let one = strokes(&svg(&page(&["a"]), PictureKind::Percentile));
+    assert!(!one.contains(&red), "{one:?}");
+}
+
+/// A run of which half of the periods were missed.
+fn stalled() -> Page {
+    let mut page = page(&["a"]);
+    let run = &mut page.runs[0];
+    run.scheduled_first = true;
+    let series = &mut run.series[0];
+    let scheduled = PageScheduled {
+        curve: vec![(0.0, 1_000), (50.0, 20_000_000), (100.0, 40_000_000)],
+        histogram: series.histogram.clone(),
+    };
+    series.scheduled = Some(scheduled);
+    let record = &mut run.record.series[0];
+    record.max = Some(40_000_000);
+    record.scheduled = Some(Scheduled {
+        count: 77_000,
+        mean: None,
+        max: record.max,
+        percentiles: record.percentiles.clone(),
+        uncertain: Vec::new(),
+    });
+    page
+}
+
+#[test]
+fn where_many_periods_were_missed_they_are_counted_unless_another_view_is_asked_for() {
+    let page = stalled();
+    let drawn = |kind, view| {
+        let options = PlotOptions { view, ..PlotOptions::new(kind, SIZE) };
+        plot::svg(&page, &options).map(|svg| texts(&svg).join("\n"))
+    };
+    for kind in [PictureKind::Percentile, PictureKind::Histogram] {
+        let first = drawn(kind, None).unwrap();
+        assert!(first.contains("77 000 scheduled periods"), "{first}");
+        assert!(first.contains("counts as L, L-T"), "{first}");
+        assert_eq!(first, drawn(kind, Some(View::Scheduled)).unwrap());
+        let other = drawn(kind, Some(View::WakeUp)).unwrap();
+        assert!(!other.contains("scheduled period") && other.contains(" samples"), "{other}");
+    }
+    let over_time = drawn(PictureKind::Scatter, None).unwrap();
+    assert!(!over_time.contains("scheduled period"), "{over_time}");
+    let refused = drawn(PictureKind::Heatmap, Some(View::Scheduled)).unwrap_err();
+    assert!(refused.to_string().contains("--kind percentile or histogram"), "{refused}");
+}
+
+#[test]
+fn a_title_stands_above_and_series_are_chosen_by_name() {
+    let page = many_series(3);
+    for (kind, name) in KINDS {
+        let options = PlotOptions {
+            title: Some("Figure 7: <before>".into()),
+            series: vec!["cpu1".into()],
+            ..PlotOptions::new(kind, SIZE)
+        };
+        let picture = plot::svg(&page, &options).unwrap();
+        let all = texts(&picture);
+        assert!(all.iter().any(|text| text == "Figure 7: <before>"), "{name}: {all:?}");
+        assert!(picture.contains("<title>Figure 7: &lt;before&gt;</title>"), "{name}");
+        let words = all.join("\n");
+        assert!(words.contains("cpu1") && !words.contains("cpu0"), "{name}: {words}");
+        let samples = tardy::units::count(page.runs[0].record.series[1].count);
+        assert!(words.contains(&format!("{samples} samples")), "{name}: {words}");
+    }
+    let unknown =
+        PlotOptions { series: vec!["cpu9".into()], ..PlotOptions::new(PictureKind::Scatter, SIZE) };
+    let refused = plot::svg(&page, &unknown).unwrap_err().to_string();
+    assert!(
+        refused.contains("no run has a series \"cpu9\"; there are cpu0, cpu1, cpu2"),
+        "{refused}"
+    );
+}
+
+#[test]
+fn a_crowd_of_points_is_pixels_within_the_picture() {
+    let mut page = page(&["a"]);
+    let points = &mut page.runs[0].series[0].points;
+    let (t_s, latency_ns) = (points.t_s.clone(), points.latency_ns.clone());
+    for round in 1..22 {
+        points.t_s.extend(t_s.iter().map(|t_s| t_s + f64::from(round) * 0.9));
+        points.latency_ns.extend(&latency_ns);
+    }
+    let picture = svg(&page, PictureKind::Scatter);
+    assert_eq!(filled(&picture, "circle"), 0);
+    assert!(picture.len() < 700_000, "{}", picture.len());
+    let document = roxmltree::Document::parse(&picture).unwrap();
+    let images: Vec<_> = document.descendants().filter(|node| node.has_tag_name("image")).collect();
+    let [image] = images[..] else { unreachable!() };
+    let data = image.attribute("href").unwrap().strip_prefix("data:image/png;base64,").unwrap();
+    let file = base64::Engine::decode(&base64::engine::general_purpose::STANDARD, data).unwrap();
+    let mut reader = png::Decoder::new(std::io::Cursor::new(file)).read_info().unwrap();
+    let mut pixels = vec![0; reader.output_buffer_size().unwrap()];
+    reader.next_frame(&mut pixels).unwrap();
+    let dotted = pixels.chunks_exact(4).filter(|pixel| pixel[3] > 100).count();
+    assert!(dotted > 2_000, "{dotted}");
+    assert!(texts(&picture).iter().any(|text| text.starts_with("max ")), "words stay words");
+}
+
+#[test]
+fn the_latency_axis_has_the_range_that_was_asked_for_and_nothing_is_left_out() {
+    let page = stalled();
+    let drawn = |kind, range: &str| {
+        let options =
+            PlotOptions { latency: range.parse().unwrap(), ..PlotOptions::new(kind, SIZE) };
+        plot::svg(&page, &options).unwrap()
+    };
+    for (kind, name) in KINDS {
+        let wide = texts(&drawn(kind, "..10s"));
+        assert!(wide.iter().any(|text| text == "1 s"), "{name}: {wide:?}");
+        assert!(!wide.iter().any(|text| text.contains("stand at the edge")), "{name}: {wide:?}");
+        let narrow = drawn(kind, "..500us");
+        let words = texts(&narrow);
+        assert!(!words.iter().any(|text| text == "1 ms"), "{name}: {words:?}");
+        assert!(words.join(" ").contains("Latencies above 500 us stand at the edge."), "{name}");
+        assert!(words.join(" ").contains("max 40.0 ms"), "{name}: {words:?}");
+    }
+    let dots = page.runs[0].series[0].points.t_s.len();
+    assert_eq!(filled(&drawn(PictureKind::Scatter, "..20us"), "circle"), dots);
 }

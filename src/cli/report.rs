@@ -11,7 +11,7 @@ use crate::{
     report::{
         collect, html,
         page::Page,
-        plot::{self, PictureKind, Size},
+        plot::{self, LatencyRange, PictureKind, PlotOptions, Size, View},
     },
     store::Store,
     sys::memory,
@@ -33,7 +33,7 @@ pub(super) struct ReportFlags {
 /// Draw one run, or several for comparison, as SVG or PNG.
 ///
 /// For papers, readmes and mails. Percentiles and histograms of several runs are overlaid: one
-/// colour per series, one dash pattern per run. Scatters and heat maps are drawn side by side on
+/// colour per run, one dash pattern per series. Scatters and heat maps are drawn side by side on
 /// the same scales.
 #[derive(Debug, Args)]
 pub(super) struct PlotFlags {
@@ -51,6 +51,28 @@ pub(super) struct PlotFlags {
     /// Width and height in pixels; text scales with them
     #[arg(long, value_name = "SIZE", default_value = "900x560")]
     size: Size,
+    /// A line above the names of the runs
+    #[arg(long, value_name = "TEXT")]
+    title: Option<String>,
+    /// The series to show, as cpu0,cpu3 [default: all]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    series: Vec<String>,
+    /// What percentiles and histograms count [default: periods where 1 % of them was missed]
+    #[arg(long, value_enum, value_name = "VIEW")]
+    view: Option<PlotView>,
+    /// The range of the latency axis, as 10us..1ms, ..1ms or 10us.. [default: that of the data]
+    ///
+    /// What lies outside stands at the edge. A range below a factor of six is widened to one.
+    #[arg(long, value_name = "RANGE")]
+    latency_range: Option<LatencyRange>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum PlotView {
+    /// Each wake-up once
+    WakeUp,
+    /// Each scheduled period: a wake-up late by L at interval T counts as L, L-T, ..., L-kT
+    Scheduled,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -81,12 +103,19 @@ pub(super) fn plot(flags: &PlotFlags, store: &Store) -> Result<Exit> {
             flags.output.display()
         ),
     };
-    let page = page_of(&flags.runs, store)?;
-    let bytes = if is_svg {
-        plot::svg(&page, kind, flags.size)?.into_bytes()
-    } else {
-        plot::png(&page, kind, flags.size)?
+    let options = PlotOptions {
+        title: flags.title.clone(),
+        series: flags.series.clone(),
+        view: flags.view.map(|view| match view {
+            PlotView::WakeUp => View::WakeUp,
+            PlotView::Scheduled => View::Scheduled,
+        }),
+        latency: flags.latency_range.unwrap_or_default(),
+        ..PlotOptions::new(kind, flags.size)
     };
+    let page = page_of(&flags.runs, store)?;
+    let bytes =
+        if is_svg { plot::svg(&page, &options)?.into_bytes() } else { plot::png(&page, &options)? };
     write(&flags.output, &bytes)?;
     Ok(Exit::Done)
 }

@@ -3,18 +3,24 @@
 
 use std::path::Path;
 
+use hdrhistogram::Histogram;
+
 use super::{
     binned::{Binned, histogram},
     causes::{self, Causes},
     curve::curve,
     headline,
-    page::{InterruptRow, LoadTrack, MachineTrack, Page, PageRun, PageSeries, PageStage, Points},
+    page::{
+        InterruptRow, LoadTrack, MachineTrack, Page, PageRun, PageScheduled, PageSeries, PageStage,
+        Points,
+    },
     points::PointThinner,
     sample_name::SampleName,
     tracks, words,
 };
 use crate::run::{
-    CaveatKind, Document, Run, names,
+    CaveatKind, Document, Run, SeriesSummary, names,
+    summary::per_period,
     tracks::{InterruptCount, LoadRow, MachineRow, from_csv},
 };
 
@@ -38,6 +44,8 @@ fn latency_edges<'a>(documents: impl Iterator<Item = &'a Document>) -> Vec<u64> 
     let (mut low, mut high) = (u64::MAX, 0);
     for series in documents.flat_map(|document| &document.series) {
         low = low.min(u64::try_from(series.min.unwrap_or(i64::MAX)).unwrap_or(1));
+        // What is left of a latency after whole periods may be anything.
+        low = if has_missed(series) { low.min(1) } else { low };
         high = high.max(u64::try_from(series.max.unwrap_or(0)).unwrap_or(0));
     }
     let decade = |ns: u64| f64::from(ns.max(1).ilog10());
@@ -76,6 +84,7 @@ fn page_run(run: &Run, edges: &[u64]) -> PageRun {
         headline: headline::headline_because(document, worst.as_deref()),
         line: words::line(document),
         samples: SampleName::of(document).into(),
+        scheduled_first: headline::MissedPeriods::of(document).are_material(),
         command: words::command(&document.argv),
         series: series
             .filter_map(|(number, points)| page_series(document, &binned, number, points, edges))
@@ -113,9 +122,25 @@ fn page_series(
         name: series.name.clone(),
         curve: curve(&total, series.max),
         histogram: histogram(&total, edges),
+        scheduled: scheduled(series, &total, edges),
         heat: binned.heat(number),
         points,
     })
+}
+
+fn has_missed(series: &SeriesSummary) -> bool {
+    series.missed.is_some_and(|missed| missed > 0)
+}
+
+/// The view per scheduled period, where it is another one.
+fn scheduled(
+    series: &SeriesSummary,
+    total: &Histogram<u64>,
+    edges: &[u64],
+) -> Option<PageScheduled> {
+    let period_ns = series.period_ns.filter(|_| has_missed(series))?;
+    let view = per_period(total, series.max?, period_ns);
+    Some(PageScheduled { curve: curve(&view, series.max), histogram: histogram(&view, edges) })
 }
 
 /// What happened beside the samples. A file that is missing is an empty track; a damaged one too,
@@ -155,5 +180,42 @@ fn rows<T: serde::de::DeserializeOwned>(
             caveats.push(CaveatKind::TrackDamaged { what: format!("{name} is damaged: {error}") });
             Vec::new()
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{report::fixture, run::hlog};
+
+    #[test]
+    fn a_series_has_a_view_per_period_where_periods_were_missed() {
+        let mut own = fixture::summary("cpu0");
+        (own.period_ns, own.max, own.missed) = (Some(1_000_000), Some(3_500_000), Some(3));
+        let mut total = hlog::empty();
+        total.record_n(5_000, 96).unwrap();
+        total.record(3_500_000).unwrap();
+        let edges: Vec<u64> = (0..10).map(|power| 10_u64.pow(power)).collect();
+        let view = scheduled(&own, &total, &edges).unwrap();
+        // 3.5 ms late is 3.5, 2.5, 1.5 and 0.5 ms.
+        assert_eq!(view.histogram, [(3, 96), (5, 1), (6, 3)]);
+        assert_eq!(view.curve.last(), Some(&(100.0, 3_500_000)));
+        let late = |curve: &[(f64, i64)]| {
+            curve.iter().find(|(p, _)| *p > 96.5).map(|(_, ns)| *ns).unwrap_or(0)
+        };
+        assert!(late(&view.curve) > 400_000, "{:?}", view.curve);
+        assert!(late(&curve(&total, own.max)) < 6_000);
+        own.missed = Some(0);
+        assert_eq!(scheduled(&own, &total, &edges), None, "both views are one");
+        (own.missed, own.period_ns) = (None, None);
+        assert_eq!(scheduled(&own, &total, &edges), None, "there is no schedule");
+    }
+
+    #[test]
+    fn where_periods_were_missed_there_are_bins_for_what_is_left_of_a_latency() {
+        let mut timer = fixture::of("timer", &["cpu0"]);
+        assert_eq!(latency_edges([&timer].into_iter()).first(), Some(&10_000));
+        timer.series[0].missed = Some(2);
+        assert_eq!(latency_edges([&timer].into_iter()).first(), Some(&1));
     }
 }

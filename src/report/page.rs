@@ -71,6 +71,9 @@ pub struct PageRun {
     pub record: Document,
     /// What its samples are called.
     pub samples: SampleWords,
+    /// Whether so many periods were missed that what the wake-ups say of themselves flatters: then
+    /// the view per scheduled period comes first.
+    pub scheduled_first: bool,
     /// The command line, quoted for a shell.
     pub command: String,
     /// Edges of the time bins of the heat maps: bin `i` is from edge `i` to edge `i + 1`.
@@ -118,10 +121,23 @@ pub struct PageSeries {
     pub curve: Vec<(f64, i64)>,
     /// Counts per bin of `latency_edges_ns`: pairs of bin and count, empty bins left out.
     pub histogram: Vec<(u32, u64)>,
+    /// The same per scheduled period; null where no period was missed, for then it is the same, and
+    /// where there is no schedule.
+    pub scheduled: Option<PageScheduled>,
     /// Counts per time and latency bin of this series alone; absent where there are many series.
     pub heat: Option<Heat>,
     /// Latencies over time.
     pub points: Points,
+}
+
+/// One series per scheduled period: a wake-up late by L at period T counts as L, L-T, ..., L-kT.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct PageScheduled {
+    /// As in [`PageSeries`].
+    pub curve: Vec<(f64, i64)>,
+    /// As in [`PageSeries`].
+    pub histogram: Vec<(u32, u64)>,
 }
 
 /// Counts per time and latency bin, empty cells left out; three columns of one length.

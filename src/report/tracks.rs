@@ -44,7 +44,54 @@ pub(super) fn machine(rows: &[MachineRow]) -> Result<MachineTrack, String> {
         }
     }
     cut_to_whole(&mut track);
+    merge_machine(&mut track);
     Ok(track)
+}
+
+/// The last interval and the one before it are drawn as one where the run ended soon after the
+/// interval before: rates of a few milliseconds are of another scale than all others.
+struct LastTwo {
+    /// Lengths, s.
+    before: f64,
+    last: f64,
+}
+
+impl LastTwo {
+    /// Of intervals that end at these times; nothing where the last one is no rest.
+    fn of(t_s: &[f64]) -> Option<Self> {
+        let (from, middle, end) = match *t_s {
+            [.., from, middle, end] => (from, middle, end),
+            [middle, end] => (0.0, middle, end),
+            _ => return None,
+        };
+        let (before, last) = (middle - from, end - middle);
+        (last > 0.0 && last < before / 2.0).then_some(Self { before, last })
+    }
+
+    /// Makes one of the last two values, each weighted by its interval.
+    fn merge(&self, values: &mut Vec<f64>) {
+        let &mut [.., ref mut before, last] = values.as_mut_slice() else { return };
+        *before = (*before * self.before + last * self.last) / (self.before + self.last);
+        values.pop();
+    }
+
+    /// The merged interval ends where the last one did.
+    fn merge_ends(t_s: &mut Vec<f64>) {
+        if let Some(end) = t_s.pop()
+            && let Some(before) = t_s.last_mut()
+        {
+            *before = end;
+        }
+    }
+}
+
+fn merge_machine(track: &mut MachineTrack) {
+    let Some(two) = LastTwo::of(&track.t_s) else { return };
+    LastTwo::merge_ends(&mut track.t_s);
+    let columns =
+        [&mut track.interrupts_per_s, &mut track.softirqs_per_s, &mut track.context_switches_per_s];
+    let busy = track.cpu_busy.iter_mut().map(|cpu| &mut cpu.busy);
+    columns.into_iter().chain(busy).for_each(|values| two.merge(values));
 }
 
 fn refuse_cells(cpus: usize, intervals: usize) -> Result<(), String> {
@@ -83,6 +130,12 @@ pub(super) fn loads(loads: &[LoadRecord], rows: &[LoadRow]) -> Vec<LoadTrack> {
         if let Some(track) = tracks.get_mut(row.load) {
             track.t_s.push(row.t_s);
             track.operations_per_s.push(row.operations_per_s);
+        }
+    }
+    for track in &mut tracks {
+        if let Some(two) = LastTwo::of(&track.t_s) {
+            LastTwo::merge_ends(&mut track.t_s);
+            two.merge(&mut track.operations_per_s);
         }
     }
     tracks
@@ -137,6 +190,46 @@ mod tests {
         assert_eq!(track.t_s, [1.0, 2.0, 3.0], "the last one is not whole");
         let busy: Vec<_> = track.cpu_busy.iter().map(|cpu| (cpu.cpu, &cpu.busy[..])).collect();
         assert_eq!(busy, [(0, &[0.5, 0.0, 0.25][..]), (7, &[0.0, 0.0, 1.0][..])]);
+    }
+
+    #[test]
+    fn a_rest_at_the_end_is_part_of_the_interval_before_it() {
+        let at = |t_s: f64, switches: f64, busy: f64| {
+            let rates = ["interrupts", "softirqs", "context_switches"];
+            let mut rows: Vec<MachineRow> = rates.map(|what| row(t_s, what, switches)).into();
+            rows.push(row(t_s, "cpu0", busy));
+            rows
+        };
+        let rows = [at(1.0, 100.0, 0.5), at(2.0, 100.0, 0.5), at(2.25, 900.0, 1.0)].concat();
+        let track = machine(&rows).unwrap();
+        assert_eq!(track.t_s, [1.0, 2.25]);
+        assert_eq!(track.context_switches_per_s, [100.0, 260.0]);
+        assert_eq!(
+            (&track.interrupts_per_s, &track.softirqs_per_s[1]),
+            (&vec![100.0, 260.0], &260.0)
+        );
+        assert_eq!(track.cpu_busy[0].busy, [0.5, 0.6]);
+        let half = [at(1.0, 100.0, 0.5), at(2.0, 100.0, 0.5), at(2.75, 900.0, 1.0)].concat();
+        assert_eq!(machine(&half).unwrap().t_s, [1.0, 2.0, 2.75], "no rest, an interval");
+        let short = [at(1.0, 100.0, 0.5), at(1.25, 900.0, 1.0)].concat();
+        assert_eq!(machine(&short).unwrap().context_switches_per_s, [260.0]);
+        assert_eq!(machine(&rows[..4]).unwrap().t_s, [1.0], "there is nothing before it");
+    }
+
+    #[test]
+    fn a_load_has_no_rest_at_its_end_either() {
+        let load = LoadRecord {
+            name: "a".into(),
+            parameters: serde_json::Map::new(),
+            proof: None,
+            ended: None,
+        };
+        let row = |t_s, operations_per_s| LoadRow { t_s, load: 0, operations_per_s };
+        let tracks = loads(&[load], &[row(1.0, 4.0), row(2.0, 4.0), row(2.25, 9.0)]);
+        assert_eq!(
+            (&tracks[0].t_s[..], &tracks[0].operations_per_s[..]),
+            (&[1.0, 2.25][..], &[4.0, 5.0][..])
+        );
     }
 
     #[test]

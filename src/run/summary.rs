@@ -155,7 +155,7 @@ pub fn summarize(head: &SeriesHead, counts: &Histogram<u64>, totals: &Totals) ->
 }
 
 fn scheduled(counts: &Histogram<u64>, totals: &Totals, period_ns: i64) -> Scheduled {
-    let view = per_period(counts, totals, period_ns);
+    let view = per_period(counts, totals.max_ns, period_ns);
     // Early and above stay what they are: one period each.
     let outside = totals.early.saturating_add(totals.above);
     let max = (totals.count > 0).then_some(totals.max_ns);
@@ -169,13 +169,13 @@ fn scheduled(counts: &Histogram<u64>, totals: &Totals, period_ns: i64) -> Schedu
 }
 
 /// The view per scheduled period, derived from the view per wake-up: a latency L at period T counts
-/// as L, L-T, ..., L-kT with k = floor(L/T). Bucket middles stand for their values.
+/// as L, L-T, ..., L-kT with k = floor(L/T). Bucket middles stand for values, none above `max_ns`.
 #[must_use]
-pub fn per_period(counts: &Histogram<u64>, totals: &Totals, period_ns: i64) -> Histogram<u64> {
+pub fn per_period(counts: &Histogram<u64>, max_ns: i64, period_ns: i64) -> Histogram<u64> {
     let Some(period) = u64::try_from(period_ns).ok().filter(|period| *period > 0) else {
         return counts.clone();
     };
-    let max = u64::try_from(totals.max_ns).unwrap_or(0);
+    let max = u64::try_from(max_ns).unwrap_or(0);
     let mut view = hlog::empty();
     if counts.is_empty() {
         return view;

@@ -1,10 +1,11 @@
 // What all parts of the page share: the data, the selection, the common scales, and which series has
 // which colour. Computed once from the data.
 
-import type { Page, PageRun, PageSeries, SeriesSummary } from './model';
+import type { Page, PageRun, PageScheduled, PageSeries, SeriesSummary } from './model';
 import { logScale, type LogScale } from './scale';
 import type { Theme } from './theme';
-import { Selection, Stretch } from './view';
+import { count } from './units';
+import { Counting, Selection, Stretch } from './view';
 
 /** Up to this number of series, each has its own colour; of more, only the worst. */
 const COLOURS = 7;
@@ -12,6 +13,8 @@ const COLOURS = 7;
 export interface Context {
   page: Page;
   selection: Selection;
+  /** Per wake-up, or per scheduled period: where many periods were missed, that comes first. */
+  counting: Counting;
   /** The time axis of all time charts, seconds since each run's start. */
   time: Stretch;
   /** The latency axis that heat maps and latencies over time of all runs share. */
@@ -29,6 +32,7 @@ export function makeContext(page: Page): Context {
   return {
     page,
     selection: new Selection(),
+    counting: new Counting(page.runs.some((run) => run.scheduled_first)),
     time: new Stretch(0, longest(page)),
     latency: latencyScale(page),
     stages: stageScale(page),
@@ -56,6 +60,26 @@ export function seriesOf(run: PageRun): SeriesPair[] {
 /** All samples of a run, or of one series. */
 export function samplesOf(run: PageRun, series: string | null): number {
   return run.record.series.reduce((sum, s) => sum + (series === null || s.name === series ? s.count : 0), 0);
+}
+
+/** Curve and histogram of a series as things are counted now; where no period was missed, both ways are one. */
+export function countedOf({ counting }: Context, series: PageSeries): PageScheduled {
+  return counting.scheduled ? series.scheduled ?? series : series;
+}
+
+/** So many of a series are counted now. */
+export function countOf({ counting }: Context, summary: SeriesSummary): number {
+  return counting.scheduled ? summary.scheduled?.count ?? summary.count : summary.count;
+}
+
+/** What percentiles and bins are of: "19 862 and 19 832 samples." */
+export function countedWords(context: Context): string {
+  const chosen = context.selection.series;
+  const sums = context.page.runs.map((run) => count(run.record.series.reduce(
+    (sum, s) => sum + (chosen === null || s.name === chosen ? countOf(context, s) : 0), 0)));
+  return context.counting.scheduled
+    ? `${sums.join(' and ')} scheduled periods: late by L at interval T counts as L, L-T, \u2026, L-kT.`
+    : `${sums.join(' and ')} samples.`;
 }
 
 export function seriesColour(context: Context, name: string, colours: Theme): string {

@@ -780,12 +780,22 @@ export type PageRun = {
   record: RunRecord;
   /** What its samples are called. */
   samples: SampleWords;
+  /** Whether so many periods were missed that what the wake-ups say of themselves flatters: then the view per scheduled period comes first. */
+  scheduled_first: boolean;
   /** One entry a series of wake-ups in `record.series`, in its order; stages are in `stages`. */
   series: PageSeries[];
   /** One entry a stage of a series (`cpu0/irq`), in the order of `record.series`; none where wake-ups were not traced. */
   stages: PageStage[];
   /** Edges of the time bins of the heat maps: bin `i` is from edge `i` to edge `i + 1`. */
   time_edges_s: number[];
+};
+
+/** One series per scheduled period: a wake-up late by L at period T counts as L, L-T, ..., L-kT. */
+export type PageScheduled = {
+  /** As in `PageSeries`. */
+  curve: ([number, number])[];
+  /** As in `PageSeries`. */
+  histogram: ([number, number])[];
 };
 
 /** One series. */
@@ -800,6 +810,8 @@ export type PageSeries = {
   name: string;
   /** Latencies over time. */
   points: Points;
+  /** The same per scheduled period; null where no period was missed, for then it is the same, and where there is no schedule. */
+  scheduled: PageScheduled | null;
 };
 
 /** One stage of a series: a part of each of its latencies. */
@@ -1286,8 +1298,9 @@ export const STRUCTURE: JsonMap = {
     PagePeak: {"properties":{"at_ns":{"type":"integer"},"blame":{"items":{"$ref":"#/$defs/PagePart"},"type":"array"},"cpu":{"type":"integer"},"latency_ns":{"type":"integer"},"left_out":{"type":"integer"},"series":{"type":"string"},"stages":{"anyOf":[{"$ref":"#/$defs/StagesOf"},{"type":"null"}]},"t_s":{"type":"number"},"timeline":{"$ref":"#/$defs/PageTimeline"},"ways":{"items":{"$ref":"#/$defs/WayOf"},"type":"array"}},"required":["t_s","at_ns","series","cpu","latency_ns","stages","ways","blame","timeline","left_out"],"type":"object"},
     PagePeaks: {"properties":{"damaged":{"items":{"type":"string"},"type":"array"},"peaks":{"items":{"$ref":"#/$defs/PagePeak"},"type":"array"},"stacks":{"items":{"items":{"type":"integer"},"type":"array"},"type":"array"},"strings":{"items":{"type":"string"},"type":"array"}},"required":["damaged","strings","stacks","peaks"],"type":"object"},
     PageRow: {"properties":{"cells":{"items":{"anyOf":[{"$ref":"#/$defs/PageCell"},{"type":"null"}]},"type":"array"},"load":{"type":"string"},"name":{"type":"string"},"verdicts":{"items":{"type":"string"},"type":"array"}},"required":["name","load","cells","verdicts"],"type":"object"},
-    PageRun: {"properties":{"blame":{"anyOf":[{"$ref":"#/$defs/PageBlame"},{"type":"null"}]},"command":{"type":"string"},"headline":{"type":"string"},"heat":{"$ref":"#/$defs/Heat"},"interrupts":{"items":{"$ref":"#/$defs/InterruptRow"},"type":"array"},"line":{"type":"string"},"loads":{"items":{"$ref":"#/$defs/LoadTrack"},"type":"array"},"machine":{"$ref":"#/$defs/MachineTrack"},"peaks":{"$ref":"#/$defs/PagePeaks"},"record":{"$ref":"#/$defs/RunRecord"},"samples":{"$ref":"#/$defs/SampleWords"},"series":{"items":{"$ref":"#/$defs/PageSeries"},"type":"array"},"stages":{"items":{"$ref":"#/$defs/PageStage"},"type":"array"},"time_edges_s":{"items":{"type":"number"},"type":"array"}},"required":["headline","line","record","samples","command","time_edges_s","heat","series","stages","machine","loads","interrupts","blame","peaks"],"type":"object"},
-    PageSeries: {"properties":{"curve":{"items":{"prefixItems":[{"type":"number"},{"type":"integer"}],"type":"array"},"type":"array"},"heat":{"anyOf":[{"$ref":"#/$defs/Heat"},{"type":"null"}]},"histogram":{"items":{"prefixItems":[{"type":"integer"},{"type":"integer"}],"type":"array"},"type":"array"},"name":{"type":"string"},"points":{"$ref":"#/$defs/Points"}},"required":["name","curve","histogram","heat","points"],"type":"object"},
+    PageRun: {"properties":{"blame":{"anyOf":[{"$ref":"#/$defs/PageBlame"},{"type":"null"}]},"command":{"type":"string"},"headline":{"type":"string"},"heat":{"$ref":"#/$defs/Heat"},"interrupts":{"items":{"$ref":"#/$defs/InterruptRow"},"type":"array"},"line":{"type":"string"},"loads":{"items":{"$ref":"#/$defs/LoadTrack"},"type":"array"},"machine":{"$ref":"#/$defs/MachineTrack"},"peaks":{"$ref":"#/$defs/PagePeaks"},"record":{"$ref":"#/$defs/RunRecord"},"samples":{"$ref":"#/$defs/SampleWords"},"scheduled_first":{"type":"boolean"},"series":{"items":{"$ref":"#/$defs/PageSeries"},"type":"array"},"stages":{"items":{"$ref":"#/$defs/PageStage"},"type":"array"},"time_edges_s":{"items":{"type":"number"},"type":"array"}},"required":["headline","line","record","samples","scheduled_first","command","time_edges_s","heat","series","stages","machine","loads","interrupts","blame","peaks"],"type":"object"},
+    PageScheduled: {"properties":{"curve":{"items":{"prefixItems":[{"type":"number"},{"type":"integer"}],"type":"array"},"type":"array"},"histogram":{"items":{"prefixItems":[{"type":"integer"},{"type":"integer"}],"type":"array"},"type":"array"}},"required":["curve","histogram"],"type":"object"},
+    PageSeries: {"properties":{"curve":{"items":{"prefixItems":[{"type":"number"},{"type":"integer"}],"type":"array"},"type":"array"},"heat":{"anyOf":[{"$ref":"#/$defs/Heat"},{"type":"null"}]},"histogram":{"items":{"prefixItems":[{"type":"integer"},{"type":"integer"}],"type":"array"},"type":"array"},"name":{"type":"string"},"points":{"$ref":"#/$defs/Points"},"scheduled":{"anyOf":[{"$ref":"#/$defs/PageScheduled"},{"type":"null"}]}},"required":["name","curve","histogram","scheduled","heat","points"],"type":"object"},
     PageStage: {"properties":{"histogram":{"items":{"prefixItems":[{"type":"integer"},{"type":"integer"}],"type":"array"},"type":"array"},"name":{"type":"string"}},"required":["name","histogram"],"type":"object"},
     PageTimeline: {"properties":{"at":{"items":{"type":"integer"},"type":"array"},"cpu":{"items":{"type":"integer"},"type":"array"},"detail":{"items":{"type":"integer"},"type":"array"},"lane":{"items":{"type":"integer"},"type":"array"},"name":{"items":{"type":"integer"},"type":"array"},"ns":{"items":{"type":["integer","null"]},"type":"array"},"pid":{"items":{"type":"integer"},"type":"array"},"priority":{"items":{"type":"integer"},"type":"array"},"stack":{"items":{"type":"integer"},"type":"array"},"what":{"items":{"type":"integer"},"type":"array"}},"required":["at","ns","cpu","lane","what","name","pid","priority","detail","stack"],"type":"object"},
     PingpongParameters: {"properties":{"cpu":{"type":"integer"},"far_cpu":{"type":["integer","null"]},"far_priority":{"type":["integer","null"]},"foreign":{"type":"boolean"},"size":{"type":"integer"},"timeout_ns":{"type":"integer"},"to":{"type":["string","null"]},"transport":{"type":"string"}},"required":["transport","size","cpu","far_cpu","far_priority","to","foreign","timeout_ns"],"type":"object"},

@@ -46,6 +46,9 @@ const HALF = 'Half of the round trip above: one way was not measured by itself';
 type View = 'wake-up' | 'scheduled';
 const SHOWN = ['50', '99', '99.9', '99.99'];
 
+/** So many rows are printed: a run of 256 series is not to fill ten pages. */
+const PRINTED = 40;
+
 /** What a row shows in one of the two views. */
 interface Numbers {
   count: number;
@@ -85,25 +88,25 @@ function halfOf(run: PageRun, whole: SeriesSummary, index: number): Row {
 function stagesOf(run: PageRun, series: string, index: number): Row[] {
   return run.stages.filter((stage) => stage.of === series).map(({ stage, summary, histogram }) => ({
     name: summary.name, summary, run: index, runName: run.record.name, stage, stages: [], half: null,
-    drawn: { name: summary.name, curve: [], histogram, heat: null, points: { kind: 'sample', of: 0, thinned: '', t_s: [], latency_ns: [] } },
+    drawn: { name: summary.name, curve: [], histogram, scheduled: null, heat: null, points: { kind: 'sample', of: 0, thinned: '', t_s: [], latency_ns: [] } },
   }));
 }
 
 export function figures(context: Context): HTMLElement {
-  let view: View = 'wake-up';
+  const view = (): View => (context.counting.scheduled ? 'scheduled' : 'wake-up');
   let split = false;
   const rows = rowsOf(context);
   const spec = () => ({
-    name: 'series', rows, columns: columns(context, rows.flatMap((row) => [row, ...(row.half ? [row.half] : []), ...(split ? row.stages : [])]), view, split),
+    name: 'series', rows, printed: PRINTED, columns: columns(context, rows.flatMap((row) => [row, ...(row.half ? [row.half] : []), ...(split ? row.stages : [])]), view(), split),
     rowClass: (row: Row) => (row.stage ? 'stage' : context.selection.series === row.name ? 'chosen' : ''),
     under: (row: Row) => [...(row.half ? [row.half] : []), ...(split ? row.stages : [])],
   });
   const table = new Table(spec());
   const redraw = (): void => table.show(spec());
   context.selection.onChange(redraw);
+  context.counting.onChange(redraw);
   onTheme(redraw);
-  const toggle = rows.some(({ summary }) => summary?.scheduled)
-    ? viewToggle((chosen) => { view = chosen; redraw(); }) : null;
+  const toggle = rows.some(({ summary }) => summary?.scheduled) ? viewToggle(context) : null;
   return h('section', { class: 'figures', 'aria-label': 'the series in figures' },
     h('div', { class: 'bar-line' }, h('h2', {}, 'Series'), toggle,
       rows.some((row) => row.stages.length) ? stageToggle((chosen) => { split = chosen; redraw(); }) : null, h('span', { class: 'tools' }, table.copy)),
@@ -111,15 +114,18 @@ export function figures(context: Context): HTMLElement {
     notes(rows));
 }
 
-function viewToggle(choose: (view: View) => void): HTMLElement {
+/** The way of counting that flatters least comes first. */
+function viewToggle({ counting }: Context): HTMLElement {
   const option = (view: View, words: string, hint: string): HTMLElement => {
-    const input = h('input', { type: 'radio', name: 'view', value: view, checked: view === 'wake-up' });
-    input.addEventListener('change', () => choose(view));
+    const input = h('input', { type: 'radio', name: 'view', value: view, checked: counting.scheduled === (view === 'scheduled') });
+    input.addEventListener('change', () => counting.set(view === 'scheduled'));
     return h('label', { title: hint }, input, words);
   };
-  return h('fieldset', { class: 'toggle' }, h('legend', { class: 'vh' }, 'what is counted'),
+  const options = [
     option('wake-up', 'per wake-up', 'Each wake-up counts once'),
-    option('scheduled', 'per scheduled period', 'A wake-up late by L at period T counts as L, L-T, ..., L-kT: one for each period it missed'));
+    option('scheduled', 'per scheduled period', 'A wake-up late by L at period T counts as L, L-T, ..., L-kT: one for each period it missed'),
+  ];
+  return h('fieldset', { class: 'toggle' }, h('legend', { class: 'vh' }, 'what is counted'), ...(counting.scheduled ? options.reverse() : options));
 }
 
 function stageToggle(choose: (split: boolean) => void): HTMLElement {
@@ -158,7 +164,7 @@ function columns(context: Context, rows: Row[], view: View, split: boolean): Col
     });
   }
   found.push(latencyColumn(rows, 'max', 'max_ns', (row) => numbers(row, view)?.max ?? null));
-  found.push(shapeColumn(context, split ? context.stages : context.latency));
+  found.push(shapeColumn(context, split ? context.stages : context.latency, view));
   return found;
 }
 
@@ -197,11 +203,13 @@ function latencyColumn(rows: Row[], title: string, raw: string, value: (row: Row
   };
 }
 
-function shapeColumn(context: Context, scale: LogScale): Column<Row> {
+function shapeColumn(context: Context, scale: LogScale, view: View): Column<Row> {
   const { foot, high } = scale;
+  const drawn = (row: Row): Row => (view === 'scheduled' && row.drawn?.scheduled
+    ? { ...row, drawn: { ...row.drawn, histogram: row.drawn.scheduled.histogram } } : row);
   return {
     title: 'distribution', raw: '', left: true, sortable: false, value: () => null,
     hint: `Counts (log) over latency (log), ${latency(Math.pow(10, foot))} to ${latency(Math.pow(10, high))} in all rows; the last tick is the maximum`,
-    cell: (row) => (row.stage && !row.drawn ? '' : spark(row, context.page.latency_edges_ns, scale)),
+    cell: (row) => (row.stage && !row.drawn ? '' : spark(drawn(row), context.page.latency_edges_ns, scale)),
   };
 }

@@ -1,8 +1,8 @@
-// The first five seconds: what each run says in one sentence, whether it may be believed, on what
-// machine it ran; and the caveats that weigh on it, with their remedies.
+// The first five seconds: what each run says in one sentence, whether it may be believed, and on what
+// machine it ran.
 
 import { h } from './dom';
-import type { Caveat, PageRun, Status, Validity } from './model';
+import type { PageRun, Status, Validity } from './model';
 import { instant, count } from './units';
 
 const STATUS: { [status in Status]: string } = {
@@ -28,8 +28,7 @@ function card(run: PageRun, index: number, several: boolean): HTMLElement {
   return h('article', { class: 'card' },
     h('div', { class: 'title-line' }, name, verdict(record.validity), status(record.status)),
     h('p', { class: 'headline' }, run.headline || emptyHeadline(run)),
-    h('p', { class: 'line' }, run.line, record.started_at ? `${run.line ? ' · ' : ''}${instant(record.started_at)}` : ''),
-    weighty(record.caveats));
+    h('p', { class: 'line' }, run.line, record.started_at ? `${run.line ? ' · ' : ''}${instant(record.started_at)}` : ''));
 }
 
 function emptyHeadline(run: PageRun): string {
@@ -45,21 +44,4 @@ function verdict(validity: Validity): HTMLElement {
 function status(value: Status): HTMLElement | null {
   const words = value in STATUS ? STATUS[value] : value;
   return words ? h('span', { class: 'status' }, words) : null;
-}
-
-/** Caveats that invalidate or weaken, in full; the rest is in the record. */
-function weighty(caveats: Caveat[]): HTMLElement | null {
-  const heavy = caveats.filter((caveat) => caveat.effect !== 'informs');
-  const light = caveats.length - heavy.length;
-  if (caveats.length === 0) return null;
-  const more = light > 0
-    ? h('p', { class: 'muted more' }, h('a', { href: '#record-caveats' }, `${light} ${heavy.length ? 'more ' : ''}caveat${light === 1 ? '' : 's'} for information`)) : null;
-  return h('div', { class: 'caveats' }, heavy.length ? caveatList(heavy) : null, more);
-}
-
-export function caveatList(caveats: Caveat[]): HTMLElement {
-  return h('ul', { class: 'caveat-list' }, ...caveats.map((caveat) => h('li', { class: caveat.effect },
-    h('span', { class: 'effect' }, caveat.effect), ' ', h('span', { class: 'what' }, caveat.text || caveat.code),
-    caveat.code ? h('code', {}, caveat.code) : null,
-    caveat.remedy ? h('div', { class: 'remedy' }, h('b', {}, 'Remedy: '), caveat.remedy) : null)));
 }

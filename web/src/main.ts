@@ -6,7 +6,9 @@ import { histogramPanel } from './chart/histogram';
 import { machinePanel } from './chart/machine';
 import { percentilePanel } from './chart/percentile';
 import { pointsPanel } from './chart/points';
+import { causeLead } from './cause/lead';
 import { causeSection } from './cause/section';
+import { caveatSection } from './caveats';
 import { makeContext, type Context } from './context';
 import { h } from './dom';
 import { figures } from './figures';
@@ -56,7 +58,9 @@ function runSections(page: Page): HTMLElement[] {
 
 function body(context: Context): HTMLElement[] {
   return [
-    h('div', { class: 'minute' }, h('div', {}, figures(context), messageSection(context)), percentilePanel(context).element),
+    // The first screen, and the first page of paper: in this order on a phone.
+    h('div', { class: 'minute' }, causeLead(context), caveatSection(context.page.runs), percentilePanel(context).element,
+      h('div', { class: 'tables' }, figures(context), messageSection(context))),
     shape(context),
     causeSection(context),
     record(context.page),

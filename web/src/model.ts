@@ -18,7 +18,7 @@ export type PageRun = Omit<data.PageRun, 'stages' | 'peaks'> & {
 export type RunRecord = data.RunRecord;
 
 export type {
-  Json, JsonMap, PageMatrix, PageSeries, Heat, Points, PointKind, MachineTrack, CpuBusy, LoadTrack, InterruptRow, Status, Validity, Effect,
+  Json, JsonMap, PageMatrix, PageScheduled, PageSeries, Heat, Points, PointKind, MachineTrack, CpuBusy, LoadTrack, InterruptRow, Status, Validity, Effect,
   MessageRecord, EndRecord, FlowRecord, ClockRecord, Caveat, LoadRecord, LoadProof, Scheduled, SeriesSummary, ConfigTable,
   Column as MatrixKernel, PageRow as MatrixRow, PageCell as MatrixCell, Figure as MatrixFigure, LabFailure as MatrixFailure,
 } from './data';

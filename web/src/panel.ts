@@ -5,7 +5,7 @@
 import { echarts, type Chart, type Option } from './echarts';
 import { dataLink, h } from './dom';
 import { Pointer } from './pointer';
-import { onTheme, theme, type Theme } from './theme';
+import { isPaper, onTheme, theme, type Theme } from './theme';
 import type { Follower, Stretch } from './view';
 
 /** What the cursor points at. */
@@ -36,6 +36,8 @@ export interface PanelSpec {
   /** What the chart shows, for readers who cannot see it. */
   summary: () => string;
   height: (small: boolean) => number;
+  /** On paper, where that is another: a page is to hold more than one chart. */
+  paper?: number;
   stretch: Stretch;
   option: (frame: Frame) => Option;
   /** What is at these positions; `y` is null when the cursor is moved by keys. */
@@ -149,7 +151,8 @@ export class Panel implements Follower {
   }
 
   private height(): number {
-    const height = this.spec.empty() ? 130 : this.spec.height(this.frame().small);
+    const { empty, height: onScreen, paper } = this.spec;
+    const height = empty() ? 130 : (isPaper() ? paper : undefined) ?? onScreen(this.frame().small);
     this.plot.style.height = `${height}px`;
     return height;
   }

@@ -1,5 +1,5 @@
-// Paper: everything open, white, one column of paper's width, charts drawn anew for it; and all as it
-// was when the printing is over.
+// Paper: white, one column of paper's width, charts drawn anew for it, of long tables the head; what
+// is collapsed stays so. And all as it was when the printing is over.
 
 import { panels } from './panel';
 import { setPaper } from './theme';
@@ -8,14 +8,11 @@ import { setPaper } from './theme';
 const DOTS = 3;
 
 export function preparePrinting(): void {
-  let opened: HTMLDetailsElement[] = [];
   let printing = false;
   const redraw = (dots: number): void => { for (const panel of panels) panel.build(dots); };
   const before = (): void => {
     if (printing) return;
     printing = true;
-    opened = [...document.querySelectorAll('details')].filter((details) => !details.open);
-    for (const details of opened) details.open = true;
     document.documentElement.classList.add('paper');
     setPaper(true);
     redraw(DOTS);
@@ -23,7 +20,6 @@ export function preparePrinting(): void {
   const after = (): void => {
     if (!printing) return;
     printing = false;
-    for (const details of opened) details.open = false;
     document.documentElement.classList.remove('paper');
     setPaper(false);
     redraw(Math.min(3, Math.max(1, window.devicePixelRatio)));

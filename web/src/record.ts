@@ -1,9 +1,9 @@
 // The record: everything else that a run knows about itself, a column a run, so that two runs can be
-// told apart. Collapsed, searchable, copyable; on paper all open.
+// told apart. Collapsed, searchable, copyable; on paper what the reader has opened.
 
+import { caveatList } from './caveats';
 import { copyButton, dataLink, fileName, csv, h, tsv } from './dom';
 import { flatten, readable, type Fact } from './flatten';
-import { caveatList } from './head';
 import type { Page, PageRun, RunRecord } from './model';
 import { interruptTable } from './interrupts';
 import { count, duration, instant, rate } from './units';

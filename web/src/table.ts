@@ -35,6 +35,8 @@ export interface TableSpec<Row> {
   rowClass?: (row: Row) => string;
   /** Rows that stay right below theirs, however the table is sorted. */
   under?: (row: Row) => Row[];
+  /** Paper has so many rows, and says of how many. */
+  printed?: number;
   /** What a click on a row does; a button in it does the same by keyboard. */
   press?: (row: Row) => void;
 }
@@ -45,9 +47,10 @@ export class Table<Row> {
   readonly copy: HTMLButtonElement;
   private order: Order | null = null;
   private readonly table = h('table', {});
+  private readonly cut = h('p', { class: 'cut on-paper' });
 
   constructor(private spec: TableSpec<Row>) {
-    this.element = h('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': spec.name }, this.table);
+    this.element = h('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': spec.name }, this.table, this.cut);
     this.copy = copyButton(() => this.text(), 'copy', `the table ${spec.name}`);
     this.draw();
   }
@@ -59,10 +62,13 @@ export class Table<Row> {
 
   draw(): void {
     const { columns } = this.spec;
+    const rows = this.sorted();
+    const printed = this.spec.printed ?? rows.length;
+    this.cut.textContent = rows.length > printed ? `The first ${printed} of ${rows.length} rows; the page on a screen has all.` : '';
     this.table.replaceChildren(
       h('caption', { class: 'vh' }, this.spec.name),
       h('thead', {}, h('tr', {}, ...columns.map((column, index) => this.header(column, index)))),
-      h('tbody', {}, ...this.sorted().map((row) => this.row(row))),
+      h('tbody', {}, ...rows.map((row, place) => this.row(row, place >= printed))),
     );
   }
 
@@ -104,7 +110,8 @@ export class Table<Row> {
     return [...rows].sort((a, b) => compare(value(a), value(b), sign));
   }
 
-  private row(row: Row): HTMLElement {
+  /** `off` paper: a row that only a screen has. */
+  private row(row: Row, off: boolean): HTMLElement {
     const cells = this.spec.columns.map((column, index) => {
       const doubt = column.doubt?.(row) ?? null;
       const tag = index === 0 ? 'th' : 'td';
@@ -115,7 +122,7 @@ export class Table<Row> {
     });
     const { press } = this.spec;
     return h('tr', {
-      class: [this.spec.rowClass?.(row) ?? '', press ? 'can-press' : ''].filter(Boolean).join(' '),
+      class: [this.spec.rowClass?.(row) ?? '', press ? 'can-press' : '', off ? 'off-paper' : ''].filter(Boolean).join(' '),
       onclick: press ? () => press(row) : null,
     }, ...cells);
   }

@@ -52,6 +52,11 @@ export function onTheme(listener: () => void): void {
   listeners.push(listener);
 }
 
+/** Whether the page is being printed. */
+export function isPaper(): boolean {
+  return onPaper;
+}
+
 /** Paper is white whatever the screen is. */
 export function setPaper(paper: boolean): void {
   onPaper = paper;

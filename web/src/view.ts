@@ -1,5 +1,6 @@
-// What several charts share: which series is looked at, and the stretch of an axis that is shown
-// (all time charts zoom and point together). Holds state and notifies listeners; draws nothing.
+// What several charts share: which series is looked at, what is counted, and the stretch of an axis
+// that is shown (all time charts zoom and point together). Holds state and notifies listeners; draws
+// nothing.
 
 /** One series alone, or all (null). */
 export class Selection {
@@ -23,6 +24,27 @@ export class Selection {
 
   includes(series: string): boolean {
     return this.chosen === null || this.chosen === series;
+  }
+
+  onChange(listener: () => void): void {
+    this.listeners.push(listener);
+  }
+}
+
+/** What counts: each wake-up once, or each scheduled period. */
+export class Counting {
+  private listeners: (() => void)[] = [];
+
+  constructor(private perPeriod: boolean) {}
+
+  get scheduled(): boolean {
+    return this.perPeriod;
+  }
+
+  set(scheduled: boolean): void {
+    if (scheduled === this.perPeriod) return;
+    this.perPeriod = scheduled;
+    for (const listener of this.listeners) listener();
   }
 
   onChange(listener: () => void): void {

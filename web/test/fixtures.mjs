@@ -105,15 +105,35 @@ function series(name, cpu, samples, bounds, timeEdges, options = {}) {
   const summary = {
     name, cpu, period_ns: 1000000, stage_of: null, stage: null, unit: 'ns', count: samples.length, missed, early, above: 0,
     min: some ? least : null, mean, stddev: some ? 4200 : null, max, ...figures,
-    scheduled: some ? { count: samples.length + missed, mean, max, ...figures } : null,
+    scheduled: some ? { count: samples.length + missed, mean, max, ...(missed ? ranks(perPeriod(good)) : figures) } : null,
   };
   return {
     summary, cells,
     drawn: {
       name, curve: some ? curve(good) : [], histogram: [...histogram].sort((a, b) => a[0] - b[0]),
+      scheduled: missed ? inPeriods(perPeriod(good), bounds) : null,
       heat: options.noHeat ? null : columns(cells), points: options.points ?? points(samples),
     },
   };
+}
+
+/** What is late by L counts as L, L-T, ..., L-kT: a period of 1 ms. */
+function perPeriod(sorted) {
+  const all = sorted.flatMap((ns) => Array.from({ length: Math.floor(ns / 1e6) + 1 }, (_, k) => ns - k * 1e6));
+  return all.sort((a, b) => a - b);
+}
+
+function inPeriods(sorted, bounds) {
+  const histogram = new Map();
+  for (const ns of sorted) bump(histogram, binOf(bounds, ns));
+  return { curve: curve(sorted), histogram: [...histogram].sort((a, b) => a[0] - b[0]) };
+}
+
+/** Whether a period in a hundred was missed. */
+function isMaterial(summaries) {
+  const sum = (pick) => summaries.reduce((all, one) => all + (pick(one) ?? 0), 0);
+  const periods = sum((one) => one.scheduled?.count);
+  return periods > 0 && sum((one) => one.missed) * 100 >= periods;
 }
 
 /** The largest stay, of the crowd every so-manieth. */
@@ -201,7 +221,7 @@ const words = (samples) => ({ samples, causes: CAUSES, series: { rtt: 'round tri
 function page(runs, bounds) {
   return {
     page_version: 2, tardy_version: '0.1.0', made_at: '2026-11-21T20:40:00Z', words: words(WAKE_UPS), latency_edges_ns: bounds,
-    runs: runs.map((run) => ({ ...UNSEEN, samples: WAKE_UPS, ...run })), matrix: null,
+    runs: runs.map((run) => ({ ...UNSEEN, samples: WAKE_UPS, scheduled_first: isMaterial(run.record.series), ...run })), matrix: null,
   };
 }
 
@@ -214,9 +234,9 @@ function merged(parts) {
 }
 
 /** A run of some CPUs at 1 kHz. */
-function run(name, { seed, seconds, cpus, shape, early = 0, more = {}, headline, loads = [['hackbench', 'messages', 161000]] }) {
+function run(name, { seed, seconds, cpus, shape, early = 0, more = {}, headline, loads = [['hackbench', 'messages', 161000]], most_ns = 8e6 }) {
   const next = random(seed);
-  const bounds = edges(8e6);
+  const bounds = edges(most_ns);
   const times = timeEdges(seconds, Math.min(1000, seconds * 10));
   const parts = Array.from({ length: cpus }, (_, cpu) => {
     const samples = Array.from({ length: seconds * 1000 }, (_, i) => [i / 1000, wakeUp(next, shape)]);
@@ -339,7 +359,7 @@ function fromHistogram(name, cpu, histogram, points, bounds) {
   const figures = { mean: 4100, max, percentiles, uncertain: [] };
   return {
     summary: { name, cpu, period_ns: 1000000, stage_of: null, stage: null, unit: 'ns', count: total, missed: 0, early: 0, above: 0, min: bounds[bins[0][0]], stddev: 900, ...figures, scheduled: { count: total, ...figures } },
-    drawn: { name, curve: line, histogram: bins, heat: null, points },
+    drawn: { name, curve: line, histogram: bins, scheduled: null, heat: null, points },
   };
 }
 
@@ -407,6 +427,21 @@ export function causes() {
   return { ...data, runs: [seen, blind] };
 }
 
+/** One traced run with reasons to doubt it: what a reader opens most. */
+function alone() {
+  const data = plain();
+  return { ...data, runs: [traced(random(15), data.runs[0], 20)] };
+}
+
+/** A run that came so late that it missed more than half of its periods, beside one that did not. */
+function stalled() {
+  const late = { base: 5200, spread: 0.45, shoulder: 0.08, peak: 60e6, peakShare: 0.05 };
+  return page([
+    run('other', { most_ns: 70e6, seed: 16, seconds: 20, cpus: 2, shape: late, headline: '99.9 % of scheduled periods had their wake-up within 56 ms; the worst was 60 ms late, on CPU 1.' }),
+    run('fifo', { seed: 17, seconds: 20, cpus: 2, shape: RT, headline: '99.9 % of wake-ups came within 42 us; the worst was 118 us late, on CPU 0.' }),
+  ], edges(70e6));
+}
+
 /** Both runs traced, and every text of them wants to be markup. */
 export function hostileCauses() {
   const data = comparison();
@@ -462,4 +497,4 @@ function matrixCell(seed, worst) {
     causes: worst > 400000 ? [{ cause: 'nonpreemptible', name: 'kill_something_info', share: 0.914 }, { cause: 'unexplained', name: '', share: 0.06 }] : [] };
 }
 
-export const FIXTURES = { plain, comparison, four, crashed, day, hostile, empty, odd, many, matrix, causes, hostileCauses, trips, packets };
+export const FIXTURES = { plain, comparison, four, crashed, day, hostile, empty, odd, many, matrix, causes, alone, stalled, hostileCauses, trips, packets };

@@ -122,13 +122,28 @@ async function choosing(page) {
   return reasons;
 }
 
+/** Both ways of counting have the same rows, and the graph follows where they differ. */
 async function views(page) {
-  const toggle = page.locator('.figures input[value=scheduled]');
-  if (await toggle.count() === 0) return [];
-  await toggle.check();
-  const rows = await page.locator('.figures tbody tr').count();
-  await page.locator('.figures input[value=wake-up]').check();
-  return rows === await page.locator('.figures tbody tr').count() ? [] : ['the two views have different rows'];
+  const at = (value) => page.locator(`.figures input[value=${value}]`);
+  if (await at('scheduled').count() === 0) return [];
+  const reasons = [];
+  const [first, wanted] = await page.evaluate(() => {
+    const { runs } = JSON.parse(document.getElementById('tardy-data').textContent);
+    return [document.querySelector('.figures input[name=view]').value, runs.some((run) => run.scheduled_first) ? 'scheduled' : 'wake-up'];
+  });
+  if (first !== wanted || !await at(wanted).isChecked()) reasons.push(`first is the view ${first}, not ${wanted}`);
+  const seen = [];
+  for (const value of ['scheduled', 'wake-up']) {
+    await at(value).check();
+    seen.push(await page.evaluate(() => ({
+      rows: document.querySelectorAll('.figures tbody tr').length,
+      words: ['percentile', 'histogram'].map((kind) => document.querySelector(`.chart.${kind} .count`).textContent),
+    })));
+  }
+  await at(wanted).check();
+  if (seen[0].rows !== seen[1].rows) reasons.push('the two views have different rows');
+  if (!seen[0].words.every((text) => text.includes('scheduled period')) || !seen[1].words.every((text) => text.includes('sample'))) reasons.push(`the charts do not follow: ${JSON.stringify(seen)}`);
+  return reasons;
 }
 
 async function filtering(page) {

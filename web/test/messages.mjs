@@ -13,7 +13,8 @@ const flow = (series, sent, more = {}) => ({
 function renamed(run, names, more) {
   const kept = (list) => list.slice(0, names.length).map((one, i) => ({ ...one, name: names[i] }));
   const series = kept(run.record.series).map((one) => ({ ...one, cpu: 0, period_ns: null, missed: null, scheduled: null }));
-  return { ...run, series: kept(run.series), record: { ...run.record, series, ...more } };
+  const drawn = kept(run.series).map((one) => ({ ...one, scheduled: null }));
+  return { ...run, scheduled_first: false, series: drawn, record: { ...run.record, series, ...more } };
 }
 
 export const ROUND_TRIPS = { kind: 'round_trip', one: 'round trip', many: 'round trips', measure: 'round trip' };

@@ -50,20 +50,104 @@ test('the bundle has its placeholders once, names no other host and stays below 
   assert.ok(existsSync(bundle.replace('page.html', 'THIRD-PARTY.txt')));
 });
 
-test('paper is light, has everything open, and gives the screen back', async () => {
+test('paper is light, leaves closed what is closed, and gives the screen back', async () => {
   const [path] = makePages(folder, ['comparison']);
   const { page } = tab;
   await page.emulateMedia({ colorScheme: 'dark' });
   await tab.show(path);
   const background = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
-  const open = () => page.evaluate(() => [...document.querySelectorAll('details')].filter((d) => d.open).length);
+  const open = () => page.evaluate(() => [...document.querySelectorAll('details')].filter((d) => d.open).map((d) => d.id));
   const dark = await background();
-  await page.evaluate(() => { window.dispatchEvent(new Event('beforeprint')); });
+  await page.evaluate(() => { document.getElementById('record-setup').open = true; });
+  await paper(page, 'beforeprint');
   assert.equal(await background(), 'rgb(255, 255, 255)');
-  assert.equal(await open(), await page.locator('details').count());
-  await page.evaluate(() => { window.dispatchEvent(new Event('afterprint')); });
+  assert.deepEqual(await open(), ['record-setup']);
+  await paper(page, 'afterprint');
   assert.equal(await background(), dark);
-  assert.equal(await open(), 0);
+  assert.deepEqual(await open(), ['record-setup']);
+  await page.emulateMedia({ colorScheme: 'light' });
+});
+
+const paper = (page, event) => page.evaluate((name) => { window.dispatchEvent(new Event(name)); }, event);
+
+/** Where the first of each kind begins and ends, px from the top of the page. */
+const places = (page, wanted) => page.evaluate((selectors) => Object.fromEntries(selectors.map((selector) => {
+  const box = document.querySelector(selector)?.getBoundingClientRect();
+  return [selector, box ? { top: box.top + window.scrollY, bottom: box.bottom + window.scrollY } : null];
+})), wanted);
+
+const FIRST = ['.verdict', '.headline', '.lead .cause-sentence', '.lead .stack-bar', '.caveats .caveat-list', '.chart.percentile'];
+
+/** A4 without its margins at 96 dots an inch. */
+const PAGE_PX = 1030;
+
+test('verdict, cause with its bar, caveats and percentile graph are on the first screen and the first page of paper', async () => {
+  for (const name of ['alone', 'causes']) {
+    const [path] = makePages(folder, [name]);
+    const { page } = tab;
+    await tab.show(path);
+    for (const [what, place] of Object.entries(await places(page, FIRST))) assert.ok(place && place.bottom <= 900, `${name}, ${what}: ${JSON.stringify(place)}`);
+    await paper(page, 'beforeprint');
+    for (const [what, place] of Object.entries(await places(page, FIRST))) assert.ok(place && place.bottom <= PAGE_PX, `${name} on paper, ${what}: ${JSON.stringify(place)}`);
+    await paper(page, 'afterprint');
+  }
+});
+
+test('on a phone come verdict, cause, caveats, graph and figures below each other', async () => {
+  const [path] = makePages(folder, ['alone']);
+  const phone = await Tab.open(browser, { width: 390 });
+  await phone.show(path);
+  const found = Object.values(await places(phone.page, ['.verdict', '.headline', '.lead', '.caveats', '.chart.percentile', '.tables']));
+  await phone.close();
+  for (let i = 1; i < found.length; i += 1) assert.ok(found[i - 1].bottom <= found[i].top + 1, JSON.stringify(found));
+});
+
+test('the sentence of the cause is about what has the time of the slowest', async () => {
+  const { sentence } = await built('cause/sentence.ts');
+  const band = (name, blamed_share, ...parts) => ({
+    name, from: 1, to: 2, wakeups: 10, ns: 1000, blamed_share,
+    causes: parts.map(([cause, own, ns, inferred = 0]) => ({ cause, name: own, ns, share: ns / 1000 / blamed_share, inferred, series: [] })),
+  });
+  const said = (...of) => sentence(band(...of), 'wake-ups');
+  assert.equal(said('p99.9', 1, ['irqs_off', 'a', 610], ['softirq', 'b', 390]), 'In the slowest 0.1 % of wake-ups, 61 % of the time went to irqs_off: a.');
+  assert.equal(said('p99', 1, ['thread', 'a', 300], ['thread', 'b', 300], ['thread', 'c', 200], ['thread', 'd', 100], ['host', 'e', 100]),
+    'In the slowest 1 % of wake-ups, 90 % of the time went to thread: a, b, c and 1 more.');
+  assert.equal(said('worst', 0.3, ['host', 'e', 300, 1]), 'In the 10 worst wake-ups, only 30 % of the time was blamed, most of that on probably host: e; the rest is not known.');
+  assert.equal(said('p99', 1, ['unexplained', '', 700], ['host', 'e', 300]), 'In the slowest 1 % of wake-ups, 70 % of the time is unexplained; the largest known cause is host: e (30 %).');
+});
+
+test('where many periods were missed, table and graph show scheduled periods first', async () => {
+  const [path] = makePages(folder, ['stalled']);
+  const { page } = tab;
+  await tab.show(path);
+  const state = () => page.evaluate(() => {
+    const panel = window.tardyCharts.find(({ spec }) => spec.kind === 'percentile');
+    const rows = panel.spec.csv().trim().split('\n').map((row) => row.split(','));
+    const late = rows.filter(([run, series, p]) => run === 'other' && series === 'cpu0' && Math.abs(Number(p) - 90) < 0.01);
+    return { p90: Number(late[0][3]), count: document.querySelector('.figures tbody tr').children[2].textContent.replace(/\D/g, '') };
+  });
+  const first = await state();
+  await page.locator('.figures input[value=wake-up]').check();
+  const second = await state();
+  assert.ok(first.p90 > 100 * second.p90, JSON.stringify([first, second]));
+  assert.equal(second.count, '20000');
+  assert.ok(Number(first.count) > 30000, first.count);
+});
+
+test('a printed run takes a few pages, with the worst few of its peaks', async () => {
+  const [path] = makePages(folder, ['alone']);
+  const { page } = tab;
+  await tab.show(path);
+  await paper(page, 'beforeprint');
+  const rows = await page.evaluate(() => [...document.querySelectorAll('.peaks > .scroll tbody tr')].filter((row) => row.offsetParent).length);
+  assert.equal(rows, 5);
+  assert.match(await page.textContent('.peaks .cut'), /^The first 5 of 100 rows/);
+  const torn = await page.evaluate(() => [...document.querySelectorAll('.chart')].filter((chart) => getComputedStyle(chart).display !== 'none' && chart.offsetHeight > 1030).length);
+  assert.equal(torn, 0, 'a chart that no page can hold');
+  await paper(page, 'afterprint');
+  const pdf = (await page.pdf({ preferCSSPageSize: true, format: 'A4' })).toString('latin1');
+  const sheets = pdf.match(/\/Type\s*\/Page\b(?!s)/g)?.length ?? 0;
+  assert.ok(sheets > 1 && sheets <= 5, `${sheets} pages`);
 });
 
 test('a change of the theme redraws the charts', async () => {

@@ -10,6 +10,9 @@ use super::{
 /// Height of the names at an axis.
 pub(super) const SMALL: f64 = 11.0;
 
+/// Words that are nearer than this to a point stand beside it.
+const BESIDE: f64 = 12.0;
+
 /// A rectangle.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Area {
@@ -177,6 +180,12 @@ impl Labels {
         let place = self.place(bounds, point, width);
         let at = (place.left, place.bottom - 0.2 * SMALL);
         picture.text(at, Align::Left, SMALL, colour, &label);
+        let near = (point.0.clamp(place.left, place.right), point.1.clamp(place.top, place.bottom));
+        // What does not stand beside its point is tied to it.
+        if (near.0 - point.0).hypot(near.1 - point.1) > BESIDE {
+            let stroke = Stroke { width: 0.7, colour: palette::PALE_INK, dash: &[] };
+            picture.line(vec![point, near], stroke);
+        }
         self.taken.push(place);
     }
 

@@ -4,11 +4,11 @@ use super::{
     PlotError,
     axis::Axis,
     frame::{Frame, Labels},
-    legend,
-    palette::{self, DASHES},
+    lines_legend,
+    palette::{self, LineStyles},
     picture::{Picture, Point, Shape, Stroke},
-    sheet::{Canvas, Mark},
-    subject::{RunLabel, highest, lowest},
+    sheet::Canvas,
+    subject::{self, RunLabel, highest, lowest},
 };
 use crate::report::{
     page::{Page, PageSeries},
@@ -29,13 +29,14 @@ pub(super) fn draw(
     subjects: &[RunLabel],
     sheet: &mut Canvas,
 ) -> Result<(), PlotError> {
-    let colours = palette::SeriesColours::of(page);
-    sheet.legend(&legend(page, &colours, Mark::Line(&[])));
+    let styles = LineStyles::of(page);
+    sheet.legend(&lines_legend(page, &styles));
     let panels = sheet.panels(1, 86.0, false)?;
     let Some(panel) = panels.first() else { return Ok(()) };
     let bins = page.runs.iter().flat_map(|run| &run.series).flat_map(|series| &series.histogram);
     let most = bins.map(|(_, count)| *count).max().unwrap_or(1);
-    let (low, high) = (lowest(page) / 1.15, highest(page) * 1.25);
+    let low = sheet.latency.low(lowest(page) / 1.15);
+    let high = sheet.latency.high(highest(page) * 1.25);
     let x = Axis::latency(
         SampleName::of_all(page.runs.iter().map(|run| &run.record)).measure(),
         low,
@@ -43,15 +44,15 @@ pub(super) fn draw(
         panel.area.width(),
         56.0,
     );
-    let y = Axis::counts("samples per bin", most, panel.area.height());
+    let title = format!("{} per bin", subject::counted(subjects, "samples"));
+    let y = Axis::counts(&title, most, panel.area.height());
     let frame = Frame { area: panel.area, x: &x, y: &y, names_y: true, names_x: true };
     frame.draw(&mut sheet.picture);
     for others in [true, false] {
         for (number, run) in page.runs.iter().enumerate() {
-            let dash = DASHES.get(number).copied().unwrap_or(&[]);
             for series in &run.series {
-                let colour = colours.colour(&series.name);
-                if (colour == palette::OTHERS) == others {
+                if styles.is_other(&series.name) == others {
+                    let (colour, dash) = styles.line(number, &series.name);
                     let stroke = Stroke { width: OUTLINE, colour, dash };
                     outline(series, &page.latency_edges_ns, &frame, stroke, &mut sheet.picture);
                 }

@@ -4,6 +4,7 @@
 //! it, and `paint` makes the file. A picture never clips, smooths or hides the largest latency.
 
 mod axis;
+mod choice;
 mod frame;
 mod heatmap;
 mod histogram;
@@ -11,6 +12,8 @@ mod paint;
 mod palette;
 mod percentile;
 mod picture;
+mod range;
+mod raster;
 mod scatter;
 mod sheet;
 mod subject;
@@ -21,13 +24,14 @@ use std::{fmt, str::FromStr};
 use thiserror::Error;
 
 use super::{page::Page, sample_name};
-use palette::DASHES;
+use palette::LineStyles;
 use picture::Picture;
+pub use range::LatencyRange;
 use sheet::{Canvas, Entry, Mark};
 use subject::RunLabel;
 
 /// Maximum number of runs in a picture: nobody can distinguish more.
-pub const MOST_RUNS: usize = DASHES.len();
+pub const MOST_RUNS: usize = palette::MOST_RUNS;
 
 /// What a picture shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,6 +44,40 @@ pub enum PictureKind {
     Heatmap,
     /// Counts by latency.
     Histogram,
+}
+
+/// What is counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum View {
+    /// Each wake-up once.
+    WakeUp,
+    /// Each period of the schedule: a wake-up late by L at period T counts as L, L-T, ..., L-kT.
+    Scheduled,
+}
+
+/// What a picture shows, and how.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlotOptions {
+    /// What it shows.
+    pub kind: PictureKind,
+    /// How large it is.
+    pub size: Size,
+    /// A line above all others.
+    pub title: Option<String>,
+    /// The series that it shows, by name; all where none is named.
+    pub series: Vec<String>,
+    /// What it counts; where nothing is chosen, periods where a hundredth of them was missed.
+    pub view: Option<View>,
+    /// The range of the latency axis.
+    pub latency: LatencyRange,
+}
+
+impl PlotOptions {
+    /// A picture of all series.
+    #[must_use]
+    pub const fn new(kind: PictureKind, size: Size) -> Self {
+        Self { kind, size, title: None, series: Vec::new(), view: None, latency: LatencyRange::ALL }
+    }
 }
 
 /// Width and height in pixels.
@@ -90,6 +128,22 @@ pub enum PlotError {
     /// Too many runs.
     #[error("{0} runs in one picture; more than {MOST_RUNS} cannot be distinguished")]
     ManyRuns(usize),
+    /// A view that this picture cannot show.
+    #[error("--view: {0}")]
+    View(&'static str),
+    /// No run has a series of this name.
+    #[error("--series: no run has a series \"{wanted}\"; there are {known}")]
+    Series {
+        /// As asked.
+        wanted: String,
+        /// Names that there are.
+        known: String,
+    },
+    /// Of many series only the sum is kept over time.
+    #[error(
+        "--series: a run of more than 16 series has no heat map of each; choose another --kind"
+    )]
+    SeriesHeat,
     /// The words need more room than there is.
     #[error("--size {size} leaves no room for the data beside the words; use a larger one")]
     Small {
@@ -105,22 +159,24 @@ pub enum PlotError {
 ///
 /// # Errors
 /// See [`PlotError`].
-pub fn svg(page: &Page, kind: PictureKind, size: Size) -> Result<String, PlotError> {
-    let picture = draw(page, kind, size)?;
-    let names: Vec<String> = page.runs.iter().map(|run| RunLabel::of(run).name).collect();
+pub fn svg(page: &Page, options: &PlotOptions) -> Result<String, PlotError> {
+    let picture = draw(page, options)?;
+    let label = |run| RunLabel::of(run, false).name;
+    let names: Vec<String> = page.runs.iter().map(label).collect();
     let labelled = page.runs.iter().zip(&names);
     let lines: Vec<String> =
         labelled.map(|(run, name)| format!("{name}: {} {}", run.line, run.headline)).collect();
-    let title = format!("{}: {}", kind.title(), names.join(", "));
-    paint::svg(&picture, size, &title, &lines.join("\n"))
+    let about = format!("{}: {}", options.kind.title(), names.join(", "));
+    let title = options.title.clone().unwrap_or(about);
+    paint::svg(&picture, options.size, &title, &lines.join("\n"))
 }
 
 /// The picture as a PNG file.
 ///
 /// # Errors
 /// See [`PlotError`].
-pub fn png(page: &Page, kind: PictureKind, size: Size) -> Result<Vec<u8>, PlotError> {
-    paint::png(&draw(page, kind, size)?, size)
+pub fn png(page: &Page, options: &PlotOptions) -> Result<Vec<u8>, PlotError> {
+    paint::png(&draw(page, options)?, options.size)
 }
 
 impl PictureKind {
@@ -139,8 +195,38 @@ impl PictureKind {
     }
 }
 
-fn draw(page: &Page, kind: PictureKind, size: Size) -> Result<Picture, PlotError> {
-    let subjects: Vec<RunLabel> = page.runs.iter().map(RunLabel::of).collect();
+fn draw(page: &Page, options: &PlotOptions) -> Result<Picture, PlotError> {
+    let kind = options.kind;
+    let (page, per_period) = choice::chosen(page, options)?;
+    let page = page.as_ref();
+    let subjects: Vec<RunLabel> =
+        page.runs.iter().map(|run| RunLabel::of(run, per_period)).collect();
+    check(&subjects)?;
+    let mut sheet = heading(page, &subjects, options);
+    let mut notes = counts(&subjects);
+    if per_period {
+        notes.push("A wake-up late by L at interval T counts as L, L-T, ..., L-kT.".into());
+    }
+    let own = match kind {
+        PictureKind::Scatter => scatter::notes(page, &subjects),
+        PictureKind::Percentile => percentile::notes(),
+        PictureKind::Heatmap => heatmap::notes(page),
+        PictureKind::Histogram => histogram::notes(),
+    };
+    notes.extend(own);
+    notes.extend(options.latency.note(page));
+    sheet.foot(&notes);
+    match kind {
+        PictureKind::Scatter => scatter::draw(page, &subjects, &mut sheet)?,
+        PictureKind::Percentile => percentile::draw(page, &subjects, &mut sheet)?,
+        PictureKind::Heatmap => heatmap::draw(page, &subjects, &mut sheet)?,
+        PictureKind::Histogram => histogram::draw(page, &subjects, &mut sheet)?,
+    }
+    Ok(sheet.picture)
+}
+
+/// Refuses what would be an empty picture, or one that nobody can read.
+fn check(subjects: &[RunLabel]) -> Result<(), PlotError> {
     if subjects.len() > MOST_RUNS {
         return Err(PlotError::ManyRuns(subjects.len()));
     }
@@ -152,27 +238,22 @@ fn draw(page: &Page, kind: PictureKind, size: Size) -> Result<Picture, PlotError
             "all samples were early, and a log axis has no place for them",
         ));
     }
-    let mut sheet = Canvas::new(size);
-    for (subject, dash) in subjects.iter().zip(DASHES) {
-        let dash = (kind.is_overlaid() && subjects.len() > 1).then_some(dash);
-        sheet.head(subject, dash, subjects.len() == 1);
+    Ok(())
+}
+
+/// A sheet with the title and the runs' names on it.
+fn heading(page: &Page, subjects: &[RunLabel], options: &PlotOptions) -> Canvas {
+    let mut sheet = Canvas::new(options.size);
+    sheet.latency = options.latency;
+    if let Some(title) = &options.title {
+        sheet.title(title);
     }
-    let mut notes = counts(&subjects);
-    let own = match kind {
-        PictureKind::Scatter => scatter::notes(page, &subjects),
-        PictureKind::Percentile => percentile::notes(),
-        PictureKind::Heatmap => heatmap::notes(page),
-        PictureKind::Histogram => histogram::notes(),
-    };
-    notes.extend(own);
-    sheet.foot(&notes);
-    match kind {
-        PictureKind::Scatter => scatter::draw(page, &subjects, &mut sheet)?,
-        PictureKind::Percentile => percentile::draw(page, &subjects, &mut sheet)?,
-        PictureKind::Heatmap => heatmap::draw(page, &subjects, &mut sheet)?,
-        PictureKind::Histogram => histogram::draw(page, &subjects, &mut sheet)?,
+    let styles = LineStyles::of(page);
+    for (run, subject) in subjects.iter().enumerate() {
+        let colour = styles.run(run).filter(|_| options.kind.is_overlaid());
+        sheet.head(subject, colour, subjects.len() == 1);
     }
-    Ok(sheet.picture)
+    sheet
 }
 
 /// How many samples there are, and how many of them have no place.
@@ -188,6 +269,19 @@ fn counts(subjects: &[RunLabel]) -> Vec<String> {
         words
     };
     subjects.iter().map(one).collect()
+}
+
+/// An entry for each series of runs that lie over each other: in its colour, or with its dash where
+/// runs have the colours.
+fn lines_legend(page: &Page, styles: &LineStyles) -> Vec<Entry> {
+    let mut entries = legend(page, &styles.series, Mark::Line(&[]));
+    if page.runs.len() > 1 {
+        let named = entries.iter_mut().zip(styles.series.named());
+        for (entry, (name, _)) in named {
+            (entry.colour, entry.mark) = (palette::INK, Mark::Line(styles.dash(name)));
+        }
+    }
+    entries
 }
 
 /// An entry for each colour, with the largest latency of its series in each run.

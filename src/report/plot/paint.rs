@@ -3,6 +3,7 @@
 //! The drawing library counts in whole pixels. So an SVG is drawn in tenths of one, and a PNG
 //! several times as large and averaged down, which also smooths its edges.
 
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use plotters::{
     backend::{BitMapBackend, SVGBackend},
     style::{
@@ -17,6 +18,7 @@ use plotters_backend::{
 use super::{
     PlotError, Size,
     picture::{Align, Colour, Picture, Point, Shape},
+    raster::{self, Raster},
     text,
 };
 
@@ -40,20 +42,46 @@ pub(super) fn svg(
     description: &str,
 ) -> Result<String, PlotError> {
     let (width, height) = (size.width * SVG_GRID, size.height * SVG_GRID);
-    let mut body = String::new();
-    let backend = SVGBackend::with_string(&mut body, (width, height));
     let grid = f64::from(width) / picture.width;
-    Painter { backend, grid, is_bitmap: false }.paint(picture)?;
-    // The head it wrote has the size of the grid, and no words.
-    let shapes = body.split_once('\n').map_or("", |(_, shapes)| shapes);
+    let mut shapes = String::new();
+    for group in raster::groups(picture) {
+        if raster::is_crowd(group) {
+            let scale = f64::from(size.width) / picture.width;
+            shapes.push_str(&image(&Raster::of(group, scale), grid)?);
+        } else {
+            shapes.push_str(&vector(group, (width, height), grid)?);
+        }
+    }
     Ok(format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" width=\"{}\" height=\"{}\" \
          viewBox=\"0 0 {width} {height}\">\n<title>{}</title>\n<desc>{}</desc>\n\
-         <rect width=\"100%\" height=\"100%\" fill=\"#FFFFFF\"/>\n{shapes}",
+         <rect width=\"100%\" height=\"100%\" fill=\"#FFFFFF\"/>\n{shapes}</svg>\n",
         size.width,
         size.height,
         escaped(title),
         escaped(description),
+    ))
+}
+
+/// Shapes as SVG, without a head and an end.
+fn vector(shapes: &[Shape], size: (u32, u32), grid: f64) -> Result<String, PlotError> {
+    let mut body = String::new();
+    let backend = SVGBackend::with_string(&mut body, size);
+    Painter { backend, grid, is_bitmap: false }.paint(shapes)?;
+    // The head it wrote has the size of the grid, and no words.
+    let inside = body.split_once('\n').map_or("", |(_, shapes)| shapes).trim_end();
+    Ok(format!("{}\n", inside.strip_suffix("</svg>").unwrap_or(inside).trim_end()))
+}
+
+/// Pixels within an SVG.
+fn image(raster: &Raster, grid: f64) -> Result<String, PlotError> {
+    let file = encode(&raster.pixels, (raster.width, raster.height), png::ColorType::Rgba)?;
+    let [x, y] = [raster.from.0, raster.from.1].map(|place| place * grid);
+    let [width, height] = [raster.extent.0, raster.extent.1].map(|length| length * grid);
+    let data = STANDARD.encode(file);
+    Ok(format!(
+        "<image x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height:.1}\" \
+         preserveAspectRatio=\"none\" href=\"data:image/png;base64,{data}\"/>\n"
     ))
 }
 
@@ -76,8 +104,9 @@ pub(super) fn png(picture: &Picture, size: Size) -> Result<Vec<u8>, PlotError> {
     let mut large = vec![255; width as usize * height as usize * 3];
     let backend = BitMapBackend::with_buffer(&mut large, (width, height));
     let grid = f64::from(width) / picture.width;
-    Painter { backend, grid, is_bitmap: true }.paint(picture)?;
-    encode(&averaged(&large, size, fine as usize), size)
+    Painter { backend, grid, is_bitmap: true }.paint(&picture.shapes)?;
+    let pixels = averaged(&large, size, fine as usize);
+    encode(&pixels, (size.width, size.height), png::ColorType::Rgb)
 }
 
 /// Each pixel the mean of `fine` x `fine` of them.
@@ -99,11 +128,15 @@ fn averaged(large: &[u8], size: Size, fine: usize) -> Vec<u8> {
     out
 }
 
-fn encode(pixels: &[u8], size: Size) -> Result<Vec<u8>, PlotError> {
+fn encode(
+    pixels: &[u8],
+    (width, height): (u32, u32),
+    colours: png::ColorType,
+) -> Result<Vec<u8>, PlotError> {
     let failed = |error: png::EncodingError| PlotError::Draw(error.to_string());
     let mut file = Vec::new();
-    let mut encoder = png::Encoder::new(&mut file, size.width, size.height);
-    encoder.set_color(png::ColorType::Rgb);
+    let mut encoder = png::Encoder::new(&mut file, width, height);
+    encoder.set_color(colours);
     encoder.set_depth(png::BitDepth::Eight);
     let mut writer = encoder.write_header().map_err(failed)?;
     writer.write_image_data(pixels).map_err(failed)?;
@@ -119,12 +152,12 @@ struct Painter<B> {
 }
 
 impl<B: DrawingBackend> Painter<B> {
-    fn paint(mut self, picture: &Picture) -> Result<(), PlotError> {
+    fn paint(mut self, shapes: &[Shape]) -> Result<(), PlotError> {
         if !text::prepare() {
             return Err(PlotError::Draw("its font cannot be read".into()));
         }
         let failed = |error: &dyn std::fmt::Display| PlotError::Draw(error.to_string());
-        for shape in &picture.shapes {
+        for shape in shapes {
             self.shape(shape).map_err(|error| failed(&error))?;
         }
         self.backend.present().map_err(|error| failed(&error))

@@ -31,8 +31,18 @@ const SERIES: [Colour; 7] = [
     solid(0xcc, 0x79, 0xa7),
 ];
 
-/// One for each run that a picture can hold.
-pub(super) const DASHES: [&[f64]; 6] = [
+/// One for each run that lies over others: black and red first, as differences are drawn.
+const RUNS: [Colour; 6] = [
+    solid(0x00, 0x00, 0x00),
+    solid(0xd5, 0x5e, 0x00),
+    solid(0x00, 0x72, 0xb2),
+    solid(0xe6, 0x9f, 0x00),
+    solid(0x00, 0x9e, 0x73),
+    solid(0xcc, 0x79, 0xa7),
+];
+
+/// One for each series of runs that lie over each other; those beyond have lines without gaps.
+const DASHES: [&[f64]; 6] = [
     &[],
     &[7.0, 4.0],
     &[2.0, 3.0],
@@ -106,6 +116,55 @@ impl SeriesColours {
     pub(super) fn colour(&self, name: &str) -> Colour {
         let known = self.named.iter().find(|(known, _)| known == name);
         known.map_or(OTHERS, |(_, colour)| *colour)
+    }
+}
+
+/// Maximum number of runs in a picture: nobody can distinguish more.
+pub(super) const MOST_RUNS: usize = RUNS.len();
+
+/// How the lines of runs that lie over each other are drawn: of one run by a colour a series, of
+/// several by a colour a run and a dash a series.
+#[derive(Debug, Clone)]
+pub(super) struct LineStyles {
+    /// The series of all runs.
+    pub series: SeriesColours,
+    several: bool,
+}
+
+impl LineStyles {
+    /// Those of the series of a page.
+    #[must_use]
+    pub(super) fn of(page: &Page) -> Self {
+        Self { series: SeriesColours::of(page), several: page.runs.len() > 1 }
+    }
+
+    /// The colour of a run; nothing where it is alone, for then its series have colours.
+    #[must_use]
+    pub(super) fn run(&self, run: usize) -> Option<Colour> {
+        RUNS.get(run).copied().filter(|_| self.several)
+    }
+
+    /// The colour and the dash of a series.
+    #[must_use]
+    pub(super) fn line(&self, run: usize, name: &str) -> (Colour, &'static [f64]) {
+        let Some(colour) = self.run(run) else { return (self.series.colour(name), &[]) };
+        if self.is_other(name) {
+            return (Colour { alpha: 0.35, ..colour }, &[]);
+        }
+        (colour, self.dash(name))
+    }
+
+    /// What tells a series from others of its run, where runs have the colours.
+    #[must_use]
+    pub(super) fn dash(&self, name: &str) -> &'static [f64] {
+        let at = self.series.named.iter().position(|(known, _)| known == name);
+        at.filter(|_| self.several).and_then(|at| DASHES.get(at)).copied().unwrap_or(&[])
+    }
+
+    /// Whether a series has neither a colour nor a dash of its own.
+    #[must_use]
+    pub(super) fn is_other(&self, name: &str) -> bool {
+        self.series.colour(name) == OTHERS
     }
 }
 

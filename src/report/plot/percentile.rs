@@ -3,13 +3,14 @@
 use super::{
     PlotError,
     axis::{Axis, NINES_FROM},
-    frame::{Frame, Labels},
-    legend,
-    palette::{self, DASHES},
-    picture::{Point, Shape, Stroke},
+    frame::{Area, Frame, Labels, SMALL},
+    lines_legend,
+    palette::{self, LineStyles},
+    picture::{Colour, Picture, Point, Shape, Stroke},
     scatter::with_headroom,
-    sheet::{Canvas, Mark},
-    subject::{RunLabel, highest},
+    sheet::Canvas,
+    subject::{self, Largest, RunLabel, highest},
+    text,
 };
 use crate::{
     report::{
@@ -30,30 +31,30 @@ pub(super) fn draw(
     subjects: &[RunLabel],
     sheet: &mut Canvas,
 ) -> Result<(), PlotError> {
-    let colours = palette::SeriesColours::of(page);
-    sheet.legend(&legend(page, &colours, Mark::Line(&[])));
+    let styles = LineStyles::of(page);
+    sheet.legend(&lines_legend(page, &styles));
     let panels = sheet.panels(1, 86.0, false)?;
     let Some(panel) = panels.first() else { return Ok(()) };
+    let area = beside_names(panel.area, subjects);
     let curves = curves(page);
     let all = || curves.iter().flat_map(|curve| &curve.points);
     let most = all().map(|(nines, _)| *nines).fold(1.0, f64::max);
     let least = all().map(|(_, ns)| *ns).fold(highest(page), f64::min);
     let sample_name = SampleName::of_all(page.runs.iter().map(|run| &run.record));
     let x = Axis::nines(
-        &format!("percentile of {}", sample_name.many()),
+        &format!("percentile of {}", subject::counted(subjects, sample_name.many())),
         most * 1.02,
-        panel.area.width(),
+        area.width(),
     );
-    let (low, room) = (least / 1.15, 14.0 + 14.0 * subjects.len() as f64);
-    let high = with_headroom(low, highest(page), panel.area.height(), room);
-    let y = Axis::latency(sample_name.measure(), low, high, panel.area.height(), 22.0);
-    let frame = Frame { area: panel.area, x: &x, y: &y, names_y: true, names_x: true };
+    let (low, room) = (sheet.latency.low(least / 1.15), 14.0 + 14.0 * subjects.len() as f64);
+    let high = sheet.latency.high(with_headroom(low, highest(page), area.height(), room));
+    let y = Axis::latency(sample_name.measure(), low, high, area.height(), 22.0);
+    let frame = Frame { area, x: &x, y: &y, names_y: true, names_x: true };
     frame.draw(&mut sheet.picture);
     for others in [true, false] {
         for curve in &curves {
-            let colour = colours.colour(curve.series);
-            if (colour == palette::OTHERS) == others {
-                curve.draw(&frame, colour, &mut sheet.picture);
+            if styles.is_other(curve.series) == others {
+                curve.draw(&frame, styles.line(curve.run, curve.series), &mut sheet.picture);
             }
         }
     }
@@ -67,11 +68,26 @@ pub(super) fn draw(
         let Some(end) = curves.iter().find(own).and_then(|curve| curve.points.last()) else {
             continue;
         };
-        let words = subject.before(subjects.len() == 1) + &largest.words();
+        let words = words(subject, subjects);
         let at = frame.at(end.0, end.1);
         labels.put(&mut sheet.picture, &panel.area, at, &words, palette::INK);
     }
     Ok(())
+}
+
+/// The name of a maximum.
+fn words(subject: &RunLabel, subjects: &[RunLabel]) -> String {
+    let largest = subject.largest.as_ref().map(Largest::words).unwrap_or_default();
+    subject.before(subjects.len() == 1) + &largest
+}
+
+/// The place of the data where right of it there is room for the names of the maxima, unless these
+/// would take much of it.
+fn beside_names(area: Area, subjects: &[RunLabel]) -> Area {
+    const MOST: f64 = 0.3;
+    let widths = subjects.iter().map(|subject| text::width(&words(subject, subjects), SMALL));
+    let room = widths.fold(0.0, f64::max) + 14.0;
+    if room > MOST * area.width() { area } else { Area { right: area.right - room, ..area } }
 }
 
 /// One series of one run: nines and ns, the maximum last.
@@ -113,10 +129,9 @@ impl Curve<'_> {
     fn draw(
         &self,
         frame: &Frame<'_>,
-        colour: super::picture::Colour,
-        picture: &mut super::picture::Picture,
+        (colour, dash): (Colour, &'static [f64]),
+        picture: &mut Picture,
     ) {
-        let dash = DASHES.get(self.run).copied().unwrap_or(&[]);
         let split = self.points.partition_point(|(nines, _)| *nines <= self.thin_from);
         let place = |points: &[Point]| points.iter().map(|(x, y)| frame.at(*x, *y)).collect();
         let (certain, thin) = self.points.split_at(split);

@@ -3,9 +3,10 @@
 use super::{
     PlotError,
     axis::Axis,
-    frame::{Frame, Labels, SMALL, ring},
+    frame::{Area, Frame, Labels, SMALL, ring},
     legend, palette,
     picture::{Align, Colour, Picture, Shape},
+    range::LatencyRange,
     sheet::{Canvas, Mark, Panel},
     subject::{RunLabel, highest, lowest},
     text,
@@ -74,7 +75,7 @@ pub(super) fn draw(
     sheet.legend(&legend(page, &colours, Mark::Dot));
     let panels = sheet.panels(page.runs.len(), 76.0, page.runs.len() > 1)?;
     let Some(first) = panels.first().map(|panel| panel.area) else { return Ok(()) };
-    let (x, y) = axes(page, first.width(), first.height());
+    let (x, y) = axes(page, sheet.latency, first);
     for ((run, subject), panel) in page.runs.iter().zip(subjects).zip(&panels) {
         let frame = open(&mut sheet.picture, panel, &x, &y, subject, page.runs.len() > 1);
         points(run, &frame, &colours, &mut sheet.picture);
@@ -84,15 +85,17 @@ pub(super) fn draw(
 }
 
 /// The scales that all panels over time share; above the largest there is room for its name.
-pub(super) fn axes(page: &Page, width: f64, height: f64) -> (Axis, Axis) {
+pub(super) fn axes(page: &Page, range: LatencyRange, area: Area) -> (Axis, Axis) {
+    let (width, height) = (area.width(), area.height());
     let points = page.runs.iter().flat_map(|run| &run.series).flat_map(|series| &series.points.t_s);
     // A sample that was taken after the end is no reason to draw it elsewhere.
     let ends = page.runs.iter().filter_map(|run| run.time_edges_s.last()).chain(points);
-    let (low, high) = (lowest(page) / 1.15, highest(page));
+    let low = range.low(lowest(page) / 1.15);
+    let high = range.high(with_headroom(low, highest(page), height, 26.0));
     let y = Axis::latency(
         SampleName::of_all(page.runs.iter().map(|run| &run.record)).measure(),
         low,
-        with_headroom(low, high, height, 26.0),
+        high,
         height,
         22.0,
     );

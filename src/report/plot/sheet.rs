@@ -6,6 +6,7 @@ use super::{
     frame::{Area, SMALL},
     palette,
     picture::{Align, Colour, Picture, Shape, Stroke},
+    range::LatencyRange,
     subject::RunLabel,
     text,
 };
@@ -15,6 +16,8 @@ const LAYOUT: (f64, f64) = (900.0, 560.0);
 
 const MARGIN: f64 = 14.0;
 const LINE: f64 = 15.0;
+/// Height of the letters of a title.
+const TITLE: f64 = 17.0;
 
 /// A panel below this shows nothing.
 const LEAST_PANEL: (f64, f64) = (110.0, 70.0);
@@ -46,6 +49,8 @@ pub(super) struct Canvas {
     pub picture: Picture,
     /// What is left.
     pub room: Area,
+    /// The range of the latency axis.
+    pub latency: LatencyRange,
     size: Size,
 }
 
@@ -62,17 +67,25 @@ impl Canvas {
             right: picture.width - MARGIN,
             bottom: picture.height - MARGIN + 4.0,
         };
-        Self { picture, room, size }
+        Self { picture, room, latency: LatencyRange::ALL, size }
+    }
+
+    /// What the picture is called by who made it.
+    pub(super) fn title(&mut self, title: &str) {
+        let base = self.room.top + TITLE;
+        let title = text::cut(title, TITLE, self.room.width());
+        self.picture.text((self.room.left, base), Align::Left, TITLE, palette::INK, &title);
+        self.room.top = base + 7.0;
     }
 
     /// A run's name and what was measured where, behind a piece of its line where it has one.
-    pub(super) fn head(&mut self, subject: &RunLabel, dash: Option<&'static [f64]>, alone: bool) {
+    pub(super) fn head(&mut self, subject: &RunLabel, colour: Option<Colour>, alone: bool) {
         let big = if alone { 15.0 } else { 12.0 };
         let mut left = self.room.left;
         let base = self.room.top + big;
-        if let Some(dash) = dash {
+        if let Some(colour) = colour {
             let (y, end) = (base - big * 0.36, left + 34.0);
-            let stroke = Stroke { width: 1.8, colour: palette::INK, dash };
+            let stroke = Stroke { width: 2.6, colour, dash: &[] };
             self.picture.line(vec![(left, y), (end, y)], stroke);
             left = end + 8.0;
         }

@@ -41,6 +41,8 @@ pub(super) struct RunLabel {
     pub sample_name: SampleName,
     /// How many there are.
     pub samples: u64,
+    /// Whether these are scheduled periods rather than samples.
+    pub per_period: bool,
     /// Samples before their time.
     pub early: u64,
     /// Latencies over an hour.
@@ -52,7 +54,7 @@ pub(super) struct RunLabel {
 impl RunLabel {
     /// What there is to say of a run.
     #[must_use]
-    pub(super) fn of(run: &PageRun) -> Self {
+    pub(super) fn of(run: &PageRun, per_period: bool) -> Self {
         let record = &run.record;
         let sum = |of: fn(&crate::run::SeriesSummary) -> u64| record.wakeups().map(of).sum();
         Self {
@@ -60,6 +62,7 @@ impl RunLabel {
             line: run.line.clone(),
             sample_name: SampleName::of(record),
             samples: sum(|series| series.count),
+            per_period: per_period && record.wakeups().any(|series| series.scheduled.is_some()),
             early: sum(|series| series.early),
             above: sum(|series| series.above),
             largest: largest(run),
@@ -69,16 +72,17 @@ impl RunLabel {
     /// Its name before a word about it; nothing where it is `alone`.
     #[must_use]
     pub(super) fn before(&self, alone: bool) -> String {
-        const ROOM: f64 = 200.0;
+        const ROOM: f64 = 120.0;
         if alone { String::new() } else { format!("{}: ", text::cut(&self.name, SMALL, ROOM)) }
     }
 
     /// `19 919 samples`.
     #[must_use]
     pub(super) fn count(&self) -> String {
+        let one = if self.per_period { "scheduled period" } else { "sample" };
         match self.samples {
-            1 => "1 sample".into(),
-            samples => format!("{} samples", count(samples)),
+            1 => format!("1 {one}"),
+            samples => format!("{} {one}s", count(samples)),
         }
     }
 }
@@ -109,6 +113,12 @@ fn largest(run: &PageRun) -> Option<Largest> {
     let points = series.points.latency_ns.iter().zip(&series.points.t_s);
     let late = points.rev().max_by_key(|(latency, _)| **latency);
     Some(Largest { latency_ns, series: series.name.clone(), t_s: late.map(|(_, t_s)| *t_s) })
+}
+
+/// What the picture counts: `samples`, as the caller calls them, or scheduled periods.
+#[must_use]
+pub(super) fn counted(subjects: &[RunLabel], samples: &'static str) -> &'static str {
+    if subjects.iter().any(|subject| subject.per_period) { "scheduled periods" } else { samples }
 }
 
 /// The smallest latency on the picture, in ns, at least 1.

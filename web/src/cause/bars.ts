@@ -8,13 +8,11 @@ import { Table, type Column } from '../table';
 import { onTheme, theme } from '../theme';
 import { count, counted, exactLatency, latency } from '../units';
 import type { Band, CauseInBand, PageBlame } from './model';
+import { bandTitle, blamedOf } from './sentence';
 import { causeColour, causeKey, causeWords, isInferred, label, letterOf, share, type CauseKeys, type Named } from './words';
 
-const BANDS: { [name: string]: string } = {
-  'p99': 'slowest 1 %', 'p99.9': 'slowest 0.1 %', 'p99.99': 'slowest 0.01 %', 'worst': 'worst peaks',
-};
-
-const bandTitle = ({ name, wakeups }: Band): string => (name === 'worst' ? `the ${count(wakeups)} worst` : BANDS[name] ?? name);
+/** So many causes are printed: those that have a letter, and a few more. */
+const PRINTED = 12;
 
 /** The bars of a run; null where it has none. */
 export function blameBars(run: PageRun, keys: CauseKeys): HTMLElement | null {
@@ -54,6 +52,14 @@ function summary({ bands }: PageBlame): string {
 }
 
 function bar(band: Band, keys: CauseKeys, one: string): HTMLElement {
+  return h('div', { class: 'bar-row' },
+    h('div', { class: 'bar-name' }, h('b', {}, bandTitle(band)),
+      h('span', { class: 'muted' }, `${band.name === 'worst' ? 'from' : 'over'} ${latency(band.from)}: ${counted(band.wakeups, one)}, ${share(blamedOf(band), band.ns)} blamed`)),
+    stackBar(band, keys));
+}
+
+/** All the time of a band, a part a cause. */
+export function stackBar(band: Band, keys: CauseKeys): HTMLElement {
   const own = band.causes.filter((cause) => cause.cause !== 'unexplained' && keys.slot(cause) >= 0);
   // The same order in every bar, so that bands can be compared.
   own.sort((a, b) => keys.slot(a) - keys.slot(b));
@@ -65,14 +71,8 @@ function bar(band: Band, keys: CauseKeys, one: string): HTMLElement {
   if (unknown > 0) parts.push(segment({ cause: 'unexplained', name: '' }, unknown, band, keys, 'unexplained'));
   const not = Math.max(0, band.ns - blamedOf(band));
   if (not > band.ns * 1e-4) parts.push(segment({ cause: 'not blamed', name: '' }, not, band, keys, 'not blamed'));
-  return h('div', { class: 'bar-row' },
-    h('div', { class: 'bar-name' }, h('b', {}, bandTitle(band)),
-      h('span', { class: 'muted' }, `${band.name === 'worst' ? 'from' : 'over'} ${latency(band.from)}: ${counted(band.wakeups, one)}, ${share(blamedOf(band), band.ns)} blamed`)),
-    h('div', { class: 'stack-bar' }, ...parts));
+  return h('div', { class: 'stack-bar' }, ...parts);
 }
-
-/** The time that was blamed. */
-const blamedOf = (band: Band): number => band.ns * Math.min(1, band.blamed_share);
 
 function segment(named: Named, ns: number, band: Band, keys: CauseKeys, words: string): HTMLElement {
   const slot = keys.slot(named);
@@ -128,7 +128,7 @@ function keySpec(blame: PageBlame, keys: CauseKeys, many: string) {
       },
     })),
   ];
-  return { name: 'causes', rows, columns };
+  return { name: 'causes', rows, columns, printed: PRINTED };
 }
 
 function blameCsv({ bands }: PageBlame): string {

@@ -10,6 +10,9 @@ import { columnUnit, exactTime, moment } from '../units';
 import type { PagePart, PagePeak } from './model';
 import { causeKey, isInferred, label, share, type CauseKeys } from './words';
 
+/** So many are printed: the rest is what a screen is for. */
+const PRINTED = 5;
+
 /** A peak and where it is from. */
 export interface Ranked {
   rank: number;
@@ -57,7 +60,7 @@ export class PeakList {
 
   private spec(): TableSpec<Ranked> {
     return {
-      name: `worst ${this.context.page.words.samples.many}`, rows: this.ranked, columns: this.columns(), press: this.open,
+      name: `worst ${this.context.page.words.samples.many}`, rows: this.ranked, columns: this.columns(), press: this.open, printed: PRINTED,
       rowClass: (ranked) => (ranked === this.chosen() ? 'chosen' : ''),
     };
   }

@@ -16,7 +16,7 @@ export function causeSection(context: Context): HTMLElement | null {
   const silent = runs.every((run) => !run.blame && !run.peaks.damaged.length && !whyNot(run));
   if (ranked.length === 0 && silent) return null;
   const keys = causeKeys(context.page);
-  return h('section', { class: 'shape cause', 'aria-label': 'the cause' },
+  return h('section', { class: 'shape cause', id: 'cause', 'aria-label': 'the cause' },
     h('div', { class: 'bar-line' }, h('h2', {}, 'The cause')),
     h('div', { class: 'columns', 'data-runs': runs.length }, ...runs.map((run, index) => h('div', { class: 'run-column' },
       runs.length > 1 ? h('h3', { class: 'run-name' }, h('span', { class: `dash dash${index % 4}` }), run.record.name) : null,
@@ -26,7 +26,7 @@ export function causeSection(context: Context): HTMLElement | null {
 }
 
 /** Why a run that should have been traced was not. */
-function whyNot(run: PageRun): string {
+export function whyNot(run: PageRun): string {
   const { asked, found, why_not } = run.record.trace;
   // Messages are looked into only where that is asked for.
   if (run.record.messages) return '';

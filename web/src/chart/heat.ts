@@ -37,6 +37,7 @@ export function heatPanel(context: Context, run: PageRun, index: number): Panel 
     count: () => countText(context, run),
     summary: () => summaryText(context, run),
     height: (small) => (small ? 240 : 300),
+    paper: 230,
     stretch: context.time,
     option: (frame) => option(context, run, frame),
     read: (x, y) => reading(context, run, x, y),

@@ -1,7 +1,7 @@
 // The histogram, log-log: how many samples had which latency. An outline a series and run; with many
 // series the crowd is one outline, their sum, so that nothing is left out.
 
-import { colourNote, samplesOf, seriesColour, type Context } from '../context';
+import { colourNote, countedOf, countedWords, seriesColour, type Context } from '../context';
 import { csv, fileName } from '../dom';
 import type { Option } from '../echarts';
 import type { PageRun, SeriesSummary } from '../model';
@@ -29,7 +29,9 @@ function outlinesOf(context: Context): Outline[] {
     const chosen = context.selection.series;
     const crowd: Outline = { run: index, name: 'other series together', series: '', bins: new Map() };
     const own: Outline[] = [];
-    for (const { name, histogram } of run.series) {
+    for (const series of run.series) {
+      const { name } = series;
+      const { histogram } = countedOf(context, series);
       if (chosen !== null ? chosen === name : context.slots.has(name)) {
         own.push({ run: index, name, series: name, bins: new Map(histogram) });
       } else if (chosen === null) {
@@ -40,13 +42,13 @@ function outlinesOf(context: Context): Outline[] {
   });
 }
 
-/** Latencies of all bins that hold anything, whatever is selected: the axis does not jump about. */
+/** Latencies of all bins that hold anything, whatever is selected or counted: the axis does not jump about. */
 function scaleOf(context: Context): LogScale {
   const edges = context.page.latency_edges_ns;
   let [least, most] = [Infinity, 0];
   for (const run of context.page.runs) {
-    for (const { histogram } of run.series) {
-      for (const [bin] of histogram) {
+    for (const { histogram, scheduled } of run.series) {
+      for (const [bin] of [...histogram, ...(scheduled?.histogram ?? [])]) {
         least = Math.min(least, edges[bin] || (edges[bin + 1] ?? 1000) / 2);
         most = Math.max(most, edges[bin + 1] ?? edges[bin] ?? 0);
       }
@@ -64,6 +66,7 @@ export function histogramPanel(context: Context): Panel {
     count: () => countText(context),
     summary: () => summaryText(context),
     height: (small) => (small ? 260 : 320),
+    paper: 230,
     stretch: new Stretch(scale.foot, scale.high),
     option: (frame) => option(context, scale, frame),
     read: (x, _y, frame) => reading(context, x, frame),
@@ -73,14 +76,16 @@ export function histogramPanel(context: Context): Panel {
     extra: chips(context),
   });
   context.selection.onChange(() => panel.redraw());
+  context.counting.onChange(() => panel.redraw());
   return panel;
 }
 
 function* rows(context: Context): Iterable<(string | number | null)[]> {
   const edges = context.page.latency_edges_ns;
   for (const run of context.page.runs) {
-    for (const { name, histogram } of run.series) {
-      for (const [bin, n] of histogram) yield [run.record.name, name, edges[bin] ?? null, edges[bin + 1] ?? null, n];
+    for (const series of run.series) {
+      const { name } = series;
+      for (const [bin, n] of countedOf(context, series).histogram) yield [run.record.name, name, edges[bin] ?? null, edges[bin + 1] ?? null, n];
     }
   }
 }
@@ -95,9 +100,7 @@ function outside(runs: PageRun[], series: string | null): string {
 }
 
 function countText(context: Context): string {
-  const chosen = context.selection.series;
-  const samples = context.page.runs.map((run) => count(samplesOf(run, chosen)));
-  return [`${samples.join(' and ')} samples.`, outside(context.page.runs, chosen), colourNote(context)].filter(Boolean).join(' ');
+  return [countedWords(context), outside(context.page.runs, context.selection.series), colourNote(context)].filter(Boolean).join(' ');
 }
 
 function summaryText(context: Context): string {
@@ -120,7 +123,7 @@ function option(context: Context, scale: LogScale, frame: Frame): Option {
   return {
     grid: grid(frame, 10, 44),
     xAxis: xAxis({ name: context.page.words.samples.measure, min: frame.from, max: frame.to, ticks: x.at, label: x.label, frame }),
-    yAxis: yAxis({ name: 'samples per bin', min: FOOT, max: counts.high, ticks: y.at, label: y.label, frame }),
+    yAxis: yAxis({ name: context.counting.scheduled ? 'periods per bin' : 'samples per bin', min: FOOT, max: counts.high, ticks: y.at, label: y.label, frame }),
     series: outlines.map((outline) => outlineSeries(context, outline, scale, frame, outlines.length)),
   };
 }

@@ -1,13 +1,12 @@
 // The percentile graph: nines against log latency, a line a series, a dash a run, gates as
 // lines. The maximum has a place of its own at the right end, where every line arrives.
 
-import { capital, count, exactLatency, latency } from '../units';
+import { capital, exactLatency, latency } from '../units';
 import { seriesTitle } from '../vocabulary';
 import { fileName, csv } from '../dom';
-import { colourNote, samplesOf, seriesColour, seriesOf, type Context, type SeriesPair } from '../context';
+import { colourNote, largest, countOf, countedOf, countedWords, seriesColour, seriesOf, type Context, type SeriesPair } from '../context';
 import type { Option } from '../echarts';
 import { limitsOf, type Limit } from '../limits';
-import type { PageRun } from '../model';
 import { Panel, type Frame, type Reading } from '../panel';
 import { logScale, logTicks, nines, percentileAt, percentileText, type LogScale } from '../scale';
 import { chips } from '../selector';
@@ -29,15 +28,15 @@ interface Curve {
 }
 
 function curvesOf(context: Context): Curve[] {
-  return context.page.runs.flatMap((run, index) => seriesOf(run).flatMap((pair) => curveOf(pair, index)));
+  return context.page.runs.flatMap((run, index) => seriesOf(run).flatMap((pair) => curveOf(context, pair, index)));
 }
 
-function curveOf({ name, summary, drawn }: SeriesPair, run: number): Curve[] {
-  const curve = drawn?.curve ?? [];
+function curveOf(context: Context, { name, summary, drawn }: SeriesPair, run: number): Curve[] {
+  const curve = drawn ? countedOf(context, drawn).curve : [];
   if (curve.length === 0) return [];
   const points = curve.filter(([p]) => p < 100).map(([p, ns]): [number, number] => [nines(p), ns]);
   const max = summary?.max ?? curve[curve.length - 1][1];
-  return [{ run, name, count: summary?.count ?? 0, points, max }];
+  return [{ run, name, count: summary ? countOf(context, summary) : 0, points, max }];
 }
 
 interface Drawing {
@@ -58,7 +57,9 @@ function drawingOf(context: Context): Drawing {
   const values = [...seen, ...limits.map((limit) => limit.ns)];
   const least = values.reduce((low, ns) => (ns > 0 && ns < low ? ns : low), Infinity);
   const most = values.reduce((high, ns) => Math.max(high, ns), 0);
-  const reach = curves.reduce((far, c) => Math.max(far, c.points[c.points.length - 1]?.[0] ?? 0), 0);
+  // As far as any way of counting reaches, so that the axis stays when another one is chosen.
+  const counts = context.page.runs.flatMap((run) => run.record.series.map((s) => Math.max(s.count, s.scheduled?.count ?? 0)));
+  const reach = Math.log10(Math.max(1, largest(counts, 1)));
   const last = Math.max(6, Math.ceil(reach - 0.05));
   return {
     context, curves, limits, last, end: last + 0.8,
@@ -67,7 +68,7 @@ function drawingOf(context: Context): Drawing {
 }
 
 export function percentilePanel(context: Context): Panel {
-  const drawing = drawingOf(context);
+  let drawing = drawingOf(context);
   const noun = context.page.words.samples;
   const panel = new Panel({
     kind: 'percentile',
@@ -76,30 +77,31 @@ export function percentilePanel(context: Context): Panel {
     count: () => countText(context),
     summary: () => summaryText(drawing),
     height: (small) => (small ? 300 : 340),
+    paper: 270,
     stretch: new Stretch(FIRST, drawing.end),
     option: (frame) => option(drawing, frame),
     read: (x, _y, frame) => reading(drawing, x, frame),
     empty: () => drawing.curves.length === 0,
     file: () => fileName('percentiles'),
-    csv: () => csv(['run', 'series', 'percentile', 'latency_ns'], rows(context.page.runs)),
+    csv: () => csv(['run', 'series', 'percentile', 'latency_ns'], rows(context)),
     extra: chips(context),
   });
   context.selection.onChange(() => panel.redraw());
+  context.counting.onChange(() => { drawing = drawingOf(context); panel.redraw(); });
   return panel;
 }
 
-function* rows(runs: PageRun[]): Iterable<(string | number)[]> {
-  for (const run of runs) {
+function* rows(context: Context): Iterable<(string | number)[]> {
+  for (const run of context.page.runs) {
     for (const { name, drawn } of seriesOf(run)) {
-      for (const [p, ns] of drawn?.curve ?? []) yield [run.record.name, name, p, ns];
+      for (const [p, ns] of drawn ? countedOf(context, drawn).curve : []) yield [run.record.name, name, p, ns];
     }
   }
 }
 
 function countText(context: Context): string {
-  const samples = context.page.runs.map((run) => count(samplesOf(run, context.selection.series)));
   const faint = `Faint: fewer than 10 samples beyond.${hasEarly(context) ? ` Early ${context.page.words.samples.many} are not in percentiles.` : ''}`;
-  return [`${samples.join(' and ')} samples.`, faint, colourNote(context)].join(' ');
+  return [countedWords(context), faint, colourNote(context)].join(' ');
 }
 
 /** Round trips cannot be early, and of others few runs have any. */

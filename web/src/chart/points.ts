@@ -29,6 +29,7 @@ export function pointsPanel(context: Context, run: PageRun, index: number): Pane
     count: () => countText(context, run),
     summary: () => summaryText(context, run),
     height: (small) => (small ? 230 : 270),
+    paper: 200,
     stretch: context.time,
     option: (frame) => option(context, run, frame),
     read: (x, y, frame, self) => reading(context, run, x, y, frame, self),
