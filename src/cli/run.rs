@@ -13,7 +13,7 @@ use clap::{
 
 use super::{
     Exit,
-    flags::{CommandFlags, CpuList, FormatFlags, positive, samples},
+    flags::{CommandFlags, CpuList, FormatFlags, HowLong, duration, positive, samples},
     messages::{self, MessageFlags},
     output,
     progress::StatusLine,
@@ -79,10 +79,14 @@ pub(super) struct RunFlags {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Length")]
 struct LengthFlags {
-    /// How long to measure [default: 60s; pingpong: 1M samples]
-    #[arg(long, value_name = "TIME", value_parser = positive, conflicts_with = "samples")]
+    /// How long to measure: 10s, 1d, or inf [default: 60s; pingpong: 1M samples]
+    ///
+    /// inf measures until Ctrl-C, SIGTERM or SIGHUP. That is then the end that was asked for: the
+    /// run is complete, with the exit code of any other, and all until then is kept. Intervals of
+    /// its log grow with it, so that a month takes little more memory and disk than a day.
+    #[arg(long, value_name = "TIME", value_parser = duration, conflicts_with = "samples")]
     #[arg(allow_hyphen_values = true)]
-    duration: Option<Nanos>,
+    duration: Option<HowLong>,
     /// Number of samples per thread, instead of a time: 1000, 50k, 300M
     #[arg(long, value_name = "N", value_parser = samples)]
     samples: Option<u64>,
@@ -218,7 +222,8 @@ impl RunFlags {
     fn length(&self, probe: &ProbeInfo) -> Length {
         match (self.length.samples, self.length.duration) {
             (Some(samples), _) => Length::Samples(samples),
-            (None, Some(duration)) => Length::Time(duration.0),
+            (None, Some(HowLong::Time(time))) => Length::Time(time.0),
+            (None, Some(HowLong::Unlimited)) => Length::Unlimited,
             (None, None) => {
                 probe.default_samples.map_or(Length::Time(DEFAULT_DURATION.0), Length::Samples)
             }

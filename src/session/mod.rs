@@ -205,7 +205,8 @@ impl Session {
         }
         let counted = counts.end(now_ns());
         self.evidence.setup.watchdog = watchdog.and_then(Watchdog::finish);
-        self.evidence.ended_by = ended_by;
+        // Where there is no other end, this is the one that was asked for.
+        self.evidence.ended_by = ended_by.filter(|_| self.plan.length != Length::Unlimited);
         self.finish(schedule, drain, traced, &counted)
     }
 
@@ -241,10 +242,7 @@ impl Session {
     fn schedule(&self) -> Schedule {
         let warmup_ns = now_ns() + 20_000_000;
         let start_ns = warmup_ns.saturating_add(self.plan.warmup_ns);
-        let (end_ns, samples) = match self.plan.length {
-            Length::Time(ns) => (start_ns.saturating_add(ns), u64::MAX),
-            Length::Samples(samples) => (i64::MAX, samples),
-        };
+        let (end_ns, samples) = self.plan.length.limits(start_ns);
         let stop_over_ns = self.plan.stop_over_ns.unwrap_or(i64::MAX);
         Schedule { warmup_ns, start_ns, end_ns, samples, stop_over_ns }
     }
@@ -311,16 +309,8 @@ impl Session {
             (name.clone(), totals.count, (totals.count > 0).then_some(totals.max_ns))
         };
         let series: Vec<_> = series.iter().map(at_a_glance).collect();
-        let left_ns = match self.plan.length {
-            Length::Time(ns) => Some(ns - elapsed_ns.max(0)),
-            Length::Samples(samples) => {
-                let done = series.iter().map(|(_, count, _)| *count).min().unwrap_or(0);
-                let left = samples.saturating_sub(done) as f64;
-                // At the pace so far, for only some probes have one of their own.
-                let each_ns = elapsed_ns as f64 / done as f64;
-                (done > 0).then_some((left * each_ns) as i64)
-            }
-        };
+        let done = series.iter().map(|(_, count, _)| *count).min().unwrap_or(0);
+        let left_ns = self.plan.length.left_ns(elapsed_ns, done);
         let loads = loads::at_a_glance(&self.plan.loads, &self.loads);
         RunProgress { elapsed_ns, left_ns, series, loads }
     }
