@@ -1,9 +1,6 @@
 //! `tardy run`: from flags to a plan, from the plan to a run.
 
-use std::{
-    io::{self, IsTerminal},
-    path::PathBuf,
-};
+use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail, ensure};
 use clap::{
@@ -16,7 +13,7 @@ use super::{
     flags::{CommandFlags, CpuList, FormatFlags, HowLong, duration, positive, samples},
     messages::{self, MessageFlags},
     output,
-    progress::StatusLine,
+    progress::RunStatus,
     setup::{SetupFlags, name_holder, recover_first},
     timer::TimerFlags,
     trace::TraceFlags,
@@ -139,11 +136,12 @@ pub(super) fn run(flags: RunFlags, store: &Store, argv: Vec<String>) -> Result<E
         let length = span(CALIBRATION_NS as f64 / 1e9);
         output::notice(&format!("First measuring the cost of tracing, for {length}."));
     }
-    let mut line = StatusLine::new(!quiet && io::stderr().is_terminal());
+    let mut status = RunStatus::new(quiet);
     quit.rings(session.bell()).context("cannot set a signal handler")?;
-    let show = line.is_on().then_some(|progress: &RunProgress| line.show(progress));
-    let document = session.run(|| quit.seen().map(signal_name), show)?;
-    line.clear();
+    let pace = status.pace();
+    let each = |elapsed_ns: i64, now: &dyn Fn() -> RunProgress| status.show(elapsed_ns, now);
+    let document = session.run(|| quit.seen().map(signal_name), pace.map(|pace| (pace, each)))?;
+    status.clear();
     if json {
         output::put_json(&document)?;
     } else {

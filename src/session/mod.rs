@@ -50,7 +50,7 @@ use evidence::{Evidence, SetupEvidence};
 use interval_reader::IntervalReader;
 use machine::{Counted, MeasuredCounts};
 pub(crate) use plan::{Length, RunPlan};
-pub(crate) use progress::{LoadProgress, RunProgress};
+pub(crate) use progress::{LoadProgress, RunProgress, ShowPace};
 pub(crate) use tracing::TraceWish;
 use tracing::{ActiveTracing, Loaded, RecorderContext};
 use watchdog::{Pace, Watchdog};
@@ -149,14 +149,15 @@ impl Session {
     }
 
     /// Measures until the plan's end, a latency over the limit, or `quit` says so, which is asked
-    /// about once a second; `show` is called twice a second.
+    /// about once a second; `show` is called at its pace, with the time since the start, ns, and
+    /// with what makes the rest.
     ///
     /// # Errors
     /// The record cannot be written. What was appended by then is readable.
     pub(crate) fn run(
         mut self,
         mut quit: impl FnMut() -> Option<String>,
-        mut show: Option<impl FnMut(&RunProgress)>,
+        mut show: Option<(ShowPace, impl FnMut(i64, &dyn Fn() -> RunProgress))>,
     ) -> Result<Document> {
         // A load must neither let the start come late, which would look like a latency of the
         // first sample, nor keep Ctrl-C waiting. The drain reports where this is refused.
@@ -178,10 +179,10 @@ impl Session {
         // has no share of a CPU that measured threads keep.
         let watchdog = self.watchdog(cadence)?;
         self.evidence.setup.nothing_above = watchdog.as_ref().and_then(Watchdog::nothing_above);
-        let (armed, is_shown) = (&self.armed, show.is_some());
+        let is_shown = matches!(show, Some((ShowPace::Live, _)));
         let (start_ns, is_guarded) = (schedule.start_ns, watchdog.is_some());
-        let looks = Looks::new(cadence, start_ns, armed.is_polled(), is_shown, is_guarded);
-        let looks = if armed.hurries { looks.hurried() } else { looks };
+        let looks = Looks::new(cadence, start_ns, self.armed.is_polled(), is_shown, is_guarded);
+        let looks = if self.armed.hurries { looks.hurried() } else { looks };
         let traced = self.watch(&schedule, cadence)?;
         self.armed.start(schedule);
         let mut ended_by = None;
@@ -199,8 +200,8 @@ impl Session {
             if ended_by.is_some() || self.stop.is_set() {
                 self.armed.stop();
             }
-            if let Some(show) = &mut show {
-                show(&self.progress(&schedule, &series));
+            if let Some((_, show)) = &mut show {
+                show(now_ns() - start_ns, &|| self.progress(&schedule, &series));
             }
         }
         let counted = counts.end(now_ns());
