@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use clap::{Args, ValueEnum};
 
 use crate::{
@@ -79,6 +79,18 @@ impl FormatFlags {
     #[must_use]
     pub(super) fn is_json(self) -> bool {
         self.json || self.format == Format::Json
+    }
+
+    /// Refuses a flag that is of the text alone.
+    ///
+    /// # Errors
+    /// Names the flag, and where the same is.
+    pub(super) fn refuse_with_json(self, flag: &str, is_given: bool) -> Result<()> {
+        ensure!(
+            !(is_given && self.is_json()),
+            "{flag} has no meaning with JSON; leave it out, or read interrupts.csv of the run"
+        );
+        Ok(())
     }
 }
 

@@ -114,7 +114,7 @@ impl StatusLine {
         }
         // A little less than half a second, in which it comes from a run.
         self.next = Instant::now() + Duration::from_millis(450);
-        let shown = shown(&text(), width());
+        let shown = shown(&text(), output::columns(std::io::stderr()));
         let mut err = std::io::stderr().lock();
         // A closed terminal is no error.
         let _ = err.write_all(shown.as_bytes()).and_then(|()| err.flush());
@@ -172,12 +172,6 @@ fn load(load: &LoadProgress) -> String {
         (None, Some(0)) => format!("{} does nothing", load.name),
         (None, _) => format!("{} alive", load.name),
     }
-}
-
-fn width() -> usize {
-    let size = rustix::termios::tcgetwinsize(std::io::stderr());
-    // A terminal that does not know its size reports 0.
-    size.map(|size| usize::from(size.ws_col)).ok().filter(|&width| width > 0).unwrap_or(80).max(20)
 }
 
 /// What replaces the line. Names of loads and how they died come from elsewhere: nothing of the

@@ -1,6 +1,6 @@
 //! `tardy run`: from flags to a plan, from the plan to a run.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail, ensure};
 use clap::{
@@ -23,7 +23,7 @@ use crate::{
     probes::{CpuPlan, Probe, on_cpus},
     report::{collect, terminal},
     run::{
-        Run,
+        Document, Run,
         probes::{DEFAULT_PROBE, PROBES, ProbeInfo, Rhythm},
     },
     session::{CALIBRATION_NS, Length, RunPlan, RunProgress, Session},
@@ -107,7 +107,12 @@ struct RecordFlags {
     /// Name of the run and of its directory
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
+    /// Also print how often each CPU was interrupted, and by what
+    #[arg(long, conflicts_with = "quiet")]
+    interrupts: bool,
     /// Print only the result: no progress, no hints
+    ///
+    /// As text that is the verdict and the headline, a line each; `tardy show` has the rest.
     #[arg(long)]
     quiet: bool,
 }
@@ -123,6 +128,8 @@ fn probe_name() -> impl TypedValueParser<Value = &'static ProbeInfo> {
 /// Measures, records, and prints the result.
 pub(super) fn run(flags: RunFlags, store: &Store, argv: Vec<String>) -> Result<Exit> {
     let (json, quiet) = (flags.format.is_json(), flags.record.quiet);
+    let has_interrupts = flags.record.interrupts;
+    flags.format.refuse_with_json("--interrupts", has_interrupts)?;
     if flags.probe.is_none() && !flags.has_load() && !quiet {
         output::notice("No load: the machine as it is. `--load hackbench` makes it busy.");
     }
@@ -142,20 +149,27 @@ pub(super) fn run(flags: RunFlags, store: &Store, argv: Vec<String>) -> Result<E
     let each = |elapsed_ns: i64, now: &dyn Fn() -> RunProgress| status.show(elapsed_ns, now);
     let document = session.run(|| quit.seen().map(signal_name), pace.map(|pace| (pace, each)))?;
     status.clear();
-    if json {
-        output::put_json(&document)?;
-    } else {
-        // The commands that read the run report damage to its files.
-        let moved = Run::open(&directory).map(|run| collect::interrupts(&run, &mut Vec::new()));
-        let place = directory.display().to_string();
-        output::put(&terminal::show(&document, &place, &moved.unwrap_or_default()))?;
+    match (json, quiet) {
+        (true, _) => output::put_json(&document)?,
+        (false, true) => output::put(&terminal::verdict(&document, output::width()))?,
+        (false, false) => put_all(&document, &directory, has_interrupts)?,
     }
     if json && !quiet {
         let mut caveats = String::new();
         document.caveats.iter().for_each(|caveat| terminal::push_caveat(&mut caveats, caveat));
-        output::notice(caveats.trim_end());
+        output::notice(&terminal::fold(caveats.trim_end(), output::error_width()));
     }
     Ok(Exit::of(&document))
+}
+
+/// What `tardy show` prints of it.
+fn put_all(document: &Document, directory: &Path, has_interrupts: bool) -> Result<()> {
+    // The commands that read the run report damage to its files.
+    let read = |run: Run| collect::interrupts(&run, &mut Vec::new());
+    let moved = has_interrupts.then(|| Run::open(directory).map(read).unwrap_or_default());
+    let place = directory.display().to_string();
+    let moved = moved.unwrap_or_default();
+    output::put(&terminal::show(document, &place, &moved, output::width()))
 }
 
 fn signal_name(number: usize) -> String {

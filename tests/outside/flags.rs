@@ -80,6 +80,8 @@ const REFUSED: &[(&[&str], &[&str])] = &[
     (&["run", "timer", "--name", ".."], &["--name", ".."]),
     (&["run", "timer", "--name", ""], &["--name", "a name may not contain /"]),
     (&["run", "timer", "--format", "xml"], &["--format", "text, json"]),
+    (&["run", "timer", "--interrupts", "--json"], &["--interrupts", "interrupts.csv"]),
+    (&["run", "timer", "--interrupts", "--quiet"], &["--interrupts", "--quiet"]),
     (&["run", "--nonsense"], &["--nonsense", "--help"]),
     (&["show", "nosuch"], &["\"nosuch\"", "`tardy list`"]),
     (&["show", "last~7"], &["last~7", "`tardy list`"]),

@@ -158,4 +158,9 @@ fn colour_and_progress_go_to_a_terminal_and_nowhere_else() {
     assert!(progress.contains(" left") && progress.contains("\x1b[K"), "{progress:?}");
     let quiet = on_a_terminal(&store, &format!("{run} --quiet"), "");
     assert!(!quiet.contains(" left"), "{quiet:?}");
+    // The terminal that `script` plays does not know its size.
+    for line in on_a_terminal(&store, "show r", "NO_COLOR=1").lines() {
+        let is_path = !line.trim().contains(' ');
+        assert!(is_path || line.trim_end().chars().count() <= 80, "{line:?}");
+    }
 }
