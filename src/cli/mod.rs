@@ -1,6 +1,7 @@
 //! The command line: parsing, and exit codes. The only module that prints.
 
 mod check;
+mod cyclictest;
 mod echo;
 mod flags;
 mod lab;
@@ -166,14 +167,15 @@ pub fn main() -> ExitCode {
 
 /// The command line, and whether it names a store.
 fn parse() -> clap::error::Result<(Cli, bool)> {
-    parse_words(std::env::args_os()).map_err(|error| {
+    let parsed = parse_words(std::env::args_os()).map_err(|error| {
         // clap quotes words as they are, and one may be the name of a file from anywhere.
         let words = std::env::args_os().map(|word| plain(&word.to_string_lossy()));
         match parse_words(words) {
             Err(same) => same,
             Ok(_) => Cli::command().error(error.kind(), "a word of it holds odd characters"),
         }
-    })
+    });
+    parsed.map_err(cyclictest::with_tip)
 }
 
 fn parse_words<W: Into<OsString> + Clone>(

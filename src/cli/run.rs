@@ -10,6 +10,7 @@ use clap::{
 
 use super::{
     Exit,
+    cyclictest::EXAMPLES,
     flags::{CommandFlags, CpuList, FormatFlags, HowLong, duration, positive, samples},
     messages::{self, MessageFlags},
     output,
@@ -46,6 +47,7 @@ use crate::{
 /// kernel had not written yet, by its defaults up to half a minute, of single samples (--raw) up to
 /// 45 s; when tardy has ended, the disk holds the whole run.
 #[derive(Debug, Args)]
+#[command(before_help = EXAMPLES)]
 pub(super) struct RunFlags {
     /// What to measure [default: timer]
     #[arg(value_name = "PROBE", value_parser = probe_name())]

@@ -82,6 +82,7 @@ const REFUSED: &[(&[&str], &[&str])] = &[
     (&["run", "timer", "--format", "xml"], &["--format", "text, json"]),
     (&["run", "timer", "--interrupts", "--json"], &["--interrupts", "interrupts.csv"]),
     (&["run", "timer", "--interrupts", "--quiet"], &["--interrupts", "--quiet"]),
+    (&["run", "timer", "-l", "1000"], &["-l of cyclictest is --samples N"]),
     (&["run", "--nonsense"], &["--nonsense", "--help"]),
     (&["show", "nosuch"], &["\"nosuch\"", "`tardy list`"]),
     (&["show", "last~7"], &["last~7", "`tardy list`"]),
