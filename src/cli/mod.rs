@@ -11,6 +11,7 @@ mod output;
 mod progress;
 mod report;
 mod restore;
+mod rm;
 mod run;
 mod runs;
 mod setup;
@@ -66,6 +67,7 @@ enum Verb {
     Why(why::WhyFlags),
     Report(report::ReportFlags),
     Plot(report::PlotFlags),
+    Rm(rm::RmFlags),
     Check(check::CheckFlags),
     Load(load::LoadFlags),
     Echo(echo::EchoFlags),
@@ -215,6 +217,7 @@ fn dispatch(cli: Cli, argv: Vec<String>) -> Result<Exit> {
         Verb::Why(flags) => why::why(&flags, &store()?),
         Verb::Report(flags) => report::report(&flags, &store()?),
         Verb::Plot(flags) => report::plot(&flags, &store()?),
+        Verb::Rm(flags) => rm::rm(&flags, &store()?),
         Verb::Check(flags) => check::run(&flags),
         Verb::Load(flags) => load::load(&flags),
         Verb::Echo(flags) => echo::echo(&flags),

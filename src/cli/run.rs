@@ -21,6 +21,7 @@ use super::{
 };
 use crate::{
     loads::LoadSpec,
+    plain::plain,
     probes::{CpuPlan, Probe, on_cpus},
     report::{collect, terminal},
     run::{
@@ -107,6 +108,9 @@ struct RecordFlags {
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
     /// Name of the run and of its directory
+    ///
+    /// Where that is taken the run becomes NAME-2, NAME-3 and so on, and nothing is overwritten;
+    /// `tardy rm` removes runs.
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
     /// Also print how often each CPU was interrupted, and by what
@@ -136,8 +140,14 @@ pub(super) fn run(flags: RunFlags, store: &Store, argv: Vec<String>) -> Result<E
         output::notice("No load: the machine as it is. `--load hackbench` makes it busy.");
     }
     let left = recover_first(quiet);
+    let name = flags.record.name.clone();
     let mut plan = flags.plan(store, argv).map_err(|error| name_holder(error, &left))?;
     plan.left = left;
+    if let (Some(name), Some(free), false) = (&name, &plan.name, quiet)
+        && name != free
+    {
+        output::notice(&plain(&format!("{name} is there already: this run is {free}.")));
+    }
     let directory = plan.directory.clone();
     let quit = Quit::listen().context("cannot set a signal handler")?;
     let session = Session::arm(plan)?;
@@ -208,6 +218,7 @@ impl RunFlags {
             Terms { policy: found_policy, priority: found_priority, cpu: places.0, slack_ns };
         let id = new_id()?;
         let length = self.length(probe);
+        let (directory, name) = self.place(store, &id)?;
         let (probe, interval_ns) = self.probe(probe, &cpus, terms, places.1)?;
         Ok(RunPlan {
             probe,
@@ -226,8 +237,8 @@ impl RunFlags {
             trace: self.trace.wish()?,
             real_time_refused: refused,
             left: Recovered::Nothing,
-            directory: self.directory(store, &id)?,
-            name: self.record.name.clone(),
+            directory,
+            name,
             id,
             argv,
         })
@@ -301,18 +312,18 @@ impl RunFlags {
         Ok((made, self.timer.interval_ns()))
     }
 
-    fn directory(&self, store: &Store, id: &str) -> Result<PathBuf> {
-        if let Some(name) = &self.record.name {
+    /// Where the run goes, and its name where it has one beside its id.
+    fn place(&self, store: &Store, id: &str) -> Result<(PathBuf, Option<String>)> {
+        let name = self.record.name.as_ref();
+        if let Some(name) = name {
             ensure!(is_plain(name), "--name {name:?}: a name may not contain / or be . or ..");
         }
         if let Some(directory) = &self.record.output {
-            return Ok(directory.clone());
+            return Ok((directory.clone(), name.cloned()));
         }
-        let place = store.place(self.record.name.as_deref().unwrap_or(id));
-        if let (true, Some(name)) = (place.exists(), &self.record.name) {
-            bail!("--name {name}: {} exists; choose another name", place.display());
-        }
-        Ok(place)
+        let Some(name) = name else { return Ok((store.place(id), None)) };
+        let (place, name) = store.free_place(name);
+        Ok((place, Some(name)))
     }
 }
 

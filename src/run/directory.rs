@@ -162,8 +162,20 @@ impl RunDirectory {
         Ok(Self { made, ..self.entered(name)? })
     }
 
+    /// A directory that is there, for what is in it.
+    ///
+    /// # Errors
+    /// It is none.
+    pub(super) fn around(path: &Path) -> io::Result<Self> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        Ok(Self { open: Arc::new(openat(CWD, path, flags, Mode::empty())?), made: None })
+    }
+
     /// A directory in it that is there.
-    fn entered(&self, name: &OsStr) -> io::Result<Self> {
+    ///
+    /// # Errors
+    /// It is none or a link, or another user's where root enters it.
+    pub(super) fn entered(&self, name: &OsStr) -> io::Result<Self> {
         let open = openat(&*self.open, name, LISTED | OFlags::NOFOLLOW, Mode::empty())?;
         let Some(uid) = other_owner(&open)? else {
             return Ok(Self { open: Arc::new(open), made: None });
@@ -222,12 +234,28 @@ impl RunDirectory {
         draft.place().map(drop)
     }
 
+    /// The names in it, and what each is.
+    ///
+    /// # Errors
+    /// What the disk says.
+    pub(super) fn listed(&self) -> io::Result<Vec<(OsString, FileType)>> {
+        entries(&self.open)
+    }
+
     /// Removes a file.
     ///
     /// # Errors
     /// What the disk says.
-    pub(super) fn remove(&self, name: &str) -> io::Result<()> {
-        Ok(unlinkat(&*self.open, name, AtFlags::empty())?)
+    pub(super) fn remove(&self, name: impl AsRef<OsStr>) -> io::Result<()> {
+        Ok(unlinkat(&*self.open, name.as_ref(), AtFlags::empty())?)
+    }
+
+    /// Removes an empty directory in it.
+    ///
+    /// # Errors
+    /// It is not empty; or what the disk says.
+    pub(super) fn remove_directory(&self, name: &OsStr) -> io::Result<()> {
+        Ok(unlinkat(&*self.open, name, AtFlags::REMOVEDIR)?)
     }
 
     /// Waits until the disk holds all files of it but `except`, with their names.

@@ -21,6 +21,7 @@ pub mod probe;
 pub mod probes;
 pub mod provenance;
 pub mod reader;
+pub mod removal;
 mod record_file;
 pub mod samples;
 pub mod setup;
@@ -51,6 +52,7 @@ pub use probe::{
 pub use provenance::{Origin, Provenance};
 pub use reader::Run;
 pub use record_file::OpenError;
+pub use removal::{RemovableRun, RemoveError};
 pub use setup::{
     AskedSetup, FoundSetup, FoundShield, FoundThread, LockedMemory, MemoryLock, SetupRecord,
 };

@@ -87,6 +87,8 @@ const REFUSED: &[(&[&str], &[&str])] = &[
     (&["show", "nosuch"], &["\"nosuch\"", "`tardy list`"]),
     (&["show", "last~7"], &["last~7", "`tardy list`"]),
     (&["show", "/etc"], &["/etc is no run directory"]),
+    (&["rm", "nosuch"], &["\"nosuch\"", "`tardy list`"]),
+    (&["rm"], &["<RUN>..."]),
     (&["report", "nosuch", "-o", "x.html"], &["\"nosuch\"", "`tardy list`"]),
     (&["report", "nosuch", "-o", "x.pdf"], &["-o x.pdf", "ends in .html"]),
     (&["report", "nosuch"], &["--output <FILE>"]),
@@ -142,16 +144,25 @@ fn an_empty_directory_may_become_a_run() {
 }
 
 #[test]
-fn a_name_that_is_taken_is_refused_and_its_run_stays_as_it_is() {
+fn a_place_that_is_taken_is_refused_a_name_is_numbered_and_its_run_stays_as_it_is() {
     let store = Store::new();
     store.measure("mine", &["--duration", "100ms"]);
     let before = contents(store.path());
-    for arguments in [["--name", "mine"], ["--output", "runs/mine"]] {
-        let said = store.run(&[&SHORT[..], &["--duration", "1s"], &arguments].concat());
-        assert_eq!((said.code, said.out.as_str()), (Some(2), ""), "{said:?}");
-        assert!(said.err.contains("mine") && said.err.contains("hoose another"), "{said:?}");
-        assert_eq!(contents(store.path()), before);
+    let short = [&SHORT[..], &["--duration", "100ms"]].concat();
+    let said = store.run(&[&short[..], &["--output", "runs/mine"]].concat());
+    assert_eq!((said.code, said.out.as_str()), (Some(2), ""), "{said:?}");
+    assert!(said.err.contains("mine") && said.err.contains("hoose another"), "{said:?}");
+    assert_eq!(contents(store.path()), before);
+    let record = fs::read(store.runs().join("mine/run.json")).unwrap();
+    for (number, quiet) in [(2, &[][..]), (3, &["--quiet"][..])] {
+        let said = store.run(&[&short[..], &["--name", "mine"], quiet].concat());
+        let name = format!("mine-{number}");
+        assert_eq!(said.code, Some(0), "{said:?}");
+        assert!(said.out.starts_with(&format!("{name}: ")), "{said:?}");
+        assert_eq!(said.err.contains(&format!("this run is {name}")), quiet.is_empty(), "{said:?}");
+        assert_eq!(store.show(&name)["name"], name.as_str());
     }
+    assert_eq!(fs::read(store.runs().join("mine/run.json")).unwrap(), record);
 }
 
 #[test]

@@ -19,6 +19,7 @@ fn every_verb_explains_itself_on_standard_output() {
         &["why", "--help"],
         &["report", "--help"],
         &["load", "--help"],
+        &["rm", "--help"],
     ] {
         let said = store.run(arguments);
         assert_eq!((said.code, said.err.as_str()), (Some(0), ""), "{arguments:?}: {said:?}");
@@ -121,6 +122,36 @@ fn a_result_that_cannot_be_written_is_an_error() {
         assert_eq!(said.code, Some(2), "{arguments:?}: {said:?}");
         assert!(said.err.contains("cannot write the result"), "{said:?}");
     }
+}
+
+#[test]
+fn rm_removes_what_it_was_told_and_nothing_that_is_being_measured_or_not_its_own() {
+    let store = Store::new();
+    let short = ["--duration", "100ms"];
+    for name in ["a", "b", "c", "d"] {
+        store.measure(name, &short);
+    }
+    let gone = |name: &str| !store.runs().join(name).exists();
+    let said = store.run(&["rm", "a", "runs/a", "last"]);
+    assert_eq!((said.code, said.err.as_str()), (Some(0), ""), "{said:?}");
+    let removed: Vec<&str> = said.out.lines().collect();
+    assert!(removed.len() == 2 && removed[0].ends_with("runs/a"), "{said:?}");
+    assert!(removed[1].starts_with("removed /") && removed[1].ends_with("runs/d"), "{said:?}");
+    assert!(gone("a") && gone("d") && !gone("b") && !gone("c"));
+    std::fs::write(store.runs().join("c/notes.txt"), "x").unwrap();
+    let measured = store.start_measuring("live", &[]);
+    for (name, word) in
+        [("c", "notes.txt"), ("live", "still being measured"), ("2", "write more of it")]
+    {
+        let said = store.run(&["rm", "b", name]);
+        assert_eq!((said.code, said.out.as_str()), (Some(2), ""), "{name}: {said:?}");
+        assert!(said.err.contains(word), "{name}: {said:?}");
+        assert!(!gone("b") && !gone("c") && !gone("live"), "{name}");
+    }
+    store.interrupt("live", measured);
+    let said = store.run(&["rm", "b", "live"]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert!(gone("b") && gone("live"));
 }
 
 /// What tardy writes to a terminal.
