@@ -5,7 +5,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-use super::support::{SHORT, Store, TARDY, contents, finish, list, skip};
+use super::support::{SHORT, Store, TARDY, contents, eventually, finish, list, signal, skip};
 
 #[test]
 fn every_verb_explains_itself_on_standard_output() {
@@ -122,6 +122,24 @@ fn a_result_that_cannot_be_written_is_an_error() {
         assert_eq!(said.code, Some(2), "{arguments:?}: {said:?}");
         assert!(said.err.contains("cannot write the result"), "{said:?}");
     }
+}
+
+#[test]
+fn a_log_shows_that_a_run_goes_on_and_standard_output_does_not() {
+    let store = Store::new();
+    let log = store.path().join("log");
+    let arguments = [&SHORT[..], &["--duration", "inf", "--name", "r"]].concat();
+    let mut command = store.tardy(&arguments);
+    command.stdout(Stdio::piped()).stderr(File::create(&log).unwrap());
+    let child = command.spawn().unwrap();
+    let read = || std::fs::read_to_string(&log).unwrap();
+    eventually("a line after 10 s", || read().contains(" samples | worst "));
+    signal(&child, "INT");
+    let said = finish(child);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let line = read().lines().next().unwrap().to_owned();
+    assert!(line.contains(" s | ") && line.contains(", cpu"), "no end is known: {line}");
+    assert!(!said.out.contains(" samples | worst "), "{said:?}");
 }
 
 #[test]
