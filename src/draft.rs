@@ -114,6 +114,13 @@ pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     draft.place().map(drop)
 }
 
+/// The file of which this is the name of a draft: `run.json` of `.run.json.9f86d081884c7d65.tmp`.
+pub(crate) fn target_of(name: &str) -> Option<&str> {
+    let (target, random) = name.strip_prefix('.')?.strip_suffix(".tmp")?.rsplit_once('.')?;
+    let is_random = random.len() == 16 && random.bytes().all(|byte| byte.is_ascii_hexdigit());
+    is_random.then_some(target)
+}
+
 /// `.run.json.9f86d081884c7d65.tmp`: hidden, and known as a draft where a kill leaves it behind.
 fn random_name(target: &OsStr) -> io::Result<OsString> {
     let mut random = [0; 8];
@@ -190,6 +197,15 @@ mod tests {
     fn what_names_no_file_is_refused() {
         for path in ["", "/", "..", "/nonexistent/f"] {
             assert!(Draft::beside(Path::new(path)).is_err(), "{path}");
+        }
+    }
+
+    #[test]
+    fn a_draft_is_known_by_its_name() {
+        let name = random_name(OsStr::new("run.json")).unwrap().into_string().unwrap();
+        assert_eq!(target_of(&name), Some("run.json"));
+        for other in ["run.json", ".run.json.tmp", ".run.json.xyz.tmp", ".0123456789abcdef.tmp"] {
+            assert_eq!(target_of(other), None, "{other}");
         }
     }
 }

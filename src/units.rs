@@ -18,13 +18,14 @@ pub use words::{count, cpus, rate, span, times};
 pub struct Nanos(pub i64);
 
 /// Units of time, smallest first, with their length in ns.
-const UNITS: [(&str, i64); 6] = [
+const UNITS: [(&str, i64); 7] = [
     ("ns", 1),
     ("us", 1_000),
     ("ms", 1_000_000),
     ("s", 1_000_000_000),
     ("m", 60_000_000_000),
     ("h", 3_600_000_000_000),
+    ("d", 86_400_000_000_000),
 ];
 
 /// Why a quantity was refused.
@@ -34,7 +35,7 @@ pub enum UnitError {
     #[error("{0} has no unit; write {0}us, {0}ms or {0}s")]
     Bare(String),
     /// A unit nobody knows.
-    #[error("\"{unit}\" is no unit of time; use ns, us, ms, s, m or h, as in 250us or 1.5s")]
+    #[error("\"{unit}\" is no unit of time; use ns, us, ms, s, m, h or d, as in 250us or 1.5s")]
     Unknown {
         /// What stood behind the number.
         unit: String,
@@ -104,7 +105,7 @@ fn decimal(number: &str, length: i64) -> Option<i64> {
     for digit in part.chars() {
         let digit = i64::from(digit.to_digit(10)?);
         if place % 10 != 0 && digit != 0 {
-            // Minutes and hours divide by 10 only so often; below that use f64 once.
+            // Minutes, hours and days divide by 10 only so often; below that use f64 once.
             let rest: f64 = format!("0.{part}").parse().ok()?;
             return whole.checked_mul(length)?.checked_add((rest * length as f64).round() as i64);
         }
@@ -266,6 +267,8 @@ mod tests {
             ("0.000000001s", 1),
             ("2m", 120_000_000_000),
             ("0.1h", 360_000_000_000),
+            ("1d", 86_400_000_000_000),
+            ("1.5d", 129_600_000_000_000),
             ("1.23456789123m", 74_074_073_474),
             ("7 µs", 7_000),
             (".5us", 500),
@@ -282,7 +285,7 @@ mod tests {
 
     #[test]
     fn a_time_is_written_as_it_would_be_typed() {
-        for text in ["0ns", "7ns", "1us", "1500ns", "10ms", "10s", "1m", "90s", "1h"] {
+        for text in ["0ns", "7ns", "1us", "1500ns", "10ms", "10s", "1m", "90s", "1h", "36h", "7d"] {
             assert_eq!(text.parse::<Nanos>().unwrap().typed(), text);
         }
         assert_eq!(Nanos(-1_000).typed(), "-1000ns");
@@ -290,7 +293,9 @@ mod tests {
 
     #[test]
     fn nonsense_is_refused_by_name() {
-        for text in ["", "us", "-1us", "1.2.3ms", "1parsec", ".us", "1e3us", "99999999999h"] {
+        for text in
+            ["", "us", "-1us", "1.2.3ms", "1parsec", ".us", "1e3us", "99999999999h", "106752d"]
+        {
             assert!(ns(text).is_err(), "{text}");
         }
     }
@@ -316,6 +321,9 @@ mod tests {
         assert_eq!(span(0.046), "46 ms");
         assert_eq!(span(200.0), "3 min 20 s");
         assert_eq!(span(86_400.0), "24 h");
+        assert_eq!(span(172_799.0), "47 h 59 min");
+        assert_eq!(span(172_800.0), "2 d");
+        assert_eq!(span(277_300.0), "3 d 5 h");
         assert_eq!(span(7_500.0), "2 h 5 min");
         assert_eq!(count(1_234_567), "1 234 567");
         assert_eq!(rate(812_345.0), "812 k");
@@ -351,7 +359,7 @@ mod tests {
         }
 
         #[test]
-        fn whole_numbers_of_every_unit_come_back(n in 0i64..2_000_000, unit in 0usize..6) {
+        fn whole_numbers_of_every_unit_come_back(n in 0i64..100_000, unit in 0usize..7) {
             let (name, length) = UNITS[unit];
             prop_assert_eq!(ns(&format!("{n}{name}")), Ok(n * length));
         }

@@ -19,7 +19,8 @@ const FILES: [&str; 5] = [names::RUN, names::SERIES, names::PEAKS, names::BLAME,
 fn look(place: &Path) {
     let _ = (RunHead::read(place), RunEntry::read(place));
     let Ok(run) = Run::open(place) else { return };
-    let _ = terminal::show(&run.document, "place", &[]);
+    let _ = terminal::show(&run.document, "place", &[], None);
+    let _ = terminal::show(&run.document, "place", &[], Some(40));
     let _ = (run.peaks(), run.blame());
     if let Ok((report, document)) = why::document(&run) {
         let _ = why::text(&report, &document, "place", why::PeakView::Timelines(3));

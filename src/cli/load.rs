@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::{
     Exit,
-    flags::{CommandFlags, FormatFlags, positive},
+    flags::{CommandFlags, FormatFlags, HowLong, duration},
     output,
     progress::StatusLine,
 };
@@ -43,10 +43,10 @@ pub(super) struct LoadFlags {
     #[arg(long, conflicts_with_all = ["loads", "load_commands", "duration"])]
     #[arg(help_heading = "Loads")]
     list: bool,
-    /// How long to run the loads [default: until Ctrl-C]
-    #[arg(long, value_name = "LENGTH", value_parser = positive, help_heading = "Length")]
+    /// How long to run the loads, or inf [default: inf, until Ctrl-C]
+    #[arg(long, value_name = "LENGTH", value_parser = duration, help_heading = "Length")]
     #[arg(allow_hyphen_values = true)]
-    duration: Option<Nanos>,
+    duration: Option<HowLong>,
     /// Print only the result: no progress, no hints
     #[arg(long, help_heading = "Output")]
     quiet: bool,
@@ -73,7 +73,7 @@ pub(super) fn load(flags: &LoadFlags) -> Result<Exit> {
     let mut line = StatusLine::new(!flags.quiet && io::stderr().is_terminal());
     let mut pace = Pace::default();
     let end = alone.run(
-        flags.duration.map(|length| length.0),
+        flags.duration.and_then(HowLong::limit).map(|length| length.0),
         || quit.seen().is_some(),
         |elapsed_ns, loads| line.write(|| pace.text(elapsed_ns, loads)),
     );

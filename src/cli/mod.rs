@@ -1,6 +1,7 @@
 //! The command line: parsing, and exit codes. The only module that prints.
 
 mod check;
+mod cyclictest;
 mod echo;
 mod flags;
 mod lab;
@@ -11,6 +12,7 @@ mod progress;
 mod repair;
 mod report;
 mod restore;
+mod rm;
 mod run;
 mod runs;
 mod setup;
@@ -66,6 +68,7 @@ enum Verb {
     Why(why::WhyFlags),
     Report(report::ReportFlags),
     Plot(report::PlotFlags),
+    Rm(rm::RmFlags),
     Check(check::CheckFlags),
     Load(load::LoadFlags),
     Echo(echo::EchoFlags),
@@ -168,14 +171,15 @@ pub fn main() -> ExitCode {
 
 /// The command line, and whether it names a store.
 fn parse() -> clap::error::Result<(Cli, bool)> {
-    parse_words(std::env::args_os()).map_err(|error| {
+    let parsed = parse_words(std::env::args_os()).map_err(|error| {
         // clap quotes words as they are, and one may be the name of a file from anywhere.
         let words = std::env::args_os().map(|word| plain(&word.to_string_lossy()));
         match parse_words(words) {
             Err(same) => same,
             Ok(_) => Cli::command().error(error.kind(), "a word of it holds odd characters"),
         }
-    })
+    });
+    parsed.map_err(cyclictest::with_tip)
 }
 
 fn parse_words<W: Into<OsString> + Clone>(
@@ -215,6 +219,7 @@ fn dispatch(cli: Cli, argv: Vec<String>) -> Result<Exit> {
         Verb::Why(flags) => why::why(&flags, &store()?),
         Verb::Report(flags) => report::report(&flags, &store()?),
         Verb::Plot(flags) => report::plot(&flags, &store()?),
+        Verb::Rm(flags) => rm::rm(&flags, &store()?),
         Verb::Check(flags) => check::run(&flags),
         Verb::Load(flags) => load::load(&flags),
         Verb::Echo(flags) => echo::echo(&flags),

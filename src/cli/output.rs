@@ -1,7 +1,10 @@
 //! Standard output and standard error, without a panic on a closed pipe or a full disk. The last
 //! door in front of the terminal: whatever was composed, only colours and line ends steer it.
 
-use std::io::{ErrorKind, Write};
+use std::{
+    io::{ErrorKind, IsTerminal, Write},
+    os::fd::AsFd,
+};
 
 use anstyle::{AnsiColor, Style};
 use anyhow::{Context, Result};
@@ -24,6 +27,26 @@ pub(super) fn put(text: &str) -> Result<()> {
 /// As [`put`]; or it cannot be JSON.
 pub(super) fn put_json(value: &impl Serialize) -> Result<()> {
     write(&plain::json(&(serde_json::to_string_pretty(value)? + "\n")))
+}
+
+/// Characters in a line of standard output where that is a terminal; in a file or pipe lines are as
+/// long as they like.
+pub(super) fn width() -> Option<usize> {
+    let out = std::io::stdout();
+    out.is_terminal().then(|| columns(out))
+}
+
+/// The same of standard error.
+pub(super) fn error_width() -> Option<usize> {
+    let err = std::io::stderr();
+    err.is_terminal().then(|| columns(err))
+}
+
+/// Characters in a line of this terminal.
+pub(super) fn columns(terminal: impl AsFd) -> usize {
+    let size = rustix::termios::tcgetwinsize(terminal);
+    // A terminal that does not know its size reports 0.
+    size.map(|size| usize::from(size.ws_col)).ok().filter(|&width| width > 0).unwrap_or(80).max(20)
 }
 
 fn write(text: &str) -> Result<()> {

@@ -1,15 +1,97 @@
-//! The progress line on a terminal during a run: time left, the worst so far, loads alive.
+//! A run in progress on standard error: on a terminal a line with the time left, the worst so far
+//! and loads alive; in a log such a line now and then.
 
 use std::{
-    io::Write,
+    io::{IsTerminal as _, Write},
     time::{Duration, Instant},
 };
 
+use super::output;
 use crate::{
     plain,
-    session::{LoadProgress, RunProgress},
-    units::{Nanos, span},
+    session::{LoadProgress, RunProgress, ShowPace},
+    units::{Nanos, count, span},
 };
+
+/// What is said of a run while it goes on.
+#[derive(Debug)]
+pub(super) enum RunStatus {
+    /// Nothing.
+    Silent,
+    /// The line of a terminal.
+    Line(StatusLine),
+    /// A line of a log now and then.
+    Log(Heartbeat),
+}
+
+impl RunStatus {
+    /// What suits standard error.
+    #[must_use]
+    pub(super) fn new(quiet: bool) -> Self {
+        match (quiet, std::io::stderr().is_terminal()) {
+            (true, _) => Self::Silent,
+            (false, true) => Self::Line(StatusLine::new(true)),
+            (false, false) => Self::Log(Heartbeat::default()),
+        }
+    }
+
+    /// How often it is to be shown; absent for never.
+    #[must_use]
+    pub(super) const fn pace(&self) -> Option<ShowPace> {
+        match self {
+            Self::Silent => None,
+            Self::Line(_) => Some(ShowPace::Live),
+            Self::Log(_) => Some(ShowPace::Seldom),
+        }
+    }
+
+    /// Shows the run, so long after its start, if the last time is long enough ago.
+    pub(super) fn show(&mut self, elapsed_ns: i64, progress: &dyn Fn() -> RunProgress) {
+        match self {
+            Self::Silent => {}
+            Self::Line(line) => line.write(|| text(&progress())),
+            Self::Log(heartbeat) => {
+                if heartbeat.is_due(elapsed_ns) {
+                    output::notice(&plain::plain(&heartbeat_text(&progress())));
+                }
+            }
+        }
+    }
+
+    /// Erases what was only for the time of the run.
+    pub(super) fn clear(&mut self) {
+        if let Self::Line(line) = self {
+            line.clear();
+        }
+    }
+}
+
+/// When a log gets a line: soon enough that a person sees the run go on, and so seldom that the log
+/// of a night stays short.
+#[derive(Debug)]
+pub(super) struct Heartbeat {
+    next_ns: i64,
+}
+
+const FIRST_BEAT_NS: i64 = 10_000_000_000;
+const MINUTE_NS: i64 = 60_000_000_000;
+
+impl Default for Heartbeat {
+    fn default() -> Self {
+        Self { next_ns: FIRST_BEAT_NS }
+    }
+}
+
+impl Heartbeat {
+    /// Whether a line is due so long after the start: after 10 s, and then each minute.
+    const fn is_due(&mut self, elapsed_ns: i64) -> bool {
+        if elapsed_ns < self.next_ns {
+            return false;
+        }
+        self.next_ns = (elapsed_ns / MINUTE_NS + 1) * MINUTE_NS;
+        true
+    }
+}
 
 /// A line of standard error that is overwritten once a second.
 #[derive(Debug)]
@@ -25,24 +107,14 @@ impl StatusLine {
         Self { on, next: Instant::now() }
     }
 
-    /// Whether it writes anything.
-    pub(super) const fn is_on(&self) -> bool {
-        self.on
-    }
-
-    /// Shows `progress`, if the last update is old enough.
-    pub(super) fn show(&mut self, progress: &RunProgress) {
-        self.write(|| text(progress));
-    }
-
-    /// Shows any text on the line.
+    /// Shows any text on the line, if the last one is old enough.
     pub(super) fn write(&mut self, text: impl FnOnce() -> String) {
         if !self.on || Instant::now() < self.next {
             return;
         }
         // A little less than half a second, in which it comes from a run.
         self.next = Instant::now() + Duration::from_millis(450);
-        let shown = shown(&text(), width());
+        let shown = shown(&text(), output::columns(std::io::stderr()));
         let mut err = std::io::stderr().lock();
         // A closed terminal is no error.
         let _ = err.write_all(shown.as_bytes()).and_then(|()| err.flush());
@@ -77,18 +149,29 @@ fn text(progress: &RunProgress) -> String {
     parts.join(" | ")
 }
 
+/// `10 s, 50 s left | 20 000 samples | worst 123 us, cpu1`, and loads that do not work.
+fn heartbeat_text(progress: &RunProgress) -> String {
+    let mut time = span(progress.elapsed_ns as f64 / 1e9);
+    if let Some(left_ns) = progress.left_ns {
+        time.push_str(&format!(", {} left", span(left_ns.max(0) as f64 / 1e9)));
+    }
+    let samples = progress.series.iter().fold(0_u64, |sum, (_, own, _)| sum.saturating_add(*own));
+    let mut parts = vec![time, format!("{} samples", count(samples))];
+    let worst = progress.series.iter().filter_map(|(name, _, worst)| Some(((*worst)?, name)));
+    if let Some((worst_ns, name)) = worst.max_by_key(|(worst_ns, _)| *worst_ns) {
+        parts.push(format!("worst {}, {name}", Nanos(worst_ns)));
+    }
+    let fails = |load: &&LoadProgress| load.died.is_some() || load.operations == Some(0);
+    parts.extend(progress.loads.iter().filter(fails).map(load));
+    parts.join(" | ")
+}
+
 fn load(load: &LoadProgress) -> String {
     match (&load.died, load.operations) {
         (Some(how), _) => format!("{} DIED: {how}", load.name),
         (None, Some(0)) => format!("{} does nothing", load.name),
         (None, _) => format!("{} alive", load.name),
     }
-}
-
-fn width() -> usize {
-    let size = rustix::termios::tcgetwinsize(std::io::stderr());
-    // A terminal that does not know its size reports 0.
-    size.map(|size| usize::from(size.ws_col)).ok().filter(|&width| width > 0).unwrap_or(80).max(20)
 }
 
 /// What replaces the line. Names of loads and how they died come from elsewhere: nothing of the
@@ -119,6 +202,32 @@ mod tests {
     fn it_tells_time_loads_and_the_worst() {
         assert_eq!(text(&progress(1)), "41 s left | hackbench alive | worst cpu0 123 us");
         assert_eq!(text(&progress(-500_000_000)), "warm-up, 500 ms left");
+    }
+
+    #[test]
+    fn a_log_gets_a_line_after_10_s_and_then_each_minute() {
+        let mut heartbeat = Heartbeat::default();
+        let beats = (-10..7_300).filter(|half_s| heartbeat.is_due(half_s * 500_000_000));
+        let beats: Vec<i64> = beats.map(|half_s| half_s / 2).collect();
+        assert_eq!(beats[..4], [10, 60, 120, 180]);
+        assert_eq!(beats.len(), 61, "in an hour and a bit");
+        let mut stalled = Heartbeat::default();
+        assert!(stalled.is_due(3_599_000_000_000), "one for all that were not written");
+        assert!(!stalled.is_due(3_599_500_000_000) && stalled.is_due(3_600_000_000_000));
+    }
+
+    #[test]
+    fn the_line_of_a_log_has_time_samples_the_worst_and_what_fails() {
+        let mut now = progress(10_000_000_000);
+        now.series =
+            vec![("cpu0".into(), 9_990, Some(5_000)), ("cpu1".into(), 10_010, Some(9_000))];
+        let text = "10 s, 41 s left | 20 000 samples | worst 9.00 us, cpu1";
+        assert_eq!(heartbeat_text(&now), text);
+        (now.left_ns, now.loads[0].died) = (None, Some("signal 9".into()));
+        let text = "10 s | 20 000 samples | worst 9.00 us, cpu1 | hackbench DIED: signal 9";
+        assert_eq!(heartbeat_text(&now), text);
+        now.series.clear();
+        assert_eq!(heartbeat_text(&now), "10 s | 0 samples | hackbench DIED: signal 9");
     }
 
     #[test]

@@ -1,9 +1,6 @@
 //! `tardy run`: from flags to a plan, from the plan to a run.
 
-use std::{
-    io::{self, IsTerminal},
-    path::PathBuf,
-};
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail, ensure};
 use clap::{
@@ -13,20 +10,22 @@ use clap::{
 
 use super::{
     Exit,
-    flags::{CommandFlags, CpuList, FormatFlags, positive, samples},
+    cyclictest::EXAMPLES,
+    flags::{CommandFlags, CpuList, FormatFlags, HowLong, duration, positive, samples},
     messages::{self, MessageFlags},
     output,
-    progress::StatusLine,
+    progress::RunStatus,
     setup::{SetupFlags, name_holder, recover_first},
     timer::TimerFlags,
     trace::TraceFlags,
 };
 use crate::{
     loads::LoadSpec,
+    plain::plain,
     probes::{CpuPlan, Probe, on_cpus},
     report::{collect, terminal},
     run::{
-        Run,
+        Document, Run,
         probes::{DEFAULT_PROBE, PROBES, ProbeInfo, Rhythm},
     },
     session::{CALIBRATION_NS, Length, RunPlan, RunProgress, Session},
@@ -49,6 +48,7 @@ use crate::{
 /// kernel had not written yet, by its defaults up to half a minute, of single samples (--raw) up to
 /// 45 s; when tardy has ended, the disk holds the whole run.
 #[derive(Debug, Args)]
+#[command(before_help = EXAMPLES)]
 pub(super) struct RunFlags {
     /// What to measure [default: timer]
     #[arg(value_name = "PROBE", value_parser = probe_name())]
@@ -79,10 +79,14 @@ pub(super) struct RunFlags {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Length")]
 struct LengthFlags {
-    /// How long to measure [default: 60s; pingpong: 1M samples]
-    #[arg(long, value_name = "TIME", value_parser = positive, conflicts_with = "samples")]
+    /// How long to measure: 10s, 1d, or inf [default: 60s; pingpong: 1M samples]
+    ///
+    /// inf measures until Ctrl-C, SIGTERM or SIGHUP. That is then the end that was asked for: the
+    /// run is complete, with the exit code of any other, and all until then is kept. Intervals of
+    /// its log grow with it, so that a month takes little more memory and disk than a day.
+    #[arg(long, value_name = "TIME", value_parser = duration, conflicts_with = "samples")]
     #[arg(allow_hyphen_values = true)]
-    duration: Option<Nanos>,
+    duration: Option<HowLong>,
     /// Number of samples per thread, instead of a time: 1000, 50k, 300M
     #[arg(long, value_name = "N", value_parser = samples)]
     samples: Option<u64>,
@@ -104,9 +108,17 @@ struct RecordFlags {
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
     /// Name of the run and of its directory
+    ///
+    /// Where that is taken the run becomes NAME-2, NAME-3 and so on, and nothing is overwritten;
+    /// `tardy rm` removes runs.
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
+    /// Also print how often each CPU was interrupted, and by what
+    #[arg(long, conflicts_with = "quiet")]
+    interrupts: bool,
     /// Print only the result: no progress, no hints
+    ///
+    /// As text that is the verdict and the headline, a line each; `tardy show` has the rest.
     #[arg(long)]
     quiet: bool,
 }
@@ -122,12 +134,20 @@ fn probe_name() -> impl TypedValueParser<Value = &'static ProbeInfo> {
 /// Measures, records, and prints the result.
 pub(super) fn run(flags: RunFlags, store: &Store, argv: Vec<String>) -> Result<Exit> {
     let (json, quiet) = (flags.format.is_json(), flags.record.quiet);
+    let has_interrupts = flags.record.interrupts;
+    flags.format.refuse_with_json("--interrupts", has_interrupts)?;
     if flags.probe.is_none() && !flags.has_load() && !quiet {
         output::notice("No load: the machine as it is. `--load hackbench` makes it busy.");
     }
     let left = recover_first(quiet);
+    let name = flags.record.name.clone();
     let mut plan = flags.plan(store, argv).map_err(|error| name_holder(error, &left))?;
     plan.left = left;
+    if let (Some(name), Some(free), false) = (&name, &plan.name, quiet)
+        && name != free
+    {
+        output::notice(&plain(&format!("{name} is there already: this run is {free}.")));
+    }
     let directory = plan.directory.clone();
     let quit = Quit::listen().context("cannot set a signal handler")?;
     let session = Session::arm(plan)?;
@@ -135,25 +155,33 @@ pub(super) fn run(flags: RunFlags, store: &Store, argv: Vec<String>) -> Result<E
         let length = span(CALIBRATION_NS as f64 / 1e9);
         output::notice(&format!("First measuring the cost of tracing, for {length}."));
     }
-    let mut line = StatusLine::new(!quiet && io::stderr().is_terminal());
+    let mut status = RunStatus::new(quiet);
     quit.rings(session.bell()).context("cannot set a signal handler")?;
-    let show = line.is_on().then_some(|progress: &RunProgress| line.show(progress));
-    let document = session.run(|| quit.seen().map(signal_name), show)?;
-    line.clear();
-    if json {
-        output::put_json(&document)?;
-    } else {
-        // The commands that read the run report damage to its files.
-        let moved = Run::open(&directory).map(|run| collect::interrupts(&run, &mut Vec::new()));
-        let place = directory.display().to_string();
-        output::put(&terminal::show(&document, &place, &moved.unwrap_or_default()))?;
+    let pace = status.pace();
+    let each = |elapsed_ns: i64, now: &dyn Fn() -> RunProgress| status.show(elapsed_ns, now);
+    let document = session.run(|| quit.seen().map(signal_name), pace.map(|pace| (pace, each)))?;
+    status.clear();
+    match (json, quiet) {
+        (true, _) => output::put_json(&document)?,
+        (false, true) => output::put(&terminal::verdict(&document, output::width()))?,
+        (false, false) => put_all(&document, &directory, has_interrupts)?,
     }
     if json && !quiet {
         let mut caveats = String::new();
         document.caveats.iter().for_each(|caveat| terminal::push_caveat(&mut caveats, caveat));
-        output::notice(caveats.trim_end());
+        output::notice(&terminal::fold(caveats.trim_end(), output::error_width()));
     }
     Ok(Exit::of(&document))
+}
+
+/// What `tardy show` prints of it.
+fn put_all(document: &Document, directory: &Path, has_interrupts: bool) -> Result<()> {
+    // The commands that read the run report damage to its files.
+    let read = |run: Run| collect::interrupts(&run, &mut Vec::new());
+    let moved = has_interrupts.then(|| Run::open(directory).map(read).unwrap_or_default());
+    let place = directory.display().to_string();
+    let moved = moved.unwrap_or_default();
+    output::put(&terminal::show(document, &place, &moved, output::width()))
 }
 
 fn signal_name(number: usize) -> String {
@@ -190,6 +218,7 @@ impl RunFlags {
             Terms { policy: found_policy, priority: found_priority, cpu: places.0, slack_ns };
         let id = new_id()?;
         let length = self.length(probe);
+        let (directory, name) = self.place(store, &id)?;
         let (probe, interval_ns) = self.probe(probe, &cpus, terms, places.1)?;
         Ok(RunPlan {
             probe,
@@ -209,8 +238,8 @@ impl RunFlags {
             calibrations: self.trace.calibrations(store),
             real_time_refused: refused,
             left: Recovered::Nothing,
-            directory: self.directory(store, &id)?,
-            name: self.record.name.clone(),
+            directory,
+            name,
             id,
             argv,
         })
@@ -219,7 +248,8 @@ impl RunFlags {
     fn length(&self, probe: &ProbeInfo) -> Length {
         match (self.length.samples, self.length.duration) {
             (Some(samples), _) => Length::Samples(samples),
-            (None, Some(duration)) => Length::Time(duration.0),
+            (None, Some(HowLong::Time(time))) => Length::Time(time.0),
+            (None, Some(HowLong::Unlimited)) => Length::Unlimited,
             (None, None) => {
                 probe.default_samples.map_or(Length::Time(DEFAULT_DURATION.0), Length::Samples)
             }
@@ -283,18 +313,18 @@ impl RunFlags {
         Ok((made, self.timer.interval_ns()))
     }
 
-    fn directory(&self, store: &Store, id: &str) -> Result<PathBuf> {
-        if let Some(name) = &self.record.name {
+    /// Where the run goes, and its name where it has one beside its id.
+    fn place(&self, store: &Store, id: &str) -> Result<(PathBuf, Option<String>)> {
+        let name = self.record.name.as_ref();
+        if let Some(name) = name {
             ensure!(is_plain(name), "--name {name:?}: a name may not contain / or be . or ..");
         }
         if let Some(directory) = &self.record.output {
-            return Ok(directory.clone());
+            return Ok((directory.clone(), name.cloned()));
         }
-        let place = store.place(self.record.name.as_deref().unwrap_or(id));
-        if let (true, Some(name)) = (place.exists(), &self.record.name) {
-            bail!("--name {name}: {} exists; choose another name", place.display());
-        }
-        Ok(place)
+        let Some(name) = name else { return Ok((store.place(id), None)) };
+        let (place, name) = store.free_place(name);
+        Ok((place, Some(name)))
     }
 }
 

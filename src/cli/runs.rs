@@ -19,12 +19,15 @@ pub(super) struct ListFlags {
     format: FormatFlags,
 }
 
-/// Show the tables of one run, its verdict and caveats first.
+/// Show the tables of one run, its verdict and caveats first, its headline last.
 #[derive(Debug, Args)]
 pub(super) struct ShowFlags {
     /// A path, a name, the beginning of an id, `last` or `last~1`
     #[arg(value_name = "RUN", default_value = "last")]
     run: String,
+    /// Also print how often each CPU was interrupted, and by what
+    #[arg(long, help_heading = "Output")]
+    interrupts: bool,
     #[command(flatten)]
     format: FormatFlags,
 }
@@ -38,9 +41,7 @@ pub(super) fn list(flags: &ListFlags, store: &Store) -> Result<Exit> {
     } else if runs.is_empty() {
         output::notice(&format!("No runs in {}; `tardy run` makes one.", store.root().display()));
     } else {
-        let mut table = Table::new(5, &["id", "name", "status", "verdict", "measured", "worst"]);
-        runs.iter().for_each(|run| table.row(cells(run)));
-        output::put(&(table.lines().join("\n") + "\n"))?;
+        output::put(&(table(&runs, output::width()).join("\n") + "\n"))?;
     }
     damaged.iter().for_each(|error| output::warn(&error.to_string()));
     Ok(Exit::Done)
@@ -62,6 +63,22 @@ fn entry(run: &RunEntry) -> serde_json::Value {
     })
 }
 
+/// A line per run, no wider than `width`: without ids then, but for runs that have no other name,
+/// and without what was measured where that is still too wide.
+fn table(runs: &[RunEntry], width: Option<usize>) -> Vec<String> {
+    let mut whole = Table::new(5, &["id", "name", "status", "verdict", "measured", "worst"]);
+    runs.iter().for_each(|run| whole.row(cells(run)));
+    if width.is_none_or(|width| whole.width() <= width) {
+        return whole.lines();
+    }
+    let mut short = Table::new(4, &["run", "status", "verdict", "measured", "worst"]);
+    for run in runs {
+        let rest = cells(run).into_iter().skip(2);
+        short.row(std::iter::once(run.name.clone()).chain(rest).collect());
+    }
+    short.fitted(width, &["measured", "status"]).0
+}
+
 fn cells(run: &RunEntry) -> Vec<String> {
     let probe = words::probe(&run.probe, run.messages.as_ref());
     let length = span(run.duration_ns as f64 / 1e9);
@@ -78,14 +95,46 @@ fn cells(run: &RunEntry) -> Vec<String> {
 
 /// Prints one run.
 pub(super) fn show(flags: &ShowFlags, store: &Store) -> Result<Exit> {
+    flags.format.refuse_with_json("--interrupts", flags.interrupts)?;
     let run = store.find(&flags.run)?;
     if flags.format.is_json() {
         output::put_json(&run.document)?;
     } else {
         let mut caveats = Vec::new();
         let moved = collect::interrupts(&run, &mut caveats);
+        let moved = if flags.interrupts { moved } else { Vec::new() };
         let place = run.path.display().to_string();
-        output::put(&terminal::show(&run.record_with(caveats), &place, &moved))?;
+        let record = run.record_with(caveats);
+        output::put(&terminal::show(&record, &place, &moved, output::width()))?;
     }
     Ok(Exit::Done)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(id: &str, name: &str) -> RunEntry {
+        serde_json::from_value(json!({
+            "schema_version": 2, "id": id, "name": name, "status": "complete",
+            "validity": "weakened", "probe": {"name": "timer", "parameters": {}}, "loads": [],
+            "started_at": "", "duration_ns": 20_000_000_000_u64,
+            "series": [{"name": "cpu0", "max": 2_400_000}],
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn on_a_narrow_terminal_a_run_is_listed_under_the_name_that_finds_it() {
+        let id = "20261121-203055.042-1f0c";
+        let runs = [entry(id, id), entry("20261121-203056.042-1f0c", "named")];
+        assert_eq!(table(&runs, None), table(&runs, Some(100)));
+        let narrow = table(&runs, Some(72));
+        assert!(narrow.iter().all(|line| line.chars().count() <= 72), "{narrow:?}");
+        assert!(narrow[1].starts_with(id) && narrow[2].starts_with("named "), "{narrow:?}");
+        assert!(narrow[1].contains("timer idle, 20 s") && narrow[1].ends_with("2.40 ms"));
+        let narrower = table(&runs, Some(50));
+        assert!(narrower.iter().all(|line| line.chars().count() <= 50), "{narrower:?}");
+        assert!(narrower[1].contains("weakened") && narrower[1].ends_with("2.40 ms"));
+    }
 }

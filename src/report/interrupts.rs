@@ -17,18 +17,31 @@ use crate::{
 
 /// So many sources are shown, the busiest.
 const SOURCES: usize = 12;
-/// So many CPUs are shown, the latest of them.
+/// So many CPUs are shown at most, the latest of them.
 const CPUS: usize = 8;
 /// A name is cut after this number of characters.
 const NAME: usize = 34;
 
-/// The table as lines; none where nothing moved.
+/// The table as lines, with as many CPUs as `width` has room for; none where nothing moved.
 #[must_use]
-pub fn lines(document: &Document, rows: &[InterruptRow]) -> Vec<String> {
+pub fn lines(document: &Document, rows: &[InterruptRow], width: Option<usize>) -> Vec<String> {
     if rows.is_empty() {
         return Vec::new();
     }
-    let (cpus, of) = shown(document, rows);
+    let (mut cpus, of) = shown(document, rows);
+    let mut table = table(document, rows, &cpus);
+    while cpus.len() > 1 && width.is_some_and(|width| table.width() > width) {
+        let least = cpus.iter().copied().min_by_key(|cpu| worst(document, *cpu, |own| own.max));
+        cpus.retain(|cpu| Some(*cpu) != least);
+        table = self::table(document, rows, &cpus);
+    }
+    let mut lines = table.lines();
+    lines.extend(rest(rows.len(), of - cpus.len()));
+    lines
+}
+
+/// A row a source, a column a CPU.
+fn table(document: &Document, rows: &[InterruptRow], cpus: &[u32]) -> Table {
     let mut headings = vec!["interrupts, per second".to_owned(), "all".to_owned()];
     headings.extend(cpus.iter().map(|cpu| format!("cpu{cpu}")));
     let mut table = Table::new(1, &headings.iter().map(String::as_str).collect::<Vec<_>>());
@@ -48,20 +61,22 @@ pub fn lines(document: &Document, rows: &[InterruptRow]) -> Vec<String> {
         let cell = |cpu: u32| on(cpu).map_or_else(String::new, |(_, n)| per_s(*n as f64 / seconds));
         row(&name(source), per_s(source.per_s), each(&cell));
     }
-    let mut lines = table.lines();
-    let more = rows.len().saturating_sub(SOURCES);
+    table
+}
+
+/// How much is not in the table.
+fn rest(sources: usize, hidden: usize) -> Option<String> {
+    let more = sources.saturating_sub(SOURCES);
     let mut rest = Vec::new();
     if more > 0 {
         rest.push(format!("{more} more that moved less"));
     }
-    if of > cpus.len() {
-        let hidden = count((of - cpus.len()) as u64);
-        rest.push(format!("{hidden} CPUs that were less late"));
+    if hidden > 0 {
+        let cpus = if hidden == 1 { "CPU that was" } else { "CPUs that were" };
+        rest.push(format!("{} {cpus} less late", count(hidden as u64)));
     }
-    if !rest.is_empty() {
-        lines.push(format!("and {}: interrupts.csv has all", rest.join(", and ")));
-    }
-    lines
+    let rest = rest.join(", and ");
+    (!rest.is_empty()).then(|| format!("and {rest}: interrupts.csv has all"))
 }
 
 /// The CPUs that are shown, in their order, and how many there are.
@@ -165,7 +180,7 @@ mod tests {
         let mut rows: Vec<InterruptRow> =
             (0..20).map(|number| row("irq", &number.to_string(), "x")).collect();
         rows[0].per_cpu = vec![(2, 2_600), (9, 5)];
-        let lines = lines(&document(10), &rows);
+        let lines = lines(&document(10), &rows, None);
         let cells = |at: usize| lines[at].split_whitespace().collect::<Vec<_>>();
         let cpus: Vec<String> = (2..10).map(|cpu| format!("cpu{cpu}")).collect();
         assert_eq!(cells(0)[4..], cpus, "cpu0 and cpu1 were the least late");
@@ -176,14 +191,19 @@ mod tests {
         let last = "and 8 more that moved less, and 2 CPUs that were less late: interrupts.csv \
                     has all";
         assert_eq!((lines.len(), lines[16].as_str()), (17, last));
-        assert_eq!(super::lines(&document(1), &[]), [""; 0]);
+        assert_eq!(super::lines(&document(1), &[], None), [""; 0]);
+        let narrow = super::lines(&document(10), &rows, Some(60));
+        assert!(narrow[..16].iter().all(|line| line.chars().count() <= 60), "{narrow:?}");
+        let shown = narrow[0].split_whitespace().filter(|word| word.starts_with("cpu")).count();
+        assert!((1..8).contains(&shown) && narrow[0].ends_with("cpu9"), "the latest stay");
+        assert!(narrow[16].contains(&format!("and {} CPUs that were", 10 - shown)), "{narrow:?}");
     }
 
     #[test]
     fn counts_are_divided_by_the_time_in_which_they_were_counted() {
         let rows = [InterruptRow { per_cpu: vec![(0, 2_000)], ..row("irq", "LOC", "timer") }];
         let on_cpu0 = |document: &Document| {
-            let lines = lines(document, &rows);
+            let lines = lines(document, &rows, None);
             lines[4].split_whitespace().last().map(str::to_owned).unwrap()
         };
         let mut run = document(1);

@@ -28,25 +28,66 @@ impl Table {
     /// The lines, two spaces between columns, none at the end.
     #[must_use]
     pub fn lines(&self) -> Vec<String> {
+        self.fitted(None, &[]).0
+    }
+
+    /// Characters of its longest line, at most.
+    #[must_use]
+    pub fn width(&self) -> usize {
+        let widths = self.widths();
+        width_of(widths.iter().copied())
+    }
+
+    /// The lines, where columns of `least` go until the rest is no wider than `width`: the first of
+    /// them first, by their headings. And the headings of those that went.
+    #[must_use]
+    pub fn fitted(&self, width: Option<usize>, least: &[&str]) -> (Vec<String>, Vec<String>) {
+        let widths = self.widths();
+        let mut kept: Vec<usize> = (0..widths.len()).collect();
+        let mut gone = Vec::new();
+        for heading in least {
+            let of = |column: &usize| widths.get(*column).copied();
+            if width.is_none_or(|most| width_of(kept.iter().filter_map(of)) <= most) {
+                break;
+            }
+            let is_it = |column: &usize| self.heading(*column) == Some(*heading);
+            if kept.iter().any(is_it) {
+                kept.retain(|column| !is_it(column));
+                gone.push((*heading).to_owned());
+            }
+        }
+        let lines = self.rows.iter().map(|row| self.line(row, &kept, &widths)).collect();
+        (lines, gone)
+    }
+
+    fn heading(&self, column: usize) -> Option<&str> {
+        self.rows.first()?.get(column).map(String::as_str)
+    }
+
+    fn line(&self, row: &[String], kept: &[usize], widths: &[usize]) -> String {
+        let cell = |column: &usize| {
+            let (cell, width) = (row.get(*column)?, *widths.get(*column)?);
+            let is_left = *column < self.left;
+            Some(if is_left { format!("{cell:<width$}") } else { format!("{cell:>width$}") })
+        };
+        let cells: Vec<String> = kept.iter().filter_map(cell).collect();
+        cells.join("  ").trim_end().to_owned()
+    }
+
+    /// Of each column.
+    fn widths(&self) -> Vec<usize> {
         let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
         let width = |column: usize| {
             let cells = self.rows.iter().filter_map(|row| row.get(column));
             cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
         };
-        let widths: Vec<usize> = (0..columns).map(width).collect();
-        let line = |row: &Vec<String>| {
-            let cell = |(column, (cell, width)): (usize, (&String, &usize))| {
-                if column < self.left {
-                    format!("{cell:<width$}")
-                } else {
-                    format!("{cell:>width$}")
-                }
-            };
-            let cells: Vec<String> = row.iter().zip(&widths).enumerate().map(cell).collect();
-            cells.join("  ").trim_end().to_owned()
-        };
-        self.rows.iter().map(line).collect()
+        (0..columns).map(width).collect()
     }
+}
+
+/// Of columns of these widths, with the spaces between them.
+fn width_of(widths: impl Iterator<Item = usize>) -> usize {
+    widths.map(|width| width + 2).sum::<usize>().saturating_sub(2)
 }
 
 fn shown(cell: &str) -> String {
@@ -79,5 +120,20 @@ mod tests {
         table.row(vec!["cpu0".into(), "1".into(), "100".into()]);
         table.row(vec!["cpu10".into(), "20".into(), "3".into()]);
         assert_eq!(table.lines(), ["       min  max", "cpu0     1  100", "cpu10   20    3"]);
+    }
+
+    #[test]
+    fn where_it_is_too_wide_the_least_important_columns_go_and_no_figure_is_cut() {
+        let mut table = Table::new(1, &["us", "mean", "p50", "max"]);
+        table.row(["cpu0", "100", "20000", "3"].map(String::from).to_vec());
+        assert_eq!(table.width(), 22);
+        let least = ["nosuch", "mean", "p50"];
+        assert_eq!(table.fitted(Some(22), &least), (table.lines(), Vec::new()));
+        let (lines, gone) = table.fitted(Some(21), &least);
+        assert_eq!(lines, ["us      p50  max", "cpu0  20000    3"]);
+        assert_eq!(gone, ["mean"]);
+        let (lines, gone) = table.fitted(Some(1), &least);
+        assert_eq!((lines.len(), gone.len()), (2, 2), "what is not least stays");
+        assert_eq!(lines[1], "cpu0    3");
     }
 }

@@ -1,5 +1,10 @@
-//! One run as text for a terminal or a log: verdict and caveats first, then the tables.
+//! One run as text for a terminal or a log: verdict and caveats first, then the tables; last, where
+//! the eye is, verdict and headline.
+//!
+//! On a terminal no line is wider than it. Text breaks between words; of a table whole columns go,
+//! those that say least, and a line names them.
 
+mod fold;
 mod messages;
 mod stages;
 
@@ -23,6 +28,12 @@ use crate::{
     units::{count, rate},
 };
 
+pub use fold::fold;
+
+/// Columns of latencies that go on a narrow terminal, the first of them first. Never how many there
+/// were, how many were missed, and the maximum.
+const LEAST: [&str; 7] = ["mean", "p90", "p99.999", "min", "p99.99", "p50", "p99.9"];
+
 const BOLD: Style = Style::new().bold();
 const DIM: Style = Style::new().dimmed();
 
@@ -35,27 +46,65 @@ const fn colour(validity: Validity) -> Style {
     }
 }
 
-/// The whole of `tardy show`; `moved` are the interrupts that moved.
+/// The whole of `tardy show`, in lines of at most `width` characters where that is given; `moved`
+/// are the interrupts that moved, where they are to be shown.
 #[must_use]
-pub fn show(document: &Document, place: &str, moved: &[InterruptRow]) -> String {
-    // A record that was read has no text that could not be written back.
-    let document = &document.with_texts(&plain).unwrap_or_else(|_| document.clone());
-    let mut out = String::new();
-    let verdict = document.validity;
-    let good = colour(verdict);
-    let status = words::status(document.status);
-    let status = if status.is_empty() { String::new() } else { format!(", {status}") };
-    let verdict = verdict.as_str();
-    let name = &document.name;
-    out.push_str(&format!("{BOLD}{name}{BOLD:#}: {good}{verdict}{good:#}{status}\n"));
+pub fn show(
+    document: &Document,
+    place: &str,
+    moved: &[InterruptRow],
+    width: Option<usize>,
+) -> String {
+    let document = &harmless(document);
+    let mut out = first_line(document);
     out.push_str(&format!("{}\n\n", words::line(document)));
     if !document.caveats.is_empty() {
         document.caveats.iter().for_each(|caveat| push_caveat(&mut out, caveat));
         out.push('\n');
     }
-    if document.status != Status::Running || document.wakeups().any(|series| series.count > 0) {
-        out.push_str(&format!("{BOLD}{}{BOLD:#}\n\n", headline(document)));
+    push_figures(&mut out, document, width);
+    push_interrupts(&mut out, document, moved, width);
+    out.push_str(&format!("{DIM}run {}{DIM:#}\n", plain(place)));
+    if has_figures(document) {
+        let (verdict, good) = (document.validity.as_str(), colour(document.validity));
+        let headline = headline(document);
+        out.push_str(&format!("\n{good}{verdict}{good:#}: {BOLD}{headline}{BOLD:#}\n"));
     }
+    fold(&out, width)
+}
+
+/// Two lines for a script's log: the verdict and the headline.
+#[must_use]
+pub fn verdict(document: &Document, width: Option<usize>) -> String {
+    let document = &harmless(document);
+    let mut out = first_line(document);
+    if has_figures(document) {
+        out.push_str(&format!("{BOLD}{}{BOLD:#}\n", headline(document)));
+    }
+    fold(&out, width)
+}
+
+/// What cannot steer a terminal.
+fn harmless(document: &Document) -> Document {
+    // A record that was read has no text that could not be written back.
+    document.with_texts(&plain).unwrap_or_else(|_| document.clone())
+}
+
+fn first_line(document: &Document) -> String {
+    let (name, verdict) = (&document.name, document.validity.as_str());
+    let good = colour(document.validity);
+    let status = words::status(document.status);
+    let status = if status.is_empty() { String::new() } else { format!(", {status}") };
+    format!("{BOLD}{name}{BOLD:#}: {good}{verdict}{good:#}{status}\n")
+}
+
+/// Whether there is something to be said of it yet.
+fn has_figures(document: &Document) -> bool {
+    document.status != Status::Running || document.wakeups().any(|series| series.count > 0)
+}
+
+/// The tables, and what the loads and the machine did.
+fn push_figures(out: &mut String, document: &Document, width: Option<usize>) {
     let mut views = vec![wakeups(document)];
     views.extend(scheduled(document));
     // What flatters comes last.
@@ -64,22 +113,19 @@ pub fn show(document: &Document, place: &str, moved: &[InterruptRow]) -> String 
     }
     for (number, view) in views.iter().enumerate() {
         out.push_str(if number > 0 { "\n" } else { "" });
-        push_lines(&mut out, view);
+        push_table(out, view, &LEAST, width);
     }
-    messages::push(&mut out, document);
-    stages::push(&mut out, document);
+    messages::push(out, document, width);
+    stages::push(out, document, width);
     if document.wakeups().any(|series| !series.uncertain.is_empty()) {
         out.push_str(&format!(
             "{DIM}~ fewer than {ENOUGH_BEYOND} samples beyond it: little more than the \
              maximum{DIM:#}\n"
         ));
     }
-    document.loads.iter().for_each(|load| push_load(&mut out, load));
-    document.machine.iter().for_each(|machine| push_machine(&mut out, machine));
-    stages::push_cost(&mut out, document);
-    push_interrupts(&mut out, document, moved);
-    out.push_str(&format!("{DIM}run {}{DIM:#}\n", plain(place)));
-    out
+    document.loads.iter().for_each(|load| push_load(out, load));
+    document.machine.iter().for_each(|machine| push_machine(out, machine));
+    stages::push_cost(out, document);
 }
 
 /// One caveat: what, why, and what to do.
@@ -155,8 +201,18 @@ fn scheduled(document: &Document) -> Option<Table> {
     Some(table)
 }
 
-fn push_lines(out: &mut String, table: &Table) {
-    for (number, line) in table.lines().into_iter().enumerate() {
+/// A table, without those columns of `least` that a narrow terminal has no room for.
+fn push_table(out: &mut String, table: &Table, least: &[&str], width: Option<usize>) {
+    let (lines, gone) = table.fitted(width, least);
+    push_lines(out, &lines);
+    if !gone.is_empty() {
+        let gone = gone.join(", ");
+        out.push_str(&format!("{DIM}no room for {gone}: --json has all{DIM:#}\n"));
+    }
+}
+
+fn push_lines(out: &mut String, lines: &[String]) {
+    for (number, line) in lines.iter().enumerate() {
         let style = if number == 0 { DIM } else { Style::new() };
         out.push_str(&format!("{style}{line}{style:#}\n"));
     }
@@ -200,15 +256,85 @@ fn push_machine(out: &mut String, machine: &MachineRecord) {
 }
 
 /// What interrupted each CPU, beside how late it was.
-fn push_interrupts(out: &mut String, document: &Document, moved: &[InterruptRow]) {
-    let lines = interrupts::lines(document, moved);
+fn push_interrupts(
+    out: &mut String,
+    document: &Document,
+    moved: &[InterruptRow],
+    width: Option<usize>,
+) {
+    let lines = interrupts::lines(document, moved, width);
     if lines.is_empty() {
         return;
     }
     out.push('\n');
-    for (number, line) in lines.iter().enumerate() {
-        let style = if number == 0 { DIM } else { Style::new() };
-        out.push_str(&format!("{style}{line}{style:#}\n"));
-    }
+    push_lines(out, &lines);
     out.push('\n');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::fixture;
+
+    fn text(styled: &str) -> String {
+        anstream::adapter::strip_str(styled).to_string()
+    }
+
+    /// A run with every percentile, on a machine with a long name, with a caveat.
+    fn document() -> Document {
+        let mut document = fixture::of("timer", &["cpu0", "cpu1"]);
+        document.facts.hostname = "a-machine-of-mine.example.org".into();
+        for series in &mut document.series {
+            let all = ["50", "90", "99", "99.9", "99.99", "99.999"];
+            series.percentiles =
+                all.map(|name| (name.to_owned(), 81_234_000)).into_iter().collect();
+            series.missed = Some(1_234);
+        }
+        document.caveats.push(crate::run::CaveatKind::Crashed.into());
+        document
+    }
+
+    #[test]
+    fn on_a_narrow_terminal_no_line_is_wider_and_no_word_is_broken() {
+        let document = document();
+        let wide = text(&show(&document, "/a/run", &[], None));
+        let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        for width in [40, 60, 80, 100] {
+            let narrow = text(&show(&document, "/a/run", &[], Some(width)));
+            assert!(narrow.lines().all(|line| line.chars().count() <= width), "{narrow}");
+            let (wide, narrow) = (words(&wide), words(&narrow));
+            let known = |word: &&String| wide.contains(word) || is_of_the_note(word);
+            assert_eq!(narrow.iter().find(|word| !known(word)), None, "at {width}");
+        }
+        let narrow = text(&show(&document, "/a/run", &[], Some(60)));
+        assert!(narrow.contains("no room for mean, p90"), "{narrow}");
+        assert!(narrow.contains("missed") && narrow.contains("max"), "{narrow}");
+        assert!(!wide.contains("no room for"), "{wide}");
+    }
+
+    fn is_of_the_note(word: &str) -> bool {
+        let bare = word.trim_end_matches([',', ':']);
+        ["no", "room", "for", "--json", "has", "all"].contains(&bare) || LEAST.contains(&bare)
+    }
+
+    #[test]
+    fn the_verdict_is_first_and_the_headline_last() {
+        let document = document();
+        let shown = text(&show(&document, "/a/run", &[], None));
+        assert_eq!(shown.lines().next(), Some("n: valid"));
+        let last = shown.lines().last().unwrap();
+        assert_eq!(last, format!("valid: {}", headline(&document)));
+        assert_eq!(shown.matches(" of wake-ups came within ").count(), 1, "{shown}");
+    }
+
+    #[test]
+    fn the_verdict_alone_is_two_lines() {
+        let mut document = document();
+        let short = text(&verdict(&document, None));
+        assert_eq!(short, format!("n: valid\n{}\n", headline(&document)));
+        document.status = Status::Interrupted;
+        assert!(text(&verdict(&document, None)).starts_with("n: valid, interrupted\n"));
+        (document.status, document.series) = (Status::Running, Vec::new());
+        assert_eq!(text(&verdict(&document, None)), "n: valid, still running\n");
+    }
 }

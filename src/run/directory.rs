@@ -182,6 +182,15 @@ impl RunDirectory {
         Ok(Self { made, ..self.entered(name)? })
     }
 
+    /// A directory that is there, for what is in it.
+    ///
+    /// # Errors
+    /// It is none.
+    pub(super) fn around(path: &Path) -> io::Result<Self> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        Ok(Self { open: Arc::new(openat(CWD, path, flags, Mode::empty())?), made: None })
+    }
+
     /// A directory in it that is there.
     ///
     /// # Errors
@@ -257,8 +266,16 @@ impl RunDirectory {
     ///
     /// # Errors
     /// What the disk says.
-    pub(super) fn remove(&self, name: &str) -> io::Result<()> {
-        Ok(unlinkat(&*self.open, name, AtFlags::empty())?)
+    pub(super) fn remove(&self, name: impl AsRef<OsStr>) -> io::Result<()> {
+        Ok(unlinkat(&*self.open, name.as_ref(), AtFlags::empty())?)
+    }
+
+    /// Removes an empty directory in it.
+    ///
+    /// # Errors
+    /// It is not empty; or what the disk says.
+    pub(super) fn remove_directory(&self, name: &OsStr) -> io::Result<()> {
+        Ok(unlinkat(&*self.open, name, AtFlags::REMOVEDIR)?)
     }
 
     /// Gives a file another name; what has that is replaced.

@@ -61,7 +61,8 @@ pub struct Document {
     pub ended_at: Option<String>,
     /// From the first programmed expiry to the end of the last loop, ns.
     pub duration_ns: u64,
-    /// The planned length of an interval of `series.hlog`, ns. The last one of a run is shorter.
+    /// The planned length of an interval of `series.hlog`, ns. The last one of a run is shorter; in
+    /// a run that lasts longer than was expected they grow to a thousandth of it.
     pub log_interval_ns: i64,
     /// `CLOCK_MONOTONIC` at `started_at`, ns: the zero of `t_s` in other files.
     pub start_monotonic_ns: i64,
@@ -129,9 +130,10 @@ impl Status {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct RunParameters {
-    /// The length that was asked for, ns; absent where samples are counted instead.
+    /// The length that was asked for, ns; absent where samples are counted instead, and where the
+    /// run was to go on until it was ended (`--duration inf`): then `samples` is absent too.
     pub duration_ns: Option<i64>,
-    /// The samples per series that were asked for; absent where a time was.
+    /// The samples per series that were asked for; absent where a time was, or no end.
     pub samples: Option<u64>,
     /// Time before the start that is not recorded, ns.
     pub warmup_ns: i64,
@@ -146,13 +148,20 @@ pub struct RunParameters {
 }
 
 impl RunParameters {
-    /// The length of an interval of the log, ns: a thousandth of the run, but at least 100 ms.
-    /// Where samples are counted, one is expected every `sample_ns`.
+    /// The length of an interval of the log, ns: a thousandth of the run, but at least 100 ms; 1 s
+    /// where the run was to go on until it was ended. Where samples are counted, one is expected
+    /// every `sample_ns`.
     #[must_use]
     pub fn log_interval_ns(&self, sample_ns: i64) -> i64 {
-        let samples = i64::try_from(self.samples.unwrap_or(0)).unwrap_or(i64::MAX);
-        let expected_ns = self.duration_ns.unwrap_or_else(|| samples.saturating_mul(sample_ns));
-        (expected_ns / 1000).max(100_000_000)
+        let of_samples = |samples: u64| {
+            i64::try_from(samples).unwrap_or(i64::MAX).saturating_mul(sample_ns) / 1000
+        };
+        let expected_ns = match (self.duration_ns, self.samples) {
+            (Some(ns), _) => ns / 1000,
+            (None, Some(samples)) => of_samples(samples),
+            (None, None) => 1_000_000_000,
+        };
+        expected_ns.max(100_000_000)
     }
 }
 
@@ -189,4 +198,24 @@ pub struct LoadProof {
     /// Of those that count operations, how many completed none in its life.
     #[serde(default)]
     pub tasks_idle: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn intervals_of_the_log_follow_from_what_was_asked_for() {
+        let asked = |duration_ns, samples| RunParameters {
+            duration_ns,
+            samples,
+            ..RunParameters::default()
+        };
+        let interval_ns = |parameters: RunParameters| parameters.log_interval_ns(1_000_000);
+        assert_eq!(interval_ns(asked(Some(60_000_000_000), None)), 100_000_000);
+        assert_eq!(interval_ns(asked(Some(86_400_000_000_000), None)), 86_400_000_000);
+        assert_eq!(interval_ns(asked(None, Some(1_000_000))), 1_000_000_000);
+        assert_eq!(interval_ns(asked(None, Some(u64::MAX))), i64::MAX / 1000);
+        assert_eq!(interval_ns(asked(None, None)), 1_000_000_000, "no end");
+    }
 }

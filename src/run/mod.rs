@@ -22,6 +22,7 @@ pub mod probe;
 pub mod probes;
 pub mod provenance;
 pub mod reader;
+pub mod removal;
 mod record_file;
 pub mod repair;
 pub mod samples;
@@ -54,6 +55,7 @@ pub use probe::{
 pub use provenance::{Origin, Provenance};
 pub use reader::Run;
 pub use record_file::OpenError;
+pub use removal::{RemovableRun, RemoveError};
 pub use setup::{
     AskedSetup, FoundSetup, FoundShield, FoundThread, LockedMemory, MemoryLock, SetupRecord,
 };

@@ -56,7 +56,7 @@ pub mod names {
     /// What the loads printed.
     pub const LOAD_LOG: &str = "load.log";
     /// Held back; the name is there for a moment at the start.
-    pub(super) const RESERVE: &str = ".reserve";
+    pub(in crate::run) const RESERVE: &str = ".reserve";
 }
 
 /// One interval of one series, ready to be appended.

@@ -237,7 +237,7 @@ impl Thread {
         // Samples may take a while; an interval is as long as its counts say.
         let now = now_ns();
         if now >= self.next_interval_ns {
-            self.next_interval_ns = on_grid(self.next_interval_ns, self.work.interval_ns, now);
+            self.next_interval_ns = on_grid(self.next_interval_ns, self.interval_ns(now), now);
             self.write_interval(now);
             self.step_aside(finished);
         } else if now >= self.next_live_ns {
@@ -249,7 +249,7 @@ impl Thread {
         }
         if now >= self.next_look_ns {
             // A day has no more rows than its log has intervals.
-            let step_ns = self.work.interval_ns.max(SECOND_NS);
+            let step_ns = self.interval_ns(now).max(SECOND_NS);
             self.next_look_ns = on_grid(self.next_look_ns, step_ns, now);
             let rows = self.machine.poll(now_ns(), self.work.start_ns);
             self.step_aside(finished);
@@ -266,6 +266,10 @@ impl Thread {
             let closed = self.work.maker.close_samples();
             self.note(closed, "samples");
         }
+    }
+
+    fn interval_ns(&self, now: i64) -> i64 {
+        interval_ns(self.work.interval_ns, now - self.work.start_ns)
     }
 
     /// The last of everything, now that nothing more comes.
@@ -361,6 +365,13 @@ impl Thread {
     }
 }
 
+/// The length of an interval that begins so long after the start: as planned, and a thousandth of
+/// the run so far where that was to be shorter, or to have no end.
+const fn interval_ns(planned_ns: i64, elapsed_ns: i64) -> i64 {
+    let grown_ns = elapsed_ns / 1000;
+    if grown_ns > planned_ns { grown_ns } else { planned_ns }
+}
+
 /// The first moment after `now` that lies whole steps after `due_ns`: a tick that comes a little
 /// late must not put off the next one by a whole step.
 fn on_grid(due_ns: i64, step_ns: i64, now: i64) -> i64 {
@@ -379,5 +390,33 @@ pub(super) fn wait_until(due_ns: i64, finished: &AtomicBool) -> bool {
             return false;
         }
         std::thread::park_timeout(Duration::from_nanos(left_ns.unsigned_abs()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Intervals that a run of this length has where one of them ends at each tick that is due.
+    fn intervals(planned_ns: i64, length_ns: i64) -> usize {
+        let tick_ns = planned_ns.min(SECOND_NS);
+        let (mut due_ns, mut now, mut written) = (planned_ns, 0, 0);
+        while now < length_ns {
+            now += tick_ns;
+            if now >= due_ns {
+                due_ns = on_grid(due_ns, interval_ns(planned_ns, now), now);
+                written += 1;
+            }
+        }
+        written
+    }
+
+    #[test]
+    fn a_run_of_any_length_has_a_few_thousand_intervals() {
+        assert_eq!(intervals(SECOND_NS, 1_000 * SECOND_NS), 1_000, "as planned");
+        let days = |days: i64| intervals(SECOND_NS, days * 86_400 * SECOND_NS);
+        assert!((3_000..6_000).contains(&days(1)), "{}", days(1));
+        assert!((5_000..10_000).contains(&days(30)), "{}", days(30));
+        assert_eq!(intervals(86_400_000_000, 86_400 * SECOND_NS), 1_000, "a day that was planned");
     }
 }

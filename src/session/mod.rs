@@ -47,7 +47,7 @@ use evidence::{Evidence, SetupEvidence};
 use interval_reader::IntervalReader;
 use machine::{Counted, MeasuredCounts};
 pub(crate) use plan::{Length, RunPlan};
-pub(crate) use progress::{LoadProgress, RunProgress};
+pub(crate) use progress::{LoadProgress, RunProgress, ShowPace};
 pub(crate) use tracing::TraceWish;
 use tracing::{ActiveTracing, Loaded, RecorderContext};
 use watchdog::{Pace, Watchdog};
@@ -146,14 +146,15 @@ impl Session {
     }
 
     /// Measures until the plan's end, a latency over the limit, or `quit` says so, which is asked
-    /// about once a second; `show` is called twice a second.
+    /// about once a second; `show` is called at its pace, with the time since the start, ns, and
+    /// with what makes the rest.
     ///
     /// # Errors
     /// The record cannot be written. What was appended by then is readable.
     pub(crate) fn run(
         mut self,
         mut quit: impl FnMut() -> Option<String>,
-        mut show: Option<impl FnMut(&RunProgress)>,
+        mut show: Option<(ShowPace, impl FnMut(i64, &dyn Fn() -> RunProgress))>,
     ) -> Result<Document> {
         // A load must neither let the start come late, which would look like a latency of the
         // first sample, nor keep Ctrl-C waiting. The drain reports where this is refused.
@@ -176,10 +177,10 @@ impl Session {
         // has no share of a CPU that measured threads keep.
         let watchdog = self.watchdog(cadence)?;
         self.evidence.setup.nothing_above = watchdog.as_ref().and_then(Watchdog::nothing_above);
-        let (armed, is_shown) = (&self.armed, show.is_some());
+        let is_shown = matches!(show, Some((ShowPace::Live, _)));
         let (start_ns, is_guarded) = (schedule.start_ns, watchdog.is_some());
-        let looks = Looks::new(cadence, start_ns, armed.is_polled(), is_shown, is_guarded);
-        let looks = if armed.hurries { looks.hurried() } else { looks };
+        let looks = Looks::new(cadence, start_ns, self.armed.is_polled(), is_shown, is_guarded);
+        let looks = if self.armed.hurries { looks.hurried() } else { looks };
         let traced = self.watch(&schedule, cadence)?;
         self.armed.start(schedule);
         let mut ended_by = None;
@@ -197,13 +198,14 @@ impl Session {
             if ended_by.is_some() || self.stop.is_set() {
                 self.armed.stop();
             }
-            if let Some(show) = &mut show {
-                show(&self.progress(&schedule, &series));
+            if let Some((_, show)) = &mut show {
+                show(now_ns() - start_ns, &|| self.progress(&schedule, &series));
             }
         }
         let counted = counts.end(now_ns());
         self.evidence.setup.watchdog = watchdog.and_then(Watchdog::finish);
-        self.evidence.ended_by = ended_by;
+        // Where there is no other end, this is the one that was asked for.
+        self.evidence.ended_by = ended_by.filter(|_| self.plan.length != Length::Unlimited);
         self.finish(schedule, drain, traced, &counted)
     }
 
@@ -239,10 +241,7 @@ impl Session {
     fn schedule(&self) -> Schedule {
         let warmup_ns = now_ns() + 20_000_000;
         let start_ns = warmup_ns.saturating_add(self.plan.warmup_ns);
-        let (end_ns, samples) = match self.plan.length {
-            Length::Time(ns) => (start_ns.saturating_add(ns), u64::MAX),
-            Length::Samples(samples) => (i64::MAX, samples),
-        };
+        let (end_ns, samples) = self.plan.length.limits(start_ns);
         let stop_over_ns = self.plan.stop_over_ns.unwrap_or(i64::MAX);
         Schedule { warmup_ns, start_ns, end_ns, samples, stop_over_ns }
     }
@@ -309,16 +308,8 @@ impl Session {
             (name.clone(), totals.count, (totals.count > 0).then_some(totals.max_ns))
         };
         let series: Vec<_> = series.iter().map(at_a_glance).collect();
-        let left_ns = match self.plan.length {
-            Length::Time(ns) => Some(ns - elapsed_ns.max(0)),
-            Length::Samples(samples) => {
-                let done = series.iter().map(|(_, count, _)| *count).min().unwrap_or(0);
-                let left = samples.saturating_sub(done) as f64;
-                // At the pace so far, for only some probes have one of their own.
-                let each_ns = elapsed_ns as f64 / done as f64;
-                (done > 0).then_some((left * each_ns) as i64)
-            }
-        };
+        let done = series.iter().map(|(_, count, _)| *count).min().unwrap_or(0);
+        let left_ns = self.plan.length.left_ns(elapsed_ns, done);
         let loads = loads::at_a_glance(&self.plan.loads, &self.loads);
         RunProgress { elapsed_ns, left_ns, series, loads }
     }

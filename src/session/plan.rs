@@ -18,6 +18,34 @@ pub(crate) enum Length {
     Time(i64),
     /// So many samples per series.
     Samples(u64),
+    /// Until somebody ends it.
+    Unlimited,
+}
+
+impl Length {
+    /// When a run that begins at `start_ns` ends, ns, and the most samples of a series.
+    pub(super) const fn limits(self, start_ns: i64) -> (i64, u64) {
+        match self {
+            Self::Time(ns) => (start_ns.saturating_add(ns), u64::MAX),
+            Self::Samples(samples) => (i64::MAX, samples),
+            Self::Unlimited => (i64::MAX, u64::MAX),
+        }
+    }
+
+    /// How long it takes from now on, ns, where that is known: each series has `done` samples or
+    /// more.
+    pub(super) fn left_ns(self, elapsed_ns: i64, done: u64) -> Option<i64> {
+        match self {
+            Self::Time(ns) => Some(ns - elapsed_ns.max(0)),
+            Self::Samples(samples) => {
+                let left = samples.saturating_sub(done) as f64;
+                // At the pace so far, for only some probes have one of their own.
+                let each_ns = elapsed_ns as f64 / done as f64;
+                (done > 0).then_some((left * each_ns) as i64)
+            }
+            Self::Unlimited => None,
+        }
+    }
 }
 
 /// Everything that is settled before anything is touched.
@@ -71,5 +99,22 @@ impl RunPlan {
     pub(super) fn ring_size(&self) -> Option<usize> {
         let samples = 5_000_000_000 / self.interval_ns.max(1);
         self.raw.then(|| usize::try_from(samples).unwrap_or(0).clamp(1024, 8 << 20))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_without_an_end_has_no_limit_and_nobody_knows_what_is_left() {
+        assert_eq!(Length::Unlimited.limits(7), (i64::MAX, u64::MAX));
+        assert_eq!(Length::Unlimited.left_ns(1_000_000_000, 1_000), None);
+        assert_eq!(Length::Time(i64::MAX).limits(7), (i64::MAX, u64::MAX));
+        assert_eq!(Length::Time(10).limits(7), (17, u64::MAX));
+        assert_eq!(Length::Time(10).left_ns(-5, 0), Some(10), "in the warm-up");
+        assert_eq!(Length::Samples(30).limits(7), (i64::MAX, 30));
+        assert_eq!(Length::Samples(30).left_ns(100, 10), Some(200));
+        assert_eq!(Length::Samples(30).left_ns(100, 0), None);
     }
 }

@@ -1,5 +1,14 @@
 //! A run or a load while it goes on, at a progress.
 
+/// How often somebody looks at a run in progress.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ShowPace {
+    /// Twice a second: a person at a terminal.
+    Live,
+    /// When the conductor is awake anyway, about once a second: no thread wakes for it alone.
+    Seldom,
+}
+
 /// What can be shown during a run.
 #[derive(Debug)]
 pub(crate) struct RunProgress {

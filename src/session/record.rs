@@ -83,6 +83,7 @@ fn parameters(plan: &RunPlan) -> RunParameters {
     let (duration_ns, samples) = match plan.length {
         Length::Time(ns) => (Some(ns), None),
         Length::Samples(samples) => (None, Some(samples)),
+        Length::Unlimited => (None, None),
     };
     let has_peaks = matches!(plan.trace.mode, TraceMode::Auto | TraceMode::Peaks);
     RunParameters {

@@ -34,6 +34,14 @@ pub(crate) enum FindError {
         /// The ids it could be.
         candidates: String,
     },
+    /// Not the whole name of a run that is to be named in full.
+    #[error("\"{name}\" is only the beginning of {id}; write all of it")]
+    Beginning {
+        /// As typed.
+        name: String,
+        /// The id.
+        id: String,
+    },
     /// It is there but cannot be opened.
     #[error(transparent)]
     Open(#[from] OpenError),
@@ -75,6 +83,18 @@ impl Store {
     #[must_use]
     pub(crate) fn place(&self, name: &str) -> PathBuf {
         self.root.join(name)
+    }
+
+    /// Where a new run of this name goes: under the name, or where something is there already under
+    /// the first of NAME-2, NAME-3 and so on where nothing is. And that name.
+    #[must_use]
+    pub(crate) fn free_place(&self, name: &str) -> (PathBuf, String) {
+        let further = (2_u64..).map(|number| format!("{name}-{number}"));
+        let mut names = std::iter::once(name.to_owned()).chain(further);
+        // A link that leads nowhere is something, too.
+        let is_free = |name: &String| fs::symlink_metadata(self.place(name)).is_err();
+        let name = names.find(is_free).unwrap_or_else(|| name.to_owned());
+        (self.place(&name), name)
     }
 
     /// What a list shows of each run, the one that started first before the others; and why the
@@ -121,6 +141,20 @@ impl Store {
         heads.retain(|head| may_be_last(head.status));
         heads.sort_by_cached_key(|head| (head.start(), head.id.clone()));
         heads.iter().rev().filter_map(|head| Run::open(&head.path).ok()).nth(back)
+    }
+
+    /// As [`Store::find`], but the beginning of an id will not do: for what cannot be taken back.
+    ///
+    /// # Errors
+    /// As [`Store::find`].
+    pub(crate) fn find_whole(&self, name: &str) -> Result<Run, FindError> {
+        let run = self.find(name)?;
+        let is_place = Path::new(name).is_dir() || (is_plain(name) && self.place(name).is_dir());
+        let own = [&run.document.id, &run.document.name];
+        if is_place || own.into_iter().any(|own| own == name) || steps_back(name).is_some() {
+            return Ok(run);
+        }
+        Err(FindError::Beginning { name: name.into(), id: run.document.id })
     }
 
     /// The run that the user means: a path, a name, the beginning of an id, `last` or `last~N`.
@@ -250,6 +284,35 @@ mod tests {
         let ambiguous = store.find("20260101-00000").unwrap_err().to_string();
         let both = "any of 20260101-000005-1f0c, 20260101-000006.042-1f0c";
         assert!(ambiguous.contains(both), "{ambiguous}");
+    }
+
+    #[test]
+    fn what_is_named_in_full_is_not_named_by_the_beginning_of_an_id() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = Store::at(Some(directory.path().into())).unwrap();
+        write(&store, "20260101-000006.042-1f0c", "new", 6_042, "complete");
+        let path = store.place("new").display().to_string();
+        for name in ["new", "20260101-000006.042-1f0c", "last", path.as_str()] {
+            assert_eq!(store.find_whole(name).unwrap().document.name, "new", "{name}");
+        }
+        for name in ["2", "20260101-000006.042-1f0"] {
+            let error = store.find_whole(name).unwrap_err().to_string();
+            assert!(error.contains("beginning of 20260101-000006.042-1f0c"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_name_that_is_taken_is_numbered() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = Store::at(Some(directory.path().into())).unwrap();
+        let free = || store.free_place("nightly").1;
+        assert_eq!(store.free_place("nightly"), (store.place("nightly"), "nightly".to_owned()));
+        fs::create_dir(store.place("nightly")).unwrap();
+        assert_eq!(free(), "nightly-2");
+        std::os::unix::fs::symlink("/nonexistent", store.place("nightly-2")).unwrap();
+        assert_eq!(free(), "nightly-3");
+        fs::write(store.place("nightly-4"), "").unwrap();
+        assert_eq!(free(), "nightly-3", "the first that is free");
     }
 
     #[test]

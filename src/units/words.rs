@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-/// A number of seconds as a person says it: `46 ms`, `7 s`, `3 min 20 s`, `2 h 5 min`.
+/// A number of seconds as a person says it: `46 ms`, `7 s`, `3 min 20 s`, `2 h 5 min`, `3 d 5 h`.
 #[must_use]
 pub fn span(seconds: f64) -> String {
     if seconds > 0.0 && seconds < 0.95 {
@@ -14,6 +14,8 @@ pub fn span(seconds: f64) -> String {
         0..100 => format!("{whole} s"),
         100..3600 if whole.is_multiple_of(60) => format!("{} min", whole / 60),
         100..3600 => format!("{} min {} s", whole / 60, whole % 60),
+        172_800.. if whole % 86_400 < 3600 => format!("{} d", whole / 86_400),
+        172_800.. => format!("{} d {} h", whole / 86_400, whole % 86_400 / 3600),
         _ if whole % 3600 < 60 => format!("{} h", whole / 3600),
         _ => format!("{} h {} min", whole / 3600, whole % 3600 / 60),
     }

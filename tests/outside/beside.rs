@@ -53,7 +53,9 @@ fn show_has_the_interrupts_of_each_cpu_beside_how_late_and_how_busy_it_was() {
     let store = Store::new();
     let run = store.measure("r", &["--duration", "1s"]);
     let record = read_record(&run);
-    let shown = store.run(&["show", "r"]).out;
+    let without = store.run(&["show", "r"]).out;
+    assert!(!without.contains("interrupts, per second"), "only where it is asked for: {without}");
+    let shown = store.run(&["show", "r", "--interrupts"]).out;
     let table: Vec<&str> =
         shown.lines().skip_while(|line| !line.starts_with("interrupts, per second")).collect();
     let cells = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();

@@ -88,6 +88,29 @@ fn signals_end_a_run_early_and_keep_it_whole() {
     }
 }
 
+#[test]
+fn a_run_without_an_end_is_complete_when_somebody_ends_it() {
+    for name in ["INT", "TERM"] {
+        let store = Store::new();
+        let child = store.start(&[&SHORT[..], &["--duration", "inf", "--name", "r"]].concat());
+        eventually("the run", || fs::read_to_string(store.runs().join("r/machine.csv")).is_ok());
+        let running = store.show("r");
+        assert_eq!(running["status"], "running");
+        for asked in ["duration_ns", "samples"] {
+            assert!(running["parameters"][asked].is_null(), "{}", running["parameters"]);
+        }
+        signal(&child, name);
+        let said = finish(child);
+        assert_eq!(said.code, Some(0), "{said:?}");
+        let record = store.show("r");
+        assert_eq!(record["status"], "complete", "{said:?}");
+        assert!(!codes(&record).contains(&"interrupted"), "{said:?}");
+        assert_eq!(whole(&record["log_interval_ns"]), 1_000_000_000);
+        assert!(list(&record["series"]).iter().all(|series| whole(&series["count"]) > 0));
+        assert!(!store.runs().join("r/live.hlog").exists(), "it ended in order");
+    }
+}
+
 /// The name of the store's first run, once it has its place.
 fn only_run(store: &Store) -> Option<String> {
     let entry = std::fs::read_dir(store.runs())

@@ -11,19 +11,21 @@ use super::{
 const REFUSED: &[(&[&str], &[&str])] = &[
     (&["load", "--list", "--store", "x"], &["--store", "tardy load", "leave it out"]),
     (&["--store", "x", "restore"], &["--store", "tardy restore", "leave it out"]),
-    (&["run", "timer", "--interval", "0"], &["--interval", "0 has no unit"]),
+    (&["run", "timer", "--interval", "0"], &["--interval", "use 1us or more"]),
     (&["run", "timer", "--interval", "0us"], &["--interval", "use 1us or more"]),
     (&["run", "timer", "--interval", "250"], &["--interval", "250us, 250ms or 250s"]),
     (&["run", "timer", "--interval", "2h"], &["--interval", "use 1h or less"]),
     (&["run", "timer", "--interval", "-1ms"], &["--interval", "-1ms", "is no time"]),
     (&["run", "timer", "--interval=-1ms"], &["--interval", "write a number and a unit"]),
     (&["run", "timer", "--duration", "5"], &["--duration", "5us, 5ms or 5s"]),
-    (&["run", "timer", "--duration", "0s"], &["--duration", "use 1s or more"]),
-    (&["run", "timer", "--duration", "5parsec"], &["--duration", "ns, us, ms, s, m or h"]),
+    (&["run", "timer", "--duration", "0"], &["--duration", "use 1s or more, or inf"]),
+    (&["run", "timer", "--duration", "5parsec"], &["--duration", "ns, us, ms, s, m, h or d"]),
     (&["run", "timer", "--duration", "9999999h"], &["--duration", "292 years"]),
     (&["run", "timer", "--samples", "0"], &["--samples", "use 1 or more"]),
     (&["run", "timer", "--samples", "1k5"], &["--samples", "1000 or 50k"]),
     (&["run", "--samples", "9", "--duration", "1s"], &["--samples", "--duration", "cannot be"]),
+    (&["run", "--samples", "9", "--duration", "inf"], &["--samples", "--duration", "cannot be"]),
+    (&["run", "timer", "--duration", "forever"], &["--duration", "or inf"]),
     (&["run", "timer", "--stop-over", "100"], &["--stop-over", "100us"]),
     (&["run", "timer", "--warmup", "1"], &["--warmup", "1us, 1ms or 1s"]),
     (&["run", "timer", "--distance", "7"], &["--distance", "7us"]),
@@ -78,10 +80,15 @@ const REFUSED: &[(&[&str], &[&str])] = &[
     (&["run", "timer", "--name", ".."], &["--name", ".."]),
     (&["run", "timer", "--name", ""], &["--name", "a name may not contain /"]),
     (&["run", "timer", "--format", "xml"], &["--format", "text, json"]),
+    (&["run", "timer", "--interrupts", "--json"], &["--interrupts", "interrupts.csv"]),
+    (&["run", "timer", "--interrupts", "--quiet"], &["--interrupts", "--quiet"]),
+    (&["run", "timer", "-l", "1000"], &["-l of cyclictest is --samples N"]),
     (&["run", "--nonsense"], &["--nonsense", "--help"]),
     (&["show", "nosuch"], &["\"nosuch\"", "`tardy list`"]),
     (&["show", "last~7"], &["last~7", "`tardy list`"]),
     (&["show", "/etc"], &["/etc is no run directory"]),
+    (&["rm", "nosuch"], &["\"nosuch\"", "`tardy list`"]),
+    (&["rm"], &["<RUN>..."]),
     (&["report", "nosuch", "-o", "x.html"], &["\"nosuch\"", "`tardy list`"]),
     (&["report", "nosuch", "-o", "x.pdf"], &["-o x.pdf", "ends in .html"]),
     (&["report", "nosuch"], &["--output <FILE>"]),
@@ -137,16 +144,25 @@ fn an_empty_directory_may_become_a_run() {
 }
 
 #[test]
-fn a_name_that_is_taken_is_refused_and_its_run_stays_as_it_is() {
+fn a_place_that_is_taken_is_refused_a_name_is_numbered_and_its_run_stays_as_it_is() {
     let store = Store::new();
     store.measure("mine", &["--duration", "100ms"]);
     let before = contents(store.path());
-    for arguments in [["--name", "mine"], ["--output", "runs/mine"]] {
-        let said = store.run(&[&SHORT[..], &["--duration", "1s"], &arguments].concat());
-        assert_eq!((said.code, said.out.as_str()), (Some(2), ""), "{said:?}");
-        assert!(said.err.contains("mine") && said.err.contains("hoose another"), "{said:?}");
-        assert_eq!(contents(store.path()), before);
+    let short = [&SHORT[..], &["--duration", "100ms"]].concat();
+    let said = store.run(&[&short[..], &["--output", "runs/mine"]].concat());
+    assert_eq!((said.code, said.out.as_str()), (Some(2), ""), "{said:?}");
+    assert!(said.err.contains("mine") && said.err.contains("hoose another"), "{said:?}");
+    assert_eq!(contents(store.path()), before);
+    let record = fs::read(store.runs().join("mine/run.json")).unwrap();
+    for (number, quiet) in [(2, &[][..]), (3, &["--quiet"][..])] {
+        let said = store.run(&[&short[..], &["--name", "mine"], quiet].concat());
+        let name = format!("mine-{number}");
+        assert_eq!(said.code, Some(0), "{said:?}");
+        assert!(said.out.starts_with(&format!("{name}: ")), "{said:?}");
+        assert_eq!(said.err.contains(&format!("this run is {name}")), quiet.is_empty(), "{said:?}");
+        assert_eq!(store.show(&name)["name"], name.as_str());
     }
+    assert_eq!(fs::read(store.runs().join("mine/run.json")).unwrap(), record);
 }
 
 #[test]

@@ -322,15 +322,18 @@ fn names_of_files_and_cells_steer_no_terminal_either() {
     let quoting = format!("irq,{STEERING},{STEERING},0,0,9,9\n").replace("\r\n", " ");
     let header = "kind,source,description,cpu,before,after,difference\n";
     fs::write(run.join("interrupts.csv"), format!("{header}{quoting}")).unwrap();
-    for arguments in
-        [&["list"][..], &["show", "r"], &["show", odd.to_str().unwrap()], &["lab", "compare", "."]]
-    {
+    for arguments in [
+        &["list"][..],
+        &["show", "r", "--interrupts"],
+        &["show", odd.to_str().unwrap()],
+        &["lab", "compare", "."],
+    ] {
         let said = in_colour(&store, arguments);
         for said in [&said.out, &said.err] {
             assert_eq!(steering(said), None, "{arguments:?}: {said}");
         }
     }
-    let said = in_colour(&store, &["show", "r"]);
+    let said = in_colour(&store, &["show", "r", "--interrupts"]);
     assert!(said.out.contains("\\u{1b}]52"), "the source is shown: {said:?}");
     assert!(codes(&store.show("r")).iter().all(|code| *code != "track_damaged"));
 }

@@ -85,6 +85,12 @@ fn standard_output_has_the_result_alone_and_quiet_is_quiet() {
     assert_eq!((said.code, said.err.as_str()), (Some(0), ""), "{said:?}");
     let record: serde_json::Value = serde_json::from_str(&said.out).unwrap();
     assert!(!list(&record["series"]).is_empty());
+    let text =
+        store.run(&[&SHORT[..], &["--duration", "100ms", "--quiet", "--name", "r"]].concat());
+    assert_eq!(text.err, "");
+    let lines: Vec<&str> = text.out.lines().collect();
+    assert_eq!(lines.len(), 2, "the verdict and the headline: {text:?}");
+    assert!(lines[0].starts_with("r: ") && lines[1].contains("the worst was"), "{text:?}");
     // Caveats are part of a text result; beside JSON they go to standard error.
     let loud = store.run(&[&SHORT[..], &arguments[..4], &["--json"]].concat());
     let record: serde_json::Value = serde_json::from_str(&loud.out).unwrap();

@@ -5,7 +5,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-use super::support::{SHORT, Store, TARDY, contents, finish, list, skip};
+use super::support::{SHORT, Store, TARDY, contents, eventually, finish, list, signal, skip};
 
 #[test]
 fn every_verb_explains_itself_on_standard_output() {
@@ -20,6 +20,7 @@ fn every_verb_explains_itself_on_standard_output() {
         &["report", "--help"],
         &["load", "--help"],
         &["repair", "--help"],
+        &["rm", "--help"],
     ] {
         let said = store.run(arguments);
         assert_eq!((said.code, said.err.as_str()), (Some(0), ""), "{arguments:?}: {said:?}");
@@ -124,6 +125,54 @@ fn a_result_that_cannot_be_written_is_an_error() {
     }
 }
 
+#[test]
+fn a_log_shows_that_a_run_goes_on_and_standard_output_does_not() {
+    let store = Store::new();
+    let log = store.path().join("log");
+    let arguments = [&SHORT[..], &["--duration", "inf", "--name", "r"]].concat();
+    let mut command = store.tardy(&arguments);
+    command.stdout(Stdio::piped()).stderr(File::create(&log).unwrap());
+    let child = command.spawn().unwrap();
+    let read = || std::fs::read_to_string(&log).unwrap();
+    eventually("a line after 10 s", || read().contains(" samples | worst "));
+    signal(&child, "INT");
+    let said = finish(child);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let line = read().lines().next().unwrap().to_owned();
+    assert!(line.contains(" s | ") && line.contains(", cpu"), "no end is known: {line}");
+    assert!(!said.out.contains(" samples | worst "), "{said:?}");
+}
+
+#[test]
+fn rm_removes_what_it_was_told_and_nothing_that_is_being_measured_or_not_its_own() {
+    let store = Store::new();
+    let short = ["--duration", "100ms"];
+    for name in ["a", "b", "c", "d"] {
+        store.measure(name, &short);
+    }
+    let gone = |name: &str| !store.runs().join(name).exists();
+    let said = store.run(&["rm", "a", "runs/a", "last"]);
+    assert_eq!((said.code, said.err.as_str()), (Some(0), ""), "{said:?}");
+    let removed: Vec<&str> = said.out.lines().collect();
+    assert!(removed.len() == 2 && removed[0].ends_with("runs/a"), "{said:?}");
+    assert!(removed[1].starts_with("removed /") && removed[1].ends_with("runs/d"), "{said:?}");
+    assert!(gone("a") && gone("d") && !gone("b") && !gone("c"));
+    std::fs::write(store.runs().join("c/notes.txt"), "x").unwrap();
+    let measured = store.start_measuring("live", &[]);
+    for (name, word) in
+        [("c", "notes.txt"), ("live", "still being measured"), ("2", "write more of it")]
+    {
+        let said = store.run(&["rm", "b", name]);
+        assert_eq!((said.code, said.out.as_str()), (Some(2), ""), "{name}: {said:?}");
+        assert!(said.err.contains(word), "{name}: {said:?}");
+        assert!(!gone("b") && !gone("c") && !gone("live"), "{name}");
+    }
+    store.interrupt("live", measured);
+    let said = store.run(&["rm", "b", "live"]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert!(gone("b") && gone("live"));
+}
+
 /// What tardy writes to a terminal.
 fn on_a_terminal(store: &Store, arguments: &str, colour: &str) -> String {
     let mut command = Command::new("script");
@@ -159,4 +208,9 @@ fn colour_and_progress_go_to_a_terminal_and_nowhere_else() {
     assert!(progress.contains(" left") && progress.contains("\x1b[K"), "{progress:?}");
     let quiet = on_a_terminal(&store, &format!("{run} --quiet"), "");
     assert!(!quiet.contains(" left"), "{quiet:?}");
+    // The terminal that `script` plays does not know its size.
+    for line in on_a_terminal(&store, "show r", "NO_COLOR=1").lines() {
+        let is_path = !line.trim().contains(' ');
+        assert!(is_path || line.trim_end().chars().count() <= 80, "{line:?}");
+    }
 }

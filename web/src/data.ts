@@ -943,7 +943,7 @@ export type ReceiveParameters = {
 
 /** What a run was to be, whatever its probe. */
 export type RunParameters = {
-  /** The length that was asked for, ns; absent where samples are counted instead. */
+  /** The length that was asked for, ns; absent where samples are counted instead, and where the run was to go on until it was ended (`--duration inf`): then `samples` is absent too. */
   duration_ns: number | null;
   /** All later than this are kept instead, ns; absent for none. */
   peak_over_ns: number | null;
@@ -951,7 +951,7 @@ export type RunParameters = {
   peaks: number | null;
   /** Whether every single sample is kept. */
   raw: boolean;
-  /** The samples per series that were asked for; absent where a time was. */
+  /** The samples per series that were asked for; absent where a time was, or no end. */
   samples: number | null;
   /** The latency above which the run ends, ns; absent for none. */
   stop_over_ns: number | null;
@@ -977,7 +977,7 @@ export type RunRecord = {
   id: string;
   /** What disturbed the machine meanwhile. */
   loads: LoadRecord[];
-  /** The planned length of an interval of `series.hlog`, ns. The last one of a run is shorter. */
+  /** The planned length of an interval of `series.hlog`, ns. The last one of a run is shorter; in a run that lasts longer than was expected they grow to a thousandth of it. */
   log_interval_ns: number;
   /** What the machine did meanwhile, on average; absent until the end. */
   machine: MachineRecord | null;

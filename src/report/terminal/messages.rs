@@ -1,6 +1,6 @@
 //! The results of messages: flow by flow, end by end, and how the clocks compare.
 
-use super::push_lines;
+use super::push_table;
 use crate::{
     report::{
         messages::{clock, per_s},
@@ -25,13 +25,17 @@ pub(super) fn halved(series: &SeriesSummary) -> SeriesSummary {
     }
 }
 
+/// What goes on a narrow terminal, the first of it first. Never what was sent, received and lost.
+const LEAST_OF_FLOWS: [&str; 5] = ["asked/s", "sent/s", "foreign", "duplicated", "reordered"];
+const LEAST_OF_ENDS: [&str; 5] = ["tardy", "send buffer", "receive buffer", "wait", "address"];
+
 /// The tables of flows and ends; nothing where no messages were exchanged.
-pub(super) fn push(out: &mut String, document: &Document) {
+pub(super) fn push(out: &mut String, document: &Document, width: Option<usize>) {
     let Some(messages) = &document.messages else { return };
     out.push('\n');
-    push_lines(out, &flows(messages, SampleName::of(document)));
+    push_table(out, &flows(messages, SampleName::of(document)), &LEAST_OF_FLOWS, width);
     out.push('\n');
-    push_lines(out, &ends(messages));
+    push_table(out, &ends(messages), &LEAST_OF_ENDS, width);
     if let Some(known) = &messages.clock {
         out.push_str(&format!("clock: {}\n", clock(known)));
     }
@@ -101,7 +105,7 @@ mod tests {
 
     fn lines_of(document: &Document) -> Vec<String> {
         let mut out = String::new();
-        push(&mut out, document);
+        push(&mut out, document, None);
         let text = anstream::adapter::strip_str(&out).to_string();
         let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
         text.lines().map(words).filter(|line| !line.is_empty()).collect()

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::{DIM, push_lines};
+use super::{DIM, LEAST, push_table};
 use crate::{
     report::{
         sample_name::{self, SampleName},
@@ -16,7 +16,7 @@ use crate::{
 const SHOWN: usize = 8;
 
 /// A table with a row for each stage and one for the whole; nothing where there are none.
-pub(super) fn push(out: &mut String, document: &Document) {
+pub(super) fn push(out: &mut String, document: &Document, width: Option<usize>) {
     let stages = by_series(document);
     let mut traced: Vec<(usize, &SeriesSummary)> = document
         .wakeups()
@@ -44,7 +44,7 @@ pub(super) fn push(out: &mut String, document: &Document) {
         table.row(row(name, "total", total));
     }
     out.push('\n');
-    push_lines(out, &table);
+    push_table(out, &table, &LEAST, width);
     if all > SHOWN {
         out.push_str(&format!(
             "{DIM}the {SHOWN} of {all} series with the largest latencies; --json has all{DIM:#}\n"
@@ -136,7 +136,7 @@ mod tests {
     fn each_stage_stands_under_its_series_and_above_the_whole() {
         let names = ["cpu0", "cpu0/irq", "cpu0/user", "cpu1", "cpu1/irq"];
         let mut out = String::new();
-        push(&mut out, &fixture::of("timer", &names));
+        push(&mut out, &fixture::of("timer", &names), None);
         let text = anstream::adapter::strip_str(&out).to_string();
         let first: Vec<Vec<&str>> =
             text.lines().map(|line| line.split_whitespace().take(2).collect()).collect();
@@ -156,12 +156,12 @@ mod tests {
     #[test]
     fn untraced_runs_have_no_such_table_and_many_cpus_a_short_one() {
         let mut out = String::new();
-        push(&mut out, &fixture::of("timer", &["cpu0"]));
+        push(&mut out, &fixture::of("timer", &["cpu0"]), None);
         assert_eq!(out, "");
         let many = (0..9).flat_map(|cpu| [format!("cpu{cpu}"), format!("cpu{cpu}/irq")]);
         let many: Vec<String> = many.collect();
         let many: Vec<&str> = many.iter().map(String::as_str).collect();
-        push(&mut out, &fixture::of("timer", &many));
+        push(&mut out, &fixture::of("timer", &many), None);
         assert!(out.contains("the 8 of 9 series"), "{out}");
     }
 
