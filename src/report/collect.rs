@@ -84,7 +84,7 @@ fn page_run(run: &Run, edges: &[u64]) -> PageRun {
         headline: headline::headline_because(document, worst.as_deref()),
         line: words::line(document),
         samples: SampleName::of(document).into(),
-        scheduled_first: headline::MissedPeriods::of(document).are_material(),
+        scheduled_first: headline::MissedInAll::of(document).are_material(),
         command: words::command(&document.argv),
         series: series
             .filter_map(|(number, points)| page_series(document, &binned, number, points, edges))
