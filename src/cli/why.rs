@@ -19,31 +19,31 @@ pub(super) struct WhyFlags {
     run: String,
     #[command(flatten)]
     format: FormatFlags,
-    /// How many of the worst peaks to show with what happened: a number, or all
+    /// How many of the worst peaks to show with what happened, a number or all
     ///
     /// JSON output has all that were kept.
     #[arg(
         long,
-        value_name = "N",
+        value_name = "COUNT",
         default_value = "3",
         value_parser = shown,
-        conflicts_with = "list",
+        conflicts_with = "oneline",
         help_heading = "Peaks"
     )]
     peaks: usize,
     /// All peaks, a line each: when, how late, and the main cause
     #[arg(long, help_heading = "Peaks")]
-    list: bool,
+    oneline: bool,
     /// Only those that woke up on this CPU
     #[arg(long, value_name = "CPU", help_heading = "Peaks")]
     cpu: Option<u32>,
-    /// Only those with this main cause: softirq, irqs_off, thread, ...
+    /// Only those with this main cause, such as softirq or irqs_off
     #[arg(long, value_name = "CAUSE", value_parser = cause, help_heading = "Peaks")]
     cause: Option<Cause>,
     /// Only from so long into the run on: 90s
     #[arg(long, value_name = "TIME", help_heading = "Peaks")]
     since: Option<Nanos>,
-    /// Only up to so long into the run: 2min
+    /// Only up to so long into the run: 2m
     #[arg(long, value_name = "TIME", help_heading = "Peaks")]
     until: Option<Nanos>,
 }
@@ -80,7 +80,7 @@ pub(super) fn why(flags: &WhyFlags, store: &Store) -> Result<Exit> {
     if flags.format.is_json() {
         output::put_json(&why)?;
     } else {
-        let view = if flags.list { PeakView::List } else { PeakView::Timelines(flags.peaks) };
+        let view = if flags.oneline { PeakView::List } else { PeakView::Timelines(flags.peaks) };
         let place = run.path.display().to_string();
         output::put(&why::text(&why, &document, &place, view))?;
     }

@@ -1,5 +1,5 @@
-//! A measured thread whose control group has used up its CPU quota, as in a container that may use a
-//! part of a CPU: the quota is named, and not who had the CPU meanwhile.
+//! A measured thread whose control group has used up its CPU quota, as in a container that may use
+//! a part of a CPU: the quota is named, and not who had the CPU meanwhile.
 
 use std::fs;
 

@@ -53,8 +53,8 @@ fn a_thread_whose_group_has_used_up_its_cpu_quota() {
 #[test]
 fn a_thread_whose_group_had_used_up_its_cpu_quota_at_its_expiry() {
     let events = vec![
-        (-900_000, switch(ME, 120, "timer")),
-        (-100_000, flagged(out::THROTTLED, hack())),
+        (-40_000, switch(ME, 120, "timer")),
+        (-20_000, flagged(out::THROTTLED, hack())),
         (85_000, switch(ME, 120, "timer")),
     ];
     let mut case = case([0, 0, 0, 0, 90_000], events).unmatched();

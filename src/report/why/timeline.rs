@@ -53,7 +53,7 @@ pub(super) fn peaks(
     let more = why.peaks.len().saturating_sub(most);
     if more > 0 {
         let text =
-            format!("and {} more: --peaks N or all, --list for a line each", count(more as u64));
+            format!("and {} more: --peaks N or all, --oneline for a line each", count(more as u64));
         sheet.line(DIM, &text);
     }
 }
