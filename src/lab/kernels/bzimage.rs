@@ -10,7 +10,7 @@ use object::{
     read::elf::{FileHeader, ProgramHeader},
 };
 
-use super::unpack;
+use super::{LARGEST_CONFIG, unpack};
 use crate::analysis::kernel_config::KernelConfig;
 
 /// Places in the header.
@@ -164,7 +164,7 @@ pub fn has_pvh(elf: &[u8]) -> bool {
 fn kept_config(elf: &[u8]) -> Option<KernelConfig> {
     const BEGIN: &[u8] = b"IKCFG_ST\x1f\x8b";
     let at = find(elf, BEGIN)? + BEGIN.len() - 2;
-    let text = unpack::unpack(elf.get(at..)?).ok()?;
+    let text = unpack::unpack_within(elf.get(at..)?, LARGEST_CONFIG).ok()?;
     let config = KernelConfig::parse(&String::from_utf8_lossy(&text));
     (!config.is_empty()).then_some(config)
 }
@@ -262,6 +262,16 @@ mod tests {
         elf.extend(b"IKCFG_ED");
         let config = read(&image(&gzip(&elf))).unwrap().config.unwrap();
         assert_eq!((config.is_on("SMP"), config.get("HZ")), (true, Some("250")));
+    }
+
+    #[test]
+    fn a_configuration_that_grows_beyond_any_is_left_out() {
+        let lines = LARGEST_CONFIG as usize / 11 + 2;
+        let mut elf = elf(true);
+        elf.extend(b"IKCFG_ST");
+        elf.extend(gzip("CONFIG_A=y\n".repeat(lines).as_bytes()));
+        let contents = read(&image(&gzip(&elf))).unwrap();
+        assert!(contents.elf.is_ok() && contents.config.is_none());
     }
 
     #[test]

@@ -3,6 +3,8 @@
 
 use std::{
     ffi::OsStr,
+    fs::Permissions,
+    os::unix::fs::{MetadataExt, PermissionsExt},
     path::{Path, PathBuf},
     process::Command,
 };
@@ -235,7 +237,8 @@ pub fn extract(deb: &Path, root: &Path, cache: &Cache) -> Result<()> {
 }
 
 /// Takes away all but files and directories of what was unpacked into `directory`: a link may lead
-/// to anything on this machine, and a device has no end. No kernel needs them to boot.
+/// to anything on this machine, and a device has no end. No kernel needs them to boot. Nor does it
+/// need a program that runs with the rights of its owner, who is root where root unpacks.
 ///
 /// # Errors
 /// It cannot be read or changed; a file that is larger than any of a kernel, if only by a hole:
@@ -247,12 +250,19 @@ pub fn keep_files(directory: &Path) -> Result<()> {
         let kind = entry.file_type().with_context(failed)?;
         if kind.is_dir() {
             keep_files(&entry.path())?;
-        } else if !kind.is_file() {
+            continue;
+        }
+        if !kind.is_file() {
             std::fs::remove_file(entry.path()).with_context(failed)?;
-        } else if entry.metadata().with_context(failed)?.len() > LARGEST {
+            continue;
+        }
+        let found = entry.metadata().with_context(failed)?;
+        if found.len() > LARGEST {
             let (name, most) = (entry.file_name(), LARGEST >> 20);
             bail!("{} is larger than {most} MiB, as no file of a kernel is", name.display());
         }
+        let harmless = Permissions::from_mode(found.mode() & 0o755);
+        std::fs::set_permissions(entry.path(), harmless).with_context(failed)?;
     }
     Ok(())
 }
@@ -378,6 +388,20 @@ mod tests {
         assert_eq!(reason("\ntar: a\ntar: No space left\ntar: b\n"), "tar: No space left");
         assert_eq!(reason("\ntar: Unexpected EOF\ntar: b\n"), "tar: Unexpected EOF");
         assert_eq!(reason(" \n"), "it printed nothing");
+    }
+
+    #[test]
+    fn no_file_of_a_package_keeps_the_right_to_run_as_its_owner() {
+        let directory = tempfile::tempdir().unwrap();
+        let below = directory.path().join("boot");
+        std::fs::create_dir(&below).unwrap();
+        for (name, mode, kept) in [("su", 0o6777, 0o755), ("config", 0o644, 0o644)] {
+            let file = below.join(name);
+            std::fs::write(&file, "").unwrap();
+            std::fs::set_permissions(&file, Permissions::from_mode(mode)).unwrap();
+            keep_files(directory.path()).unwrap();
+            assert_eq!(file.metadata().unwrap().mode() & 0o7777, kept, "{name}");
+        }
     }
 
     #[test]

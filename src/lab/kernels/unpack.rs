@@ -35,20 +35,28 @@ pub fn packing(bytes: &[u8]) -> Option<Packing> {
 /// # Errors
 /// It is packed by something else, is damaged, or grows beyond 1 GiB.
 pub fn unpack(bytes: &[u8]) -> Result<Vec<u8>> {
+    unpack_within(bytes, LARGEST)
+}
+
+/// The same, of at most so many bytes.
+///
+/// # Errors
+/// It is packed by something else, is damaged, or grows beyond that.
+pub fn unpack_within(bytes: &[u8], most: u64) -> Result<Vec<u8>> {
     match packing(bytes) {
-        Some(Packing::Gzip) => all(flate2::bufread::GzDecoder::new(bytes)).context("gzip"),
-        Some(Packing::Xz) => all(liblzma::bufread::XzDecoder::new(bytes)).context("xz"),
+        Some(Packing::Gzip) => all(flate2::bufread::GzDecoder::new(bytes), most).context("gzip"),
+        Some(Packing::Xz) => all(liblzma::bufread::XzDecoder::new(bytes), most).context("xz"),
         Some(Packing::Zstd) => {
-            all(zstd::Decoder::with_buffer(bytes)?.single_frame()).context("zstd")
+            all(zstd::Decoder::with_buffer(bytes)?.single_frame(), most).context("zstd")
         }
         None => bail!("packed with none of gzip, xz and zstd"),
     }
 }
 
-fn all(reader: impl Read) -> Result<Vec<u8>> {
+fn all(reader: impl Read, most: u64) -> Result<Vec<u8>> {
     let mut content = Vec::new();
-    reader.take(LARGEST + 1).read_to_end(&mut content).context("damaged or cut off")?;
-    ensure!(content.len() as u64 <= LARGEST, "it grows beyond {} MiB", LARGEST >> 20);
+    reader.take(most + 1).read_to_end(&mut content).context("damaged or cut off")?;
+    ensure!(content.len() as u64 <= most, "it grows beyond {} MiB", most >> 20);
     Ok(content)
 }
 

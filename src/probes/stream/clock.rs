@@ -78,7 +78,10 @@ impl OffsetBounds {
             return None;
         }
         let offset_ns = self.low_ns + width_ns / 2;
-        Some(Offset { offset_ns, uncertainty_ns: width_ns.max(0) / 2 + 1 + drift_ns })
+        Some(Offset {
+            offset_ns,
+            uncertainty_ns: (width_ns.max(0) / 2 + 1).saturating_add(drift_ns),
+        })
     }
 }
 
@@ -148,13 +151,13 @@ impl Clocks {
     #[must_use]
     pub(super) fn record(&self) -> Option<ClockRecord> {
         let ((first_ns, first), (last_ns, last)) = (self.first?, self.last?);
-        let moved_ns = last.offset_ns - first.offset_ns;
-        let drift_ppb = match last_ns - first_ns {
+        let moved_ns = last.offset_ns.saturating_sub(first.offset_ns);
+        let drift_ppb = match last_ns.saturating_sub(first_ns) {
             0 => 0.0,
             passed_ns => moved_ns as f64 / passed_ns as f64 * 1e9,
         };
         Some(ClockRecord {
-            offset_ns: first.offset_ns + moved_ns / 2,
+            offset_ns: first.offset_ns.saturating_add(moved_ns / 2),
             uncertainty_ns: self.worst_ns,
             drift_ppb,
             exchanges: self.exchanges,

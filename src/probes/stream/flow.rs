@@ -154,7 +154,7 @@ impl Flow {
     ) -> FlowRecord {
         let account = &self.account;
         let achieved = self.sent.and_then(|[first, last]| {
-            let (packets, ns) = (last.0 - first.0, last.1 - first.1);
+            let (packets, ns) = (last.0.saturating_sub(first.0), last.1.saturating_sub(first.1));
             (packets > 0 && ns > 0).then(|| packets as f64 * 1e9 / ns as f64)
         });
         FlowRecord {

@@ -90,8 +90,10 @@ impl OneWay {
         self.windows += 1;
         let at_ns = self.end_ns.saturating_sub(self.window_ns / 2);
         let offset = self.clocks.take(at_ns, self.window_ns, &bounds);
+        // The far end's stamps are what a peer says: any numbers.
         let trips = self.waiting.iter().map(|(passage, _)| exchange(passage).round_trip_ns());
-        let mean_way_ns = trips.sum::<i64>() / self.waiting.len() as i64 / 2;
+        let sum_ns = trips.fold(0_i64, i64::saturating_add);
+        let mean_way_ns = sum_ns / self.waiting.len() as i64 / 2;
         // Where both ways are steady the doubt is all of the latency. Far above, a figure would be
         // of the clocks.
         let known = offset.filter(|offset| offset.uncertainty_ns / 2 <= mean_way_ns);
@@ -102,8 +104,10 @@ impl OneWay {
         for (passage, is_recorded) in self.waiting.drain(..) {
             if let (Some(offset), true) = (known, is_recorded) {
                 let Passage { packet, received_ns } = passage;
-                self.there.record(packet.far_received_ns - offset.offset_ns - packet.scheduled_ns);
-                self.back.record(received_ns - (packet.far_sent_ns - offset.offset_ns));
+                let [arrived_ns, left_ns] = [packet.far_received_ns, packet.far_sent_ns]
+                    .map(|far_ns| far_ns.saturating_sub(offset.offset_ns));
+                self.there.record(arrived_ns.saturating_sub(packet.scheduled_ns));
+                self.back.record(received_ns.saturating_sub(left_ns));
             }
         }
     }
@@ -188,6 +192,25 @@ mod tests {
         let max_ns = ways.there.tally.totals().max_ns;
         assert!(max_ns < 1_000_000, "no step is in the figures: {max_ns}");
         assert!(ways.evidence().unknown_periods > 0);
+    }
+
+    #[test]
+    fn a_peer_that_lies_about_its_clock_ends_nothing() {
+        let extremes = [i64::MIN, -1, 0, i64::MAX - 1, i64::MAX];
+        for (near_ns, far_ns) in extremes.into_iter().flat_map(|n| extremes.map(|f| (n, f))) {
+            let mut ways = OneWay::new(PERIOD_NS);
+            for number in 0..200 {
+                let honest = passage(number, 0, 100_000, 100_000);
+                ways.take(&honest, true);
+                let lie = Packet { far_received_ns: near_ns, far_sent_ns: far_ns, ..honest.packet };
+                ways.take(&Passage { packet: lie, ..honest }, true);
+                let sent_ns = if number % 2 == 0 { near_ns } else { far_ns };
+                let lie = Packet { sent_ns, scheduled_ns: far_ns, ..lie };
+                ways.take(&Passage { packet: lie, ..honest }, true);
+            }
+            ways.settle();
+            let _ = ways.record();
+        }
     }
 
     #[test]
