@@ -222,7 +222,7 @@ fn a_ram_disk_goes_with_its_load_however_that_ends() {
 fn bad_parameters_are_refused_before_anything_starts() {
     for (text, wanted) in [
         ("burn:share=0", "from 1 to 100"),
-        ("burn:period=10", "from 100us to 10s (units: ns, us, ms, s, m, h): write for example"),
+        ("burn:period=10", "from 100us to 10s (units: ns, us, ms, s, m, h, d): write for example"),
         ("burn:period=1h", "a time with a unit"),
         ("burn:nice=20", "from 0 to 19"),
         ("background:tasks=0", "from 1 to 20000"),
