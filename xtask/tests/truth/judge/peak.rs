@@ -34,7 +34,7 @@ impl Peak {
     /// All late wake-ups of a run, by this `tardy`.
     pub(crate) fn all_of(tardy: &Path, run: &Path) -> Vec<Self> {
         let mut command = Command::new(tardy);
-        let output = command.arg("why").arg(run).args(["--json", "--all-peaks"]).output().unwrap();
+        let output = command.arg("why").arg(run).arg("--json").output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         let mut why: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
         serde_json::from_value(why["peaks"].take()).unwrap()
