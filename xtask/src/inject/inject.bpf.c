@@ -94,6 +94,12 @@ take_delay(const struct inject_command *command, struct inject_cpu *state, u32 k
     return command->within_ns;
 }
 
+/* Whether all that the task of the command does is the delay. */
+static __always_inline int is_task_delay(u32 kind)
+{
+    return kind == INJECT_HOG || kind == INJECT_EXIT || kind == INJECT_IRQ_THREAD;
+}
+
 /*
  * Delays this CPU, once, where that is commanded. A delay within an interrupt or a softirq is
  * logged at its end, as a whole: its own work and the delay are not distinguished.
@@ -121,7 +127,7 @@ static __always_inline void delay(u32 kind)
     } else if (kind == INJECT_ARMING) {
         state->arming_at_ns = at;
         state->arming_ns = bpf_ktime_get_ns() - at;
-    } else {
+    } else if (!is_task_delay(kind)) {
         log_delay(kind, cpu, at, bpf_ktime_get_ns(), expires, bpf_get_current_pid_tgid());
     }
 }
@@ -316,18 +322,30 @@ int BPF_PROG(on_softirq_exit)
     return 0;
 }
 
-/* How long a hog, or a process at its end, held the CPU. */
+/* How long a hog, a process at its end, or the thread of an interrupt held the CPU. */
 static __always_inline void trace_switch(u32 cpu, u32 prev, u32 next)
 {
     u64 now = bpf_ktime_get_ns();
     struct inject_command *command = bpf_map_lookup_elem(&commands, &cpu);
     struct inject_cpu *state = bpf_map_lookup_elem(&cpus, &cpu);
 
-    if (!command || !state || (command->kind != INJECT_HOG && command->kind != INJECT_EXIT))
+    if (!command || !state || !is_task_delay(command->kind))
         return;
     if (prev == command->tid && state->since_ns && due_command(cpu, command->kind, now))
         log_delay(command->kind, cpu, state->since_ns, now, state->expires_ns, prev);
     state->since_ns = next == command->tid ? now : 0;
+}
+
+/*
+ * The handler of a serial line: in a thread of its own where the kernel forces that, which the
+ * command names. Loaded only where this is to be delayed.
+ */
+SEC("fentry/serial8250_handle_irq")
+int BPF_PROG(on_serial8250_handle_irq)
+{
+    if (is_commanded(bpf_get_smp_processor_id(), bpf_get_current_pid_tgid()))
+        delay(INJECT_IRQ_THREAD);
+    return 0;
 }
 
 /* A measured thread is stopped. */

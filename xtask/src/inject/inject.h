@@ -42,6 +42,8 @@ enum inject_kind {
     INJECT_ARMING = 18,
     /* Only logged: how long the measured thread waited for a lock. */
     INJECT_LOCK = 19,
+    /* A busy wait in the thread of an interrupt line, logged as all that the thread does at once. */
+    INJECT_IRQ_THREAD = 20,
 };
 
 /* What is to happen on one CPU; written by user space. */

@@ -14,7 +14,7 @@ use super::{InjectLogEntry, plan::DelayContext};
 const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/inject.bpf.o"));
 
 /// `enum inject_kind`: its numbers, from 1, by the names of the log.
-const NAMES: [&str; 19] = [
+const NAMES: [&str; 20] = [
     "hardirq",
     "softirq",
     "switch",
@@ -34,7 +34,12 @@ const NAMES: [&str; 19] = [
     "softirq_thread",
     "arming",
     "lock",
+    "irq_thread",
 ];
+
+/// The program that is loaded only for delays in the thread of an interrupt, as not every kernel
+/// has the function.
+const IN_IRQ_THREAD: &str = "on_serial8250_handle_irq";
 
 /// The programs; they go with it.
 pub(super) struct InjectPrograms {
@@ -63,10 +68,15 @@ pub(super) struct CommandWriter {
 }
 
 impl InjectPrograms {
-    /// Loads the programs; none runs yet. `targets` are the measured threads and their CPUs.
-    pub(super) fn load(targets: &[(i32, u32)]) -> Result<Self> {
-        let object = ObjectBuilder::default()
-            .open_memory(OBJECT)?
+    /// Loads what these kinds need; none runs yet. `targets` are the measured threads and their
+    /// CPUs.
+    pub(super) fn load(targets: &[(i32, u32)], kinds: &[DelayContext]) -> Result<Self> {
+        let mut object = ObjectBuilder::default().open_memory(OBJECT)?;
+        let in_irq_thread = object.progs_mut().find(|program| program.name() == IN_IRQ_THREAD);
+        if let Some(mut program) = in_irq_thread {
+            program.set_autoload(kinds.contains(&DelayContext::IrqThread));
+        }
+        let object = object
             .load()
             .context("the kernel refuses the injector; it takes root, BTF and Linux 5.17")?;
         let kernel = Self { object, links: Vec::new() };
@@ -82,7 +92,7 @@ impl InjectPrograms {
     /// the interrupt or the switch, and takes the delay after it for the interrupt's own work. The
     /// other way round, the delay would come before the interrupt, as far as the tracer can know.
     pub(super) fn attach(&mut self) -> Result<()> {
-        for program in self.object.progs_mut() {
+        for program in self.object.progs_mut().filter(|program| program.autoload()) {
             let name = program.name().to_string_lossy().into_owned();
             let link = program.attach().with_context(|| format!("{name} cannot be attached"))?;
             self.links.push(link);

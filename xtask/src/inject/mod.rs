@@ -61,7 +61,7 @@ pub(crate) struct InjectFlags {
     /// What one timer takes to expire on this machine
     #[arg(long, default_value = "120ns", value_parser = time)]
     timer: i64,
-    /// A serial line to whose interrupts the delays of kind device are added
+    /// A serial line to whose interrupts the delays of kinds device and irq_thread are added
     #[arg(long, default_value = "/dev/ttyS1", value_name = "FILE")]
     serial: PathBuf,
     /// Where and how long is random, the same for the same seed
@@ -105,7 +105,7 @@ pub(crate) fn run(options: &InjectFlags) -> Result<()> {
     process::raise_open_files()?;
     // Before there are threads: what puts back survives this process.
     let _guard = guard::post(options.target, &threads)?;
-    let mut kernel = InjectPrograms::load(&threads)?;
+    let mut kernel = InjectPrograms::load(&threads, &options.kinds)?;
     kernel.attach()?;
     let (sender, lines) = channel();
     let log = kernel.log(sender.clone())?;

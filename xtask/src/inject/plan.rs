@@ -42,6 +42,8 @@ pub(super) enum DelayContext {
     Device,
     /// A busy wait in a softirq that a thread of its own runs.
     SoftirqThread,
+    /// A busy wait in the thread of an interrupt line, of higher priority.
+    IrqThread,
     /// A busy wait of the measured thread itself before it arms its timer.
     Arming,
     /// A lock of the measured process, held by a task of lower priority.
@@ -51,7 +53,7 @@ pub(super) enum DelayContext {
 }
 
 /// All kinds with their names in the log.
-pub(super) const KINDS: [(DelayContext, &str); 19] = [
+pub(super) const KINDS: [(DelayContext, &str); 20] = [
     (DelayContext::Hardirq, "hardirq"),
     (DelayContext::Softirq, "softirq"),
     (DelayContext::Switch, "switch"),
@@ -68,6 +70,7 @@ pub(super) const KINDS: [(DelayContext, &str); 19] = [
     (DelayContext::MaskedIdle, "masked_idle"),
     (DelayContext::Device, "device"),
     (DelayContext::SoftirqThread, "softirq_thread"),
+    (DelayContext::IrqThread, "irq_thread"),
     (DelayContext::Arming, "arming"),
     (DelayContext::Lock, "lock"),
     (DelayContext::Overlap, "overlap"),

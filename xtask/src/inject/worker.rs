@@ -6,15 +6,15 @@
 //! `guard.rs` puts back.
 
 use std::{
-    fs::OpenOptions,
+    fs::{File, OpenOptions},
     io::Write as _,
     net::UdpSocket,
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::{Command, Stdio},
     sync::mpsc::Sender,
 };
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use rustix::{
     process::{Pid, Signal, kill_process},
     time::{
@@ -25,8 +25,9 @@ use rustix::{
 use tardy::sys::{
     child,
     cpus::Cpus,
+    root::Root,
     sched::{self, Policy},
-    timer,
+    tasks, timer,
 };
 use tardy_hot::clock::{now_ns, to_timespec};
 
@@ -164,6 +165,7 @@ impl InjectWorker {
             DelayContext::PageFault => self.fault(command, expires_ns)?,
             DelayContext::Lock => self.lock(expires_ns - command.ns as i64 % LONGEST_LOCK_NS)?,
             DelayContext::Device => self.interrupt(command)?,
+            DelayContext::IrqThread => self.threaded_interrupt(command)?,
             DelayContext::Arming => self.arming(command, expires_ns)?,
             DelayContext::Overlap => self.overlap(command, expires_ns, socket)?,
         }
@@ -272,11 +274,43 @@ impl InjectWorker {
 
     /// A byte to a serial line has it interrupt, once that is sent.
     fn interrupt(&self, command: &InjectCommand) -> Result<()> {
-        let line = OpenOptions::new().write(true).open(&self.serial);
-        let mut line = line.with_context(|| format!("cannot open {}", self.serial.display()))?;
+        let mut line = self.open_serial()?;
         self.commands.write(command)?;
         sleep_until(command.from_ns);
         Ok(line.write_all(b"\n")?)
+    }
+
+    /// The same, of a handler that is a thread, which goes before the measured one. It is there for
+    /// as long as the line is open.
+    fn threaded_interrupt(&self, command: &InjectCommand) -> Result<()> {
+        let mut line = self.open_serial()?;
+        let tid = self.irq_thread().with_context(|| {
+            format!("the interrupt of {} has no thread", self.serial.display())
+        })?;
+        let mut raise = Command::new("chrt");
+        let status = raise.args(["--fifo", "--pid", &ABOVE.to_string(), &tid.to_string()]).status();
+        ensure!(status?.success(), "chrt refused to raise {tid}");
+        self.commands.write(&InjectCommand { tid, ..*command })?;
+        sleep_until(command.from_ns);
+        line.write_all(b"\n")?;
+        sleep_until(command.until_ns);
+        Ok(())
+    }
+
+    fn open_serial(&self) -> Result<File> {
+        let line = OpenOptions::new().write(true).open(&self.serial);
+        line.with_context(|| format!("cannot open {}", self.serial.display()))
+    }
+
+    /// The thread of the serial line's interrupt: `irq/3-ttyS1`.
+    fn irq_thread(&self) -> Option<i32> {
+        let root = Root::default();
+        let ending = format!("-{}", self.serial.file_name()?.to_str()?);
+        let is_it = |tid: &i32| {
+            let name = tasks::name(&root, *tid).unwrap_or_default();
+            name.starts_with("irq/") && name.ends_with(&ending)
+        };
+        tasks::numbers(Path::new("/proc")).into_iter().find(is_it)
     }
 
     /// From the wake-up before: the thread is to be awake at its expiry.

@@ -14,7 +14,7 @@ const XTASK: &str = env!("CARGO_BIN_EXE_xtask");
 const OVER_NS: i64 = 45_000;
 
 /// What can be injected on one CPU.
-const KINDS: [&str; 17] = [
+const KINDS: [&str; 18] = [
     "hardirq",
     "softirq",
     "softirq_thread",
@@ -24,6 +24,7 @@ const KINDS: [&str; 17] = [
     "masked",
     "masked_idle",
     "device",
+    "irq_thread",
     "arming",
     "nonpreemptible",
     "hog",
@@ -87,8 +88,12 @@ impl Guest {
                 false
             }
             "softirq" => (self.kernel, self.policy) != ("rt", "other"),
-            // Softirqs are threads there, and locks have owners whose priority is raised.
+            // Softirqs and the handlers of interrupts are threads there, and locks have owners
+            // whose priority is raised.
             "softirq_thread" => self.kernel == "rt",
+            // No thread of another policy goes before a deadline thread, and any before one without
+            // real-time.
+            "irq_thread" => self.kernel == "rt" && ["fifo", "rr"].contains(&self.policy),
             "lock" => self.kernel == "rt" && self.policy != "deadline",
             // The kernel can be preempted there, and a timer without a real-time thread waits.
             "exit" | "storm" => self.kernel != "rt",

@@ -49,7 +49,7 @@ impl Injected {
             "switch" | "from_idle" | "to_idle" => &["irqs_off"],
             "masked" | "masked_idle" => &["irqs_off", "unexplained"],
             "arming" => &["unexplained"],
-            "hog" => &["thread"],
+            "hog" | "irq_thread" => &["thread"],
             "nonpreemptible" => &["nonpreemptible"],
             "exit" => &["nonpreemptible", "irqs_off"],
             "lock" => &["lock"],
@@ -62,9 +62,11 @@ impl Injected {
 
     /// Interrupts come within it, and have a part of their own.
     pub(super) fn is_interruptible(&self) -> bool {
-        let kinds =
-            ["softirq", "softirq_thread", "hog", "nonpreemptible", "exit", "arming", "lock"];
-        kinds.contains(&self.kind.as_str())
+        matches!(
+            self.kind.as_str(),
+            "softirq" | "softirq_thread" | "hog" | "irq_thread" | "nonpreemptible" | "exit"
+                | "arming" | "lock"
+        )
     }
 
     /// It is no event of its own, so that it lasts until the next one.

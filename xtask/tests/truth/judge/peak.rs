@@ -93,6 +93,7 @@ impl Peak {
                 "nonpreemptible" => !task.is_empty() && (is_cause || goes_first),
                 "device" => is_cause && part.name.starts_with("irq "),
                 "hog" => is_cause && task.starts_with("inject/"),
+                "irq_thread" => is_cause && task.starts_with("irq/"),
                 // Its owner is known only where it gets the thread's priority.
                 "lock" => is_cause && (task.is_empty() || task.starts_with("inject/")),
                 // Interrupts are off in the injector's own task, or nobody knows.
