@@ -41,5 +41,6 @@ pub mod tasks;
 pub mod text;
 pub mod timer;
 pub mod timestamps;
+pub mod tsc;
 pub mod usage;
 pub mod zmq;

@@ -139,7 +139,7 @@ fn a_delay_of_netem_is_found_and_every_message_that_it_drops_is_counted() {
     machines.netem("add", "delay 1ms");
     let near = ping(&store, "netem");
     store.wait_measuring("netem");
-    machines.netem("change", "delay 1ms loss 1%");
+    machines.netem("change", "delay 1ms loss 5%");
     eventually("lost messages", || machines.dropped() >= 10);
     machines.netem("change", "delay 1ms loss 0%");
     // The last one that was dropped is waited for until its time is up.

@@ -20,7 +20,7 @@ use super::{
     result_port,
     transfer::HELLO,
 };
-use crate::sys::child;
+use crate::sys::{child, tsc};
 
 /// Which program is started.
 pub const PROGRAM: &str = "qemu-system-x86_64";
@@ -91,6 +91,14 @@ impl Emulation {
         }
         words.extend(["-cpu".into(), self.cpu_model().into()]);
         words
+    }
+
+    /// What the kernel has to be told about its clock: the guest's TSC counts as the host's does,
+    /// and a guest that does not get its CPU while it finds out how fast that is has a clock that
+    /// is wrong by several times, and so are all its timeouts.
+    fn clock(self) -> String {
+        let khz = if self == Self::Plain { tsc::khz() } else { None };
+        khz.map_or_else(String::new, |khz| format!(" tsc_early_khz={khz}"))
     }
 }
 
@@ -215,7 +223,7 @@ fn command(machine: &GuestMachine) -> Result<Command> {
         .arg(machine.kernel)
         .arg("-initrd")
         .arg(machine.initramfs)
-        .args(["-append", &format!("{APPEND} {}", machine.append)])
+        .args(["-append", &format!("{APPEND}{} {}", hardware.emulation.clock(), machine.append)])
         .stdin(Stdio::null())
         .stdout(Stdio::null());
     if hardware.boxes == Nodes::Two {
