@@ -4,21 +4,16 @@
  * only where events are recorded and the kernel has its tracepoint.
  */
 
-#define TRACE_VECTOR_EXIT(name, vector) \
-    SEC("tp_btf/" #name "_exit") int BPF_PROG(on_##name##_exit) \
-    { \
-        return record_simple_event(TARDY_VECTOR_EXIT, 0, vector, 0); \
-    }
-
 #define TRACE_VECTOR(name, vector) \
     SEC("tp_btf/" #name "_entry") int BPF_PROG(on_##name##_entry) \
     { \
         return record_simple_event(TARDY_VECTOR_ENTRY, 0, vector, 0); \
     } \
-    TRACE_VECTOR_EXIT(name, vector)
+    SEC("tp_btf/" #name "_exit") int BPF_PROG(on_##name##_exit) \
+    { \
+        return record_simple_event(TARDY_VECTOR_EXIT, 0, vector, 0); \
+    }
 
-/* The program for entry records more. */
-TRACE_VECTOR_EXIT(local_timer, TARDY_LOCAL_TIMER)
 TRACE_VECTOR(reschedule, TARDY_RESCHEDULE)
 TRACE_VECTOR(call_function, TARDY_CALL_FUNCTION)
 TRACE_VECTOR(call_function_single, TARDY_CALL_FUNCTION_SINGLE)
@@ -39,7 +34,13 @@ TRACE_VECTOR(thermal_apic, TARDY_THERMAL)
 
 TRACE_FIRST_ARG(irq_handler_entry, TARDY_IRQ_ENTRY)
 TRACE_FIRST_ARG(irq_handler_exit, TARDY_IRQ_EXIT)
-TRACE_FIRST_ARG(cpu_idle, TARDY_IDLE)
+
+/* That the CPU leaves the state, which is -1 then, shows in what it does next. */
+SEC("tp_btf/cpu_idle")
+int BPF_PROG(on_cpu_idle, u32 state)
+{
+    return state == (u32)-1 ? 0 : record_simple_event(TARDY_IDLE, 0, state, 0);
+}
 
 SEC("tp_btf/softirq_entry")
 int BPF_PROG(on_softirq_entry, u32 vec_nr)

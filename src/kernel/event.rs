@@ -292,6 +292,23 @@ impl Event {
         }
         Some(Self { at_ns, cpu, prio, pid, flags, kind: EventKind::decode(kind, a, b)? })
     }
+
+    /// The entry of the interrupt of which these words hold the end, where they hold both.
+    pub(super) fn decode_entry(cpu: u32, words: [u64; 4]) -> Option<Self> {
+        let [exit_ns, head, took_ns, address] = words;
+        let [kind, flags, ..] = head.to_le_bytes();
+        let is_both = u32::from(kind) == header::TARDY_TIMER_INTERRUPT;
+        let kind = EventKind::VectorEntry { vector: vector::LOCAL_TIMER, address };
+        let at_ns = exit_ns.saturating_sub(took_ns);
+        is_both.then_some(Self { at_ns, cpu, prio: 0, pid: 0, flags, kind })
+    }
+
+    /// The CPU leaves its idle state: no program records that, but an interrupt or a switch that
+    /// comes next says so.
+    pub(super) fn idle_exit(&self) -> Self {
+        let kind = EventKind::Idle { state: Self::NOT_IDLE };
+        Self { prio: 0, pid: 0, flags: 0, kind, ..*self }
+    }
 }
 
 impl EventKind {
@@ -319,6 +336,7 @@ impl EventKind {
             header::TARDY_LOCK_OWNER => Self::LockOwner { comm: comm(a, b) },
             header::TARDY_STACK => Self::Stack { number: a, took_ns: b },
             header::TARDY_FUNCTION => Self::Function { took_ns: a, address: b },
+            header::TARDY_TIMER_INTERRUPT => Self::VectorExit { vector: vector::LOCAL_TIMER },
             _ => return None,
         })
     }

@@ -32,8 +32,8 @@ struct trace_context {
     u64 now_ns;
 };
 
-/* False on a CPU for which there is no room. */
-static __always_inline int get_trace_context(struct trace_context *tc)
+/* All but the time; false on a CPU for which there is no room. */
+static __always_inline int get_cpu(struct trace_context *tc)
 {
     u32 cpu_id = bpf_get_smp_processor_id();
 
@@ -45,6 +45,13 @@ static __always_inline int get_trace_context(struct trace_context *tc)
     struct tardy_cpu *cpu = &memory.cpus[cpu_id & (TARDY_CPUS - 1)];
     barrier_var(cpu);
     tc->cpu = cpu;
+    return 1;
+}
+
+static __always_inline int get_trace_context(struct trace_context *tc)
+{
+    if (!get_cpu(tc))
+        return 0;
     tc->now_ns = bpf_ktime_get_ns();
     return 1;
 }
@@ -71,7 +78,8 @@ static __always_inline u32 preempt_count(const struct tardy_cpu *cpu)
 
 static __always_inline struct tardy_event *get_event(const struct trace_context *tc, u64 index)
 {
-    u32 key = tc->cpu_id * config.slots + (index & (config.slots - 1));
+    u32 slots = config.slots;
+    u32 key = tc->cpu_id * slots + (index & (slots - 1));
 
     return bpf_map_lookup_elem(&events, &key);
 }
@@ -114,7 +122,9 @@ static __always_inline u64 write_event(const struct trace_context *tc, u32 kind,
 
 /*
  * The hypervisor counts the time it takes from this CPU; each increase is an event. A counter that
- * went back, as in a guest that was moved to another host, is only the base of what follows.
+ * went back, as in a guest that was moved to another host, is only the base of what follows. It is
+ * read at the entry of each interrupt and at each switch: which of the events in between it came
+ * before shows in the gaps.
  */
 static __always_inline void trace_steal(const struct trace_context *tc)
 {
@@ -236,8 +246,7 @@ static __always_inline int has_byte(u64 word, u8 byte)
 }
 
 /*
- * Marks the event of the last timer interrupt where the interrupted code had only just enabled
- * interrupts. `sti` takes effect after one more instruction, so that up to 11 bytes may lie
+ * Marks the present timer interrupt where the interrupted code had only just enabled interrupts. `sti` takes effect after one more instruction, so that up to 11 bytes may lie
  * between; `popf` at once. Other instructions may contain such bytes. Whole words are compared:
  * of a branch for each byte the verifier would follow every combination.
  */
@@ -251,9 +260,8 @@ static __always_inline void flag_irqs_just_enabled(const struct trace_context *t
     /* The last 12 of 16 bytes; the first 4, the low half of the first word, become something else. */
     int sti = has_byte(code[0] | 0xffffffff, 0xfb) || has_byte(code[1], 0xfb);
     int popf = code[1] >> 56 == 0x9d;
-    struct tardy_event *event = get_event(tc, tc->cpu->entry_event);
-    if ((sti || popf) && event && event->kind == TARDY_VECTOR_ENTRY)
-        event->flags |= TARDY_JUST_ENABLED;
+    if (sti || popf)
+        tc->cpu->entry_flags |= TARDY_JUST_ENABLED;
 }
 
 #endif

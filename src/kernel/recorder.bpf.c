@@ -65,18 +65,11 @@ static __always_inline void save_irq_regs(struct tardy_cpu *cpu)
     cpu->entry_flags = flags;
 }
 
-/* Reads what was left out at the entry of the present interrupt, and puts it into its event. */
-static __always_inline void read_entry(const struct trace_context *tc)
+/* Reads what was left out at the entry of the present interrupt. */
+static __always_inline void read_entry(struct tardy_cpu *cpu)
 {
-    /* Without registers that interrupt is over. */
-    if (!(tc->cpu->entry_flags & ENTRY_UNREAD) || !read_percpu(tc->cpu, config.irq_regs, 8))
-        return;
-    save_irq_regs(tc->cpu);
-    struct tardy_event *event = get_event(tc, tc->cpu->entry_event);
-    if (event && event->kind == TARDY_VECTOR_ENTRY) {
-        event->b = tc->cpu->entry_ip;
-        event->flags |= tc->cpu->entry_flags;
-    }
+    if (cpu->in_timer && cpu->entry_flags & ENTRY_UNREAD)
+        save_irq_regs(cpu);
 }
 
 SEC("tp_btf/local_timer_entry")
@@ -88,6 +81,8 @@ int BPF_PROG(on_local_timer_entry)
         return 0;
     tc.cpu->entry_ns = tc.now_ns;
     if (config.record) {
+        trace_steal(&tc);
+        tc.cpu->in_timer = 1;
         /* An idle CPU is in the kernel, and can be preempted: where, matters only if it is late. */
         if (bpf_get_current_task_btf()->pid) {
             save_irq_regs(tc.cpu);
@@ -95,9 +90,21 @@ int BPF_PROG(on_local_timer_entry)
             tc.cpu->entry_ip = 0;
             tc.cpu->entry_flags = ENTRY_UNREAD;
         }
-        tc.cpu->entry_event = trace_event(&tc, TARDY_VECTOR_ENTRY, tc.cpu->entry_flags, 0, 0,
-                                          TARDY_LOCAL_TIMER, tc.cpu->entry_ip);
     }
+    return 0;
+}
+
+/* One event for all of it: it is on the way of each wake-up. */
+SEC("tp_btf/local_timer_exit")
+int BPF_PROG(on_local_timer_exit)
+{
+    struct trace_context tc;
+
+    if (!get_trace_context(&tc) || !tc.cpu->in_timer)
+        return 0;
+    tc.cpu->in_timer = 0;
+    write_event(&tc, TARDY_TIMER_INTERRUPT, tc.cpu->entry_flags, 0, 0,
+                tc.now_ns - tc.cpu->entry_ns, tc.cpu->entry_ip);
     return 0;
 }
 
@@ -115,7 +122,7 @@ int BPF_PROG(on_softirq_raise, u32 vec_nr)
     tc.cpu->soft.entry_ns = tc.cpu->entry_ns;
     /* How late it is shows only in the softirq. */
     if (config.record)
-        read_entry(&tc);
+        read_entry(tc.cpu);
     return 0;
 }
 
@@ -125,20 +132,22 @@ int BPF_PROG(on_hrtimer_expire_entry, struct hrtimer *timer)
     u64 expires_ns = timer->_softexpires;
     struct trace_context tc;
 
-    if (!get_trace_context(&tc))
+    if (!get_cpu(&tc))
         return 0;
     int soft = config.soft_timers && timer->is_soft;
+    /* Of a stage it is the begin in a softirq alone. */
+    tc.now_ns = soft || config.record ? bpf_ktime_get_ns() : tc.cpu->entry_ns;
     struct tardy_expired *expired = soft ? &tc.cpu->soft : &tc.cpu->hard;
     expired->expires_ns = expires_ns;
     if (!soft)
         expired->entry_ns = tc.cpu->entry_ns;
     expired->callback_ns = tc.now_ns;
     if (config.record && !soft && tc.cpu->entry_ns - expires_ns > LATE_ENTRY_NS)
-        read_entry(&tc);
+        read_entry(tc.cpu);
     if (config.record && !tc.cpu->hrtimer_bases)
         tc.cpu->hrtimer_bases = (u64)timer->base->cpu_base;
     if (config.record)
-        trace_event(&tc, TARDY_TIMER, 0, 0, 0, expires_ns, (u64)timer->function);
+        write_event(&tc, TARDY_TIMER, 0, 0, 0, expires_ns, (u64)timer->function);
     return 0;
 }
 
@@ -294,7 +303,7 @@ int BPF_PROG(on_sched_waking, struct task_struct *task)
         trace_wakeup(thread, task, current, &tc);
     if (config.record) {
         u32 flags = thread && is_throttled(task) ? TARDY_WOKEN_THROTTLED : 0;
-        trace_event(&tc, TARDY_WAKING, flags, prio, task->pid, current->pid, task_cpu(task));
+        write_event(&tc, TARDY_WAKING, flags, prio, task->pid, current->pid, task_cpu(task));
         /* Who sends a message is not in the way of who receives it. */
         if (thread && config.woken_by != TARDY_BY_MESSAGES)
             trace_wakeup_stack(ctx, thread, task, current, &tc);

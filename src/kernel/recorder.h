@@ -30,12 +30,12 @@ enum tardy_kind {
     /* a: vector 0..9, as in /proc/softirqs. */
     TARDY_SOFTIRQ_ENTRY = 6,
     TARDY_SOFTIRQ_EXIT = 7,
-    /* a: enum tardy_vector; on entry b: the interrupted address, 0 where not known; `flags`. */
+    /* a: enum tardy_vector; those of the local timer are one TARDY_TIMER_INTERRUPT. */
     TARDY_VECTOR_ENTRY = 8,
     TARDY_VECTOR_EXIT = 9,
     /* a: programmed expiry; b: address of the callback. */
     TARDY_TIMER = 10,
-    /* a: idle state, or 0xffffffff when the CPU leaves it. */
+    /* a: the idle state that the CPU enters. The next interrupt or switch ends it. */
     TARDY_IDLE = 11,
     /* `pid`: the sender; a: the CPU it is sent to; b: address of what is called there, 0 where it
      * only asks for a switch of tasks. */
@@ -64,6 +64,9 @@ enum tardy_kind {
     /* `pid`, `prio`, `comm`: the task that has the lock for which the measured thread on this CPU is
      * about to wait, and whose priority is raised for that. */
     TARDY_LOCK_OWNER = 22,
+    /* The interrupt of the local timer ended. `flags`: of where it came; a: ns that it took; b: the
+     * interrupted address, 0 where not known. */
+    TARDY_TIMER_INTERRUPT = 23,
 };
 
 /* `flags` of TARDY_SWITCH: why the task before was switched out. */
@@ -77,7 +80,7 @@ enum tardy_kind {
 /* `flags` of TARDY_WAKING of a measured thread: its group has used up its CPU quota. */
 #define TARDY_WOKEN_THROTTLED 1
 
-/* `flags` of TARDY_VECTOR_ENTRY, where the interrupted address is known. */
+/* `flags` of TARDY_TIMER_INTERRUPT, where the interrupted address is known. */
 #define TARDY_IN_USER 1
 /* The instructions before the interrupted one enabled interrupts (sti, popf). */
 #define TARDY_JUST_ENABLED 2
@@ -155,7 +158,7 @@ struct tardy_event {
 struct tardy_thread {
     unsigned long long expires_ns;    /* programmed expiry of the timer whose handler woke it */
     unsigned long long entry_ns;    /* entry of the timer interrupt */
-    unsigned long long callback_ns; /* the timer's callback began */
+    unsigned long long callback_ns; /* the timer's callback began; or `entry_ns`, without softirq */
     unsigned long long waking_ns;    /* it was made runnable */
     unsigned long long switch_ns;    /* it was switched in; written last */
     unsigned int cpu;        /* where it was woken */
@@ -230,8 +233,8 @@ struct tardy_cpu {
     unsigned long long steal_ns;    /* what the hypervisor has taken in all */
     unsigned long long steal_read_ns; /* when that was read */
     unsigned long long entry_ip;    /* the instruction that the last timer interrupt hit */
-    unsigned int entry_event;       /* number of that interrupt's event; its last 32 bits */
-    unsigned short entry_flags;     /* and its flags */
+    unsigned int in_timer;          /* 1 until that interrupt ends */
+    unsigned short entry_flags;     /* its flags */
     unsigned short blocker_pid;     /* who last kept a thread off the CPU; its last 16 bits */
     unsigned long long hrtimer_bases; /* address of the CPU's variable; 0 until known */
 };

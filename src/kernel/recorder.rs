@@ -75,12 +75,11 @@ impl Events {
         low
     }
 
-    fn read(&self, cpu: u32, index: u64) -> Option<Event> {
+    fn read(&self, cpu: u32, index: u64) -> Option<[u64; EVENT]> {
         let words = self.words(cpu, index)?;
         // The second word is written last.
         let head = words[1].load(Acquire);
-        let event = [words[0].load(Relaxed), head, words[2].load(Relaxed), words[3].load(Relaxed)];
-        Event::decode(cpu, event)
+        Some([words[0].load(Relaxed), head, words[2].load(Relaxed), words[3].load(Relaxed)])
     }
 }
 
@@ -144,10 +143,12 @@ impl EventReader {
         }
         while index > oldest && !window.is_complete() {
             index -= 1;
-            let Some(event) = events.read(cpu, index) else { continue };
+            let Some(words) = events.read(cpu, index) else { continue };
+            let Some(event) = Event::decode(cpu, words) else { continue };
             let fresh = head - index > IN_FLIGHT || !events.is_stale(index, &event);
             if fresh {
                 window.take(index, event);
+                Event::decode_entry(cpu, words).map(|entry| window.take(index, entry));
             }
         }
         // What has been overwritten since may be torn.
@@ -173,10 +174,8 @@ impl EventReader {
 impl Events {
     /// Whether an event is left over from the ring's last round: much older than one before it.
     fn is_stale(&self, index: u64, event: &Event) -> bool {
-        (1..=IN_FLIGHT.min(index)).any(|back| {
-            self.read(event.cpu, index - back)
-                .is_some_and(|before| before.at_ns > event.at_ns + OUT_OF_ORDER_NS)
-        })
+        (1..=IN_FLIGHT.min(index))
+            .any(|back| self.time(event.cpu, index - back) > event.at_ns + OUT_OF_ORDER_NS)
     }
 }
 
@@ -287,6 +286,41 @@ mod tests {
             EventKind::IrqExit { line: 25 },
         ];
         assert_eq!(kinds, expected, "what was before the last switch has ended with it");
+    }
+
+    #[test]
+    fn an_interrupt_of_the_timer_is_an_entry_and_an_exit_in_order() {
+        let recorder = recorder();
+        write(&recorder, 0, 10, 1, 0);
+        write(&recorder, 0, 35, 17, 0);
+        write(&recorder, 0, 40, 23, 10);
+        write(&recorder, 0, 70, 23, 15);
+        assert_eq!(times(&recorder, 0, 20, 60), (true, vec![10, 30, 35, 40, 55]));
+        let (_, within) = times(&recorder, 0, 34, 38);
+        assert_eq!(within, [10, 30, 35], "it is still in it at the end");
+    }
+
+    #[test]
+    fn an_interrupt_or_a_switch_ends_an_idle_state() {
+        let recorder = recorder();
+        let after_switch = [(1, 10, 0), (11, 15, 2), (23, 30, 10), (11, 32, 1), (1, 45, 0)];
+        for (kind, at_ns, a) in after_switch {
+            write(&recorder, 0, at_ns, kind, a);
+        }
+        let idle = |from_ns| {
+            let mut events = Vec::new();
+            assert!(recorder.events(0, from_ns, 60, &mut events));
+            let state = |event: &Event| match event.kind {
+                EventKind::Idle { state } => Some((event.at_ns, state)),
+                _ => None,
+            };
+            events.iter().filter_map(state).collect::<Vec<_>>()
+        };
+        let none = Event::NOT_IDLE;
+        assert_eq!(idle(11), [(15, 2), (20, none), (32, 1), (45, none)]);
+        assert_eq!(idle(18), [(15, 2), (20, none), (32, 1), (45, none)]);
+        assert_eq!(idle(25), [(32, 1), (45, none)], "an interrupt has come by then");
+        assert_eq!(idle(40), [(32, 1), (45, none)]);
     }
 
     #[test]

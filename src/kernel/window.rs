@@ -46,9 +46,15 @@ impl Window {
     }
 
     fn defines_context(&mut self, event: &Event) -> bool {
+        // An idle state from before that is over.
+        let was_idle = self.idle;
+        self.idle |= ends_idle(event.kind);
         match (event.kind, nesting(event.kind)) {
             (EventKind::Switch { .. }, _) => !std::mem::replace(&mut self.switch, true),
-            (EventKind::Idle { .. }, _) => !std::mem::replace(&mut self.idle, true),
+            (EventKind::Idle { .. }, _) => {
+                self.idle = true;
+                !was_idle
+            }
             (_, Some((false, what))) => {
                 self.closed.push(what);
                 false
@@ -77,12 +83,30 @@ impl Window {
         (before - self.inside.len()) as u64
     }
 
+    /// Appends the events by time, with the exits from idle states, which no program records.
     pub(crate) fn into_order(self, into: &mut Vec<Event>) {
-        let start = into.len();
-        into.extend(self.before.into_iter().rev().map(|(_, event)| event));
-        into.extend(self.inside.into_iter().rev().map(|(_, event)| event));
-        into[start..].sort_by_key(|event| event.at_ns);
+        let before = self.before.into_iter().rev();
+        let inside = self.inside.into_iter().rev();
+        let mut events: Vec<Event> = before.chain(inside).map(|(_, event)| event).collect();
+        events.sort_by_key(|event| event.at_ns);
+        let mut idle = false;
+        for event in events {
+            if idle && ends_idle(event.kind) {
+                into.push(event.idle_exit());
+                idle = false;
+            }
+            if let EventKind::Idle { state } = event.kind {
+                idle = state != Event::NOT_IDLE;
+            }
+            into.push(event);
+        }
     }
+}
+
+/// Whether a CPU that does this has left its idle state.
+fn ends_idle(kind: EventKind) -> bool {
+    let begins = nesting(kind).is_some_and(|(is_entry, _)| is_entry);
+    begins || matches!(kind, EventKind::Switch { .. })
 }
 
 /// Whether an event is an entry, and of what; absent where it is neither entry nor exit.

@@ -15,7 +15,7 @@ pub struct ThreadRecord {
     pub expires_ns: AtomicU64,
     /// Entry of the timer interrupt.
     pub entry_ns: AtomicU64,
-    /// The timer's callback began.
+    /// The timer's callback began; may be `entry_ns` where that was not in a softirq.
     pub callback_ns: AtomicU64,
     /// It was made runnable.
     pub waking_ns: AtomicU64,

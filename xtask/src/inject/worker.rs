@@ -284,9 +284,9 @@ impl InjectWorker {
     /// as long as the line is open.
     fn threaded_interrupt(&self, command: &InjectCommand) -> Result<()> {
         let mut line = self.open_serial()?;
-        let tid = self.irq_thread().with_context(|| {
-            format!("the interrupt of {} has no thread", self.serial.display())
-        })?;
+        let tid = self
+            .irq_thread()
+            .with_context(|| format!("the interrupt of {} has no thread", self.serial.display()))?;
         let mut raise = Command::new("chrt");
         let status = raise.args(["--fifo", "--pid", &ABOVE.to_string(), &tid.to_string()]).status();
         ensure!(status?.success(), "chrt refused to raise {tid}");

@@ -64,8 +64,14 @@ impl Injected {
     pub(super) fn is_interruptible(&self) -> bool {
         matches!(
             self.kind.as_str(),
-            "softirq" | "softirq_thread" | "hog" | "irq_thread" | "nonpreemptible" | "exit"
-                | "arming" | "lock"
+            "softirq"
+                | "softirq_thread"
+                | "hog"
+                | "irq_thread"
+                | "nonpreemptible"
+                | "exit"
+                | "arming"
+                | "lock"
         )
     }
 
