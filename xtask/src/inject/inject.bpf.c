@@ -127,7 +127,9 @@ static __always_inline void delay(u32 kind)
     } else if (kind == INJECT_ARMING) {
         state->arming_at_ns = at;
         state->arming_ns = bpf_ktime_get_ns() - at;
-    } else if (!is_task_delay(kind)) {
+    } else if (is_task_delay(kind)) {
+        state->delaying_thread = 1;
+    } else {
         log_delay(kind, cpu, at, bpf_ktime_get_ns(), expires, bpf_get_current_pid_tgid());
     }
 }
@@ -331,9 +333,13 @@ static __always_inline void trace_switch(u32 cpu, u32 prev, u32 next)
 
     if (!command || !state || !is_task_delay(command->kind))
         return;
-    if (prev == command->tid && state->since_ns && due_command(cpu, command->kind, now))
-        log_delay(command->kind, cpu, state->since_ns, now, state->expires_ns, prev);
+    if (prev == command->tid && state->since_ns && due_command(cpu, command->kind, now)) {
+        u32 besides = command->kind == INJECT_IRQ_THREAD && !state->delaying_thread;
+        log_delay(besides ? INJECT_IRQ_THREAD_RUN : command->kind, cpu, state->since_ns, now,
+                  state->expires_ns, prev);
+    }
     state->since_ns = next == command->tid ? now : 0;
+    state->delaying_thread = 0;
 }
 
 /*

@@ -44,6 +44,8 @@ enum inject_kind {
     INJECT_LOCK = 19,
     /* A busy wait in the thread of an interrupt line, logged as all that the thread does at once. */
     INJECT_IRQ_THREAD = 20,
+    /* What that thread did besides. */
+    INJECT_IRQ_THREAD_RUN = 21,
 };
 
 /* What is to happen on one CPU; written by user space. */
@@ -75,7 +77,7 @@ struct inject_cpu {
     unsigned int reads;            /* 1: the measured thread is in a read() */
     unsigned long long lock_ns;    /* the measured thread waits for a lock since then */
     unsigned int locks;            /* for so many at once */
-    unsigned int reserved;
+    unsigned int delaying_thread;  /* 1: the task of the command is delayed since its switch-in */
 };
 
 /* One delay. */

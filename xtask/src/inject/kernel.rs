@@ -14,7 +14,7 @@ use super::{InjectLogEntry, plan::DelayContext};
 const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/inject.bpf.o"));
 
 /// `enum inject_kind`: its numbers, from 1, by the names of the log.
-const NAMES: [&str; 20] = [
+const NAMES: [&str; 21] = [
     "hardirq",
     "softirq",
     "switch",
@@ -35,6 +35,7 @@ const NAMES: [&str; 20] = [
     "arming",
     "lock",
     "irq_thread",
+    "irq_thread_run",
 ];
 
 /// The program that is loaded only for delays in the thread of an interrupt, as not every kernel

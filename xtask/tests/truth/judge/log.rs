@@ -32,7 +32,7 @@ impl Injected {
 
     /// Not a delay of its own: what came within one.
     pub(super) fn is_meanwhile(&self) -> bool {
-        matches!(self.kind.as_str(), "interrupt" | "softirq_run")
+        matches!(self.kind.as_str(), "interrupt" | "softirq_run" | "irq_thread_run")
     }
 
     /// Began so long after the expiry that the thread may have been awake already: no truth.

@@ -144,18 +144,21 @@ fn woken<'a>(by_expiry: &BTreeMap<(u32, i64), &'a Peak>, delay: &Injected) -> Op
     by_expiry.range(near).next_back().map(|(_, peak)| *peak)
 }
 
-/// How much a wake-up has, by the log, of what a delay is called as well: other interrupts, ns.
+/// How much a wake-up has, by the log, of what a delay is called as well, ns: other interrupts, or
+/// what else the thread of an interrupt did.
 fn more_of_its_kind(delay: &Injected, peak: &Peak, log: &[Injected]) -> i64 {
+    let kind = match delay.kind.as_str() {
+        "irq_thread" => "irq_thread_run",
+        _ if delay.causes() == ["hardirq"] => "interrupt",
+        _ => return 0,
+    };
     let is_other = |other: &&Injected| {
-        other.kind == "interrupt"
+        other.kind == kind
             && other.cpu == delay.cpu
             && other.end_ns() > peak.at_ns
             && other.at_ns < peak.end_ns()
     };
-    match delay.causes() == ["hardirq"] {
-        true => log.iter().filter(is_other).map(|other| other.ns).sum(),
-        false => 0,
-    }
+    log.iter().filter(is_other).map(|other| other.ns).sum()
 }
 
 /// One delay, with what of it is its own and what else may be called so, against its wake-up.
