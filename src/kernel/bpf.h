@@ -31,10 +31,10 @@ static __always_inline u32 task_cpu(struct task_struct *task)
  * (kernel/sched/fair.c). Since 6.18 the task itself is taken off its run queue on its way to user
  * mode; before, a whole run queue is.
  */
-static __always_inline int is_throttled(struct task_struct *task)
+static __always_inline int is_throttled(struct task_struct *task, u32 pid, int prio)
 {
     /* No quota is for real-time tasks; the idle task is of no group. */
-    if (task->prio < MAX_RT_PRIO || !task->pid)
+    if (prio < MAX_RT_PRIO || !pid)
         return 0;
     if (bpf_core_field_exists(task->throttled))
         return task->throttled;

@@ -62,7 +62,7 @@ int BPF_PROG(on_sched_migrate_task, struct task_struct *task, u32 dest_cpu)
     int prio = task->prio;
     struct trace_context tc;
 
-    if ((prio < MAX_RT_PRIO || get_thread(task)) && get_trace_context(&tc))
+    if ((prio < MAX_RT_PRIO || get_thread(task->pid, prio)) && get_trace_context(&tc))
         trace_event(&tc, TARDY_MIGRATE, 0, prio, task->pid, task_cpu(task), dest_cpu);
     return 0;
 }
@@ -105,7 +105,7 @@ static __always_inline int trace_page_fault(u64 address, struct pt_regs *regs)
 {
     struct task_struct *current = bpf_get_current_task_btf();
 
-    if (!get_thread(current))
+    if (!get_thread(current->pid, current->prio))
         return 0;
     return record_simple_event(TARDY_PAGE_FAULT, current->pid, address, regs->ip);
 }
@@ -132,7 +132,9 @@ static __always_inline int trace_lock(u32 kind, u64 lock, u64 flags)
 {
     struct task_struct *current = bpf_get_current_task_btf();
 
-    return get_thread(current) ? record_simple_event(kind, current->pid, lock, flags) : 0;
+    if (!get_thread(current->pid, current->prio))
+        return 0;
+    return record_simple_event(kind, current->pid, lock, flags);
 }
 
 SEC("tp_btf/contention_begin")
@@ -155,7 +157,7 @@ int BPF_PROG(on_sched_pi_setprio, struct task_struct *owner, struct task_struct 
     struct trace_context tc;
 
     /* In this order: the verifier does not let `waiter` be read, for which `current` may stand. */
-    if (get_thread(current) && waiter == current && get_trace_context(&tc))
-        trace_task(&tc, TARDY_LOCK_OWNER, 0, owner);
+    if (get_thread(current->pid, current->prio) && waiter == current && get_trace_context(&tc))
+        trace_task(&tc, TARDY_LOCK_OWNER, 0, owner, owner->pid, owner->prio);
     return 0;
 }

@@ -152,7 +152,8 @@ static __always_inline u64 trace_event(const struct trace_context *tc, u32 kind,
 static __always_inline u32 switch_out_reason(struct task_struct *prev, u64 prev_state)
 {
     if (!prev_state)
-        return is_throttled(prev) ? TARDY_OUT_THROTTLED : TARDY_OUT_PREEMPTED;
+        return is_throttled(prev, prev->pid, prev->prio) ? TARDY_OUT_THROTTLED
+                                                         : TARDY_OUT_PREEMPTED;
     if (prev_state & TASK_DEAD)
         return TARDY_OUT_DEAD;
     if (prev_state & (__TASK_STOPPED | __TASK_TRACED))
@@ -160,9 +161,10 @@ static __always_inline u32 switch_out_reason(struct task_struct *prev, u64 prev_
     return prev_state & TASK_UNINTERRUPTIBLE ? TARDY_OUT_WAITING : TARDY_OUT_SLEEPING;
 }
 
-/* An event that has the name of a task. */
+/* An event that has the name of a task, whose number and priority these are. */
 static __always_inline void
-trace_task(const struct trace_context *tc, u32 kind, u32 flags, struct task_struct *task)
+trace_task(const struct trace_context *tc, u32 kind, u32 flags, struct task_struct *task, u32 pid,
+           int prio)
 {
     u64 index;
 
@@ -171,15 +173,8 @@ trace_task(const struct trace_context *tc, u32 kind, u32 flags, struct task_stru
     if (event) {
         event->a = *(u64 *)&task->comm[0];
         event->b = *(u64 *)&task->comm[8];
-        commit_event(event, kind, flags, task->prio, task->pid);
+        commit_event(event, kind, flags, prio, pid);
     }
-}
-
-static __always_inline void
-trace_switch(const struct trace_context *tc, struct task_struct *prev, struct task_struct *next,
-             u64 prev_state)
-{
-    trace_task(tc, TARDY_SWITCH, switch_out_reason(prev, prev_state), next);
 }
 
 /* For programs that do nothing else. */
@@ -246,7 +241,8 @@ static __always_inline int has_byte(u64 word, u8 byte)
 }
 
 /*
- * Marks the present timer interrupt where the interrupted code had only just enabled interrupts. `sti` takes effect after one more instruction, so that up to 11 bytes may lie
+ * Marks the present timer interrupt where the interrupted code had only just enabled interrupts.
+ * `sti` takes effect after one more instruction, so that up to 11 bytes may lie
  * between; `popf` at once. Other instructions may contain such bytes. Whole words are compared:
  * of a branch for each byte the verifier would follow every combination.
  */

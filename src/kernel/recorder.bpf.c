@@ -27,14 +27,16 @@ char LICENSE[] SEC("license") = "GPL";
 /* In `entry_flags` alone: where the interrupt came has not been read. */
 #define ENTRY_UNREAD 0x100
 
-/* The record of a thread; NULL where it is not measured. */
-static __always_inline struct tardy_thread *get_thread(struct task_struct *task)
+/*
+ * The record of the thread with that number and priority; NULL where it is not measured. Each read
+ * of a task is checked by the kernel, and costs ten instructions: what is read once is passed on.
+ */
+static __always_inline struct tardy_thread *get_thread(u32 pid, int prio)
 {
-    u32 pid = task->pid;
     u32 slot = pid * memory.settings.hash_factor >> (memory.settings.hash_shift & 31);
     u32 entry = memory.thread_hash[slot & (TARDY_HASH_SLOTS - 1)];
 
-    if (task->prio > memory.settings.max_prio || entry == 0)
+    if (prio > memory.settings.max_prio || entry == 0)
         return NULL;
     u32 at = entry - 1;
     barrier_var(at);
@@ -232,8 +234,8 @@ static __always_inline u32 wakeup_stack_reason(struct tardy_thread *thread,
     /* A message: since the timer interrupt there was a switch. */
     if (config.woken_by == TARDY_BY_BOTH && cpu->switch_ns > cpu->entry_ns)
         return 0;
-    /* Not by a timer; or what was interrupted is idle, the thread itself or in user mode. */
-    if (now_ns - thread->callback_ns > CALLBACK_MAX_NS || !current->pid || current == task
+    /* Not by a timer; or what was interrupted is the thread itself, or was in user mode. */
+    if (now_ns - thread->callback_ns > CALLBACK_MAX_NS || current == task
         || cpu->entry_flags & TARDY_IN_USER)
         return 0;
     thread->suspect = may_delay_preemption(task, current, tc);
@@ -250,8 +252,6 @@ static __always_inline void trace_wakeup_stack(void *ctx, struct tardy_thread *t
                                                struct task_struct *current,
                                                const struct trace_context *tc)
 {
-    thread->suspect = 0;
-    thread->walk_ns = 0;
     u32 reason = wakeup_stack_reason(thread, task, current, tc);
     if (!reason)
         return;
@@ -290,8 +290,9 @@ static __always_inline void adapt_walk_interval(const struct tardy_thread *threa
 SEC("tp_btf/sched_waking")
 int BPF_PROG(on_sched_waking, struct task_struct *task)
 {
-    struct tardy_thread *thread = get_thread(task);
+    u32 pid = task->pid;
     int prio = task->prio;
+    struct tardy_thread *thread = get_thread(pid, prio);
     struct trace_context tc;
 
     if (!thread && !(config.record && prio < MAX_RT_PRIO))
@@ -302,10 +303,15 @@ int BPF_PROG(on_sched_waking, struct task_struct *task)
     if (thread)
         trace_wakeup(thread, task, current, &tc);
     if (config.record) {
-        u32 flags = thread && is_throttled(task) ? TARDY_WOKEN_THROTTLED : 0;
-        write_event(&tc, TARDY_WAKING, flags, prio, task->pid, current->pid, task_cpu(task));
-        /* Who sends a message is not in the way of who receives it. */
-        if (thread && config.woken_by != TARDY_BY_MESSAGES)
+        u32 flags = thread && is_throttled(task, pid, prio) ? TARDY_WOKEN_THROTTLED : 0;
+        u32 by = current->pid;
+        write_event(&tc, TARDY_WAKING, flags, prio, pid, by, task_cpu(task));
+        if (thread) {
+            thread->suspect = 0;
+            thread->walk_ns = 0;
+        }
+        /* An idle CPU kept nobody, and who sends a message is not in the way of who receives it. */
+        if (thread && by && config.woken_by != TARDY_BY_MESSAGES)
             trace_wakeup_stack(ctx, thread, task, current, &tc);
     }
     return 0;
@@ -365,9 +371,12 @@ SEC("tp_btf/sched_switch")
 int BPF_PROG(on_sched_switch, bool preempt, struct task_struct *prev, struct task_struct *next)
 {
     u64 prev_state = preempt ? 0 : left_state(ctx, prev);
-    struct tardy_thread *to = get_thread(next);
-    struct tardy_thread *from =
-        prev_state & (__TASK_STOPPED | __TASK_TRACED) ? get_thread(prev) : NULL;
+    u32 pid = next->pid;
+    int prio = next->prio;
+    struct tardy_thread *to = get_thread(pid, prio);
+    struct tardy_thread *from = prev_state & (__TASK_STOPPED | __TASK_TRACED)
+                                    ? get_thread(prev->pid, prev->prio)
+                                    : NULL;
     struct trace_context tc;
 
     if (!config.record && !to && !from)
@@ -377,7 +386,7 @@ int BPF_PROG(on_sched_switch, bool preempt, struct task_struct *prev, struct tas
     if (from)
         from->stopped_from_ns = tc.now_ns;
     if (config.record)
-        trace_switch(&tc, prev, next, prev_state);
+        trace_task(&tc, TARDY_SWITCH, switch_out_reason(prev, prev_state), next, pid, prio);
     if (to)
         trace_switch_in(ctx, to, prev, next, &tc);
     /* Until here it is the switch to `prev`. */

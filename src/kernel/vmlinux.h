@@ -68,7 +68,8 @@ struct task_struct {
     u32 __state;
     struct sched_entity se;
     bool throttled;
-    char comm[16];
+    /* As it is there: otherwise the compiler would read it byte by byte. */
+    char comm[16] __attribute__((aligned(8)));
 };
 
 /* `state` before 5.14, `cpu` before 5.16. */
