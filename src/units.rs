@@ -11,7 +11,7 @@ use std::{fmt, str::FromStr};
 use thiserror::Error;
 
 pub use amount::{AmountError, ByteSize, SampleCount};
-pub use words::{count, cpus, rate, span, times};
+pub use words::{count, cpus, many, rate, span, times};
 
 /// A signed time in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]

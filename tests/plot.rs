@@ -1,4 +1,4 @@
-//! Pictures: every kind in both formats, of runs that are whole and of runs that are not. A picture
+//! Pictures: every kind in every format, of runs that are whole and of runs that are not. A picture
 //! or a clear error, never a panic; and what the data says is what is drawn.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -98,11 +98,11 @@ fn assert_png(bytes: &[u8], size: Size) {
 }
 
 #[test]
-fn every_kind_is_drawn_in_both_formats_for_one_run_and_for_two() {
+fn every_kind_is_drawn_in_every_format_for_one_run_and_for_two() {
     let directory = tempfile::tempdir().unwrap();
     for runs in [vec!["a"], vec!["a", "b"], vec!["one"]] {
         for (_, kind) in KINDS {
-            for format in ["svg", "png"] {
+            for format in ["svg", "png", "pdf"] {
                 let file = directory.path().join(format!("{kind}.{format}"));
                 let mut words = vec!["plot", "--kind", kind, "-o", file.to_str().unwrap()];
                 words.extend(&runs);
@@ -111,6 +111,8 @@ fn every_kind_is_drawn_in_both_formats_for_one_run_and_for_two() {
                 let bytes = std::fs::read(&file).unwrap();
                 if format == "png" {
                     assert_png(&bytes, SIZE);
+                } else if format == "pdf" {
+                    assert!(bytes.starts_with(b"%PDF-1.") && bytes.ends_with(b"%%EOF"));
                 } else {
                     let texts = texts(std::str::from_utf8(&bytes).unwrap());
                     assert!(texts.iter().any(|text| text.contains("sample")), "{texts:?}");
@@ -295,12 +297,18 @@ fn what_cannot_be_drawn_is_refused_with_a_remedy() {
     let file = |name: &str| store().join(name).to_str().unwrap().to_owned();
     let svg = file("x.svg");
     let missing = file("no/such/place.png");
-    let refused: [(&[&str], &str); 7] = [
-        (&["a", "-o", "x.gif"], "-o x.gif: a picture is an SVG or a PNG; name a file that ends in"),
-        (&["a", "-o", "x"], ".svg or .png"),
+    let refused: [(&[&str], &str); 10] = [
+        (&["a", "-o", "x.gif"], "-o x.gif: a picture is an SVG, a PNG or a PDF; name a file"),
+        (&["a", "-o", "x"], ".svg, .png or .pdf"),
         (&["a", "-o", &missing], "cannot write"),
         (&["a", "-o", &svg, "--size", "900"], "as in 900x560"),
         (&["a", "-o", &svg, "--size", "100000x2"], "from 200 to 8000"),
+        (&["a", "-o", &svg, "--time-range", "5s"], "as in 5s..10s, ..10s or 5s.."),
+        (&["a", "-o", &svg, "--time-range", "5s..6s"], "has no time axis; choose --kind scatter"),
+        (
+            &["a", "-o", &svg, "--time-range", "50s..70s", "--kind", "scatter"],
+            "no run has a sample within 50s..70s; the longest takes 1 s",
+        ),
         (&["nobody", "-o", &svg], "no run \"nobody\""),
         (&["a", "a", "a", "a", "a", "a", "a", "-o", &svg], "7 runs in one picture"),
     ];
@@ -461,4 +469,141 @@ fn the_latency_axis_has_the_range_that_was_asked_for_and_nothing_is_left_out() {
     }
     let dots = page.runs[0].series[0].points.t_s.len();
     assert_eq!(filled(&drawn(PictureKind::Scatter, "..20us"), "circle"), dots);
+}
+
+/// The streams of a PDF file, unpacked.
+fn streams(file: &[u8]) -> Vec<String> {
+    let find = |text: &[u8], from: usize| {
+        let mut places = file[from..].windows(text.len());
+        places.position(|window| window == text).map(|at| from + at)
+    };
+    let (mut found, mut from) = (Vec::new(), 0);
+    while let Some(start) = find(b"stream\n", from).map(|at| at + 7) {
+        let end = find(b"\nendstream", start).unwrap();
+        let mut bytes = Vec::new();
+        let mut unpacked = flate2::read::ZlibDecoder::new(&file[start..end]);
+        std::io::Read::read_to_end(&mut unpacked, &mut bytes).unwrap();
+        found.push(String::from_utf8_lossy(&bytes).into_owned());
+        from = end + 10;
+    }
+    found
+}
+
+fn pdf(page: &Page, options: &PlotOptions) -> Vec<u8> {
+    let file = plot::pdf(page, options).unwrap();
+    assert_eq!(file, plot::pdf(page, options).unwrap(), "the same picture is the same file");
+    file
+}
+
+#[test]
+fn a_pdf_has_the_words_and_the_shapes_of_the_svg_and_carries_its_font() {
+    let page = page(&["a", "b"]);
+    let shapes = |content: &str, operator: &str| {
+        content.lines().filter(|line| line.ends_with(operator)).count()
+    };
+    for (kind, name) in KINDS {
+        let options =
+            PlotOptions { title: Some("Figure 7".into()), ..PlotOptions::new(kind, SIZE) };
+        let file = pdf(&page, &options);
+        let head = String::from_utf8_lossy(&file);
+        assert!(head.contains("/MediaBox [0 0 675 420]"), "{name}: 900x560 at 96 dots an inch");
+        assert!(head.contains("/Title (Figure 7)"), "{name}");
+        assert_eq!(head.matches("/FontFile2").count(), 1, "{name}");
+        let streams = streams(&file);
+        let svg = plot::svg(&page, &options).unwrap();
+        let words: Vec<String> = texts(&svg).into_iter().filter(|text| !text.is_empty()).collect();
+        assert_eq!(shapes(&streams[0], " Tj"), words.len(), "{name}");
+        let letters: std::collections::BTreeSet<char> = words.concat().chars().collect();
+        let names = streams.iter().find(|text| text.contains("begincmap")).unwrap();
+        for letter in letters {
+            let known = format!("> <{:04X}>", u32::from(letter));
+            assert!(names.contains(&known), "{name}: {letter:?} cannot be copied");
+        }
+        let circles = shapes(&streams[0], " c") / 4;
+        let rings = svg.matches("<circle").count() - filled(&svg, "circle");
+        match kind {
+            // Rings, the bar of the scale and lines are no cells.
+            PictureKind::Heatmap => {
+                let areas = svg.matches("<polygon").count();
+                let fills = streams[0].lines().filter(|line| *line == "f").count();
+                assert_eq!(fills - areas, filled(&svg, "rect"));
+            }
+            _ => assert_eq!(circles - rings, filled(&svg, "circle"), "{name}"),
+        }
+    }
+}
+
+#[test]
+fn a_crowd_of_points_is_pixels_within_a_pdf_too() {
+    let mut page = page(&["a"]);
+    let points = &mut page.runs[0].series[0].points;
+    let (t_s, latency_ns) = (points.t_s.clone(), points.latency_ns.clone());
+    for round in 1..22 {
+        points.t_s.extend(t_s.iter().map(|t_s| t_s + f64::from(round) * 0.9));
+        points.latency_ns.extend(&latency_ns);
+    }
+    let file = pdf(&page, &PlotOptions::new(PictureKind::Scatter, SIZE));
+    assert!(file.len() < 700_000, "{}", file.len());
+    let head = String::from_utf8_lossy(&file);
+    assert!(head.contains("/SMask"), "an image that lets paper through");
+    assert!(streams(&file)[0].contains("/I0 Do"));
+}
+
+/// What is drawn of a stretch of time: points and cells, and all words.
+fn drawn_within(page: &Page, kind: PictureKind, range: &str) -> (usize, usize, String) {
+    let options = PlotOptions { time: range.parse().unwrap(), ..PlotOptions::new(kind, SIZE) };
+    let svg = plot::svg(page, &options).unwrap();
+    (filled(&svg, "circle"), filled(&svg, "rect"), texts(&svg).join("\n"))
+}
+
+#[test]
+fn the_time_axis_shows_the_stretch_that_was_asked_for_and_says_what_is_outside() {
+    let mut page = page(&["a"]);
+    let run = &mut page.runs[0];
+    let late_s = 0.2;
+    let points = &mut run.series[0].points;
+    let late = points.t_s.iter().position(|t_s| *t_s > late_s).unwrap();
+    points.latency_ns[late] = 77_000_000;
+    run.record.series[0].max = Some(77_000_000);
+    let within = points.t_s.iter().filter(|t_s| (0.5..=0.75).contains(*t_s)).count();
+    assert!(within > 100, "{within}");
+    let (dots, _, words) = drawn_within(&page, PictureKind::Scatter, "500ms..750ms");
+    assert_eq!(dots, within);
+    let ticks: Vec<&str> = words.lines().filter(|line| line.parse::<u32>().is_ok()).collect();
+    assert!(ticks.contains(&"500") && ticks.contains(&"700") && !ticks.contains(&"400"), "{words}");
+    assert!(words.contains("500ms..750ms of 1 s is shown"), "{words}");
+    assert!(words.contains("Outside: max 77.0 ms, cpu0."), "{words}");
+    assert!(!words.contains("cpu0  max 77"), "{words}");
+    let (dots, _, words) = drawn_within(&page, PictureKind::Scatter, "..500ms");
+    assert!(dots > 100 && !words.contains("Outside") && words.contains("cpu0  max 77"), "{words}");
+    let all = drawn_within(&page, PictureKind::Heatmap, "0s..").1;
+    let some = drawn_within(&page, PictureKind::Heatmap, "..500ms").1;
+    assert!(all > some && some > 0, "{all} {some}");
+}
+
+#[test]
+fn a_short_stretch_of_a_run_is_collected_finer_than_the_whole() {
+    let directory = tempfile::tempdir().unwrap();
+    let words = ["run", "fake", "--cpus", "0", "--warmup", "0s", "--quiet", "--raw"];
+    let more = ["--interval", "100us", "--duration", "3s", "--name", "dense"];
+    let out = tardy(directory.path(), &[&words[..], &more[..]].concat());
+    assert!(matches!(out.status.code(), Some(0 | 4)), "{out:?}");
+    let open = || vec![Run::open(&directory.path().join("dense")).unwrap()];
+    let count = |page: &Page, within: (f64, f64)| {
+        let points = &page.runs[0].series[0].points;
+        points.t_s.iter().filter(|t_s| (within.0..=within.1).contains(*t_s)).count()
+    };
+    let stretch = (1.0, 1.5);
+    let whole = collect::page(open());
+    let part = collect::page_within(open(), "1s..1500ms".parse().unwrap());
+    let points = &part.runs[0].series[0].points;
+    assert!(points.thinned.is_empty(), "{}", points.thinned);
+    assert_eq!((points.of, count(&part, stretch)), (points.t_s.len() as u64, points.t_s.len()));
+    let (few, all) = (count(&whole, stretch), count(&part, stretch));
+    assert!(!whole.runs[0].series[0].points.thinned.is_empty() && all > few, "{few} {all}");
+    let edges = &part.runs[0].time_edges_s;
+    let [first, .., last] = edges[..] else { unreachable!() };
+    assert!((0.5..=1.0).contains(&first) && (1.5..2.0).contains(&last), "{edges:?}");
+    let samples: u64 = part.runs[0].heat.count.iter().sum();
+    assert!((samples as usize).abs_diff(all) <= all / 2, "{samples} {all}");
 }

@@ -10,7 +10,7 @@ use super::output;
 use crate::{
     plain,
     session::{LoadProgress, RunProgress, ShowPace},
-    units::{Nanos, count, span},
+    units::{Nanos, many, span},
 };
 
 /// What is said of a run while it goes on.
@@ -156,7 +156,7 @@ fn heartbeat_text(progress: &RunProgress) -> String {
         time.push_str(&format!(", {} left", span(left_ns.max(0) as f64 / 1e9)));
     }
     let samples = progress.series.iter().fold(0_u64, |sum, (_, own, _)| sum.saturating_add(*own));
-    let mut parts = vec![time, format!("{} samples", count(samples))];
+    let mut parts = vec![time, many(samples, "sample")];
     let worst = progress.series.iter().filter_map(|(name, _, worst)| Some(((*worst)?, name)));
     if let Some((worst_ns, name)) = worst.max_by_key(|(worst_ns, _)| *worst_ns) {
         parts.push(format!("worst {}, {name}", Nanos(worst_ns)));

@@ -12,7 +12,7 @@ use crate::{
         repair::{RunRepair, SpoolRepair, repair},
     },
     store::Store,
-    units::{count, span},
+    units::{count, many, span},
 };
 
 /// Close the sample files that a killed run left open
@@ -93,20 +93,20 @@ fn of_spool(spool: &SpoolRepair) -> Vec<String> {
             None => format!("{open} had no sample, and is removed"),
         }];
     };
-    let many = count(*samples);
+    let all = many(*samples, "sample");
     let until = spool.until_ns.map_or_else(String::new, |ns| format!(" up to {}", seconds(ns)));
     let mut lines = vec![match spool.was_closed {
-        true => format!("{closed} had the {many} samples of {open} already{until}"),
-        false => format!("{closed} has the {many} samples of {open}{until}"),
+        true => format!("{closed} had the {all} of {open} already{until}"),
+        false => format!("{closed} has the {all} of {open}{until}"),
     }];
     if *unread_bytes > 0 {
         lines.push(format!(
-            "the last {} bytes of {open} are cut short or damaged, and could not be read",
-            count(*unread_bytes)
+            "{} at the end of {open} could not be read: cut short or damaged",
+            many(*unread_bytes, "byte")
         ));
     }
     if *strangers > 0 {
-        lines.push(format!("{} samples of it are of no series of the run", count(*strangers)));
+        lines.push(format!("no series of the run has {} of it", many(*strangers, "sample")));
     }
     lines.extend(spool.kept_as.iter().map(|kept| format!("it is kept as {kept}")));
     lines
@@ -117,12 +117,12 @@ fn totals(run: &Run, repaired: &RunRepair) -> String {
     let length = span(run.document.duration_ns as f64 / 1e9);
     let missing = match missing {
         0 => "none is missing".to_owned(),
+        1 => "1 is missing".to_owned(),
         missing => format!("{} are missing", count(*missing)),
     };
     format!(
-        "{} samples are in closed files now; of the {} that the histograms count in {length}, \
-         {missing}",
-        count(*samples),
+        "{} in closed files now; of the {} that the histograms count in {length}, {missing}",
+        many(*samples, "sample"),
         count(*counted),
     )
 }
@@ -158,7 +158,7 @@ mod tests {
         let damaged = SpoolRepair { unread_bytes: 1_000, kept_as, ..spool() };
         let lines = of_spool(&damaged);
         assert_eq!(lines[0], whole);
-        assert!(lines[1].starts_with("the last 1 000 bytes of samples/000003.spool"), "{lines:?}");
+        assert!(lines[1].starts_with("1 000 bytes at the end of samples/"), "{lines:?}");
         assert_eq!(lines[2], "it is kept as samples/.000003.damaged");
         let none = SpoolRepair { closed: None, ..damaged };
         assert!(of_spool(&none)[0].ends_with("no sample can be read of it"));

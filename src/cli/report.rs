@@ -12,6 +12,7 @@ use crate::{
         collect, html,
         page::Page,
         plot::{self, LatencyRange, PictureKind, PlotOptions, Size, View},
+        time_range::TimeRange,
     },
     store::Store,
     sys::memory,
@@ -30,7 +31,7 @@ pub(super) struct ReportFlags {
     output: PathBuf,
 }
 
-/// Draw one run, or several for comparison, as SVG or PNG.
+/// Draw one run, or several for comparison, as SVG, PNG or PDF.
 ///
 /// For papers, readmes and mails. Percentiles and histograms of several runs are overlaid: one
 /// colour per run, one dash pattern per series. Scatters and heat maps are drawn side by side on
@@ -42,7 +43,7 @@ pub(super) struct PlotFlags {
     runs: Vec<String>,
     /// The file to write; an older one is replaced
     ///
-    /// The end of its name, .svg or .png, selects the format.
+    /// The end of its name selects the format: .svg, .png or .pdf.
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
     /// What the picture shows
@@ -65,6 +66,12 @@ pub(super) struct PlotFlags {
     /// What lies outside stands at the edge. A range below a factor of six is widened to one.
     #[arg(long, value_name = "RANGE")]
     latency_range: Option<LatencyRange>,
+    /// The part of the time that scatters and heat maps show: 5s..10s, ..10s, 5s.. [default: all]
+    ///
+    /// In the time of the run, from its start on. Points and cells of a short part are finer, and
+    /// the picture says where the run's largest latency is outside of it.
+    #[arg(long, value_name = "RANGE")]
+    time_range: Option<TimeRange>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -95,14 +102,8 @@ pub(super) fn plot(flags: &PlotFlags, store: &Store) -> Result<Exit> {
         PlotKind::Heatmap => PictureKind::Heatmap,
         PlotKind::Histogram => PictureKind::Histogram,
     };
-    let is_svg = match flags.output.extension().and_then(|kind| kind.to_str()) {
-        Some("svg") => true,
-        Some("png") => false,
-        _ => bail!(
-            "-o {}: a picture is an SVG or a PNG; name a file that ends in .svg or .png",
-            flags.output.display()
-        ),
-    };
+    let format = PictureFormat::of(&flags.output)?;
+    let time = flags.time_range.unwrap_or_default();
     let options = PlotOptions {
         title: flags.title.clone(),
         series: flags.series.clone(),
@@ -111,19 +112,47 @@ pub(super) fn plot(flags: &PlotFlags, store: &Store) -> Result<Exit> {
             PlotView::Scheduled => View::Scheduled,
         }),
         latency: flags.latency_range.unwrap_or_default(),
+        time,
         ..PlotOptions::new(kind, flags.size)
     };
-    let page = page_of(&flags.runs, store)?;
-    let bytes =
-        if is_svg { plot::svg(&page, &options)?.into_bytes() } else { plot::png(&page, &options)? };
+    let page = page_of(&flags.runs, store, time)?;
+    let bytes = match format {
+        PictureFormat::Svg => plot::svg(&page, &options)?.into_bytes(),
+        PictureFormat::Png => plot::png(&page, &options)?,
+        PictureFormat::Pdf => plot::pdf(&page, &options)?,
+    };
     write(&flags.output, &bytes)?;
     Ok(Exit::Done)
+}
+
+/// What kind of file a picture becomes.
+#[derive(Debug, Clone, Copy)]
+enum PictureFormat {
+    Svg,
+    Png,
+    Pdf,
+}
+
+impl PictureFormat {
+    /// By the end of its name.
+    fn of(path: &Path) -> Result<Self> {
+        match path.extension().and_then(|kind| kind.to_str()) {
+            Some("svg") => Ok(Self::Svg),
+            Some("png") => Ok(Self::Png),
+            Some("pdf") => Ok(Self::Pdf),
+            _ => bail!(
+                "-o {}: a picture is an SVG, a PNG or a PDF; name a file that ends in .svg, .png \
+                 or .pdf",
+                path.display()
+            ),
+        }
+    }
 }
 
 /// Writes the page.
 pub(super) fn report(flags: &ReportFlags, store: &Store) -> Result<Exit> {
     is_page("-o", &flags.output)?;
-    let page = page_of(&flags.runs, store)?;
+    let page = page_of(&flags.runs, store, TimeRange::ALL)?;
     let text = html::render(&page).context("cannot write the data of the page")?;
     write(&flags.output, text.as_bytes())?;
     Ok(Exit::Done)
@@ -140,14 +169,14 @@ pub(super) fn is_page(flag: &str, path: &Path) -> Result<()> {
     Ok(())
 }
 
-fn page_of(names: &[String], store: &Store) -> Result<Page> {
+fn page_of(names: &[String], store: &Store, within: TimeRange) -> Result<Page> {
     // A day has thousands of histograms; malloc keeps blocks of this size instead of freeing them.
     memory::keep_heap();
     let runs = names.iter().map(|name| store.find(name)).collect::<Result<Vec<_>, _>>()?;
     if let Some(empty) = runs.iter().find(|run| run.document.series.is_empty()) {
         bail!("{} has no series: there is nothing to draw", empty.path.display());
     }
-    Ok(collect::page(runs))
+    Ok(collect::page_within(runs, within))
 }
 
 /// Replaces the file atomically.

@@ -19,8 +19,8 @@ pub(super) struct TraceFlags {
     ///
     /// Needs root, or CAP_BPF and CAP_PERFMON, and a kernel with type information (BTF), as
     /// distribution kernels have. Where that is missing, auto measures without and reports it.
-    /// A receive, and a pingpong or a stream between two ends of this machine, are traced where
-    /// stages or peaks is given.
+    /// Of messages, receive and, between two ends of this machine, pingpong and stream are traced
+    /// only with stages or peaks.
     #[arg(long, value_enum, default_value = "auto", value_name = "MODE")]
     trace: TraceMode,
     /// How many of the worst wake-ups to keep, each with everything recorded around it

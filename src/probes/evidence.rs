@@ -25,6 +25,22 @@ pub struct MessageEvidence {
     pub clock: Option<ClockEvidence>,
     /// Of received packets.
     pub receive: Option<ReceiveEvidence>,
+    /// Where ends send and receive in one thread.
+    pub one_thread: Option<OneThread>,
+}
+
+/// Ends that cannot take a packet while they send their own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OneThread {
+    /// `near`, `far`.
+    pub ends: Vec<String>,
+    /// The series of what they receive.
+    pub series: Vec<String>,
+    /// How late a packet is that comes at the moment when its receiver sends, ns; or whole periods
+    /// later.
+    pub meets_ns: i64,
+    /// Time between two packets that an end sends, ns.
+    pub period_ns: i64,
 }
 
 /// How a far end went away in the middle.

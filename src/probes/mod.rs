@@ -30,7 +30,7 @@ use thiserror::Error;
 
 pub use self::{
     armed::{Armed, ExpiryGrid, SeriesSource},
-    evidence::{ClockEvidence, FarLoss, MessageEvidence, ReceiveEvidence},
+    evidence::{ClockEvidence, FarLoss, MessageEvidence, OneThread, ReceiveEvidence},
 };
 use self::{fake::Fake, timer::Timer};
 use crate::{

@@ -2,7 +2,7 @@
 
 use hdrhistogram::Histogram;
 
-use super::page::Heat;
+use super::{page::Heat, time_range::TimeRange};
 use crate::run::{Document, counts::SeriesCounts, hlog::IntervalSpan};
 
 /// Maximum number of columns of a heat map: about what a narrow screen can show.
@@ -19,24 +19,30 @@ struct TimeBins {
     /// Where each begins, and where the last one ends.
     edges: Vec<f64>,
     width_s: f64,
+    /// How many of this width would come before the first one.
+    before: usize,
 }
 
 impl TimeBins {
-    /// As many as the log has intervals, or a whole number of intervals each where it has more.
-    fn of(document: &Document) -> Self {
+    /// As many as the log has intervals within a stretch of the run, or a whole number of intervals
+    /// each where it has more.
+    fn of(document: &Document, within: TimeRange) -> Self {
         let end_s = document.duration_ns as f64 / 1e9;
+        let (from_s, to_s) = (within.from_s().min(end_s), within.to_s(end_s).min(end_s));
         let interval_s = (document.log_interval_ns as f64 / 1e9).max(1e-3);
-        let intervals = (end_s / interval_s).ceil().max(1.0);
+        let intervals = ((to_s - from_s) / interval_s).ceil().max(1.0);
         let width_s = interval_s * (intervals / TIME_BINS as f64).ceil();
-        let bins = (end_s / width_s).ceil().max(1.0) as usize;
+        let before = (from_s / width_s) as usize;
+        let after = ((to_s / width_s).ceil() as usize).max(before + 1);
         let edge = |bin: usize| (bin as f64 * width_s * 1e3).round() / 1e3;
-        let mut edges: Vec<f64> = (0..bins).map(edge).collect();
-        edges.push((end_s * 1e3).round() / 1e3);
-        Self { edges, width_s }
+        let mut edges: Vec<f64> = (before..after).map(edge).collect();
+        edges.push((end_s.min(after as f64 * width_s) * 1e3).round() / 1e3);
+        Self { edges, width_s, before }
     }
 
     fn at(&self, t_s: f64) -> usize {
-        ((t_s / self.width_s) as usize).min(self.edges.len().saturating_sub(2))
+        let bin = ((t_s / self.width_s) as usize).saturating_sub(self.before);
+        bin.min(self.edges.len().saturating_sub(2))
     }
 }
 
@@ -52,12 +58,12 @@ pub(super) struct Binned<'a> {
 }
 
 impl<'a> Binned<'a> {
-    /// Nothing counted yet, for these edges of latency.
-    pub(super) fn new(document: &Document, edges: &'a [u64]) -> Self {
+    /// Nothing counted yet, for these edges of latency and a stretch of the run.
+    pub(super) fn new(document: &Document, edges: &'a [u64], within: TimeRange) -> Self {
         let series = document.series.len();
         let few = document.wakeups().count() <= SERIES_WITH_HEAT;
         Self {
-            bins: TimeBins::of(document),
+            bins: TimeBins::of(document, within),
             edges,
             totals: SeriesCounts::new(series),
             stages: document.series.iter().map(|series| series.is_stage()).collect(),
@@ -74,7 +80,7 @@ impl<'a> Binned<'a> {
         let own = if self.has_each() { number } else { 0 };
         let Some(columns) = self.columns.get_mut(own) else { return };
         columns.resize(self.bins.edges.len(), Vec::new());
-        if let Some(row) = columns.get_mut(self.bins.at(span.start_s + span.length_s / 2.0)) {
+        if let Some(row) = columns.get_mut(self.bins.at(span.middle_s())) {
             row.resize(self.edges.len(), 0);
             add_row(row, counts, self.edges);
         }

@@ -16,6 +16,7 @@ use super::{
     },
     points::PointThinner,
     sample_name::SampleName,
+    time_range::TimeRange,
     tracks, words,
 };
 use crate::run::{
@@ -30,10 +31,17 @@ const BINS_PER_DECADE: u32 = 25;
 /// The data of a page that shows `runs` side by side.
 #[must_use]
 pub fn page(runs: Vec<Run>) -> Page {
+    page_within(runs, TimeRange::ALL)
+}
+
+/// The same of a stretch of time of each run: what lies outside is neither counted nor thinned, but
+/// the records speak of whole runs.
+#[must_use]
+pub fn page_within(runs: Vec<Run>, within: TimeRange) -> Page {
     let documents = || runs.iter().map(|run| &run.document);
     let edges = latency_edges(documents());
     Page {
-        runs: runs.iter().map(|run| page_run(run, &edges)).collect(),
+        runs: runs.iter().map(|run| page_run(run, &edges, within)).collect(),
         latency_edges_ns: edges,
         ..Page::empty(documents())
     }
@@ -60,12 +68,14 @@ fn latency_edges<'a>(documents: impl Iterator<Item = &'a Document>) -> Vec<u64> 
     edges
 }
 
-fn page_run(run: &Run, edges: &[u64]) -> PageRun {
-    let mut binned = Binned::new(&run.document, edges);
-    let mut sieve = PointThinner::new(run);
+fn page_run(run: &Run, edges: &[u64], within: TimeRange) -> PageRun {
+    let mut binned = Binned::new(&run.document, edges, within);
+    let mut sieve = PointThinner::new(run, within);
     let read = run.intervals(|number, span, counts| {
-        binned.add(number, &span, &counts);
-        sieve.interval(number, &span, &counts);
+        if within.holds(span.middle_s()) {
+            binned.add(number, &span, &counts);
+            sieve.interval(number, &span, &counts);
+        }
     });
     let damage = read.err().map(|error| error.to_string()).or_else(|| binned.totals().refusal());
     let mut caveats: Vec<CaveatKind> =

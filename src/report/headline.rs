@@ -116,7 +116,7 @@ impl MissedInAll {
         match self.are_material() {
             true => format!("{} of {} periods were missed", count(missed), count(self.periods)),
             false if missed == 1 => "1 period was missed".into(),
-            false => format!("{missed} periods were missed"),
+            false => format!("{} periods were missed", count(missed)),
         }
     }
 }

@@ -20,6 +20,7 @@ pub mod points;
 mod schema;
 pub mod table;
 pub mod terminal;
+pub mod time_range;
 mod tracks;
 pub mod vocabulary;
 pub mod why;

@@ -2,7 +2,10 @@
 
 use hdrhistogram::Histogram;
 
-use super::page::{PointKind, Points};
+use super::{
+    page::{PointKind, Points},
+    time_range::TimeRange,
+};
 use crate::{
     run::{CaveatKind, Run, SeriesSummary, counts::SeriesCounts, hlog::IntervalSpan},
     units::{Nanos, count},
@@ -28,13 +31,14 @@ pub struct PointThinner {
     max: Vec<i64>,
     /// Which of the points a series of the record has; stages have none.
     places: Vec<Option<usize>>,
+    within: TimeRange,
 }
 
 impl PointThinner {
-    /// For this run: single samples where they were kept and are not too many, else the largest of
-    /// each interval.
+    /// For a stretch of this run: single samples where they were kept and are not too many, else
+    /// the largest of each interval that it is told.
     #[must_use]
-    pub fn new(run: &Run) -> Self {
+    pub fn new(run: &Run, within: TimeRange) -> Self {
         let samples = run.document.wakeups().map(|series| series.count);
         let samples = samples.fold(0, u64::saturating_add);
         let kept = run.has_samples();
@@ -49,6 +53,7 @@ impl PointThinner {
             too_many: kept && samples > MOST_SAMPLES,
             max: run.document.wakeups().map(|series| series.max.unwrap_or(0)).collect(),
             places: run.document.series.iter().map(place).collect(),
+            within,
         }
     }
 
@@ -59,8 +64,7 @@ impl PointThinner {
             return;
         };
         let max = self.max.get(place).copied().unwrap_or(i64::MAX);
-        let t_s = span.start_s + span.length_s / 2.0;
-        maxima.push((t_s, i64::try_from(counts.max()).unwrap_or(i64::MAX).min(max)));
+        maxima.push((span.middle_s(), i64::try_from(counts.max()).unwrap_or(i64::MAX).min(max)));
     }
 
     /// The points of every series of wake-ups, and what is wrong with the files of samples, where
@@ -78,7 +82,7 @@ impl PointThinner {
         let share = (BUDGET / wakeups.len().max(1)).max(100) as u64;
         let rule = |number: &usize| Rule::of(&totals.of(*number), share);
         let rules: Vec<Rule> = wakeups.iter().map(rule).collect();
-        let (points, damage) = samples(run, &rules, &self.places);
+        let (points, damage) = samples(run, &rules, &self.places, self.within);
         (points, damage.err().map(|what| CaveatKind::SamplesDamaged { what }))
     }
 
@@ -141,6 +145,7 @@ fn samples(
     run: &Run,
     rules: &[Rule],
     places: &[Option<usize>],
+    within: TimeRange,
 ) -> (Vec<Points>, Result<(), String>) {
     let mut points = vec![
         Points {
@@ -163,6 +168,10 @@ fn samples(
         else {
             return;
         };
+        let t_s = sample.t_ns.saturating_sub(zero_ns) as f64 / 1e9;
+        if !within.holds(t_s) {
+            return;
+        }
         points.of += 1;
         // An early wake-up is as rare as a late one.
         let notable = sample.latency_ns >= rule.all_from || sample.latency_ns < 0;
@@ -172,7 +181,6 @@ fn samples(
                 return;
             }
             room -= 1;
-            let t_s = sample.t_ns.saturating_sub(zero_ns) as f64 / 1e9;
             let (t_s, latency) = rounded((t_s, sample.latency_ns));
             points.t_s.push(t_s);
             points.latency_ns.push(latency);

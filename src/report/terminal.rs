@@ -25,7 +25,7 @@ use crate::{
         conditions::MachineRecord,
         summary::{ENOUGH_BEYOND, PERCENTILES},
     },
-    units::{count, rate},
+    units::{count, many, rate},
 };
 
 pub use fold::fold;
@@ -221,13 +221,13 @@ fn push_lines(out: &mut String, lines: &[String]) {
 fn push_load(out: &mut String, load: &LoadRecord) {
     let Some(proof) = &load.proof else { return };
     out.push_str(&format!(
-        "load {}: {} {}/s, {} context switches/s, {:.2} CPUs, {} tasks\n",
+        "load {}: {} {}/s, {} context switches/s, {:.2} CPUs, {}\n",
         words::load(load),
         rate(proof.operations_per_s),
         proof.unit,
         rate(proof.context_switches_per_s),
         proof.cpu_share,
-        proof.tasks,
+        many(proof.tasks, "task"),
     ));
 }
 

@@ -67,6 +67,14 @@ pub struct IntervalSpan {
     pub length_s: f64,
 }
 
+impl IntervalSpan {
+    /// The moment that stands for all of it, in seconds since the start of the run.
+    #[must_use]
+    pub fn middle_s(&self) -> f64 {
+        self.start_s + self.length_s / 2.0
+    }
+}
+
 /// Appends an interval and the totals so far to `out`, two lines.
 pub fn append(out: &mut String, span: &IntervalSpan, counts: &Histogram<u64>, totals: &Totals) {
     let mut packed = Vec::new();

@@ -17,7 +17,8 @@ pub(crate) use setup::{left_changed, shield_gaps};
 pub(super) fn caveats(evidence: &Evidence) -> Vec<CaveatKind> {
     let by = evidence.ended_by.clone();
     let mut found = setup::caveats(&evidence.setup);
-    found.extend(messages::caveats(evidence.messages.as_ref(), &evidence.probe));
+    let (own, probe) = (evidence.messages.as_ref(), &evidence.probe);
+    found.extend(messages::caveats(own, probe, &evidence.series));
     found.extend(by.map(|by| CaveatKind::Interrupted { by }));
     found.extend(threads::caveats(evidence));
     found.extend(machine::caveats(&evidence.machine));

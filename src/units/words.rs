@@ -35,6 +35,12 @@ pub fn count(n: u64) -> String {
     out
 }
 
+/// So many of something whose plural ends in s: `1 sample`, `12 345 samples`.
+#[must_use]
+pub fn many(n: u64, one: &str) -> String {
+    if n == 1 { format!("1 {one}") } else { format!("{} {one}s", count(n)) }
+}
+
 /// A rate with a prefix: `812 k`, `1.42 M`.
 #[must_use]
 pub fn rate(per_s: f64) -> String {
@@ -70,6 +76,8 @@ mod tests {
     #[test]
     fn one_is_no_plural() {
         assert_eq!([1, 2, 1_234].map(times), ["once", "2 times", "1 234 times"]);
+        let samples = [0, 1, 1_234].map(|n| many(n, "sample"));
+        assert_eq!(samples, ["0 samples", "1 sample", "1 234 samples"]);
         assert_eq!(["1", "0-3", "0,7"].map(cpus), ["CPU 1", "CPUs 0-3", "CPUs 0,7"]);
     }
 }

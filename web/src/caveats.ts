@@ -1,6 +1,6 @@
 // Caveats: reasons to doubt a run. On the first screen the weightiest, in the record all of them.
 
-import { h } from './dom';
+import { h, withCode } from './dom';
 import type { Caveat, PageRun } from './model';
 
 /** So many stand on the first screen; paper has all that weigh. */
@@ -43,7 +43,7 @@ function toAll(words: string): HTMLElement {
 
 function item(caveat: Caveat, remedy: boolean, more: string): HTMLElement {
   return h('li', { class: caveat.effect + more },
-    h('span', { class: 'effect' }, caveat.effect), ' ', h('span', { class: 'what' }, caveat.text || caveat.code),
-    caveat.code ? h('code', {}, caveat.code) : null,
-    remedy && caveat.remedy ? h('div', { class: 'remedy' }, h('b', {}, 'Remedy: '), caveat.remedy) : null);
+    h('span', { class: 'effect' }, caveat.effect), ' ', h('span', { class: 'what' }, ...withCode(caveat.text || caveat.code)),
+    caveat.code ? h('code', { class: 'code' }, caveat.code) : null,
+    remedy && caveat.remedy ? h('div', { class: 'remedy' }, h('b', {}, 'Remedy: '), ...withCode(caveat.remedy)) : null);
 }

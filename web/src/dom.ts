@@ -1,6 +1,8 @@
 // Making elements, copying, saving. Every string becomes a text node or an attribute, never HTML:
 // what a run says cannot become part of the page's structure.
 
+import { unbroken } from './units';
+
 type Child = Node | string | number | null | undefined | false;
 type Props = { [name: string]: string | number | boolean | null | undefined | EventListener };
 
@@ -33,8 +35,16 @@ function apply(element: Element, props: Props): void {
 function append(element: Element, children: Child[]): void {
   for (const child of children) {
     if (child === null || child === undefined || child === false) continue;
-    element.append(child instanceof Node ? child : String(child));
+    if (child instanceof Node) element.append(child);
+    // What may be typed again stays as it is.
+    else element.append(element.matches('pre, code') ? String(child) : unbroken(String(child)));
   }
+}
+
+/** A text whose parts between backticks are code; as it came where one backtick has no partner. */
+export function withCode(text: string): (Node | string)[] {
+  const parts = text.split('`');
+  return parts.length % 2 === 0 ? [text] : parts.map((part, at) => (at % 2 ? h('code', {}, part) : part));
 }
 
 /** Puts text on the clipboard; the old way where the new one is refused (a page from a file). */

@@ -37,6 +37,11 @@ export function count(value: number): string {
   return Math.round(value).toString().replace(/\B(?=(\d{3})+(?!\d))/g, THIN);
 }
 
+/** The same text with its grouped digits, "3 437", held together, so that no line ends within a number. */
+export function unbroken(text: string): string {
+  return text.replace(/\b\d{1,3}(?: \d{3})+\b/g, (digits) => digits.replace(/ /g, THIN));
+}
+
 /** A count on an axis: "1", "500", "20k", "3M". */
 export function shortCount(value: number): string {
   const size = Math.abs(value);

@@ -102,6 +102,60 @@ test('on a phone come verdict, cause, caveats, graph and figures below each othe
   for (let i = 1; i < found.length; i += 1) assert.ok(found[i - 1].bottom <= found[i].top + 1, JSON.stringify(found));
 });
 
+test('on a phone no line ends within a number, and a command stays as it was typed', async () => {
+  const data = FIXTURES.alone();
+  const [run] = data.runs;
+  const words = Array.from({ length: 40 }, (_, n) => `${'x'.repeat(n % 13)} 3 437 of 1 004 000 periods`).join(', ');
+  run.headline = words;
+  run.record.caveats = [{ ...run.record.caveats[0], text: words }];
+  run.command = 'tardy run timer --note "1 000 000 times"';
+  const path = `${folder}/numbers.html`;
+  mkdirSync(folder, { recursive: true });
+  writeFileSync(path, inserted(readFileSync(bundle, 'utf8'), data));
+  const phone = await Tab.open(browser, { width: 390 });
+  await phone.show(path);
+  for (const selector of ['.headline', '.caveat-list .what']) {
+    const found = await phone.page.evaluate(numbers, selector);
+    assert.ok(found.length >= 80 && found.lines > 20, JSON.stringify(found));
+    assert.deepEqual(found.torn, [], selector);
+  }
+  const command = await phone.page.evaluate(() => document.querySelector('.command pre').textContent);
+  await phone.close();
+  assert.equal(command, run.command);
+});
+
+/** Inside the page: the numbers with groups of digits in the first of these, and which of them are on two lines. */
+function numbers(selector) {
+  const element = [...document.querySelectorAll(selector)].find((one) => /437 of/.test(one.textContent));
+  const [text] = element.childNodes;
+  const range = document.createRange();
+  const linesOf = (from, to) => {
+    range.setStart(text, from);
+    range.setEnd(text, to);
+    return new Set([...range.getClientRects()].map((box) => Math.round(box.top))).size;
+  };
+  const all = [...text.data.matchAll(/\d+(?:\s\d{3})+/g)];
+  const torn = all.filter((one) => linesOf(one.index, one.index + one[0].length) > 1);
+  return { length: all.length, lines: linesOf(0, text.length), torn: torn.map(([digits]) => digits) };
+}
+
+test('what a caveat quotes as code is shown as code', async () => {
+  const data = FIXTURES.alone();
+  const [run] = data.runs;
+  const [first] = run.record.caveats;
+  run.record.caveats = [{ ...first, effect: 'weakens', text: 'Not `a b`.', remedy: 'Use `--cpus` or `x`; one ` alone.' }];
+  const path = `${folder}/quoted.html`;
+  mkdirSync(folder, { recursive: true });
+  writeFileSync(path, inserted(readFileSync(bundle, 'utf8'), data));
+  await tab.load(path);
+  const said = await tab.page.evaluate(() => {
+    const item = document.querySelector('.caveats .caveat-list li');
+    const codes = (selector) => [...item.querySelectorAll(`${selector} code`)].map((code) => code.textContent);
+    return { what: item.querySelector('.what').textContent, codes: codes('.what'), remedy: item.querySelector('.remedy').textContent };
+  });
+  assert.deepEqual(said, { what: 'Not a b.', codes: ['a b'], remedy: 'Remedy: Use `--cpus` or `x`; one ` alone.' });
+});
+
 test('the sentence of the cause is about what has the time of the slowest', async () => {
   const { sentence } = await built('cause/sentence.ts');
   const band = (name, blamed_share, ...parts) => ({
@@ -112,7 +166,8 @@ test('the sentence of the cause is about what has the time of the slowest', asyn
   assert.equal(said('p99.9', 1, ['irqs_off', 'a', 610], ['softirq', 'b', 390]), 'In the slowest 0.1 % of wake-ups, 61 % of the time went to irqs_off: a.');
   assert.equal(said('p99', 1, ['thread', 'a', 300], ['thread', 'b', 300], ['thread', 'c', 200], ['thread', 'd', 100], ['host', 'e', 100]),
     'In the slowest 1 % of wake-ups, 90 % of the time went to thread: a, b, c and 1 more.');
-  assert.equal(said('worst', 0.3, ['host', 'e', 300, 1]), 'In the 10 worst wake-ups, only 30 % of the time was blamed, most of that on probably host: e; the rest is not known.');
+  assert.equal(said('worst', 0.3, ['host', 'e', 300, 1]), 'In the 10 worst wake-ups, only 30 % of the time was blamed, most of that probably on host: e; the rest is not known.');
+  assert.equal(said('p99', 1, ['throttled', 'b', 900, 1], ['host', 'e', 100]), 'In the slowest 1 % of wake-ups, 90 % of the time probably went to throttled: b.');
   assert.equal(said('p99', 1, ['unexplained', '', 700], ['host', 'e', 300]), 'In the slowest 1 % of wake-ups, 70 % of the time is unexplained; the largest known cause is host: e (30 %).');
 });
 

@@ -182,7 +182,7 @@ mod tests {
     use crate::{
         probes::{
             Probe, TracedSamples,
-            stream::{PacketWait, StreamTransport},
+            stream::{PacketWait, RemoteEcho, StreamTransport},
         },
         setup::threads::Terms,
         sys::sched::Policy,
@@ -259,6 +259,24 @@ mod tests {
         let several = of(group, false, &[found(5), found(6), found(7)]);
         let first = ("near".into(), 5, None);
         assert_eq!(several, [first, ("there".into(), 6, there), ("there2".into(), 7, there)]);
+    }
+
+    #[test]
+    fn ends_that_send_and_receive_know_how_late_a_packet_is_that_meets_a_sending() {
+        let of = |stream: &Stream| {
+            stream.one_thread().map(|one| (one.ends, one.series, one.meets_ns, one.period_ns))
+        };
+        let names = |names: &[&str]| -> Vec<String> {
+            names.iter().map(|name| (*name).to_owned()).collect()
+        };
+        let both = (names(&["near", "far"]), names(&["back", "there"]), 500_000, 1_000_000);
+        assert_eq!(of(&stream(StreamTransport::Udp, true)), Some(both));
+        assert_eq!(of(&stream(StreamTransport::Udp, false)), None);
+        assert_eq!(of(&stream(StreamTransport::ZmqPubSub, true)), None);
+        let echo = RemoteEcho { to: "10.0.0.2:7117".into(), token: Vec::new() };
+        let there_and_back = Stream { echo: Some(echo), ..stream(StreamTransport::Tcp, false) };
+        let near = (names(&["near"]), names(&["rtt"]), 1_000_000, 1_000_000);
+        assert_eq!(of(&there_and_back), Some(near));
     }
 
     #[test]

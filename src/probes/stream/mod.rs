@@ -33,8 +33,10 @@ use self::end::{SendPlan, SocketKind};
 pub use self::{echo::RemoteEcho, end::EndPlan, far_end::FarEndStream, wait::PacketWait};
 use super::{ArmError, Armed, Probe, Tracing, Wants};
 use crate::{
-    probes::MessageEvidence,
-    run::{EndRecord, MessageRecord, ProbeRecord, SeriesHead, StreamParameters},
+    probes::{MessageEvidence, OneThread},
+    run::{
+        EndRecord, MessageRecord, ProbeRecord, SeriesHead, StreamParameters, messages::ROUND_TRIP,
+    },
     setup::threads::{Terms, describe, plain},
     transports::streams::{self, SocketPair},
     units::PacketRate,
@@ -238,7 +240,23 @@ impl Stream {
         MessageEvidence {
             needed_bytes: Some(self.second() as u64),
             frame_bytes: mtu.map(|mtu| ((self.size + HEADERS) as u64, mtu.into())),
+            one_thread: self.one_thread(),
             ..MessageEvidence::default()
+        }
+    }
+
+    /// Which ends send what they cannot receive meanwhile. ZeroMQ sends by threads of its own.
+    fn one_thread(&self) -> Option<OneThread> {
+        let period_ns = end::period_ns(self.rate.per_1000_s);
+        let of = |ends: &[&str], series: &[&str], meets_ns| {
+            let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+            OneThread { ends: owned(ends), series: owned(series), meets_ns, period_ns }
+        };
+        match (&self.echo, self.sending_back()) {
+            _ if self.way.kind() == SocketKind::Zmq => None,
+            (Some(_), _) => Some(of(&["near"], &[ROUND_TRIP], period_ns)),
+            (None, Some(back)) => Some(of(&["near", "far"], &[BACK, THERE], back.phase_ns)),
+            (None, None) => None,
         }
     }
 }

@@ -83,24 +83,28 @@ impl Axis {
         axis
     }
 
-    /// Seconds since the start, in the unit that fits.
+    /// Seconds since the start, from one moment to another, in the unit that fits.
     #[must_use]
-    pub(super) fn time(end_s: f64, length: f64) -> Self {
-        let end_s = end_s.max(1e-3);
-        let (unit_s, unit) = match end_s {
-            _ if end_s >= 7200.0 => (3600.0, "h"),
-            _ if end_s >= 120.0 => (60.0, "min"),
-            _ if end_s >= 2.0 => (1.0, "s"),
+    pub(super) fn time(from_s: f64, to_s: f64, length: f64) -> Self {
+        let to_s = to_s.max(from_s + 1e-3);
+        let span_s = to_s - from_s;
+        let (unit_s, unit) = match span_s {
+            _ if span_s >= 7200.0 => (3600.0, "h"),
+            _ if span_s >= 120.0 => (60.0, "min"),
+            _ if to_s >= 2.0 => (1.0, "s"),
             _ => (1e-3, "ms"),
         };
-        let step = round_step(end_s / unit_s * 62.0 / length);
+        // Names of more than three digits need more room.
+        let each = 62.0 + 6.0 * ((to_s / unit_s).log10() - 3.0).max(0.0);
+        let step = round_step(span_s / unit_s * each / length);
         let decimals = (-step.log10().floor()).max(0.0) as usize;
         let title = format!("time since the start ({unit})");
-        let mut axis = Self { title, low: 0.0, high: end_s, is_log: false, ticks: Vec::new() };
-        let steps = (end_s / unit_s / step + 1e-9).floor() as u32;
-        let value = |number: u32| f64::from(number) * step;
+        let mut axis = Self { title, low: from_s, high: to_s, is_log: false, ticks: Vec::new() };
+        let first = (from_s / unit_s / step - 1e-9).ceil();
+        let steps = (to_s / unit_s / step + 1e-9).floor() - first;
+        let value = |number: u32| (first + f64::from(number)) * step;
         let tick = |number| (value(number) * unit_s, format!("{:.decimals$}", value(number)));
-        axis.ticks = axis.ticks_at((0..=steps).map(tick).collect());
+        axis.ticks = axis.ticks_at((0..=steps.max(0.0) as u32).map(tick).collect());
         axis
     }
 
@@ -203,11 +207,21 @@ mod tests {
         let nines = Axis::nines("", 5.0, 700.0);
         assert_eq!(names(&nines), ["50 %", "90 %", "99 %", "99.9 %", "99.99 %", "99.999 %"]);
         assert_eq!(names(&Axis::counts("", 12_000, 200.0)), ["1", "10", "100", "1 000", "10 000"]);
-        let ten = Axis::time(10.0, 700.0);
+        let ten = Axis::time(0.0, 10.0, 700.0);
         assert_eq!(names(&ten), ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10"]);
-        assert_eq!(names(&Axis::time(0.9, 300.0)), ["0", "200", "400", "600", "800"]);
-        assert_eq!(names(&Axis::time(86_400.0, 500.0)), ["0", "5", "10", "15", "20"]);
-        assert_eq!(names(&Axis::time(0.0, 500.0)).first(), Some(&"0.0"));
+        assert_eq!(names(&Axis::time(0.0, 0.9, 300.0)), ["0", "200", "400", "600", "800"]);
+        assert_eq!(names(&Axis::time(0.0, 86_400.0, 500.0)), ["0", "5", "10", "15", "20"]);
+        assert_eq!(names(&Axis::time(0.0, 0.0, 500.0)).first(), Some(&"0.0"));
+    }
+
+    #[test]
+    fn an_axis_that_begins_late_names_round_moments_within_it() {
+        let late = Axis::time(5.5, 9.0, 300.0);
+        assert_eq!(names(&late), ["6", "7", "8", "9"]);
+        assert_eq!((late.share(5.5), late.share(9.0)), (0.0, 1.0));
+        let deep = Axis::time(3_605.0, 3_605.4, 500.0);
+        assert_eq!(names(&deep), ["3605.0", "3605.1", "3605.2", "3605.3", "3605.4"]);
+        assert!(deep.title.ends_with("(s)"), "{}", deep.title);
     }
 
     #[test]

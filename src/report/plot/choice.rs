@@ -3,26 +3,38 @@
 
 use std::borrow::Cow;
 
-use super::{PictureKind, PlotError, PlotOptions, View};
+use super::{PictureKind, PlotError, PlotOptions, View, stretch};
 use crate::report::{
     page::{Heat, Page, PageRun},
     sample_name,
+    time_range::TimeRange,
 };
 
-/// The page as the picture is to show it, and whether it counts scheduled periods.
-pub(super) fn chosen<'a>(
-    page: &'a Page,
-    options: &PlotOptions,
-) -> Result<(Cow<'a, Page>, bool), PlotError> {
+/// What a picture shows.
+pub(super) struct Chosen<'a> {
+    /// The page as the picture is to show it.
+    pub page: Cow<'a, Page>,
+    /// Whether it counts scheduled periods.
+    pub per_period: bool,
+    /// The sentences about what is outside of the time that it shows.
+    pub outside: Vec<String>,
+}
+
+/// The part of a page that is asked for.
+pub(super) fn chosen<'a>(page: &'a Page, options: &PlotOptions) -> Result<Chosen<'a>, PlotError> {
     let mut page = Cow::Borrowed(page);
     if !options.series.is_empty() {
         select(page.to_mut(), options)?;
+    }
+    let mut outside = Vec::new();
+    if options.time != TimeRange::ALL {
+        outside = stretch::narrow(page.to_mut(), options)?;
     }
     let per_period = is_per_period(&page, options)?;
     if per_period {
         page.to_mut().runs.iter_mut().for_each(count_periods);
     }
-    Ok((page, per_period))
+    Ok(Chosen { page, per_period, outside })
 }
 
 /// Where many periods were missed, the view per scheduled period comes first.

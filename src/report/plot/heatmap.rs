@@ -48,7 +48,7 @@ pub(super) fn draw(
     let panels = sheet.panels(page.runs.len(), 76.0, page.runs.len() > 1)?;
     sheet.room = full;
     let (Some(first), Some(last)) = (panels.first(), panels.last()) else { return Ok(()) };
-    let (x, y) = axes(page, sheet.latency, first.area);
+    let (x, y) = axes(page, sheet, first.area);
     for ((run, subject), panel) in page.runs.iter().zip(subjects).zip(&panels) {
         let frame = open(&mut sheet.picture, panel, &x, &y, subject, page.runs.len() > 1);
         cells(run, &page.latency_edges_ns, most, &frame, &mut sheet.picture);

@@ -1,7 +1,8 @@
-//! Pictures of runs for papers and readmes: SVG or PNG, from the data of a page.
+//! Pictures of runs for papers and readmes: SVG, PNG or PDF, from the data of a page.
 //!
 //! `sheet` puts the words around, `frame` and `axis` make a panel, each kind of picture draws into
-//! it, and `paint` makes the file. A picture never clips, smooths or hides the largest latency.
+//! it, and `paint` or `pdf` makes the file. A picture never clips, smooths or hides the largest
+//! latency of the time that it shows.
 
 mod axis;
 mod choice;
@@ -10,12 +11,14 @@ mod heatmap;
 mod histogram;
 mod paint;
 mod palette;
+mod pdf;
 mod percentile;
 mod picture;
 mod range;
 mod raster;
 mod scatter;
 mod sheet;
+mod stretch;
 mod subject;
 mod text;
 
@@ -23,7 +26,8 @@ use std::{fmt, str::FromStr};
 
 use thiserror::Error;
 
-use super::{page::Page, sample_name};
+use super::{page::Page, sample_name, time_range::TimeRange};
+use choice::Chosen;
 use palette::LineStyles;
 use picture::Picture;
 pub use range::LatencyRange;
@@ -70,13 +74,24 @@ pub struct PlotOptions {
     pub view: Option<View>,
     /// The range of the latency axis.
     pub latency: LatencyRange,
+    /// The stretch of time that is shown, for pictures over time. A page that was collected for it
+    /// has finer points and cells than one of whole runs.
+    pub time: TimeRange,
 }
 
 impl PlotOptions {
     /// A picture of all series.
     #[must_use]
     pub const fn new(kind: PictureKind, size: Size) -> Self {
-        Self { kind, size, title: None, series: Vec::new(), view: None, latency: LatencyRange::ALL }
+        Self {
+            kind,
+            size,
+            title: None,
+            series: Vec::new(),
+            view: None,
+            latency: LatencyRange::ALL,
+            time: TimeRange::ALL,
+        }
     }
 }
 
@@ -131,6 +146,9 @@ pub enum PlotError {
     /// A view that this picture cannot show.
     #[error("--view: {0}")]
     View(&'static str),
+    /// A stretch of time that this picture cannot show.
+    #[error("--time-range: {0}")]
+    Time(String),
     /// No run has a series of this name.
     #[error("--series: no run has a series \"{wanted}\"; there are {known}")]
     Series {
@@ -162,13 +180,25 @@ pub enum PlotError {
 pub fn svg(page: &Page, options: &PlotOptions) -> Result<String, PlotError> {
     let picture = draw(page, options)?;
     let label = |run| RunLabel::of(run, false).name;
-    let names: Vec<String> = page.runs.iter().map(label).collect();
-    let labelled = page.runs.iter().zip(&names);
+    let labelled = page.runs.iter().map(|run| (run, label(run)));
     let lines: Vec<String> =
         labelled.map(|(run, name)| format!("{name}: {} {}", run.line, run.headline)).collect();
-    let about = format!("{}: {}", options.kind.title(), names.join(", "));
-    let title = options.title.clone().unwrap_or(about);
-    paint::svg(&picture, options.size, &title, &lines.join("\n"))
+    paint::svg(&picture, options.size, &title(page, options), &lines.join("\n"))
+}
+
+/// What the file says of itself: as asked, or what it shows of which runs.
+fn title(page: &Page, options: &PlotOptions) -> String {
+    let names = page.runs.iter().map(|run| RunLabel::of(run, false).name);
+    let about = || format!("{}: {}", options.kind.title(), names.collect::<Vec<_>>().join(", "));
+    options.title.clone().unwrap_or_else(about)
+}
+
+/// The picture as a PDF file of one page.
+///
+/// # Errors
+/// See [`PlotError`].
+pub fn pdf(page: &Page, options: &PlotOptions) -> Result<Vec<u8>, PlotError> {
+    pdf::pdf(&draw(page, options)?, options.size, &title(page, options))
 }
 
 /// The picture as a PNG file.
@@ -197,13 +227,14 @@ impl PictureKind {
 
 fn draw(page: &Page, options: &PlotOptions) -> Result<Picture, PlotError> {
     let kind = options.kind;
-    let (page, per_period) = choice::chosen(page, options)?;
+    let Chosen { page, per_period, outside } = choice::chosen(page, options)?;
     let page = page.as_ref();
     let subjects: Vec<RunLabel> =
         page.runs.iter().map(|run| RunLabel::of(run, per_period)).collect();
     check(&subjects)?;
     let mut sheet = heading(page, &subjects, options);
     let mut notes = counts(&subjects);
+    notes.extend(outside);
     if per_period {
         notes.push("A wake-up late by L at interval T counts as L, L-T, ..., L-kT.".into());
     }
@@ -244,7 +275,7 @@ fn check(subjects: &[RunLabel]) -> Result<(), PlotError> {
 /// A sheet with the title and the runs' names on it.
 fn heading(page: &Page, subjects: &[RunLabel], options: &PlotOptions) -> Canvas {
     let mut sheet = Canvas::new(options.size);
-    sheet.latency = options.latency;
+    (sheet.latency, sheet.time) = (options.latency, options.time);
     if let Some(title) = &options.title {
         sheet.title(title);
     }

@@ -4,7 +4,10 @@
 use std::str::FromStr;
 
 use super::subject::{highest, lowest};
-use crate::{report::page::Page, units::Nanos};
+use crate::{
+    report::{page::Page, time_range},
+    units::Nanos,
+};
 
 /// Ends of the latency axis; an end that is absent follows the data.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -19,18 +22,10 @@ impl FromStr for LatencyRange {
     fn from_str(text: &str) -> Result<Self, String> {
         let wanted =
             || format!("\"{text}\" is no range; write LOW..HIGH, as in 10us..1ms, ..1ms or 10us..");
-        let (low, high) = text.split_once("..").ok_or_else(wanted)?;
-        let end = |text: &str| match text.trim() {
-            "" => Ok(None),
-            text => text.parse::<Nanos>().map(Some).map_err(|error| error.to_string()),
-        };
-        let range = Self { low: end(low)?, high: end(high)? };
-        let is_ascending = match (range.low, range.high) {
-            (None, None) => false,
-            (low, high) => low.unwrap_or(Nanos(1)) < high.unwrap_or(Nanos(i64::MAX)),
-        };
-        let is_positive = range.low.is_none_or(|low| low.0 > 0);
-        if is_ascending && is_positive { Ok(range) } else { Err(wanted()) }
+        let (low, high) = time_range::ends(text)?.ok_or_else(wanted)?;
+        let is_ascending = low.unwrap_or(Nanos(1)) < high.unwrap_or(Nanos(i64::MAX));
+        let is_positive = low.is_none_or(|low| low.0 > 0);
+        if is_ascending && is_positive { Ok(Self { low, high }) } else { Err(wanted()) }
     }
 }
 

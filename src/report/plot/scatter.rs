@@ -6,7 +6,6 @@ use super::{
     frame::{Area, Frame, Labels, SMALL, ring},
     legend, palette,
     picture::{Align, Colour, Picture, Shape},
-    range::LatencyRange,
     sheet::{Canvas, Mark, Panel},
     subject::{RunLabel, highest, lowest},
     text,
@@ -75,7 +74,7 @@ pub(super) fn draw(
     sheet.legend(&legend(page, &colours, Mark::Dot));
     let panels = sheet.panels(page.runs.len(), 76.0, page.runs.len() > 1)?;
     let Some(first) = panels.first().map(|panel| panel.area) else { return Ok(()) };
-    let (x, y) = axes(page, sheet.latency, first);
+    let (x, y) = axes(page, sheet, first);
     for ((run, subject), panel) in page.runs.iter().zip(subjects).zip(&panels) {
         let frame = open(&mut sheet.picture, panel, &x, &y, subject, page.runs.len() > 1);
         points(run, &frame, &colours, &mut sheet.picture);
@@ -85,8 +84,9 @@ pub(super) fn draw(
 }
 
 /// The scales that all panels over time share; above the largest there is room for its name.
-pub(super) fn axes(page: &Page, range: LatencyRange, area: Area) -> (Axis, Axis) {
+pub(super) fn axes(page: &Page, sheet: &Canvas, area: Area) -> (Axis, Axis) {
     let (width, height) = (area.width(), area.height());
+    let (range, time) = (sheet.latency, sheet.time);
     let points = page.runs.iter().flat_map(|run| &run.series).flat_map(|series| &series.points.t_s);
     // A sample that was taken after the end is no reason to draw it elsewhere.
     let ends = page.runs.iter().filter_map(|run| run.time_edges_s.last()).chain(points);
@@ -99,7 +99,8 @@ pub(super) fn axes(page: &Page, range: LatencyRange, area: Area) -> (Axis, Axis)
         height,
         22.0,
     );
-    (Axis::time(ends.copied().fold(0.0, f64::max), width), y)
+    let end_s = time.to_s(ends.copied().fold(0.0, f64::max));
+    (Axis::time(time.from_s(), end_s, width), y)
 }
 
 /// The end of a log axis that leaves `room` of its `length` above `high`.

@@ -10,6 +10,7 @@ use super::{
     subject::RunLabel,
     text,
 };
+use crate::report::time_range::TimeRange;
 
 /// The size for which widths and letters were chosen; others are scaled.
 const LAYOUT: (f64, f64) = (900.0, 560.0);
@@ -51,6 +52,8 @@ pub(super) struct Canvas {
     pub room: Area,
     /// The range of the latency axis.
     pub latency: LatencyRange,
+    /// The range of the time axis.
+    pub time: TimeRange,
     size: Size,
 }
 
@@ -67,7 +70,7 @@ impl Canvas {
             right: picture.width - MARGIN,
             bottom: picture.height - MARGIN + 4.0,
         };
-        Self { picture, room, latency: LatencyRange::ALL, size }
+        Self { picture, room, latency: LatencyRange::ALL, time: TimeRange::ALL, size }
     }
 
     /// What the picture is called by who made it.

@@ -101,7 +101,9 @@ fn name(run: &PageRun) -> String {
     if caveats.is_empty() { name.clone() } else { format!("{name} ({})", caveats.join(", ")) }
 }
 
-fn largest(run: &PageRun) -> Option<Largest> {
+/// The largest latency of a run, by its record.
+#[must_use]
+pub(super) fn largest(run: &PageRun) -> Option<Largest> {
     let maxima = run.record.wakeups().enumerate();
     let maxima = maxima.filter_map(|(number, series)| Some((number, series.max?)));
     let (number, latency_ns) =

@@ -1,13 +1,15 @@
 //! Text on pictures: the one font, its widths, and how long texts fit a place.
 //!
 //! The font is part of tardy, so that a PNG looks the same on a target without fonts. An SVG names
-//! the generic family; the widths are those of our font, which is among the wider ones.
+//! the generic family; the widths are those of our font, which is among the wider ones. A PDF
+//! carries the font.
 
 use std::sync::OnceLock;
 
 use plotters::style::{FontDesc, FontFamily, FontStyle, register_font};
 
-static FONT: &[u8] = include_bytes!("font/DejaVuSans-subset.ttf");
+/// The letters of the basic scripts of Europe, and punctuation.
+pub(super) static FONT: &[u8] = include_bytes!("font/DejaVuSans-subset.ttf");
 
 /// The height that the font library calls the size, in units of the font's em.
 pub(super) const HEIGHT_PER_EM: f64 = 2384.0 / 2048.0;

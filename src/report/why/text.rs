@@ -17,7 +17,7 @@ use crate::{
         table::{Table, us},
     },
     run::{Document, SeriesSummary, Validity, probes::SampleName},
-    units::{Nanos, count, span, times},
+    units::{Nanos, count, many, span, times},
 };
 
 const BOLD: Style = Style::new().bold();
@@ -263,7 +263,8 @@ fn matrix(sheet: &mut TerminalText, why: &WhyReport) {
     sheet.table(&table, "");
     let more = matrix.rows.len().saturating_sub(MOST_TASKS);
     if more > 0 {
-        sheet.line(DIM, &format!("and {more} tasks that took less: --json has all"));
+        let more = many(more as u64, "task");
+        sheet.line(DIM, &format!("and {more} that took less: --json has all"));
     }
     sheet.gap();
 }

@@ -109,10 +109,12 @@ fn one(sheet: &mut TerminalText, rank: usize, peak: &Peak, document: &Document) 
         None => {}
     }
     let parts = peak.parts_by_name();
-    for part in parts.iter().take(MOST_PARTS) {
+    // A line that says that there is one more takes as much room as that one.
+    let shown = if parts.len() == MOST_PARTS + 1 { parts.len() } else { MOST_PARTS };
+    for part in parts.iter().take(shown) {
         blamed(sheet, part, peak.latency_ns);
     }
-    let rest = parts.get(MOST_PARTS..).unwrap_or_default();
+    let rest = parts.get(shown..).unwrap_or_default();
     if !rest.is_empty() {
         let ns = rest.iter().fold(0_u64, |sum, part| sum.saturating_add(part.ns));
         let ns = Nanos(i64::try_from(ns).unwrap_or(i64::MAX));
@@ -229,7 +231,8 @@ fn happened(sheet: &mut TerminalText, peak: &Peak, since: &str) {
     let hidden = (peak.timeline.len() - shown.len()) as u64;
     let hidden = hidden.saturating_add(peak.left_out);
     if hidden > 0 {
-        let text = format!("   and {} entries that were shorter or earlier", count(hidden));
+        let entries = if hidden == 1 { "entry that was" } else { "entries that were" };
+        let text = format!("   and {} {entries} shorter or earlier", count(hidden));
         sheet.line(DIM, &text);
     }
 }
@@ -295,7 +298,10 @@ fn describe(moment: &Moment, cpu: u32) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::run::peaks::Lane;
+    use crate::{
+        report::fixture,
+        run::peaks::{Basis, Cause, Lane},
+    };
 
     fn moment(at: i64, ns: Option<u64>, what: &str) -> Moment {
         Moment {
@@ -336,6 +342,43 @@ mod tests {
         assert!(shown.iter().any(|moment| moment.ns == Some(900)));
         assert!(shown.iter().all(|moment| moment.at >= 0 && moment.at <= 5_000));
         assert!(shown.is_sorted_by_key(|moment| moment.at));
+    }
+
+    fn text_of(parts: u64, left_out: u64) -> String {
+        let part = |n: u64| Part {
+            cause: Cause::Thread,
+            name: format!("task{n}"),
+            task: None,
+            ns: 100 - n,
+            basis: Basis::Measured,
+            evidence: None,
+            stack: Vec::new(),
+        };
+        let peak = Peak {
+            at_ns: 0,
+            series: "cpu0".into(),
+            cpu: 0,
+            latency_ns: 1_000,
+            stages: None,
+            ways: Vec::new(),
+            blame: (0..parts).map(part).collect(),
+            timeline: vec![moment(0, Some(5), "task")],
+            left_out,
+        };
+        let mut sheet = TerminalText::default();
+        one(&mut sheet, 1, &peak, &fixture::of("timer", &["cpu0"]));
+        sheet.done()
+    }
+
+    #[test]
+    fn what_is_left_out_of_a_peak_is_more_than_a_line_and_is_counted() {
+        let seven = text_of(7, 1);
+        assert!(seven.contains("task6") && !seven.contains("smaller part"), "{seven}");
+        assert!(seven.contains("and 1 entry that was shorter or earlier"), "{seven}");
+        let eight = text_of(8, 2);
+        assert!(!eight.contains("task6"), "{eight}");
+        assert!(eight.contains("and 2 smaller parts, together 187 ns"), "{eight}");
+        assert!(eight.contains("and 2 entries that were shorter or earlier"), "{eight}");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::values::{EndCount, OsError, list, moment};
 use crate::{
     run::caveat::Effect,
-    units::{Nanos, count},
+    units::{Nanos, count, many, times},
 };
 
 /// A caveat about a run of messages. One variant a code, as in [`super::CaveatKind`].
@@ -59,6 +59,18 @@ pub enum MessageCaveat {
         packet_bytes: u64,
         /// What a frame holds.
         mtu_bytes: u64,
+    },
+    /// A packet that comes while its receiver sends waits for that.
+    ReceiverSends {
+        /// The ends that send and receive in one thread.
+        ends: Vec<String>,
+        /// The series in which one packet in a hundred or more came so late that it may have met
+        /// that.
+        series: Vec<String>,
+        /// The latency of a packet that comes when its receiver sends, ns.
+        meets_ns: i64,
+        /// It meets the next one after so much more, ns.
+        period_ns: i64,
     },
 }
 
@@ -156,7 +168,7 @@ fn lost(series: &[LostMessages], unsent: &[EndCount]) -> String {
 /// "near: Network is unreachable, 7 packets"
 fn refusal(SendRefusal { end, packets, error }: &SendRefusal) -> String {
     let why = error.as_ref().map(|error| format!("{error}, ")).unwrap_or_default();
-    format!("{end}: {why}{} packets", count(*packets))
+    format!("{end}: {why}{}", many(*packets, "packet"))
 }
 
 /// "in 2 of 9 periods it was too uncertain"
@@ -164,10 +176,30 @@ fn unsteady(steps: u64, unknown: u64, periods: u64) -> String {
     match steps {
         0 => format!("in {unknown} of {periods} periods it was too uncertain"),
         _ => format!(
-            "a clock was set ({steps} steps seen), and in {unknown} of {periods} periods it was \
-             not known"
+            "a clock was set (seen {}), and in {unknown} of {periods} periods it was not known",
+            times(steps)
         ),
     }
+}
+
+fn in_frames(packet_bytes: u64, mtu_bytes: u64) -> String {
+    format!(
+        "Each packet is split into several frames: packets of {packet_bytes} bytes, frames of at \
+         most {mtu_bytes}."
+    )
+}
+
+/// "of back are therefore rare from 50.0 us on, and every 100 us"
+fn sends_too(ends: &[String], series: &[String], meets_ns: i64, period_ns: i64) -> String {
+    format!(
+        "Sending and receiving share a thread ({}): a packet that comes while its receiver sends \
+         waits for that. Latencies of {} are therefore rare from {} on, and every {} from there, \
+         and more frequent right behind.",
+        ends.join(", "),
+        series.join(" and "),
+        Nanos(meets_ns),
+        Nanos(period_ns)
+    )
 }
 
 impl MessageCaveat {
@@ -228,11 +260,14 @@ impl MessageCaveat {
             Self::PacketsFragmented { packet_bytes, mtu_bytes } => (
                 "packets_fragmented",
                 Informs,
-                format!(
-                    "Each packet is split into several frames: packets of {packet_bytes} bytes, \
-                     frames of at most {mtu_bytes}."
-                ),
+                in_frames(*packet_bytes, *mtu_bytes),
                 "Use a smaller --size, unless fragments are what you measure.",
+            ),
+            Self::ReceiverSends { ends, series, meets_ns, period_ns } => (
+                "receiver_sends",
+                Informs,
+                sends_too(ends, series, *meets_ns, *period_ns),
+                "For exact shapes measure each way alone: without --both-ways and --to.",
             ),
         }
     }

@@ -2,7 +2,10 @@
 
 use serde::Serialize;
 
-use crate::{run::caveat::Effect, units::Nanos};
+use crate::{
+    run::caveat::Effect,
+    units::{Nanos, many},
+};
 
 /// A caveat of a run of received packets. One variant a code, as in [`super::CaveatKind`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -48,9 +51,10 @@ impl ReceiveCaveat {
                 Weakens,
                 format!(
                     "The clock that stamps packets was stepped during the run: {} {}; \
-                     {left_out} packets left out.",
+                     {} left out.",
                     Nanos(step_ns.saturating_abs()),
-                    if *step_ns > 0 { "forward" } else { "back" }
+                    if *step_ns > 0 { "forward" } else { "back" },
+                    many(*left_out, "packet")
                 ),
                 "Do not set the time during a run; slewing it (chrony, ntpd) does no harm.",
             ),

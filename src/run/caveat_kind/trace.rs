@@ -3,7 +3,10 @@
 use serde::Serialize;
 
 use super::values::list;
-use crate::run::{caveat::Effect, trace::MissingTracepoint};
+use crate::{
+    run::{caveat::Effect, trace::MissingTracepoint},
+    units::{count, many},
+};
 
 /// A caveat about the causes and stages of a run. One variant a code, as in [`super::CaveatKind`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -37,10 +40,10 @@ pub enum TraceCaveat {
     SymbolsHidden,
 }
 
-/// "no who sent an interrupt (ipi_send_cpu): the kernel has none"
+/// "who sent an interrupt (ipi_send_cpu): the kernel has none"
 fn in_part(missing: &[MissingTracepoint], no_causes: Option<&str>) -> String {
     let missing = list(missing, "; ", |MissingTracepoint { tracepoint, switches_off, why }| {
-        format!("no {switches_off} ({tracepoint}): {why}")
+        format!("{switches_off} ({tracepoint}): {why}")
     });
     let no_causes = no_causes.map(|why| format!("stages only, no causes: {why}"));
     let parts = (!missing.is_empty()).then_some(missing).into_iter().chain(no_causes);
@@ -72,8 +75,9 @@ impl TraceCaveat {
                 "events_lost",
                 Informs,
                 format!(
-                    "The recorder lost {lost} events: some late wake-ups show too much \
-                     unexplained time. Latencies are complete."
+                    "The recorder lost {}: some late wake-ups show too much unexplained time. \
+                     Latencies are complete.",
+                    many(*lost, "event")
                 ),
                 "Use --stacks off, or a longer --interval.",
             ),
@@ -81,8 +85,10 @@ impl TraceCaveat {
                 "wakeups_unmatched",
                 Informs,
                 format!(
-                    "{unmatched} of {wakeups} wake-ups matched no record of the BPF side: \
-                     they have no stages. Latencies are complete."
+                    "{} of {} matched no record of the BPF side and have no stages. Latencies are \
+                     complete.",
+                    count(*unmatched),
+                    many(*wakeups, "wake-up")
                 ),
                 "Use a longer --interval, or --wake nanosleep. In a ping-pong this happens \
                  where a message arrives before the end sleeps.",

@@ -4,7 +4,10 @@ use super::{
     CaveatKind, MissedPeriods,
     values::{list, moment},
 };
-use crate::{run::caveat::Effect, units::Nanos};
+use crate::{
+    run::caveat::Effect,
+    units::{Nanos, many},
+};
 
 impl CaveatKind {
     /// Code, effect, text and remedy.
@@ -58,7 +61,8 @@ impl CaveatKind {
                 "load_in_part",
                 Weakens,
                 format!(
-                    "Of the load {load}, {tasks_idle} of {tasks} tasks completed no operation."
+                    "Of the load {load}, {tasks_idle} of {} completed no operation.",
+                    many(*tasks, "task")
                 ),
                 "Give the run more time, or the load fewer tasks.",
             ),
@@ -66,7 +70,8 @@ impl CaveatKind {
                 "samples_lost",
                 Weakens,
                 format!(
-                    "{lost} samples reached the histogram but not samples/: the recorder was late."
+                    "{} reached the histogram but not samples/: the recorder was late.",
+                    many(*lost, "sample")
                 ),
                 "Measure fewer threads or a longer interval with --raw, or write to a faster disk.",
             ),
@@ -107,7 +112,7 @@ impl CaveatKind {
             Self::EarlyWakeups { early } => (
                 "early_wakeups",
                 Weakens,
-                format!("{early} wake-ups came before their programmed time."),
+                format!("Before the programmed time came {}.", many(*early, "wake-up")),
                 "Suspect the clock source or the hypervisor's timer; check `dmesg` for clock \
                  trouble.",
             ),

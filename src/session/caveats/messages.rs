@@ -1,13 +1,17 @@
 //! Caveats of messages: what did not arrive, and which end stopped.
 
 use crate::{
-    probes::{FarLoss, MessageEvidence, ReceiveEvidence},
-    run::{CaveatKind, EndBuffer, LostMessages, MessageCaveat, MessageRecord, ReceiveCaveat},
+    probes::{FarLoss, MessageEvidence, OneThread, ReceiveEvidence},
+    run::{
+        CaveatKind, EndBuffer, LostMessages, MessageCaveat, MessageRecord, ReceiveCaveat,
+        SeriesSummary,
+    },
 };
 
 pub(super) fn caveats(
     messages: Option<&MessageRecord>,
     probe: &MessageEvidence,
+    series: &[SeriesSummary],
 ) -> Vec<CaveatKind> {
     let Some(messages) = messages else { return Vec::new() };
     let mut found: Vec<CaveatKind> = of_far(probe).into_iter().map(CaveatKind::from).collect();
@@ -15,7 +19,22 @@ pub(super) fn caveats(
         found.extend(of_received(messages, receive).into_iter().map(CaveatKind::from));
     }
     found.extend(of_flows(messages, probe).into_iter().map(CaveatKind::from));
+    let sends = probe.one_thread.as_ref().and_then(|thread| of_thread(thread, series));
+    found.extend(sends.map(CaveatKind::from));
     found
+}
+
+/// Ends that send and receive in one thread, where packets came as late as its next sending.
+fn of_thread(thread: &OneThread, series: &[SeriesSummary]) -> Option<MessageCaveat> {
+    let OneThread { ends, series: own, meets_ns, period_ns } = thread.clone();
+    let reaches = |of: &SeriesSummary| {
+        let one_percent_ns = of.percentiles.get("99").copied().unwrap_or(0);
+        i128::from(one_percent_ns) >= i128::from(meets_ns) && own.contains(&of.name)
+    };
+    let series: Vec<String> =
+        series.iter().filter(|of| reaches(of)).map(|of| of.name.clone()).collect();
+    let met = !series.is_empty();
+    met.then_some(MessageCaveat::ReceiverSends { ends, series, meets_ns, period_ns })
 }
 
 /// The far end, and its clock.

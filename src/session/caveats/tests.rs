@@ -7,7 +7,7 @@ use tardy_hot::{tally::Totals, wakeup::Ended};
 use super::{super::evidence::*, *};
 use crate::{
     loads::{LoadEnd, LoadFault},
-    probes::{ClockEvidence, FarLoss, MessageEvidence, ReceiveEvidence, ThreadReport},
+    probes::{ClockEvidence, FarLoss, MessageEvidence, OneThread, ReceiveEvidence, ThreadReport},
     run::{
         BootOption, Caveat, CpuCount, Deviation, EndCount, EndRecord, FarEndReason, FlowRecord,
         HelperTime, LoadProof, MessageRecord, MissingTracepoint, OsError, SendRefusal, SeriesHead,

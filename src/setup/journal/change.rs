@@ -12,6 +12,7 @@ use crate::{
         root::Root,
         tasks,
     },
+    units::many,
 };
 
 /// The cgroup of shielded CPUs.
@@ -256,7 +257,7 @@ fn undo_affinities(
         }
     }
     if refused.is_empty() {
-        return Ok((done > 0).then(|| format!("the CPUs of {done} tasks")));
+        return Ok((done > 0).then(|| format!("the CPUs of {}", many(done.into(), "task"))));
     }
     Err(format!("the CPUs of tasks: {}", refused.join(", ")))
 }
@@ -337,7 +338,7 @@ mod tests {
             let mine = tasks.iter().copied().filter(|(tid, _)| *tid == own).collect();
             let change = Change::Affinities { tasks: vec![(list.clone(), mine)] };
             cpus.pin_this_thread().unwrap();
-            assert_eq!(change.undo(&root), Ok(Some("the CPUs of 1 tasks".into())));
+            assert_eq!(change.undo(&root), Ok(Some("the CPUs of 1 task".into())));
             assert_eq!(Cpus::allowed().unwrap(), first);
             let other = Change::Affinities { tasks: vec![(cpus.to_string(), vec![(own, 1)])] };
             assert_eq!(other.undo(&root), Ok(None), "another task with the same number");

@@ -26,13 +26,13 @@ export function sentence(band: Band, many: string): string {
   const unknown = band.causes.filter(({ cause }) => cause === 'unexplained').reduce((sum, { ns }) => sum + ns, 0);
   const [first] = kindsOf(band).map(told);
   if (blamedOf(band) < LITTLE * band.ns) {
-    const known = first ? `, most of that on ${first.words}` : '';
+    const known = first ? `, most of that ${first.probably}on ${first.words}` : '';
     return `${place}, only ${share(blamedOf(band), band.ns)} of the time was blamed${known}; the rest is not known.`;
   }
   if (!first) return `${place}, nothing that was recorded explains where the time went.`;
   const part = share(first.ns, band.ns);
-  if (unknown > first.ns) return `${place}, ${share(unknown, band.ns)} of the time is unexplained; the largest known cause is ${first.words} (${part}).`;
-  return `${place}, ${part} of the time went to ${first.words}.`;
+  if (unknown > first.ns) return `${place}, ${share(unknown, band.ns)} of the time is unexplained; the largest known cause is ${first.probably}${first.words} (${part}).`;
+  return `${place}, ${part} of the time ${first.probably}went to ${first.words}.`;
 }
 
 interface Kind {
@@ -53,13 +53,20 @@ function kindsOf(band: Band): Kind[] {
   return [...kinds.values()].sort((a, b) => b.ns - a.ns);
 }
 
+interface Told {
+  ns: number;
+  words: string;
+  /** Before its verb, where it is inferred. */
+  probably: string;
+}
+
 /** A kind by its one name where that is most of it, else with several; and the time that is meant. */
-function told({ ns, causes }: Kind): { ns: number; words: string } {
+function told({ ns, causes }: Kind): Told {
   const sorted = [...causes].sort((a, b) => b.ns - a.ns);
   const [first] = sorted;
   const probably = isInferred(first) ? 'probably ' : '';
-  if (first.ns >= MOST * ns) return { ns: first.ns, words: probably + label(first) };
+  if (first.ns >= MOST * ns) return { ns: first.ns, words: label(first), probably };
   const names = sorted.slice(0, NAMES).map((own) => own.name || '\u2013').join(', ');
   const rest = sorted.length - NAMES;
-  return { ns, words: `${probably}${causeWords(first.cause)}: ${names}${rest > 0 ? ` and ${rest} more` : ''}` };
+  return { ns, words: `${causeWords(first.cause)}: ${names}${rest > 0 ? ` and ${rest} more` : ''}`, probably };
 }

@@ -85,6 +85,35 @@ fn a_buffer_that_is_small_and_packets_that_take_several_frames_are_reported() {
 }
 
 #[test]
+fn packets_that_come_while_their_receiver_sends_are_reported_where_they_are_that_late() {
+    let of = |back_ns: u64| {
+        let thread = OneThread {
+            ends: vec!["near".into(), "far".into()],
+            series: vec!["back".into(), "there".into()],
+            meets_ns: 50_000,
+            period_ns: 100_000,
+        };
+        let probe = MessageEvidence { one_thread: Some(thread), ..MessageEvidence::default() };
+        let change = of_probe(probe);
+        move |evidence: &mut Evidence| {
+            change(evidence);
+            let totals = Totals { count: 10_000, ..Totals::NONE };
+            let one = |name: &str, p99_ns: u64| SeriesSummary {
+                percentiles: [("99".to_owned(), p99_ns)].into(),
+                ..summary(name, totals)
+            };
+            evidence.series = vec![one("there", 49_999), one("back", back_ns), one("rtt", 90_000)];
+        }
+    };
+    assert_eq!(codes(of(49_999)), [""; 0]);
+    let values = json!({
+        "ends": ["near", "far"], "series": ["back"], "meets_ns": 50_000, "period_ns": 100_000,
+    });
+    let words = "of back are therefore rare from 50.0 us on, and every 100 us";
+    assert_one(of(50_000), "receiver_sends", &values, words);
+}
+
+#[test]
 fn a_far_end_that_broke_off_is_reported_with_the_reason_and_the_moment() {
     let timeout_ns = 20_000_000;
     for (reason, values, words) in [
@@ -128,7 +157,7 @@ fn a_clock_that_was_set_or_badly_known_is_reported() {
     let values =
         |steps, unknown: u64| json!({"steps": steps, "unknown_periods": unknown, "periods": 9});
     assert_one(of(0, 2), "clock_unsteady", &values(0, 2), "in 2 of 9 periods it was too uncertain");
-    assert_one(of(1, 2), "clock_unsteady", &values(1, 2), "a clock was set (1 steps seen)");
+    assert_one(of(1, 2), "clock_unsteady", &values(1, 2), "a clock was set (seen once)");
 }
 
 fn of_received(receive: ReceiveEvidence, flow: FlowRecord) -> impl FnOnce(&mut Evidence) {

@@ -30,7 +30,7 @@ fn series_without_samples_with_early_ones_and_with_missed_periods_are_reported()
     let some = |missed: u64| Totals { count: 990, missed, ..Totals::NONE };
     assert_one(of(Totals::NONE), "no_samples", &json!({}), "No sample");
     let early = Totals { early: 1, ..some(0) };
-    assert_one(of(early), "early_wakeups", &json!({"early": 1}), "1 wake-ups");
+    assert_one(of(early), "early_wakeups", &json!({"early": 1}), "came 1 wake-up.");
     let values = json!({"series": [{"series": "cpu0", "missed": 10, "periods": 1_000}]});
     assert_one(of(some(10)), "periods_missed", &values, "1.0 % on cpu0");
     assert_eq!(codes(of(some(5))), [""; 0]);
@@ -81,10 +81,10 @@ fn what_tracing_could_not_tell_is_a_caveat_that_informs() {
         of(TraceRecord { unmatched: 11, ..none() }),
         "wakeups_unmatched",
         &json!({"unmatched": 11, "wakeups": 10_000}),
-        "11 of 10000 wake-ups",
+        "11 of 10 000 wake-ups",
     );
     let lost = TraceRecord { lost_events: 1, ..none() };
-    assert_one(of(lost), "events_lost", &json!({"lost": 1}), "lost 1 events");
+    assert_one(of(lost), "events_lost", &json!({"lost": 1}), "lost 1 event:");
     let why = "the kernel refuses the program";
     let stages = TraceRecord { found: TraceMode::Stages, why_not: Some(why.into()), ..none() };
     let values = json!({"missing": [], "no_causes": why});
@@ -95,7 +95,7 @@ fn what_tracing_could_not_tell_is_a_caveat_that_informs() {
         why: "the kernel has no such tracepoint".into(),
     };
     let values = json!({"missing": [missing], "no_causes": null});
-    let words = "no who sent an interrupt (ipi_send_cpu): the kernel has no such tracepoint.";
+    let words = "all causes: who sent an interrupt (ipi_send_cpu): the kernel has no such";
     assert_one(
         of(TraceRecord { missing: vec![missing], ..none() }),
         "traced_in_part",
