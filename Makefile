@@ -13,7 +13,7 @@ export TARDY_TEST_PYTHON := $(CURDIR)/.venv/bin/python
 
 .PHONY: help demo lab quick test test-long bench web build docs clean
 .PHONY: page checks deny advisories loom fuzz miri cross programs tests lab-tests vm account
-.PHONY: browser vm-standard vm-special
+.PHONY: browser vm-standard vm-special package check-package reproducible licenses
 
 help:
 	@echo "make demo       set up, build, measure this machine for 20 s under load, write a page"
@@ -21,13 +21,15 @@ help:
 	@echo "make quick      while you write: lints, and the tests of what you changed, in a minute"
 	@echo "make test       set up, run everything that must pass (what CI runs)"
 	@echo "make vm         the part of it that boots a kernel in QEMU and tests inside"
-	@echo "make test-long  what is too slow for each change: 50 kills, long fuzzing, the RT kernel"
+	@echo "make test-long  what is too slow for each change: 50 kills, long fuzzing, the RT kernel, a release"
 	@echo "make fuzz       arbitrary bytes to every reader, FUZZ_SECONDS (30) or FUZZ_RUNS each"
 	@echo "make miri       the measuring loops' unit tests, interpreted"
 	@echo "make cross      the measuring loops, compiled for aarch64 (nothing is run)"
 	@echo "make bench      tardy against cyclictest and bare loops, as ratios (about 8 minutes)"
 	@echo "make web        bundle the report page's sources into src/report/html/"
 	@echo "make docs       man pages and completions into target/docs/"
+	@echo "make package    a release into target/packages/: program, symbols, .deb, SBOM, sources"
+	@echo "make licenses   the notices of all that is linked in, into licenses/third-party.txt"
 
 build:
 	@tools/setup build
@@ -145,7 +147,7 @@ browser:
 	@$(MAKE) --no-print-directory programs
 	tools/check-pages target/debug
 
-# Fifty kills, long fuzzing, more cells of the lab, and all kernels.
+# Fifty kills, long fuzzing, more cells of the lab, all kernels, and a release.
 test-long: checks programs
 	@$(MAKE) --no-print-directory advisories fuzz miri cross
 	TARDY_TEST_LONG=1 cargo test --workspace --locked --release -- --test-threads=1
@@ -155,6 +157,7 @@ test-long: checks programs
 		TARDY_TEST_LONG=1 target/debug/xtask vm --kernel $$kernel --limit 1h --stall 10m \
 			--also unprivileged:: --also leaves_nothing:: || exit 1; \
 	done
+	@$(MAKE) --no-print-directory package check-package reproducible
 
 bench: build
 	@tools/setup test
@@ -166,6 +169,23 @@ web:
 
 docs:
 	cargo xtask docs target/docs
+
+# After a change of Cargo.lock or web/package-lock.json; make tests fails until it is done.
+licenses:
+	@tools/setup test
+	cargo xtask licenses
+
+# SUITE=bullseye builds and tries it in Debian 11.
+package:
+	tools/package $(SUITE)
+
+# The package in a fresh Debian: installed, run, purged.
+check-package:
+	tools/check-package $(SUITE)
+
+# The program of a release, built in two directories, is the same.
+reproducible:
+	tools/reproducible
 
 clean:
 	cargo clean

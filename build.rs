@@ -32,8 +32,11 @@ fn compile(source: &Path, into: &Path) -> Result<(), Box<dyn Error>> {
     let quiet = ["-Wno-unused-parameter", "-Wno-sign-compare"];
     // libbpf's own headers, from the build script of libbpf-sys.
     let include = std::env::var("DEP_BPF_INCLUDE")?;
-    let include = ["-isystem", &include];
-    let arguments = [&flags[..], &quiet, &include, &["-c", source, "-o", object]].concat();
+    // The loader's types name the sources' files: the same wherever they were built.
+    let here = format!("-ffile-prefix-map={}=.", std::env::var("CARGO_MANIFEST_DIR")?);
+    let elsewhere = format!("-ffile-prefix-map={include}=libbpf");
+    let paths = ["-isystem", &include, &here, &elsewhere];
+    let arguments = [&flags[..], &quiet, &paths, &["-c", source, "-o", object]].concat();
     run("clang", &arguments)?;
     run("llvm-strip", &["-g", object])
 }

@@ -5,6 +5,7 @@ mod cyclictest;
 mod echo;
 mod flags;
 mod lab;
+mod licenses;
 mod load;
 mod messages;
 mod output;
@@ -55,6 +56,9 @@ struct Cli {
     /// Where runs are kept [default: $XDG_DATA_HOME/tardy/runs]
     #[arg(long, global = true, value_name = "DIR", env = "TARDY_STORE", hide_env_values = true)]
     store: Option<PathBuf>,
+    /// Print the licenses of all that is in this program, and where its sources are
+    #[arg(long)]
+    licenses: bool,
     #[command(subcommand)]
     verb: Verb,
 }
@@ -151,6 +155,12 @@ pub fn main() -> ExitCode {
     {
         return far_end::serve(order, JOBS).into();
     }
+    // Alone, as `--version` is; the definition has it for help and man page.
+    if let [_, flag] = argv.as_slice()
+        && flag == licenses::FLAG
+    {
+        return licenses::print();
+    }
     let (cli, names_store) = match parse() {
         Ok(parsed) => parsed,
         Err(error) => {
@@ -159,7 +169,8 @@ pub fn main() -> ExitCode {
             return if error.use_stderr() { Exit::Failed.code().into() } else { ExitCode::SUCCESS };
         }
     };
-    let done = cli.refuse_idle_store(names_store).and_then(|()| dispatch(cli, argv));
+    let fits = cli.refuse_idle_store(names_store).and_then(|()| cli.refuse_idle_licenses());
+    let done = fits.and_then(|()| dispatch(cli, argv));
     match done {
         Ok(exit) => exit.code().into(),
         Err(error) => {
@@ -191,6 +202,12 @@ fn parse_words<W: Into<OsString> + Clone>(
 }
 
 impl Cli {
+    /// Beside a command it would be a flag that does nothing.
+    fn refuse_idle_licenses(&self) -> Result<()> {
+        ensure!(!self.licenses, "--licenses stands alone: run `tardy {}`", licenses::FLAG);
+        Ok(())
+    }
+
     /// A store that is named for a command without runs would be a flag that does nothing.
     fn refuse_idle_store(&self, names_store: bool) -> Result<()> {
         let verb = match &self.verb {

@@ -164,6 +164,15 @@ mod tests {
     }
 
     #[test]
+    fn the_object_names_no_directory_of_the_machine_that_built_it() {
+        let object = include_bytes!(concat!(env!("OUT_DIR"), "/recorder.bpf.o"));
+        for directory in [env!("CARGO_MANIFEST_DIR"), env!("OUT_DIR")] {
+            let is_named = object.windows(directory.len()).any(|at| at == directory.as_bytes());
+            assert!(!is_named, "{directory}");
+        }
+    }
+
+    #[test]
     fn no_poll_is_traced_where_it_may_carry_the_message_that_is_measured() {
         let wanted = |mode, woken_by| {
             let settings = Settings { mode, stacks: Stacks::Off, woken_by, slots_per_cpu: 64 };

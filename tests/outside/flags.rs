@@ -11,6 +11,7 @@ use super::{
 const REFUSED: &[(&[&str], &[&str])] = &[
     (&["load", "--list", "--store", "x"], &["--store", "tardy load", "leave it out"]),
     (&["--store", "x", "restore"], &["--store", "tardy restore", "leave it out"]),
+    (&["--licenses", "list"], &["--licenses stands alone", "run `tardy --licenses`"]),
     (&["run", "timer", "--interval", "0"], &["--interval", "use 1us or more"]),
     (&["run", "timer", "--interval", "0us"], &["--interval", "use 1us or more"]),
     (&["run", "timer", "--interval", "250"], &["--interval", "250us, 250ms or 250s"]),

@@ -3,6 +3,7 @@
 mod bench;
 mod docs;
 mod inject;
+mod licenses;
 mod simulate;
 mod synth;
 mod synth_why;
@@ -27,6 +28,8 @@ enum Verb {
     /// Write man pages and completions
     Docs(Destination),
     Inject(inject::InjectFlags),
+    /// Write the notices of what is linked into tardy
+    Licenses,
     Simulate(simulate::SimulateFlags),
     /// Write a run of one day, 8 CPUs at 1 kHz, without measuring it
     SynthDay(Destination),
@@ -71,6 +74,7 @@ fn dispatch(verb: Verb) -> Result<()> {
         Verb::Bench(flags) => bench::run(&flags),
         Verb::Docs(to) => docs::write(&to.directory),
         Verb::Inject(flags) => inject::run(&flags),
+        Verb::Licenses => licenses::write(),
         Verb::Simulate(flags) => simulate::run(&flags),
         Verb::SynthDay(to) => synth::day(&to.directory),
         Verb::SynthWhy(to) => synth_why::write(&to.directory),
