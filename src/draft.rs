@@ -136,14 +136,7 @@ mod tests {
     use std::{fs, os::unix::fs::symlink};
 
     use super::*;
-
-    fn names(directory: &Path) -> Vec<String> {
-        let entries = fs::read_dir(directory).unwrap().flatten();
-        let mut names: Vec<String> =
-            entries.map(|entry| entry.file_name().into_string().unwrap()).collect();
-        names.sort();
-        names
-    }
+    use crate::testing::names_in;
 
     #[test]
     fn there_is_the_old_file_until_the_new_one_takes_its_place() {
@@ -153,21 +146,21 @@ mod tests {
         let mut draft = Draft::beside(&path).unwrap();
         draft.file().write_all(b"new").unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), "old");
-        assert!(names(directory.path())[0].starts_with(".f."));
+        assert!(names_in(directory.path())[0].starts_with(".f."));
         draft.place().unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), "new");
-        assert_eq!(names(directory.path()), ["f"]);
+        assert_eq!(names_in(directory.path()), ["f"]);
     }
 
     #[test]
     fn a_draft_that_is_given_up_leaves_nothing() {
         let directory = tempfile::tempdir().unwrap();
         drop(Draft::beside(&directory.path().join("f")).unwrap());
-        assert!(names(directory.path()).is_empty());
+        assert!(names_in(directory.path()).is_empty());
         // A directory cannot be replaced by a file.
         fs::create_dir(directory.path().join("d")).unwrap();
         replace(&directory.path().join("d"), b"x").unwrap_err();
-        assert_eq!(names(directory.path()), ["d"]);
+        assert_eq!(names_in(directory.path()), ["d"]);
     }
 
     #[test]
@@ -190,7 +183,7 @@ mod tests {
         fs::rename(&here, &there).unwrap();
         fs::create_dir(&here).unwrap();
         draft.place().unwrap();
-        assert_eq!((names(&here).len(), names(&there)), (0, vec!["f".to_owned()]));
+        assert_eq!((names_in(&here).len(), names_in(&there)), (0, vec!["f".to_owned()]));
     }
 
     #[test]

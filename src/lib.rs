@@ -43,3 +43,6 @@ pub(crate) mod plain;
 pub mod units;
 // Safe wrappers over the operating system.
 pub mod sys;
+// What unit tests of several modules share.
+#[cfg(test)]
+pub(crate) mod testing;

@@ -5,13 +5,19 @@
 //! could steer a terminal as numbers: [`plain`] where a line is composed, [`styled`] as the last
 //! door in front of standard output, which lets nothing pass but colours and line ends.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, path::Path};
 
 /// One line of foreign text: control characters and those that are invisible or turn the direction
 /// of writing are shown as their numbers, line ends too.
 #[must_use]
 pub(crate) fn plain(text: &str) -> String {
     escaped(text, |_| false)
+}
+
+/// A path as [`plain`] text: whoever made a directory may have called it anything.
+#[must_use]
+pub(crate) fn plain_path(path: &Path) -> String {
+    plain(&path.display().to_string())
 }
 
 /// Foreign text of several lines: as [`plain`], but line ends stay.
@@ -134,6 +140,12 @@ mod tests {
         assert_eq!(plain(&format!("{OSC}\n")), "\\u{1b}]52;c;aGk=\\u{7}\\u{a}");
         assert_eq!(plain_lines("a\r\n\tb"), "a\\u{d}\n\\u{9}b");
         assert_eq!(plain("Zürich, 5 µs, 東京"), "Zürich, 5 µs, 東京");
+    }
+
+    #[test]
+    fn a_path_cannot_either() {
+        let path = Path::new("/tmp").join("a\nb\u{1b}[32m");
+        assert_eq!(plain_path(&path), "/tmp/a\\u{a}b\\u{1b}[32m");
     }
 
     #[test]

@@ -28,13 +28,14 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("setup", &["run", "draft", "sys", "units"]),
     ("lab", &["run", "store", "analysis", "draft", "plain", "sys", "units"]),
     ("store", &["run", "units"]),
-    ("report", &["run", "analysis", "plain", "units"]),
-    ("analysis", &["run", "units"]),
-    ("run", &["draft", "plain", "units"]),
-    ("draft", &[]),
+    ("report", &["run", "analysis", "plain", "units", "testing"]),
+    ("analysis", &["run", "units", "testing"]),
+    ("run", &["draft", "plain", "units", "testing"]),
+    ("draft", &["testing"]),
     ("plain", &[]),
     ("sys", &[]),
     ("units", &[]),
+    ("testing", &[]),
 ];
 
 /// Who may use the measuring loops and their types: makers, `run` for what they leave, and `sys`

@@ -1,6 +1,6 @@
 //! The configurations of kernels, and what differs between them: what matters to latency first.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// Beginnings of the names of options that make wake-ups early or late. Those that matter most come
 /// first; of options with the same beginning, the shorter name.
@@ -45,6 +45,9 @@ const LATENCY: [&str; 36] = [
 
 /// Names that begin like those and say only how the kernel was built, or what it could have had.
 const SILENT: [&str; 4] = ["DEBUG_INFO", "SCHED_OMIT_", "HZ_PERIODIC_", "DEBUG_FS"];
+
+/// Options that are shown with their values; the others are counted.
+const MOST_SHOWN: usize = 1_000;
 
 /// A kernel's options, without `CONFIG_` before their names.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -127,28 +130,30 @@ pub struct Differences {
 #[must_use]
 pub fn differences(kernels: &[(&str, &KernelConfig)]) -> Differences {
     let known: Vec<_> = kernels.iter().filter(|(_, config)| !config.is_empty()).collect();
-    let names: BTreeSet<&String> = known.iter().flat_map(|(_, config)| config.0.keys()).collect();
-    let mut latency: Vec<(usize, OptionDifference)> = Vec::new();
-    let mut others = 0;
-    for name in names {
-        let value = |(_, config): &&(&str, &KernelConfig)| config.0.get(name).cloned();
-        let values: Vec<Option<String>> = known.iter().map(value).collect();
-        if values.windows(2).all(|pair| pair[0] == pair[1]) {
-            continue;
-        }
+    // The value of an option in the first kernel that has it, and how many have the same.
+    let mut options: BTreeMap<&str, (&str, usize)> = BTreeMap::new();
+    for (name, value) in known.iter().flat_map(|(_, config)| &config.0) {
+        let (first, same) = options.entry(name).or_insert((value.as_str(), 0));
+        *same += usize::from(*first == value.as_str());
+    }
+    let differing = options.into_iter().filter(|(_, (_, same))| *same < known.len());
+    let (mut latency, mut others) = (Vec::new(), 0);
+    for (name, _) in differing {
         match rank(name) {
-            Some(rank) => {
-                latency.push((rank, OptionDifference { option: format!("CONFIG_{name}"), values }));
-            }
+            Some(rank) => latency.push((rank, name.len(), name)),
             None => others += 1,
         }
     }
-    latency.sort_by(|(a, first), (b, second)| {
-        (a, first.option.len(), &first.option).cmp(&(b, second.option.len(), &second.option))
-    });
+    latency.sort_unstable();
+    others += latency.len().saturating_sub(MOST_SHOWN);
+    latency.truncate(MOST_SHOWN);
+    let difference = |(_, _, name): (usize, usize, &str)| OptionDifference {
+        option: format!("CONFIG_{name}"),
+        values: known.iter().map(|(_, config)| config.0.get(name).cloned()).collect(),
+    };
     Differences {
         kernels: known.iter().map(|(name, _)| (*name).to_owned()).collect(),
-        latency: latency.into_iter().map(|(_, difference)| difference).collect(),
+        latency: latency.into_iter().map(difference).collect(),
         others,
     }
 }

@@ -9,7 +9,10 @@ mod remarks;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeSet;
+use std::{
+    collections::{BTreeSet, HashMap, HashSet},
+    hash::Hash,
+};
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -21,6 +24,10 @@ use crate::run::{
 
 /// With fewer start phases than this of either kernel, nothing is judged.
 pub const PHASES_NEEDED: usize = 5;
+
+/// Larger matrices are refused: a short `lab.json` can name a thousand million cells.
+pub const MOST_KERNELS: usize = 256;
+const MOST_LOADS: usize = 1_024;
 
 /// Ranges that are apart by less than this factor are not distinguished: smaller factors are not
 /// printed, and histograms are not much finer.
@@ -41,6 +48,17 @@ pub enum MatrixError {
     /// Nothing to compare.
     #[error("no runs to compare")]
     Empty,
+    /// More than anybody compares.
+    #[error(
+        "{kernels} kernels and {loads} loads are named, and at most {MOST_KERNELS} kernels and \
+         {MOST_LOADS} loads are compared; name fewer directories, or runs instead of directories"
+    )]
+    TooLarge {
+        /// How many are named.
+        kernels: usize,
+        /// How many are named.
+        loads: usize,
+    },
 }
 
 /// Kernels beside each other, load by load.
@@ -162,24 +180,27 @@ pub struct NameOrder<'a> {
 /// The matrix of `runs`.
 ///
 /// # Errors
-/// A run that the lab did not make, or none at all.
+/// A run that the lab did not make, none at all, or more kernels or loads than are compared.
 pub fn matrix(runs: &[Document], order: NameOrder) -> Result<Matrix, MatrixError> {
     if runs.is_empty() {
         return Err(MatrixError::Empty);
     }
     let labs: Vec<&LabFacts> = runs.iter().map(lab_of).collect::<Result<_, _>>()?;
     let keys = keys_of(&labs, order.kernels);
-    let names =
-        in_order(order.loads.iter().cloned().chain(labs.iter().map(|lab| lab.load.clone())));
-    let row = |name: String| {
-        let cell_of = |key: &ColumnKey| {
-            let is_here = |lab: &LabFacts| ColumnKey::of(lab) == *key && lab.load == name;
-            let own = labs.iter().enumerate().filter(|(_, lab)| is_here(lab));
-            cell(&own.map(|(run, _)| run).collect::<Vec<usize>>(), runs)
-        };
+    let planned = order.loads.iter().map(String::as_str);
+    let names = in_order(planned.chain(labs.iter().map(|lab| lab.load.as_str())));
+    if keys.len() > MOST_KERNELS || names.len() > MOST_LOADS {
+        return Err(MatrixError::TooLarge { kernels: keys.len(), loads: names.len() });
+    }
+    let mut places: HashMap<(&str, ColumnKey<'_>), Vec<usize>> = HashMap::new();
+    for (run, lab) in labs.iter().enumerate() {
+        places.entry((lab.load.as_str(), ColumnKey::of(lab))).or_default().push(run);
+    }
+    let row = |name: &str| {
+        let cell_of = |key: &ColumnKey<'_>| cell(places.get(&(name, *key))?, runs);
         let cells: Vec<Option<MatrixCell>> = keys.iter().map(cell_of).collect();
         let judgements = judgements(&cells, runs);
-        MatrixRow { name, cells, judgements }
+        MatrixRow { name: name.to_owned(), cells, judgements }
     };
     let loads = names.into_iter().map(row).collect();
     let kernels = columns_of(&keys, &labs, runs);
@@ -187,30 +208,30 @@ pub fn matrix(runs: &[Document], order: NameOrder) -> Result<Matrix, MatrixError
 }
 
 /// What makes a column: the same name may be asked for in several places, and be another kernel.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct ColumnKey {
-    kernel: String,
-    hash: String,
-    mode: String,
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct ColumnKey<'a> {
+    kernel: &'a str,
+    hash: &'a str,
+    mode: &'a str,
 }
 
-impl ColumnKey {
-    fn of(lab: &LabFacts) -> Self {
-        let LabFacts { kernel, kernel_hash: hash, mode, .. } = lab.clone();
-        Self { kernel, hash, mode }
+impl<'a> ColumnKey<'a> {
+    fn of(lab: &'a LabFacts) -> Self {
+        Self { kernel: &lab.kernel, hash: &lab.kernel_hash, mode: &lab.mode }
     }
 }
 
-fn keys_of(labs: &[&LabFacts], order: &[String]) -> Vec<ColumnKey> {
+fn keys_of<'a>(labs: &[&'a LabFacts], order: &'a [String]) -> Vec<ColumnKey<'a>> {
     let mut keys = in_order(labs.iter().map(|lab| ColumnKey::of(lab)));
-    for name in order {
-        if !keys.iter().any(|key| key.kernel == *name) {
-            let none = String::new;
-            keys.push(ColumnKey { kernel: name.clone(), hash: none(), mode: none() });
+    let mut known: HashSet<&str> = keys.iter().map(|key| key.kernel).collect();
+    let mut places: HashMap<&str, usize> = HashMap::new();
+    for (place, name) in order.iter().enumerate() {
+        places.entry(name).or_insert(place);
+        if known.insert(name) {
+            keys.push(ColumnKey { kernel: name, hash: "", mode: "" });
         }
     }
-    let place = |key: &ColumnKey| order.iter().position(|name| *name == key.kernel);
-    keys.sort_by_key(|key| place(key).unwrap_or(order.len()));
+    keys.sort_by_key(|key| places.get(key.kernel).copied().unwrap_or(order.len()));
     keys
 }
 
@@ -219,23 +240,23 @@ fn lab_of(run: &Document) -> Result<&LabFacts, MatrixError> {
 }
 
 /// Each once, in the order of first appearance.
-fn in_order<T: PartialEq>(all: impl Iterator<Item = T>) -> Vec<T> {
-    let mut found = Vec::new();
-    for one in all {
-        if !found.contains(&one) {
-            found.push(one);
-        }
-    }
-    found
+fn in_order<T: Copy + Eq + Hash>(all: impl Iterator<Item = T>) -> Vec<T> {
+    let mut known = HashSet::new();
+    all.filter(|one| known.insert(*one)).collect()
 }
 
-fn columns_of(keys: &[ColumnKey], labs: &[&LabFacts], runs: &[Document]) -> Vec<Column> {
-    let of = |key: &ColumnKey| {
+/// Whether they are not all the same.
+fn differ<T: PartialEq>(mut all: impl Iterator<Item = T>) -> bool {
+    all.next().is_some_and(|first| all.any(|other| other != first))
+}
+
+fn columns_of(keys: &[ColumnKey<'_>], labs: &[&LabFacts], runs: &[Document]) -> Vec<Column> {
+    let of = |key: &ColumnKey<'_>| {
         let same = keys.iter().filter(|other| other.kernel == key.kernel).count() > 1;
-        let begin = key.hash.get(..8).unwrap_or(&key.hash);
+        let begin = key.hash.get(..8).unwrap_or(key.hash);
         let name = match same {
-            true => [key.kernel.as_str(), begin, &key.mode].join(" ").replace("  ", " "),
-            false => key.kernel.clone(),
+            true => [key.kernel, begin, key.mode].join(" ").replace("  ", " "),
+            false => key.kernel.to_owned(),
         };
         let own = labs.iter().position(|lab| ColumnKey::of(lab) == *key);
         let facts = own.and_then(|at| runs.get(at)).map(|run| &run.facts);
@@ -243,8 +264,8 @@ fn columns_of(keys: &[ColumnKey], labs: &[&LabFacts], runs: &[Document]) -> Vec<
             name,
             release: facts.map(|facts| facts.kernel.clone()).unwrap_or_default(),
             preemption: facts.map(|facts| facts.preemption.model.clone()).unwrap_or_default(),
-            hash: key.hash.clone(),
-            mode: key.mode.clone(),
+            hash: key.hash.to_owned(),
+            mode: key.mode.to_owned(),
         }
     };
     keys.iter().map(of).collect()
@@ -259,12 +280,13 @@ fn cell(own: &[usize], runs: &[Document]) -> Option<MatrixCell> {
     let broken = documents.iter().filter(|run| run.validity == Validity::Invalid);
     let codes = broken.flat_map(|run| &run.caveats);
     let codes = codes.filter(|caveat| caveat.effect == crate::run::Effect::Invalidates);
+    let codes = in_order(codes.map(|caveat| caveat.code.as_str()));
     (phases > 0).then(|| MatrixCell {
         phases,
         runs: own.to_vec(),
         samples: series().map(|series| series.count).fold(0, u64::saturating_add),
         figures: figures.collect(),
-        invalid: in_order(codes.map(|caveat| caveat.code.clone())),
+        invalid: codes.into_iter().map(str::to_owned).collect(),
         causes: Vec::new(),
     })
 }
@@ -310,11 +332,10 @@ fn judgements(cells: &[Option<MatrixCell>], runs: &[Document]) -> Vec<Judgement>
 fn reason_not_to(base: &MatrixCell, cell: &MatrixCell, runs: &[Document]) -> Option<String> {
     let both = || base.runs.iter().chain(&cell.runs).filter_map(|at| runs.get(*at));
     let labs = || both().filter_map(|run| run.facts.lab.as_ref());
-    let several = |count: usize| count > 1;
     if let Some(code) = base.invalid.iter().chain(&cell.invalid).next() {
         return Some(format!("not judged: a run is invalid ({code})"));
     }
-    if several(in_order(labs().map(|lab| &lab.mode)).len()) {
+    if differ(labs().map(|lab| &lab.mode)) {
         return Some("not judged: measured in different modes".into());
     }
     if labs().any(|lab| lab.mode == "emulated") {
@@ -327,10 +348,10 @@ fn reason_not_to(base: &MatrixCell, cell: &MatrixCell, runs: &[Document]) -> Opt
             "not judged: several CPUs, whose turns in the emulator are in the times".into(),
         );
     }
-    if several(in_order(both().map(method)).len()) {
+    if differ(both().map(method)) {
         return Some("not judged: measured differently (probe, load or their parameters)".into());
     }
-    if several(in_order(both().map(maker)).len()) {
+    if differ(both().map(maker)) {
         return Some("not judged: made by different programs (tardy, QEMU or its settings)".into());
     }
     let phases = base.phases.min(cell.phases);
@@ -350,9 +371,10 @@ fn method(run: &Document) -> Method<'_> {
 }
 
 /// What determines the samples besides the kernel.
-fn maker(run: &Document) -> (String, String, String, String, Option<u8>) {
-    let lab = run.facts.lab.clone().unwrap_or_default();
-    (run.facts.tardy_version.clone(), lab.program_hash, lab.qemu, lab.cpu_model, lab.shift)
+fn maker(run: &Document) -> (&str, Option<(&str, &str, &str, Option<u8>)>) {
+    let lab = run.facts.lab.as_ref();
+    let lab = lab.map(|lab| (&*lab.program_hash, &*lab.qemu, &*lab.cpu_model, lab.shift));
+    (&run.facts.tardy_version, lab)
 }
 
 fn difference((base, other): (&Figure, &Figure)) -> Option<FigureDifference> {

@@ -8,6 +8,7 @@ use clap::{Args, ValueEnum};
 use super::{Exit, output};
 use crate::{
     draft,
+    plain::plain_path,
     report::{
         collect, html,
         page::Page,
@@ -182,6 +183,21 @@ fn page_of(names: &[String], store: &Store, within: TimeRange) -> Result<Page> {
 /// Replaces the file atomically.
 pub(super) fn write(path: &Path, bytes: &[u8]) -> Result<()> {
     draft::replace(path, bytes).with_context(|| format!("cannot write {}", path.display()))?;
-    output::notice(&format!("wrote {}", path.display()));
+    output::notice(&wrote(path));
     Ok(())
+}
+
+fn wrote(path: &Path) -> String {
+    format!("wrote {}", plain_path(path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_of_a_file_that_was_written_stays_on_its_line_and_has_no_colour() {
+        let text = wrote(Path::new("a\nb\u{1b}[8m.html"));
+        assert_eq!(text, "wrote a\\u{a}b\\u{1b}[8m.html");
+    }
 }

@@ -6,7 +6,7 @@ use anyhow::Result;
 use clap::Args;
 
 use super::{Exit, output};
-use crate::{run::RemovableRun, store::Store};
+use crate::{plain::plain_path, run::RemovableRun, store::Store};
 
 /// Remove runs, with all their files.
 ///
@@ -42,5 +42,5 @@ pub(super) fn rm(flags: &RmFlags, store: &Store) -> Result<Exit> {
 fn remove(run: RemovableRun) -> Result<()> {
     let path = run.path().to_owned();
     run.remove()?;
-    output::put(&format!("removed {}\n", path.display()))
+    output::put(&format!("removed {}\n", plain_path(&path)))
 }

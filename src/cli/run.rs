@@ -1,6 +1,6 @@
 //! `tardy run`: from flags to a plan, from the plan to a run.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail, ensure};
 use clap::{
@@ -23,9 +23,9 @@ use crate::{
     loads::LoadSpec,
     plain::plain,
     probes::{CpuPlan, Probe, on_cpus},
-    report::{collect, terminal},
+    report::{collect, page::InterruptRow, terminal},
     run::{
-        Document, Run,
+        Run, RunDirectory,
         probes::{DEFAULT_PROBE, PROBES, ProbeInfo, Rhythm},
     },
     session::{CALIBRATION_NS, Length, RunPlan, RunProgress, Session},
@@ -155,6 +155,7 @@ pub(super) fn run(flags: RunFlags, store: &Store, argv: Vec<String>) -> Result<E
         let length = span(CALIBRATION_NS as f64 / 1e9);
         output::notice(&format!("First measuring the cost of tracing, for {length}."));
     }
+    let held = session.directory();
     let mut status = RunStatus::new(quiet);
     quit.rings(session.bell()).context("cannot set a signal handler")?;
     let pace = status.pace();
@@ -164,7 +165,11 @@ pub(super) fn run(flags: RunFlags, store: &Store, argv: Vec<String>) -> Result<E
     match (json, quiet) {
         (true, _) => output::put_json(&document)?,
         (false, true) => output::put(&terminal::verdict(&document, output::width()))?,
-        (false, false) => put_all(&document, &directory, has_interrupts)?,
+        (false, false) => {
+            let moved = if has_interrupts { interrupts(&held) } else { Vec::new() };
+            let place = directory.display().to_string();
+            output::put(&terminal::show(&document, &place, &moved, output::width()))?;
+        }
     }
     if json && !quiet {
         let mut caveats = String::new();
@@ -174,14 +179,11 @@ pub(super) fn run(flags: RunFlags, store: &Store, argv: Vec<String>) -> Result<E
     Ok(Exit::of(&document))
 }
 
-/// What `tardy show` prints of it.
-fn put_all(document: &Document, directory: &Path, has_interrupts: bool) -> Result<()> {
+/// The interrupts of a run that has just been measured, wherever its directory was moved since.
+fn interrupts(held: &RunDirectory) -> Vec<InterruptRow> {
     // The commands that read the run report damage to its files.
     let read = |run: Run| collect::interrupts(&run, &mut Vec::new());
-    let moved = has_interrupts.then(|| Run::open(directory).map(read).unwrap_or_default());
-    let place = directory.display().to_string();
-    let moved = moved.unwrap_or_default();
-    output::put(&terminal::show(document, &place, &moved, output::width()))
+    Run::open(&held.path()).map(read).unwrap_or_default()
 }
 
 fn signal_name(number: usize) -> String {
@@ -346,10 +348,12 @@ fn new_id() -> Result<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::{fs, path::Path};
+
     use clap::Parser;
 
     use super::*;
-    use crate::run::probes::Traceable;
+    use crate::run::{names, probes::Traceable};
 
     #[derive(Debug, Parser)]
     struct Typed {
@@ -382,5 +386,27 @@ mod tests {
             assert_eq!(traceable, expected, "{}", probe.name);
         }
         Typed::try_parse_from(["run", "nosuch"]).unwrap_err();
+    }
+
+    #[test]
+    fn what_takes_the_place_of_a_run_is_not_read_at_its_end() {
+        let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/v1");
+        let fill = |from: &str, to: &Path| {
+            for name in [names::RUN, names::INTERRUPTS] {
+                fs::copy(fixtures.join(from).join(name), to.join(name)).unwrap();
+            }
+        };
+        let place = tempfile::tempdir().unwrap();
+        let at = |name: &str| place.path().join(name);
+        let held = RunDirectory::make(&at("run")).unwrap();
+        fill("timer", &at("run"));
+        let own = interrupts(&held);
+        assert!(!own.is_empty());
+        fs::rename(at("run"), at("moved")).unwrap();
+        fs::create_dir(at("run")).unwrap();
+        fill("pingpong", &at("run"));
+        let swapped = Run::open(&at("run")).unwrap();
+        assert_ne!(collect::interrupts(&swapped, &mut Vec::new()), own);
+        assert_eq!(interrupts(&held), own);
     }
 }

@@ -6,6 +6,7 @@ use serde_json::json;
 
 use super::{Exit, flags::FormatFlags, output};
 use crate::{
+    plain::plain_path,
     report::{collect, table::Table, terminal, words},
     run::RunEntry,
     store::Store,
@@ -39,7 +40,8 @@ pub(super) fn list(flags: &ListFlags, store: &Store) -> Result<Exit> {
         let lines: Vec<_> = runs.iter().map(entry).collect();
         output::put_json(&lines)?;
     } else if runs.is_empty() {
-        output::notice(&format!("No runs in {}; `tardy run` makes one.", store.root().display()));
+        let root = plain_path(store.root());
+        output::notice(&format!("No runs in {root}; `tardy run` makes one."));
     } else {
         output::put(&(table(&runs, output::width()).join("\n") + "\n"))?;
     }

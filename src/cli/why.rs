@@ -1,6 +1,6 @@
 //! `tardy why`: what made the wake-ups of a run late.
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use clap::Args;
 
 use super::{Exit, flags::FormatFlags, output};
@@ -64,25 +64,68 @@ fn cause(text: &str) -> Result<Cause, String> {
 }
 
 impl WhyFlags {
-    fn filter(&self) -> PeakFilter {
+    fn filter(&self) -> Result<PeakFilter> {
+        if let (Some(since), Some(until)) = (self.since, self.until) {
+            ensure!(
+                since <= until,
+                "--since {} is after --until {}, so that no peak can lie between them; swap them, \
+                 or leave one out",
+                since.typed(),
+                until.typed()
+            );
+        }
         let (cpu, cause) = (self.cpu, self.cause);
         let [since_ns, until_ns] = [self.since, self.until].map(|time| time.map(|time| time.0));
-        PeakFilter { cpu, cause, since_ns, until_ns }
+        Ok(PeakFilter { cpu, cause, since_ns, until_ns })
     }
 }
 
 /// Prints the explanation.
 pub(super) fn why(flags: &WhyFlags, store: &Store) -> Result<Exit> {
+    let filter = flags.filter()?;
     let run = store.find(&flags.run)?;
     let (mut why, document) = why::document(&run)?;
-    let filter = flags.filter();
+    let kept = why.peaks.len();
     why.peaks.retain(|peak| filter.takes(peak, &document));
+    let none_fits = why.peaks.is_empty() && kept > 0;
     if flags.format.is_json() {
         output::put_json(&why)?;
+        if none_fits {
+            output::notice(&filter.none_fits(kept));
+        }
     } else {
-        let view = if flags.oneline { PeakView::List } else { PeakView::Timelines(flags.peaks) };
+        let view = match flags.oneline {
+            _ if none_fits => PeakView::NoneFits(filter, kept),
+            true => PeakView::List,
+            false => PeakView::Timelines(flags.peaks),
+        };
         let place = run.path.display().to_string();
         output::put(&why::text(&why, &document, &place, view))?;
     }
     Ok(Exit::Done)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Typed {
+        #[command(flatten)]
+        flags: WhyFlags,
+    }
+
+    fn filter(words: &[&str]) -> Result<PeakFilter> {
+        Typed::try_parse_from([&["why"][..], words].concat()).unwrap().flags.filter()
+    }
+
+    #[test]
+    fn an_end_before_the_beginning_is_refused_with_both() {
+        let error = filter(&["--since", "2m", "--until", "90s"]).unwrap_err().to_string();
+        assert!(error.starts_with("--since 2m is after --until 90s"), "{error}");
+        let same = filter(&["--since", "90s", "--until", "1.5m"]).unwrap();
+        assert_eq!((same.since_ns, same.until_ns), (same.until_ns, Some(90_000_000_000)));
+    }
 }

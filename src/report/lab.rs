@@ -1,5 +1,7 @@
 //! A matrix of the lab for a terminal: what the numbers mean, tables, verdicts, what failed.
 
+use std::collections::HashSet;
+
 use anstyle::{Effects, Style};
 use serde::{Deserialize, Serialize};
 
@@ -7,7 +9,9 @@ use super::{causes::words::label, table::Table};
 use crate::{
     analysis::{
         Matrix,
-        matrix::{CellCause, FIGURES, Figure, FigureDifference, Judgement, MatrixCell, MatrixRow},
+        matrix::{
+            CellCause, Column, FIGURES, Figure, FigureDifference, Judgement, MatrixCell, MatrixRow,
+        },
     },
     plain,
     run::lab::{LabFailure, meaning},
@@ -110,25 +114,22 @@ pub fn meanings(matrix: &Matrix) -> Vec<String> {
 fn overview(sheet: &MatrixView, figure: &str) -> Table {
     let matrix = &sheet.matrix;
     let name = figure_name(figure);
+    let failed: HashSet<(&str, &str)> =
+        sheet.failed.iter().map(|cell| (&*cell.load, &*cell.kernel)).collect();
     let mut headings = vec![name.as_str()];
     headings.extend(matrix.kernels.iter().map(|kernel| kernel.name.as_str()));
     let mut table = Table::new(1, &headings);
     for row in &matrix.loads {
-        let cell = |(kernel, cell): (usize, &Option<MatrixCell>)| match cell {
+        let cell = |(kernel, cell): (&Column, &Option<MatrixCell>)| match cell {
             Some(cell) => of(cell, figure).map_or_else(|| "-".into(), range),
-            None => hole(sheet, &row.name, kernel).into(),
+            // Why there is no figure.
+            None if failed.contains(&(&*row.name, &*kernel.name)) => "failed".into(),
+            None => "-".into(),
         };
-        let cells = row.cells.iter().enumerate().map(cell);
+        let cells = matrix.kernels.iter().zip(&row.cells).map(cell);
         table.row(std::iter::once(row.name.clone()).chain(cells).collect());
     }
     table
-}
-
-/// Why there is no figure.
-fn hole(sheet: &MatrixView, load: &str, kernel: usize) -> &'static str {
-    let name = sheet.matrix.kernels.get(kernel).map(|kernel| kernel.name.as_str());
-    let is_here = |cell: &LabFailure| cell.load == load && Some(cell.kernel.as_str()) == name;
-    if sheet.failed.iter().any(is_here) { "failed" } else { "-" }
 }
 
 /// All figures: a line a load and kernel, and under each load what is judged.
@@ -263,7 +264,7 @@ fn dim_first(lines: Vec<String>) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{analysis::matrix::Column, run::peaks::Cause};
+    use crate::run::peaks::Cause;
 
     fn cell(low: i64, high: i64) -> Option<MatrixCell> {
         let figure = |name: &&str| Figure {

@@ -84,7 +84,7 @@ pub fn losses(messages: &MessageRecord) -> Option<String> {
         format!("{} of {}{which}", count(flow.lost), count(flow.sent))
     };
     let each: Vec<String> = lost.iter().map(|flow| one(flow)).collect();
-    let were = if lost.iter().map(|flow| flow.lost).sum::<u64>() == 1 { "was" } else { "were" };
+    let were = if matches!(lost.as_slice(), [one] if one.lost == 1) { "was" } else { "were" };
     (!each.is_empty()).then(|| format!("{} {were} lost", each.join(" and ")))
 }
 

@@ -5,6 +5,8 @@ pub mod causes;
 pub mod collect;
 mod curve;
 #[cfg(test)]
+mod extremes;
+#[cfg(test)]
 mod fixture;
 pub mod headline;
 pub mod html;

@@ -7,7 +7,7 @@ use serde::{Deserialize, de::IgnoredAny};
 
 use super::{
     facts::Facts,
-    record_file::{Record, read_record},
+    record_file::{Record, read_record, rows},
     trace::{KnownCost, TraceMode, TraceRecord},
 };
 
@@ -43,8 +43,8 @@ impl Record for CalibrationParts {
         self.schema_version
     }
 
-    fn series(&self) -> usize {
-        self.series.len()
+    fn rows(&self) -> [(usize, &'static str); 3] {
+        rows(self.series.len(), None)
     }
 }
 

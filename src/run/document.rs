@@ -90,7 +90,8 @@ impl Document {
     pub fn counted_s(&self) -> f64 {
         let counted_ns = self.conditions.as_ref().and_then(|conditions| conditions.counted_ns);
         // Runs that do not say so counted from before the warm-up.
-        let whole_ns = || self.duration_ns + u64::try_from(self.parameters.warmup_ns).unwrap_or(0);
+        let warmup_ns = || u64::try_from(self.parameters.warmup_ns).unwrap_or(0);
+        let whole_ns = || self.duration_ns.saturating_add(warmup_ns());
         counted_ns.unwrap_or_else(whole_ns).max(1) as f64 / 1e9
     }
 }

@@ -19,7 +19,7 @@ use super::{
     messages::MessageRecord,
     probe::{ProbeRecord, lenient},
     reader::Run,
-    record_file::{OpenError, Record, read_record},
+    record_file::{OpenError, Record, read_record, rows},
     summary::{SeriesSummary, stage_of},
     writer::names,
 };
@@ -211,8 +211,8 @@ impl Record for RunEntry {
         self.schema_version
     }
 
-    fn series(&self) -> usize {
-        self.series.len()
+    fn rows(&self) -> [(usize, &'static str); 3] {
+        rows(self.series.len(), self.messages.as_ref())
     }
 }
 

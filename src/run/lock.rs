@@ -1,7 +1,8 @@
 //! The lock on `run.json` that says "its maker is alive".
 //!
 //! It belongs to the process: the kernel drops it however the process ends, children do not inherit
-//! it, and readers can ask without taking it.
+//! it, and readers can ask without taking it. It is a lock for writing, which nobody can take who
+//! may not write the record. One for reading is open to all who may read it, and says nothing.
 
 use std::{fs::File, io};
 
@@ -24,6 +25,64 @@ pub fn take(file: &File) -> io::Result<()> {
 /// # Errors
 /// What a file system without locks says.
 pub fn is_held(file: &File) -> io::Result<bool> {
-    let asked: Flock = FlockType::WriteLock.into();
+    // Only a lock for writing is in the way of one for reading.
+    let asked: Flock = FlockType::ReadLock.into();
     Ok(fcntl_getlk(file, &asked)?.is_some())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        env,
+        fs::OpenOptions,
+        io::{BufRead as _, BufReader, Read as _},
+        path::Path,
+        process::{Command, Stdio},
+    };
+
+    use super::*;
+
+    const FILE: &str = "TARDY_TEST_LOCKED";
+    const SHARED: &str = "TARDY_TEST_SHARED";
+
+    /// Whether the file is taken for held while another process, this test again, has it locked.
+    fn is_held_by_another(file: &Path, shared: bool) -> bool {
+        let name = "run::lock::tests::only_the_lock_of_a_writer_is_that_of_a_maker";
+        let mut command = Command::new(env::current_exe().unwrap());
+        command.args(["--exact", name, "--nocapture"]).env(FILE, file);
+        if shared {
+            command.env(SHARED, "1");
+        }
+        let mut other = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut lines = BufReader::new(other.stdout.take().unwrap()).lines();
+        let mut said = lines.by_ref().map_while(Result::ok);
+        assert!(said.any(|line| line.contains("it is locked")));
+        let is_held = is_held(&File::open(file).unwrap()).unwrap();
+        drop(other.stdin.take());
+        assert!(other.wait().unwrap().success());
+        is_held
+    }
+
+    fn hold(file: &Path, shared: bool) {
+        let file = OpenOptions::new().read(true).write(!shared).open(file).unwrap();
+        match shared {
+            true => fcntl_lock(&file, FlockOperation::NonBlockingLockShared).unwrap(),
+            false => take(&file).unwrap(),
+        }
+        println!("it is locked");
+        io::stdin().read_to_string(&mut String::new()).unwrap();
+    }
+
+    #[test]
+    fn only_the_lock_of_a_writer_is_that_of_a_maker() {
+        if let Some(file) = env::var_os(FILE) {
+            return hold(Path::new(&file), env::var_os(SHARED).is_some());
+        }
+        let place = tempfile::tempdir().unwrap();
+        let file = place.path().join("run.json");
+        std::fs::write(&file, "{}").unwrap();
+        assert!(is_held_by_another(&file, false));
+        assert!(!is_held_by_another(&file, true), "whoever may read it may lock it so");
+        assert!(!is_held(&File::open(&file).unwrap()).unwrap());
+    }
 }

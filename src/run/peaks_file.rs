@@ -25,6 +25,8 @@ const MOST_LINES: u64 = 1_000_000;
 const LARGEST_HELD: u64 = 256 << 20;
 /// A larger `blame.json` is none.
 const LARGEST_BLAME: u64 = 64 << 20;
+/// Sixteen of each octave are fewer. Each asks for the part of all latencies that it has.
+const MOST_BUCKETS: usize = 2_048;
 /// So many damaged lines are listed one by one.
 const MOST_LISTED: usize = 20;
 
@@ -120,6 +122,9 @@ pub fn read_blame(directory: &Path) -> Result<Option<Blame>, Damage> {
     };
     let blame: Blame = serde_json::from_slice(&text)
         .map_err(|error| damaged(format!("is damaged: {}", plain(&error))))?;
+    if blame.buckets.len() > MOST_BUCKETS {
+        return Err(damaged(format!("is damaged: it has more than {MOST_BUCKETS} buckets")));
+    }
     let known = blame.causes.len();
     let mut parts = blame.buckets.iter().flat_map(|bucket| &bucket.parts);
     if let Some((cause, ..)) = parts.find(|(cause, ..)| *cause as usize >= known) {
@@ -324,6 +329,11 @@ mod tests {
         write(&serde_json::to_vec(&blame).unwrap());
         let error = read_blame(directory.path()).unwrap_err();
         assert_eq!(error.to_string(), "blame.json is damaged: it names cause 3, of 0");
+        let bucket = |low_ns| LatencyBucket { low_ns, wakeups: 1, ns: 1, parts: Vec::new() };
+        let buckets = (0..=MOST_BUCKETS as i64).map(bucket).collect();
+        write(&serde_json::to_vec(&Blame { buckets, ..Blame::default() }).unwrap());
+        let error = read_blame(directory.path()).unwrap_err();
+        assert_eq!(error.to_string(), "blame.json is damaged: it has more than 2048 buckets");
         write(b"{");
         assert!(read_blame(directory.path()).unwrap_err().what.contains("is damaged: EOF"));
     }

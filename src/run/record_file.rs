@@ -12,6 +12,7 @@ use super::{
     document::{Document, SCHEMA_VERSION},
     files::{self, LONGEST_DAMAGE},
     lock,
+    messages::MessageRecord,
     writer::names,
 };
 use crate::plain::cut;
@@ -19,13 +20,14 @@ use crate::plain::cut;
 /// A larger record is refused; that of 2,000 CPUs with all their stages has half of it.
 const LARGEST_RECORD: u64 = 32 << 20;
 
-/// Objects and elements of JSON that a record may have. Once read, an object takes a hundred times
-/// its bytes, so that the size of the file alone bounds too little.
+/// Objects, lists and elements of JSON that a record may have. Once read, an object or a list takes
+/// a hundred times its bytes, so that the size of the file alone bounds too little.
 const MOST_OBJECTS: usize = 1 << 18;
 const MOST_ELEMENTS: usize = 1 << 21;
 
-/// So many series are read: those of 2,000 CPUs with all their stages.
-const MOST_SERIES: usize = 1 << 14;
+/// So many series are read: those of 2,000 CPUs with all their stages. No more ends and flows of
+/// messages: each is a row of a table, which is as wide as the widest.
+const MOST_ROWS: usize = 1 << 14;
 
 /// Why a run could not be opened.
 #[derive(Debug, Error)]
@@ -84,8 +86,8 @@ pub(super) trait Record: DeserializeOwned {
     /// The version that it was written in.
     fn schema_version(&self) -> u32;
 
-    /// How many series it has.
-    fn series(&self) -> usize;
+    /// How many series it has, and what else has a row each: how many, and what they are.
+    fn rows(&self) -> [(usize, &'static str); 3];
 
     /// Reads one of an older version.
     fn from_older(text: &[u8]) -> serde_json::Result<Self> {
@@ -98,13 +100,23 @@ impl Record for Document {
         self.schema_version
     }
 
-    fn series(&self) -> usize {
-        self.series.len()
+    fn rows(&self) -> [(usize, &'static str); 3] {
+        rows(self.series.len(), self.messages.as_ref())
     }
 
     fn from_older(text: &[u8]) -> serde_json::Result<Self> {
         serde_json::from_slice(text).and_then(Self::from_json)
     }
+}
+
+/// The rows of a record with so many series.
+pub(super) fn rows(series: usize, messages: Option<&MessageRecord>) -> [(usize, &'static str); 3] {
+    let of = |count: fn(&MessageRecord) -> usize| messages.map_or(0, count);
+    [
+        (series, "series"),
+        (of(|messages| messages.ends.len()), "ends"),
+        (of(|messages| messages.flows.len()), "flows"),
+    ]
 }
 
 /// Reads the `run.json` of the run in `path`, and whether its maker is alive.
@@ -116,9 +128,8 @@ pub(super) fn read_record<T: Record>(path: &Path) -> Result<(T, bool), OpenError
     let refused = |what| OpenError::Refused { path: record.clone(), what };
     refuse_intricate(&text).map_err(refused)?;
     let read = parse::<T>(&text, &record)?;
-    if read.series() > MOST_SERIES {
-        let what = format!("it has {} series, and at most {MOST_SERIES} are read", read.series());
-        return Err(refused(what));
+    if let Some((count, what)) = read.rows().into_iter().find(|(count, _)| *count > MOST_ROWS) {
+        return Err(refused(format!("it has {count} {what}, and at most {MOST_ROWS} are read")));
     }
     Ok((read, lock::is_held(&file).unwrap_or(false)))
 }
@@ -142,12 +153,15 @@ fn parse<T: Record>(text: &[u8], record: &Path) -> Result<T, OpenError> {
     read.map_err(damaged)
 }
 
-/// Refuses JSON of more objects and elements than a record has. Braces and commas in strings count
-/// too: a record has few.
+/// Refuses JSON of more objects, lists and elements than a record has. Braces, brackets and commas
+/// in strings count too: a record has few.
 fn refuse_intricate(text: &[u8]) -> Result<(), String> {
     let count = |wanted: u8| text.iter().filter(|byte| **byte == wanted).count();
-    for (wanted, most, what) in [(b'{', MOST_OBJECTS, "objects"), (b',', MOST_ELEMENTS, "elements")]
-    {
+    for (wanted, most, what) in [
+        (b'{', MOST_OBJECTS, "objects"),
+        (b'[', MOST_OBJECTS, "lists"),
+        (b',', MOST_ELEMENTS, "elements"),
+    ] {
         if count(wanted) > most {
             return Err(format!("it holds more than {most} {what} of JSON"));
         }
@@ -183,10 +197,38 @@ mod tests {
         let objects = "{\"\":0},".repeat(MOST_OBJECTS + 1);
         let what = refusal(&format!("\"loads\": [{objects}0]"));
         assert!(what.ends_with("it holds more than 262144 objects of JSON"), "{what}");
+        // As deep as the parser goes, so that there are few commas.
+        let deep = format!("{}{}", "[".repeat(100), "]".repeat(100));
+        let lists = vec![deep; MOST_OBJECTS / 100 + 1].join(",");
+        let what = refusal(&format!("\"loads\": [{lists}]"));
+        assert!(what.ends_with("it holds more than 262144 lists of JSON"), "{what}");
         let what = refusal(&format!("\"argv\": [{}0]", "0,".repeat(MOST_ELEMENTS + 1)));
         assert!(what.ends_with("it holds more than 2097152 elements of JSON"), "{what}");
         let what = refusal(&format!("\"name\": \"{}\"", "x".repeat(LARGEST_RECORD as usize)));
         assert!(what.ends_with("it is larger than 32 MiB"), "{what}");
+    }
+
+    #[test]
+    fn more_rows_than_any_table_has_are_refused_by_name() {
+        let directory = tempfile::tempdir().unwrap();
+        let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/v1/pingpong");
+        let (mut record, _) = read_record::<Document>(&fixture).unwrap();
+        let said = |record: &Document| {
+            let text = serde_json::to_vec(record).unwrap();
+            fs::write(directory.path().join(names::RUN), text).unwrap();
+            read_record::<Document>(directory.path()).map(drop).map_err(|error| error.to_string())
+        };
+        let messages = record.messages.as_mut().unwrap();
+        messages.ends = vec![messages.ends[0].clone(); MOST_ROWS];
+        said(&record).unwrap();
+        let messages = record.messages.as_mut().unwrap();
+        messages.ends.push(messages.ends[0].clone());
+        let what = said(&record).unwrap_err();
+        assert!(what.ends_with("it has 16385 ends, and at most 16384 are read"), "{what}");
+        let messages = record.messages.as_mut().unwrap();
+        messages.ends.clear();
+        messages.flows = vec![messages.flows[0].clone(); MOST_ROWS + 1];
+        assert!(said(&record).unwrap_err().contains("it has 16385 flows"));
     }
 
     #[test]

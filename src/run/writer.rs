@@ -13,7 +13,7 @@
 
 use std::{
     fs::File,
-    io::{self, BufReader, Write},
+    io::{self, BufReader, ErrorKind, Write},
     path::Path,
 };
 
@@ -32,6 +32,9 @@ use crate::draft::Draft;
 
 /// Space held back on the disk, so that a full one still takes the last `run.json`.
 const RESERVE_BYTES: usize = 512 << 10;
+
+/// Drafts of the record that are tried where others have locked the ones before.
+const ATTEMPTS: usize = 16;
 
 /// Names of the files in a run directory.
 pub mod names {
@@ -244,11 +247,21 @@ fn reserved(directory: &RunDirectory) -> io::Result<File> {
 /// `run.json` as a draft, which is locked before it takes the old one's place, so that there is
 /// never an unlocked one.
 fn draft_of(directory: &RunDirectory, document: &Document) -> io::Result<Draft> {
-    let mut draft = directory.draft(names::RUN)?;
     let mut text = serde_json::to_vec_pretty(document)?;
     text.push(b'\n');
-    // A file system without locks still takes a run; it only cannot tell running from crashed.
-    let _ = lock::take(draft.file());
+    let mut draft = directory.draft(names::RUN)?;
+    for _ in 0..ATTEMPTS {
+        match lock::take(draft.file()) {
+            // Who may read it was faster, with a lock for reading: another draft, under a name that
+            // he does not know yet.
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                draft = directory.draft(names::RUN)?;
+            }
+            // A file system without locks still takes a run; it only cannot tell running from
+            // crashed.
+            _ => break,
+        }
+    }
     draft.file().write_all(&text)?;
     Ok(draft)
 }

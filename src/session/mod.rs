@@ -145,6 +145,12 @@ impl Session {
         &self.bell
     }
 
+    /// The run directory, held open: what is measured is read through it, whatever comes into its
+    /// place.
+    pub(crate) fn directory(&self) -> RunDirectory {
+        self.directory.clone()
+    }
+
     /// Measures until the plan's end, a latency over the limit, or `quit` says so, which is asked
     /// about once a second; `show` is called at its pace, with the time since the start, ns, and
     /// with what makes the rest.

@@ -1,5 +1,7 @@
 //! Reasons against comparing the runs of a matrix with each other.
 
+use std::collections::HashMap;
+
 use super::Column;
 use crate::run::{Document, facts::LabFacts};
 
@@ -21,10 +23,10 @@ pub(super) fn remarks(columns: &[Column], labs: &[&LabFacts], runs: &[Document])
     differ("builds of tardy", guests().map(|lab| program(&lab)).collect());
     let modes = columns.iter().map(|column| column.mode.clone()).filter(|mode| !mode.is_empty());
     differ("modes", modes.collect());
-    for (at, lab) in labs.iter().enumerate().filter(|(_, lab)| lab.mode == "deterministic") {
-        let twin = |other: &&&LabFacts| same_cell(other, lab) && other.sample_hash.is_some();
-        let Some(other) = labs.iter().take(at).find(twin) else { continue };
-        if lab.sample_hash.is_some() && other.sample_hash != lab.sample_hash {
+    let mut first = HashMap::new();
+    for lab in labs.iter().filter(|lab| lab.mode == "deterministic") {
+        let Some(hash) = &lab.sample_hash else { continue };
+        if *first.entry(cell_of(lab)).or_insert(hash) != hash {
             remarks.push(format!(
                 "Measured twice with different samples: {} under {}, start phase {}. The programs \
                  in the guest differ: of one tardy's builds, each has its own samples.",
@@ -36,10 +38,7 @@ pub(super) fn remarks(columns: &[Column], labs: &[&LabFacts], runs: &[Document])
     remarks
 }
 
-fn same_cell(a: &LabFacts, b: &LabFacts) -> bool {
-    let of = |lab: &LabFacts| {
-        let LabFacts { mode, seed, kernel, kernel_hash, load, arguments, .. } = lab.clone();
-        (mode, seed, kernel, kernel_hash, load, arguments)
-    };
-    of(a) == of(b)
+/// What decides which samples come out where time is counted.
+fn cell_of(lab: &LabFacts) -> (u32, [&str; 3], &[String]) {
+    (lab.seed, [&lab.kernel, &lab.kernel_hash, &lab.load], &lab.arguments)
 }

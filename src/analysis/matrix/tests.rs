@@ -3,7 +3,10 @@
 use serde_json::json;
 
 use super::*;
-use crate::run::{Caveat, Effect, Facts, LoadRecord};
+use crate::{
+    run::{Caveat, Effect, Facts, LoadRecord},
+    testing::cpu_ns,
+};
 
 /// A run of the lab with one series of these percentiles (50, 99, 99.9) and maximum.
 fn run(kernel: &str, load: &str, seed: u32, figures: [u64; 4]) -> Document {
@@ -231,4 +234,52 @@ fn a_plan_gives_the_order_and_what_failed_everywhere_keeps_its_place() {
     let judgement = &matrix.loads[2].judgements[0];
     assert_eq!((judgement.against, judgement.kernel), (1, 2), "the first that has a cell");
     assert!(matrix.remarks.is_empty(), "{:?}", matrix.remarks);
+}
+
+#[test]
+fn more_kernels_and_loads_than_anybody_compares_are_refused_with_the_limits() {
+    let runs = pair(1);
+    let names = |count: usize| (0..count).map(|at| format!("n{at}")).collect::<Vec<String>>();
+    let (kernels, loads) = (names(MOST_KERNELS - 2), names(MOST_LOADS - 1));
+    let order = NameOrder { kernels: &kernels, loads: &loads };
+    let full = super::matrix(&runs, order).unwrap();
+    assert_eq!((full.kernels.len(), full.loads.len()), (MOST_KERNELS, MOST_LOADS));
+    let many = names(6_000);
+    let error = super::matrix(&runs, NameOrder { kernels: &many, loads: &many }).unwrap_err();
+    assert_eq!(error, MatrixError::TooLarge { kernels: 6_002, loads: 6_001 });
+    assert!(error.to_string().contains("at most 256 kernels and 1024 loads"), "{error}");
+    for order in
+        [NameOrder { kernels: &many, loads: &[] }, NameOrder { kernels: &[], loads: &many }]
+    {
+        assert!(super::matrix(&runs, order).is_err());
+    }
+}
+
+#[test]
+fn the_time_grows_with_the_number_of_loads_and_not_with_its_square() {
+    let one = pair(1);
+    let of = |count: usize| {
+        let named = |at: usize| {
+            let mut both = one.clone();
+            both.iter_mut().for_each(|run| lab(run).load = format!("load{at}"));
+            both
+        };
+        let runs: Vec<Document> = (0..count).flat_map(named).collect();
+        cpu_ns(|| matrix(&runs).unwrap())
+    };
+    let (few, many) = (of(60), of(960));
+    assert!(many < 60 * few, "{few} ns of 60 loads, {many} ns of 960");
+}
+
+#[test]
+fn many_runs_of_one_cell_that_are_all_different_take_no_time() {
+    let of = |count: u32| {
+        let mut runs = pair(count);
+        for (run, at) in runs.iter_mut().zip(0..) {
+            run.parameters.warmup_ns = at;
+        }
+        cpu_ns(|| judgement(&runs))
+    };
+    let (few, many) = (of(60), of(960));
+    assert!(many < 60 * few, "{few} ns of 60 runs each, {many} ns of 960");
 }

@@ -12,7 +12,7 @@ use serde_json::json;
 use crate::{
     analysis::{
         kernel_config::{KernelConfig, differences},
-        matrix::{NameOrder, matrix},
+        matrix::{MOST_KERNELS, NameOrder, matrix},
     },
     cli::{Exit, flags::FormatFlags, output, report},
     lab::kernels::LARGEST_CONFIG,
@@ -32,6 +32,10 @@ const DEEPEST: usize = 6;
 
 /// A limit above the size of any real matrix.
 const MOST_RUNS: usize = 20_000;
+
+/// Bytes of kernels' configurations that are read; one has 300 kB, and takes ten times that once it
+/// is read. What is beyond is left out.
+const MOST_CONFIG_BYTES: u64 = 32 << 20;
 
 /// Compare kernels load by load, and show where their ranges over all start phases do not overlap.
 ///
@@ -182,7 +186,7 @@ pub(super) fn sheet(gathered: &Gathered) -> Result<MatrixView> {
         title: gathered.title(),
         matrix,
         failed,
-        undone: records().map(|record| record.undone).sum(),
+        undone: records().map(|record| record.undone).fold(0, usize::saturating_add),
         config: configurations(gathered),
     })
 }
@@ -191,15 +195,20 @@ pub(super) fn sheet(gathered: &Gathered) -> Result<MatrixView> {
 /// read is left out.
 fn configurations(gathered: &Gathered) -> Option<ConfigTable> {
     let mut known: Vec<(String, KernelConfig)> = Vec::new();
+    let mut room = MOST_CONFIG_BYTES;
     for (directory, record) in &gathered.records {
-        for kernel in &record.kernels {
+        for kernel in record.kernels.iter().take(MOST_KERNELS) {
+            if known.iter().any(|(name, _)| *name == kernel.name) {
+                continue;
+            }
             // A plain name: an edited record must not lead out of its directory.
             let plain = kernel.config.as_ref().and_then(|path| path.file_name());
-            let text =
-                plain.and_then(|name| files::read(&directory.join(name), LARGEST_CONFIG).ok());
+            let most = LARGEST_CONFIG.min(room);
+            let text = plain.and_then(|name| files::read(&directory.join(name), most).ok());
             let text = text.unwrap_or_default();
+            room = room.saturating_sub(text.len() as u64);
             let config = KernelConfig::parse(&String::from_utf8_lossy(&text));
-            if !config.is_empty() && !known.iter().any(|(name, _)| *name == kernel.name) {
+            if !config.is_empty() {
                 known.push((kernel.name.clone(), config));
             }
         }

@@ -17,6 +17,7 @@ use crate::{
             package::{self, Name},
         },
     },
+    plain::{plain, plain_path},
     report::table::Table,
 };
 
@@ -43,9 +44,11 @@ pub(super) fn kernels(flags: &KernelsFlags) -> Result<Exit> {
         flags.fetch.iter().map(|name| KernelSource::parse(name)).collect::<Result<_>>()?;
     for source in &sources {
         let kernel = kernels::get(source, &cache, &output::notice)?;
-        output::notice(&format!("{}: {}", source.asked, kernel.name));
+        // A kernel says itself what it is called.
+        output::notice(&plain(&format!("{}: {}", source.asked, kernel.name)));
         for lack in &kernel.lacks {
-            output::notice(&format!("  {}: {}; {}", lack.code, lack.what, lack.remedy));
+            let what = format!("  {}: {}; {}", lack.code, lack.what, lack.remedy);
+            output::notice(&plain(&what));
         }
     }
     let content = kernels::list::content(&cache)?;
@@ -101,13 +104,13 @@ fn text(content: &Content, offered: &[Name], cache: &Path) -> String {
     let mut out = if content.packages.is_empty() {
         format!(
             "No kernels in {} yet; `tardy lab kernels --fetch standard` gets one.\n",
-            cache.display()
+            plain_path(cache)
         )
     } else {
         let headings = ["release", "preemption", "fetched", "hash", "lacks", "size"];
         let mut table = Table::new(5, &headings);
         content.packages.iter().for_each(|cached| table.row(cells(cached)));
-        format!("{BOLD}Kernels in {}{BOLD:#}\n{}\n", cache.display(), table.lines().join("\n"))
+        format!("{BOLD}Kernels in {}{BOLD:#}\n{}\n", plain_path(cache), table.lines().join("\n"))
     };
     if content.own > 0 {
         out.push_str(&format!(

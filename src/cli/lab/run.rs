@@ -25,6 +25,7 @@ use crate::{
         },
     },
     loads::LoadSpec,
+    plain::plain,
     run::{
         RunDirectory, TraceMode,
         lab::{LAB_VERSION, LabFailure, LabKernel, LabRecord},
@@ -259,7 +260,7 @@ impl LabRunFlags {
             compare::write_page(file, &sheet, &gathered)?;
         }
         if !self.outcome.quiet {
-            output::notice(&format!("runs in {place}"));
+            output::notice(&plain(&format!("runs in {place}")));
         }
         Ok(exit)
     }

@@ -13,6 +13,7 @@ use crate::{
         cell::{guest_runner::GuestRunner, verify},
         kernels::{self, KernelSource},
     },
+    plain::plain,
     run::COUNTED_TIME,
     store::Store,
     sys::signals::Quit,
@@ -57,11 +58,13 @@ pub(super) fn verify(flags: &VerifyFlags, store: &Store) -> Result<Exit> {
             "sample_hash_now": outcome.now,
         }))?;
     } else if same {
-        output::put(&format!("The same again: {}\nTimes are {COUNTED_TIME}.\n", outcome.before))?;
+        let before = plain(&outcome.before);
+        output::put(&format!("The same again: {before}\nTimes are {COUNTED_TIME}.\n"))?;
     } else {
         output::put(&format!(
             "Not the same: samples were {}, and are {}\n",
-            outcome.before, outcome.now
+            plain(&outcome.before),
+            plain(&outcome.now),
         ))?;
     }
     Ok(if same { Exit::Done } else { Exit::No })

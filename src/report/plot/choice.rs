@@ -101,6 +101,9 @@ fn known(page: &Page) -> String {
         if !names.contains(&name) {
             names.push(name);
         }
+        if names.len() > SHOWN {
+            break;
+        }
     }
     let more = if names.len() > SHOWN { ", ..." } else { "" };
     names.truncate(SHOWN);

@@ -4,6 +4,8 @@
 //! white paper swallows, ordered so that neighbours differ in grey too. Counts: viridis without its
 //! lightest end, for the same reason; a cell of one sample is dark.
 
+use std::collections::HashMap;
+
 use super::picture::Colour;
 use crate::report::page::Page;
 
@@ -87,9 +89,11 @@ impl SeriesColours {
     #[must_use]
     pub(super) fn of(page: &Page) -> Self {
         let mut names: Vec<(String, i64)> = Vec::new();
+        let mut places: HashMap<&str, usize> = HashMap::new();
         for series in page.runs.iter().flat_map(|run| run.record.wakeups()) {
             let max = series.max.unwrap_or(i64::MIN);
-            match names.iter_mut().find(|(name, _)| *name == series.name) {
+            let place = *places.entry(&series.name).or_insert(names.len());
+            match names.get_mut(place) {
                 Some((_, most)) => *most = max.max(*most),
                 None => names.push((series.name.clone(), max)),
             }
@@ -171,6 +175,11 @@ impl LineStyles {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{
+        report::{collect, fixture},
+        run::Run,
+        testing::cpu_ns,
+    };
 
     #[test]
     fn more_samples_are_lighter_in_grey_print_too() {
@@ -180,5 +189,20 @@ mod tests {
         };
         let greys: Vec<f64> = (0..=100).map(|step| grey(f64::from(step) / 100.0)).collect();
         assert!(greys.windows(2).all(|pair| pair[0] < pair[1]), "{greys:?}");
+    }
+
+    #[test]
+    fn the_time_grows_with_the_number_of_series_and_not_with_its_square() {
+        let of = |count: usize| {
+            let names: Vec<String> = (0..count).map(|at| format!("s{at}")).collect();
+            let names: Vec<&str> = names.iter().map(String::as_str).collect();
+            let run = Run { path: "/nonexistent".into(), document: fixture::of("timer", &[]) };
+            let mut page = collect::page(vec![run]);
+            page.runs[0].record = fixture::of("timer", &names);
+            assert_eq!(SeriesColours::of(&page).others, count - SERIES.len());
+            cpu_ns(|| SeriesColours::of(&page))
+        };
+        let (few, many) = (of(1_000), of(16_000));
+        assert!(many < 80 * few, "{few} ns of 1000 series, {many} ns of 16000");
     }
 }

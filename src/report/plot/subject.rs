@@ -56,7 +56,9 @@ impl RunLabel {
     #[must_use]
     pub(super) fn of(run: &PageRun, per_period: bool) -> Self {
         let record = &run.record;
-        let sum = |of: fn(&crate::run::SeriesSummary) -> u64| record.wakeups().map(of).sum();
+        let sum = |of: fn(&crate::run::SeriesSummary) -> u64| {
+            record.wakeups().map(of).fold(0, u64::saturating_add)
+        };
         Self {
             name: name(run),
             line: run.line.clone(),

@@ -122,7 +122,7 @@ fn used(cost: &TraceCost, one: &str) -> String {
     let (without, with) = cost.cpu_per_wakeup_ns;
     format!(
         "{} CPU time to each {one} and {:.1} % of one CPU in all",
-        Nanos(with - without),
+        Nanos(with.saturating_sub(without)),
         cost.added_cpu_percent,
     )
 }

@@ -6,6 +6,7 @@ use crate::{
         Document,
         peaks::{Cause, Peak},
     },
+    units::{Nanos, count},
 };
 
 /// Which peaks are meant; what is absent excludes none.
@@ -32,6 +33,30 @@ impl PeakFilter {
             && self.until_ns.is_none_or(|until_ns| at_ns <= until_ns)
             && self.cause.is_none_or(is_of)
     }
+
+    /// That none of the `kept` peaks of a run is meant, and what to do.
+    #[must_use]
+    pub fn none_fits(&self, kept: usize) -> String {
+        let flags = self.flags();
+        let peaks = match kept {
+            1 => "The peak that was kept does not fit".to_owned(),
+            _ => format!("None of the {} peaks that were kept fits", count(kept as u64)),
+        };
+        let which = if flags.len() == 1 { "it" } else { "one of them" };
+        format!("{peaks} {}: leave {which} out; --oneline alone lists all", flags.join(" "))
+    }
+
+    /// As it was typed.
+    fn flags(&self) -> Vec<String> {
+        let time = |ns: i64| Nanos(ns).typed();
+        let flags = [
+            self.cpu.map(|cpu| format!("--cpu {cpu}")),
+            self.cause.map(|cause| format!("--cause {}", cause.code())),
+            self.since_ns.map(|ns| format!("--since {}", time(ns))),
+            self.until_ns.map(|ns| format!("--until {}", time(ns))),
+        ];
+        flags.into_iter().flatten().collect()
+    }
 }
 
 /// What is shown of them.
@@ -41,6 +66,8 @@ pub enum PeakView {
     Timelines(usize),
     /// All, a line each.
     List,
+    /// That none of so many fits.
+    NoneFits(PeakFilter, usize),
 }
 
 /// When a peak was due, by the clock of the wall: `2026-11-21 20:30:55.123 UTC`; empty where the
@@ -109,6 +136,23 @@ mod tests {
         assert!(kept(PeakFilter { since_ns: Some(500), until_ns: Some(500), ..all }));
         assert!(!kept(PeakFilter { since_ns: Some(501), ..all }));
         assert!(!kept(PeakFilter { until_ns: Some(499), ..all }));
+    }
+
+    #[test]
+    fn that_no_peak_fits_is_said_with_how_many_there_are_and_the_remedy() {
+        let all = PeakFilter::default();
+        assert_eq!(
+            PeakFilter { cpu: Some(7), ..all }.none_fits(1_200),
+            "None of the 1 200 peaks that were kept fits --cpu 7: leave it out; --oneline alone \
+             lists all"
+        );
+        let cause = Some(Cause::IrqsOff);
+        let (since_ns, until_ns) = (Some(90_000_000_000), Some(120_000_000_000));
+        assert_eq!(
+            PeakFilter { cause, since_ns, until_ns, ..all }.none_fits(1),
+            "The peak that was kept does not fit --cause irqs_off --since 90s --until 2m: leave \
+             one of them out; --oneline alone lists all"
+        );
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! `tardy why` for a terminal: the verdict, causes per band, stages, beats, and the worst peaks.
 
+use std::collections::{HashMap, HashSet};
+
 use anstyle::{AnsiColor, Style};
 
 use super::{
@@ -26,6 +28,8 @@ const BOLD: Style = Style::new().bold();
 const NAME: usize = 28;
 /// Series whose stages are shown, the latest of them.
 const MOST_SERIES: usize = 5;
+/// More stages than any probe has.
+const MOST_STAGES: usize = 30;
 /// Rows and columns of the matrix.
 const MOST_TASKS: usize = 8;
 const MOST_COLUMNS: usize = 6;
@@ -157,20 +161,28 @@ fn wrapped(sheet: &mut TerminalText, style: Style, text: &str) {
     sheet.line(style, &line);
 }
 
-/// Median and p99 of each stage of the run, in the rows; the latest series in the columns.
-fn stages(sheet: &mut TerminalText, document: &Document) {
-    let of = |total: &SeriesSummary, stage: &str| {
-        let is_it = |series: &&SeriesSummary| {
-            series.stage_of.as_ref() == Some(&total.name) && series.stage.as_deref() == Some(stage)
-        };
-        document.series.iter().find(is_it).map(pair).unwrap_or_default()
-    };
+/// The stages of a run, each once, and each by the series that it is a stage of.
+type Stages<'a> = (Vec<&'a str>, HashMap<(&'a str, &'a str), &'a SeriesSummary>);
+
+fn stages_of(document: &Document) -> Stages<'_> {
     let mut names: Vec<&str> = Vec::new();
-    for stage in document.series.iter().filter_map(|series| series.stage.as_deref()) {
-        if !names.contains(&stage) {
+    let mut known: HashSet<&str> = HashSet::new();
+    let mut of: HashMap<(&str, &str), &SeriesSummary> = HashMap::new();
+    for series in &document.series {
+        let Some(stage) = series.stage.as_deref() else { continue };
+        if known.insert(stage) {
             names.push(stage);
         }
+        if let Some(total) = series.stage_of.as_deref() {
+            of.entry((total, stage)).or_insert(series);
+        }
     }
+    (names, of)
+}
+
+/// Median and p99 of each stage of the run, in the rows; the latest series in the columns.
+fn stages(sheet: &mut TerminalText, document: &Document) {
+    let (names, of) = stages_of(document);
     if names.is_empty() {
         return;
     }
@@ -183,13 +195,18 @@ fn stages(sheet: &mut TerminalText, document: &Document) {
     let mut headings = vec!["us: median / p99".to_owned()];
     headings.extend(totals.iter().map(|series| cut(&series.name, 12)));
     let mut table = Table::new(1, &headings.iter().map(String::as_str).collect::<Vec<_>>());
-    for stage in names {
-        let cells = totals.iter().map(|total| of(total, stage));
+    for stage in names.iter().take(MOST_STAGES) {
+        let cells = totals.iter().map(|total| of.get(&(&*total.name, *stage)).copied());
+        let cells = cells.map(|series| series.map(pair).unwrap_or_default());
         table.row(std::iter::once(cut(stage, 18)).chain(cells).collect());
     }
     let whole = totals.iter().map(|series| pair(series));
     table.row(std::iter::once("total".to_owned()).chain(whole).collect());
     sheet.table(&table, "");
+    let more = names.len().saturating_sub(MOST_STAGES);
+    if more > 0 {
+        sheet.line(DIM, &format!("and {more} more stages: `tardy show --json` has all"));
+    }
     if hidden > 0 {
         sheet.line(DIM, &format!("and {hidden} series that were less late: `tardy show` has all"));
     }
@@ -277,6 +294,7 @@ fn milliseconds(ns: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{report::fixture, testing::cpu_ns};
 
     #[test]
     fn a_count_goes_with_the_threshold_above_which_it_was_counted() {
@@ -321,5 +339,22 @@ mod tests {
         let wanted = "There are no sums of all late wake-ups yet: they are written after the first \
                       second of a run, and every few seconds from then on; peaks so far: 3.";
         assert_eq!(counted(&why), wanted);
+    }
+
+    #[test]
+    fn thousands_of_stages_take_no_time_and_are_counted() {
+        let of = |count: usize| {
+            let mut names = vec!["cpu0".to_owned()];
+            names.extend((0..count).map(|at| format!("cpu0/stage{at}")));
+            let names: Vec<&str> = names.iter().map(String::as_str).collect();
+            let document = fixture::of("timer", &names);
+            let mut sheet = TerminalText::default();
+            stages(&mut sheet, &document);
+            (cpu_ns(|| stages(&mut TerminalText::default(), &document)), sheet.done())
+        };
+        let ((few, _), (many, text)) = (of(500), of(8_000));
+        assert!(text.contains("stage29") && !text.contains("stage30"), "{text}");
+        assert!(text.contains("and 7970 more stages"), "{text}");
+        assert!(many < 80 * few, "{few} ns of 500 stages, {many} ns of 8000");
     }
 }

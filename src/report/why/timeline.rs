@@ -46,6 +46,10 @@ pub(super) fn peaks(
     let most = match view {
         PeakView::Timelines(most) => most,
         PeakView::List => return list(sheet, why, document),
+        PeakView::NoneFits(filter, kept) => {
+            sheet.line(Style::new(), &filter.none_fits(kept));
+            return sheet.gap();
+        }
     };
     for (rank, peak) in why.peaks.iter().take(most).enumerate() {
         one(sheet, rank + 1, peak, document);
@@ -60,6 +64,10 @@ pub(super) fn peaks(
 
 /// A line each.
 fn list(sheet: &mut TerminalText, why: &WhyReport, document: &Document) {
+    if why.peaks.is_empty() {
+        sheet.line(DIM, "no peak was kept");
+        return sheet.gap();
+    }
     let headings = ["main cause", "series", "when", "us", "of it, %"];
     let mut table = Table::new(3, &headings);
     for peak in &why.peaks {
@@ -299,7 +307,7 @@ fn describe(moment: &Moment, cpu: u32) -> String {
 mod tests {
     use super::*;
     use crate::{
-        report::fixture,
+        report::{fixture, why::PeakFilter},
         run::peaks::{Basis, Cause, Lane},
     };
 
@@ -402,5 +410,20 @@ mod tests {
         let mut woken = moment(0, None, "waking");
         (woken.name, woken.pid) = ("n/8".into(), Some(8));
         assert_eq!(describe(&woken, 0), "wakes n/8");
+    }
+
+    #[test]
+    fn where_there_is_no_peak_to_show_there_is_no_empty_table() {
+        let shown = |view: PeakView| {
+            let mut sheet = TerminalText::default();
+            let why = WhyReport::default();
+            peaks(&mut sheet, &why, &fixture::of("timer", &["cpu0"]), view);
+            anstream::adapter::strip_str(&sheet.done()).to_string()
+        };
+        let filter = PeakFilter { cpu: Some(7), ..PeakFilter::default() };
+        let text = shown(PeakView::NoneFits(filter, 5));
+        assert!(text.starts_with("None of the 5 peaks that were kept fits --cpu 7"), "{text}");
+        assert_eq!(shown(PeakView::List), "no peak was kept\n\n");
+        assert_eq!(shown(PeakView::Timelines(3)), "");
     }
 }

@@ -10,7 +10,10 @@ use tardy_hot::{ring::Sample, tally::Totals};
 use tempfile::TempDir;
 
 use super::*;
-use crate::run::{IntervalOf, RunWriter, hlog, hlog::IntervalSpan, spool};
+use crate::{
+    run::{IntervalOf, RunWriter, hlog, hlog::IntervalSpan, spool},
+    testing::names_in,
+};
 
 const NOBODY: u32 = 65_534;
 const OPEN: &str = "samples/000001.spool";
@@ -45,14 +48,6 @@ fn read(run: &Path) -> Vec<Sample> {
     let mut read = Vec::new();
     Run::open(run).unwrap().samples(|_, sample| read.push(sample)).unwrap();
     read
-}
-
-fn names_in(directory: &Path) -> Vec<String> {
-    let entries = fs::read_dir(directory).unwrap().flatten();
-    let mut names: Vec<String> =
-        entries.map(|entry| entry.file_name().into_string().unwrap()).collect();
-    names.sort();
-    names
 }
 
 #[test]
