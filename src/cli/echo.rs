@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::{Exit, flags::FormatFlags, output};
 use crate::{
-    echo::{AWAKE_MAX, CALMED, Echo, EchoOptions, PORT, PeerSummary, PeerTerms, Summary},
+    echo::{AWAKE_MAX, CALMED, DENIED, Echo, EchoOptions, PORT, PeerSummary, PeerTerms, Summary},
     report::table::Table,
     setup::{
         Wish,
@@ -242,7 +242,9 @@ fn text(summary: &Summary) -> String {
         summary.last_peers.iter().for_each(|peer| table.row(row(peer)));
         lines.extend(table.lines());
     }
-    for peer in summary.last_peers.iter().filter(|peer| peer.ran.ends_with(CALMED)) {
+    let is_unusual =
+        |peer: &&PeerSummary| [CALMED, DENIED].iter().any(|end| peer.ran.ends_with(end));
+    for peer in summary.last_peers.iter().filter(is_unusual) {
         let address = address(peer);
         lines.push(format!("{address} was answered {}.", peer.ran));
     }

@@ -4,7 +4,7 @@ use std::{io, net::SocketAddr};
 
 use tardy_hot::packet;
 
-use super::{AdmissionSummary, fair_bucket::FairBucket};
+use super::{AdmissionSummary, PEERS, fair_bucket::FairBucket};
 use crate::transports::hello::{
     Ask, Code, EchoMode, HelloMessage, Nonce, PROTOCOL, Reason, Secret, Unread, own_version, proof,
 };
@@ -14,11 +14,15 @@ use crate::transports::hello::{
 /// leaves room for whoever is honest.
 const HELLOS_PER_S: u64 = 20_000;
 
-/// Proofs that are checked per second, from one part of all networks: enough for legitimate
-/// clients, and from all parts together too few to guess tokens (16,000). Only who receives at its
+/// Proofs that are checked per second, from one part of all networks: enough for one host that
+/// takes all places and tries again, and far too few to guess tokens. Only who receives at its
 /// address gets that far, so that hellos do not count, and what others prove does not either: else
 /// two addresses without the token could keep out who has it.
-const PROOFS_PER_S: u64 = 250;
+const PROOFS_PER_S: u64 = 4 * PEERS as u64;
+
+/// Parts that networks fall into for that: who has 400 addresses to prove wrongly from keeps out
+/// one network in ten. Who has so many that all parts are used sends more than is heard.
+const PROOF_PARTS: usize = 4096;
 
 /// The reply to a datagram.
 #[derive(Debug, PartialEq, Eq)]
@@ -70,7 +74,7 @@ impl Admission {
     ) -> io::Result<Self> {
         let (secret, said) = (Secret::random()?, AdmissionSummary::default());
         let hellos = FairBucket::shared(HELLOS_PER_S, now_ns);
-        let proofs = FairBucket::apart(PROOFS_PER_S, now_ns);
+        let proofs = FairBucket::apart(PROOF_PARTS, PROOFS_PER_S, now_ns);
         Ok(Self { secret, token, rate_max, size_max, hellos, proofs, said })
     }
 
@@ -88,6 +92,12 @@ impl Admission {
         // Whose cookie is good receives at its address.
         let is_known = matches!(&heard, Ok(HelloMessage::Proof { stamp_s, cookie, .. })
             if self.secret.knows(peer, &nonce, *stamp_s, cookie));
+        if !is_known && matches!(heard, Ok(HelloMessage::Proof { .. })) {
+            // A cookie that was not made here, or not for that address. It is not answered, and
+            // takes nothing from the bound of hellos, which whoever is honest needs.
+            self.said.garbage += 1;
+            return HelloReply::Silence;
+        }
         let bucket = if is_known { &mut self.proofs } else { &mut self.hellos };
         if !bucket.take(peer.ip(), now_ns) {
             self.said.over_rate += 1;
@@ -110,11 +120,7 @@ impl Admission {
                 self.said.other_version += 1;
                 HelloReply::Say(refusal(nonce, Reason::Protocol, 0))
             }
-            // A cookie that was not made here, or not for that address.
-            _ => {
-                self.said.garbage += 1;
-                HelloReply::Silence
-            }
+            _ => HelloReply::Silence,
         }
     }
 
@@ -169,7 +175,7 @@ fn refusal(nonce: Nonce, reason: Reason, limit: u64) -> HelloMessage {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::transports::hello::{ASK_LEN, NONCE_LEN};
+    use crate::transports::hello::{ASK_LEN, CODE_LEN, NONCE_LEN};
 
     const SECOND: i64 = 1_000_000_000;
     const ASK: Ask = Ask { mode: EchoMode::PingPong, size: 8, rate: 0 };
@@ -338,7 +344,42 @@ mod tests {
             let proof = proof_of(at(*host), &mut admission, b"the token", ASK, 0);
             matches!(admission.receive(at(*host), &proof.write(), 0), HelloReply::LetIn(_))
         });
-        // But those whose networks fall into the part of an attacker's, one of 64.
-        assert!(let_in.count() >= 20);
+        // But those whose networks fall into the part of an attacker's.
+        assert!(let_in.count() >= 35);
+    }
+
+    #[test]
+    fn wrong_proofs_from_many_networks_keep_out_few() {
+        let mut admission = admission();
+        let at = |number: u32| SocketAddr::from((std::net::Ipv4Addr::from(number), 4711));
+        let guesses: Vec<_> = (0..400)
+            .map(|number| {
+                let attacker = at(0x0a00_0000 + number);
+                (attacker, proof_of(attacker, &mut admission, b"a guess", ASK, 0).write())
+            })
+            .collect();
+        for (attacker, guess) in &guesses {
+            (0..100).for_each(|_| drop(admission.receive(*attacker, guess, 0)));
+        }
+        let let_in = (0..200).filter(|number| {
+            let honest = at(0xc633_6400 + number);
+            let proof = proof_of(honest, &mut admission, b"the token", ASK, 0);
+            matches!(admission.receive(honest, &proof.write(), 0), HelloReply::LetIn(_))
+        });
+        assert!(let_in.count() >= 150, "nine in ten are expected");
+    }
+
+    #[test]
+    fn wrong_cookies_take_nothing_from_whoever_says_hello() {
+        let mut admission = admission();
+        let forged = proof::proof(b"a guess", NONCE, ASK, 0, [7; CODE_LEN]).write();
+        for number in 0..25_000_u32 {
+            let from = SocketAddr::new(std::net::Ipv4Addr::from(number << 8).into(), 4711);
+            assert_eq!(admission.receive(from, &forged, 0), HelloReply::Silence);
+        }
+        assert_eq!((admission.said.garbage, admission.said.over_rate), (25_000, 0));
+        let proof = proof_at(&mut admission, b"the token", ASK, 0);
+        let reply = admission.receive(peer(), &proof.write(), 0);
+        assert!(matches!(reply, HelloReply::LetIn(_)), "{reply:?}");
     }
 }

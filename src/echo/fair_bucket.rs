@@ -7,10 +7,11 @@ use std::{
 
 use tardy_hot::echo::TokenBucket;
 
-/// Parts that networks fall into by a keyed hash, which nobody outside can aim at.
+/// Parts of a bucket that is shared.
 const PARTS: usize = 64;
 
-/// So many a second to one part, and in all.
+/// So many a second to one part, and in all. Networks fall into parts by a keyed hash, which nobody
+/// outside can aim at.
 #[derive(Debug)]
 pub(super) struct FairBucket {
     /// Absent where no part can take what is another's.
@@ -23,13 +24,14 @@ impl FairBucket {
     /// A full one of `per_s` in all, at least 2, and half of it to one part: two of them can take
     /// all.
     pub(super) fn shared(per_s: u64, now_ns: i64) -> Self {
-        Self { all: Some(TokenBucket::new(per_s, now_ns)), ..Self::apart(per_s / 2, now_ns) }
+        let apart = Self::apart(PARTS, per_s / 2, now_ns);
+        Self { all: Some(TokenBucket::new(per_s, now_ns)), ..apart }
     }
 
-    /// A full one of `per_s` to each part, whatever others take.
-    pub(super) fn apart(per_s: u64, now_ns: i64) -> Self {
+    /// A full one of `per_s` to each of so many parts (at least 1), whatever others take.
+    pub(super) fn apart(parts: usize, per_s: u64, now_ns: i64) -> Self {
         let part = || TokenBucket::new(per_s, now_ns);
-        let parts = std::iter::repeat_with(part).take(PARTS).collect();
+        let parts = std::iter::repeat_with(part).take(parts.max(1)).collect();
         Self { all: None, parts, keys: RandomState::new() }
     }
 
@@ -42,7 +44,7 @@ impl FairBucket {
     }
 
     fn part_of(&self, from: IpAddr) -> usize {
-        self.keys.hash_one(network(from)) as usize % PARTS
+        self.keys.hash_one(network(from)) as usize % self.parts.len()
     }
 }
 
@@ -81,7 +83,7 @@ mod tests {
 
     #[test]
     fn where_parts_have_nothing_in_common_none_is_kept_out_by_another() {
-        let mut bucket = FairBucket::apart(50, 0);
+        let mut bucket = FairBucket::apart(PARTS, 50, 0);
         let honest: IpAddr = "192.0.2.1".parse().unwrap();
         let others = (0..=255).map(|at| IpAddr::from([198, 51, 100, at]));
         let place = bucket.part_of(honest);

@@ -1,11 +1,19 @@
 //! Notices real-time threads that leave their CPU no rest, and makes ordinary tasks of them: a
 //! stream of bytes that is always there keeps one awake, or several in turn. They would have their
 //! CPU for themselves until the kernel throttles them, 950 ms of every second.
+//!
+//! What counts is what all threads of a CPU take together, of which a fifth of its time must be
+//! left. First those go that take it; where others take their place, all of them, and for a time
+//! no thread becomes real-time there: the next one would be the next to take the CPU.
 
 use std::{
     cmp::Reverse,
     collections::BTreeMap,
     mem,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -15,11 +23,21 @@ use crate::sys::{faults::ThreadUsage, sched, usage::thread_cpu_time};
 /// messages an honest peer's thread sleeps.
 const RESTLESS: Duration = Duration::from_millis(200);
 
+/// One part of so many is the time of a CPU that is left to others.
+const SHARE: u32 = 5;
+
 /// A thread that sleeps more seldom hardly does.
 const SLEEP_EVERY: Duration = Duration::from_millis(10);
 
 /// Looks that come sooner are none: whoever knocks at the door makes the echo look.
 const LOOK: Duration = Duration::from_millis(40);
+
+/// So long after its threads left a CPU no rest, they may not do so for longer than two looks: of a
+/// thread that was not asked before it is not known whether it sleeps.
+const STRICT: Duration = Duration::from_secs(10);
+
+/// Stands for a thread that has ended.
+const GONE: i32 = -1;
 
 /// A real-time thread of the echo.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,17 +70,76 @@ pub(super) struct SleepGuard {
     looked: Option<Instant>,
     /// Of each thread.
     seen: BTreeMap<i32, Seen>,
-    /// Since when the threads of a CPU leave it no rest.
-    restless: BTreeMap<u32, Instant>,
+    /// CPUs whose threads leave them no rest, or did not long ago.
+    cpus: BTreeMap<u32, WatchedCpu>,
+    /// Whether CPUs are closed, for threads that are about to become real-time.
+    doors: BTreeMap<u32, Door>,
+    /// Threads that have ended since the last look, and what each had used.
+    ended: Vec<(GuardedThread, Duration)>,
+}
+
+/// Whether a CPU is closed, as of the last look.
+pub(super) type Door = Arc<AtomicBool>;
+
+/// A CPU whose threads leave it no rest, or did not long ago.
+#[derive(Debug, Clone, Copy, Default)]
+struct WatchedCpu {
+    /// What they have taken of the part that is for others, less what they left of theirs since. One
+    /// look at which they left a little is no rest.
+    debt: Duration,
+    /// When threads of it were last made ordinary tasks.
+    calmed: Option<Instant>,
+    /// Whether those were all, after others had been.
+    is_closed: bool,
+}
+
+impl WatchedCpu {
+    fn is_strict(&self, now: Instant) -> bool {
+        self.calmed.is_some_and(|calmed| now.saturating_duration_since(calmed) < STRICT)
+    }
+
+    /// Which of its threads, the busiest first, go after what they took since the last look.
+    fn judge(&mut self, now: Instant, threads: Vec<Spent>, passed: Duration) -> Vec<i32> {
+        let own = passed - passed / SHARE;
+        self.debt = (self.debt + taken(&threads, passed)).saturating_sub(own);
+        let is_strict = self.is_strict(now);
+        let patience = if is_strict { LOOK * 2 } else { RESTLESS };
+        if self.debt < patience / SHARE {
+            return Vec::new();
+        }
+        // What stays real-time begins anew: it may have waited for those that go.
+        *self = Self { debt: Duration::ZERO, calmed: Some(now), is_closed: is_strict };
+        let all: Vec<i32> = threads.iter().map(|thread| thread.tid).collect();
+        let culprits = if is_strict { Vec::new() } else { restless(threads, passed) };
+        // At this look they may have left a little.
+        if culprits.is_empty() { all } else { culprits }
+    }
 }
 
 impl SleepGuard {
+    /// Takes what a thread used that has ended: nobody can ask for it any more. Many sessions that
+    /// are shorter than a look would go unseen.
+    pub(super) fn add_ended(&mut self, thread: GuardedThread, used: Duration) {
+        self.ended.push((thread, used));
+    }
+
+    /// Says at any time whether a thread may not become real-time on this CPU, because those there
+    /// left it no rest, and when the worst had gone again. To be asked at the last moment: a thread
+    /// that began before may have waited for its CPU since.
+    pub(super) fn door(&mut self, cpu: u32) -> Door {
+        Arc::clone(self.doors.entry(cpu).or_default())
+    }
+
+    fn is_closed(&self, cpu: u32, now: Instant) -> bool {
+        self.cpus.get(&cpu).is_some_and(|cpu| cpu.is_closed && cpu.is_strict(now))
+    }
+
     /// Makes ordinary tasks of those of `threads` that have left their CPU no rest for too long,
     /// so that it has time for others. Returns which.
     pub(super) fn calm(&mut self, threads: &[GuardedThread]) -> Vec<i32> {
         let sleeps = |tid| ThreadUsage::of_thread(tid).map(|usage| usage.voluntary_switches);
         let culprits = self.look(threads, Instant::now(), thread_cpu_time, sleeps);
-        culprits.into_iter().filter(|tid| sched::make_ordinary(*tid).is_ok()).collect()
+        culprits.into_iter().filter(|tid| sched::make_last(*tid).is_ok()).collect()
     }
 
     /// Which of `threads` are to become ordinary tasks. `used` says how much CPU time one has used
@@ -80,29 +157,27 @@ impl SleepGuard {
             return Vec::new();
         }
         self.looked = Some(now);
-        let (before, since) = (mem::take(&mut self.seen), mem::take(&mut self.restless));
+        let before = mem::take(&mut self.seen);
+        let spent = self.spent(threads, &before, used);
+        // Those without a thread have rest.
+        self.cpus.retain(|cpu, of| spent.contains_key(cpu) || of.is_strict(now));
         let mut culprits = Vec::new();
-        for (cpu, mut threads) in self.spent(threads, &before, used) {
+        for (cpu, mut threads) in spent {
             if is_busy(&threads, passed) {
                 threads.iter_mut().for_each(|thread| self.ask(thread, &before, &sleeps));
             }
-            let of_cpu = restless(threads, passed);
-            if of_cpu.is_empty() {
-                continue;
-            }
-            let since = since.get(&cpu).copied().unwrap_or(now);
-            if now - since < RESTLESS {
-                self.restless.insert(cpu, since);
-            } else {
-                // What stays real-time begins anew: it may have waited for those that go.
-                culprits.extend(of_cpu);
-            }
+            threads.sort_by_key(|thread| Reverse(thread.used));
+            culprits.extend(self.cpus.entry(cpu).or_default().judge(now, threads, passed));
         }
+        for (cpu, door) in &self.doors {
+            door.store(self.is_closed(*cpu, now), Ordering::Release);
+        }
+        culprits.retain(|tid| *tid != GONE);
         culprits
     }
 
-    /// What the threads of each CPU have used since `before`; all that it has used of one that was
-    /// not there yet.
+    /// What the threads of each CPU have used since `before`, those that have ended as well; all
+    /// that it has used of one that was not there yet.
     fn spent(
         &mut self,
         threads: &[GuardedThread],
@@ -110,12 +185,16 @@ impl SleepGuard {
         used: impl Fn(i32) -> Option<Duration>,
     ) -> BTreeMap<u32, Vec<Spent>> {
         let mut spent = BTreeMap::<u32, Vec<Spent>>::new();
+        let known = |tid: i32| before.get(&tid).map_or(Duration::ZERO, |seen| seen.used);
+        for (GuardedThread { tid, cpu }, used) in self.ended.drain(..) {
+            let used = used.saturating_sub(known(tid));
+            spent.entry(cpu).or_default().push(Spent { tid: GONE, used, slept: 0 });
+        }
         for &GuardedThread { tid, cpu } in threads {
             // Else it has ended.
             let Some(used) = used(tid) else { continue };
             self.seen.insert(tid, Seen { used, slept: None });
-            let used =
-                used.saturating_sub(before.get(&tid).map_or(Duration::ZERO, |seen| seen.used));
+            let used = used.saturating_sub(known(tid));
             spent.entry(cpu).or_default().push(Spent { tid, used, slept: 0 });
         }
         spent
@@ -135,10 +214,9 @@ impl SleepGuard {
     }
 }
 
-/// The threads of one CPU that must become ordinary tasks so that those that stay leave it rest;
-/// none where all of them do.
+/// The threads of one CPU, the busiest first, that must become ordinary tasks so that those that
+/// stay leave it rest; none where all of them do.
 fn restless(mut threads: Vec<Spent>, passed: Duration) -> Vec<i32> {
-    threads.sort_by_key(|thread| Reverse(thread.used));
     let mut culprits = Vec::new();
     while let Some(place) = culprit(&threads, passed) {
         culprits.push(threads.remove(place).tid);
@@ -147,17 +225,28 @@ fn restless(mut threads: Vec<Spent>, passed: Duration) -> Vec<i32> {
 }
 
 /// Which of `threads`, the busiest first, is the first to go. Together they leave no rest where
-/// those that hardly sleep run most of the time (what else they would use is spent on interrupts,
-/// or by the host of a guest), and where all of them run nearly all of the time: they may wake each
-/// other, and each sleep often.
+/// those that hardly sleep run most of the time, and where all of them run more than their part of
+/// it: they may wake each other, and each sleep often.
 fn culprit(threads: &[Spent], passed: Duration) -> Option<usize> {
-    let enough = passed.as_millis() / SLEEP_EVERY.as_millis();
-    let hardly_sleeps = |thread: &Spent| u128::from(thread.slept) < enough;
-    let awake = threads.iter().filter(|thread| hardly_sleeps(thread)).map(|thread| thread.used);
-    if awake.sum::<Duration>() * 2 >= passed {
-        return threads.iter().position(hardly_sleeps);
+    if are_awake(threads, passed) {
+        return threads.iter().position(|thread| hardly_sleeps(thread, passed));
     }
-    (used(threads) * 10 >= passed * 9).then_some(0)
+    (used(threads) > passed - passed / SHARE).then_some(0)
+}
+
+/// What they took of a CPU: all where those that hardly sleep run most of the time, as what else
+/// they would use is spent on interrupts, or by the host of a guest.
+fn taken(threads: &[Spent], passed: Duration) -> Duration {
+    if are_awake(threads, passed) { passed } else { used(threads).min(passed) }
+}
+
+fn are_awake(threads: &[Spent], passed: Duration) -> bool {
+    let awake = threads.iter().filter(|thread| hardly_sleeps(thread, passed));
+    awake.map(|thread| thread.used).sum::<Duration>() * 2 >= passed
+}
+
+fn hardly_sleeps(thread: &Spent, passed: Duration) -> bool {
+    u128::from(thread.slept) < passed.as_millis() / SLEEP_EVERY.as_millis()
 }
 
 /// Whether they may leave no rest, so that it matters how often they slept.
@@ -182,7 +271,9 @@ mod tests {
             used: Duration::from_millis(used_ms),
             slept,
         });
-        restless(spent.collect(), LOOKED)
+        let mut spent: Vec<_> = spent.collect();
+        spent.sort_by_key(|thread| Reverse(thread.used));
+        restless(spent, LOOKED)
     }
 
     #[test]
@@ -199,7 +290,8 @@ mod tests {
             (&[(46, 500), (1, 2)], &[0]),
             // They leave time for others.
             (&[(40, 10)], &[]),
-            (&[(14, 500), (14, 500), (14, 500)], &[]),
+            (&[(13, 500), (13, 500), (13, 500)], &[]),
+            (&[(14, 500), (14, 500), (14, 500)], &[0]),
             (&[(8, 0), (8, 0), (8, 0)], &[]),
             (&[], &[]),
         ] {
@@ -239,7 +331,9 @@ mod tests {
                 is_noticed(50, none) && is_noticed(30, none) && is_noticed(49, one),
                 "{look:?}"
             );
-            assert!(!is_noticed(40, ten), "busy, and asleep now and then: {look:?}");
+            assert!(!is_noticed(35, ten), "busy, and asleep now and then: {look:?}");
+            let often = Some(50);
+            assert!(is_noticed(50, often), "asleep now and then, and never idle: {look:?}");
             assert!(!is_noticed(0, none), "asleep all the time: {look:?}");
             assert!(!is_noticed(20, none), "it waits for its CPU, which others have: {look:?}");
             assert!(is_noticed(40, None), "whether it sleeps is not known: {look:?}");
@@ -253,6 +347,101 @@ mod tests {
         let (_, gone) = first_calmed(&[third(1), third(1), third(1), third(2)], look).unwrap();
         assert_eq!(gone, [0, 1]);
         assert_eq!(first_calmed(&[third(1), third(2), third(3)], look), None);
+    }
+
+    /// Threads of one CPU that want it all the time, each `LOOKED` another `number` of them where
+    /// the guard lets threads become real-time: how long they had it until `end`, and who still may.
+    fn hogs(first: i32, number: i32, end: Duration) -> (Duration, Vec<i32>) {
+        let (mut guard, start) = (SleepGuard::default(), Instant::now());
+        let (mut used, mut taken) = (BTreeMap::<i32, Duration>::new(), Duration::ZERO);
+        let (mut real_time, mut next): (Vec<i32>, i32) = ((1..=first).collect(), first + 1);
+        let mut passed = Duration::ZERO;
+        while passed < end {
+            let guarded: Vec<_> =
+                real_time.iter().map(|tid| GuardedThread { tid: *tid, cpu: 1 }).collect();
+            let of = |tid| used.get(&tid).copied().or(Some(Duration::ZERO));
+            let gone = guard.look(&guarded, start + passed, of, |_| Some(0));
+            real_time.retain(|tid| !gone.contains(tid));
+            if !guard.door(1).load(Ordering::Acquire) {
+                real_time.extend(next..next + number);
+                next += number;
+            }
+            // As under SCHED_FIFO: the first has it until it sleeps.
+            if let Some(first) = real_time.first() {
+                *used.entry(*first).or_default() += LOOKED;
+                taken += LOOKED;
+            }
+            passed += LOOKED;
+        }
+        (taken, real_time)
+    }
+
+    #[test]
+    fn many_that_would_take_turns_lose_their_cpu_together() {
+        let (taken, real_time) = hogs(16, 0, Duration::from_secs(5));
+        assert!(taken <= RESTLESS * 2, "{taken:?}");
+        assert_eq!(real_time, [0; 0]);
+    }
+
+    #[test]
+    fn threads_that_become_real_time_one_after_the_other_lose_their_cpu_too() {
+        // Each waits for its CPU before it can become real-time there.
+        let (mut guard, start) = (SleepGuard::default(), Instant::now());
+        let (mut used, mut own, mut taken) = (Duration::ZERO, 1, Duration::ZERO);
+        let door = guard.door(1);
+        for number in 0..100 {
+            let threads = [GuardedThread { tid: own, cpu: 1 }];
+            let guarded: &[_] = if door.load(Ordering::Acquire) { &[] } else { &threads };
+            let gone = guard.look(guarded, start + LOOKED * number, |_| Some(used), |_| Some(0));
+            if !gone.is_empty() {
+                (used, own) = (Duration::ZERO, own + 1);
+            }
+            if !door.load(Ordering::Acquire) {
+                (used, taken) = (used + LOOKED, taken + LOOKED);
+            }
+        }
+        assert!(taken <= RESTLESS * 2, "{taken:?}");
+    }
+
+    #[test]
+    fn a_little_rest_at_one_look_or_another_is_none() {
+        // One that sleeps often, and leaves a twentieth or a seventh of its CPU, in turns.
+        let (mut guard, start) = (SleepGuard::default(), Instant::now());
+        let threads = [GuardedThread { tid: 1, cpu: 1 }];
+        let noticed = (0..40_u32).find(|number| {
+            let used = Duration::from_millis(u64::from(number / 2 * 90 + number % 2 * 47));
+            let sleeps = |_| Some(u64::from(*number) * 100);
+            !guard.look(&threads, start + LOOKED * *number, |_| Some(used), sleeps).is_empty()
+        });
+        assert!(noticed.is_some_and(|number| number <= 16), "{noticed:?}");
+    }
+
+    #[test]
+    fn who_comes_again_and_again_leaves_most_of_a_cpu_to_others() {
+        let (end, one) = (Duration::from_secs(60), hogs(1, 0, Duration::from_secs(60)).0);
+        assert!(one <= RESTLESS + LOOKED * 2, "{one:?}");
+        let (taken, _) = hogs(1, 1, end);
+        assert!(taken * 20 <= end, "{taken:?} of {end:?}");
+        assert!(taken > one * 2, "real-time threads may begin again after a while: {taken:?}");
+    }
+
+    #[test]
+    fn sessions_that_end_before_anybody_looks_count_and_one_of_them_does_no_harm() {
+        let closed_after = |sessions: u32| {
+            let (mut guard, start) = (SleepGuard::default(), Instant::now());
+            for number in 0..20 {
+                if number < sessions {
+                    let thread = GuardedThread { tid: 5 + number as i32, cpu: 1 };
+                    guard.add_ended(thread, Duration::from_millis(45));
+                }
+                let now = start + LOOKED * number;
+                assert_eq!(guard.look(&[], now, |_| None, |_| None), [0; 0], "none is left");
+            }
+            guard.door(1);
+            guard.look(&[], start + LOOKED * 20, |_| None, |_| None);
+            guard.door(1).load(Ordering::Acquire)
+        };
+        assert!(closed_after(20) && !closed_after(1));
     }
 
     #[test]

@@ -4,8 +4,8 @@
 //! time that a peer may be silent. It never sends a client more bytes than that client sent. It
 //! stores nothing of a client before that proves that it knows the token (`admission`). An admitted
 //! peer gets its own thread and connected socket (`peer_thread`): the kernel filters out other
-//! senders, and the loop needs no lookup. Threads that leave their CPU no rest become ordinary
-//! tasks (`guard`). Once its sockets are open it drops its rights ([`rights`]).
+//! senders, and the loop needs no lookup. Threads that together leave their CPU no rest become
+//! ordinary tasks (`guard`). Once its sockets are open it drops its rights ([`rights`]).
 
 mod admission;
 mod fair_bucket;
@@ -25,7 +25,7 @@ use std::{
 use serde::Serialize;
 use thiserror::Error;
 
-pub(crate) use self::peer_thread::CALMED;
+pub(crate) use self::peer_thread::{CALMED, DENIED};
 use self::{guard::SleepGuard, rep::Rep, server::EchoServer, sockets::Listeners};
 use crate::{
     setup::memory::Locked,
@@ -274,14 +274,13 @@ impl Echo {
     pub(crate) fn serve(self, quit: impl Fn() -> bool) -> Result<Summary, EchoError> {
         let start = Instant::now();
         self.rise();
-        let mut guard = SleepGuard::default();
         let mut summary = match self.answering {
             Answering::Server(mut server, sockets) => {
                 server.open(&sockets)?;
                 while !quit() {
                     let is_heard = sockets.wait(server.listens_by_udp(), server.pending(), LOOK)?;
                     server.poll(&sockets);
-                    server.calm(&mut guard);
+                    server.calm();
                     if is_heard {
                         thread::sleep(BREATH);
                     }
@@ -289,6 +288,7 @@ impl Echo {
                 server.close()
             }
             Answering::Rep(mut rep) => {
+                let mut guard = SleepGuard::default();
                 while !quit() && rep.goes_on() {
                     thread::sleep(LOOK);
                     rep.calm(&mut guard);

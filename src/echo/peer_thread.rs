@@ -3,7 +3,7 @@
 use std::{
     io,
     net::{SocketAddr, TcpStream, UdpSocket},
-    os::fd::{AsFd, AsRawFd, OwnedFd},
+    os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd},
     sync::{
         Arc,
         atomic::{AtomicI32, Ordering},
@@ -22,10 +22,14 @@ use tardy_hot::{
     stop::Stop,
 };
 
-use super::{PeerSummary, admission::EchoClient, guard::GuardedThread};
+use super::{
+    PeerSummary,
+    admission::EchoClient,
+    guard::{Door, GuardedThread, SleepGuard},
+};
 use crate::{
     setup::threads::{Terms, describe_found, plain},
-    sys::{memory, sched},
+    sys::{memory, sched, usage},
     transports::hello::{ASK_LEN, EchoMode, HelloMessage, MAGIC},
 };
 
@@ -48,6 +52,8 @@ pub(super) enum Service {
 pub(super) struct SessionLimits {
     /// Policy, priority and CPU of the thread.
     pub terms: Terms,
+    /// Whether it may not be real-time because of what others did on its CPU.
+    pub door: Door,
     /// Messages per second.
     pub rate_max: u64,
     /// Bytes of the largest message, for foreign peers.
@@ -55,12 +61,15 @@ pub(super) struct SessionLimits {
 }
 
 /// Ends what is said of how a thread ran that was made an ordinary task.
-pub(crate) const CALMED: &str = ", then other: it left its CPU no rest";
+pub(crate) const CALMED: &str = ", then other: its CPU was left no rest";
+
+/// The same of one that became such a task before it began to answer.
+pub(crate) const DENIED: &str = ", then other before it began: others had left its CPU no rest";
 
 /// A peer and its thread.
 #[derive(Debug)]
 pub(super) struct PeerThread {
-    thread: JoinHandle<(String, String)>,
+    thread: JoinHandle<ThreadEnd>,
     counts: Arc<EchoCounts>,
     stop: Arc<Stop>,
     socket: OwnedFd,
@@ -72,6 +81,17 @@ pub(super) struct PeerThread {
     cpu: u32,
     /// Whether the thread was made an ordinary task.
     is_ordinary: bool,
+}
+
+/// What a thread says at its end.
+#[derive(Debug)]
+struct ThreadEnd {
+    /// How it ran.
+    ran: String,
+    /// Why it ended.
+    ended: String,
+    /// The CPU time that it used.
+    used: Duration,
 }
 
 impl PeerThread {
@@ -90,8 +110,18 @@ impl PeerThread {
             .stack_size(STACK_BYTES)
             .spawn(move || service.run(&bounds, &own.0, &own.1, &own.2))?;
         let (last, last_change) = (Done::default(), Instant::now());
-        let is_ordinary = false;
-        Ok(Self { thread, counts, stop, socket, summary, last, last_change, tid, cpu, is_ordinary })
+        Ok(Self {
+            thread,
+            counts,
+            stop,
+            socket,
+            summary,
+            last,
+            last_change,
+            tid,
+            cpu,
+            is_ordinary: false,
+        })
     }
 
     /// Its thread, from when that runs under a real-time policy until it is made an ordinary task.
@@ -109,6 +139,11 @@ impl PeerThread {
     #[must_use]
     pub(super) fn is_at(&self, transport: &str, address: SocketAddr) -> bool {
         self.summary.transport == transport && self.summary.address == Some(address)
+    }
+
+    /// Its socket, where that is one of datagrams.
+    pub(super) fn datagrams(&self) -> Option<BorrowedFd<'_>> {
+        (self.summary.transport == "udp").then(|| self.socket.as_fd())
     }
 
     /// Whether it is no admitted peer, but takes packets of any sender.
@@ -132,14 +167,20 @@ impl PeerThread {
         self.last_change.elapsed()
     }
 
-    /// Ends its thread, and summarises it; `why` where it did not end by itself.
-    pub(super) fn finish(mut self, why: Option<&str>) -> PeerSummary {
+    /// Ends its thread, and summarises it; `why` where it did not end by itself. What it used of
+    /// its CPU, where it was real-time to the end, goes to `guard`.
+    pub(super) fn finish(mut self, why: Option<&str>, guard: &mut SleepGuard) -> PeerSummary {
+        let guarded = self.real_time();
         self.stop.set();
         // Whatever it waits for ends. On a socket that has no peer the kernel complains, and wakes
         // the thread all the same.
         let _ = shutdown(&self.socket, Shutdown::Both);
-        let unknown = || (String::new(), "its thread failed".to_owned());
-        let (mut ran, ended) = self.thread.join().unwrap_or_else(|_| unknown());
+        let (ran, ended) = (String::new(), "its thread failed".to_owned());
+        let unknown = |_| ThreadEnd { ran, ended, used: Duration::ZERO };
+        let ThreadEnd { mut ran, ended, used } = self.thread.join().unwrap_or_else(unknown);
+        if let Some(thread) = guarded {
+            guard.add_ended(thread, used);
+        }
         if self.is_ordinary {
             ran.push_str(CALMED);
         }
@@ -186,21 +227,15 @@ impl Service {
         }
     }
 
-    /// Serves until the peer is gone or `stop` is set; how it ran and how it ended.
+    /// Serves until the peer is gone or `stop` is set.
     fn run(
         self,
         bounds: &SessionLimits,
         counts: &EchoCounts,
         stop: &Stop,
         tid: &AtomicI32,
-    ) -> (String, String) {
-        let ran = match bounds.terms.apply() {
-            Ok(found) => describe_found(&found),
-            Err(error) => format!("unchanged from its start: {}", plain(&error)),
-        };
-        if bounds.terms.policy.is_real_time() {
-            tid.store(sched::thread_id(), Ordering::Release);
-        }
+    ) -> ThreadEnd {
+        let ran = bounds.begin(tid);
         memory::touch_stack();
         let bucket = TokenBucket::new(bounds.rate_max, clock::now_ns());
         let loops = Loops { bucket, counts, stop };
@@ -224,7 +259,28 @@ impl Service {
                 loops.foreign(way, bounds.size_max)
             }
         };
-        (ran, ended)
+        let used = usage::thread_cpu_time(sched::thread_id()).unwrap_or_default();
+        ThreadEnd { ran, ended, used }
+    }
+}
+
+impl SessionLimits {
+    /// Makes the calling thread run on its terms, and says how it runs. A thread that waited for
+    /// its CPU, as others left that no rest, becomes no real-time one in their place.
+    fn begin(&self, tid: &AtomicI32) -> String {
+        let mut ran = match self.terms.apply() {
+            Ok(found) => describe_found(&found),
+            Err(error) => return format!("unchanged from its start: {}", plain(&error)),
+        };
+        if !self.terms.policy.is_real_time() {
+            return ran;
+        }
+        if self.door.load(Ordering::Acquire) && sched::make_last(sched::thread_id()).is_ok() {
+            ran.push_str(DENIED);
+        } else {
+            tid.store(sched::thread_id(), Ordering::Release);
+        }
+        ran
     }
 }
 

@@ -83,7 +83,7 @@ impl Rep {
         if guard.calm(&threads).is_empty() {
             return;
         }
-        threads.iter().for_each(|thread| drop(sched::make_ordinary(thread.tid)));
+        threads.iter().for_each(|thread| drop(sched::make_last(thread.tid)));
         if !self.ran.ends_with(CALMED) {
             self.ran.push_str(CALMED);
         }

@@ -75,6 +75,7 @@ pub(super) struct EchoServer {
     started: usize,
     summary: Summary,
     last_peers: VecDeque<PeerSummary>,
+    guard: SleepGuard,
 }
 
 impl std::fmt::Debug for EchoServer {
@@ -99,6 +100,7 @@ impl EchoServer {
             started: 0,
             summary: Summary::default(),
             last_peers: VecDeque::new(),
+            guard: SleepGuard::default(),
         })
     }
 
@@ -136,17 +138,16 @@ impl EchoServer {
     }
 
     /// Makes ordinary tasks of peers' threads that leave their CPU no rest.
-    pub(super) fn calm(&mut self, guard: &mut SleepGuard) {
+    pub(super) fn calm(&mut self) {
         let threads: Vec<_> = self.peers.iter().filter_map(PeerThread::real_time).collect();
-        let calmed = guard.calm(&threads);
+        let calmed = self.guard.calm(&threads);
         self.peers.iter_mut().for_each(|peer| peer.note_calmed(&calmed));
     }
 
     /// Ends all threads.
     pub(super) fn close(mut self) -> Summary {
         for peer in std::mem::take(&mut self.peers) {
-            let done = peer.finish(None);
-            self.add_to_summary(done);
+            self.end(peer, None);
         }
         self.summary.admission = self.admission.said;
         self.summary.last_peers = self.last_peers.into();
@@ -187,7 +188,8 @@ impl EchoServer {
         if !self.has_place() {
             return self.admission.refuse(client.nonce, Reason::Full, PEERS as u64);
         }
-        let served = sockets.of_peer(from, &client.ask).and_then(|socket| {
+        let others = self.peers.iter().filter_map(PeerThread::datagrams);
+        let served = sockets.of_peer(from, &client.ask, others).and_then(|socket| {
             let welcome = self.admission.welcome(client, buffers(&socket));
             self.serve(Service::Udp(socket, client.clone(), welcome))
         });
@@ -253,6 +255,7 @@ impl EchoServer {
         let (policy, priority) = (terms.policy, terms.priority);
         let bounds = SessionLimits {
             terms: Terms { policy, priority, cpu, slack_ns: 1 },
+            door: self.guard.door(cpu),
             rate_max: self.plan.rate_max,
             size_max: self.plan.size_max as usize,
         };
@@ -271,8 +274,8 @@ impl EchoServer {
         let silent = self.peers.iter_mut().map(PeerThread::silent_for).enumerate();
         match silent.max_by_key(|(_, silent)| *silent) {
             Some((place, silent)) if silent >= PATIENCE => {
-                let done = self.peers.remove(place).finish(Some("silent while others waited"));
-                self.add_to_summary(done);
+                let peer = self.peers.remove(place);
+                self.end(peer, Some("silent while others waited"));
                 true
             }
             _ => false,
@@ -290,12 +293,14 @@ impl EchoServer {
                 continue;
             }
             let why = (!peer.has_ended()).then_some("silent for 30 s");
-            let done = self.peers.remove(place).finish(why);
-            self.add_to_summary(done);
+            let peer = self.peers.remove(place);
+            self.end(peer, why);
         }
     }
 
-    fn add_to_summary(&mut self, peer: PeerSummary) {
+    /// Ends a peer, and adds it to the summary.
+    fn end(&mut self, peer: PeerThread, why: Option<&str>) {
+        let peer = peer.finish(why, &mut self.guard);
         self.summary.answered += peer.answered;
         self.summary.bytes += peer.bytes;
         self.summary.over_rate += peer.over_rate;

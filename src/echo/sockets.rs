@@ -79,9 +79,9 @@ impl Listeners {
             address = socket.local_addr()?;
             // The thread that serves strangers waits; the admission does not.
             socket.set_nonblocking(!plan.foreign)?;
-            // Only now: before, it would have hidden another echo at this address. The sockets of
-            // peers share it.
-            sockopt::set_socket_reuseport(&socket, !plan.foreign).map_err(io::Error::from)?;
+            // More hellos are waiting where a flood comes while this thread does not run; without
+            // the right to it there are fewer.
+            let _ = sockopt::set_socket_recv_buffer_size_force(&socket, SPARE_BYTES);
             udp = Some(socket);
         }
         let mut tcp = None;
@@ -134,14 +134,20 @@ impl Listeners {
         }
     }
 
-    /// A socket at this address to which the kernel gives the datagrams of `peer` alone.
+    /// A socket at this address to which the kernel gives the datagrams of `peer` alone; `others`
+    /// are those of the peers that there are.
     ///
     /// # Errors
     /// What the kernel says.
-    pub(super) fn of_peer(&self, peer: SocketAddr, ask: &Ask) -> io::Result<UdpSocket> {
+    pub(super) fn of_peer<'a>(
+        &'a self,
+        peer: SocketAddr,
+        ask: &Ask,
+        others: impl Iterator<Item = BorrowedFd<'a>>,
+    ) -> io::Result<UdpSocket> {
         let socket = self.with_room_for(ask)?;
-        sockopt::set_socket_reuseport(&socket, true)?;
-        bind(&socket, &self.address)?;
+        let listening = self.udp.iter().map(AsFd::as_fd);
+        share(&listening.chain(others).collect::<Vec<_>>(), &socket, self.address)?;
         connect(&socket, &peer)?;
         let socket = UdpSocket::from(socket);
         drain(&socket)?;
@@ -161,6 +167,20 @@ impl Listeners {
         let spare = (wanted > has()).then(|| self.spare.borrow_mut().pop()).flatten();
         Ok(spare.unwrap_or(plain))
     }
+}
+
+/// Binds a socket to the address that `others` have. They share it for this moment only: otherwise
+/// nobody can bind it beside this program, and have a part of what is sent to it, not even a
+/// process of the same user, which may be `nobody`. The kernel asks any of them whether it shares.
+fn share(others: &[BorrowedFd<'_>], socket: &OwnedFd, address: SocketAddr) -> io::Result<()> {
+    let set = |is_shared| {
+        let own = std::iter::once(socket.as_fd());
+        let mut all = others.iter().copied().chain(own);
+        all.try_for_each(|socket| sockopt::set_socket_reuseport(socket, is_shared))
+    };
+    let bound = set(true).and_then(|()| bind(socket, &address));
+    set(false)?;
+    Ok(bound?)
 }
 
 fn datagrams(at: SocketAddr) -> io::Result<OwnedFd> {
@@ -201,4 +221,71 @@ pub(super) fn buffers(socket: impl AsFd) -> (u32, u32) {
     };
     let receive = size(sockopt::socket_recv_buffer_size(&socket));
     (receive, size(sockopt::socket_send_buffer_size(&socket)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use super::*;
+    use crate::{echo::PeerTerms, sys::sched::Policy, transports::hello::EchoMode};
+
+    const ASK: Ask = Ask { mode: EchoMode::PingPong, size: 8, rate: 0 };
+
+    fn listeners() -> Listeners {
+        let terms = PeerTerms { policy: Policy::Other, priority: 0, cpus: vec![0] };
+        let plan = EchoOptions {
+            listen: (Ipv4Addr::LOCALHOST, 0).into(),
+            udp: true,
+            tcp: false,
+            zmq: false,
+            token: Vec::new(),
+            foreign: false,
+            rate_max: 1000,
+            size_max: 64,
+            terms,
+        };
+        Listeners::open(&plan).unwrap()
+    }
+
+    /// What another process of the same user could do at any time.
+    fn beside(address: SocketAddr) -> io::Result<()> {
+        let socket = datagrams(address)?;
+        sockopt::set_socket_reuseport(&socket, true)?;
+        sockopt::set_socket_reuseaddr(&socket, true)?;
+        Ok(bind(&socket, &address)?)
+    }
+
+    #[test]
+    fn nobody_else_can_bind_the_address_and_each_peer_has_its_own_socket() {
+        let listeners = listeners();
+        let address = listeners.address;
+        let client = || UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let refused = || {
+            let error = beside(address).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::AddrInUse, "{error}");
+        };
+        refused();
+        let mut peers: Vec<UdpSocket> = Vec::new();
+        for number in 0..12 {
+            let client = client();
+            let from = client.local_addr().unwrap();
+            let others = peers.iter().map(AsFd::as_fd);
+            let own = listeners.of_peer(from, &ASK, others).unwrap();
+            peers.push(own);
+            refused();
+            client.send_to(&[number], address).unwrap();
+        }
+        let stranger = client();
+        stranger.send_to(&[9], address).unwrap();
+        let listening = listeners.udp.as_ref().unwrap();
+        listening.set_nonblocking(false).unwrap();
+        let mut byte = [0];
+        assert_eq!(listening.recv_from(&mut byte).unwrap().1, stranger.local_addr().unwrap());
+        assert_eq!(byte, [9]);
+        for (own, number) in peers.iter().zip(0..) {
+            own.recv(&mut byte).unwrap();
+            assert_eq!(byte, [number]);
+        }
+    }
 }

@@ -1,9 +1,25 @@
 //! CPU quotas of control groups (`cpu.max`, `cpu.cfs_quota_us`): whoever is in a group that has
 //! used its own up does not run until the next period, but for real-time threads.
 
-use std::path::{Component, Path};
+use std::{
+    fs,
+    io::ErrorKind,
+    path::{Component, Path},
+};
 
 use super::root::Root;
+
+/// The groups of this process, and where the version that it is in lies.
+pub(super) const GROUPS: &str = "/proc/self/cgroup";
+pub(super) const MOUNT: &str = "/sys/fs/cgroup";
+
+/// What says whether `/proc` is there: a kernel without control groups has no list of them.
+const PROC: &str = "/proc/self/status";
+
+const COUNTS: &str = "cpu.stat";
+
+/// Every group of either version has it.
+const TASKS: &str = "cgroup.procs";
 
 /// How often the control groups of this process had used up their quotas, since they were made.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -15,35 +31,42 @@ pub struct QuotaUse {
 }
 
 impl QuotaUse {
-    /// Of its groups and those above them, as far as they are visible; absent where none can be
-    /// read that counts it.
-    #[must_use]
-    pub fn read(root: &Root) -> Option<Self> {
-        let groups = root.read("/proc/self/cgroup")?;
-        let found = groups.lines().filter_map(|line| Self::of_hierarchy(root, line));
-        found.reduce(|a, b| a + b)
+    /// Of its groups and those above them, as far as they are visible; nothing where the kernel has
+    /// no groups, or where those are without a quota.
+    ///
+    /// # Errors
+    /// What would say it and cannot be read: [`GROUPS`], or below [`MOUNT`].
+    pub fn read(root: &Root) -> Result<Self, &'static str> {
+        let Some(groups) = root.read(GROUPS) else {
+            let is_absent = root.path(PROC).exists() && is_missing(&root.path(GROUPS));
+            return if is_absent { Ok(Self::default()) } else { Err(GROUPS) };
+        };
+        let found: Vec<_> = groups.lines().filter_map(cpu_group).collect();
+        let first = found.iter().any(|(version, _)| *version == Version::First);
+        // Where the first version has the controller, the second one has it not.
+        let own = found.iter().filter(|(version, _)| (*version == Version::First) == first);
+        own.map(|(version, group)| Self::of_group(root, *version, group))
+            .try_fold(Self::default(), |sum, one| Some(sum + one?))
+            .ok_or(MOUNT)
     }
 
-    /// A line of `/proc/PID/cgroup`, as in cgroups(7): `number:controllers:path`.
-    fn of_hierarchy(root: &Root, line: &str) -> Option<Self> {
-        let (_, rest) = line.split_once(':')?;
-        let (controllers, group) = rest.split_once(':')?;
-        let mount = match controllers {
-            "" => "/sys/fs/cgroup",
-            list if list.split(',').any(|controller| controller == "cpu") => "/sys/fs/cgroup/cpu",
-            _ => return None,
-        };
-        let group = Path::new(group.strip_prefix('/')?);
+    /// Of a group and those above it; absent where they cannot be read.
+    fn of_group(root: &Root, version: Version, group: &Path) -> Option<Self> {
         // Of a group beyond this namespace nothing is visible here.
         if group.components().any(|part| part == Component::ParentDir) {
             return None;
         }
+        let mut mounts = version.mounts().iter().map(Path::new);
+        // Where a container sees its own group alone, that is the uppermost.
+        let seen = |mount: &Path| {
+            let own = root.path(mount.join(group));
+            is_seen(&own).or_else(|| is_seen(&root.path(mount))) == Some(true)
+        };
+        let mount = mounts.find(|mount| seen(mount))?;
         let stats = group.ancestors().filter_map(|group| {
-            root.read(Path::new(mount).join(group).join("cpu.stat"))
-                .as_deref()
-                .and_then(Self::parse)
+            root.read(mount.join(group).join(COUNTS)).as_deref().and_then(Self::parse)
         });
-        stats.reduce(|a, b| a + b)
+        Some(stats.fold(Self::default(), |sum, one| sum + one))
     }
 
     /// A `cpu.stat` of either version; that of a group without the controller lacks the counts.
@@ -67,6 +90,57 @@ impl QuotaUse {
     }
 }
 
+/// Versions of control groups.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Version {
+    First,
+    Second,
+}
+
+impl Version {
+    /// Where its groups of the CPU controller may lie.
+    const fn mounts(self) -> &'static [&'static str] {
+        match self {
+            Self::First => &["/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpu,cpuacct"],
+            Self::Second => &[MOUNT, "/sys/fs/cgroup/unified"],
+        }
+    }
+}
+
+/// The group that the CPU controller may bound, of a line of `/proc/PID/cgroup`, as in cgroups(7):
+/// `number:controllers:path`.
+fn cpu_group(line: &str) -> Option<(Version, &Path)> {
+    let (_, rest) = line.split_once(':')?;
+    let (controllers, group) = rest.split_once(':')?;
+    let version = match controllers {
+        "" => Version::Second,
+        list if list.split(',').any(|controller| controller == "cpu") => Version::First,
+        _ => return None,
+    };
+    Some((version, Path::new(group.strip_prefix('/')?)))
+}
+
+/// Whether what counts in a group's directory can be read, or is not there because nothing counts;
+/// absent where there is no such group.
+fn is_seen(group: &Path) -> Option<bool> {
+    match fs::read(group.join(COUNTS)) {
+        Ok(_) => Some(true),
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            if is_missing(&group.join(TASKS)) {
+                None
+            } else {
+                Some(true)
+            }
+        }
+        Err(_) => Some(false),
+    }
+}
+
+/// Whether there is certainly no such file.
+fn is_missing(file: &Path) -> bool {
+    fs::symlink_metadata(file).is_err_and(|error| error.kind() == ErrorKind::NotFound)
+}
+
 impl std::ops::Add for QuotaUse {
     type Output = Self;
 
@@ -82,7 +156,7 @@ impl std::ops::Add for QuotaUse {
 mod tests {
     use super::*;
 
-    fn found(files: &[(&str, &str)]) -> Option<(u64, u64)> {
+    fn found(files: &[(&str, &str)]) -> Result<(u64, u64), &'static str> {
         let machine = tempfile::tempdir().unwrap();
         let root = Root::at(machine.path());
         for (file, text) in files {
@@ -93,29 +167,53 @@ mod tests {
         QuotaUse::read(&root).map(|used| (used.times, used.kept_ns))
     }
 
+    const SECOND: (&str, &str) = (GROUPS, "0::/a/b\n");
+
     #[test]
     fn groups_and_those_above_them_count_in_either_version() {
         let second = [
-            ("/proc/self/cgroup", "0::/a/b\n"),
+            SECOND,
             ("/sys/fs/cgroup/cpu.stat", "usage_usec 9\n"),
             ("/sys/fs/cgroup/a/cpu.stat", "usage_usec 9\nnr_throttled 2\nthrottled_usec 30\n"),
             ("/sys/fs/cgroup/a/b/cpu.stat", "nr_periods 5\nnr_throttled 1\nthrottled_usec 4\n"),
         ];
-        assert_eq!(found(&second), Some((3, 34_000)));
+        assert_eq!(found(&second), Ok((3, 34_000)));
         let first = [
-            ("/proc/self/cgroup", "9:cpuset:/x\n4:cpu,cpuacct:/a\n0::/\n"),
+            (GROUPS, "9:cpuset:/x\n4:cpu,cpuacct:/a\n0::/gone\n"),
             ("/sys/fs/cgroup/cpu/cpu.stat", "nr_periods 0\nnr_throttled 0\nthrottled_time 0\n"),
             ("/sys/fs/cgroup/cpu/a/cpu.stat", "nr_throttled 7\nthrottled_time 55\n"),
         ];
-        assert_eq!(found(&first), Some((7, 55)));
+        assert_eq!(found(&first), Ok((7, 55)));
     }
 
     #[test]
-    fn what_cannot_be_read_or_does_not_count_is_absent() {
-        assert_eq!(found(&[]), None);
+    fn a_container_that_sees_its_own_group_alone_finds_it_uppermost() {
+        let own = ("/sys/fs/cgroup/cpu.stat", "nr_throttled 2\nthrottled_usec 30\n");
+        assert_eq!(found(&[SECOND, own]), Ok((2, 30_000)));
+        let first = (GROUPS, "4:cpu:/docker/a\n");
+        let own = ("/sys/fs/cgroup/cpu,cpuacct/cpu.stat", "nr_throttled 2\nthrottled_time 30\n");
+        assert_eq!(found(&[first, own]), Ok((2, 30)));
+    }
+
+    #[test]
+    fn where_nothing_counts_no_quota_was_used_up() {
         let stat = ("/sys/fs/cgroup/cpu.stat", "usage_usec 9\n");
-        assert_eq!(found(&[("/proc/self/cgroup", "0::/\n"), stat]), None);
+        assert_eq!(found(&[(GROUPS, "0::/\n"), stat]), Ok((0, 0)), "no controller");
+        let group = ("/sys/fs/cgroup/cpu/a/cgroup.procs", "1\n");
+        assert_eq!(found(&[(GROUPS, "4:cpu:/a\n"), group]), Ok((0, 0)), "no CFS_BANDWIDTH");
+        assert_eq!(found(&[(GROUPS, "")]), Ok((0, 0)), "no hierarchy is mounted");
+        assert_eq!(found(&[(PROC, "Name:\n")]), Ok((0, 0)), "no groups in this kernel");
+    }
+
+    #[test]
+    fn groups_that_cannot_be_looked_at_are_no_groups_without_a_quota() {
+        assert_eq!(found(&[]), Err(GROUPS), "no /proc");
+        assert_eq!(found(&[SECOND]), Err(MOUNT), "not mounted here");
         let above = ("/sys/fs/cgroup/cpu.stat", "nr_throttled 2\nthrottled_usec 30\n");
-        assert_eq!(found(&[("/proc/self/cgroup", "0::/../b\nnonsense\n"), above]), None);
+        assert_eq!(found(&[(GROUPS, "0::/../b\n"), above]), Err(MOUNT), "beyond the namespace");
+        assert_eq!(found(&[(GROUPS, "4:cpu:/a\n0::/\n"), above]), Err(MOUNT));
+        // A directory cannot be read as a file, whoever tries.
+        let inner = ("/sys/fs/cgroup/a/b/cpu.stat/x", "");
+        assert_eq!(found(&[SECOND, above, inner]), Err(MOUNT));
     }
 }

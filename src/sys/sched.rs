@@ -141,6 +141,21 @@ pub fn make_ordinary(tid: i32) -> io::Result<()> {
     if failed == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
+/// The nice value of [`make_last`]: a tenth of what ordinary tasks have beside it.
+const LAST: i32 = 10;
+
+/// As [`make_ordinary`], and one that leaves most of its CPU to other ordinary tasks, also where
+/// there are several such.
+///
+/// # Errors
+/// As [`make_ordinary`].
+pub fn make_last(tid: i32) -> io::Result<()> {
+    make_ordinary(tid)?;
+    // The kernel takes the number of a thread, too. Refused is it only where the value is higher.
+    let _ = rustix::process::setpriority_process(rustix::process::Pid::from_raw(tid), LAST);
+    Ok(())
+}
+
 /// Bounds the CPU time that the calling process may take under a real-time policy without ever
 /// sleeping: beyond it the kernel ends it with SIGXCPU. Children inherit the limit, which is
 /// returned as it was before; the hard limit stays.
@@ -278,8 +293,26 @@ mod tests {
     }
 
     #[test]
+    fn a_thread_that_is_made_the_last_is_an_ordinary_task_that_yields() {
+        let (tell, told) = std::sync::mpsc::channel();
+        let (end, ended) = std::sync::mpsc::channel::<()>();
+        let thread = std::thread::spawn(move || {
+            tell.send(thread_id()).unwrap();
+            let _ = ended.recv();
+        });
+        let (tid, before) = (told.recv().unwrap(), of_this_thread().unwrap());
+        make_last(tid).unwrap();
+        let found = of_thread(tid).unwrap();
+        assert_eq!((found.policy.as_str(), found.nice), ("other", LAST));
+        assert_eq!(of_this_thread().unwrap(), before, "it alone");
+        drop(end);
+        thread.join().unwrap();
+    }
+
+    #[test]
     fn a_thread_that_is_gone_is_an_error() {
         let gone = std::thread::spawn(thread_id).join().unwrap();
+        assert!(make_last(gone).is_err());
         assert!(of_thread(gone).is_err());
         assert_eq!(of_this_thread().unwrap(), of_thread(thread_id()).unwrap());
     }

@@ -12,6 +12,9 @@ const WITHOUT_PROC: &str = "mount -t tmpfs none /proc && exec \"$0\" \"$@\"";
 /// An empty file over one of the kernel's, as containers have it.
 const WITHOUT_INTERRUPTS: &str = "mount --bind /dev/null /proc/interrupts && exec \"$0\" \"$@\"";
 
+/// No control groups to be seen.
+const WITHOUT_GROUPS: &str = "mount -t tmpfs none /sys/fs/cgroup && exec \"$0\" \"$@\"";
+
 /// The record of a short run after `script` in a mount namespace of its own; nothing where that
 /// cannot be made.
 fn measured(store: &Store, name: &str, script: &str) -> Option<Value> {
@@ -47,7 +50,8 @@ fn a_run_without_proc_is_weakened_and_names_what_could_not_be_looked_at() {
     let Some(record) = measured(&store, "r", WITHOUT_PROC) else { return };
     assert_ne!(record["validity"], "valid");
     let unread = unread(&record);
-    for file in ["/proc/stat", "/proc/interrupts", "/proc/self/status", "/proc/cpuinfo"] {
+    let hidden = ["/proc/stat", "/proc/interrupts", "/proc/self/status", "/proc/cpuinfo"];
+    for file in [&hidden[..], &["/proc/self/cgroup"]].concat() {
         assert!(unread.contains(&file), "{file}: {unread:?}");
     }
     assert!(!unread.iter().any(|file| file.starts_with("/sys")), "{unread:?}");
@@ -60,6 +64,9 @@ fn a_file_that_a_container_hides_is_named_and_one_that_is_there_is_not() {
     let store = Store::new();
     let Some(record) = measured(&store, "hidden", WITHOUT_INTERRUPTS) else { return };
     assert_eq!(unread(&record), ["/proc/interrupts"]);
+    let Some(record) = measured(&store, "groups", WITHOUT_GROUPS) else { return };
+    assert_eq!(unread(&record), ["/sys/fs/cgroup"]);
+    assert_ne!(record["validity"], "valid");
     let Some(record) = measured(&store, "shown", "exec \"$0\" \"$@\"") else { return };
     assert!(!codes(&record).contains(&"not_looked_at"), "{record}");
 }

@@ -1,6 +1,6 @@
 //! `tardy lab verify`: whether repeating a run of the lab gives the same samples.
 
-use std::time::Duration;
+use std::{path::Path, time::Duration};
 
 use anyhow::{Context, Result};
 use clap::Args;
@@ -11,10 +11,10 @@ use crate::{
     lab::{
         self,
         cell::{guest_runner::GuestRunner, verify},
-        kernels::{self, KernelSource},
+        kernels::{self, Kernel, KernelSource},
     },
     plain::plain,
-    run::COUNTED_TIME,
+    run::{COUNTED_TIME, LabFacts},
     store::Store,
     sys::signals::Quit,
     units::Nanos,
@@ -30,6 +30,12 @@ pub(super) struct VerifyFlags {
     /// The run, measured with --mode deterministic
     #[arg(value_name = "RUN")]
     run: String,
+    /// The kernel of that run, as for `tardy lab run` [default: the one in the cache that it names]
+    ///
+    /// Needed where it was a file of your own, or is not in the cache: a record may come from
+    /// anywhere, and has nothing read or fetched.
+    #[arg(long, value_name = "NAME")]
+    kernel: Option<String>,
     /// Time limit for one guest, in time of this machine
     #[arg(long, value_name = "TIME", default_value = "5m")]
     limit: Nanos,
@@ -43,8 +49,7 @@ pub(super) fn verify(flags: &VerifyFlags, store: &Store) -> Result<Exit> {
     let facts = verify::facts(&run)?;
     let cache = lab::cache()?;
     let runner = GuestRunner::open(&cache, &output::notice)?;
-    let source = KernelSource::parse(&facts.kernel)?;
-    let kernel = kernels::get(&source, &cache.join(kernels::DIRECTORY), &output::notice)?;
+    let kernel = kernel(flags, facts, &cache.join(kernels::DIRECTORY))?;
     let quit = Quit::listen().context("cannot listen for signals")?;
     let limit = Duration::from_nanos(flags.limit.0.unsigned_abs());
     let stop = || quit.seen().is_some();
@@ -68,4 +73,14 @@ pub(super) fn verify(flags: &VerifyFlags, store: &Store) -> Result<Exit> {
         ))?;
     }
     Ok(if same { Exit::Done } else { Exit::No })
+}
+
+/// The kernel of a run: what the user names, or what lies in the cache.
+fn kernel(flags: &VerifyFlags, facts: &LabFacts, cache: &Path) -> Result<Kernel> {
+    let Some(name) = &flags.kernel else {
+        return kernels::known(&facts.kernel, &facts.kernel_hash, cache);
+    };
+    let kernel = kernels::get(&KernelSource::parse(name)?, cache, &output::notice)?;
+    // What it was called where the run was made says nothing; its checksum is compared.
+    Ok(Kernel { asked: facts.kernel.clone(), ..kernel })
 }

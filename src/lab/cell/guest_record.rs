@@ -1,7 +1,7 @@
 //! Completes the record of a guest's run on this machine: what the guest could not know is
 //! added, and what it could not know correctly is corrected.
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result, anyhow, ensure};
 use sha2::{Digest, Sha256};
 
 use super::{Cell, hex};
@@ -12,6 +12,10 @@ use crate::{
 
 /// Digits of a key in the id of a run.
 const ID_DIGITS: usize = 12;
+
+/// Samples that are hashed, which takes a minute: more than fit into what a guest hands out, unless
+/// nearly all are the same. A record states any number, and a small file holds very many of those.
+const MOST_SAMPLES: u64 = 1 << 30;
 
 /// Caveats of the guest about delays by a host. Counted time has no such delays.
 const VIRTUAL_MACHINE: &str = "virtual_machine";
@@ -84,11 +88,19 @@ fn unique(id: &str, key: &str) -> String {
 /// then over these sums. Nothing where no samples were kept.
 ///
 /// # Errors
-/// A file of samples that is damaged.
+/// A file of samples that is damaged; a record that counts more samples than a guest can take.
 pub fn sample_hash(run: &Run) -> Result<Option<String>> {
     if !run.has_samples() {
         return Ok(None);
     }
+    let counts = run.document.wakeups().map(|series| series.count);
+    let counted = counts.fold(0, u64::saturating_add);
+    ensure!(
+        counted <= MOST_SAMPLES,
+        "{}: its record counts {counted} samples, and no run of a guest has more than \
+         {MOST_SAMPLES}",
+        run.path.display()
+    );
     let begin = |series: &crate::run::SeriesSummary| Sha256::new().chain_update(&series.name);
     let mut sums: Vec<Sha256> = run.document.series.iter().map(begin).collect();
     run.samples(|series, sample| {
@@ -110,7 +122,7 @@ fn write(directory: &RunDirectory, document: &Document) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use std::{fs, os::unix::fs::symlink};
+    use std::{fs, os::unix::fs::symlink, path::Path};
 
     use super::*;
     use crate::lab::cell::tests::cell;
@@ -120,6 +132,25 @@ mod tests {
         let key = "0123456789abcdef".repeat(4);
         let id = unique("20260101-000003.042-1f0c", &key);
         assert_eq!(id, "20260101-000003.042-0123456789ab");
+    }
+
+    #[test]
+    fn a_record_that_counts_more_samples_than_a_guest_can_take_is_not_believed() {
+        let place = tempfile::tempdir().unwrap();
+        fs::create_dir(place.path().join("samples")).unwrap();
+        fs::write(place.path().join("samples/000001.spool"), "").unwrap();
+        let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/v1/timer");
+        let mut run = Run::open(&fixture).unwrap();
+        run.path = place.path().to_owned();
+        run.document.series.truncate(1);
+        let mut count = |count| {
+            run.document.series[0].count = count;
+            sample_hash(&run).map_err(|error| error.to_string())
+        };
+        let error = count(MOST_SAMPLES + 1).unwrap_err();
+        assert!(error.contains("no run of a guest has more than"), "{error}");
+        let other = count(MOST_SAMPLES).err().unwrap_or_default();
+        assert!(!other.contains("no run of a guest has more than"), "{other}");
     }
 
     #[test]

@@ -75,6 +75,16 @@ pub fn content(cache: &Path) -> Result<Content> {
     Ok(content)
 }
 
+/// The kernel of a package in the cache by the checksum of its image, if it is whole.
+#[must_use]
+pub fn with_hash(cache: &Path, hash: &str) -> Option<Kernel> {
+    let entries = fs::read_dir(cache).into_iter().flatten().flatten();
+    let places = entries.map(|entry| entry.path()).filter(|place| !place.is_symlink());
+    let kernels = places.filter_map(|place| Some((kernel_in(&place).ok()?, place)));
+    let mut own = kernels.filter(|(kernel, _)| kernel.hash == hash);
+    own.find(|(_, place)| cache::is_whole(place)).map(|(kernel, _)| kernel)
+}
+
 /// The bytes of all files below a directory; links are not followed.
 fn size(place: &Path) -> u64 {
     let entries = fs::read_dir(place).into_iter().flatten().flatten();

@@ -6,13 +6,15 @@
 //! does not fit its checksums is made again.
 //!
 //! - [`source`], [`variant`]: a kernel's name as typed
-//! - [`package`]: Debian's packages, by apt and dpkg
+//! - [`package`]: Debian's packages, by apt; the content of one, by dpkg, is in `archive`
+//! - `own`: a kernel in a file of the user's
 //! - [`cache`]: what is on the disk, whole or not at all
 //! - [`bzimage`]: the content of a kernel's file
 //! - [`missing_feature`]: what a kernel lacks
 //! - [`list`]: the content of the cache
 //! - [`modules`]: what must be loaded into a kernel; [`mod@unpack`]: what it is packed with
 
+mod archive;
 pub mod bzimage;
 pub mod cache;
 pub mod missing_feature;
@@ -20,6 +22,7 @@ pub mod list;
 #[cfg(test)]
 pub(crate) mod made;
 pub mod modules;
+mod own;
 pub mod package;
 pub mod source;
 pub mod unpack;
@@ -51,6 +54,9 @@ const NO_ELF: &str = "no-vmlinux";
 
 /// No kernel's file comes near it.
 const LARGEST: u64 = 1 << 30;
+
+/// No release is longer: the kernel itself has no room for it.
+const LONGEST_RELEASE: usize = 64;
 
 /// Nor a configuration.
 pub(crate) const LARGEST_CONFIG: u64 = 4 << 20;
@@ -108,114 +114,39 @@ impl Kernel {
 /// has no kernel; no room; a variant that the kernel would ignore; `host`, which is not booted.
 pub fn get(source: &KernelSource, cache: &Path, notify: Notify) -> Result<Kernel> {
     // What needs no cache fails without one.
-    let mut kernel = match &source.base {
+    let kernel = match &source.base {
         Base::Host => bail!("kernel host: the machine's own; it does not boot in a guest"),
-        Base::Image { file, modules } => image(file, modules.as_deref(), cache, notify)?,
+        Base::Image { file, modules } => own::image(file, modules.as_deref(), cache, notify)?,
         Base::Deb(file) => deb(file, cache, notify)?,
         Base::Package { typed, pattern } => packaged(typed, pattern, cache, notify)?,
     };
+    varied(kernel, source)
+}
+
+/// The kernel of a record, which may come from anywhere: a package that lies in `cache`, by the
+/// checksum of its image. Nothing else is read, and nothing fetched, whatever it is called.
+///
+/// # Errors
+/// A name that is no package's; a kernel that is not there.
+pub fn known(asked: &str, hash: &str, cache: &Path) -> Result<Kernel> {
+    let source = KernelSource::parse_foreign(asked)?;
+    let kernel = list::with_hash(cache, hash).with_context(|| {
+        format!(
+            "kernel {asked}, as the run had it, is not in {}: give it with --kernel, or fetch it \
+             first with `tardy lab kernels --fetch NAME`",
+            cache.display()
+        )
+    })?;
+    varied(kernel, &source)
+}
+
+/// The kernel with its variants.
+fn varied(kernel: Kernel, source: &KernelSource) -> Result<Kernel> {
     for variant in source.variants.iter().filter(|_| !kernel.config.is_empty()) {
         variant.check(&kernel.name, &kernel.config)?;
     }
-    kernel.asked = source.asked.clone();
-    kernel.append = source.variants.iter().map(Variant::word).collect::<Vec<_>>().join(" ");
-    Ok(kernel)
-}
-
-/// A kernel in a file of the user's own. Only what is unpacked of it goes into the cache.
-fn image(file: &Path, modules: Option<&Path>, cache: &Path, notify: Notify) -> Result<Kernel> {
-    let named = || format!("kernel {}", file.display());
-    let about = fs::metadata(file).with_context(named)?;
-    ensure!(about.is_file(), "{}: not a file; give the bzImage itself", named());
-    ensure!(about.len() <= LARGEST, "{}: larger than any kernel", named());
-    let image = file.canonicalize().with_context(named)?;
-    let bytes = fs::read(&image).with_context(named)?;
-    let contents = bzimage::read(&bytes).with_context(named)?;
-    let hash = cache::sha256(&image)?;
-    let file_name = image.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let root = match (modules, contents.release.as_deref()) {
-        (Some(modules), Some(release)) => Some(root_of(modules, release)?),
-        (Some(_), None) => bail!("{}: modules= is no use: the file has no release", named()),
-        (None, release) => release.and_then(|release| beside(&image, release)),
-    };
-    let release = contents.release.unwrap_or_default();
-    let config = contents.config.unwrap_or_else(|| {
-        let beside = image.with_file_name(format!("config-{release}"));
-        let in_root = root.as_ref().map(|root| root.join(format!("boot/config-{release}")));
-        let text =
-            std::iter::once(beside).chain(in_root).find_map(|path| fs::read_to_string(path).ok());
-        KernelConfig::parse(&text.unwrap_or_default())
-    });
-    let mut lacks = missing_feature::of_config(&config);
-    if root.is_none() {
-        lacks.push(missing_feature::no_module_files());
-    }
-    let boot = match contents.elf {
-        // As it is: nothing to unpack.
-        Ok(_) if bytes.starts_with(b"\x7fELF") => {
-            let has_entry = bzimage::has_pvh(&bytes);
-            ensure!(
-                has_entry,
-                "{}: this vmlinux cannot boot: no CONFIG_PVH; give its bzImage",
-                named()
-            );
-            image.clone()
-        }
-        Ok(elf) => keep_elf(&elf, &hash, cache, notify)?,
-        Err(why) => {
-            lacks.push(missing_feature::no_elf(&format!("{why:#}")));
-            image.clone()
-        }
-    };
-    let name = if release.is_empty() { file_name } else { release };
-    Ok(Kernel { name, image, boot, root, hash, config, lacks, ..Kernel::default() })
-}
-
-/// Keeps what was unpacked of an image, by the image's checksum.
-fn keep_elf(elf: &[u8], hash: &str, cache: &Path, notify: Notify) -> Result<PathBuf> {
-    let cache = Cache::open(cache, notify)?;
-    let place = cache.at(format!("{}{}", list::OWN, hash.get(..16).unwrap_or(hash)));
-    if !cache::is_whole(&place) {
-        cache.need(elf.len() as u64)?;
-        let scratch = cache.scratch()?;
-        let file = scratch.path().join(ELF);
-        fs::write(&file, elf).with_context(|| format!("cannot write to {}", cache.room()))?;
-        cache.settle(scratch, &[ELF.into()], &place)?;
-    }
-    Ok(place.join(ELF))
-}
-
-/// What has `lib/modules/RELEASE`: the directory itself, or one that is part of that path.
-fn root_of(modules: &Path, release: &str) -> Result<PathBuf> {
-    let given = modules.canonicalize();
-    let given = given.with_context(|| format!("modules={}", modules.display()))?;
-    let root = given.ancestors().take(4).find(|root| {
-        let directory = root.join("lib/modules").join(release);
-        directory.is_dir() && (directory.starts_with(&given) || given.starts_with(&directory))
-    });
-    let root = root.with_context(|| {
-        format!(
-            "modules={}: no lib/modules/{release} there; `make modules_install \
-             INSTALL_MOD_PATH=DIR` makes it",
-            modules.display()
-        )
-    })?;
-    let list = root.join("lib/modules").join(release).join("modules.dep");
-    ensure!(
-        list.exists(),
-        "modules={}: no {}; `depmod -b {} {release}` makes it",
-        modules.display(),
-        list.display(),
-        root.display()
-    );
-    Ok(root.to_owned())
-}
-
-/// The modules of an installed kernel: `/lib/modules` beside its `/boot`.
-fn beside(image: &Path, release: &str) -> Option<PathBuf> {
-    let boot = image.parent().filter(|boot| boot.ends_with("boot"))?;
-    let root = boot.parent()?;
-    root.join("lib/modules").join(release).join("modules.dep").exists().then(|| root.to_owned())
+    let append = source.variants.iter().map(Variant::word).collect::<Vec<_>>().join(" ");
+    Ok(Kernel { asked: source.asked.clone(), append, ..kernel })
 }
 
 /// A package in a file. By its checksum, too: who builds kernels gives many the same name.
@@ -227,7 +158,7 @@ fn deb(file: &Path, cache: &Path, notify: Notify) -> Result<Kernel> {
     let stem = file.file_stem().unwrap_or_default().to_string_lossy();
     let place = cache.at(format!("{stem}_{}", hash.get(..16).unwrap_or(&hash)));
     if !cache::is_whole(&place) {
-        cache.need(package::size_of(file)?)?;
+        cache.need(archive::size_of(file)?)?;
         unpack(file, &place, &cache).with_context(named)?;
     }
     kernel_in(&place)
@@ -286,7 +217,7 @@ fn newest(pattern: &str, cache: &Cache, notify: Notify) -> Result<PathBuf> {
 fn unpack(deb: &Path, place: &Path, cache: &Cache) -> Result<()> {
     let scratch = cache.scratch()?;
     let root = scratch.path().join("root");
-    package::extract(deb, &root, cache)?;
+    archive::extract(deb, &root, cache, archive::LIMITS)?;
     package::keep_files(&root)?;
     let (release, image) = release_in(&root)?;
     let bytes = fs::read(&image).with_context(|| format!("cannot read {}", image.display()))?;
@@ -312,7 +243,7 @@ fn unpack(deb: &Path, place: &Path, cache: &Cache) -> Result<()> {
 fn make_list(root: &Path, release: &str) -> Result<()> {
     let depmod =
         program("depmod").context("which lists a kernel's modules; apt-get install kmod")?;
-    package::run(Command::new(depmod).arg("-b").arg(root).arg(release))?;
+    package::run(Command::new(depmod).arg("-b").arg(root).args(["--", release]))?;
     Ok(())
 }
 
@@ -354,6 +285,11 @@ fn release_in(root: &Path) -> Result<(String, PathBuf)> {
     for entry in entries.flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
         if let Some(release) = name.strip_prefix("vmlinuz-") {
+            ensure!(
+                is_release(release),
+                "boot/{name} of this package names no release of a kernel: that has letters, \
+                 digits and -_.+~, and begins with a letter or digit"
+            );
             // Not what a link leads to, which may have no end.
             let about = entry.metadata().with_context(none)?;
             ensure!(about.is_file(), "boot/{name} of this package is no file");
@@ -362,6 +298,14 @@ fn release_in(root: &Path) -> Result<(String, PathBuf)> {
         }
     }
     bail!("{}", none())
+}
+
+/// It becomes part of paths, and an argument of programs.
+fn is_release(text: &str) -> bool {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.+~".contains(c);
+    text.len() <= LONGEST_RELEASE
+        && text.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && text.chars().all(is_plain)
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
 //! Debian's packages with kernels: their list, and their download. apt checks what it
-//! downloads against Debian's signature.
+//! downloads against Debian's signature. What is in them is the matter of `archive`.
 
 use std::{
     ffi::OsStr,
@@ -11,7 +11,7 @@ use std::{
 
 use anyhow::{Context, Result, bail, ensure};
 
-use super::{LARGEST, cache::Cache};
+use super::LARGEST;
 use crate::lab::program;
 
 const PREFIX: &str = "linux-image-";
@@ -144,8 +144,13 @@ fn choose(pattern: &str, names: &[String]) -> Result<String> {
 /// Whether a name matches a pattern, in which `*` stands for any text.
 fn matches(pattern: &str, name: &str) -> bool {
     let Some((begin, rest)) = pattern.split_once('*') else { return pattern == name };
-    let Some(name) = name.strip_prefix(begin) else { return false };
-    (0..=name.len()).any(|at| name.get(at..).is_some_and(|name| matches(rest, name)))
+    let (middle, end) = rest.rsplit_once('*').unwrap_or(("", rest));
+    let Some(inner) = name.strip_prefix(begin).and_then(|name| name.strip_suffix(end)) else {
+        return false;
+    };
+    // Each part where it comes first: what is behind it is the most that others can have.
+    let mut parts = middle.split('*');
+    parts.try_fold(inner, |rest, part| rest.split_once(part).map(|(_, rest)| rest)).is_some()
 }
 
 fn show(package: &str) -> Result<Candidate> {
@@ -172,19 +177,9 @@ fn candidate_in(package: &str, text: &str) -> Option<Candidate> {
         package.starts_with(PREFIX).then_some((package, version))
     });
     let (package, version) = kernel.unwrap_or((package, version));
-    let bytes = number("Size") + number("Installed-Size") * 1024 + BESIDES;
+    let unpacked = number("Installed-Size").saturating_mul(1024);
+    let bytes = number("Size").saturating_add(unpacked).saturating_add(BESIDES);
     Some(Candidate { package: package.into(), version: version.into(), bytes })
-}
-
-/// What a package file takes unpacked, bytes, as far as it says.
-///
-/// # Errors
-/// It is no package.
-pub fn size_of(deb: &Path) -> Result<u64> {
-    let mut command = Command::new(dpkg_deb()?);
-    let text = run(command.arg("--field").arg(deb).arg("Installed-Size"));
-    let text = text.with_context(|| format!("{} is not a whole Debian package", deb.display()))?;
-    Ok(text.trim().parse::<u64>().unwrap_or(0) * 1024)
 }
 
 /// Has apt download a package into `directory`.
@@ -224,21 +219,10 @@ pub fn update() -> Result<()> {
     Ok(())
 }
 
-/// Unpacks what a package would install into `root`.
-///
-/// # Errors
-/// It is no whole package, or the disk does not take it.
-pub fn extract(deb: &Path, root: &Path, cache: &Cache) -> Result<()> {
-    let mut command = Command::new(dpkg_deb()?);
-    run(command.arg("--extract").arg(deb).arg(root)).with_context(|| {
-        format!("cannot unpack it into {}: is the disk full, or the package damaged?", cache.room())
-    })?;
-    Ok(())
-}
-
 /// Takes away all but files and directories of what was unpacked into `directory`: a link may lead
 /// to anything on this machine, and a device has no end. No kernel needs them to boot. Nor does it
-/// need a program that runs with the rights of its owner, who is root where root unpacks.
+/// need a program that runs with the rights of its owner, who is root where root unpacks, nor a
+/// place where others may write.
 ///
 /// # Errors
 /// It cannot be read or changed; a file that is larger than any of a kernel, if only by a hole:
@@ -249,6 +233,10 @@ pub fn keep_files(directory: &Path) -> Result<()> {
         let entry = entry.with_context(failed)?;
         let kind = entry.file_type().with_context(failed)?;
         if kind.is_dir() {
+            let mode = entry.metadata().with_context(failed)?.mode() & 0o755;
+            let mode = mode | 0o700;
+            let own = Permissions::from_mode(mode);
+            std::fs::set_permissions(entry.path(), own).with_context(failed)?;
             keep_files(&entry.path())?;
             continue;
         }
@@ -267,10 +255,6 @@ pub fn keep_files(directory: &Path) -> Result<()> {
     Ok(())
 }
 
-fn dpkg_deb() -> Result<PathBuf> {
-    program("dpkg-deb").context("dpkg-deb is missing, which unpacks packages; apt-get install dpkg")
-}
-
 /// Runs to the end; the output, or the error message of a failure.
 pub fn run(command: &mut Command) -> Result<String> {
     let name = command.get_program().to_string_lossy().into_owned();
@@ -283,7 +267,7 @@ pub fn run(command: &mut Command) -> Result<String> {
 
 /// The line that tells why: of a full disk wherever it stands, apt's own marks, or the first; what
 /// follows is consequences.
-fn reason(said: &str) -> &str {
+pub(super) fn reason(said: &str) -> &str {
     let lines = || said.lines().map(str::trim).filter(|line| !line.is_empty());
     let full = lines().find(|line| line.contains("No space left"));
     let marked = || lines().find(|line| line.starts_with("E: "));
@@ -291,7 +275,7 @@ fn reason(said: &str) -> &str {
 }
 
 /// The same command, which ends when this program is killed, and does not go on writing.
-fn mortal(command: &Command) -> Command {
+pub(super) fn mortal(command: &Command) -> Command {
     let mut same = match program("setpriv") {
         Ok(setpriv) => {
             let mut same = Command::new(setpriv);
@@ -376,9 +360,15 @@ mod tests {
             ("a*b*c", "axcxb", false),
             ("a.c", "abc", false),
             ("a*", "ba", false),
+            ("a*a", "a", false),
+            ("**b**", "abc", true),
+            ("*ab*ab*", "abab", true),
+            ("*ab*ab*", "aba", false),
         ] {
             assert_eq!(matches(pattern, name), is, "{pattern} {name}");
         }
+        // Tried one after the other, the places of these stars would take years.
+        assert!(!matches(&format!("{}*b*", "*a".repeat(60)), &"a".repeat(120)));
     }
 
     #[test]
@@ -395,6 +385,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let below = directory.path().join("boot");
         std::fs::create_dir(&below).unwrap();
+        std::fs::set_permissions(&below, Permissions::from_mode(0o1777)).unwrap();
         for (name, mode, kept) in [("su", 0o6777, 0o755), ("config", 0o644, 0o644)] {
             let file = below.join(name);
             std::fs::write(&file, "").unwrap();
@@ -402,6 +393,7 @@ mod tests {
             keep_files(directory.path()).unwrap();
             assert_eq!(file.metadata().unwrap().mode() & 0o7777, kept, "{name}");
         }
+        assert_eq!(below.metadata().unwrap().mode() & 0o7777, 0o755, "who else may write there");
     }
 
     #[test]

@@ -16,6 +16,9 @@ const SHORT: [(&str, &str); 2] =
 
 const MODULES: &str = ",modules=";
 
+/// Characters of a name that somebody else wrote, its variants and all.
+const LONGEST: usize = 256;
+
 /// A kernel as requested, with additions to its command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KernelSource {
@@ -58,6 +61,22 @@ impl KernelSource {
     /// What is wrong with it, and what is valid.
     pub fn parse(text: &str) -> Result<Self> {
         Self::parse_with(text, &|path| path.exists())
+    }
+
+    /// As [`KernelSource::parse`], of a name that somebody else wrote: that of a package. No file
+    /// is looked for.
+    ///
+    /// # Errors
+    /// It is no package's name.
+    pub fn parse_foreign(text: &str) -> Result<Self> {
+        ensure!(text.len() <= LONGEST, "a kernel's name of {} characters is none", text.len());
+        let source = Self::parse_with(text, &|_| false)?;
+        ensure!(
+            matches!(source.base, Base::Package { .. }),
+            "the record names the kernel \"{text}\", which is no package; what a record names is \
+             not read: give the kernel with --kernel if you have it"
+        );
+        Ok(source)
     }
 
     /// `A,B,...`: each as [`KernelSource::parse`]; `,modules=DIR` belongs to the file before it.
@@ -254,6 +273,23 @@ mod tests {
         {
             let error = KernelSource::parse(text).unwrap_err().to_string();
             assert!(error.contains("kernel") && error.contains("standard"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_name_that_somebody_else_wrote_is_a_packages_or_none() {
+        for text in ["standard", "6.12-rt+preempt=full", "linux-image-6.12.107+deb12-amd64+nosmt"] {
+            let own = KernelSource::parse(text).unwrap();
+            assert_eq!(KernelSource::parse_foreign(text).unwrap(), own);
+        }
+        // Whether there is such a file or not.
+        for text in ["host", "/etc/shadow", "../x.deb", "x.deb", "/dev/zero", "/proc/self/exe"] {
+            let error = KernelSource::parse_foreign(text).unwrap_err().to_string();
+            assert!(error.contains("--kernel") && error.contains(text), "{error}");
+        }
+        let stars = format!("linux-image-{}", "*a".repeat(1000));
+        for text in ["", "linux-image-x y", "-o=x", stars.as_str()] {
+            assert!(KernelSource::parse_foreign(text).is_err(), "{text}");
         }
     }
 

@@ -242,6 +242,94 @@ fn rebuild(directory: &Path) -> PathBuf {
 }
 
 #[test]
+fn a_package_with_more_in_it_than_a_kernel_has_is_refused_and_leaves_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let deb = package_file(directory.path(), &image(&elf(true)));
+    let cache = Cache::open(&directory.path().join("cache"), &|_| {}).unwrap();
+    let extracted = |bytes, files| {
+        let scratch = cache.scratch().unwrap();
+        let limits = archive::ArchiveLimits { bytes, files };
+        archive::extract(&deb, &scratch.path().join("root"), &cache, limits)
+    };
+    assert!(extracted(1 << 20, 100).is_ok());
+    let error = |result: Result<()>| format!("{:#}", result.unwrap_err());
+    assert!(error(extracted(4 << 10, 100)).contains("more than 0 MiB are in this package"));
+    assert!(error(extracted(1 << 20, 4)).contains("more than 4 files are in this package"));
+    // The size that it states is for its author to choose.
+    let control = directory.path().join("made/DEBIAN/control");
+    let mut text = fs::read_to_string(&control).unwrap();
+    text.push_str("Installed-Size: 18446744073709551615\n");
+    fs::write(&control, text).unwrap();
+    assert_eq!(archive::size_of(&rebuild(directory.path())).unwrap(), u64::MAX);
+}
+
+#[test]
+fn a_release_that_could_be_an_option_or_steer_a_terminal_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let cache = directory.path().join("cache");
+    package_file(directory.path(), &image(&elf(true)));
+    let boot = directory.path().join("made/boot");
+    let mut before = format!("vmlinuz-{RELEASE}");
+    let long = "1".repeat(65);
+    for release in ["-x", "", "..", "1\u{1b}[2J", "1 2", long.as_str()] {
+        let name = format!("vmlinuz-{release}");
+        fs::rename(boot.join(&before), boot.join(&name)).unwrap();
+        before = name;
+        let said = error(rebuild(directory.path()).to_str().unwrap(), &cache);
+        assert!(said.contains("names no release of a kernel"), "{release:?}: {said}");
+    }
+    assert_eq!(names(&cache), [""; 0]);
+}
+
+#[test]
+fn of_a_kernel_that_a_record_names_only_what_is_in_the_cache_is_taken() {
+    let directory = tempfile::tempdir().unwrap();
+    let cache = directory.path().join("cache");
+    let deb = package_file(directory.path(), &image(&elf(true)));
+    let absent = |asked: &str, hash: &str| format!("{:#}", known(asked, hash, &cache).unwrap_err());
+    assert!(absent("standard", "00").contains("--kernel"));
+    assert!(!cache.exists(), "nothing is made");
+    let hash = fetched(deb.to_str().unwrap(), &cache).unwrap().hash;
+    let kernel = known("rt+nosmt", &hash, &cache).unwrap();
+    assert_eq!((kernel.asked.as_str(), kernel.append.as_str()), ("rt+nosmt", "nosmt"));
+    assert_eq!(kernel.hash, hash);
+    assert!(absent("rt", "00").contains("is not in "));
+    // Which would be there.
+    assert!(absent(deb.to_str().unwrap(), &hash).contains("which is no package"));
+    fs::write(&kernel.image, "changed").unwrap();
+    assert!(absent("rt", &hash).contains("is not in "), "damaged");
+}
+
+#[test]
+fn what_lies_beside_a_kernel_of_ones_own_is_read_where_it_is_a_file() {
+    let directory = tempfile::tempdir().unwrap();
+    let (place, cache) = (directory.path(), directory.path().join("cache"));
+    let (file, config) = (place.join("bzImage"), place.join("config-1.2-x+"));
+    fs::write(&file, image(&elf(true))).unwrap();
+    fs::write(place.join("secret"), CONFIG).unwrap();
+    let said = RefCell::new(String::new());
+    let read = || {
+        said.borrow_mut().clear();
+        let notify = |line: &str| said.borrow_mut().push_str(line);
+        let kernel = get(&source(&file), &cache, &notify).unwrap();
+        !kernel.config.is_empty()
+    };
+    symlink(place.join("secret"), &config).unwrap();
+    assert!(!read() && said.borrow().contains("config-1.2-x+ is not used"), "{said:?}");
+    fs::remove_file(&config).unwrap();
+    let fifo = rustix::fs::FileType::Fifo;
+    rustix::fs::mknodat(rustix::fs::CWD, &config, fifo, 0o600.into(), 0).unwrap();
+    assert!(!read() && said.borrow().contains("config-1.2-x+ is not used"), "{said:?}");
+    fs::remove_file(&config).unwrap();
+    assert!(!read() && said.borrow().is_empty(), "there is none: {said:?}");
+    let large = fs::File::create(&config).unwrap();
+    large.set_len(LARGEST_CONFIG + 1).unwrap();
+    assert!(!read() && said.borrow().contains("4 MiB"), "{said:?}");
+    fs::write(&config, CONFIG).unwrap();
+    assert!(read());
+}
+
+#[test]
 fn links_in_a_package_are_followed_nowhere() {
     let directory = tempfile::tempdir().unwrap();
     let cache = directory.path().join("cache");

@@ -236,6 +236,25 @@ fn a_quota_that_was_used_up_during_the_run_is_reported() {
 }
 
 #[test]
+fn a_quota_that_cannot_be_looked_at_is_named() {
+    let unread = |files: &[(&str, &str)]| {
+        let machine = machine();
+        plant(machine.path(), files);
+        let root = Root::at(machine.path());
+        let mut monitor = ConditionsMonitor::new(root, "0".parse().unwrap(), &[]);
+        monitor.begin();
+        monitor.end();
+        let unread = monitor.unread().into_iter();
+        unread.map(|unread| (unread.what, unread.source)).collect::<Vec<_>>()
+    };
+    let group = ("/proc/self/cgroup", "0::/box\n");
+    let named = ("CPU quotas".to_owned(), "/sys/fs/cgroup".to_owned());
+    assert_eq!(unread(&[group]), [named], "no group is visible");
+    let stat = ("/sys/fs/cgroup/box/cpu.stat", "usage_usec 1\n");
+    assert!(unread(&[group, stat]).is_empty(), "it has no quota");
+}
+
+#[test]
 fn rt_throttling_is_reported_when_the_kernel_logs_it_and_not_when_it_had_before() {
     let log = "6,0,5,-;Linux version\n4,2,9,-;sched: RT throttling activated\n";
     assert_reported(("/dev/kmsg", log), "rt_throttled", "RT throttling");
