@@ -84,8 +84,8 @@ pub(super) type Door = Arc<AtomicBool>;
 /// A CPU whose threads leave it no rest, or did not long ago.
 #[derive(Debug, Clone, Copy, Default)]
 struct WatchedCpu {
-    /// What they have taken of the part that is for others, less what they left of theirs since. One
-    /// look at which they left a little is no rest.
+    /// What they have taken of the part that is for others, less what they left of theirs since.
+    /// One look at which they left a little is no rest.
     debt: Duration,
     /// When threads of it were last made ordinary tasks.
     calmed: Option<Instant>,
@@ -350,7 +350,8 @@ mod tests {
     }
 
     /// Threads of one CPU that want it all the time, each `LOOKED` another `number` of them where
-    /// the guard lets threads become real-time: how long they had it until `end`, and who still may.
+    /// the guard lets threads become real-time: how long they had it until `end`, and who still
+    /// may.
     fn hogs(first: i32, number: i32, end: Duration) -> (Duration, Vec<i32>) {
         let (mut guard, start) = (SleepGuard::default(), Instant::now());
         let (mut used, mut taken) = (BTreeMap::<i32, Duration>::new(), Duration::ZERO);

@@ -28,7 +28,7 @@ function card(run: PageRun, index: number, several: boolean): HTMLElement {
   return h('article', { class: 'card' },
     h('div', { class: 'title-line' }, name, verdict(record.validity), status(record.status)),
     h('p', { class: 'headline' }, run.headline || emptyHeadline(run)),
-    h('p', { class: 'line' }, run.line, record.started_at ? `${run.line ? ' · ' : ''}${instant(record.started_at)}` : ''));
+    h('p', { class: 'line' }, run.line, run.line && record.started_at ? ' · ' : '', record.started_at ? h('span', { class: 'moment' }, instant(record.started_at)) : ''));
 }
 
 function emptyHeadline(run: PageRun): string {

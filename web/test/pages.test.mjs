@@ -119,6 +119,8 @@ test('on a phone no line ends within a number, and a command stays as it was typ
     assert.ok(found.length >= 80 && found.lines > 20, JSON.stringify(found));
     assert.deepEqual(found.torn, [], selector);
   }
+  const moment = await phone.page.evaluate(() => document.querySelector('.line .moment').getClientRects().length);
+  assert.equal(moment, 1, 'a date on two lines');
   const command = await phone.page.evaluate(() => document.querySelector('.command pre').textContent);
   await phone.close();
   assert.equal(command, run.command);

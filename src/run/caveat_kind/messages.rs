@@ -189,11 +189,11 @@ fn in_frames(packet_bytes: u64, mtu_bytes: u64) -> String {
     )
 }
 
-/// "of back are therefore rare from 50.0 us on, and every 100 us"
+/// "of back are therefore rare shortly after 50.0 us, and again every 100 us"
 fn sends_too(ends: &[String], series: &[String], meets_ns: i64, period_ns: i64) -> String {
     format!(
         "Sending and receiving share a thread ({}): a packet that comes while its receiver sends \
-         waits for that. Latencies of {} are therefore rare from {} on, and every {} from there, \
+         waits for that. Latencies of {} are therefore rare shortly after {}, and again every {}, \
          and more frequent right behind.",
         ends.join(", "),
         series.join(" and "),

@@ -109,7 +109,7 @@ fn packets_that_come_while_their_receiver_sends_are_reported_where_they_are_that
     let values = json!({
         "ends": ["near", "far"], "series": ["back"], "meets_ns": 50_000, "period_ns": 100_000,
     });
-    let words = "of back are therefore rare from 50.0 us on, and every 100 us";
+    let words = "of back are therefore rare shortly after 50.0 us, and again every 100 us,";
     assert_one(of(50_000), "receiver_sends", &values, words);
 }
 
