@@ -60,7 +60,7 @@ fn figures() -> [Value; 7] {
     ]
 }
 
-/// What is put in place of numbers, in turn: the first of these figures that the type of each takes.
+/// What is put in place of numbers, in turn: the first of these figures that its type takes.
 const SETS: [&[&[usize]]; 8] = [
     &[&[0, 1, 2]],
     &[&[3, 5]],
