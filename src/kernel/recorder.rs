@@ -148,7 +148,9 @@ impl EventReader {
             let fresh = head - index > IN_FLIGHT || !events.is_stale(index, &event);
             if fresh {
                 window.take(index, event);
-                Event::decode_entry(cpu, words).map(|entry| window.take(index, entry));
+                if let Some(entry) = Event::decode_entry(cpu, words) {
+                    window.take(index, entry);
+                }
             }
         }
         // What has been overwritten since may be torn.

@@ -1,5 +1,5 @@
-//! `cargo xtask licenses`: the notices of all that is linked into tardy, and of what its page holds,
-//! into `licenses/third-party.txt`, which `tardy --licenses` prints.
+//! `cargo xtask licenses`: the notices of all that is linked into tardy, and of what its page
+//! holds, into `licenses/third-party.txt`, which `tardy --licenses` prints.
 //!
 //! The texts come from the packages themselves, as cargo and npm unpacked them. The same versions
 //! give the same file. A test compares its list with what the lock files say.

@@ -111,7 +111,8 @@ impl Injected {
         // Until the timer's interrupt came: the machine's latency, not the task's.
         let first = others.iter().map(|(at, _)| *at).min();
         // But a process at its end frees pages with interrupts off: so long is no interrupt late.
-        let is_off = |at: &i64| self.kind == "exit" && at - from > LATE_NS;
+        // And who meets a lock is awake: the timer's interrupt came before.
+        let is_off = |at: &i64| self.kind == "lock" || self.kind == "exit" && at - from > LATE_NS;
         let came = |other: &Injected| {
             other.end_ns() > self.expires_ns && other.at_ns < self.at_ns.max(self.expires_ns)
         };
