@@ -10,8 +10,11 @@ use crate::judge::{Injected, Outcome, Peak, Terms, judge};
 
 const XTASK: &str = env!("CARGO_BIN_EXE_xtask");
 
-/// Wake-ups that are later are blamed and kept whole, ns: delays from 50 us on are judged.
-const OVER_NS: i64 = 45_000;
+/// Wake-ups that are later are blamed and kept whole, us: delays from 50 us on are judged.
+const OVER_US: i64 = 45;
+/// Without real-time half of all wake-ups are later than that, some for the very program that looks
+/// at them, which is not optimised here and has to share the one CPU: there it would fall behind.
+const ORDINARY_OVER_US: i64 = 150;
 
 /// What can be injected on one CPU.
 const KINDS: [&str; 18] = [
@@ -39,7 +42,7 @@ const KINDS: [&str; 18] = [
 /// its programs at the lowest real-time priority, so that no load keeps it from doing so.
 const SCRIPT: &str = "\
 mkdir -p /run/out && cd /run/out || exit 1
-tardy run timer --trace peaks --peak-over 45us --warmup 500ms --interval 1ms --duration 1h \
+tardy run timer --trace peaks --peak-over $OVER --warmup 500ms --interval 1ms --duration 1h \
     $FLAGS --quiet -o run >said 2>&1 &
 pid=$!
 until grep -qs ^Tag= run/series.hlog; do
@@ -119,15 +122,24 @@ impl Guest {
         let log: Vec<Injected> =
             lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
         let peaks = Peak::all_of(&tardy(), &out.join("run"));
-        let real_time = self.policy != "other";
-        Some(judge(&log, &peaks, Terms { over_ns: OVER_NS, real_time, alone: true }))
+        let (over_ns, real_time) = (self.over_us() * 1_000, self.is_real_time());
+        Some(judge(&log, &peaks, Terms { over_ns, real_time, alone: true }))
+    }
+
+    fn is_real_time(&self) -> bool {
+        self.policy != "other"
+    }
+
+    fn over_us(&self) -> i64 {
+        if self.is_real_time() { OVER_US } else { ORDINARY_OVER_US }
     }
 
     /// Whether there was a guest.
     fn boot(&self, seed: u64, out: &Path) -> bool {
         let flags = format!("--load {} --wake {} --policy {}", self.load, self.wake, self.policy);
         let assigned = format!(
-            "FLAGS='{flags}' SEED={seed} TIME={}s KINDS={}\n{SCRIPT}",
+            "FLAGS='{flags}' OVER={}us SEED={seed} TIME={}s KINDS={}\n{SCRIPT}",
+            self.over_us(),
             self.time_s,
             self.kinds().join(",")
         );
