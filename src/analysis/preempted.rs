@@ -62,7 +62,7 @@ impl TaskShare {
 }
 
 /// Who went before whom, as all late wake-ups were blamed; columns in the order of `series`, those
-/// that nobody went before left out. There are at most [`MOST_CELLS`] cells, however many tasks and
+/// that nobody went before left out. There are at most `MOST_CELLS` cells, however many tasks and
 /// series a file names: in the last row those tasks are together that took least.
 #[must_use]
 pub fn preempted(blame: &Blame, series: &[&str]) -> Preempted {

@@ -35,7 +35,7 @@ impl QuotaUse {
     /// no groups, or where those are without a quota.
     ///
     /// # Errors
-    /// What would say it and cannot be read: [`GROUPS`], or below [`MOUNT`].
+    /// What would say it and cannot be read: `GROUPS`, or below `MOUNT`.
     pub fn read(root: &Root) -> Result<Self, &'static str> {
         let Some(groups) = root.read(GROUPS) else {
             let is_absent = root.path(PROC).exists() && is_missing(&root.path(GROUPS));
