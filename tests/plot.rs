@@ -424,8 +424,8 @@ fn a_title_stands_above_and_series_are_chosen_by_name() {
     );
 }
 
-#[test]
-fn a_crowd_of_points_is_pixels_within_the_picture() {
+/// A page of one run with more points than are drawn one by one.
+fn crowded() -> Page {
     let mut page = page(&["a"]);
     let points = &mut page.runs[0].series[0].points;
     let (t_s, latency_ns) = (points.t_s.clone(), points.latency_ns.clone());
@@ -433,6 +433,12 @@ fn a_crowd_of_points_is_pixels_within_the_picture() {
         points.t_s.extend(t_s.iter().map(|t_s| t_s + f64::from(round) * 0.9));
         points.latency_ns.extend(&latency_ns);
     }
+    page
+}
+
+#[test]
+fn a_crowd_of_points_is_pixels_within_the_picture() {
+    let page = crowded();
     let picture = svg(&page, PictureKind::Scatter);
     assert_eq!(filled(&picture, "circle"), 0);
     assert!(picture.len() < 700_000, "{}", picture.len());
@@ -535,13 +541,7 @@ fn a_pdf_has_the_words_and_the_shapes_of_the_svg_and_carries_its_font() {
 
 #[test]
 fn a_crowd_of_points_is_pixels_within_a_pdf_too() {
-    let mut page = page(&["a"]);
-    let points = &mut page.runs[0].series[0].points;
-    let (t_s, latency_ns) = (points.t_s.clone(), points.latency_ns.clone());
-    for round in 1..22 {
-        points.t_s.extend(t_s.iter().map(|t_s| t_s + f64::from(round) * 0.9));
-        points.latency_ns.extend(&latency_ns);
-    }
+    let page = crowded();
     let file = pdf(&page, &PlotOptions::new(PictureKind::Scatter, SIZE));
     assert!(file.len() < 700_000, "{}", file.len());
     let head = String::from_utf8_lossy(&file);

@@ -235,15 +235,21 @@ fn a_quota_that_was_used_up_during_the_run_is_reported() {
     );
 }
 
+/// A monitor that has looked at a machine with these files, on which nothing happened.
+fn watched(files: &[(&str, &str)]) -> ConditionsMonitor {
+    let machine = machine();
+    plant(machine.path(), files);
+    let root = Root::at(machine.path());
+    let mut monitor = ConditionsMonitor::new(root, "0".parse().unwrap(), &[]);
+    monitor.begin();
+    monitor.end();
+    monitor
+}
+
 #[test]
 fn a_quota_that_cannot_be_looked_at_is_named() {
     let unread = |files: &[(&str, &str)]| {
-        let machine = machine();
-        plant(machine.path(), files);
-        let root = Root::at(machine.path());
-        let mut monitor = ConditionsMonitor::new(root, "0".parse().unwrap(), &[]);
-        monitor.begin();
-        monitor.end();
+        let monitor = watched(files);
         let unread = monitor.unread().into_iter();
         unread.map(|unread| (unread.what, unread.source)).collect::<Vec<_>>()
     };
@@ -258,11 +264,7 @@ fn a_quota_that_cannot_be_looked_at_is_named() {
 fn rt_throttling_is_reported_when_the_kernel_logs_it_and_not_when_it_had_before() {
     let log = "6,0,5,-;Linux version\n4,2,9,-;sched: RT throttling activated\n";
     assert_reported(("/dev/kmsg", log), "rt_throttled", "RT throttling");
-    let machine = machine();
-    plant(machine.path(), &[("/dev/kmsg", log)]);
-    let mut monitor = ConditionsMonitor::new(Root::at(machine.path()), "0".parse().unwrap(), &[]);
-    monitor.begin();
-    monitor.end();
+    let monitor = watched(&[("/dev/kmsg", log)]);
     assert_eq!(caveats_of(&monitor), []);
     assert_eq!(monitor.record().rt_throttled, None, "it says so once a boot");
 }
@@ -270,12 +272,7 @@ fn rt_throttling_is_reported_when_the_kernel_logs_it_and_not_when_it_had_before(
 #[test]
 fn a_log_that_could_not_have_said_it_leaves_rt_throttling_unknown() {
     let recorded = |files: &[(&str, &str)]| {
-        let machine = machine();
-        plant(machine.path(), files);
-        let root = Root::at(machine.path());
-        let mut monitor = ConditionsMonitor::new(root, "0".parse().unwrap(), &[]);
-        monitor.begin();
-        monitor.end();
+        let monitor = watched(files);
         assert_eq!(caveats_of(&monitor), []);
         monitor.record().rt_throttled
     };
