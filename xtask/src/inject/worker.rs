@@ -163,7 +163,9 @@ impl InjectWorker {
             DelayContext::Stop => self.stop(command)?,
             DelayContext::Migration => self.migrate(expires_ns)?,
             DelayContext::PageFault => self.fault(command, expires_ns)?,
-            DelayContext::Lock => self.lock(expires_ns - command.ns as i64 % LONGEST_LOCK_NS)?,
+            DelayContext::Lock => {
+                self.lock(expires_ns - command.ns as i64 % LONGEST_LOCK_NS, expires_ns)?;
+            }
             DelayContext::Device => self.interrupt(command)?,
             DelayContext::IrqThread => self.threaded_interrupt(command)?,
             DelayContext::Arming => self.arming(command, expires_ns)?,
@@ -251,7 +253,7 @@ impl InjectWorker {
         [*other].into_iter().collect::<Cpus>().pin(*tid)?;
         sleep_until(expires_ns + self.interval_ns / 2);
         [self.cpu].into_iter().collect::<Cpus>().pin(*tid)?;
-        self.note(DelayContext::Migration, self.cpu, (at_ns, now_ns()), Some(expires_ns), *tid);
+        self.note(&DelayContext::Migration.to_string(), at_ns, expires_ns, *tid);
         Ok(())
     }
 
@@ -260,16 +262,26 @@ impl InjectWorker {
     fn fault(&self, command: &InjectCommand, expires_ns: i64) -> Result<()> {
         self.commands.write(command)?;
         sleep_until(expires_ns - self.interval_ns / 4);
-        std::fs::write(format!("/proc/{}/clear_refs", self.target), "4")?;
+        self.walk_pages(expires_ns)?;
         sleep_until(command.until_ns);
         Ok(())
     }
 
     /// Walks over all pages of the measured process, whose lock it has meanwhile, and takes the
     /// right to write from them: a thread of it that is woken then faults, and waits for the lock.
-    fn lock(&self, from_ns: i64) -> Result<()> {
+    fn lock(&self, from_ns: i64, expires_ns: i64) -> Result<()> {
         sleep_until(from_ns);
-        Ok(std::fs::write(format!("/proc/{}/clear_refs", self.target), "4")?)
+        self.walk_pages(expires_ns)
+    }
+
+    /// Takes the right to write from all pages of the measured process, and logs for how long: any
+    /// of its threads may wait for the lock, and a real-time kernel then raises this one to its
+    /// priority, which may be above the measured one's.
+    fn walk_pages(&self, expires_ns: i64) -> Result<()> {
+        let at_ns = now_ns();
+        std::fs::write(format!("/proc/{}/clear_refs", self.target), "4")?;
+        self.note("page_walk", at_ns, expires_ns, sched::thread_id());
+        Ok(())
     }
 
     /// A byte to a serial line has it interrupt, once that is sent.
@@ -331,20 +343,14 @@ impl InjectWorker {
         self.carry_out(&InjectCommand { kind, within, ..*command }, expires_ns, socket)
     }
 
-    fn note(
-        &self,
-        kind: DelayContext,
-        cpu: u32,
-        span: (i64, i64),
-        expires_ns: Option<i64>,
-        tid: i32,
-    ) {
+    /// Logs what has been going on here since `at_ns`.
+    fn note(&self, kind: &str, at_ns: i64, expires_ns: i64, tid: i32) {
         let line = InjectLogEntry {
-            kind: kind.to_string(),
-            cpu,
-            at_ns: span.0 as u64,
-            ns: (span.1 - span.0) as u64,
-            expires_ns: expires_ns.unwrap_or(0) as u64,
+            kind: kind.to_owned(),
+            cpu: self.cpu,
+            at_ns: at_ns as u64,
+            ns: (now_ns() - at_ns) as u64,
+            expires_ns: expires_ns as u64,
             pid: u32::try_from(tid).ok(),
         };
         // The receiver is gone only when all is over.

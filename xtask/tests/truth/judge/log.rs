@@ -30,9 +30,17 @@ impl Injected {
         self.end_ns() - self.at_ns.max(self.expires_ns)
     }
 
-    /// Not a delay of its own: what came within one.
+    /// Not a delay of its own: what came within one, or may have led to one.
     pub(super) fn is_meanwhile(&self) -> bool {
         matches!(self.kind.as_str(), "interrupt" | "softirq_run" | "irq_thread_run")
+            || self.is_walk()
+    }
+
+    /// The injector had a lock of the measured process. Of those who wait for it only the measured
+    /// threads are logged as delayed, but before these go others of that process, and so on a
+    /// real-time kernel does the injector, raised for them.
+    pub(super) fn is_walk(&self) -> bool {
+        self.kind == "page_walk"
     }
 
     /// Began so long after the expiry that the thread may have been awake already: no truth.

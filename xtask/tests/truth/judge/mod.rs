@@ -85,7 +85,11 @@ pub(crate) fn judge(log: &[Injected], peaks: &[Peak], terms: Terms) -> Outcome {
     let overlaps = |delay: &Injected, peak: &Peak| {
         delay.at_ns < peak.end_ns() && delay.end_ns() + 20_000 > peak.at_ns
     };
-    for peak in peaks.iter().filter(|peak| !delays.iter().any(|delay| overlaps(delay, peak))) {
+    let met = |peak: &&Peak| {
+        let mut lines = log.iter().filter(|line| !line.is_meanwhile() || line.is_walk());
+        lines.any(|line| overlaps(line, peak))
+    };
+    for peak in peaks.iter().filter(|peak| !met(peak)) {
         // A stall of the host puts off the injector's own steps: they are logged where they should
         // have been, and delay others where they are.
         if peak.stolen_ns() > 0 {

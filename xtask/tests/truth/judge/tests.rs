@@ -52,6 +52,17 @@ fn a_clean_late_wakeup_that_is_blamed_on_the_injector_counts_as_false_blame() {
 }
 
 #[test]
+fn who_runs_for_the_sake_of_another_that_waits_for_its_lock_is_no_false_blame() {
+    let mut blamed = peak(5_000_000, 90_000, "thread", 60_000);
+    blamed.blame[0].task = Some("inject/cpu0/77".to_owned());
+    let walk = delay("page_walk", 4_950_000, 110_000, 5_000_000);
+    let outcome = judge(&[walk], &[blamed.clone()], OVER_0);
+    assert_eq!((outcome.clean, outcome.false_blame.len(), outcome.rows.len()), (0, 0, 0));
+    let before = delay("page_walk", 4_800_000, 110_000, 5_000_000);
+    assert_eq!(judge(&[before], &[blamed], OVER_0).false_blame.len(), 1);
+}
+
+#[test]
 fn a_delay_counts_from_the_threshold_on() {
     let log = [delay("hardirq", 900_000, 300_000, 1_000_000)];
     let peaks = [peak(1_000_000, 210_000, "hardirq", 202_500)];
