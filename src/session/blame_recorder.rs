@@ -19,8 +19,13 @@ use std::{
 use tardy_hot::clock::now_ns;
 
 use super::{
-    cadence::Cadence, drain::wait_until, evidence::RefusedWrite, helper_use::HelperUse,
-    late_samples, quantiles::tail,
+    blame_time::{BlameTime, TICK_NS},
+    cadence::Cadence,
+    drain::wait_until,
+    evidence::RefusedWrite,
+    helper_use::HelperUse,
+    late_samples,
+    quantiles::tail,
 };
 use crate::{
     kernel::Tracer,
@@ -34,13 +39,6 @@ use crate::{
     sys::{counters::interrupt_sources, cpus::Cpus, idle::exit_latencies_ns, root::Root},
 };
 
-/// The kernel's events last ten times as long.
-const TICK_NS: i64 = 5_000_000;
-
-/// Where measured threads are ordinary tasks on its own CPU, it works so long at the most without a
-/// rest, ns; but for one wake-up it does not stop within.
-const PIECE_NS: i64 = 1_000_000;
-
 /// Thresholds follow the series so often.
 const FOLLOW_NS: i64 = 1_000_000_000;
 
@@ -50,16 +48,6 @@ const FIRST_FOLLOW_NS: i64 = 100_000_000;
 /// The sums are written once so much more of the run is over as they were of it, from one second
 /// up to ten: who looks at a young run finds most of it, and a long one disturbs the disk little.
 const WRITE_NS: (i64, i64) = (1_000_000_000, 10_000_000_000);
-
-/// One part in so many of the time is for blaming.
-const SHARE: i64 = 10;
-
-/// Time that was not needed is there later, up to this; ns.
-const MOST_SAVED_NS: i64 = 20_000_000;
-
-/// Peaks are few, or asked for by `--peak-over`, and take what they need; so much of it at the most
-/// is made up for by others, ns.
-const MOST_OWED_NS: i64 = 100_000_000;
 
 /// Once nothing more comes, what still waits is blamed for so long, ns.
 const AFTERWARDS_NS: i64 = 500_000_000;
@@ -178,9 +166,7 @@ struct Thread {
     peaks: Vec<Peak>,
     next_follow_ns: i64,
     next_write_ns: i64,
-    /// What blaming may still take, ns; less than nothing where it took more.
-    allowance_ns: i64,
-    looked_ns: i64,
+    time: BlameTime,
     used: HelperUse,
     refused: Option<RefusedWrite>,
 }
@@ -191,8 +177,7 @@ impl Thread {
             peaks: Vec::new(),
             next_follow_ns: work.start_ns + FIRST_FOLLOW_NS,
             next_write_ns: next_write_ns(work.start_ns, work.start_ns),
-            allowance_ns: MOST_SAVED_NS,
-            looked_ns: now_ns(),
+            time: BlameTime::new(work.cadence, work.measured_priority),
             used: HelperUse::begin(),
             refused: None,
             work,
@@ -225,17 +210,13 @@ impl Thread {
     /// When it goes on. Peaks that wait do so no longer than it takes to look for later ones.
     fn next_due_ns(&mut self) -> i64 {
         let due_ns = match self.work.blamer.is_behind() {
-            true => self.rested_ns(),
+            true => self.time.rested_ns(now_ns()),
             false => Some(self.work.cadence.after(now_ns() + TICK_NS)),
         };
         if due_ns.is_some() {
             self.used.rest();
         }
         due_ns.unwrap_or(0)
-    }
-
-    fn rested_ns(&self) -> Option<i64> {
-        rested_ns(&self.work.cadence, self.work.measured_priority, now_ns())
     }
 
     /// Thresholds from the warm-up.
@@ -251,8 +232,8 @@ impl Thread {
         self.blame();
         if !self.peaks.is_empty() {
             self.write_peaks();
-            self.spend();
         }
+        self.time.end_piece();
         let now = now_ns();
         if now >= self.next_follow_ns {
             self.next_follow_ns = now + FOLLOW_NS;
@@ -269,20 +250,9 @@ impl Thread {
     /// it takes is missing elsewhere. Peaks go before others. After a while it is time to look for
     /// later ones.
     fn blame(&mut self) {
-        self.earn();
+        self.time.begin_piece();
         self.collect();
-        let piece_ns = if self.rested_ns().is_some() { PIECE_NS } else { TICK_NS };
-        let until_ns = self.looked_ns + piece_ns;
-        let (allowance_ns, looked_ns) = (&mut self.allowance_ns, &mut self.looked_ns);
-        let effort = || {
-            spend(allowance_ns, looked_ns);
-            match *allowance_ns > 0 {
-                _ if *looked_ns >= until_ns => Effort::Nothing,
-                true => Effort::All,
-                false => Effort::Peaks,
-            }
-        };
-        self.peaks.extend(self.work.blamer.work(effort));
+        self.peaks.extend(self.work.blamer.work(|| self.time.effort()));
     }
 
     /// Has blamed what waits, all peaks and others for a while.
@@ -299,19 +269,6 @@ impl Thread {
         for (number, thread) in self.work.threads.iter_mut().enumerate() {
             late_samples::collect(&mut self.work.blamer, number, &mut thread.samples);
         }
-    }
-
-    /// A share of the time since the last look is for blaming.
-    fn earn(&mut self) {
-        let now = now_ns();
-        let earned_ns = (now - self.looked_ns) / SHARE;
-        self.allowance_ns = (self.allowance_ns + earned_ns).min(MOST_SAVED_NS);
-        self.looked_ns = now;
-    }
-
-    /// And what was taken since is spent.
-    fn spend(&mut self) {
-        spend(&mut self.allowance_ns, &mut self.looked_ns);
     }
 
     /// Lets the thresholds follow the 99th percentile of the series, and what is usual the medians
@@ -377,28 +334,14 @@ fn next_write_ns(start_ns: i64, now_ns: i64) -> i64 {
     now_ns + (now_ns - start_ns).clamp(least_ns, most_ns)
 }
 
-/// Until when it rests between two pieces of work where measured threads are ordinary tasks on its
-/// own CPU, before which it goes: they have their turn by then.
-fn rested_ns(cadence: &Cadence, measured_priority: u32, now_ns: i64) -> Option<i64> {
-    cadence.before_next_piece(now_ns).filter(|_| measured_priority == 0)
-}
-
 /// The threads that have samples, with their numbers.
 fn judged(threads: &[TracedThread]) -> impl Iterator<Item = (usize, &TracedThread)> {
     threads.iter().enumerate().filter(|(_, thread)| late_samples::is_judged(&thread.samples))
 }
 
-/// Takes the time since the last look off an allowance; both ns.
-fn spend(allowance_ns: &mut i64, looked_ns: &mut i64) {
-    let now = now_ns();
-    *allowance_ns = (*allowance_ns - (now - *looked_ns)).max(-MOST_OWED_NS);
-    *looked_ns = now;
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::probes::ExpiryGrid;
 
     #[test]
     fn the_sums_of_a_young_run_are_written_soon_and_those_of_an_old_one_seldom() {
@@ -408,14 +351,5 @@ mod tests {
             written_s.push((next_write_ns(7, 7 + last_ns) - 7) / 1_000_000_000);
         }
         assert_eq!(written_s, [0, 1, 2, 4, 8, 16, 26, 36, 46]);
-    }
-
-    #[test]
-    fn ordinary_threads_on_its_own_cpu_have_their_turn_between_two_pieces_of_work() {
-        let grid = ExpiryGrid { interval_ns: 1_000_000, phases_ns: vec![0] };
-        let cadence = |is_shared| Cadence::new(0, Some(&grid), is_shared);
-        assert_eq!(rested_ns(&cadence(true), 0, 5_300_000), Some(6_100_000));
-        assert_eq!(rested_ns(&cadence(true), 90, 5_300_000), None, "these do not wait for it");
-        assert_eq!(rested_ns(&cadence(false), 0, 5_300_000), None);
     }
 }

@@ -28,6 +28,8 @@ const REST_NS: i64 = 10_000_000;
 pub(super) struct Cadence {
     /// A good moment: a little after an expiry.
     good_ns: i64,
+    /// So long after it.
+    lag_ns: i64,
     /// Others follow so far apart; 1 where all are good.
     period_ns: i64,
     /// The longest rest of one of them; absent for as long as it likes.
@@ -39,12 +41,13 @@ impl Cadence {
     /// measured.
     pub(super) fn new(start_ns: i64, grid: Option<&ExpiryGrid>, is_shared: bool) -> Self {
         let Some(grid) = grid.filter(|grid| grid.interval_ns > 1) else {
-            return Self { good_ns: start_ns, period_ns: 1, rest_ns: None };
+            return Self { good_ns: start_ns, lag_ns: 0, period_ns: 1, rest_ns: None };
         };
         let (phase_ns, gap_ns) = longest_gap(grid);
         let lag_ns = (gap_ns / 4).min(MOST_LAG_NS);
         let rest_ns = (is_shared && grid.interval_ns <= REST_NS).then_some(REST_NS);
-        Self { good_ns: start_ns + phase_ns + lag_ns, period_ns: grid.interval_ns, rest_ns }
+        let good_ns = start_ns + phase_ns + lag_ns;
+        Self { good_ns, lag_ns, period_ns: grid.interval_ns, rest_ns }
     }
 
     /// Until when the one that rests for `due_ns`, a good moment, does so first.
@@ -59,6 +62,11 @@ impl Cadence {
     /// middle of one that does not end would keep the measured thread waiting.
     pub(super) fn before_next_piece(&self, now_ns: i64) -> Option<i64> {
         self.rest_ns.map(|_| self.after(now_ns))
+    }
+
+    /// The next expiry, on a CPU that is measured.
+    pub(super) fn next_expiry_ns(&self, now_ns: i64) -> Option<i64> {
+        self.rest_ns.map(|_| self.after(now_ns + self.lag_ns + 1) - self.lag_ns)
     }
 
     /// The first good moment that is not before `due_ns`.
@@ -161,6 +169,16 @@ mod tests {
         assert_eq!(one.after(7 * MS + 100_001), 8 * MS + 100_000);
         assert_eq!(one.after(3), 100_000, "in the warm-up as well");
         assert_eq!(cadence(0, 200_000, &[0]).after(1), 50_000, "a quarter of a short interval");
+    }
+
+    #[test]
+    fn the_next_expiry_is_known_where_helpers_share_a_cpu_with_measured_threads() {
+        let one = cadence(7 * MS, MS, &[0]);
+        assert_eq!(one.next_expiry_ns(7 * MS), Some(8 * MS));
+        assert_eq!(one.next_expiry_ns(7 * MS + 100_000), Some(8 * MS));
+        assert_eq!(one.next_expiry_ns(8 * MS - 1), Some(8 * MS));
+        let grid = ExpiryGrid { interval_ns: MS, phases_ns: vec![0] };
+        assert_eq!(Cadence::new(0, Some(&grid), false).next_expiry_ns(7), None);
     }
 
     #[test]

@@ -18,6 +18,7 @@ mod quantiles;
 mod loads;
 mod machine;
 mod blame_recorder;
+mod blame_time;
 mod plan;
 mod record;
 mod source;

@@ -1,0 +1,156 @@
+//! How long the recorder may blame at a time. It goes before all loads, and before measured
+//! threads that are ordinary tasks: what it takes is missing elsewhere.
+
+use tardy_hot::clock::now_ns;
+
+use super::cadence::Cadence;
+use crate::peaks::Effort;
+
+/// The recorder looks so often. The kernel's events last ten times as long.
+pub(super) const TICK_NS: i64 = 5_000_000;
+
+/// Where measured threads are ordinary tasks on its own CPU, it works so long at the most without a
+/// rest, ns, and no longer than until their next expiry; but for one wake-up it does not stop
+/// within, and where there is no time for one at all.
+const PIECE_NS: i64 = 1_000_000;
+
+/// One part in so many of the time is for blaming.
+const SHARE: i64 = 10;
+
+/// Time that was not needed is there later, up to this; ns.
+const MOST_SAVED_NS: i64 = 20_000_000;
+
+/// Peaks are few, or asked for by `--peak-over`, and take what they need; so much of it at the most
+/// is made up for by others, ns.
+const MOST_OWED_NS: i64 = 100_000_000;
+
+/// What blaming may take, and what it took.
+#[derive(Debug)]
+pub(super) struct BlameTime {
+    cadence: Cadence,
+    /// Whether measured threads are ordinary tasks.
+    ordinary: bool,
+    /// What blaming may still take, ns; less than nothing where it took more.
+    allowance_ns: i64,
+    looked_ns: i64,
+    /// What one wake-up took the last time, with writing it down, ns.
+    one_ns: i64,
+    /// Those of the piece of work in progress, since when, and until when it goes on.
+    piece: (i64, i64, i64),
+}
+
+impl BlameTime {
+    /// From now on. `measured_priority` is that of the measured threads, 0 where they are ordinary
+    /// tasks.
+    pub(super) fn new(cadence: Cadence, measured_priority: u32) -> Self {
+        let (now, ordinary) = (now_ns(), measured_priority == 0);
+        let (allowance_ns, piece) = (MOST_SAVED_NS, (0, now, now));
+        Self { cadence, ordinary, allowance_ns, looked_ns: now, one_ns: 0, piece }
+    }
+
+    /// A piece of work begins. A share of the time since the last one is for blaming.
+    pub(super) fn begin_piece(&mut self) {
+        let now = now_ns();
+        let earned_ns = (now - self.looked_ns) / SHARE;
+        self.allowance_ns = (self.allowance_ns + earned_ns).min(MOST_SAVED_NS);
+        self.looked_ns = now;
+        self.piece = (0, now, self.piece_until_ns(now));
+    }
+
+    /// What may be done now; asked before the first wake-up of a piece, and after each.
+    pub(super) fn effort(&mut self) -> Effort {
+        self.spend();
+        let (asked, _, until_ns) = self.piece;
+        self.piece.0 += 1;
+        match self.allowance_ns > 0 {
+            // One is always looked at: else where that takes long none ever would be.
+            _ if asked > 0 && self.looked_ns >= until_ns => Effort::Nothing,
+            true => Effort::All,
+            false => Effort::Peaks,
+        }
+    }
+
+    /// A piece of work is over: all of it is written down.
+    pub(super) fn end_piece(&mut self) {
+        self.spend();
+        let (asked, since_ns, _) = self.piece;
+        if asked > 1 {
+            self.one_ns = (self.looked_ns - since_ns) / (asked - 1);
+        }
+    }
+
+    /// Until when it rests between two pieces of work where measured threads are ordinary tasks on
+    /// its own CPU: they have their turn by then.
+    pub(super) fn rested_ns(&self, now_ns: i64) -> Option<i64> {
+        self.cadence.before_next_piece(now_ns).filter(|_| self.ordinary)
+    }
+
+    /// Until when it works without a rest: where measured threads are ordinary tasks on its own
+    /// CPU so that it is done before their next expiry.
+    fn piece_until_ns(&self, now_ns: i64) -> i64 {
+        let expiry_ns = self.cadence.next_expiry_ns(now_ns).filter(|_| self.ordinary);
+        expiry_ns
+            .map_or(now_ns + TICK_NS, |expiry_ns| (now_ns + PIECE_NS).min(expiry_ns - self.one_ns))
+    }
+
+    /// What was taken since the last look is spent.
+    fn spend(&mut self) {
+        let now = now_ns();
+        self.allowance_ns = (self.allowance_ns - (now - self.looked_ns)).max(-MOST_OWED_NS);
+        self.looked_ns = now;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::probes::ExpiryGrid;
+
+    fn time(is_shared: bool, measured_priority: u32) -> BlameTime {
+        let grid = ExpiryGrid { interval_ns: 1_000_000, phases_ns: vec![0] };
+        BlameTime::new(Cadence::new(0, Some(&grid), is_shared), measured_priority)
+    }
+
+    #[test]
+    fn ordinary_threads_on_its_own_cpu_have_their_turn_between_two_pieces_of_work() {
+        assert_eq!(time(true, 0).rested_ns(5_300_000), Some(6_100_000));
+        assert_eq!(time(true, 90).rested_ns(5_300_000), None, "these do not wait for it");
+        assert_eq!(time(false, 0).rested_ns(5_300_000), None);
+    }
+
+    #[test]
+    fn a_piece_of_work_is_over_before_ordinary_threads_on_its_own_cpu_wake_up() {
+        let mut time = time(true, 0);
+        assert_eq!(time.piece_until_ns(5_100_000), 6_000_000);
+        time.one_ns = 150_000;
+        assert_eq!(time.piece_until_ns(5_100_000), 5_850_000, "the last of them fits in");
+        time.one_ns = 2_000_000;
+        assert!(time.piece_until_ns(5_100_000) < 5_100_000, "one takes longer than that");
+    }
+
+    #[test]
+    fn others_are_looked_after_once_a_tick() {
+        for (is_shared, priority) in [(true, 90), (false, 0)] {
+            assert_eq!(time(is_shared, priority).piece_until_ns(5_100_000), 10_100_000);
+        }
+    }
+
+    #[test]
+    fn one_is_looked_at_even_where_there_is_no_time_and_then_none() {
+        let mut time = time(true, 0);
+        time.one_ns = i64::MAX / 4;
+        time.begin_piece();
+        assert_eq!(time.effort(), Effort::All);
+        assert_eq!(time.effort(), Effort::Nothing);
+        time.end_piece();
+        assert!(time.one_ns < i64::MAX / 4, "what the one took is known now");
+    }
+
+    #[test]
+    fn where_peaks_took_more_than_there_is_others_wait() {
+        let mut time = time(true, 90);
+        time.allowance_ns = -MOST_OWED_NS;
+        time.begin_piece();
+        assert_eq!(time.effort(), Effort::Peaks);
+    }
+}
