@@ -15,7 +15,9 @@ use rustix::fs::{XattrFlags, removexattr, setxattr};
 use serde_json::json;
 use tardy::sys::{cpus::Cpus, root::Root, tasks};
 
-use super::support::{NOBODY, SHORT, Store, eventually, finish, is_root, piped, signal, skip};
+use super::support::{
+    LONG, NOBODY, SHORT, Store, eventually, finish, is_root, piped, signal, skip,
+};
 
 #[test]
 fn root_refuses_a_run_directory_of_another_user() {
@@ -56,6 +58,31 @@ fn root_refuses_a_labs_directory_of_another_user() {
     chown(at("theirs"), Some(0), Some(0)).unwrap();
     let said = store.run(&lab);
     assert_eq!(said.code, Some(0), "root's own will do: {said:?}");
+}
+
+#[test]
+fn what_takes_the_place_of_a_labs_directory_is_not_shown_as_its_result() {
+    let store = Store::new();
+    let at = |name: &str| store.path().join(name);
+    let start = |name: &str, length: &str| {
+        let plan = format!(
+            "name = \"{name}\"\nprobe = \"fake\"\n[run]\nduration = \"{length}\"\n\
+             cpus = \"0\"\nwarmup = \"0s\"\n[[load]]\nname = \"{name}\"\n"
+        );
+        fs::write(at("plan.toml"), plan).unwrap();
+        let lab = ["lab", "run", "plan.toml", "--kernels", "host", "--mode", "real", "-o", name];
+        store.start(&lab)
+    };
+    let said = finish(start("forged", "100ms"));
+    assert!(said.code == Some(0) && said.out.contains("forged"), "{said:?}");
+    let child = start("own", LONG);
+    eventually("its first cell", || at("own/own/host/0/run.json").exists());
+    fs::rename(at("own"), at("moved")).unwrap();
+    fs::rename(at("forged"), at("own")).unwrap();
+    signal(&child, "TERM");
+    let said = finish(child);
+    assert!(!said.out.contains("forged"), "{said:?}");
+    assert!(said.err.contains("Interrupted before anything was measured"), "{said:?}");
 }
 
 /// As root in a directory of `nobody`, whose owner puts another in the place of the load's own.

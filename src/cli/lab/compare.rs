@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use clap::Args;
 use serde_json::json;
 
@@ -23,7 +23,7 @@ use crate::{
         matrix_page,
         page::Page,
     },
-    run::{Document, Run, files, lab::LabRecord, names},
+    run::{Document, Run, RunDirectory, files, lab::LabRecord, names},
     store::{Store, is_plain},
 };
 
@@ -119,6 +119,17 @@ pub(super) fn gather(places: &[String], store: &Store) -> Result<Gathered> {
         "no runs in {}; `tardy lab run` makes them",
         places.join(", ")
     );
+    Ok(found)
+}
+
+/// Opens all runs in a directory of the lab that is held open, which errors call `place`.
+pub(super) fn gather_held(directory: &RunDirectory, place: &Path) -> Result<Gathered> {
+    let mut found = Gathered { runs: Vec::new(), records: Vec::new() };
+    let held = directory.path();
+    found.look_into(&held, 0, true).map_err(|error| {
+        let shown = |path: &Path| path.display().to_string();
+        anyhow!(format!("{error:#}").replace(&shown(&held), &shown(place)))
+    })?;
     Ok(found)
 }
 
