@@ -3,7 +3,8 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::os::fd::OwnedFd;
+use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::thread::sleep;
 use std::time::Duration;
@@ -122,20 +123,23 @@ impl WorkerPool {
         self.by_cpu = Some(Foreign::default());
     }
 
-    /// A directory for the load's files below `parent`; it is removed with everything in it when
-    /// the pool ends. What loads have left in `parent` that were killed is removed first.
+    /// A directory for the load's files below `parent`, held open: by its path something else may
+    /// be found by now. It is removed with everything in it when the pool ends. What loads have
+    /// left in `parent` that were killed is removed first.
     ///
     /// # Errors
     /// It cannot be made.
-    pub fn make_scratch(&mut self, parent: &Path) -> Result<PathBuf, LoadError> {
-        let scratch = Scratch::create(parent).map_err(|source| {
+    pub fn make_scratch(&mut self, parent: &Path) -> Result<OwnedFd, LoadError> {
+        let made = Scratch::create(parent).and_then(|scratch| {
+            let directory = scratch.directory().try_clone()?;
+            self.scratch = Some(scratch);
+            Ok(directory)
+        });
+        made.map_err(|source| {
             let action = format!("make a directory in {}", parent.display());
             let remedy = "name a directory that you may write to with dir=";
             self.refuse(&action, source, remedy)
-        })?;
-        let path = scratch.path().to_owned();
-        self.scratch = Some(scratch);
-        Ok(path)
+        })
     }
 
     /// Wraps an error of a system call that a load made while it was starting.

@@ -62,6 +62,27 @@ fn a_row_for_each_of_many_cpus_at_many_times_is_refused_with_the_limit() {
     assert!(caveats(&store).iter().any(named), "{:?}", caveats(&store));
 }
 
+#[test]
+fn records_of_a_lab_that_fill_the_memory_together_are_refused_with_the_limit() {
+    let store = Store::new();
+    let lab = store.path().join("lab");
+    fs::create_dir(&lab).unwrap();
+    // One file under many names, as an archive can hold it.
+    let record = fs::File::create(store.path().join("record")).unwrap();
+    record.set_len(8 << 20).unwrap();
+    for at in 0..17 {
+        let run = lab.join(at.to_string());
+        fs::create_dir(&run).unwrap();
+        fs::hard_link(store.path().join("record"), run.join("run.json")).unwrap();
+    }
+    let said = bounded(&store, &["lab", "compare", "lab"]);
+    assert_eq!(said.code, Some(2), "{said:?}");
+    assert!(
+        said.err.contains("the records of the runs below lab have more than 128 MiB"),
+        "{said:?}"
+    );
+}
+
 /// The record of the run, with so many series of which none has a count; `status` as it says.
 fn many_series(record: &Value, count: usize, status: &str) -> Value {
     let mut record = record.clone();

@@ -2,6 +2,7 @@
 //! theirs is neither followed nor believed.
 
 use std::{
+    collections::HashSet,
     fs,
     os::unix::{
         fs::{chown, symlink},
@@ -14,7 +15,9 @@ use rustix::fs::{XattrFlags, removexattr, setxattr};
 use serde_json::json;
 use tardy::sys::{cpus::Cpus, root::Root, tasks};
 
-use super::support::{NOBODY, SHORT, Store, finish, is_root, piped, skip};
+use super::support::{
+    LONG, NOBODY, SHORT, Store, eventually, finish, is_root, piped, signal, skip,
+};
 
 #[test]
 fn root_refuses_a_run_directory_of_another_user() {
@@ -55,6 +58,62 @@ fn root_refuses_a_labs_directory_of_another_user() {
     chown(at("theirs"), Some(0), Some(0)).unwrap();
     let said = store.run(&lab);
     assert_eq!(said.code, Some(0), "root's own will do: {said:?}");
+}
+
+#[test]
+fn what_takes_the_place_of_a_labs_directory_is_not_shown_as_its_result() {
+    let store = Store::new();
+    let at = |name: &str| store.path().join(name);
+    let start = |name: &str, length: &str| {
+        let plan = format!(
+            "name = \"{name}\"\nprobe = \"fake\"\n[run]\nduration = \"{length}\"\n\
+             cpus = \"0\"\nwarmup = \"0s\"\n[[load]]\nname = \"{name}\"\n"
+        );
+        fs::write(at("plan.toml"), plan).unwrap();
+        let lab = ["lab", "run", "plan.toml", "--kernels", "host", "--mode", "real", "-o", name];
+        store.start(&lab)
+    };
+    let said = finish(start("forged", "100ms"));
+    assert!(said.code == Some(0) && said.out.contains("forged"), "{said:?}");
+    let child = start("own", LONG);
+    eventually("its first cell", || at("own/own/host/0/run.json").exists());
+    fs::rename(at("own"), at("moved")).unwrap();
+    fs::rename(at("forged"), at("own")).unwrap();
+    signal(&child, "TERM");
+    let said = finish(child);
+    assert!(!said.out.contains("forged"), "{said:?}");
+    assert!(said.err.contains("Interrupted before anything was measured"), "{said:?}");
+}
+
+/// As root in a directory of `nobody`, whose owner puts another in the place of the load's own.
+#[test]
+fn a_loads_files_go_to_no_directory_that_took_the_place_of_its_own() {
+    if !is_root() || Command::new("cc").arg("--version").output().is_err() {
+        return skip("needs root, and a C compiler");
+    }
+    let store = Store::new();
+    let at = |name: &str| store.path().join(name);
+    fs::create_dir(at("theirs")).unwrap();
+    fs::create_dir(at("other")).unwrap();
+    chown(at("theirs"), Some(NOBODY), Some(NOBODY)).unwrap();
+    let load = format!("compile:jobs=1,functions=1,dir={}", at("theirs").display());
+    let mut child = store.start(&["load", &load]);
+    let found = || fs::read_dir(at("theirs")).unwrap().flatten().next().map(|one| one.path());
+    eventually("its directory", || found().is_some_and(|own| own.join("0.o").exists()));
+    let (own, moved) = (found().unwrap(), at("theirs/moved"));
+    fs::rename(&own, &moved).unwrap();
+    symlink(at("other"), &own).unwrap();
+    // It compiles on where its directory is now.
+    let mut seen = HashSet::new();
+    eventually("it has compiled a few times, or ended", || {
+        seen.extend(fs::metadata(moved.join("0.o")).ok().and_then(|it| it.modified().ok()));
+        seen.len() > 3 || child.try_wait().unwrap().is_some()
+    });
+    signal(&child, "TERM");
+    let said = finish(child);
+    assert_eq!(fs::read_dir(at("other")).unwrap().count(), 0, "{said:?}");
+    assert!(seen.len() > 3, "it died: {said:?}");
+    assert_eq!(fs::read_dir(&moved).unwrap().count(), 0, "its files are gone: {said:?}");
 }
 
 #[test]

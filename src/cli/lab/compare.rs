@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use clap::Args;
 use serde_json::json;
 
@@ -23,7 +23,7 @@ use crate::{
         matrix_page,
         page::Page,
     },
-    run::{Document, Run, files, lab::LabRecord, names},
+    run::{Document, Run, RunDirectory, files, lab::LabRecord, names},
     store::{Store, is_plain},
 };
 
@@ -32,6 +32,10 @@ const DEEPEST: usize = 6;
 
 /// A limit above the size of any real matrix.
 const MOST_RUNS: usize = 20_000;
+
+/// Bytes of the records of all runs together, which are all kept while they are compared, at about
+/// nine times that. One of the lab has some 10 kB. The same file can be there under many names.
+const MOST_RECORD_BYTES: u64 = 128 << 20;
 
 /// Bytes of kernels' configurations that are read; one has 300 kB, and takes ten times that once it
 /// is read. What is beyond is left out.
@@ -57,10 +61,12 @@ pub(super) struct CompareFlags {
 }
 
 /// Runs, with the records of their directories.
+#[derive(Default)]
 pub(super) struct Gathered {
     pub runs: Vec<Run>,
     /// Each run with its directory.
     pub records: Vec<(PathBuf, LabRecord)>,
+    record_bytes: u64,
 }
 
 /// Prints the comparison.
@@ -102,14 +108,14 @@ pub(super) fn write_page(file: &Path, sheet: &MatrixView, gathered: &Gathered) -
 
 /// Opens all runs at these paths.
 pub(super) fn gather(places: &[String], store: &Store) -> Result<Gathered> {
-    let mut found = Gathered { runs: Vec::new(), records: Vec::new() };
+    let mut found = Gathered::default();
     for name in places {
         let path = Path::new(name);
         let stored = store.place(name);
         if path.is_dir() && !path.join(names::RUN).exists() {
-            found.look_into(path, 0, false)?;
+            found.add(path, false)?;
         } else if is_plain(name) && stored.is_dir() && !stored.join(names::RUN).exists() {
-            found.look_into(&stored, 0, false)?;
+            found.add(&stored, false)?;
         } else {
             found.runs.push(store.find(name)?);
         }
@@ -122,9 +128,41 @@ pub(super) fn gather(places: &[String], store: &Store) -> Result<Gathered> {
     Ok(found)
 }
 
+/// Opens all runs in a directory of the lab that is held open, which errors call `place`.
+pub(super) fn gather_held(directory: &RunDirectory, place: &Path) -> Result<Gathered> {
+    let mut found = Gathered::default();
+    let held = directory.path();
+    found.add(&held, true).map_err(|error| {
+        let shown = |path: &Path| path.display().to_string();
+        anyhow!(format!("{error:#}").replace(&shown(&held), &shown(place)))
+    })?;
+    Ok(found)
+}
+
 impl Gathered {
-    /// Finds the runs below `directory`, which lies in a directory of the lab or not.
-    fn look_into(&mut self, directory: &Path, depth: usize, in_lab: bool) -> Result<()> {
+    /// Opens the runs below `directory`, which lies in a directory of the lab or not.
+    fn add(&mut self, directory: &Path, in_lab: bool) -> Result<()> {
+        let mut found = Vec::new();
+        self.look_into(directory, 0, in_lab, &mut found)?;
+        for (path, in_lab) in found {
+            let run = Run::open(&path)?;
+            // One without these is a cell whose lab was killed before it was done; the record of
+            // the lab counts it among those that were not made.
+            if !in_lab || run.document.facts.lab.is_some() {
+                self.runs.push(run);
+            }
+        }
+        Ok(())
+    }
+
+    /// Finds the runs below `directory`, and whether each is in a directory of the lab.
+    fn look_into(
+        &mut self,
+        directory: &Path,
+        depth: usize,
+        in_lab: bool,
+        found: &mut Vec<(PathBuf, bool)>,
+    ) -> Result<()> {
         let shown = || format!("cannot read {}", directory.display());
         let record = LabRecord::open(directory).with_context(shown)?;
         let in_lab = in_lab || record.is_some();
@@ -139,20 +177,23 @@ impl Gathered {
         }
         below.sort();
         for path in below {
-            if path.join(names::RUN).exists() {
+            if let Ok(about) = fs::metadata(path.join(names::RUN)) {
+                self.record_bytes = self.record_bytes.saturating_add(about.len());
                 ensure!(
-                    self.runs.len() < MOST_RUNS,
+                    self.runs.len() + found.len() < MOST_RUNS,
                     "more than {MOST_RUNS} runs below {}; name a directory of the lab",
                     directory.display()
                 );
-                let run = Run::open(&path)?;
-                // One without these is a cell whose lab was killed before it was done; the record
-                // of the lab counts it among those that were not made.
-                if !in_lab || run.document.facts.lab.is_some() {
-                    self.runs.push(run);
-                }
+                ensure!(
+                    self.record_bytes <= MOST_RECORD_BYTES,
+                    "the records of the runs below {} have more than {} MiB together; name fewer \
+                     runs",
+                    directory.display(),
+                    MOST_RECORD_BYTES >> 20
+                );
+                found.push((path, in_lab));
             } else if depth < DEEPEST {
-                self.look_into(&path, depth + 1, in_lab)?;
+                self.look_into(&path, depth + 1, in_lab, found)?;
             }
         }
         Ok(())

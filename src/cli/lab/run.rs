@@ -150,7 +150,7 @@ pub(super) fn run(flags: &LabRunFlags, store: &Store) -> Result<Exit> {
     watch.end();
     note(&mut record, &cell_runner, &tasks, &outcomes);
     record.write(&directory).with_context(unwritable)?;
-    flags.result(&place, &record, store)
+    flags.result(&place, &directory, &record)
 }
 
 impl LabRunFlags {
@@ -245,10 +245,10 @@ impl LabRunFlags {
         })
     }
 
-    /// Prints the result.
-    fn result(&self, place: &Path, record: &LabRecord, store: &Store) -> Result<Exit> {
-        let place = place.display().to_string();
-        let gathered = compare::gather(std::slice::from_ref(&place), store)?;
+    /// Prints the result, of the runs in the directory that is held open: another user may have put
+    /// his own in its place.
+    fn result(&self, place: &Path, directory: &RunDirectory, record: &LabRecord) -> Result<Exit> {
+        let gathered = compare::gather_held(directory, place)?;
         let exit = if record.failed.is_empty() { Exit::Done } else { Exit::Failed };
         if gathered.runs.is_empty() && record.failed.is_empty() {
             output::notice("Interrupted before anything was measured.");
@@ -260,7 +260,7 @@ impl LabRunFlags {
             compare::write_page(file, &sheet, &gathered)?;
         }
         if !self.outcome.quiet {
-            output::notice(&plain(&format!("runs in {place}")));
+            output::notice(&plain(&format!("runs in {}", place.display())));
         }
         Ok(exit)
     }

@@ -10,10 +10,10 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail, ensure};
-use tempfile::TempDir;
 
 use super::{
     Cell, ClockMode, Key, SHIFT, guest_record,
+    guest_scratch::{GuestScratch, sweep},
     parts::{Archive, Parts, RUN, base, job, job_archive, write_all},
 };
 use crate::{
@@ -39,9 +39,6 @@ const APPEND: &str = "printk.devkmsg=on";
 
 /// How long a kernel may take to show that KVM works.
 const TRIAL: Duration = Duration::from_secs(20);
-
-/// Begins the names of guests' directories.
-const SCRATCH: &str = "guest-";
 
 /// Lines of the console that a failure shows.
 const SHOWN: usize = 20;
@@ -280,10 +277,7 @@ impl GuestRunner {
     /// A cache that cannot be written.
     pub fn scratch(&self) -> Result<GuestScratch> {
         let unwritable = || format!("cannot make a directory in {}", self.place.display());
-        let directory = TempDir::with_prefix_in(SCRATCH, &self.place).with_context(unwritable)?;
-        let lock = File::create(directory.path().join(LOCK)).with_context(unwritable)?;
-        lock.lock().with_context(unwritable)?;
-        Ok(GuestScratch { directory, _lock: lock })
+        GuestScratch::create(&self.place).with_context(unwritable)
     }
 
     fn parts(&self, cell: &Cell) -> Result<Arc<Parts>> {
@@ -302,45 +296,6 @@ impl GuestRunner {
 /// Enough of a hash to see that it differs.
 fn short(hash: &str) -> &str {
     hash.get(..12).unwrap_or(hash)
-}
-
-/// A directory in use: no sweep removes it as long as its lock is held.
-pub struct GuestScratch {
-    directory: TempDir,
-    _lock: File,
-}
-
-impl GuestScratch {
-    /// Where it is.
-    #[must_use]
-    pub fn path(&self) -> &Path {
-        self.directory.path()
-    }
-}
-
-/// In a guest's directory, locked by the process that watches the guest.
-const LOCK: &str = "lock";
-
-/// Young directories may not have their lock yet.
-const YOUNG: Duration = Duration::from_secs(60);
-
-/// Removes what guests left whose watchers were killed.
-fn sweep(place: &Path) {
-    for entry in fs::read_dir(place).into_iter().flatten().flatten() {
-        if !entry.file_name().to_string_lossy().starts_with(SCRATCH) {
-            continue;
-        }
-        let is_dead = match File::open(entry.path().join(LOCK)) {
-            Ok(lock) => lock.try_lock().is_ok(),
-            Err(_) => {
-                let age = entry.metadata().and_then(|data| data.modified()).map(|at| at.elapsed());
-                age.is_ok_and(|age| age.is_ok_and(|age| age > YOUNG))
-            }
-        };
-        if is_dead {
-            let _ = fs::remove_dir_all(entry.path());
-        }
-    }
 }
 
 /// `QEMU emulator version 7.2.22 (Debian 1:7.2+dfsg-7)`: what comes behind the word.
@@ -434,24 +389,6 @@ mod tests {
         assert!(error.contains("the last line") && error.contains("in part: 14 bytes"), "{error}");
         let error = format!("{:#}", received(&finished("")).unwrap_err());
         assert!(error.contains("printed nothing"), "{error}");
-    }
-
-    #[test]
-    fn only_guests_without_a_watcher_are_swept_away() {
-        let place = tempfile::tempdir().unwrap();
-        let make = |name: &str| {
-            let guest = place.path().join(name);
-            fs::create_dir(&guest).unwrap();
-            guest
-        };
-        let (alive, dead) = (make("guest-alive"), make("guest-dead"));
-        let (young, other) = (make("guest-young"), make("other"));
-        let lock = File::create(alive.join(LOCK)).unwrap();
-        lock.lock().unwrap();
-        File::create(dead.join(LOCK)).unwrap();
-        sweep(place.path());
-        let left = [&alive, &dead, &young, &other].map(|guest| guest.exists());
-        assert_eq!(left, [true, false, true, true]);
     }
 
     #[test]

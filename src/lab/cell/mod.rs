@@ -8,6 +8,7 @@
 
 pub mod guest_record;
 pub mod guest_runner;
+mod guest_scratch;
 pub mod parts;
 pub mod phase;
 pub mod verify;

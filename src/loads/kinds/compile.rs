@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::{env, fs, io};
 
+use rustix::process::fchdir;
+
 use super::burn::per_cpu;
 use crate::loads::task_loop::processes;
 use crate::loads::worker_pool::WorkerPool;
@@ -92,11 +94,14 @@ fn find_compiler(spec: &LoadSpec) -> Result<PathBuf, LoadError> {
 }
 
 fn start(spec: &LoadSpec, pool: &mut WorkerPool) -> Result<(), LoadError> {
-    let compiler = find_compiler(spec)?;
+    let compiler = std::path::absolute(find_compiler(spec)?)
+        .map_err(|error| pool.cannot("find the working directory", error))?;
     let scratch = pool.make_scratch(Path::new(spec.text("dir")?))?;
     let source = source(spec.number("functions")?);
     let prepare = |number: u64| {
-        let job = Job { compiler: &compiler, scratch: &scratch, number };
+        // Each is a process of its own, and so is the compiler: both find files by names in it.
+        fchdir(&scratch)?;
+        let job = Job { compiler: &compiler, number };
         fs::write(job.file("c"), &source)?;
         // Detects a compiler that cannot compile before the run begins.
         job.compile()?;
@@ -122,24 +127,23 @@ fn source(functions: u64) -> String {
     text
 }
 
-/// One source file and its compiler.
+/// One source file in the working directory, and its compiler.
 #[derive(Debug)]
 struct Job<'a> {
     compiler: &'a Path,
-    scratch: &'a Path,
     number: u64,
 }
 
 impl Job<'_> {
-    fn file(&self, kind: &str) -> PathBuf {
-        self.scratch.join(format!("{}.{kind}", self.number))
+    fn file(&self, kind: &str) -> String {
+        format!("{}.{kind}", self.number)
     }
 
     fn compile(&self) -> io::Result<()> {
         let status = Command::new(self.compiler)
             .args(["-O2", "-c", "-o"])
             .args([self.file("o"), self.file("c")])
-            .env("TMPDIR", self.scratch)
+            .env("TMPDIR", ".")
             .stdin(Stdio::null())
             .status()?;
         let compiler = self.compiler.display();

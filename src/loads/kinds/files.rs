@@ -6,11 +6,11 @@
 //! system's journal; the directories are below one that is removed at the end, or by the next start
 //! when everything was killed.
 
-use std::fs::File;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::path::Path;
 
-use rustix::fs::{AtFlags, Mode, OFlags, openat, unlinkat};
+use rustix::fs::{AtFlags, Mode, OFlags, mkdirat, openat, unlinkat};
 
 use crate::loads::task_loop::{PROCESS_BYTES, processes};
 use crate::loads::worker_pool::WorkerPool;
@@ -71,14 +71,22 @@ fn start(spec: &LoadSpec, pool: &mut WorkerPool) -> Result<(), LoadError> {
     let (count, files) = (spec.number("dirs")?, spec.number("files")?);
     let mut dirs = Vec::new();
     for number in 0..count {
-        let dir = scratch.join(number.to_string());
-        let made = std::fs::create_dir(&dir).and_then(|()| File::open(&dir));
-        let action = format!("make the directory {}", dir.display());
-        let remedy = "free space, or name another directory with dir=";
-        dirs.push(made.map_err(|error| pool.refuse(&action, error, remedy))?);
+        let made = directory(&scratch, &number.to_string()).map_err(|error| {
+            let action = format!("make directory {number} of {count}");
+            let remedy = "free space, or name another directory with dir=";
+            pool.refuse(&action, error, remedy)
+        });
+        dirs.push(made?);
     }
     let prepare = |task| Ok(Round { task, files, at: 0 });
     processes(pool, 0..spec.number("tasks")?, prepare, |round| round.step(&dirs))
+}
+
+/// A new directory in `above`.
+fn directory(above: &OwnedFd, name: &str) -> io::Result<OwnedFd> {
+    mkdirat(above, name, Mode::RWXU)?;
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    Ok(openat(above, name, flags, Mode::empty())?)
 }
 
 /// Where a process is in its round.
@@ -92,7 +100,7 @@ struct Round {
 
 impl Round {
     /// Makes or deletes the next file.
-    fn step(&mut self, dirs: &[File]) -> io::Result<()> {
+    fn step(&mut self, dirs: &[OwnedFd]) -> io::Result<()> {
         let (pass, place) = (self.at / (2 * self.files), self.at % (2 * self.files));
         let dir = usize::try_from(pass % (dirs.len() as u64)).unwrap_or(0);
         let dir = dirs.get(dir).ok_or(io::ErrorKind::NotFound)?;
@@ -113,12 +121,15 @@ fn name(task: u64, file: u64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
+
     use super::*;
 
     #[test]
     fn a_round_makes_all_files_in_one_directory_and_deletes_them_before_the_next() {
         let parents = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
-        let dirs = parents.each_ref().map(|parent| File::open(parent.path()).unwrap());
+        let dirs =
+            parents.each_ref().map(|parent| OwnedFd::from(File::open(parent.path()).unwrap()));
         let counts =
             || parents.each_ref().map(|dir| std::fs::read_dir(dir.path()).unwrap().count());
         let mut round = Round { task: 7, files: 2, at: 0 };
