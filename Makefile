@@ -13,7 +13,7 @@ export TARDY_TEST_PYTHON := $(CURDIR)/.venv/bin/python
 
 .PHONY: help demo lab quick test test-long bench web build docs clean
 .PHONY: page checks deny advisories loom fuzz miri cross programs tests lab-tests vm account
-.PHONY: browser vm-standard vm-special package check-package reproducible licenses
+.PHONY: browser vm-standard vm-special package check-package reproducible crates licenses
 
 help:
 	@echo "make demo       set up, build, measure this machine for 20 s under load, write a page"
@@ -29,6 +29,7 @@ help:
 	@echo "make web        bundle the report page's sources into src/report/html/"
 	@echo "make docs       man pages and completions into target/docs/"
 	@echo "make package    a release into target/packages/: program, symbols, .deb, SBOM, sources"
+	@echo "make crates     both crates, packed and tried, into target/crates/"
 	@echo "make licenses   the notices of all that is linked in, into licenses/third-party.txt"
 
 build:
@@ -157,7 +158,7 @@ test-long: checks programs
 		TARDY_TEST_LONG=1 target/debug/xtask vm --kernel $$kernel --limit 1h --stall 10m \
 			--also unprivileged:: --also leaves_nothing:: || exit 1; \
 	done
-	@$(MAKE) --no-print-directory package check-package reproducible
+	@$(MAKE) --no-print-directory package check-package reproducible crates
 
 bench: build
 	@tools/setup test
@@ -186,6 +187,10 @@ check-package:
 # The program of a release, built in two directories, is the same.
 reproducible:
 	tools/reproducible
+
+# The crates, packed and built from what was packed, without clang.
+crates:
+	tools/crates
 
 clean:
 	cargo clean

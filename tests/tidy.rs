@@ -236,6 +236,31 @@ fn links_between_documents_lead_somewhere() {
     assert_none(&broken);
 }
 
+/// Documents that the contents of the site do not name, or name twice.
+fn not_once(contents: &str, documents: &[PathBuf]) -> Vec<String> {
+    let named = relative_links(contents);
+    let times = |path: &PathBuf| {
+        let wanted = match path.strip_prefix("docs") {
+            Ok(inside) => inside.to_owned(),
+            Err(_) => Path::new("..").join(path),
+        };
+        named.iter().filter(|link| Path::new(link) == wanted).count()
+    };
+    let offends = |path: &&PathBuf| times(path) != 1;
+    documents.iter().filter(offends).map(|path| format!("{}", path.display())).collect()
+}
+
+#[test]
+fn the_contents_of_the_site_name_every_document_once() {
+    let mut documents = files("docs", ".md");
+    documents.retain(|path| !path.ends_with("SUMMARY.md"));
+    documents
+        .extend(["README.md", "CHANGELOG.md", "SECURITY.md", "CONTRIBUTING.md"].map(Into::into));
+    assert_none(&not_once(&text(Path::new("docs/SUMMARY.md")), &documents));
+    let documents = ["docs/a.md", "docs/b.md", "C.md"].map(PathBuf::from);
+    assert_eq!(not_once("[A](a.md) [C](../C.md) [C](../C.md)", &documents), ["docs/b.md", "C.md"]);
+}
+
 #[test]
 fn every_source_file_is_a_module_of_another() {
     let mut dead = Vec::new();

@@ -228,7 +228,7 @@ fn resultant(times: impl Iterator<Item = f64>, period: f64) -> (f64, f64) {
         sin += angle.sin();
         n += 1;
     }
-    let length = f64::hypot(cos, sin) / f64::from(n.max(1));
+    let length = (cos * cos + sin * sin).sqrt() / f64::from(n.max(1));
     (length, f64::atan2(sin, cos) / TAU)
 }
 

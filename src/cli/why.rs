@@ -11,8 +11,23 @@ use crate::{
     units::Nanos,
 };
 
+/// The next question of whoever has read a verdict.
+const REMEDIES: &str = "\
+What to do about a cause:
+  thread           compare the priorities: run --policy fifo; or shield the CPU
+  not preemptible  a kernel with preempt=full or PREEMPT_RT; the stack names who
+  interrupts off   the stack names the driver, or the console, that had them off
+  hard interrupt   move it: /proc/irq/N/smp_affinity_list; or shield the CPU
+  softirq          steer its source to another CPU; or PREEMPT_RT
+  host             nothing inside a virtual machine; on the host a CPU of its own
+  tracing          run --stacks off, or --trace off
+
+Every cause, and what the names mean: docs/why.md; in Debian's package
+/usr/share/doc/tardy/docs/why.md.";
+
 /// Explain why wake-ups of a run were late: a verdict, the causes, the worst peaks
 #[derive(Debug, Args)]
+#[command(after_help = REMEDIES)]
 pub(super) struct WhyFlags {
     /// A path, a name, the beginning of an id, `last` or `last~1`
     #[arg(value_name = "RUN", default_value = "last")]

@@ -3,7 +3,7 @@
 use super::{
     axis::Axis,
     palette,
-    picture::{Align, Colour, Picture, Point, Shape, Stroke},
+    picture::{Align, Colour, Picture, Point, Shape, Stroke, distance},
     text,
 };
 
@@ -149,7 +149,7 @@ impl Labels {
         const STEP: f64 = 6.0;
         for pair in line.windows(2) {
             let &[from, to] = pair else { continue };
-            let steps = ((to.0 - from.0).hypot(to.1 - from.1) / STEP).ceil().clamp(1.0, 1_000.0);
+            let steps = (distance(from, to) / STEP).ceil().clamp(1.0, 1_000.0);
             for step in 0..=steps as u32 {
                 let share = f64::from(step) / steps;
                 self.avoid_point((
@@ -182,7 +182,7 @@ impl Labels {
         picture.text(at, Align::Left, SMALL, colour, &label);
         let near = (point.0.clamp(place.left, place.right), point.1.clamp(place.top, place.bottom));
         // What does not stand beside its point is tied to it.
-        if (near.0 - point.0).hypot(near.1 - point.1) > BESIDE {
+        if distance(near, point) > BESIDE {
             let stroke = Stroke { width: 0.7, colour: palette::PALE_INK, dash: &[] };
             picture.line(vec![point, near], stroke);
         }

@@ -17,7 +17,7 @@ use plotters_backend::{
 
 use super::{
     PlotError, Size,
-    picture::{Align, Colour, Picture, Point, Shape},
+    picture::{Align, Colour, Picture, Point, Shape, distance},
     raster::{self, Raster},
     text,
 };
@@ -253,7 +253,7 @@ fn style(colour: Colour, width: u32) -> ShapeStyle {
 /// The four corners of a straight line of some width.
 fn bar(from: BackendCoord, to: BackendCoord, width: f64) -> Vec<BackendCoord> {
     let (dx, dy) = (f64::from(to.0 - from.0), f64::from(to.1 - from.1));
-    let length = dx.hypot(dy).max(1e-9);
+    let length = distance((0.0, 0.0), (dx, dy)).max(1e-9);
     let (nx, ny) = (-dy / length * width / 2.0, dx / length * width / 2.0);
     let corner = |(x, y): BackendCoord, side: f64| {
         let (x, y) = (f64::from(x) + nx * side, f64::from(y) + ny * side);

@@ -7,6 +7,12 @@ use super::text;
 /// Right and down from the upper left corner.
 pub(super) type Point = (f64, f64);
 
+/// From one point to the other. Lengths of a picture are far from where their squares overflow.
+pub(super) fn distance(from: Point, to: Point) -> f64 {
+    let (right, down) = (to.0 - from.0, to.1 - from.1);
+    (right * right + down * down).sqrt()
+}
+
 /// A colour, and how much of it covers what is below.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Colour {
@@ -152,7 +158,7 @@ fn dashed(points: &[Point], dash: &[f64]) -> Vec<Vec<Point>> {
     for pair in points.windows(2) {
         let &[mut from, to] = pair else { continue };
         loop {
-            let rest = (to.0 - from.0).hypot(to.1 - from.1);
+            let rest = distance(from, to);
             if rest <= left {
                 left -= rest;
                 piece.push(to);

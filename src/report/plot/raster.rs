@@ -1,7 +1,7 @@
 //! Many points as one picture within an SVG: a circle of text each takes megabytes, and as long to
 //! show. What is not a point stays lines and text.
 
-use super::picture::{Picture, Point, Shape};
+use super::picture::{Picture, Point, Shape, distance};
 
 /// More dots than this beside each other become pixels.
 const MOST_CIRCLES: usize = 3_000;
@@ -75,8 +75,9 @@ impl Raster {
         };
         for row in span(y, self.height) {
             for column in span(x, self.width) {
-                let (dx, dy) = (f64::from(column) + 0.5 - x, f64::from(row) + 0.5 - y);
-                let cover = (radius + 0.5 - dx.hypot(dy)).clamp(0.0, 1.0) * colour.alpha;
+                let middle = (f64::from(column) + 0.5, f64::from(row) + 0.5);
+                let cover = (radius + 0.5 - distance(middle, (x, y))).clamp(0.0, 1.0);
+                let cover = cover * colour.alpha;
                 let at = (row as usize * self.width as usize + column as usize) * 4;
                 if let Some(pixel) = self.pixels.get_mut(at..at + 4).filter(|_| cover > 0.0) {
                     put(pixel, colour.rgb, cover);
