@@ -6,7 +6,12 @@ use std::{fs, path::Path};
 
 use libfuzzer_sys::fuzz_target;
 use tardy::{
-    report::{collect, html, terminal, why},
+    report::{
+        collect, html,
+        intervals::RunIntervals,
+        terminal::{self, Asked},
+        why,
+    },
     run::{Document, Run, RunEntry, RunHead, names},
 };
 
@@ -19,8 +24,10 @@ const FILES: [&str; 5] = [names::RUN, names::SERIES, names::PEAKS, names::BLAME,
 fn look(place: &Path) {
     let _ = (RunHead::read(place), RunEntry::read(place));
     let Ok(run) = Run::open(place) else { return };
-    let _ = terminal::show(&run.document, "place", &[], None);
-    let _ = terminal::show(&run.document, "place", &[], Some(40));
+    let intervals = RunIntervals::of(&run);
+    let asked = Asked { interrupts: &[], intervals: Some(&intervals) };
+    let _ = terminal::show(&run.document, "place", asked, None);
+    let _ = terminal::show(&run.document, "place", asked, Some(40));
     let _ = (run.peaks(), run.blame());
     if let Ok((report, document)) = why::document(&run) {
         let _ = why::text(&report, &document, "place", why::PeakView::Timelines(3));

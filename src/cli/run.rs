@@ -23,7 +23,11 @@ use crate::{
     loads::LoadSpec,
     plain::plain,
     probes::{CpuPlan, Probe, on_cpus},
-    report::{collect, page::InterruptRow, terminal},
+    report::{
+        collect,
+        page::InterruptRow,
+        terminal::{self, Asked},
+    },
     run::{
         Run, RunDirectory,
         probes::{DEFAULT_PROBE, PROBES, ProbeInfo, Rhythm},
@@ -168,7 +172,8 @@ pub(super) fn run(flags: RunFlags, store: &Store, argv: Vec<String>) -> Result<E
         (false, false) => {
             let moved = if has_interrupts { interrupts(&held) } else { Vec::new() };
             let place = directory.display().to_string();
-            output::put(&terminal::show(&document, &place, &moved, output::width()))?;
+            let asked = Asked { interrupts: &moved, ..Asked::default() };
+            output::put(&terminal::show(&document, &place, asked, output::width()))?;
         }
     }
     if json && !quiet {

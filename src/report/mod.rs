@@ -11,6 +11,7 @@ mod fixture;
 pub mod headline;
 pub mod html;
 pub mod interrupts;
+pub mod intervals;
 pub mod lab;
 pub mod matrix_page;
 pub mod messages;
