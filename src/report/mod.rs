@@ -3,6 +3,7 @@
 mod binned;
 pub mod causes;
 pub mod collect;
+pub mod compare;
 mod curve;
 #[cfg(test)]
 mod extremes;

@@ -1,4 +1,4 @@
-//! `show --intervals` of made-up runs.
+//! `tardy compare` and `show --intervals` of made-up runs.
 
 use serde_json::Value;
 
@@ -51,4 +51,65 @@ fn intervals_are_printed_where_they_are_asked_for() {
         assert!(ns("low_ns") <= ns("value_ns"), "{own}");
         assert_eq!(own["high_ns"].is_null(), own["backing"] == "too_few", "{own}");
     }
+}
+
+#[test]
+fn one_run_beside_another_is_inconclusive_and_three_of_each_are_judged() {
+    let store = Store::new();
+    made(&store, &["a1", "a2", "a3", "b1", "b2", "b3"]);
+    let said = store.run(&["compare", "a1", "b1"]);
+    assert_eq!((said.code, said.err.as_str()), (Some(3), ""), "{said:?}");
+    assert!(said.out.contains("described, not judged"), "{said:?}");
+    let found = json(&store.run(&["compare", "a1", "b1", "b2", "--json"]));
+    assert_eq!(found["verdict"], "inconclusive");
+    assert_eq!(list(&found["comparisons"]).len(), 2, "each beside the first");
+    assert_eq!(list(&found["runs"]).len(), 3);
+    // The fake probe makes the same samples each time: sides are equal.
+    let said =
+        store.run(&["compare", "a1", "a2", "a3", "--vs", "b1", "b2", "b3", "--margin", "50%"]);
+    assert!(said.out.contains("95 % interval"), "{said:?}");
+    let json = json(&store.run(&["compare", "a1", "a2", "a3", "--vs", "b1", "b2", "b3", "--json"]));
+    let rows = list(&json["comparisons"][0]["figures"]);
+    let figures: Vec<&str> = rows.iter().map(|row| row["figure"].as_str().unwrap()).collect();
+    assert_eq!(figures, ["p50", "p99", "p99.9"]);
+    for row in rows {
+        assert_eq!((&row["series"], &row["pairs"]), (&"cpu0".into(), &3.into()), "{row}");
+        assert!(row["low"].as_f64() <= row["ratio"].as_f64(), "{row}");
+        assert!(row["ratio"].as_f64() <= row["high"].as_f64(), "{row}");
+    }
+}
+
+#[test]
+fn what_cannot_be_compared_is_an_error_that_names_it() {
+    let store = Store::new();
+    made(&store, &["a", "b"]);
+    for (arguments, says) in [
+        (&["compare", "a"][..], "one run alone is no comparison"),
+        (&["compare", "a", "a"], "a is named twice"),
+        (&["compare", "a", "nosuch"], "no run \"nosuch\""),
+        (&["compare", "a", "b", "--figures", "p95"], "there is no figure \"p95\""),
+        (&["compare", "a", "b", "--margin", "5"], "5 has no unit; write a share as 5%"),
+    ] {
+        let said = store.run(arguments);
+        assert_eq!((said.code, said.out.as_str()), (Some(2), ""), "{arguments:?}: {said:?}");
+        assert!(said.err.contains(says), "{arguments:?}: {said:?}");
+    }
+}
+
+#[test]
+fn an_invalid_run_is_compared_on_request_only() {
+    let store = Store::new();
+    made(&store, &["a", "b"]);
+    let record = store.runs().join("b/run.json");
+    let text = std::fs::read_to_string(&record).unwrap();
+    assert!(text.contains("\"validity\": \"valid\"") || text.contains("\"weakened\""), "{text}");
+    let text = text.replacen("\"validity\": \"valid\"", "\"validity\": \"invalid\"", 1);
+    let text = text.replacen("\"validity\": \"weakened\"", "\"validity\": \"invalid\"", 1);
+    std::fs::write(&record, text).unwrap();
+    let said = store.run(&["compare", "a", "b"]);
+    assert_eq!((said.code, said.out.as_str()), (Some(4), ""), "{said:?}");
+    assert!(said.err.contains("b is invalid") && said.err.contains("--even-invalid"), "{said:?}");
+    let said = store.run(&["compare", "a", "b", "--even-invalid"]);
+    assert_eq!(said.code, Some(4), "{said:?}");
+    assert!(said.out.contains("b is invalid: tardy show b"), "{said:?}");
 }
