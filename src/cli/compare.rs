@@ -2,18 +2,22 @@
 
 use std::{num::NonZeroUsize, panic, thread};
 
-use anyhow::{Result, ensure};
+use anyhow::{Result, anyhow, bail, ensure};
 use clap::Args;
+use serde::Serialize;
 
-use super::{Exit, flags::FormatFlags, output};
+use super::{Exit, flags::FormatFlags, gates, output};
 use crate::{
     analysis::ab::{
         figure::{ComparedFigure, JUDGED_BY_DEFAULT},
         verdict::overall,
     },
-    report::compare::{
-        CompareError, CompareOptions, CompareReport, LoggedRun, RunInComparison, SideComparison,
-        compare as compare_sides, text,
+    report::{
+        compare::{
+            CompareError, CompareOptions, CompareReport, LoggedRun, RunInComparison,
+            SideComparison, WorseGate, compare as compare_sides, text,
+        },
+        gate::GateResult,
     },
     run::{AbVerdict, Run, Validity},
     store::Store,
@@ -41,6 +45,12 @@ pub(super) struct CompareFlags {
     /// Call sides the same that differ by less [default: 5% up to p99, 10% beyond]
     #[arg(long, value_name = "PERCENT", value_parser = margin)]
     margin: Option<f64>,
+    /// By how much B may be worse, as worse<5%@p99; repeatable
+    ///
+    /// Decided on the interval of the ratio. Then the exit code is that of the gates: 0 where all
+    /// pass, 1 where one fails, 3 where one is inconclusive.
+    #[arg(long = "gate", value_name = "LIMIT")]
+    gates: Vec<WorseGate>,
     /// Compare invalid runs too; they are marked, and the exit code stays 4
     #[arg(long)]
     even_invalid: bool,
@@ -82,25 +92,55 @@ pub(super) fn compare(flags: &CompareFlags, store: &Store) -> Result<Exit> {
         ));
         return Ok(Exit::Invalid);
     }
-    let options = CompareOptions { judged: judged(&flags.figures), margin: flags.margin };
+    let options = CompareOptions { judged: flags.judged(), margin: flags.margin };
     let report = report(a, b, &options)?;
+    let gates = flags.decide(&report)?;
     if flags.format.is_json() {
-        output::put_json(&report)?;
+        output::put_json(&GatedReport { report: &report, gates: gates.as_deref() })?;
     } else {
         output::put(&text(&report, output::width()))?;
+        gates::put(gates.as_deref())?;
     }
-    Ok(exit(&report))
+    Ok(exit(&report, gates.as_deref()))
 }
 
-/// Each once.
-fn judged(figures: &[ComparedFigure]) -> Vec<ComparedFigure> {
-    let mut judged = Vec::new();
-    for figure in figures {
-        if !judged.contains(figure) {
-            judged.push(*figure);
+/// The report, and beside its members what was asked for.
+#[derive(Serialize)]
+struct GatedReport<'a> {
+    #[serde(flatten)]
+    report: &'a CompareReport,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    gates: Option<&'a [GateResult]>,
+}
+
+impl CompareFlags {
+    /// What was asked for and what gates need, each once.
+    fn judged(&self) -> Vec<ComparedFigure> {
+        let asked = if self.figures.is_empty() { &JUDGED_BY_DEFAULT[..] } else { &self.figures };
+        let mut judged = Vec::new();
+        for figure in asked.iter().copied().chain(self.gates.iter().map(|gate| gate.figure)) {
+            if !judged.contains(&figure) {
+                judged.push(figure);
+            }
         }
+        judged
     }
-    if judged.is_empty() { JUDGED_BY_DEFAULT.to_vec() } else { judged }
+
+    /// What the comparison says of the gates; nothing where there are none.
+    fn decide(&self, report: &CompareReport) -> Result<Option<Vec<GateResult>>> {
+        if self.gates.is_empty() {
+            return Ok(None);
+        }
+        let [one] = report.comparisons.as_slice() else {
+            bail!("--gate decides between two sides: write the runs of B behind --vs");
+        };
+        let mut found = Vec::new();
+        for gate in &self.gates {
+            let decided = gate.decide(one).map_err(|refusal| anyhow!("--gate {refusal}"))?;
+            found.extend(decided);
+        }
+        Ok(Some(found))
+    }
 }
 
 fn report(a: Vec<Run>, b: Vec<Run>, options: &CompareOptions) -> Result<CompareReport> {
@@ -150,10 +190,12 @@ fn read(runs: Vec<Run>, describes: bool) -> Result<Vec<LoggedRun>, CompareError>
     }
 }
 
-fn exit(report: &CompareReport) -> Exit {
+/// Of the gates where there are any, or else of the verdict.
+fn exit(report: &CompareReport, gates: Option<&[GateResult]>) -> Exit {
     let is_invalid = |one: &SideComparison| one.validity == Validity::Invalid;
     match report.verdict {
         _ if report.comparisons.iter().any(is_invalid) => Exit::Invalid,
+        _ if gates.is_some() => gates::verdict(gates.unwrap_or_default()),
         AbVerdict::Worse => Exit::No,
         AbVerdict::Inconclusive => Exit::Inconclusive,
         AbVerdict::Better | AbVerdict::Same => Exit::Done,
@@ -181,9 +223,22 @@ mod tests {
         }
     }
 
+    #[derive(Debug, clap::Parser)]
+    struct Typed {
+        #[command(flatten)]
+        flags: CompareFlags,
+    }
+
     #[test]
-    fn a_figure_that_is_named_twice_is_judged_once() {
-        use ComparedFigure::{P50, P99};
-        assert_eq!(judged(&[P99, P50, P99]), [P99, P50]);
+    fn what_gates_ask_for_is_judged_and_nothing_twice() {
+        use ComparedFigure::{P50, P99, P999};
+        use clap::Parser as _;
+        let judged = |words: &[&str]| {
+            Typed::try_parse_from([&["compare", "a", "b"], words].concat()).unwrap().flags.judged()
+        };
+        assert_eq!(judged(&[]), [P50, P99, P999]);
+        assert_eq!(judged(&["--figures", "p99,p50,p99"]), [P99, P50]);
+        let gate = ["--figures=p50", "--gate=worse<5%@p99.9", "--gate=worse<9%@p50"];
+        assert_eq!(judged(&gate), [P50, P999]);
     }
 }

@@ -5,6 +5,7 @@ mod compare;
 mod cyclictest;
 mod echo;
 mod flags;
+mod gates;
 mod lab;
 mod licenses;
 mod load;
@@ -50,7 +51,7 @@ use crate::{
                   Times need a unit: 250us, 1ms, 1.5s. RUN is a path, a name, the beginning of an \
                   id, or `last`, `last~1`.\n\n\
                   Exit codes: 0 done; 1 measured, but a limit was exceeded or a check failed \
-                  (--stop-over hit, `check` found something serious, `compare` \
+                  (--stop-over hit, a --gate failed, `check` found something serious, `compare` \
                   found B worse); 2 error; 3 inconclusive; 4 the run is invalid. `shield` returns \
                   the exit code of its command."
 )]
@@ -111,6 +112,19 @@ impl Exit {
             (_, Status::StoppedOver) => Self::No,
             _ => Self::Done,
         }
+    }
+
+    /// Of two that apply the one that counts: an error, then an invalid run, no, inconclusive.
+    #[must_use]
+    pub fn worst(self, other: Self) -> Self {
+        let weight = |exit: Self| match exit {
+            Self::Done => 0,
+            Self::Inconclusive => 1,
+            Self::No => 2,
+            Self::Invalid => 3,
+            Self::Failed | Self::Passed(_) => 4,
+        };
+        if weight(other) > weight(self) { other } else { self }
     }
 
     /// The number for the shell.
@@ -276,6 +290,16 @@ mod tests {
 
     fn help(arg: &Arg) -> String {
         arg.get_help().map(ToString::to_string).unwrap_or_default()
+    }
+
+    #[test]
+    fn of_two_exit_codes_the_worse_counts() {
+        let order = [Exit::Done, Exit::Inconclusive, Exit::No, Exit::Invalid, Exit::Failed];
+        for (number, low) in order.iter().enumerate() {
+            for high in &order[number..] {
+                assert_eq!((low.worst(*high), high.worst(*low)), (*high, *high));
+            }
+        }
     }
 
     #[test]

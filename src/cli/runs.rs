@@ -5,17 +5,23 @@ use clap::Args;
 use serde::Serialize;
 use serde_json::json;
 
-use super::{Exit, flags::FormatFlags, output};
+use super::{
+    Exit,
+    flags::FormatFlags,
+    gates::{self, GateFlags},
+    output,
+};
 use crate::{
     plain::plain_path,
     report::{
         collect,
+        gate::GateResult,
         intervals::RunIntervals,
         table::Table,
         terminal::{self, Asked},
         words,
     },
-    run::{CaveatKind, Document, Run, RunEntry},
+    run::{Document, RunEntry},
     store::Store,
     sys::memory,
     units::{Nanos, span},
@@ -43,6 +49,8 @@ pub(super) struct ShowFlags {
     /// fewer than 10 independent ones beyond a percentile there is no upper end: "at least".
     #[arg(long, help_heading = "Output")]
     intervals: bool,
+    #[command(flatten)]
+    gates: GateFlags,
     #[command(flatten)]
     format: FormatFlags,
 }
@@ -117,31 +125,33 @@ pub(super) fn show(flags: &ShowFlags, store: &Store) -> Result<Exit> {
         memory::keep_heap();
         RunIntervals::of(&run)
     });
+    let found = flags.gates.decide(&run)?;
     let mut caveats: Vec<_> = intervals.iter().filter_map(|known| known.damage.clone()).collect();
     if flags.format.is_json() {
-        return show_json(&run, caveats, intervals);
+        let record = run.record_with(caveats);
+        output::put_json(&ShownRun { record: &record, intervals, gates: found.as_deref() })?;
+    } else {
+        let moved = collect::interrupts(&run, &mut caveats);
+        let moved = if flags.interrupts { moved } else { Vec::new() };
+        let place = run.path.display().to_string();
+        let record = run.record_with(caveats);
+        let asked = Asked { interrupts: &moved, intervals: intervals.as_ref() };
+        output::put(&terminal::show(&record, &place, asked, output::width()))?;
+        gates::put(found.as_deref())?;
     }
-    let moved = collect::interrupts(&run, &mut caveats);
-    let moved = if flags.interrupts { moved } else { Vec::new() };
-    let place = run.path.display().to_string();
-    let record = run.record_with(caveats);
-    let asked = Asked { interrupts: &moved, intervals: intervals.as_ref() };
-    output::put(&terminal::show(&record, &place, asked, output::width()))?;
-    Ok(Exit::Done)
+    // Whoever asks for a gate asks whether the figures may be believed.
+    Ok(found.map_or(Exit::Done, |found| gates::exit(&run.document, &found)))
 }
 
 /// The record, and beside its members what was asked for.
 #[derive(Serialize)]
-struct ShownRun {
+pub(super) struct ShownRun<'a> {
     #[serde(flatten)]
-    record: Document,
+    pub record: &'a Document,
     #[serde(skip_serializing_if = "Option::is_none")]
-    intervals: Option<RunIntervals>,
-}
-
-fn show_json(run: &Run, caveats: Vec<CaveatKind>, intervals: Option<RunIntervals>) -> Result<Exit> {
-    output::put_json(&ShownRun { record: run.record_with(caveats), intervals })?;
-    Ok(Exit::Done)
+    pub intervals: Option<RunIntervals>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gates: Option<&'a [GateResult]>,
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ mod curve;
 mod extremes;
 #[cfg(test)]
 mod fixture;
+pub mod gate;
 pub mod headline;
 pub mod html;
 pub mod interrupts;

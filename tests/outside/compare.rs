@@ -113,3 +113,57 @@ fn an_invalid_run_is_compared_on_request_only() {
     assert_eq!(said.code, Some(4), "{said:?}");
     assert!(said.out.contains("b is invalid: tardy show b"), "{said:?}");
 }
+
+#[test]
+fn gates_decide_the_exit_code_and_say_why() {
+    let store = Store::new();
+    made(&store, &["r"]);
+    let gates = |words: &[&str]| {
+        let gates: Vec<&str> = words.iter().flat_map(|gate| ["--gate", *gate]).collect();
+        store.run(&[&["show", "r"][..], &gates].concat())
+    };
+    // The fake probe has 2 to 6 us, and one in a thousand up to 100 us more.
+    let said = gates(&["max<1ms", "missed=0"]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert!(said.out.contains("1ms reached by none of 20 000"), "{said:?}");
+    let said = gates(&["max<1ms", "max<5us"]);
+    assert_eq!(said.code, Some(1), "{said:?}");
+    // Of 20,000 samples 0.2 lie beyond.
+    let said = gates(&["p99.999<=1s", "max<1ms"]);
+    assert_eq!(said.code, Some(3), "{said:?}");
+    assert!(said.out.contains("inconclusive"), "{said:?}");
+    let said = gates(&["p99.999<=1s", "max<5us"]);
+    assert_eq!(said.code, Some(1), "no over inconclusive: {said:?}");
+    for (gate, says) in [
+        ("p95<=1us", "there is no figure \"p95\""),
+        ("p99<=80", "80 has no unit"),
+        ("cpu9:max<1ms", "there is no series cpu9; there are cpu0"),
+    ] {
+        let said = gates(&[gate]);
+        assert_eq!((said.code, said.out.as_str()), (Some(2), ""), "{gate}: {said:?}");
+        assert!(said.err.contains(says), "{gate}: {said:?}");
+    }
+    let shown = json(&store.run(&["show", "r", "--json", "--gate", "max<5us"]));
+    assert_eq!(shown["gates"][0]["verdict"], "fail");
+    let said = store.run(&["compare", "r", "r", "--gate", "p99<=1us"]);
+    assert!(said.err.contains("no gate of a comparison"), "{said:?}");
+}
+
+#[test]
+fn a_run_with_gates_says_beforehand_what_it_can_never_pass() {
+    let store = Store::new();
+    let run = ["run", "fake", "--warmup", "0s", "--cpus", "0", "--unpaced", "--samples", "500"];
+    let with = |gate: &str, more: &[&str]| {
+        store.run(&[&run[..], &["--interval", "10us", "--gate", gate], more].concat())
+    };
+    let said = with("p99.9<=1us", &["--name", "r"]);
+    assert!(matches!(said.code, Some(1 | 3)), "{said:?}");
+    assert!(said.err.contains("can fail, but never pass"), "{said:?}");
+    let said = with("max<1s", &["--json"]);
+    assert_eq!((said.code, &json(&said)["gates"][0]["verdict"]), (Some(0), &"pass".into()));
+    assert!(!said.err.contains("never pass"), "{said:?}");
+    // Before anything is measured.
+    let said = with("cpu7:max<1s", &["--name", "never"]);
+    assert_eq!(said.code, Some(2), "{said:?}");
+    assert!(!store.runs().join("never").exists());
+}

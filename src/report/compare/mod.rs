@@ -12,6 +12,7 @@ mod side;
 #[cfg(test)]
 mod tests;
 mod text;
+mod worse;
 
 use serde::Serialize;
 use thiserror::Error;
@@ -26,6 +27,7 @@ pub use causes::{BandDifference, CauseDifference};
 pub use facts::FactDifference;
 pub use side::LoggedRun;
 pub use text::text;
+pub use worse::{WorseGate, WorseGateError};
 
 /// What is to be compared, and how.
 #[derive(Debug, Clone, PartialEq)]
