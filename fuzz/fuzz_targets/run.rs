@@ -6,7 +6,15 @@ use std::{fs, path::Path};
 
 use libfuzzer_sys::fuzz_target;
 use tardy::{
-    report::{collect, html, terminal, why},
+    analysis::ab::figure::ComparedFigure,
+    report::{
+        collect,
+        compare::{CompareOptions, CompareReport, LoggedRun, RunInComparison, compare, text},
+        html,
+        intervals::RunIntervals,
+        terminal::{self, Asked},
+        why,
+    },
     run::{Document, Run, RunEntry, RunHead, names},
 };
 
@@ -19,13 +27,30 @@ const FILES: [&str; 5] = [names::RUN, names::SERIES, names::PEAKS, names::BLAME,
 fn look(place: &Path) {
     let _ = (RunHead::read(place), RunEntry::read(place));
     let Ok(run) = Run::open(place) else { return };
-    let _ = terminal::show(&run.document, "place", &[], None);
-    let _ = terminal::show(&run.document, "place", &[], Some(40));
+    let intervals = RunIntervals::of(&run);
+    let asked = Asked { interrupts: &[], intervals: Some(&intervals) };
+    let _ = terminal::show(&run.document, "place", asked, None);
+    let _ = terminal::show(&run.document, "place", asked, Some(40));
+    side_by_side(&run);
     let _ = (run.peaks(), run.blame());
     if let Ok((report, document)) = why::document(&run) {
         let _ = why::text(&report, &document, "place", why::PeakView::Timelines(3));
     }
     let _ = html::render(&collect::page(vec![run]));
+}
+
+/// The run beside a copy of itself.
+fn side_by_side(run: &Run) {
+    let mut copy = run.clone();
+    copy.document.id.push('x');
+    let read = |run| LoggedRun::read(run, true);
+    let (Ok(a), Ok(b)) = (read(run.clone()), read(copy)) else { return };
+    let options = CompareOptions { judged: vec![ComparedFigure::P99], margin: None };
+    if let Ok(found) = compare(&[&a], &[&b], &options) {
+        let (verdict, runs) = (found.verdict, vec![RunInComparison::of(&a)]);
+        let report = CompareReport { verdict, comparisons: vec![found], runs };
+        let _ = text(&report, Some(40));
+    }
 }
 
 fuzz_target!(|data: &[u8]| {

@@ -11,6 +11,7 @@ pub mod period;
 pub mod preempted;
 pub mod random;
 pub mod ratio;
+pub mod replicates;
 pub mod together;
 
 pub use matrix::{Matrix, matrix};

@@ -1,9 +1,11 @@
 //! The command line: parsing, and exit codes. The only module that prints.
 
 mod check;
+mod compare;
 mod cyclictest;
 mod echo;
 mod flags;
+mod gates;
 mod lab;
 mod licenses;
 mod load;
@@ -49,8 +51,9 @@ use crate::{
                   Times need a unit: 250us, 1ms, 1.5s. RUN is a path, a name, the beginning of an \
                   id, or `last`, `last~1`.\n\n\
                   Exit codes: 0 done; 1 measured, but a limit was exceeded or a check failed \
-                  (--stop-over hit, `check` found something serious); 2 error; 4 the run is \
-                  invalid. `shield` returns the exit code of its command."
+                  (--stop-over hit, a --gate failed, `check` found something serious, `compare` \
+                  found B worse); 2 error; 3 inconclusive; 4 the run is invalid. `shield` returns \
+                  the exit code of its command."
 )]
 struct Cli {
     /// Where runs are kept [default: $XDG_DATA_HOME/tardy/runs]
@@ -74,6 +77,7 @@ enum Verb {
     Plot(report::PlotFlags),
     Rm(rm::RmFlags),
     Check(check::CheckFlags),
+    Compare(compare::CompareFlags),
     Load(load::LoadFlags),
     Echo(echo::EchoFlags),
     Shield(shield::ShieldFlags),
@@ -91,6 +95,8 @@ pub enum Exit {
     No,
     /// An error.
     Failed,
+    /// Measured, and it does not tell.
+    Inconclusive,
     /// The run is invalid.
     Invalid,
     /// The exit code of the command of `shield`.
@@ -108,6 +114,19 @@ impl Exit {
         }
     }
 
+    /// Of two that apply the one that counts: an error, then an invalid run, no, inconclusive.
+    #[must_use]
+    pub fn worst(self, other: Self) -> Self {
+        let weight = |exit: Self| match exit {
+            Self::Done => 0,
+            Self::Inconclusive => 1,
+            Self::No => 2,
+            Self::Invalid => 3,
+            Self::Failed | Self::Passed(_) => 4,
+        };
+        if weight(other) > weight(self) { other } else { self }
+    }
+
     /// The number for the shell.
     #[must_use]
     pub const fn code(self) -> u8 {
@@ -115,6 +134,7 @@ impl Exit {
             Self::Done => 0,
             Self::No => 1,
             Self::Failed => 2,
+            Self::Inconclusive => 3,
             Self::Invalid => 4,
             Self::Passed(code) => code,
         }
@@ -237,6 +257,7 @@ fn dispatch(cli: Cli, argv: Vec<String>) -> Result<Exit> {
         Verb::Report(flags) => report::report(&flags, &store()?),
         Verb::Plot(flags) => report::plot(&flags, &store()?),
         Verb::Rm(flags) => rm::rm(&flags, &store()?),
+        Verb::Compare(flags) => compare::compare(&flags, &store()?),
         Verb::Check(flags) => check::run(&flags),
         Verb::Load(flags) => load::load(&flags),
         Verb::Echo(flags) => echo::echo(&flags),
@@ -269,6 +290,16 @@ mod tests {
 
     fn help(arg: &Arg) -> String {
         arg.get_help().map(ToString::to_string).unwrap_or_default()
+    }
+
+    #[test]
+    fn of_two_exit_codes_the_worse_counts() {
+        let order = [Exit::Done, Exit::Inconclusive, Exit::No, Exit::Invalid, Exit::Failed];
+        for (number, low) in order.iter().enumerate() {
+            for high in &order[number..] {
+                assert_eq!((low.worst(*high), high.worst(*low)), (*high, *high));
+            }
+        }
     }
 
     #[test]

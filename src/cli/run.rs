@@ -12,9 +12,11 @@ use super::{
     Exit,
     cyclictest::EXAMPLES,
     flags::{CommandFlags, CpuList, FormatFlags, HowLong, duration, positive, samples},
+    gates::{self, GateFlags},
     messages::{self, MessageFlags},
     output,
     progress::RunStatus,
+    runs::ShownRun,
     setup::{SetupFlags, name_holder, recover_first},
     timer::TimerFlags,
     trace::TraceFlags,
@@ -23,9 +25,13 @@ use crate::{
     loads::LoadSpec,
     plain::plain,
     probes::{CpuPlan, Probe, on_cpus},
-    report::{collect, page::InterruptRow, terminal},
+    report::{
+        collect,
+        page::InterruptRow,
+        terminal::{self, Asked},
+    },
     run::{
-        Run, RunDirectory,
+        Run, RunDirectory, SeriesHead,
         probes::{DEFAULT_PROBE, PROBES, ProbeInfo, Rhythm},
     },
     session::{CALIBRATION_NS, Length, RunPlan, RunProgress, Session},
@@ -70,6 +76,8 @@ pub(super) struct RunFlags {
     commands: CommandFlags,
     #[command(flatten)]
     trace: TraceFlags,
+    #[command(flatten)]
+    gates: GateFlags,
     #[command(flatten)]
     record: RecordFlags,
     #[command(flatten)]
@@ -140,9 +148,10 @@ pub(super) fn run(flags: RunFlags, store: &Store, argv: Vec<String>) -> Result<E
         output::notice("No load: the machine as it is. `--load hackbench` makes it busy.");
     }
     let left = recover_first(quiet);
-    let name = flags.record.name.clone();
+    let (name, gates) = (flags.record.name.clone(), flags.gates.clone());
     let mut plan = flags.plan(store, argv).map_err(|error| name_holder(error, &left))?;
     plan.left = left;
+    gates.check(&series_of(&plan), planned_samples(&plan))?;
     if let (Some(name), Some(free), false) = (&name, &plan.name, quiet)
         && name != free
     {
@@ -162,21 +171,45 @@ pub(super) fn run(flags: RunFlags, store: &Store, argv: Vec<String>) -> Result<E
     let each = |elapsed_ns: i64, now: &dyn Fn() -> RunProgress| status.show(elapsed_ns, now);
     let document = session.run(|| quit.seen().map(signal_name), pace.map(|pace| (pace, each)))?;
     status.clear();
+    let found = gates.decide_held(&held)?;
+    let gates = found.as_deref();
     match (json, quiet) {
-        (true, _) => output::put_json(&document)?,
+        (true, _) => output::put_json(&ShownRun { record: &document, intervals: None, gates })?,
         (false, true) => output::put(&terminal::verdict(&document, output::width()))?,
         (false, false) => {
             let moved = if has_interrupts { interrupts(&held) } else { Vec::new() };
             let place = directory.display().to_string();
-            output::put(&terminal::show(&document, &place, &moved, output::width()))?;
+            let asked = Asked { interrupts: &moved, ..Asked::default() };
+            output::put(&terminal::show(&document, &place, asked, output::width()))?;
         }
+    }
+    if !json {
+        gates::put(gates)?;
     }
     if json && !quiet {
         let mut caveats = String::new();
         document.caveats.iter().for_each(|caveat| terminal::push_caveat(&mut caveats, caveat));
         output::notice(&terminal::fold(caveats.trim_end(), output::error_width()));
     }
-    Ok(Exit::of(&document))
+    Ok(gates::exit(&document, gates.unwrap_or_default()))
+}
+
+/// So many samples each series is to have, where that is known beforehand.
+fn planned_samples(plan: &RunPlan) -> Option<u64> {
+    match plan.length {
+        Length::Samples(samples) => Some(samples),
+        Length::Time(ns) => {
+            let interval_ns = plan.probe.parameters().interval_ns().filter(|ns| *ns > 0)?;
+            u64::try_from(ns / interval_ns).ok()
+        }
+        Length::Unlimited => None,
+    }
+}
+
+/// The names of the series of whole latencies that a run will have.
+fn series_of(plan: &RunPlan) -> Vec<String> {
+    let whole = |head: &SeriesHead| !head.is_stage();
+    plan.probe.heads(None).into_iter().filter(whole).map(|head| head.name).collect()
 }
 
 /// The interrupts of a run that has just been measured, wherever its directory was moved since.

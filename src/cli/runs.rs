@@ -2,14 +2,28 @@
 
 use anyhow::Result;
 use clap::Args;
+use serde::Serialize;
 use serde_json::json;
 
-use super::{Exit, flags::FormatFlags, output};
+use super::{
+    Exit,
+    flags::FormatFlags,
+    gates::{self, GateFlags},
+    output,
+};
 use crate::{
     plain::plain_path,
-    report::{collect, table::Table, terminal, words},
-    run::RunEntry,
+    report::{
+        collect,
+        gate::GateResult,
+        intervals::RunIntervals,
+        table::Table,
+        terminal::{self, Asked},
+        words,
+    },
+    run::{Document, RunEntry},
     store::Store,
+    sys::memory,
     units::{Nanos, span},
 };
 
@@ -29,6 +43,14 @@ pub(super) struct ShowFlags {
     /// Also print how often each CPU was interrupted, and by what
     #[arg(long, help_heading = "Output")]
     interrupts: bool,
+    /// Also print 95 % intervals of the percentiles, as far as the samples carry them
+    ///
+    /// Late samples come in groups, so that they say less than as many independent ones. With
+    /// fewer than 10 independent ones beyond a percentile there is no upper end: "at least".
+    #[arg(long, help_heading = "Output")]
+    intervals: bool,
+    #[command(flatten)]
+    gates: GateFlags,
     #[command(flatten)]
     format: FormatFlags,
 }
@@ -99,17 +121,37 @@ fn cells(run: &RunEntry) -> Vec<String> {
 pub(super) fn show(flags: &ShowFlags, store: &Store) -> Result<Exit> {
     flags.format.refuse_with_json("--interrupts", flags.interrupts)?;
     let run = store.find(&flags.run)?;
+    let intervals = flags.intervals.then(|| {
+        memory::keep_heap();
+        RunIntervals::of(&run)
+    });
+    let found = flags.gates.decide(&run)?;
+    let mut caveats: Vec<_> = intervals.iter().filter_map(|known| known.damage.clone()).collect();
     if flags.format.is_json() {
-        output::put_json(&run.document)?;
+        let record = run.record_with(caveats);
+        output::put_json(&ShownRun { record: &record, intervals, gates: found.as_deref() })?;
     } else {
-        let mut caveats = Vec::new();
         let moved = collect::interrupts(&run, &mut caveats);
         let moved = if flags.interrupts { moved } else { Vec::new() };
         let place = run.path.display().to_string();
         let record = run.record_with(caveats);
-        output::put(&terminal::show(&record, &place, &moved, output::width()))?;
+        let asked = Asked { interrupts: &moved, intervals: intervals.as_ref() };
+        output::put(&terminal::show(&record, &place, asked, output::width()))?;
+        gates::put(found.as_deref())?;
     }
-    Ok(Exit::Done)
+    // Whoever asks for a gate asks whether the figures may be believed.
+    Ok(found.map_or(Exit::Done, |found| gates::exit(&run.document, &found)))
+}
+
+/// The record, and beside its members what was asked for.
+#[derive(Serialize)]
+pub(super) struct ShownRun<'a> {
+    #[serde(flatten)]
+    pub record: &'a Document,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub intervals: Option<RunIntervals>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gates: Option<&'a [GateResult]>,
 }
 
 #[cfg(test)]

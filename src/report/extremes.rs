@@ -11,10 +11,12 @@ use serde_json::{Value, json};
 use super::{
     causes::cells,
     collect, html,
+    intervals::RunIntervals,
     lab::{MatrixView, show},
     matrix_page,
     plot::{self, PictureKind, PlotOptions, Size},
-    terminal, why,
+    terminal::{self, Asked},
+    why,
 };
 use crate::{
     analysis::matrix::{NameOrder, matrix},
@@ -149,7 +151,9 @@ fn look(place: &Path, document: &Document) {
     let run = Run { path: place.into(), document: document.clone() };
     let moved = collect::interrupts(&run, &mut Vec::new());
     for width in [None, Some(40)] {
-        let _ = terminal::show(document, "place", &moved, width);
+        let intervals = RunIntervals::of(&run);
+        let asked = Asked { interrupts: &moved, intervals: Some(&intervals) };
+        let _ = terminal::show(document, "place", asked, width);
     }
     let (report, shown) = why::document(&run).unwrap();
     let _ = why::text(&report, &shown, "place", why::PeakView::Timelines(3));

@@ -3,14 +3,17 @@
 mod binned;
 pub mod causes;
 pub mod collect;
+pub mod compare;
 mod curve;
 #[cfg(test)]
 mod extremes;
 #[cfg(test)]
 mod fixture;
+pub mod gate;
 pub mod headline;
 pub mod html;
 pub mod interrupts;
+pub mod intervals;
 pub mod lab;
 pub mod matrix_page;
 pub mod messages;

@@ -5,6 +5,7 @@
 //! those that say least, and a line names them.
 
 mod fold;
+mod intervals;
 mod messages;
 mod stages;
 
@@ -13,6 +14,7 @@ use anstyle::{AnsiColor, Style};
 use super::{
     headline::{MissedInAll, headline},
     interrupts,
+    intervals::RunIntervals,
     page::InterruptRow,
     sample_name::{self, SampleName},
     table::{Table, us},
@@ -29,6 +31,7 @@ use crate::{
 };
 
 pub use fold::fold;
+pub use intervals::interval;
 
 /// Columns of latencies that go on a narrow terminal, the first of them first. Never how many there
 /// were, how many were missed, and the maximum.
@@ -46,15 +49,18 @@ const fn colour(validity: Validity) -> Style {
     }
 }
 
-/// The whole of `tardy show`, in lines of at most `width` characters where that is given; `moved`
-/// are the interrupts that moved, where they are to be shown.
+/// What is shown of a run only where somebody asks for it.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Asked<'a> {
+    /// The interrupts that moved.
+    pub interrupts: &'a [InterruptRow],
+    /// The intervals of its percentiles.
+    pub intervals: Option<&'a RunIntervals>,
+}
+
+/// The whole of `tardy show`, in lines of at most `width` characters where that is given.
 #[must_use]
-pub fn show(
-    document: &Document,
-    place: &str,
-    moved: &[InterruptRow],
-    width: Option<usize>,
-) -> String {
+pub fn show(document: &Document, place: &str, asked: Asked<'_>, width: Option<usize>) -> String {
     let document = &harmless(document);
     let mut out = first_line(document);
     out.push_str(&format!("{}\n\n", words::line(document)));
@@ -63,7 +69,8 @@ pub fn show(
         out.push('\n');
     }
     push_figures(&mut out, document, width);
-    push_interrupts(&mut out, document, moved, width);
+    asked.intervals.iter().for_each(|known| intervals::push(&mut out, known, width));
+    push_interrupts(&mut out, document, asked.interrupts, width);
     out.push_str(&format!("{DIM}run {}{DIM:#}\n", plain(place)));
     if has_figures(document) {
         let (verdict, good) = (document.validity.as_str(), colour(document.validity));
@@ -297,16 +304,16 @@ mod tests {
     #[test]
     fn on_a_narrow_terminal_no_line_is_wider_and_no_word_is_broken() {
         let document = document();
-        let wide = text(&show(&document, "/a/run", &[], None));
+        let wide = text(&show(&document, "/a/run", Asked::default(), None));
         let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
         for width in [40, 60, 80, 100] {
-            let narrow = text(&show(&document, "/a/run", &[], Some(width)));
+            let narrow = text(&show(&document, "/a/run", Asked::default(), Some(width)));
             assert!(narrow.lines().all(|line| line.chars().count() <= width), "{narrow}");
             let (wide, narrow) = (words(&wide), words(&narrow));
             let known = |word: &&String| wide.contains(word) || is_of_the_note(word);
             assert_eq!(narrow.iter().find(|word| !known(word)), None, "at {width}");
         }
-        let narrow = text(&show(&document, "/a/run", &[], Some(60)));
+        let narrow = text(&show(&document, "/a/run", Asked::default(), Some(60)));
         assert!(narrow.contains("no room for mean, p90"), "{narrow}");
         assert!(narrow.contains("missed") && narrow.contains("max"), "{narrow}");
         assert!(!wide.contains("no room for"), "{wide}");
@@ -320,7 +327,7 @@ mod tests {
     #[test]
     fn the_verdict_is_first_and_the_headline_last() {
         let document = document();
-        let shown = text(&show(&document, "/a/run", &[], None));
+        let shown = text(&show(&document, "/a/run", Asked::default(), None));
         assert_eq!(shown.lines().next(), Some("n: valid"));
         let last = shown.lines().last().unwrap();
         assert_eq!(last, format!("valid: {}", headline(&document)));

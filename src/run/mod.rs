@@ -2,6 +2,7 @@
 
 pub mod calibration;
 pub mod caveat;
+pub mod compared;
 pub mod conditions;
 pub mod copy;
 pub mod counts;
@@ -43,6 +44,7 @@ pub use caveat_kind::{
     ShieldCaveat, ThreadCaveat, ThreadDeviation, ThreadError, ThreadFaults, ThreadTerms,
     TraceCaveat, UnreadSource,
 };
+pub use compared::{AbVerdict, ComparedFigureRow, ComparedUnit};
 pub use directory::{MakeError, RunDirectory, Unsynced};
 pub use document::{Document, LoadProof, LoadRecord, RunParameters, SCHEMA_VERSION, Status};
 pub use entry::{RunEntry, RunHead};

@@ -20,6 +20,7 @@
 mod beside;
 mod chance;
 mod check;
+mod compare;
 mod control_group;
 mod crash;
 mod damage;

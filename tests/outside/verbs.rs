@@ -17,6 +17,7 @@ fn every_verb_explains_itself_on_standard_output() {
         &["list", "--help"],
         &["show", "--help"],
         &["why", "--help"],
+        &["compare", "--help"],
         &["report", "--help"],
         &["load", "--help"],
         &["repair", "--help"],
@@ -36,7 +37,9 @@ fn every_verb_explains_itself_on_standard_output() {
 fn the_help_names_every_exit_code_that_there_is() {
     let help = Store::new().run(&["--help"]).out;
     let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
-    for word in ["Exit codes", "0 done", "1 measured", "2 error", "4 the run is invalid"] {
+    for word in
+        ["Exit codes", "0 done", "1 measured", "2 error", "3 inconclusive", "4 the run is invalid"]
+    {
         assert!(help.contains(word), "{word}: {help}");
     }
 }

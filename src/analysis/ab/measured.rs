@@ -83,6 +83,18 @@ impl MeasuredFigure {
         }
     }
 
+    /// The figure in `blocks` as it is, however few samples carry it: to be shown, not to be
+    /// judged.
+    #[must_use]
+    pub fn described(figure: ComparedFigure, blocks: &[MeasuredBlock]) -> Self {
+        match figure.percent() {
+            Some(percent) => Self::of_latency(figure, blocks, |block| {
+                percentile(&block.counts, percent, Some(block.max_ns))
+            }),
+            None => Self::of(figure, blocks, blocks.len()),
+        }
+    }
+
     fn of_latency(
         figure: ComparedFigure,
         blocks: &[MeasuredBlock],

@@ -14,19 +14,7 @@
 
 use super::{looks::LookPlan, order::AbSide};
 use crate::analysis::distributions::normal_of_t;
-
-/// What is said of B, compared with A.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AbVerdict {
-    /// B is better: the whole interval lies on that side.
-    Better,
-    /// B is worse.
-    Worse,
-    /// Whatever the difference is, it is smaller than the margin.
-    Same,
-    /// None of these can be said.
-    Inconclusive,
-}
+pub use crate::run::AbVerdict;
 
 /// The pairs of one figure, and what a difference must exceed.
 #[derive(Debug, Clone, PartialEq)]

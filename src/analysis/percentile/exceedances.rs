@@ -6,11 +6,12 @@ use hdrhistogram::Histogram;
 use super::{BlockCount, PercentileInterval, Ranks, Support};
 use crate::run::{hlog, summary::percentile};
 
-/// A percentile and its value in the whole run.
+/// A percentile, its value in the whole run, and the highest value of the bucket of that.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Threshold {
     percent: f64,
     value_ns: u64,
+    key_ns: u64,
 }
 
 /// Per threshold: how many samples lie above its bucket, and how many in it or above.
@@ -20,12 +21,12 @@ struct Beyond {
     reaching: Vec<BlockCount>,
 }
 
-/// Counts samples beyond the percentiles of a series, block by block.
+/// Counts samples beyond the percentiles of a series, block by block. It takes some bytes a block
+/// and keeps no histogram, so that thousands of series fit into memory.
 #[derive(Debug, Clone)]
 pub struct Exceedances {
     thresholds: Vec<Threshold>,
     beyond: Vec<Beyond>,
-    total: Histogram<u64>,
 }
 
 impl Exceedances {
@@ -33,12 +34,15 @@ impl Exceedances {
     /// them.
     #[must_use]
     pub fn new(percentiles: &[(f64, u64)]) -> Self {
-        let threshold =
-            |(percent, value_ns): &(f64, u64)| Threshold { percent: *percent, value_ns: *value_ns };
+        let bounds = hlog::empty();
+        let threshold = |(percent, value_ns): &(f64, u64)| Threshold {
+            percent: *percent,
+            value_ns: *value_ns,
+            key_ns: bounds.highest_equivalent(*value_ns),
+        };
         Self {
             thresholds: percentiles.iter().map(threshold).collect(),
             beyond: vec![Beyond::default(); percentiles.len()],
-            total: hlog::empty(),
         }
     }
 
@@ -51,41 +55,57 @@ impl Exceedances {
 
     /// Adds the next block in the order of time: an interval of `series.hlog`, say.
     pub fn add(&mut self, block: &Histogram<u64>) {
-        let keys: Vec<u64> = self
-            .thresholds
-            .iter()
-            .map(|threshold| self.total.highest_equivalent(threshold.value_ns))
-            .collect();
-        let (mut above, mut reaching) = (vec![0; keys.len()], vec![0; keys.len()]);
+        for beyond in &mut self.beyond {
+            beyond.above.push(BlockCount::default());
+            beyond.reaching.push(BlockCount::default());
+        }
+        self.add_to_last(block);
+    }
+
+    /// Adds to the block that was added last: what another series had in the same time.
+    pub fn add_to_last(&mut self, block: &Histogram<u64>) {
+        let samples = block.len();
+        let last = |counts: &mut Vec<BlockCount>, beyond: u64| {
+            if let Some(last) = counts.last_mut() {
+                last.samples = last.samples.saturating_add(samples);
+                last.beyond = last.beyond.saturating_add(beyond);
+            }
+        };
+        let mut sums = vec![(0_u64, 0_u64); self.thresholds.len()];
         for bucket in block.iter_recorded() {
             let (value, count) = (bucket.value_iterated_to(), bucket.count_since_last_iteration());
-            for (place, key) in keys.iter().enumerate().filter(|(_, key)| value >= **key) {
-                reaching[place] = count.saturating_add(reaching[place]);
-                if value > *key {
-                    above[place] = count.saturating_add(above[place]);
+            for (threshold, (above, reaching)) in self.thresholds.iter().zip(&mut sums) {
+                if value >= threshold.key_ns {
+                    *reaching = reaching.saturating_add(count);
+                }
+                if value > threshold.key_ns {
+                    *above = above.saturating_add(count);
                 }
             }
-            self.total.saturating_record_n(value, count);
         }
-        let samples = block.len();
-        for (place, beyond) in self.beyond.iter_mut().enumerate() {
-            beyond.above.push(BlockCount { samples, beyond: above[place] });
-            beyond.reaching.push(BlockCount { samples, beyond: reaching[place] });
+        for (beyond, (above, reaching)) in self.beyond.iter_mut().zip(sums) {
+            last(&mut beyond.above, above);
+            last(&mut beyond.reaching, reaching);
         }
     }
 
-    /// The interval of each percentile, in the order in which they were given. No value lies above
-    /// `max_ns`, which is exact where the histogram's is that of a bucket.
+    /// The interval of each percentile, in the order in which they were given. `total` holds all
+    /// blocks together. No value lies above `max_ns`, which is exact where the histogram's is that
+    /// of a bucket.
     #[must_use]
-    pub fn intervals(&self, max_ns: Option<i64>) -> Vec<PercentileInterval> {
+    pub fn intervals(
+        &self,
+        total: &Histogram<u64>,
+        max_ns: Option<i64>,
+    ) -> Vec<PercentileInterval> {
         let max_ns = max_ns.and_then(|max| u64::try_from(max).ok()).unwrap_or(u64::MAX);
-        let samples = self.total.len();
-        let at = |rank: u64| self.value_at(rank);
+        let samples = total.len();
+        let at = |rank: u64| value_at(total, rank);
         let of = |(threshold, beyond): (&Threshold, &Beyond)| {
             let blocks = beyond.nearest(1.0 - threshold.percent / 100.0);
             let support = Support::of(threshold.percent, samples, blocks);
             let ranks = Ranks::of(threshold.percent, &support);
-            let low_ns = ranks.low.map(|rank| self.total.lowest_equivalent(at(rank)));
+            let low_ns = ranks.low.map(|rank| total.lowest_equivalent(at(rank)));
             PercentileInterval {
                 percent: threshold.percent,
                 value_ns: threshold.value_ns,
@@ -96,13 +116,13 @@ impl Exceedances {
         };
         self.thresholds.iter().zip(&self.beyond).map(of).collect()
     }
+}
 
-    /// The highest value of the bucket that holds the sample of this rank, from 1.
-    fn value_at(&self, rank: u64) -> u64 {
-        let samples = self.total.len().max(1) as f64;
-        // In the middle of the rank, so that no rounding leaves it.
-        self.total.value_at_quantile(((rank as f64 - 0.5) / samples).clamp(0.0, 1.0))
-    }
+/// The highest value of the bucket that holds the sample of this rank, from 1.
+fn value_at(total: &Histogram<u64>, rank: u64) -> u64 {
+    let samples = total.len().max(1) as f64;
+    // In the middle of the rank, so that no rounding leaves it.
+    total.value_at_quantile(((rank as f64 - 0.5) / samples).clamp(0.0, 1.0))
 }
 
 impl Beyond {

@@ -91,11 +91,12 @@ fn histograms_give_the_same_interval_as_the_samples_in_them() {
     let samples = samples(20_000);
     let max = samples.iter().max().map(|max| *max as i64);
     let percents = [50.0, 99.0, 99.9, 99.99];
-    let mut counter = Exceedances::of_total(&histogram(&samples), max, &percents);
+    let total = histogram(&samples);
+    let mut counter = Exceedances::of_total(&total, max, &percents);
     for block in samples.chunks(200) {
         counter.add(&histogram(block));
     }
-    for (binned, percent) in counter.intervals(max).iter().zip(percents) {
+    for (binned, percent) in counter.intervals(&total, max).iter().zip(percents) {
         let raw = of_samples(percent, &samples, 200);
         assert_eq!(binned.support.backing, raw.support.backing, "{percent}");
         // A bucket is a thousandth wide.
@@ -117,10 +118,10 @@ fn an_interval_surrounds_its_percentile_and_ends_at_the_maximum() {
     assert_eq!(found.support.samples, 11_000);
     assert!(found.low_ns.unwrap() < found.value_ns);
     assert!(found.high_ns.is_none_or(|high| found.value_ns < high && Some(high) <= max));
-    let mut counter =
-        Exceedances::of_total(&histogram(&samples), max.map(|max| max as i64), &[99.9]);
+    let total = histogram(&samples);
+    let mut counter = Exceedances::of_total(&total, max.map(|max| max as i64), &[99.9]);
     samples.chunks(110).for_each(|block| counter.add(&histogram(block)));
-    for found in counter.intervals(max.map(|max| max as i64)) {
+    for found in counter.intervals(&total, max.map(|max| max as i64)) {
         assert!(found.high_ns.is_none_or(|high| Some(high) <= max), "not the bucket's end");
     }
 }
@@ -137,7 +138,8 @@ fn samples_that_are_all_alike_have_no_interval() {
 fn nothing_measured_is_nothing_said() {
     let found = of_samples(99.0, &[], 10);
     assert_eq!((found.low_ns, found.high_ns, found.support.samples), (None, None, 0));
-    let empty = Exceedances::of_total(&hlog::empty(), None, &[50.0]).intervals(None);
+    let total = hlog::empty();
+    let empty = Exceedances::of_total(&total, None, &[50.0]).intervals(&total, None);
     assert_eq!((empty[0].low_ns, empty[0].high_ns), (None, None));
 }
 
@@ -146,11 +148,35 @@ fn a_percentile_in_a_full_bucket_is_judged_by_the_samples_that_reach_it() {
     // Half are 1 us, half 2 us, block by block: p60 is 2 us, and nothing lies above it.
     let mut counter = Exceedances::new(&[(60.0, 2_000)]);
     let (low, high) = (histogram(&[1_000; 10]), histogram(&[2_000; 10]));
+    let mut total = hlog::empty();
     for turn in 0..100 {
-        counter.add(if turn % 2 == 0 { &low } else { &high });
+        let block = if turn % 2 == 0 { &low } else { &high };
+        counter.add(block);
+        total.add(block).unwrap();
     }
-    let found = counter.intervals(Some(2_000));
+    let found = counter.intervals(&total, Some(2_000));
     // Whole blocks are alike: each says as much as one sample.
     assert!((50.0..=101.0).contains(&found[0].support.effective), "{found:?}");
     assert_eq!(found[0].high_ns, Some(2_000));
+}
+
+#[test]
+fn what_two_series_have_at_the_same_time_is_one_block() {
+    // Of two series alike every late sample has a twin: together they say no more than one alone.
+    let one = samples(20_000);
+    let (total, max) = (histogram(&one), one.iter().max().map(|max| *max as i64));
+    let mut alone = Exceedances::of_total(&total, max, &[99.0]);
+    let mut both = alone.clone();
+    for block in one.chunks(200) {
+        let block = histogram(block);
+        alone.add(&block);
+        both.add(&block);
+        both.add_to_last(&block);
+    }
+    let mut twice = total.clone();
+    twice.add(&total).unwrap();
+    let (alone, both) = (alone.intervals(&total, max)[0], both.intervals(&twice, max)[0]);
+    assert_eq!(both.support.samples, 2 * alone.support.samples);
+    let ratio = both.support.effective / alone.support.effective;
+    assert!((0.85..1.15).contains(&ratio), "{alone:?} {both:?}");
 }

@@ -51,15 +51,15 @@ pub(super) fn table(effort: Effort, samples: usize) -> String {
 /// The intervals of one run.
 fn run(process: Process, samples: usize, random: &mut SplitMix64) -> Vec<PercentileInterval> {
     let drawn = process.draw(samples, random);
-    let mut counts = hlog::empty();
-    fill(&mut counts, &drawn);
+    let (mut total, mut counts) = (hlog::empty(), hlog::empty());
+    fill(&mut total, &drawn);
     let max_ns = drawn.iter().max().and_then(|max| i64::try_from(*max).ok());
-    let mut counter = Exceedances::of_total(&counts, max_ns, &PERCENTS);
+    let mut counter = Exceedances::of_total(&total, max_ns, &PERCENTS);
     for block in drawn.chunks(samples.div_ceil(INTERVALS)) {
         fill(&mut counts, block);
         counter.add(&counts);
     }
-    counter.intervals(max_ns)
+    counter.intervals(&total, max_ns)
 }
 
 fn fill(counts: &mut Histogram<u64>, samples: &[u64]) {

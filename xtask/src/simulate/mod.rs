@@ -4,6 +4,7 @@
 
 mod coverage;
 mod processes;
+mod runs;
 mod sessions;
 mod table;
 
@@ -16,7 +17,7 @@ use table::Effort;
 use crate::bench::say;
 
 /// Tables by the name that selects one.
-const TABLES: [&str; 3] = ["coverage", "equal", "power"];
+const TABLES: [&str; 4] = ["coverage", "equal", "power", "runs"];
 
 /// Simulate coverage, false verdicts and power; Markdown on stdout
 #[derive(Debug, Args)]
@@ -24,7 +25,7 @@ pub(crate) struct SimulateFlags {
     /// Simulated runs for each row of `coverage`; each of 60,000 samples
     #[arg(long, default_value = "1000", value_name = "N")]
     repeats: NonZeroUsize,
-    /// Simulated sessions for each row of `equal` and `power`; they take less time
+    /// Simulated sessions for each row of `equal`, `power` and `runs`; they take less time
     #[arg(long, default_value = "10000", value_name = "N")]
     sessions: NonZeroUsize,
     /// Samples of each run of `coverage`, one a ms
@@ -55,6 +56,7 @@ pub(crate) fn run(flags: &SimulateFlags) -> Result<()> {
         let text = match name {
             "coverage" => coverage::table(effort(flags.repeats), flags.samples.get()),
             "equal" => sessions::equal_sides(effort(flags.sessions))?,
+            "runs" => runs::equal_sides(effort(flags.sessions)),
             _ => sessions::power(effort(flags.sessions))?,
         };
         std::io::stdout().write_all(text.as_bytes())?;

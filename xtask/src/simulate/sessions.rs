@@ -123,7 +123,7 @@ impl Session<'_> {
 }
 
 /// Student's t with 3 degrees of freedom, divided by its standard deviation.
-fn heavy_tailed(random: &mut SplitMix64) -> f64 {
+pub(super) fn heavy_tailed(random: &mut SplitMix64) -> f64 {
     let square: f64 = (0..3).map(|_| normal(random).powi(2)).sum();
     normal(random) / (square / 3.0).sqrt() / 3.0_f64.sqrt()
 }

@@ -1,0 +1,244 @@
+//! `tardy compare`: runs side by side, and a verdict where there are enough of them.
+
+use std::{num::NonZeroUsize, panic, thread};
+
+use anyhow::{Result, anyhow, bail, ensure};
+use clap::Args;
+use serde::Serialize;
+
+use super::{Exit, flags::FormatFlags, gates, output};
+use crate::{
+    analysis::ab::{
+        figure::{ComparedFigure, JUDGED_BY_DEFAULT},
+        verdict::overall,
+    },
+    report::{
+        compare::{
+            CompareError, CompareOptions, CompareReport, LoggedRun, RunInComparison,
+            SideComparison, WorseGate, compare as compare_sides, text,
+        },
+        gate::GateResult,
+    },
+    run::{AbVerdict, Run, Validity},
+    store::Store,
+    sys::memory,
+};
+
+/// Compare runs: figures side by side, a verdict from three runs a side on, what differs
+///
+/// `compare A B C` puts B and C beside A. `compare A1 A2 A3 --vs B1 B2 B3` judges whether B is
+/// better or worse than A, by how much runs of one side differ among themselves: one run beside
+/// one other is described and never judged.
+#[derive(Debug, Args)]
+#[command(after_help = "Exit codes: 0 better, or the same within the margin; 1 worse; 2 error; \
+                        3 inconclusive; 4 a run is invalid.")]
+pub(super) struct CompareFlags {
+    /// Paths, names, beginnings of ids, `last` or `last~1`; the first ones are A
+    #[arg(value_name = "RUN", required = true)]
+    runs: Vec<String>,
+    /// The runs of B; what stands before are the runs of A
+    #[arg(long, value_name = "RUN", num_args = 1..)]
+    vs: Vec<String>,
+    /// What to judge: p50, p90, p99, p99.9, p99.99, max, missed [default: p50,p99,p99.9]
+    #[arg(long, value_name = "FIGURES", value_delimiter = ',')]
+    figures: Vec<ComparedFigure>,
+    /// Call sides the same that differ by less [default: 5% up to p99, 10% beyond]
+    #[arg(long, value_name = "PERCENT", value_parser = margin)]
+    margin: Option<f64>,
+    /// By how much B may be worse, as worse<5%@p99; repeatable
+    ///
+    /// Decided on the interval of the ratio. Then the exit code is that of the gates: 0 where all
+    /// pass, 1 where one fails, 3 where one is inconclusive.
+    #[arg(long = "gate", value_name = "LIMIT")]
+    gates: Vec<WorseGate>,
+    /// Compare invalid runs too; they are marked, and the exit code stays 4
+    #[arg(long)]
+    even_invalid: bool,
+    #[command(flatten)]
+    format: FormatFlags,
+}
+
+/// A share in percent, more than nothing and at most 100 %: 0.05 for `5%`.
+///
+/// # Errors
+/// What is wrong with it.
+pub(super) fn margin(text: &str) -> Result<f64, String> {
+    let number = text.trim().strip_suffix('%').map(str::trim);
+    let number = number.ok_or_else(|| format!("{text} has no unit; write a share as 5%"))?;
+    match number.parse::<f64>() {
+        Ok(percent) if percent > 0.0 && percent <= 100.0 => Ok(percent / 100.0),
+        Ok(_) => Err(format!("{text} is out of range; a share is more than 0% and at most 100%")),
+        Err(_) => Err(format!("\"{text}\" is no share; write a number and %, as in 5%")),
+    }
+}
+
+/// Compares and prints.
+pub(super) fn compare(flags: &CompareFlags, store: &Store) -> Result<Exit> {
+    ensure!(
+        flags.runs.len() + flags.vs.len() > 1,
+        "one run alone is no comparison: name another one, as in `tardy compare {} last`",
+        flags.runs[0]
+    );
+    let find = |names: &[String]| -> Result<Vec<Run>> {
+        names.iter().map(|name| Ok(store.find(name)?)).collect()
+    };
+    let (a, b) = (find(&flags.runs)?, find(&flags.vs)?);
+    let invalid = a.iter().chain(&b).find(|run| run.document.validity == Validity::Invalid);
+    if let Some(run) = invalid.filter(|_| !flags.even_invalid) {
+        let name = &run.document.name;
+        output::warn(&format!(
+            "{name} is invalid (`tardy show {name}` says why), and its figures decide nothing; \
+             measure again, or compare it all the same with --even-invalid"
+        ));
+        return Ok(Exit::Invalid);
+    }
+    let options = CompareOptions { judged: flags.judged(), margin: flags.margin };
+    let report = report(a, b, &options)?;
+    let gates = flags.decide(&report)?;
+    if flags.format.is_json() {
+        output::put_json(&GatedReport { report: &report, gates: gates.as_deref() })?;
+    } else {
+        output::put(&text(&report, output::width()))?;
+        gates::put(gates.as_deref())?;
+    }
+    Ok(exit(&report, gates.as_deref()))
+}
+
+/// The report, and beside its members what was asked for.
+#[derive(Serialize)]
+struct GatedReport<'a> {
+    #[serde(flatten)]
+    report: &'a CompareReport,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    gates: Option<&'a [GateResult]>,
+}
+
+impl CompareFlags {
+    /// What was asked for and what gates need, each once.
+    fn judged(&self) -> Vec<ComparedFigure> {
+        let asked = if self.figures.is_empty() { &JUDGED_BY_DEFAULT[..] } else { &self.figures };
+        let mut judged = Vec::new();
+        for figure in asked.iter().copied().chain(self.gates.iter().map(|gate| gate.figure)) {
+            if !judged.contains(&figure) {
+                judged.push(figure);
+            }
+        }
+        judged
+    }
+
+    /// What the comparison says of the gates; nothing where there are none.
+    fn decide(&self, report: &CompareReport) -> Result<Option<Vec<GateResult>>> {
+        if self.gates.is_empty() {
+            return Ok(None);
+        }
+        let [one] = report.comparisons.as_slice() else {
+            bail!("--gate decides between two sides: write the runs of B behind --vs");
+        };
+        let mut found = Vec::new();
+        for gate in &self.gates {
+            let decided = gate.decide(one).map_err(|refusal| anyhow!("--gate {refusal}"))?;
+            found.extend(decided);
+        }
+        Ok(Some(found))
+    }
+}
+
+fn report(a: Vec<Run>, b: Vec<Run>, options: &CompareOptions) -> Result<CompareReport> {
+    // A day has thousands of histograms; malloc keeps blocks of this size instead of freeing them.
+    memory::keep_heap();
+    let (of_a, is_judged) = (a.len(), !b.is_empty());
+    let describes = !is_judged || (of_a == 1 && b.len() == 1);
+    let runs = read(a.into_iter().chain(b).collect(), describes)?;
+    let all: Vec<&LoggedRun> = runs.iter().collect();
+    let comparisons: Vec<SideComparison> = if is_judged {
+        let (a, b) = all.split_at(of_a);
+        vec![compare_sides(a, b, options)?]
+    } else {
+        let (a, others) = all.split_at(1);
+        let each = others.chunks(1).map(|b| compare_sides(a, b, options));
+        each.collect::<Result<_, CompareError>>()?
+    };
+    let verdicts: Vec<AbVerdict> = comparisons.iter().map(|one| one.verdict).collect();
+    Ok(CompareReport {
+        verdict: overall(&verdicts),
+        comparisons,
+        runs: all.iter().map(|run| RunInComparison::of(run)).collect(),
+    })
+}
+
+/// Reads the logs of runs, as many at once as there are CPUs.
+fn read(runs: Vec<Run>, describes: bool) -> Result<Vec<LoggedRun>, CompareError> {
+    let threads = thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    let mut left = runs.into_iter();
+    let mut read = Vec::new();
+    loop {
+        let batch: Vec<Run> = left.by_ref().take(threads).collect();
+        if batch.is_empty() {
+            return Ok(read);
+        }
+        let found: Vec<Result<LoggedRun, CompareError>> = thread::scope(|scope| {
+            let begin = |run| scope.spawn(move || LoggedRun::read(run, describes));
+            let begun: Vec<_> = batch.into_iter().map(begin).collect();
+            let end = |thread: thread::ScopedJoinHandle<'_, _>| {
+                thread.join().unwrap_or_else(|panicked| panic::resume_unwind(panicked))
+            };
+            begun.into_iter().map(end).collect()
+        });
+        for run in found {
+            read.push(run?);
+        }
+    }
+}
+
+/// Of the gates where there are any, or else of the verdict.
+fn exit(report: &CompareReport, gates: Option<&[GateResult]>) -> Exit {
+    let is_invalid = |one: &SideComparison| one.validity == Validity::Invalid;
+    match report.verdict {
+        _ if report.comparisons.iter().any(is_invalid) => Exit::Invalid,
+        _ if gates.is_some() => gates::verdict(gates.unwrap_or_default()),
+        AbVerdict::Worse => Exit::No,
+        AbVerdict::Inconclusive => Exit::Inconclusive,
+        AbVerdict::Better | AbVerdict::Same => Exit::Done,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_margin_is_a_share_in_percent() {
+        assert_eq!(margin("5%"), Ok(0.05));
+        assert_eq!(margin("2.5 %"), Ok(0.025));
+        for (wrong, says) in [
+            ("5", "has no unit"),
+            ("0%", "out of range"),
+            ("-1%", "out of range"),
+            ("200%", "out of range"),
+            ("x%", "is no share"),
+            ("NaN%", "out of range"),
+        ] {
+            let error = margin(wrong).unwrap_err();
+            assert!(error.contains(says), "{wrong}: {error}");
+        }
+    }
+
+    #[derive(Debug, clap::Parser)]
+    struct Typed {
+        #[command(flatten)]
+        flags: CompareFlags,
+    }
+
+    #[test]
+    fn what_gates_ask_for_is_judged_and_nothing_twice() {
+        use ComparedFigure::{P50, P99, P999};
+        use clap::Parser as _;
+        let judged = |words: &[&str]| {
+            Typed::try_parse_from([&["compare", "a", "b"], words].concat()).unwrap().flags.judged()
+        };
+        assert_eq!(judged(&[]), [P50, P99, P999]);
+        assert_eq!(judged(&["--figures", "p99,p50,p99"]), [P99, P50]);
+        let gate = ["--figures=p50", "--gate=worse<5%@p99.9", "--gate=worse<9%@p50"];
+        assert_eq!(judged(&gate), [P50, P999]);
+    }
+}

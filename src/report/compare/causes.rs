@@ -1,0 +1,122 @@
+//! Which cause differs: what the slowest samples of both sides were blamed on.
+//!
+//! Of a band, the slowest 1 % say, the mean latency is the sum of what each cause had of it, per
+//! sample. So the differences of the causes sum up to the difference of the means. They are
+//! described, not judged.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::LoggedRun;
+use crate::{analysis::bands::Band, report::causes::Causes, run::peaks::Cause};
+
+/// The ten worst are no band of a share of the samples.
+const WORST: &str = "worst";
+
+/// What the samples of a band were blamed on, A beside B. All times are means per sample of the
+/// band, in ns; of several runs of a side the mean of theirs.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct BandDifference {
+    /// `p99`: the samples above each side's own 99th percentile.
+    pub band: String,
+    /// Their mean latency in A.
+    pub a_ns: f64,
+    /// The same in B.
+    pub b_ns: f64,
+    /// How much of the time of A was blamed, if only on `unexplained`, 0 to 1.
+    pub blamed_a: f64,
+    /// The same of B.
+    pub blamed_b: f64,
+    /// Where the difference comes from, the largest first. What was not blamed at all is missing.
+    pub causes: Vec<CauseDifference>,
+}
+
+/// One cause's part of both.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct CauseDifference {
+    /// What kind.
+    pub cause: Cause,
+    /// Which one.
+    pub name: String,
+    /// What it had of a sample's latency in A, ns.
+    pub a_ns: f64,
+    /// The same in B.
+    pub b_ns: f64,
+}
+
+impl CauseDifference {
+    /// By how much it has more in B, ns.
+    #[must_use]
+    pub fn difference_ns(&self) -> f64 {
+        self.b_ns - self.a_ns
+    }
+}
+
+/// One side's means of a band.
+#[derive(Debug, Default)]
+struct SideBand {
+    runs: f64,
+    ns: f64,
+    blamed: f64,
+    causes: BTreeMap<(Cause, String), f64>,
+}
+
+/// The bands that all runs of both sides have; none where one of them was not traced.
+pub(super) fn differences(a: &[&LoggedRun], b: &[&LoggedRun]) -> Vec<BandDifference> {
+    let bands = |side: &[&LoggedRun]| side.iter().map(|run| bands_of(run)).collect::<Vec<_>>();
+    of_bands(&bands(a), &bands(b))
+}
+
+fn bands_of(run: &LoggedRun) -> Vec<Band> {
+    let causes = Causes::of(run.run(), &run.total());
+    if causes.blame.is_some() { causes.bands } else { Vec::new() }
+}
+
+pub(super) fn of_bands(a: &[Vec<Band>], b: &[Vec<Band>]) -> Vec<BandDifference> {
+    let Some(first) = a.first() else { return Vec::new() };
+    let names = first.iter().map(|band| band.name.as_str()).filter(|name| *name != WORST);
+    names.filter_map(|name| Some(difference(name, &side(a, name)?, &side(b, name)?))).collect()
+}
+
+/// The means of a band over the runs of a side; absent where one has none.
+fn side(runs: &[Vec<Band>], name: &str) -> Option<SideBand> {
+    let mut found = SideBand::default();
+    for run in runs {
+        let band = run.iter().find(|band| band.name == name)?;
+        let samples = band.wakeups.max(1) as f64;
+        found.runs += 1.0;
+        found.ns += band.ns as f64 / samples;
+        found.blamed += band.blamed_share;
+        for cause in &band.causes {
+            let own = found.causes.entry((cause.cause, cause.name.clone())).or_default();
+            *own += cause.ns as f64 / samples;
+        }
+    }
+    (found.runs > 0.0).then_some(found)
+}
+
+fn difference(name: &str, a: &SideBand, b: &SideBand) -> BandDifference {
+    let mean = |side: &SideBand, of: &(Cause, String)| {
+        side.causes.get(of).copied().unwrap_or(0.0) / side.runs
+    };
+    let mut keys: Vec<&(Cause, String)> = a.causes.keys().collect();
+    keys.extend(b.causes.keys().filter(|key| !a.causes.contains_key(key)));
+    let cause = |key: &(Cause, String)| CauseDifference {
+        cause: key.0,
+        name: key.1.clone(),
+        a_ns: mean(a, key),
+        b_ns: mean(b, key),
+    };
+    let mut causes: Vec<CauseDifference> = keys.into_iter().map(cause).collect();
+    let size = |cause: &CauseDifference| cause.difference_ns().abs();
+    causes.sort_by(|one, other| size(other).total_cmp(&size(one)));
+    BandDifference {
+        band: name.to_owned(),
+        a_ns: a.ns / a.runs,
+        b_ns: b.ns / b.runs,
+        blamed_a: a.blamed / a.runs,
+        blamed_b: b.blamed / b.runs,
+        causes,
+    }
+}

@@ -1,0 +1,197 @@
+//! Runs of A against runs of B: figures side by side, a verdict where there are enough runs, which
+//! facts differ, and which causes.
+//!
+//! One run beside one other is described and not judged: how much runs of one set-up differ from
+//! each other, and from boot to boot, is in neither of them.
+
+mod causes;
+mod facts;
+mod figures;
+mod remarks;
+mod side;
+#[cfg(test)]
+mod tests;
+mod text;
+mod worse;
+
+use serde::Serialize;
+use thiserror::Error;
+
+use super::intervals::RunIntervals;
+use crate::{
+    analysis::ab::figure::ComparedFigure,
+    run::{AbVerdict, ComparedFigureRow, Validity},
+};
+
+pub use causes::{BandDifference, CauseDifference};
+pub use facts::FactDifference;
+pub use side::LoggedRun;
+pub use text::text;
+pub use worse::{WorseGate, WorseGateError};
+
+/// What is to be compared, and how.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CompareOptions {
+    /// The figures that are judged; the others are described.
+    pub judged: Vec<ComparedFigure>,
+    /// Differences below this share are called the same, 0.05 for 5 %; without it each figure has
+    /// its own.
+    pub margin: Option<f64>,
+}
+
+/// Why runs are not compared.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum CompareError {
+    /// Their samples are different things.
+    #[error(
+        "{a} is a run of {probe_a}, {b} one of {probe_b}: their samples are different things; \
+         compare runs of one probe"
+    )]
+    Probes {
+        /// A run.
+        a: String,
+        /// Its probe.
+        probe_a: String,
+        /// Another run.
+        b: String,
+        /// Its probe.
+        probe_b: String,
+    },
+    /// Nothing in common.
+    #[error("{a} has {series_a}, and {b} has {series_b}: no series is in both; measure the same")]
+    Series {
+        /// A run.
+        a: String,
+        /// Its series.
+        series_a: String,
+        /// Another run.
+        b: String,
+        /// Its series.
+        series_b: String,
+    },
+    /// A run that says nothing.
+    #[error("{0} has no sample; leave it out")]
+    Empty(String),
+    /// A log that cannot be read to its end.
+    #[error("{name}: series.hlog: {what}; copy the run directory again from where it was measured")]
+    Damaged {
+        /// The run.
+        name: String,
+        /// What is wrong.
+        what: String,
+    },
+    /// The same run on both sides, or twice on one.
+    #[error("{0} is named twice; a run is no replicate of itself")]
+    Twice(String),
+    /// A figure that is not in all of them.
+    #[error("--figures {figure}: {why}")]
+    Figure {
+        /// Its name.
+        figure: &'static str,
+        /// Why not.
+        why: String,
+    },
+}
+
+/// Runs of B beside those of A.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SideComparison {
+    /// The names of the runs of A.
+    pub a: Vec<String>,
+    /// Those of B.
+    pub b: Vec<String>,
+    /// Over the judged figures of all series together, or of the series that cannot be put
+    /// together: worse if any is, else better if any is, else the same if any is, else
+    /// inconclusive.
+    pub verdict: AbVerdict,
+    /// Whether there are enough runs to judge anything.
+    pub judged: bool,
+    /// The judged figures; `pairs` is the number of runs of the smaller side, 0 where nothing can
+    /// be judged; `pairs_needed` that of runs a side.
+    pub figures: Vec<ComparedFigureRow>,
+    /// The other figures, without intervals.
+    pub described: Vec<ComparedFigureRow>,
+    /// What these runs cannot tell, and what it would take.
+    pub remarks: Vec<String>,
+    /// Where the difference may come from: what is not the same in all runs.
+    pub facts: Vec<FactDifference>,
+    /// What the slowest samples were blamed on, side by side; empty where not all runs were
+    /// traced.
+    pub causes: Vec<BandDifference>,
+    /// The worst validity of all runs.
+    pub validity: Validity,
+    /// What the figures are figures of: `wake-ups`.
+    #[serde(skip)]
+    pub samples: &'static str,
+}
+
+/// A run that was compared.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RunInComparison {
+    /// Its name.
+    pub name: String,
+    /// Its id.
+    pub id: String,
+    /// Its directory.
+    pub path: String,
+    /// Whether its figures are valid.
+    pub validity: Validity,
+    /// Its percentiles with intervals, where it is one run beside one other.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub intervals: Option<RunIntervals>,
+}
+
+impl RunInComparison {
+    /// What is said of a run.
+    #[must_use]
+    pub fn of(run: &LoggedRun) -> Self {
+        let document = run.document();
+        Self {
+            name: document.name.clone(),
+            id: document.id.clone(),
+            path: run.run().path.display().to_string(),
+            validity: document.validity,
+            intervals: run.intervals().cloned(),
+        }
+    }
+}
+
+/// `tardy compare --json`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct CompareReport {
+    /// Over all comparisons, as over figures.
+    pub verdict: AbVerdict,
+    /// One; of several runs without `--vs` one for each but the first.
+    pub comparisons: Vec<SideComparison>,
+    /// Every run, in the order in which they were named.
+    pub runs: Vec<RunInComparison>,
+}
+
+/// Compares runs of B with runs of A.
+///
+/// # Errors
+/// See [`CompareError`].
+pub fn compare(
+    a: &[&LoggedRun],
+    b: &[&LoggedRun],
+    options: &CompareOptions,
+) -> Result<SideComparison, CompareError> {
+    side::check(a, b, options)?;
+    let series = side::common_series(a, b)?;
+    let found = figures::of(a, b, &series, options);
+    let names = |side: &[&LoggedRun]| side.iter().map(|run| run.name().to_owned()).collect();
+    let all = || a.iter().chain(b);
+    Ok(SideComparison {
+        a: names(a),
+        b: names(b),
+        verdict: found.verdict,
+        judged: found.judged,
+        remarks: remarks::of(a, b, &series, &found.figures, options),
+        figures: found.figures,
+        described: found.described,
+        facts: facts::differences(a, b),
+        causes: causes::differences(a, b),
+        validity: all().map(|run| run.document().validity).max().unwrap_or(Validity::Valid),
+        samples: super::sample_name::SampleName::of_all(all().map(|run| run.document())).many(),
+    })
+}

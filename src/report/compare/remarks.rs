@@ -1,0 +1,140 @@
+//! What runs cannot tell, and what it would take.
+
+use std::collections::BTreeSet;
+
+use super::{CompareOptions, LoggedRun};
+use crate::{
+    analysis::replicates::FEWEST_RUNS,
+    run::{AbVerdict, ComparedFigureRow},
+    units::{Nanos, many},
+};
+
+/// The remarks, in whole sentences.
+pub(super) fn of(
+    a: &[&LoggedRun],
+    b: &[&LoggedRun],
+    series: &[String],
+    figures: &[ComparedFigureRow],
+    options: &CompareOptions,
+) -> Vec<String> {
+    let mut remarks = Vec::new();
+    if a.len().min(b.len()) < FEWEST_RUNS {
+        remarks.push(few(a.len(), b.len()));
+    } else {
+        remarks.extend(shared(figures, options));
+        remarks.extend(needed(figures));
+        remarks.extend(boots(a, b));
+        remarks.extend(order(a, b));
+    }
+    remarks.extend(shares(figures));
+    remarks.extend(left_out(a, b, series));
+    remarks
+}
+
+fn few(of_a: usize, of_b: usize) -> String {
+    let runs = |count: usize| many(count as u64, "run");
+    format!(
+        "{} of A beside {} of B: described, not judged. How much runs of one set-up differ from \
+         each other, and from boot to boot, is not in them. To judge it takes at least \
+         {FEWEST_RUNS} runs of each, made in turns: tardy compare A1 A2 A3 --vs B1 B2 B3",
+        runs(of_a),
+        runs(of_b)
+    )
+}
+
+/// What the intervals are corrected for.
+fn shared(figures: &[ComparedFigureRow], options: &CompareOptions) -> Option<String> {
+    let judged = options.judged.len();
+    let is_alone = figures.iter().all(|row| row.series.is_none()) || judged < 2;
+    (judged > 1 || !is_alone).then(|| {
+        "The intervals are wider than those of one figure alone: together the figures of a table \
+         are called different by chance in 5 % of such comparisons (Holm)."
+            .to_owned()
+    })
+}
+
+/// How many runs would decide what is open.
+fn needed(figures: &[ComparedFigureRow]) -> Option<String> {
+    let main = &figures.first()?.series;
+    let is_open = |row: &&ComparedFigureRow| {
+        row.verdict == AbVerdict::Inconclusive && (main.is_some() || row.series.is_none())
+    };
+    let one = |row: &ComparedFigureRow| match row.pairs_needed {
+        Some(runs) => format!("{} about {runs} runs a side", row.figure),
+        None => format!("{} more than 100 000", row.figure),
+    };
+    let open: Vec<String> = figures.iter().filter(is_open).map(one).collect();
+    (!open.is_empty()).then(|| {
+        format!(
+            "To decide what is inconclusive, if difference and spread stay as they are, takes: {}.",
+            open.join(", ")
+        )
+    })
+}
+
+fn boots(a: &[&LoggedRun], b: &[&LoggedRun]) -> Option<String> {
+    let boots = |side: &[&LoggedRun]| -> Option<BTreeSet<String>> {
+        side.iter().map(|run| run.document().facts.boot_id.clone()).collect()
+    };
+    let (of_a, of_b) = (boots(a)?, boots(b)?);
+    let all: BTreeSet<&String> = of_a.iter().chain(&of_b).collect();
+    if all.len() == 1 {
+        return Some("All runs are of one boot: other boots may differ.".to_owned());
+    }
+    (of_a.len() < FEWEST_RUNS || of_b.len() < FEWEST_RUNS).then(|| {
+        format!(
+            "The runs of A are of {}, those of B of {}: how much boots of one set-up differ is \
+             hardly in the intervals.",
+            many(of_a.len() as u64, "boot"),
+            many(of_b.len() as u64, "boot")
+        )
+    })
+}
+
+/// Whether one side was measured before the other began.
+fn order(a: &[&LoggedRun], b: &[&LoggedRun]) -> Option<String> {
+    let starts = |side: &[&LoggedRun]| -> Option<(jiff::Timestamp, jiff::Timestamp)> {
+        let starts: Option<Vec<jiff::Timestamp>> =
+            side.iter().map(|run| run.document().started_at.parse().ok()).collect();
+        let starts = starts?;
+        Some((*starts.iter().min()?, *starts.iter().max()?))
+    };
+    let (of_a, of_b) = (starts(a)?, starts(b)?);
+    let (early, late) = match () {
+        () if of_a.1 < of_b.0 => ("A", "B"),
+        () if of_b.1 < of_a.0 => ("B", "A"),
+        () => return None,
+    };
+    Some(format!(
+        "All runs of {early} were made before those of {late}: what changed on the machine \
+         meanwhile looks like a difference. Make them in turns."
+    ))
+}
+
+/// What is compared where runs are too short for a percentile.
+fn shares(figures: &[ComparedFigureRow]) -> Vec<String> {
+    let Some(main) = figures.first().map(|row| &row.series) else { return Vec::new() };
+    let is_main = |row: &&ComparedFigureRow| main.is_some() || row.series.is_none();
+    let one = |row: &ComparedFigureRow| {
+        let above = Nanos(i64::try_from(row.above_ns?).unwrap_or(i64::MAX));
+        let of = row.series.as_ref().map_or_else(String::new, |series| format!(" of {series}"));
+        Some(format!(
+            "{}{of}: a run has fewer than 10 samples beyond it, so that the shares of samples \
+             above {above} are compared.",
+            row.figure
+        ))
+    };
+    figures.iter().filter(is_main).filter_map(one).collect()
+}
+
+fn left_out(a: &[&LoggedRun], b: &[&LoggedRun], series: &[String]) -> Option<String> {
+    let all = a.iter().chain(b).flat_map(|run| run.document().wakeups());
+    let others: BTreeSet<&str> = all
+        .map(|own| own.name.as_str())
+        .filter(|name| !series.iter().any(|own| own == name))
+        .collect();
+    (!others.is_empty()).then(|| {
+        let others: Vec<&str> = others.into_iter().collect();
+        format!("Not in all runs, and left out: {}.", others.join(", "))
+    })
+}

@@ -1,0 +1,199 @@
+//! Gates of a comparison: by how much B may be worse, `worse<5%@p99`.
+
+use std::str::FromStr;
+
+use thiserror::Error;
+
+use super::SideComparison;
+use crate::{
+    analysis::ab::figure::{ComparedFigure, UnknownFigure},
+    report::gate::{GateResult, GateVerdict},
+    run::ComparedFigureRow,
+};
+
+/// B's figure may be worse by less than a share, of all series together or of one.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WorseGate {
+    text: String,
+    series: Option<String>,
+    share: f64,
+    /// Which figure: it is judged too.
+    pub figure: ComparedFigure,
+}
+
+/// Why an expression is no gate of a comparison.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum WorseGateError {
+    /// It has another form.
+    #[error(
+        "\"{0}\" is no gate of a comparison; write worse<5%@p99, or cpu0:worse<5%@p99 for one \
+         series; limits for latencies are gates of `tardy run` and `tardy show`"
+    )]
+    Form(String),
+    /// A share that is none.
+    #[error("\"{0}\": write a share of more than 0% and at most 1000%, as in worse<5%@p99")]
+    Share(String),
+    /// A figure that there is not.
+    #[error("\"{gate}\": {source}")]
+    Figure {
+        /// The gate.
+        gate: String,
+        /// What is wrong.
+        source: UnknownFigure,
+    },
+}
+
+impl FromStr for WorseGate {
+    type Err = WorseGateError;
+
+    fn from_str(text: &str) -> Result<Self, WorseGateError> {
+        let text = text.trim();
+        let form = || WorseGateError::Form(text.to_owned());
+        let (left, right) = text.split_once('<').ok_or_else(form)?;
+        let (series, word) = match left.rsplit_once(':') {
+            Some((series, word)) => (Some(series.trim().to_owned()), word),
+            None => (None, left),
+        };
+        if word.trim() != "worse" || series.as_deref() == Some("") {
+            return Err(form());
+        }
+        let (share, figure) = right.split_once('@').ok_or_else(form)?;
+        let percent = share.trim().strip_suffix('%').and_then(|own| own.trim().parse::<f64>().ok());
+        let percent = percent.filter(|percent| *percent > 0.0 && *percent <= 1_000.0);
+        let percent = percent.ok_or_else(|| WorseGateError::Share(text.to_owned()))?;
+        let figure = figure.trim().parse();
+        let figure =
+            figure.map_err(|source| WorseGateError::Figure { gate: text.into(), source })?;
+        Ok(Self { text: text.to_owned(), series, share: percent / 100.0, figure })
+    }
+}
+
+impl WorseGate {
+    /// What a comparison says of it. Without a series it is about all of them together, or about
+    /// each where they cannot be put together.
+    ///
+    /// # Errors
+    /// A series or figure that the comparison does not have.
+    pub fn decide(&self, comparison: &SideComparison) -> Result<Vec<GateResult>, String> {
+        let rows = || comparison.figures.iter().filter(|row| row.figure == self.figure.name());
+        let pooled = rows().any(|row| row.series.is_none());
+        let is_meant = |row: &&ComparedFigureRow| match &self.series {
+            Some(own) => row.series.as_ref() == Some(own),
+            None => row.series.is_none() == pooled,
+        };
+        let results: Vec<GateResult> =
+            rows().filter(is_meant).map(|row| self.result(row, comparison.judged)).collect();
+        if results.is_empty() {
+            let names: Vec<&str> = rows().filter_map(|row| row.series.as_deref()).collect();
+            let there =
+                if names.is_empty() { "no series with it".into() } else { names.join(", ") };
+            return Err(format!("\"{}\": nothing to decide it by; there is {there}", self.text));
+        }
+        Ok(results)
+    }
+
+    fn result(&self, row: &ComparedFigureRow, judged: bool) -> GateResult {
+        let limit = 1.0 + self.share;
+        let (verdict, reason) = match row.low.zip(row.high) {
+            Some((low, high)) => {
+                let verdict = match () {
+                    () if high < limit => GateVerdict::Pass,
+                    () if low >= limit => GateVerdict::Fail,
+                    () => GateVerdict::Inconclusive,
+                };
+                (verdict, format!("B / A is {low:.3} to {high:.3}"))
+            }
+            None if judged => (GateVerdict::Inconclusive, "there is no interval".into()),
+            None => (GateVerdict::Inconclusive, "too few runs: it takes three of each side".into()),
+        };
+        GateResult { gate: self.text.clone(), series: row.series.clone(), verdict, reason }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::{AbVerdict, ComparedUnit, Validity};
+
+    fn row(series: Option<&str>, ends: Option<(f64, f64)>) -> ComparedFigureRow {
+        ComparedFigureRow {
+            series: series.map(str::to_owned),
+            figure: "p99".into(),
+            unit: ComparedUnit::Ns,
+            above_ns: None,
+            lower_is_better: true,
+            a: 1.0,
+            b: 1.0,
+            ratio: 1.0,
+            low: ends.map(|ends| ends.0),
+            high: ends.map(|ends| ends.1),
+            margin: 0.05,
+            floor: None,
+            pairs: 3,
+            pairs_needed: None,
+            verdict: AbVerdict::Inconclusive,
+        }
+    }
+
+    fn comparison(figures: Vec<ComparedFigureRow>) -> SideComparison {
+        SideComparison {
+            a: Vec::new(),
+            b: Vec::new(),
+            verdict: AbVerdict::Inconclusive,
+            judged: figures.iter().any(|row| row.low.is_some()),
+            figures,
+            described: Vec::new(),
+            remarks: Vec::new(),
+            facts: Vec::new(),
+            causes: Vec::new(),
+            validity: Validity::Valid,
+            samples: "wake-ups",
+        }
+    }
+
+    #[test]
+    fn a_gate_of_a_comparison_is_decided_by_the_interval_of_the_ratio() {
+        let gate: WorseGate = "worse<5%@p99".parse().unwrap();
+        let of = |ends| {
+            let found = gate.decide(&comparison(vec![row(None, ends)])).unwrap();
+            (found[0].verdict, found[0].reason.clone())
+        };
+        assert_eq!(of(Some((0.9, 1.04))), (GateVerdict::Pass, "B / A is 0.900 to 1.040".into()));
+        assert_eq!(of(Some((1.01, 1.04))).0, GateVerdict::Pass, "worse, but by less");
+        assert_eq!(of(Some((1.0, 1.2))).0, GateVerdict::Inconclusive);
+        assert_eq!(of(Some((1.06, 1.2))).0, GateVerdict::Fail);
+        assert_eq!(of(None).0, GateVerdict::Inconclusive);
+    }
+
+    #[test]
+    fn without_a_series_it_is_about_all_together_or_else_about_each() {
+        let sound = Some((0.99, 1.01));
+        let of = |text: &str, rows: &[Option<&str>]| {
+            let gate: WorseGate = text.parse().unwrap();
+            let rows = rows.iter().map(|series| row(*series, sound)).collect();
+            let found = gate.decide(&comparison(rows))?;
+            Ok::<_, String>(found.into_iter().map(|own| own.series).collect::<Vec<_>>())
+        };
+        let pooled = [None, Some("cpu0"), Some("cpu1")];
+        assert_eq!(of("worse<5%@p99", &pooled), Ok(vec![None]));
+        assert_eq!(of("cpu1:worse<5%@p99", &pooled), Ok(vec![Some("cpu1".into())]));
+        let ways = [Some("there"), Some("back")];
+        assert_eq!(of("worse<5%@p99", &ways).unwrap().len(), 2);
+        let error = of("cpu9:worse<5%@p99", &pooled).unwrap_err();
+        assert!(error.contains("there is cpu0, cpu1"), "{error}");
+    }
+
+    #[test]
+    fn what_is_no_gate_of_a_comparison_is_refused() {
+        for (text, says) in [
+            ("p99<=80us", "write worse<5%@p99"),
+            ("worse<5%", "write worse<5%@p99"),
+            ("worse<5@p99", "write a share"),
+            ("worse<0%@p99", "write a share"),
+            ("worse<5%@p95", "there is no figure \"p95\""),
+        ] {
+            let error = text.parse::<WorseGate>().unwrap_err().to_string();
+            assert!(error.contains(says), "{text}: {error}");
+        }
+    }
+}

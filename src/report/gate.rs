@@ -1,0 +1,444 @@
+//! Gates: limits that the figures of a run must keep, decided on intervals and not on points.
+//!
+//! A percentile passes where its whole 95 % interval keeps the limit, and fails where all of it
+//! lies above. The maximum and missed periods are facts of the run: they pass or fail, and what
+//! that proves stands beside them.
+
+use std::{fmt, str::FromStr};
+
+use serde::Serialize;
+use thiserror::Error;
+
+use super::intervals::{NamedInterval, RunIntervals};
+use crate::{
+    run::{
+        Document, Run, SeriesSummary,
+        summary::{ENOUGH_BEYOND, PERCENTILES},
+    },
+    units::{Nanos, UnitError, count, many, span},
+};
+
+/// What a gate looks at.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum GatedFigure {
+    Percentile(&'static str, f64),
+    Max,
+    Missed,
+}
+
+/// A limit for one figure, of every series or of one: `p99.9<=80us`, `cpu1:max<1ms`, `missed=0`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Gate {
+    text: String,
+    series: Option<String>,
+    figure: GatedFigure,
+    /// Whether the limit itself is too much.
+    is_strict: bool,
+    /// ns, or a count of periods.
+    limit: u64,
+}
+
+/// Why an expression is no gate.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum GateError {
+    /// No comparison in it.
+    #[error("\"{0}\" is no gate; write a figure, <= or <, and a limit, as p99.9<=80us or missed=0")]
+    Form(String),
+    /// A figure that there is not.
+    #[error(
+        "\"{gate}\": there is no figure \"{figure}\"; there are p50, p90, p99, p99.9, p99.99, \
+         p99.999, max and missed"
+    )]
+    Figure {
+        /// The gate.
+        gate: String,
+        /// What stands for a figure.
+        figure: String,
+    },
+    /// An equality of what is never exact.
+    #[error("\"{0}\": a latency is never exactly that; write <= or <")]
+    Equal(String),
+    /// A limit that is no time.
+    #[error("\"{gate}\": {source}")]
+    Time {
+        /// The gate.
+        gate: String,
+        /// What is wrong.
+        source: UnitError,
+    },
+    /// A limit that is no count.
+    #[error("\"{0}\": missed periods are counted; write missed=0 or missed<=5")]
+    Count(String),
+    /// A gate of two sides.
+    #[error("\"{0}\" compares runs; use it with `tardy compare`")]
+    Worse(String),
+}
+
+/// What is said of a gate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum GateVerdict {
+    /// The limit is kept.
+    Pass,
+    /// The samples do not say.
+    Inconclusive,
+    /// It is not kept.
+    Fail,
+}
+
+impl GateVerdict {
+    /// As in JSON.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Pass => "pass",
+            Self::Inconclusive => "inconclusive",
+            Self::Fail => "fail",
+        }
+    }
+}
+
+/// A gate and what one series says of it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct GateResult {
+    /// As it was asked for.
+    pub gate: String,
+    /// The series; null for all together.
+    pub series: Option<String>,
+    /// What follows.
+    pub verdict: GateVerdict,
+    /// Why.
+    pub reason: String,
+}
+
+impl fmt::Display for Gate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl FromStr for Gate {
+    type Err = GateError;
+
+    fn from_str(text: &str) -> Result<Self, GateError> {
+        let text = text.trim();
+        let form = || GateError::Form(text.to_owned());
+        let at = text.find(['<', '=']).ok_or_else(form)?;
+        let (left, right) = text.split_at(at);
+        let operators = [("<=", false, false), ("<", true, false), ("==", false, true)];
+        let operators = operators.into_iter().chain([("=", false, true)]);
+        let found = operators.into_iter().find_map(|(operator, is_strict, is_equal)| {
+            Some((right.strip_prefix(operator)?.trim(), is_strict, is_equal))
+        });
+        let (limit, is_strict, is_equal) = found.ok_or_else(form)?;
+        let (series, figure) = match left.rsplit_once(':') {
+            Some((series, figure)) => (Some(series.trim().to_owned()), figure.trim()),
+            None => (None, left.trim()),
+        };
+        if figure.is_empty() || limit.is_empty() || series.as_deref() == Some("") {
+            return Err(form());
+        }
+        let figure = figure_of(text, figure)?;
+        let limit = match figure {
+            GatedFigure::Missed if is_equal && limit != "0" => {
+                return Err(GateError::Count(text.to_owned()));
+            }
+            GatedFigure::Missed => limit.parse().map_err(|_| GateError::Count(text.to_owned()))?,
+            _ if is_equal => return Err(GateError::Equal(text.to_owned())),
+            _ => {
+                let time = limit.parse::<Nanos>();
+                let time = time.map_err(|source| GateError::Time { gate: text.into(), source })?;
+                u64::try_from(time.0).unwrap_or(0)
+            }
+        };
+        Ok(Self { text: text.to_owned(), series, figure, is_strict, limit })
+    }
+}
+
+fn figure_of(gate: &str, name: &str) -> Result<GatedFigure, GateError> {
+    let percentile = || {
+        let own = name.strip_prefix('p')?;
+        let (name, percent) = PERCENTILES.iter().find(|(known, _)| *known == own)?;
+        Some(GatedFigure::Percentile(name, *percent))
+    };
+    match name {
+        "max" => Ok(GatedFigure::Max),
+        "missed" => Ok(GatedFigure::Missed),
+        "worse" => Err(GateError::Worse(gate.to_owned())),
+        _ => percentile()
+            .ok_or_else(|| GateError::Figure { gate: gate.to_owned(), figure: name.to_owned() }),
+    }
+}
+
+impl Gate {
+    /// Why a run of these series cannot have it; nothing where it can.
+    #[must_use]
+    pub fn refusal(&self, series: &[String]) -> Option<String> {
+        let own = self.series.as_ref().filter(|own| !series.contains(own))?;
+        Some(format!("\"{self}\": there is no series {own}; there are {}", series.join(", ")))
+    }
+
+    /// So many samples a series it takes at least to pass.
+    #[must_use]
+    pub fn fewest_samples(&self) -> u64 {
+        match self.figure {
+            GatedFigure::Percentile(_, percent) => {
+                (ENOUGH_BEYOND as f64 / (1.0 - percent / 100.0) * (1.0 - 1e-9)).ceil() as u64
+            }
+            GatedFigure::Max | GatedFigure::Missed => 1,
+        }
+    }
+
+    /// Why it can never pass with so many samples a series; nothing where it can.
+    #[must_use]
+    pub fn doubt(&self, planned: u64) -> Option<String> {
+        let fewest = self.fewest_samples();
+        (planned < fewest).then(|| {
+            format!(
+                "gate {self} can fail, but never pass: {} a series are planned, and it takes {} at \
+                 least",
+                many(planned, "sample"),
+                count(fewest)
+            )
+        })
+    }
+
+    fn is_kept(&self, value: u64) -> bool {
+        if self.is_strict { value < self.limit } else { value <= self.limit }
+    }
+
+    fn result(&self, series: &str, (verdict, reason): (GateVerdict, String)) -> GateResult {
+        GateResult { gate: self.text.clone(), series: Some(series.to_owned()), verdict, reason }
+    }
+
+    fn of_percentile(&self, found: Option<&NamedInterval>) -> (GateVerdict, String) {
+        let ns = |ns: u64| Nanos(i64::try_from(ns).unwrap_or(i64::MAX)).to_string();
+        let Some(found) = found else {
+            return (GateVerdict::Inconclusive, "there is no interval of it".into());
+        };
+        let few = || match found.effective_beyond {
+            Some(beyond) => format!(
+                "{beyond:.1} independent samples beyond it, of the {ENOUGH_BEYOND} it takes"
+            ),
+            None => "too few samples beyond it to say how they come in groups".into(),
+        };
+        match (found.low_ns, found.high_ns) {
+            (Some(low), _) if !self.is_kept(low) => {
+                (GateVerdict::Fail, format!("at least {}", ns(low)))
+            }
+            (Some(low), Some(high)) if self.is_kept(high) => {
+                (GateVerdict::Pass, format!("between {} and {}", ns(low), ns(high)))
+            }
+            (None, Some(high)) if self.is_kept(high) => {
+                (GateVerdict::Pass, format!("at most {}", ns(high)))
+            }
+            (Some(low), Some(high)) => (
+                GateVerdict::Inconclusive,
+                format!("between {} and {}: the limit lies within", ns(low), ns(high)),
+            ),
+            (Some(low), None) => {
+                (GateVerdict::Inconclusive, format!("at least {}; {}", ns(low), few()))
+            }
+            (None, _) => (GateVerdict::Inconclusive, few()),
+        }
+    }
+
+    fn of_max(&self, series: &SeriesSummary, length_s: f64) -> (GateVerdict, String) {
+        let Some(max) = series.max else {
+            return (GateVerdict::Inconclusive, "there is no sample".into());
+        };
+        if !self.is_kept(u64::try_from(max).unwrap_or(0)) {
+            return (GateVerdict::Fail, format!("the largest is {}", Nanos(max)));
+        }
+        let limit = Nanos(i64::try_from(self.limit).unwrap_or(i64::MAX)).typed();
+        let over = if self.is_strict { "reached" } else { "exceeded" };
+        (
+            GateVerdict::Pass,
+            format!(
+                "{limit} {over} by none of {} in {}; at 95 %, less than once in {} if the load \
+                 stays",
+                count(series.count),
+                span(length_s),
+                span(length_s / 3.0)
+            ),
+        )
+    }
+
+    fn of_missed(&self, series: &SeriesSummary) -> (GateVerdict, String) {
+        let Some(missed) = series.missed else {
+            return (GateVerdict::Inconclusive, "there is no schedule, so no missed period".into());
+        };
+        let verdict = if self.is_kept(missed) { GateVerdict::Pass } else { GateVerdict::Fail };
+        let periods = series.count.saturating_add(missed);
+        (verdict, format!("{} of {} missed", count(missed), many(periods, "period")))
+    }
+}
+
+/// What a run says of its gates, a line a gate and series.
+///
+/// # Errors
+/// A gate for a series that the run does not have.
+pub fn decide(run: &Run, gates: &[Gate]) -> Result<Vec<GateResult>, String> {
+    let document = &run.document;
+    let names: Vec<String> = document.wakeups().map(|series| series.name.clone()).collect();
+    if let Some(refusal) = gates.iter().find_map(|gate| gate.refusal(&names)) {
+        return Err(refusal);
+    }
+    let needs_log = gates.iter().any(|gate| matches!(gate.figure, GatedFigure::Percentile(..)));
+    let intervals = needs_log.then(|| RunIntervals::of(run));
+    Ok(gates.iter().flat_map(|gate| of_gate(gate, document, intervals.as_ref())).collect())
+}
+
+fn of_gate(gate: &Gate, document: &Document, known: Option<&RunIntervals>) -> Vec<GateResult> {
+    let length_s = document.duration_ns as f64 / 1e9;
+    let is_meant =
+        |series: &&SeriesSummary| gate.series.as_ref().is_none_or(|own| *own == series.name);
+    let one = |series: &SeriesSummary| {
+        let found = match gate.figure {
+            GatedFigure::Percentile(name, _) => {
+                let own = known.and_then(|known| {
+                    let own = known.series.iter().find(|own| own.name == series.name)?;
+                    own.percentiles.iter().find(|own| own.percentile == name)
+                });
+                gate.of_percentile(own)
+            }
+            GatedFigure::Max => gate.of_max(series, length_s),
+            GatedFigure::Missed => gate.of_missed(series),
+        };
+        gate.result(&series.name, found)
+    };
+    document.wakeups().filter(is_meant).map(one).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::fixture;
+
+    fn gate(text: &str) -> Gate {
+        text.parse().unwrap()
+    }
+
+    fn known(low: Option<u64>, high: Option<u64>, beyond: f64) -> NamedInterval {
+        NamedInterval {
+            percentile: "99.9".into(),
+            value_ns: 0,
+            low_ns: low,
+            high_ns: high,
+            samples: 20_000,
+            effective_beyond: Some(beyond),
+            backing: "sound",
+        }
+    }
+
+    #[test]
+    fn a_gate_is_a_figure_a_comparison_and_a_limit() {
+        let of = |text| {
+            let Gate { series, is_strict, limit, .. } = gate(text);
+            (series, is_strict, limit)
+        };
+        assert_eq!(of("p99.9<=80us"), (None, false, 80_000));
+        assert_eq!(of(" max < 1.5ms "), (None, true, 1_500_000));
+        assert_eq!(of("cpu1#2:p50<=7us"), (Some("cpu1#2".into()), false, 7_000));
+        assert_eq!((of("missed=0"), of("missed<=5")), ((None, false, 0), (None, false, 5)));
+        assert_eq!(gate("p99<=1ms").to_string(), "p99<=1ms");
+    }
+
+    #[test]
+    fn what_is_no_gate_is_refused_by_what_is_wrong_with_it() {
+        for (text, says) in [
+            ("p99", "write a figure, <= or <, and a limit"),
+            ("<=80us", "write a figure"),
+            ("p99<=", "write a figure"),
+            (":p99<=1us", "write a figure"),
+            ("p95<=80us", "no figure \"p95\"; there are p50, p90, p99"),
+            ("p99<=80", "80 has no unit; write 80us, 80ms or 80s"),
+            ("p99<=80parsec", "\"parsec\" is no unit of time"),
+            ("max=3us", "a latency is never exactly that"),
+            ("missed=3", "missed periods are counted"),
+            ("missed<=1%", "missed periods are counted"),
+            ("worse<5%@p99", "use it with `tardy compare`"),
+        ] {
+            let error = text.parse::<Gate>().unwrap_err().to_string();
+            assert!(error.contains(says), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_percentile_is_decided_by_its_interval_and_not_by_its_point() {
+        use GateVerdict::{Fail, Inconclusive, Pass};
+        for (limit, low, high, expected) in [
+            ("90us", Some(70_000), Some(85_000), Pass),
+            ("85us", Some(70_000), Some(85_000), Pass),
+            ("80us", Some(70_000), Some(85_000), Inconclusive),
+            ("69us", Some(70_000), Some(85_000), Fail),
+            ("90us", Some(70_000), None, Inconclusive),
+            ("69us", Some(70_000), None, Fail),
+            ("90us", None, None, Inconclusive),
+        ] {
+            let found =
+                gate(&format!("p99.9<={limit}")).of_percentile(Some(&known(low, high, 3.1)));
+            assert_eq!(found.0, expected, "{limit} {low:?} {high:?}");
+        }
+        let strict = gate("p99.9<85us").of_percentile(Some(&known(Some(1), Some(85_000), 30.0)));
+        assert_eq!(strict.0, Inconclusive, "the limit itself is too much");
+        let few = gate("p99.9<=90us").of_percentile(Some(&known(Some(70_000), None, 3.1))).1;
+        assert_eq!(few, "at least 70.0 us; 3.1 independent samples beyond it, of the 10 it takes");
+        assert_eq!(gate("p99.9<=1s").of_percentile(None).0, Inconclusive);
+    }
+
+    #[test]
+    fn the_maximum_says_what_it_proves_and_missed_periods_are_counted() {
+        let mut own = fixture::summary("cpu0");
+        let (verdict, why) = gate("max<3ms").of_max(&own, 30.0);
+        assert_eq!(verdict, GateVerdict::Pass);
+        assert_eq!(
+            why,
+            "3ms reached by none of 1 000 in 30 s; at 95 %, less than once in 10 s if the load \
+             stays"
+        );
+        assert_eq!(gate("max<=2400us").of_max(&own, 30.0).0, GateVerdict::Pass);
+        assert_eq!(gate("max<2400us").of_max(&own, 30.0).0, GateVerdict::Fail);
+        assert_eq!(gate("missed=0").of_missed(&own).0, GateVerdict::Inconclusive, "no schedule");
+        own.missed = Some(2);
+        let (verdict, why) = gate("missed=0").of_missed(&own);
+        assert_eq!((verdict, why.as_str()), (GateVerdict::Fail, "2 of 1 002 periods missed"));
+        assert_eq!(gate("missed<=2").of_missed(&own).0, GateVerdict::Pass);
+        assert_eq!(gate("missed<2").of_missed(&own).0, GateVerdict::Fail);
+    }
+
+    #[test]
+    fn a_gate_that_the_planned_samples_can_never_pass_is_known_before() {
+        assert_eq!(gate("p99.9<=80us").fewest_samples(), 10_000);
+        assert_eq!(gate("p50<=80us").fewest_samples(), 20);
+        assert_eq!(gate("p99.999<=80us").fewest_samples(), 1_000_000);
+        assert_eq!(gate("p99.9<=80us").doubt(10_000), None);
+        let doubt = gate("p99.9<=80us").doubt(5_000).unwrap();
+        assert!(
+            doubt.contains("5 000 samples a series are planned, and it takes 10 000"),
+            "{doubt}"
+        );
+        assert_eq!(gate("max<1ms").doubt(1), None);
+    }
+
+    #[test]
+    fn a_gate_covers_every_series_unless_it_names_one() {
+        let place = tempfile::tempdir().unwrap();
+        let blocks = |late: u64| vec![vec![5_000; 199].into_iter().chain([late]).collect(); 100];
+        let series = [("cpu0", blocks(50_000)), ("cpu1", blocks(200_000))];
+        let run = fixture::written(&place.path().join("r"), &series);
+        let of = |texts: &[&str]| {
+            let gates: Vec<Gate> = texts.iter().map(|text| gate(text)).collect();
+            let found = decide(&run, &gates)?;
+            Ok::<_, String>(
+                found.into_iter().map(|own| (own.series.unwrap(), own.verdict)).collect(),
+            )
+        };
+        let all: Vec<(String, GateVerdict)> = of(&["max<100us", "cpu0:p50<=10us"]).unwrap();
+        use GateVerdict::{Fail, Pass};
+        let expected = [("cpu0", Pass), ("cpu1", Fail), ("cpu0", Pass)];
+        assert_eq!(all, expected.map(|(name, verdict)| (name.to_owned(), verdict)));
+        let error = of(&["cpu7:max<1ms"]).unwrap_err();
+        assert_eq!(error, "\"cpu7:max<1ms\": there is no series cpu7; there are cpu0, cpu1");
+    }
+}

@@ -1,0 +1,96 @@
+//! One figure of B beside that of A, as `ab --json`, `ab.json` and `compare --json` have it.
+
+use serde::{Deserialize, Serialize};
+
+/// What is said of B, compared with A.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum AbVerdict {
+    /// B is better: the whole interval lies on that side.
+    Better,
+    /// B is worse.
+    Worse,
+    /// Whatever the difference is, it is smaller than the margin.
+    Same,
+    /// None of these can be said.
+    Inconclusive,
+}
+
+impl AbVerdict {
+    /// As in the record: `better`.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Better => "better",
+            Self::Worse => "worse",
+            Self::Same => "same",
+            Self::Inconclusive => "inconclusive",
+        }
+    }
+}
+
+/// What the values of a compared figure are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum ComparedUnit {
+    /// Latencies in ns.
+    Ns,
+    /// Shares, 0 to 1: of samples above `above_ns`, or of periods that were missed.
+    Share,
+}
+
+/// One figure of B, compared with A.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct ComparedFigureRow {
+    /// The series; null for all series together.
+    pub series: Option<String>,
+    /// Which: p50, p90, p99, p99.9, p99.99, max or missed.
+    pub figure: String,
+    /// What `a` and `b` are.
+    pub unit: ComparedUnit,
+    /// Of a percentile for which the blocks are too short: `a` and `b` are the shares of samples
+    /// above this latency, ns. Otherwise null.
+    pub above_ns: Option<u64>,
+    /// Whether B is better where it has less.
+    pub lower_is_better: bool,
+    /// The figure of A; of several blocks or runs their geometric mean.
+    pub a: f64,
+    /// That of B.
+    pub b: f64,
+    /// B / A.
+    pub ratio: f64,
+    /// Lower end of the ratio's interval; null where there is none.
+    pub low: Option<f64>,
+    /// Upper end of the ratio's interval; null where there is none.
+    pub high: Option<f64>,
+    /// Differences below this share are called the same, 0.05 for 5 %: what was asked for, or the
+    /// floor where that is higher.
+    pub margin: f64,
+    /// The share by which equal sides would differ, in 5 % of such comparisons by more; null where
+    /// nothing tells.
+    pub floor: Option<f64>,
+    /// Pairs that it rests on; 0 where one run is held against one other.
+    pub pairs: u32,
+    /// Pairs that it would take to decide, if mean and spread stay as they are; null where it is
+    /// decided, where it would take more than 100,000, and where nothing tells.
+    pub pairs_needed: Option<u32>,
+    /// What follows.
+    pub verdict: AbVerdict,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_verdict_is_written_as_it_is_called() {
+        for verdict in
+            [AbVerdict::Better, AbVerdict::Worse, AbVerdict::Same, AbVerdict::Inconclusive]
+        {
+            assert_eq!(serde_json::to_value(verdict).unwrap(), verdict.as_str());
+        }
+    }
+}
