@@ -89,6 +89,15 @@ impl Exceedances {
         }
     }
 
+    /// Adds a block whose counts are known: per percentile how many of its samples lie above the
+    /// bucket of that, and how many in it or above.
+    pub(super) fn push(&mut self, samples: u64, beyond: &[(u64, u64)]) {
+        for (own, (above, reaching)) in self.beyond.iter_mut().zip(beyond) {
+            own.above.push(BlockCount { samples, beyond: *above });
+            own.reaching.push(BlockCount { samples, beyond: *reaching });
+        }
+    }
+
     /// The interval of each percentile, in the order in which they were given. `total` holds all
     /// blocks together. No value lies above `max_ns`, which is exact where the histogram's is that
     /// of a bucket.
