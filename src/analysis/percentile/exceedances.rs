@@ -72,8 +72,12 @@ impl Exceedances {
             }
         };
         let mut sums = vec![(0_u64, 0_u64); self.thresholds.len()];
+        let lowest = self.thresholds.iter().map(|own| own.key_ns).min().unwrap_or(u64::MAX);
         for bucket in block.iter_recorded() {
             let (value, count) = (bucket.value_iterated_to(), bucket.count_since_last_iteration());
+            if value < lowest {
+                continue;
+            }
             for (threshold, (above, reaching)) in self.thresholds.iter().zip(&mut sums) {
                 if value >= threshold.key_ns {
                     *reaching = reaching.saturating_add(count);

@@ -43,7 +43,8 @@ pub struct PooledExceedances {
 }
 
 impl PooledExceedances {
-    /// For these percentiles (0 to 100), with the smallest and the largest that a series has.
+    /// For these percentiles (0 to 100, ascending), with the smallest and the largest value that a
+    /// series has.
     #[must_use]
     pub fn new(percentiles: &[(f64, u64, u64)]) -> Self {
         let bounds = hlog::empty();
@@ -69,10 +70,12 @@ impl PooledExceedances {
         last.samples = last.samples.saturating_add(block.len());
         for bucket in block.iter_recorded() {
             let (value, count) = (bucket.value_iterated_to(), bucket.count_since_last_iteration());
-            for (range, part) in self.ranges.iter().zip(&mut last.parts) {
+            // Most buckets lie below most percentiles, whose values ascend as they do.
+            let reached = self.ranges.iter().take_while(|range| value >= range.low_ns);
+            for (range, part) in reached.zip(&mut last.parts) {
                 if value > range.high_ns {
                     part.above = part.above.saturating_add(count);
-                } else if value >= range.low_ns && self.kept < self.most {
+                } else if self.kept < self.most {
                     part.within.push((value, count));
                     self.kept += 1;
                 }
