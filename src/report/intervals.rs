@@ -1,10 +1,11 @@
 //! The percentiles of a run with their intervals, from `series.hlog`: which samples lie beyond a
 //! percentile, interval by interval of the log, says how far they depend on each other.
 
+use hdrhistogram::Histogram;
 use serde::Serialize;
 
 use crate::{
-    analysis::percentile::{Backing, Exceedances, PercentileInterval},
+    analysis::percentile::{Backing, Exceedances, PercentileInterval, PooledExceedances},
     run::{CaveatKind, Run, SeriesSummary, counts::SeriesCounts, summary::PERCENTILES},
 };
 
@@ -87,16 +88,26 @@ impl NamedInterval {
 pub struct RunLog {
     counts: SeriesCounts,
     beyond: Vec<Option<Exceedances>>,
+    together: Option<Together>,
     block_s: f64,
 }
 
+/// What lies beyond the percentiles of all series of whole latencies together. What several series
+/// have at the same time is one block, so that a stall of all CPUs counts once.
+#[derive(Debug)]
+struct Together {
+    beyond: PooledExceedances,
+    begun_s: f64,
+}
+
 impl RunLog {
-    /// Reads the whole log of a run.
+    /// Reads the whole log of a run; also for all series together, where these are to be pooled.
     ///
     /// # Errors
     /// A log that is damaged, or has more counts than memory is given to.
-    pub fn read(run: &Run) -> Result<Self, String> {
+    pub fn read(run: &Run, pools: bool) -> Result<Self, String> {
         let series = &run.document.series;
+        let mut together = pools.then(|| Together::new(run));
         let mut counts = SeriesCounts::new(series.len());
         let mut beyond: Vec<Option<Exceedances>> = series.iter().map(exceedances).collect();
         let mut block_s = 0.0_f64;
@@ -105,10 +116,11 @@ impl RunLog {
                 block_s = block_s.max(span.length_s);
                 counts.add(number, &block);
                 beyond.add(&block);
+                together.iter_mut().for_each(|all| all.add(span.start_s, &block));
             }
         });
         let damage = read.err().map(|error| error.to_string()).or_else(|| counts.refusal());
-        damage.map_or(Ok(Self { counts, beyond, block_s }), Err)
+        damage.map_or(Ok(Self { counts, beyond, together, block_s }), Err)
     }
 
     /// The counts of every series.
@@ -117,30 +129,37 @@ impl RunLog {
         &self.counts
     }
 
-    /// The percentiles of all whole latencies together. What several series have at the same time
-    /// is one block, so that a stall of all CPUs counts once. Reads the log a second time.
+    /// The percentiles of all whole latencies together, where they were asked for; absent also for
+    /// series that differ so much that telling them apart takes too much memory.
     #[must_use]
     pub fn pooled(&self, run: &Run) -> Option<Vec<NamedInterval>> {
-        let series = &run.document.series;
-        let whole = |number: usize| series.get(number).is_some_and(|own| !own.is_stage());
-        let total = self.counts.sum((0..series.len()).filter(|number| whole(*number)));
+        let series = run.document.series.iter().enumerate();
+        let whole = series.filter(|(_, own)| !own.is_stage()).map(|(number, _)| number);
+        let total = self.counts.sum(whole);
         let max = run.document.wakeups().filter_map(|series| series.max).max();
-        let mut beyond = Exceedances::of_total(&total, max, &PERCENTILES.map(|(_, p)| p));
-        let mut begun_s = f64::NEG_INFINITY;
-        let read = run.intervals(|number, span, block| {
-            if !whole(number) {
-                return;
-            }
-            if (span.start_s - begun_s).abs() < SAME_START_S {
-                beyond.add_to_last(&block);
-            } else {
-                begun_s = span.start_s;
-                beyond.add(&block);
-            }
-        });
-        read.ok()?;
-        let found = beyond.intervals(&total, max);
-        Some(named(PERCENTILES.iter(), &found))
+        let beyond = self.together.as_ref()?.beyond.exceedances(&total, max)?;
+        Some(named(PERCENTILES.iter(), &beyond.intervals(&total, max)))
+    }
+}
+
+impl Together {
+    fn new(run: &Run) -> Self {
+        let of = |(name, percent): &(&str, f64)| {
+            let own = || run.document.wakeups().filter_map(|own| own.percentiles.get(*name));
+            let (low, high) = (own().min().copied(), own().max().copied());
+            (*percent, low.unwrap_or(0), high.unwrap_or(0))
+        };
+        let beyond = PooledExceedances::new(&PERCENTILES.map(|percentile| of(&percentile)));
+        Self { beyond, begun_s: f64::NEG_INFINITY }
+    }
+
+    fn add(&mut self, start_s: f64, block: &Histogram<u64>) {
+        if (start_s - self.begun_s).abs() < SAME_START_S {
+            self.beyond.add_to_last(block);
+        } else {
+            self.begun_s = start_s;
+            self.beyond.add(block);
+        }
     }
 }
 
@@ -156,7 +175,7 @@ impl RunIntervals {
             damage: Some(CaveatKind::SeriesDamaged { what }),
         };
         // Values of the whole run beside a part of its log would say what is not so.
-        RunLog::read(run).map_or_else(nothing, |log| Self::of_log(run, &log))
+        RunLog::read(run, false).map_or_else(nothing, |log| Self::of_log(run, &log))
     }
 
     /// The intervals of a run whose log was read.

@@ -72,8 +72,12 @@ impl Exceedances {
             }
         };
         let mut sums = vec![(0_u64, 0_u64); self.thresholds.len()];
+        let lowest = self.thresholds.iter().map(|own| own.key_ns).min().unwrap_or(u64::MAX);
         for bucket in block.iter_recorded() {
             let (value, count) = (bucket.value_iterated_to(), bucket.count_since_last_iteration());
+            if value < lowest {
+                continue;
+            }
             for (threshold, (above, reaching)) in self.thresholds.iter().zip(&mut sums) {
                 if value >= threshold.key_ns {
                     *reaching = reaching.saturating_add(count);
@@ -86,6 +90,15 @@ impl Exceedances {
         for (beyond, (above, reaching)) in self.beyond.iter_mut().zip(sums) {
             last(&mut beyond.above, above);
             last(&mut beyond.reaching, reaching);
+        }
+    }
+
+    /// Adds a block whose counts are known: per percentile how many of its samples lie above the
+    /// bucket of that, and how many in it or above.
+    pub(super) fn push(&mut self, samples: u64, beyond: &[(u64, u64)]) {
+        for (own, (above, reaching)) in self.beyond.iter_mut().zip(beyond) {
+            own.above.push(BlockCount { samples, beyond: *above });
+            own.reaching.push(BlockCount { samples, beyond: *reaching });
         }
     }
 

@@ -10,11 +10,13 @@
 
 mod dependence;
 mod exceedances;
+mod pooled;
 #[cfg(test)]
 mod tests;
 
 pub use dependence::{BlockCount, Dependence, FEWEST_BLOCKS, dependence};
 pub use exceedances::Exceedances;
+pub use pooled::PooledExceedances;
 
 use super::distributions::binomial_center;
 use crate::run::summary::ENOUGH_BEYOND;

@@ -32,7 +32,7 @@ impl LoggedRun {
         if run.document.wakeups().all(|series| series.percentiles.is_empty()) {
             return Err(CompareError::Empty(name));
         }
-        let log = match RunLog::read(&run) {
+        let log = match RunLog::read(&run, describes && is_pooled(&run.document)) {
             Ok(log) => log,
             Err(what) => return Err(CompareError::Damaged { name, what }),
         };
