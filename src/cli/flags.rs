@@ -74,6 +74,35 @@ impl CommandFlags {
     }
 }
 
+/// What disturbs a measurement.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Loads")]
+pub(super) struct LoadFlags {
+    /// Background load during the measurement: NAME[:key=value,...]; repeatable
+    ///
+    /// `tardy load --list` shows all loads with their parameters. idle means no load.
+    #[arg(long = "load", value_name = "LOAD")]
+    loads: Vec<String>,
+    #[command(flatten)]
+    commands: CommandFlags,
+}
+
+impl LoadFlags {
+    /// Whether none is named.
+    pub(super) fn is_empty(&self) -> bool {
+        self.loads.is_empty() && self.commands.load_commands.is_empty()
+    }
+
+    /// All of them.
+    ///
+    /// # Errors
+    /// Names the load that is not available.
+    pub(super) fn specs(&self) -> Result<Vec<LoadSpec>> {
+        let read = |text: &String| LoadSpec::parse(text).with_context(|| format!("--load {text}"));
+        self.loads.iter().map(read).chain(self.commands.specs()).collect()
+    }
+}
+
 impl FormatFlags {
     /// Whether JSON is wanted.
     #[must_use]

@@ -1,5 +1,6 @@
 //! The command line: parsing, and exit codes. The only module that prints.
 
+mod ab;
 mod check;
 mod cyclictest;
 mod echo;
@@ -49,8 +50,9 @@ use crate::{
                   Times need a unit: 250us, 1ms, 1.5s. RUN is a path, a name, the beginning of an \
                   id, or `last`, `last~1`.\n\n\
                   Exit codes: 0 done; 1 measured, but a limit was exceeded or a check failed \
-                  (--stop-over hit, `check` found something serious); 2 error; 4 the run is \
-                  invalid. `shield` returns the exit code of its command."
+                  (--stop-over hit, `check` found something serious, `ab` found B worse); 2 error; \
+                  3 inconclusive; 4 the run is invalid. `shield` returns the exit code of its \
+                  command."
 )]
 struct Cli {
     /// Where runs are kept [default: $XDG_DATA_HOME/tardy/runs]
@@ -67,6 +69,7 @@ struct Cli {
 enum Verb {
     // By far the largest.
     Run(Box<run::RunFlags>),
+    Ab(Box<ab::AbFlags>),
     List(runs::ListFlags),
     Show(runs::ShowFlags),
     Why(why::WhyFlags),
@@ -91,6 +94,8 @@ pub enum Exit {
     No,
     /// An error.
     Failed,
+    /// Measured, and it does not tell.
+    Inconclusive,
     /// The run is invalid.
     Invalid,
     /// The exit code of the command of `shield`.
@@ -115,6 +120,7 @@ impl Exit {
             Self::Done => 0,
             Self::No => 1,
             Self::Failed => 2,
+            Self::Inconclusive => 3,
             Self::Invalid => 4,
             Self::Passed(code) => code,
         }
@@ -231,6 +237,7 @@ fn dispatch(cli: Cli, argv: Vec<String>) -> Result<Exit> {
     }
     match cli.verb {
         Verb::Run(flags) => run::run(*flags, &store()?, argv),
+        Verb::Ab(flags) => ab::ab(*flags, &store()?, argv),
         Verb::List(flags) => runs::list(&flags, &store()?),
         Verb::Show(flags) => runs::show(&flags, &store()?),
         Verb::Why(flags) => why::why(&flags, &store()?),
