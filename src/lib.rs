@@ -7,6 +7,8 @@
 
 // The command line and exit codes.
 pub mod cli;
+// Makers: many runs in an order.
+pub(crate) mod campaign;
 // Makers: runs a measurement, from the plan to the finished run.
 pub(crate) mod session;
 // Makers: what produces latency samples.

@@ -6,7 +6,11 @@ use anyhow::{Result, anyhow, bail, ensure};
 use clap::Args;
 use serde::Serialize;
 
-use super::{Exit, flags::FormatFlags, gates, output};
+use super::{
+    Exit,
+    flags::{FormatFlags, margin},
+    gates, output,
+};
 use crate::{
     analysis::ab::{
         figure::{ComparedFigure, JUDGED_BY_DEFAULT},
@@ -56,20 +60,6 @@ pub(super) struct CompareFlags {
     even_invalid: bool,
     #[command(flatten)]
     format: FormatFlags,
-}
-
-/// A share in percent, more than nothing and at most 100 %: 0.05 for `5%`.
-///
-/// # Errors
-/// What is wrong with it.
-pub(super) fn margin(text: &str) -> Result<f64, String> {
-    let number = text.trim().strip_suffix('%').map(str::trim);
-    let number = number.ok_or_else(|| format!("{text} has no unit; write a share as 5%"))?;
-    match number.parse::<f64>() {
-        Ok(percent) if percent > 0.0 && percent <= 100.0 => Ok(percent / 100.0),
-        Ok(_) => Err(format!("{text} is out of range; a share is more than 0% and at most 100%")),
-        Err(_) => Err(format!("\"{text}\" is no share; write a number and %, as in 5%")),
-    }
 }
 
 /// Compares and prints.
@@ -205,23 +195,6 @@ fn exit(report: &CompareReport, gates: Option<&[GateResult]>) -> Exit {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_margin_is_a_share_in_percent() {
-        assert_eq!(margin("5%"), Ok(0.05));
-        assert_eq!(margin("2.5 %"), Ok(0.025));
-        for (wrong, says) in [
-            ("5", "has no unit"),
-            ("0%", "out of range"),
-            ("-1%", "out of range"),
-            ("200%", "out of range"),
-            ("x%", "is no share"),
-            ("NaN%", "out of range"),
-        ] {
-            let error = margin(wrong).unwrap_err();
-            assert!(error.contains(says), "{wrong}: {error}");
-        }
-    }
 
     #[derive(Debug, clap::Parser)]
     struct Typed {

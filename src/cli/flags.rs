@@ -74,6 +74,35 @@ impl CommandFlags {
     }
 }
 
+/// What disturbs a measurement.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Loads")]
+pub(super) struct LoadFlags {
+    /// Background load during the measurement: NAME[:key=value,...]; repeatable
+    ///
+    /// `tardy load --list` shows all loads with their parameters. idle means no load.
+    #[arg(long = "load", value_name = "LOAD")]
+    loads: Vec<String>,
+    #[command(flatten)]
+    commands: CommandFlags,
+}
+
+impl LoadFlags {
+    /// Whether none is named.
+    pub(super) fn is_empty(&self) -> bool {
+        self.loads.is_empty() && self.commands.load_commands.is_empty()
+    }
+
+    /// All of them.
+    ///
+    /// # Errors
+    /// Names the load that is not available.
+    pub(super) fn specs(&self) -> Result<Vec<LoadSpec>> {
+        let read = |text: &String| LoadSpec::parse(text).with_context(|| format!("--load {text}"));
+        self.loads.iter().map(read).chain(self.commands.specs()).collect()
+    }
+}
+
 impl FormatFlags {
     /// Whether JSON is wanted.
     #[must_use]
@@ -169,6 +198,20 @@ pub(super) fn samples(text: &str) -> Result<u64, String> {
     text.parse().map(|SampleCount(count)| count).map_err(|error: AmountError| error.to_string())
 }
 
+/// A share in percent, more than nothing and at most 100 %: 0.05 for `5%`.
+///
+/// # Errors
+/// What is wrong with it.
+pub(super) fn margin(text: &str) -> Result<f64, String> {
+    let number = text.trim().strip_suffix('%').map(str::trim);
+    let number = number.ok_or_else(|| format!("{text} has no unit; write a share as 5%"))?;
+    match number.parse::<f64>() {
+        Ok(percent) if percent > 0.0 && percent <= 100.0 => Ok(percent / 100.0),
+        Ok(_) => Err(format!("{text} is out of range; a share is more than 0% and at most 100%")),
+        Err(_) => Err(format!("\"{text}\" is no share; write a number and %, as in 5%")),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -194,6 +237,23 @@ mod tests {
         assert_eq!(error, "60 has no unit; write 60us, 60ms or 60s, or inf to go on until Ctrl-C");
         for text in ["forever", "-1s", "INF s", "infinite", ""] {
             assert!(duration(text).unwrap_err().ends_with("or inf to go on until Ctrl-C"));
+        }
+    }
+
+    #[test]
+    fn a_margin_is_a_share_in_percent() {
+        assert_eq!(margin("5%"), Ok(0.05));
+        assert_eq!(margin("2.5 %"), Ok(0.025));
+        for (wrong, says) in [
+            ("5", "has no unit"),
+            ("0%", "out of range"),
+            ("-1%", "out of range"),
+            ("200%", "out of range"),
+            ("x%", "is no share"),
+            ("NaN%", "out of range"),
+        ] {
+            let error = margin(wrong).unwrap_err();
+            assert!(error.contains(says), "{wrong}: {error}");
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The command line: parsing, and exit codes. The only module that prints.
 
+mod ab;
 mod check;
 mod compare;
 mod cyclictest;
@@ -51,9 +52,9 @@ use crate::{
                   Times need a unit: 250us, 1ms, 1.5s. RUN is a path, a name, the beginning of an \
                   id, or `last`, `last~1`.\n\n\
                   Exit codes: 0 done; 1 measured, but a limit was exceeded or a check failed \
-                  (--stop-over hit, a --gate failed, `check` found something serious, `compare` \
-                  found B worse); 2 error; 3 inconclusive; 4 the run is invalid. `shield` returns \
-                  the exit code of its command."
+                  (--stop-over hit, a --gate failed, `check` found something serious, `ab` or \
+                  `compare` found B worse); 2 error; 3 inconclusive; 4 the run is invalid. `shield` \
+                  returns the exit code of its command."
 )]
 struct Cli {
     /// Where runs are kept [default: $XDG_DATA_HOME/tardy/runs]
@@ -70,6 +71,7 @@ struct Cli {
 enum Verb {
     // By far the largest.
     Run(Box<run::RunFlags>),
+    Ab(Box<ab::AbFlags>),
     List(runs::ListFlags),
     Show(runs::ShowFlags),
     Why(why::WhyFlags),
@@ -251,6 +253,7 @@ fn dispatch(cli: Cli, argv: Vec<String>) -> Result<Exit> {
     }
     match cli.verb {
         Verb::Run(flags) => run::run(*flags, &store()?, argv),
+        Verb::Ab(flags) => ab::ab(*flags, &store()?, argv),
         Verb::List(flags) => runs::list(&flags, &store()?),
         Verb::Show(flags) => runs::show(&flags, &store()?),
         Verb::Why(flags) => why::why(&flags, &store()?),

@@ -84,7 +84,7 @@ impl Default for Heartbeat {
 
 impl Heartbeat {
     /// Whether a line is due so long after the start: after 10 s, and then each minute.
-    const fn is_due(&mut self, elapsed_ns: i64) -> bool {
+    pub(super) const fn is_due(&mut self, elapsed_ns: i64) -> bool {
         if elapsed_ns < self.next_ns {
             return false;
         }

@@ -11,7 +11,7 @@ use clap::{
 use super::{
     Exit,
     cyclictest::EXAMPLES,
-    flags::{CommandFlags, CpuList, FormatFlags, HowLong, duration, positive, samples},
+    flags::{CpuList, FormatFlags, HowLong, LoadFlags, duration, positive, samples},
     gates::{self, GateFlags},
     messages::{self, MessageFlags},
     output,
@@ -22,7 +22,6 @@ use super::{
     trace::TraceFlags,
 };
 use crate::{
-    loads::LoadSpec,
     plain::plain,
     probes::{CpuPlan, Probe, on_cpus},
     report::{
@@ -67,13 +66,8 @@ pub(super) struct RunFlags {
     messages: MessageFlags,
     #[command(flatten)]
     setup: SetupFlags,
-    /// Background load during the measurement: NAME[:key=value,...]; repeatable
-    ///
-    /// `tardy load --list` shows all loads with their parameters. idle means no load.
-    #[arg(long = "load", value_name = "LOAD", help_heading = "Loads")]
-    loads: Vec<String>,
     #[command(flatten)]
-    commands: CommandFlags,
+    loads: LoadFlags,
     #[command(flatten)]
     trace: TraceFlags,
     #[command(flatten)]
@@ -132,7 +126,7 @@ struct RecordFlags {
 }
 
 /// A probe by its name in the table.
-fn probe_name() -> impl TypedValueParser<Value = &'static ProbeInfo> {
+pub(super) fn probe_name() -> impl TypedValueParser<Value = &'static ProbeInfo> {
     let value = |probe: &ProbeInfo| PossibleValue::new(probe.name).help(probe.help);
     PossibleValuesParser::new(PROBES.iter().map(value)).try_map(|name: String| {
         ProbeInfo::find(&name).ok_or_else(|| format!("no probe is called {name}"))
@@ -230,14 +224,22 @@ fn signal_name(number: usize) -> String {
 
 impl RunFlags {
     fn has_load(&self) -> bool {
-        !self.loads.is_empty() || !self.commands.load_commands.is_empty()
+        !self.loads.is_empty()
+    }
+
+    /// Refuses what [`run`] would refuse before it changes anything.
+    ///
+    /// # Errors
+    /// The option, and the remedy.
+    pub(super) fn check(self, store: &Store) -> Result<()> {
+        self.plan(store, Vec::new()).map(drop)
     }
 
     /// Checks everything that can be checked before anything is changed.
     fn plan(self, store: &Store, argv: Vec<String>) -> Result<RunPlan> {
         let probe = self.probe.unwrap_or(DEFAULT_PROBE);
         self.messages.check(probe.name)?;
-        let loads = self.load_specs()?;
+        let loads = self.loads.specs()?;
         let (cpus, places) = self.measured_cpus(probe)?;
         let policy = self.setup.policy(Nanos(self.timer.interval_ns()))?;
         if probe.rhythm != Rhythm::Interval {
@@ -289,11 +291,6 @@ impl RunFlags {
                 probe.default_samples.map_or(Length::Time(DEFAULT_DURATION.0), Length::Samples)
             }
         }
-    }
-
-    fn load_specs(&self) -> Result<Vec<LoadSpec>> {
-        let read = |text: &String| LoadSpec::parse(text).with_context(|| format!("--load {text}"));
-        self.loads.iter().map(read).chain(self.commands.specs()).collect()
     }
 
     /// The CPUs to measure, and the CPUs of the near and the far end of messages.
@@ -371,7 +368,7 @@ fn allowed_cpus() -> Result<Cpus> {
 }
 
 /// Time in ms, and four random digits in case two runs start in the same millisecond.
-fn new_id() -> Result<String> {
+pub(super) fn new_id() -> Result<String> {
     let mut random = [0_u8; 2];
     rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())
         .context("the kernel returned no random number")?;

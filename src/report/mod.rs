@@ -1,5 +1,6 @@
 //! Summary to pages: tables for a terminal, one self-contained HTML page.
 
+pub mod ab;
 mod binned;
 pub mod causes;
 pub mod collect;

@@ -1,5 +1,6 @@
 //! The waist: what a measurement *is*. Makers write it, readers read it; neither imports the other.
 
+pub mod ab_record;
 pub mod calibration;
 pub mod caveat;
 pub mod compared;
@@ -35,6 +36,10 @@ pub mod trace;
 pub mod tracks;
 mod version1;
 
+pub use ab_record::{
+    AB_SCHEMA_VERSION, AbBlock, AbCaveat, AbCommand, AbLook, AbRecord, AbSideRecord, AbStatus,
+    SideName,
+};
 pub use calibration::Calibration;
 pub use caveat::{Caveat, Effect, Validity};
 pub use caveat_kind::{

@@ -1,7 +1,11 @@
 //! A bell: one thread sleeps until a time or until it is rung, by any thread or signal handler.
 //! A ring that comes before the sleep ends it at once, so that none is missed.
 
-use std::{io, os::fd::OwnedFd, sync::Arc};
+use std::{
+    io,
+    os::fd::{BorrowedFd, OwnedFd},
+    sync::Arc,
+};
 
 use rustix::{
     event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll},
@@ -31,10 +35,23 @@ impl Bell {
     /// Sleeps for `time_ns` at the most, where there is such a time, and says whether it was rung.
     /// A signal ends it, too.
     pub fn wait(&self, time_ns: Option<i64>) -> bool {
+        self.wait_beside(None, time_ns)
+    }
+
+    /// The same; `other` ends the sleep too, where it becomes readable: a pidfd at the end of its
+    /// process.
+    pub fn wait_beside(&self, other: Option<BorrowedFd<'_>>, time_ns: Option<i64>) -> bool {
         let time = time_ns
             .map(|ns| ns.max(0))
             .map(|ns| Timespec { tv_sec: ns / 1_000_000_000, tv_nsec: ns % 1_000_000_000 });
-        let _ = poll(&mut [PollFd::new(&*self.0, PollFlags::IN)], time.as_ref());
+        let own = PollFd::new(&*self.0, PollFlags::IN);
+        let _ = match other {
+            None => poll(&mut [own], time.as_ref()),
+            Some(other) => {
+                let other = PollFd::from_borrowed_fd(other, PollFlags::IN);
+                poll(&mut [own, other], time.as_ref())
+            }
+        };
         // Where it was not rung, there is nothing to read.
         read(&*self.0, &mut [0_u8; 8]).is_ok()
     }

@@ -17,6 +17,7 @@
     reason = "a test fails by panicking"
 )]
 
+mod ab;
 mod beside;
 mod chance;
 mod check;

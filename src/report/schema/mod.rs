@@ -13,7 +13,7 @@ use schemars::{JsonSchema, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
 
 use super::{page::Page, why::WhyReport};
-use crate::run::{Document, SCHEMA_VERSION};
+use crate::run::{AB_SCHEMA_VERSION, AbRecord, Document, SCHEMA_VERSION};
 
 const RULES: &str = include_str!("rules.json");
 
@@ -26,6 +26,10 @@ const OF_RUN: &str = "The record of one run of tardy. All latencies are integers
 const OF_WHY: &str = "Why the wake-ups of one run were late. Times are integers in ns. A later \
     tardy may add members; readers pass over what they do not know. docs/why.md explains how to \
     read it.";
+
+const OF_AB: &str = "The record of one comparison of two sides in blocks; `tardy ab --json` prints \
+    the same. Latencies and times are in ns. A later tardy may add members without raising \
+    schema_version, and readers pass over what they do not know. docs/ab.md explains it.";
 
 const OF_PAGE: &str = "The data of a report page: what the drawing code reads. docs/page-data.md \
     explains it.";
@@ -86,6 +90,13 @@ fn why_schema() -> Value {
     with_rules(schema_of::<WhyReport>("tardy why --json", OF_WHY), "WhyReport")
 }
 
+fn ab_schema() -> Value {
+    let title = format!("ab.json of tardy, schema_version {AB_SCHEMA_VERSION}");
+    let mut schema = schema_of::<AbRecord>(&title, OF_AB);
+    schema["properties"]["schema_version"]["const"] = json!(AB_SCHEMA_VERSION);
+    schema
+}
+
 fn page_schema() -> Value {
     schema_of::<Page>("The data of a report page", OF_PAGE)
 }
@@ -115,6 +126,11 @@ fn the_schema_of_the_record_is_what_its_types_say() {
 #[test]
 fn the_schema_of_why_is_what_its_types_say() {
     same("docs/why.schema.json", &pretty(&why_schema()));
+}
+
+#[test]
+fn the_schema_of_a_comparison_is_what_its_types_say() {
+    same("docs/ab.schema.json", &pretty(&ab_schema()));
 }
 
 #[test]

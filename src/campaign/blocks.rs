@@ -1,0 +1,186 @@
+//! One block: a child `tardy run`, and what it measured.
+
+use std::{
+    fs::File,
+    io,
+    os::unix::process::CommandExt as _,
+    path::Path,
+    process::{Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, Result, bail};
+
+use super::{
+    commands::quoted,
+    process::{AtQuit, Watch, words},
+};
+use crate::{
+    analysis::ab::measured::MeasuredBlock,
+    run::{Document, Run, RunDirectory, Status, counts::SeriesCounts, hlog, summary::per_period},
+    sys::child,
+};
+
+/// What the blocks print on standard error.
+pub(super) const LOG: &str = "blocks.log";
+
+/// Exit codes of a run that was measured: done, and invalid.
+const MEASURED: [i32; 2] = [0, 4];
+
+/// Starts blocks.
+#[derive(Debug)]
+pub(super) struct Blocks {
+    log: File,
+}
+
+/// What a block is to be.
+#[derive(Debug)]
+pub(super) struct BlockOrder<'a> {
+    /// The options of `tardy run`.
+    pub words: &'a [String],
+    /// How long it measures, ns.
+    pub length_ns: i64,
+    /// Its run directory.
+    pub path: &'a Path,
+    /// Its name.
+    pub name: &'a str,
+    /// Where other runs are.
+    pub store: &'a Path,
+}
+
+/// A block that was measured.
+#[derive(Debug)]
+pub(super) struct Block {
+    /// Its record.
+    pub document: Document,
+    /// What is compared.
+    pub measured: MeasuredBlock,
+    /// How long it took with everything, ns.
+    pub taken_ns: i64,
+}
+
+impl Blocks {
+    /// With a log in `directory`.
+    pub(super) fn new(directory: &RunDirectory) -> io::Result<Self> {
+        Ok(Self { log: directory.create(LOG)? })
+    }
+
+    /// Measures one; nothing where the user ended it.
+    ///
+    /// # Errors
+    /// It could not be measured: what it said. Or its files cannot be read.
+    pub(super) fn measure(
+        &self,
+        order: &BlockOrder<'_>,
+        watch: &Watch,
+        show: (Option<Duration>, &mut dyn FnMut()),
+    ) -> Result<Option<Block>> {
+        let start = Instant::now();
+        let from = self.log.metadata().map_or(0, |about| about.len());
+        let mut command = self.command(order).context("cannot write the log of the blocks")?;
+        let mut run = command.spawn().context("cannot start this program again")?;
+        let ended = watch.wait(&mut run, AtQuit::Ask, None, show);
+        let ended = ended.context("cannot wait for a block")?;
+        if ended.was_asked {
+            return Ok(None);
+        }
+        if !ended.status.code().is_some_and(|code| MEASURED.contains(&code)) {
+            let said = quoted(&self.log, from, 0);
+            let said = said.strip_prefix("error: ").unwrap_or(&said);
+            let how = words(ended.status);
+            bail!("{} could not be measured ({how}): {said}", order.name);
+        }
+        let (document, measured) = read(order.path)?;
+        if document.status != Status::Complete {
+            // Somebody else ended it. Ctrl-C comes here too where it arrived just now.
+            if watch.is_quit() {
+                return Ok(None);
+            }
+            bail!("{} was ended from outside: {}", order.name, document.status.as_str());
+        }
+        let taken_ns = i64::try_from(start.elapsed().as_nanos()).unwrap_or(i64::MAX);
+        Ok(Some(Block { document, measured, taken_ns }))
+    }
+
+    /// It ends in order also where this process is killed, and puts the machine back.
+    fn command(&self, order: &BlockOrder<'_>) -> io::Result<Command> {
+        let mut command = Command::new("/proc/self/exe");
+        command.arg0("tardy").arg("run").args(order.words);
+        command.arg(format!("--duration={}ms", order.length_ns / 1_000_000));
+        command.arg("--output").arg(order.path).arg(format!("--name={}", order.name));
+        command.arg("--store").arg(order.store).arg("--quiet");
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(self.log.try_clone()?);
+        // Ctrl-C goes to this process's group; the block gets one signal, from here.
+        command.process_group(0);
+        child::ask_to_end_with_this_thread(&mut command);
+        Ok(command)
+    }
+}
+
+/// The record of a block and what is compared of it: all series of whole latencies together, those
+/// with a schedule per scheduled period, so that a stall counts as often as it should.
+///
+/// # Errors
+/// The file that is damaged, and how.
+pub(super) fn read(path: &Path) -> Result<(Document, MeasuredBlock)> {
+    let run = Run::open(path)?;
+    let all = &run.document.series;
+    let mut by_series = SeriesCounts::new(all.len());
+    run.intervals(|number, _, interval| {
+        if all.get(number).is_some_and(|series| !series.is_stage()) {
+            by_series.add(number, &interval);
+        }
+    })
+    .with_context(|| format!("{}: series.hlog", path.display()))?;
+    if let Some(refusal) = by_series.refusal() {
+        bail!("{}: series.hlog: {refusal}", path.display());
+    }
+    let mut block = MeasuredBlock { counts: hlog::empty(), max_ns: 0, periods: 0, missed: 0 };
+    for (number, series) in all.iter().enumerate().filter(|(_, series)| !series.is_stage()) {
+        let (own, max_ns) = (by_series.of(number), series.max.unwrap_or(0));
+        let own = match series.period_ns {
+            Some(period_ns) => per_period(&own, max_ns, period_ns),
+            None => own,
+        };
+        let added = block.counts.add(&own);
+        added.with_context(|| format!("{}: too many samples", path.display()))?;
+        block.max_ns = block.max_ns.max(max_ns);
+        if let Some(missed) = series.missed {
+            block.missed = block.missed.saturating_add(missed);
+            block.periods = block.periods.saturating_add(series.count).saturating_add(missed);
+        }
+    }
+    Ok((run.document, block))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fixture(name: &str) -> (Document, MeasuredBlock) {
+        let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/v1");
+        read(&fixtures.join(name)).unwrap()
+    }
+
+    #[test]
+    fn a_block_is_all_series_together_per_scheduled_period() {
+        let (document, block) = fixture("timer");
+        let periods = document.wakeups().map(|series| {
+            let outside = series.early + series.above;
+            series.scheduled.as_ref().unwrap().count - outside
+        });
+        assert!(block.counts.len() > 0);
+        assert_eq!(block.counts.len(), periods.sum::<u64>());
+        assert_eq!(Some(block.max_ns), document.wakeups().filter_map(|series| series.max).max());
+        let missed: u64 = document.wakeups().filter_map(|series| series.missed).sum();
+        let wakeups: u64 = document.wakeups().map(|series| series.count).sum();
+        assert_eq!((block.missed, block.periods), (missed, wakeups + missed));
+    }
+
+    #[test]
+    fn what_has_no_schedule_is_taken_as_it_is_and_misses_nothing() {
+        let (document, block) = fixture("pingpong");
+        let samples: u64 = document.wakeups().map(|series| series.count).sum();
+        assert_eq!((block.counts.len(), block.periods), (samples, 0));
+    }
+}

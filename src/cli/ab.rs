@@ -1,0 +1,236 @@
+//! `tardy ab`: from flags to a comparison, from its record to a verdict and an exit code.
+
+mod options;
+mod progress;
+
+use std::path::PathBuf;
+
+use anyhow::{Context as _, Result, ensure};
+use clap::Args;
+
+use super::{
+    Exit,
+    flags::{FormatFlags, LoadFlags, margin, positive},
+    messages::MessageFlags,
+    output,
+    run::{new_id, probe_name},
+    setup::{SetupFlags, recover_first},
+    timer::TimerFlags,
+    trace::TraceFlags,
+};
+use crate::{
+    analysis::ab::figure::{ComparedFigure, JUDGED_BY_DEFAULT},
+    campaign::{self, Ab, AbEvent, AbRequest},
+    report::ab as text,
+    run::{AbRecord, AbStatus, AbVerdict, probes::ProbeInfo},
+    store::{Store, is_plain},
+    sys::signals::Quit,
+    units::Nanos,
+};
+use options::{Side, common_words};
+use progress::AbStatusView;
+
+/// Find out whether a change helps: measure A and B in turns until it is decided
+///
+/// Blocks of both sides follow each other in the order ABBA or BAAB, drawn by a seed. After fixed
+/// numbers of pairs it is judged whether B is better, worse or the same; what is undecided when the
+/// budget is used up is called inconclusive. Each block is a run. The change is an option of
+/// `tardy run` (--a '--policy other' --b '--policy fifo'), or a command of your own that is run
+/// before each block (--prepare-a, --prepare-b).
+///
+/// Exit codes: 0 B is better or the same, 1 worse, 2 error, 3 inconclusive, 4 a block was invalid.
+#[derive(Debug, Args)]
+pub(super) struct AbFlags {
+    #[command(flatten)]
+    compared: ComparedFlags,
+    // Both sides get them as words; see `options`.
+    #[command(flatten)]
+    common: CommonFlags,
+    /// Directory for the run, instead of a new one in the store
+    #[arg(short, long, value_name = "DIR", help_heading = "Output")]
+    output: Option<PathBuf>,
+    /// Name of the run and of its directory
+    #[arg(long, value_name = "NAME", help_heading = "Output")]
+    name: Option<String>,
+    /// Print only the result: no progress, no hints
+    #[arg(long, help_heading = "Output")]
+    quiet: bool,
+    #[command(flatten)]
+    format: FormatFlags,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Comparison")]
+struct ComparedFlags {
+    /// Options of A, as they are written for `tardy run`; '' for none
+    #[arg(long, value_name = "OPTIONS", allow_hyphen_values = true, required = true)]
+    a: String,
+    /// Options of B, which is judged
+    #[arg(long, value_name = "OPTIONS", allow_hyphen_values = true, required = true)]
+    b: String,
+    /// A command that sh -c runs before each block of A
+    ///
+    /// To write a sysctl, load a module, start or stop a daemon. It is not measured. What it prints
+    /// goes to commands.log. Where one side is prepared, the other must be too, as it is measured
+    /// in the state that the blocks before left: `true` does nothing.
+    #[arg(long, value_name = "CMD", requires = "prepare_b")]
+    prepare_a: Option<String>,
+    /// A command that sh -c runs before each block of B
+    #[arg(long, value_name = "CMD", requires = "prepare_a")]
+    prepare_b: Option<String>,
+    /// A command that puts back at the end what these changed, however it ends
+    ///
+    /// Also after Ctrl-C, SIGTERM and errors; not after kill -9.
+    #[arg(long, value_name = "CMD", requires = "prepare_a")]
+    undo: Option<String>,
+    /// How long all of it may take, with arming and preparing
+    #[arg(long, value_name = "TIME", default_value = "5m", value_parser = positive)]
+    budget: Nanos,
+    /// What to judge: p50, p90, p99, p99.9, p99.99, max, missed [default: p50,p99,p99.9]
+    #[arg(long, value_name = "FIGURES", value_delimiter = ',')]
+    figures: Vec<ComparedFigure>,
+    /// Call sides the same that differ by less [default: 5% up to p99, 10% beyond]
+    #[arg(long, value_name = "PERCENT", value_parser = margin)]
+    margin: Option<f64>,
+    /// Draws the order of the blocks [default: a random one, which is printed]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=MOST_SEED))]
+    seed: Option<u64>,
+}
+
+/// Larger numbers are not exact in every reader of JSON.
+const MOST_SEED: u64 = (1 << 53) - 1;
+
+/// The options of `run` that both sides have in common.
+#[derive(Debug, Args)]
+struct CommonFlags {
+    /// What to measure [default: timer]
+    #[arg(value_name = "PROBE", value_parser = probe_name())]
+    probe: Option<&'static ProbeInfo>,
+    /// How long to run the probe before recording starts
+    #[arg(long, value_name = "TIME", default_value = "1s", help_heading = "Length")]
+    warmup: Nanos,
+    #[command(flatten)]
+    timer: TimerFlags,
+    #[command(flatten)]
+    messages: MessageFlags,
+    #[command(flatten)]
+    setup: SetupFlags,
+    #[command(flatten)]
+    loads: LoadFlags,
+    #[command(flatten)]
+    trace: TraceFlags,
+}
+
+/// Compares, and prints the result.
+pub(super) fn ab(flags: AbFlags, store: &Store, argv: Vec<String>) -> Result<Exit> {
+    let (json, quiet) = (flags.format.is_json(), flags.quiet);
+    let request = flags.request(store, argv)?;
+    recover_first(quiet);
+    if request.a.words == request.b.words && request.a.record.prepare.is_none() && !quiet {
+        output::notice("A and B are alike: this shows what equal sides differ by.");
+    }
+    let place = request.directory.display().to_string();
+    let quit = Quit::listen().context("cannot set a signal handler")?;
+    let mut view = AbStatusView::new(quiet);
+    let pace = view.pace();
+    let mut show = |event: AbEvent<'_>| view.show(&event);
+    let record = campaign::run(request, quit, &mut Ab { pace, show: &mut show });
+    view.clear();
+    let record = record?;
+    match (json, quiet) {
+        (true, _) => output::put_json(&record)?,
+        (false, true) => output::put(&text::verdict(&record, output::width()))?,
+        (false, false) => output::put(&text::show(&record, &place, output::width()))?,
+    }
+    Ok(exit_of(&record))
+}
+
+fn exit_of(record: &AbRecord) -> Exit {
+    match (record.status, record.verdict) {
+        (AbStatus::Invalid, _) => Exit::Invalid,
+        (_, AbVerdict::Worse) => Exit::No,
+        (_, AbVerdict::Better | AbVerdict::Same) => Exit::Done,
+        (_, AbVerdict::Inconclusive) => Exit::Inconclusive,
+    }
+}
+
+impl AbFlags {
+    /// Checks everything that can be checked before anything is changed.
+    fn request(self, store: &Store, argv: Vec<String>) -> Result<AbRequest> {
+        let common = common_words(&argv)?;
+        let ComparedFlags { a, b, prepare_a, prepare_b, undo, budget, figures, margin, seed } =
+            self.compared;
+        for (flag, command) in
+            [("--prepare-a", &prepare_a), ("--prepare-b", &prepare_b), ("--undo", &undo)]
+        {
+            let is_empty = command.as_ref().is_some_and(|command| command.trim().is_empty());
+            ensure!(!is_empty, "{flag}: there is no command; `true` does nothing");
+        }
+        let a = Side { flag: "--a", options: a, prepare: prepare_a }.request(&common, store)?;
+        let b = Side { flag: "--b", options: b, prepare: prepare_b }.request(&common, store)?;
+        let id = new_id()?;
+        let (directory, name) = place(self.output, self.name, store, &id)?;
+        Ok(AbRequest {
+            a,
+            b,
+            undo,
+            budget_ns: budget.0,
+            figures: judged(figures)?,
+            margin,
+            seed: seed.map_or_else(random_seed, Ok)?,
+            directory,
+            store: store.root().to_owned(),
+            id,
+            name,
+            argv,
+        })
+    }
+}
+
+/// The figures to judge, each once.
+fn judged(figures: Vec<ComparedFigure>) -> Result<Vec<ComparedFigure>> {
+    if figures.is_empty() {
+        return Ok(JUDGED_BY_DEFAULT.to_vec());
+    }
+    for (number, figure) in figures.iter().enumerate() {
+        let is_again = figures.iter().take(number).any(|other| other == figure);
+        ensure!(!is_again, "--figures: {figure} stands there twice; name it once");
+    }
+    Ok(figures)
+}
+
+/// Where it goes, and its name: the id where it has no other.
+fn place(
+    output: Option<PathBuf>,
+    name: Option<String>,
+    store: &Store,
+    id: &str,
+) -> Result<(PathBuf, String)> {
+    if let Some(name) = &name {
+        ensure!(is_plain(name), "--name {name:?}: a name may not contain / or be . or ..");
+    }
+    if let Some(directory) = output {
+        return Ok((directory, name.unwrap_or_else(|| id.to_owned())));
+    }
+    Ok(name.map_or_else(|| (store.place(id), id.to_owned()), |name| store.free_place(&name)))
+}
+
+fn random_seed() -> Result<u64> {
+    let mut random = [0_u8; 4];
+    rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())
+        .context("the kernel returned no random number")?;
+    Ok(u64::from(u32::from_ne_bytes(random)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_are_judged_once_and_by_default_three() {
+        use ComparedFigure::{Max, P50};
+        assert_eq!(judged(vec![]).unwrap(), JUDGED_BY_DEFAULT);
+        assert_eq!(judged(vec![Max, P50]).unwrap(), [Max, P50]);
+        assert!(judged(vec![Max, P50, Max]).unwrap_err().to_string().contains("max stands"));
+    }
+}

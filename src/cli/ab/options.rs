@@ -1,0 +1,177 @@
+//! The options of both sides: what they have in common, and what each has of its own. A block is
+//! `tardy run` with both, so they are parsed by its own definition, before anything is measured.
+
+use anyhow::{Context as _, Result, anyhow, bail};
+use clap::{ArgMatches, Args, Command, FromArgMatches as _, parser::ValueSource};
+
+use super::CommonFlags;
+use crate::{
+    campaign::SideRequest, cli::run::RunFlags, plain::plain, run::AbSideRecord, store::Store,
+};
+
+/// One side as typed.
+#[derive(Debug)]
+pub(super) struct Side {
+    /// `--a` or `--b`.
+    pub flag: &'static str,
+    /// What follows it.
+    pub options: String,
+    /// Its prepare command.
+    pub prepare: Option<String>,
+}
+
+/// The options that both sides have in common, as words of `tardy run`: from the command line, so
+/// that a block gets what was typed and nothing that was made of it.
+pub(super) fn common_words(argv: &[String]) -> Result<Vec<String>> {
+    let matches = crate::cli::command().try_get_matches_from(argv)?;
+    let matches = matches.subcommand_matches("ab").context("these are no words of `tardy ab`")?;
+    let common = CommonFlags::augment_args(Command::new("run"));
+    let mut words = Vec::new();
+    for arg in common.get_arguments() {
+        let id = arg.get_id().as_str();
+        if matches.value_source(id) != Some(ValueSource::CommandLine) {
+            continue;
+        }
+        let values = matches.get_raw(id).into_iter().flatten();
+        match arg.get_long() {
+            Some(long) if !arg.get_action().takes_values() => words.push(format!("--{long}")),
+            Some(long) => {
+                words.extend(values.map(|value| format!("--{long}={}", value.to_string_lossy())));
+            }
+            None => words.extend(values.map(|value| value.to_string_lossy().into_owned())),
+        }
+    }
+    Ok(words)
+}
+
+impl Side {
+    /// Refuses what a block cannot have, naming the side and the option.
+    pub(super) fn request(self, common: &[String], store: &Store) -> Result<SideRequest> {
+        let (flag, shown) = (self.flag, plain(&self.options));
+        let own = shlex::split(&self.options);
+        let own = own.with_context(|| format!("{flag} {shown:?}: a quote is not closed"))?;
+        let words: Vec<String> = common.iter().cloned().chain(own).collect();
+        let run = Command::new("run").no_binary_name(true).disable_help_flag(true);
+        let matches = RunFlags::augment_args(run).try_get_matches_from(&words);
+        let matches = matches.map_err(|error| anyhow!("{flag} {shown:?}: {}", reason(&error)))?;
+        refuse(flag, &matches, common)?;
+        let flags = RunFlags::from_arg_matches(&matches)?;
+        flags.check(store).with_context(|| format!("{flag} {shown:?}"))?;
+        let record = AbSideRecord { options: self.options, prepare: self.prepare };
+        Ok(SideRequest { words, record })
+    }
+}
+
+/// Refuses options of `run` that are none of a block.
+fn refuse(flag: &str, matches: &ArgMatches, common: &[String]) -> Result<()> {
+    let of_blocks = CommonFlags::augment_args(Command::new("run"));
+    let is_of_blocks = |id: &str| of_blocks.get_arguments().any(|arg| arg.get_id().as_str() == id);
+    let all = RunFlags::augment_args(Command::new("run"));
+    for arg in all.get_arguments() {
+        let id = arg.get_id().as_str();
+        if matches.value_source(id) != Some(ValueSource::CommandLine) {
+            continue;
+        }
+        let Some(long) = arg.get_long() else {
+            // The probe. In common it is the first word.
+            let is_common = common.first().is_some_and(|word| !word.starts_with('-'));
+            if is_common {
+                continue;
+            }
+            bail!("{flag}: both sides measure the same; name the probe once, after `tardy ab`");
+        };
+        match id {
+            "calibrate" => bail!("--calibrate would be done anew in each block; leave it out"),
+            "duration" | "samples" => {
+                bail!("{flag}: --{long} has no meaning in a block; --budget says how long it takes")
+            }
+            _ if !is_of_blocks(id) => {
+                bail!("{flag}: --{long} has no meaning in a block of a comparison; leave it out")
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// What clap says, without the usage of a command that nobody typed.
+fn reason(error: &clap::Error) -> String {
+    let text = error.to_string();
+    let text = text.split("\n\nUsage:").next().unwrap_or_default();
+    let text = text.split("\n\nFor more").next().unwrap_or_default();
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let text = lines.collect::<Vec<_>>().join(" ");
+    plain(text.strip_prefix("error: ").unwrap_or(&text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn argv(words: &[&str]) -> Vec<String> {
+        let fixed = ["tardy", "ab", "--a", "", "--b", ""];
+        fixed.iter().chain(words).map(|word| (*word).to_owned()).collect()
+    }
+
+    fn request(common: &[&str], options: &str) -> Result<SideRequest> {
+        let place = tempfile::tempdir().unwrap();
+        let store = Store::at(Some(place.path().into())).unwrap();
+        let common: Vec<String> = common.iter().map(|word| (*word).to_owned()).collect();
+        Side { flag: "--b", options: options.into(), prepare: None }.request(&common, &store)
+    }
+
+    fn refusal(common: &[&str], options: &str) -> String {
+        format!("{:#}", request(common, options).unwrap_err())
+    }
+
+    #[test]
+    fn what_both_have_in_common_reaches_a_block_as_typed() {
+        let typed = ["fake", "--load", "hackbench:groups=1", "--load=idle", "--unpaced"];
+        let found = common_words(&argv(&typed)).unwrap();
+        assert_eq!(found, ["fake", "--unpaced", "--load=hackbench:groups=1", "--load=idle"]);
+        let own = ["--budget", "1m", "--seed", "7", "--quiet", "--json", "--name", "x"];
+        assert_eq!(common_words(&argv(&own)).unwrap(), [""; 0]);
+        assert_eq!(common_words(&argv(&["--warmup", "50ms"])).unwrap(), ["--warmup=50ms"]);
+    }
+
+    #[test]
+    fn a_side_adds_its_own_words_as_a_shell_would_split_them() {
+        let found = request(&["fake", "--unpaced"], "--load-command 'sleep 9; true'").unwrap();
+        assert_eq!(found.words, ["fake", "--unpaced", "--load-command", "sleep 9; true"]);
+        assert_eq!(request(&[], "").unwrap().words, [""; 0]);
+    }
+
+    #[test]
+    fn options_that_a_block_cannot_have_are_refused_by_name() {
+        for option in
+            ["--stop-over 1ms", "-o x", "--name x", "--json", "--format text", "--quiet", "--raw"]
+        {
+            let error = refusal(&[], option);
+            assert!(error.starts_with("--b: --") && error.contains("no meaning"), "{error}");
+        }
+        for option in ["--duration 1s", "--samples 9"] {
+            let error = refusal(&[], option);
+            assert!(error.starts_with("--b: --") && error.contains("--budget"), "{error}");
+        }
+        assert!(refusal(&["--calibrate"], "").contains("--calibrate"));
+    }
+
+    #[test]
+    fn unknown_conflicting_and_repeated_options_name_the_side_and_the_option() {
+        for (common, options, wanted) in [
+            (&["timer"][..], "--no-such", "--no-such"),
+            (&["--policy=fifo"], "--policy other", "--policy"),
+            (&[], "--policy nosuch", "nosuch"),
+            (&["--policy=other"], "--priority 5", "--priority"),
+            (&["timer"], "--transport tcp", "--transport"),
+            (&["timer"], "pingpong", "pingpong"),
+            (&[], "fake", "name the probe once"),
+            (&[], "--load nosuch", "nosuch"),
+            (&[], "--cpus '0", "a quote is not closed"),
+        ] {
+            let error = refusal(common, options);
+            assert!(error.starts_with("--b") && error.contains(wanted), "{options}: {error}");
+            assert!(!error.contains("Usage") && !error.contains('\n'), "{error}");
+        }
+    }
+}

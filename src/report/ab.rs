@@ -1,0 +1,523 @@
+//! A comparison of two sides as text: what its budget can find, its looks, and its result.
+
+use anstyle::{AnsiColor, Style};
+
+use super::{table::Table, terminal::fold};
+use crate::{
+    analysis::ab::{
+        ALPHA,
+        figure::ComparedFigure,
+        looks::{FEWEST_PAIRS, LookPlan},
+        power::smallest_difference,
+    },
+    plain::plain,
+    run::{
+        AbCaveat, AbRecord, AbStatus, AbVerdict, ComparedFigureRow, ComparedUnit, Effect, SideName,
+        summary::ENOUGH_BEYOND,
+    },
+    units::{Nanos, many, span},
+};
+
+const BOLD: Style = Style::new().bold();
+const DIM: Style = Style::new().dimmed();
+
+/// Standard deviations of a pair's log ratio, before it is known.
+const ASSUMED: [f64; 2] = [0.1, 0.3];
+
+/// Blocks are planned for so many times the samples that are needed.
+const ROOM: f64 = 1.3;
+
+/// How a row says by how much B is more or less than A.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Change {
+    /// `+19.6 %`
+    Percent,
+    /// `x3.1`: where something in the row is at least doubled or halved.
+    Factor,
+}
+
+impl Change {
+    fn of(row: &ComparedFigureRow) -> Self {
+        let all = [Some(row.ratio), row.low, row.high];
+        let is_small = |ratio: &f64| (0.5..=2.0).contains(ratio);
+        if all.iter().flatten().all(is_small) { Self::Percent } else { Self::Factor }
+    }
+
+    fn text(self, ratio: f64) -> String {
+        if self == Self::Factor {
+            let digits = match ratio {
+                10.0.. => 0,
+                1.0.. => 1,
+                0.1.. => 2,
+                0.01.. => 3,
+                0.0001.. => 4,
+                _ => return "x<0.0001".into(),
+            };
+            return format!("x{ratio:.digits$}");
+        }
+        let text = format!("{:+.1} %", (ratio - 1.0) * 100.0);
+        if text == "-0.0 %" { "+0.0 %".into() } else { text }
+    }
+}
+
+/// By how much B is more or less than A.
+fn change(row: &ComparedFigureRow) -> String {
+    Change::of(row).text(row.ratio)
+}
+
+/// A share that has no sign: `0.12 %`.
+fn percent(share: f64) -> String {
+    let percent = share * 100.0;
+    let decimals = match percent {
+        10.0.. => 0,
+        1.0.. => 1,
+        0.1.. => 2,
+        _ => 3,
+    };
+    format!("{percent:.decimals$} %")
+}
+
+/// `+18.1 % to +21.2 %`.
+fn interval(row: &ComparedFigureRow) -> String {
+    match (row.low, row.high) {
+        (Some(low), Some(high)) => {
+            let change = Change::of(row);
+            format!("{} to {}", change.text(low), change.text(high))
+        }
+        _ => "-".into(),
+    }
+}
+
+/// One figure in a line that goes on: `p50 +19.6 % (+18.1 % to +21.2 %)`.
+#[must_use]
+pub fn estimate(row: &ComparedFigureRow) -> String {
+    format!("{} {} ({})", row.figure, change(row), interval(row))
+}
+
+/// What is planned, and which differences it can find.
+#[must_use]
+pub fn planned(record: &AbRecord, width: Option<usize>) -> String {
+    let looks: Vec<String> = record.looks.iter().map(|look| look.pairs.to_string()).collect();
+    let pairs = record.looks.last().map_or(0, |look| look.pairs);
+    let block = span(record.block_ns.unwrap_or(0) as f64 / 1e9);
+    let mut out = format!(
+        "Up to {} of blocks of {block} in {}, judged after {} pairs; order by --seed {}.\n",
+        many(u64::from(pairs), "pair"),
+        span(record.budget_ns as f64 / 1e9),
+        looks.join(", "),
+        record.seed,
+    );
+    let found: Vec<String> = ASSUMED.iter().filter_map(|sd| findable(record, *sd)).collect();
+    if let [little, much] = found.as_slice() {
+        let [low, high] = ASSUMED.map(|sd| percent(sd));
+        out.push_str(&format!(
+            "If pairs scatter by {low} (standard deviation), a difference of {little} is found in \
+             4 of 5 cases; if by {high}, one of {much}. The first look tells how much they do.\n"
+        ));
+    }
+    record.judged.iter().filter_map(|figure| too_short(record, figure)).for_each(|text| {
+        out.push_str(&text);
+    });
+    fold(&out, width)
+}
+
+/// The smallest difference that is found in 4 of 5 cases, where pairs scatter so much.
+fn findable(record: &AbRecord, sd: f64) -> Option<String> {
+    let pairs = record.looks.last()?.pairs;
+    let plan = LookPlan::new(pairs, record.judged.len(), ALPHA).ok()?;
+    smallest_difference(&plan, record.judged.len(), sd).map(percent)
+}
+
+/// Says of a percentile that blocks are too short for it, and which budget is enough.
+fn too_short(record: &AbRecord, figure: &str) -> Option<String> {
+    let share = 1.0 - figure.parse::<ComparedFigure>().ok()?.percent()? / 100.0;
+    let trials = record.blocks.iter().filter(|block| !block.compared);
+    let per_s = trials.map(|block| block.samples as f64 / (block.measured_ns.max(1) as f64 / 1e9));
+    let per_s = per_s.reduce(f64::min)?;
+    let (block_ns, pair_ns) = (record.block_ns? as f64, record.pair_ns? as f64);
+    if per_s * block_ns / 1e9 * share >= ENOUGH_BEYOND as f64 {
+        return None;
+    }
+    let needed_ns = ENOUGH_BEYOND as f64 * ROOM / share / per_s * 1e9;
+    let trials_ns: u64 = record.blocks.iter().map(|block| block.taken_ns).sum();
+    let all_ns =
+        trials_ns as f64 + f64::from(FEWEST_PAIRS) * (pair_ns - 2.0 * block_ns + 2.0 * needed_ns);
+    Some(format!(
+        "Blocks are too short for {figure}: shares of samples above one threshold are compared \
+         instead. From --budget {} on they are long enough.\n",
+        typed(all_ns)
+    ))
+}
+
+/// A time as it is typed, rounded up: `45s`, `12m`.
+fn typed(ns: f64) -> String {
+    // Not one more for the last bit of a sum.
+    let seconds = (ns / 1e9 - 1e-6).ceil();
+    if seconds <= 120.0 {
+        format!("{seconds:.0}s")
+    } else {
+        format!("{:.0}m", seconds / 60.0 + 0.5)
+    }
+}
+
+/// What a look said; of the first also what the rest of the budget can find.
+#[must_use]
+pub fn looked(record: &AbRecord, sds: &[f64], width: Option<usize>) -> String {
+    let pairs = record.figures.first().map_or(0, |row| row.pairs);
+    let all = record.looks.last().map_or(0, |look| look.pairs);
+    let of = |row: &ComparedFigureRow| format!("{} {}", estimate(row), row.verdict.as_str());
+    let rows: Vec<String> = record.figures.iter().map(of).collect();
+    let mut out = format!("After {pairs} of {all} pairs: {}.\n", rows.join("; "));
+    let is_open = |row: &ComparedFigureRow| row.verdict == AbVerdict::Inconclusive;
+    let is_first = record.looks.iter().filter(|look| look.verdict.is_some()).count() == 1;
+    if is_first && record.figures.iter().any(is_open) {
+        let found = record.figures.iter().zip(sds).filter_map(|(row, sd)| {
+            Some(format!(
+                "{} from {} on (pairs scatter by {})",
+                row.figure,
+                findable(record, *sd)?,
+                percent(*sd)
+            ))
+        });
+        let found: Vec<String> = found.collect();
+        out.push_str(&format!("This budget finds differences of {}.\n", found.join(", ")));
+    }
+    fold(&out, width)
+}
+
+/// All of it: the sides, the table, how it was decided, caveats, and the answer last.
+#[must_use]
+pub fn show(record: &AbRecord, place: &str, width: Option<usize>) -> String {
+    let mut out = first_line(record);
+    push_sides(&mut out, record);
+    push_table(&mut out, record, width);
+    push_how(&mut out, record);
+    push_caveats(&mut out, record);
+    out.push_str(&format!("{DIM}comparison {}{DIM:#}\n\n", plain(place)));
+    out.push_str(&answer(record));
+    fold(&out, width)
+}
+
+/// Two lines for a script's log: the verdict, and the figures.
+#[must_use]
+pub fn verdict(record: &AbRecord, width: Option<usize>) -> String {
+    fold(&format!("{}{}", first_line(record), answer(record)), width)
+}
+
+/// What is said first and last: of invalid blocks that alone.
+const fn said(record: &AbRecord) -> &'static str {
+    match record.status {
+        AbStatus::Invalid => "invalid",
+        _ => record.verdict.as_str(),
+    }
+}
+
+fn colour(record: &AbRecord) -> Style {
+    let colour = match (record.status, record.verdict) {
+        (AbStatus::Invalid, _) | (_, AbVerdict::Worse) => AnsiColor::Red,
+        (_, AbVerdict::Better | AbVerdict::Same) => AnsiColor::Green,
+        (_, AbVerdict::Inconclusive) => AnsiColor::Yellow,
+    };
+    colour.on_default().bold()
+}
+
+fn first_line(record: &AbRecord) -> String {
+    let (good, name) = (colour(record), plain(&record.name));
+    let status = if record.status == AbStatus::Interrupted { ", interrupted" } else { "" };
+    let what = if record.status == AbStatus::Invalid { "" } else { "B against A " };
+    format!("{BOLD}{name}{BOLD:#}: {what}{good}{}{good:#}{status}\n", said(record))
+}
+
+fn push_sides(out: &mut String, record: &AbRecord) {
+    for side in [SideName::A, SideName::B] {
+        let own = record.side(side);
+        let options = match own.options.trim() {
+            "" => "no options of its own".into(),
+            options => plain(options),
+        };
+        out.push_str(&format!("{}: {options}", side.letter()));
+        if let Some(prepare) = &own.prepare {
+            out.push_str(&format!(", after `{}`", plain(prepare)));
+        }
+        out.push('\n');
+    }
+    out.push('\n');
+}
+
+fn push_table(out: &mut String, record: &AbRecord, width: Option<usize>) {
+    if record.figures.is_empty() {
+        return;
+    }
+    let headings = ["figure", "A", "B", "B to A", "95 % interval", "margin", "verdict"];
+    let mut table = Table::new(1, &headings);
+    for row in &record.figures {
+        table.row(vec![
+            if row.above_ns.is_some() { format!("{}*", row.figure) } else { row.figure.clone() },
+            value(row, row.a),
+            value(row, row.b),
+            change(row),
+            interval(row),
+            percent(row.margin),
+            row.verdict.as_str().into(),
+        ]);
+    }
+    let (lines, _) = table.fitted(width, &["margin"]);
+    for (number, line) in lines.iter().enumerate() {
+        let style = if number == 0 { DIM } else { Style::new() };
+        out.push_str(&format!("{style}{line}{style:#}\n"));
+    }
+    for row in &record.figures {
+        if let Some(above_ns) = row.above_ns {
+            let above = Nanos(i64::try_from(above_ns).unwrap_or(i64::MAX));
+            out.push_str(&format!(
+                "{DIM}* {}: the share of samples above {above}, as blocks are too short for the \
+                 percentile{DIM:#}\n",
+                row.figure
+            ));
+        }
+    }
+    out.push('\n');
+}
+
+fn value(row: &ComparedFigureRow, value: f64) -> String {
+    match row.unit {
+        ComparedUnit::Ns => Nanos(value.round() as i64).to_string(),
+        ComparedUnit::Share => percent(value),
+    }
+}
+
+/// How many blocks there were, what equal sides differ by, and what it would take.
+fn push_how(out: &mut String, record: &AbRecord) {
+    let compared = record.blocks.iter().filter(|block| block.compared).count();
+    let taken_ns: u64 = record.blocks.iter().map(|block| block.taken_ns).sum();
+    let taken = span(taken_ns as f64 / 1e9);
+    let Some(last) = record.looks.last() else {
+        out.push_str(&format!("Nothing was compared: it ended after {taken}.\n"));
+        return;
+    };
+    let block = span(record.block_ns.unwrap_or(0) as f64 / 1e9);
+    out.push_str(&format!(
+        "{compared} blocks of {block} in {taken}, of {} planned; order by --seed {}.\n",
+        last.pairs * 2,
+        record.seed
+    ));
+    match record.looks.iter().rev().find(|look| look.verdict.is_some()) {
+        None => {
+            let first = record.looks.first().map_or(0, |look| look.pairs);
+            out.push_str(&format!("It ended before the first look, after {first} pairs.\n"));
+        }
+        Some(look) => {
+            let floor = record.floor.map_or_else(String::new, |floor| {
+                format!("; equal sides would differ by up to {} here", percent(floor))
+            });
+            out.push_str(&format!("Judged after {} pairs{floor}.\n", look.pairs));
+        }
+    }
+    record.figures.iter().for_each(|row| push_needed(out, record, row));
+}
+
+fn push_needed(out: &mut String, record: &AbRecord, row: &ComparedFigureRow) {
+    if row.verdict != AbVerdict::Inconclusive {
+        return;
+    }
+    let figure = &row.figure;
+    let Some(pairs) = row.pairs_needed else {
+        out.push_str(&format!("{figure}: no number of pairs is known that would decide it.\n"));
+        return;
+    };
+    let trials = record.blocks.iter().filter(|block| !block.compared);
+    let trials_ns: u64 = trials.map(|block| block.taken_ns).sum();
+    let all_ns = trials_ns as f64 + f64::from(pairs) * record.pair_ns.unwrap_or(0) as f64;
+    out.push_str(&format!(
+        "{figure}: about {} would decide it, if they scatter as these do: --budget {}.\n",
+        many(u64::from(pairs), "pair"),
+        typed(all_ns)
+    ));
+}
+
+/// What weakens or invalidates blocks in full, the rest by name: `tardy show` of a block has it.
+fn push_caveats(out: &mut String, record: &AbRecord) {
+    let of = |side| record.blocks.iter().filter(|block| block.side == side).count();
+    let (a, b) = (of(SideName::A), of(SideName::B));
+    let (informing, others): (Vec<&AbCaveat>, Vec<&AbCaveat>) =
+        record.caveats.iter().partition(|caveat| caveat.effect == Effect::Informs);
+    for caveat in others {
+        let [code, text, remedy] =
+            [&caveat.code, &caveat.text, &caveat.remedy].map(|text| plain(text));
+        let (effect, in_a, in_b) = (caveat.effect.as_str(), caveat.blocks_a, caveat.blocks_b);
+        out.push_str(&format!(
+            "{effect} {code} ({in_a} of {a} blocks of A, {in_b} of {b} of B), first: {text}\n  \
+             {remedy}\n",
+        ));
+    }
+    let name = |caveat: &&AbCaveat| {
+        format!("{} ({}, {})", plain(&caveat.code), caveat.blocks_a, caveat.blocks_b)
+    };
+    let names: Vec<String> = informing.iter().map(name).collect();
+    if !names.is_empty() {
+        let names = names.join(", ");
+        out.push_str(&format!("{DIM}informs (blocks of A, of B): {names}{DIM:#}\n"));
+    }
+}
+
+/// `worse: p50 +19.6 %; better: p99.9 -12.0 %`.
+fn answer(record: &AbRecord) -> String {
+    let good = colour(record);
+    if record.status == AbStatus::Invalid {
+        let block = record.blocks.last().map_or("", |block| block.path.as_str());
+        return format!(
+            "{good}invalid{good:#}: {BOLD}the run {block} is invalid, and so the comparison \
+             ended{BOLD:#}\n"
+        );
+    }
+    if record.figures.is_empty() {
+        return format!("{good}inconclusive{good:#}: {BOLD}nothing was judged{BOLD:#}\n");
+    }
+    let order = [AbVerdict::Worse, AbVerdict::Better, AbVerdict::Same, AbVerdict::Inconclusive];
+    let first = record.verdict;
+    let rest = order.into_iter().filter(|verdict| *verdict != first);
+    let parts: Vec<String> = std::iter::once(first)
+        .chain(rest)
+        .filter_map(|verdict| {
+            let own = record.figures.iter().filter(|row| row.verdict == verdict);
+            let own: Vec<String> = own
+                .map(|row| match verdict {
+                    AbVerdict::Same => {
+                        format!("{} (within {})", row.figure, percent(row.margin))
+                    }
+                    AbVerdict::Inconclusive => format!("{} ({})", row.figure, interval(row)),
+                    _ => format!("{} {}", row.figure, change(row)),
+                })
+                .collect();
+            let style = if verdict == first { good } else { Style::new() };
+            (!own.is_empty())
+                .then(|| format!("{style}{}{style:#}: {}", verdict.as_str(), own.join(", ")))
+        })
+        .collect();
+    format!("{}\n", parts.join("; "))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn row(figure: &str, ratio: f64, verdict: &str) -> serde_json::Value {
+        json!({
+            "series": null, "figure": figure, "unit": "ns", "above_ns": null,
+            "lower_is_better": true, "a": 55_200.0, "b": 55_200.0 * ratio, "ratio": ratio,
+            "low": ratio * 0.95, "high": ratio * 1.04, "margin": 0.05, "floor": 0.02, "pairs": 16,
+            "pairs_needed": if verdict == "inconclusive" { Some(120) } else { None },
+            "verdict": verdict,
+        })
+    }
+
+    fn block(side: &str, compared: bool) -> serde_json::Value {
+        json!({
+            "path": "blocks/0007-b", "side": side, "compared": compared, "validity": "valid",
+            "samples": 2_000, "measured_ns": 1_000_000_000, "taken_ns": 2_000_000_000,
+        })
+    }
+
+    fn record(status: &str, verdict: &str, figures: &[serde_json::Value]) -> AbRecord {
+        let judged: Vec<_> = figures.iter().map(|row| row["figure"].clone()).collect();
+        let look =
+            |pairs: u32, said: bool| json!({"pairs": pairs, "verdict": said.then_some(verdict)});
+        serde_json::from_value(json!({
+            "schema_version": 1, "id": "i", "name": "n\u{1b}", "argv": [], "status": status,
+            "started_at": "", "ended_at": null, "verdict": verdict, "judged": judged,
+            "figures": figures, "floor": 0.02, "causes": null,
+            "looks": [look(8, false), look(16, !figures.is_empty()), look(40, false)], "seed": 7,
+            "a": {"options": "--policy other", "prepare": null},
+            "b": {"options": "--policy fifo", "prepare": "sysctl x"}, "undo": null,
+            "budget_ns": 300_000_000_000_u64, "block_ns": 1_000_000_000,
+            "pair_ns": 5_000_000_000_u64,
+            "blocks": [block("a", false), block("b", false), block("a", true), block("b", true)],
+            "commands": [], "error": null,
+            "caveats": [
+                {"code": "late", "effect": "weakens", "blocks_a": 1, "blocks_b": 0,
+                 "text": "it was late", "remedy": "be early"},
+                {"code": "vm", "effect": "informs", "blocks_a": 2, "blocks_b": 2,
+                 "text": "a machine", "remedy": "none"},
+            ],
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn the_answer_is_last_with_every_figure_under_what_is_said_of_it() {
+        let rows = [
+            row("p50", 1.196, "worse"),
+            row("p90", 0.8, "better"),
+            row("p99", 1.0, "same"),
+            row("p99.9", 1.01, "inconclusive"),
+        ];
+        let text =
+            anstream::adapter::strip_str(&show(&record("complete", "worse", &rows), "p", None))
+                .to_string();
+        assert!(text.starts_with("n\\u{1b}: B against A worse\nA: --policy other\n"), "{text}");
+        assert!(text.contains("B: --policy fifo, after `sysctl x`\n"), "{text}");
+        let answer = "worse: p50 +19.6 %; better: p90 -20.0 %; same: p99 (within 5.0 %); \
+                      inconclusive: p99.9 (-4.1 % to +5.0 %)\n";
+        assert!(text.ends_with(answer), "{text}");
+        // Two trials of 2 s, and 120 pairs of 5 s.
+        assert!(text.contains("p99.9: about 120 pairs would decide it"), "{text}");
+        assert!(text.contains("--budget 11m."), "{text}");
+        assert!(
+            text.contains("weakens late (1 of 2 blocks of A, 0 of 2 of B), first: it was late")
+        );
+        assert!(text.contains("informs (blocks of A, of B): vm (2, 2)\n"), "{text}");
+    }
+
+    #[test]
+    fn every_line_fits_80_columns_and_all_columns_are_there() {
+        let rows = [row("p99.99", 3.1, "worse"), row("p99.9", 0.8, "inconclusive")];
+        let text = show(&record("complete", "worse", &rows), "place", Some(80));
+        let text = anstream::adapter::strip_str(&text).to_string();
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+        assert!(text.contains("95 % interval  margin") && text.contains("verdict\n"), "{text}");
+    }
+
+    #[test]
+    fn an_invalid_or_an_early_end_has_no_figures_to_speak_of() {
+        let invalid = verdict(&record("invalid", "inconclusive", &[]), None);
+        let invalid = anstream::adapter::strip_str(&invalid).to_string();
+        assert!(invalid.contains(": invalid\n") && invalid.contains("blocks/0007-b is invalid"));
+        let early = show(&record("interrupted", "inconclusive", &[]), "p", None);
+        let early = anstream::adapter::strip_str(&early).to_string();
+        assert!(early.contains("inconclusive, interrupted\n"), "{early}");
+        assert!(early.contains("before the first look, after 8 pairs"), "{early}");
+        assert!(early.ends_with("inconclusive: nothing was judged\n"), "{early}");
+    }
+
+    #[test]
+    fn a_plan_says_what_it_can_find_and_for_what_its_blocks_are_too_short() {
+        let rows = [row("p50", 1.0, "same"), row("p99.9", 1.0, "inconclusive")];
+        let text = planned(&record("running", "inconclusive", &rows), None);
+        assert!(text.contains("Up to 40 pairs of blocks of 1 s in 5 min"), "{text}");
+        assert!(text.contains("If pairs scatter by 10 %"), "{text}");
+        // 2 of 10 samples beyond p99.9; 6.5 s have 13. All blocks 8 s, 6 pairs of 3 s and 13 s.
+        assert!(text.contains("too short for p99.9") && text.contains("--budget 104s"), "{text}");
+        assert!(!text.contains("too short for p50"), "{text}");
+        let looked = looked(&record("running", "inconclusive", &rows), &[0.1, 0.3], None);
+        assert!(looked.starts_with("After 16 of 40 pairs: p50 +0.0 % ("), "{looked}");
+        assert!(looked.contains("p99.9 from") && looked.contains("scatter by 30 %"), "{looked}");
+    }
+
+    #[test]
+    fn changes_are_percentages_and_in_a_row_with_large_ones_factors() {
+        let found = [1.196, 0.9999, 1.0, 0.5].map(|ratio| Change::Percent.text(ratio));
+        assert_eq!(found, ["+19.6 %", "+0.0 %", "+0.0 %", "-50.0 %"]);
+        let found =
+            [314.2, 2.54, 0.304, 0.0331, 0.0034, 1e-9].map(|ratio| Change::Factor.text(ratio));
+        assert_eq!(found, ["x314", "x2.5", "x0.30", "x0.033", "x0.0034", "x<0.0001"]);
+        let of = |ratio| {
+            let row: ComparedFigureRow = serde_json::from_value(row("p50", ratio, "same")).unwrap();
+            estimate(&row)
+        };
+        assert_eq!(of(1.2), "p50 +20.0 % (+14.0 % to +24.8 %)");
+        // The lower end is less than half.
+        assert_eq!(of(0.51), "p50 x0.51 (x0.48 to x0.53)");
+    }
+}
