@@ -197,8 +197,7 @@ pub(super) fn divide(
 
 fn check([a, b]: [Trial; 2], figures: &[ComparedFigure]) -> Result<(), AbPlanError> {
     for (trial, side) in [(a, SideName::A), (b, SideName::B)] {
-        // Also where it is not a number.
-        if !(trial.per_s > 0.0) {
+        if trial.per_s.is_nan() || trial.per_s <= 0.0 {
             return Err(AbPlanError::NoSamples { side, time: span(TRIAL_NS as f64 / 1e9) });
         }
     }

@@ -169,7 +169,7 @@ mod tests {
             let outside = series.early + series.above;
             series.scheduled.as_ref().unwrap().count - outside
         });
-        assert!(block.counts.len() > 0);
+        assert!(!block.counts.is_empty());
         assert_eq!(block.counts.len(), periods.sum::<u64>());
         assert_eq!(Some(block.max_ns), document.wakeups().filter_map(|series| series.max).max());
         let missed: u64 = document.wakeups().filter_map(|series| series.missed).sum();

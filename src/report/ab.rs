@@ -109,7 +109,7 @@ pub fn planned(record: &AbRecord, width: Option<usize>) -> String {
     );
     let found: Vec<String> = ASSUMED.iter().filter_map(|sd| findable(record, *sd)).collect();
     if let [little, much] = found.as_slice() {
-        let [low, high] = ASSUMED.map(|sd| percent(sd));
+        let [low, high] = ASSUMED.map(percent);
         out.push_str(&format!(
             "If pairs scatter by {low} (standard deviation), a difference of {little} is found in \
              4 of 5 cases; if by {high}, one of {much}. The first look tells how much they do.\n"
