@@ -53,8 +53,8 @@ use crate::{
                   id, or `last`, `last~1`.\n\n\
                   Exit codes: 0 done; 1 measured, but a limit was exceeded or a check failed \
                   (--stop-over hit, a --gate failed, `check` found something serious, `ab` or \
-                  `compare` found B worse); 2 error; 3 inconclusive; 4 the run is invalid. `shield` \
-                  returns the exit code of its command."
+                  `compare` found B worse); 2 error; 3 inconclusive; 4 the run is invalid. \
+                  `shield` returns the exit code of its command."
 )]
 struct Cli {
     /// Where runs are kept [default: $XDG_DATA_HOME/tardy/runs]
