@@ -56,7 +56,9 @@ pub struct ComparedFigureRow {
     pub above_ns: Option<u64>,
     /// Whether B is better where it has less.
     pub lower_is_better: bool,
-    /// The figure of A; of several blocks or runs their geometric mean.
+    /// The figure of A; of several blocks or runs their geometric mean. Of a share of few samples
+    /// half a sample more than there were, as none has no logarithm, but for the missed periods of
+    /// runs.
     pub a: f64,
     /// That of B.
     pub b: f64,

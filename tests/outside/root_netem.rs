@@ -18,7 +18,7 @@ use super::support::{
 };
 
 const NETWORKS: [(&str, &str, &str); 2] =
-    [("near", "veth-near", "192.0.2.1/24"), ("far", "veth-far", "192.0.2.2/24")];
+    [("near", "veth-near", "192.0.2.1"), ("far", "veth-far", "192.0.2.2")];
 
 /// As long as netem holds a packet, each way.
 const DELAY_NS: f64 = 1e6;
@@ -30,7 +30,9 @@ fn run(words: &str) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Two networks and the wire between them, gone with this.
+/// Two networks and the wire between them, gone with this. The wire carries tardy's messages alone,
+/// so that every packet that netem drops is one: each machine knows the other's hardware address and
+/// need not ask for it, and neither has an IPv6 address to make known.
 struct Machines;
 
 impl Machines {
@@ -41,9 +43,18 @@ impl Machines {
         let machines = Self;
         run("ip -n near link add veth-near type veth peer name veth-far netns far");
         for (network, device, address) in NETWORKS {
-            run(&format!("ip -n {network} address add {address} dev {device}"));
+            run(&format!("ip -n {network} address add {address}/24 dev {device}"));
+            run(&format!("ip -n {network} link set {device} addrgenmode none"));
             run(&format!("ip -n {network} link set lo up"));
             run(&format!("ip -n {network} link set {device} up"));
+        }
+        let [near, far] = NETWORKS;
+        for ((network, device, _), (peer, peer_device, address)) in [(near, far), (far, near)] {
+            let said = run(&format!("ip -n {peer} -j link show {peer_device}"));
+            let found: Value = serde_json::from_str(&said).unwrap();
+            let hardware = found[0]["address"].as_str().unwrap();
+            let to = format!("{address} lladdr {hardware} dev {device} nud permanent");
+            run(&format!("ip -n {network} neighbour replace {to}"));
         }
         machines
     }

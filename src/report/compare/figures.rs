@@ -131,11 +131,19 @@ fn one(
         margin: margin.ln_1p(),
     };
     let judged_runs = if runs >= FEWEST_RUNS { runs } else { 0 };
-    Measured {
-        row: row(&measured, &sides, series, judged_runs),
-        sides,
-        is_judged: options.judged.contains(&figure),
+    let mut row = row(&measured, &sides, series, judged_runs);
+    if measured.measured_as == MeasuredAs::ShareMissed {
+        let (of_a, of_b) = blocks.split_at(of_a.min(blocks.len()));
+        (row.a, row.b) = (missed(of_a), missed(of_b));
     }
+    Measured { row, sides, is_judged: options.judged.contains(&figure) }
+}
+
+/// The share of missed periods as it was: for its logarithm, and so in the ratio, half a period
+/// more counts as missed, as none would have no ratio.
+fn missed(blocks: &[MeasuredBlock]) -> f64 {
+    let sum = |of: fn(&MeasuredBlock) -> u64| blocks.iter().map(of).sum::<u64>() as f64;
+    sum(|block| block.missed) / sum(|block| block.periods).max(1.0)
 }
 
 /// A figure side by side, not judged yet.

@@ -95,6 +95,23 @@ fn one_run_beside_one_other_is_described_and_not_judged() {
 }
 
 #[test]
+fn where_no_period_was_missed_the_share_is_nothing_though_a_ratio_takes_more() {
+    let place = tempfile::tempdir().unwrap();
+    let missing = |name: &str, missed: u64| {
+        made(place.path(), name, 100, |document| {
+            document.series.iter_mut().for_each(|series| series.missed = Some(missed));
+        })
+    };
+    let runs = read(vec![missing("old", 0), missing("new", 5_000)]);
+    let found = compared(&runs[..1], &runs[1..]).unwrap();
+    let missed = row(&found.described, Some("cpu0"), "missed");
+    assert_eq!((missed.a, missed.b), (0.0, 0.2), "{missed:?}");
+    assert!(missed.ratio.is_finite() && missed.ratio > 1_000.0, "{missed:?}");
+    let text = plain_text(&report(found, &runs), None);
+    assert!(text.lines().any(|line| line.starts_with("missed") && line.contains(" 0 %")), "{text}");
+}
+
+#[test]
 fn three_runs_of_each_side_are_judged_by_how_much_they_differ_among_themselves() {
     let place = tempfile::tempdir().unwrap();
     let (a, b) = sides(place.path(), 150);
