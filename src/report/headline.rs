@@ -180,7 +180,7 @@ mod tests {
     fn where_many_periods_were_missed_they_are_reported_and_not_the_wake_ups_that_came() {
         let mut timer = fixture::of("timer", &["cpu0"]);
         let own = &mut timer.series[0];
-        (own.missed, own.scheduled) = (Some(5), Some(scheduled(1_005)));
+        (own.missed, own.scheduled) = (Some(5), Some(scheduled(5_005)));
         let few = "99 % of wake-ups came within 60.0 us; the worst was 2.40 ms late, on CPU 0. 5 \
                    periods were missed.";
         assert_eq!(headline(&timer), few);

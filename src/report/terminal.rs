@@ -331,7 +331,7 @@ mod tests {
         assert_eq!(shown.lines().next(), Some("n: valid"));
         let last = shown.lines().last().unwrap();
         assert_eq!(last, format!("valid: {}", headline(&document)));
-        assert_eq!(shown.matches(" of wake-ups came within ").count(), 1, "{shown}");
+        assert_eq!(shown.matches(&headline(&document)).count(), 1, "{shown}");
     }
 
     #[test]

@@ -90,7 +90,7 @@ pub enum CaveatKind {
     },
     /// No sample was taken.
     NoSamples,
-    /// More than one period in a hundred was missed.
+    /// More than one period in a thousand was missed.
     PeriodsMissed {
         /// The series concerned.
         series: Vec<MissedPeriods>,
@@ -183,11 +183,11 @@ impl MissedPeriods {
         Self { series: series.name.clone(), missed, periods }
     }
 
-    /// Whether these are so many that what the wake-ups that came say of themselves flatters: one
-    /// period in a hundred.
+    /// Whether these are so many that what the wake-ups that came say of themselves flatters: more
+    /// than one period in a thousand.
     #[must_use]
     pub const fn are_material(missed: u64, periods: u64) -> bool {
-        periods > 0 && missed.saturating_mul(100) >= periods
+        missed.saturating_mul(1_000) > periods
     }
 
     /// The share that was missed, in percent.

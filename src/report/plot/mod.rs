@@ -70,7 +70,8 @@ pub struct PlotOptions {
     pub title: Option<String>,
     /// The series that it shows, by name; all where none is named.
     pub series: Vec<String>,
-    /// What it counts; where nothing is chosen, periods where a hundredth of them was missed.
+    /// What it counts; where nothing is chosen, periods where more than one in a thousand was
+    /// missed.
     pub view: Option<View>,
     /// The range of the latency axis.
     pub latency: LatencyRange,
