@@ -31,6 +31,8 @@ pub mod setup;
 pub mod lab;
 // Readers: the store of runs, and how a user names one.
 pub(crate) mod store;
+// Readers: runs in the formats of other programs.
+pub(crate) mod exchange;
 // Readers: tables, pages and pictures.
 pub mod report;
 // Readers: what needs an interval estimate or more than one run.

@@ -29,6 +29,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("setup", &["run", "draft", "sys", "units"]),
     ("lab", &["run", "store", "analysis", "draft", "plain", "sys", "units"]),
     ("store", &["run", "units"]),
+    ("exchange", &["report", "run", "plain", "units"]),
     ("report", &["run", "analysis", "plain", "units", "testing"]),
     ("analysis", &["run", "units", "testing"]),
     ("run", &["draft", "plain", "units", "testing"]),

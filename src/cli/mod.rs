@@ -5,6 +5,7 @@ mod check;
 mod compare;
 mod cyclictest;
 mod echo;
+mod export;
 mod flags;
 mod gates;
 mod lab;
@@ -77,6 +78,7 @@ enum Verb {
     Why(why::WhyFlags),
     Report(report::ReportFlags),
     Plot(report::PlotFlags),
+    Export(export::ExportFlags),
     Rm(rm::RmFlags),
     Check(check::CheckFlags),
     Compare(compare::CompareFlags),
@@ -259,6 +261,7 @@ fn dispatch(cli: Cli, argv: Vec<String>) -> Result<Exit> {
         Verb::Why(flags) => why::why(&flags, &store()?),
         Verb::Report(flags) => report::report(&flags, &store()?),
         Verb::Plot(flags) => report::plot(&flags, &store()?),
+        Verb::Export(flags) => export::export(&flags, &store()?),
         Verb::Rm(flags) => rm::rm(&flags, &store()?),
         Verb::Compare(flags) => compare::compare(&flags, &store()?),
         Verb::Check(flags) => check::run(&flags),

@@ -13,7 +13,7 @@ use crate::run::{
 };
 
 /// A run of `probe` with these series, all alike; of messages, where the probe exchanges some.
-pub(super) fn of(probe: &str, names: &[&str]) -> Document {
+pub(crate) fn of(probe: &str, names: &[&str]) -> Document {
     let mut document = Document::from_json(json!({
         "schema_version": 1, "id": "i", "name": "n", "argv": [], "status": "complete",
         "validity": "valid", "caveats": [], "probe": {"name": probe, "parameters": {}},

@@ -9,7 +9,7 @@ mod curve;
 #[cfg(test)]
 mod extremes;
 #[cfg(test)]
-mod fixture;
+pub(crate) mod fixture;
 pub mod gate;
 pub mod headline;
 pub mod html;

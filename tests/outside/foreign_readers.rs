@@ -17,7 +17,8 @@ fn python() -> Command {
 }
 
 fn has_modules() -> bool {
-    let asked = python().args(["-c", "import hdrh, pandas, pyarrow, duckdb"]).output();
+    let asked =
+        python().args(["-c", "import hdrh, pandas, pyarrow, duckdb, junitparser, tap"]).output();
     let there = asked.is_ok_and(|output| output.status.success());
     if !there {
         skip("no Python with the modules of tests/python/requirements.txt (TARDY_TEST_PYTHON)");
@@ -166,4 +167,51 @@ fn python_reads_the_closed_files_of_a_run_that_was_killed() {
         let all = whole(&page["runs"][0]["series"][number]["points"]["of"]);
         assert!(0 < closed && closed < all, "the spool holds the rest: {closed} of {all}");
     }
+}
+
+#[test]
+fn a_build_server_reads_the_gates_of_several_runs() {
+    if !has_modules() {
+        return;
+    }
+    let store = Store::new();
+    let run = ["run", "fake", "--warmup", "0s", "--cpus", "0", "--unpaced", "--samples", "2000"];
+    for name in ["good", "a<b> # SKIP & \"c\""] {
+        let said = store.run(&[&run[..], &["--interval", "10us", "--name", name]].concat());
+        assert_eq!(said.code, Some(0), "{said:?}");
+    }
+    let written = |format: &str| {
+        let file = store.path().join(format);
+        let gates = ["--gate", "max<1s", "--gate", "p99.9<=1s", "--gate", "max<1us"];
+        let said = store.run(
+            &[
+                &["export", "last~1", "last", "--to", format, "-o", file.to_str().unwrap()],
+                &gates[..],
+            ]
+            .concat(),
+        );
+        assert_eq!(said.code, Some(1), "one gate fails: {said:?}");
+        file
+    };
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python/read_report.py");
+    let said = finish(piped(python().arg(script).args([written("junit"), written("tap")])));
+    assert_eq!(said.code, Some(0), "{}", said.err);
+    // Before it tap.py says that it can read no YAML, of which there is none.
+    let found: Value = serde_json::from_str(said.out.lines().last().unwrap()).unwrap();
+    let suites = list(&found["suites"]);
+    assert_eq!(suites.len(), 2, "{found}");
+    let outcomes = |cases: &Value| {
+        let outcomes = list(cases).iter().map(|case| case[1].as_str().unwrap().to_owned());
+        outcomes.collect::<Vec<_>>()
+    };
+    // Of 2,000 samples 2 lie beyond p99.9.
+    let expected = ["passed", "passed", "skipped", "failure"];
+    for suite in suites {
+        assert_eq!(outcomes(&suite["cases"]), expected, "{suite}");
+        let counts = ["tests", "failures", "errors", "skipped"].map(|name| whole(&suite[name]));
+        assert_eq!(counts, [4, 1, 0, 1], "{suite}");
+    }
+    assert_eq!(suites[1]["name"], "a<b> # SKIP & \"c\"");
+    let expected = ["passed", "passed", "skipped", "failed"];
+    assert_eq!(outcomes(&found["points"]), [expected, expected].concat(), "{found}");
 }

@@ -31,8 +31,8 @@ fn run(words: &str) -> String {
 }
 
 /// Two networks and the wire between them, gone with this. The wire carries tardy's messages alone,
-/// so that every packet that netem drops is one: each machine knows the other's hardware address and
-/// need not ask for it, and neither has an IPv6 address to make known.
+/// so that every packet that netem drops is one: each machine knows the other's hardware address
+/// and need not ask for it, and neither has an IPv6 address to make known.
 struct Machines;
 
 impl Machines {

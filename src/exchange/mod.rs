@@ -1,0 +1,3 @@
+//! Runs in the formats of other programs.
+
+pub(crate) mod export;
