@@ -16,6 +16,7 @@ pub(crate) mod retention;
 pub(crate) mod named_work;
 pub(crate) mod names;
 mod kept;
+mod ksoftirqd;
 pub(crate) mod locks;
 pub(crate) mod long_functions;
 mod marks;

@@ -8,6 +8,7 @@ use super::{
     functions::Worth,
     idle::{self, IdleExits},
     interrupt::{self, InterruptDelay},
+    ksoftirqd,
     late_wakeup::LateWakeup,
     locks::{self, LockWait},
     named_work, names,
@@ -82,6 +83,7 @@ impl<'a> CauseClassifier<'a> {
         into.extend(self.wakeup.route.and_then(|route| route.interrupt_ns));
         into.push(self.wakeup.earlier.until_ns);
         into.extend(&self.marks);
+        into.extend(ksoftirqd::waited(self.wakeup, span).map(|(from_ns, _)| from_ns));
     }
 
     /// Why this piece passed.
@@ -255,12 +257,15 @@ impl<'a> CauseClassifier<'a> {
         faulted.then(|| NamedCause::inferred(Cause::PageFault, "page fault", FAULT_BEGAN))
     }
 
-    /// Neither end has the message: of what carries it, softirqs are seen.
+    /// Neither end has the message: of what carries it, softirqs are seen, and who keeps them
+    /// waiting.
     fn carried(&self, piece: &Piece<'_>, segment: &Segment) -> NamedCause {
-        match segment.softirq {
-            Some(vector) => named_work::softirq(self.wakeup, piece, segment, vector),
-            None => self.held_up(piece).unwrap_or_else(|| NamedCause::unexplained("in transit")),
+        if let Some(vector) = segment.softirq {
+            return named_work::softirq(self.wakeup, piece, segment, vector);
         }
+        ksoftirqd::kept_waiting_by(self.wakeup, piece, segment)
+            .or_else(|| self.held_up(piece))
+            .unwrap_or_else(|| NamedCause::unexplained("in transit"))
     }
 
     /// Off the CPU again.

@@ -195,6 +195,46 @@ fn a_softirq_that_carries_the_message_after_the_sender_sleeps() {
     assert_eq!(named, is(Cause::Softirq, "NET_RX", 200_000));
 }
 
+/// The sender's CPU, which carries the message too: it sleeps at 4 us; ksoftirqd, which it had
+/// preempted, has the CPU again from 250 us on, and wakes the far end at 300 us.
+fn carried_by_ksoftirqd(ready: bool) -> Trip {
+    let how = if ready { out::PREEMPTED } else { out::SLEEPING };
+    let drain = flagged(out::SLEEPING, switch(700, 97, "tardy/drain"));
+    let ksoftirqd = || switch(14, 120, "ksoftirqd/0");
+    let events = vec![
+        (-500_000, on(1, swapper())),
+        (-20_000, ksoftirqd()),
+        (-1_000, flagged(how, switch(ME, 9, "tardy/rtt"))),
+        (4_000, drain),
+        (250_000, flagged(out::SLEEPING, ksoftirqd())),
+        (260_000, softirq(3)),
+        (301_000, softirq_end(3)),
+    ];
+    let mut trip = trip(300_000, 302_000, 305_000)
+        .without(|event| matches!(event.kind, EventKind::Switch { .. }) && event.pid == 0)
+        .with(events);
+    trip.ways[0].seen.cpus = (0, 1);
+    trip
+}
+
+#[test]
+fn a_thread_that_goes_before_the_ksoftirqd_that_carries_the_message() {
+    let main = carried_by_ksoftirqd(true).main();
+    assert_eq!((main.cause, main.name.as_str()), (Cause::Thread, "tardy/drain"));
+    assert_eq!((main.basis, main.ns), (Basis::Inferred, 246_000));
+    assert_eq!(main.task.as_deref(), Some("tardy/drain/700"));
+    assert!(main.evidence.as_deref().unwrap().starts_with("ksoftirqd"), "{main:?}");
+}
+
+#[test]
+fn a_ksoftirqd_that_slept_was_kept_waiting_by_nobody_until_it_was_woken() {
+    let named = carried_by_ksoftirqd(false).named();
+    assert_eq!(named, is(Cause::Unexplained, "in transit", 256_000));
+    let woken = vec![(100_000, waking(14, 0))];
+    let named = carried_by_ksoftirqd(false).with(woken).named();
+    assert_eq!(named, is(Cause::Thread, "tardy/drain", 150_000));
+}
+
 #[test]
 fn a_far_end_that_was_stopped() {
     let events = vec![(-500_000, on(1, swapper())), (4_000, swapper())];
