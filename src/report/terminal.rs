@@ -240,8 +240,12 @@ fn push_load(out: &mut String, load: &LoadRecord) {
 
 /// The whole machine beside the loads; what did not move is left out.
 fn push_machine(out: &mut String, machine: &MachineRecord) {
-    let busy = machine.cpus.iter().map(|cpu| cpu.busy).sum::<f64>();
-    let mut parts = vec![format!("{busy:.2} CPUs busy of {}", machine.cpus.len())];
+    let mut parts = Vec::new();
+    // None are known where nothing of the run's time was left to look at them.
+    if !machine.cpus.is_empty() {
+        let busy = machine.cpus.iter().map(|cpu| cpu.busy).sum::<f64>();
+        parts.push(format!("{busy:.2} CPUs busy of {}", machine.cpus.len()));
+    }
     for (per_s, what) in [
         (machine.context_switches_per_s, " context switches/s"),
         (machine.interrupts_per_s, " interrupts/s"),
@@ -259,7 +263,9 @@ fn push_machine(out: &mut String, machine: &MachineRecord) {
             parts.push(format!("{}{gap}{what}", rate(per_s)));
         }
     }
-    out.push_str(&format!("machine: {}\n", parts.join(", ")));
+    if !parts.is_empty() {
+        out.push_str(&format!("machine: {}\n", parts.join(", ")));
+    }
 }
 
 /// What interrupted each CPU, beside how late it was.
