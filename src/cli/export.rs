@@ -30,7 +30,9 @@ pub(super) struct ExportFlags {
     /// The format: JUnit XML, or the Test Anything Protocol
     #[arg(long, value_name = "FORMAT", value_parser = formats())]
     to: String,
-    /// The file, which is replaced [default: standard output]
+    /// The file to write; an older one is replaced
+    ///
+    /// Without it, standard output.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     #[command(flatten)]
