@@ -75,6 +75,25 @@ impl IntervalSpan {
     }
 }
 
+/// One interval of one series, ready to be appended.
+#[derive(Debug)]
+pub struct IntervalOf {
+    /// Series, start and length.
+    pub span: IntervalSpan,
+    /// Counts within the interval.
+    pub counts: Histogram<u64>,
+    /// Totals since the start.
+    pub totals: Totals,
+}
+
+/// Appends intervals to `out`, with a `pause` after each: a histogram is a page of work.
+pub(super) fn append_all(out: &mut String, intervals: &[IntervalOf], pause: &mut dyn FnMut()) {
+    for IntervalOf { span, counts, totals } in intervals {
+        append(out, span, counts, totals);
+        pause();
+    }
+}
+
 /// Appends an interval and the totals so far to `out`, two lines.
 pub fn append(out: &mut String, span: &IntervalSpan, counts: &Histogram<u64>, totals: &Totals) {
     let mut packed = Vec::new();

@@ -54,6 +54,7 @@ pub use directory::{MakeError, RunDirectory, Unsynced};
 pub use document::{Document, LoadProof, LoadRecord, RunParameters, SCHEMA_VERSION, Status};
 pub use entry::{RunEntry, RunHead};
 pub use facts::{Facts, LabFacts};
+pub use hlog::IntervalOf;
 pub use messages::{ClockRecord, EndRecord, FlowRecord, MessageRecord};
 pub use probe::{
     FakeParameters, OtherProbe, PingpongParameters, ProbeRecord, ReceiveParameters,
@@ -68,4 +69,4 @@ pub use setup::{
 };
 pub use summary::{Percentiles, Scheduled, SeriesHead, SeriesSummary};
 pub use trace::{KnownCost, MissingTracepoint, TraceCost, TraceMode, TraceRecord};
-pub use writer::{BlameFiles, IntervalOf, RunWriter, names};
+pub use writer::{BlameFiles, RunWriter, names};

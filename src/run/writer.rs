@@ -17,13 +17,12 @@ use std::{
     path::Path,
 };
 
-use hdrhistogram::Histogram;
-use tardy_hot::{ring::Sample, tally::Totals};
+use tardy_hot::ring::Sample;
 
 use super::{
     directory::{MakeError, RunDirectory, Unsynced, asked},
     document::Document,
-    hlog::{self, IntervalSpan},
+    hlog::{self, IntervalOf},
     lock,
     peaks::{Blame, Peak},
     samples, spool,
@@ -60,17 +59,6 @@ pub mod names {
     pub const LOAD_LOG: &str = "load.log";
     /// Held back; the name is there for a moment at the start.
     pub(in crate::run) const RESERVE: &str = ".reserve";
-}
-
-/// One interval of one series, ready to be appended.
-#[derive(Debug)]
-pub struct IntervalOf {
-    /// Series, start and length.
-    pub span: IntervalSpan,
-    /// Counts within the interval.
-    pub counts: Histogram<u64>,
-    /// Totals since the start.
-    pub totals: Totals,
 }
 
 /// A run directory being written.
@@ -139,25 +127,37 @@ impl RunWriter {
     /// # Errors
     /// What the disk says; then the log is as before, and the same counts can be appended later.
     pub fn append_intervals(&mut self, intervals: &[IntervalOf]) -> io::Result<()> {
+        self.append_intervals_with(intervals, &mut || ())
+    }
+
+    /// As [`Self::append_intervals`], with a `pause` after the work for each of them.
+    ///
+    /// # Errors
+    /// As there.
+    pub(crate) fn append_intervals_with(
+        &mut self,
+        intervals: &[IntervalOf],
+        pause: &mut dyn FnMut(),
+    ) -> io::Result<()> {
         let mut text = String::new();
-        for IntervalOf { span, counts, totals } in intervals {
-            hlog::append(&mut text, span, counts, totals);
-        }
+        hlog::append_all(&mut text, intervals, pause);
         match &mut self.hlog {
             Some(log) => log.append(text.as_bytes()),
             None => Err(io::Error::other("the log has not begun")),
         }
     }
 
-    /// Replaces the log of the interval in progress.
+    /// Replaces the log of the interval in progress, with a `pause` after the work for each series.
     ///
     /// # Errors
     /// What the disk says; then the old one is still there.
-    pub fn replace_live(&mut self, intervals: &[IntervalOf]) -> io::Result<()> {
+    pub(crate) fn replace_live(
+        &mut self,
+        intervals: &[IntervalOf],
+        pause: &mut dyn FnMut(),
+    ) -> io::Result<()> {
         let mut text = self.head.clone();
-        for IntervalOf { span, counts, totals } in intervals {
-            hlog::append(&mut text, span, counts, totals);
-        }
+        hlog::append_all(&mut text, intervals, pause);
         self.directory.replace(names::LIVE, text.as_bytes())
     }
 
@@ -413,7 +413,7 @@ mod tests {
         assert!(maker.append(names::MACHINE, b"x").is_err());
         assert!(maker.append_samples(0, &[Sample { t_ns: 1, latency_ns: 1 }]).is_err());
         assert!(BlameFiles::create(maker.directory()).is_err());
-        maker.replace_live(&[]).unwrap();
+        maker.replace_live(&[], &mut || ()).unwrap();
         assert!(fs::symlink_metadata(at("run/live.hlog")).unwrap().is_file(), "replaced");
         maker.finish(&document()).unwrap();
         assert!(fs::symlink_metadata(at("run/run.json")).unwrap().is_file(), "replaced");

@@ -13,7 +13,8 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
-    thread::{Builder, JoinHandle},
+    thread::{self, Builder, JoinHandle},
+    time::Duration,
 };
 
 use tardy_hot::clock::now_ns;
@@ -21,11 +22,11 @@ use tardy_hot::clock::now_ns;
 use super::{
     blame_time::{BlameTime, TICK_NS},
     cadence::Cadence,
-    drain::wait_until,
     evidence::RefusedWrite,
     helper_use::HelperUse,
     late_samples,
     quantiles::tail,
+    ticks::wait_until,
 };
 use crate::{
     kernel::Tracer,
@@ -219,6 +220,16 @@ impl Thread {
         due_ns.unwrap_or(0)
     }
 
+    /// Lets ordinary tasks have their turn, where they must.
+    fn step_aside(&mut self) {
+        let now = now_ns();
+        if let Some(rested_ns) = self.time.rested_ns(now) {
+            self.used.rest();
+            thread::sleep(Duration::from_nanos((rested_ns - now).max(0).unsigned_abs()));
+            self.used.work();
+        }
+    }
+
     /// Thresholds from the warm-up.
     fn begin(&mut self) {
         for (number, thread) in judged(&self.work.threads) {
@@ -237,10 +248,12 @@ impl Thread {
         let now = now_ns();
         if now >= self.next_follow_ns {
             self.next_follow_ns = now + FOLLOW_NS;
+            self.step_aside();
             self.follow();
         }
         if now >= self.next_write_ns {
             self.next_write_ns = next_write_ns(self.work.start_ns, now);
+            self.step_aside();
             let blame = self.sums();
             self.write_blame(&blame);
         }

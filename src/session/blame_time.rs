@@ -1,5 +1,5 @@
 //! How long the recorder may blame at a time. It goes before all loads, and before measured
-//! threads that are ordinary tasks: what it takes is missing elsewhere.
+//! threads and carriers of messages that are ordinary tasks: what it takes is missing elsewhere.
 
 use tardy_hot::clock::now_ns;
 
@@ -9,9 +9,9 @@ use crate::peaks::Effort;
 /// The recorder looks so often. The kernel's events last ten times as long.
 pub(super) const TICK_NS: i64 = 5_000_000;
 
-/// Where measured threads are ordinary tasks on its own CPU, it works so long at the most without a
-/// rest, ns, and no longer than until their next expiry; but for one wake-up it does not stop
-/// within, and where there is no time for one at all.
+/// Where measured threads are ordinary tasks on its own CPU, or an ordinary task may carry messages
+/// there, it works so long at the most without a rest, ns, and no longer than until their next
+/// expiry; but for one wake-up it does not stop within, and where there is no time for one at all.
 const PIECE_NS: i64 = 1_000_000;
 
 /// One part in so many of the time is for blaming.
@@ -28,7 +28,7 @@ const MOST_OWED_NS: i64 = 100_000_000;
 #[derive(Debug)]
 pub(super) struct BlameTime {
     cadence: Cadence,
-    /// Whether measured threads are ordinary tasks.
+    /// Whether an ordinary task must have its turn: a measured thread, or who carries messages.
     ordinary: bool,
     /// What blaming may still take, ns; less than nothing where it took more.
     allowance_ns: i64,
@@ -43,7 +43,7 @@ impl BlameTime {
     /// From now on. `measured_priority` is that of the measured threads, 0 where they are ordinary
     /// tasks.
     pub(super) fn new(cadence: Cadence, measured_priority: u32) -> Self {
-        let (now, ordinary) = (now_ns(), measured_priority == 0);
+        let (now, ordinary) = (now_ns(), measured_priority == 0 || cadence.has_breaks());
         let (allowance_ns, piece) = (MOST_SAVED_NS, (0, now, now));
         Self { cadence, ordinary, allowance_ns, looked_ns: now, one_ns: 0, piece }
     }
@@ -79,8 +79,8 @@ impl BlameTime {
         }
     }
 
-    /// Until when it rests between two pieces of work where measured threads are ordinary tasks on
-    /// its own CPU: they have their turn by then.
+    /// Until when it rests between two pieces of work where ordinary tasks on its own CPU must have
+    /// their turn by then.
     pub(super) fn rested_ns(&self, now_ns: i64) -> Option<i64> {
         self.cadence.before_next_piece(now_ns).filter(|_| self.ordinary)
     }
@@ -88,9 +88,12 @@ impl BlameTime {
     /// Until when it works without a rest: where measured threads are ordinary tasks on its own
     /// CPU so that it is done before their next expiry.
     fn piece_until_ns(&self, now_ns: i64) -> i64 {
-        let expiry_ns = self.cadence.next_expiry_ns(now_ns).filter(|_| self.ordinary);
-        expiry_ns
-            .map_or(now_ns + TICK_NS, |expiry_ns| (now_ns + PIECE_NS).min(expiry_ns - self.one_ns))
+        let piece_ns = now_ns + PIECE_NS;
+        match self.cadence.next_expiry_ns(now_ns).filter(|_| self.ordinary) {
+            Some(expiry_ns) => piece_ns.min(expiry_ns - self.one_ns),
+            None if self.cadence.has_breaks() => piece_ns,
+            None => now_ns + TICK_NS,
+        }
     }
 
     /// What was taken since the last look is spent.
@@ -126,6 +129,13 @@ mod tests {
         assert_eq!(time.piece_until_ns(5_100_000), 5_850_000, "the last of them fits in");
         time.one_ns = 2_000_000;
         assert!(time.piece_until_ns(5_100_000) < 5_100_000, "one takes longer than that");
+    }
+
+    #[test]
+    fn who_carries_messages_has_its_turn_whatever_the_measured_threads_are() {
+        let time = BlameTime::new(Cadence::new(0, None, true), 90);
+        assert_eq!(time.piece_until_ns(5_100_000), 6_100_000);
+        assert!(time.rested_ns(5_300_000).is_some_and(|rested_ns| rested_ns > 5_300_000));
     }
 
     #[test]

@@ -23,6 +23,11 @@ const CLEAR_NS: i64 = 10_000_000;
 /// itself wakes more seldom, that would be a load.
 const REST_NS: i64 = 10_000_000;
 
+/// Where measured threads have no expiries, a helper with more to do on a CPU that is measured
+/// rests so long after each piece of its work, ns. It goes before ksoftirqd, an ordinary task,
+/// which may have a message to carry: that has the CPU meanwhile.
+const BREAK_NS: i64 = 200_000;
+
 /// Moments for helpers of one run. Without a grid of expiries every moment is as good as another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Cadence {
@@ -34,6 +39,8 @@ pub(super) struct Cadence {
     period_ns: i64,
     /// The longest rest of one of them; absent for as long as it likes.
     rest_ns: Option<i64>,
+    /// The rest between two pieces of work, where no expiry says when the next may begin.
+    break_ns: Option<i64>,
 }
 
 impl Cadence {
@@ -41,13 +48,14 @@ impl Cadence {
     /// measured.
     pub(super) fn new(start_ns: i64, grid: Option<&ExpiryGrid>, is_shared: bool) -> Self {
         let Some(grid) = grid.filter(|grid| grid.interval_ns > 1) else {
-            return Self { good_ns: start_ns, lag_ns: 0, period_ns: 1, rest_ns: None };
+            let break_ns = is_shared.then_some(BREAK_NS);
+            return Self { good_ns: start_ns, lag_ns: 0, period_ns: 1, rest_ns: None, break_ns };
         };
         let (phase_ns, gap_ns) = longest_gap(grid);
         let lag_ns = (gap_ns / 4).min(MOST_LAG_NS);
         let rest_ns = (is_shared && grid.interval_ns <= REST_NS).then_some(REST_NS);
         let good_ns = start_ns + phase_ns + lag_ns;
-        Self { good_ns, lag_ns, period_ns: grid.interval_ns, rest_ns }
+        Self { good_ns, lag_ns, period_ns: grid.interval_ns, rest_ns, break_ns: None }
     }
 
     /// Until when the one that rests for `due_ns`, a good moment, does so first.
@@ -59,9 +67,17 @@ impl Cadence {
 
     /// Until when a helper with more to do on a CPU that is measured waits first: a piece of work
     /// that begins right after an expiry is over before the next, where a long system call in the
-    /// middle of one that does not end would keep the measured thread waiting.
+    /// middle of one that does not end would keep the measured thread waiting. Without expiries it
+    /// waits a little.
     pub(super) fn before_next_piece(&self, now_ns: i64) -> Option<i64> {
-        self.rest_ns.map(|_| self.after(now_ns))
+        let after_expiry = self.rest_ns.map(|_| self.after(now_ns));
+        after_expiry.or(self.break_ns.map(|break_ns| now_ns + break_ns))
+    }
+
+    /// Whether ordinary tasks of others must have their turn between two pieces of work, such as
+    /// those that carry messages.
+    pub(super) const fn has_breaks(&self) -> bool {
+        self.break_ns.is_some()
     }
 
     /// The next expiry, on a CPU that is measured.
@@ -260,5 +276,13 @@ mod tests {
     fn without_a_grid_every_moment_is_good() {
         let free = Cadence::new(5, None, true);
         assert_eq!([free.after(0), free.after(6), free.after(12_345)], [0, 6, 12_345]);
+    }
+
+    #[test]
+    fn without_a_grid_helpers_on_a_measured_cpu_rest_between_two_pieces_of_work() {
+        let [shared, apart] = [true, false].map(|is_shared| Cadence::new(5, None, is_shared));
+        assert_eq!(shared.before_next_piece(1_000), Some(1_000 + BREAK_NS));
+        assert!(shared.has_breaks() && !cadence(0, MS, &[0]).has_breaks());
+        assert_eq!((apart.before_next_piece(1_000), apart.has_breaks()), (None, false));
     }
 }

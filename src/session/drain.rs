@@ -10,7 +10,6 @@ use std::{
         atomic::{AtomicBool, Ordering},
     },
     thread::{Builder, JoinHandle},
-    time::Duration,
 };
 
 use tardy_hot::{
@@ -25,6 +24,7 @@ use super::{
     helper_use::HelperUse,
     interval_reader::IntervalReader,
     machine::MachineCounters,
+    ticks::{interval_ns, on_grid, pauses, step_aside, wait_until},
 };
 use crate::{
     loads::RunningLoad,
@@ -226,10 +226,7 @@ impl Thread {
 
     /// Waits until it may begin another piece of work.
     fn step_aside(&mut self, finished: &AtomicBool) {
-        if let Some(next_ns) = self.work.cadence.before_next_piece(now_ns()) {
-            self.used.rest();
-            wait_until(next_ns, finished);
-        }
+        step_aside(self.work.cadence, &mut self.used, finished);
     }
 
     fn tick(&mut self, finished: &AtomicBool) {
@@ -238,12 +235,14 @@ impl Thread {
         let now = now_ns();
         if now >= self.next_interval_ns {
             self.next_interval_ns = on_grid(self.next_interval_ns, self.interval_ns(now), now);
-            self.write_interval(now);
+            self.write_interval(now, finished);
             self.step_aside(finished);
         } else if now >= self.next_live_ns {
             self.next_live_ns = on_grid(self.next_live_ns, SECOND_NS, now);
             let intervals = self.read(now);
-            let replaced = self.work.maker.replace_live(&intervals);
+            let mut pause = pauses(self.work.cadence, &mut self.used, finished);
+            let replaced = self.work.maker.replace_live(&intervals, &mut pause);
+            drop(pause);
             self.note(replaced, "live.hlog");
             self.step_aside(finished);
         }
@@ -276,7 +275,8 @@ impl Thread {
     fn end(&mut self) {
         self.work.maker.release_reserve();
         self.move_samples();
-        self.write_interval(now_ns());
+        // Nothing is measured any more that could wait.
+        self.write_interval(now_ns(), &AtomicBool::new(true));
         let rows = self.machine.poll(now_ns(), self.work.start_ns);
         self.write_tracks(&rows);
         self.work.monitor.end();
@@ -290,9 +290,11 @@ impl Thread {
         self.work.series.iter_mut().map(|(reader, _)| reader.read(start_s, length_s)).collect()
     }
 
-    fn write_interval(&mut self, now: i64) {
+    fn write_interval(&mut self, now: i64, finished: &AtomicBool) {
         let intervals = self.read(now);
-        let appended = self.work.maker.append_intervals(&intervals);
+        let mut pause = pauses(self.work.cadence, &mut self.used, finished);
+        let appended = self.work.maker.append_intervals_with(&intervals, &mut pause);
+        drop(pause);
         if appended.is_ok() {
             self.work.series.iter_mut().for_each(|(reader, _)| reader.keep());
             self.interval_start_ns = now;
@@ -362,61 +364,5 @@ impl Thread {
             let (at_ns, error) = (Some(now_ns() - self.work.start_ns), OsError::from(&error));
             self.refused = Some(RefusedWrite { file: file.into(), at_ns, error });
         }
-    }
-}
-
-/// The length of an interval that begins so long after the start: as planned, and a thousandth of
-/// the run so far where that was to be shorter, or to have no end.
-const fn interval_ns(planned_ns: i64, elapsed_ns: i64) -> i64 {
-    let grown_ns = elapsed_ns / 1000;
-    if grown_ns > planned_ns { grown_ns } else { planned_ns }
-}
-
-/// The first moment after `now` that lies whole steps after `due_ns`: a tick that comes a little
-/// late must not put off the next one by a whole step.
-fn on_grid(due_ns: i64, step_ns: i64, now: i64) -> i64 {
-    let step_ns = step_ns.max(1);
-    due_ns + ((now - due_ns).max(0) / step_ns + 1) * step_ns
-}
-
-/// Sleeps until `due_ns`, or until everything has been measured: then true.
-pub(super) fn wait_until(due_ns: i64, finished: &AtomicBool) -> bool {
-    loop {
-        if finished.load(Ordering::Acquire) {
-            return true;
-        }
-        let left_ns = due_ns - now_ns();
-        if left_ns <= 0 {
-            return false;
-        }
-        std::thread::park_timeout(Duration::from_nanos(left_ns.unsigned_abs()));
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Intervals that a run of this length has where one of them ends at each tick that is due.
-    fn intervals(planned_ns: i64, length_ns: i64) -> usize {
-        let tick_ns = planned_ns.min(SECOND_NS);
-        let (mut due_ns, mut now, mut written) = (planned_ns, 0, 0);
-        while now < length_ns {
-            now += tick_ns;
-            if now >= due_ns {
-                due_ns = on_grid(due_ns, interval_ns(planned_ns, now), now);
-                written += 1;
-            }
-        }
-        written
-    }
-
-    #[test]
-    fn a_run_of_any_length_has_a_few_thousand_intervals() {
-        assert_eq!(intervals(SECOND_NS, 1_000 * SECOND_NS), 1_000, "as planned");
-        let days = |days: i64| intervals(SECOND_NS, days * 86_400 * SECOND_NS);
-        assert!((3_000..6_000).contains(&days(1)), "{}", days(1));
-        assert!((5_000..10_000).contains(&days(30)), "{}", days(30));
-        assert_eq!(intervals(86_400_000_000, 86_400 * SECOND_NS), 1_000, "a day that was planned");
     }
 }

@@ -22,6 +22,7 @@ mod blame_time;
 mod plan;
 mod record;
 mod source;
+mod ticks;
 mod tracing;
 mod interval_reader;
 mod late_samples;
@@ -175,8 +176,9 @@ impl Session {
         let (plan, held) = (&self.plan, self.dma_latency.as_ref());
         record::setup(&mut self.document, plan, &self.locked, held, &self.arranged);
         let is_shared = self.free_cpus()?.is_empty();
-        self.evidence.setup.helpers_beside = is_shared && self.plan.policy.1 == Policy::Other;
         let cadence = Cadence::new(schedule.start_ns, self.armed.grid.as_ref(), is_shared);
+        let waits = self.plan.policy.1 == Policy::Other || cadence.has_breaks();
+        self.evidence.setup.helpers_beside = is_shared && waits;
         let mut counts = MeasuredCounts::new(Root::default(), schedule.start_ns);
         let series = self.tallies();
         let drain = self.drain(&schedule, cadence).inspect_err(discard)?;

@@ -47,7 +47,8 @@ pub enum SetupCaveat {
         /// They did not check the stop flag, and were made ordinary tasks.
         made_ordinary: bool,
     },
-    /// Ordinary measured threads shared their CPUs with tardy's own.
+    /// Ordinary tasks that count, measured threads or carriers of messages, shared their CPUs with
+    /// tardy's own.
     HelpersBeside {
         /// What each of these took.
         helpers: Vec<HelperTime>,
@@ -76,8 +77,8 @@ impl HelperTime {
 
 fn beside(helpers: &[HelperTime]) -> String {
     format!(
-        "tardy's own threads ran on the measured CPUs, and the measured threads, which are \
-         ordinary tasks, may have waited for them: {}.",
+        "tardy's own threads ran on the measured CPUs, and ordinary tasks there, be they measured \
+         threads or the kernel's that carry messages, may have waited for them: {}.",
         list(helpers, "; ", HelperTime::text)
     )
 }
