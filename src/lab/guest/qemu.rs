@@ -45,7 +45,7 @@ pub struct Hardware {
     /// Whether its CPUs have frequencies to choose from.
     pub frequencies: bool,
     /// Whether it has network cards, two on one wire.
-    pub boxes: Nodes,
+    pub nodes: Nodes,
 }
 
 /// What executes a guest's instructions.
@@ -232,7 +232,7 @@ fn command(machine: &GuestMachine) -> Result<Command> {
         .args(["-append", &format!("{APPEND}{} {}", hardware.emulation.clock(), machine.append)])
         .stdin(Stdio::null())
         .stdout(Stdio::null());
-    if hardware.boxes == Nodes::Two {
+    if hardware.nodes == Nodes::Two {
         command.args(nodes::hardware(&program)?);
     }
     if hardware.frequencies {
