@@ -12,7 +12,7 @@ use super::{
     blocks::{Block, BlockOrder, Blocks},
     commands::{Commands, UserCommand},
     judge::{add_caveats, judge, note},
-    process::Watch,
+    process::ChildWaiter,
 };
 use crate::{
     analysis::ab::{
@@ -97,7 +97,7 @@ struct Campaign {
     directory: RunDirectory,
     blocks: Blocks,
     commands: Commands,
-    watch: Watch,
+    watch: ChildWaiter,
     start: Instant,
     record: AbRecord,
     /// What is compared, in the order of time.
@@ -114,7 +114,7 @@ impl Campaign {
         let campaign = Self {
             blocks: Blocks::new(&directory).with_context(cannot)?,
             commands: Commands::new(&directory, limit).with_context(cannot)?,
-            watch: Watch::new(quit).context("cannot set a signal handler")?,
+            watch: ChildWaiter::new(quit).context("cannot set a signal handler")?,
             start: Instant::now(),
             record: planned(&request),
             measured: Vec::new(),

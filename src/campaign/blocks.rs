@@ -13,7 +13,7 @@ use anyhow::{Context as _, Result, bail};
 
 use super::{
     commands::quoted,
-    process::{AtQuit, Watch, words},
+    process::{AtQuit, ChildWaiter, words},
 };
 use crate::{
     analysis::ab::measured::MeasuredBlock,
@@ -72,7 +72,7 @@ impl Blocks {
     pub(super) fn measure(
         &self,
         order: &BlockOrder<'_>,
-        watch: &Watch,
+        watch: &ChildWaiter,
         show: (Option<Duration>, &mut dyn FnMut()),
     ) -> Result<Option<Block>> {
         let start = Instant::now();

@@ -13,7 +13,7 @@ use std::{
 
 use anyhow::{Context as _, Result, bail};
 
-use super::process::{AtQuit, Ended, Watch, words};
+use super::process::{AtQuit, ChildWaiter, Ended, words};
 use crate::{
     plain::plain,
     run::{AbCommand, RunDirectory},
@@ -56,7 +56,7 @@ impl Commands {
     ///
     /// # Errors
     /// It cannot be started or waited for.
-    pub(super) fn run(&self, command: UserCommand<'_>, watch: &Watch) -> Result<Done> {
+    pub(super) fn run(&self, command: UserCommand<'_>, watch: &ChildWaiter) -> Result<Done> {
         let is_undo = command.what == "undo";
         let before = command.block.map(|block| format!(" before {block}")).unwrap_or_default();
         // The log is for people; where it cannot be written, the command says so too.
@@ -138,11 +138,11 @@ mod tests {
     use super::*;
     use crate::sys::signals::Quit;
 
-    fn commands(limit: Duration) -> (tempfile::TempDir, Commands, Watch) {
+    fn commands(limit: Duration) -> (tempfile::TempDir, Commands, ChildWaiter) {
         let place = tempfile::tempdir().unwrap();
         let directory = RunDirectory::make(&place.path().join("ab")).unwrap();
         let commands = Commands::new(&directory, limit).unwrap();
-        (place, commands, Watch::new(Quit::listen().unwrap()).unwrap())
+        (place, commands, ChildWaiter::new(Quit::listen().unwrap()).unwrap())
     }
 
     fn run(text: &str, limit: Duration) -> (AbCommand, Result<()>) {

@@ -12,14 +12,14 @@ use rustix::process::{Pid, PidfdFlags, Signal, kill_process, kill_process_group,
 use crate::sys::{bell::Bell, signals::Quit};
 
 /// How often is asked whether a child has ended, where the kernel cannot tell it (before 5.3).
-const UNTOLD: Duration = Duration::from_millis(200);
+const POLL: Duration = Duration::from_millis(200);
 
 /// Who was asked to end and has not is killed after this.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Wakes up when a child has ended or the user wants all to end.
 #[derive(Debug)]
-pub(crate) struct Watch {
+pub(crate) struct ChildWaiter {
     bell: Bell,
     quit: Quit,
 }
@@ -46,7 +46,7 @@ pub(super) struct Ended {
     pub was_late: bool,
 }
 
-impl Watch {
+impl ChildWaiter {
     /// Listens for both.
     ///
     /// # Errors
@@ -73,8 +73,8 @@ impl Watch {
     ) -> io::Result<Ended> {
         let start = Instant::now();
         let mut asked = Asked::default();
-        let told = pidfd_open(Pid::from_child(child), PidfdFlags::empty()).ok();
-        let untold = told.is_none().then_some(UNTOLD);
+        let pidfd = pidfd_open(Pid::from_child(child), PidfdFlags::empty()).ok();
+        let polling = pidfd.is_none().then_some(POLL);
         loop {
             if let Some(status) = child.try_wait()? {
                 let Asked { was_quit, was_late, .. } = asked;
@@ -89,9 +89,9 @@ impl Watch {
             }
             let again = asked.at.map(|_| Duration::from_secs(1));
             let left = left.filter(|_| asked.at.is_none());
-            let pause = [pace, left, again, untold].into_iter().flatten().min();
+            let pause = [pace, left, again, polling].into_iter().flatten().min();
             let pause = pause.map(|pause| i64::try_from(pause.as_nanos()).unwrap_or(i64::MAX));
-            self.bell.wait_beside(told.as_ref().map(|told| told.as_fd()), pause);
+            self.bell.wait_beside(pidfd.as_ref().map(|pidfd| pidfd.as_fd()), pause);
             each();
         }
     }

@@ -111,8 +111,8 @@ mod tests {
         let run = known.find_subcommand("run").unwrap();
         let flags: Vec<String> =
             run.get_arguments().filter_map(|own| Some(format!("--{}", own.get_long()?))).collect();
-        let told = FLAGS.iter().flat_map(|(.., meant)| meant.split([' ', ';', ',']));
-        for word in told.filter(|word| word.starts_with("--")) {
+        let meanings = FLAGS.iter().flat_map(|(.., meant)| meant.split([' ', ';', ',']));
+        for word in meanings.filter(|word| word.starts_with("--")) {
             assert!(flags.iter().any(|own| own == word.trim_end_matches(':')), "{word}");
         }
     }

@@ -71,11 +71,11 @@ pub(super) fn load(flags: &LoadFlags) -> Result<Exit> {
         started => started?,
     };
     let mut line = StatusLine::new(!flags.quiet && io::stderr().is_terminal());
-    let mut pace = Pace::default();
+    let mut rates = LoadRates::default();
     let end = alone.run(
         flags.duration.and_then(HowLong::limit).map(|length| length.0),
         || quit.seen().is_some(),
-        |elapsed_ns, loads| line.write(|| pace.text(elapsed_ns, loads)),
+        |elapsed_ns, loads| line.write(|| rates.text(elapsed_ns, loads)),
     );
     line.clear();
     if flags.format.is_json() {
@@ -108,12 +108,12 @@ impl LoadFlags {
 
 /// Operations per second between two lines.
 #[derive(Debug, Default)]
-struct Pace {
+struct LoadRates {
     before_ns: i64,
     before: Vec<u64>,
 }
 
-impl Pace {
+impl LoadRates {
     fn text(&mut self, elapsed_ns: i64, loads: &[LoadProgress]) -> String {
         let seconds = Nanos(elapsed_ns - self.before_ns).seconds().max(1e-9);
         let now: Vec<u64> = loads.iter().map(|load| load.operations.unwrap_or(0)).collect();
@@ -218,12 +218,12 @@ mod tests {
 
     #[test]
     fn the_line_tells_what_was_done_since_the_line_before() {
-        let mut pace = Pace::default();
-        let text = pace.text(1_000_000_000, &[progress(500, None)]);
+        let mut rates = LoadRates::default();
+        let text = rates.text(1_000_000_000, &[progress(500, None)]);
         assert_eq!(text, format!("1 s | burn {} ms of CPU/s", rate(500.0)));
-        let text = pace.text(3_000_000_000, &[progress(900, None)]);
+        let text = rates.text(3_000_000_000, &[progress(900, None)]);
         assert_eq!(text, format!("3 s | burn {} ms of CPU/s", rate(200.0)));
-        let text = pace.text(4_000_000_000, &[progress(900, Some("worker 0: signal 9"))]);
+        let text = rates.text(4_000_000_000, &[progress(900, Some("worker 0: signal 9"))]);
         assert_eq!(text, "4 s | burn DIED: worker 0: signal 9");
     }
 

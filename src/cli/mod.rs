@@ -251,7 +251,7 @@ fn dispatch(cli: Cli, argv: Vec<String>) -> Result<Exit> {
     // Only where it is needed: without a home directory there is none.
     let store = || Store::at(cli.store);
     if matches!(cli.verb, Verb::Run(_) | Verb::Load(_)) {
-        loads::adopt();
+        loads::adopt_orphans();
     }
     match cli.verb {
         Verb::Run(flags) => run::run(*flags, &store()?, argv),

@@ -207,10 +207,10 @@ mod tests {
     #[test]
     fn a_log_gets_a_line_after_10_s_and_then_each_minute() {
         let mut heartbeat = Heartbeat::default();
-        let beats = (-10..7_300).filter(|half_s| heartbeat.is_due(half_s * 500_000_000));
-        let beats: Vec<i64> = beats.map(|half_s| half_s / 2).collect();
-        assert_eq!(beats[..4], [10, 60, 120, 180]);
-        assert_eq!(beats.len(), 61, "in an hour and a bit");
+        let due = (-10..7_300).filter(|half_s| heartbeat.is_due(half_s * 500_000_000));
+        let due: Vec<i64> = due.map(|half_s| half_s / 2).collect();
+        assert_eq!(due[..4], [10, 60, 120, 180]);
+        assert_eq!(due.len(), 61, "in an hour and a bit");
         let mut stalled = Heartbeat::default();
         assert!(stalled.is_due(3_599_000_000_000), "one for all that were not written");
         assert!(!stalled.is_due(3_599_500_000_000) && stalled.is_due(3_600_000_000_000));

@@ -73,13 +73,13 @@ pub(super) struct SleepGuard {
     /// CPUs whose threads leave them no rest, or did not long ago.
     cpus: BTreeMap<u32, WatchedCpu>,
     /// Whether CPUs are closed, for threads that are about to become real-time.
-    doors: BTreeMap<u32, Door>,
+    closed_flags: BTreeMap<u32, ClosedFlag>,
     /// Threads that have ended since the last look, and what each had used.
     ended: Vec<(GuardedThread, Duration)>,
 }
 
 /// Whether a CPU is closed, as of the last look.
-pub(super) type Door = Arc<AtomicBool>;
+pub(super) type ClosedFlag = Arc<AtomicBool>;
 
 /// A CPU whose threads leave it no rest, or did not long ago.
 #[derive(Debug, Clone, Copy, Default)]
@@ -126,8 +126,8 @@ impl SleepGuard {
     /// Says at any time whether a thread may not become real-time on this CPU, because those there
     /// left it no rest, and when the worst had gone again. To be asked at the last moment: a thread
     /// that began before may have waited for its CPU since.
-    pub(super) fn door(&mut self, cpu: u32) -> Door {
-        Arc::clone(self.doors.entry(cpu).or_default())
+    pub(super) fn closed_flag(&mut self, cpu: u32) -> ClosedFlag {
+        Arc::clone(self.closed_flags.entry(cpu).or_default())
     }
 
     fn is_closed(&self, cpu: u32, now: Instant) -> bool {
@@ -169,8 +169,8 @@ impl SleepGuard {
             threads.sort_by_key(|thread| Reverse(thread.used));
             culprits.extend(self.cpus.entry(cpu).or_default().judge(now, threads, passed));
         }
-        for (cpu, door) in &self.doors {
-            door.store(self.is_closed(*cpu, now), Ordering::Release);
+        for (cpu, flag) in &self.closed_flags {
+            flag.store(self.is_closed(*cpu, now), Ordering::Release);
         }
         culprits.retain(|tid| *tid != GONE);
         culprits
@@ -363,7 +363,7 @@ mod tests {
             let of = |tid| used.get(&tid).copied().or(Some(Duration::ZERO));
             let gone = guard.look(&guarded, start + passed, of, |_| Some(0));
             real_time.retain(|tid| !gone.contains(tid));
-            if !guard.door(1).load(Ordering::Acquire) {
+            if !guard.closed_flag(1).load(Ordering::Acquire) {
                 real_time.extend(next..next + number);
                 next += number;
             }
@@ -389,15 +389,15 @@ mod tests {
         // Each waits for its CPU before it can become real-time there.
         let (mut guard, start) = (SleepGuard::default(), Instant::now());
         let (mut used, mut own, mut taken) = (Duration::ZERO, 1, Duration::ZERO);
-        let door = guard.door(1);
+        let flag = guard.closed_flag(1);
         for number in 0..100 {
             let threads = [GuardedThread { tid: own, cpu: 1 }];
-            let guarded: &[_] = if door.load(Ordering::Acquire) { &[] } else { &threads };
+            let guarded: &[_] = if flag.load(Ordering::Acquire) { &[] } else { &threads };
             let gone = guard.look(guarded, start + LOOKED * number, |_| Some(used), |_| Some(0));
             if !gone.is_empty() {
                 (used, own) = (Duration::ZERO, own + 1);
             }
-            if !door.load(Ordering::Acquire) {
+            if !flag.load(Ordering::Acquire) {
                 (used, taken) = (used + LOOKED, taken + LOOKED);
             }
         }
@@ -438,9 +438,9 @@ mod tests {
                 let now = start + LOOKED * number;
                 assert_eq!(guard.look(&[], now, |_| None, |_| None), [0; 0], "none is left");
             }
-            guard.door(1);
+            guard.closed_flag(1);
             guard.look(&[], start + LOOKED * 20, |_| None, |_| None);
-            guard.door(1).load(Ordering::Acquire)
+            guard.closed_flag(1).load(Ordering::Acquire)
         };
         assert!(closed_after(20) && !closed_after(1));
     }

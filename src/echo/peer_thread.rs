@@ -25,7 +25,7 @@ use tardy_hot::{
 use super::{
     PeerSummary,
     admission::EchoClient,
-    guard::{Door, GuardedThread, SleepGuard},
+    guard::{ClosedFlag, GuardedThread, SleepGuard},
 };
 use crate::{
     setup::threads::{Terms, describe_found, plain},
@@ -53,7 +53,7 @@ pub(super) struct SessionLimits {
     /// Policy, priority and CPU of the thread.
     pub terms: Terms,
     /// Whether it may not be real-time because of what others did on its CPU.
-    pub door: Door,
+    pub is_closed: ClosedFlag,
     /// Messages per second.
     pub rate_max: u64,
     /// Bytes of the largest message, for foreign peers.
@@ -275,7 +275,7 @@ impl SessionLimits {
         if !self.terms.policy.is_real_time() {
             return ran;
         }
-        if self.door.load(Ordering::Acquire) && sched::make_last(sched::thread_id()).is_ok() {
+        if self.is_closed.load(Ordering::Acquire) && sched::make_last(sched::thread_id()).is_ok() {
             ran.push_str(DENIED);
         } else {
             tid.store(sched::thread_id(), Ordering::Release);

@@ -255,7 +255,7 @@ impl EchoServer {
         let (policy, priority) = (terms.policy, terms.priority);
         let bounds = SessionLimits {
             terms: Terms { policy, priority, cpu, slack_ns: 1 },
-            door: self.guard.door(cpu),
+            is_closed: self.guard.closed_flag(cpu),
             rate_max: self.plan.rate_max,
             size_max: self.plan.size_max as usize,
         };

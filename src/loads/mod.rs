@@ -34,7 +34,7 @@ pub mod worker_pool;
 
 pub use error::LoadError;
 pub use kinds::{LOADS, command};
-pub use orphans::adopt;
+pub use orphans::adopt_orphans;
 pub use running::{LoadEnd, LoadFault, RunningLoad};
 pub use spec::LoadSpec;
 

@@ -21,7 +21,7 @@ static SUPERVISORS: Mutex<Option<HashSet<Pid>>> = Mutex::new(None);
 /// Makes this process the parent of what a killed supervisor leaves. From now on all its
 /// children are supervisors or such orphans, and the latter are killed: so it does nothing for a
 /// process that has children already, which a shell may have left it (`sleep 9 & exec tardy`).
-pub fn adopt() {
+pub fn adopt_orphans() {
     let mut supervisors = lock();
     let has_children = process::children().map_or(true, |children| !children.is_empty());
     // Where it is refused, only the supervisor's process group can be found.

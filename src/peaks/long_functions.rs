@@ -92,7 +92,7 @@ pub(crate) struct LongFunction {
 impl LongFunction {
     /// Whether the CPU was in it from `from_ns` to `to_ns`, all of which lies in `segment`.
     #[must_use]
-    pub(crate) fn covers(&self, from_ns: i64, to_ns: i64, segment: &Segment) -> bool {
+    pub(crate) fn spans(&self, from_ns: i64, to_ns: i64, segment: &Segment) -> bool {
         self.from_ns <= from_ns && to_ns <= self.to_ns && self.place.has(segment)
     }
 }

@@ -32,8 +32,8 @@ pub(super) fn work(
     segment: &Segment,
 ) -> Option<String> {
     let functions = &wakeup.cpus.get(&piece.span.cpu)?.functions;
-    let covers = functions.iter().rfind(|one| one.covers(piece.from_ns, piece.to_ns, segment))?;
-    work_name(wakeup, covers.work)
+    let spanning = functions.iter().rfind(|one| one.spans(piece.from_ns, piece.to_ns, segment))?;
+    work_name(wakeup, spanning.work)
 }
 
 /// A softirq has the CPU.

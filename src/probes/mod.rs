@@ -1,7 +1,7 @@
 //! Probes produce latency samples: planned, armed, then series. No printing, no files.
 //!
-//! A probe is one file here, one loop in `tardy-hot`, its entry in the table `run::probes`, its
-//! parameters in `run::probe`, and the arm below that makes it.
+//! A probe is one file here, one loop in `tardy-hot`, its block in the table of `run::probes`, and
+//! the arm below that makes it.
 
 mod armed;
 mod evidence;

@@ -11,7 +11,7 @@ use super::{
     conditions::{ConditionsRecord, MachineRecord},
     facts::Facts,
     messages::MessageRecord,
-    probe::ProbeRecord,
+    probes::ProbeRecord,
     provenance::Provenance,
     setup::SetupRecord,
     summary::SeriesSummary,

@@ -17,7 +17,7 @@ use super::{
     document::{LoadRecord, SCHEMA_VERSION, Status},
     files,
     messages::MessageRecord,
-    probe::{ProbeRecord, lenient},
+    probes::{ProbeRecord, lenient},
     reader::Run,
     record_file::{OpenError, Record, read_record, rows},
     summary::{SeriesSummary, stage_of},

@@ -20,13 +20,14 @@ pub mod writer;
 pub mod messages;
 pub mod peaks;
 pub mod peaks_file;
-pub mod probe;
+mod probe_info;
 pub mod probes;
 pub mod provenance;
 pub mod reader;
 pub mod removal;
 mod record_file;
 pub mod repair;
+mod sample_name;
 pub mod samples;
 pub mod setup;
 pub mod spool;
@@ -56,7 +57,7 @@ pub use entry::{RunEntry, RunHead};
 pub use facts::{Facts, LabFacts};
 pub use hlog::IntervalOf;
 pub use messages::{ClockRecord, EndRecord, FlowRecord, MessageRecord};
-pub use probe::{
+pub use probes::{
     FakeParameters, OtherProbe, PingpongParameters, ProbeRecord, ReceiveParameters,
     StreamParameters, TimerParameters,
 };

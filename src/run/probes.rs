@@ -1,66 +1,76 @@
-//! The table of probes: all that others must know of each. The command line, reports and the lab
-//! read it; `probes` has what makes them.
+//! The table of probes: all that others must know of each, and the parameters that one ran with.
+//! The command line, reports and the lab read it; `probes` has what makes them.
+//!
+//! A probe is one block of the table, with one type for its parameters. In `run.json` it is the
+//! name and an object: `"probe": {"name": "timer", "parameters": {...}}`.
 
-use serde::{Deserialize, Serialize};
+use serde::{
+    Deserialize, Deserializer, Serialize,
+    de::{DeserializeOwned, Error},
+};
+use serde_json::{Map, Value};
 
-use super::Document;
+pub use super::probe_info::{LatencyFrom, ProbeInfo, Rhythm, SampleName, Traceable};
 
-/// One probe.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ProbeInfo {
-    /// On the command line and in `run.json`.
-    pub name: &'static str,
-    /// What it does and asks, in one line of help.
-    pub help: &'static str,
-    /// What one of its samples is.
-    pub sample: SampleName,
-    /// Where their latencies begin.
-    pub latency_from: LatencyFrom,
-    /// When it takes the next one.
-    pub rhythm: Rhythm,
-    /// How many samples it takes where no length is given; absent: 60 s.
-    pub default_samples: Option<u64>,
-    /// Whether `--trace` has anything to trace in it.
-    pub traceable: Traceable,
-    /// Whether a `tardy echo` on another machine can be its far end.
-    pub takes_echo: bool,
+/// Makes [`PROBES`] and [`ProbeRecord`] of one block for each probe.
+macro_rules! probes {
+    ($(
+        $(#[$doc:meta])*
+        $variant:ident($parameters:ty) is $name:literal {
+            $($field:ident: $value:expr,)*
+        }
+    )*) => {
+        /// All probes.
+        pub const PROBES: &[ProbeInfo] = &[$(ProbeInfo { name: $name, $($field: $value,)* },)*];
+
+        /// What measured, with every parameter that it ran with. What a run has whatever its probe,
+        /// as its length, is in [`super::RunParameters`].
+        #[derive(Debug, Clone, PartialEq, Serialize)]
+        #[cfg_attr(test, derive(schemars::JsonSchema))]
+        #[serde(tag = "name", content = "parameters")]
+        pub enum ProbeRecord {
+            $(
+                $(#[$doc])*
+                #[serde(rename = $name)]
+                $variant($parameters),
+            )*
+            /// A probe that this version does not know, or an early run of a known one that lacks
+            /// some parameters.
+            #[serde(untagged)]
+            Other(OtherProbe),
+        }
+
+        impl ProbeRecord {
+            /// As on the command line: `timer`, ...
+            #[must_use]
+            pub fn name(&self) -> &str {
+                match self {
+                    $(Self::$variant(_) => $name,)*
+                    Self::Other(other) => &other.name,
+                }
+            }
+
+            fn parameters(&self) -> &dyn ProbeParameters {
+                match self {
+                    $(Self::$variant(parameters) => parameters,)*
+                    Self::Other(other) => other,
+                }
+            }
+
+            /// With the types of its probe; unchanged where this version knows none of that name.
+            fn typed(other: OtherProbe) -> Result<Self, serde_json::Error> {
+                Ok(match other.name.as_str() {
+                    $($name => Self::$variant(of_type(other)?),)*
+                    _ => Self::Other(other),
+                })
+            }
+        }
+    };
 }
 
-/// Where a latency begins.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LatencyFrom {
-    /// At the time that was programmed or scheduled.
-    Schedule,
-    /// When the message is sent.
-    Sending,
-    /// When the kernel stamps the packet.
-    Stamp,
-}
-
-/// When a probe takes its next sample.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Rhythm {
-    /// Every `--interval`, by threads on each of `--cpus`.
-    Interval,
-    /// When a message comes, between two ends on a CPU each.
-    Messages,
-}
-
-/// What of a probe can be traced.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Traceable {
-    /// Stages, and the cause of each late sample.
-    All,
-    /// The same, but only where it is asked for.
-    OnRequest,
-    /// Nothing.
-    No,
-}
-
-/// All probes.
-pub const PROBES: &[ProbeInfo] = &[
-    ProbeInfo {
-        name: "timer",
+probes! {
+    /// Threads that wait for their timers.
+    Timer(TimerParameters) is "timer" {
         help: "Sleep until a programmed time; how late is the wake-up?",
         sample: SampleName::WakeUp,
         latency_from: LatencyFrom::Schedule,
@@ -68,9 +78,9 @@ pub const PROBES: &[ProbeInfo] = &[
         default_samples: None,
         traceable: Traceable::All,
         takes_echo: false,
-    },
-    ProbeInfo {
-        name: "pingpong",
+    }
+    /// Messages there and back.
+    Pingpong(PingpongParameters) is "pingpong" {
         help: "Send a message and wait for its answer; how long is the round trip?",
         sample: SampleName::RoundTrip,
         latency_from: LatencyFrom::Sending,
@@ -78,9 +88,9 @@ pub const PROBES: &[ProbeInfo] = &[
         default_samples: Some(1_000_000),
         traceable: Traceable::OnRequest,
         takes_echo: true,
-    },
-    ProbeInfo {
-        name: "receive",
+    }
+    /// Packets from their time stamp to the thread that reads them.
+    Receive(ReceiveParameters) is "receive" {
         help: "Read packets: from the kernel's receive time stamp to the thread that reads it",
         sample: SampleName::Packet,
         latency_from: LatencyFrom::Stamp,
@@ -88,9 +98,9 @@ pub const PROBES: &[ProbeInfo] = &[
         default_samples: None,
         traceable: Traceable::OnRequest,
         takes_echo: false,
-    },
-    ProbeInfo {
-        name: "stream",
+    }
+    /// Packets at a steady rate.
+    Stream(StreamParameters) is "stream" {
         help: "Send packets on a schedule: from the scheduled send time to the arrival",
         sample: SampleName::Packet,
         latency_from: LatencyFrom::Schedule,
@@ -98,9 +108,9 @@ pub const PROBES: &[ProbeInfo] = &[
         default_samples: None,
         traceable: Traceable::OnRequest,
         takes_echo: true,
-    },
-    ProbeInfo {
-        name: "fake",
+    }
+    /// Made-up samples.
+    Fake(FakeParameters) is "fake" {
         help: "Synthetic samples with known values: for tests and demos",
         sample: SampleName::WakeUp,
         latency_from: LatencyFrom::Schedule,
@@ -108,8 +118,8 @@ pub const PROBES: &[ProbeInfo] = &[
         default_samples: None,
         traceable: Traceable::No,
         takes_echo: false,
-    },
-];
+    }
+}
 
 /// The one that is measured where none is named.
 pub const DEFAULT_PROBE: &ProbeInfo = &PROBES[0];
@@ -122,80 +132,205 @@ impl ProbeInfo {
     }
 }
 
-/// What one sample is.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum SampleName {
-    /// Of a timer.
-    #[default]
-    WakeUp,
-    /// Of a ping-pong: there and back.
-    RoundTrip,
-    /// Of a stream or of what is received: one way.
-    Packet,
-    /// Of several runs that do not measure the same.
-    Sample,
+/// What is asked of the parameters of any probe.
+trait ProbeParameters {
+    /// See [`ProbeRecord::interval_ns`].
+    fn interval_ns(&self) -> Option<i64> {
+        None
+    }
+
+    /// See [`ProbeRecord::carrier`].
+    fn carrier(&self) -> Option<(&str, u64)> {
+        None
+    }
 }
 
-impl SampleName {
-    /// What the samples of `document` are; those of a probe that is not in the table are wake-ups.
+/// The parameters of `timer`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct TimerParameters {
+    /// How its threads wait: `nanosleep`, `relative` or `timerfd`.
+    pub wake: String,
+    /// Time from one expiry to the next, ns.
+    pub interval_ns: i64,
+    /// Distance between the expiries of one thread and the next, ns.
+    pub distance_ns: i64,
+    /// The measured CPUs, as a list: `0-3,7`.
+    pub cpus: String,
+    /// Threads on each of them.
+    pub threads_per_cpu: u32,
+    /// How much the priority falls from one thread of a CPU to the next.
+    pub priority_step: u32,
+}
+
+impl ProbeParameters for TimerParameters {
+    fn interval_ns(&self) -> Option<i64> {
+        Some(self.interval_ns)
+    }
+}
+
+/// The parameters of `pingpong`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct PingpongParameters {
+    /// What carries the messages: `tcp`, `futex`, ...
+    pub transport: String,
+    /// Bytes of one message.
+    pub size: u64,
+    /// The CPU of the near end.
+    pub cpu: u32,
+    /// The CPU of the far end; absent where another program is the far end.
+    pub far_cpu: Option<u32>,
+    /// The priority of the far end; absent likewise.
+    pub far_priority: Option<u32>,
+    /// The address of the far end; absent where this tardy starts it.
+    pub to: Option<String>,
+    /// Whether the far end is a program that is no tardy.
+    pub foreign: bool,
+    /// So long an answer is waited for, ns.
+    pub timeout_ns: i64,
+}
+
+impl ProbeParameters for PingpongParameters {
+    fn carrier(&self) -> Option<(&str, u64)> {
+        Some((&self.transport, self.size))
+    }
+}
+
+/// The parameters of `receive`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct ReceiveParameters {
+    /// The UDP port; 0 for a free one. Absent with `iface`.
+    pub listen: Option<u16>,
+    /// The network interface; absent with `listen`.
+    pub iface: Option<String>,
+    /// How packets are waited for: `block`, `spin`, ...
+    pub wait: String,
+    /// The CPU of the thread that reads.
+    pub cpu: u32,
+    /// Who sends: `builtin` for a process of this tardy, `none` for others.
+    pub sender: String,
+    /// Bytes of one packet; absent without a sender, as all that follows.
+    pub size: Option<u64>,
+    /// Packets per second: `1kpps`.
+    pub rate: Option<String>,
+    /// The CPU of the sender.
+    pub far_cpu: Option<u32>,
+    /// The priority of the sender.
+    pub far_priority: Option<u32>,
+}
+
+impl ProbeParameters for ReceiveParameters {}
+
+/// The parameters of `stream`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct StreamParameters {
+    /// What carries the packets: `udp`, `tcp`, `multicast`, ...
+    pub transport: String,
+    /// Bytes of one packet.
+    pub size: u64,
+    /// Packets per second of each sender.
+    pub rate_per_s: f64,
+    /// Whether the far end sends as well.
+    pub both_ways: bool,
+    /// How the near end waits: `sleep`, `spin`, ...
+    pub wait: String,
+    /// How the far end waits; absent where it is an echo.
+    pub far_wait: Option<String>,
+    /// A packet is late when it comes later than this after its time, ns.
+    pub late_over_ns: i64,
+    /// The CPU of the near end.
+    pub cpu: u32,
+    /// The CPU of the far end; absent where it is an echo.
+    pub far_cpu: Option<u32>,
+    /// The priority of the far end; absent where it is an echo.
+    pub far_priority: Option<u32>,
+    /// The address of the echo; absent where there is none.
+    pub to: Option<String>,
+    /// The multicast group; absent where there is none.
+    pub group: Option<String>,
+    /// Receivers in the group; absent where there is none.
+    pub receivers: Option<u32>,
+}
+
+impl ProbeParameters for StreamParameters {
+    fn carrier(&self) -> Option<(&str, u64)> {
+        Some((&self.transport, self.size))
+    }
+}
+
+/// The parameters of `fake`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct FakeParameters {
+    /// Time from one expiry to the next, ns.
+    pub interval_ns: i64,
+    /// The CPUs in whose names samples are made up, as a list.
+    pub cpus: String,
+    /// Whether they are made up as fast as possible.
+    pub unpaced: bool,
+}
+
+impl ProbeParameters for FakeParameters {
+    fn interval_ns(&self) -> Option<i64> {
+        Some(self.interval_ns)
+    }
+}
+
+/// A probe whose parameters have no type here.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct OtherProbe {
+    /// Its name.
+    pub name: String,
+    /// Its parameters as they are.
+    pub parameters: Map<String, Value>,
+}
+
+impl ProbeParameters for OtherProbe {}
+
+impl ProbeRecord {
+    /// Time from one expiry to the next, ns; absent for probes that have no timer.
     #[must_use]
-    pub fn of(document: &Document) -> Self {
-        ProbeInfo::find(document.probe.name()).map_or(Self::WakeUp, |probe| probe.sample)
+    pub fn interval_ns(&self) -> Option<i64> {
+        self.parameters().interval_ns()
     }
 
-    /// What the samples of all of them are.
+    /// What carries messages and how many bytes each has; absent where nothing was chosen.
     #[must_use]
-    pub fn of_all<'a>(documents: impl IntoIterator<Item = &'a Document>) -> Self {
-        let mut names = documents.into_iter().map(Self::of);
-        let first = names.next().unwrap_or(Self::Sample);
-        if names.all(|name| name == first) { first } else { Self::Sample }
+    pub fn carrier(&self) -> Option<(&str, u64)> {
+        self.parameters().carrier()
     }
 
-    /// `wake-up`.
-    #[must_use]
-    pub const fn one(self) -> &'static str {
-        match self {
-            Self::WakeUp => "wake-up",
-            Self::RoundTrip => "round trip",
-            Self::Packet => "packet",
-            Self::Sample => "sample",
-        }
+    /// With the types of its probe, for a run of version 1, in which parameters may be missing:
+    /// then they stay as they are.
+    pub(super) fn typed_if_whole(other: OtherProbe) -> Self {
+        Self::typed(other.clone()).unwrap_or(Self::Other(other))
     }
+}
 
-    /// `wake-ups`.
-    #[must_use]
-    pub const fn many(self) -> &'static str {
-        match self {
-            Self::WakeUp => "wake-ups",
-            Self::RoundTrip => "round trips",
-            Self::Packet => "packets",
-            Self::Sample => "samples",
-        }
-    }
+fn of_type<T: DeserializeOwned>(other: OtherProbe) -> Result<T, serde_json::Error> {
+    serde_json::from_value(Value::Object(other.parameters))
+        .map_err(|error| Error::custom(format!("parameters of {}: {error}", other.name)))
+}
 
-    /// What one is that is late: `later than` a threshold, or `longer than` it.
-    #[must_use]
-    pub const fn late(self) -> &'static str {
-        match self {
-            Self::RoundTrip => "longer",
-            Self::WakeUp | Self::Packet | Self::Sample => "later",
-        }
+impl<'de> Deserialize<'de> for ProbeRecord {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        Self::typed(OtherProbe::deserialize(from)?).map_err(D::Error::custom)
     }
+}
 
-    /// What axes are called that have its length.
-    #[must_use]
-    pub const fn measure(self) -> &'static str {
-        match self {
-            Self::RoundTrip => "round trip",
-            Self::WakeUp | Self::Packet | Self::Sample => "latency",
-        }
-    }
+/// A probe as [`ProbeRecord::typed_if_whole`] has it.
+pub(super) fn lenient<'de, D: Deserializer<'de>>(from: D) -> Result<ProbeRecord, D::Error> {
+    OtherProbe::deserialize(from).map(ProbeRecord::typed_if_whole)
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -206,5 +341,29 @@ mod tests {
             assert!(!probe.help.is_empty() && !probe.help.ends_with('.'));
         }
         assert_eq!(ProbeInfo::find("nosuch"), None);
+    }
+
+    #[test]
+    fn a_probe_of_another_version_keeps_its_parameters() {
+        let unknown = json!({"name": "irq", "parameters": {"line": 24}});
+        let record: ProbeRecord = serde_json::from_value(unknown.clone()).unwrap();
+        assert_eq!((record.name(), record.interval_ns()), ("irq", None));
+        assert_eq!(serde_json::to_value(&record).unwrap(), unknown);
+    }
+
+    #[test]
+    fn a_parameter_that_is_missing_or_of_another_type_is_an_error_that_names_it() {
+        let fake = json!({"interval_ns": 1_000, "cpus": "0", "unpaced": false});
+        let read = |parameters: &Value| {
+            let probe = json!({"name": "fake", "parameters": parameters});
+            serde_json::from_value::<ProbeRecord>(probe).map_err(|error| error.to_string())
+        };
+        assert_eq!(read(&fake).unwrap().interval_ns(), Some(1_000));
+        let mut without = fake.clone();
+        without.as_object_mut().unwrap().remove("cpus");
+        assert_eq!(read(&without).unwrap_err(), "parameters of fake: missing field `cpus`");
+        let mut wrong = fake;
+        wrong["interval_ns"] = json!("1ms");
+        assert!(read(&wrong).unwrap_err().starts_with("parameters of fake: invalid type"));
     }
 }

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     document::Document,
-    probe::{OtherProbe, ProbeRecord},
+    probes::{OtherProbe, ProbeRecord},
 };
 
 impl Document {

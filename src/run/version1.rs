@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     document::{Document, RunParameters, SCHEMA_VERSION},
-    probe::{OtherProbe, ProbeRecord},
+    probes::{OtherProbe, ProbeRecord},
     provenance::Provenance,
     summary::stage_of,
 };

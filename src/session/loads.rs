@@ -86,14 +86,14 @@ fn wait_ready(
 }
 
 fn with_words(error: LoadError, log: &File) -> anyhow::Error {
-    match last_words(log) {
+    match last_lines(log) {
         Some(words) => anyhow::anyhow!("{error}: {words}"),
         None => error.into(),
     }
 }
 
 /// The end of a log, where it can be read back.
-fn last_words(mut log: &File) -> Option<String> {
+fn last_lines(mut log: &File) -> Option<String> {
     let end = log.seek(SeekFrom::End(0)).ok()?;
     log.seek(SeekFrom::Start(end.saturating_sub(QUOTED))).ok()?;
     let mut bytes = Vec::new();

@@ -52,7 +52,7 @@ pub(crate) use plan::{Length, RunPlan};
 pub(crate) use progress::{LoadProgress, RunProgress, ShowPace};
 pub(crate) use tracing::TraceWish;
 use tracing::{ActiveTracing, Loaded, RecorderContext};
-use watchdog::{Pace, Watchdog};
+use watchdog::{WakeTimes, Watchdog};
 
 /// A plan whose threads wait and whose loads run.
 pub(crate) struct Session {
@@ -223,8 +223,8 @@ impl Session {
         if !self.plan.policy.1.is_real_time() || !self.free_cpus()?.is_empty() {
             return Ok(None);
         }
-        let pace = Pace { cadence, bell: self.bell.clone() };
-        let watchdog = Watchdog::start(self.plan.priority.1, &self.stop, self.armed.tids(), pace);
+        let wakes = WakeTimes { cadence, bell: self.bell.clone() };
+        let watchdog = Watchdog::start(self.plan.priority.1, &self.stop, self.armed.tids(), wakes);
         Ok(Some(watchdog.context("cannot start the watchdog")?))
     }
 

@@ -45,7 +45,7 @@ const TICK_NS: i64 = 1_000_371_700;
 
 /// When it wakes up, and whom.
 #[derive(Debug)]
-pub(super) struct Pace {
+pub(super) struct WakeTimes {
     /// What it keeps to.
     pub cadence: Cadence,
     /// Wakes the conducting thread, which has no timer of its own and answers with a sign of life.
@@ -72,7 +72,7 @@ impl Watchdog {
         measured: u32,
         stop: &Arc<Stop>,
         tids: Vec<i32>,
-        pace: Pace,
+        wakes: WakeTimes,
     ) -> io::Result<Self> {
         let silence = Arc::new(Silence::new(stop, tids));
         let limit = (measured >= sched::HIGHEST).then(|| AwakeLimit::set(&silence));
@@ -85,7 +85,7 @@ impl Watchdog {
             let has_risen = sched::set_this_thread(Policy::Fifo, priority).is_ok();
             let _ = ready.send(());
             if has_risen {
-                watch(&own.0, &pace, &own.1);
+                watch(&own.0, &wakes, &own.1);
             }
         })?;
         // A thread that dies before its word closes the channel.
@@ -115,14 +115,14 @@ impl Watchdog {
     }
 }
 
-fn watch(silence: &Silence, pace: &Pace, finished: &AtomicBool) {
+fn watch(silence: &Silence, wakes: &WakeTimes, finished: &AtomicBool) {
     let mut usage = Usage::of(silence.tids());
     while !finished.load(Ordering::Acquire) {
         let now = now_ns();
-        let pause_ns = pace.cadence.after(now + TICK_NS) - now;
+        let pause_ns = wakes.cadence.after(now + TICK_NS) - now;
         std::thread::park_timeout(Duration::from_nanos(pause_ns.unsigned_abs()));
         silence.look(usage.is_half_a_cpu());
-        pace.bell.ring();
+        wakes.bell.ring();
     }
 }
 
@@ -166,17 +166,17 @@ mod tests {
 
     /// A measured thread: its number, and until when it spins or sleeps.
     fn measured<'a>(scope: &'a Scope<'a, '_>, spins: bool, ends: &Arc<AtomicBool>) -> i32 {
-        let (tell, told) = mpsc::channel();
+        let (sender, receiver) = mpsc::channel();
         let ends = Arc::clone(ends);
         scope.spawn(move || {
-            let _ = tell.send(rustix::thread::gettid().as_raw_nonzero().get());
+            let _ = sender.send(rustix::thread::gettid().as_raw_nonzero().get());
             while !ends.load(Ordering::Relaxed) {
                 if !spins {
                     std::thread::sleep(Duration::from_millis(1));
                 }
             }
         });
-        told.recv().unwrap()
+        receiver.recv().unwrap()
     }
 
     #[test]
@@ -192,9 +192,9 @@ mod tests {
             let [quiet, lively, idle] = &silences;
             let finished = &finished;
             for silence in [quiet, lively, idle].map(Arc::clone) {
-                let pace =
-                    Pace { cadence: Cadence::new(0, None, true), bell: Bell::new().unwrap() };
-                scope.spawn(move || watch(&silence, &pace, finished));
+                let wakes =
+                    WakeTimes { cadence: Cadence::new(0, None, true), bell: Bell::new().unwrap() };
+                scope.spawn(move || watch(&silence, &wakes, finished));
             }
             while !stops[0].is_set() {
                 lively.beat();

@@ -269,15 +269,15 @@ mod tests {
             let none = CapabilitySets { effective: none, permitted: none, inheritable: none };
             set_capabilities(None, none).unwrap();
         };
-        let (tell, told) = std::sync::mpsc::channel();
+        let (sender, receiver) = std::sync::mpsc::channel();
         let (end, until_end) = std::sync::mpsc::channel::<()>();
         let thread = std::thread::spawn(move || {
             let risen = set_this_thread(Policy::Fifo, 1);
             give_up();
-            let _ = tell.send(risen.map(|()| thread_id()));
+            let _ = sender.send(risen.map(|()| thread_id()));
             let _ = until_end.recv();
         });
-        match told.recv().unwrap() {
+        match receiver.recv().unwrap() {
             Ok(tid) => {
                 let other = std::thread::spawn(move || {
                     give_up();
@@ -294,13 +294,13 @@ mod tests {
 
     #[test]
     fn a_thread_that_is_made_the_last_is_an_ordinary_task_that_yields() {
-        let (tell, told) = std::sync::mpsc::channel();
+        let (sender, receiver) = std::sync::mpsc::channel();
         let (end, ended) = std::sync::mpsc::channel::<()>();
         let thread = std::thread::spawn(move || {
-            tell.send(thread_id()).unwrap();
+            sender.send(thread_id()).unwrap();
             let _ = ended.recv();
         });
-        let (tid, before) = (told.recv().unwrap(), of_this_thread().unwrap());
+        let (tid, before) = (receiver.recv().unwrap(), of_this_thread().unwrap());
         make_last(tid).unwrap();
         let found = of_thread(tid).unwrap();
         assert_eq!((found.policy.as_str(), found.nice), ("other", LAST));

@@ -29,7 +29,7 @@ const AWAKE: Duration = Duration::from_secs(1);
 /// Signs of life, and what became of their absence.
 #[derive(Debug)]
 pub struct Silence {
-    beats: AtomicU64,
+    signs: AtomicU64,
     /// Signs of life at the last look, and looks since there was a new one.
     seen: AtomicU64,
     still: AtomicU32,
@@ -45,7 +45,7 @@ impl Silence {
     #[must_use]
     pub fn new(stop: &Arc<Stop>, tids: Vec<i32>) -> Self {
         Self {
-            beats: AtomicU64::new(0),
+            signs: AtomicU64::new(0),
             seen: AtomicU64::new(0),
             still: AtomicU32::new(0),
             ended_after: AtomicU32::new(0),
@@ -57,7 +57,7 @@ impl Silence {
 
     /// A sign of life.
     pub fn beat(&self) {
-        self.beats.fetch_add(1, Ordering::Relaxed);
+        self.signs.fetch_add(1, Ordering::Relaxed);
     }
 
     /// The threads.
@@ -70,8 +70,8 @@ impl Silence {
     /// set the flag; after more the threads become ordinary tasks. Allocates nothing, takes no lock
     /// and makes no call that a signal handler must not (signal-safety(7)).
     pub fn look(&self, is_kept: bool) {
-        let beats = self.beats.load(Ordering::Relaxed);
-        let is_silent = beats == self.seen.swap(beats, Ordering::Relaxed);
+        let signs = self.signs.load(Ordering::Relaxed);
+        let is_silent = signs == self.seen.swap(signs, Ordering::Relaxed);
         // Looks count, not the clock: a process that was stopped has slept, too.
         let before = self.still.load(Ordering::Relaxed);
         let still = if is_silent { before + u32::from(is_kept) } else { 0 };

@@ -115,13 +115,13 @@ mod tests {
     #[test]
     fn own_tasks_come_and_go() {
         let (mut tasks, own) = (OwnTasks::open().unwrap(), crate::sys::sched::thread_id());
-        let (tell, told) = std::sync::mpsc::channel();
+        let (sender, receiver) = std::sync::mpsc::channel();
         let (end, until_end) = std::sync::mpsc::channel::<()>();
         let thread = std::thread::spawn(move || {
-            tell.send(crate::sys::sched::thread_id()).unwrap();
+            sender.send(crate::sys::sched::thread_id()).unwrap();
             let _ = until_end.recv();
         });
-        let other = told.recv().unwrap();
+        let other = receiver.recv().unwrap();
         let listed = tasks.list();
         assert!(listed.contains(&own) && listed.contains(&other), "{listed:?}");
         drop(end);

@@ -72,13 +72,13 @@ mod tests {
 
     #[test]
     fn a_thread_has_used_what_it_used_and_not_what_others_did() {
-        let (tell, told) = std::sync::mpsc::channel();
+        let (sender, receiver) = std::sync::mpsc::channel();
         let (end, until_end) = std::sync::mpsc::channel::<()>();
         let idle = std::thread::spawn(move || {
-            tell.send(rustix::thread::gettid().as_raw_nonzero().get()).unwrap();
+            sender.send(rustix::thread::gettid().as_raw_nonzero().get()).unwrap();
             let _ = until_end.recv();
         });
-        let tid = told.recv().unwrap();
+        let tid = receiver.recv().unwrap();
         let own = rustix::thread::gettid().as_raw_nonzero().get();
         let before = thread_cpu_time(own).unwrap();
         let mut value = 1_u64;

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, fs};
 
 use serde_json::Value;
 
-use super::support::{Store, eventually, is_root, list, read_record, skip, whole};
+use super::support::{Store, eventually, is_root, list, read_record, skip, whole, with_time};
 
 /// The members that scripts rely on.
 const TOP: [&str; 14] = [
@@ -44,13 +44,17 @@ fn keys(value: &Value) -> BTreeSet<&str> {
 /// `/proc/stat` and `/proc/interrupts` count the same interrupts.
 #[test]
 fn interrupts_of_the_warm_up_are_in_no_rate() {
-    let store = Store::new();
-    let run = ["run", "timer", "--trace", "off", "--name", "r"];
-    store.run(&[&run[..], &["--warmup", "2s", "--duration", "500ms"]].concat());
-    let record = read_record(&store.runs().join("r"));
-    let counted_ns = whole(&record["conditions"]["counted_ns"]);
-    let measured_ns = whole(&record["duration_ns"]);
-    assert!(counted_ns < measured_ns + 1_500_000_000, "{counted_ns} of {measured_ns}");
+    // A busy machine counts for longer than it measures, but hardly by half of a long warm-up.
+    let (store, record, counted_ns) = with_time(|warmup| {
+        let store = Store::new();
+        let run = ["run", "timer", "--trace", "off", "--name", "r"];
+        store.run(&[&run[..], &["--warmup", warmup, "--duration", "500ms"]].concat());
+        let record = read_record(&store.runs().join("r"));
+        let counted_ns = whole(&record["conditions"]["counted_ns"]);
+        let beyond_ns = counted_ns - whole(&record["duration_ns"]);
+        let is_short = beyond_ns < whole(&record["parameters"]["warmup_ns"]) / 2;
+        is_short.then_some((store, record, counted_ns))
+    });
     let table = fs::read_to_string(store.runs().join("r/interrupts.csv")).unwrap();
     let hard = table.lines().filter(|line| line.starts_with("irq,"));
     let came: f64 = hard.map(|line| line.rsplit(',').next().unwrap().parse::<f64>().unwrap()).sum();

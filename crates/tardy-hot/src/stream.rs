@@ -38,7 +38,7 @@ use crate::{
     stop::Stop,
     wakeup::{Ended, sleep},
 };
-pub use arrivals::{Arrivals, Passage, TracedPassage, Watched};
+pub use arrivals::{Arrivals, Passage, TracedArrivals, TracedPassage};
 pub use tcp::Tcp;
 pub use udp::Udp;
 
@@ -179,7 +179,7 @@ pub struct Counts {
     pub foreign: AtomicU64,
 }
 
-/// When a loop ends, beside its course.
+/// When a loop ends, beside its schedule.
 #[derive(Debug, Clone, Copy)]
 pub struct StreamLimits<'a> {
     /// It receives until then, and sends no packet after it, ns.
@@ -212,16 +212,16 @@ pub struct StreamEnd<'a, P, W, A = Writer<Passage>> {
     pub counts: &'a Counts,
 }
 
-/// Sends all packets of `course`.
+/// Sends all packets of `schedule`.
 ///
 /// Not inlined, so that the loop stands alone in a profile.
 #[inline(never)]
 pub fn send<P: Packets, W: Pacing, A: Arrivals>(
     end: &mut StreamEnd<'_, P, W, A>,
-    course: &PacketSchedule,
+    schedule: &PacketSchedule,
     limits: StreamLimits<'_>,
 ) -> Ended {
-    go::<true, false, P, W, A>(end, course, limits)
+    go::<true, false, P, W, A>(end, schedule, limits)
 }
 
 /// Receives until the limits say otherwise.
@@ -235,17 +235,17 @@ pub fn receive<P: Packets, W: Pacing, A: Arrivals>(
     linger(end, limits)
 }
 
-/// Sends all packets of `course` and receives meanwhile, and afterwards until the limits say
+/// Sends all packets of `schedule` and receives meanwhile, and afterwards until the limits say
 /// otherwise.
 ///
 /// Not inlined, so that the loop stands alone in a profile.
 #[inline(never)]
 pub fn both<P: Packets, W: Pacing, A: Arrivals>(
     end: &mut StreamEnd<'_, P, W, A>,
-    course: &PacketSchedule,
+    schedule: &PacketSchedule,
     limits: StreamLimits<'_>,
 ) -> Ended {
-    match go::<true, true, P, W, A>(end, course, limits) {
+    match go::<true, true, P, W, A>(end, schedule, limits) {
         Ended::Done => linger(end, limits),
         other => other,
     }
@@ -254,17 +254,17 @@ pub fn both<P: Packets, W: Pacing, A: Arrivals>(
 #[inline(always)]
 fn go<const SENDS: bool, const RECEIVES: bool, P: Packets, W: Pacing, A: Arrivals>(
     end: &mut StreamEnd<'_, P, W, A>,
-    course: &PacketSchedule,
+    schedule: &PacketSchedule,
     limits: StreamLimits<'_>,
 ) -> Ended {
-    let (mut due_ns, mut fraction) = (course.first_ns, 0_u32);
-    for number in 0..course.packets {
+    let (mut due_ns, mut fraction) = (schedule.first_ns, 0_u32);
+    for number in 0..schedule.packets {
         let sent_ns = match wait_for::<RECEIVES, P, W, A>(end, due_ns, limits) {
             Ok(now_ns) => now_ns,
             Err(ended) => return ended,
         };
         let packet = Packet {
-            flow: course.flow,
+            flow: schedule.flow,
             session: end.session,
             number,
             scheduled_ns: due_ns,
@@ -273,7 +273,7 @@ fn go<const SENDS: bool, const RECEIVES: bool, P: Packets, W: Pacing, A: Arrival
             far_sent_ns: 0,
         };
         if let Err(errno) = end.port.send(&packet)
-            && not_sent(end.counts, errno, number >= course.recorded_from)
+            && not_sent(end.counts, errno, number >= schedule.recorded_from)
         {
             return Ended::Failed(errno);
         }
@@ -281,9 +281,9 @@ fn go<const SENDS: bool, const RECEIVES: bool, P: Packets, W: Pacing, A: Arrival
         if RECEIVES && let Err(errno) = take(end) {
             return Ended::Failed(errno);
         }
-        let (sum, carry) = fraction.overflowing_add(course.period.fraction);
+        let (sum, carry) = fraction.overflowing_add(schedule.period.fraction);
         fraction = sum;
-        due_ns += course.period.ns + i64::from(carry);
+        due_ns += schedule.period.ns + i64::from(carry);
     }
     Ended::Done
 }

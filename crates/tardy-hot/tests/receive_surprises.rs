@@ -50,12 +50,12 @@ fn page_faults() -> u64 {
 }
 
 fn sockets() -> (UdpSocket, UdpSocket) {
-    let ear = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let receiver = UdpSocket::bind("127.0.0.1:0").unwrap();
     let wanted = libc::SOF_TIMESTAMPING_RX_SOFTWARE | libc::SOF_TIMESTAMPING_SOFTWARE;
     // SAFETY: the option takes an integer, which lives as long as the call.
     let failed = unsafe {
         libc::setsockopt(
-            ear.as_raw_fd(),
+            receiver.as_raw_fd(),
             libc::SOL_SOCKET,
             libc::SO_TIMESTAMPING,
             (&raw const wanted).cast(),
@@ -64,8 +64,8 @@ fn sockets() -> (UdpSocket, UdpSocket) {
     };
     assert_eq!(failed, 0);
     let sender = UdpSocket::bind("127.0.0.1:0").unwrap();
-    sender.connect(ear.local_addr().unwrap()).unwrap();
-    (ear, sender)
+    sender.connect(receiver.local_addr().unwrap()).unwrap();
+    (receiver, sender)
 }
 
 /// Sends packets that are all late, and so at once; what that did that it must not.
@@ -84,11 +84,11 @@ fn sent(sender: &mut ScheduledSender) -> (u64, u64) {
 }
 
 /// The kernel begins to stamp a moment after it is asked: sends until it does.
-fn wait_for_stamps(ear: &UdpSocket, out: &UdpSocket) {
+fn wait_for_stamps(receiver: &UdpSocket, out: &UdpSocket) {
     let series = Arc::new(Series::default());
     while series.tally.totals().count == 0 {
         out.send(b"x").unwrap();
-        let mut inlet = Inlet::new(Block, ear.as_raw_fd(), 2048);
+        let mut inlet = Inlet::new(Block, receiver.as_raw_fd(), 2048);
         let out = Outlets {
             sink: &mut Counted(Arc::clone(&series)),
             filter: &mut Anybody { start_ns: i64::MIN, end_ns: i64::MAX },
@@ -97,19 +97,19 @@ fn wait_for_stamps(ear: &UdpSocket, out: &UdpSocket) {
         };
         // Where it is not stamped, the next look finds nothing, and that is the end.
         let until = ReceiveUntil { end_ns: 0, samples: 1, stop_over_ns: i64::MAX };
-        ear.set_nonblocking(true).unwrap();
+        receiver.set_nonblocking(true).unwrap();
         assert_eq!(run(&mut inlet, out, until, &Stop::new()), Ended::Done);
-        ear.set_nonblocking(false).unwrap();
+        receiver.set_nonblocking(false).unwrap();
     }
 }
 
 fn read<W: Await>(
     wait: W,
-    ear: &UdpSocket,
+    receiver: &UdpSocket,
     sender: &mut ScheduledSender,
     session: u64,
 ) -> (u64, u64) {
-    let mut inlet = Inlet::new(wait, ear.as_raw_fd(), 2048);
+    let mut inlet = Inlet::new(wait, receiver.as_raw_fd(), 2048);
     let series = Arc::new(Series::default());
     let room = usize::try_from(PACKETS).unwrap();
     let ((writer, _samples), (mut nic, _stamps)) = (ring(room), ring::<NicStamp>(room));
@@ -136,8 +136,8 @@ fn read<W: Await>(
 
 #[test]
 fn neither_reader_nor_sender_allocates_or_takes_a_page_fault() {
-    let (ear, out) = sockets();
-    wait_for_stamps(&ear, &out);
+    let (receiver, out) = sockets();
+    wait_for_stamps(&receiver, &out);
     let mut sender = ScheduledSender::new(out.as_raw_fd(), 7, LEN);
     sent(&mut sender);
     // SAFETY: takes an integer.
@@ -146,12 +146,12 @@ fn neither_reader_nor_sender_allocates_or_takes_a_page_fault() {
     // SAFETY: the descriptor was opened above and nobody else knows it.
     let watcher = unsafe { OwnedFd::from_raw_fd(watcher) };
     let mut wanted = libc::epoll_event { events: libc::EPOLLIN.cast_unsigned(), u64: 0 };
-    let (number, control) = (watcher.as_raw_fd(), ear.as_raw_fd());
+    let (number, control) = (watcher.as_raw_fd(), receiver.as_raw_fd());
     // SAFETY: both descriptors are open, and the event lives as long as the call.
     let failed = unsafe { libc::epoll_ctl(number, libc::EPOLL_CTL_ADD, control, &raw mut wanted) };
     assert_eq!(failed, 0);
-    assert_eq!(read(Block, &ear, &mut sender, 7), (0, 0), "block");
-    assert_eq!(read(Ppoll, &ear, &mut sender, 7), (0, 0), "ppoll");
-    assert_eq!(read(Epoll(number), &ear, &mut sender, 7), (0, 0), "epoll");
-    assert_eq!(read(SpinReceive, &ear, &mut sender, 7), (0, 0), "spin");
+    assert_eq!(read(Block, &receiver, &mut sender, 7), (0, 0), "block");
+    assert_eq!(read(Ppoll, &receiver, &mut sender, 7), (0, 0), "ppoll");
+    assert_eq!(read(Epoll(number), &receiver, &mut sender, 7), (0, 0), "epoll");
+    assert_eq!(read(SpinReceive, &receiver, &mut sender, 7), (0, 0), "spin");
 }

@@ -21,7 +21,7 @@ use tardy_hot::{
     stop::Stop,
     stream::{
         Arrivals, Counts, Got, Hybrid, Pacing, PacketPeriod, PacketSchedule, Packets, Passage,
-        Sleep, SpinPacing, StreamEnd, StreamLimits, Tcp, TracedPassage, Udp, Watched, both,
+        Sleep, SpinPacing, StreamEnd, StreamLimits, Tcp, TracedArrivals, TracedPassage, Udp, both,
     },
     wakeup::Ended,
 };
@@ -78,7 +78,7 @@ fn watched<P: Packets, W: Pacing>(
 ) -> u64 {
     let (mut writer, mut reader) = ring::<TracedPassage>(2 * PACKETS as usize);
     let record = &ThreadRecord::default();
-    let mut arrivals = Watched { record, passages: &mut writer };
+    let mut arrivals = TracedArrivals { record, passages: &mut writer };
     let found = into(&mut arrivals, port, pace, begin, end);
     assert_eq!(reader.drain(|_| ()) as u64, PACKETS + 3);
     found
@@ -96,10 +96,10 @@ fn into<P: Packets, W: Pacing, A: Arrivals>(
     let mut go = |packets| {
         let period = PacketPeriod::of_rate(10_000_000);
         let first_ns = now_ns();
-        let course = PacketSchedule { first_ns, period, packets, recorded_from: 0, flow: 0 };
+        let schedule = PacketSchedule { first_ns, period, packets, recorded_from: 0, flow: 0 };
         let limits = StreamLimits { until_ns: i64::MAX, stop: &stop, enough: &enough };
         circle.port.missing = packets;
-        assert_eq!(both(&mut circle, &course, limits), Ended::Failed(libc::ECONNRESET));
+        assert_eq!(both(&mut circle, &schedule, limits), Ended::Failed(libc::ECONNRESET));
     };
     go(3);
     let before = begin();

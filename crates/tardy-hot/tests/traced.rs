@@ -86,14 +86,14 @@ fn a_record_of_another_expiry_does_not_match_and_one_within_the_window_does() {
 }
 
 /// A sink around counts, with what others see of it.
-struct Bench {
+struct TracedThread {
     record: ThreadRecord,
     control: Arc<TraceControl>,
     total: Arc<Series>,
     stages: [Arc<Series>; 4],
 }
 
-impl Bench {
+impl TracedThread {
     fn new() -> Self {
         let stages = [(); 4].map(|()| Arc::default());
         let record = record([1_000, 1_500, 2_500, 2_600, 5_000]);
@@ -124,38 +124,38 @@ const SAMPLE: Sample = Sample { t_ns: 1_000, latency_ns: 6_000 };
 
 #[test]
 fn each_stage_is_recorded_once_and_an_unmatched_wakeup_only_whole() {
-    let bench = Bench::new();
-    let (mut sink, _late) = bench.sink(());
+    let thread = TracedThread::new();
+    let (mut sink, _late) = thread.sink(());
     sink.take(SAMPLE);
     sink.take(Sample { t_ns: 2_000, ..SAMPLE });
     sink.miss(3);
-    let total = bench.total.tally.totals();
-    assert_eq!((total.count, total.missed, bench.control.unmatched.load(Relaxed)), (2, 3, 1));
-    assert!(bench.totals().iter().all(|stage| (stage.count, stage.missed) == (1, 0)));
-    assert_eq!(bench.totals().map(|stage| stage.sum_ns), [500, 1_100, 2_400, 2_000]);
+    let total = thread.total.tally.totals();
+    assert_eq!((total.count, total.missed, thread.control.unmatched.load(Relaxed)), (2, 3, 1));
+    assert!(thread.totals().iter().all(|stage| (stage.count, stage.missed) == (1, 0)));
+    assert_eq!(thread.totals().map(|stage| stage.sum_ns), [500, 1_100, 2_400, 2_000]);
 }
 
 #[test]
 fn time_in_a_softirq_without_a_series_belongs_to_the_handler() {
-    let bench = Bench::new();
-    bench.record.in_softirq.store(1, Relaxed);
-    bench.sink(()).0.take(SAMPLE);
+    let thread = TracedThread::new();
+    thread.record.in_softirq.store(1, Relaxed);
+    thread.sink(()).0.take(SAMPLE);
     let own: Arc<Series> = Arc::default();
-    bench.sink(Arc::clone(&own)).0.take(SAMPLE);
+    thread.sink(Arc::clone(&own)).0.take(SAMPLE);
     assert_eq!(own.tally.totals().sum_ns, 1_000);
-    assert_eq!(bench.totals()[1].sum_ns, 1_100 + 100);
+    assert_eq!(thread.totals()[1].sum_ns, 1_100 + 100);
 }
 
 #[test]
 fn what_is_over_the_threshold_is_handed_over_whole() {
-    let bench = Bench::new();
-    let (mut sink, mut reader) = bench.sink(());
-    bench.record.cpu.store(1, Relaxed);
-    bench.record.switch_cpu.store(2, Relaxed);
-    bench.record.stopped_from_ns.store(7, Relaxed);
+    let thread = TracedThread::new();
+    let (mut sink, mut reader) = thread.sink(());
+    thread.record.cpu.store(1, Relaxed);
+    thread.record.switch_cpu.store(2, Relaxed);
+    thread.record.stopped_from_ns.store(7, Relaxed);
     sink.take(SAMPLE);
     assert_eq!(reader.drain(|_| {}), 0, "nobody has said what is late");
-    bench.control.late_over_ns.store(5_999, Relaxed);
+    thread.control.late_over_ns.store(5_999, Relaxed);
     sink.take(SAMPLE);
     sink.take(Sample { latency_ns: 5_999, ..SAMPLE });
     sink.take(Sample { t_ns: 9_000, ..SAMPLE });

@@ -253,7 +253,7 @@ impl GuestRunner {
             cpus: cell.cpus,
             memory_mib: MEMORY_MIB,
             frequencies: false,
-            boxes: cell.boxes(),
+            nodes: cell.nodes(),
         };
         let finished = qemu::boot(&GuestMachine {
             hardware,
@@ -282,12 +282,12 @@ impl GuestRunner {
 
     fn parts(&self, cell: &Cell) -> Result<Arc<Parts>> {
         let mut known = self.kernels.lock().unwrap_or_else(PoisonError::into_inner);
-        let (kernel, boxes) = (&cell.kernel, cell.boxes());
-        let own = (kernel.hash.clone(), kernel.root.clone(), boxes == Nodes::Two);
+        let (kernel, nodes) = (&cell.kernel, cell.nodes());
+        let own = (kernel.hash.clone(), kernel.root.clone(), nodes == Nodes::Two);
         if let Some(parts) = known.get(&own) {
             return Ok(Arc::clone(parts));
         }
-        let parts = Arc::new(Parts::of(kernel, boxes)?);
+        let parts = Arc::new(Parts::of(kernel, nodes)?);
         known.insert(own, Arc::clone(&parts));
         Ok(parts)
     }

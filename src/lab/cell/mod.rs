@@ -88,7 +88,7 @@ impl Cell {
 
     /// Whether there is a second box.
     #[must_use]
-    pub fn boxes(&self) -> Nodes {
+    pub fn nodes(&self) -> Nodes {
         if self.far.is_empty() { Nodes::One } else { Nodes::Two }
     }
 

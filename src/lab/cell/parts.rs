@@ -85,14 +85,14 @@ impl Parts {
     ///
     /// # Errors
     /// A file that cannot be read, modules that cannot be unpacked.
-    pub fn of(kernel: &Kernel, boxes: Nodes) -> Result<Self> {
+    pub fn of(kernel: &Kernel, nodes: Nodes) -> Result<Self> {
         let (mut archive, mut modules) = (Image::addition(), Vec::new());
         let mut lacks: Vec<String> = kernel.lacks.iter().map(|lack| lack.what.clone()).collect();
         archive.directory("job", 0o755);
         // That it has none is among what it lacks already.
         if let Some(root) = &kernel.root {
             let known = Modules::read(root, &kernel.name)?;
-            let cards = (boxes == Nodes::Two).then_some(nodes::DRIVER);
+            let cards = (nodes == Nodes::Two).then_some(nodes::DRIVER);
             for (name, parameters) in MODULES.into_iter().chain(cards) {
                 match known.closure(&[name]) {
                     Ok(files) => add_modules(&mut archive, &mut modules, files, parameters)?,

@@ -96,13 +96,13 @@ pub fn is_me() -> bool {
 /// Does the job and powers off; returns only where that is impossible.
 pub fn run() -> Result<()> {
     // Before anything that may fail: the waiting host must learn that the kernel got this far.
-    let mut way_out = ResultPort::open();
-    let ended = work(&mut way_out);
+    let mut port = ResultPort::open();
+    let ended = work(&mut port);
     if let Err(error) = &ended {
         // Goes to the console, beside the kernel's messages.
         let _ = writeln!(std::io::stderr(), "the guest's first process: {error:#}");
     }
-    if !way_out.is_used() {
+    if !port.is_used() {
         tell_end(&ended);
     }
     reboot(RebootCommand::PowerOff).context("cannot power off")
@@ -121,7 +121,7 @@ fn tell_end(ended: &Result<i32>) {
     }
 }
 
-fn work(way_out: &mut ResultPort) -> Result<i32> {
+fn work(port: &mut ResultPort) -> Result<i32> {
     mount_all()?;
     let job = fs::read(JOB).with_context(|| format!("cannot read {JOB}"))?;
     let job: Job = serde_json::from_slice(&job).with_context(|| format!("cannot read {JOB}"))?;
@@ -142,7 +142,7 @@ fn work(way_out: &mut ResultPort) -> Result<i32> {
         }
         Ok(code)
     });
-    way_out.hand(&ended, directory, said)?;
+    port.hand(&ended, directory, said)?;
     ended
 }
 

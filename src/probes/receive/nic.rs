@@ -19,12 +19,12 @@ pub(super) struct NicLatency {
     stamps: Reader<NicStamp>,
     series: Arc<Series>,
     waiting: VecDeque<NicStamp>,
-    course: ClockHistory,
+    history: ClockHistory,
 }
 
 impl NicLatency {
     pub(super) fn new(clock: NicClock, stamps: Reader<NicStamp>, series: Arc<Series>) -> Self {
-        Self { clock, stamps, series, waiting: VecDeque::new(), course: ClockHistory::default() }
+        Self { clock, stamps, series, waiting: VecDeque::new(), history: ClockHistory::default() }
     }
 
     /// Compares the clocks, and converts what came since the last time.
@@ -38,9 +38,9 @@ impl NicLatency {
         });
         // Where the driver refuses once, the next comparison spans the gap.
         let Ok(compared) = self.clock.compare() else { return };
-        self.course.push(compared);
-        let (course, series) = (&self.course, &self.series);
-        waiting.retain(|stamp| match course.realtime_ns(stamp.nic_ns) {
+        self.history.push(compared);
+        let (history, series) = (&self.history, &self.series);
+        waiting.retain(|stamp| match history.realtime_ns(stamp.nic_ns) {
             StampPosition::Known(at_ns) => {
                 series.record(stamp.realtime_ns - at_ns);
                 false
@@ -52,7 +52,7 @@ impl NicLatency {
 
     /// How the clocks compared.
     pub(super) fn record(&self) -> Option<ClockRecord> {
-        self.course.record()
+        self.history.record()
     }
 }
 
@@ -138,13 +138,13 @@ mod tests {
 
     #[test]
     fn a_stamp_between_two_comparisons_is_converted_within_what_is_stated() {
-        let mut course = ClockHistory::default();
-        assert_eq!(course.realtime_ns(5), StampPosition::NotYet);
+        let mut history = ClockHistory::default();
+        assert_eq!(history.realtime_ns(5), StampPosition::NotYet);
         let tick_ns = 50_000_000;
         for tick in 0..20 {
-            course.push(compared(tick * tick_ns));
+            history.push(compared(tick * tick_ns));
             assert_eq!(
-                course.realtime_ns(compared((tick + 1) * tick_ns).nic_ns),
+                history.realtime_ns(compared((tick + 1) * tick_ns).nic_ns),
                 StampPosition::NotYet
             );
             if tick == 0 {
@@ -152,27 +152,27 @@ mod tests {
             }
             for part in 1..10 {
                 let true_ns = (tick - 1) * tick_ns + part * 4_999_999;
-                let StampPosition::Known(found_ns) = course.realtime_ns(compared(true_ns).nic_ns)
+                let StampPosition::Known(found_ns) = history.realtime_ns(compared(true_ns).nic_ns)
                 else {
                     panic!("it lies between");
                 };
-                let stated_ns = course.record().unwrap().uncertainty_ns;
+                let stated_ns = history.record().unwrap().uncertainty_ns;
                 assert!((found_ns - true_ns).abs() <= stated_ns, "{found_ns} {true_ns}");
             }
         }
-        let record = course.record().unwrap();
+        let record = history.record().unwrap();
         // Both ends of the 950 ms that were compared are uncertain by 200 ns.
         assert!((record.drift_ppb - 10_000.0).abs() < 400.0 / 0.95, "{record:?}");
         assert_eq!((record.exchanges, record.shortest_round_trip_ns), (20, 400));
-        assert_eq!(course.realtime_ns(compared(0).nic_ns - 1), StampPosition::Early);
+        assert_eq!(history.realtime_ns(compared(0).nic_ns - 1), StampPosition::Early);
     }
 
     #[test]
     fn a_clock_that_stands_still_divides_nothing_by_zero() {
-        let mut course = ClockHistory::default();
+        let mut history = ClockHistory::default();
         let still = Compared { nic_ns: 7, realtime_ns: 9, uncertainty_ns: 1 };
-        course.push(still);
-        course.push(Compared { realtime_ns: 50, ..still });
-        assert_eq!(course.realtime_ns(7), StampPosition::Known(9));
+        history.push(still);
+        history.push(Compared { realtime_ns: 50, ..still });
+        assert_eq!(history.realtime_ns(7), StampPosition::Known(9));
     }
 }

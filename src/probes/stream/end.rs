@@ -12,14 +12,14 @@ use tardy_hot::{
     clock::now_ns,
     stop::Stop,
     stream::{
-        Arrivals, Counts, PacketPeriod, PacketSchedule, Packets, StreamEnd, StreamLimits, Tcp, Udp,
-        Watched,
+        Arrivals, Counts, PacketPeriod, PacketSchedule, Packets, StreamEnd, StreamLimits, Tcp,
+        TracedArrivals, Udp,
     },
     wakeup::Ended,
 };
 
 use super::{
-    passages::{PassageReader, PassageWriter, Watch, passages},
+    passages::{PassageReader, PassageWriter, ReceiverRecord, passages},
     wait::{self, EndRole, PacketWait},
 };
 use crate::{
@@ -91,8 +91,12 @@ pub struct EndPlan {
 impl EndPlan {
     /// The packets of a schedule, those that `sending` says or, without it, those of a first flow.
     #[must_use]
-    pub fn course(&self, schedule: &Schedule, sending: Option<SendPlan>) -> PacketSchedule {
-        course(self.per_1000_s, schedule, sending)
+    pub fn packet_schedule(
+        &self,
+        schedule: &Schedule,
+        sending: Option<SendPlan>,
+    ) -> PacketSchedule {
+        packet_schedule(self.per_1000_s, schedule, sending)
     }
 
     /// Where packets go that arrive, and where they are taken from.
@@ -112,7 +116,7 @@ pub(super) const fn period_ns(per_1000_s: u64) -> i64 {
 
 /// All packets of a flow: those of the warm-up, then those that are recorded.
 #[must_use]
-pub(super) fn course(
+pub(super) fn packet_schedule(
     per_1000_s: u64,
     schedule: &Schedule,
     sending: Option<SendPlan>,
@@ -131,10 +135,10 @@ pub(super) fn course(
 
 /// When the packet after the last one would be due, ns.
 #[must_use]
-pub(super) fn end_of(course: &PacketSchedule) -> i64 {
-    let parts = (i128::from(course.period.ns) << 32) + i128::from(course.period.fraction);
-    let length_ns = parts.saturating_mul(i128::from(course.packets)) >> 32;
-    i64::try_from(i128::from(course.first_ns) + length_ns).unwrap_or(i64::MAX)
+pub(super) fn end_of(sending: &PacketSchedule) -> i64 {
+    let parts = (i128::from(sending.period.ns) << 32) + i128::from(sending.period.fraction);
+    let length_ns = parts.saturating_mul(i128::from(sending.packets)) >> 32;
+    i64::try_from(i128::from(sending.first_ns) + length_ns).unwrap_or(i64::MAX)
 }
 
 #[derive(Debug)]
@@ -150,7 +154,7 @@ pub(super) struct OpenEnd {
     plan: EndPlan,
     port: Port,
     passages: PassageWriter,
-    watch: Option<Watch>,
+    watch: Option<ReceiverRecord>,
     counts: Arc<Counts>,
     /// Open for as long as the port uses it.
     _socket: Option<OwnedFd>,
@@ -166,7 +170,7 @@ impl OpenEnd {
         plan: EndPlan,
         socket: OwnedFd,
         passages: PassageWriter,
-        watch: Option<Watch>,
+        watch: Option<ReceiverRecord>,
         counts: Arc<Counts>,
     ) -> Result<Self, String> {
         let descriptor = socket.as_raw_fd();
@@ -195,22 +199,22 @@ impl OpenEnd {
 
     /// Does its part of the schedule.
     pub(super) fn run(&mut self, schedule: &Schedule, stop: &Stop, enough: &Stop) -> Ended {
-        let course = self.plan.course(schedule, self.plan.sends);
-        let over_ns = end_of(&course);
+        let sending = self.plan.packet_schedule(schedule, self.plan.sends);
+        let over_ns = end_of(&sending);
         let until_ns = over_ns.saturating_add(self.plan.patience_ns);
         let limits = StreamLimits { until_ns, stop, enough };
         let role = match (self.plan.sends.is_some(), self.plan.receives) {
-            (true, true) => EndRole::Both(course),
-            (true, false) => EndRole::Send(course),
+            (true, true) => EndRole::Both(sending),
+            (true, false) => EndRole::Send(sending),
             (false, _) => EndRole::Receive,
         };
         let Self { plan, port, passages, watch, counts, .. } = self;
-        let ended = match (passages, watch.as_ref().and_then(Watch::record)) {
+        let ended = match (passages, watch.as_ref().and_then(ReceiverRecord::record)) {
             (PassageWriter::Plain(passages), _) => {
                 by_port(plan, port, passages, counts, &role, limits)
             }
             (PassageWriter::Traced(passages), Some(record)) => {
-                let passages = &mut Watched { record, passages };
+                let passages = &mut TracedArrivals { record, passages };
                 by_port(plan, port, passages, counts, &role, limits)
             }
             // Its order has a place for a record, and came without the memory.
@@ -264,17 +268,17 @@ mod tests {
     #[test]
     fn the_warm_up_has_packets_of_its_own_and_the_measured_time_all_of_its() {
         // 1,000 a second: 100 in the warm-up, 500 measured.
-        let found = course(1_000_000, &schedule(1_600_000_000, u64::MAX), None);
+        let found = packet_schedule(1_000_000, &schedule(1_600_000_000, u64::MAX), None);
         assert_eq!((found.recorded_from, found.packets), (100, 600));
         assert_eq!(end_of(&found), 1_600_000_000);
-        let found = course(1_000_000, &schedule(i64::MAX, 7), None);
+        let found = packet_schedule(1_000_000, &schedule(i64::MAX, 7), None);
         assert_eq!((found.recorded_from, found.packets), (100, 107));
     }
 
     #[test]
     fn a_flow_of_its_own_phase_has_as_many() {
         let sending = Some(SendPlan { phase_ns: 500_000, flow: 1 });
-        let found = course(1_000_000, &schedule(1_600_000_000, u64::MAX), sending);
+        let found = packet_schedule(1_000_000, &schedule(1_600_000_000, u64::MAX), sending);
         assert_eq!((found.recorded_from, found.packets, found.flow), (100, 600, 1));
         assert_eq!(found.first_ns, 1_000_500_000);
     }

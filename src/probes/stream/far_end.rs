@@ -11,7 +11,7 @@ use tardy_hot::{stop::Stop, stream::Counts, wakeup::Ended};
 
 use super::{
     end::{EndPlan, OpenEnd},
-    passages::{PassageReader, PassageWriter, Watch},
+    passages::{PassageReader, PassageWriter, ReceiverRecord},
 };
 use crate::probes::{
     Schedule,
@@ -92,10 +92,10 @@ impl FarEndWork for FarEndStream {
     }
 }
 
-fn watch(memory: Option<OwnedFd>, at: usize) -> Result<Watch, String> {
+fn watch(memory: Option<OwnedFd>, at: usize) -> Result<ReceiverRecord, String> {
     let memory = memory.ok_or("its order came without the memory of its wake-ups")?;
     let cannot = |error| format!("cannot map the memory of its wake-ups: {error}");
-    Watch::map(memory.as_fd(), at).map_err(cannot)
+    ReceiverRecord::map(memory.as_fd(), at).map_err(cannot)
 }
 
 struct OpenFar {

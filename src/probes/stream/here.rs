@@ -10,7 +10,7 @@ use super::{
     flow::{self, Flow},
     near_end::StreamThread,
     numbered,
-    passages::Watch,
+    passages::ReceiverRecord,
     stages::{FlowStages, SharedFlowStages},
     supervisor::{Back, Receiving, ReturnSender, StreamKeeper, StreamNearEnd},
     zmq,
@@ -166,10 +166,10 @@ fn receiving(
 }
 
 /// Where the near end finds its wake-ups, if it receives and they are traced.
-fn watch(plan: &mut EndPlan, tracing: Option<&Tracing>) -> Option<Watch> {
+fn watch(plan: &mut EndPlan, tracing: Option<&Tracing>) -> Option<ReceiverRecord> {
     let tracing = tracing.filter(|_| plan.receives)?;
     plan.record_at = Some(0);
-    Some(Watch::Here(Arc::clone(&tracing.records), NEAR))
+    Some(ReceiverRecord::Here(Arc::clone(&tracing.records), NEAR))
 }
 
 #[cfg(test)]
@@ -189,9 +189,9 @@ mod tests {
     };
 
     #[derive(Debug)]
-    struct Blank;
+    struct NoRecords;
 
-    impl Records for Blank {
+    impl Records for NoRecords {
         fn record(&self, _: usize) -> Option<&ThreadRecord> {
             None
         }
@@ -226,7 +226,7 @@ mod tests {
         let group = StreamTransport::Multicast { group: [239, 1, 2, 3].into(), receivers: 2 };
         for (way, both_ways) in [(StreamTransport::Udp, true), (group, false)] {
             let stream = stream(way, both_ways);
-            let tracing = Tracing { records: Arc::new(Blank), is_rt: false };
+            let tracing = Tracing { records: Arc::new(NoRecords), is_rt: false };
             let heads = stream.heads(Some(&tracing));
             let wants = Wants { ring_samples: None, tracing: Some(tracing) };
             let (flows, recorded, shared) = stream.armed_flows(&wants);
@@ -239,7 +239,7 @@ mod tests {
 
     #[test]
     fn each_receiver_has_its_packets_and_knows_their_sender() {
-        let tracing = Some(Tracing { records: Arc::new(Blank), is_rt: false });
+        let tracing = Some(Tracing { records: Arc::new(NoRecords), is_rt: false });
         let wants = Wants { ring_samples: None, tracing };
         let of = |way, both_ways, found: &[(String, Found)]| {
             let stream = stream(way, both_ways);
@@ -282,7 +282,7 @@ mod tests {
     #[test]
     fn without_memory_that_can_be_shared_no_far_end_is_started() {
         let stream = stream(StreamTransport::Udp, false);
-        let tracing = Some(Tracing { records: Arc::new(Blank), is_rt: false });
+        let tracing = Some(Tracing { records: Arc::new(NoRecords), is_rt: false });
         let wants = Wants { ring_samples: None, tracing };
         let error = stream.arm(&wants, &Arc::new(Stop::new())).unwrap_err().to_string();
         assert!(error.contains("far") && error.contains("no record"), "{error}");

@@ -9,7 +9,7 @@ use tardy_hot::{stop::Stop, stream::Counts, wakeup::Ended};
 
 use super::{
     end::{self, EndPlan, OpenEnd},
-    passages::{PassageReader, PassageWriter, Watch},
+    passages::{PassageReader, PassageWriter, ReceiverRecord},
     supervisor::StreamNearEnd,
 };
 use crate::{
@@ -25,7 +25,7 @@ pub(super) struct StreamThread {
     terms: Terms,
     passages: PassageWriter,
     /// Where wake-ups are noted that go with what it receives.
-    watch: Option<Watch>,
+    watch: Option<ReceiverRecord>,
     shared: StreamShared,
 }
 
@@ -51,7 +51,7 @@ impl StreamThread {
         plan: EndPlan,
         socket: OwnedFd,
         terms: Terms,
-        watch: Option<Watch>,
+        watch: Option<ReceiverRecord>,
         stop: &Arc<Stop>,
     ) -> (Self, PassageReader) {
         let (passages, taken) = plan.ring();
@@ -97,7 +97,7 @@ fn measure(
     match ended {
         // What it received afterwards was sent before.
         Ended::Done if shared.counts.due.load(Relaxed) > 0 => {
-            LoopEnd { end_ns: end::end_of(&plan.course(schedule, plan.sends)), ..measured }
+            LoopEnd { end_ns: end::end_of(&plan.packet_schedule(schedule, plan.sends)), ..measured }
         }
         _ => measured,
     }

@@ -93,14 +93,14 @@ pub(super) fn read(bytes: &mut Vec<u8>, is_traced: bool, take: impl FnMut(Traced
 
 /// What the BPF side writes about the thread that receives.
 #[derive(Debug)]
-pub(super) enum Watch {
+pub(super) enum ReceiverRecord {
     /// The n-th of the records that this process has.
     Here(Arc<dyn Records>, usize),
     /// Memory of the process that traces, and the words in it before the record.
     Mapped(MappedWords, usize),
 }
 
-impl Watch {
+impl ReceiverRecord {
     /// Maps the memory that another process handed over, and touches it.
     ///
     /// # Errors
@@ -168,10 +168,10 @@ mod tests {
     fn a_record_in_the_memory_of_another_process_is_found() {
         let file = sealed_memory(c"tardy-test", 4096).unwrap();
         let memory = MappedWords::new(file.as_fd(), 512).unwrap();
-        let watch = Watch::map(file.as_fd(), 3 * RECORD).unwrap();
+        let watch = ReceiverRecord::map(file.as_fd(), 3 * RECORD).unwrap();
         let there = &stages::records(memory.words())[3];
         there.waking_ns.store(77, Relaxed);
         assert_eq!(watch.record().unwrap().waking_ns.load(Relaxed), 77);
-        assert!(Watch::map(file.as_fd(), usize::MAX).is_err());
+        assert!(ReceiverRecord::map(file.as_fd(), usize::MAX).is_err());
     }
 }

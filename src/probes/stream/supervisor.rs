@@ -149,8 +149,8 @@ impl StreamKeeper {
     fn has_all_back(&mut self) -> bool {
         let is_quiet = self.is_quiet();
         let (Some(back), Some(schedule)) = (&self.back, &self.schedule) else { return true };
-        let course = end::course(self.per_1000_s, schedule, Some(back.sending));
-        back.flow.known() >= course.packets || (is_quiet && now_ns() > end::end_of(&course))
+        let there = end::packet_schedule(self.per_1000_s, schedule, Some(back.sending));
+        back.flow.known() >= there.packets || (is_quiet && now_ns() > end::end_of(&there))
     }
 
     /// Packets that the near end has had to send.
@@ -200,8 +200,8 @@ impl StreamKeeper {
     /// Packets of the schedule that an end has not even tried to send, added to those that its
     /// socket did not take.
     fn with_untried(&self, counted: FarEndCounts, sending: Option<SendPlan>) -> FarEndCounts {
-        let course = |schedule| end::course(self.per_1000_s, schedule, sending);
-        let packets = self.schedule.as_ref().map_or(0, |schedule| course(schedule).packets);
+        let planned = |schedule| end::packet_schedule(self.per_1000_s, schedule, sending);
+        let packets = self.schedule.as_ref().map_or(0, |schedule| planned(schedule).packets);
         FarEndCounts { unsent: counted.unsent + packets.saturating_sub(counted.due), ..counted }
     }
 
@@ -213,14 +213,14 @@ impl StreamKeeper {
     ) -> Vec<FlowRecord> {
         let Some(schedule) = &self.schedule else { return Vec::new() };
         let wanted = self.per_1000_s as f64 / 1e3;
-        let course = |sending| end::course(self.per_1000_s, schedule, sending);
+        let planned = |sending| end::packet_schedule(self.per_1000_s, schedule, sending);
         let none = FarEndCounts::default();
         let mut flows = Vec::new();
         let packets = |sending, due: u64| {
             // What was due and never came to be sent is lost to the end that waits for it.
-            let course = course(sending);
-            let due = if was_stopped { due } else { course.packets };
-            due.saturating_sub(course.recorded_from)
+            let planned = planned(sending);
+            let due = if was_stopped { due } else { planned.packets };
+            due.saturating_sub(planned.recorded_from)
         };
         let sent = packets(None, near.due);
         for (there, counted) in self.there.iter().zip(far_end) {
@@ -251,7 +251,8 @@ fn refusal((end, counted): &(&str, FarEndCounts)) -> Option<SendRefusal> {
 impl ProbeSupervisor for StreamKeeper {
     fn start(&mut self, schedule: Schedule) {
         self.schedule = Some(schedule);
-        let from = |sending| end::course(self.per_1000_s, &schedule, sending).recorded_from;
+        let from =
+            |sending| end::packet_schedule(self.per_1000_s, &schedule, sending).recorded_from;
         let (there, back) = (from(None), self.back.as_ref().map(|back| from(Some(back.sending))));
         for receiving in &mut self.there {
             receiving.flow.begin(there);

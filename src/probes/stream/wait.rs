@@ -105,9 +105,9 @@ fn with<P: Packets, W: Pacing, A: Arrivals>(
     limits: StreamLimits<'_>,
 ) -> Ended {
     match role {
-        EndRole::Send(course) => stream::send(&mut end, course, limits),
+        EndRole::Send(schedule) => stream::send(&mut end, schedule, limits),
         EndRole::Receive => stream::receive(&mut end, limits),
-        EndRole::Both(course) => stream::both(&mut end, course, limits),
+        EndRole::Both(schedule) => stream::both(&mut end, schedule, limits),
     }
 }
 

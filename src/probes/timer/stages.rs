@@ -155,9 +155,9 @@ mod tests {
 
     /// Records that match no expiry of ours.
     #[derive(Debug, Default)]
-    struct Blank([ThreadRecord; 2]);
+    struct NoRecords([ThreadRecord; 2]);
 
-    impl Records for Blank {
+    impl Records for NoRecords {
         fn record(&self, n: usize) -> Option<&ThreadRecord> {
             self.0.get(n)
         }
@@ -181,7 +181,7 @@ mod tests {
     fn series_are_armed_in_the_order_in_which_they_were_planned() {
         let probe = probe(timer::WakeKind::Nanosleep);
         for is_rt in [false, true] {
-            let tracing = Tracing { records: Arc::new(Blank::default()), is_rt };
+            let tracing = Tracing { records: Arc::new(NoRecords::default()), is_rt };
             let heads = probe.heads(Some(&tracing));
             assert_eq!(heads.len(), if is_rt { 12 } else { 10 });
             assert!(heads.iter().all(|head| head.name.contains('/') == head.period_ns.is_none()));
@@ -198,7 +198,7 @@ mod tests {
 
     #[test]
     fn wakeups_that_match_no_record_are_counted_and_have_no_stages() {
-        let tracing = Tracing { records: Arc::new(Blank::default()), is_rt: false };
+        let tracing = Tracing { records: Arc::new(NoRecords::default()), is_rt: false };
         let stop = Arc::new(Stop::new());
         let wants = Wants { ring_samples: None, tracing: Some(tracing) };
         let mut armed = probe(timer::WakeKind::Timerfd).arm(&wants, &stop).unwrap();

@@ -151,7 +151,7 @@ pub fn document(run: &Run) -> Result<(WhyReport, Document), NotTraced> {
         unmatched: blame.unmatched,
         lost_events: blame.lost_events,
         bands,
-        periodic: periodic::beats(&all, interval.unwrap_or(1_000_000)),
+        periodic: periodic::causes(&all, interval.unwrap_or(1_000_000)),
         together: together(&all),
         preempted: preempted(&blame, &series),
         peaks_found: all.len() as u64,

@@ -33,10 +33,10 @@ pub struct PeriodicCause {
     pub period: Periodicity,
 }
 
-/// The beats among peaks (sorted by time) that can be `grid_ns` apart; peaks have the cause of
-/// their largest part. Those of one cause that are nearer than two steps are one event: they are
-/// the same delay on several CPUs, or its end.
-pub(super) fn beats(peaks: &[Brief], grid_ns: i64) -> Vec<PeriodicCause> {
+/// The periodic causes among peaks (sorted by time) that can be `grid_ns` apart; peaks have the
+/// cause of their largest part. Those of one cause that are nearer than two steps are one event:
+/// they are the same delay on several CPUs, or its end.
+pub(super) fn causes(peaks: &[Brief], grid_ns: i64) -> Vec<PeriodicCause> {
     let mut causes: BTreeMap<(Cause, &Arc<str>), Vec<&Brief>> = BTreeMap::new();
     // What every wake-up has, and tardy's own work, come with the peaks of others.
     let own = |peak: &&Brief| {
@@ -49,16 +49,16 @@ pub(super) fn beats(peaks: &[Brief], grid_ns: i64) -> Vec<PeriodicCause> {
     causes.sort_by_key(|(_, peaks)| std::cmp::Reverse(peaks.len()));
     causes.truncate(MOST_CAUSES);
     let level = LEVEL / causes.len().max(1) as f64;
-    let beat = |((cause, name), peaks): ((Cause, &Arc<str>), Vec<&Brief>)| {
+    let of = |((cause, name), peaks): ((Cause, &Arc<str>), Vec<&Brief>)| {
         let period = period(&events(&peaks, grid_ns), grid_ns, level)?;
         let mut series: Vec<String> = peaks.iter().map(|peak| peak.series.to_string()).collect();
         series.sort();
         series.dedup();
         Some(PeriodicCause { cause, name: name.to_string(), series, period })
     };
-    let mut beats: Vec<PeriodicCause> = causes.into_iter().filter_map(beat).collect();
-    beats.sort_by_key(|beat| std::cmp::Reverse(beat.period.events));
-    beats
+    let mut periodic: Vec<PeriodicCause> = causes.into_iter().filter_map(of).collect();
+    periodic.sort_by_key(|one| std::cmp::Reverse(one.period.events));
+    periodic
 }
 
 fn events(peaks: &[&Brief], grid_ns: i64) -> Vec<i64> {
@@ -103,11 +103,11 @@ mod tests {
             peaks.push(peak(at, 2, "noise"));
         }
         peaks.sort_by_key(|peak| peak.at_ns);
-        let found = beats(&peaks, MS);
+        let found = causes(&peaks, MS);
         assert_eq!(found.len(), 1, "{found:?}");
         assert_eq!((found[0].name.as_str(), found[0].period.events), ("beat", 60));
         assert_eq!(found[0].series, ["cpu0", "cpu1"]);
         assert!((found[0].period.period_ns / 5e7 - 1.0).abs() < 1e-3);
-        assert_eq!(beats(&[], MS), []);
+        assert_eq!(causes(&[], MS), []);
     }
 }

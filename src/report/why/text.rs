@@ -1,4 +1,4 @@
-//! `tardy why` for a terminal: the verdict, causes per band, stages, beats, and the worst peaks.
+//! `tardy why` for a terminal: the verdict, causes per band, stages, periodic causes, worst peaks.
 
 use std::collections::{HashMap, HashSet};
 
@@ -33,7 +33,7 @@ const MOST_STAGES: usize = 30;
 /// Rows and columns of the matrix.
 const MOST_TASKS: usize = 8;
 const MOST_COLUMNS: usize = 6;
-/// Maximum number of beats shown.
+/// Maximum number of periodic causes shown.
 const MOST_BEATS: usize = 5;
 /// Maximum number of damaged lines shown.
 const MOST_DAMAGED: usize = 5;
@@ -45,7 +45,7 @@ pub fn text(why: &WhyReport, document: &Document, place: &str, view: PeakView) -
     head(&mut sheet, why, document);
     causes::push(&mut sheet, &why.bands, why.sample);
     stages(&mut sheet, document);
-    beats(&mut sheet, why);
+    periodic(&mut sheet, why);
     matrix(&mut sheet, why);
     timeline::peaks(&mut sheet, why, document, view);
     sheet.line(DIM, &format!("run {place}"));
@@ -222,7 +222,7 @@ fn pair(series: &SeriesSummary) -> String {
 }
 
 /// What comes at a beat, and what hits several CPUs at once.
-fn beats(sheet: &mut TerminalText, why: &WhyReport) {
+fn periodic(sheet: &mut TerminalText, why: &WhyReport) {
     for beat in why.periodic.iter().take(MOST_BEATS) {
         let text = format!(
             "every {}: {}, {} of {} peaks within {} of the beat, on {}",

@@ -84,8 +84,8 @@ fn random<const N: usize>() -> io::Result<[u8; N]> {
 /// A `Proof` with the code that `token` makes of it.
 #[must_use]
 pub fn proof(token: &[u8], nonce: Nonce, ask: Ask, stamp_s: u64, cookie: Code) -> HelloMessage {
-    let blank = HelloMessage::Proof { nonce, ask, stamp_s, cookie, code: [0; CODE_LEN] }.write();
-    let code = mac(token, &[PROOF, &blank[..PROOF_AT]]).finalize().into_bytes().into();
+    let unsigned = HelloMessage::Proof { nonce, ask, stamp_s, cookie, code: [0; CODE_LEN] }.write();
+    let code = mac(token, &[PROOF, &unsigned[..PROOF_AT]]).finalize().into_bytes().into();
     HelloMessage::Proof { nonce, ask, stamp_s, cookie, code }
 }
 
@@ -100,8 +100,8 @@ pub fn welcome(token: &[u8], nonce: Nonce, session: u64, buffers: (u32, u32)) ->
         version: own_version().to_owned(),
         code,
     };
-    let blank = with([0; CODE_LEN]).write();
-    with(mac(token, &[WELCOME, &blank[..WELCOME_AT]]).finalize().into_bytes().into())
+    let unsigned = with([0; CODE_LEN]).write();
+    with(mac(token, &[WELCOME, &unsigned[..WELCOME_AT]]).finalize().into_bytes().into())
 }
 
 /// Whether a `Proof` or `Welcome` was made with this token; nothing else is.

@@ -63,9 +63,9 @@ fn ours(socket: &UdpSocket, packets: u64, late_ns: &mut Vec<i64>) {
     let (port, passages, counts) = (&mut noted, &mut passages, &counts);
     let mut end = StreamEnd { port, pace: SpinPacing, session: 1, passages, counts };
     let (first_ns, period) = (now_ns() + 1_000_000, PacketPeriod::of_rate(RATE));
-    let course = PacketSchedule { first_ns, period, packets, recorded_from: 0, flow: 0 };
+    let packets_due = PacketSchedule { first_ns, period, packets, recorded_from: 0, flow: 0 };
     let limits = StreamLimits { until_ns: i64::MAX, stop: &stop, enough: &enough };
-    send(&mut end, &course, limits);
+    send(&mut end, &packets_due, limits);
 }
 
 /// Nothing but the clock and the system call.

@@ -67,7 +67,7 @@ const HARDWARE: Hardware = Hardware {
     cpus: 2,
     memory_mib: 1024,
     frequencies: true,
-    boxes: Nodes::One,
+    nodes: Nodes::One,
 };
 
 /// One CPU whose time is the count of its instructions.
@@ -76,7 +76,7 @@ const COUNTED: Hardware = Hardware {
     cpus: 1,
     memory_mib: 512,
     frequencies: false,
-    boxes: Nodes::One,
+    nodes: Nodes::One,
 };
 
 /// Where a command leaves what is wanted back.

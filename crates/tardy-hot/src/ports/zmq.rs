@@ -17,7 +17,7 @@ pub struct ZmqMessage([u8; 64]);
 impl ZmqMessage {
     /// Memory for one, not yet initialised by the library.
     #[must_use]
-    pub const fn blank() -> Self {
+    pub const fn uninitialised() -> Self {
         Self([0; 64])
     }
 }
@@ -81,8 +81,8 @@ impl<const REQUEST: bool> Zmq<REQUEST> {
             socket,
             size: size.max(1),
             is_filled: false,
-            body: Box::new(ZmqMessage::blank()),
-            empty: Box::new(ZmqMessage::blank()),
+            body: Box::new(ZmqMessage::uninitialised()),
+            empty: Box::new(ZmqMessage::uninitialised()),
         };
         for message in [&mut port.body, &mut port.empty] {
             // SAFETY: writes an empty message into memory of its size.

@@ -85,14 +85,14 @@ impl Arrivals for Writer<Passage> {
 /// Takes each with what the BPF side wrote about the thread: a read of its record, after the clock
 /// was read.
 #[derive(Debug)]
-pub struct Watched<'a> {
+pub struct TracedArrivals<'a> {
     /// The thread's own record.
     pub record: &'a ThreadRecord,
     /// Where packets go.
     pub passages: &'a mut Writer<TracedPassage>,
 }
 
-impl Arrivals for Watched<'_> {
+impl Arrivals for TracedArrivals<'_> {
     #[inline(always)]
     fn take(&mut self, passage: Passage) {
         self.passages.push(TracedPassage { passage, woken: LateWay::read(self.record) });

@@ -49,7 +49,7 @@ const SESSION: u64 = 77;
 /// Longer than any loop here takes; each ends by what its port says.
 const PATIENCE_NS: i64 = 60_000_000_000;
 
-fn course(first_ns: i64, packets: u64) -> PacketSchedule {
+fn packet_schedule(first_ns: i64, packets: u64) -> PacketSchedule {
     let period = PacketPeriod { ns: 1_000, fraction: 0 };
     PacketSchedule { first_ns, period, packets, recorded_from: 1, flow: 0 }
 }
@@ -80,7 +80,7 @@ fn an_end_behind_its_schedule_leaves_no_packet_out_and_each_keeps_its_own_time()
     let mut port = Scripted::default();
     let first_ns = clock::now_ns() - 5_000_000;
     let (ended, counts, _) =
-        with(&mut port, |end, limits| send(end, &course(first_ns, 3_000), limits));
+        with(&mut port, |end, limits| send(end, &packet_schedule(first_ns, 3_000), limits));
     assert_eq!((ended, counts.due.load(Relaxed), port.sent.len()), (Ended::Done, 3_000, 3_000));
     for (number, packet) in port.sent.iter().enumerate() {
         assert_eq!(packet.number, number as u64);
@@ -100,7 +100,7 @@ fn an_end_goes_on_sending_when_all_has_come_and_gives_up_at_the_end() {
         let passages = &mut passages;
         let mut end =
             StreamEnd { port: &mut port, pace: SpinPacing, session: 0, passages, counts: &counts };
-        assert_eq!(send(&mut end, &course(clock::now_ns(), 7), limits), Ended::Done);
+        assert_eq!(send(&mut end, &packet_schedule(clock::now_ns(), 7), limits), Ended::Done);
         assert_eq!(port.sent.len(), sent, "none more where the time is over");
     }
 }
@@ -109,7 +109,8 @@ fn an_end_goes_on_sending_when_all_has_come_and_gives_up_at_the_end() {
 fn a_packet_that_is_not_taken_is_counted_and_the_schedule_goes_on() {
     let refused = [Err(libc::EAGAIN), Err(libc::ENOBUFS), Ok(()), Err(libc::ENETUNREACH)];
     let mut port = Scripted { answers: refused.into(), ..Scripted::default() };
-    let (ended, counts, _) = with(&mut port, |end, limits| send(end, &course(0, 5), limits));
+    let (ended, counts, _) =
+        with(&mut port, |end, limits| send(end, &packet_schedule(0, 5), limits));
     let numbers: Vec<u64> = port.sent.iter().map(|packet| packet.number).collect();
     assert_eq!((ended, numbers), (Ended::Done, vec![2, 4]));
     // The first belongs to the warm-up.
@@ -120,7 +121,7 @@ fn a_packet_that_is_not_taken_is_counted_and_the_schedule_goes_on() {
 #[test]
 fn a_way_that_is_gone_ends_the_loop_with_its_error() {
     let mut port = Scripted { answers: [Err(libc::EPIPE)].into(), ..Scripted::default() };
-    let (ended, ..) = with(&mut port, |end, limits| send(end, &course(0, 5), limits));
+    let (ended, ..) = with(&mut port, |end, limits| send(end, &packet_schedule(0, 5), limits));
     assert_eq!(ended, Ended::Failed(libc::EPIPE));
 }
 
@@ -141,8 +142,9 @@ fn an_end_that_is_always_behind_still_receives() {
     let there: VecDeque<Got> = (0..10).map(of_number).collect();
     let mut port = Scripted { there, ..Scripted::default() };
     // Every packet is long due, so that there is never time between two.
-    let (_, _, passed) =
-        with(&mut port, |end, limits| go::<true, true, _, _, _>(end, &course(0, 10), limits));
+    let (_, _, passed) = with(&mut port, |end, limits| {
+        go::<true, true, _, _, _>(end, &packet_schedule(0, 10), limits)
+    });
     assert_eq!((passed.len(), port.sent.len()), (10, 10));
 }
 
@@ -159,7 +161,7 @@ fn either_flag_ends_the_loop() {
     assert_eq!(receive(&mut end, limits), Ended::Done);
     stop.set();
     assert_eq!(receive(&mut end, limits), Ended::Stopped);
-    assert_eq!(send(&mut end, &course(i64::MAX / 2, 1), limits), Ended::Stopped);
+    assert_eq!(send(&mut end, &packet_schedule(i64::MAX / 2, 1), limits), Ended::Stopped);
 }
 
 #[test]
@@ -258,7 +260,7 @@ fn what_arrives_comes_with_the_last_wake_up_of_its_thread() {
     record.switch_cpu.store(2, Relaxed);
     let (mut writer, mut reader) = ring::<TracedPassage>(2);
     let passage = Passage { received_ns: 11, ..Passage::default() };
-    Watched { record: &record, passages: &mut writer }.take(passage);
+    TracedArrivals { record: &record, passages: &mut writer }.take(passage);
     let mut found = Vec::new();
     reader.drain(|traced| found.push(traced));
     let woken = LateWay { waking_ns: 7, switch_ns: 9, cpus: (1, 2), stopped_ns: (3, 0) };

@@ -39,7 +39,7 @@ const HARDWARE: Hardware = Hardware {
     cpus: 1,
     memory_mib: 512,
     frequencies: false,
-    boxes: Nodes::One,
+    nodes: Nodes::One,
 };
 
 /// Longer than any script takes on a busy machine.

@@ -1,0 +1,113 @@
+//! What is known of a probe beside its parameters; `probes` has the table of them.
+
+use serde::{Deserialize, Serialize};
+
+/// One probe.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ProbeInfo {
+    /// On the command line and in `run.json`.
+    pub name: &'static str,
+    /// What it does and asks, in one line of help.
+    pub help: &'static str,
+    /// What one of its samples is.
+    pub sample: SampleName,
+    /// Where their latencies begin.
+    pub latency_from: LatencyFrom,
+    /// When it takes the next one.
+    pub rhythm: Rhythm,
+    /// How many samples it takes where no length is given; absent: 60 s.
+    pub default_samples: Option<u64>,
+    /// Whether `--trace` has anything to trace in it.
+    pub traceable: Traceable,
+    /// Whether a `tardy echo` on another machine can be its far end.
+    pub takes_echo: bool,
+}
+
+/// Where a latency begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LatencyFrom {
+    /// At the time that was programmed or scheduled.
+    Schedule,
+    /// When the message is sent.
+    Sending,
+    /// When the kernel stamps the packet.
+    Stamp,
+}
+
+/// When a probe takes its next sample.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rhythm {
+    /// Every `--interval`, by threads on each of `--cpus`.
+    Interval,
+    /// When a message comes, between two ends on a CPU each.
+    Messages,
+}
+
+/// What of a probe can be traced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Traceable {
+    /// Stages, and the cause of each late sample.
+    All,
+    /// The same, but only where it is asked for.
+    OnRequest,
+    /// Nothing.
+    No,
+}
+
+/// What one sample is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum SampleName {
+    /// Of a timer.
+    #[default]
+    WakeUp,
+    /// Of a ping-pong: there and back.
+    RoundTrip,
+    /// Of a stream or of what is received: one way.
+    Packet,
+    /// Of several runs that do not measure the same.
+    Sample,
+}
+
+impl SampleName {
+    /// `wake-up`.
+    #[must_use]
+    pub const fn one(self) -> &'static str {
+        match self {
+            Self::WakeUp => "wake-up",
+            Self::RoundTrip => "round trip",
+            Self::Packet => "packet",
+            Self::Sample => "sample",
+        }
+    }
+
+    /// `wake-ups`.
+    #[must_use]
+    pub const fn many(self) -> &'static str {
+        match self {
+            Self::WakeUp => "wake-ups",
+            Self::RoundTrip => "round trips",
+            Self::Packet => "packets",
+            Self::Sample => "samples",
+        }
+    }
+
+    /// What one is that is late: `later than` a threshold, or `longer than` it.
+    #[must_use]
+    pub const fn late(self) -> &'static str {
+        match self {
+            Self::RoundTrip => "longer",
+            Self::WakeUp | Self::Packet | Self::Sample => "later",
+        }
+    }
+
+    /// What axes are called that have its length.
+    #[must_use]
+    pub const fn measure(self) -> &'static str {
+        match self {
+            Self::RoundTrip => "round trip",
+            Self::WakeUp | Self::Packet | Self::Sample => "latency",
+        }
+    }
+}
