@@ -13,7 +13,7 @@ export TARDY_TEST_PYTHON := $(CURDIR)/.venv/bin/python
 
 .PHONY: help demo lab quick test test-long bench web build docs clean
 .PHONY: page checks deny advisories loom fuzz miri cross programs tests lab-tests vm account
-.PHONY: browser vm-standard vm-special package check-package reproducible crates licenses
+.PHONY: browser vm-standard vm-special site package check-package reproducible crates licenses
 
 help:
 	@echo "make demo       set up, build, measure this machine for 20 s under load, write a page"
@@ -28,6 +28,7 @@ help:
 	@echo "make bench      tardy against cyclictest and bare loops, as ratios (about 8 minutes)"
 	@echo "make web        bundle the report page's sources into src/report/html/"
 	@echo "make docs       man pages and completions into target/docs/"
+	@echo "make site       the documents as HTML pages, into target/site/"
 	@echo "make package    a release into target/packages/: program, symbols, .deb, SBOM, sources"
 	@echo "make crates     both crates, packed and tried, into target/crates/"
 	@echo "make licenses   the notices of all that is linked in, into licenses/third-party.txt"
@@ -170,6 +171,10 @@ web:
 
 docs:
 	cargo xtask docs target/docs
+
+# The pages need no server: target/site/index.html.
+site:
+	cargo xtask site target/site
 
 # After a change of Cargo.lock or web/package-lock.json; make tests fails until it is done.
 licenses:

@@ -8,6 +8,7 @@ use serde_json::json;
 use super::{Exit, flags::FormatFlags, output, setup::recover_first};
 use crate::{
     check::{CheckedMachine, Finding, FindingStatus, Severity, check},
+    report::terminal::fold,
     session,
     sys::{cpus::Cpus, root::Root},
 };
@@ -52,7 +53,8 @@ pub(super) fn run(flags: &CheckFlags) -> Result<Exit> {
         output::put_json(&json!({ "findings": findings }))?;
     } else {
         let cpus = subject.cpus().to_string();
-        output::put(&text(&findings, &cpus, flags.cpus.is_some(), flags.all))?;
+        let text = text(&findings, &cpus, flags.cpus.is_some(), flags.all);
+        output::put(&fold(&text, output::width()))?;
     }
     let is_serious = findings.iter().any(Finding::is_serious);
     Ok(if is_serious { Exit::No } else { Exit::Done })

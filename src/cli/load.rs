@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     loads::{LOADS, Load, LoadSpec},
-    report::{table::Table, words},
+    report::{table::Table, terminal::fold, words},
     session::{
         LoadProgress,
         alone::{AloneEnd, LoadOnlyRun},
@@ -171,7 +171,7 @@ fn list(json: bool) -> Result<Exit> {
         let loads: Vec<Value> = LOADS.iter().map(load_json).collect();
         output::put_json(&loads)?;
     } else {
-        output::put(&(list_text() + "\n"))?;
+        output::put(&fold(&(list_text() + "\n"), output::width()))?;
     }
     Ok(Exit::Done)
 }

@@ -10,7 +10,10 @@ use anstyle::{AnsiColor, Style};
 use anyhow::{Context, Result};
 use serde::Serialize;
 
-use crate::plain::{self, plain_lines};
+use crate::{
+    plain::{self, plain_lines},
+    report::terminal::fold,
+};
 
 /// Writes a result, in colour only on a terminal. A reader that closes the pipe early, as in
 /// `tardy list | head -1`, is no error.
@@ -57,9 +60,11 @@ fn write(text: &str) -> Result<()> {
     }
 }
 
-/// Writes a notice to standard error, beside the result; ignores a closed standard error.
+/// Writes a notice to standard error, beside the result, no wider than a terminal; ignores a closed
+/// standard error.
 pub(super) fn notice(text: &str) {
-    let _ = writeln!(anstream::stderr().lock(), "{}", plain::styled(text));
+    let text = fold(&plain::styled(text), error_width());
+    let _ = writeln!(anstream::stderr().lock(), "{text}");
 }
 
 /// Writes what the parser of the command line says: an error, help or the version, each to its

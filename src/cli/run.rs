@@ -183,7 +183,7 @@ pub(super) fn run(flags: RunFlags, store: &Store, argv: Vec<String>) -> Result<E
     if json && !quiet {
         let mut caveats = String::new();
         document.caveats.iter().for_each(|caveat| terminal::push_caveat(&mut caveats, caveat));
-        output::notice(&terminal::fold(caveats.trim_end(), output::error_width()));
+        output::notice(caveats.trim_end());
     }
     Ok(gates::exit(&document, gates.unwrap_or_default()))
 }

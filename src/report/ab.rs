@@ -46,6 +46,7 @@ impl Change {
     fn text(self, ratio: f64) -> String {
         if self == Self::Factor {
             let digits = match ratio {
+                100_000.0.. => return "x>100000".into(),
                 10.0.. => 0,
                 1.0.. => 1,
                 0.1.. => 2,
@@ -512,6 +513,8 @@ mod tests {
         let found =
             [314.2, 2.54, 0.304, 0.0331, 0.0034, 1e-9].map(|ratio| Change::Factor.text(ratio));
         assert_eq!(found, ["x314", "x2.5", "x0.30", "x0.033", "x0.0034", "x<0.0001"]);
+        // Of a few pairs that scatter much the interval has no end that anybody needs.
+        assert_eq!(Change::Factor.text(2.4e65), "x>100000");
         let of = |ratio| {
             let row: ComparedFigureRow = serde_json::from_value(row("p50", ratio, "same")).unwrap();
             estimate(&row)

@@ -212,8 +212,10 @@ fn colour_and_progress_go_to_a_terminal_and_nowhere_else() {
     let quiet = on_a_terminal(&store, &format!("{run} --quiet"), "");
     assert!(!quiet.contains(" left"), "{quiet:?}");
     // The terminal that `script` plays does not know its size.
-    for line in on_a_terminal(&store, "show r", "NO_COLOR=1").lines() {
-        let is_path = !line.trim().contains(' ');
-        assert!(is_path || line.trim_end().chars().count() <= 80, "{line:?}");
+    for verb in ["show r", "check --all", "load --list", "lab kernels", "run --load hackbnch"] {
+        for line in on_a_terminal(&store, verb, "NO_COLOR=1").lines() {
+            let is_path = !line.trim().contains(' ');
+            assert!(is_path || line.trim_end().chars().count() <= 80, "{verb}: {line:?}");
+        }
     }
 }

@@ -5,6 +5,7 @@ mod docs;
 mod inject;
 mod licenses;
 mod simulate;
+mod site;
 mod synth;
 mod synth_why;
 mod vm;
@@ -31,6 +32,8 @@ enum Verb {
     /// Write the notices of what is linked into tardy
     Licenses,
     Simulate(simulate::SimulateFlags),
+    /// Write the documents as HTML pages
+    Site(Destination),
     /// Write a run of one day, 8 CPUs at 1 kHz, without measuring it
     SynthDay(Destination),
     /// Write a traced run of a minute with 100 peaks of every cause
@@ -76,6 +79,7 @@ fn dispatch(verb: Verb) -> Result<()> {
         Verb::Inject(flags) => inject::run(&flags),
         Verb::Licenses => licenses::write(),
         Verb::Simulate(flags) => simulate::run(&flags),
+        Verb::Site(to) => site::write(&site::root(), &to.directory),
         Verb::SynthDay(to) => synth::day(&to.directory),
         Verb::SynthWhy(to) => synth_why::write(&to.directory),
         Verb::Vm(flags) => vm::run(&flags),

@@ -18,7 +18,7 @@ use crate::{
         },
     },
     plain::{plain, plain_path},
-    report::table::Table,
+    report::{table::Table, terminal::fold},
 };
 
 /// List the cached kernels and those that apt offers, and fetch kernels.
@@ -61,7 +61,7 @@ pub(super) fn kernels(flags: &KernelsFlags) -> Result<Exit> {
         let document = document(&content, &offered, &cache);
         output::put_json(&document)?;
     } else {
-        output::put(&text(&content, &offered, &cache))?;
+        output::put(&text(&content, &offered, &cache, output::width()))?;
     }
     Ok(Exit::Done)
 }
@@ -99,7 +99,7 @@ fn is_here(content: &Content, name: &Name) -> bool {
     content.packages.iter().any(|cached| cached.package == name.package && cached.is_whole)
 }
 
-fn text(content: &Content, offered: &[Name], cache: &Path) -> String {
+fn text(content: &Content, offered: &[Name], cache: &Path, width: Option<usize>) -> String {
     const BOLD: Style = Style::new().bold();
     let mut out = if content.packages.is_empty() {
         format!(
@@ -110,7 +110,8 @@ fn text(content: &Content, offered: &[Name], cache: &Path) -> String {
         let headings = ["release", "preemption", "fetched", "hash", "lacks", "size"];
         let mut table = Table::new(5, &headings);
         content.packages.iter().for_each(|cached| table.row(cells(cached)));
-        format!("{BOLD}Kernels in {}{BOLD:#}\n{}\n", plain_path(cache), table.lines().join("\n"))
+        let (lines, _) = table.fitted(width, &["hash", "fetched", "size", "lacks"]);
+        format!("{BOLD}Kernels in {}{BOLD:#}\n{}\n", plain_path(cache), lines.join("\n"))
     };
     if content.own > 0 {
         out.push_str(&format!(
@@ -128,7 +129,7 @@ fn text(content: &Content, offered: &[Name], cache: &Path) -> String {
         let lines = table.lines().join("\n");
         out.push_str(&format!("\n{BOLD}apt offers{BOLD:#} (--fetch NAME)\n{lines}\n"));
     }
-    out
+    fold(&out, width)
 }
 
 fn cells(cached: &Cached) -> Vec<String> {
@@ -190,7 +191,7 @@ mod tests {
 
     #[test]
     fn the_table_tells_what_is_at_hand_what_it_lacks_and_what_could_be_fetched() {
-        let text = text(&content(), &offered(), Path::new("/cache"));
+        let text = text(&content(), &offered(), Path::new("/cache"), None);
         let lines: Vec<String> = text
             .lines()
             .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
@@ -206,8 +207,11 @@ mod tests {
         }
         let mut damaged = content();
         damaged.packages[0].is_whole = false;
-        assert!(super::text(&damaged, &[], Path::new("/cache")).contains("damaged: fetched again"));
-        let empty = super::text(&Content::default(), &[], Path::new("/cache"));
+        assert!(
+            super::text(&damaged, &[], Path::new("/cache"), None)
+                .contains("damaged: fetched again")
+        );
+        let empty = super::text(&Content::default(), &[], Path::new("/cache"), None);
         assert!(empty.contains("No kernels in /cache yet") && !empty.contains("apt"), "{empty}");
     }
 
