@@ -12,6 +12,7 @@ pub mod preempted;
 pub mod random;
 pub mod ratio;
 pub mod replicates;
+pub mod shift;
 pub mod together;
 
 pub use matrix::{Matrix, matrix};

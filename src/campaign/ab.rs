@@ -21,8 +21,8 @@ use crate::{
         order::{AbSide, Quad, quads},
     },
     run::{
-        AB_SCHEMA_VERSION, AbBlock, AbLook, AbRecord, AbStatus, AbVerdict, RunDirectory, SideName,
-        Validity,
+        AB_SCHEMA_VERSION, AbBlock, AbLook, AbRecord, AbStatus, AbVerdict, BandDifference,
+        RunDirectory, SideName, Validity,
     },
     sys::signals::Quit,
 };
@@ -57,12 +57,18 @@ pub(crate) struct AbProgress<'a> {
     pub block: u32,
 }
 
+/// Which causes differ between the run directories of A and those of B.
+pub(crate) type CausesBetween<'a> =
+    &'a dyn Fn(&[PathBuf], &[PathBuf]) -> Option<Vec<BandDifference>>;
+
 /// How somebody watches it.
 pub(crate) struct Ab<'a> {
     /// How often it is shown while a block goes on; absent for never.
     pub pace: Option<Duration>,
     /// What is shown.
     pub show: &'a mut dyn FnMut(AbEvent<'_>),
+    /// Which causes differ between the compared blocks of A and those of B.
+    pub causes: CausesBetween<'a>,
 }
 
 /// Compares, and hands over the record, which is in the directory too.
@@ -78,6 +84,7 @@ pub(crate) fn run(request: AbRequest, quit: Quit, view: &mut Ab<'_>) -> Result<A
     })?;
     let measured = campaign.measure(view);
     let undone = campaign.undo();
+    campaign.note_causes(view.causes);
     campaign.close(measured, undone)
 }
 
@@ -258,6 +265,15 @@ impl Campaign {
         checked.context("the machine may still be as the last prepare command left it")
     }
 
+    /// Notes which causes differ, once all is measured and put back.
+    fn note_causes(&mut self, causes: CausesBetween<'_>) {
+        let of = |side: SideName| -> Vec<PathBuf> {
+            let own = self.record.blocks.iter().filter(|own| own.compared && own.side == side);
+            own.map(|own| self.request.directory.join(&own.path)).collect()
+        };
+        self.record.causes = causes(&of(SideName::A), &of(SideName::B));
+    }
+
     fn elapsed_ns(&self) -> i64 {
         i64::try_from(self.start.elapsed().as_nanos()).unwrap_or(i64::MAX)
     }
@@ -360,7 +376,7 @@ fn planned(request: &AbRequest) -> AbRecord {
         judged: request.figures.iter().map(ToString::to_string).collect(),
         figures: Vec::new(),
         floor: None,
-        causes: (),
+        causes: None,
         looks: Vec::new(),
         seed: request.seed,
         a: request.a.record.clone(),

@@ -21,8 +21,8 @@ use super::{
 use crate::{
     analysis::ab::figure::{ComparedFigure, JUDGED_BY_DEFAULT},
     campaign::{self, Ab, AbEvent, AbRequest},
-    report::ab as text,
-    run::{AbRecord, AbStatus, AbVerdict, probes::ProbeInfo},
+    report::{ab as text, compare::causes_between},
+    run::{AbRecord, AbStatus, AbVerdict, BandDifference, Run, probes::ProbeInfo},
     store::{Store, is_plain},
     sys::signals::Quit,
     units::Nanos,
@@ -134,7 +134,7 @@ pub(super) fn ab(flags: AbFlags, store: &Store, argv: Vec<String>) -> Result<Exi
     let mut view = AbStatusView::new(quiet);
     let pace = view.pace();
     let mut show = |event: AbEvent<'_>| view.show(&event);
-    let record = campaign::run(request, quit, &mut Ab { pace, show: &mut show });
+    let record = campaign::run(request, quit, &mut Ab { pace, show: &mut show, causes: &causes });
     view.clear();
     let record = record?;
     match (json, quiet) {
@@ -143,6 +143,15 @@ pub(super) fn ab(flags: AbFlags, store: &Store, argv: Vec<String>) -> Result<Exi
         (false, false) => output::put(&text::show(&record, &place, output::width()))?,
     }
     Ok(exit_of(&record))
+}
+
+/// Which causes differ between blocks; nothing where that is not known of all.
+fn causes(a: &[PathBuf], b: &[PathBuf]) -> Option<Vec<BandDifference>> {
+    let open = |side: &[PathBuf]| -> Option<Vec<Run>> {
+        side.iter().map(|path| Run::open(path).ok()).collect()
+    };
+    let found = causes_between(&open(a)?, &open(b)?);
+    (!found.is_empty()).then_some(found)
 }
 
 fn exit_of(record: &AbRecord) -> Exit {

@@ -1,7 +1,5 @@
 //! `tardy compare`: runs side by side, and a verdict where there are enough of them.
 
-use std::{num::NonZeroUsize, panic, thread};
-
 use anyhow::{Result, anyhow, bail, ensure};
 use clap::Args;
 use serde::Serialize;
@@ -12,18 +10,12 @@ use super::{
     gates, output,
 };
 use crate::{
-    analysis::ab::{
-        figure::{ComparedFigure, JUDGED_BY_DEFAULT},
-        verdict::overall,
-    },
+    analysis::ab::figure::{ComparedFigure, JUDGED_BY_DEFAULT},
     report::{
-        compare::{
-            CompareError, CompareOptions, CompareReport, LoggedRun, RunInComparison,
-            SideComparison, WorseGate, compare as compare_sides, text,
-        },
+        compare::{CompareOptions, CompareReport, SideComparison, WorseGate, compare_runs, text},
         gate::GateResult,
     },
-    run::{AbVerdict, Run, Validity},
+    run::{AbVerdict, BandDifference, ComparedFigureRow, Run, Validity},
     store::Store,
     sys::memory,
 };
@@ -83,10 +75,12 @@ pub(super) fn compare(flags: &CompareFlags, store: &Store) -> Result<Exit> {
         return Ok(Exit::Invalid);
     }
     let options = CompareOptions { judged: flags.judged(), margin: flags.margin };
-    let report = report(a, b, &options)?;
+    // A day has thousands of histograms; malloc keeps blocks of this size instead of freeing them.
+    memory::keep_heap();
+    let report = compare_runs(a, b, &options)?;
     let gates = flags.decide(&report)?;
     if flags.format.is_json() {
-        output::put_json(&GatedReport { report: &report, gates: gates.as_deref() })?;
+        output::put_json(&GatedReport::of(&report, gates.as_deref()))?;
     } else {
         output::put(&text(&report, output::width()))?;
         gates::put(gates.as_deref())?;
@@ -99,8 +93,36 @@ pub(super) fn compare(flags: &CompareFlags, store: &Store) -> Result<Exit> {
 struct GatedReport<'a> {
     #[serde(flatten)]
     report: &'a CompareReport,
+    /// Those of the only comparison, as `ab --json` has them; null where there are several.
+    figures: Option<&'a [ComparedFigureRow]>,
+    /// Equal sides were not measured.
+    floor: Option<f64>,
+    /// As `figures`.
+    causes: Option<&'a [BandDifference]>,
+    /// Runs that are there are judged once.
+    looks: [(); 0],
+    /// Nothing was drawn.
+    seed: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     gates: Option<&'a [GateResult]>,
+}
+
+impl<'a> GatedReport<'a> {
+    fn of(report: &'a CompareReport, gates: Option<&'a [GateResult]>) -> Self {
+        let only = match report.comparisons.as_slice() {
+            [one] => Some(one),
+            _ => None,
+        };
+        Self {
+            report,
+            figures: only.map(|one| one.figures.as_slice()),
+            floor: None,
+            causes: only.map(|one| one.causes.as_slice()).filter(|causes| !causes.is_empty()),
+            looks: [],
+            seed: None,
+            gates,
+        }
+    }
 }
 
 impl CompareFlags {
@@ -130,53 +152,6 @@ impl CompareFlags {
             found.extend(decided);
         }
         Ok(Some(found))
-    }
-}
-
-fn report(a: Vec<Run>, b: Vec<Run>, options: &CompareOptions) -> Result<CompareReport> {
-    // A day has thousands of histograms; malloc keeps blocks of this size instead of freeing them.
-    memory::keep_heap();
-    let (of_a, is_judged) = (a.len(), !b.is_empty());
-    let describes = !is_judged || (of_a == 1 && b.len() == 1);
-    let runs = read(a.into_iter().chain(b).collect(), describes)?;
-    let all: Vec<&LoggedRun> = runs.iter().collect();
-    let comparisons: Vec<SideComparison> = if is_judged {
-        let (a, b) = all.split_at(of_a);
-        vec![compare_sides(a, b, options)?]
-    } else {
-        let (a, others) = all.split_at(1);
-        let each = others.chunks(1).map(|b| compare_sides(a, b, options));
-        each.collect::<Result<_, CompareError>>()?
-    };
-    let verdicts: Vec<AbVerdict> = comparisons.iter().map(|one| one.verdict).collect();
-    Ok(CompareReport {
-        verdict: overall(&verdicts),
-        comparisons,
-        runs: all.iter().map(|run| RunInComparison::of(run)).collect(),
-    })
-}
-
-/// Reads the logs of runs, as many at once as there are CPUs.
-fn read(runs: Vec<Run>, describes: bool) -> Result<Vec<LoggedRun>, CompareError> {
-    let threads = thread::available_parallelism().map_or(1, NonZeroUsize::get);
-    let mut left = runs.into_iter();
-    let mut read = Vec::new();
-    loop {
-        let batch: Vec<Run> = left.by_ref().take(threads).collect();
-        if batch.is_empty() {
-            return Ok(read);
-        }
-        let found: Vec<Result<LoggedRun, CompareError>> = thread::scope(|scope| {
-            let begin = |run| scope.spawn(move || LoggedRun::read(run, describes));
-            let begun: Vec<_> = batch.into_iter().map(begin).collect();
-            let end = |thread: thread::ScopedJoinHandle<'_, _>| {
-                thread.join().unwrap_or_else(|panicked| panic::resume_unwind(panicked))
-            };
-            begun.into_iter().map(end).collect()
-        });
-        for run in found {
-            read.push(run?);
-        }
     }
 }
 

@@ -1,30 +1,45 @@
 //! `tardy report` and `tardy plot`: pages and pictures of one run or several.
 
-use std::path::{Path, PathBuf};
+use std::{
+    panic,
+    path::{Path, PathBuf},
+    thread,
+};
 
 use anyhow::{Context, Result, bail, ensure};
 use clap::{Args, ValueEnum};
 
 use super::{Exit, output};
 use crate::{
+    analysis::ab::figure::JUDGED_BY_DEFAULT,
     draft,
     plain::plain_path,
     report::{
-        collect, html,
+        collect,
+        compare::{CompareError, CompareOptions, compare_runs, of_report},
+        comparison_page::PageComparison,
+        html,
         page::Page,
         plot::{self, LatencyRange, PictureKind, PlotOptions, Size, View},
         time_range::TimeRange,
     },
+    run::Run,
     store::Store,
     sys::memory,
 };
 
 /// Make a self-contained HTML page of one run, or of several side by side.
+///
+/// Of several runs the page begins with their comparison: each beside the first, described; or B
+/// against A, judged, where --vs divides them and each side has three runs or more.
 #[derive(Debug, Args)]
 pub(super) struct ReportFlags {
     /// Paths, names, beginnings of ids, `last` or `last~1`
     #[arg(value_name = "RUN", required = true)]
     runs: Vec<String>,
+    /// The runs of B; what stands before are the runs of A
+    #[arg(long, value_name = "RUN", num_args = 1..)]
+    vs: Vec<String>,
     /// The file to write; an older one is replaced
     ///
     /// Its name ends in .html.
@@ -93,6 +108,8 @@ enum PlotKind {
     Heatmap,
     /// Number of samples by latency, both scales logarithmic
     Histogram,
+    /// By which factor runs differ from the first, percentile by percentile, with intervals
+    Shift,
 }
 
 /// Writes the picture.
@@ -102,6 +119,7 @@ pub(super) fn plot(flags: &PlotFlags, store: &Store) -> Result<Exit> {
         PlotKind::Percentile => PictureKind::Percentile,
         PlotKind::Heatmap => PictureKind::Heatmap,
         PlotKind::Histogram => PictureKind::Histogram,
+        PlotKind::Shift => PictureKind::Shift,
     };
     let format = PictureFormat::of(&flags.output)?;
     let time = flags.time_range.unwrap_or_default();
@@ -116,7 +134,10 @@ pub(super) fn plot(flags: &PlotFlags, store: &Store) -> Result<Exit> {
         time,
         ..PlotOptions::new(kind, flags.size)
     };
-    let page = page_of(&flags.runs, store, time)?;
+    let mut page = page_of(find(&flags.runs, store)?, time);
+    if kind == PictureKind::Shift {
+        page.comparisons = compared(find(&flags.runs, store)?, Vec::new())?;
+    }
     let bytes = match format {
         PictureFormat::Svg => plot::svg(&page, &options)?.into_bytes(),
         PictureFormat::Png => plot::png(&page, &options)?,
@@ -153,7 +174,7 @@ impl PictureFormat {
 /// Writes the page.
 pub(super) fn report(flags: &ReportFlags, store: &Store) -> Result<Exit> {
     is_page("-o", &flags.output)?;
-    let page = page_of(&flags.runs, store, TimeRange::ALL)?;
+    let page = whole_page(&flags.runs, &flags.vs, store)?;
     let text = html::render(&page).context("cannot write the data of the page")?;
     write(&flags.output, text.as_bytes())?;
     Ok(Exit::Done)
@@ -170,14 +191,42 @@ pub(super) fn is_page(flag: &str, path: &Path) -> Result<()> {
     Ok(())
 }
 
-fn page_of(names: &[String], store: &Store, within: TimeRange) -> Result<Page> {
+/// The page of all runs, with their comparison. Both read the logs, at the same time.
+fn whole_page(a: &[String], b: &[String], store: &Store) -> Result<Page> {
+    let (a, b) = (find(a, store)?, find(b, store)?);
+    if a.len() + b.len() == 1 {
+        return Ok(page_of(a, TimeRange::ALL));
+    }
+    let all: Vec<Run> = a.iter().chain(&b).cloned().collect();
+    let (mut page, found) = thread::scope(|scope| {
+        let comparing = scope.spawn(move || compared(a, b));
+        let page = page_of(all, TimeRange::ALL);
+        (page, comparing.join().unwrap_or_else(|panicked| panic::resume_unwind(panicked)))
+    });
+    match found {
+        Ok(found) => page.comparisons = found,
+        Err(error) => output::notice(&format!("the page has no comparison: {error}")),
+    }
+    Ok(page)
+}
+
+fn compared(a: Vec<Run>, b: Vec<Run>) -> Result<Vec<PageComparison>, CompareError> {
+    let options = CompareOptions { judged: JUDGED_BY_DEFAULT.to_vec(), margin: None };
+    Ok(of_report(&compare_runs(a, b, &options)?))
+}
+
+fn find(names: &[String], store: &Store) -> Result<Vec<Run>> {
     // A day has thousands of histograms; malloc keeps blocks of this size instead of freeing them.
     memory::keep_heap();
     let runs = names.iter().map(|name| store.find(name)).collect::<Result<Vec<_>, _>>()?;
     if let Some(empty) = runs.iter().find(|run| run.document.series.is_empty()) {
         bail!("{} has no series: there is nothing to draw", empty.path.display());
     }
-    Ok(collect::page_within(runs, within))
+    Ok(runs)
+}
+
+fn page_of(runs: Vec<Run>, within: TimeRange) -> Page {
+    collect::page_within(runs, within)
 }
 
 /// Replaces the file atomically.

@@ -2,7 +2,7 @@
 
 use anstyle::{AnsiColor, Style};
 
-use super::{table::Table, terminal::fold};
+use super::{change::Change, compare, table::Table, terminal::fold};
 use crate::{
     analysis::ab::{
         ALPHA,
@@ -27,43 +27,13 @@ const ASSUMED: [f64; 2] = [0.1, 0.3];
 /// Blocks are planned for so many times the samples that are needed.
 const ROOM: f64 = 1.3;
 
-/// How a row says by how much B is more or less than A.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Change {
-    /// `+19.6 %`
-    Percent,
-    /// `x3.1`: where something in the row is at least doubled or halved.
-    Factor,
-}
-
-impl Change {
-    fn of(row: &ComparedFigureRow) -> Self {
-        let all = [Some(row.ratio), row.low, row.high];
-        let is_small = |ratio: &f64| (0.5..=2.0).contains(ratio);
-        if all.iter().flatten().all(is_small) { Self::Percent } else { Self::Factor }
-    }
-
-    fn text(self, ratio: f64) -> String {
-        if self == Self::Factor {
-            let digits = match ratio {
-                100_000.0.. => return "x>100000".into(),
-                10.0.. => 0,
-                1.0.. => 1,
-                0.1.. => 2,
-                0.01.. => 3,
-                0.0001.. => 4,
-                _ => return "x<0.0001".into(),
-            };
-            return format!("x{ratio:.digits$}");
-        }
-        let text = format!("{:+.1} %", (ratio - 1.0) * 100.0);
-        if text == "-0.0 %" { "+0.0 %".into() } else { text }
-    }
-}
-
 /// By how much B is more or less than A.
 fn change(row: &ComparedFigureRow) -> String {
-    Change::of(row).text(row.ratio)
+    change_of(row).text(row.ratio)
+}
+
+fn change_of(row: &ComparedFigureRow) -> Change {
+    Change::of(row.ratio, row.low, row.high)
 }
 
 /// A share that has no sign: `0.12 %`.
@@ -82,7 +52,7 @@ fn percent(share: f64) -> String {
 fn interval(row: &ComparedFigureRow) -> String {
     match (row.low, row.high) {
         (Some(low), Some(high)) => {
-            let change = Change::of(row);
+            let change = change_of(row);
             format!("{} to {}", change.text(low), change.text(high))
         }
         _ => "-".into(),
@@ -192,6 +162,7 @@ pub fn show(record: &AbRecord, place: &str, width: Option<usize>) -> String {
     let mut out = first_line(record);
     push_sides(&mut out, record);
     push_table(&mut out, record, width);
+    push_causes(&mut out, record);
     push_how(&mut out, record);
     push_caveats(&mut out, record);
     out.push_str(&format!("{DIM}comparison {}{DIM:#}\n\n", plain(place)));
@@ -277,6 +248,13 @@ fn push_table(out: &mut String, record: &AbRecord, width: Option<usize>) {
             ));
         }
     }
+    out.push('\n');
+}
+
+/// What the slowest samples of both sides were blamed on.
+fn push_causes(out: &mut String, record: &AbRecord) {
+    let Some(band) = record.causes.iter().flatten().next() else { return };
+    compare::push_causes(out, band, "samples");
     out.push('\n');
 }
 

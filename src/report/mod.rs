@@ -3,8 +3,10 @@
 pub mod ab;
 mod binned;
 pub mod causes;
+mod change;
 pub mod collect;
 pub mod compare;
+pub mod comparison_page;
 mod curve;
 #[cfg(test)]
 mod extremes;

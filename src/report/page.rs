@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     causes::{PageBlame, PagePeaks},
+    comparison_page::PageComparison,
     matrix_page::PageMatrix,
     vocabulary::{SampleWords, Vocabulary},
 };
@@ -33,6 +34,10 @@ pub struct Page {
     pub latency_edges_ns: Vec<u64>,
     /// The runs, in the order they were named.
     pub runs: Vec<PageRun>,
+    /// One side's runs against another's; none where there is one run, and where runs cannot
+    /// be compared.
+    #[serde(default)]
+    pub comparisons: Vec<PageComparison>,
     /// Kernels of the lab beside each other, instead of runs; absent on a page of runs.
     pub matrix: Option<Box<PageMatrix>>,
 }
@@ -48,6 +53,7 @@ impl Page {
             words: Vocabulary::of(documents),
             latency_edges_ns: Vec::new(),
             runs: Vec::new(),
+            comparisons: Vec::new(),
             matrix: None,
         }
     }

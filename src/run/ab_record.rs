@@ -6,11 +6,11 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     caveat::{Effect, Validity},
-    compared::{AbVerdict, ComparedFigureRow},
+    compared::{AbVerdict, BandDifference, ComparedFigureRow},
 };
 
 /// The version of `ab.json` that this tardy writes. Raised by any change a reader would notice.
-pub const AB_SCHEMA_VERSION: u32 = 1;
+pub const AB_SCHEMA_VERSION: u32 = 2;
 
 /// What `ab.json` holds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -40,8 +40,10 @@ pub struct AbRecord {
     /// The largest floor of them: the share by which equal sides would differ, in 5 % of such
     /// comparisons by more. Null before the first look.
     pub floor: Option<f64>,
-    /// Always null: which causes differ between the sides is not worked out yet.
-    pub causes: (),
+    /// Which causes differ between the sides, band by band: what the slowest samples of the
+    /// compared blocks were blamed on. Null until the end, and where not all of these were
+    /// traced or some have too few samples for a band.
+    pub causes: Option<Vec<BandDifference>>,
     /// The looks that were fixed beforehand; empty until they are.
     pub looks: Vec<AbLook>,
     /// What the order of the blocks was drawn by.

@@ -1,6 +1,9 @@
-//! One figure of B beside that of A, as `ab --json`, `ab.json` and `compare --json` have it.
+//! One figure of B beside that of A, and one band of causes, as `ab --json`, `ab.json` and
+//! `compare --json` have them.
 
 use serde::{Deserialize, Serialize};
+
+use super::peaks::Cause;
 
 /// What is said of B, compared with A.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -81,6 +84,47 @@ pub struct ComparedFigureRow {
     pub pairs_needed: Option<u32>,
     /// What follows.
     pub verdict: AbVerdict,
+}
+
+/// What the samples of a band were blamed on, A beside B. All times are means per sample of the
+/// band, in ns; of several runs of a side the mean of theirs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct BandDifference {
+    /// `p99`: the samples above each side's own 99th percentile.
+    pub band: String,
+    /// Their mean latency in A.
+    pub a_ns: f64,
+    /// The same in B.
+    pub b_ns: f64,
+    /// How much of the time of A was blamed, if only on `unexplained`, 0 to 1.
+    pub blamed_a: f64,
+    /// The same of B.
+    pub blamed_b: f64,
+    /// Where the difference comes from, the largest first. What was not blamed at all is missing.
+    pub causes: Vec<CauseDifference>,
+}
+
+/// One cause's part of both.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct CauseDifference {
+    /// What kind.
+    pub cause: Cause,
+    /// Which one.
+    pub name: String,
+    /// What it had of a sample's latency in A, ns.
+    pub a_ns: f64,
+    /// The same in B.
+    pub b_ns: f64,
+}
+
+impl CauseDifference {
+    /// By how much it has more in B, ns.
+    #[must_use]
+    pub fn difference_ns(&self) -> f64 {
+        self.b_ns - self.a_ns
+    }
 }
 
 #[cfg(test)]

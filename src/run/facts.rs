@@ -22,6 +22,10 @@ pub struct Facts {
     pub preemption: Preemption,
     /// Model name of the first CPU.
     pub cpu_model: Option<String>,
+    /// The microcode of the first CPU, as the kernel reports it; absent where it does not, and in
+    /// runs of older versions.
+    #[serde(default)]
+    pub microcode: Option<String>,
     /// CPUs online, as a list: `0-3`.
     pub cpus_online: String,
     /// CPUs that tardy was allowed to use.

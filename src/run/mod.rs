@@ -50,7 +50,7 @@ pub use caveat_kind::{
     ShieldCaveat, ThreadCaveat, ThreadDeviation, ThreadError, ThreadFaults, ThreadTerms,
     TraceCaveat, UnreadSource,
 };
-pub use compared::{AbVerdict, ComparedFigureRow, ComparedUnit};
+pub use compared::{AbVerdict, BandDifference, CauseDifference, ComparedFigureRow, ComparedUnit};
 pub use directory::{MakeError, RunDirectory, Unsynced};
 pub use document::{Document, LoadProof, LoadRecord, RunParameters, SCHEMA_VERSION, Status};
 pub use entry::{RunEntry, RunHead};

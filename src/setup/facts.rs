@@ -24,6 +24,7 @@ pub fn read(first_cpu: u32) -> Facts {
         kernel_cmdline: text::read("/proc/cmdline"),
         preemption: preemption(&root, &ConfigOptions::read(&root)),
         cpu_model: cpuinfo(&root, "model name").or_else(|| cpuinfo(&root, "Model")),
+        microcode: cpuinfo(&root, "microcode"),
         cpus_online: online,
         cpus_allowed: Cpus::allowed().unwrap_or_default().to_string(),
         topology: cpus.iter().filter_map(place).collect(),

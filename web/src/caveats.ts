@@ -1,6 +1,6 @@
 // Caveats: reasons to doubt a run. On the first screen the weightiest, in the record all of them.
 
-import { h, withCode } from './dom';
+import { h, runMark, withCode } from './dom';
 import type { Caveat, PageRun } from './model';
 
 /** So many stand on the first screen; paper has all that weigh. */
@@ -23,7 +23,7 @@ function ofRun({ record }: PageRun, index: number, several: boolean): HTMLElemen
   const weigh = sorted.filter(({ effect }) => effect !== 'informs').length;
   const hidden = Math.max(0, sorted.length - SHOWN);
   const name = several
-    ? h('h3', { class: 'run-name' }, h('span', { class: `dash dash${index % 4}` }), record.name) : null;
+    ? h('h3', { class: 'run-name' }, runMark(index), record.name) : null;
   const items = sorted.slice(0, Math.max(SHOWN, weigh)).map((caveat, place) =>
     item(caveat, caveat.effect !== 'informs', place < SHOWN ? '' : ' on-paper'));
   const what = weigh > SHOWN ? 'more caveat' : 'more caveat for information';

@@ -3,7 +3,7 @@
 
 import type { Page, PageRun, PageScheduled, PageSeries, SeriesSummary } from './model';
 import { logScale, type LogScale } from './scale';
-import type { Theme } from './theme';
+import { dashOf, type Theme } from './theme';
 import { count } from './units';
 import { Counting, Selection, Stretch } from './view';
 
@@ -85,6 +85,12 @@ export function countedWords(context: Context): string {
 export function seriesColour(context: Context, name: string, colours: Theme): string {
   const slot = context.slots.get(name);
   return slot === undefined ? colours.crowd : colours.series[slot];
+}
+
+/** How the line of a series is drawn: of one run by its colour, of several by the colour of its run and a dash of its own. */
+export function lineOf(context: Context, run: number, name: string, colours: Theme): { color: string; type: 'solid' | number[] } {
+  if (context.page.runs.length < 2) return { color: seriesColour(context, name, colours), type: 'solid' };
+  return { color: colours.runs[run % colours.runs.length], type: dashOf(context.slots.get(name) ?? 0) };
 }
 
 /** Largest number of a long column; spreading one into Math.max would overflow the stack. */

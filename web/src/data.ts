@@ -7,6 +7,8 @@ export type JsonMap = { [key: string]: Json };
 
 /** The data of a report page: what the drawing code reads. docs/page-data.md explains it. */
 export type Page = {
+  /** One side's runs against another's; none where there is one run, and where runs cannot be compared. */
+  comparisons: PageComparison[];
   /** Edges of the latency bins that histograms and heat maps of all runs share, ascending, ns; bin `i` holds `edges[i] <= latency < edges[i + 1]`. */
   latency_edges_ns: number[];
   /** RFC 3339, UTC. */
@@ -22,6 +24,9 @@ export type Page = {
   /** The words for what the data has names for. */
   words: Vocabulary;
 };
+
+/** What is said of B, compared with A. */
+export type AbVerdict = "better" | "worse" | "same" | "inconclusive";
 
 /** What the user or the default wanted. */
 export type AskedSetup = {
@@ -71,11 +76,39 @@ export type Band = {
   wakeups: number;
 };
 
+/** What the samples of a band were blamed on, A beside B. All times are means per sample of the band, in ns; of several runs of a side the mean of theirs. */
+export type BandDifference = {
+  /** Their mean latency in A. */
+  a_ns: number;
+  /** The same in B. */
+  b_ns: number;
+  /** `p99`: the samples above each side's own 99th percentile. */
+  band: string;
+  /** How much of the time of A was blamed, if only on `unexplained`, 0 to 1. */
+  blamed_a: number;
+  /** The same of B. */
+  blamed_b: number;
+  /** Where the difference comes from, the largest first. What was not blamed at all is missing. */
+  causes: CauseDifference[];
+};
+
 /** What the name of a cause rests on. */
 export type Basis = "measured" | "inferred" | "none";
 
 /** What made a wake-up late. The order is that of tables. */
 export type Cause = "irqs_off" | "hardirq" | "softirq" | "thread" | "nonpreemptible" | "lock" | "idle_exit" | "migration" | "throttled" | "page_fault" | "stopped" | "host" | "hardware" | "tracing" | "unexplained";
+
+/** One cause's part of both. */
+export type CauseDifference = {
+  /** What it had of a sample's latency in A, ns. */
+  a_ns: number;
+  /** The same in B. */
+  b_ns: number;
+  /** What kind. */
+  cause: Cause;
+  /** Which one. */
+  name: string;
+};
 
 /** A cause's part in a band. */
 export type CauseInBand = {
@@ -144,6 +177,43 @@ export type Column = {
   /** `uname -r` */
   release: string;
 };
+
+/** One figure of B, compared with A. */
+export type ComparedFigureRow = {
+  /** The figure of A; of several blocks or runs their geometric mean. Of a share of few samples half a sample more than there were, as none has no logarithm, but for the missed periods of runs. */
+  a: number;
+  /** Of a percentile for which the blocks are too short: `a` and `b` are the shares of samples above this latency, ns. Otherwise null. */
+  above_ns: number | null;
+  /** That of B. */
+  b: number;
+  /** Which: p50, p90, p99, p99.9, p99.99, max or missed. */
+  figure: string;
+  /** The share by which equal sides would differ, in 5 % of such comparisons by more; null where nothing tells. */
+  floor: number | null;
+  /** Upper end of the ratio's interval; null where there is none. */
+  high: number | null;
+  /** Lower end of the ratio's interval; null where there is none. */
+  low: number | null;
+  /** Whether B is better where it has less. */
+  lower_is_better: boolean;
+  /** Differences below this share are called the same, 0.05 for 5 %: what was asked for, or the floor where that is higher. */
+  margin: number;
+  /** Pairs that it rests on; 0 where one run is held against one other. */
+  pairs: number;
+  /** Pairs that it would take to decide, if mean and spread stay as they are; null where it is decided, where it would take more than 100,000, and where nothing tells. */
+  pairs_needed: number | null;
+  /** B / A. */
+  ratio: number;
+  /** The series; null for all series together. */
+  series: string | null;
+  /** What `a` and `b` are. */
+  unit: ComparedUnit;
+  /** What follows. */
+  verdict: AbVerdict;
+};
+
+/** What the values of a compared figure are. */
+export type ComparedUnit = "ns" | "share";
 
 /** The conditions of a run, as they were found during the run. */
 export type ConditionsRecord = {
@@ -254,6 +324,16 @@ export type EndRecord = {
   wait: string | null;
 };
 
+/** A fact that differs between runs. */
+export type FactDifference = {
+  /** What the runs of A say, each different one once. */
+  a: string[];
+  /** What those of B say. */
+  b: string[];
+  /** Which: `kernel`, `policy`. */
+  fact: string;
+};
+
 /** Facts of the machine and of the program that measured. What could not be read is absent. */
 export type Facts = {
   /** `uname -m` */
@@ -288,6 +368,8 @@ export type Facts = {
   load_average: number[] | null;
   /** Memory of the machine, bytes. */
   memory_bytes: number | null;
+  /** The microcode of the first CPU, as the kernel reports it; absent where it does not, and in runs of older versions. */
+  microcode: string | null;
   /** How far the kernel lets itself be preempted. */
   preemption: Preemption;
   /** Share of time real-time tasks may take, in percent; absent where unlimited or unknown. */
@@ -666,6 +748,40 @@ export type PageCell = {
   phases: number;
   /** Samples of all of them. */
   samples: number;
+};
+
+/** One side of runs against one other. */
+export type PageComparison = {
+  /** Places of A's runs in `runs`. */
+  a: number[];
+  /** What A is called. */
+  a_name: string;
+  /** Those of B's. */
+  b: number[];
+  /** What B is called, which is judged. */
+  b_name: string;
+  /** Which cause differs, in words; empty where that is not known. */
+  cause: string;
+  /** What the slowest samples were blamed on, side by side. */
+  causes: BandDifference[];
+  /** The other figures. */
+  described: ComparedFigureRow[];
+  /** What is not the same in all runs. */
+  facts: FactDifference[];
+  /** The figures that are judged, or are to be. */
+  figures: ComparedFigureRow[];
+  /** Whether there is enough to judge anything; else it is only described. */
+  judged: boolean;
+  /** What cannot be told, and what it would take. */
+  remarks: string[];
+  /** What the figures came to, in words. */
+  sentence: string;
+  /** The ratio at each percentile with its interval. */
+  shift: ShiftPoint[];
+  /** What the intervals of the shift are; empty where there is no shift. */
+  shift_meaning: string;
+  /** What is said of B. */
+  verdict: AbVerdict;
 };
 
 /** Kernels beside each other. */
@@ -1092,6 +1208,29 @@ export type SetupRecord = {
   found: FoundSetup;
 };
 
+/** What an interval of a shift is from. */
+export type ShiftBasis = "samples" | "runs";
+
+/** One percentile of B against that of A. */
+export type ShiftPoint = {
+  /** That of A, ns; of several runs the geometric mean. */
+  a_ns: number;
+  /** That of B. */
+  b_ns: number;
+  /** What the interval is from. */
+  basis: ShiftBasis;
+  /** The upper end. */
+  high: number | null;
+  /** The lower end of the ratio's 95 % interval; null where there is none. */
+  low: number | null;
+  /** Which percentile: `99.9`. */
+  percentile: string;
+  /** B / A. */
+  ratio: number;
+  /** The series; null for all series together. */
+  series: string | null;
+};
+
 /** The stages of one latency, in ns; they sum to it. */
 export type StagesOf = {
   /** Runnable to switched in. */
@@ -1248,15 +1387,20 @@ export type WayOf = {
 /** The structure of a `Page`, as JSON Schema. */
 export const STRUCTURE: JsonMap = {
   $defs: {
+    AbVerdict: {"enum":["better","worse","same","inconclusive"]},
     AskedSetup: {"properties":{"cpus":{"type":"string"},"dma_latency_us":{"type":["integer","null"]},"governor":{"type":["string","null"]},"housekeeping":{"type":["string","null"]},"max_idle_latency_us":{"type":["integer","null"]},"memory_lock":{"type":"boolean"},"no_smt_sibling":{"type":"boolean"},"policy":{"type":"string"},"policy_explicit":{"type":"boolean"},"priority":{"type":"integer"},"priority_explicit":{"type":"boolean"},"shield":{"type":"boolean"},"timer_slack_ns":{"type":"integer"}},"required":["policy","policy_explicit","priority","priority_explicit","cpus","timer_slack_ns","memory_lock","dma_latency_us","shield","governor","max_idle_latency_us","no_smt_sibling","housekeeping"],"type":"object"},
     Band: {"properties":{"blamed_share":{"type":"number"},"causes":{"items":{"$ref":"#/$defs/CauseInBand"},"type":"array"},"from":{"type":"integer"},"name":{"type":"string"},"ns":{"type":"integer"},"to":{"type":"integer"},"wakeups":{"type":"integer"}},"required":["name","from","to","wakeups","ns","blamed_share","causes"],"type":"object"},
+    BandDifference: {"properties":{"a_ns":{"type":"number"},"b_ns":{"type":"number"},"band":{"type":"string"},"blamed_a":{"type":"number"},"blamed_b":{"type":"number"},"causes":{"items":{"$ref":"#/$defs/CauseDifference"},"type":"array"}},"required":["band","a_ns","b_ns","blamed_a","blamed_b","causes"],"type":"object"},
     Basis: {"enum":["measured","inferred","none"]},
     Cause: {"enum":["irqs_off","hardirq","softirq","thread","nonpreemptible","lock","idle_exit","migration","throttled","page_fault","stopped","host","hardware","tracing","unexplained"]},
+    CauseDifference: {"properties":{"a_ns":{"type":"number"},"b_ns":{"type":"number"},"cause":{"$ref":"#/$defs/Cause"},"name":{"type":"string"}},"required":["cause","name","a_ns","b_ns"],"type":"object"},
     CauseInBand: {"properties":{"cause":{"$ref":"#/$defs/Cause"},"inferred":{"type":"number"},"name":{"type":"string"},"ns":{"type":"integer"},"series":{"items":{"$ref":"#/$defs/SeriesShare"},"type":"array"},"share":{"type":"number"}},"required":["cause","name","ns","share","inferred","series"],"type":"object"},
     Caveat: {"properties":{"code":{"type":"string"},"effect":{"$ref":"#/$defs/Effect"},"remedy":{"type":"string"},"text":{"type":"string"},"values":{"additionalProperties":true,"type":"object"}},"required":["code","effect","text","remedy","values"],"type":"object"},
     CellCause: {"properties":{"cause":{"$ref":"#/$defs/Cause"},"name":{"type":"string"},"share":{"type":"number"}},"required":["cause","name","share"],"type":"object"},
     ClockRecord: {"properties":{"drift_ppb":{"type":"number"},"exchanges":{"type":"integer"},"offset_ns":{"type":"integer"},"shortest_round_trip_ns":{"type":"integer"},"uncertainty_ns":{"type":"integer"}},"required":["offset_ns","uncertainty_ns","drift_ppb","exchanges","shortest_round_trip_ns"],"type":"object"},
     Column: {"properties":{"hash":{"type":"string"},"mode":{"type":"string"},"name":{"type":"string"},"preemption":{"type":"string"},"release":{"type":"string"}},"required":["name","release","preemption","hash","mode"],"type":"object"},
+    ComparedFigureRow: {"properties":{"a":{"type":"number"},"above_ns":{"type":["integer","null"]},"b":{"type":"number"},"figure":{"type":"string"},"floor":{"type":["number","null"]},"high":{"type":["number","null"]},"low":{"type":["number","null"]},"lower_is_better":{"type":"boolean"},"margin":{"type":"number"},"pairs":{"type":"integer"},"pairs_needed":{"type":["integer","null"]},"ratio":{"type":"number"},"series":{"type":["string","null"]},"unit":{"$ref":"#/$defs/ComparedUnit"},"verdict":{"$ref":"#/$defs/AbVerdict"}},"required":["series","figure","unit","above_ns","lower_is_better","a","b","ratio","low","high","margin","floor","pairs","pairs_needed","verdict"],"type":"object"},
+    ComparedUnit: {"enum":["ns","share"]},
     ConditionsRecord: {"properties":{"clock_sources":{"items":{"type":"string"},"type":"array"},"counted_ns":{"type":["integer","null"]},"cpus":{"items":{"$ref":"#/$defs/CpuRecord"},"type":"array"},"locked_bytes":{"type":["integer","null"]},"looks":{"type":"integer"},"rt_throttled":{"type":["boolean","null"]},"smis":{"type":["integer","null"]},"suspended_ns":{"type":"integer"},"threads":{"items":{"$ref":"#/$defs/ThreadUse"},"type":"array"}},"required":["looks","counted_ns","threads","cpus","clock_sources","suspended_ns","locked_bytes","smis","rt_throttled"],"type":"object"},
     ConfigRow: {"properties":{"option":{"type":"string"},"values":{"items":{"type":["string","null"]},"type":"array"}},"required":["option","values"],"type":"object"},
     ConfigTable: {"properties":{"kernels":{"items":{"type":"string"},"type":"array"},"others":{"type":"integer"},"rows":{"items":{"$ref":"#/$defs/ConfigRow"},"type":"array"}},"required":["kernels","rows","others"],"type":"object"},
@@ -1266,7 +1410,8 @@ export const STRUCTURE: JsonMap = {
     CpuUse: {"properties":{"busy":{"type":"number"},"cpu":{"type":"integer"},"steal":{"type":"number"}},"required":["cpu","busy","steal"],"type":"object"},
     Effect: {"enum":["informs","weakens","invalidates"]},
     EndRecord: {"properties":{"address":{"type":["string","null"]},"cpu":{"type":["integer","null"]},"name":{"type":"string"},"place":{"type":"string"},"policy":{"type":["string","null"]},"receive_buffer_bytes":{"type":["integer","null"]},"send_buffer_bytes":{"type":["integer","null"]},"version":{"type":["string","null"]},"wait":{"type":["string","null"]}},"required":["name","place","address","cpu","policy","wait","receive_buffer_bytes","send_buffer_bytes","version"],"type":"object"},
-    Facts: {"properties":{"architecture":{"type":"string"},"boot_id":{"type":["string","null"]},"clock_source":{"type":["string","null"]},"cpu_model":{"type":["string","null"]},"cpus_allowed":{"type":"string"},"cpus_online":{"type":"string"},"distribution":{"type":["string","null"]},"governors":{"items":{"type":"string"},"type":"array"},"hostname":{"type":"string"},"idle_states":{"items":{"$ref":"#/$defs/IdleState"},"type":"array"},"kernel":{"type":"string"},"kernel_cmdline":{"type":["string","null"]},"kernel_version":{"type":"string"},"lab":{"anyOf":[{"$ref":"#/$defs/LabFacts"},{"type":"null"}]},"load_average":{"items":{"type":"number"},"type":["array","null"]},"memory_bytes":{"type":["integer","null"]},"preemption":{"$ref":"#/$defs/Preemption"},"rt_throttling_percent":{"type":["number","null"]},"tardy_version":{"type":"string"},"topology":{"items":{"$ref":"#/$defs/CpuPlace"},"type":"array"},"virtualisation":{"type":["string","null"]}},"required":["hostname","kernel","kernel_version","architecture","distribution","kernel_cmdline","preemption","cpu_model","cpus_online","cpus_allowed","topology","clock_source","virtualisation","governors","idle_states","memory_bytes","load_average","rt_throttling_percent","boot_id","tardy_version"],"type":"object"},
+    FactDifference: {"properties":{"a":{"items":{"type":"string"},"type":"array"},"b":{"items":{"type":"string"},"type":"array"},"fact":{"type":"string"}},"required":["fact","a","b"],"type":"object"},
+    Facts: {"properties":{"architecture":{"type":"string"},"boot_id":{"type":["string","null"]},"clock_source":{"type":["string","null"]},"cpu_model":{"type":["string","null"]},"cpus_allowed":{"type":"string"},"cpus_online":{"type":"string"},"distribution":{"type":["string","null"]},"governors":{"items":{"type":"string"},"type":"array"},"hostname":{"type":"string"},"idle_states":{"items":{"$ref":"#/$defs/IdleState"},"type":"array"},"kernel":{"type":"string"},"kernel_cmdline":{"type":["string","null"]},"kernel_version":{"type":"string"},"lab":{"anyOf":[{"$ref":"#/$defs/LabFacts"},{"type":"null"}]},"load_average":{"items":{"type":"number"},"type":["array","null"]},"memory_bytes":{"type":["integer","null"]},"microcode":{"type":["string","null"]},"preemption":{"$ref":"#/$defs/Preemption"},"rt_throttling_percent":{"type":["number","null"]},"tardy_version":{"type":"string"},"topology":{"items":{"$ref":"#/$defs/CpuPlace"},"type":"array"},"virtualisation":{"type":["string","null"]}},"required":["hostname","kernel","kernel_version","architecture","distribution","kernel_cmdline","preemption","cpu_model","microcode","cpus_online","cpus_allowed","topology","clock_source","virtualisation","governors","idle_states","memory_bytes","load_average","rt_throttling_percent","boot_id","tardy_version"],"type":"object"},
     FakeParameters: {"properties":{"cpus":{"type":"string"},"interval_ns":{"type":"integer"},"unpaced":{"type":"boolean"}},"required":["interval_ns","cpus","unpaced"],"type":"object"},
     Figure: {"properties":{"high":{"type":"integer"},"low":{"type":"integer"},"name":{"type":"string"},"uncertain":{"type":"boolean"}},"required":["name","low","high","uncertain"],"type":"object"},
     FlowRecord: {"properties":{"achieved_per_s":{"type":["number","null"]},"duplicated":{"type":"integer"},"foreign":{"type":"integer"},"late":{"type":["integer","null"]},"late_over_ns":{"type":["integer","null"]},"lost":{"type":"integer"},"received":{"type":"integer"},"reordered":{"type":"integer"},"sent":{"type":"integer"},"series":{"type":"string"},"wanted_per_s":{"type":["number","null"]}},"required":["series","sent","received","lost","late","late_over_ns","duplicated","reordered","foreign","wanted_per_s","achieved_per_s"],"type":"object"},
@@ -1293,6 +1438,7 @@ export const STRUCTURE: JsonMap = {
     OtherProbe: {"properties":{"name":{"type":"string"},"parameters":{"additionalProperties":true,"type":"object"}},"required":["name","parameters"],"type":"object"},
     PageBlame: {"properties":{"bands":{"items":{"$ref":"#/$defs/Band"},"type":"array"},"blamed":{"type":"integer"},"lost_events":{"type":"integer"},"lowest_threshold_ns":{"type":"integer"},"passed_over":{"type":"integer"},"threshold_ns":{"type":"integer"},"unmatched":{"type":"integer"}},"required":["threshold_ns","lowest_threshold_ns","blamed","passed_over","unmatched","lost_events","bands"],"type":"object"},
     PageCell: {"properties":{"causes":{"items":{"$ref":"#/$defs/CellCause"},"type":"array"},"caveats":{"items":{"type":"string"},"type":"array"},"curve":{"items":{"prefixItems":[{"type":"number"},{"type":"integer"}],"type":"array"},"type":"array"},"figures":{"items":{"$ref":"#/$defs/Figure"},"type":"array"},"phases":{"type":"integer"},"samples":{"type":"integer"}},"required":["phases","samples","figures","curve","caveats","causes"],"type":"object"},
+    PageComparison: {"properties":{"a":{"items":{"type":"integer"},"type":"array"},"a_name":{"type":"string"},"b":{"items":{"type":"integer"},"type":"array"},"b_name":{"type":"string"},"cause":{"type":"string"},"causes":{"items":{"$ref":"#/$defs/BandDifference"},"type":"array"},"described":{"items":{"$ref":"#/$defs/ComparedFigureRow"},"type":"array"},"facts":{"items":{"$ref":"#/$defs/FactDifference"},"type":"array"},"figures":{"items":{"$ref":"#/$defs/ComparedFigureRow"},"type":"array"},"judged":{"type":"boolean"},"remarks":{"items":{"type":"string"},"type":"array"},"sentence":{"type":"string"},"shift":{"items":{"$ref":"#/$defs/ShiftPoint"},"type":"array"},"shift_meaning":{"type":"string"},"verdict":{"$ref":"#/$defs/AbVerdict"}},"required":["a","b","a_name","b_name","verdict","judged","sentence","cause","figures","described","shift","shift_meaning","facts","causes","remarks"],"type":"object"},
     PageMatrix: {"properties":{"config":{"anyOf":[{"$ref":"#/$defs/ConfigTable"},{"type":"null"}]},"failed":{"items":{"$ref":"#/$defs/LabFailure"},"type":"array"},"headline":{"type":"string"},"kernels":{"items":{"$ref":"#/$defs/Column"},"type":"array"},"loads":{"items":{"$ref":"#/$defs/PageRow"},"type":"array"},"meanings":{"items":{"type":"string"},"type":"array"},"remarks":{"items":{"type":"string"},"type":"array"},"title":{"type":"string"},"undone":{"type":"integer"}},"required":["title","headline","meanings","remarks","kernels","loads","config","failed","undone"],"type":"object"},
     PagePart: {"properties":{"basis":{"$ref":"#/$defs/Basis"},"cause":{"$ref":"#/$defs/Cause"},"evidence":{"type":"string"},"name":{"type":"string"},"ns":{"type":"integer"},"stack":{"type":"integer"},"task":{"type":"string"}},"required":["cause","name","task","ns","basis","evidence","stack"],"type":"object"},
     PagePeak: {"properties":{"at_ns":{"type":"integer"},"blame":{"items":{"$ref":"#/$defs/PagePart"},"type":"array"},"cpu":{"type":"integer"},"latency_ns":{"type":"integer"},"left_out":{"type":"integer"},"series":{"type":"string"},"stages":{"anyOf":[{"$ref":"#/$defs/StagesOf"},{"type":"null"}]},"t_s":{"type":"number"},"timeline":{"$ref":"#/$defs/PageTimeline"},"ways":{"items":{"$ref":"#/$defs/WayOf"},"type":"array"}},"required":["t_s","at_ns","series","cpu","latency_ns","stages","ways","blame","timeline","left_out"],"type":"object"},
@@ -1318,6 +1464,8 @@ export const STRUCTURE: JsonMap = {
     SeriesShare: {"properties":{"ns":{"type":"integer"},"series":{"type":"string"}},"required":["series","ns"],"type":"object"},
     SeriesSummary: {"properties":{"above":{"type":"integer"},"count":{"type":"integer"},"cpu":{"type":["integer","null"]},"early":{"type":"integer"},"max":{"type":["integer","null"]},"mean":{"type":["integer","null"]},"min":{"type":["integer","null"]},"missed":{"type":["integer","null"]},"name":{"type":"string"},"percentiles":{"additionalProperties":{"type":"integer"},"type":"object"},"period_ns":{"type":["integer","null"]},"scheduled":{"anyOf":[{"$ref":"#/$defs/Scheduled"},{"type":"null"}]},"stage":{"type":["string","null"]},"stage_of":{"type":["string","null"]},"stddev":{"type":["integer","null"]},"uncertain":{"items":{"type":"string"},"type":"array"},"unit":{"type":"string"}},"required":["name","cpu","period_ns","stage_of","stage","unit","count","missed","early","above","min","mean","stddev","max","percentiles","uncertain","scheduled"],"type":"object"},
     SetupRecord: {"properties":{"asked":{"anyOf":[{"$ref":"#/$defs/AskedSetup"},{"type":"null"}]},"found":{"$ref":"#/$defs/FoundSetup"}},"required":["asked","found"],"type":"object"},
+    ShiftBasis: {"enum":["samples","runs"]},
+    ShiftPoint: {"properties":{"a_ns":{"type":"number"},"b_ns":{"type":"number"},"basis":{"$ref":"#/$defs/ShiftBasis"},"high":{"type":["number","null"]},"low":{"type":["number","null"]},"percentile":{"type":"string"},"ratio":{"type":"number"},"series":{"type":["string","null"]}},"required":["series","percentile","a_ns","b_ns","ratio","low","high","basis"],"type":"object"},
     StagesOf: {"properties":{"dispatch":{"type":"integer"},"handler":{"type":"integer"},"irq":{"type":"integer"},"softirq":{"type":"integer"},"user":{"type":"integer"}},"required":["irq","softirq","handler","dispatch","user"],"type":"object"},
     Status: {"enum":["running","complete","interrupted","stopped_over","crashed"]},
     StreamParameters: {"properties":{"both_ways":{"type":"boolean"},"cpu":{"type":"integer"},"far_cpu":{"type":["integer","null"]},"far_priority":{"type":["integer","null"]},"far_wait":{"type":["string","null"]},"group":{"type":["string","null"]},"late_over_ns":{"type":"integer"},"rate_per_s":{"type":"number"},"receivers":{"type":["integer","null"]},"size":{"type":"integer"},"to":{"type":["string","null"]},"transport":{"type":"string"},"wait":{"type":"string"}},"required":["transport","size","rate_per_s","both_ways","wait","far_wait","late_over_ns","cpu","far_cpu","far_priority","to","group","receivers"],"type":"object"},
@@ -1330,7 +1478,7 @@ export const STRUCTURE: JsonMap = {
     Vocabulary: {"properties":{"causes":{"additionalProperties":{"type":"string"},"type":"object"},"samples":{"$ref":"#/$defs/SampleWords"},"series":{"additionalProperties":{"type":"string"},"type":"object"}},"required":["samples","causes","series"],"type":"object"},
     WayOf: {"properties":{"ns":{"type":"integer"},"stages":{"anyOf":[{"$ref":"#/$defs/MessageStages"},{"type":"null"}]},"way":{"type":"string"}},"required":["way","ns","stages"],"type":"object"},
   },
-  properties: {"latency_edges_ns":{"items":{"type":"integer"},"type":"array"},"made_at":{"type":"string"},"matrix":{"anyOf":[{"$ref":"#/$defs/PageMatrix"},{"type":"null"}]},"page_version":{"type":"integer"},"runs":{"items":{"$ref":"#/$defs/PageRun"},"type":"array"},"tardy_version":{"type":"string"},"words":{"$ref":"#/$defs/Vocabulary"}},
-  required: ["page_version","tardy_version","made_at","words","latency_edges_ns","runs","matrix"],
+  properties: {"comparisons":{"items":{"$ref":"#/$defs/PageComparison"},"type":"array"},"latency_edges_ns":{"items":{"type":"integer"},"type":"array"},"made_at":{"type":"string"},"matrix":{"anyOf":[{"$ref":"#/$defs/PageMatrix"},{"type":"null"}]},"page_version":{"type":"integer"},"runs":{"items":{"$ref":"#/$defs/PageRun"},"type":"array"},"tardy_version":{"type":"string"},"words":{"$ref":"#/$defs/Vocabulary"}},
+  required: ["page_version","tardy_version","made_at","words","latency_edges_ns","runs","comparisons","matrix"],
   type: "object",
 };

@@ -41,6 +41,11 @@ function append(element: Element, children: Child[]): void {
   }
 }
 
+/** Where a page has several runs: a piece of the line of one of them, in its colour. */
+export function runMark(run: number): HTMLElement {
+  return h('span', { class: `dash run${run % 6}`, title: 'the colour of the lines of this run' });
+}
+
 /** A text whose parts between backticks are code; as it came where one backtick has no partner. */
 export function withCode(text: string): (Node | string)[] {
   const parts = text.split('`');

@@ -1,8 +1,9 @@
 // The first five seconds: what each run says in one sentence, whether it may be believed, and on what
 // machine it ran.
 
-import { h } from './dom';
-import type { PageRun, Status, Validity } from './model';
+import { h, runMark } from './dom';
+import { answers } from './comparison/answer';
+import type { Page, PageRun, Status, Validity } from './model';
 import { instant, count } from './units';
 
 const STATUS: { [status in Status]: string } = {
@@ -13,17 +14,18 @@ const STATUS: { [status in Status]: string } = {
   crashed: 'crashed: the record ends where it was last written',
 };
 
-export function head(runs: PageRun[]): HTMLElement {
+export function head({ runs, comparisons }: Page): HTMLElement {
   const several = runs.length > 1;
   return h('header', { class: several ? 'page-head several' : 'page-head' },
-    several ? h('h1', {}, runs.length === 2 ? `${runs[0].record.name} and ${runs[1].record.name}` : `${runs.length} runs`) : null,
+    several && comparisons.length !== 1 ? h('h1', {}, runs.length === 2 ? `${runs[0].record.name} and ${runs[1].record.name}` : `${runs.length} runs`) : null,
+    ...answers(comparisons),
     h('div', { class: 'runs', 'data-runs': runs.length }, ...runs.map((run, index) => card(run, index, several))));
 }
 
 function card(run: PageRun, index: number, several: boolean): HTMLElement {
   const { record } = run;
   const name = several
-    ? h('h2', { class: 'run-name' }, h('span', { class: `dash dash${index % 4}`, title: 'how the lines of this run are drawn' }), record.name)
+    ? h('h2', { class: 'run-name' }, runMark(index), record.name)
     : h('h1', {}, record.name);
   return h('article', { class: 'card' },
     h('div', { class: 'title-line' }, name, verdict(record.validity), status(record.status)),

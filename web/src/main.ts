@@ -9,8 +9,9 @@ import { pointsPanel } from './chart/points';
 import { causeLead } from './cause/lead';
 import { causeSection } from './cause/section';
 import { caveatSection } from './caveats';
+import { comparisonSection } from './comparison/section';
 import { makeContext, type Context } from './context';
-import { h } from './dom';
+import { h, runMark } from './dom';
 import { figures } from './figures';
 import { head } from './head';
 import { matrixSections } from './matrix/sections';
@@ -53,7 +54,7 @@ function sections(page: Page): HTMLElement[] {
 
 function runSections(page: Page): HTMLElement[] {
   const none = h('p', { class: 'notice' }, 'This page holds no runs.');
-  return [head(page.runs), ...(page.runs.length === 0 ? [none] : body(makeContext(page)))];
+  return [head(page), ...(page.runs.length === 0 ? [none] : body(makeContext(page)))];
 }
 
 function body(context: Context): HTMLElement[] {
@@ -61,6 +62,7 @@ function body(context: Context): HTMLElement[] {
     // The first screen, and the first page of paper: in this order on a phone.
     h('div', { class: 'minute' }, causeLead(context), caveatSection(context.page.runs), percentilePanel(context).element,
       h('div', { class: 'tables' }, figures(context), messageSection(context))),
+    comparisonSection(context),
     shape(context),
     causeSection(context),
     record(context.page),
@@ -71,7 +73,7 @@ function body(context: Context): HTMLElement[] {
 function shape(context: Context): HTMLElement {
   const { runs } = context.page;
   const columns = runs.map((run, index) => h('div', { class: 'run-column' },
-    runs.length > 1 ? h('h3', { class: 'run-name' }, h('span', { class: `dash dash${index % 4}` }), run.record.name) : null,
+    runs.length > 1 ? h('h3', { class: 'run-name' }, runMark(index), run.record.name) : null,
     heatPanel(context, run, index).element, pointsPanel(context, run, index).element,
     machinePanel(context, run, index)?.element ?? null));
   return h('section', { class: 'shape', 'aria-label': 'the shape' },

@@ -2,7 +2,7 @@
 // told apart. Collapsed, searchable, copyable; on paper what the reader has opened.
 
 import { caveatList } from './caveats';
-import { copyButton, dataLink, fileName, csv, h, tsv } from './dom';
+import { copyButton, csv, dataLink, fileName, h, runMark, tsv } from './dom';
 import { flatten, readable, type Fact } from './flatten';
 import type { Page, PageRun, RunRecord } from './model';
 import { interruptTable } from './interrupts';
@@ -67,7 +67,7 @@ function search(body: HTMLElement): HTMLElement {
 
 function heading(runs: PageRun[], index: number): HTMLElement | null {
   return runs.length > 1
-    ? h('h3', { class: 'run-name' }, h('span', { class: `dash dash${index % 4}` }), runs[index].record.name) : null;
+    ? h('h3', { class: 'run-name' }, runMark(index), runs[index].record.name) : null;
 }
 
 function caveats(runs: PageRun[]): HTMLElement[] {

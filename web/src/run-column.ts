@@ -1,6 +1,6 @@
 // Which run a row of a table is of, where the page has several.
 
-import { h } from './dom';
+import { h, runMark } from './dom';
 import type { PageRun } from './model';
 import type { Column } from './table';
 
@@ -11,7 +11,7 @@ export function runColumn<Row>(runs: PageRun[], indexOf: (row: Row) => number): 
   return {
     title: 'run', raw: 'run', left: true, value: (row) => names[indexOf(row)],
     cell: (row) => h('span', { class: 'run-name', title: names[indexOf(row)] },
-      h('span', { class: `dash dash${indexOf(row) % 4}` }), h('span', { class: 'short' }, parts[indexOf(row)])),
+      runMark(indexOf(row)), h('span', { class: 'short' }, parts[indexOf(row)])),
   };
 }
 

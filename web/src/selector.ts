@@ -3,7 +3,7 @@
 // colour are chips, the list has all: a key of 256 entries is none.
 
 import { seriesColour, type Context } from './context';
-import { h } from './dom';
+import { h, runMark } from './dom';
 import { seriesTitle } from './vocabulary';
 import { onTheme, theme } from './theme';
 
@@ -20,7 +20,7 @@ export function seriesSelect(context: Context): HTMLElement | null {
   return h('label', { class: 'select' }, 'show ', select);
 }
 
-/** The key: a chip a series, in its colour; runs by their dash. */
+/** The key: a chip a series, in its colour; of several runs also its dash, and a line a run. */
 export function chips(context: Context): HTMLElement {
   const { runs } = context.page;
   const box = h('div', { class: 'chips', role: 'group', 'aria-label': 'series shown' });
@@ -43,17 +43,19 @@ export function chips(context: Context): HTMLElement {
 }
 
 function runKey(name: string, index: number): HTMLElement {
-  return h('span', { class: 'run-key', title: name }, h('span', { class: `dash dash${index % 4}` }), h('span', { class: 'short' }, name));
+  return h('span', { class: 'run-key', title: name }, runMark(index), h('span', { class: 'short' }, name));
 }
 
 function chip(context: Context, name: string): HTMLElement {
   const swatch = h('span', { class: 'swatch' });
   swatch.style.background = seriesColour(context, name, theme());
+  // Points have the colour; lines over each other have the run's colour, and the dash.
+  const dash = context.page.runs.length > 1 ? h('span', { class: `dash dash${(context.slots.get(name) ?? 0) % 4}` }) : null;
   const pressed = context.selection.series === name;
   const button = h('button', {
     type: 'button', class: context.selection.includes(name) ? 'chip' : 'chip off', 'data-series': name,
     'aria-pressed': String(pressed), title: `${seriesTitle(name)}: ${pressed ? 'show all series again' : 'show alone'}`,
-  }, swatch, h('span', { class: 'short' }, seriesTitle(name)));
+  }, swatch, dash, h('span', { class: 'short' }, seriesTitle(name)));
   button.addEventListener('click', () => context.selection.toggle(name));
   return button;
 }

@@ -1,6 +1,6 @@
 // Colours: light and dark by the reader's system, light on paper. Series colours are Okabe and Ito's
-// (apart for colour-blind readers), heat is viridis; runs differ by the dash, not by the hue, so that
-// a grey print still tells them apart. CSS has the page's own colours in `style.css`.
+// (apart for colour-blind readers), heat is viridis. Runs over each other differ by colour, black and
+// red first, and their series by dash. CSS has the page's own colours in `style.css`.
 
 export interface Theme {
   dark: boolean;
@@ -10,6 +10,8 @@ export interface Theme {
   grid: string;
   paper: string;
   series: string[];
+  /** Of runs that lie over each other; the same in `style.css`. */
+  runs: string[];
   crowd: string;
   alarm: string;
 }
@@ -22,6 +24,7 @@ const LIGHT: Theme = {
   grid: '#e6e9ec',
   paper: '#ffffff',
   series: ['#0072b2', '#d55e00', '#009e73', '#cc79a7', '#e69f00', '#56b4e9', '#333333'],
+  runs: ['#000000', '#d5001c', '#0072b2', '#e69f00', '#009e73', '#cc79a7'],
   crowd: '#a9b1b8',
   alarm: '#b3261e',
 };
@@ -34,6 +37,7 @@ const DARK: Theme = {
   grid: '#2b3238',
   paper: '#15191d',
   series: ['#56b4e9', '#e8743b', '#2fbf95', '#e08fbd', '#e69f00', '#f0e442', '#e4e8eb'],
+  runs: ['#ffffff', '#ff5c5c', '#56b4e9', '#e69f00', '#2fbf95', '#e08fbd'],
   crowd: '#5b656e',
   alarm: '#ff8a80',
 };
@@ -69,11 +73,11 @@ function tell(): void {
 
 darkWanted.addEventListener('change', tell);
 
-/** How each run's lines are dashed, in the order of runs; the same patterns as the keys in the page. */
-export const RUN_DASHES: ('solid' | number[])[] = ['solid', [6, 4], [2, 3], [10, 3, 2, 3]];
+/** How lines of one colour are dashed; the same patterns as the keys in the page. */
+export const DASHES: ('solid' | number[])[] = ['solid', [6, 4], [2, 3], [10, 3, 2, 3]];
 
-export function runDash(run: number): 'solid' | number[] {
-  return RUN_DASHES[run % RUN_DASHES.length];
+export function dashOf(place: number): 'solid' | number[] {
+  return DASHES[place % DASHES.length];
 }
 
 const VIRIDIS = [

@@ -176,7 +176,7 @@ function interrupts(next, cpus, seconds) {
 const FACTS = {
   hostname: 'rack3-node7', kernel: '6.12.57+deb13-rt-amd64', kernel_version: '#1 SMP PREEMPT_RT Debian 6.12.57-1 (2025-11-05)', architecture: 'x86_64',
   distribution: 'Debian GNU/Linux 13 (trixie)', kernel_cmdline: 'BOOT_IMAGE=/vmlinuz root=/dev/vda1 ro quiet isolcpus=managed_irq,domain,1 nohz_full=1 rcu_nocbs=1 processor.max_cstate=1',
-  preemption: { model: 'rt', source: '/sys/kernel/realtime' }, cpu_model: 'AMD Ryzen Embedded V1605B with Radeon Vega Gfx', cpus_online: '0-1', cpus_allowed: '0-1',
+  preemption: { model: 'rt', source: '/sys/kernel/realtime' }, cpu_model: 'AMD Ryzen Embedded V1605B with Radeon Vega Gfx', microcode: '0x810100b', cpus_online: '0-1', cpus_allowed: '0-1',
   topology: [{ cpu: 0, package: 0, core: 0 }, { cpu: 1, package: 0, core: 1 }], clock_source: 'tsc', virtualisation: null, governors: ['performance: 0-1'],
   idle_states: [{ name: 'POLL', exit_latency_us: 0 }, { name: 'C1', exit_latency_us: 1 }, { name: 'C2', exit_latency_us: 400 }],
   memory_bytes: 8243200000, load_average: [0.42, 0.3, 0.18], rt_throttling_percent: 95, boot_id: '0d6b4f0e-77a4-4e1c-b4a8-7a6d0a2b9c11', tardy_version: '0.1.0',
@@ -221,7 +221,7 @@ const words = (samples) => ({ samples, causes: CAUSES, series: { rtt: 'round tri
 function page(runs, bounds) {
   return {
     page_version: 2, tardy_version: '0.1.0', made_at: '2026-11-21T20:40:00Z', words: words(WAKE_UPS), latency_edges_ns: bounds,
-    runs: runs.map((run) => ({ ...UNSEEN, samples: WAKE_UPS, scheduled_first: isMaterial(run.record.series), ...run })), matrix: null,
+    runs: runs.map((run) => ({ ...UNSEEN, samples: WAKE_UPS, scheduled_first: isMaterial(run.record.series), ...run })), comparisons: [], matrix: null,
   };
 }
 
@@ -467,7 +467,7 @@ function matrix() {
   const row = (name, load, worst, verdicts) => ({ name, load, verdicts, cells: worst.map((ns, index) => (ns === null ? null : matrixCell(100 * index + name.length, ns))) });
   const against = (name, text) => `${name} against standard: ${text}`;
   return {
-    page_version: 2, tardy_version: '0.1.0', made_at: '2026-01-01T00:00:00Z', words: words(WAKE_UPS), latency_edges_ns: [], runs: [],
+    page_version: 2, tardy_version: '0.1.0', made_at: '2026-01-01T00:00:00Z', words: words(WAKE_UPS), latency_edges_ns: [], runs: [], comparisons: [],
     matrix: {
       title: 'founding', headline: 'founding: 3 kernels, 5 loads, 60 runs',
       meanings: ['Times are executed instructions times 2 ns on one emulated CPU: lengths of paths, not times of a machine.'],

@@ -6,52 +6,17 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use hdrhistogram::Histogram;
 
 use super::LoggedRun;
-use crate::{analysis::bands::Band, report::causes::Causes, run::peaks::Cause};
+use crate::{
+    analysis::bands::Band,
+    report::causes::{Causes, total},
+    run::{BandDifference, CauseDifference, Run, peaks::Cause},
+};
 
 /// The ten worst are no band of a share of the samples.
 const WORST: &str = "worst";
-
-/// What the samples of a band were blamed on, A beside B. All times are means per sample of the
-/// band, in ns; of several runs of a side the mean of theirs.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct BandDifference {
-    /// `p99`: the samples above each side's own 99th percentile.
-    pub band: String,
-    /// Their mean latency in A.
-    pub a_ns: f64,
-    /// The same in B.
-    pub b_ns: f64,
-    /// How much of the time of A was blamed, if only on `unexplained`, 0 to 1.
-    pub blamed_a: f64,
-    /// The same of B.
-    pub blamed_b: f64,
-    /// Where the difference comes from, the largest first. What was not blamed at all is missing.
-    pub causes: Vec<CauseDifference>,
-}
-
-/// One cause's part of both.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct CauseDifference {
-    /// What kind.
-    pub cause: Cause,
-    /// Which one.
-    pub name: String,
-    /// What it had of a sample's latency in A, ns.
-    pub a_ns: f64,
-    /// The same in B.
-    pub b_ns: f64,
-}
-
-impl CauseDifference {
-    /// By how much it has more in B, ns.
-    #[must_use]
-    pub fn difference_ns(&self) -> f64 {
-        self.b_ns - self.a_ns
-    }
-}
 
 /// One side's means of a band.
 #[derive(Debug, Default)]
@@ -64,12 +29,23 @@ struct SideBand {
 
 /// The bands that all runs of both sides have; none where one of them was not traced.
 pub(super) fn differences(a: &[&LoggedRun], b: &[&LoggedRun]) -> Vec<BandDifference> {
-    let bands = |side: &[&LoggedRun]| side.iter().map(|run| bands_of(run)).collect::<Vec<_>>();
+    let bands = |side: &[&LoggedRun]| -> Vec<Vec<Band>> {
+        side.iter().map(|run| bands_of(run.run(), &run.total())).collect()
+    };
     of_bands(&bands(a), &bands(b))
 }
 
-fn bands_of(run: &LoggedRun) -> Vec<Band> {
-    let causes = Causes::of(run.run(), &run.total());
+/// The same of runs whose logs were not read yet: blocks of a comparison.
+#[must_use]
+pub fn causes_between(a: &[Run], b: &[Run]) -> Vec<BandDifference> {
+    let bands = |side: &[Run]| -> Vec<Vec<Band>> {
+        side.iter().map(|run| bands_of(run, &total(run).0)).collect()
+    };
+    of_bands(&bands(a), &bands(b))
+}
+
+fn bands_of(run: &Run, total: &Histogram<u64>) -> Vec<Band> {
+    let causes = Causes::of(run, total);
     if causes.blame.is_some() { causes.bands } else { Vec::new() }
 }
 

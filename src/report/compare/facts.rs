@@ -7,24 +7,13 @@ use serde_json::Value;
 
 use super::LoggedRun;
 use crate::{
-    report::words,
+    report::{comparison_page::FactDifference, words},
     run::{Document, LoadRecord},
     units::{Nanos, rate, span},
 };
 
 /// Loads whose rates differ by more than this share did not do the same.
 const SAME_WORK: f64 = 0.1;
-
-/// A fact that differs between runs.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct FactDifference {
-    /// Which: `kernel`, `policy`.
-    pub fact: String,
-    /// What the runs of A say, each different one once.
-    pub a: Vec<String>,
-    /// What those of B say.
-    pub b: Vec<String>,
-}
 
 /// The facts that differ, those that change figures most first.
 pub(super) fn differences(a: &[&LoggedRun], b: &[&LoggedRun]) -> Vec<FactDifference> {
@@ -109,6 +98,7 @@ fn of_machine(document: &Document) -> Vec<(String, String)> {
         ("preemption", facts.preemption.model.clone()),
         ("command line", some(&facts.kernel_cmdline)),
         ("CPU model", some(&facts.cpu_model)),
+        ("microcode", some(&facts.microcode)),
         ("CPUs online", facts.cpus_online.clone()),
         ("governor", facts.governors.join(", ")),
         ("idle states", states.collect::<Vec<_>>().join(", ")),

@@ -28,6 +28,11 @@ struct Measured {
     is_judged: bool,
 }
 
+/// Whether samples of all series may be put together, and are of several.
+pub(super) fn pools(a: &[&LoggedRun], b: &[&LoggedRun], series: &[String]) -> bool {
+    series.len() > 1 && a.iter().chain(b).all(|run| is_pooled(run.document()))
+}
+
 /// All figures. The verdict rests on all series together where they can be pooled; then each
 /// series is judged by itself, as a family of its own: it shows where a difference is.
 pub(super) fn of(
@@ -37,7 +42,7 @@ pub(super) fn of(
     options: &CompareOptions,
 ) -> FoundFigures {
     let each: Vec<Option<&str>> = series.iter().map(|name| Some(name.as_str())).collect();
-    let pools = series.len() > 1 && a.iter().chain(b).all(|run| is_pooled(run.document()));
+    let pools = pools(a, b, series);
     let families: Vec<Vec<Option<&str>>> = if pools { vec![vec![None], each] } else { vec![each] };
     let all: Vec<&str> = series.iter().map(String::as_str).collect();
     let mut found = FoundFigures {

@@ -7,7 +7,11 @@
 mod causes;
 mod facts;
 mod figures;
+mod for_page;
+mod reading;
 mod remarks;
+mod sentence;
+mod shift;
 mod side;
 #[cfg(test)]
 mod tests;
@@ -17,15 +21,21 @@ mod worse;
 use serde::Serialize;
 use thiserror::Error;
 
-use super::intervals::RunIntervals;
+use super::{
+    comparison_page::{FactDifference, ShiftPoint},
+    intervals::RunIntervals,
+};
 use crate::{
     analysis::ab::figure::ComparedFigure,
-    run::{AbVerdict, ComparedFigureRow, Validity},
+    run::{AbVerdict, BandDifference, ComparedFigureRow, Validity},
 };
 
-pub use causes::{BandDifference, CauseDifference};
-pub use facts::FactDifference;
+pub use causes::causes_between;
+pub use for_page::of_report;
+pub use reading::compare_runs;
+use sentence::{of_band, of_figures};
 pub use side::LoggedRun;
+pub(super) use text::push_causes;
 pub use text::text;
 pub use worse::{WorseGate, WorseGateError};
 
@@ -111,6 +121,9 @@ pub struct SideComparison {
     pub figures: Vec<ComparedFigureRow>,
     /// The other figures, without intervals.
     pub described: Vec<ComparedFigureRow>,
+    /// B / A at every percentile with a 95 % interval of its own; judges nothing. Empty where a
+    /// side has one or two runs and the other more.
+    pub shift: Vec<ShiftPoint>,
     /// What these runs cannot tell, and what it would take.
     pub remarks: Vec<String>,
     /// Where the difference may come from: what is not the same in all runs.
@@ -179,6 +192,7 @@ pub fn compare(
     side::check(a, b, options)?;
     let series = side::common_series(a, b)?;
     let found = figures::of(a, b, &series, options);
+    let pools = figures::pools(a, b, &series);
     let names = |side: &[&LoggedRun]| side.iter().map(|run| run.name().to_owned()).collect();
     let all = || a.iter().chain(b);
     Ok(SideComparison {
@@ -189,6 +203,7 @@ pub fn compare(
         remarks: remarks::of(a, b, &series, &found.figures, options),
         figures: found.figures,
         described: found.described,
+        shift: shift::of(a, b, &series, pools),
         facts: facts::differences(a, b),
         causes: causes::differences(a, b),
         validity: all().map(|run| run.document().validity).max().unwrap_or(Validity::Valid),

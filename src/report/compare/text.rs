@@ -3,17 +3,19 @@
 
 use anstyle::{AnsiColor, Style};
 
-use super::{BandDifference, CompareReport, FactDifference, SideComparison};
+use super::{CompareReport, SideComparison, shift};
 use crate::{
     plain::plain,
     report::{
         causes::words::label,
+        change::ratio,
+        comparison_page::{FactDifference, ShiftPoint},
         intervals::{NamedInterval, RunIntervals},
         sample_name,
         table::{Table, us},
         terminal::{fold, interval},
     },
-    run::{AbVerdict, ComparedFigureRow, ComparedUnit, Validity},
+    run::{AbVerdict, BandDifference, ComparedFigureRow, ComparedUnit, Validity},
 };
 
 const BOLD: Style = Style::new().bold();
@@ -42,6 +44,7 @@ pub fn text(report: &CompareReport, width: Option<usize>) -> String {
 fn push(out: &mut String, one: &SideComparison, report: &CompareReport, width: Option<usize>) {
     push_sides(out, one, report);
     push_figures(out, one, report, width);
+    push_shift(out, one);
     push_facts(out, &one.facts);
     one.causes.iter().take(1).for_each(|band| push_causes(out, band, one.samples));
     if !one.remarks.is_empty() {
@@ -252,16 +255,6 @@ fn signed_us(ns: f64) -> String {
     if ns > 0.0 { format!("+{text}") } else { text }
 }
 
-/// Three digits: `1.12`, `0.987`, `12.3`.
-fn ratio(ratio: f64) -> String {
-    match ratio {
-        100.0.. => format!("{ratio:.0}"),
-        10.0.. => format!("{ratio:.1}"),
-        0.995.. => format!("{ratio:.2}"),
-        _ => format!("{ratio:.3}"),
-    }
-}
-
 /// A share in percent: `5 %`, `0.021 %`.
 fn share(share: f64) -> String {
     let percent = share * 100.0;
@@ -271,6 +264,30 @@ fn share(share: f64) -> String {
         0.1.. => format!("{percent:.2} %"),
         0.001.. => format!("{percent:.4} %"),
         _ => format!("{percent:.1e} %"),
+    }
+}
+
+/// The shift function as a picture: of all series together, or of each.
+fn push_shift(out: &mut String, one: &SideComparison) {
+    let mut series: Vec<&Option<String>> = Vec::new();
+    for point in &one.shift {
+        if !series.contains(&&point.series) {
+            series.push(&point.series);
+        }
+    }
+    let is_pooled = series.contains(&&None);
+    for own in series.into_iter().filter(|own| own.is_none() || !is_pooled) {
+        let points: Vec<ShiftPoint> =
+            one.shift.iter().filter(|point| point.series == *own).cloned().collect();
+        let Some(first) = points.first() else { continue };
+        let of = own.as_deref().map_or("all series", sample_name::series);
+        out.push_str(&format!(
+            "\n{DIM}B/A by percentile, {of}; [--o--]: 95 % of each by itself, by {}{DIM:#}\n",
+            first.basis.meaning()
+        ));
+        for (name, line) in shift::lines(&points) {
+            out.push_str(&format!("{name:<8}{line}\n"));
+        }
     }
 }
 
@@ -292,7 +309,7 @@ fn push_facts(out: &mut String, facts: &[FactDifference]) {
     }
 }
 
-fn push_causes(out: &mut String, band: &BandDifference, samples: &str) {
+pub(in crate::report) fn push_causes(out: &mut String, band: &BandDifference, samples: &str) {
     let (a, b) = (band.a_ns, band.b_ns);
     let [mean_a, mean_b] = [a, b].map(|ns| us(Some(ns.round() as i64)));
     out.push_str(&format!(

@@ -143,6 +143,7 @@ mod tests {
             judged: figures.iter().any(|row| row.low.is_some()),
             figures,
             described: Vec::new(),
+            shift: Vec::new(),
             remarks: Vec::new(),
             facts: Vec::new(),
             causes: Vec::new(),

@@ -61,6 +61,24 @@ impl Axis {
         axis
     }
 
+    /// Ratios on a log scale, with 1 in their middle.
+    #[must_use]
+    pub(super) fn ratios(title: &str, reach: f64, length: f64) -> Self {
+        let mut axis = Self::log(title, 1.0 / reach, reach);
+        // Names in even steps of the ratio, unless it goes over many.
+        if reach > 3.0 {
+            axis.mark_decades(length, 22.0, |value| format!("{}", (value * 1e6).round() / 1e6));
+            return axis;
+        }
+        let step = round_step((reach - 1.0 / reach) * 26.0 / length);
+        let decimals = (-step.log10().floor()).max(0.0) as usize;
+        let (first, last) = ((1.0 / reach / step).ceil() as u32, (reach / step).floor() as u32);
+        let value = |number: u32| f64::from(number) * step;
+        let tick = |number| (value(number), format!("{:.decimals$}", value(number)));
+        axis.ticks = axis.ticks_at((first..=last).map(tick).collect());
+        axis
+    }
+
     /// Percentiles in "nines": from 50 % to `most` nines.
     #[must_use]
     pub(super) fn nines(title: &str, most: f64, length: f64) -> Self {

@@ -39,6 +39,12 @@ pub(super) fn chosen<'a>(page: &'a Page, options: &PlotOptions) -> Result<Chosen
 
 /// Where many periods were missed, the view per scheduled period comes first.
 fn is_per_period(page: &Page, options: &PlotOptions) -> Result<bool, PlotError> {
+    if options.kind == PictureKind::Shift {
+        return match options.view {
+            None => Ok(false),
+            Some(_) => Err(PlotError::View("a shift is of samples as they came")),
+        };
+    }
     if !options.kind.is_overlaid() {
         return match options.view {
             None => Ok(false),

@@ -17,6 +17,7 @@ mod picture;
 mod range;
 mod raster;
 mod scatter;
+mod shift;
 mod sheet;
 mod stretch;
 mod subject;
@@ -48,6 +49,8 @@ pub enum PictureKind {
     Heatmap,
     /// Counts by latency.
     Histogram,
+    /// Ratios to the first run by percentile, with intervals.
+    Shift,
 }
 
 /// What is counted.
@@ -158,6 +161,9 @@ pub enum PlotError {
         /// Names that there are.
         known: String,
     },
+    /// An axis that this picture does not have.
+    #[error("--latency-range: a shift has no latency axis; choose another --kind")]
+    Latency,
     /// Of many series only the sum is kept over time.
     #[error(
         "--series: a run of more than 16 series has no heat map of each; choose another --kind"
@@ -217,12 +223,13 @@ impl PictureKind {
             Self::Percentile => "Latency by percentile",
             Self::Heatmap => "Samples by time and latency",
             Self::Histogram => "Samples by latency",
+            Self::Shift => "Ratio by percentile",
         }
     }
 
     /// Whether runs lie over each other, rather than side by side.
     const fn is_overlaid(self) -> bool {
-        matches!(self, Self::Percentile | Self::Histogram)
+        matches!(self, Self::Percentile | Self::Histogram | Self::Shift)
     }
 }
 
@@ -236,6 +243,9 @@ fn draw(page: &Page, options: &PlotOptions) -> Result<Picture, PlotError> {
     let mut sheet = heading(page, &subjects, options);
     let mut notes = counts(&subjects);
     notes.extend(outside);
+    if kind == PictureKind::Shift {
+        return shift::draw(page, options, &notes, sheet);
+    }
     if per_period {
         notes.push("A wake-up late by L at interval T counts as L, L-T, ..., L-kT.".into());
     }
@@ -243,7 +253,7 @@ fn draw(page: &Page, options: &PlotOptions) -> Result<Picture, PlotError> {
         PictureKind::Scatter => scatter::notes(page, &subjects),
         PictureKind::Percentile => percentile::notes(),
         PictureKind::Heatmap => heatmap::notes(page),
-        PictureKind::Histogram => histogram::notes(),
+        PictureKind::Histogram | PictureKind::Shift => histogram::notes(),
     };
     notes.extend(own);
     notes.extend(options.latency.note(page));
@@ -252,7 +262,9 @@ fn draw(page: &Page, options: &PlotOptions) -> Result<Picture, PlotError> {
         PictureKind::Scatter => scatter::draw(page, &subjects, &mut sheet)?,
         PictureKind::Percentile => percentile::draw(page, &subjects, &mut sheet)?,
         PictureKind::Heatmap => heatmap::draw(page, &subjects, &mut sheet)?,
-        PictureKind::Histogram => histogram::draw(page, &subjects, &mut sheet)?,
+        PictureKind::Histogram | PictureKind::Shift => {
+            histogram::draw(page, &subjects, &mut sheet)?;
+        }
     }
     Ok(sheet.picture)
 }

@@ -2,7 +2,7 @@
 // peaks are in the section of the cause.
 
 import type { Context } from '../context';
-import { h } from '../dom';
+import { h, runMark } from '../dom';
 import type { PageRun } from '../model';
 import { onTheme } from '../theme';
 import { stackBar } from './bars';
@@ -28,7 +28,7 @@ function ofRun(run: PageRun, index: number, several: boolean, keys: CauseKeys): 
   const band = run.blame && leadBand(run.blame);
   const why = whyNot(run);
   if (!band && !why) return null;
-  const name = several ? h('h3', { class: 'run-name' }, h('span', { class: `dash dash${index % 4}` }), run.record.name) : null;
+  const name = several ? h('h3', { class: 'run-name' }, runMark(index), run.record.name) : null;
   if (!band) return h('div', {}, name, h('p', { class: 'muted' }, `Why ${run.samples.many} were late was not recorded: ${why}.`));
   const bar = h('div', {});
   const draw = (): void => bar.replaceChildren(stackBar(band, keys));

@@ -1,7 +1,7 @@
 // The cause: what the slowest wake-ups of each run were spent on, the worst of them, and one opened.
 
 import type { Context } from '../context';
-import { announce, h } from '../dom';
+import { announce, h, runMark } from '../dom';
 import type { PageRun } from '../model';
 import { latency } from '../units';
 import { blameBars } from './bars';
@@ -19,7 +19,7 @@ export function causeSection(context: Context): HTMLElement | null {
   return h('section', { class: 'shape cause', id: 'cause', 'aria-label': 'the cause' },
     h('div', { class: 'bar-line' }, h('h2', {}, 'The cause')),
     h('div', { class: 'columns', 'data-runs': runs.length }, ...runs.map((run, index) => h('div', { class: 'run-column' },
-      runs.length > 1 ? h('h3', { class: 'run-name' }, h('span', { class: `dash dash${index % 4}` }), run.record.name) : null,
+      runs.length > 1 ? h('h3', { class: 'run-name' }, runMark(index), run.record.name) : null,
       blameBars(run, keys) ?? h('p', { class: 'muted' }, `What late ${run.samples.many} were spent on was not recorded${whyNot(run) ? `: ${whyNot(run)}` : ''}.`),
       ...run.peaks.damaged.map((what) => h('p', { class: 'notice' }, `Damaged: ${what}`))))),
     ranked.length ? peaksPart(context, ranked, keys) : null);

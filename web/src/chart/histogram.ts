@@ -1,14 +1,13 @@
 // The histogram, log-log: how many samples had which latency. An outline a series and run; with many
 // series the crowd is one outline, their sum, so that nothing is left out.
 
-import { colourNote, countedOf, countedWords, seriesColour, type Context } from '../context';
+import { colourNote, countedOf, countedWords, lineOf, type Context } from '../context';
 import { csv, fileName } from '../dom';
 import type { Option } from '../echarts';
 import type { PageRun, SeriesSummary } from '../model';
 import { Panel, type Frame, type Reading } from '../panel';
 import { logScale, logTicks, type LogScale } from '../scale';
 import { chips } from '../selector';
-import { runDash } from '../theme';
 import { count, exactLatency, latency, shortCount } from '../units';
 import { Stretch } from '../view';
 import { grid, xAxis, yAxis } from './axes';
@@ -130,12 +129,13 @@ function option(context: Context, scale: LogScale, frame: Frame): Option {
 
 function outlineSeries(context: Context, outline: Outline, scale: LogScale, frame: Frame, of: number): Option {
   const known = outline.series !== '' && context.slots.has(outline.series);
-  const colour = known ? seriesColour(context, outline.series, frame.theme)
+  const line = lineOf(context, outline.run, outline.series, frame.theme);
+  const colour = known || context.page.runs.length > 1 ? line.color
     : outline.series ? frame.theme.text : frame.theme.crowd;
   return {
     type: 'line', id: `${outline.run}/${outline.series}`, name: outline.name, silent: true,
     data: steps(context, outline, scale), symbol: 'none', showSymbol: false, clip: true, z: outline.series ? 3 : 2,
-    lineStyle: { color: colour, width: 1.5, type: runDash(outline.run) },
+    lineStyle: { color: colour, width: 1.5, type: line.type },
     areaStyle: of <= 2 && outline.run === 0 ? { color: colour, opacity: 0.1, origin: FOOT } : undefined,
   };
 }
@@ -165,7 +165,7 @@ function reading(context: Context, x: number, frame: Frame): Reading | null {
   return {
     title: `${exactLatency(edges[bin])} to ${exactLatency(edges[bin + 1])}`,
     rows: outlinesOf(context).map(({ run, name, series, bins }) => ({
-      colour: series ? seriesColour(context, series, frame.theme) : frame.theme.crowd,
+      colour: series || several ? lineOf(context, run, series, frame.theme).color : frame.theme.crowd,
       name: several ? `${name}, ${context.page.runs[run].record.name}` : name,
       value: `${count(bins.get(bin) ?? 0)}`,
     })),

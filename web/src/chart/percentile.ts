@@ -1,16 +1,15 @@
-// The percentile graph: nines against log latency, a line a series, a dash a run, gates as
+// The percentile graph: nines against log latency, a line a series, a colour a run, gates as
 // lines. The maximum has a place of its own at the right end, where every line arrives.
 
 import { capital, exactLatency, latency } from '../units';
 import { seriesTitle } from '../vocabulary';
 import { fileName, csv } from '../dom';
-import { colourNote, largest, countOf, countedOf, countedWords, seriesColour, seriesOf, type Context, type SeriesPair } from '../context';
+import { colourNote, largest, countOf, countedOf, countedWords, lineOf, seriesOf, type Context, type SeriesPair } from '../context';
 import type { Option } from '../echarts';
 import { limitsOf, type Limit } from '../limits';
 import { Panel, type Frame, type Reading } from '../panel';
 import { logScale, logTicks, nines, percentileAt, percentileText, type LogScale } from '../scale';
 import { chips } from '../selector';
-import { runDash } from '../theme';
 import { Stretch } from '../view';
 import { grid, xAxis, yAxis } from './axes';
 
@@ -155,14 +154,16 @@ function lines(drawing: Drawing, frame: Frame): Option[] {
   return inOrder(drawing).flatMap((curve) => {
     const shown = context.selection.includes(curve.name);
     const own = context.slots.has(curve.name);
-    const colour = shown && !own && context.selection.series ? frame.theme.text : seriesColour(context, curve.name, frame.theme);
+    const style = lineOf(context, curve.run, curve.name, frame.theme);
+    const alone = shown && !own && context.selection.series && context.page.runs.length < 2;
+    const colour = alone ? frame.theme.text : style.color;
     const place = ([x, ns]: [number, number]): [number, number] => [x, scale.place(ns)];
     const enough = curve.points.filter(([x]) => curve.count * Math.pow(10, -x) >= ENOUGH_BEYOND);
     const few = [...curve.points.slice(Math.max(0, enough.length - 1)).map(place), ...ending(curve, end).map(place)];
     const line = (data: [number, number][], opacity: number, part: string): Option => ({
       type: 'line', name: curve.name, id: `${curve.run}/${curve.name}/${part}`, data, silent: true,
       symbol: 'none', showSymbol: false, clip: true, z: own ? 3 : 2,
-      lineStyle: { color: colour, width: own || shown && context.selection.series ? 1.8 : 1, type: runDash(curve.run), opacity: shown ? opacity : 0.12 },
+      lineStyle: { color: colour, width: own || shown && context.selection.series ? 1.8 : 1, type: style.type, opacity: shown ? opacity : 0.12 },
     });
     return [
       line(enough.map(place), 1, 'enough'),
@@ -190,7 +191,7 @@ function maxima({ context, curves, scale, end }: Drawing, frame: Frame): Option[
       labelLayout: { moveOverlap: 'shiftY' },
       data: frame.to < end - 1e-9 ? [] : own.map((curve, rank) => ({
         value: [end, scale.place(curve.max)],
-        itemStyle: { color: seriesColour(context, curve.name, frame.theme) },
+        itemStyle: { color: lineOf(context, run, curve.name, frame.theme).color },
         label: { show: rank === 0, position: 'right', formatter: () => latency(curve.max), color: frame.theme.text, fontSize: 11 },
       })),
     };
@@ -221,7 +222,7 @@ function reading({ context, curves, last }: Drawing, x: number, frame: Frame): R
   const found = shown.map((curve) => ({ curve, ns: x > last ? curve.max : at(curve, x)?.[1] ?? curve.max }));
   found.sort((a, b) => b.ns - a.ns);
   const rowsShown = found.slice(0, 12).map(({ curve, ns }) => ({
-    colour: seriesColour(context, curve.name, frame.theme),
+    colour: lineOf(context, curve.run, curve.name, frame.theme).color,
     name: several ? `${seriesTitle(curve.name)}, ${context.page.runs[curve.run].record.name}` : seriesTitle(curve.name),
     value: exactLatency(ns) + (x <= last && !at(curve, x) ? ' (max)' : ''),
   }));

@@ -7,7 +7,7 @@ import type { Option } from '../echarts';
 import type { MatrixCell, MatrixRow, PageMatrix } from '../model';
 import { Panel, type Frame, type Reading } from '../panel';
 import { logScale, logTicks, nines, percentileAt, percentileText, type LogScale } from '../scale';
-import { runDash, type Theme } from '../theme';
+import { dashOf, type Theme } from '../theme';
 import { count, exactLatency, latency } from '../units';
 import { Stretch } from '../view';
 
@@ -109,7 +109,7 @@ function curve(line: Line, { latency: scale, end }: Scales, frame: Frame): Optio
   const few = [...line.points.slice(Math.max(0, enough.length - 1)), [end, line.max] as [number, number]];
   const part = (data: [number, number][], opacity: number, name: string): Option => ({
     type: 'line', name: line.name, id: `${line.kernel}/${name}`, data, silent: true, symbol: 'none', showSymbol: false, clip: true,
-    lineStyle: { color: kernelColour(line.kernel, frame.theme), width: 1.8, type: runDash(line.kernel), opacity },
+    lineStyle: { color: kernelColour(line.kernel, frame.theme), width: 1.8, type: dashOf(line.kernel), opacity },
   });
   return [part(enough.map(place), 1, 'enough'), part(few.map(place), 0.5, 'few')];
 }

@@ -5,7 +5,7 @@ import { label as causeLabel, share } from '../cause/words';
 import { h } from '../dom';
 import type { ConfigTable, MatrixCell, MatrixFigure, MatrixKernel, MatrixRow, PageMatrix } from '../model';
 import { Table, type Column, type TableSpec } from '../table';
-import { RUN_DASHES, onTheme, theme } from '../theme';
+import { DASHES, onTheme, theme } from '../theme';
 import { exactLatency, latency } from '../units';
 import { kernelColour } from './overlay';
 
@@ -15,7 +15,7 @@ const label = (figure: string): string => (figure === 'max' ? figure : `p${figur
 
 /** A kernel's name with how its lines are drawn. */
 export function kernelName(kernel: MatrixKernel, index: number): HTMLElement {
-  const key = h('span', { class: `dash dash${index % RUN_DASHES.length}` });
+  const key = h('span', { class: `dash dash${index % DASHES.length}` });
   key.style.color = kernelColour(index, theme());
   return h('span', { class: 'run-name', title: kernel.name }, key, h('span', { class: 'short' }, kernel.name));
 }
