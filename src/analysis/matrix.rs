@@ -1,37 +1,33 @@
-//! Runs of the lab as a matrix: a row a load, a column a kernel, and what differs for certain.
+//! Runs of the lab as a matrix: a row a load, a column a kernel, and what differs.
 //!
 //! Where time is counted, the same start phase gives the same samples, and another one gives
-//! others: one phase is one throw of the dice. So each figure is a range over start phases, and two
-//! kernels differ only where their ranges do not touch. A range of five is no confidence interval;
-//! that two of them fall apart by chance has a probability of 2 in 252.
+//! others: one phase is one throw of the dice. So a figure of a kernel is a set of numbers, one a
+//! phase, and two kernels are compared by these sets ([`super::phases`]); all comparisons of a
+//! matrix share one error probability. A column of the first kernel with other padding (A/A) shows
+//! how far equal kernels come apart.
 
+mod cells;
+mod judge;
 mod remarks;
 #[cfg(test)]
 mod tests;
 
 use std::{
-    collections::{BTreeSet, HashMap, HashSet},
+    collections::{HashMap, HashSet},
     hash::Hash,
 };
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::run::{
-    Document, ProbeRecord, RunParameters, SeriesSummary, Validity, facts::LabFacts,
-    messages::ROUND_TRIP, peaks::Cause,
-};
+use crate::run::{AbVerdict, Document, facts::LabFacts, peaks::Cause};
 
-/// With fewer start phases than this of either kernel, nothing is judged.
-pub const PHASES_NEEDED: usize = 5;
+pub use self::cells::{PhaseId, RunFigures, figures_of};
+pub use self::judge::{FIGURE_MARGINS, margin_of};
 
 /// Larger matrices are refused: a short `lab.json` can name a thousand million cells.
 pub const MOST_KERNELS: usize = 256;
 const MOST_LOADS: usize = 1_024;
-
-/// Ranges that are apart by less than this factor are not distinguished: smaller factors are not
-/// printed, and histograms are not much finer.
-const SMALLEST_FACTOR: f64 = 1.01;
 
 /// What is compared, by its name in `run.json`; the largest sample is `max`.
 pub const FIGURES: [&str; 4] = ["50", "99", "99.9", "max"];
@@ -70,6 +66,8 @@ pub struct Matrix {
     pub loads: Vec<MatrixRow>,
     /// What a reader must know before comparing: sentences.
     pub remarks: Vec<String>,
+    /// How many figures were compared, which share the error probability of 5 %.
+    pub comparisons: usize,
 }
 
 /// One kernel.
@@ -86,6 +84,9 @@ pub struct Column {
     pub hash: String,
     /// As in [`LabFacts::mode`].
     pub mode: String,
+    /// Whether it is another kernel's repetition with other padding of the command line.
+    #[serde(default)]
+    pub is_control: bool,
 }
 
 /// One load under all kernels.
@@ -140,7 +141,15 @@ pub struct Figure {
     pub low: i64,
     /// The largest over start phases.
     pub high: i64,
-    /// Whether a run had fewer than 10 samples beyond it: then it is little more than the maximum.
+    /// The median over start phases.
+    pub median: i64,
+    /// Lower end of the 95 % interval of the median over all phases there could be; absent for the
+    /// maximum, and with fewer than 6 phases.
+    pub median_low: Option<i64>,
+    /// Upper end of it.
+    pub median_high: Option<i64>,
+    /// Whether a run had fewer than 10 samples beyond it: then it is little more than the maximum,
+    /// and it is not judged.
     pub uncertain: bool,
 }
 
@@ -151,21 +160,30 @@ pub struct Judgement {
     pub kernel: usize,
     /// The place of the column that it is compared with.
     pub against: usize,
-    /// Why not; then there are no differences.
+    /// Why not; then there are no figures.
     pub not_judged: Option<String>,
-    /// Figures whose ranges do not touch.
-    pub differences: Vec<FigureDifference>,
+    /// What is said of each figure that was compared.
+    pub figures: Vec<JudgedFigure>,
 }
 
-/// A figure whose ranges do not touch.
+/// A figure of two kernels. Ratios are those of the judged kernel to the other.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct FigureDifference {
+pub struct JudgedFigure {
     /// As in [`FIGURES`].
     pub figure: String,
-    /// Whether the judged kernel is lower: answers earlier.
-    pub lower: bool,
-    /// The ratio of the nearest ends of both ranges, above 1: they differ at least by this.
-    pub factor: f64,
+    /// Whether the judged kernel is lower (better), higher (worse), the same or neither.
+    pub verdict: AbVerdict,
+    /// The median ratio.
+    pub ratio: f64,
+    /// Lower end of its interval; absent where there are too few phases for one.
+    pub low: Option<f64>,
+    /// Upper end of it.
+    pub high: Option<f64>,
+    /// Whether phases were compared in pairs.
+    pub is_paired: bool,
+    /// Figures that share the error probability with this one: that of its interval is 5 % divided
+    /// by it.
+    pub share: usize,
 }
 
 /// Names in the order that a plan has; what is not in it comes after.
@@ -197,14 +215,16 @@ pub fn matrix(runs: &[Document], order: NameOrder) -> Result<Matrix, MatrixError
         places.entry((lab.load.as_str(), ColumnKey::of(lab))).or_default().push(run);
     }
     let row = |name: &str| {
-        let cell_of = |key: &ColumnKey<'_>| cell(places.get(&(name, *key))?, runs);
+        let cell_of = |key: &ColumnKey<'_>| cells::cell(places.get(&(name, *key))?, runs);
         let cells: Vec<Option<MatrixCell>> = keys.iter().map(cell_of).collect();
-        let judgements = judgements(&cells, runs);
-        MatrixRow { name: name.to_owned(), cells, judgements }
+        MatrixRow { name: name.to_owned(), cells, judgements: Vec::new() }
     };
-    let loads = names.into_iter().map(row).collect();
+    let mut loads: Vec<MatrixRow> = names.into_iter().map(row).collect();
     let kernels = columns_of(&keys, &labs, runs);
-    Ok(Matrix { remarks: remarks::remarks(&kernels, &labs, runs), kernels, loads })
+    let comparisons = judge::judge(&mut loads, &kernels, runs);
+    let mut remarks = remarks::remarks(&kernels, &labs, runs);
+    remarks.extend(remarks::controls(&kernels, &loads));
+    Ok(Matrix { remarks, kernels, loads, comparisons })
 }
 
 /// What makes a column: the same name may be asked for in several places, and be another kernel.
@@ -213,11 +233,13 @@ struct ColumnKey<'a> {
     kernel: &'a str,
     hash: &'a str,
     mode: &'a str,
+    is_control: bool,
 }
 
 impl<'a> ColumnKey<'a> {
     fn of(lab: &'a LabFacts) -> Self {
-        Self { kernel: &lab.kernel, hash: &lab.kernel_hash, mode: &lab.mode }
+        let (kernel, hash, mode) = (&lab.kernel, &lab.kernel_hash, &lab.mode);
+        Self { kernel, hash, mode, is_control: lab.is_control }
     }
 }
 
@@ -228,10 +250,12 @@ fn keys_of<'a>(labs: &[&'a LabFacts], order: &'a [String]) -> Vec<ColumnKey<'a>>
     for (place, name) in order.iter().enumerate() {
         places.entry(name).or_insert(place);
         if known.insert(name) {
-            keys.push(ColumnKey { kernel: name, hash: "", mode: "" });
+            keys.push(ColumnKey { kernel: name, hash: "", mode: "", is_control: false });
         }
     }
-    keys.sort_by_key(|key| places.get(key.kernel).copied().unwrap_or(order.len()));
+    // A repetition stands behind its kernel.
+    let place = |key: &ColumnKey<'_>| places.get(key.kernel).copied().unwrap_or(order.len());
+    keys.sort_by_key(|key| (place(key), key.is_control));
     keys
 }
 
@@ -252,143 +276,26 @@ fn differ<T: PartialEq>(mut all: impl Iterator<Item = T>) -> bool {
 
 fn columns_of(keys: &[ColumnKey<'_>], labs: &[&LabFacts], runs: &[Document]) -> Vec<Column> {
     let of = |key: &ColumnKey<'_>| {
-        let same = keys.iter().filter(|other| other.kernel == key.kernel).count() > 1;
+        let has_its_name = |other: &&ColumnKey<'_>| {
+            other.kernel == key.kernel && other.is_control == key.is_control
+        };
+        let same = keys.iter().filter(has_its_name).count() > 1;
         let begin = key.hash.get(..8).unwrap_or(key.hash);
         let name = match same {
             true => [key.kernel, begin, key.mode].join(" ").replace("  ", " "),
             false => key.kernel.to_owned(),
         };
+        let again = if key.is_control { ", again" } else { "" };
         let own = labs.iter().position(|lab| ColumnKey::of(lab) == *key);
         let facts = own.and_then(|at| runs.get(at)).map(|run| &run.facts);
         Column {
-            name,
+            name: name + again,
             release: facts.map(|facts| facts.kernel.clone()).unwrap_or_default(),
             preemption: facts.map(|facts| facts.preemption.model.clone()).unwrap_or_default(),
             hash: key.hash.to_owned(),
             mode: key.mode.to_owned(),
+            is_control: key.is_control,
         }
     };
     keys.iter().map(of).collect()
-}
-
-fn cell(own: &[usize], runs: &[Document]) -> Option<MatrixCell> {
-    let documents: Vec<&Document> = own.iter().filter_map(|at| runs.get(*at)).collect();
-    let seeds = documents.iter().filter_map(|run| run.facts.lab.as_ref()).map(|lab| lab.seed);
-    let phases = seeds.collect::<BTreeSet<u32>>().len();
-    let series = || documents.iter().flat_map(|run| whole(run));
-    let figures = FIGURES.iter().filter_map(|name| figure(name, &documents));
-    let broken = documents.iter().filter(|run| run.validity == Validity::Invalid);
-    let codes = broken.flat_map(|run| &run.caveats);
-    let codes = codes.filter(|caveat| caveat.effect == crate::run::Effect::Invalidates);
-    let codes = in_order(codes.map(|caveat| caveat.code.as_str()));
-    (phases > 0).then(|| MatrixCell {
-        phases,
-        runs: own.to_vec(),
-        samples: series().map(|series| series.count).fold(0, u64::saturating_add),
-        figures: figures.collect(),
-        invalid: codes.into_iter().map(str::to_owned).collect(),
-        causes: Vec::new(),
-    })
-}
-
-/// What counts of a run: where there is a round trip, the ways there and back are parts of it.
-fn whole(run: &Document) -> impl Iterator<Item = &SeriesSummary> {
-    let has_round_trip = run.wakeups().any(|series| series.name == ROUND_TRIP);
-    run.wakeups().filter(move |series| !has_round_trip || series.name == ROUND_TRIP)
-}
-
-fn figure(name: &str, runs: &[&Document]) -> Option<Figure> {
-    let of_series = |series: &SeriesSummary| match name {
-        "max" => series.max,
-        _ => series.percentiles.get(name).and_then(|ns| i64::try_from(*ns).ok()),
-    };
-    let of_run = |run: &&Document| whole(run).filter_map(of_series).max();
-    let values: Vec<i64> = runs.iter().filter_map(of_run).collect();
-    let mut series = runs.iter().flat_map(|run| whole(run));
-    Some(Figure {
-        name: name.into(),
-        low: values.iter().copied().min()?,
-        high: values.iter().copied().max()?,
-        uncertain: series.any(|series| series.uncertain.iter().any(|other| other == name)),
-    })
-}
-
-fn judgements(cells: &[Option<MatrixCell>], runs: &[Document]) -> Vec<Judgement> {
-    let mut filled =
-        cells.iter().enumerate().filter_map(|(at, cell)| cell.as_ref().map(|cell| (at, cell)));
-    let Some((against, base)) = filled.next() else { return Vec::new() };
-    let judge = |(kernel, cell): (usize, &MatrixCell)| {
-        let not_judged = reason_not_to(base, cell, runs);
-        let differences = match not_judged {
-            Some(_) => Vec::new(),
-            None => base.figures.iter().zip(&cell.figures).filter_map(difference).collect(),
-        };
-        Judgement { kernel, against, not_judged, differences }
-    };
-    filled.map(judge).collect()
-}
-
-/// Why two cells cannot be compared, worst first.
-fn reason_not_to(base: &MatrixCell, cell: &MatrixCell, runs: &[Document]) -> Option<String> {
-    let both = || base.runs.iter().chain(&cell.runs).filter_map(|at| runs.get(*at));
-    let labs = || both().filter_map(|run| run.facts.lab.as_ref());
-    if let Some(code) = base.invalid.iter().chain(&cell.invalid).next() {
-        return Some(format!("not judged: a run is invalid ({code})"));
-    }
-    if differ(labs().map(|lab| &lab.mode)) {
-        return Some("not judged: measured in different modes".into());
-    }
-    if labs().any(|lab| lab.mode == "emulated") {
-        return Some("not judged: plain emulation, whose times are the host's noise".into());
-    }
-    if labs().any(|lab| lab.mode == "deterministic")
-        && both().any(|run| run.facts.cpus_online.contains(['-', ',']))
-    {
-        return Some(
-            "not judged: several CPUs, whose turns in the emulator are in the times".into(),
-        );
-    }
-    if differ(both().map(method)) {
-        return Some("not judged: measured differently (probe, load or their parameters)".into());
-    }
-    if differ(both().map(maker)) {
-        return Some("not judged: made by different programs (tardy, QEMU or its settings)".into());
-    }
-    let phases = base.phases.min(cell.phases);
-    (phases < PHASES_NEEDED)
-        .then(|| format!("not judged: {phases} of {PHASES_NEEDED} start phases"))
-}
-
-/// A probe, what was to be kept, and the loads.
-type Method<'a> = (&'a ProbeRecord, &'a RunParameters, Vec<(&'a String, String)>);
-
-/// What was measured, and under what.
-fn method(run: &Document) -> Method<'_> {
-    let load = |load: &'_ crate::run::LoadRecord| {
-        serde_json::to_string(&load.parameters).unwrap_or_default()
-    };
-    (&run.probe, &run.parameters, run.loads.iter().map(|own| (&own.name, load(own))).collect())
-}
-
-/// What determines the samples besides the kernel: versions and hashes, and how time is counted.
-fn maker(run: &Document) -> ([&str; 4], Option<u8>) {
-    let version = run.facts.tardy_version.as_str();
-    let Some(lab) = &run.facts.lab else { return ([version, "", "", ""], None) };
-    ([version, &lab.program_hash, &lab.qemu, &lab.cpu_model], lab.shift)
-}
-
-fn difference((base, other): (&Figure, &Figure)) -> Option<FigureDifference> {
-    let ratio = |high: i64, low: i64| high.max(1) as f64 / low.max(1) as f64;
-    let (lower, factor) = if other.high < base.low {
-        (true, ratio(base.low, other.high))
-    } else if base.high < other.low {
-        (false, ratio(other.low, base.high))
-    } else {
-        return None;
-    };
-    (factor >= SMALLEST_FACTOR).then(|| FigureDifference {
-        figure: base.name.clone(),
-        lower,
-        factor,
-    })
 }

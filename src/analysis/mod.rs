@@ -3,10 +3,12 @@
 
 pub mod ab;
 pub mod bands;
+pub mod baseline;
 pub mod distributions;
 pub mod kernel_config;
 pub mod matrix;
 pub mod percentile;
+pub mod phases;
 pub mod period;
 pub mod preempted;
 pub mod random;

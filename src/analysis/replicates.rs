@@ -13,6 +13,7 @@
 use super::{
     ab::ALPHA,
     distributions::{normal_upper, t_tail, t_upper},
+    phases::holm,
 };
 use crate::run::AbVerdict;
 
@@ -128,33 +129,10 @@ pub fn judge(figures: &[ReplicatedFigure]) -> Vec<Option<ReplicatedResult>> {
     let has_enough = |figure: &&ReplicatedFigure| figure.a.len().min(figure.b.len()) >= FEWEST_RUNS;
     let differences: Vec<Option<Difference>> =
         figures.iter().map(|figure| Some(figure).filter(has_enough).map(Difference::of)).collect();
-    let shares = holm(&differences);
-    let all = figures.iter().zip(&differences).zip(shares);
-    all.map(|((figure, found), share)| Some((*found)?.judged(figure.margin, share))).collect()
-}
-
-/// By how many figures the error probability is shared when each is tested, the least likely first;
-/// once one is not rejected, the others are tested no more, and keep its share.
-fn holm(differences: &[Option<Difference>]) -> Vec<usize> {
-    let probability = |at: usize| {
-        differences.get(at).copied().flatten().map(|difference| difference.probability())
-    };
-    let mut order: Vec<(usize, f64)> =
-        (0..differences.len()).filter_map(|at| Some((at, probability(at)?))).collect();
-    order.sort_by(|a, b| a.1.total_cmp(&b.1));
-    let mut share = order.len();
-    let mut shares = vec![share; differences.len()];
-    let mut goes_on = true;
-    for (at, probability) in order {
-        if let Some(own) = shares.get_mut(at) {
-            *own = share;
-        }
-        goes_on = goes_on && probability <= ALPHA / share as f64;
-        if goes_on {
-            share -= 1;
-        }
-    }
-    shares
+    let found = differences.iter().flatten();
+    let mut shares = holm(&found.map(Difference::probability).collect::<Vec<_>>(), 0).into_iter();
+    let all = figures.iter().zip(&differences);
+    all.map(|(figure, found)| Some((*found)?.judged(figure.margin, shares.next()?))).collect()
 }
 
 #[cfg(test)]

@@ -61,12 +61,17 @@ impl GateFlags {
 
 /// Prints the table of reasons, where gates were asked for.
 pub(super) fn put(results: Option<&[GateResult]>) -> Result<()> {
-    let Some(results) = results else { return Ok(()) };
-    output::put(&format!("\n{}", table(results, output::width())))
+    put_by("series", results)
 }
 
-fn table(results: &[GateResult], width: Option<usize>) -> String {
-    let mut table = Table::new(4, &["gate", "series", "", "why"]);
+/// The same for gates of something else than series.
+pub(super) fn put_by(of: &str, results: Option<&[GateResult]>) -> Result<()> {
+    let Some(results) = results else { return Ok(()) };
+    output::put(&format!("\n{}", table(of, results, output::width())))
+}
+
+fn table(of: &str, results: &[GateResult], width: Option<usize>) -> String {
+    let mut table = Table::new(4, &["gate", of, "", "why"]);
     for result in results {
         let series = result.series.clone().unwrap_or_else(|| "all".into());
         let verdict = result.verdict.as_str().to_owned();

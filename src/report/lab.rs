@@ -10,16 +10,27 @@ use crate::{
     analysis::{
         Matrix,
         matrix::{
-            CellCause, Column, FIGURES, Figure, FigureDifference, Judgement, MatrixCell, MatrixRow,
+            CellCause, Column, FIGURES, Figure, JudgedFigure, Judgement, MatrixCell, MatrixRow,
+            margin_of,
         },
     },
     plain,
-    run::lab::{LabFailure, meaning},
+    run::{
+        AbVerdict,
+        lab::{LabFailure, meaning},
+    },
     units::{Nanos, Scale, count},
 };
 
 const DIM: Style = Style::new().effects(Effects::DIMMED);
 const BOLD: Style = Style::new().effects(Effects::BOLD);
+
+/// What stands below the figures.
+const NOTES: [&str; 2] = [
+    "Percentiles: where the median of all start phases lies (95 %), or with fewer than 6 of them \
+     their range. max: the largest over these phases.",
+    "~ fewer than 10 samples beyond it in a run: little more than the maximum, and not judged.",
+];
 
 /// What one look at a matrix shows.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -73,10 +84,7 @@ pub fn show(sheet: &MatrixView) -> String {
         lines.push(String::new());
     }
     lines.extend(details(matrix));
-    lines.push(format!(
-        "{DIM}Ranges are over start phases. ~ fewer than 10 samples beyond it in each run: little \
-         more than the maximum.{DIM:#}"
-    ));
+    lines.extend(NOTES.map(|note| format!("{DIM}{note}{DIM:#}")));
     lines.extend(sheet.config.iter().flat_map(configurations));
     lines.extend(failures(sheet));
     lines.join("\n") + "\n"
@@ -182,19 +190,38 @@ fn verdict(matrix: &Matrix, judgement: &Judgement) -> String {
     if let Some(reason) = &judgement.not_judged {
         return format!("{pair}: {reason}");
     }
-    if judgement.differences.is_empty() {
-        return format!("{pair}: no difference beyond that of start phases");
+    let parts: Vec<String> = judgement.figures.iter().map(judged).collect();
+    match parts.is_empty() {
+        true => format!("{pair}: not judged: no figure is certain enough"),
+        false => format!("{pair}: {}", parts.join(", ")),
     }
-    let parts: Vec<String> = judgement.differences.iter().map(difference).collect();
-    format!("{pair}: {}", parts.join(", "))
 }
 
-fn difference(difference: &FigureDifference) -> String {
-    let word = if difference.lower { "lower" } else { "higher" };
-    let factor = difference.factor;
-    let decimals = if factor >= 100.0 { 0 } else { usize::from(factor < 10.0) + 1 };
-    let name = figure_name(&difference.figure);
-    format!("{name} at least {factor:.decimals$} times {word}")
+/// `p99 at least 133 times lower`, `p50 the same within 5 %`, `max inconclusive (0.84 to 1.3)`.
+pub(super) fn judged(own: &JudgedFigure) -> String {
+    let name = figure_name(&own.figure);
+    let least = |factor: f64, word: &str| {
+        let (number, decimals) = rounded_down(factor);
+        format!("{name} at least {number:.decimals$} times {word}")
+    };
+    match (own.verdict, own.low, own.high) {
+        (AbVerdict::Better, _, Some(high)) => least(1.0 / high, "lower"),
+        (AbVerdict::Worse, Some(low), _) => least(low, "higher"),
+        (AbVerdict::Same, Some(low), Some(high)) => {
+            let reach = (high - 1.0).max(1.0 / low - 1.0).max(margin_of(&own.figure));
+            format!("{name} the same within {:.0} %", (100.0 * reach).ceil())
+        }
+        (_, Some(low), Some(high)) => format!("{name} inconclusive ({low:.2} to {high:.2})"),
+        _ => format!("{name} inconclusive"),
+    }
+}
+
+/// A factor that is a lower limit, and with how many decimals it is written: none more than holds.
+fn rounded_down(factor: f64) -> (f64, usize) {
+    let decimals: u16 = if factor >= 100.0 { 0 } else { u16::from(factor < 10.0) + 1 };
+    let scale = 10_f64.powi(decimals.into());
+    // What binary fractions lack is no reason to write 1.02 for 1.03.
+    ((factor * scale + 1e-9).floor() / scale, decimals.into())
 }
 
 /// `p99.9`, `max`.
@@ -207,16 +234,21 @@ fn of<'a>(cell: &'a MatrixCell, figure: &str) -> Option<&'a Figure> {
     cell.figures.iter().find(|own| own.name == figure)
 }
 
-/// `154 to 158 us`, or one value where both ends are written alike.
+/// `154 to 158 us`, or one value where both ends are written alike. Of the maximum, the largest.
 fn range(figure: &Figure) -> String {
     let mark = if figure.uncertain { "~" } else { "" };
-    let (low, high) = (Nanos(figure.low).to_string(), Nanos(figure.high).to_string());
+    let from = if figure.name == "max" { figure.high } else { figure.low };
+    let (from, to) = match (figure.median_low, figure.median_high) {
+        (Some(low), Some(high)) => (low, high),
+        _ => (from, figure.high),
+    };
+    let (low, high) = (Nanos(from).to_string(), Nanos(to).to_string());
     if low == high {
         return format!("{mark}{high}");
     }
-    let unit = Scale::of(figure.low);
-    if unit == Scale::of(figure.high) {
-        return format!("{mark}{} to {high}", unit.number(figure.low));
+    let unit = Scale::of(from);
+    if unit == Scale::of(to) {
+        return format!("{mark}{} to {high}", unit.number(from));
     }
     format!("{mark}{low} to {high}")
 }
@@ -271,6 +303,9 @@ mod tests {
             name: (*name).to_owned(),
             low,
             high,
+            median: low,
+            median_low: None,
+            median_high: None,
             uncertain: **name == *"99.9",
         };
         Some(MatrixCell {
@@ -290,25 +325,39 @@ mod tests {
             preemption: "rt".into(),
             hash: String::new(),
             mode: "deterministic".into(),
+            is_control: false,
         };
-        let judgement = |not_judged: Option<&str>, differences| Judgement {
+        let judgement = |not_judged: Option<&str>, figures| Judgement {
             kernel: 1,
             against: 0,
             not_judged: not_judged.map(str::to_owned),
-            differences,
+            figures,
         };
-        let difference =
-            |figure: &str, factor| FigureDifference { figure: figure.into(), lower: true, factor };
+        let judged = |figure: &str, verdict, low, high| JudgedFigure {
+            figure: figure.into(),
+            verdict,
+            ratio: low,
+            low: Some(low),
+            high: Some(high),
+            is_paired: false,
+            share: 4,
+        };
         let row =
             |name: &str, cells, judgements| MatrixRow { name: name.into(), cells, judgements };
-        let found = vec![difference("99", 15.25), difference("max", 132.4)];
+        use AbVerdict::{Better, Inconclusive, Same, Worse};
+        let found = vec![
+            judged("50", Worse, 1.0399, 1.2),
+            judged("99", Better, 0.01, 1.0 / 15.29),
+            judged("max", Better, 0.001, 1.0 / 132.9),
+        ];
+        let near = vec![judged("50", Same, 0.99, 1.02), judged("99", Inconclusive, 0.8, 1.256)];
         let loads = vec![
             row(
                 "signals",
                 vec![cell(154_000, 158_000), cell(10_100, 10_100)],
                 vec![judgement(None, found)],
             ),
-            row("idle", vec![cell(980, 1_020), cell(9_000, 9_000)], vec![judgement(None, vec![])]),
+            row("idle", vec![cell(980, 1_020), cell(9_000, 9_000)], vec![judgement(None, near)]),
             row("files", vec![cell(1, 2), None], vec![judgement(Some("not judged: why"), vec![])]),
         ];
         MatrixView {
@@ -317,6 +366,7 @@ mod tests {
                 kernels: vec![column("standard"), column("rt")],
                 loads,
                 remarks: vec!["A remark.".into()],
+                comparisons: 4,
             },
             failed: vec![LabFailure {
                 load: "files".into(),
@@ -349,9 +399,9 @@ mod tests {
             "signals      154 to 158 us  10.1 us\n",
             "idle     980 ns to 1.02 us  9.00 us\n",
             "~154 to 158 us",
-            "    rt against standard: p99 at least 15.2 times lower, max at least 132 times \
-             lower\n",
-            "    rt against standard: no difference beyond that of start phases\n",
+            "    rt against standard: p50 at least 1.03 times higher, p99 at least 15.2 times \
+             lower, max at least 132 times lower\n",
+            "    rt against standard: p50 the same within 5 %, p99 inconclusive (0.80 to 1.26)\n",
             "    rt against standard: not judged: why\n",
             "failed\nfiles under rt, phase 3:\n    it panicked; its console's last lines:\n    \
              oops\n",
@@ -362,6 +412,28 @@ mod tests {
         }
         let hole = text.lines().find(|line| line.starts_with("files ")).unwrap();
         assert!(hole.ends_with("failed"), "{text}");
+    }
+
+    #[test]
+    fn a_percentile_has_the_interval_of_its_median_and_a_maximum_is_the_largest() {
+        let whole = cell(1_000, 9_000).unwrap().figures.remove(0);
+        assert_eq!(range(&whole), "1.00 to 9.00 us");
+        let some = Figure { median_low: Some(2_000), median_high: Some(3_000), ..whole.clone() };
+        assert_eq!(range(&some), "2.00 to 3.00 us");
+        assert_eq!(range(&Figure { name: "max".into(), ..whole }), "9.00 us");
+    }
+
+    #[test]
+    fn at_least_is_never_more_than_holds() {
+        let written = |factor: f64| {
+            let (number, decimals) = rounded_down(factor);
+            format!("{number:.decimals$}")
+        };
+        for (factor, wanted) in
+            [(1.039, "1.03"), (1.03, "1.03"), (9.999, "9.99"), (15.29, "15.2"), (199.9, "199")]
+        {
+            assert_eq!(written(factor), wanted);
+        }
     }
 
     #[test]

@@ -70,6 +70,16 @@ pub struct LabFacts {
     pub shift: Option<u8>,
     /// Which start phase.
     pub seed: u32,
+    /// How long the guest waited before it measured, ns; absent where start phases lay on a fixed
+    /// lattice, as before tardy drew them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wait_ns: Option<u64>,
+    /// Bytes of padding on the kernel's command line.
+    #[serde(default)]
+    pub padding: u16,
+    /// Whether it repeats another column of the table with other padding.
+    #[serde(default)]
+    pub is_control: bool,
     /// The kernel as it was asked for: `standard+preempt=full`.
     pub kernel: String,
     /// SHA-256 of the kernel's image.

@@ -34,6 +34,9 @@ pub struct LabRecord {
     pub kernels: Vec<LabKernel>,
     /// Names of the loads, in the order of the plan.
     pub loads: Vec<String>,
+    /// Draws start phases and padding; absent where they lay on a fixed lattice.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u64>,
     /// Cells without a run, and why.
     pub failed: Vec<LabFailure>,
     /// Cells that an early end left undone; while the lab runs, and after it was killed, those

@@ -17,7 +17,7 @@ use std::{
 
 use tardy::{
     lab::{
-        cell::{Cell, ClockMode, guest_runner::GuestRunner},
+        cell::{Cell, ClockMode, guest_runner::GuestRunner, phase::StartPhase},
         kernels::{self, Kernel, KernelSource},
     },
     run::{Document, Run, RunDirectory},
@@ -77,6 +77,8 @@ impl Place {
             kernel: self.kernel.clone(),
             mode: ClockMode::Deterministic,
             seed: 0,
+            start: StartPhase::default(),
+            is_control: false,
             load: "a load".into(),
             arguments: arguments.iter().map(|word| (*word).to_owned()).collect(),
             far: Vec::new(),

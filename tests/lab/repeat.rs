@@ -21,7 +21,8 @@ const SHORT: [&str; 7] = [
 fn two_at_once_and_one_later_are_the_same_run_byte_for_byte_and_another_seed_is_another() {
     let Some(place) = Place::new() else { return };
     let cell = place.cell(&SHORT);
-    let other = Cell { seed: 1, ..cell.clone() };
+    let start = StartPhase::draw(1, 1, false);
+    let other = Cell { seed: 1, start, ..cell.clone() };
     let documents = thread::scope(|scope| {
         let place = &place;
         let run = |cell, name| scope.spawn(move || place.run(cell, name).unwrap());

@@ -172,6 +172,7 @@ fn made_up(store: &Store, kernel: &str, seed: u32, times: i64) {
     let mut record = read_record(&place);
     record["facts"]["lab"] = json!({
         "mode": "deterministic", "qemu": "7.2.0", "cpu_model": "qemu64", "shift": 1, "seed": seed,
+        "wait_ns": i64::from(seed) * 1_000,
         "kernel": kernel, "kernel_hash": kernel, "initramfs_hash": "", "sample_hash": null,
         "load": "idle",
     });
@@ -213,7 +214,7 @@ fn five_phases_make_a_verdict_and_four_do_not() {
         made_up(&store, "standard", seed, 20);
     }
     let compare = |more: &[&str]| store.run(&[&["lab", "compare", "cells"], more].concat());
-    assert!(compare(&[]).out.contains("standard against rt: not judged: 4 of 5 start phases"));
+    assert!(compare(&[]).out.contains("standard against rt: not judged: 4 of the 5 start phases"));
     made_up(&store, "rt", 4, 1);
     made_up(&store, "standard", 4, 20);
     let said = compare(&["-o", "page.html"]);

@@ -168,6 +168,8 @@ export type ClockRecord = {
 export type Column = {
   /** SHA-256 of its image; empty for a machine's own. */
   hash: string;
+  /** Whether it is another kernel's repetition with other padding of the command line. */
+  is_control: boolean;
   /** As in `LabFacts::mode`. */
   mode: string;
   /** As it was asked for; with the beginning of its hash where two have one name. */
@@ -398,9 +400,15 @@ export type Figure = {
   high: number;
   /** The smallest over start phases. */
   low: number;
+  /** The median over start phases. */
+  median: number;
+  /** Upper end of it. */
+  median_high: number | null;
+  /** Lower end of the 95 % interval of the median over all phases there could be; absent for the maximum, and with fewer than 6 phases. */
+  median_low: number | null;
   /** As in `FIGURES`. */
   name: string;
-  /** Whether a run had fewer than 10 samples beyond it: then it is little more than the maximum. */
+  /** Whether a run had fewer than 10 samples beyond it: then it is little more than the maximum, and it is not judged. */
   uncertain: boolean;
 };
 
@@ -538,6 +546,8 @@ export type LabFacts = {
   far?: string[];
   /** SHA-256 of the guest's first file system. */
   initramfs_hash: string;
+  /** Whether it repeats another column of the table with other padding. */
+  is_control: boolean;
   /** The kernel as it was asked for: `standard+preempt=full`. */
   kernel: string;
   /** SHA-256 of the kernel's image. */
@@ -548,6 +558,8 @@ export type LabFacts = {
   load: string;
   /** `deterministic`, `kvm`, or `emulated`: plain emulation, whose times are the host's noise. */
   mode: string;
+  /** Bytes of padding on the kernel's command line. */
+  padding: number;
   /** SHA-256 of the part of the first file system that holds tardy and its libraries. */
   program_hash: string;
   /** QEMU's version. */
@@ -558,6 +570,8 @@ export type LabFacts = {
   seed: number;
   /** Where time is counted: an instruction takes 2^shift ns. */
   shift: number | null;
+  /** How long the guest waited before it measured, ns; absent where start phases lay on a fixed lattice, as before tardy drew them. */
+  wait_ns?: number | null;
 };
 
 /** A cell without a run. */
@@ -1398,7 +1412,7 @@ export const STRUCTURE: JsonMap = {
     Caveat: {"properties":{"code":{"type":"string"},"effect":{"$ref":"#/$defs/Effect"},"remedy":{"type":"string"},"text":{"type":"string"},"values":{"additionalProperties":true,"type":"object"}},"required":["code","effect","text","remedy","values"],"type":"object"},
     CellCause: {"properties":{"cause":{"$ref":"#/$defs/Cause"},"name":{"type":"string"},"share":{"type":"number"}},"required":["cause","name","share"],"type":"object"},
     ClockRecord: {"properties":{"drift_ppb":{"type":"number"},"exchanges":{"type":"integer"},"offset_ns":{"type":"integer"},"shortest_round_trip_ns":{"type":"integer"},"uncertainty_ns":{"type":"integer"}},"required":["offset_ns","uncertainty_ns","drift_ppb","exchanges","shortest_round_trip_ns"],"type":"object"},
-    Column: {"properties":{"hash":{"type":"string"},"mode":{"type":"string"},"name":{"type":"string"},"preemption":{"type":"string"},"release":{"type":"string"}},"required":["name","release","preemption","hash","mode"],"type":"object"},
+    Column: {"properties":{"hash":{"type":"string"},"is_control":{"type":"boolean"},"mode":{"type":"string"},"name":{"type":"string"},"preemption":{"type":"string"},"release":{"type":"string"}},"required":["name","release","preemption","hash","mode","is_control"],"type":"object"},
     ComparedFigureRow: {"properties":{"a":{"type":"number"},"above_ns":{"type":["integer","null"]},"b":{"type":"number"},"figure":{"type":"string"},"floor":{"type":["number","null"]},"high":{"type":["number","null"]},"low":{"type":["number","null"]},"lower_is_better":{"type":"boolean"},"margin":{"type":"number"},"pairs":{"type":"integer"},"pairs_needed":{"type":["integer","null"]},"ratio":{"type":"number"},"series":{"type":["string","null"]},"unit":{"$ref":"#/$defs/ComparedUnit"},"verdict":{"$ref":"#/$defs/AbVerdict"}},"required":["series","figure","unit","above_ns","lower_is_better","a","b","ratio","low","high","margin","floor","pairs","pairs_needed","verdict"],"type":"object"},
     ComparedUnit: {"enum":["ns","share"]},
     ConditionsRecord: {"properties":{"clock_sources":{"items":{"type":"string"},"type":"array"},"counted_ns":{"type":["integer","null"]},"cpus":{"items":{"$ref":"#/$defs/CpuRecord"},"type":"array"},"locked_bytes":{"type":["integer","null"]},"looks":{"type":"integer"},"rt_throttled":{"type":["boolean","null"]},"smis":{"type":["integer","null"]},"suspended_ns":{"type":"integer"},"threads":{"items":{"$ref":"#/$defs/ThreadUse"},"type":"array"}},"required":["looks","counted_ns","threads","cpus","clock_sources","suspended_ns","locked_bytes","smis","rt_throttled"],"type":"object"},
@@ -1413,7 +1427,7 @@ export const STRUCTURE: JsonMap = {
     FactDifference: {"properties":{"a":{"items":{"type":"string"},"type":"array"},"b":{"items":{"type":"string"},"type":"array"},"fact":{"type":"string"}},"required":["fact","a","b"],"type":"object"},
     Facts: {"properties":{"architecture":{"type":"string"},"boot_id":{"type":["string","null"]},"clock_source":{"type":["string","null"]},"cpu_model":{"type":["string","null"]},"cpus_allowed":{"type":"string"},"cpus_online":{"type":"string"},"distribution":{"type":["string","null"]},"governors":{"items":{"type":"string"},"type":"array"},"hostname":{"type":"string"},"idle_states":{"items":{"$ref":"#/$defs/IdleState"},"type":"array"},"kernel":{"type":"string"},"kernel_cmdline":{"type":["string","null"]},"kernel_version":{"type":"string"},"lab":{"anyOf":[{"$ref":"#/$defs/LabFacts"},{"type":"null"}]},"load_average":{"items":{"type":"number"},"type":["array","null"]},"memory_bytes":{"type":["integer","null"]},"microcode":{"type":["string","null"]},"preemption":{"$ref":"#/$defs/Preemption"},"rt_throttling_percent":{"type":["number","null"]},"tardy_version":{"type":"string"},"topology":{"items":{"$ref":"#/$defs/CpuPlace"},"type":"array"},"virtualisation":{"type":["string","null"]}},"required":["hostname","kernel","kernel_version","architecture","distribution","kernel_cmdline","preemption","cpu_model","microcode","cpus_online","cpus_allowed","topology","clock_source","virtualisation","governors","idle_states","memory_bytes","load_average","rt_throttling_percent","boot_id","tardy_version"],"type":"object"},
     FakeParameters: {"properties":{"cpus":{"type":"string"},"interval_ns":{"type":"integer"},"unpaced":{"type":"boolean"}},"required":["interval_ns","cpus","unpaced"],"type":"object"},
-    Figure: {"properties":{"high":{"type":"integer"},"low":{"type":"integer"},"name":{"type":"string"},"uncertain":{"type":"boolean"}},"required":["name","low","high","uncertain"],"type":"object"},
+    Figure: {"properties":{"high":{"type":"integer"},"low":{"type":"integer"},"median":{"type":"integer"},"median_high":{"type":["integer","null"]},"median_low":{"type":["integer","null"]},"name":{"type":"string"},"uncertain":{"type":"boolean"}},"required":["name","low","high","median","median_low","median_high","uncertain"],"type":"object"},
     FlowRecord: {"properties":{"achieved_per_s":{"type":["number","null"]},"duplicated":{"type":"integer"},"foreign":{"type":"integer"},"late":{"type":["integer","null"]},"late_over_ns":{"type":["integer","null"]},"lost":{"type":"integer"},"received":{"type":"integer"},"reordered":{"type":"integer"},"sent":{"type":"integer"},"series":{"type":"string"},"wanted_per_s":{"type":["number","null"]}},"required":["series","sent","received","lost","late","late_over_ns","duplicated","reordered","foreign","wanted_per_s","achieved_per_s"],"type":"object"},
     FoundSetup: {"properties":{"cpus":{"type":["string","null"]},"dma_latency_us":{"type":["integer","null"]},"governor":{"type":["string","null"]},"memory_lock":{"anyOf":[{"$ref":"#/$defs/MemoryLock"},{"type":"null"}]},"policy":{"type":["string","null"]},"shield":{"anyOf":[{"$ref":"#/$defs/FoundShield"},{"type":"null"}]},"siblings_offline":{"type":["string","null"]},"threads":{"items":{"$ref":"#/$defs/FoundThread"},"type":"array"}},"required":["policy","cpus","memory_lock","dma_latency_us","shield","governor","siblings_offline","threads"],"type":"object"},
     FoundShield: {"properties":{"backend":{"type":"string"},"cpus":{"type":"string"},"interrupts_moved":{"type":"integer"},"interrupts_stay":{"items":{"type":"string"},"type":"array"},"kernel_tasks_stay":{"type":"integer"}},"required":["cpus","backend","interrupts_moved","interrupts_stay","kernel_tasks_stay"],"type":"object"},
@@ -1422,7 +1436,7 @@ export const STRUCTURE: JsonMap = {
     IdleState: {"properties":{"exit_latency_us":{"type":"integer"},"name":{"type":"string"}},"required":["name","exit_latency_us"],"type":"object"},
     InterruptRow: {"properties":{"description":{"type":"string"},"kind":{"type":"string"},"per_cpu":{"items":{"prefixItems":[{"type":"integer"},{"type":"integer"}],"type":"array"},"type":"array"},"per_s":{"type":"number"},"source":{"type":"string"}},"required":["kind","source","description","per_s","per_cpu"],"type":"object"},
     KnownCost: {"properties":{"cost":{"$ref":"#/$defs/TraceCost"},"loads":{"items":{"type":"string"},"type":"array"},"name":{"type":"string"},"run":{"type":"string"}},"required":["run","name","loads","cost"],"type":"object"},
-    LabFacts: {"properties":{"arguments":{"items":{"type":"string"},"type":"array"},"cpu_model":{"type":"string"},"cpus":{"type":"integer"},"far":{"items":{"type":"string"},"type":"array"},"initramfs_hash":{"type":"string"},"kernel":{"type":"string"},"kernel_hash":{"type":"string"},"key":{"type":"string"},"load":{"type":"string"},"mode":{"type":"string"},"program_hash":{"type":"string"},"qemu":{"type":"string"},"sample_hash":{"type":["string","null"]},"seed":{"type":"integer"},"shift":{"type":["integer","null"]}},"required":["mode","qemu","cpu_model","shift","seed","kernel","kernel_hash","initramfs_hash","sample_hash","load","program_hash","cpus","arguments","key"],"type":"object"},
+    LabFacts: {"properties":{"arguments":{"items":{"type":"string"},"type":"array"},"cpu_model":{"type":"string"},"cpus":{"type":"integer"},"far":{"items":{"type":"string"},"type":"array"},"initramfs_hash":{"type":"string"},"is_control":{"type":"boolean"},"kernel":{"type":"string"},"kernel_hash":{"type":"string"},"key":{"type":"string"},"load":{"type":"string"},"mode":{"type":"string"},"padding":{"type":"integer"},"program_hash":{"type":"string"},"qemu":{"type":"string"},"sample_hash":{"type":["string","null"]},"seed":{"type":"integer"},"shift":{"type":["integer","null"]},"wait_ns":{"type":["integer","null"]}},"required":["mode","qemu","cpu_model","shift","seed","padding","is_control","kernel","kernel_hash","initramfs_hash","sample_hash","load","program_hash","cpus","arguments","key"],"type":"object"},
     LabFailure: {"properties":{"kernel":{"type":"string"},"load":{"type":"string"},"seed":{"type":"integer"},"why":{"type":"string"}},"required":["load","kernel","seed","why"],"type":"object"},
     LoadProof: {"properties":{"context_switches_per_s":{"type":"number"},"cpu_share":{"type":"number"},"operations":{"type":"integer"},"operations_per_s":{"type":"number"},"tasks":{"type":"integer"},"tasks_idle":{"type":"integer"},"unit":{"type":"string"}},"required":["unit","operations","operations_per_s","context_switches_per_s","cpu_share","tasks","tasks_idle"],"type":"object"},
     LoadRecord: {"properties":{"ended":{"type":["string","null"]},"name":{"type":"string"},"parameters":{"additionalProperties":true,"type":"object"},"proof":{"anyOf":[{"$ref":"#/$defs/LoadProof"},{"type":"null"}]}},"required":["name","parameters","proof","ended"],"type":"object"},

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use super::Column;
-use crate::run::{Document, facts::LabFacts};
+use super::{Column, MatrixRow};
+use crate::run::{AbVerdict, Document, facts::LabFacts};
 
 /// In words: versions and builds that differ, and cells that gave other samples the second time.
 pub(super) fn remarks(columns: &[Column], labs: &[&LabFacts], runs: &[Document]) -> Vec<String> {
@@ -38,7 +38,31 @@ pub(super) fn remarks(columns: &[Column], labs: &[&LabFacts], runs: &[Document])
     remarks
 }
 
+/// Where a kernel differs from itself: with as many comparisons, one time in twenty by chance.
+pub(super) fn controls(columns: &[Column], rows: &[MatrixRow]) -> Vec<String> {
+    let is_control = |kernel: usize| columns.get(kernel).is_some_and(|own| own.is_control);
+    let mut found = Vec::new();
+    for row in rows {
+        let own = row.judgements.iter().filter(|judgement| is_control(judgement.kernel));
+        let figures = own.flat_map(|judgement| &judgement.figures);
+        let apart = figures
+            .filter(|own| matches!(own.verdict, AbVerdict::Better | AbVerdict::Worse))
+            .map(|own| own.figure.as_str())
+            .collect::<Vec<_>>();
+        if !apart.is_empty() {
+            found.push(format!(
+                "{}: the same kernel with other padding differs from itself ({}): a smaller \
+                 difference between kernels is not told from none there.",
+                row.name,
+                apart.join(", ")
+            ));
+        }
+    }
+    found
+}
+
 /// What decides which samples come out where time is counted.
-fn cell_of(lab: &LabFacts) -> (u32, [&str; 3], &[String]) {
-    (lab.seed, [&lab.kernel, &lab.kernel_hash, &lab.load], &lab.arguments)
+fn cell_of(lab: &LabFacts) -> ((u32, Option<u64>, u16), [&str; 3], &[String]) {
+    let phase = (lab.seed, lab.wait_ns, lab.padding);
+    (phase, [&lab.kernel, &lab.kernel_hash, &lab.load], &lab.arguments)
 }

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::*;
 use crate::{
-    run::{Caveat, Effect, Facts, LoadRecord},
+    run::{Caveat, Effect, Facts, LoadRecord, Validity},
     testing::cpu_ns,
 };
 
@@ -16,6 +16,7 @@ fn run(kernel: &str, load: &str, seed: u32, figures: [u64; 4]) -> Document {
         cpu_model: "qemu64".into(),
         shift: Some(1),
         seed,
+        wait_ns: Some(u64::from(seed) * 1_000),
         kernel: kernel.into(),
         kernel_hash: format!("{:0>64}", kernel.len()),
         sample_hash: Some(format!("{figures:?}")),
@@ -66,7 +67,7 @@ fn judgement(runs: &[Document]) -> Judgement {
 
 fn refused(runs: &[Document]) -> String {
     let judgement = judgement(runs);
-    assert!(judgement.differences.is_empty());
+    assert!(judgement.figures.is_empty());
     judgement.not_judged.unwrap()
 }
 
@@ -102,35 +103,107 @@ fn a_figure_is_the_range_over_start_phases() {
     assert!(matrix.remarks.is_empty(), "{:?}", matrix.remarks);
 }
 
+fn verdicts(judgement: &Judgement) -> Vec<(&str, AbVerdict)> {
+    judgement.figures.iter().map(|own| (own.figure.as_str(), own.verdict)).collect()
+}
+
 #[test]
-fn kernels_differ_where_their_ranges_do_not_touch_and_by_the_nearest_ends() {
-    let judgement = judgement(&pair(5));
+fn kernels_differ_by_at_least_the_near_end_of_an_interval_and_the_uncertain_is_not_judged() {
+    use AbVerdict::{Better, Same};
+    let matrix = matrix(&pair(7)).unwrap();
+    assert_eq!(matrix.comparisons, 3);
+    let judgement = &matrix.loads[0].judgements[0];
     assert_eq!((judgement.kernel, judgement.against), (1, 0));
     assert_eq!(judgement.not_judged, None);
-    // The medians' ranges are 8,010 to 8,050 and 8,015 to 8,055.
-    let found: Vec<&str> = judgement.differences.iter().map(|d| d.figure.as_str()).collect();
-    assert_eq!(found, ["99", "99.9", "max"]);
-    let p99 = &judgement.differences[0];
-    assert!(p99.lower);
-    assert!((p99.factor - 1_000_010.0 / 10_050.0).abs() < 1e-9, "{}", p99.factor);
+    // The medians' ranges are 8,010 to 8,070 and 8,015 to 8,075; p99.9 is uncertain.
+    assert_eq!(verdicts(judgement), [("50", Same), ("99", Better), ("max", Better)]);
+    let p99 = &judgement.figures[1];
+    let (low, high) = (p99.low.unwrap(), p99.high.unwrap());
+    // 1,000,010 to 1,000,070 ns against 10,010 to 10,070.
+    assert!(low > 10_010.0 / 1_000_070.0 && high < 10_070.0 / 1_000_010.0, "{p99:?}");
+    assert!(low < p99.ratio && p99.ratio < high, "{p99:?}");
 }
 
 #[test]
-fn ranges_that_touch_are_no_difference_and_neither_is_less_than_a_hundredth() {
-    for (other, differs) in [(1_040, false), (1_041, false), (1_048, false), (1_100, true)] {
-        let mut runs = phases("a", "x", 5, [1_000; 4]);
-        runs.extend(phases("bb", "x", 5, [other; 4]));
-        assert_eq!(!judgement(&runs).differences.is_empty(), differs, "{other}");
-    }
-}
-
-#[test]
-fn fewer_than_five_start_phases_are_not_judged_and_the_same_one_counts_once() {
-    assert_eq!(refused(&pair(4)), "not judged: 4 of 5 start phases");
+fn fewer_start_phases_than_it_takes_are_not_judged_and_the_same_one_counts_once() {
+    assert_eq!(refused(&pair(4)), "not judged: 4 of the 5 start phases that it takes");
     let mut runs = pair(4);
     runs.extend(pair(4));
-    assert_eq!(refused(&runs), "not judged: 4 of 5 start phases");
+    assert_eq!(refused(&runs), "not judged: 4 of the 5 start phases that it takes");
     assert!(matrix(&runs).unwrap().remarks.is_empty(), "the same samples twice are no doubt");
+    // More loads share the 5 %, so that each takes more.
+    let mut many = pair(5);
+    assert_eq!(judgement(&many).not_judged, None);
+    for load in ["b", "c", "d", "e"] {
+        many.extend(phases("standard", load, 5, STANDARD));
+        many.extend(phases("rt", load, 5, RT));
+    }
+    assert_eq!(refused(&many), "not judged: 5 of the 6 start phases that it takes");
+}
+
+#[test]
+fn a_fixed_lattice_is_no_sample() {
+    let mut runs = pair(7);
+    runs.iter_mut().for_each(|run| lab(run).wait_ns = None);
+    assert!(refused(&runs).contains("fixed lattice"));
+}
+
+#[test]
+fn a_figure_has_the_interval_of_its_median_from_six_phases_on_and_a_maximum_has_none() {
+    let figure = |count: u32, name: &str| {
+        let matrix = matrix(&pair(count)).unwrap();
+        let figures = matrix.loads[0].cells[1].as_ref().unwrap().figures.clone();
+        figures.into_iter().find(|figure| figure.name == name).unwrap()
+    };
+    let many = figure(20, "99");
+    assert_eq!((many.low, many.median, many.high), (10_010, 10_105, 10_200));
+    // Ranks 6 and 15 of 20.
+    assert_eq!((many.median_low, many.median_high), (Some(10_060), Some(10_150)));
+    assert_eq!(figure(5, "99").median_low, None);
+    assert_eq!(figure(20, "max").median_low, None);
+}
+
+/// The first kernel again, with other padding, its figures so many times as large.
+fn again(count: u32, times: f64) -> Vec<Document> {
+    let mut runs =
+        phases("standard", "signals", count, STANDARD.map(|ns| (ns as f64 * times) as u64));
+    for run in &mut runs {
+        let facts = lab(run);
+        (facts.is_control, facts.padding) = (true, 9);
+    }
+    runs
+}
+
+#[test]
+fn a_kernel_that_differs_from_itself_raises_what_others_must_exceed() {
+    let slower = |times: f64| {
+        let figures = STANDARD.map(|ns| (ns as f64 * times) as u64);
+        let mut runs = phases("standard", "signals", 7, STANDARD);
+        runs.extend(phases("other", "signals", 7, figures));
+        runs
+    };
+    let with = |times: f64, mut runs: Vec<Document>| {
+        runs.extend(again(7, times));
+        matrix(&runs).unwrap()
+    };
+    let found = with(1.0, slower(1.2));
+    let names: Vec<&str> = found.kernels.iter().map(|column| column.name.as_str()).collect();
+    assert_eq!(names, ["standard", "other", "standard, again"]);
+    let [other, own] = &found.loads[0].judgements[..] else { panic!("{found:?}") };
+    assert_eq!((other.kernel, own.kernel), (1, 2));
+    assert!(own.figures.iter().all(|one| one.verdict == AbVerdict::Same), "{own:?}");
+    assert!(other.figures.iter().all(|one| one.verdict == AbVerdict::Worse), "{other:?}");
+    assert_eq!(
+        found.comparisons, 3,
+        "those of equal kernels have an error probability of their own"
+    );
+    assert!(found.remarks.is_empty(), "{:?}", found.remarks);
+    let found = with(1.3, slower(1.2));
+    let other = &found.loads[0].judgements[0];
+    assert!(other.figures.iter().all(|one| one.verdict == AbVerdict::Same), "{other:?}");
+    assert!(found.remarks[0].contains("differs from itself (50, 99, max)"), "{:?}", found.remarks);
+    let far = with(1.3, slower(3.0)).loads.remove(0).judgements.remove(0);
+    assert!(far.figures.iter().all(|one| one.verdict == AbVerdict::Worse), "{far:?}");
 }
 
 #[test]

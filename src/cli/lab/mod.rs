@@ -1,7 +1,9 @@
 //! `tardy lab`: kernels in virtual machines; one file per subcommand.
 
 mod compare;
+mod gates;
 mod kernels;
+mod measure;
 mod run;
 mod matrix_progress;
 mod verify;

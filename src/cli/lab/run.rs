@@ -1,7 +1,6 @@
 //! `tardy lab run`: a plan on several kernels.
 
 use std::{
-    io::{self, Write as _},
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -9,8 +8,13 @@ use std::{
 use anyhow::{Context, Result, bail, ensure};
 use clap::{Args, ValueEnum};
 
-use super::{compare, matrix_progress::MatrixProgress};
+use super::{
+    compare,
+    gates::{LabGateFlags, LabGates},
+    measure::LabMeasurement,
+};
 use crate::{
+    analysis::{matrix::FIGURES, phases::phases_needed},
     cli::{self, Exit, flags, flags::FormatFlags, output, report},
     lab::{
         self,
@@ -21,15 +25,11 @@ use crate::{
             host::HOST,
             plan::LabPlan,
             results::{self, Results},
-            scheduler::{CellTask, ScheduleOptions, TaskEvent, TaskOutcome, run_tasks},
         },
     },
     loads::LoadSpec,
     plain::plain,
-    run::{
-        RunDirectory, TraceMode,
-        lab::{LAB_VERSION, LabFailure, LabKernel, LabRecord},
-    },
+    run::{RunDirectory, TraceMode, lab::LabRecord},
     store::Store,
     sys::signals::Quit,
     units::Nanos,
@@ -66,9 +66,20 @@ pub(super) struct LabRunFlags {
     /// Clock of the guest: its instruction count, or real time
     #[arg(long, value_enum, value_name = "MODE", default_value = "deterministic")]
     mode: ModeName,
-    /// Start phases per load; a verdict needs 5 or more [default: the plan's repeats]
+    /// Start phases per load; a verdict takes 5 to 8 [default: the plan's repeats]
+    ///
+    /// How many it takes depends on how much is compared, and is printed before the run.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     seeds: Option<u32>,
+    /// Draws the start phases; the same seed draws the same ones
+    #[arg(long, value_name = "SEED", default_value = "1")]
+    seed: u64,
+    /// Leave out the second column of the first kernel, with other padding of its command line
+    ///
+    /// It shows how far equal kernels come apart (A/A), and is measured where there are enough
+    /// start phases for a verdict.
+    #[arg(long)]
+    no_control: bool,
     /// Guests to run in parallel [default: one per CPU; 1 in --mode real]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
     jobs: Option<u32>,
@@ -84,6 +95,8 @@ pub(super) struct LabRunFlags {
     /// distribution kernels have. Where that is missing, auto measures without and reports it.
     #[arg(long, value_enum, value_name = "MODE", default_value = "off")]
     trace: TraceMode,
+    #[command(flatten)]
+    gates: LabGateFlags,
     #[command(flatten)]
     outcome: OutcomeFlags,
     #[command(flatten)]
@@ -121,6 +134,7 @@ pub(super) fn run(flags: &LabRunFlags, store: &Store) -> Result<Exit> {
     check(&plan, flags.plan.as_deref())?;
     let sources = flags.sources()?;
     has_boxes(&plan, &sources)?;
+    let gates = flags.gates.read(flags.is_counted())?;
     let jobs = flags.jobs()?;
     let quit = Quit::listen().context("cannot listen for signals")?;
     let cache = lab::cache()?;
@@ -129,28 +143,21 @@ pub(super) fn run(flags: &LabRunFlags, store: &Store) -> Result<Exit> {
     let directory = RunDirectory::make(&place)?;
     let cell_runner = flags.cell_runner(&plan, &sources, &cache);
     let cell_runner = cell_runner.inspect_err(|_| directory.discard())?;
-    let tasks = cell_runner.tasks(flags.seeds.unwrap_or(plan.repeats));
-    let unwritable = || format!("cannot write to {}", place.display());
-    let mut record =
-        record(&plan, &cell_runner, &directory, tasks.len()).with_context(unwritable)?;
-    let results = Results::at(&cache.join(results::DIRECTORY));
-    let stop = || quit.seen().is_some();
-    let again = flags.again;
-    let orders =
-        ScheduleOptions { directory: &directory, jobs, results: &results, again, stop: &stop };
-    let mut watch = MatrixProgress::new(tasks.len(), jobs, flags.outcome.quiet);
-    let outcomes = run_tasks(&tasks, &cell_runner, &orders, &mut |event| {
-        if let TaskEvent::Ended(_, TaskOutcome::Measured(_) | TaskOutcome::Known) = event {
-            record.undone = record.undone.saturating_sub(1);
-            // The last one says where this fails.
-            let _ = record.write(&directory);
-        }
-        watch.note(&event);
-    });
-    watch.end();
-    note(&mut record, &cell_runner, &tasks, &outcomes);
-    record.write(&directory).with_context(unwritable)?;
-    flags.result(&place, &directory, &record)
+    let phases = flags.phases(&plan);
+    gates.check(&cell_runner, phases).inspect_err(|_| directory.discard())?;
+    flags.notice_phases(&cell_runner, phases);
+    let record = LabMeasurement {
+        plan: &plan.name,
+        cell_runner: &cell_runner,
+        results: &Results::at(&cache.join(results::DIRECTORY)),
+        phases: 0..phases,
+        jobs,
+        again: flags.again,
+        quiet: flags.outcome.quiet,
+        quit: &quit,
+    }
+    .measure(&directory, &place)?;
+    flags.result(&place, &directory, &record, &cell_runner, &gates)
 }
 
 impl LabRunFlags {
@@ -170,6 +177,35 @@ impl LabRunFlags {
             }
         }
         plan
+    }
+
+    fn phases(&self, plan: &LabPlan) -> u32 {
+        self.seeds.unwrap_or(plan.repeats)
+    }
+
+    /// Whether the first of so many kernels is measured twice: where something can be judged.
+    fn has_control(&self, plan: &LabPlan, kernels: usize) -> bool {
+        let comparisons = comparisons(plan.loads.len(), kernels);
+        let are_enough = self.phases(plan) as usize >= phases_needed(comparisons).unpaired;
+        self.is_counted() && !self.no_control && kernels > 1 && are_enough
+    }
+
+    /// Says what the planned start phases can decide.
+    fn notice_phases(&self, cells: &CellRunner, phases: u32) {
+        let kernels = cells.targets.iter().filter(|target| !target.is_control).count();
+        if self.outcome.quiet || kernels < 2 {
+            return;
+        }
+        let comparisons = comparisons(cells.rows.len(), kernels);
+        let needed = phases_needed(comparisons);
+        let is_enough = phases as usize >= needed.unpaired;
+        output::notice(&format!(
+            "{comparisons} figures are compared: a verdict takes {} start phases of each kernel \
+             ({} where they are compared in pairs), and {phases} {}",
+            needed.unpaired,
+            needed.paired,
+            if is_enough { "are planned" } else { "are planned: none will be judged" },
+        ));
     }
 
     fn is_counted(&self) -> bool {
@@ -228,18 +264,23 @@ impl LabRunFlags {
         let runner = needs_guests.then(|| GuestRunner::open(cache, &notify)).transpose()?;
         let target = |source: &KernelSource| {
             if source.base == Base::Host {
-                return Ok(Target { name: HOST.into(), kernel: None });
+                return Ok(Target { name: HOST.into(), kernel: None, is_control: false });
             }
             let kernel = kernels::get(source, &cache.join(kernels::DIRECTORY), &notify)?;
             kernel.check()?;
-            Ok(Target { name: kernel.asked.clone(), kernel: Some(kernel) })
+            let name = kernel.asked.clone();
+            Ok(Target { name, kernel: Some(kernel), is_control: false })
         };
-        let targets = sources.iter().map(target).collect::<Result<Vec<_>>>()?;
+        let mut targets = sources.iter().map(target).collect::<Result<Vec<_>>>()?;
+        if let Some(first) = targets.first().filter(|_| self.has_control(plan, sources.len())) {
+            targets.insert(1, Target { is_control: true, ..first.clone() });
+        }
         Ok(CellRunner {
             runner,
             targets,
             rows: plan.loads.clone(),
             mode: if self.is_counted() { ClockMode::Deterministic } else { ClockMode::Real },
+            seed: self.seed,
             limit: Duration::from_nanos(self.limit.0.unsigned_abs()),
             program: std::env::current_exe().context("cannot find this program's executable")?,
         })
@@ -247,7 +288,14 @@ impl LabRunFlags {
 
     /// Prints the result, of the runs in the directory that is held open: another user may have put
     /// his own in its place.
-    fn result(&self, place: &Path, directory: &RunDirectory, record: &LabRecord) -> Result<Exit> {
+    fn result(
+        &self,
+        place: &Path,
+        directory: &RunDirectory,
+        record: &LabRecord,
+        cells: &CellRunner,
+        gates: &LabGates,
+    ) -> Result<Exit> {
         let gathered = compare::gather_held(directory, place)?;
         let exit = if record.failed.is_empty() { Exit::Done } else { Exit::Failed };
         if gathered.runs.is_empty() && record.failed.is_empty() {
@@ -255,15 +303,25 @@ impl LabRunFlags {
             return Ok(exit);
         }
         let sheet = compare::sheet(&gathered)?;
-        compare::put(&sheet, self.format.is_json())?;
+        let results = match gates.is_empty() {
+            true => None,
+            false => Some(gates.decide(cells, &gathered.runs)?),
+        };
+        compare::put(&sheet, self.format.is_json(), results.as_deref())?;
         if let Some(file) = &self.outcome.report {
             compare::write_page(file, &sheet, &gathered)?;
         }
         if !self.outcome.quiet {
             output::notice(&plain(&format!("runs in {}", place.display())));
         }
-        Ok(exit)
+        self.gates.write(&record.plan, cells, &gathered.runs)?;
+        Ok(exit.worst(gates.exit(&results.unwrap_or_default(), &gathered.runs)))
     }
+}
+
+/// How many figures are compared in such a matrix.
+fn comparisons(loads: usize, kernels: usize) -> usize {
+    loads * kernels.saturating_sub(1) * FIGURES.len()
 }
 
 /// Checks that `tardy run` accepts the arguments of each load: a guest would fail minutes later.
@@ -304,59 +362,6 @@ fn would_take(arguments: &[String]) -> Result<()> {
     let about = about.take_while(|line| !line.starts_with("Usage:"));
     let about = about.filter(|line| !line.starts_with("For more")).collect::<Vec<_>>();
     bail!("{}", about.join("; ").trim_start_matches("error: "))
-}
-
-/// The record as known before any of so many cells is measured; written at once, so that a killed
-/// lab leaves a readable directory.
-fn record(
-    plan: &LabPlan,
-    cell_runner: &CellRunner,
-    directory: &RunDirectory,
-    undone: usize,
-) -> io::Result<LabRecord> {
-    let names = file_names(cell_runner.targets.iter().map(|target| target.name.as_str()));
-    let mut kernels = Vec::new();
-    for (target, name) in cell_runner.targets.iter().zip(names) {
-        let config = target.kernel.as_ref().map(|kernel| &kernel.config);
-        let config = config.filter(|config| !config.is_empty()).map(|config| {
-            let file = format!("config-{name}");
-            directory.create(&file)?.write_all(config.text().as_bytes())?;
-            io::Result::Ok(PathBuf::from(file))
-        });
-        kernels.push(LabKernel { name: target.name.clone(), config: config.transpose()? });
-    }
-    let record = LabRecord {
-        lab_version: LAB_VERSION,
-        plan: plan.name.clone(),
-        kernels,
-        loads: plan.loads.iter().map(|row| row.name.clone()).collect(),
-        undone,
-        ..LabRecord::default()
-    };
-    record.write(directory)?;
-    Ok(record)
-}
-
-fn note(
-    record: &mut LabRecord,
-    cell_runner: &CellRunner,
-    tasks: &[CellTask],
-    outcomes: &[TaskOutcome],
-) {
-    record.undone = 0;
-    for (task, outcome) in tasks.iter().zip(outcomes) {
-        let name = |name: Option<&String>| name.cloned().unwrap_or_default();
-        match outcome {
-            TaskOutcome::Failed(why) => record.failed.push(LabFailure {
-                load: name(cell_runner.rows.get(task.load).map(|row| &row.name)),
-                kernel: name(cell_runner.targets.get(task.kernel).map(|target| &target.name)),
-                seed: task.seed,
-                why: why.clone(),
-            }),
-            TaskOutcome::Stopped => record.undone += 1,
-            TaskOutcome::Measured(_) | TaskOutcome::Known => {}
-        }
-    }
 }
 
 #[cfg(test)]

@@ -15,6 +15,7 @@ use super::{
     Cell, ClockMode, Key, SHIFT, guest_record,
     guest_scratch::{GuestScratch, sweep},
     parts::{Archive, Parts, RUN, base, job, job_archive, write_all},
+    phase::StartPhase,
 };
 use crate::{
     lab::{
@@ -44,7 +45,7 @@ const TRIAL: Duration = Duration::from_secs(20);
 const SHOWN: usize = 20;
 
 /// Changes when the same cell no longer means the same run.
-const KEY: &str = "tardy lab cell 1";
+const KEY: &str = "tardy lab cell 2";
 
 /// What a kernel brings is known by its hash, where its modules lie, and whether it has two boxes.
 type Brought = (String, Option<PathBuf>, bool);
@@ -92,6 +93,12 @@ impl GuestRunner {
         Ok(Self { place, version, program, kernels: Mutex::default(), kvm: Mutex::default() })
     }
 
+    /// SHA-256 of this program with its libraries, and QEMU's version.
+    #[must_use]
+    pub fn programs(&self) -> (&str, &str) {
+        (&self.program.hash, &self.version)
+    }
+
     /// SHA-256 over everything that decides what comes out of a cell, in hexadecimal digits.
     ///
     /// # Errors
@@ -103,7 +110,12 @@ impl GuestRunner {
             ClockMode::Real => "real",
         };
         let (seed, cpus, far) = (cell.seed, cell.cpus, cell.far.len());
-        let numbers = format!("shift {SHIFT} seed {seed} cpus {cpus} far {far}");
+        let StartPhase { wait_ns, padding } = cell.start;
+        let numbers = format!(
+            "shift {SHIFT} seed {seed} wait {wait_ns} padding {padding} control {} cpus {cpus} far \
+             {far}",
+            cell.is_control
+        );
         let given = [
             &self.version,
             &self.program.hash,
@@ -160,6 +172,9 @@ impl GuestRunner {
             cpu_model: emulation.cpu_model().into(),
             shift: cell.counted().map(|_| SHIFT),
             seed: cell.seed,
+            wait_ns: Some(cell.start.wait_ns),
+            padding: cell.start.padding,
+            is_control: cell.is_control,
             kernel: cell.kernel.asked.clone(),
             kernel_hash: cell.kernel.hash.clone(),
             initramfs_hash,
@@ -219,6 +234,8 @@ impl GuestRunner {
             kernel: kernel.clone(),
             mode: ClockMode::Real,
             seed: 0,
+            start: StartPhase::default(),
+            is_control: false,
             load: String::new(),
             arguments: Vec::new(),
             far: Vec::new(),
@@ -259,7 +276,7 @@ impl GuestRunner {
             hardware,
             kernel: &cell.kernel.boot,
             initramfs: &initramfs,
-            append: &format!("{APPEND} {}", cell.kernel.append),
+            append: &format!("{APPEND} {}{}", cell.kernel.append, cell.start.word()),
             directory: scratch.path(),
             // Without trouble it prints nothing.
             patience: Patience::in_all(cell.limit),

@@ -18,6 +18,7 @@ use std::time::Duration;
 use anyhow::{Result, bail, ensure};
 use sha2::{Digest, Sha256};
 
+use self::phase::StartPhase;
 use crate::lab::{
     guest::{nodes::Nodes, qemu::Emulation},
     kernels::Kernel,
@@ -48,8 +49,12 @@ pub struct Cell {
     pub kernel: Kernel,
     /// What drives its clock.
     pub mode: ClockMode,
-    /// Which start phase; 0 does not wait.
+    /// The number of its start phase.
     pub seed: u32,
+    /// Where that begins.
+    pub start: StartPhase,
+    /// Whether it repeats another column of the table with other padding.
+    pub is_control: bool,
     /// The plan's name of the load.
     pub load: String,
     /// For `tardy run`, without the flags that are the lab's own: where the run goes and what it is
@@ -97,12 +102,6 @@ impl Cell {
     pub fn counted(&self) -> Option<Emulation> {
         (self.mode == ClockMode::Deterministic).then_some(Emulation::Counted { shift: SHIFT })
     }
-
-    /// How long its guest waits before it measures, ns.
-    #[must_use]
-    pub fn wait_ns(&self) -> u64 {
-        u64::try_from(phase::wait(self.seed).as_nanos()).unwrap_or(0)
-    }
 }
 
 /// A sum over texts that cannot be mistaken for other texts.
@@ -145,6 +144,8 @@ pub(super) mod tests {
             kernel: Kernel { name: "6.1-x".into(), ..Kernel::default() },
             mode: ClockMode::Deterministic,
             seed: 0,
+            start: StartPhase::default(),
+            is_control: false,
             load: "idle".into(),
             arguments: arguments.iter().map(|word| (*word).to_owned()).collect(),
             far: Vec::new(),

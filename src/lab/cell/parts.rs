@@ -162,7 +162,7 @@ pub fn job(cell: &Cell, modules: &[Module]) -> Job {
         environment: paths.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
         modules: modules.to_vec(),
         kept: Vec::new(),
-        wait_ns: cell.wait_ns(),
+        wait_ns: cell.start.wait_ns,
         handed_out: Some(RUN.into()),
         far: cell.far.clone(),
     }

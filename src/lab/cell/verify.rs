@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 
-use super::{Cell, ClockMode, guest_runner::GuestRunner};
+use super::{Cell, ClockMode, guest_runner::GuestRunner, phase::StartPhase};
 use crate::{
     lab::kernels::Kernel,
     run::{LabFacts, Run, RunDirectory},
@@ -73,6 +73,8 @@ pub fn verify(
         kernel,
         mode: ClockMode::Deterministic,
         seed: facts.seed,
+        start: StartPhase { wait_ns: facts.wait_ns.unwrap_or(0), padding: facts.padding },
+        is_control: facts.is_control,
         load: facts.load.clone(),
         arguments: facts.arguments.clone(),
         far: facts.far.clone(),

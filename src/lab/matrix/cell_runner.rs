@@ -1,6 +1,7 @@
 //! Measures the cells of a matrix, in guests and on this machine.
 
 use std::{
+    ops::Range,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -14,7 +15,7 @@ use super::{
 };
 use crate::{
     lab::{
-        cell::{Cell, ClockMode, guest_runner::GuestRunner},
+        cell::{Cell, ClockMode, guest_runner::GuestRunner, phase::StartPhase},
         kernels::Kernel,
     },
     run::RunDirectory,
@@ -27,6 +28,16 @@ pub struct Target {
     pub name: String,
     /// To be booted; none for this machine's own.
     pub kernel: Option<Kernel>,
+    /// Whether it repeats another target with other padding.
+    pub is_control: bool,
+}
+
+impl Target {
+    /// What people call its column: a repetition is the kernel again.
+    #[must_use]
+    pub fn column(&self) -> String {
+        if self.is_control { format!("{}, again", self.name) } else { self.name.clone() }
+    }
 }
 
 /// Kernels and loads, and how they are measured.
@@ -39,6 +50,8 @@ pub struct CellRunner {
     pub rows: Vec<PlanRow>,
     /// What makes a guest's time.
     pub mode: ClockMode,
+    /// Draws start phases and padding.
+    pub seed: u64,
     /// How long one cell may take.
     pub limit: Duration,
     /// This program.
@@ -48,16 +61,17 @@ pub struct CellRunner {
 impl CellRunner {
     /// All cells, kernels side by side: what is to be compared is measured at about the same time.
     #[must_use]
-    pub fn tasks(&self, seeds: u32) -> Vec<CellTask> {
+    pub fn tasks(&self, phases: Range<u32>) -> Vec<CellTask> {
         let loads = file_names(self.rows.iter().map(|row| row.name.as_str()));
-        let kernels = file_names(self.targets.iter().map(|target| target.name.as_str()));
+        let columns: Vec<String> = self.targets.iter().map(Target::column).collect();
+        let kernels = file_names(columns.iter().map(String::as_str));
         let mut tasks = Vec::new();
         for (load, (row, load_name)) in self.rows.iter().zip(&loads).enumerate() {
-            for seed in 0..seeds {
+            for seed in phases.clone() {
                 for (kernel, (target, kernel_name)) in self.targets.iter().zip(&kernels).enumerate()
                 {
                     let place = Path::new(load_name).join(kernel_name).join(seed.to_string());
-                    let name = format!("{} under {}, phase {seed}", row.name, target.name);
+                    let name = format!("{} under {}, phase {seed}", row.name, target.column());
                     tasks.push(CellTask { load, kernel, seed, place, name });
                 }
             }
@@ -73,14 +87,18 @@ impl CellRunner {
     /// The cell of a guest; none for this machine.
     fn cell(&self, task: &CellTask) -> Result<Option<(&GuestRunner, Cell)>> {
         let (row, target) = self.parts(task)?;
-        let Some(kernel) = target.kernel.clone() else { return Ok(None) };
+        let (Some(kernel), is_control) = (target.kernel.clone(), target.is_control) else {
+            return Ok(None);
+        };
         let runner = self.runner.as_ref().context("the lab has no runner for guests")?;
         let cell = Cell {
             kernel,
             mode: self.mode,
             seed: task.seed,
+            start: StartPhase::draw(self.seed, task.seed, is_control),
+            is_control,
             load: row.name.clone(),
-            arguments: arguments(row),
+            arguments: cell_arguments(row),
             far: row.far.clone(),
             cpus: 1,
             limit: self.limit,
@@ -113,7 +131,7 @@ impl Measure for CellRunner {
         let cell = HostCell {
             program: &self.program,
             load: &row.name,
-            arguments: &arguments(row),
+            arguments: &cell_arguments(row),
             seed: task.seed,
             limit: self.limit,
         };
@@ -121,9 +139,10 @@ impl Measure for CellRunner {
     }
 }
 
-/// Without what the lab sets itself: `run`, and `--raw`. Untraced unless the plan asks for it:
-/// the instructions of the BPF programs would be counted too.
-fn arguments(row: &PlanRow) -> Vec<String> {
+/// What `tardy run` is given inside, without what the lab sets itself: `run`, and `--raw`. Untraced
+/// unless the plan asks for it: the instructions of the BPF programs would be counted too.
+#[must_use]
+pub fn cell_arguments(row: &PlanRow) -> Vec<String> {
     let own = row.arguments.iter().skip(1).filter(|word| *word != "--raw");
     let mut arguments: Vec<String> = own.cloned().collect();
     if !arguments.iter().any(|word| word.starts_with("--trace=")) {
@@ -169,7 +188,7 @@ mod tests {
     fn runs_are_untraced_unless_the_plan_says_otherwise() {
         let of = |words: &[&str]| {
             let words = ["run"].iter().chain(words).map(|word| (*word).to_owned()).collect();
-            arguments(&PlanRow { arguments: words, ..PlanRow::default() })
+            cell_arguments(&PlanRow { arguments: words, ..PlanRow::default() })
         };
         assert_eq!(of(&["timer", "--raw"]), ["timer", "--trace=off"]);
         assert_eq!(of(&["timer", "--trace=peaks"]), ["timer", "--trace=peaks"]);
@@ -178,16 +197,17 @@ mod tests {
     #[test]
     fn every_kernel_load_and_phase_is_a_task_and_kernels_are_side_by_side() {
         let row = |name: &str| PlanRow { name: name.into(), ..PlanRow::default() };
-        let target = |name: &str| Target { name: name.into(), kernel: None };
+        let target = |name: &str| Target { name: name.into(), kernel: None, is_control: false };
         let cell_runner = CellRunner {
             runner: None,
             targets: vec![target("a"), target("b")],
             rows: vec![row("x y"), row("z")],
             mode: ClockMode::Real,
+            seed: 1,
             limit: Duration::from_secs(1),
             program: PathBuf::new(),
         };
-        let tasks = cell_runner.tasks(2);
+        let tasks = cell_runner.tasks(0..2);
         let places: Vec<_> = tasks.iter().map(|task| task.place.display().to_string()).collect();
         assert_eq!(places.len(), 8);
         assert_eq!(places[..3], ["x-y/a/0", "x-y/b/0", "x-y/a/1"]);

@@ -32,7 +32,7 @@ export function figuresTable(matrix: PageMatrix): HTMLElement {
   return h('section', { class: 'figures matrix', 'aria-label': 'figures' },
     h('div', { class: 'bar-line' }, h('h2', {}, 'Figures'), h('fieldset', { class: 'toggle' }, h('legend', { class: 'vh' }, 'which figure'), ...SHOWN.map(choice)), h('span', { class: 'tools' }, table.copy)),
     table.element,
-    h('p', { class: 'note' }, 'Ranges are over start phases. Underlined: fewer than 10 samples beyond it in each run, so it is little more than the maximum.',
+    h('p', { class: 'note' }, 'Percentiles: where the median of all start phases lies (95 %), or with fewer than 6 of them their range. max: the largest over these phases. Underlined: fewer than 10 samples beyond it in a run, so it is little more than the maximum, and not judged.',
       matrix.loads.some((row) => row.cells.some((cell) => cell?.causes.length)) ? ' Under a range: what the worst wake-ups were spent on.' : ''));
 }
 
@@ -45,7 +45,7 @@ function columns(matrix: PageMatrix, figure: string): Column<MatrixRow>[] {
   found.push({
     title: 'verdict', raw: 'verdict', left: true, sortable: false, value: (row) => row.verdicts.join('; '),
     cell: (row) => h('div', { class: 'verdicts' }, ...row.verdicts.map((text) => h('div', {}, text))),
-    hint: 'A difference is called one only where ranges over at least 5 start phases do not touch',
+    hint: 'All figures of the matrix share an error probability of 5 %; a difference is at least as large as stated',
   });
   return found;
 }
@@ -76,8 +76,9 @@ function failed(matrix: PageMatrix, row: MatrixRow, kernel: MatrixKernel): boole
   return matrix.failed.some((own) => own.load === row.name && own.kernel === kernel.name);
 }
 
-function range({ low, high }: MatrixFigure): string {
-  const [from, to] = [latency(low), latency(high)];
+function range(own: MatrixFigure): string {
+  const low = own.median_low ?? (own.name === 'max' ? own.high : own.low);
+  const [from, to] = [latency(low), latency(own.median_high ?? own.high)];
   if (from === to) return to;
   const [number, unit] = from.split(' ');
   return unit === to.split(' ')[1] ? `${number}–${to}` : `${from} – ${to}`;

@@ -42,7 +42,7 @@ pub(super) fn page(
         }
     }
     html::push_html(&mut page.html, events.into_iter());
-    // Wide tables scroll by themselves. What a document says of tags is escaped, so these are tables.
+    // Wide tables scroll by themselves. What a document says of tags is escaped: these are tables.
     page.html = page
         .html
         .replace("<table>", "<div class=\"table\"><table>")

@@ -1,0 +1,286 @@
+//! `tardy lab run --gate` and `--baseline`: limits for figures of kernels, and figures that are
+//! kept to hold other kernels against.
+
+use std::{path::Path, str::FromStr};
+
+use anyhow::{Context, Result, anyhow, bail, ensure};
+use clap::Args;
+
+use crate::{
+    analysis::baseline::{Baseline, BaselineLoad, BaselineResult, phases_of_gate},
+    cli::{Exit, flags::margin, gates, output, report},
+    lab::{
+        cell::guest_runner::GuestRunner,
+        matrix::cell_runner::{CellRunner, cell_arguments},
+    },
+    report::gate::{Gate, GateResult, GateVerdict, decide},
+    run::{Document, Run, Validity, files},
+};
+
+/// No baseline comes near it.
+const LARGEST: u64 = 16 << 20;
+
+/// Limits for the kernels of a matrix.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Gates")]
+pub(super) struct LabGateFlags {
+    /// A baseline file, or a limit as p99.9<=80us, max<150us, missed=0; repeatable
+    ///
+    /// A baseline, which --baseline has written, passes where no figure of any kernel is worse by
+    /// more than the margin. A limit is decided for each run and holds for all start phases. Exit
+    /// codes: 0 pass, 1 fail, 3 inconclusive, 4 invalid.
+    #[arg(long = "gate", value_name = "FILE|EXPR")]
+    gates: Vec<LabGate>,
+    /// By how much a kernel may be worse than the baseline [default: 5% up to p99, 10% beyond]
+    #[arg(long = "gate-margin", value_name = "PERCENT", value_parser = margin)]
+    margin: Option<f64>,
+    /// Write the figures of the first kernel there, for --gate
+    #[arg(long, value_name = "FILE")]
+    baseline: Option<std::path::PathBuf>,
+}
+
+/// A limit, or a file with figures.
+#[derive(Debug, Clone, PartialEq)]
+enum LabGate {
+    Limit(Gate),
+    File(String),
+}
+
+impl FromStr for LabGate {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        // A file whose name looks like a limit is ./name.
+        if text.contains(['<', '=']) && !text.contains('/') {
+            return text.parse().map(Self::Limit).map_err(|error| format!("{error}"));
+        }
+        let is_named = !text.trim().is_empty();
+        is_named.then(|| Self::File(text.to_owned())).ok_or_else(|| {
+            "it is empty; write a limit as p99<=80us, or a file that --baseline has written".into()
+        })
+    }
+}
+
+/// What is to be decided.
+#[derive(Debug, Default)]
+pub(super) struct LabGates {
+    limits: Vec<Gate>,
+    baselines: Vec<(String, Baseline)>,
+    margin: Option<f64>,
+}
+
+impl LabGateFlags {
+    /// Reads what there is to read, before anything is measured.
+    pub(super) fn read(&self, is_counted: bool) -> Result<LabGates> {
+        let mut gates = LabGates { margin: self.margin, ..LabGates::default() };
+        for gate in &self.gates {
+            match gate {
+                LabGate::Limit(limit) => gates.limits.push(limit.clone()),
+                LabGate::File(name) => gates.baselines.push((name.clone(), open(name)?)),
+            }
+        }
+        ensure!(
+            is_counted || (gates.baselines.is_empty() && self.baseline.is_none()),
+            "a baseline holds counted time; leave out --mode real, or use a limit as \
+             --gate 'p99<=80us'"
+        );
+        ensure!(
+            self.margin.is_none() || !gates.baselines.is_empty(),
+            "--gate-margin: there is no baseline to be worse than; give one as --gate FILE"
+        );
+        Ok(gates)
+    }
+
+    /// Writes the baseline, where one was asked for.
+    pub(super) fn write(&self, plan: &str, cells: &CellRunner, runs: &[Run]) -> Result<()> {
+        let Some(file) = &self.baseline else { return Ok(()) };
+        let first = cells.targets.first().map(|target| target.name.as_str()).unwrap_or_default();
+        let own: Vec<&Document> = documents(runs).filter(|run| is_of(run, first)).collect();
+        let loads: Vec<String> = cells.rows.iter().map(|row| row.name.clone()).collect();
+        let baseline = Baseline::of(plan, &loads, &own)
+            .with_context(|| format!("--baseline {}: not written", file.display()))?;
+        report::write(file, (serde_json::to_string_pretty(&baseline)? + "\n").as_bytes())
+    }
+}
+
+fn open(name: &str) -> Result<Baseline> {
+    let path = Path::new(name);
+    let text = files::read(path, LARGEST).with_context(|| format!("--gate {name}: cannot read"))?;
+    let parsed = serde_json::from_slice(&text);
+    parsed.with_context(|| format!("--gate {name}: no baseline; --baseline FILE writes one"))
+}
+
+/// Runs of kernels themselves, which no repetitions are.
+fn documents(runs: &[Run]) -> impl Iterator<Item = &Document> {
+    let is_control = |run: &Document| run.facts.lab.as_ref().is_some_and(|lab| lab.is_control);
+    runs.iter().map(|run| &run.document).filter(move |run| !is_control(run))
+}
+
+fn is_of(run: &Document, kernel: &str) -> bool {
+    run.facts.lab.as_ref().is_some_and(|lab| lab.kernel == kernel)
+}
+
+impl LabGates {
+    /// Whether there are any.
+    pub(super) fn is_empty(&self) -> bool {
+        self.limits.is_empty() && self.baselines.is_empty()
+    }
+
+    /// Refuses what cannot be held against a baseline, and says what can never be decided.
+    pub(super) fn check(&self, cells: &CellRunner, phases: u32) -> Result<()> {
+        let phases = usize::try_from(phases).unwrap_or(usize::MAX);
+        let loads: Vec<BaselineLoad> = cells.rows.iter().map(of_row).collect();
+        for (name, baseline) in &self.baselines {
+            let programs = cells.runner.as_ref().map(GuestRunner::programs).unwrap_or_default();
+            baseline.check(programs, &loads).with_context(|| format!("--gate {name}"))?;
+            let kernels = cells.targets.iter().filter(|target| !target.is_control).count();
+            let needed = phases_of_gate(cells.rows.len(), kernels);
+            let planned = phases.min(baseline.fewest_phases());
+            if planned < needed {
+                output::warn(&format!(
+                    "--gate {name}: with {planned} start phases it can pass only where nothing at \
+                     all has changed, and never fail; it takes {needed} in both (--seeds {needed})"
+                ));
+            }
+        }
+        for limit in &self.limits {
+            let fewest = loads.iter().filter_map(samples).min();
+            if let Some(doubt) = fewest.and_then(|planned| limit.doubt(planned)) {
+                output::warn(&doubt);
+            }
+        }
+        Ok(())
+    }
+
+    /// What all cells say of them: one result a limit and cell, and one a figure of a baseline.
+    pub(super) fn decide(&self, cells: &CellRunner, runs: &[Run]) -> Result<Vec<GateResult>> {
+        let mut results = Vec::new();
+        for target in cells.targets.iter().filter(|target| !target.is_control) {
+            for row in &cells.rows {
+                let is_own = |run: &&Run| {
+                    let lab = run.document.facts.lab.as_ref();
+                    lab.is_some_and(|lab| {
+                        !lab.is_control && lab.load == row.name && lab.kernel == target.name
+                    })
+                };
+                let own: Vec<&Run> = runs.iter().filter(is_own).collect();
+                let name = format!("{}, {}", row.name, target.name);
+                for limit in &self.limits {
+                    results.push(of_limit(limit, &name, &own)?);
+                }
+                if own.is_empty() {
+                    results.extend(self.baselines.iter().map(|(file, _)| missing(file, &name)));
+                }
+            }
+        }
+        let documents: Vec<&Document> = documents(runs).collect();
+        for (file, baseline) in &self.baselines {
+            let found = baseline.decide(&documents, self.margin);
+            results.extend(found.iter().map(|one| of_baseline(file, one)));
+        }
+        Ok(results)
+    }
+
+    /// The exit code of these results.
+    pub(super) fn exit(&self, results: &[GateResult], runs: &[Run]) -> Exit {
+        let is_invalid = runs.iter().any(|run| run.document.validity == Validity::Invalid);
+        let invalid = if is_invalid && !self.is_empty() { Exit::Invalid } else { Exit::Done };
+        invalid.worst(gates::verdict(results))
+    }
+}
+
+fn of_row(row: &crate::lab::matrix::plan::PlanRow) -> BaselineLoad {
+    BaselineLoad {
+        name: row.name.clone(),
+        arguments: cell_arguments(row),
+        far: row.far.clone(),
+        phases: Vec::new(),
+    }
+}
+
+/// How many samples a run of it has, where that is said.
+fn samples(load: &BaselineLoad) -> Option<u64> {
+    load.arguments.iter().find_map(|word| word.strip_prefix("--samples=")?.parse().ok())
+}
+
+fn missing(gate: &str, name: &str) -> GateResult {
+    GateResult {
+        gate: gate.to_owned(),
+        series: Some(name.to_owned()),
+        verdict: GateVerdict::Inconclusive,
+        reason: "not measured".into(),
+    }
+}
+
+/// A limit over all start phases: it holds where each of them keeps it.
+fn of_limit(limit: &Gate, name: &str, runs: &[&Run]) -> Result<GateResult> {
+    let gate = limit.to_string();
+    let mut worst: Option<GateResult> = None;
+    let mut failed = 0;
+    for run in runs {
+        let found = decide(run, std::slice::from_ref(limit)).map_err(|refusal| anyhow!(refusal));
+        let found = found.with_context(|| format!("--gate {limit}"))?;
+        let Some(own) = found.into_iter().max_by_key(|one| one.verdict) else {
+            bail!("--gate {limit}: run {} has no series", run.document.name)
+        };
+        failed += usize::from(own.verdict == GateVerdict::Fail);
+        if worst.as_ref().is_none_or(|known| own.verdict > known.verdict) {
+            worst = Some(own);
+        }
+    }
+    let Some(worst) = worst else { return Ok(missing(&gate, name)) };
+    let phases = runs.len();
+    let reason = match worst.verdict {
+        GateVerdict::Pass => format!("kept at each of {phases} start phases"),
+        GateVerdict::Inconclusive => format!("at one of {phases} start phases: {}", worst.reason),
+        GateVerdict::Fail => format!("{failed} of {phases} start phases; one: {}", worst.reason),
+    };
+    Ok(GateResult { gate, series: Some(name.to_owned()), verdict: worst.verdict, reason })
+}
+
+fn of_baseline(file: &str, one: &BaselineResult) -> GateResult {
+    let figure = crate::report::lab::figure_name(&one.figure);
+    let percent = |log: f64| 100.0 * log.exp_m1();
+    let reason = match one.result.map(|result| result.interval) {
+        None => "the same as the baseline at each start phase".into(),
+        Some(Some((low, high))) => {
+            format!("{:+.1} % to {:+.1} % against the baseline", percent(low), percent(high))
+        }
+        Some(None) => "too few start phases".into(),
+    };
+    let verdict = match one.is_kept() {
+        Some(true) => GateVerdict::Pass,
+        Some(false) => GateVerdict::Fail,
+        None => GateVerdict::Inconclusive,
+    };
+    GateResult {
+        gate: format!("{figure} worse<={:.0}% than {file}", 100.0 * one.margin),
+        series: Some(format!("{}, {}", one.load, one.kernel)),
+        verdict,
+        reason,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_has_a_comparison_and_everything_else_is_a_file() {
+        let parsed = |text: &str| text.parse::<LabGate>();
+        assert!(matches!(parsed("p99.9<=80us"), Ok(LabGate::Limit(_))));
+        assert_eq!(parsed("old.json"), Ok(LabGate::File("old.json".into())));
+        assert_eq!(parsed("./a=b"), Ok(LabGate::File("./a=b".into())));
+        assert!(parsed("p98<=80us").unwrap_err().contains("there is no figure"));
+        assert!(parsed("").unwrap_err().contains("--baseline"));
+    }
+
+    #[test]
+    fn what_there_is_nothing_to_hold_against_is_refused() {
+        let flags = LabGateFlags { margin: Some(0.1), ..LabGateFlags::default() };
+        assert!(flags.read(true).unwrap_err().to_string().contains("--gate-margin"));
+        let flags = LabGateFlags { baseline: Some("x".into()), ..LabGateFlags::default() };
+        assert!(flags.read(false).unwrap_err().to_string().contains("counted time"));
+        flags.read(true).unwrap();
+    }
+}
