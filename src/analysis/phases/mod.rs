@@ -257,7 +257,7 @@ mod tests {
         let below = PhaseFigure { floor: 0.15, ..floored };
         assert_eq!(judge(&[below], 1)[0].verdict, AbVerdict::Same, "the floor raises the margin");
         let wide = judge(
-            &[figure(&[0.0, 0.2, 0.4, 0.6, 0.8, 1.0, 1.2], &[0.1, 0.3, 0.5, 0.7, 0.9, 1.1, 1.3])],
+            &[figure(&[0.0, 0.2, 0.4, 0.6, 0.8, 1.0, 1.2], &[0.7, 0.1, 1.3, 0.5, 1.1, 0.3, 0.9])],
             1,
         )[0];
         assert_eq!(wide.verdict, AbVerdict::Inconclusive);

@@ -24,12 +24,12 @@ const LARGEST: u64 = 16 << 20;
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Gates")]
 pub(super) struct LabGateFlags {
-    /// A baseline file, or a limit as p99.9<=80us, max<150us, missed=0; repeatable
+    /// A limit as p99.9<=80us, max<150us, missed=0, or a file with a baseline; repeatable
     ///
     /// A baseline, which --baseline has written, passes where no figure of any kernel is worse by
     /// more than the margin. A limit is decided for each run and holds for all start phases. Exit
     /// codes: 0 pass, 1 fail, 3 inconclusive, 4 invalid.
-    #[arg(long = "gate", value_name = "FILE|EXPR")]
+    #[arg(long = "gate", value_name = "GATE")]
     gates: Vec<LabGate>,
     /// By how much a kernel may be worse than the baseline [default: 5% up to p99, 10% beyond]
     #[arg(long = "gate-margin", value_name = "PERCENT", value_parser = margin)]
