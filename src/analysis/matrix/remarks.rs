@@ -62,7 +62,9 @@ pub(super) fn controls(columns: &[Column], rows: &[MatrixRow]) -> Vec<String> {
 }
 
 /// What decides which samples come out where time is counted.
-fn cell_of(lab: &LabFacts) -> ((u32, Option<u64>, u16), [&str; 3], &[String]) {
+type CellKey<'a> = ((u32, Option<u64>, u16), [&'a str; 3], &'a [String]);
+
+fn cell_of(lab: &LabFacts) -> CellKey<'_> {
     let phase = (lab.seed, lab.wait_ns, lab.padding);
     (phase, [&lab.kernel, &lab.kernel_hash, &lab.load], &lab.arguments)
 }
