@@ -227,12 +227,20 @@ impl RunFlags {
         !self.loads.is_empty()
     }
 
-    /// Refuses what [`run`] would refuse before it changes anything.
+    /// Refuses what [`run`] would refuse before it changes anything, and what no block of a
+    /// comparison can be.
     ///
     /// # Errors
     /// The option, and the remedy.
     pub(super) fn check(self, store: &Store) -> Result<()> {
-        self.plan(store, Vec::new()).map(drop)
+        let plan = self.plan(store, Vec::new())?;
+        ensure!(
+            !series_of(&plan).is_empty(),
+            "{} measures no latencies, and latencies are compared; measure each side by `tardy \
+             run`, and have their figures side by side by `tardy report`",
+            plan.probe.name()
+        );
+        Ok(())
     }
 
     /// Checks everything that can be checked before anything is changed.

@@ -35,7 +35,7 @@ pub use self::{
 use self::{fake::Fake, timer::Timer};
 use crate::{
     run::{
-        Deviation, MessageRecord, ProbeRecord, SeriesHead,
+        Deviation, FigureHead, MessageRecord, ProbeRecord, SeriesHead,
         probes::{ProbeInfo, Traceable},
     },
     setup::threads::Found,
@@ -161,9 +161,22 @@ pub trait ProbeSupervisor: std::fmt::Debug {
     fn finish(self: Box<Self>, reports: &mut Vec<ThreadReport>) -> SupervisorRecord;
 }
 
+/// One repeat of one figure, as it leaves a probe.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct FigureValue {
+    /// Its place among [`Probe::figures`].
+    pub figure: usize,
+    /// When it ended, `CLOCK_MONOTONIC` ns.
+    pub end_ns: i64,
+    /// In the unit of the figure.
+    pub value: f64,
+}
+
 /// The result of a supervisor.
 #[derive(Debug, Default)]
 pub struct SupervisorRecord {
+    /// Figures that could not be measured, by their place among [`Probe::figures`], and why.
+    pub figure_refusals: Vec<(usize, String)>,
     /// The result of the messages.
     pub messages: Option<MessageRecord>,
     /// What is known of them beside.
@@ -207,6 +220,12 @@ pub trait Probe {
     /// The series it will produce: each thread's own, with those of its stages after it where it
     /// is traced.
     fn heads(&self, tracing: Option<&Tracing>) -> Vec<SeriesHead>;
+
+    /// The figures it will measure that are no latencies; their values come through
+    /// [`Armed::figures`].
+    fn figures(&self) -> Vec<FigureHead> {
+        Vec::new()
+    }
 
     /// Makes its threads and touches all memory they will use; they wait for [`Armed::start`].
     ///

@@ -1,6 +1,6 @@
 //! The sentence for a manager: how late, how often, and the worst.
 
-use super::{messages, sample_name::SampleName};
+use super::{figures, messages, sample_name::SampleName};
 use crate::{
     run::{
         Document, MissedPeriods, Percentiles, SeriesSummary,
@@ -20,7 +20,7 @@ pub fn headline(document: &Document) -> String {
 #[must_use]
 pub fn headline_because(document: &Document, why: Option<&str>) -> String {
     let Some((worst, max)) = worst_of(document) else {
-        return "Nothing was measured.".into();
+        return figures::sentence(document).unwrap_or_else(|| "Nothing was measured.".into());
     };
     let missed = MissedInAll::of(document);
     let views = match missed.are_material() {

@@ -412,6 +412,25 @@ export type Figure = {
   uncertain: boolean;
 };
 
+/** One figure of a run. What needs a value is absent without one. */
+export type FigureRecord = {
+  /** Its upper end. */
+  high: number | null;
+  /** Lower end of the 95 % interval of the mean, by Student's t over the values; absent with fewer than two. */
+  low: number | null;
+  /** Mean of the values. */
+  mean: number | null;
+  /** `pipe/64KiB`, `fork`, `cpu0/lost`. */
+  name: string;
+  /** `MB/s`, `us` or `percent`; a later tardy may have others. */
+  unit: FigureUnit;
+  /** Each repeat, in the order of time. */
+  values: number[];
+};
+
+/** What a figure is counted in. */
+export type FigureUnit = "MB/s" | "us" | "percent" | string;
+
 /** The result of the messages of one series. */
 export type FlowRecord = {
   /** Messages per second that were sent. */
@@ -1103,6 +1122,8 @@ export type RunRecord = {
   ended_at: string | null;
   /** What the machine was. */
   facts: Facts;
+  /** Results that are no latencies, in the order in which they are measured; none where a probe has only latencies. */
+  figures: FigureRecord[];
   /** Unique: start time in ms and four random digits, `20261121-203055.042-1f0c`; of older runs in seconds. */
   id: string;
   /** What disturbed the machine meanwhile. */
@@ -1123,7 +1144,7 @@ export type RunRecord = {
   provenance: Provenance;
   /** See `SCHEMA_VERSION`. */
   schema_version: number;
-  /** One entry a series, in the order of CPUs. */
+  /** One entry a series, in the order of CPUs; none where a probe measures no latencies. */
   series: SeriesSummary[];
   /** What tardy arranged. */
   setup: SetupRecord;
@@ -1428,6 +1449,8 @@ export const STRUCTURE: JsonMap = {
     Facts: {"properties":{"architecture":{"type":"string"},"boot_id":{"type":["string","null"]},"clock_source":{"type":["string","null"]},"cpu_model":{"type":["string","null"]},"cpus_allowed":{"type":"string"},"cpus_online":{"type":"string"},"distribution":{"type":["string","null"]},"governors":{"items":{"type":"string"},"type":"array"},"hostname":{"type":"string"},"idle_states":{"items":{"$ref":"#/$defs/IdleState"},"type":"array"},"kernel":{"type":"string"},"kernel_cmdline":{"type":["string","null"]},"kernel_version":{"type":"string"},"lab":{"anyOf":[{"$ref":"#/$defs/LabFacts"},{"type":"null"}]},"load_average":{"items":{"type":"number"},"type":["array","null"]},"memory_bytes":{"type":["integer","null"]},"microcode":{"type":["string","null"]},"preemption":{"$ref":"#/$defs/Preemption"},"rt_throttling_percent":{"type":["number","null"]},"tardy_version":{"type":"string"},"topology":{"items":{"$ref":"#/$defs/CpuPlace"},"type":"array"},"virtualisation":{"type":["string","null"]}},"required":["hostname","kernel","kernel_version","architecture","distribution","kernel_cmdline","preemption","cpu_model","microcode","cpus_online","cpus_allowed","topology","clock_source","virtualisation","governors","idle_states","memory_bytes","load_average","rt_throttling_percent","boot_id","tardy_version"],"type":"object"},
     FakeParameters: {"properties":{"cpus":{"type":"string"},"interval_ns":{"type":"integer"},"unpaced":{"type":"boolean"}},"required":["interval_ns","cpus","unpaced"],"type":"object"},
     Figure: {"properties":{"high":{"type":"integer"},"low":{"type":"integer"},"median":{"type":"integer"},"median_high":{"type":["integer","null"]},"median_low":{"type":["integer","null"]},"name":{"type":"string"},"uncertain":{"type":"boolean"}},"required":["name","low","high","median","median_low","median_high","uncertain"],"type":"object"},
+    FigureRecord: {"properties":{"high":{"type":["number","null"]},"low":{"type":["number","null"]},"mean":{"type":["number","null"]},"name":{"type":"string"},"unit":{"$ref":"#/$defs/FigureUnit"},"values":{"items":{"type":"number"},"type":"array"}},"required":["name","unit","mean","low","high","values"],"type":"object"},
+    FigureUnit: {"anyOf":[{"const":"MB/s","type":"string"},{"const":"us","type":"string"},{"const":"percent","type":"string"},{"type":"string"}]},
     FlowRecord: {"properties":{"achieved_per_s":{"type":["number","null"]},"duplicated":{"type":"integer"},"foreign":{"type":"integer"},"late":{"type":["integer","null"]},"late_over_ns":{"type":["integer","null"]},"lost":{"type":"integer"},"received":{"type":"integer"},"reordered":{"type":"integer"},"sent":{"type":"integer"},"series":{"type":"string"},"wanted_per_s":{"type":["number","null"]}},"required":["series","sent","received","lost","late","late_over_ns","duplicated","reordered","foreign","wanted_per_s","achieved_per_s"],"type":"object"},
     FoundSetup: {"properties":{"cpus":{"type":["string","null"]},"dma_latency_us":{"type":["integer","null"]},"governor":{"type":["string","null"]},"memory_lock":{"anyOf":[{"$ref":"#/$defs/MemoryLock"},{"type":"null"}]},"policy":{"type":["string","null"]},"shield":{"anyOf":[{"$ref":"#/$defs/FoundShield"},{"type":"null"}]},"siblings_offline":{"type":["string","null"]},"threads":{"items":{"$ref":"#/$defs/FoundThread"},"type":"array"}},"required":["policy","cpus","memory_lock","dma_latency_us","shield","governor","siblings_offline","threads"],"type":"object"},
     FoundShield: {"properties":{"backend":{"type":"string"},"cpus":{"type":"string"},"interrupts_moved":{"type":"integer"},"interrupts_stay":{"items":{"type":"string"},"type":"array"},"kernel_tasks_stay":{"type":"integer"}},"required":["cpus","backend","interrupts_moved","interrupts_stay","kernel_tasks_stay"],"type":"object"},
@@ -1471,7 +1494,7 @@ export const STRUCTURE: JsonMap = {
     Provenance: {"properties":{"origin":{"$ref":"#/$defs/Origin"},"program":{"type":"string"},"version":{"type":"string"}},"required":["origin","program","version"],"type":"object"},
     ReceiveParameters: {"properties":{"cpu":{"type":"integer"},"far_cpu":{"type":["integer","null"]},"far_priority":{"type":["integer","null"]},"iface":{"type":["string","null"]},"listen":{"type":["integer","null"]},"rate":{"type":["string","null"]},"sender":{"type":"string"},"size":{"type":["integer","null"]},"wait":{"type":"string"}},"required":["listen","iface","wait","cpu","sender","size","rate","far_cpu","far_priority"],"type":"object"},
     RunParameters: {"properties":{"duration_ns":{"type":["integer","null"]},"peak_over_ns":{"type":["integer","null"]},"peaks":{"type":["integer","null"]},"raw":{"type":"boolean"},"samples":{"type":["integer","null"]},"stop_over_ns":{"type":["integer","null"]},"warmup_ns":{"type":"integer"}},"required":["duration_ns","samples","warmup_ns","stop_over_ns","raw","peaks","peak_over_ns"],"type":"object"},
-    RunRecord: {"properties":{"argv":{"items":{"type":"string"},"type":"array"},"caveats":{"items":{"$ref":"#/$defs/Caveat"},"type":"array"},"conditions":{"anyOf":[{"$ref":"#/$defs/ConditionsRecord"},{"type":"null"}]},"duration_ns":{"type":"integer"},"ended_at":{"type":["string","null"]},"facts":{"$ref":"#/$defs/Facts"},"id":{"type":"string"},"loads":{"items":{"$ref":"#/$defs/LoadRecord"},"type":"array"},"log_interval_ns":{"type":"integer"},"machine":{"anyOf":[{"$ref":"#/$defs/MachineRecord"},{"type":"null"}]},"messages":{"anyOf":[{"$ref":"#/$defs/MessageRecord"},{"type":"null"}]},"name":{"type":"string"},"parameters":{"$ref":"#/$defs/RunParameters"},"probe":{"$ref":"#/$defs/ProbeRecord"},"provenance":{"$ref":"#/$defs/Provenance"},"schema_version":{"type":"integer"},"series":{"items":{"$ref":"#/$defs/SeriesSummary"},"type":"array"},"setup":{"$ref":"#/$defs/SetupRecord"},"start_monotonic_ns":{"type":"integer"},"started_at":{"type":"string"},"status":{"$ref":"#/$defs/Status"},"trace":{"$ref":"#/$defs/TraceRecord"},"validity":{"$ref":"#/$defs/Validity"}},"required":["schema_version","id","name","argv","provenance","status","validity","caveats","probe","parameters","loads","setup","trace","facts","started_at","ended_at","duration_ns","log_interval_ns","start_monotonic_ns","machine","conditions","messages","series"],"type":"object"},
+    RunRecord: {"properties":{"argv":{"items":{"type":"string"},"type":"array"},"caveats":{"items":{"$ref":"#/$defs/Caveat"},"type":"array"},"conditions":{"anyOf":[{"$ref":"#/$defs/ConditionsRecord"},{"type":"null"}]},"duration_ns":{"type":"integer"},"ended_at":{"type":["string","null"]},"facts":{"$ref":"#/$defs/Facts"},"figures":{"items":{"$ref":"#/$defs/FigureRecord"},"type":"array"},"id":{"type":"string"},"loads":{"items":{"$ref":"#/$defs/LoadRecord"},"type":"array"},"log_interval_ns":{"type":"integer"},"machine":{"anyOf":[{"$ref":"#/$defs/MachineRecord"},{"type":"null"}]},"messages":{"anyOf":[{"$ref":"#/$defs/MessageRecord"},{"type":"null"}]},"name":{"type":"string"},"parameters":{"$ref":"#/$defs/RunParameters"},"probe":{"$ref":"#/$defs/ProbeRecord"},"provenance":{"$ref":"#/$defs/Provenance"},"schema_version":{"type":"integer"},"series":{"items":{"$ref":"#/$defs/SeriesSummary"},"type":"array"},"setup":{"$ref":"#/$defs/SetupRecord"},"start_monotonic_ns":{"type":"integer"},"started_at":{"type":"string"},"status":{"$ref":"#/$defs/Status"},"trace":{"$ref":"#/$defs/TraceRecord"},"validity":{"$ref":"#/$defs/Validity"}},"required":["schema_version","id","name","argv","provenance","status","validity","caveats","probe","parameters","loads","setup","trace","facts","started_at","ended_at","duration_ns","log_interval_ns","start_monotonic_ns","machine","conditions","messages","series","figures"],"type":"object"},
     SampleName: {"enum":["wake_up","round_trip","packet","sample"]},
     SampleWords: {"properties":{"kind":{"$ref":"#/$defs/SampleName"},"many":{"type":"string"},"measure":{"type":"string"},"one":{"type":"string"}},"required":["kind","one","many","measure"],"type":"object"},
     Scheduled: {"properties":{"count":{"type":"integer"},"max":{"type":["integer","null"]},"mean":{"type":["integer","null"]},"percentiles":{"additionalProperties":{"type":"integer"},"type":"object"},"uncertain":{"items":{"type":"string"},"type":"array"}},"required":["count","mean","max","percentiles","uncertain"],"type":"object"},
