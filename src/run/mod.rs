@@ -60,8 +60,8 @@ pub use figures::{FigureGap, FigureHead, FigureRecord, FigureRow, FigureUnit};
 pub use hlog::IntervalOf;
 pub use messages::{ClockRecord, EndRecord, FlowRecord, MessageRecord};
 pub use probes::{
-    FakeParameters, OtherProbe, PingpongParameters, ProbeRecord, ReceiveParameters,
-    StreamParameters, TimerParameters,
+    FakeParameters, NoiseParameters, OtherProbe, PingpongParameters, ProbeRecord,
+    ReceiveParameters, StreamParameters, TimerParameters,
 };
 pub use provenance::{Origin, Provenance};
 pub use reader::Run;

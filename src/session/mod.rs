@@ -17,6 +17,7 @@ mod helper_use;
 mod progress;
 mod quantiles;
 mod loads;
+mod lost_parts;
 mod machine;
 mod blame_recorder;
 mod blame_time;
@@ -53,7 +54,7 @@ use machine::{Counted, MeasuredCounts};
 pub(crate) use plan::{Length, RunPlan};
 pub(crate) use progress::{LoadProgress, RunProgress, ShowPace};
 pub(crate) use tracing::TraceWish;
-use tracing::{ActiveTracing, Loaded, RecorderContext};
+use tracing::{ActiveTracing, Loaded, RecorderContext, TraceEnd};
 use watchdog::{WakeTimes, Watchdog};
 
 /// A plan whose threads wait and whose loads run.
@@ -351,6 +352,8 @@ impl Session {
         document.figures = drained.figures.records();
         record::ended_loads(&mut document.loads, &ends);
         record::conditions(&mut document, &drained, &reports, counted);
+        let lost = lost_parts::figures(&document, traced.as_ref().and_then(TraceEnd::blame));
+        document.figures.extend(lost);
         if let Some(end) = &traced {
             end.record(&mut document.trace);
             evidence.trace.symbols_hidden = end.symbols_hidden;
