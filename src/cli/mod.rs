@@ -12,6 +12,7 @@ mod lab;
 mod licenses;
 mod load;
 mod messages;
+mod noise;
 mod output;
 mod progress;
 mod repair;

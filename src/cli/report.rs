@@ -134,7 +134,15 @@ pub(super) fn plot(flags: &PlotFlags, store: &Store) -> Result<Exit> {
         time,
         ..PlotOptions::new(kind, flags.size)
     };
-    let mut page = page_of(find(&flags.runs, store)?, time);
+    let runs = find(&flags.runs, store)?;
+    if let Some(empty) = runs.iter().find(|run| run.document.series.is_empty()) {
+        let remedy = match empty.document.figures.is_empty() {
+            true => "",
+            false => "; its figures are in `tardy show` and on the page of `tardy report`",
+        };
+        bail!("{} has no series: there is nothing to draw{remedy}", empty.path.display());
+    }
+    let mut page = page_of(runs, time);
     if kind == PictureKind::Shift {
         page.comparisons = compared(find(&flags.runs, store)?, Vec::new())?;
     }
@@ -194,6 +202,10 @@ pub(super) fn is_page(flag: &str, path: &Path) -> Result<()> {
 /// The page of all runs, with their comparison. Both read the logs, at the same time.
 fn whole_page(a: &[String], b: &[String], store: &Store) -> Result<Page> {
     let (a, b) = (find(a, store)?, find(b, store)?);
+    let is_empty = |run: &&Run| run.document.series.is_empty() && run.document.figures.is_empty();
+    if let Some(empty) = a.iter().chain(&b).find(is_empty) {
+        bail!("{} has neither series nor figures: nothing to show", empty.path.display());
+    }
     if a.len() + b.len() == 1 {
         return Ok(page_of(a, TimeRange::ALL));
     }
@@ -218,11 +230,7 @@ fn compared(a: Vec<Run>, b: Vec<Run>) -> Result<Vec<PageComparison>, CompareErro
 fn find(names: &[String], store: &Store) -> Result<Vec<Run>> {
     // A day has thousands of histograms; malloc keeps blocks of this size instead of freeing them.
     memory::keep_heap();
-    let runs = names.iter().map(|name| store.find(name)).collect::<Result<Vec<_>, _>>()?;
-    if let Some(empty) = runs.iter().find(|run| run.document.series.is_empty()) {
-        bail!("{} has no series: there is nothing to draw", empty.path.display());
-    }
-    Ok(runs)
+    Ok(names.iter().map(|name| store.find(name)).collect::<Result<Vec<_>, _>>()?)
 }
 
 fn page_of(runs: Vec<Run>, within: TimeRange) -> Page {

@@ -14,6 +14,7 @@ use super::{
     flags::{CpuList, FormatFlags, HowLong, LoadFlags, duration, positive, samples},
     gates::{self, GateFlags},
     messages::{self, MessageFlags},
+    noise::{self, NoiseFlags},
     output,
     progress::RunStatus,
     runs::ShownRun,
@@ -64,6 +65,8 @@ pub(super) struct RunFlags {
     timer: TimerFlags,
     #[command(flatten)]
     messages: MessageFlags,
+    #[command(flatten)]
+    noise: NoiseFlags,
     #[command(flatten)]
     setup: SetupFlags,
     #[command(flatten)]
@@ -227,24 +230,38 @@ impl RunFlags {
         !self.loads.is_empty()
     }
 
-    /// Refuses what [`run`] would refuse before it changes anything.
+    /// Refuses what [`run`] would refuse before it changes anything, and what no block of a
+    /// comparison can be.
     ///
     /// # Errors
     /// The option, and the remedy.
     pub(super) fn check(self, store: &Store) -> Result<()> {
-        self.plan(store, Vec::new()).map(drop)
+        let plan = self.plan(store, Vec::new())?;
+        ensure!(
+            !series_of(&plan).is_empty(),
+            "{} measures no latencies, and latencies are compared; measure each side by `tardy \
+             run`, and have their figures side by side by `tardy report`",
+            plan.probe.name()
+        );
+        Ok(())
     }
 
     /// Checks everything that can be checked before anything is changed.
     fn plan(self, store: &Store, argv: Vec<String>) -> Result<RunPlan> {
         let probe = self.probe.unwrap_or(DEFAULT_PROBE);
         self.messages.check(probe.name)?;
+        self.noise.check(probe)?;
         let loads = self.loads.specs()?;
         let (cpus, places) = self.measured_cpus(probe)?;
-        let policy = self.setup.policy(Nanos(self.timer.interval_ns()))?;
+        let usual = noise::usual_policy(probe);
+        let policy = self.setup.policy(Nanos(self.timer.interval_ns()), usual)?;
         if probe.rhythm != Rhythm::Interval {
             self.timer.check(probe.name)?;
-            messages::check_policy(probe.name, policy.value)?;
+        }
+        match probe.rhythm {
+            Rhythm::Interval => {}
+            Rhythm::Messages => messages::check_policy(probe.name, policy.value)?,
+            Rhythm::Spin => noise::check_policy(policy.value, &cpus, &allowed_cpus()?)?,
         }
         let priority = Wish::new(self.setup.priority, DEFAULT_PRIORITY);
         self.check_priorities(policy.value, priority.value)?;
@@ -305,7 +322,7 @@ impl RunFlags {
                  allowed are {allowed}"
             );
         }
-        if probe.rhythm != Rhythm::Interval {
+        if probe.rhythm == Rhythm::Messages {
             let places = messages::places(probe.name, asked, &allowed, self.messages.to.is_none())?;
             return Ok(([places.0, places.1].into_iter().collect(), places));
         }
@@ -332,17 +349,18 @@ impl RunFlags {
         terms: Terms,
         far_cpu: u32,
     ) -> Result<(Box<dyn Probe>, i64)> {
-        if probe.rhythm != Rhythm::Interval {
+        if probe.rhythm == Rhythm::Messages {
             return self.messages.probe(probe.name, terms, far_cpu, &allowed_cpus()?);
         }
         let plan = CpuPlan {
             timer: self.timer.timer(cpus.clone(), &terms),
             says_policy: self.setup.says_policy(),
             unpaced: self.timer.unpaced,
+            gap_over_ns: self.noise.gap_over_ns(),
         };
         let made = on_cpus(probe.name, plan);
         let made = made.with_context(|| format!("no constructor for the probe {}", probe.name))?;
-        Ok((made, self.timer.interval_ns()))
+        Ok((made, noise::pace_ns(probe).unwrap_or_else(|| self.timer.interval_ns())))
     }
 
     /// Where the run goes, and its name where it has one beside its id.
@@ -410,7 +428,7 @@ mod tests {
             let traceable = (made.can_be_traced(), made.is_traced_on_request());
             let expected = match probe.traceable {
                 Traceable::All => (true, false),
-                Traceable::OnRequest => (true, true),
+                Traceable::OnRequest | Traceable::Causes => (true, true),
                 Traceable::No => (false, false),
             };
             assert_eq!(traceable, expected, "{}", probe.name);

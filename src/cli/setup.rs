@@ -21,7 +21,9 @@ use crate::{
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Setup")]
 pub(super) struct SetupFlags {
-    /// Scheduling policy of the measured threads: fifo, rr, deadline or other [default: fifo]
+    /// Scheduling policy of the measured threads: fifo, rr, deadline or other
+    ///
+    /// By default fifo, of noise other: its threads never sleep.
     #[arg(long, value_name = "POLICY")]
     policy: Option<Policy>,
     /// Real-time priority of the measured threads, 1 to 99 [default: 90]
@@ -60,8 +62,9 @@ pub(super) struct SetupFlags {
 
 impl SetupFlags {
     /// The policy, with its budget where it has one.
-    pub(super) fn policy(&self, interval: Nanos) -> Result<Wish<Policy>> {
-        let wish = Wish::new(self.policy, Policy::Fifo);
+    /// `usual` is that of the probe.
+    pub(super) fn policy(&self, interval: Nanos, usual: Policy) -> Result<Wish<Policy>> {
+        let wish = Wish::new(self.policy, usual);
         let Policy::Deadline(_) = wish.value else {
             if self.deadline_params.is_some() {
                 bail!("--deadline-params has no meaning without --policy deadline");

@@ -16,6 +16,11 @@ const HOST_NOT_COUNTED: &str = "hypervisor (not counted)";
 const LATE_IN_USER_MODE: &str =
     "the interrupt came late to a CPU in user mode, where the kernel cannot have kept it";
 
+/// Name of what is inferred on hardware.
+const NO_KERNEL_EVENT: &str = "firmware or hardware";
+const STOOD_STILL: &str =
+    "a loop in user mode stood still, and the kernel had no event there meanwhile";
+
 const SMI_CAME: &str = "the counter of system management interrupts rose around that time";
 const ALL_SILENT: &str =
     "no CPU had an event meanwhile, not even a busy one that had them all the time before";
@@ -65,6 +70,22 @@ pub(super) fn missing_in_user_mode(
     match wakeup.wishes.virtual_machine && wakeup.smis != SmiEvidence::Came {
         true => NamedCause::inferred(Cause::Host, HOST_NOT_COUNTED, LATE_IN_USER_MODE),
         false => missing_cpu(wakeup, piece, name),
+    }
+}
+
+/// The same in a gap of a thread that never sleeps: it was in user mode, and what takes the CPU
+/// there without an event of the kernel is below the kernel.
+#[must_use]
+pub(super) fn missing_in_gap(wakeup: &LateWakeup<'_>, piece: &Piece<'_>) -> NamedCause {
+    let known = missing_cpu(wakeup, piece, "");
+    match (known.cause, wakeup.wishes.virtual_machine) {
+        (Cause::Unexplained, true) => {
+            NamedCause::inferred(Cause::Host, HOST_NOT_COUNTED, STOOD_STILL)
+        }
+        (Cause::Unexplained, false) => {
+            NamedCause::inferred(Cause::Hardware, NO_KERNEL_EVENT, STOOD_STILL)
+        }
+        _ => known,
     }
 }
 

@@ -95,7 +95,7 @@ impl LateWakeup<'_> {
         let events = self.cpus.values().flat_map(|cpu| &cpu.events);
         let moved_to: Vec<u32> = events.filter_map(|e| self.destination(e)).collect();
         self.fetch(moved_to);
-        self.history = state_history::follow(self.late, self.me, &self.events());
+        self.history = self.follow();
         let is_lost = self
             .history
             .spans
@@ -103,7 +103,14 @@ impl LateWakeup<'_> {
             .is_some_and(|span| matches!(span.state, state_history::ThreadState::OffCpu(_)));
         if is_lost {
             self.fetch(all);
-            self.history = state_history::follow(self.late, self.me, &self.events());
+            self.history = self.follow();
+        }
+    }
+
+    fn follow(&self) -> StateHistory {
+        match self.me.spins {
+            true => state_history::follow_spinning(self.late, self.me, &self.events()),
+            false => state_history::follow(self.late, self.me, &self.events()),
         }
     }
 

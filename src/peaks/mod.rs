@@ -71,6 +71,8 @@ pub(crate) struct MeasuredThread {
     pub prio: i16,
     /// Of a real-time policy or deadline.
     pub real_time: bool,
+    /// It never sleeps, and what is late are gaps in which it did not have its CPU.
+    pub spins: bool,
 }
 
 /// What was asked for, and what the machine is.

@@ -24,7 +24,7 @@ const VECTORS: [&str; 11] = [
     "thermal interrupt",
 ];
 
-pub(crate) use crate::run::peaks::{EARLIER_PACKETS, MESSAGE_PATH, WAKE_UP_PATH};
+pub(crate) use crate::run::peaks::{EARLIER_PACKETS, KERNEL_ENTRY, MESSAGE_PATH, WAKE_UP_PATH};
 
 /// A softirq's.
 #[must_use]

@@ -133,10 +133,15 @@ pub(crate) fn covered(kind: OverlayKind) -> NamedCause {
     }
 }
 
-/// The wake-up's own way through the kernel, or the message's.
+/// The wake-up's own way through the kernel, or the message's; of a gap the way into the kernel and
+/// back.
 #[must_use]
 pub(crate) fn own_path(wakeup: &LateWakeup<'_>) -> NamedCause {
-    let name = if wakeup.ways.is_empty() { names::WAKE_UP_PATH } else { names::MESSAGE_PATH };
+    let name = match (wakeup.me.spins, wakeup.ways.is_empty()) {
+        (true, _) => names::KERNEL_ENTRY,
+        (false, true) => names::WAKE_UP_PATH,
+        (false, false) => names::MESSAGE_PATH,
+    };
     NamedCause::measured(Cause::Nonpreemptible, name)
 }
 

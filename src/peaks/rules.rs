@@ -2,7 +2,7 @@
 
 use super::{
     Event, EventKind,
-    below_kernel::missing_cpu,
+    below_kernel::{missing_cpu, missing_in_gap},
     contexts::{CurrentTask, Segment, ns},
     dispatch,
     functions::Worth,
@@ -21,6 +21,10 @@ use crate::{kernel::woken, run::peaks::Cause};
 
 /// A switch and what leads to it take so long anyway.
 const SWITCH_NS: i64 = 2_000;
+
+/// Of a gap with an event of the kernel, so much is the way into the kernel and back, each time
+/// that the thread is switched in.
+const ENTRY_NS: u64 = 3_000;
 
 /// A lower task that is switched in so soon after the wake-up had been chosen before it.
 const CHOSEN_NS: i64 = 20_000;
@@ -44,6 +48,8 @@ pub(crate) struct CauseClassifier<'a> {
     /// When it was woken, and could not run.
     woken_throttled: Vec<i64>,
     idle_exits: IdleExits,
+    /// A thread that never sleeps stood still, and its CPU had no event meanwhile.
+    is_empty_gap: bool,
 }
 
 impl<'a> CauseClassifier<'a> {
@@ -69,6 +75,7 @@ impl<'a> CauseClassifier<'a> {
                 .map(|event| ns(event.at_ns))
                 .collect(),
             idle_exits: IdleExits::of(wakeup),
+            is_empty_gap: is_empty_gap(wakeup),
         }
     }
 
@@ -101,8 +108,8 @@ impl<'a> CauseClassifier<'a> {
         if let Some(kind) = piece.overlay {
             return piece::covered(kind);
         }
-        let Some(segment) = piece.segment.filter(|s| !s.is_unknown() && !piece.is_overwritten)
-        else {
+        let is_known = |s: &&Segment| !s.is_unknown() || self.is_at_its_loop(piece);
+        let Some(segment) = piece.segment.filter(is_known).filter(|_| !piece.is_overwritten) else {
             return piece::unknown(piece);
         };
         if let Some(hard) = segment.hard {
@@ -211,7 +218,10 @@ impl<'a> CauseClassifier<'a> {
     #[must_use]
     pub(crate) fn runs_by_itself(&self, piece: &Piece<'_>) -> bool {
         let is_bare = |s: &&Segment| s.hard.is_none() && s.softirq.is_none();
-        let own = |s: &Segment| s.task.is_some_and(|task| task.pid == self.wakeup.me.tid);
+        let own = |s: &Segment| match s.task {
+            Some(task) => task.pid == self.wakeup.me.tid,
+            None => self.is_at_its_loop(piece),
+        };
         piece.span.state == ThreadState::Running
             && piece.overlay.is_none()
             && !piece.is_overwritten
@@ -223,7 +233,17 @@ impl<'a> CauseClassifier<'a> {
     /// So much of that is the wake-up's own way, each time that the thread is switched in.
     #[must_use]
     pub(crate) fn own_path_ns(&self) -> u64 {
-        at_most(self.wakeup.usual.user_ns).unsigned_abs()
+        match self.wakeup.me.spins {
+            true if self.is_empty_gap => 0,
+            true => ENTRY_NS,
+            false => at_most(self.wakeup.usual.user_ns).unsigned_abs(),
+        }
+    }
+
+    /// A thread that never sleeps has its CPU: it may have been switched in so long ago that no
+    /// event of that is left.
+    fn is_at_its_loop(&self, piece: &Piece<'_>) -> bool {
+        self.wakeup.me.spins && piece.span.state == ThreadState::Running
     }
 
     /// The thread is on the CPU, on its way to its clock read; longer than usual where nothing
@@ -235,8 +255,10 @@ impl<'a> CauseClassifier<'a> {
         if let Some(vector) = segment.softirq {
             return named_work::softirq(self.wakeup, piece, segment, vector);
         }
-        self.held_up(piece)
-            .unwrap_or_else(|| missing_cpu(self.wakeup, piece, "on the CPU, nothing recorded"))
+        self.held_up(piece).unwrap_or_else(|| match self.wakeup.me.spins {
+            true => missing_in_gap(self.wakeup, piece),
+            false => missing_cpu(self.wakeup, piece, "on the CPU, nothing recorded"),
+        })
     }
 
     /// A page fault or a lock of its own.
@@ -319,6 +341,14 @@ impl<'a> CauseClassifier<'a> {
         };
         NamedCause::measured(cause, name).of(task)
     }
+}
+
+/// Whether a thread that never sleeps stood still without an event on its CPU.
+fn is_empty_gap(wakeup: &LateWakeup<'_>) -> bool {
+    let gap_ns = wakeup.late.t_ns..=wakeup.end_ns();
+    let own = wakeup.cpus.get(&wakeup.me.cpu);
+    let mut events = own.into_iter().flat_map(|cpu| &cpu.events);
+    wakeup.me.spins && !events.any(|event| gap_ns.contains(&ns(event.at_ns)))
 }
 
 /// Whether a task may run before the measured thread.

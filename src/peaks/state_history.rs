@@ -294,6 +294,15 @@ pub(crate) fn follow(late: &Late, me: &MeasuredThread, events: &[Event]) -> Stat
     StateHistory { spans: walk.ended(), entry_ns: marks.map(|marks| marks.entry_ns) }
 }
 
+/// The same for a gap of a thread that never sleeps: it had the CPU at both ends.
+#[must_use]
+pub(crate) fn follow_spinning(late: &Late, me: &MeasuredThread, events: &[Event]) -> StateHistory {
+    let end_ns = late.t_ns.saturating_add(late.latency_ns);
+    let mut walk = Walk::new(late.t_ns, end_ns, ThreadState::Running, me.cpu);
+    walk.through(events, me.tid, late.t_ns..end_ns);
+    StateHistory { spans: walk.ended(), entry_ns: None }
+}
+
 /// When the thread was moved, from where and where to.
 pub(super) fn moves(tid: u32, events: &[Event]) -> Vec<(i64, u32, u32)> {
     let named_stop = |event: &Event| match event.kind {

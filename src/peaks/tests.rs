@@ -4,6 +4,7 @@
 
 mod behind;
 mod below_kernel;
+mod gaps;
 mod interrupt;
 mod message;
 mod named_work;
@@ -123,7 +124,14 @@ fn case(stages: [i64; 5], events: Vec<(i64, Event)>) -> Case {
         cpus: (0, 0),
         stopped_ns: (0, 0),
     };
-    let me = MeasuredThread { series: "cpu0".into(), cpu: 0, tid: ME, prio: 9, real_time: true };
+    let me = MeasuredThread {
+        series: "cpu0".into(),
+        cpu: 0,
+        tid: ME,
+        prio: 9,
+        real_time: true,
+        spins: false,
+    };
     let timed = |(at_ns, event): (i64, Event)| at(T.saturating_add_signed(at_ns), event);
     let events = events.into_iter().map(timed).collect();
     let fake = Fake { events, ..Fake::default() };
@@ -261,6 +269,7 @@ fn every_rule_of_the_documentation_names_a_test_that_is_there() {
     assert!(names.len() > 30, "{names:?}");
     let tests = [
         include_str!("tests/below_kernel.rs"),
+        include_str!("tests/gaps.rs"),
         include_str!("tests/interrupt.rs"),
         include_str!("tests/waiting.rs"),
         include_str!("tests/running.rs"),
@@ -371,11 +380,12 @@ proptest! {
         cpus in (0_u32..3, 0_u32..3),
         stopped_ns in prop_oneof![Just((0, 0)), (any::<u64>(), any::<u64>()),
             (T - 9_000..T + 90_000, T - 9_000..T + 90_000)],
-        (real_time, guest, forgets) in any::<(bool, bool, bool)>(),
+        (real_time, guest, forgets, spins) in any::<(bool, bool, bool, bool)>(),
     ) {
         prop_assume!(stages.iter().sum::<i64>() > 0);
         let mut case = case(stages, events).stack(1, &["a", "_raw_spin_lock", "exit_mmap"]);
-        case.late.matched = matched;
+        case.late.matched = matched && !spins;
+        case.me.spins = spins;
         (case.late.cpus, case.late.stopped_ns) = (cpus, stopped_ns);
         (case.me.real_time, case.wishes.virtual_machine) = (real_time, guest);
         case.fake.forgets = forgets;

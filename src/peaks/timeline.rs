@@ -291,8 +291,12 @@ impl Drawing<'_> {
         let late = self.wakeup.late;
         let first = self.wakeup.history.spans.first().map_or(self.wakeup.me.cpu, |span| span.cpu);
         let last = self.wakeup.history.spans.last().map_or(self.wakeup.me.cpu, |span| span.cpu);
-        self.dot(late.t_ns, true, moment(first, Lane::Thread, "expiry", "timer expires".into()));
-        self.dot(self.end_ns, true, moment(last, Lane::Thread, "woke", "woke up".into()));
+        let (begins, ends) = match self.wakeup.me.spins {
+            true => ("gap begins", "gap ends"),
+            false => ("timer expires", "woke up"),
+        };
+        self.dot(late.t_ns, true, moment(first, Lane::Thread, "expiry", begins.into()));
+        self.dot(self.end_ns, true, moment(last, Lane::Thread, "woke", ends.into()));
         let (from_ns, until_ns) = piece::stopped(self.wakeup);
         self.span(from_ns, until_ns, moment(last, Lane::Thread, "stopped", "stopped".into()));
     }

@@ -14,8 +14,8 @@ use std::{
 use tardy_hot::{stop::Stop, wakeup::Ended};
 
 use super::{
-    ArmError, FinishedProbe, ProbeSupervisor, Recorded, STACK_BYTES, Schedule, ThreadReport,
-    TracedThread,
+    ArmError, FigureValue, FinishedProbe, ProbeSupervisor, Recorded, STACK_BYTES, Schedule,
+    ThreadReport, TracedThread,
     measured_thread::{self, LoopEnd},
 };
 use crate::{
@@ -61,6 +61,9 @@ pub struct Armed {
     pub found: Vec<(String, Found)>,
     /// Those whose stages are recorded: all or none, in the order of [`Armed::tids`].
     pub traced: Vec<TracedThread>,
+    /// Where the repeats of its figures come out, where it has some. A measuring thread sends none
+    /// from within a loop: to send may allocate.
+    pub figures: Option<Receiver<FigureValue>>,
     /// What else must be looked after.
     pub supervisor: Option<Box<dyn ProbeSupervisor>>,
     /// Late samples come out by [`Armed::poll`], and must do so while the kernel still has the
@@ -166,6 +169,7 @@ impl Armed {
             recorded: Vec::new(),
             found: Vec::new(),
             traced: Vec::new(),
+            figures: None,
             supervisor: None,
             hurries: false,
             grid: None,

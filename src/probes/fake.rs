@@ -36,7 +36,7 @@ impl Fake {
     /// By this plan; its threads are bound to their CPUs only where a policy was asked for.
     #[must_use]
     pub fn new(plan: CpuPlan) -> Self {
-        let CpuPlan { timer, says_policy, unpaced } = plan;
+        let CpuPlan { timer, says_policy, unpaced, .. } = plan;
         let scheduling = says_policy.then_some((timer.policy, timer.priority));
         Self { cpus: timer.cpus, interval_ns: timer.interval_ns, unpaced, scheduling }
     }

@@ -9,6 +9,7 @@ pub mod fake;
 pub mod far_end;
 pub mod jobs;
 mod measured_thread;
+pub mod noise;
 pub mod pingpong;
 pub mod receive;
 pub mod stream;
@@ -32,10 +33,10 @@ pub use self::{
     armed::{Armed, ExpiryGrid, SeriesSource},
     evidence::{ClockEvidence, FarLoss, MessageEvidence, OneThread, ReceiveEvidence},
 };
-use self::{fake::Fake, timer::Timer};
+use self::{fake::Fake, noise::Noise, timer::Timer};
 use crate::{
     run::{
-        Deviation, MessageRecord, ProbeRecord, SeriesHead,
+        Deviation, FigureHead, MessageRecord, ProbeRecord, SeriesHead,
         probes::{ProbeInfo, Traceable},
     },
     setup::threads::Found,
@@ -161,9 +162,22 @@ pub trait ProbeSupervisor: std::fmt::Debug {
     fn finish(self: Box<Self>, reports: &mut Vec<ThreadReport>) -> SupervisorRecord;
 }
 
+/// One repeat of one figure, as it leaves a probe.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct FigureValue {
+    /// Its place among [`Probe::figures`].
+    pub figure: usize,
+    /// When it ended, `CLOCK_MONOTONIC` ns.
+    pub end_ns: i64,
+    /// In the unit of the figure.
+    pub value: f64,
+}
+
 /// The result of a supervisor.
 #[derive(Debug, Default)]
 pub struct SupervisorRecord {
+    /// Figures that could not be measured, by their place among [`Probe::figures`], and why.
+    pub figure_refusals: Vec<(usize, String)>,
     /// The result of the messages.
     pub messages: Option<MessageRecord>,
     /// What is known of them beside.
@@ -201,12 +215,24 @@ pub trait Probe {
 
     /// Whether it is traced only where that is asked for.
     fn is_traced_on_request(&self) -> bool {
-        ProbeInfo::find(self.name()).is_some_and(|probe| probe.traceable == Traceable::OnRequest)
+        let asked = [Traceable::OnRequest, Traceable::Causes];
+        ProbeInfo::find(self.name()).is_some_and(|probe| asked.contains(&probe.traceable))
+    }
+
+    /// Whether its samples have stages.
+    fn has_stages(&self) -> bool {
+        ProbeInfo::find(self.name()).is_none_or(|probe| probe.traceable != Traceable::Causes)
     }
 
     /// The series it will produce: each thread's own, with those of its stages after it where it
     /// is traced.
     fn heads(&self, tracing: Option<&Tracing>) -> Vec<SeriesHead>;
+
+    /// The figures it will measure that are no latencies; their values come through
+    /// [`Armed::figures`].
+    fn figures(&self) -> Vec<FigureHead> {
+        Vec::new()
+    }
 
     /// Makes its threads and touches all memory they will use; they wait for [`Armed::start`].
     ///
@@ -215,7 +241,7 @@ pub trait Probe {
     fn arm(&self, wants: &Wants, stop: &Arc<Stop>) -> Result<Armed, ArmError>;
 }
 
-/// What a probe is made of whose threads measure CPUs, each at its interval.
+/// What a probe is made of whose threads measure CPUs.
 #[derive(Debug, Clone)]
 pub struct CpuPlan {
     /// The CPUs, the interval, and how threads wait.
@@ -224,6 +250,8 @@ pub struct CpuPlan {
     pub says_policy: bool,
     /// Feed samples that are made up as fast as possible.
     pub unpaced: bool,
+    /// A longer time between two clock reads of a thread that spins is a gap, ns.
+    pub gap_over_ns: i64,
 }
 
 /// The probe called `name`, if it is one whose threads measure CPUs: a line for each.
@@ -231,6 +259,7 @@ pub struct CpuPlan {
 pub fn on_cpus(name: &str, plan: CpuPlan) -> Option<Box<dyn Probe>> {
     match name {
         "timer" => Some(Box::new(plan.timer)),
+        "noise" => Some(Box::new(Noise::new(plan))),
         "fake" => Some(Box::new(Fake::new(plan))),
         _ => None,
     }
@@ -312,6 +341,13 @@ pub enum TracedSamples {
         /// is not followed.
         sender: Option<usize>,
     },
+    /// Gaps in which a thread that never sleeps did not have its CPU.
+    Gaps {
+        /// What is shorter is none, ns.
+        over_ns: i64,
+        /// Long ones.
+        late: Reader<Late>,
+    },
     /// It has none: it is the far end of another one.
     None,
 }
@@ -321,7 +357,7 @@ impl TracedSamples {
     #[must_use]
     pub fn dropped(&self) -> u64 {
         match self {
-            Self::WakeUps(_, late) => late.dropped(),
+            Self::WakeUps(_, late) | Self::Gaps { late, .. } => late.dropped(),
             Self::RoundTrips(_, late) => late.dropped(),
             Self::Packets { late, .. } => late.dropped(),
             Self::None => 0,

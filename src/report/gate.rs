@@ -174,6 +174,11 @@ impl Gate {
     /// Why a run of these series cannot have it; nothing where it can.
     #[must_use]
     pub fn refusal(&self, series: &[String]) -> Option<String> {
+        if series.is_empty() {
+            return Some(format!(
+                "\"{self}\": this run has no latencies, which gates are limits for; leave the gate out"
+            ));
+        }
         let own = self.series.as_ref().filter(|own| !series.contains(own))?;
         Some(format!("\"{self}\": there is no series {own}; there are {}", series.join(", ")))
     }

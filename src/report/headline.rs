@@ -1,9 +1,9 @@
 //! The sentence for a manager: how late, how often, and the worst.
 
-use super::{messages, sample_name::SampleName};
+use super::{figures, messages, sample_name::SampleName};
 use crate::{
     run::{
-        Document, MissedPeriods, Percentiles, SeriesSummary,
+        Document, MissedPeriods, Percentiles, ProbeRecord, SeriesSummary,
         messages::ROUND_TRIP,
         probes::{LatencyFrom, ProbeInfo},
     },
@@ -20,7 +20,9 @@ pub fn headline(document: &Document) -> String {
 #[must_use]
 pub fn headline_because(document: &Document, why: Option<&str>) -> String {
     let Some((worst, max)) = worst_of(document) else {
-        return "Nothing was measured.".into();
+        return no_gap(document)
+            .or_else(|| figures::sentence(document))
+            .unwrap_or_else(|| "Nothing was measured.".into());
     };
     let missed = MissedInAll::of(document);
     let views = match missed.are_material() {
@@ -32,12 +34,14 @@ pub fn headline_because(document: &Document, why: Option<&str>) -> String {
     let (within, worst) = match SampleName::of(document) {
         SampleName::RoundTrip => round_trips(ns, max),
         SampleName::Packet => packets(document, ns, (worst, max)),
+        SampleName::Gap => gaps(ns, (worst, max)),
         SampleName::WakeUp | SampleName::Sample => wakeups(ns, (worst, max), &missed),
     };
     let mut text = format!("{name} % of {within}; the worst {worst}{why}.");
     if missed.missed > 0 {
         text.push_str(&format!(" {}.", missed.words()));
     }
+    text.push_str(&most_lost(document));
     if let Some(lost) = document.messages.as_ref().and_then(messages::losses) {
         text.push_str(&format!(" {lost}."));
     }
@@ -46,12 +50,41 @@ pub fn headline_because(document: &Document, why: Option<&str>) -> String {
 
 /// What came within `ns`, and what the worst did.
 fn wakeups(ns: i64, (worst, max): (&SeriesSummary, i64), missed: &MissedInAll) -> (String, String) {
-    let place = worst.cpu.map_or_else(|| worst.name.clone(), |cpu| format!("CPU {cpu}"));
+    let place = place(worst);
     let within = match missed.are_material() {
         true => format!("scheduled periods had their wake-up within {}", Nanos(ns)),
         false => format!("wake-ups came within {}", Nanos(ns)),
     };
     (within, format!("was {} late, on {place}", Nanos(max)))
+}
+
+fn gaps(ns: i64, (worst, max): (&SeriesSummary, i64)) -> (String, String) {
+    let within = format!("gaps took at most {}", Nanos(ns));
+    (within, format!("took {}, on {}", Nanos(max), place(worst)))
+}
+
+fn place(series: &SeriesSummary) -> String {
+    series.cpu.map_or_else(|| series.name.clone(), |cpu| format!("CPU {cpu}"))
+}
+
+/// That threads which never sleep had their CPUs all the time; absent where they did not spin.
+fn no_gap(document: &Document) -> Option<String> {
+    let ProbeRecord::Noise(noise) = &document.probe else { return None };
+    let over = Nanos(noise.gap_over_ns);
+    document.has_values().then(|| format!("No gap above {over} was found."))
+}
+
+/// Of threads that never sleep, the CPU that lost the largest share of its time.
+fn most_lost(document: &Document) -> String {
+    let lost = document.wakeups().filter_map(|series| {
+        let name = format!("{}/lost", series.name);
+        let figure = document.figures.iter().find(|figure| figure.name == name)?;
+        Some((series, figure.mean?))
+    });
+    let most = lost.max_by(|a, b| a.1.total_cmp(&b.1));
+    most.map_or_else(String::new, |(series, share)| {
+        format!(" {} lost {} % of its time.", place(series), figures::number(share))
+    })
 }
 
 fn round_trips(ns: i64, max: i64) -> (String, String) {
@@ -165,7 +198,10 @@ fn certain_percentile(views: &[View<'_>]) -> (&'static str, i64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{report::fixture, run::Scheduled};
+    use crate::{
+        report::fixture,
+        run::{FigureHead, FigureUnit, NoiseParameters, Scheduled, figures::summarize_figure},
+    };
 
     #[test]
     fn a_round_trip_is_reported_whole_and_its_half_is_named_as_one() {
@@ -190,6 +226,31 @@ mod tests {
             headline(&timer),
             "99.9 % of scheduled periods had their wake-up within 61.0 ms; the worst was 2.40 ms \
              late, on CPU 0. 4 000 of 5 000 periods were missed."
+        );
+    }
+
+    #[test]
+    fn gaps_are_reported_with_the_share_of_time_that_they_took() {
+        let mut noise = fixture::of("noise", &["cpu0", "cpu1"]);
+        noise.messages = None;
+        let unit = FigureUnit::Percent;
+        let lost = |cpu: u32, share| {
+            let head = FigureHead { name: format!("cpu{cpu}/lost"), unit: unit.clone() };
+            summarize_figure(&head, &[share])
+        };
+        noise.figures = vec![lost(0, 0.25), lost(1, 2.5)];
+        noise.series[1].cpu = Some(1);
+        let mut without = noise.clone();
+        without.series.clear();
+        let parameters = NoiseParameters { gap_over_ns: 1_000, cpus: "0-1".into() };
+        without.probe = ProbeRecord::Noise(parameters);
+        assert!(headline(&without).starts_with("No gap above 1.00 us was found"));
+        without.figures.clear();
+        assert_eq!(headline(&without), "Nothing was measured.");
+        assert_eq!(
+            headline(&noise),
+            "99 % of gaps took at most 60.0 us; the worst took 2.40 ms, on CPU 1. CPU 1 lost 2.50 \
+             % of its time."
         );
     }
 

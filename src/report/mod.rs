@@ -10,6 +10,7 @@ pub mod comparison_page;
 mod curve;
 #[cfg(test)]
 mod extremes;
+mod figures;
 #[cfg(test)]
 pub(crate) mod fixture;
 pub mod gate;

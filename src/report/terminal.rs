@@ -12,6 +12,7 @@ mod stages;
 use anstyle::{AnsiColor, Style};
 
 use super::{
+    figures,
     headline::{MissedInAll, headline},
     interrupts,
     intervals::RunIntervals,
@@ -107,12 +108,13 @@ fn first_line(document: &Document) -> String {
 
 /// Whether there is something to be said of it yet.
 fn has_figures(document: &Document) -> bool {
-    document.status != Status::Running || document.wakeups().any(|series| series.count > 0)
+    document.status != Status::Running || document.has_values()
 }
 
 /// The tables, and what the loads and the machine did.
 fn push_figures(out: &mut String, document: &Document, width: Option<usize>) {
-    let mut views = vec![wakeups(document)];
+    let mut views = Vec::new();
+    views.extend((!document.series.is_empty()).then(|| wakeups(document)));
     views.extend(scheduled(document));
     // What flatters comes last.
     if MissedInAll::of(document).are_material() {
@@ -121,6 +123,10 @@ fn push_figures(out: &mut String, document: &Document, width: Option<usize>) {
     for (number, view) in views.iter().enumerate() {
         out.push_str(if number > 0 { "\n" } else { "" });
         push_table(out, view, &LEAST, width);
+    }
+    if let Some(table) = figures::table(document) {
+        out.push_str(if views.is_empty() { "" } else { "\n" });
+        push_table(out, &table, &figures::LEAST, width);
     }
     messages::push(out, document, width);
     stages::push(out, document, width);

@@ -43,7 +43,7 @@ impl Record for CalibrationParts {
         self.schema_version
     }
 
-    fn rows(&self) -> [(usize, &'static str); 3] {
+    fn rows(&self) -> Vec<(usize, &'static str)> {
         rows(self.series.len(), None)
     }
 }

@@ -15,7 +15,7 @@ mod words;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::{SeriesSummary, caveat::Caveat};
+use super::{SeriesSummary, caveat::Caveat, figures::FigureGap};
 pub use incident::{CpuShare, FrequencyChange, GovernorChange, Incident, UnreadSource};
 pub use lab::{COUNTED_TIME, LabCaveat};
 pub use messages::{EndBuffer, FarEndReason, LostMessages, MessageCaveat, SendRefusal};
@@ -90,6 +90,11 @@ pub enum CaveatKind {
     },
     /// No sample was taken.
     NoSamples,
+    /// Figures without a value.
+    FiguresMissing {
+        /// Which, and why.
+        figures: Vec<FigureGap>,
+    },
     /// More than one period in a thousand was missed.
     PeriodsMissed {
         /// The series concerned.

@@ -10,6 +10,7 @@ use super::{
     caveat::{Caveat, Validity},
     conditions::{ConditionsRecord, MachineRecord},
     facts::Facts,
+    figures::FigureRecord,
     messages::MessageRecord,
     probes::ProbeRecord,
     provenance::Provenance,
@@ -75,14 +76,25 @@ pub struct Document {
     /// The result of messages; absent where none are exchanged, and until the end.
     #[serde(default)]
     pub messages: Option<MessageRecord>,
-    /// One entry a series, in the order of CPUs.
+    /// One entry a series, in the order of CPUs; none where a probe measures no latencies.
     pub series: Vec<SeriesSummary>,
+    /// Results that are no latencies, in the order in which they are measured; none where a probe
+    /// has only latencies.
+    #[serde(default)]
+    pub figures: Vec<FigureRecord>,
 }
 
 impl Document {
     /// The series of whole latencies, without those of their stages.
     pub fn wakeups(&self) -> impl Iterator<Item = &SeriesSummary> {
         self.series.iter().filter(|series| !series.is_stage())
+    }
+
+    /// Whether it has a value: a sample of a series, or a repeat of a figure.
+    #[must_use]
+    pub fn has_values(&self) -> bool {
+        self.wakeups().any(|series| series.count > 0)
+            || self.figures.iter().any(|figure| !figure.values.is_empty())
     }
 
     /// The time that counts of interrupts belong to, s.

@@ -211,7 +211,7 @@ impl Record for RunEntry {
         self.schema_version
     }
 
-    fn rows(&self) -> [(usize, &'static str); 3] {
+    fn rows(&self) -> Vec<(usize, &'static str)> {
         rows(self.series.len(), self.messages.as_ref())
     }
 }

@@ -12,6 +12,7 @@ pub mod document;
 pub mod caveat_kind;
 pub mod entry;
 pub mod facts;
+pub mod figures;
 pub mod files;
 pub mod hlog;
 pub mod lab;
@@ -55,11 +56,12 @@ pub use directory::{MakeError, RunDirectory, Unsynced};
 pub use document::{Document, LoadProof, LoadRecord, RunParameters, SCHEMA_VERSION, Status};
 pub use entry::{RunEntry, RunHead};
 pub use facts::{Facts, LabFacts};
+pub use figures::{FigureGap, FigureHead, FigureRecord, FigureRow, FigureUnit};
 pub use hlog::IntervalOf;
 pub use messages::{ClockRecord, EndRecord, FlowRecord, MessageRecord};
 pub use probes::{
-    FakeParameters, OtherProbe, PingpongParameters, ProbeRecord, ReceiveParameters,
-    StreamParameters, TimerParameters,
+    FakeParameters, NoiseParameters, OtherProbe, PingpongParameters, ProbeRecord,
+    ReceiveParameters, StreamParameters, TimerParameters,
 };
 pub use provenance::{Origin, Provenance};
 pub use reader::Run;

@@ -116,6 +116,9 @@ pub const WAKE_UP_PATH: &str = "wake-up path";
 /// the call that receives.
 pub const MESSAGE_PATH: &str = "message path";
 
+/// Name of the way of a thread in user mode into the kernel and back, around what the kernel did.
+pub const KERNEL_ENTRY: &str = "kernel entry and exit";
+
 /// Name of what a thread did for other packets of its stream that came before one.
 pub const EARLIER_PACKETS: &str = "earlier packets";
 

@@ -32,6 +32,8 @@ pub enum LatencyFrom {
     Sending,
     /// When the kernel stamps the packet.
     Stamp,
+    /// At a clock read, of which the next came only at its end.
+    ClockRead,
 }
 
 /// When a probe takes its next sample.
@@ -41,6 +43,8 @@ pub enum Rhythm {
     Interval,
     /// When a message comes, between two ends on a CPU each.
     Messages,
+    /// Whenever something takes the CPU from a thread that never sleeps, one on each of `--cpus`.
+    Spin,
 }
 
 /// What of a probe can be traced.
@@ -50,6 +54,8 @@ pub enum Traceable {
     All,
     /// The same, but only where it is asked for.
     OnRequest,
+    /// The cause of each late sample, where it is asked for: it has no stages.
+    Causes,
     /// Nothing.
     No,
 }
@@ -66,6 +72,8 @@ pub enum SampleName {
     RoundTrip,
     /// Of a stream or of what is received: one way.
     Packet,
+    /// Of a thread that never sleeps: a time in which it did not have its CPU.
+    Gap,
     /// Of several runs that do not measure the same.
     Sample,
 }
@@ -78,6 +86,7 @@ impl SampleName {
             Self::WakeUp => "wake-up",
             Self::RoundTrip => "round trip",
             Self::Packet => "packet",
+            Self::Gap => "gap",
             Self::Sample => "sample",
         }
     }
@@ -89,6 +98,7 @@ impl SampleName {
             Self::WakeUp => "wake-ups",
             Self::RoundTrip => "round trips",
             Self::Packet => "packets",
+            Self::Gap => "gaps",
             Self::Sample => "samples",
         }
     }
@@ -97,7 +107,7 @@ impl SampleName {
     #[must_use]
     pub const fn late(self) -> &'static str {
         match self {
-            Self::RoundTrip => "longer",
+            Self::RoundTrip | Self::Gap => "longer",
             Self::WakeUp | Self::Packet | Self::Sample => "later",
         }
     }
@@ -107,6 +117,7 @@ impl SampleName {
     pub const fn measure(self) -> &'static str {
         match self {
             Self::RoundTrip => "round trip",
+            Self::Gap => "gap",
             Self::WakeUp | Self::Packet | Self::Sample => "latency",
         }
     }

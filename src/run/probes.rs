@@ -109,6 +109,16 @@ probes! {
         traceable: Traceable::OnRequest,
         takes_echo: true,
     }
+    /// Gaps of threads that never sleep.
+    Noise(NoiseParameters) is "noise" {
+        help: "Read the clock all the time: when, and for how long, is the CPU taken away?",
+        sample: SampleName::Gap,
+        latency_from: LatencyFrom::ClockRead,
+        rhythm: Rhythm::Spin,
+        default_samples: None,
+        traceable: Traceable::Causes,
+        takes_echo: false,
+    }
     /// Made-up samples.
     Fake(FakeParameters) is "fake" {
         help: "Synthetic samples with known values: for tests and demos",
@@ -260,6 +270,18 @@ impl ProbeParameters for StreamParameters {
         Some((&self.transport, self.size))
     }
 }
+
+/// The parameters of `noise`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct NoiseParameters {
+    /// A longer time between two clock reads is a gap, ns.
+    pub gap_over_ns: i64,
+    /// The measured CPUs, as a list.
+    pub cpus: String,
+}
+
+impl ProbeParameters for NoiseParameters {}
 
 /// The parameters of `fake`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -14,6 +14,7 @@ use super::{
     caveat_kind::CaveatKind,
     counts::SeriesCounts,
     document::{Document, Status},
+    figures::{FigureRow, summarize_figure},
     files::{self, LONGEST_DAMAGE},
     hlog::{self, HlogError, IntervalSpan, LogLine},
     peaks::Blame,
@@ -21,6 +22,7 @@ use super::{
     record_file::{OpenError, read_record},
     samples::{self, SampleReader},
     summary::summarize,
+    tracks::from_csv,
     writer::names,
 };
 use crate::plain::cut;
@@ -208,6 +210,33 @@ impl Run {
         })
     }
 
+    /// Fills in the values of figures, as far as they were written; the end of the last, s.
+    fn recover_figures(&mut self) -> f64 {
+        if self.document.figures.is_empty() {
+            return 0.0;
+        }
+        let rows = match from_csv::<FigureRow>(&self.path.join(names::FIGURES)) {
+            Ok(rows) => rows,
+            Err(error) => {
+                if error.kind() != ErrorKind::NotFound {
+                    let what = format!("{} is damaged: {error}", names::FIGURES);
+                    self.add_caveat(CaveatKind::TrackDamaged { what }.into());
+                }
+                return 0.0;
+            }
+        };
+        let end_s = rows.iter().map(|row| row.t_s).fold(0.0, f64::max);
+        let mut values: HashMap<String, Vec<f64>> = HashMap::new();
+        for FigureRow { name, value, .. } in rows {
+            values.entry(name).or_default().push(value);
+        }
+        for figure in &mut self.document.figures {
+            let own = values.get(&figure.name).map(Vec::as_slice).unwrap_or_default();
+            *figure = summarize_figure(&figure.head(), own);
+        }
+        end_s
+    }
+
     /// Fills in from the log what `run.json` does not say of a run that has not ended.
     fn recover(&mut self) {
         let series = self.document.series.len();
@@ -238,9 +267,46 @@ impl Run {
             totals.count = counts.len().saturating_add(outside);
             *series = summarize(&series.head(), &counts, totals);
         }
+        end_s = end_s.max(self.recover_figures());
         self.document.duration_ns = (end_s * 1e9) as u64;
         if let Some(what) = damage {
             self.add_caveat(CaveatKind::SeriesDamaged { what }.into());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::{FigureHead, FigureUnit, RunWriter, tracks::to_csv};
+
+    #[test]
+    fn of_a_run_that_was_killed_the_figures_have_the_repeats_that_were_written() {
+        let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/v1/timer");
+        let mut document = Run::open(&fixture).unwrap().document;
+        let head = FigureHead { name: "fork".into(), unit: FigureUnit::Microseconds };
+        (document.status, document.series) = (Status::Running, Vec::new());
+        document.figures = vec![summarize_figure(&head, &[])];
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("run");
+        let mut maker = RunWriter::create(&path, &document, false).unwrap();
+        maker.begin(&document).unwrap();
+        let row = |t_s, name: &str, value| FigureRow { t_s, name: name.into(), value };
+        let rows = [row(0.5, "fork", 80.0), row(0.75, "other", 1.0), row(1.5, "fork", 84.0)];
+        maker.append(names::FIGURES, &to_csv(&rows, true)).unwrap();
+        maker.append(names::FIGURES, b"2.5,fork,8").unwrap();
+        drop(maker);
+        let run = Run::open(&path).unwrap();
+        assert_eq!(run.document.status, Status::Crashed);
+        assert_eq!(run.document.figures[0], summarize_figure(&head, &[80.0, 84.0]));
+        assert_eq!(run.document.duration_ns, 1_500_000_000);
+        assert!(run.document.has_values());
+        let codes = |run: &Run| -> Vec<String> {
+            run.document.caveats.iter().map(|caveat| caveat.code.clone()).collect()
+        };
+        assert!(!codes(&run).contains(&"track_damaged".to_owned()));
+        std::fs::write(path.join(names::FIGURES), "t_s,name,value\n0.5,fork,x\n").unwrap();
+        let run = Run::open(&path).unwrap();
+        assert!(codes(&run).contains(&"track_damaged".to_owned()) && !run.document.has_values());
     }
 }

@@ -87,7 +87,7 @@ pub(super) trait Record: DeserializeOwned {
     fn schema_version(&self) -> u32;
 
     /// How many series it has, and what else has a row each: how many, and what they are.
-    fn rows(&self) -> [(usize, &'static str); 3];
+    fn rows(&self) -> Vec<(usize, &'static str)>;
 
     /// Reads one of an older version.
     fn from_older(text: &[u8]) -> serde_json::Result<Self> {
@@ -100,8 +100,10 @@ impl Record for Document {
         self.schema_version
     }
 
-    fn rows(&self) -> [(usize, &'static str); 3] {
-        rows(self.series.len(), self.messages.as_ref())
+    fn rows(&self) -> Vec<(usize, &'static str)> {
+        let mut rows = rows(self.series.len(), self.messages.as_ref());
+        rows.push((self.figures.len(), "figures"));
+        rows
     }
 
     fn from_older(text: &[u8]) -> serde_json::Result<Self> {
@@ -110,9 +112,9 @@ impl Record for Document {
 }
 
 /// The rows of a record with so many series.
-pub(super) fn rows(series: usize, messages: Option<&MessageRecord>) -> [(usize, &'static str); 3] {
+pub(super) fn rows(series: usize, messages: Option<&MessageRecord>) -> Vec<(usize, &'static str)> {
     let of = |count: fn(&MessageRecord) -> usize| messages.map_or(0, count);
-    [
+    vec![
         (series, "series"),
         (of(|messages| messages.ends.len()), "ends"),
         (of(|messages| messages.flows.len()), "flows"),

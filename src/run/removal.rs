@@ -68,12 +68,13 @@ pub enum RemoveError {
 }
 
 /// Files of a run.
-const FILES: [&str; 10] = [
+const FILES: [&str; 11] = [
     names::RUN,
     names::SERIES,
     names::LIVE,
     names::MACHINE,
     names::LOADS,
+    names::FIGURES,
     names::INTERRUPTS,
     names::PEAKS,
     names::BLAME,

@@ -49,6 +49,8 @@ pub mod names {
     pub const MACHINE: &str = "machine.csv";
     /// What the loads did.
     pub const LOADS: &str = "loads.csv";
+    /// Each repeat of each figure.
+    pub const FIGURES: &str = "figures.csv";
     /// Interrupts per source and CPU.
     pub const INTERRUPTS: &str = "interrupts.csv";
     /// The worst wake-ups, whole.

@@ -31,7 +31,7 @@ use super::{
 use crate::{
     kernel::Tracer,
     peaks::{BlameOptions, Blamer, Effort, MeasuredThread},
-    probes::TracedThread,
+    probes::{TracedSamples, TracedThread},
     run::{
         BlameFiles, HelperTime, OsError, names,
         peaks::{Blame, Peak},
@@ -135,6 +135,7 @@ pub(super) fn followed(threads: &[TracedThread]) -> Vec<MeasuredThread> {
         tid: thread.tid.unsigned_abs(),
         prio: thread.priority.0,
         real_time: thread.priority.1,
+        spins: matches!(thread.samples, TracedSamples::Gaps { .. }),
     };
     threads.iter().map(one).collect()
 }
@@ -234,7 +235,8 @@ impl Thread {
     fn begin(&mut self) {
         for (number, thread) in judged(&self.work.threads) {
             let of = |most| tail(&thread.warmup, most).unwrap_or(LATE_NS);
-            self.work.blamer.begin(number, of(990), of(999));
+            let late_ns = late_samples::least(&thread.samples).unwrap_or_else(|| of(990));
+            self.work.blamer.begin(number, late_ns, of(999));
         }
         self.set_thresholds();
     }
@@ -289,7 +291,8 @@ impl Thread {
     fn follow(&mut self) {
         for (number, thread) in judged(&self.work.threads) {
             late_samples::follow(&mut self.work.blamer, number, &thread.samples);
-            if let Some(p99_ns) = tail(&thread.total, 990) {
+            let least_ns = late_samples::least(&thread.samples);
+            if let Some(p99_ns) = least_ns.or_else(|| tail(&thread.total, 990)) {
                 self.work.blamer.follow_p99(number, p99_ns);
             }
         }

@@ -21,6 +21,7 @@ use super::{
     cadence::Cadence,
     conditions_monitor::ConditionsMonitor,
     evidence::{Recording, RefusedWrite},
+    figure_collector::FigureCollector,
     helper_use::HelperUse,
     interval_reader::IntervalReader,
     machine::MachineCounters,
@@ -51,6 +52,8 @@ pub(super) struct DrainInputs {
     pub maker: RunWriter,
     /// The series, and the rings of those whose samples are kept.
     pub series: Vec<(IntervalReader, Option<Reader<Sample>>)>,
+    /// The figures, and where their repeats come from.
+    pub figures: FigureCollector,
     /// The loads, for their progress.
     pub loads: Vec<Arc<RunningLoad>>,
     /// The zero of all times: `CLOCK_MONOTONIC` ns.
@@ -74,6 +77,8 @@ pub(super) struct Drained {
     pub maker: RunWriter,
     /// The series, for their totals.
     pub series: Vec<IntervalReader>,
+    /// The figures, for their values.
+    pub figures: FigureCollector,
     /// How recording went.
     pub recording: Recording,
     /// What changed meanwhile.
@@ -200,7 +205,7 @@ impl Thread {
             }
         }
         self.end();
-        let (series, rings): (Vec<_>, Vec<_>) = self.work.series.into_iter().unzip();
+        let (series, rings): (Vec<_>, Vec<_>) = self.work.series.drain(..).unzip();
         let recording = Recording {
             lost: rings.iter().flatten().map(Reader::dropped).sum(),
             late_ns: self.late_ns,
@@ -208,7 +213,8 @@ impl Thread {
             helpers: vec![self.used.of("tardy/drain")],
             not_real_time: refused.err().as_ref().map(OsError::from),
         };
-        Drained { maker: self.work.maker, series, recording, monitor: self.work.monitor }
+        let DrainInputs { maker, figures, monitor, .. } = self.work;
+        Drained { maker, series, figures, recording, monitor }
     }
 
     /// As [`wait_until`], in the steps of its cadence.
@@ -231,6 +237,7 @@ impl Thread {
 
     fn tick(&mut self, finished: &AtomicBool) {
         self.move_samples();
+        self.move_figures();
         // Samples may take a while; an interval is as long as its counts say.
         let now = now_ns();
         if now >= self.next_interval_ns {
@@ -275,6 +282,7 @@ impl Thread {
     fn end(&mut self) {
         self.work.maker.release_reserve();
         self.move_samples();
+        self.move_figures();
         // Nothing is measured any more that could wait.
         self.write_interval(now_ns(), &AtomicBool::new(true));
         let rows = self.machine.poll(now_ns(), self.work.start_ns);
@@ -310,6 +318,14 @@ impl Thread {
             }
             let appended = self.work.maker.append_samples(number, &self.batch);
             self.note(appended, "samples");
+        }
+    }
+
+    fn move_figures(&mut self) {
+        let rows = self.work.figures.take(self.work.start_ns);
+        if !rows.is_empty() {
+            let written = self.append(names::FIGURES, |header| to_csv(&rows, header));
+            self.note(written, names::FIGURES);
         }
     }
 

@@ -6,8 +6,8 @@ use crate::{
     loads::LoadEnd,
     probes::{MessageEvidence, ThreadReport},
     run::{
-        CpuCount, HelperTime, MessageRecord, OsError, SeriesSummary, ThreadDeviation, TraceRecord,
-        UnreadSource, conditions::CpuUse,
+        CpuCount, FigureGap, HelperTime, MessageRecord, OsError, SeriesSummary, ThreadDeviation,
+        TraceRecord, UnreadSource, conditions::CpuUse,
     },
     setup::{
         journal::Recovered,
@@ -32,6 +32,10 @@ pub(super) struct Evidence {
     pub recording: Recording,
     /// The series of whole latencies.
     pub series: Vec<SeriesSummary>,
+    /// Whether a figure that is no latency has a value.
+    pub has_figures: bool,
+    /// Figures without a value.
+    pub figure_gaps: Vec<FigureGap>,
     /// The result of tracing.
     pub trace: TraceEvidence,
     /// The result of messages; absent where the probe has none.

@@ -19,7 +19,7 @@ use crate::{
 /// Hands over what thread `number` has found late.
 pub(super) fn collect(blamer: &mut Blamer, number: usize, samples: &mut TracedSamples) {
     match samples {
-        TracedSamples::WakeUps(_, late) => {
+        TracedSamples::WakeUps(_, late) | TracedSamples::Gaps { late, .. } => {
             late.drain(|late| blamer.add(number, late));
         }
         TracedSamples::RoundTrips(_, late) => {
@@ -56,7 +56,16 @@ pub(super) fn follow(blamer: &mut Blamer, number: usize, samples: &TracedSamples
                 blamer.set_usual_ways(number, vec![usual_way(parts); ways]);
             }
         }
-        TracedSamples::None => {}
+        TracedSamples::Gaps { .. } | TracedSamples::None => {}
+    }
+}
+
+/// From where on every sample of the thread is late, ns; absent where that follows from the others:
+/// what a gap took is lost, however short it was.
+pub(super) const fn least(samples: &TracedSamples) -> Option<i64> {
+    match samples {
+        TracedSamples::Gaps { over_ns, .. } => Some(*over_ns),
+        _ => None,
     }
 }
 

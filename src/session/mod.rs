@@ -12,10 +12,12 @@ mod conditions_monitor;
 mod caveats;
 mod drain;
 mod evidence;
+mod figure_collector;
 mod helper_use;
 mod progress;
 mod quantiles;
 mod loads;
+mod lost_parts;
 mod machine;
 mod blame_recorder;
 mod blame_time;
@@ -46,12 +48,13 @@ pub(crate) use caveats::{left_changed, shield_gaps};
 use conditions_monitor::ConditionsMonitor;
 use drain::{Drain, DrainInputs};
 use evidence::{Evidence, SetupEvidence};
+use figure_collector::FigureCollector;
 use interval_reader::IntervalReader;
 use machine::{Counted, MeasuredCounts};
 pub(crate) use plan::{Length, RunPlan};
 pub(crate) use progress::{LoadProgress, RunProgress, ShowPace};
 pub(crate) use tracing::TraceWish;
-use tracing::{ActiveTracing, Loaded, RecorderContext};
+use tracing::{ActiveTracing, Loaded, RecorderContext, TraceEnd};
 use watchdog::{WakeTimes, Watchdog};
 
 /// A plan whose threads wait and whose loads run.
@@ -266,6 +269,7 @@ impl Session {
         let work = DrainInputs {
             maker,
             series: self.armed.recorded.drain(..).map(watch).collect(),
+            figures: FigureCollector::new(self.plan.probe.figures(), self.armed.figures.take()),
             loads: self.loads.clone(),
             start_ns: schedule.start_ns,
             cadence,
@@ -345,8 +349,11 @@ impl Session {
         let refused = drained.settle(&to_csv(&counted.interrupts, true));
 
         record::end(&mut document, &schedule, end_ns, &drained.series);
+        document.figures = drained.figures.records();
         record::ended_loads(&mut document.loads, &ends);
         record::conditions(&mut document, &drained, &reports, counted);
+        let lost = lost_parts::figures(&document, traced.as_ref().and_then(TraceEnd::blame));
+        document.figures.extend(lost);
         if let Some(end) = &traced {
             end.record(&mut document.trace);
             evidence.trace.symbols_hidden = end.symbols_hidden;
@@ -359,6 +366,8 @@ impl Session {
         evidence.recording = collect::recording(&drained, refused, traced);
         evidence.trace.record.clone_from(&document.trace);
         evidence.series = document.wakeups().cloned().collect();
+        evidence.has_figures = drained.figures.have_values();
+        evidence.figure_gaps = drained.figures.gaps(&kept.figure_refusals);
         evidence.messages.clone_from(&document.messages);
         evidence.probe = kept.evidence;
         document.status = match plan.stop_over_ns {

@@ -12,6 +12,7 @@ use crate::{
         RunParameters, SCHEMA_VERSION, SetupRecord, Status, TraceMode, TraceRecord, Validity,
         caveat,
         conditions::ThreadUse,
+        figures::summarize_figure,
         hlog,
         summary::{SeriesHead, summarize},
     },
@@ -55,6 +56,7 @@ pub(super) fn planned(plan: &RunPlan, tracing: Option<&Tracing>, trace: TraceRec
         conditions: None,
         messages: None,
         series: plan.probe.heads(tracing).iter().map(empty).collect(),
+        figures: plan.probe.figures().iter().map(|head| summarize_figure(head, &[])).collect(),
     }
 }
 

@@ -103,6 +103,18 @@ pub(super) fn load(
         _ if !probe.can_be_traced() => {
             bail!("--trace {asked}: the probe {name} {}", probe.why_untraceable());
         }
+        TraceMode::Stages if !probe.has_stages() => {
+            bail!(
+                "--trace stages: what {name} finds has no stages; --trace peaks names the causes"
+            );
+        }
+        TraceMode::Auto if !probe.has_stages() => {
+            record.why_not = Some(format!(
+                "{name} is traced only with --trace peaks, as that adds to each of its {}",
+                ProbeInfo::find(name).map_or("samples", |probe| probe.sample.many())
+            ));
+            return Ok(None);
+        }
         TraceMode::Auto if probe.is_traced_on_request() => {
             record.why_not = Some(format!(
                 "a {name} is traced only with --trace stages or --trace peaks, as that adds to \
@@ -135,7 +147,7 @@ fn woken_by(name: &str) -> WokenBy {
         // It sends on a schedule.
         Some((Rhythm::Messages, LatencyFrom::Schedule)) => WokenBy::Both,
         Some((Rhythm::Messages, _)) => WokenBy::Messages,
-        Some((Rhythm::Interval, _)) | None => WokenBy::Timers,
+        Some((Rhythm::Interval | Rhythm::Spin, _)) | None => WokenBy::Timers,
     }
 }
 
@@ -295,6 +307,11 @@ impl ActiveTracing {
 }
 
 impl TraceEnd {
+    /// What late samples were blamed on; absent where they were not.
+    pub(super) const fn blame(&self) -> Option<&Blame> {
+        self.blame.as_ref()
+    }
+
     /// Writes what came of it into the record.
     pub(super) fn record(&self, record: &mut TraceRecord) {
         record.unmatched = self.unmatched;

@@ -62,7 +62,7 @@ const REFUSED: &[(&[&str], &[&str])] = &[
     (&["run", "timer", "--peaks", "5", "--peak-over", "1ms"], &["--peaks", "--peak-over"]),
     (&["run", "timer", "--stacks", "often"], &["--stacks", "auto, always, off"]),
     (&["run", "fake", "--trace", "stages"], &["--trace stages", "fake"]),
-    (&["run", "noise"], &["noise", "timer"]),
+    (&["run", "nosuch"], &["nosuch", "timer"]),
     (&["run", "--load", "nosuch"], &["--load nosuch", "use one of hackbench, burn", ", idle"]),
     (&["run", "--load", ""], &["--load", "use one of hackbench, burn"]),
     (&["run", "--load-command", " "], &["--load-command", "is not a text"]),

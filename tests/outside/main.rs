@@ -42,6 +42,7 @@ mod loads;
 mod long;
 mod meddling;
 mod message_peaks;
+mod noise;
 mod old_runs;
 mod page;
 mod page_causes;

@@ -412,6 +412,25 @@ export type Figure = {
   uncertain: boolean;
 };
 
+/** One figure of a run. What needs a value is absent without one. */
+export type FigureRecord = {
+  /** Its upper end. */
+  high: number | null;
+  /** Lower end of the 95 % interval of the mean, by Student's t over the values; absent with fewer than two. */
+  low: number | null;
+  /** Mean of the values. */
+  mean: number | null;
+  /** `pipe/64KiB`, `fork`, `cpu0/lost`. */
+  name: string;
+  /** `MB/s`, `us` or `percent`; a later tardy may have others. */
+  unit: FigureUnit;
+  /** Each repeat, in the order of time. */
+  values: number[];
+};
+
+/** What a figure is counted in. */
+export type FigureUnit = "MB/s" | "us" | "percent" | string;
+
 /** The result of the messages of one series. */
 export type FlowRecord = {
   /** Messages per second that were sent. */
@@ -717,6 +736,14 @@ export type MissingTracepoint = {
   tracepoint: string;
   /** Why it is missing. */
   why: string;
+};
+
+/** The parameters of `noise`. */
+export type NoiseParameters = {
+  /** The measured CPUs, as a list. */
+  cpus: string;
+  /** A longer time between two clock reads is a gap, ns. */
+  gap_over_ns: number;
 };
 
 /** How samples came about. */
@@ -1035,6 +1062,9 @@ export type ProbeRecord = {
   name: "stream";
   parameters: StreamParameters;
 } | {
+  name: "noise";
+  parameters: NoiseParameters;
+} | {
   name: "fake";
   parameters: FakeParameters;
 } | OtherProbe;
@@ -1103,6 +1133,8 @@ export type RunRecord = {
   ended_at: string | null;
   /** What the machine was. */
   facts: Facts;
+  /** Results that are no latencies, in the order in which they are measured; none where a probe has only latencies. */
+  figures: FigureRecord[];
   /** Unique: start time in ms and four random digits, `20261121-203055.042-1f0c`; of older runs in seconds. */
   id: string;
   /** What disturbed the machine meanwhile. */
@@ -1123,7 +1155,7 @@ export type RunRecord = {
   provenance: Provenance;
   /** See `SCHEMA_VERSION`. */
   schema_version: number;
-  /** One entry a series, in the order of CPUs. */
+  /** One entry a series, in the order of CPUs; none where a probe measures no latencies. */
   series: SeriesSummary[];
   /** What tardy arranged. */
   setup: SetupRecord;
@@ -1140,7 +1172,7 @@ export type RunRecord = {
 };
 
 /** What one sample is. */
-export type SampleName = "wake_up" | "round_trip" | "packet" | "sample";
+export type SampleName = "wake_up" | "round_trip" | "packet" | "gap" | "sample";
 
 /** What samples are called. */
 export type SampleWords = {
@@ -1428,6 +1460,8 @@ export const STRUCTURE: JsonMap = {
     Facts: {"properties":{"architecture":{"type":"string"},"boot_id":{"type":["string","null"]},"clock_source":{"type":["string","null"]},"cpu_model":{"type":["string","null"]},"cpus_allowed":{"type":"string"},"cpus_online":{"type":"string"},"distribution":{"type":["string","null"]},"governors":{"items":{"type":"string"},"type":"array"},"hostname":{"type":"string"},"idle_states":{"items":{"$ref":"#/$defs/IdleState"},"type":"array"},"kernel":{"type":"string"},"kernel_cmdline":{"type":["string","null"]},"kernel_version":{"type":"string"},"lab":{"anyOf":[{"$ref":"#/$defs/LabFacts"},{"type":"null"}]},"load_average":{"items":{"type":"number"},"type":["array","null"]},"memory_bytes":{"type":["integer","null"]},"microcode":{"type":["string","null"]},"preemption":{"$ref":"#/$defs/Preemption"},"rt_throttling_percent":{"type":["number","null"]},"tardy_version":{"type":"string"},"topology":{"items":{"$ref":"#/$defs/CpuPlace"},"type":"array"},"virtualisation":{"type":["string","null"]}},"required":["hostname","kernel","kernel_version","architecture","distribution","kernel_cmdline","preemption","cpu_model","microcode","cpus_online","cpus_allowed","topology","clock_source","virtualisation","governors","idle_states","memory_bytes","load_average","rt_throttling_percent","boot_id","tardy_version"],"type":"object"},
     FakeParameters: {"properties":{"cpus":{"type":"string"},"interval_ns":{"type":"integer"},"unpaced":{"type":"boolean"}},"required":["interval_ns","cpus","unpaced"],"type":"object"},
     Figure: {"properties":{"high":{"type":"integer"},"low":{"type":"integer"},"median":{"type":"integer"},"median_high":{"type":["integer","null"]},"median_low":{"type":["integer","null"]},"name":{"type":"string"},"uncertain":{"type":"boolean"}},"required":["name","low","high","median","median_low","median_high","uncertain"],"type":"object"},
+    FigureRecord: {"properties":{"high":{"type":["number","null"]},"low":{"type":["number","null"]},"mean":{"type":["number","null"]},"name":{"type":"string"},"unit":{"$ref":"#/$defs/FigureUnit"},"values":{"items":{"type":"number"},"type":"array"}},"required":["name","unit","mean","low","high","values"],"type":"object"},
+    FigureUnit: {"anyOf":[{"const":"MB/s","type":"string"},{"const":"us","type":"string"},{"const":"percent","type":"string"},{"type":"string"}]},
     FlowRecord: {"properties":{"achieved_per_s":{"type":["number","null"]},"duplicated":{"type":"integer"},"foreign":{"type":"integer"},"late":{"type":["integer","null"]},"late_over_ns":{"type":["integer","null"]},"lost":{"type":"integer"},"received":{"type":"integer"},"reordered":{"type":"integer"},"sent":{"type":"integer"},"series":{"type":"string"},"wanted_per_s":{"type":["number","null"]}},"required":["series","sent","received","lost","late","late_over_ns","duplicated","reordered","foreign","wanted_per_s","achieved_per_s"],"type":"object"},
     FoundSetup: {"properties":{"cpus":{"type":["string","null"]},"dma_latency_us":{"type":["integer","null"]},"governor":{"type":["string","null"]},"memory_lock":{"anyOf":[{"$ref":"#/$defs/MemoryLock"},{"type":"null"}]},"policy":{"type":["string","null"]},"shield":{"anyOf":[{"$ref":"#/$defs/FoundShield"},{"type":"null"}]},"siblings_offline":{"type":["string","null"]},"threads":{"items":{"$ref":"#/$defs/FoundThread"},"type":"array"}},"required":["policy","cpus","memory_lock","dma_latency_us","shield","governor","siblings_offline","threads"],"type":"object"},
     FoundShield: {"properties":{"backend":{"type":"string"},"cpus":{"type":"string"},"interrupts_moved":{"type":"integer"},"interrupts_stay":{"items":{"type":"string"},"type":"array"},"kernel_tasks_stay":{"type":"integer"}},"required":["cpus","backend","interrupts_moved","interrupts_stay","kernel_tasks_stay"],"type":"object"},
@@ -1448,6 +1482,7 @@ export const STRUCTURE: JsonMap = {
     MessageRecord: {"properties":{"clock":{"anyOf":[{"$ref":"#/$defs/ClockRecord"},{"type":"null"}]},"ends":{"items":{"$ref":"#/$defs/EndRecord"},"type":"array"},"flows":{"items":{"$ref":"#/$defs/FlowRecord"},"type":"array"},"size":{"type":"integer"},"transport":{"type":"string"}},"required":["transport","size","ends","flows","clock"],"type":"object"},
     MessageStages: {"properties":{"dispatch":{"type":"integer"},"receive":{"type":"integer"},"send":{"type":"integer"},"stack":{"type":"integer"},"wake_up":{"type":"integer"}},"required":["send","stack","wake_up","dispatch","receive"],"type":"object"},
     MissingTracepoint: {"properties":{"switches_off":{"type":"string"},"tracepoint":{"type":"string"},"why":{"type":"string"}},"required":["tracepoint","switches_off","why"],"type":"object"},
+    NoiseParameters: {"properties":{"cpus":{"type":"string"},"gap_over_ns":{"type":"integer"}},"required":["gap_over_ns","cpus"],"type":"object"},
     Origin: {"enum":["measured","imported","synthesised"]},
     OtherProbe: {"properties":{"name":{"type":"string"},"parameters":{"additionalProperties":true,"type":"object"}},"required":["name","parameters"],"type":"object"},
     PageBlame: {"properties":{"bands":{"items":{"$ref":"#/$defs/Band"},"type":"array"},"blamed":{"type":"integer"},"lost_events":{"type":"integer"},"lowest_threshold_ns":{"type":"integer"},"passed_over":{"type":"integer"},"threshold_ns":{"type":"integer"},"unmatched":{"type":"integer"}},"required":["threshold_ns","lowest_threshold_ns","blamed","passed_over","unmatched","lost_events","bands"],"type":"object"},
@@ -1467,12 +1502,12 @@ export const STRUCTURE: JsonMap = {
     PointKind: {"enum":["sample","interval_max"]},
     Points: {"properties":{"kind":{"$ref":"#/$defs/PointKind"},"latency_ns":{"items":{"type":"integer"},"type":"array"},"of":{"type":"integer"},"t_s":{"items":{"type":"number"},"type":"array"},"thinned":{"type":"string"}},"required":["kind","of","thinned","t_s","latency_ns"],"type":"object"},
     Preemption: {"properties":{"model":{"type":"string"},"source":{"type":"string"}},"required":["model","source"],"type":"object"},
-    ProbeRecord: {"anyOf":[{"properties":{"name":{"const":"timer","type":"string"},"parameters":{"$ref":"#/$defs/TimerParameters"}},"required":["name","parameters"],"type":"object"},{"properties":{"name":{"const":"pingpong","type":"string"},"parameters":{"$ref":"#/$defs/PingpongParameters"}},"required":["name","parameters"],"type":"object"},{"properties":{"name":{"const":"receive","type":"string"},"parameters":{"$ref":"#/$defs/ReceiveParameters"}},"required":["name","parameters"],"type":"object"},{"properties":{"name":{"const":"stream","type":"string"},"parameters":{"$ref":"#/$defs/StreamParameters"}},"required":["name","parameters"],"type":"object"},{"properties":{"name":{"const":"fake","type":"string"},"parameters":{"$ref":"#/$defs/FakeParameters"}},"required":["name","parameters"],"type":"object"},{"$ref":"#/$defs/OtherProbe"}]},
+    ProbeRecord: {"anyOf":[{"properties":{"name":{"const":"timer","type":"string"},"parameters":{"$ref":"#/$defs/TimerParameters"}},"required":["name","parameters"],"type":"object"},{"properties":{"name":{"const":"pingpong","type":"string"},"parameters":{"$ref":"#/$defs/PingpongParameters"}},"required":["name","parameters"],"type":"object"},{"properties":{"name":{"const":"receive","type":"string"},"parameters":{"$ref":"#/$defs/ReceiveParameters"}},"required":["name","parameters"],"type":"object"},{"properties":{"name":{"const":"stream","type":"string"},"parameters":{"$ref":"#/$defs/StreamParameters"}},"required":["name","parameters"],"type":"object"},{"properties":{"name":{"const":"noise","type":"string"},"parameters":{"$ref":"#/$defs/NoiseParameters"}},"required":["name","parameters"],"type":"object"},{"properties":{"name":{"const":"fake","type":"string"},"parameters":{"$ref":"#/$defs/FakeParameters"}},"required":["name","parameters"],"type":"object"},{"$ref":"#/$defs/OtherProbe"}]},
     Provenance: {"properties":{"origin":{"$ref":"#/$defs/Origin"},"program":{"type":"string"},"version":{"type":"string"}},"required":["origin","program","version"],"type":"object"},
     ReceiveParameters: {"properties":{"cpu":{"type":"integer"},"far_cpu":{"type":["integer","null"]},"far_priority":{"type":["integer","null"]},"iface":{"type":["string","null"]},"listen":{"type":["integer","null"]},"rate":{"type":["string","null"]},"sender":{"type":"string"},"size":{"type":["integer","null"]},"wait":{"type":"string"}},"required":["listen","iface","wait","cpu","sender","size","rate","far_cpu","far_priority"],"type":"object"},
     RunParameters: {"properties":{"duration_ns":{"type":["integer","null"]},"peak_over_ns":{"type":["integer","null"]},"peaks":{"type":["integer","null"]},"raw":{"type":"boolean"},"samples":{"type":["integer","null"]},"stop_over_ns":{"type":["integer","null"]},"warmup_ns":{"type":"integer"}},"required":["duration_ns","samples","warmup_ns","stop_over_ns","raw","peaks","peak_over_ns"],"type":"object"},
-    RunRecord: {"properties":{"argv":{"items":{"type":"string"},"type":"array"},"caveats":{"items":{"$ref":"#/$defs/Caveat"},"type":"array"},"conditions":{"anyOf":[{"$ref":"#/$defs/ConditionsRecord"},{"type":"null"}]},"duration_ns":{"type":"integer"},"ended_at":{"type":["string","null"]},"facts":{"$ref":"#/$defs/Facts"},"id":{"type":"string"},"loads":{"items":{"$ref":"#/$defs/LoadRecord"},"type":"array"},"log_interval_ns":{"type":"integer"},"machine":{"anyOf":[{"$ref":"#/$defs/MachineRecord"},{"type":"null"}]},"messages":{"anyOf":[{"$ref":"#/$defs/MessageRecord"},{"type":"null"}]},"name":{"type":"string"},"parameters":{"$ref":"#/$defs/RunParameters"},"probe":{"$ref":"#/$defs/ProbeRecord"},"provenance":{"$ref":"#/$defs/Provenance"},"schema_version":{"type":"integer"},"series":{"items":{"$ref":"#/$defs/SeriesSummary"},"type":"array"},"setup":{"$ref":"#/$defs/SetupRecord"},"start_monotonic_ns":{"type":"integer"},"started_at":{"type":"string"},"status":{"$ref":"#/$defs/Status"},"trace":{"$ref":"#/$defs/TraceRecord"},"validity":{"$ref":"#/$defs/Validity"}},"required":["schema_version","id","name","argv","provenance","status","validity","caveats","probe","parameters","loads","setup","trace","facts","started_at","ended_at","duration_ns","log_interval_ns","start_monotonic_ns","machine","conditions","messages","series"],"type":"object"},
-    SampleName: {"enum":["wake_up","round_trip","packet","sample"]},
+    RunRecord: {"properties":{"argv":{"items":{"type":"string"},"type":"array"},"caveats":{"items":{"$ref":"#/$defs/Caveat"},"type":"array"},"conditions":{"anyOf":[{"$ref":"#/$defs/ConditionsRecord"},{"type":"null"}]},"duration_ns":{"type":"integer"},"ended_at":{"type":["string","null"]},"facts":{"$ref":"#/$defs/Facts"},"figures":{"items":{"$ref":"#/$defs/FigureRecord"},"type":"array"},"id":{"type":"string"},"loads":{"items":{"$ref":"#/$defs/LoadRecord"},"type":"array"},"log_interval_ns":{"type":"integer"},"machine":{"anyOf":[{"$ref":"#/$defs/MachineRecord"},{"type":"null"}]},"messages":{"anyOf":[{"$ref":"#/$defs/MessageRecord"},{"type":"null"}]},"name":{"type":"string"},"parameters":{"$ref":"#/$defs/RunParameters"},"probe":{"$ref":"#/$defs/ProbeRecord"},"provenance":{"$ref":"#/$defs/Provenance"},"schema_version":{"type":"integer"},"series":{"items":{"$ref":"#/$defs/SeriesSummary"},"type":"array"},"setup":{"$ref":"#/$defs/SetupRecord"},"start_monotonic_ns":{"type":"integer"},"started_at":{"type":"string"},"status":{"$ref":"#/$defs/Status"},"trace":{"$ref":"#/$defs/TraceRecord"},"validity":{"$ref":"#/$defs/Validity"}},"required":["schema_version","id","name","argv","provenance","status","validity","caveats","probe","parameters","loads","setup","trace","facts","started_at","ended_at","duration_ns","log_interval_ns","start_monotonic_ns","machine","conditions","messages","series","figures"],"type":"object"},
+    SampleName: {"enum":["wake_up","round_trip","packet","gap","sample"]},
     SampleWords: {"properties":{"kind":{"$ref":"#/$defs/SampleName"},"many":{"type":"string"},"measure":{"type":"string"},"one":{"type":"string"}},"required":["kind","one","many","measure"],"type":"object"},
     Scheduled: {"properties":{"count":{"type":"integer"},"max":{"type":["integer","null"]},"mean":{"type":["integer","null"]},"percentiles":{"additionalProperties":{"type":"integer"},"type":"object"},"uncertain":{"items":{"type":"string"},"type":"array"}},"required":["count","mean","max","percentiles","uncertain"],"type":"object"},
     SeriesShare: {"properties":{"ns":{"type":"integer"},"series":{"type":"string"}},"required":["series","ns"],"type":"object"},

@@ -15,7 +15,7 @@ function run(own: DataRun): PageRun {
     record: { ...own.record, series: series.filter((one) => one.stage_of === null) },
     stages: stages(own.stages, series.filter((one) => one.stage_of !== null)),
     blame: blame(own.blame),
-    peaks: peaks(own.peaks),
+    peaks: peaks(own.peaks, own.samples.kind === 'gap'),
   };
 }
 

@@ -101,6 +101,7 @@ fn document(heads: &[SeriesHead]) -> Document {
         conditions: None,
         messages: None,
         series: heads.iter().map(|head| summarize(head, &hlog::empty(), &Totals::NONE)).collect(),
+        figures: Vec::new(),
     }
 }
 

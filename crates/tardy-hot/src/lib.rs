@@ -27,6 +27,7 @@
 //! - [`packet`]: what the packets of a stream contain
 //! - [`receive`]: the loop of the `receive` probe, and that of its sender
 //! - [`echo`]: the loop of `tardy echo`
+//! - [`gaps`]: the loop of the `noise` probe
 //! - [`stream`]: the loop of the `stream` probe
 //!
 //! All times are nanoseconds in `i64`: 292 years, with a sign.
@@ -34,6 +35,7 @@
 pub mod clock;
 pub mod echo;
 pub mod exchange;
+pub mod gaps;
 pub mod histogram;
 pub mod packet;
 pub mod ports;

@@ -180,7 +180,14 @@ fn the_threshold_rises_while_many_are_passed_over_and_falls_again() {
 
 /// A stall of 1 ms, in which a message was due every 10 us; all but the first wait behind another.
 fn stall() -> (Blamer, usize) {
-    let me = MeasuredThread { series: "there".into(), cpu: 0, tid: ME, prio: 9, real_time: true };
+    let me = MeasuredThread {
+        series: "there".into(),
+        cpu: 0,
+        tid: ME,
+        prio: 9,
+        real_time: true,
+        spins: false,
+    };
     let wishes = BlameOptions { keep: 100, ..BlameOptions::default() };
     let fake = Fake { events: vec![at(T, switch(ME, 9, "me"))], ..Fake::default() };
     let mut blamer = Blamer::new(vec![me], wishes, Box::new(fake));

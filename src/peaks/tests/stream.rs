@@ -133,6 +133,7 @@ impl Paced {
             tid,
             prio: 9,
             real_time: true,
+            spins: false,
         };
         let followed = vec![thread("near", 0, NEAR), thread("there", 1, FAR)];
         let wishes = BlameOptions { keep: 1, ..BlameOptions::default() };

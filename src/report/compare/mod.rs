@@ -82,6 +82,12 @@ pub enum CompareError {
     /// A run that says nothing.
     #[error("{0} has no sample; leave it out")]
     Empty(String),
+    /// A run whose figures are no latencies.
+    #[error(
+        "{0} has figures and no latencies, and latencies are compared; `tardy report` shows its \
+         figures beside those of other runs"
+    )]
+    FiguresOnly(String),
     /// A log that cannot be read to its end.
     #[error("{name}: series.hlog: {what}; copy the run directory again from where it was measured")]
     Damaged {

@@ -30,7 +30,10 @@ impl LoggedRun {
     pub fn read(run: Run, describes: bool) -> Result<Self, CompareError> {
         let name = run.document.name.clone();
         if run.document.wakeups().all(|series| series.percentiles.is_empty()) {
-            return Err(CompareError::Empty(name));
+            return Err(match run.document.figures.is_empty() {
+                true => CompareError::Empty(name),
+                false => CompareError::FiguresOnly(name),
+            });
         }
         let log = match RunLog::read(&run, describes && is_pooled(&run.document)) {
             Ok(log) => log,

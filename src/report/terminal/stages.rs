@@ -87,6 +87,8 @@ pub(super) fn push_cost(out: &mut String, document: &Document) {
     let sample = SampleName::of(document);
     let one = sample.one();
     let text = match (&trace.cost, &trace.known_cost) {
+        // A thread that never sleeps uses what it gets, with and without.
+        (Some(cost), _) if sample == SampleName::Gap => added(cost, one),
         (Some(cost), _) => format!("{}, {}", added(cost, one), used(cost, one)),
         (None, Some(KnownCost { name, loads, cost, .. })) => {
             let loads = if loads.is_empty() { "idle".into() } else { loads.join(" + ") };

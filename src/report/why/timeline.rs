@@ -88,6 +88,9 @@ fn one(sheet: &mut TerminalText, rank: usize, peak: &Peak, document: &Document) 
     let seconds = peak.at_ns.saturating_sub(document.start_monotonic_ns) as f64 / 1e9;
     let what = match SampleName::of(document) {
         SampleName::RoundTrip => format!("round trip of {}", Nanos(peak.latency_ns)),
+        SampleName::Gap => {
+            format!("gap of {} on {}", Nanos(peak.latency_ns), cut(&peak.series, 20))
+        }
         _ => format!("{} late on {}", Nanos(peak.latency_ns), cut(&peak.series, 20)),
     };
     let at = moment(peak, document);
@@ -111,7 +114,7 @@ fn one(sheet: &mut TerminalText, rank: usize, peak: &Peak, document: &Document) 
     }
     match &peak.stages {
         Some(stages) => sheet.line(Style::new(), &format!("   {}", stages_of(stages))),
-        None if peak.ways.is_empty() => {
+        None if peak.ways.is_empty() && SampleName::of(document) != SampleName::Gap => {
             sheet.line(DIM, "   its stages are not known: the kernel's record did not match");
         }
         None => {}
@@ -205,6 +208,7 @@ fn since(document: &Document) -> &'static str {
         (_, Some(LatencyFrom::Sending)) => "us after sending",
         (_, Some(LatencyFrom::Stamp)) => "us after stamp",
         (SampleName::Packet, _) => "us past schedule",
+        (SampleName::Gap, _) => "us into the gap",
         _ => "us after expiry",
     }
 }

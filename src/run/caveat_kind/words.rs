@@ -5,7 +5,7 @@ use super::{
     values::{list, moment},
 };
 use crate::{
-    run::caveat::Effect,
+    run::{FigureGap, caveat::Effect},
     units::{Nanos, many},
 };
 
@@ -98,6 +98,12 @@ impl CaveatKind {
                 Invalidates,
                 "No sample was taken.".into(),
                 "Make --duration longer than --interval.",
+            ),
+            Self::FiguresMissing { figures } => (
+                "figures_missing",
+                Weakens,
+                format!("Not measured: {}.", list(figures, ", ", FigureGap::text)),
+                "Give the run more --duration, remove what is in the way, or measure fewer figures.",
             ),
             Self::PeriodsMissed { series } => (
                 "periods_missed",

@@ -3,7 +3,7 @@
 use super::super::evidence::{Recording, RefusedWrite};
 use crate::{
     loads::{LoadEnd, LoadFault},
-    run::{CaveatKind, MissedPeriods, SeriesSummary},
+    run::{CaveatKind, FigureGap, MissedPeriods, SeriesSummary},
 };
 
 /// A drain later than this is worth a word: an interval of the shortest log.
@@ -40,9 +40,14 @@ fn of_load(load: String, end: &LoadEnd) -> Option<CaveatKind> {
     }
 }
 
-/// From the series of whole latencies.
-pub(super) fn of_series(series: &[SeriesSummary]) -> Vec<CaveatKind> {
-    let is_empty = series.iter().all(|series| series.count == 0);
+/// From the figures that have no value.
+pub(super) fn of_figures(gaps: &[FigureGap]) -> Option<CaveatKind> {
+    (!gaps.is_empty()).then(|| CaveatKind::FiguresMissing { figures: gaps.to_vec() })
+}
+
+/// From the series of whole latencies; `has_figures` is whether something else was measured.
+pub(super) fn of_series(series: &[SeriesSummary], has_figures: bool) -> Vec<CaveatKind> {
+    let is_empty = series.iter().all(|series| series.count == 0) && !has_figures;
     let early = series.iter().map(|series| series.early).sum();
     let missed: Vec<_> = series.iter().map(MissedPeriods::of).filter(are_material).collect();
     let none = is_empty.then_some(CaveatKind::NoSamples);

@@ -9,9 +9,9 @@ use crate::{
     loads::{LoadEnd, LoadFault},
     probes::{ClockEvidence, FarLoss, MessageEvidence, OneThread, ReceiveEvidence, ThreadReport},
     run::{
-        BootOption, Caveat, CpuCount, Deviation, EndCount, EndRecord, FarEndReason, FlowRecord,
-        HelperTime, LoadProof, MessageRecord, MissingTracepoint, OsError, SendRefusal, SeriesHead,
-        SeriesSummary, ThreadDeviation, ThreadTerms, TraceMode, TraceRecord, Validity,
+        BootOption, Caveat, CpuCount, Deviation, EndCount, EndRecord, FarEndReason, FigureGap,
+        FlowRecord, HelperTime, LoadProof, MessageRecord, MissingTracepoint, OsError, SendRefusal,
+        SeriesHead, SeriesSummary, ThreadDeviation, ThreadTerms, TraceMode, TraceRecord, Validity,
         caveat::verdict, conditions::CpuUse, hlog, summary::summarize,
     },
     setup::{

@@ -41,7 +41,7 @@ export class PeakDetail {
   private title(own: Ranked): string {
     const { peak } = own;
     const run = this.context.page.runs.length > 1 ? ` of ${own.runOf.record.name}` : '';
-    return `Peak ${own.rank}${run}: ${peak.kind === 'round trip' ? `round trip of ${latency(peak.latency_ns)}` : `${peak.series}, ${latency(peak.latency_ns)} late`}`;
+    return `Peak ${own.rank}${run}: ${peak.kind === 'round trip' ? `round trip of ${latency(peak.latency_ns)}` : `${peak.series}, ${latency(peak.latency_ns)}${COURSE[peak.kind].late || ' long'}`}`;
   }
 
   private choose(moment: Moment): void {
@@ -90,6 +90,7 @@ export class PeakDetail {
 
 /** How the latency divides into stages. */
 function stageBar({ peak }: Ranked): HTMLElement {
+  if (peak.kind === 'gap') return h('p', { class: 'note' }, 'A gap has no stages: its thread never sleeps.');
   if (!peak.stages) return h('p', { class: 'note' }, 'Its stages are not known: the kernel\u2019s record of this wake-up did not match.');
   const bar = h('div', { class: 'stage-bar', role: 'img', 'aria-label': peak.stages.map(({ stage, ns }) => `${STAGES[stage]} ${exactLatency(ns)}`).join(', ') });
   peak.stages.forEach(({ stage, ns }, index) => {

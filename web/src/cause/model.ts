@@ -23,7 +23,7 @@ export interface PagePeak {
   cpu: number;
   latency_ns: number;
   /** What it is. */
-  kind: 'wake-up' | 'round trip' | 'packet' | 'scheduled packet';
+  kind: 'wake-up' | 'gap' | 'round trip' | 'packet' | 'scheduled packet';
   /** In the order of their time; null where the kernel's record did not match. */
   stages: { stage: string; ns: number }[] | null;
   blame: PagePart[];

@@ -16,9 +16,10 @@ export function stages(drawn: PageStage[], summaries: SeriesSummary[]): Stage[] 
 
 export const blame = (own: DataBlame | null): PageBlame | null => own;
 
-export function peaks({ strings, stacks, peaks: all, damaged }: PagePeaks): { peaks: PagePeak[]; damaged: string[] } {
+/** `areGaps` is whether the samples are gaps of threads that never sleep. */
+export function peaks({ strings, stacks, peaks: all, damaged }: PagePeaks, areGaps: boolean): { peaks: PagePeak[]; damaged: string[] } {
   const named = stacks.map((stack) => stack.map((place) => strings[place] ?? '?'));
-  return { peaks: all.map((own) => peak(own, strings, named)), damaged };
+  return { peaks: all.map((own) => peak(own, areGaps, strings, named)), damaged };
 }
 
 const OF_MESSAGE = ['send', 'stack', 'wake_up', 'dispatch', 'receive'] as const;
@@ -30,19 +31,19 @@ function ofWay({ way, ns, stages: split }: WayOf): { stage: string; ns: number }
 }
 
 /** What it is, by its ways. */
-function kindOf(ways: WayOf[]): PagePeak['kind'] {
-  if (ways.length === 0) return 'wake-up';
+function kindOf(ways: WayOf[], areGaps: boolean): PagePeak['kind'] {
+  if (ways.length === 0) return areGaps ? 'gap' : 'wake-up';
   if (ways[0].way === 'pacing') return 'scheduled packet';
   return ways.length === 1 ? 'packet' : 'round trip';
 }
 
-function peak(own: DataPeak, strings: string[], stacks: string[][]): PagePeak {
+function peak(own: DataPeak, areGaps: boolean, strings: string[], stacks: string[][]): PagePeak {
   const split = own.stages;
   const ways = own.ways ?? [];
   const stages = split && STAGES.map((stage) => ({ stage, ns: split[stage] })).filter(({ stage, ns }) => stage !== 'softirq' || ns !== 0);
   return {
     ...own,
-    kind: kindOf(ways),
+    kind: kindOf(ways, areGaps),
     stages: ways.length > 0 ? ways.flatMap(ofWay) : stages,
     blame: own.blame.map((part): PagePart => ({ ...part, stack: stacks[part.stack] ?? [] })),
     timeline: timeline(own.timeline, strings, stacks),

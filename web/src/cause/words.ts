@@ -25,6 +25,7 @@ export const STAGES: { [stage: string]: string } = {
 /** How a peak begins and ends: at its marks, on its axis, in sentences. */
 export const COURSE = {
   'wake-up': { due: 'Due', begin: 'expiry', end: 'awake, ', late: ' late', since: 'the programmed expiry', after: 'the expiry', whole: 'the expiry to the wake-up' },
+  gap: { due: 'Began', begin: 'gap', end: 'over after ', late: '', since: 'the clock read before the gap', after: 'the gap began', whole: 'one clock read to the next' },
   'round trip': { due: 'Sent', begin: 'sent', end: 'answer after ', late: '', since: 'the message was sent', after: 'sending', whole: 'sending to the answer' },
   packet: { due: 'Stamped', begin: 'stamp', end: 'read, ', late: ' late', since: 'the kernel\u2019s stamp', after: 'the stamp', whole: 'the stamp to the reader' },
   'scheduled packet': { due: 'Due', begin: 'due', end: 'received, ', late: ' late', since: 'its scheduled time', after: 'its time', whole: 'its scheduled time to the receiver' },

@@ -292,6 +292,7 @@ fn document(heads: &[SeriesHead]) -> Result<Document> {
         conditions: None,
         messages: None,
         series: heads.iter().map(|head| summarize(head, &hlog::empty(), &Totals::NONE)).collect(),
+        figures: Vec::new(),
     })
 }
 

@@ -38,6 +38,27 @@ fn series_without_samples_with_early_ones_and_with_missed_periods_are_reported()
 }
 
 #[test]
+fn figures_without_a_value_are_named_with_what_was_in_the_way() {
+    let gap = |name: &str, why: Option<&str>| FigureGap {
+        name: name.into(),
+        why: why.map(str::to_owned),
+    };
+    let gaps = vec![gap("exec", Some("no /bin/true")), gap("shell", None)];
+    let of = |has_figures| {
+        let gaps = gaps.clone();
+        move |evidence: &mut Evidence| {
+            evidence.series.clear();
+            (evidence.has_figures, evidence.figure_gaps) = (has_figures, gaps);
+        }
+    };
+    let values = json!({"figures": gaps});
+    let words = "exec (no /bin/true), shell (the run ended before its turn).";
+    assert_one(of(true), "figures_missing", &values, words);
+    let all = codes(of(false));
+    assert!(all.contains(&"no_samples".to_owned()) && all.len() == 2, "{all:?}");
+}
+
+#[test]
 fn a_load_that_died_or_did_nothing_is_reported() {
     let of = |fault| of_load(0, Some(fault));
     assert_one(

@@ -1,0 +1,347 @@
+//! The `noise` probe: threads that read the clock all the time, and the gaps between two reads in
+//! which their CPU did something else.
+//!
+//! One thread per CPU. `tardy_hot::gaps` documents what a gap is. A thread that never sleeps and
+//! goes before all others would keep them from its CPU, so that these are ordinary tasks unless a
+//! policy is asked for, and that is refused where no CPU is left for others.
+
+use std::sync::{
+    Arc,
+    mpsc::{Sender, channel},
+};
+
+use tardy_hot::{
+    gaps::{ByLength, CLASSES_NS, CompiledSink, Spin, TracedGaps, class_of},
+    ring::{Reader, Sample, Writer, ring},
+    stages::Late,
+    stop::Stop,
+    traced::TraceControl,
+    wakeup::{Counted, Ended, Kept, Series, Until},
+};
+
+use super::{
+    ArmError, Armed, CpuPlan, FigureValue, Probe, Recorded, Schedule, TracedSamples, TracedThread,
+    Tracing, Wants, measured_thread::LoopEnd,
+};
+use crate::{
+    run::{FigureHead, FigureUnit, NoiseParameters, ProbeRecord, SeriesHead},
+    setup::threads::{Found, Terms},
+    sys::{cpus::Cpus, sched::Policy},
+};
+
+/// Long gaps that wait to be blamed: of those between two looks of the thread that blames them,
+/// many times more than come.
+const LATE_RING: usize = 4096;
+
+/// The measured time is cut into so many slices, so that the lost share of each is known.
+const SLICES: i64 = 20;
+
+/// The lost share by how long gaps are, the classes of `tardy_hot::gaps`.
+const PARTS: [&str; CLASSES_NS.len() + 1] = ["/to_10us", "/to_100us", "/to_1ms", "/longer"];
+
+/// A planned noise probe.
+#[derive(Debug, Clone)]
+pub struct Noise {
+    /// The CPUs to measure.
+    pub cpus: Cpus,
+    /// A longer time between two clock reads is a gap, ns.
+    pub over_ns: i64,
+    /// Policy of the threads.
+    pub policy: Policy,
+    /// Their priority; 0 for `other`.
+    pub priority: u32,
+    /// Timer slack in ns.
+    pub slack_ns: u64,
+}
+
+impl Noise {
+    /// By this plan.
+    #[must_use]
+    pub fn new(plan: CpuPlan) -> Self {
+        let CpuPlan { timer, gap_over_ns, .. } = plan;
+        let (cpus, policy, priority) = (timer.cpus, timer.policy, timer.priority);
+        Self { cpus, over_ns: gap_over_ns, policy, priority, slack_ns: timer.slack_ns }
+    }
+
+    fn terms(&self, cpu: u32) -> Terms {
+        let Self { policy, priority, slack_ns, .. } = *self;
+        Terms { policy, priority, cpu, slack_ns }
+    }
+}
+
+impl Probe for Noise {
+    fn name(&self) -> &'static str {
+        "noise"
+    }
+
+    fn parameters(&self) -> ProbeRecord {
+        ProbeRecord::Noise(NoiseParameters {
+            gap_over_ns: self.over_ns,
+            cpus: self.cpus.to_string(),
+        })
+    }
+
+    fn heads(&self, _: Option<&Tracing>) -> Vec<SeriesHead> {
+        let head = |cpu| SeriesHead { name: format!("cpu{cpu}"), cpu: Some(cpu), period_ns: None };
+        self.cpus.iter().map(head).collect()
+    }
+
+    fn figures(&self) -> Vec<FigureHead> {
+        let of = |cpu: u32| {
+            let head = move |part: &str| FigureHead {
+                name: format!("cpu{cpu}/lost{part}"),
+                unit: FigureUnit::Percent,
+            };
+            [head("")].into_iter().chain(PARTS.map(head))
+        };
+        self.cpus.iter().flat_map(of).collect()
+    }
+
+    fn arm(&self, wants: &Wants, stop: &Arc<Stop>) -> Result<Armed, ArmError> {
+        let mut armed = Armed::new(stop);
+        let (send, figures) = channel();
+        armed.figures = Some(figures);
+        for (number, (cpu, head)) in self.cpus.iter().zip(self.heads(None)).enumerate() {
+            let (series, scratch): (Arc<Series>, Arc<Series>) = Default::default();
+            let (writer, samples) = wants.ring_samples.map(ring).unzip();
+            let traced = wants.tracing.as_ref().map(|_| ring(LATE_RING));
+            let (late_writer, late) = traced.unzip();
+            let control: Arc<TraceControl> = Arc::default();
+            let thread = Thread {
+                series: Arc::clone(&series),
+                scratch: Arc::clone(&scratch),
+                writer,
+                late: late_writer.map(|writer| (Arc::clone(&control), writer)),
+                over_ns: self.over_ns,
+                figures: (number * (1 + PARTS.len()), send.clone()),
+                stop: Arc::clone(stop),
+            };
+            let name = head.name.clone();
+            let recorded = Recorded { head, series: Arc::clone(&series), samples };
+            armed.spawn(recorded, Some(self.terms(cpu)), move |schedule| thread.spin(schedule))?;
+            if let (Some(late), Some((_, found))) = (late, armed.found.last()) {
+                let watched = self.watched(name, cpu, found, late);
+                armed.traced.push(TracedThread {
+                    warmup: scratch,
+                    total: series,
+                    control,
+                    ..watched
+                });
+            }
+        }
+        Ok(armed)
+    }
+}
+
+impl Noise {
+    fn watched(&self, name: String, cpu: u32, found: &Found, late: Reader<Late>) -> TracedThread {
+        let samples = TracedSamples::Gaps { over_ns: self.over_ns, late };
+        TracedThread { samples, ..TracedThread::far(&name, cpu, found) }
+    }
+}
+
+/// What a measuring thread owns.
+struct Thread {
+    series: Arc<Series>,
+    /// Takes the gaps of the warm-up, and stays until the end: freeing memory within the run would
+    /// interrupt every CPU.
+    scratch: Arc<Series>,
+    writer: Option<Writer<Sample>>,
+    late: Option<(Arc<TraceControl>, Writer<Late>)>,
+    over_ns: i64,
+    /// The place of its first figure, and where the figures go when the loop is over.
+    figures: (usize, Sender<FigureValue>),
+    stop: Arc<Stop>,
+}
+
+/// A slice of the measured time.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Slice {
+    end_ns: i64,
+    took_ns: i64,
+    /// What gaps had of it, by the classes of their length, ns.
+    lost_ns: [i64; CLASSES_NS.len() + 1],
+}
+
+impl Thread {
+    fn spin(mut self, schedule: Schedule) -> LoopEnd {
+        let mut spin = Spin::new(self.over_ns);
+        let until = Until { end_ns: schedule.start_ns, samples: u64::MAX, stop_over_ns: i64::MAX };
+        let mut warm = by_length(Counted(Arc::clone(&self.scratch)));
+        let warmed = warm.spin(&mut spin, until, &self.stop).0;
+        let series = Arc::clone(&self.series);
+        let (writer, late) = (self.writer.take(), self.late.take());
+        let mut slices = Vec::with_capacity(SLICES as usize);
+        let end = LoopEnd::after_warm_up(warmed, || match (writer, late) {
+            (None, None) => self.slices(schedule, Counted(series), &mut slices),
+            (Some(writer), None) => self.slices(schedule, Kept(series, writer), &mut slices),
+            (None, Some((control, late))) => {
+                let inner = Counted(series);
+                self.slices(schedule, TracedGaps { inner, control, late }, &mut slices)
+            }
+            (Some(writer), Some((control, late))) => {
+                let inner = Kept(series, writer);
+                self.slices(schedule, TracedGaps { inner, control, late }, &mut slices)
+            }
+        });
+        self.send(&slices);
+        end
+    }
+
+    /// The measured time, slice by slice into `slices`, which has room for them. No time lies
+    /// between two of them, and a gap that reaches over the end of one goes on in the next.
+    fn slices<S>(&self, schedule: Schedule, inner: S, slices: &mut Vec<Slice>) -> Ended
+    where
+        ByLength<S>: CompiledSink,
+    {
+        let mut sink = by_length(inner);
+        let (mut left, mut ended) = (schedule.samples, Ended::Done);
+        let mut spin = Spin::new(self.over_ns);
+        let mut from_ns = schedule.start_ns;
+        let mut over = Overhang::of(spin.before_ns - from_ns, self.over_ns, None);
+        for number in 1..=SLICES {
+            let planned_ns = slice_end(&schedule, number);
+            let mut lost_ns = over.take(planned_ns - from_ns);
+            if over.ns == 0 {
+                let until = Until {
+                    end_ns: planned_ns,
+                    samples: left,
+                    stop_over_ns: schedule.stop_over_ns,
+                };
+                (ended, left) = sink.spin(&mut spin, until, &self.stop);
+                let sums_ns = std::mem::take(&mut sink.sums_ns);
+                lost_ns.iter_mut().zip(sums_ns).for_each(|(lost, sum)| *lost += sum);
+                over = Overhang::of(spin.before_ns - planned_ns, self.over_ns, Some(sink.last));
+                if let Some(lost) = lost_ns.get_mut(over.class) {
+                    *lost -= over.ns;
+                }
+            }
+            let is_over = ended != Ended::Done || left == 0;
+            let end_ns = if is_over { planned_ns.min(spin.before_ns) } else { planned_ns };
+            slices.push(Slice { end_ns, took_ns: end_ns - from_ns, lost_ns });
+            from_ns = planned_ns;
+            if is_over || planned_ns == i64::MAX {
+                break;
+            }
+        }
+        ended
+    }
+
+    /// The lost share of each slice, and its parts.
+    fn send(&self, slices: &[Slice]) {
+        let (first, to) = &self.figures;
+        // All weigh the same: the last is shorter where it was not the end of the measured time.
+        let whole_ns = slices.first().map_or(0, |slice| slice.took_ns);
+        let is_whole = |slice: &&Slice| slice.took_ns > 0 && slice.took_ns >= whole_ns;
+        for Slice { end_ns, took_ns, lost_ns } in slices.iter().filter(is_whole) {
+            let percent = |ns: i64| ns as f64 / *took_ns as f64 * 100.0;
+            let shares = [lost_ns.iter().sum()].into_iter().chain(*lost_ns).map(percent);
+            for (place, value) in shares.enumerate() {
+                // Nobody who listens is nobody who wants it.
+                let _ = to.send(FigureValue { figure: first + place, end_ns: *end_ns, value });
+            }
+        }
+    }
+}
+
+/// What of a gap reaches over the end of a slice.
+#[derive(Debug, Clone, Copy)]
+struct Overhang {
+    ns: i64,
+    class: usize,
+}
+
+impl Overhang {
+    /// A time of `ns` after the end, which is one turn of the loop where it is no longer than
+    /// `over_ns`; of a gap of this class, or of one that its own length tells.
+    fn of(ns: i64, over_ns: i64, class: Option<usize>) -> Self {
+        let ns = if ns > over_ns { ns } else { 0 };
+        Self { ns, class: class.unwrap_or_else(|| class_of(ns)) }
+    }
+
+    /// What of it lies in a slice of this length; the rest is in the next one.
+    fn take(&mut self, slice_ns: i64) -> [i64; CLASSES_NS.len() + 1] {
+        let own_ns = self.ns.min(slice_ns);
+        self.ns -= own_ns;
+        let mut lost_ns = [0; CLASSES_NS.len() + 1];
+        if let Some(lost) = lost_ns.get_mut(self.class) {
+            *lost = own_ns;
+        }
+        lost_ns
+    }
+}
+
+/// When the slice of that number, from 1, ends, ns; the first has all where the measured time has
+/// no end known beforehand.
+const fn slice_end(schedule: &Schedule, number: i64) -> i64 {
+    let Schedule { start_ns, end_ns, .. } = *schedule;
+    match number {
+        _ if end_ns == i64::MAX => end_ns,
+        SLICES => end_ns,
+        _ => start_ns + (end_ns - start_ns) / SLICES * number,
+    }
+}
+
+const fn by_length<S>(inner: S) -> ByLength<S> {
+    ByLength { inner, sums_ns: [0; CLASSES_NS.len() + 1], last: 0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(cpus: Cpus) -> Noise {
+        Noise { cpus, over_ns: 1_000, policy: Policy::Other, priority: 0, slack_ns: 1 }
+    }
+
+    /// What a probe of one CPU leaves that measures from now on: values by figure.
+    fn measured(length_ns: i64, samples: u64) -> (Armed, Vec<Vec<f64>>) {
+        let cpu = Cpus::allowed().unwrap().iter().take(1).collect();
+        let (probe, stop) = (plan(cpu), Arc::new(Stop::new()));
+        let mut armed = probe.arm(&Wants::default(), &stop).unwrap();
+        let start_ns = tardy_hot::clock::now_ns() + 5_000_000;
+        let end_ns = start_ns.saturating_add(length_ns);
+        let warmup_ns = start_ns;
+        armed.start(Schedule { warmup_ns, start_ns, end_ns, samples, stop_over_ns: i64::MAX });
+        while !armed.is_done() {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        let mut values = vec![Vec::new(); probe.figures().len()];
+        for one in armed.figures.as_ref().unwrap().try_iter() {
+            values[one.figure].push(one.value);
+        }
+        (armed, values)
+    }
+
+    #[test]
+    fn the_lost_share_is_the_sum_of_its_parts_and_of_the_gaps() {
+        let (armed, values) = measured(200_000_000, u64::MAX);
+        let totals = armed.recorded[0].series.tally.totals();
+        let (lost, parts) = values.split_first().unwrap();
+        assert!(!lost.is_empty() && lost.len() <= SLICES as usize);
+        for (slice, lost) in lost.iter().enumerate() {
+            let sum: f64 = parts.iter().map(|part| part[slice]).sum();
+            assert!((lost - sum).abs() < 1e-6 && (0.0..=100.0).contains(lost), "{lost} {sum}");
+        }
+        assert_eq!(totals.sum_ns > 0, lost.iter().any(|share| *share > 0.0));
+        assert_eq!(armed.finish().reports[0].ended, Ended::Done);
+    }
+
+    #[test]
+    fn a_gap_over_the_end_of_a_slice_goes_on_in_those_that_follow() {
+        assert_eq!(Overhang::of(900, 1_000, Some(3)).ns, 0, "one turn of the loop");
+        let mut over = Overhang::of(2_500_000, 1_000, Some(3));
+        assert_eq!(over.take(1_000_000), [0, 0, 0, 1_000_000]);
+        assert_eq!(over.take(1_000_000), [0, 0, 0, 1_000_000]);
+        assert_eq!((over.take(1_000_000), over.ns), ([0, 0, 0, 500_000], 0));
+        assert_eq!(over.take(1_000_000), [0; 4]);
+        assert_eq!(Overhang::of(50_000, 1_000, None).class, 1);
+    }
+
+    #[test]
+    fn a_number_of_gaps_ends_it_and_the_whole_is_one_slice() {
+        let (armed, values) = measured(i64::MAX, 3);
+        assert_eq!(armed.recorded[0].series.tally.totals().count, 3);
+        assert!(values.iter().all(|values| values.len() == 1), "{values:?}");
+    }
+}
