@@ -15,6 +15,7 @@ pub mod random;
 pub mod ratio;
 pub mod replicates;
 pub mod shift;
+pub mod stationarity;
 pub mod together;
 
 pub use matrix::{Matrix, matrix};

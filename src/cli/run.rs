@@ -26,11 +26,12 @@ use crate::{
     probes::{CpuPlan, Probe, on_cpus},
     report::{
         collect,
+        intervals::RunLog,
         page::InterruptRow,
         terminal::{self, Asked},
     },
     run::{
-        Run, RunDirectory, SeriesHead,
+        Document, Run, RunDirectory, SeriesHead,
         probes::{DEFAULT_PROBE, PROBES, ProbeInfo, Rhythm},
     },
     session::{CALIBRATION_NS, Length, RunPlan, RunProgress, Session},
@@ -174,7 +175,8 @@ pub(super) fn run(flags: RunFlags, store: &Store, argv: Vec<String>) -> Result<E
             let moved = if has_interrupts { interrupts(&held) } else { Vec::new() };
             let place = directory.display().to_string();
             let asked = Asked { interrupts: &moved, ..Asked::default() };
-            output::put(&terminal::show(&document, &place, asked, output::width()))?;
+            let shown = with_unsteadiness(&document, &held);
+            output::put(&terminal::show(&shown, &place, asked, output::width()))?;
         }
     }
     if !json {
@@ -211,6 +213,14 @@ fn interrupts(held: &RunDirectory) -> Vec<InterruptRow> {
     // The commands that read the run report damage to its files.
     let read = |run: Run| collect::interrupts(&run, &mut Vec::new());
     Run::open(&held.path()).map(read).unwrap_or_default()
+}
+
+/// The record with the caveats of a run that did not stay the same, as `tardy show` finds them.
+fn with_unsteadiness(document: &Document, held: &RunDirectory) -> Document {
+    let run = Run { path: held.path(), document: document.clone() };
+    let log = RunLog::read(&run, false);
+    // The commands that read the run report damage to its log.
+    run.record_with(log.map_or_else(|_| Vec::new(), |log| log.blocks().caveats(document)))
 }
 
 fn signal_name(number: usize) -> String {

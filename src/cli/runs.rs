@@ -16,7 +16,7 @@ use crate::{
     report::{
         collect,
         gate::GateResult,
-        intervals::RunIntervals,
+        intervals::{RunIntervals, RunLog},
         table::Table,
         terminal::{self, Asked},
         words,
@@ -121,12 +121,11 @@ fn cells(run: &RunEntry) -> Vec<String> {
 pub(super) fn show(flags: &ShowFlags, store: &Store) -> Result<Exit> {
     flags.format.refuse_with_json("--interrupts", flags.interrupts)?;
     let run = store.find(&flags.run)?;
-    let intervals = flags.intervals.then(|| {
-        memory::keep_heap();
-        RunIntervals::of(&run)
-    });
+    memory::keep_heap();
+    let log = RunLog::read(&run, false);
+    let intervals = flags.intervals.then(|| RunIntervals::of_read(&run, &log));
     let found = flags.gates.decide(&run)?;
-    let mut caveats: Vec<_> = intervals.iter().filter_map(|known| known.damage.clone()).collect();
+    let mut caveats = RunLog::caveats(&run, &log);
     if flags.format.is_json() {
         let record = run.record_with(caveats);
         output::put_json(&ShownRun { record: &record, intervals, gates: found.as_deref() })?;

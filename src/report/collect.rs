@@ -16,6 +16,7 @@ use super::{
     },
     points::PointThinner,
     sample_name::SampleName,
+    steadiness::SeriesBlocks,
     time_range::TimeRange,
     tracks, words,
 };
@@ -71,15 +72,18 @@ fn latency_edges<'a>(documents: impl Iterator<Item = &'a Document>) -> Vec<u64> 
 fn page_run(run: &Run, edges: &[u64], within: TimeRange) -> PageRun {
     let mut binned = Binned::new(&run.document, edges, within);
     let mut sieve = PointThinner::new(run, within);
+    let mut blocks = SeriesBlocks::new(run.document.series.len());
     let read = run.intervals(|number, span, counts| {
         if within.holds(span.middle_s()) {
             binned.add(number, &span, &counts);
             sieve.interval(number, &span, &counts);
+            blocks.add(number, &span, &counts);
         }
     });
     let damage = read.err().map(|error| error.to_string()).or_else(|| binned.totals().refusal());
     let mut caveats: Vec<CaveatKind> =
         damage.map(|what| CaveatKind::SeriesDamaged { what }).into_iter().collect();
+    caveats.extend(blocks.caveats(&run.document));
     let wakeups = binned.wakeups();
     let (points, damage) = sieve.points(run, binned.totals(), &wakeups);
     caveats.extend(damage);

@@ -21,6 +21,7 @@ pub mod lab;
 pub mod matrix_page;
 pub mod messages;
 pub mod sample_name;
+pub mod steadiness;
 pub mod page;
 pub mod plot;
 pub mod points;

@@ -17,6 +17,7 @@ impl CaveatKind {
             Self::Threads(caveat) => caveat.words(),
             Self::Setup(kind) => kind.words(),
             Self::Shield(kind) => kind.words(),
+            Self::Steadiness(kind) => kind.words(),
             Self::Lab(kind) => kind.words(),
             Self::Trace(kind) => kind.words(),
             Self::Message(kind) => kind.words(),
