@@ -5,6 +5,7 @@ pub mod ab;
 pub mod bands;
 pub mod baseline;
 pub mod distributions;
+pub mod how_long;
 pub mod kernel_config;
 pub mod matrix;
 pub mod percentile;
@@ -16,6 +17,7 @@ pub mod ratio;
 pub mod replicates;
 pub mod shift;
 pub mod stationarity;
+pub mod tail;
 pub mod together;
 
 pub use matrix::{Matrix, matrix};

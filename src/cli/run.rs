@@ -169,7 +169,7 @@ pub(super) fn run(flags: RunFlags, store: &Store, argv: Vec<String>) -> Result<E
     let found = gates.decide_held(&held)?;
     let gates = found.as_deref();
     match (json, quiet) {
-        (true, _) => output::put_json(&ShownRun { record: &document, intervals: None, gates })?,
+        (true, _) => output::put_json(&ShownRun::measured(&document, gates))?,
         (false, true) => output::put(&terminal::verdict(&document, output::width()))?,
         (false, false) => {
             let moved = if has_interrupts { interrupts(&held) } else { Vec::new() };

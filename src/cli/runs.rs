@@ -1,6 +1,6 @@
 //! `tardy list` and `tardy show`: all runs, and the tables of one run.
 
-use anyhow::Result;
+use anyhow::{Result, anyhow};
 use clap::Args;
 use serde::Serialize;
 use serde_json::json;
@@ -15,13 +15,15 @@ use crate::{
     plain::plain_path,
     report::{
         collect,
-        gate::GateResult,
+        gate::{Gate, GateResult},
+        how_long::{self, StatementCost},
         intervals::{RunIntervals, RunLog},
         table::Table,
+        tail::RunTail,
         terminal::{self, Asked},
         words,
     },
-    run::{Document, RunEntry},
+    run::{Document, Run, RunEntry},
     store::Store,
     sys::memory,
     units::{Nanos, span},
@@ -49,6 +51,16 @@ pub(super) struct ShowFlags {
     /// fewer than 10 independent ones beyond a percentile there is no upper end: "at least".
     #[arg(long, help_heading = "Output")]
     intervals: bool,
+    /// Also print whether the run was long enough: what was not seen, and levels of longer times
+    ///
+    /// Levels that are exceeded once in an hour, a day, a year, with 95 % intervals, by a model of
+    /// the tail of each series; or why there is none. Beyond ten times the observed time they are
+    /// extrapolations of a model, and marked. No gate uses them.
+    #[arg(long, help_heading = "Output")]
+    tail: bool,
+    /// Also print how long to run for this statement: p99.9<100us, cpu1:max<150us
+    #[arg(long, value_name = "EXPR", help_heading = "Output")]
+    how_long: Option<Gate>,
     #[command(flatten)]
     gates: GateFlags,
     #[command(flatten)]
@@ -125,21 +137,36 @@ pub(super) fn show(flags: &ShowFlags, store: &Store) -> Result<Exit> {
     let log = RunLog::read(&run, false);
     let intervals = flags.intervals.then(|| RunIntervals::of_read(&run, &log));
     let found = flags.gates.decide(&run)?;
+    let tail = log.as_ref().ok().filter(|_| flags.tail).map(|log| RunTail::of(&run, log.blocks()));
+    let how_long = how_long_of(flags, &run)?;
     let mut caveats = RunLog::caveats(&run, &log);
     if flags.format.is_json() {
         let record = run.record_with(caveats);
-        output::put_json(&ShownRun { record: &record, intervals, gates: found.as_deref() })?;
+        let gates = found.as_deref();
+        let how_long = flags.how_long.as_ref().map(|_| how_long);
+        output::put_json(&ShownRun { record: &record, intervals, tail, how_long, gates })?;
     } else {
         let moved = collect::interrupts(&run, &mut caveats);
         let moved = if flags.interrupts { moved } else { Vec::new() };
         let place = run.path.display().to_string();
         let record = run.record_with(caveats);
-        let asked = Asked { interrupts: &moved, intervals: intervals.as_ref() };
+        let asked = Asked {
+            interrupts: &moved,
+            intervals: intervals.as_ref(),
+            tail: tail.as_ref(),
+            how_long: &how_long,
+        };
         output::put(&terminal::show(&record, &place, asked, output::width()))?;
         gates::put(found.as_deref())?;
     }
     // Whoever asks for a gate asks whether the figures may be believed.
     Ok(found.map_or(Exit::Done, |found| gates::exit(&run.document, &found)))
+}
+
+/// What the statement takes that was asked about.
+fn how_long_of(flags: &ShowFlags, run: &Run) -> Result<Vec<StatementCost>> {
+    let Some(statement) = &flags.how_long else { return Ok(Vec::new()) };
+    how_long::how_long(run, statement).map_err(|refusal| anyhow!("--how-long {refusal}"))
 }
 
 /// The record, and beside its members what was asked for.
@@ -150,7 +177,18 @@ pub(super) struct ShownRun<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub intervals: Option<RunIntervals>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub tail: Option<RunTail>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub how_long: Option<Vec<StatementCost>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub gates: Option<&'a [GateResult]>,
+}
+
+impl<'a> ShownRun<'a> {
+    /// A run that has just been measured.
+    pub(super) const fn measured(record: &'a Document, gates: Option<&'a [GateResult]>) -> Self {
+        Self { record, intervals: None, tail: None, how_long: None, gates }
+    }
 }
 
 #[cfg(test)]

@@ -17,6 +17,7 @@ use super::{
     points::PointThinner,
     sample_name::SampleName,
     steadiness::SeriesBlocks,
+    tail::RunTail,
     time_range::TimeRange,
     tracks, words,
 };
@@ -111,8 +112,14 @@ fn page_run(run: &Run, edges: &[u64], within: TimeRange) -> PageRun {
         interrupts,
         blame: causes::page::blame(&causes),
         peaks,
+        tail: tail_of(run, &blocks, within),
         record: run.record_with(caveats),
     }
+}
+
+/// Levels of a stretch say nothing of the run.
+fn tail_of(run: &Run, blocks: &SeriesBlocks, within: TimeRange) -> RunTail {
+    if within == TimeRange::ALL { RunTail::of(run, blocks) } else { RunTail::default() }
 }
 
 fn page_stages(document: &Document, binned: &Binned<'_>, edges: &[u64]) -> Vec<PageStage> {

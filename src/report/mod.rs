@@ -14,6 +14,7 @@ mod extremes;
 pub(crate) mod fixture;
 pub mod gate;
 pub mod headline;
+pub mod how_long;
 pub mod html;
 pub mod interrupts;
 pub mod intervals;
@@ -28,6 +29,7 @@ pub mod points;
 #[cfg(test)]
 mod schema;
 pub mod table;
+pub mod tail;
 pub mod terminal;
 pub mod time_range;
 mod tracks;

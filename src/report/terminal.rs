@@ -8,16 +8,19 @@ mod fold;
 mod intervals;
 mod messages;
 mod stages;
+mod tail;
 
 use anstyle::{AnsiColor, Style};
 
 use super::{
     headline::{MissedInAll, headline},
+    how_long::StatementCost,
     interrupts,
     intervals::RunIntervals,
     page::InterruptRow,
     sample_name::{self, SampleName},
     table::{Table, us},
+    tail::RunTail,
     words,
 };
 use crate::{
@@ -56,6 +59,10 @@ pub struct Asked<'a> {
     pub interrupts: &'a [InterruptRow],
     /// The intervals of its percentiles.
     pub intervals: Option<&'a RunIntervals>,
+    /// Whether it was long enough.
+    pub tail: Option<&'a RunTail>,
+    /// How long to run for a statement.
+    pub how_long: &'a [StatementCost],
 }
 
 /// The whole of `tardy show`, in lines of at most `width` characters where that is given.
@@ -70,6 +77,8 @@ pub fn show(document: &Document, place: &str, asked: Asked<'_>, width: Option<us
     }
     push_figures(&mut out, document, width);
     asked.intervals.iter().for_each(|known| intervals::push(&mut out, known, width));
+    asked.tail.iter().for_each(|known| tail::push(&mut out, known));
+    tail::push_how_long(&mut out, asked.how_long);
     push_interrupts(&mut out, document, asked.interrupts, width);
     out.push_str(&format!("{DIM}run {}{DIM:#}\n", plain(place)));
     if has_figures(document) {
