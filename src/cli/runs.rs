@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::{
     Exit,
-    flags::FormatFlags,
+    flags::{FormatFlags, positive},
     gates::{self, GateFlags},
     output,
 };
@@ -15,6 +15,7 @@ use crate::{
     plain::plain_path,
     report::{
         collect,
+        deadline::{self, SeriesDeadline},
         gate::{Gate, GateResult},
         how_long::{self, StatementCost},
         intervals::{RunIntervals, RunLog},
@@ -61,6 +62,13 @@ pub(super) struct ShowFlags {
     /// Also print how long to run for this statement: p99.9<100us, cpu1:max<150us
     #[arg(long, value_name = "EXPR", help_heading = "Output")]
     how_long: Option<Gate>,
+    /// Also print what share of periods met this deadline, and how misses follow each other
+    ///
+    /// From the expiry to the wake-up; of messages, to the answer or the packet. Periods that
+    /// passed while the thread slept count. Bursts, and the most misses in any 10, 100 and 1,000
+    /// periods, take the single samples that --raw keeps.
+    #[arg(long, value_name = "TIME", value_parser = positive, help_heading = "Output")]
+    deadline: Option<Nanos>,
     #[command(flatten)]
     gates: GateFlags,
     #[command(flatten)]
@@ -139,12 +147,21 @@ pub(super) fn show(flags: &ShowFlags, store: &Store) -> Result<Exit> {
     let found = flags.gates.decide(&run)?;
     let tail = log.as_ref().ok().filter(|_| flags.tail).map(|log| RunTail::of(&run, log.blocks()));
     let how_long = how_long_of(flags, &run)?;
+    let deadlines = flags.deadline.map(|deadline| deadline::deadlines(&run, deadline.0));
+    let deadlines = deadlines.transpose().map_err(|damage| anyhow!("--deadline: {damage}"))?;
     let mut caveats = RunLog::caveats(&run, &log);
     if flags.format.is_json() {
         let record = run.record_with(caveats);
         let gates = found.as_deref();
         let how_long = flags.how_long.as_ref().map(|_| how_long);
-        output::put_json(&ShownRun { record: &record, intervals, tail, how_long, gates })?;
+        output::put_json(&ShownRun {
+            record: &record,
+            intervals,
+            tail,
+            how_long,
+            deadlines,
+            gates,
+        })?;
     } else {
         let moved = collect::interrupts(&run, &mut caveats);
         let moved = if flags.interrupts { moved } else { Vec::new() };
@@ -155,6 +172,7 @@ pub(super) fn show(flags: &ShowFlags, store: &Store) -> Result<Exit> {
             intervals: intervals.as_ref(),
             tail: tail.as_ref(),
             how_long: &how_long,
+            deadlines: deadlines.as_deref().unwrap_or_default(),
         };
         output::put(&terminal::show(&record, &place, asked, output::width()))?;
         gates::put(found.as_deref())?;
@@ -181,13 +199,15 @@ pub(super) struct ShownRun<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub how_long: Option<Vec<StatementCost>>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub deadlines: Option<Vec<SeriesDeadline>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub gates: Option<&'a [GateResult]>,
 }
 
 impl<'a> ShownRun<'a> {
     /// A run that has just been measured.
     pub(super) const fn measured(record: &'a Document, gates: Option<&'a [GateResult]>) -> Self {
-        Self { record, intervals: None, tail: None, how_long: None, gates }
+        Self { record, intervals: None, tail: None, how_long: None, deadlines: None, gates }
     }
 }
 

@@ -12,6 +12,7 @@ mod curve;
 mod extremes;
 #[cfg(test)]
 pub(crate) mod fixture;
+pub mod deadline;
 pub mod gate;
 pub mod headline;
 pub mod how_long;

@@ -4,6 +4,7 @@
 //! On a terminal no line is wider than it. Text breaks between words; of a table whole columns go,
 //! those that say least, and a line names them.
 
+mod deadline;
 mod fold;
 mod intervals;
 mod messages;
@@ -13,6 +14,7 @@ mod tail;
 use anstyle::{AnsiColor, Style};
 
 use super::{
+    deadline::SeriesDeadline,
     headline::{MissedInAll, headline},
     how_long::StatementCost,
     interrupts,
@@ -63,6 +65,8 @@ pub struct Asked<'a> {
     pub tail: Option<&'a RunTail>,
     /// How long to run for a statement.
     pub how_long: &'a [StatementCost],
+    /// What a deadline is to each series.
+    pub deadlines: &'a [SeriesDeadline],
 }
 
 /// The whole of `tardy show`, in lines of at most `width` characters where that is given.
@@ -79,6 +83,7 @@ pub fn show(document: &Document, place: &str, asked: Asked<'_>, width: Option<us
     asked.intervals.iter().for_each(|known| intervals::push(&mut out, known, width));
     asked.tail.iter().for_each(|known| tail::push(&mut out, known));
     tail::push_how_long(&mut out, asked.how_long);
+    deadline::push(&mut out, asked.deadlines, document.duration_ns as f64 / 1e9);
     push_interrupts(&mut out, document, asked.interrupts, width);
     out.push_str(&format!("{DIM}run {}{DIM:#}\n", plain(place)));
     if has_figures(document) {
