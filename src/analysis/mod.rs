@@ -4,7 +4,9 @@
 pub mod ab;
 pub mod bands;
 pub mod baseline;
+pub mod deadline;
 pub mod distributions;
+pub mod how_long;
 pub mod kernel_config;
 pub mod matrix;
 pub mod percentile;
@@ -15,6 +17,8 @@ pub mod random;
 pub mod ratio;
 pub mod replicates;
 pub mod shift;
+pub mod stationarity;
+pub mod tail;
 pub mod together;
 
 pub use matrix::{Matrix, matrix};

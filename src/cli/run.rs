@@ -17,7 +17,7 @@ use super::{
     noise::{self, NoiseFlags},
     output,
     progress::RunStatus,
-    runs::ShownRun,
+    runs::{ShownRun, new_id},
     setup::{SetupFlags, name_holder, recover_first},
     timer::TimerFlags,
     trace::TraceFlags,
@@ -27,11 +27,12 @@ use crate::{
     probes::{CpuPlan, Probe, on_cpus},
     report::{
         collect,
+        intervals::RunLog,
         page::InterruptRow,
         terminal::{self, Asked},
     },
     run::{
-        Run, RunDirectory, SeriesHead,
+        Document, Run, RunDirectory, SeriesHead,
         probes::{DEFAULT_PROBE, PROBES, ProbeInfo, Rhythm},
     },
     session::{CALIBRATION_NS, Length, RunPlan, RunProgress, Session},
@@ -171,13 +172,14 @@ pub(super) fn run(flags: RunFlags, store: &Store, argv: Vec<String>) -> Result<E
     let found = gates.decide_held(&held)?;
     let gates = found.as_deref();
     match (json, quiet) {
-        (true, _) => output::put_json(&ShownRun { record: &document, intervals: None, gates })?,
+        (true, _) => output::put_json(&ShownRun::measured(&document, gates))?,
         (false, true) => output::put(&terminal::verdict(&document, output::width()))?,
         (false, false) => {
             let moved = if has_interrupts { interrupts(&held) } else { Vec::new() };
             let place = directory.display().to_string();
             let asked = Asked { interrupts: &moved, ..Asked::default() };
-            output::put(&terminal::show(&document, &place, asked, output::width()))?;
+            let shown = with_unsteadiness(&document, &held);
+            output::put(&terminal::show(&shown, &place, asked, output::width()))?;
         }
     }
     if !json {
@@ -214,6 +216,14 @@ fn interrupts(held: &RunDirectory) -> Vec<InterruptRow> {
     // The commands that read the run report damage to its files.
     let read = |run: Run| collect::interrupts(&run, &mut Vec::new());
     Run::open(&held.path()).map(read).unwrap_or_default()
+}
+
+/// The record with the caveats of a run that did not stay the same, as `tardy show` finds them.
+fn with_unsteadiness(document: &Document, held: &RunDirectory) -> Document {
+    let run = Run { path: held.path(), document: document.clone() };
+    let log = RunLog::read(&run, false);
+    // The commands that read the run report damage to its log.
+    run.record_with(log.map_or_else(|_| Vec::new(), |log| log.blocks().caveats(document)))
 }
 
 fn signal_name(number: usize) -> String {
@@ -383,15 +393,6 @@ const DEFAULT_DURATION: Nanos = Nanos(60_000_000_000);
 
 fn allowed_cpus() -> Result<Cpus> {
     Cpus::allowed().context("cannot read which CPUs this process may use")
-}
-
-/// Time in ms, and four random digits in case two runs start in the same millisecond.
-pub(super) fn new_id() -> Result<String> {
-    let mut random = [0_u8; 2];
-    rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())
-        .context("the kernel returned no random number")?;
-    let now = jiff::Timestamp::now().strftime("%Y%m%d-%H%M%S%.3f").to_string();
-    Ok(format!("{now}-{:04x}", u16::from_ne_bytes(random)))
 }
 
 #[cfg(test)]

@@ -1,13 +1,13 @@
 //! `tardy list` and `tardy show`: all runs, and the tables of one run.
 
-use anyhow::Result;
+use anyhow::{Context, Result, anyhow};
 use clap::Args;
 use serde::Serialize;
 use serde_json::json;
 
 use super::{
     Exit,
-    flags::FormatFlags,
+    flags::{FormatFlags, positive},
     gates::{self, GateFlags},
     output,
 };
@@ -15,13 +15,16 @@ use crate::{
     plain::plain_path,
     report::{
         collect,
-        gate::GateResult,
-        intervals::RunIntervals,
+        deadline::{self, SeriesDeadline},
+        gate::{Gate, GateResult},
+        how_long::{self, StatementCost},
+        intervals::{RunIntervals, RunLog},
         table::Table,
+        tail::RunTail,
         terminal::{self, Asked},
         words,
     },
-    run::{Document, RunEntry},
+    run::{Document, Run, RunEntry},
     store::Store,
     sys::memory,
     units::{Nanos, span},
@@ -49,6 +52,23 @@ pub(super) struct ShowFlags {
     /// fewer than 10 independent ones beyond a percentile there is no upper end: "at least".
     #[arg(long, help_heading = "Output")]
     intervals: bool,
+    /// Also print whether the run was long enough: what was not seen, and levels of longer times
+    ///
+    /// Levels that are exceeded once in an hour, a day, a year, with 95 % intervals, by a model of
+    /// the tail of each series; or why there is none. Beyond ten times the observed time they are
+    /// extrapolations of a model, and marked. No gate uses them.
+    #[arg(long, help_heading = "Output")]
+    tail: bool,
+    /// Also print how long to run for this statement: p99.9<100us, cpu1:max<150us
+    #[arg(long, value_name = "EXPR", help_heading = "Output")]
+    how_long: Option<Gate>,
+    /// Also print what share of periods met this deadline, and how misses follow each other
+    ///
+    /// From the expiry to the wake-up; of messages, to the answer or the packet. Periods that
+    /// passed while the thread slept count. Bursts, and the most misses in any 10, 100 and 1,000
+    /// periods, take the single samples that --raw keeps.
+    #[arg(long, value_name = "TIME", value_parser = positive, help_heading = "Output")]
+    deadline: Option<Nanos>,
     #[command(flatten)]
     gates: GateFlags,
     #[command(flatten)]
@@ -121,26 +141,50 @@ fn cells(run: &RunEntry) -> Vec<String> {
 pub(super) fn show(flags: &ShowFlags, store: &Store) -> Result<Exit> {
     flags.format.refuse_with_json("--interrupts", flags.interrupts)?;
     let run = store.find(&flags.run)?;
-    let intervals = flags.intervals.then(|| {
-        memory::keep_heap();
-        RunIntervals::of(&run)
-    });
+    memory::keep_heap();
+    let log = RunLog::read(&run, false);
+    let intervals = flags.intervals.then(|| RunIntervals::of_read(&run, &log));
     let found = flags.gates.decide(&run)?;
-    let mut caveats: Vec<_> = intervals.iter().filter_map(|known| known.damage.clone()).collect();
+    let tail = log.as_ref().ok().filter(|_| flags.tail).map(|log| RunTail::of(&run, log.blocks()));
+    let how_long = how_long_of(flags, &run)?;
+    let deadlines = flags.deadline.map(|deadline| deadline::deadlines(&run, deadline.0));
+    let deadlines = deadlines.transpose().map_err(|damage| anyhow!("--deadline: {damage}"))?;
+    let mut caveats = RunLog::caveats(&run, &log);
     if flags.format.is_json() {
         let record = run.record_with(caveats);
-        output::put_json(&ShownRun { record: &record, intervals, gates: found.as_deref() })?;
+        let gates = found.as_deref();
+        let how_long = flags.how_long.as_ref().map(|_| how_long);
+        output::put_json(&ShownRun {
+            record: &record,
+            intervals,
+            tail,
+            how_long,
+            deadlines,
+            gates,
+        })?;
     } else {
         let moved = collect::interrupts(&run, &mut caveats);
         let moved = if flags.interrupts { moved } else { Vec::new() };
         let place = run.path.display().to_string();
         let record = run.record_with(caveats);
-        let asked = Asked { interrupts: &moved, intervals: intervals.as_ref() };
+        let asked = Asked {
+            interrupts: &moved,
+            intervals: intervals.as_ref(),
+            tail: tail.as_ref(),
+            how_long: &how_long,
+            deadlines: deadlines.as_deref().unwrap_or_default(),
+        };
         output::put(&terminal::show(&record, &place, asked, output::width()))?;
         gates::put(found.as_deref())?;
     }
     // Whoever asks for a gate asks whether the figures may be believed.
     Ok(found.map_or(Exit::Done, |found| gates::exit(&run.document, &found)))
+}
+
+/// What the statement takes that was asked about.
+fn how_long_of(flags: &ShowFlags, run: &Run) -> Result<Vec<StatementCost>> {
+    let Some(statement) = &flags.how_long else { return Ok(Vec::new()) };
+    how_long::how_long(run, statement).map_err(|refusal| anyhow!("--how-long {refusal}"))
 }
 
 /// The record, and beside its members what was asked for.
@@ -151,7 +195,29 @@ pub(super) struct ShownRun<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub intervals: Option<RunIntervals>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub tail: Option<RunTail>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub how_long: Option<Vec<StatementCost>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deadlines: Option<Vec<SeriesDeadline>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub gates: Option<&'a [GateResult]>,
+}
+
+impl<'a> ShownRun<'a> {
+    /// A run that has just been measured.
+    pub(super) const fn measured(record: &'a Document, gates: Option<&'a [GateResult]>) -> Self {
+        Self { record, intervals: None, tail: None, how_long: None, deadlines: None, gates }
+    }
+}
+
+/// Time in ms, and four random digits in case two runs start in the same millisecond.
+pub(super) fn new_id() -> Result<String> {
+    let mut random = [0_u8; 2];
+    rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())
+        .context("the kernel returned no random number")?;
+    let now = jiff::Timestamp::now().strftime("%Y%m%d-%H%M%S%.3f").to_string();
+    Ok(format!("{now}-{:04x}", u16::from_ne_bytes(random)))
 }
 
 #[cfg(test)]

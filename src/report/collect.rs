@@ -16,6 +16,8 @@ use super::{
     },
     points::PointThinner,
     sample_name::SampleName,
+    steadiness::SeriesBlocks,
+    tail::RunTail,
     time_range::TimeRange,
     tracks, words,
 };
@@ -71,15 +73,18 @@ fn latency_edges<'a>(documents: impl Iterator<Item = &'a Document>) -> Vec<u64> 
 fn page_run(run: &Run, edges: &[u64], within: TimeRange) -> PageRun {
     let mut binned = Binned::new(&run.document, edges, within);
     let mut sieve = PointThinner::new(run, within);
+    let mut blocks = SeriesBlocks::new(run.document.series.len());
     let read = run.intervals(|number, span, counts| {
         if within.holds(span.middle_s()) {
             binned.add(number, &span, &counts);
             sieve.interval(number, &span, &counts);
+            blocks.add(number, &span, &counts);
         }
     });
     let damage = read.err().map(|error| error.to_string()).or_else(|| binned.totals().refusal());
     let mut caveats: Vec<CaveatKind> =
         damage.map(|what| CaveatKind::SeriesDamaged { what }).into_iter().collect();
+    caveats.extend(blocks.caveats(&run.document));
     let wakeups = binned.wakeups();
     let (points, damage) = sieve.points(run, binned.totals(), &wakeups);
     caveats.extend(damage);
@@ -107,8 +112,14 @@ fn page_run(run: &Run, edges: &[u64], within: TimeRange) -> PageRun {
         interrupts,
         blame: causes::page::blame(&causes),
         peaks,
+        tail: tail_of(run, &blocks, within),
         record: run.record_with(caveats),
     }
+}
+
+/// Levels of a stretch say nothing of the run.
+fn tail_of(run: &Run, blocks: &SeriesBlocks, within: TimeRange) -> RunTail {
+    if within == TimeRange::ALL { RunTail::of(run, blocks) } else { RunTail::default() }
 }
 
 fn page_stages(document: &Document, binned: &Binned<'_>, edges: &[u64]) -> Vec<PageStage> {

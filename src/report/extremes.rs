@@ -152,7 +152,7 @@ fn look(place: &Path, document: &Document) {
     let moved = collect::interrupts(&run, &mut Vec::new());
     for width in [None, Some(40)] {
         let intervals = RunIntervals::of(&run);
-        let asked = Asked { interrupts: &moved, intervals: Some(&intervals) };
+        let asked = Asked { interrupts: &moved, intervals: Some(&intervals), ..Asked::default() };
         let _ = terminal::show(document, "place", asked, width);
     }
     let (report, shown) = why::document(&run).unwrap();

@@ -176,11 +176,35 @@ impl Gate {
     pub fn refusal(&self, series: &[String]) -> Option<String> {
         if series.is_empty() {
             return Some(format!(
-                "\"{self}\": this run has no latencies, which gates are limits for; leave the gate out"
+                "\"{self}\": this run has no latencies, which gates are limits for; leave the gate \
+                 out"
             ));
         }
         let own = self.series.as_ref().filter(|own| !series.contains(own))?;
         Some(format!("\"{self}\": there is no series {own}; there are {}", series.join(", ")))
+    }
+
+    /// The percentile, 0 to 100; absent for the maximum and for missed periods.
+    pub(super) const fn percent(&self) -> Option<f64> {
+        match self.figure {
+            GatedFigure::Percentile(_, percent) => Some(percent),
+            GatedFigure::Max | GatedFigure::Missed => None,
+        }
+    }
+
+    /// Whether it limits a latency.
+    pub(super) const fn is_latency(&self) -> bool {
+        !matches!(self.figure, GatedFigure::Missed)
+    }
+
+    /// The largest latency that keeps it, ns.
+    pub(super) const fn limit_ns(&self) -> u64 {
+        self.limit.saturating_sub(self.is_strict as u64)
+    }
+
+    /// Whether it is for this series.
+    pub(super) fn is_of(&self, series: &str) -> bool {
+        self.series.as_ref().is_none_or(|own| own == series)
     }
 
     /// So many samples a series it takes at least to pass.

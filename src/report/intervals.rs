@@ -4,6 +4,7 @@
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
+use super::steadiness::SeriesBlocks;
 use crate::{
     analysis::percentile::{Backing, Exceedances, PercentileInterval, PooledExceedances},
     run::{CaveatKind, Run, SeriesSummary, counts::SeriesCounts, summary::PERCENTILES},
@@ -89,6 +90,7 @@ pub struct RunLog {
     counts: SeriesCounts,
     beyond: Vec<Option<Exceedances>>,
     together: Option<Together>,
+    blocks: SeriesBlocks,
     block_s: f64,
 }
 
@@ -110,17 +112,34 @@ impl RunLog {
         let mut together = pools.then(|| Together::new(run));
         let mut counts = SeriesCounts::new(series.len());
         let mut beyond: Vec<Option<Exceedances>> = series.iter().map(exceedances).collect();
+        let mut blocks = SeriesBlocks::new(series.len());
         let mut block_s = 0.0_f64;
         let read = run.intervals(|number, span, block| {
             if let Some(Some(beyond)) = beyond.get_mut(number) {
                 block_s = block_s.max(span.length_s);
                 counts.add(number, &block);
                 beyond.add(&block);
+                blocks.add(number, &span, &block);
                 together.iter_mut().for_each(|all| all.add(span.start_s, &block));
             }
         });
         let damage = read.err().map(|error| error.to_string()).or_else(|| counts.refusal());
-        damage.map_or(Ok(Self { counts, beyond, together, block_s }), Err)
+        damage.map_or(Ok(Self { counts, beyond, together, blocks, block_s }), Err)
+    }
+
+    /// The intervals of every series.
+    #[must_use]
+    pub const fn blocks(&self) -> &SeriesBlocks {
+        &self.blocks
+    }
+
+    /// The caveats of a run that follow from its log, which was read or could not be.
+    #[must_use]
+    pub fn caveats(run: &Run, read: &Result<Self, String>) -> Vec<CaveatKind> {
+        match read {
+            Ok(log) => log.blocks.caveats(&run.document),
+            Err(what) => vec![CaveatKind::SeriesDamaged { what: what.clone() }],
+        }
     }
 
     /// The counts of every series.
@@ -167,6 +186,12 @@ impl RunIntervals {
     /// Reads the log of a run.
     #[must_use]
     pub fn of(run: &Run) -> Self {
+        Self::of_read(run, &RunLog::read(run, false))
+    }
+
+    /// The intervals of a run whose log was read, or could not be.
+    #[must_use]
+    pub fn of_read(run: &Run, log: &Result<RunLog, String>) -> Self {
         let nothing = |what| Self {
             confidence: CONFIDENCE,
             block_s: 0.0,
@@ -175,7 +200,7 @@ impl RunIntervals {
             damage: Some(CaveatKind::SeriesDamaged { what }),
         };
         // Values of the whole run beside a part of its log would say what is not so.
-        RunLog::read(run, false).map_or_else(nothing, |log| Self::of_log(run, &log))
+        log.as_ref().map_or_else(|what| nothing(what.clone()), |log| Self::of_log(run, log))
     }
 
     /// The intervals of a run whose log was read.

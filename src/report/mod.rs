@@ -13,8 +13,10 @@ mod extremes;
 mod figures;
 #[cfg(test)]
 pub(crate) mod fixture;
+pub mod deadline;
 pub mod gate;
 pub mod headline;
+pub mod how_long;
 pub mod html;
 pub mod interrupts;
 pub mod intervals;
@@ -22,12 +24,14 @@ pub mod lab;
 pub mod matrix_page;
 pub mod messages;
 pub mod sample_name;
+pub mod steadiness;
 pub mod page;
 pub mod plot;
 pub mod points;
 #[cfg(test)]
 mod schema;
 pub mod table;
+pub mod tail;
 pub mod terminal;
 pub mod time_range;
 mod tracks;

@@ -10,6 +10,7 @@ use super::{
     causes::{PageBlame, PagePeaks},
     comparison_page::PageComparison,
     matrix_page::PageMatrix,
+    tail::RunTail,
     vocabulary::{SampleWords, Vocabulary},
 };
 use crate::run::Document;
@@ -104,6 +105,9 @@ pub struct PageRun {
     /// The worst wake-ups, whole.
     #[serde(default)]
     pub peaks: PagePeaks,
+    /// What was not seen, and how late it may become in a longer time.
+    #[serde(default)]
+    pub tail: RunTail,
 }
 
 /// One stage of a series: a part of each of its latencies.

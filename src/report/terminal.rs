@@ -4,21 +4,26 @@
 //! On a terminal no line is wider than it. Text breaks between words; of a table whole columns go,
 //! those that say least, and a line names them.
 
+mod deadline;
 mod fold;
 mod intervals;
 mod messages;
 mod stages;
+mod tail;
 
 use anstyle::{AnsiColor, Style};
 
 use super::{
+    deadline::SeriesDeadline,
     figures,
     headline::{MissedInAll, headline},
+    how_long::StatementCost,
     interrupts,
     intervals::RunIntervals,
     page::InterruptRow,
     sample_name::{self, SampleName},
     table::{Table, us},
+    tail::RunTail,
     words,
 };
 use crate::{
@@ -57,6 +62,12 @@ pub struct Asked<'a> {
     pub interrupts: &'a [InterruptRow],
     /// The intervals of its percentiles.
     pub intervals: Option<&'a RunIntervals>,
+    /// Whether it was long enough.
+    pub tail: Option<&'a RunTail>,
+    /// How long to run for a statement.
+    pub how_long: &'a [StatementCost],
+    /// What a deadline is to each series.
+    pub deadlines: &'a [SeriesDeadline],
 }
 
 /// The whole of `tardy show`, in lines of at most `width` characters where that is given.
@@ -71,6 +82,9 @@ pub fn show(document: &Document, place: &str, asked: Asked<'_>, width: Option<us
     }
     push_figures(&mut out, document, width);
     asked.intervals.iter().for_each(|known| intervals::push(&mut out, known, width));
+    asked.tail.iter().for_each(|known| tail::push(&mut out, known));
+    tail::push_how_long(&mut out, asked.how_long);
+    deadline::push(&mut out, asked.deadlines, document.duration_ns as f64 / 1e9);
     push_interrupts(&mut out, document, asked.interrupts, width);
     out.push_str(&format!("{DIM}run {}{DIM:#}\n", plain(place)));
     if has_figures(document) {

@@ -7,6 +7,7 @@ mod messages;
 mod receive;
 mod setup;
 mod shield;
+mod steadiness;
 mod threads;
 mod trace;
 mod values;
@@ -22,6 +23,7 @@ pub use messages::{EndBuffer, FarEndReason, LostMessages, MessageCaveat, SendRef
 pub use receive::ReceiveCaveat;
 pub use setup::{HelperTime, SetupCaveat};
 pub use shield::{BootOption, ShieldCaveat};
+pub use steadiness::{LevelChange, SeriesPeriod, SteadinessCaveat};
 pub use threads::{
     Deviation, ThreadCaveat, ThreadDeviation, ThreadError, ThreadFaults, ThreadTerms,
 };
@@ -140,6 +142,8 @@ pub enum CaveatKind {
     Setup(SetupCaveat),
     /// What the shield cannot do, or that it did not stay.
     Shield(ShieldCaveat),
+    /// How the run changed while it was measured.
+    Steadiness(SteadinessCaveat),
     /// What the lab's virtual machine makes of the figures.
     Lab(LabCaveat),
     /// The result of tracing.
@@ -246,6 +250,12 @@ impl From<SetupCaveat> for CaveatKind {
 impl From<ShieldCaveat> for CaveatKind {
     fn from(kind: ShieldCaveat) -> Self {
         Self::Shield(kind)
+    }
+}
+
+impl From<SteadinessCaveat> for CaveatKind {
+    fn from(kind: SteadinessCaveat) -> Self {
+        Self::Steadiness(kind)
     }
 }
 

@@ -46,10 +46,10 @@ pub use calibration::Calibration;
 pub use caveat::{Caveat, Effect, Validity};
 pub use caveat_kind::{
     BootOption, COUNTED_TIME, CaveatKind, CpuCount, CpuShare, Deviation, EndBuffer, EndCount,
-    FarEndReason, FrequencyChange, GovernorChange, HelperTime, Incident, LabCaveat, LostMessages,
-    MessageCaveat, MissedPeriods, OsError, ReceiveCaveat, SendRefusal, SeriesCount, SetupCaveat,
-    ShieldCaveat, ThreadCaveat, ThreadDeviation, ThreadError, ThreadFaults, ThreadTerms,
-    TraceCaveat, UnreadSource,
+    FarEndReason, FrequencyChange, GovernorChange, HelperTime, Incident, LabCaveat, LevelChange,
+    LostMessages, MessageCaveat, MissedPeriods, OsError, ReceiveCaveat, SendRefusal, SeriesCount,
+    SeriesPeriod, SetupCaveat, ShieldCaveat, SteadinessCaveat, ThreadCaveat, ThreadDeviation,
+    ThreadError, ThreadFaults, ThreadTerms, TraceCaveat, UnreadSource,
 };
 pub use compared::{AbVerdict, BandDifference, CauseDifference, ComparedFigureRow, ComparedUnit};
 pub use directory::{MakeError, RunDirectory, Unsynced};

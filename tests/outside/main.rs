@@ -40,6 +40,7 @@ mod leaves_nothing;
 mod limits;
 mod loads;
 mod long;
+mod long_enough;
 mod meddling;
 mod message_peaks;
 mod noise;

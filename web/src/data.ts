@@ -943,6 +943,8 @@ export type PageRun = {
   series: PageSeries[];
   /** One entry a stage of a series (`cpu0/irq`), in the order of `record.series`; none where wake-ups were not traced. */
   stages: PageStage[];
+  /** What was not seen, and how late it may become in a longer time. */
+  tail: RunTail;
   /** Edges of the time bins of the heat maps: bin `i` is from edge `i` to edge `i + 1`. */
   time_edges_s: number[];
 };
@@ -1171,6 +1173,14 @@ export type RunRecord = {
   validity: Validity;
 };
 
+/** What can be said of the tails of a run. */
+export type RunTail = {
+  /** How long was measured, s. */
+  observed_s: number;
+  /** Series of whole latencies, in the order of the record. */
+  series: SeriesTail[];
+};
+
 /** What one sample is. */
 export type SampleName = "wake_up" | "round_trip" | "packet" | "gap" | "sample";
 
@@ -1244,6 +1254,22 @@ export type SeriesSummary = {
   uncertain: string[];
   /** Always `ns`. */
   unit: string;
+};
+
+/** What can be said of the tail of one series. */
+export type SeriesTail = {
+  /** Its largest latency, ns: none was over it. */
+  max_ns: number;
+  /** The model; null where there is none. */
+  model: TailModel | null;
+  /** Its name. */
+  name: string;
+  /** What the model is made of: `samples`, or `interval_maxima` where these were not kept. */
+  pieces: string;
+  /** At 95 % what is over it comes less than once in this time, s, if the load stays. */
+  rarer_than_s: number;
+  /** Why there is none; null where there is one. */
+  refusal: string | null;
 };
 
 /** What was arranged, as asked and as read back from the kernel. */
@@ -1322,6 +1348,38 @@ export type StreamParameters = {
   transport: string;
   /** How the near end waits: `sleep`, `spin`, ... */
   wait: string;
+};
+
+/** A level that is exceeded once in a time, on average, if this mix of load goes on. */
+export type TailLevel = {
+  /** The upper end, ns; null where there is none. */
+  high_ns: number | null;
+  /** Whether the time is more than ten times the observed one: an extrapolation of the model. */
+  is_extrapolation: boolean;
+  /** The level, ns. */
+  level_ns: number;
+  /** The lower end of its 95 % interval, ns. */
+  low_ns: number;
+  /** The time, s. */
+  period_s: number;
+};
+
+/** A model of a tail: clusters over a threshold, a generalised Pareto distribution of their maxima. */
+export type TailModel = {
+  /** Clusters over it. */
+  clusters: number;
+  /** How likely samples of the model itself would fit it worse. */
+  fit_probability: number;
+  /** Levels that are exceeded once in an hour, a day, a year. */
+  levels: TailLevel[];
+  /** The shape: 0 is exponential, below it there is an end, above it a power law. */
+  shape: number;
+  /** The upper end. */
+  shape_high: number;
+  /** The lower end of its 95 % interval. */
+  shape_low: number;
+  /** The threshold, ns. */
+  threshold_ns: number;
 };
 
 /** What a measured thread used. */
@@ -1493,7 +1551,7 @@ export const STRUCTURE: JsonMap = {
     PagePeak: {"properties":{"at_ns":{"type":"integer"},"blame":{"items":{"$ref":"#/$defs/PagePart"},"type":"array"},"cpu":{"type":"integer"},"latency_ns":{"type":"integer"},"left_out":{"type":"integer"},"series":{"type":"string"},"stages":{"anyOf":[{"$ref":"#/$defs/StagesOf"},{"type":"null"}]},"t_s":{"type":"number"},"timeline":{"$ref":"#/$defs/PageTimeline"},"ways":{"items":{"$ref":"#/$defs/WayOf"},"type":"array"}},"required":["t_s","at_ns","series","cpu","latency_ns","stages","ways","blame","timeline","left_out"],"type":"object"},
     PagePeaks: {"properties":{"damaged":{"items":{"type":"string"},"type":"array"},"peaks":{"items":{"$ref":"#/$defs/PagePeak"},"type":"array"},"stacks":{"items":{"items":{"type":"integer"},"type":"array"},"type":"array"},"strings":{"items":{"type":"string"},"type":"array"}},"required":["damaged","strings","stacks","peaks"],"type":"object"},
     PageRow: {"properties":{"cells":{"items":{"anyOf":[{"$ref":"#/$defs/PageCell"},{"type":"null"}]},"type":"array"},"load":{"type":"string"},"name":{"type":"string"},"verdicts":{"items":{"type":"string"},"type":"array"}},"required":["name","load","cells","verdicts"],"type":"object"},
-    PageRun: {"properties":{"blame":{"anyOf":[{"$ref":"#/$defs/PageBlame"},{"type":"null"}]},"command":{"type":"string"},"headline":{"type":"string"},"heat":{"$ref":"#/$defs/Heat"},"interrupts":{"items":{"$ref":"#/$defs/InterruptRow"},"type":"array"},"line":{"type":"string"},"loads":{"items":{"$ref":"#/$defs/LoadTrack"},"type":"array"},"machine":{"$ref":"#/$defs/MachineTrack"},"peaks":{"$ref":"#/$defs/PagePeaks"},"record":{"$ref":"#/$defs/RunRecord"},"samples":{"$ref":"#/$defs/SampleWords"},"scheduled_first":{"type":"boolean"},"series":{"items":{"$ref":"#/$defs/PageSeries"},"type":"array"},"stages":{"items":{"$ref":"#/$defs/PageStage"},"type":"array"},"time_edges_s":{"items":{"type":"number"},"type":"array"}},"required":["headline","line","record","samples","scheduled_first","command","time_edges_s","heat","series","stages","machine","loads","interrupts","blame","peaks"],"type":"object"},
+    PageRun: {"properties":{"blame":{"anyOf":[{"$ref":"#/$defs/PageBlame"},{"type":"null"}]},"command":{"type":"string"},"headline":{"type":"string"},"heat":{"$ref":"#/$defs/Heat"},"interrupts":{"items":{"$ref":"#/$defs/InterruptRow"},"type":"array"},"line":{"type":"string"},"loads":{"items":{"$ref":"#/$defs/LoadTrack"},"type":"array"},"machine":{"$ref":"#/$defs/MachineTrack"},"peaks":{"$ref":"#/$defs/PagePeaks"},"record":{"$ref":"#/$defs/RunRecord"},"samples":{"$ref":"#/$defs/SampleWords"},"scheduled_first":{"type":"boolean"},"series":{"items":{"$ref":"#/$defs/PageSeries"},"type":"array"},"stages":{"items":{"$ref":"#/$defs/PageStage"},"type":"array"},"tail":{"$ref":"#/$defs/RunTail"},"time_edges_s":{"items":{"type":"number"},"type":"array"}},"required":["headline","line","record","samples","scheduled_first","command","time_edges_s","heat","series","stages","machine","loads","interrupts","blame","peaks","tail"],"type":"object"},
     PageScheduled: {"properties":{"curve":{"items":{"prefixItems":[{"type":"number"},{"type":"integer"}],"type":"array"},"type":"array"},"histogram":{"items":{"prefixItems":[{"type":"integer"},{"type":"integer"}],"type":"array"},"type":"array"}},"required":["curve","histogram"],"type":"object"},
     PageSeries: {"properties":{"curve":{"items":{"prefixItems":[{"type":"number"},{"type":"integer"}],"type":"array"},"type":"array"},"heat":{"anyOf":[{"$ref":"#/$defs/Heat"},{"type":"null"}]},"histogram":{"items":{"prefixItems":[{"type":"integer"},{"type":"integer"}],"type":"array"},"type":"array"},"name":{"type":"string"},"points":{"$ref":"#/$defs/Points"},"scheduled":{"anyOf":[{"$ref":"#/$defs/PageScheduled"},{"type":"null"}]}},"required":["name","curve","histogram","scheduled","heat","points"],"type":"object"},
     PageStage: {"properties":{"histogram":{"items":{"prefixItems":[{"type":"integer"},{"type":"integer"}],"type":"array"},"type":"array"},"name":{"type":"string"}},"required":["name","histogram"],"type":"object"},
@@ -1507,17 +1565,21 @@ export const STRUCTURE: JsonMap = {
     ReceiveParameters: {"properties":{"cpu":{"type":"integer"},"far_cpu":{"type":["integer","null"]},"far_priority":{"type":["integer","null"]},"iface":{"type":["string","null"]},"listen":{"type":["integer","null"]},"rate":{"type":["string","null"]},"sender":{"type":"string"},"size":{"type":["integer","null"]},"wait":{"type":"string"}},"required":["listen","iface","wait","cpu","sender","size","rate","far_cpu","far_priority"],"type":"object"},
     RunParameters: {"properties":{"duration_ns":{"type":["integer","null"]},"peak_over_ns":{"type":["integer","null"]},"peaks":{"type":["integer","null"]},"raw":{"type":"boolean"},"samples":{"type":["integer","null"]},"stop_over_ns":{"type":["integer","null"]},"warmup_ns":{"type":"integer"}},"required":["duration_ns","samples","warmup_ns","stop_over_ns","raw","peaks","peak_over_ns"],"type":"object"},
     RunRecord: {"properties":{"argv":{"items":{"type":"string"},"type":"array"},"caveats":{"items":{"$ref":"#/$defs/Caveat"},"type":"array"},"conditions":{"anyOf":[{"$ref":"#/$defs/ConditionsRecord"},{"type":"null"}]},"duration_ns":{"type":"integer"},"ended_at":{"type":["string","null"]},"facts":{"$ref":"#/$defs/Facts"},"figures":{"items":{"$ref":"#/$defs/FigureRecord"},"type":"array"},"id":{"type":"string"},"loads":{"items":{"$ref":"#/$defs/LoadRecord"},"type":"array"},"log_interval_ns":{"type":"integer"},"machine":{"anyOf":[{"$ref":"#/$defs/MachineRecord"},{"type":"null"}]},"messages":{"anyOf":[{"$ref":"#/$defs/MessageRecord"},{"type":"null"}]},"name":{"type":"string"},"parameters":{"$ref":"#/$defs/RunParameters"},"probe":{"$ref":"#/$defs/ProbeRecord"},"provenance":{"$ref":"#/$defs/Provenance"},"schema_version":{"type":"integer"},"series":{"items":{"$ref":"#/$defs/SeriesSummary"},"type":"array"},"setup":{"$ref":"#/$defs/SetupRecord"},"start_monotonic_ns":{"type":"integer"},"started_at":{"type":"string"},"status":{"$ref":"#/$defs/Status"},"trace":{"$ref":"#/$defs/TraceRecord"},"validity":{"$ref":"#/$defs/Validity"}},"required":["schema_version","id","name","argv","provenance","status","validity","caveats","probe","parameters","loads","setup","trace","facts","started_at","ended_at","duration_ns","log_interval_ns","start_monotonic_ns","machine","conditions","messages","series","figures"],"type":"object"},
+    RunTail: {"properties":{"observed_s":{"type":"number"},"series":{"items":{"$ref":"#/$defs/SeriesTail"},"type":"array"}},"required":["observed_s","series"],"type":"object"},
     SampleName: {"enum":["wake_up","round_trip","packet","gap","sample"]},
     SampleWords: {"properties":{"kind":{"$ref":"#/$defs/SampleName"},"many":{"type":"string"},"measure":{"type":"string"},"one":{"type":"string"}},"required":["kind","one","many","measure"],"type":"object"},
     Scheduled: {"properties":{"count":{"type":"integer"},"max":{"type":["integer","null"]},"mean":{"type":["integer","null"]},"percentiles":{"additionalProperties":{"type":"integer"},"type":"object"},"uncertain":{"items":{"type":"string"},"type":"array"}},"required":["count","mean","max","percentiles","uncertain"],"type":"object"},
     SeriesShare: {"properties":{"ns":{"type":"integer"},"series":{"type":"string"}},"required":["series","ns"],"type":"object"},
     SeriesSummary: {"properties":{"above":{"type":"integer"},"count":{"type":"integer"},"cpu":{"type":["integer","null"]},"early":{"type":"integer"},"max":{"type":["integer","null"]},"mean":{"type":["integer","null"]},"min":{"type":["integer","null"]},"missed":{"type":["integer","null"]},"name":{"type":"string"},"percentiles":{"additionalProperties":{"type":"integer"},"type":"object"},"period_ns":{"type":["integer","null"]},"scheduled":{"anyOf":[{"$ref":"#/$defs/Scheduled"},{"type":"null"}]},"stage":{"type":["string","null"]},"stage_of":{"type":["string","null"]},"stddev":{"type":["integer","null"]},"uncertain":{"items":{"type":"string"},"type":"array"},"unit":{"type":"string"}},"required":["name","cpu","period_ns","stage_of","stage","unit","count","missed","early","above","min","mean","stddev","max","percentiles","uncertain","scheduled"],"type":"object"},
+    SeriesTail: {"properties":{"max_ns":{"type":"integer"},"model":{"anyOf":[{"$ref":"#/$defs/TailModel"},{"type":"null"}]},"name":{"type":"string"},"pieces":{"type":"string"},"rarer_than_s":{"type":"number"},"refusal":{"type":["string","null"]}},"required":["name","max_ns","rarer_than_s","pieces","model","refusal"],"type":"object"},
     SetupRecord: {"properties":{"asked":{"anyOf":[{"$ref":"#/$defs/AskedSetup"},{"type":"null"}]},"found":{"$ref":"#/$defs/FoundSetup"}},"required":["asked","found"],"type":"object"},
     ShiftBasis: {"enum":["samples","runs"]},
     ShiftPoint: {"properties":{"a_ns":{"type":"number"},"b_ns":{"type":"number"},"basis":{"$ref":"#/$defs/ShiftBasis"},"high":{"type":["number","null"]},"low":{"type":["number","null"]},"percentile":{"type":"string"},"ratio":{"type":"number"},"series":{"type":["string","null"]}},"required":["series","percentile","a_ns","b_ns","ratio","low","high","basis"],"type":"object"},
     StagesOf: {"properties":{"dispatch":{"type":"integer"},"handler":{"type":"integer"},"irq":{"type":"integer"},"softirq":{"type":"integer"},"user":{"type":"integer"}},"required":["irq","softirq","handler","dispatch","user"],"type":"object"},
     Status: {"enum":["running","complete","interrupted","stopped_over","crashed"]},
     StreamParameters: {"properties":{"both_ways":{"type":"boolean"},"cpu":{"type":"integer"},"far_cpu":{"type":["integer","null"]},"far_priority":{"type":["integer","null"]},"far_wait":{"type":["string","null"]},"group":{"type":["string","null"]},"late_over_ns":{"type":"integer"},"rate_per_s":{"type":"number"},"receivers":{"type":["integer","null"]},"size":{"type":"integer"},"to":{"type":["string","null"]},"transport":{"type":"string"},"wait":{"type":"string"}},"required":["transport","size","rate_per_s","both_ways","wait","far_wait","late_over_ns","cpu","far_cpu","far_priority","to","group","receivers"],"type":"object"},
+    TailLevel: {"properties":{"high_ns":{"type":["integer","null"]},"is_extrapolation":{"type":"boolean"},"level_ns":{"type":"integer"},"low_ns":{"type":"integer"},"period_s":{"type":"number"}},"required":["period_s","level_ns","low_ns","high_ns","is_extrapolation"],"type":"object"},
+    TailModel: {"properties":{"clusters":{"type":"integer"},"fit_probability":{"type":"number"},"levels":{"items":{"$ref":"#/$defs/TailLevel"},"type":"array"},"shape":{"type":"number"},"shape_high":{"type":"number"},"shape_low":{"type":"number"},"threshold_ns":{"type":"integer"}},"required":["threshold_ns","clusters","fit_probability","shape","shape_low","shape_high","levels"],"type":"object"},
     ThreadUse: {"properties":{"cpu_ns":{"type":"integer"},"involuntary_switches":{"type":"integer"},"major_faults":{"type":"integer"},"migrations":{"type":["integer","null"]},"minor_faults":{"type":"integer"},"series":{"type":"string"},"voluntary_switches":{"type":"integer"}},"required":["series","voluntary_switches","involuntary_switches","minor_faults","major_faults","migrations","cpu_ns"],"type":"object"},
     TimerParameters: {"properties":{"cpus":{"type":"string"},"distance_ns":{"type":"integer"},"interval_ns":{"type":"integer"},"priority_step":{"type":"integer"},"threads_per_cpu":{"type":"integer"},"wake":{"type":"string"}},"required":["wake","interval_ns","distance_ns","cpus","threads_per_cpu","priority_step"],"type":"object"},
     TraceCost: {"properties":{"added_cpu_percent":{"type":"number"},"added_median_ns":{"type":"integer"},"added_range_ns":{"prefixItems":[{"type":"integer"},{"type":"integer"}],"type":"array"},"cpu_per_wakeup_ns":{"prefixItems":[{"type":"integer"},{"type":"integer"}],"type":"array"},"median_with_ns":{"type":"integer"},"median_without_ns":{"type":"integer"},"pairs":{"type":"integer"},"slice_ns":{"type":"integer"}},"required":["pairs","slice_ns","median_without_ns","median_with_ns","added_median_ns","added_range_ns","cpu_per_wakeup_ns","added_cpu_percent"],"type":"object"},

@@ -22,6 +22,7 @@ import { preparePrinting } from './paper';
 import { readPage } from './read';
 import { record } from './record';
 import { seriesSelect } from './selector';
+import { tailSection } from './tail';
 import { instant } from './units';
 
 declare global {
@@ -64,6 +65,7 @@ function body(context: Context): HTMLElement[] {
       h('div', { class: 'tables' }, figures(context), messageSection(context))),
     comparisonSection(context),
     shape(context),
+    tailSection(context),
     causeSection(context),
     record(context.page),
   ].filter((section): section is HTMLElement => section !== null);

@@ -20,7 +20,7 @@ export type RunRecord = data.RunRecord;
 export type {
   Json, JsonMap, PageMatrix, PageScheduled, PageSeries, Heat, Points, PointKind, MachineTrack, CpuBusy, LoadTrack, InterruptRow, Status, Validity, Effect,
   MessageRecord, EndRecord, FlowRecord, ClockRecord, Caveat, LoadRecord, LoadProof, Scheduled, SeriesSummary, ConfigTable,
-  PageComparison, ShiftPoint, FactDifference, BandDifference, ComparedFigureRow,
+  SeriesTail, PageComparison, ShiftPoint, FactDifference, BandDifference, ComparedFigureRow,
   Column as MatrixKernel, PageRow as MatrixRow, PageCell as MatrixCell, Figure as MatrixFigure, LabFailure as MatrixFailure,
 } from './data';
 

@@ -17,6 +17,7 @@ impl CaveatKind {
             Self::Threads(caveat) => caveat.words(),
             Self::Setup(kind) => kind.words(),
             Self::Shield(kind) => kind.words(),
+            Self::Steadiness(kind) => kind.words(),
             Self::Lab(kind) => kind.words(),
             Self::Trace(kind) => kind.words(),
             Self::Message(kind) => kind.words(),
@@ -103,7 +104,7 @@ impl CaveatKind {
                 "figures_missing",
                 Weakens,
                 format!("Not measured: {}.", list(figures, ", ", FigureGap::text)),
-                "Give the run more --duration, remove what is in the way, or measure fewer figures.",
+                "Give the run more --duration, remove what is in the way, or measure less.",
             ),
             Self::PeriodsMissed { series } => (
                 "periods_missed",

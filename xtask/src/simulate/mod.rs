@@ -6,7 +6,9 @@ mod coverage;
 mod processes;
 mod runs;
 mod sessions;
+mod steadiness;
 mod table;
+mod tails;
 
 use std::{io::Write as _, num::NonZeroUsize, time::Instant};
 
@@ -17,12 +19,12 @@ use table::Effort;
 use crate::bench::say;
 
 /// Tables by the name that selects one.
-const TABLES: [&str; 4] = ["coverage", "equal", "power", "runs"];
+const TABLES: [&str; 6] = ["coverage", "equal", "power", "runs", "steady", "tails"];
 
 /// Simulate coverage, false verdicts and power; Markdown on stdout
 #[derive(Debug, Args)]
 pub(crate) struct SimulateFlags {
-    /// Simulated runs for each row of `coverage`; each of 60,000 samples
+    /// Simulated runs for each row of `coverage`, `steady` and `tails`; each of 60,000 samples
     #[arg(long, default_value = "1000", value_name = "N")]
     repeats: NonZeroUsize,
     /// Simulated sessions for each row of `equal`, `power` and `runs`; they take less time
@@ -57,6 +59,8 @@ pub(crate) fn run(flags: &SimulateFlags) -> Result<()> {
             "coverage" => coverage::table(effort(flags.repeats), flags.samples.get()),
             "equal" => sessions::equal_sides(effort(flags.sessions))?,
             "runs" => runs::equal_sides(effort(flags.sessions)),
+            "tails" => tails::table(effort(flags.repeats)),
+            "steady" => steadiness::table(effort(flags.repeats)),
             _ => sessions::power(effort(flags.sessions))?,
         };
         std::io::stdout().write_all(text.as_bytes())?;

@@ -1,0 +1,204 @@
+//! `tardy show RUN --deadline 500us`: what share of periods met it, and how misses follow each
+//! other.
+//!
+//! A deadline is met where the wake-up (the answer, the packet) came within it. Where there is a
+//! schedule each period counts, also those that passed while the thread slept. Counts say how many
+//! were missed, but not in which order: that takes the samples that `--raw` keeps.
+
+use serde::Serialize;
+
+use crate::{
+    analysis::{
+        deadline::{Misses, share_missed},
+        percentile::BlockCount,
+    },
+    run::{Run, SeriesSummary, counts::SeriesCounts, names, summary::per_period},
+};
+
+/// Windows in which the most misses are counted, in periods.
+const WINDOWS: [usize; 3] = [10, 100, 1_000];
+
+/// Periods that one sample may count for: a record may make them as many as it likes.
+const MOST_PERIODS: i64 = 1_000_000;
+
+/// What a deadline is to one series.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SeriesDeadline {
+    /// The series.
+    pub series: String,
+    /// The deadline, ns.
+    pub deadline_ns: i64,
+    /// Periods; of what has no schedule, samples.
+    pub periods: u64,
+    /// Those that missed it. Of counts: those in the bucket that holds the deadline are counted as
+    /// missed, a thousandth of its value wide.
+    pub missed: u64,
+    /// The share that met it, 0 to 1.
+    pub share_met: f64,
+    /// The lower end of its 95 % interval; null with fewer than 10 independent misses.
+    pub share_met_low: Option<f64>,
+    /// The upper end; null likewise.
+    pub share_met_high: Option<f64>,
+    /// Misses in a row; null where single samples were not kept.
+    pub longest_burst: Option<u64>,
+    /// The most misses in any so many periods in a row; empty likewise.
+    pub windows: Vec<MissesInWindow>,
+    /// The interval of the log with most late samples.
+    pub worst_interval: Option<WorstInterval>,
+}
+
+/// The most misses in a window.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct MissesInWindow {
+    /// So many periods in a row.
+    pub periods: u64,
+    /// The most misses in any of them.
+    pub most_missed: u64,
+}
+
+/// The interval of the log with most late samples.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct WorstInterval {
+    /// When it began, s from the start of the run.
+    pub start_s: f64,
+    /// Its samples.
+    pub samples: u64,
+    /// Those that missed the deadline.
+    pub missed: u64,
+}
+
+/// What a deadline is to each series of whole latencies.
+///
+/// # Errors
+/// A damaged log, or more counts than memory is given to.
+pub fn deadlines(run: &Run, deadline_ns: i64) -> Result<Vec<SeriesDeadline>, String> {
+    let series = &run.document.series;
+    let mut counts = SeriesCounts::new(series.len());
+    let mut blocks: Vec<Vec<BlockCount>> = vec![Vec::new(); series.len()];
+    let mut worst: Vec<Option<WorstInterval>> = vec![None; series.len()];
+    let limit = u64::try_from(deadline_ns).unwrap_or(0);
+    let read = run.intervals(|number, span, block| {
+        let missed = late(&block, limit);
+        counts.add(number, &block);
+        if let Some(own) = blocks.get_mut(number) {
+            own.push(BlockCount { samples: block.len(), beyond: missed });
+        }
+        if let Some(own) = worst.get_mut(number)
+            && missed > own.map_or(0, |own| own.missed)
+        {
+            *own = Some(WorstInterval { start_s: span.start_s, samples: block.len(), missed });
+        }
+    });
+    let damage = read.err().map(|error| error.to_string()).or_else(|| counts.refusal());
+    if let Some(what) = damage {
+        return Err(format!("series.hlog: {what}"));
+    }
+    let kept = kept(run, deadline_ns);
+    let all = series.iter().enumerate().filter(|(_, own)| !own.is_stage());
+    let one = |(number, own): (usize, &SeriesSummary)| {
+        let kept = kept.as_ref().and_then(|kept| kept.get(number));
+        let (periods, missed) = match kept {
+            Some(kept) => (kept.periods(), kept.missed()),
+            None => counted(own, &counts, number, limit),
+        };
+        let blocks = blocks.get(number).map_or(&[][..], Vec::as_slice);
+        let share = share_missed(missed, periods, blocks);
+        SeriesDeadline {
+            series: own.name.clone(),
+            deadline_ns,
+            periods,
+            missed,
+            share_met: 1.0 - missed as f64 / periods.max(1) as f64,
+            share_met_low: share.map(|(_, high)| 1.0 - high),
+            share_met_high: share.map(|(low, _)| 1.0 - low),
+            longest_burst: kept.map(Misses::longest_burst),
+            windows: kept.map(windows).unwrap_or_default(),
+            worst_interval: worst.get(number).copied().flatten(),
+        }
+    };
+    Ok(all.map(one).collect())
+}
+
+/// Samples in the bucket that holds the deadline, or above it.
+fn late(counts: &hdrhistogram::Histogram<u64>, limit: u64) -> u64 {
+    let over = counts.iter_recorded().filter(|bucket| bucket.value_iterated_to() > limit);
+    over.map(|bucket| bucket.count_since_last_iteration()).fold(0, u64::saturating_add)
+}
+
+/// Periods and misses by counts; early ones met it, and those above the histogram's range did not.
+fn counted(series: &SeriesSummary, counts: &SeriesCounts, number: usize, limit: u64) -> (u64, u64) {
+    let total = counts.of(number);
+    let view = match (series.period_ns, series.max) {
+        (Some(period_ns), Some(max)) if series.missed.unwrap_or(0) > 0 => {
+            per_period(&total, max, period_ns)
+        }
+        _ => total,
+    };
+    let outside = series.early.saturating_add(series.above);
+    (view.len().saturating_add(outside), late(&view, limit).saturating_add(series.above))
+}
+
+fn windows(misses: &Misses) -> Vec<MissesInWindow> {
+    let looked_at = misses.windows().filter(|(length, _)| *length as u64 <= misses.periods());
+    looked_at
+        .map(|(length, most_missed)| MissesInWindow { periods: length as u64, most_missed })
+        .collect()
+}
+
+/// Misses of each series in their order, where every sample was kept.
+fn kept(run: &Run, deadline_ns: i64) -> Option<Vec<Misses>> {
+    if !run.path.join(names::SAMPLES).is_dir() {
+        return None;
+    }
+    let series = &run.document.series;
+    let mut found = vec![Misses::new(&WINDOWS); series.len()];
+    let mut samples = vec![0_u64; series.len()];
+    let read = run.samples(|number, sample| {
+        if let (Some(found), Some(samples), Some(own)) =
+            (found.get_mut(number), samples.get_mut(number), series.get(number))
+        {
+            let period_ns = own.period_ns.filter(|_| own.missed.is_some()).unwrap_or(0);
+            let is_sane = period_ns > 0 && sample.latency_ns / period_ns < MOST_PERIODS;
+            found.add_sample(sample.latency_ns, if is_sane { period_ns } else { 0 }, deadline_ns);
+            *samples += 1;
+        }
+    });
+    let mut each = series.iter().zip(&samples).filter(|(own, _)| !own.is_stage());
+    let is_whole = read.is_ok() && each.all(|(own, samples)| own.count == *samples);
+    is_whole.then_some(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::fixture;
+
+    #[test]
+    fn counts_say_how_many_missed_and_not_in_which_order() {
+        let place = tempfile::tempdir().unwrap();
+        let block = |number: u64| {
+            (0..100).map(|n| if n < number % 2 { 600_000 } else { 5_000 }).collect::<Vec<u64>>()
+        };
+        let blocks = (0..100).map(block).collect();
+        let run = fixture::written(&place.path().join("r"), &[("cpu0", blocks)]);
+        let found = deadlines(&run, 500_000).unwrap().remove(0);
+        assert_eq!((found.periods, found.missed), (10_000, 50));
+        assert!((found.share_met - 0.995).abs() < 1e-12);
+        assert!(found.share_met_low.unwrap() < 0.995 && found.share_met_high.unwrap() > 0.995);
+        assert_eq!((found.longest_burst, found.windows.len()), (None, 0));
+        assert_eq!(found.worst_interval.map(|own| (own.missed, own.samples)), Some((1, 100)));
+        let met = deadlines(&run, 700_000).unwrap().remove(0);
+        assert_eq!((met.missed, met.share_met_low, met.worst_interval), (0, None, None));
+    }
+
+    #[test]
+    fn periods_that_passed_in_a_long_sleep_missed_it_too() {
+        let place = tempfile::tempdir().unwrap();
+        let mut blocks = vec![vec![5_000_u64; 100]; 50];
+        blocks[7][3] = 3_400_000;
+        let run = fixture::written(&place.path().join("r"), &[("cpu0", blocks)]);
+        let found = deadlines(&run, 500_000).unwrap().remove(0);
+        // The sample, and of the three periods that it slept through the two that were over it.
+        assert_eq!((found.periods, found.missed), (5_003, 3));
+    }
+}

@@ -1,0 +1,118 @@
+//! What a deadline is to each series.
+
+use super::{DIM, push_lines};
+use crate::{
+    report::{deadline::SeriesDeadline, sample_name, table::Table},
+    units::{Nanos, count, span},
+};
+
+/// Pushes the table, and what counts cannot say.
+pub(super) fn push(out: &mut String, found: &[SeriesDeadline], observed_s: f64) {
+    let Some(first) = found.first() else { return };
+    let heading = format!("deadline {}", Nanos(first.deadline_ns).typed());
+    let mut table =
+        Table::new(1, &[&heading, "periods", "missed", "met", "95 %", "in a row", "most in"]);
+    for own in found {
+        let windows = own.windows.iter();
+        let windows =
+            windows.map(|window| format!("{} of {}", window.most_missed, count(window.periods)));
+        let share = own.share_met_low.zip(own.share_met_high);
+        table.row(vec![
+            sample_name::series(&own.series).to_owned(),
+            count(own.periods),
+            count(own.missed),
+            percent(own.share_met),
+            share.map_or_else(
+                || "-".into(),
+                |(low, high)| format!("{}..{}", percent(low), percent(high)),
+            ),
+            own.longest_burst.map_or_else(|| "-".into(), count),
+            if own.windows.is_empty() {
+                "-".into()
+            } else {
+                windows.collect::<Vec<_>>().join(", ")
+            },
+        ]);
+    }
+    push_lines(out, &table.lines());
+    for note in notes(found, observed_s) {
+        out.push_str(&format!("{DIM}{note}{DIM:#}\n"));
+    }
+    out.push('\n');
+}
+
+fn notes(found: &[SeriesDeadline], observed_s: f64) -> Vec<String> {
+    let mut notes = Vec::new();
+    if found.iter().any(|own| own.missed == 0) {
+        let third = span(observed_s / 3.0);
+        notes.push(format!(
+            "none missed in {}: at 95 %, less than once in {third} if the load stays",
+            span(observed_s)
+        ));
+    }
+    if found.iter().any(|own| own.missed > 0 && own.share_met_low.is_none()) {
+        notes.push("- no interval: fewer than 10 independent misses".into());
+    }
+    if found.iter().any(|own| own.longest_burst.is_none()) {
+        notes
+            .push("how misses follow each other is not in counts: --raw keeps every sample".into());
+    }
+    let worst = found.iter().filter(|own| own.longest_burst.is_none()).filter_map(|own| {
+        let worst = own.worst_interval?;
+        Some((worst.missed, worst, &own.series))
+    });
+    if let Some((_, worst, series)) = worst.max_by_key(|(missed, ..)| *missed) {
+        notes.push(format!(
+            "most within one interval of the log: {} late of {}, on {}, at {:.1} s",
+            count(worst.missed),
+            count(worst.samples),
+            sample_name::series(series),
+            worst.start_s
+        ));
+    }
+    notes
+}
+
+/// `99.950 %`; what is not all is never rounded to it.
+fn percent(share: f64) -> String {
+    let percent = share * 100.0;
+    let digits = (3..9).find(|digits| {
+        let rounded: f64 = format!("{percent:.digits$}").parse().unwrap_or(percent);
+        rounded < 100.0 || percent >= 100.0
+    });
+    format!("{percent:.*} %", digits.unwrap_or(9))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_share_that_is_not_all_is_not_called_all() {
+        assert_eq!(percent(1.0), "100.000 %");
+        assert_eq!(percent(0.9995), "99.950 %");
+        assert_eq!(percent(0.999_999_9), "99.99999 %");
+    }
+
+    #[test]
+    fn counts_say_what_they_cannot() {
+        let own = SeriesDeadline {
+            series: "cpu0".into(),
+            deadline_ns: 500_000,
+            periods: 10_000,
+            missed: 3,
+            share_met: 0.9997,
+            share_met_low: None,
+            share_met_high: None,
+            longest_burst: None,
+            windows: Vec::new(),
+            worst_interval: None,
+        };
+        let mut out = String::new();
+        push(&mut out, &[own], 60.0);
+        let text = anstream::adapter::strip_str(&out).to_string();
+        assert!(text.contains("99.970 %"), "{text}");
+        assert!(text.contains("fewer than 10 independent misses"), "{text}");
+        assert!(text.contains("--raw keeps every sample"), "{text}");
+    }
+}
