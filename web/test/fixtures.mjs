@@ -209,7 +209,7 @@ function record(name, seconds, summaries, more = {}) {
     },
     trace: { ...UNTRACED, asked: 'auto', why_not: 'no BTF in this kernel' }, facts: FACTS, machine: null, conditions: null, messages: null,
     log_interval_ns: Math.max(1e8, Math.round(seconds * 1e6)), started_at: '2026-11-21T20:30:55.120Z',
-    ended_at: new Date(Date.parse('2026-11-21T20:30:55.120Z') + seconds * 1000).toISOString(), duration_ns: Math.round(seconds * NS_PER_S), start_monotonic_ns: 81234567890123, series: summaries, ...more,
+    ended_at: new Date(Date.parse('2026-11-21T20:30:55.120Z') + seconds * 1000).toISOString(), duration_ns: Math.round(seconds * NS_PER_S), start_monotonic_ns: 81234567890123, series: summaries, figures: [], ...more,
   };
 }
 
@@ -221,8 +221,20 @@ const words = (samples) => ({ samples, causes: CAUSES, series: { rtt: 'round tri
 function page(runs, bounds) {
   return {
     page_version: 2, tardy_version: '0.1.0', made_at: '2026-11-21T20:40:00Z', words: words(WAKE_UPS), latency_edges_ns: bounds,
-    runs: runs.map((run) => ({ ...UNSEEN, samples: WAKE_UPS, scheduled_first: isMaterial(run.record.series), ...run })), comparisons: [], matrix: null,
+    runs: runs.map((run) => ({ ...UNSEEN, tail: tail(run.record), samples: WAKE_UPS, scheduled_first: isMaterial(run.record.series), ...run })), comparisons: [], matrix: null,
   };
+}
+
+/** What the tails say: of each second series that there is a model, of the others why there is none. */
+function tail({ duration_ns, series: all }) {
+  const observed_s = duration_ns / NS_PER_S;
+  const level = (max, period_s, factor) => ({ period_s, level_ns: Math.round(max * factor), low_ns: Math.round(max * factor * 0.8), high_ns: period_s > 86400 ? null : Math.round(max * factor * 1.7), is_extrapolation: period_s > 10 * observed_s });
+  const model = (max) => ({ threshold_ns: Math.round(max / 4), clusters: 63, shape: 0.08, shape_low: -0.14, shape_high: 0.31, fit_probability: 0.41, levels: [level(max, 3600, 1.1), level(max, 86400, 1.4), level(max, 31557600, 1.9)] });
+  const own = (summary, index) => ({
+    name: summary.name, max_ns: summary.max, rarer_than_s: observed_s / 3, pieces: index % 2 ? 'interval_maxima' : 'samples',
+    ...(index % 2 ? { model: null, refusal: 'high latencies come at a beat, every 100 ms' } : { model: model(summary.max), refusal: null }),
+  });
+  return { observed_s, series: all.filter((summary) => summary.max > 0 && !summary.stage_of).map(own) };
 }
 
 const timeEdges = (seconds, bins) => Array.from({ length: bins }, (_, i) => (i * seconds) / bins);
@@ -462,7 +474,7 @@ function packets() {
 /** Kernels of the lab beside each other: one that failed, one load that nobody measured, a hostile name. */
 function matrix() {
   const kernels = ['standard', 'standard+preempt=full', 'rt'].map((name, index) => ({
-    name, release: `6.1.0-${index}-amd64`, preemption: ['voluntary', 'full', 'rt'][index], hash: `${index}`.repeat(64), mode: 'deterministic',
+    name, release: `6.1.0-${index}-amd64`, preemption: ['voluntary', 'full', 'rt'][index], hash: `${index}`.repeat(64), mode: 'deterministic', is_control: false,
   }));
   const row = (name, load, worst, verdicts) => ({ name, load, verdicts, cells: worst.map((ns, index) => (ns === null ? null : matrixCell(100 * index + name.length, ns))) });
   const against = (name, text) => `${name} against standard: ${text}`;
@@ -491,8 +503,8 @@ function matrixCell(seed, worst) {
   const sorted = Array.from({ length: 5000 }, () => wakeUp(next, { base: 8000, spread: 0.05, shoulder: 0, peak: worst, peakShare: worst > 50000 ? 0.02 : 0.001 })).sort((a, b) => a - b);
   sorted[sorted.length - 1] = Math.max(worst, sorted[sorted.length - 1]);
   const { percentiles, uncertain } = ranks(sorted);
-  const figure = (name) => ({ name, low: Math.round(percentiles[name] * 0.97), high: percentiles[name], uncertain: uncertain.includes(name) });
-  const max = { name: 'max', low: Math.round(sorted[sorted.length - 1] * 0.9), high: sorted[sorted.length - 1], uncertain: false };
+  const figure = (name) => ({ name, low: Math.round(percentiles[name] * 0.97), high: percentiles[name], median: Math.round(percentiles[name] * 0.98), median_low: Math.round(percentiles[name] * 0.97), median_high: percentiles[name], uncertain: uncertain.includes(name) });
+  const max = { name: 'max', low: Math.round(sorted[sorted.length - 1] * 0.9), high: sorted[sorted.length - 1], median: Math.round(sorted[sorted.length - 1] * 0.95), median_low: null, median_high: null, uncertain: false };
   return { phases: 5, samples: sorted.length, figures: [...['50', '99', '99.9'].map(figure), max], curve: curve(sorted), caveats: seed === 3 ? ['A caveat of a run.'] : [],
     causes: worst > 400000 ? [{ cause: 'nonpreemptible', name: 'kill_something_info', share: 0.914 }, { cause: 'unexplained', name: '', share: 0.06 }] : [] };
 }
