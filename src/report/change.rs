@@ -48,12 +48,29 @@ pub(super) fn with_interval(ratio: f64, low: Option<f64>, high: Option<f64>) -> 
     }
 }
 
-/// Three digits: `1.12`, `0.987`, `12.3`.
+/// Three digits: `1.12`, `0.987`, `12.3`; of what is below 0.01 two: `0.00013`.
 pub(super) fn ratio(ratio: f64) -> String {
     match ratio {
         100.0.. => format!("{ratio:.0}"),
         10.0.. => format!("{ratio:.1}"),
         0.995.. => format!("{ratio:.2}"),
-        _ => format!("{ratio:.3}"),
+        0.01.. => format!("{ratio:.3}"),
+        1e-6.. => {
+            let digits = 1 + (-ratio.log10().floor()).max(0.0) as usize;
+            format!("{ratio:.digits$}")
+        }
+        _ => "<0.000001".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_small_ratio_keeps_two_digits() {
+        let said = [0.00013, 0.0048, 0.021, 0.987, 1.12, 12.34].map(ratio);
+        assert_eq!(said, ["0.00013", "0.0048", "0.021", "0.987", "1.12", "12.3"]);
+        assert_eq!(ratio(1e-9), "<0.000001");
     }
 }

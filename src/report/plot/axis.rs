@@ -129,7 +129,9 @@ impl Axis {
     /// Where a value stands, as a share of the axis; nothing is outside.
     #[must_use]
     pub(super) fn share(&self, value: f64) -> f64 {
-        let place = |value: f64| if self.is_log { value.max(1e-3).log10() } else { value };
+        // A ratio may be smaller than the smallest latency that is drawn, 0.001 ns.
+        let least = if self.low > 0.0 { self.low.min(1e-3) } else { 1e-3 };
+        let place = |value: f64| if self.is_log { value.max(least).log10() } else { value };
         let (low, high) = (place(self.low), place(self.high));
         ((place(value) - low) / (high - low)).clamp(0.0, 1.0)
     }
@@ -230,6 +232,13 @@ mod tests {
         assert_eq!(names(&Axis::time(0.0, 0.9, 300.0)), ["0", "200", "400", "600", "800"]);
         assert_eq!(names(&Axis::time(0.0, 86_400.0, 500.0)), ["0", "5", "10", "15", "20"]);
         assert_eq!(names(&Axis::time(0.0, 0.0, 500.0)).first(), Some(&"0.0"));
+    }
+
+    #[test]
+    fn a_ratio_far_below_one_stands_at_its_place_and_one_in_the_middle() {
+        let axis = Axis::ratios("", 10_000.0, 400.0);
+        let near = |ratio: f64, share: f64| (axis.share(ratio) - share).abs() < 1e-9;
+        assert!(near(1.0, 0.5) && near(0.01, 0.25) && near(0.0001, 0.0) && near(10_000.0, 1.0));
     }
 
     #[test]
