@@ -28,7 +28,7 @@ fn look(place: &Path) {
     let _ = (RunHead::read(place), RunEntry::read(place));
     let Ok(run) = Run::open(place) else { return };
     let intervals = RunIntervals::of(&run);
-    let asked = Asked { interrupts: &[], intervals: Some(&intervals) };
+    let asked = Asked { intervals: Some(&intervals), ..Asked::default() };
     let _ = terminal::show(&run.document, "place", asked, None);
     let _ = terminal::show(&run.document, "place", asked, Some(40));
     side_by_side(&run);

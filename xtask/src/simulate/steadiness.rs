@@ -1,9 +1,8 @@
 //! How often a run that stays the same is called one that does not, and how often what changes is
 //! found.
 
-use tardy::analysis::{
-    random::SplitMix64,
-    stationarity::{Aspect, ChangeKind, LoggedInterval, Unsteadiness, unsteadiness},
+use tardy::analysis::stationarity::{
+    Aspect, ChangeKind, LoggedInterval, Unsteadiness, unsteadiness,
 };
 
 use super::{
