@@ -25,8 +25,9 @@ const TOP: [&str; 14] = [
 ];
 
 /// Those that came on top; `docs/run.schema.json` describes them.
-const MORE: [&str; 9] = [
+const MORE: [&str; 10] = [
     "series",
+    "figures",
     "trace",
     "start_monotonic_ns",
     "machine",
