@@ -17,7 +17,7 @@ use std::{
 
 /// A module and those it may import. `cli` may import all; `tardy_hot` is another crate.
 const ALLOWED: &[(&str, &[&str])] = &[
-    ("campaign", &["analysis", "run", "plain", "sys", "units"]),
+    ("campaign", &["plan", "analysis", "run", "plain", "sys", "units"]),
     ("session", &["probes", "loads", "peaks", "kernel", "setup", "run", "sys", "units"]),
     ("probes", &["transports", "run", "setup", "sys", "units"]),
     ("echo", &["transports", "setup", "sys", "units"]),
@@ -27,7 +27,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("loads", &["run", "sys", "units"]),
     ("check", &["run", "setup", "sys", "units"]),
     ("setup", &["run", "draft", "sys", "units"]),
-    ("lab", &["run", "store", "analysis", "draft", "plain", "sys", "units"]),
+    ("plan", &["analysis", "run", "units"]),
+    ("lab", &["plan", "run", "store", "analysis", "draft", "plain", "sys", "units"]),
     ("store", &["run", "units"]),
     ("exchange", &["report", "run", "plain", "units"]),
     ("report", &["run", "analysis", "plain", "units", "testing"]),

@@ -14,6 +14,7 @@
 mod ab;
 mod ab_plan;
 mod blocks;
+mod child_run;
 mod commands;
 mod judge;
 mod process;

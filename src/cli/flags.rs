@@ -123,6 +123,17 @@ impl FormatFlags {
     }
 }
 
+/// What an order is drawn by where nobody says it.
+///
+/// # Errors
+/// The kernel has no random numbers.
+pub(super) fn random_seed() -> Result<u64> {
+    let mut random = [0_u8; 4];
+    rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())
+        .context("the kernel returned no random number")?;
+    Ok(u64::from(u32::from_ne_bytes(random)))
+}
+
 /// A time that is more than nothing and at most an hour.
 ///
 /// # Errors
