@@ -125,8 +125,9 @@ pub(super) fn wait_words(wait: &Entry, probe: &str) -> Words {
     if wait.name.is_empty() {
         return Words::new();
     }
-    let is_timer = ProbeInfo::find(probe).is_none_or(|probe| probe.rhythm == Rhythm::Interval);
-    let flag = if is_timer { "wake" } else { "wait" };
+    let is_of_messages =
+        ProbeInfo::find(probe).is_some_and(|probe| probe.rhythm == Rhythm::Messages);
+    let flag = if is_of_messages { "wait" } else { "wake" };
     let word = Some(format!("--{flag}={}", wait.name));
     Words::from([(flag.to_owned(), (word, wait.at.clone()))])
 }

@@ -80,16 +80,12 @@ pub(super) struct ProbeTable {
 pub(super) type Flags = BTreeMap<Spanned<String>, Spanned<Value>>;
 
 /// `probe = "timer"`, or a `[[probe]]` for each of several.
+#[derive(Default)]
 pub(super) enum ProbeAxis {
+    #[default]
     Default,
     One(String),
     Several(Vec<Spanned<ProbeTable>>),
-}
-
-impl Default for ProbeAxis {
-    fn default() -> Self {
-        Self::Default
-    }
 }
 
 impl<'de> Deserialize<'de> for ProbeAxis {
