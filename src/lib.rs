@@ -27,6 +27,8 @@ pub(crate) mod peaks;
 pub(crate) mod check;
 // Makers: sets up the machine, reads back, restores.
 pub mod setup;
+// What to run: one format for this machine and for the lab.
+pub mod plan;
 // Readers: kernels in virtual machines, where tardy measures as a user would.
 pub mod lab;
 // Readers: the store of runs, and how a user names one.

@@ -1,9 +1,9 @@
-//! Plans of the lab.
+//! Plans.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use tardy::lab::matrix::plan::LabPlan;
+use tardy::plan::Plan;
 
 fuzz_target!(|text: &str| {
-    let _ = LabPlan::parse(text, "plan");
+    let _ = Plan::parse(text, "plan");
 });

@@ -9,8 +9,9 @@ use anyhow::{Context as _, Result, bail};
 
 use super::{
     ab_plan::{AbRequest, BlockPlan, TRIAL_NS, Trial, divide},
-    blocks::{Block, BlockOrder, Blocks},
-    commands::{Commands, UserCommand},
+    blocks::{Block, Blocks},
+    child_run::ChildOrder,
+    commands::{self, Commands, UserCommand},
     judge::{add_caveats, judge, note},
     process::ChildWaiter,
 };
@@ -120,7 +121,7 @@ impl Campaign {
         let limit = Duration::from_nanos(u64::try_from(request.budget_ns).unwrap_or(0));
         let campaign = Self {
             blocks: Blocks::new(&directory).with_context(cannot)?,
-            commands: Commands::new(&directory, limit).with_context(cannot)?,
+            commands: Commands::new(&directory, commands::LOG, limit).with_context(cannot)?,
             watch: ChildWaiter::new(quit).context("cannot set a signal handler")?,
             start: Instant::now(),
             record: planned(&request),
@@ -210,9 +211,9 @@ impl Campaign {
         if let Some(end) = self.prepare(side, &name)? {
             return Ok(Err(end));
         }
-        let order = BlockOrder {
+        let order = ChildOrder {
             words: &self.request.side(side).words,
-            length_ns,
+            length_ns: Some(length_ns),
             path: &self.path(&name),
             name: &format!("{}-{name}", self.record.name),
             store: &self.request.store,
@@ -238,11 +239,11 @@ impl Campaign {
             return Ok(Some(End::Quit));
         }
         let Some(text) = &self.request.side(side).record.prepare else { return Ok(None) };
-        let what = match side {
-            SideName::A => "prepare-a",
-            SideName::B => "prepare-b",
+        let (what, shown) = match side {
+            SideName::A => ("prepare-a", "--prepare-a"),
+            SideName::B => ("prepare-b", "--prepare-b"),
         };
-        let command = UserCommand { what, text, block: Some(block) };
+        let command = UserCommand { what, shown, text, block: Some(block) };
         self.is_changed = true;
         let done = self.commands.run(command, &self.watch)?;
         self.record.commands.push(done.record.clone());
@@ -258,7 +259,7 @@ impl Campaign {
         let Some(text) = self.request.undo.as_ref().filter(|_| self.is_changed) else {
             return Ok(());
         };
-        let command = UserCommand { what: "undo", text, block: None };
+        let command = UserCommand { what: "undo", shown: "--undo", text, block: None };
         let done = self.commands.run(command, &self.watch)?;
         self.record.commands.push(done.record.clone());
         let checked = self.commands.check(command, &done);

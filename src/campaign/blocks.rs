@@ -1,51 +1,29 @@
 //! One block: a child `tardy run`, and what it measured.
 
 use std::{
-    fs::File,
     io,
-    os::unix::process::CommandExt as _,
     path::Path,
-    process::{Command, Stdio},
     time::{Duration, Instant},
 };
 
 use anyhow::{Context as _, Result, bail};
 
 use super::{
-    commands::quoted,
-    process::{AtQuit, ChildWaiter, words},
+    child_run::{ChildOrder, ChildRuns},
+    process::ChildWaiter,
 };
 use crate::{
     analysis::ab::measured::MeasuredBlock,
     run::{Document, Run, RunDirectory, Status, counts::SeriesCounts, hlog, summary::per_period},
-    sys::child,
 };
 
 /// What the blocks print on standard error.
-pub(super) const LOG: &str = "blocks.log";
-
-/// Exit codes of a run that was measured: done, and invalid.
-const MEASURED: [i32; 2] = [0, 4];
+const LOG: &str = "blocks.log";
 
 /// Starts blocks.
 #[derive(Debug)]
 pub(super) struct Blocks {
-    log: File,
-}
-
-/// What a block is to be.
-#[derive(Debug)]
-pub(super) struct BlockOrder<'a> {
-    /// The options of `tardy run`.
-    pub words: &'a [String],
-    /// How long it measures, ns.
-    pub length_ns: i64,
-    /// Its run directory.
-    pub path: &'a Path,
-    /// Its name.
-    pub name: &'a str,
-    /// Where other runs are.
-    pub store: &'a Path,
+    runs: ChildRuns,
 }
 
 /// A block that was measured.
@@ -62,7 +40,7 @@ pub(super) struct Block {
 impl Blocks {
     /// With a log in `directory`.
     pub(super) fn new(directory: &RunDirectory) -> io::Result<Self> {
-        Ok(Self { log: directory.create(LOG)? })
+        Ok(Self { runs: ChildRuns::new(directory, LOG)? })
     }
 
     /// Measures one; nothing where the user ended it.
@@ -71,24 +49,13 @@ impl Blocks {
     /// It could not be measured: what it said. Or its files cannot be read.
     pub(super) fn measure(
         &self,
-        order: &BlockOrder<'_>,
+        order: &ChildOrder<'_>,
         watch: &ChildWaiter,
         show: (Option<Duration>, &mut dyn FnMut()),
     ) -> Result<Option<Block>> {
         let start = Instant::now();
-        let from = self.log.metadata().map_or(0, |about| about.len());
-        let mut command = self.command(order).context("cannot write the log of the blocks")?;
-        let mut run = command.spawn().context("cannot start this program again")?;
-        let ended = watch.wait(&mut run, AtQuit::Ask, None, show);
-        let ended = ended.context("cannot wait for a block")?;
-        if ended.was_asked {
+        if !self.runs.measure(order, watch, show)? {
             return Ok(None);
-        }
-        if !ended.status.code().is_some_and(|code| MEASURED.contains(&code)) {
-            let said = quoted(&self.log, from, 0);
-            let said = said.strip_prefix("error: ").unwrap_or(&said);
-            let how = words(ended.status);
-            bail!("{} could not be measured ({how}): {said}", order.name);
         }
         let (document, measured) = read(order.path)?;
         if document.status != Status::Complete {
@@ -100,20 +67,6 @@ impl Blocks {
         }
         let taken_ns = i64::try_from(start.elapsed().as_nanos()).unwrap_or(i64::MAX);
         Ok(Some(Block { document, measured, taken_ns }))
-    }
-
-    /// It ends in order also where this process is killed, and puts the machine back.
-    fn command(&self, order: &BlockOrder<'_>) -> io::Result<Command> {
-        let mut command = Command::new("/proc/self/exe");
-        command.arg0("tardy").arg("run").args(order.words);
-        command.arg(format!("--duration={}ms", order.length_ns / 1_000_000));
-        command.arg("--output").arg(order.path).arg(format!("--name={}", order.name));
-        command.arg("--store").arg(order.store).arg("--quiet");
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(self.log.try_clone()?);
-        // Ctrl-C goes to this process's group; the block gets one signal, from here.
-        command.process_group(0);
-        child::ask_to_end_with_this_thread(&mut command);
-        Ok(command)
     }
 }
 

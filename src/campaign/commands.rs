@@ -21,7 +21,7 @@ use crate::{
     units::span,
 };
 
-/// What they print.
+/// What they print, of a campaign that is not resumed.
 pub(super) const LOG: &str = "commands.log";
 
 /// So much of what a command printed goes into an error, from the end of it, bytes.
@@ -38,8 +38,10 @@ pub(super) struct Commands {
 /// A command of the user.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct UserCommand<'a> {
-    /// `prepare-a`, `prepare-b` or `undo`: its flag.
+    /// `prepare-a`, `prepare-b`, `prepare` or `undo`.
     pub what: &'static str,
+    /// As errors name it: its flag, or its key in a plan.
+    pub shown: &'static str,
     /// What `sh -c` runs.
     pub text: &'a str,
     /// The block before which it runs.
@@ -47,9 +49,9 @@ pub(super) struct UserCommand<'a> {
 }
 
 impl Commands {
-    /// With a log in `directory`.
-    pub(super) fn new(directory: &RunDirectory, limit: Duration) -> io::Result<Self> {
-        Ok(Self { log: directory.create(LOG)?, limit })
+    /// With a new log in `directory`.
+    pub(super) fn new(directory: &RunDirectory, log: &str, limit: Duration) -> io::Result<Self> {
+        Ok(Self { log: directory.create(log)?, limit })
     }
 
     /// Runs it to its end, and hands over what is recorded of it and how it ended.
@@ -62,7 +64,7 @@ impl Commands {
         // The log is for people; where it cannot be written, the command says so too.
         let _ = writeln!(&self.log, "# {}{before}: {}", command.what, command.text);
         let from = self.log.metadata().map_or(0, |about| about.len());
-        let flag = || format!("--{}: cannot run sh", command.what);
+        let flag = || format!("{}: cannot run sh", command.shown);
         let start = Instant::now();
         let mut shell = Command::new("sh");
         shell.arg("-c").arg(command.text).stdin(Stdio::null());
@@ -75,7 +77,7 @@ impl Commands {
         // What was begun to be put back is put back, also after a second Ctrl-C.
         let at_quit = if is_undo { AtQuit::Wait } else { AtQuit::End };
         let ended = watch.wait(&mut shell, at_quit, Some(self.limit), (None, &mut || {}));
-        let ended = ended.with_context(|| format!("--{}: cannot wait for it", command.what))?;
+        let ended = ended.with_context(|| format!("{}: cannot wait for it", command.shown))?;
         let _ = writeln!(&self.log, "# {}: {}", command.what, words(ended.status));
         let record = AbCommand {
             what: command.what.into(),
@@ -95,7 +97,7 @@ impl Commands {
         if done.ended.status.success() {
             return Ok(());
         }
-        let (what, text) = (command.what, plain(command.text));
+        let (what, text) = (command.shown, plain(command.text));
         let how = if done.ended.was_late {
             format!("was ended as it took longer than {}", span(self.limit.as_secs_f64()))
         } else {
@@ -103,7 +105,7 @@ impl Commands {
         };
         let said = quoted(&self.log, done.from, 1);
         let said = if said.is_empty() { "it printed nothing".into() } else { said };
-        bail!("--{what} {text:?} {how}; {said}");
+        bail!("{what} {text:?} {how}; {said}");
     }
 }
 
@@ -141,13 +143,14 @@ mod tests {
     fn commands(limit: Duration) -> (tempfile::TempDir, Commands, ChildWaiter) {
         let place = tempfile::tempdir().unwrap();
         let directory = RunDirectory::make(&place.path().join("ab")).unwrap();
-        let commands = Commands::new(&directory, limit).unwrap();
+        let commands = Commands::new(&directory, LOG, limit).unwrap();
         (place, commands, ChildWaiter::new(Quit::listen().unwrap()).unwrap())
     }
 
     fn run(text: &str, limit: Duration) -> (AbCommand, Result<()>) {
         let (_place, commands, watch) = commands(limit);
-        let command = UserCommand { what: "prepare-b", text, block: Some("0003-b") };
+        let command =
+            UserCommand { what: "prepare-b", shown: "--prepare-b", text, block: Some("0003-b") };
         let done = commands.run(command, &watch).unwrap();
         let checked = commands.check(command, &done);
         (done.record, checked)
@@ -171,7 +174,8 @@ mod tests {
         let (place, commands, watch) = commands(Duration::from_secs(600));
         let pid = place.path().join("pid");
         let text = format!("sleep 600 & echo $! >{}; echo started", pid.display());
-        let command = UserCommand { what: "prepare-a", text: &text, block: None };
+        let command =
+            UserCommand { what: "prepare-a", shown: "--prepare-a", text: &text, block: None };
         let done = commands.run(command, &watch).unwrap();
         let daemon = std::fs::read_to_string(&pid).unwrap();
         let daemon: i32 = daemon.trim().parse().unwrap();

@@ -1,4 +1,4 @@
-//! Many runs in an order: does a change help?
+//! Many runs in an order: does a change help (`ab`), and the cells of a plan (`plan_run`).
 //!
 //! Each block of a comparison is a run of its own, measured by a child: `tardy run` as a user would
 //! type it, with a directory of its own. So each block arms, starts its loads and puts the machine
@@ -14,9 +14,13 @@
 mod ab;
 mod ab_plan;
 mod blocks;
+mod child_run;
 mod commands;
 mod judge;
+mod plan_lock;
+mod plan_run;
 mod process;
 
 pub(crate) use ab::{Ab, AbEvent, AbProgress, run};
 pub(crate) use ab_plan::{AbRequest, SideRequest};
+pub(crate) use plan_run::{PlanProgress, PlanRequest, PlanView, run_plan};

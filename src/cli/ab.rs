@@ -10,7 +10,7 @@ use clap::Args;
 
 use super::{
     Exit,
-    flags::{FormatFlags, LoadFlags, margin, positive},
+    flags::{FormatFlags, LoadFlags, margin, positive, random_seed},
     messages::MessageFlags,
     output,
     run::probe_name,
@@ -223,13 +223,6 @@ fn place(
         return Ok((directory, name.unwrap_or_else(|| id.to_owned())));
     }
     Ok(name.map_or_else(|| (store.place(id), id.to_owned()), |name| store.free_place(&name)))
-}
-
-fn random_seed() -> Result<u64> {
-    let mut random = [0_u8; 4];
-    rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())
-        .context("the kernel returned no random number")?;
-    Ok(u64::from(u32::from_ne_bytes(random)))
 }
 
 #[cfg(test)]

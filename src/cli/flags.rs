@@ -7,6 +7,7 @@ use clap::{Args, ValueEnum};
 
 use crate::{
     loads::{LoadSpec, command},
+    plain::plain,
     sys::cpus::{Cpus, CpusError},
     units::{AmountError, Nanos, SampleCount, UnitError},
 };
@@ -121,6 +122,27 @@ impl FormatFlags {
         );
         Ok(())
     }
+}
+
+/// What clap says, without the usage of a command that nobody typed.
+pub(super) fn reason(error: &clap::Error) -> String {
+    let text = error.to_string();
+    let text = text.split("\n\nUsage:").next().unwrap_or_default();
+    let text = text.split("\n\nFor more").next().unwrap_or_default();
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let text = lines.collect::<Vec<_>>().join(" ");
+    plain(text.strip_prefix("error: ").unwrap_or(&text))
+}
+
+/// What an order is drawn by where nobody says it.
+///
+/// # Errors
+/// The kernel has no random numbers.
+pub(super) fn random_seed() -> Result<u64> {
+    let mut random = [0_u8; 4];
+    rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())
+        .context("the kernel returned no random number")?;
+    Ok(u64::from(u32::from_ne_bytes(random)))
 }
 
 /// A time that is more than nothing and at most an hour.

@@ -14,6 +14,7 @@ mod load;
 mod messages;
 mod noise;
 mod output;
+mod plan;
 mod progress;
 mod repair;
 mod report;
@@ -74,6 +75,7 @@ enum Verb {
     // By far the largest.
     Run(Box<run::RunFlags>),
     Ab(Box<ab::AbFlags>),
+    Plan(plan::PlanFlags),
     List(runs::ListFlags),
     Show(runs::ShowFlags),
     Why(why::WhyFlags),
@@ -257,6 +259,7 @@ fn dispatch(cli: Cli, argv: Vec<String>) -> Result<Exit> {
     match cli.verb {
         Verb::Run(flags) => run::run(*flags, &store()?, argv),
         Verb::Ab(flags) => ab::ab(*flags, &store()?, argv),
+        Verb::Plan(flags) => plan::plan(&flags, &store()?, argv),
         Verb::List(flags) => runs::list(&flags, &store()?),
         Verb::Show(flags) => runs::show(&flags, &store()?),
         Verb::Why(flags) => why::why(&flags, &store()?),

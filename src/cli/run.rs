@@ -1,5 +1,7 @@
 //! `tardy run`: from flags to a plan, from the plan to a run.
 
+mod planned;
+
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail, ensure};
@@ -32,7 +34,7 @@ use crate::{
         terminal::{self, Asked},
     },
     run::{
-        Document, Run, RunDirectory, SeriesHead,
+        Document, Run, RunDirectory,
         probes::{DEFAULT_PROBE, PROBES, ProbeInfo, Rhythm},
     },
     session::{CALIBRATION_NS, Length, RunPlan, RunProgress, Session},
@@ -149,7 +151,7 @@ pub(super) fn run(flags: RunFlags, store: &Store, argv: Vec<String>) -> Result<E
     let (name, gates) = (flags.record.name.clone(), flags.gates.clone());
     let mut plan = flags.plan(store, argv).map_err(|error| name_holder(error, &left))?;
     plan.left = left;
-    gates.check(&series_of(&plan), planned_samples(&plan))?;
+    gates.check(&planned::series_of(&plan), planned::planned_samples(&plan))?;
     if let (Some(name), Some(free), false) = (&name, &plan.name, quiet)
         && name != free
     {
@@ -193,24 +195,6 @@ pub(super) fn run(flags: RunFlags, store: &Store, argv: Vec<String>) -> Result<E
     Ok(gates::exit(&document, gates.unwrap_or_default()))
 }
 
-/// So many samples each series is to have, where that is known beforehand.
-fn planned_samples(plan: &RunPlan) -> Option<u64> {
-    match plan.length {
-        Length::Samples(samples) => Some(samples),
-        Length::Time(ns) => {
-            let interval_ns = plan.probe.parameters().interval_ns().filter(|ns| *ns > 0)?;
-            u64::try_from(ns / interval_ns).ok()
-        }
-        Length::Unlimited => None,
-    }
-}
-
-/// The names of the series of whole latencies that a run will have.
-fn series_of(plan: &RunPlan) -> Vec<String> {
-    let whole = |head: &SeriesHead| !head.is_stage();
-    plan.probe.heads(None).into_iter().filter(whole).map(|head| head.name).collect()
-}
-
 /// The interrupts of a run that has just been measured, wherever its directory was moved since.
 fn interrupts(held: &RunDirectory) -> Vec<InterruptRow> {
     // The commands that read the run report damage to its files.
@@ -248,7 +232,7 @@ impl RunFlags {
     pub(super) fn check(self, store: &Store) -> Result<()> {
         let plan = self.plan(store, Vec::new())?;
         ensure!(
-            !series_of(&plan).is_empty(),
+            !planned::series_of(&plan).is_empty(),
             "{} measures no latencies, and latencies are compared; measure each side by `tardy \
              run`, and have their figures side by side by `tardy report`",
             plan.probe.name()

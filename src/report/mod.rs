@@ -26,6 +26,7 @@ pub mod messages;
 pub mod sample_name;
 pub mod steadiness;
 pub mod page;
+pub mod plan;
 pub mod plot;
 pub mod points;
 #[cfg(test)]

@@ -164,9 +164,9 @@ pub struct AbBlock {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct AbCommand {
-    /// `prepare-a`, `prepare-b` or `undo`.
+    /// `prepare-a`, `prepare-b` or `undo`; of a plan `prepare` or `undo`.
     pub what: String,
-    /// The block before which it ran; null for `undo`.
+    /// The block, or cell of a plan, before which it ran; null for `undo`.
     pub block: Option<String>,
     /// Its exit code; null where a signal ended it.
     pub exit_code: Option<i32>,

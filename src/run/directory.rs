@@ -132,6 +132,21 @@ impl RunDirectory {
         Ok(Self { open: Arc::new(openat(CWD, &path, flags, Mode::empty())?), made: None })
     }
 
+    /// Opens one that is there to write into it; that of another user is refused where root would.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub(crate) fn open_own(path: &Path) -> io::Result<Self> {
+        let open = Self::open(path)?;
+        match open.other_owner()? {
+            None => Ok(open),
+            Some(uid) => {
+                let refused = format!("it belongs to user {uid}");
+                Err(io::Error::new(io::ErrorKind::PermissionDenied, refused))
+            }
+        }
+    }
+
     /// Its owner, where root would write and it is not root's own.
     ///
     /// # Errors

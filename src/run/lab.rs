@@ -37,6 +37,9 @@ pub struct LabRecord {
     /// Draws start phases and padding; absent where they lay on a fixed lattice.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
+    /// What the order of the cells was drawn by; absent where it is that of the plan.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub order_seed: Option<u64>,
     /// Cells without a run, and why.
     pub failed: Vec<LabFailure>,
     /// Cells that an early end left undone; while the lab runs, and after it was killed, those

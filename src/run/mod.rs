@@ -21,6 +21,7 @@ pub mod writer;
 pub mod messages;
 pub mod peaks;
 pub mod peaks_file;
+pub mod plan_record;
 mod probe_info;
 pub mod probes;
 pub mod provenance;
@@ -59,6 +60,9 @@ pub use facts::{Facts, LabFacts};
 pub use figures::{FigureGap, FigureHead, FigureRecord, FigureRow, FigureUnit};
 pub use hlog::IntervalOf;
 pub use messages::{ClockRecord, EndRecord, FlowRecord, MessageRecord};
+pub use plan_record::{
+    CellStatus, PLAN, PLAN_SCHEMA_VERSION, PlanCell, PlanRecord, PlanRecordError, PlanStatus,
+};
 pub use probes::{
     FakeParameters, NoiseParameters, OtherProbe, PingpongParameters, ProbeRecord,
     ReceiveParameters, StreamParameters, TimerParameters,

@@ -153,7 +153,7 @@ fn what_cannot_be_is_refused_before_anything_is_fetched() {
     let interval = PLAN.replace("samples", "interval = \"200\"\nsamples");
     refused(&interval, &[], "line 9: load \"first (of two)\": invalid value '200'");
     refused(&PLAN.replace("samples", "sample"), &[], "a similar argument exists: '--samples'");
-    refused(&PLAN.replace("probe", "probes"), &[], "line 2: unknown field \"probes\"");
+    refused(&PLAN.replace("probe", "probes"), &[], "line 2: unknown key \"probes\"");
     refused(PLAN, &["--kernels", "host"], "host cannot be measured in --mode deterministic");
     refused(PLAN, &["--kernels", "nosuch"], "nosuch");
     refused(PLAN, &["--mode", "real", "--jobs", "2"], "--jobs 2: in --mode real");

@@ -48,6 +48,7 @@ mod old_runs;
 mod page;
 mod page_causes;
 mod pingpong;
+mod plan;
 mod quota;
 mod receive;
 mod record;

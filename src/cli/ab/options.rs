@@ -6,7 +6,11 @@ use clap::{ArgMatches, Args, Command, FromArgMatches as _, parser::ValueSource};
 
 use super::CommonFlags;
 use crate::{
-    campaign::SideRequest, cli::run::RunFlags, plain::plain, run::AbSideRecord, store::Store,
+    campaign::SideRequest,
+    cli::{flags::reason, run::RunFlags},
+    plain::plain,
+    run::AbSideRecord,
+    store::Store,
 };
 
 /// One side as typed.
@@ -92,16 +96,6 @@ fn refuse(flag: &str, matches: &ArgMatches, common: &[String]) -> Result<()> {
         }
     }
     Ok(())
-}
-
-/// What clap says, without the usage of a command that nobody typed.
-fn reason(error: &clap::Error) -> String {
-    let text = error.to_string();
-    let text = text.split("\n\nUsage:").next().unwrap_or_default();
-    let text = text.split("\n\nFor more").next().unwrap_or_default();
-    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
-    let text = lines.collect::<Vec<_>>().join(" ");
-    plain(text.strip_prefix("error: ").unwrap_or(&text))
 }
 
 #[cfg(test)]

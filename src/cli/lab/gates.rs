@@ -189,7 +189,7 @@ impl LabGates {
     }
 }
 
-fn of_row(row: &crate::lab::matrix::plan::PlanRow) -> BaselineLoad {
+fn of_row(row: &crate::lab::matrix::rows::LabRow) -> BaselineLoad {
     BaselineLoad {
         name: row.name.clone(),
         arguments: cell_arguments(row),

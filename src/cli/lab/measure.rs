@@ -4,6 +4,7 @@ use std::{
     io::{self, Write as _},
     ops::Range,
     path::{Path, PathBuf},
+    time::{Duration, Instant},
 };
 
 use anyhow::{Context, Result};
@@ -15,6 +16,7 @@ use crate::{
         results::Results,
         scheduler::{CellTask, ScheduleOptions, TaskEvent, TaskOutcome, run_tasks},
     },
+    plan::order::CellOrder,
     run::{
         RunDirectory,
         lab::{LAB_VERSION, LabFailure, LabKernel, LabRecord},
@@ -32,6 +34,12 @@ pub(super) struct LabMeasurement<'a> {
     pub results: &'a Results,
     /// Numbers of the start phases.
     pub phases: Range<u32>,
+    /// In which order cells are measured, and what it is drawn by where it is random.
+    pub order: (CellOrder, u64),
+    /// How long nothing is done after a cell that was measured.
+    pub pause: Duration,
+    /// How long all of it may take.
+    pub budget: Option<Duration>,
     /// Guests in parallel.
     pub jobs: usize,
     /// Whether to measure also what is known.
@@ -45,12 +53,14 @@ pub(super) struct LabMeasurement<'a> {
 impl LabMeasurement<'_> {
     /// Measures all cells into `directory`, which errors call `place`; what came of them.
     pub(super) fn measure(&self, directory: &RunDirectory, place: &Path) -> Result<LabRecord> {
-        let tasks = self.cell_runner.tasks(self.phases.clone());
+        let tasks = self.cell_runner.tasks(self.phases.clone(), self.order.0, self.order.1);
         let unwritable = || format!("cannot write to {}", place.display());
         let mut record = self.record(directory, tasks.len()).with_context(unwritable)?;
-        let stop = || self.quit.seen().is_some();
-        let (jobs, again, results) = (self.jobs, self.again, self.results);
-        let orders = ScheduleOptions { directory, jobs, results, again, stop: &stop };
+        let began = Instant::now();
+        let is_over = || self.budget.is_some_and(|budget| began.elapsed() >= budget);
+        let stop = || self.quit.seen().is_some() || is_over();
+        let (jobs, again, results, pause) = (self.jobs, self.again, self.results, self.pause);
+        let orders = ScheduleOptions { directory, jobs, results, again, pause, stop: &stop };
         let mut watch = MatrixProgress::new(tasks.len(), jobs, self.quiet);
         let outcomes = run_tasks(&tasks, self.cell_runner, &orders, &mut |event| {
             if let TaskEvent::Ended(_, TaskOutcome::Measured(_) | TaskOutcome::Known) = event {
@@ -87,6 +97,7 @@ impl LabMeasurement<'_> {
             kernels,
             loads: self.cell_runner.rows.iter().map(|row| row.name.clone()).collect(),
             seed: Some(self.cell_runner.seed),
+            order_seed: (self.order.0 == CellOrder::Random).then_some(self.order.1),
             undone,
             ..LabRecord::default()
         };

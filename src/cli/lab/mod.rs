@@ -4,6 +4,7 @@ mod compare;
 mod gates;
 mod kernels;
 mod measure;
+mod plan_check;
 mod run;
 mod matrix_progress;
 mod verify;

@@ -5,17 +5,18 @@ use std::{
     time::Duration,
 };
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use clap::{Args, ValueEnum};
 
 use super::{
     compare,
     gates::{LabGateFlags, LabGates},
     measure::LabMeasurement,
+    plan_check::{check, has_boxes},
 };
 use crate::{
     analysis::{matrix::FIGURES, phases::phases_needed},
-    cli::{self, Exit, flags, flags::FormatFlags, output, report},
+    cli::{Exit, flags, flags::FormatFlags, output, report},
     lab::{
         self,
         cell::{ClockMode, guest_runner::GuestRunner},
@@ -23,12 +24,12 @@ use crate::{
         matrix::{
             cell_runner::{CellRunner, Target, file_names},
             host::HOST,
-            plan::LabPlan,
             results::{self, Results},
+            rows::LabRow,
         },
     },
-    loads::LoadSpec,
     plain::plain,
+    plan::{Plan, order::CellOrder},
     run::{RunDirectory, TraceMode, lab::LabRecord},
     store::Store,
     sys::signals::Quit,
@@ -60,9 +61,9 @@ pub(super) struct LabRunFlags {
     ///
     /// standard and rt are the Debian kernels; standard+preempt=full adds an option to the kernel
     /// command line; ./bzImage is a file. The first kernel is the baseline. host is this machine
-    /// itself, in --mode real.
-    #[arg(long, value_name = "KERNELS", default_value = "standard,rt")]
-    kernels: String,
+    /// itself, in --mode real. The default is the plan's `kernels`, else standard,rt.
+    #[arg(long, value_name = "KERNELS")]
+    kernels: Option<String>,
     /// Clock of the guest: its instruction count, or real time
     #[arg(long, value_enum, value_name = "MODE", default_value = "deterministic")]
     mode: ModeName,
@@ -130,10 +131,10 @@ pub(super) fn run(flags: &LabRunFlags, store: &Store) -> Result<Exit> {
     if let Some(file) = &flags.outcome.report {
         report::is_page("--report", file)?;
     }
-    let plan = flags.traced(flags.plan()?);
-    check(&plan, flags.plan.as_deref())?;
-    let sources = flags.sources()?;
-    has_boxes(&plan, &sources)?;
+    let plan = flags.plan()?;
+    let rows = flags.rows(&plan, flags.plan.as_deref())?;
+    let sources = flags.sources(&plan)?;
+    has_boxes(&rows, &sources)?;
     let gates = flags.gates.read(flags.is_counted())?;
     let jobs = flags.jobs()?;
     let quit = Quit::listen().context("cannot listen for signals")?;
@@ -141,7 +142,7 @@ pub(super) fn run(flags: &LabRunFlags, store: &Store) -> Result<Exit> {
     let place = flags.place(store, &plan.name)?;
     // Before kernels are fetched, which takes minutes.
     let directory = RunDirectory::make(&place)?;
-    let cell_runner = flags.cell_runner(&plan, &sources, &cache);
+    let cell_runner = flags.cell_runner(rows, (&plan, &sources), &cache);
     let cell_runner = cell_runner.inspect_err(|_| directory.discard())?;
     let phases = flags.phases(&plan);
     gates.check(&cell_runner, phases).inspect_err(|_| directory.discard())?;
@@ -151,6 +152,9 @@ pub(super) fn run(flags: &LabRunFlags, store: &Store) -> Result<Exit> {
         cell_runner: &cell_runner,
         results: &Results::at(&cache.join(results::DIRECTORY)),
         phases: 0..phases,
+        order: flags.order(&plan),
+        pause: flags.pause(&plan),
+        budget: plan.budget(),
         jobs,
         again: flags.again,
         quiet: flags.outcome.quiet,
@@ -161,31 +165,45 @@ pub(super) fn run(flags: &LabRunFlags, store: &Store) -> Result<Exit> {
 }
 
 impl LabRunFlags {
-    fn plan(&self) -> Result<LabPlan> {
+    fn plan(&self) -> Result<Plan> {
         match &self.plan {
-            Some(path) => LabPlan::open(path),
-            None => LabPlan::parse(FOUNDING, "the built-in plan"),
+            Some(path) => Plan::open(path),
+            None => Plan::parse(FOUNDING, "the built-in plan"),
         }
     }
 
-    /// The plan, with `--trace` added to each load that does not set it.
-    fn traced(&self, mut plan: LabPlan) -> LabPlan {
+    /// The rows of the plan, checked, with `--trace` added to each that does not set it.
+    fn rows(&self, plan: &Plan, file: Option<&Path>) -> Result<Vec<LabRow>> {
         let flag = format!("--trace={}", self.trace.as_str());
-        for row in &mut plan.loads {
+        let mut rows: Vec<LabRow> = plan.rows.iter().map(LabRow::of).collect();
+        for row in &mut rows {
             if !row.arguments.iter().any(|word| word.starts_with("--trace=")) {
                 row.arguments.push(flag.clone());
             }
         }
-        plan
+        check(plan, &rows, file)?;
+        Ok(rows)
     }
 
-    fn phases(&self, plan: &LabPlan) -> u32 {
-        self.seeds.unwrap_or(plan.repeats)
+    /// In which order cells are measured, and what it is drawn by. Where time is counted no cell
+    /// feels those before it.
+    fn order(&self, plan: &Plan) -> (CellOrder, u64) {
+        let order = if self.is_counted() { CellOrder::Listed } else { plan.order };
+        (order, plan.seed.unwrap_or(self.seed))
+    }
+
+    /// A pause lets a machine cool down, which counted time does not see.
+    fn pause(&self, plan: &Plan) -> Duration {
+        if self.is_counted() { Duration::ZERO } else { plan.pause() }
+    }
+
+    fn phases(&self, plan: &Plan) -> u32 {
+        self.seeds.unwrap_or(plan.repeat)
     }
 
     /// Whether the first of so many kernels is measured twice: where something can be judged.
-    fn has_control(&self, plan: &LabPlan, kernels: usize) -> bool {
-        let comparisons = comparisons(plan.loads.len(), kernels);
+    fn has_control(&self, plan: &Plan, kernels: usize) -> bool {
+        let comparisons = comparisons(plan.rows.len(), kernels);
         let are_enough = self.phases(plan) as usize >= phases_needed(comparisons).unpaired;
         self.is_counted() && !self.no_control && kernels > 1 && are_enough
     }
@@ -227,11 +245,17 @@ impl LabRunFlags {
         Ok(jobs)
     }
 
-    fn sources(&self) -> Result<Vec<KernelSource>> {
-        let sources = KernelSource::parse_list(&self.kernels).context("--kernels")?;
+    /// Of the flag, else of the plan, else Debian's standard and real-time kernel.
+    fn sources(&self, plan: &Plan) -> Result<Vec<KernelSource>> {
+        let (list, place) = match (&self.kernels, plan.kernels.as_slice()) {
+            (Some(list), _) => (list.clone(), "--kernels"),
+            (None, []) => ("standard,rt".to_owned(), "--kernels"),
+            (None, named) => (named.join(","), "kernels of the plan"),
+        };
+        let sources = KernelSource::parse_list(&list).context(place)?;
         ensure!(
             !self.is_counted() || sources.iter().all(|source| source.base != Base::Host),
-            "--kernels: host cannot be measured in --mode deterministic: only a virtual machine's \
+            "{place}: host cannot be measured in --mode deterministic: only a virtual machine's \
              instructions can be counted as time; use --mode real"
         );
         Ok(sources)
@@ -251,8 +275,8 @@ impl LabRunFlags {
 
     fn cell_runner(
         &self,
-        plan: &LabPlan,
-        sources: &[KernelSource],
+        rows: Vec<LabRow>,
+        (plan, sources): (&Plan, &[KernelSource]),
         cache: &Path,
     ) -> Result<CellRunner> {
         let notify = |line: &str| {
@@ -278,7 +302,7 @@ impl LabRunFlags {
         Ok(CellRunner {
             runner,
             targets,
-            rows: plan.loads.clone(),
+            rows,
             mode: if self.is_counted() { ClockMode::Deterministic } else { ClockMode::Real },
             seed: self.seed,
             limit: Duration::from_nanos(self.limit.0.unsigned_abs()),
@@ -324,81 +348,13 @@ fn comparisons(loads: usize, kernels: usize) -> usize {
     loads * kernels.saturating_sub(1) * FIGURES.len()
 }
 
-/// Checks that `tardy run` accepts the arguments of each load: a guest would fail minutes later.
-fn check(plan: &LabPlan, file: Option<&Path>) -> Result<()> {
-    let file = file.map_or_else(|| "the plan".into(), |path| path.display().to_string());
-    for row in &plan.loads {
-        let place = || format!("{file}, line {}: load {:?}", row.line, row.name);
-        would_take(&row.arguments).with_context(place)?;
-        if !row.far.is_empty() {
-            would_take(&row.far).context("its second box").with_context(place)?;
-        }
-        for load in row.arguments.iter().filter_map(|word| word.strip_prefix("--load=")) {
-            LoadSpec::parse(load).with_context(place)?;
-        }
-    }
-    Ok(())
-}
-
-/// This machine is one box.
-fn has_boxes(plan: &LabPlan, sources: &[KernelSource]) -> Result<()> {
-    let two = plan.loads.iter().find(|row| !row.far.is_empty());
-    if let Some(row) = two.filter(|_| sources.iter().any(|source| source.base == Base::Host)) {
-        bail!(
-            "--kernels: host is one box, and load {:?} wants two; leave host out, or measure it \
-             with `tardy run --to` and an echo on another machine",
-            row.name
-        );
-    }
-    Ok(())
-}
-
-/// The error of clap for these arguments of tardy, without the usage line.
-fn would_take(arguments: &[String]) -> Result<()> {
-    let words = std::iter::once("tardy").chain(arguments.iter().map(String::as_str));
-    let Err(error) = cli::command().try_get_matches_from(words) else { return Ok(()) };
-    let text = error.to_string();
-    let about = text.lines().map(str::trim).filter(|line| !line.is_empty());
-    let about = about.take_while(|line| !line.starts_with("Usage:"));
-    let about = about.filter(|line| !line.starts_with("For more")).collect::<Vec<_>>();
-    bail!("{}", about.join("; ").trim_start_matches("error: "))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn refused(change: &str) -> String {
-        let text = format!("name = \"x\"\n[[load]]\nname = \"y\"\n{change}\n");
-        let plan = LabPlan::parse(&text, "p.toml").unwrap();
-        format!("{:#}", check(&plan, Some(Path::new("p.toml"))).unwrap_err())
-    }
-
     #[test]
     fn the_plan_that_comes_along_is_one() {
-        let plan = LabPlan::parse(FOUNDING, "founding").unwrap();
-        assert!(plan.loads.len() > 5);
-    }
-
-    #[test]
-    fn this_machine_is_one_box() {
-        let text = "name = \"x\"\nboxes = 2\n[[load]]\nname = \"y\"\n";
-        let plan = LabPlan::parse(text, "p.toml").unwrap();
-        let sources = |list: &str| KernelSource::parse_list(list).unwrap();
-        has_boxes(&plan, &sources("standard,rt")).unwrap();
-        let error = has_boxes(&plan, &sources("standard,host")).unwrap_err().to_string();
-        assert!(error.contains("host is one box") && error.contains("\"y\""), "{error}");
-    }
-
-    #[test]
-    fn what_tardy_run_would_not_take_is_reported_before_anything_boots() {
-        let error = refused("run.interval = \"200\"");
-        assert!(error.starts_with("p.toml, line 2: load \"y\": invalid value '200'"), "{error}");
-        assert!(error.contains("200 has no unit"), "{error}");
-        let error = refused("run.intervall = \"200us\"");
-        assert!(error.contains("--intervall") && error.contains("'--interval'"), "{error}");
-        let error = refused("use = [\"signals:processes=0\"]");
-        assert!(error.contains("line 2") && error.contains("processes"), "{error}");
-        assert!(refused("use = [\"nothing\"]").contains("nothing"), "unknown loads");
+        let plan = Plan::parse(FOUNDING, "founding").unwrap();
+        assert!(plan.rows.len() > 5);
     }
 }

@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 
 use super::{
     host::{self, HostCell},
-    plan::PlanRow,
+    rows::LabRow,
     scheduler::{CellTask, Measure},
 };
 use crate::{
@@ -18,6 +18,7 @@ use crate::{
         cell::{Cell, ClockMode, guest_runner::GuestRunner, phase::StartPhase},
         kernels::Kernel,
     },
+    plan::order::{CellOrder, sequence},
     run::RunDirectory,
 };
 
@@ -47,7 +48,7 @@ pub struct CellRunner {
     /// The columns.
     pub targets: Vec<Target>,
     /// The rows.
-    pub rows: Vec<PlanRow>,
+    pub rows: Vec<LabRow>,
     /// What makes a guest's time.
     pub mode: ClockMode,
     /// Draws start phases and padding.
@@ -59,27 +60,30 @@ pub struct CellRunner {
 }
 
 impl CellRunner {
-    /// All cells, kernels side by side: what is to be compared is measured at about the same time.
+    /// All cells in the order in which they are measured, kernels side by side: what is to be
+    /// compared is measured at about the same time.
     #[must_use]
-    pub fn tasks(&self, phases: Range<u32>) -> Vec<CellTask> {
+    pub fn tasks(&self, phases: Range<u32>, order: CellOrder, order_seed: u64) -> Vec<CellTask> {
         let loads = file_names(self.rows.iter().map(|row| row.name.as_str()));
         let columns: Vec<String> = self.targets.iter().map(Target::column).collect();
         let kernels = file_names(columns.iter().map(String::as_str));
+        let rounds = phases.end.saturating_sub(phases.start);
         let mut tasks = Vec::new();
-        for (load, (row, load_name)) in self.rows.iter().zip(&loads).enumerate() {
-            for seed in phases.clone() {
-                for (kernel, (target, kernel_name)) in self.targets.iter().zip(&kernels).enumerate()
-                {
-                    let place = Path::new(load_name).join(kernel_name).join(seed.to_string());
-                    let name = format!("{} under {}, phase {seed}", row.name, target.column());
-                    tasks.push(CellTask { load, kernel, seed, place, name });
-                }
+        for (round, load) in sequence(order, order_seed, self.rows.len(), rounds) {
+            let (Some(row), Some(load_name)) = (self.rows.get(load), loads.get(load)) else {
+                continue;
+            };
+            let seed = phases.start.saturating_add(round);
+            for (kernel, (target, kernel_name)) in self.targets.iter().zip(&kernels).enumerate() {
+                let place = Path::new(load_name).join(kernel_name).join(seed.to_string());
+                let name = format!("{} under {}, phase {seed}", row.name, target.column());
+                tasks.push(CellTask { load, kernel, seed, place, name });
             }
         }
         tasks
     }
 
-    fn parts(&self, task: &CellTask) -> Result<(&PlanRow, &Target)> {
+    fn parts(&self, task: &CellTask) -> Result<(&LabRow, &Target)> {
         let row = self.rows.get(task.load).context("the task has no load")?;
         Ok((row, self.targets.get(task.kernel).context("the task has no kernel")?))
     }
@@ -142,7 +146,7 @@ impl Measure for CellRunner {
 /// What `tardy run` is given inside, without what the lab sets itself: `run`, and `--raw`. Untraced
 /// unless the plan asks for it: the instructions of the BPF programs would be counted too.
 #[must_use]
-pub fn cell_arguments(row: &PlanRow) -> Vec<String> {
+pub fn cell_arguments(row: &LabRow) -> Vec<String> {
     let own = row.arguments.iter().skip(1).filter(|word| *word != "--raw");
     let mut arguments: Vec<String> = own.cloned().collect();
     if !arguments.iter().any(|word| word.starts_with("--trace=")) {
@@ -188,7 +192,7 @@ mod tests {
     fn runs_are_untraced_unless_the_plan_says_otherwise() {
         let of = |words: &[&str]| {
             let words = ["run"].iter().chain(words).map(|word| (*word).to_owned()).collect();
-            cell_arguments(&PlanRow { arguments: words, ..PlanRow::default() })
+            cell_arguments(&LabRow { arguments: words, ..LabRow::default() })
         };
         assert_eq!(of(&["timer", "--raw"]), ["timer", "--trace=off"]);
         assert_eq!(of(&["timer", "--trace=peaks"]), ["timer", "--trace=peaks"]);
@@ -196,7 +200,7 @@ mod tests {
 
     #[test]
     fn every_kernel_load_and_phase_is_a_task_and_kernels_are_side_by_side() {
-        let row = |name: &str| PlanRow { name: name.into(), ..PlanRow::default() };
+        let row = |name: &str| LabRow { name: name.into(), ..LabRow::default() };
         let target = |name: &str| Target { name: name.into(), kernel: None, is_control: false };
         let cell_runner = CellRunner {
             runner: None,
@@ -207,10 +211,10 @@ mod tests {
             limit: Duration::from_secs(1),
             program: PathBuf::new(),
         };
-        let tasks = cell_runner.tasks(0..2);
+        let tasks = cell_runner.tasks(0..2, CellOrder::Listed, 0);
         let places: Vec<_> = tasks.iter().map(|task| task.place.display().to_string()).collect();
         assert_eq!(places.len(), 8);
-        assert_eq!(places[..3], ["x-y/a/0", "x-y/b/0", "x-y/a/1"]);
+        assert_eq!(places[..5], ["x-y/a/0", "x-y/b/0", "z/a/0", "z/b/0", "x-y/a/1"]);
         assert_eq!(tasks[7].name, "z under b, phase 1");
     }
 }

@@ -82,6 +82,8 @@ pub struct ScheduleOptions<'a> {
     pub results: &'a Results,
     /// Whether to measure also what is known.
     pub again: bool,
+    /// How long nothing is done after a cell that was measured.
+    pub pause: Duration,
     /// Whether to end.
     pub stop: &'a (dyn Fn() -> bool + Sync),
 }
@@ -107,7 +109,12 @@ pub fn run_tasks(
                 {
                     // The receiver ends after all senders.
                     let _ = sender.send((number, None));
-                    let _ = sender.send((number, Some(one(task, measure, orders))));
+                    let outcome = one(task, measure, orders);
+                    let is_measured = matches!(outcome, TaskOutcome::Measured(_));
+                    let _ = sender.send((number, Some(outcome)));
+                    if is_measured && number + 1 < tasks.len() {
+                        rest(orders);
+                    }
                 }
             };
             let Err(error) = thread::Builder::new().spawn_scoped(scope, work) else { continue };
@@ -127,6 +134,17 @@ pub fn run_tasks(
         }
     });
     outcomes
+}
+
+/// Does nothing for the pause, unless all is to end.
+fn rest(orders: &ScheduleOptions) {
+    let began = Instant::now();
+    while let left = orders.pause.saturating_sub(began.elapsed())
+        && !left.is_zero()
+        && !(orders.stop)()
+    {
+        thread::sleep(left.min(TICK));
+    }
 }
 
 fn note(

@@ -13,7 +13,9 @@ use schemars::{JsonSchema, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
 
 use super::{page::Page, why::WhyReport};
-use crate::run::{AB_SCHEMA_VERSION, AbRecord, Document, SCHEMA_VERSION};
+use crate::run::{
+    AB_SCHEMA_VERSION, AbRecord, Document, PLAN_SCHEMA_VERSION, PlanRecord, SCHEMA_VERSION,
+};
 
 const RULES: &str = include_str!("rules.json");
 
@@ -30,6 +32,11 @@ const OF_WHY: &str = "Why the wake-ups of one run were late. Times are integers 
 const OF_AB: &str = "The record of one comparison of two sides in blocks; `tardy ab --json` prints \
     the same. Latencies and times are in ns. A later tardy may add members without raising \
     schema_version, and readers pass over what they do not know. docs/ab.md explains it.";
+
+const OF_PLAN: &str = "The record of one plan that is measured on this machine; \
+    `tardy plan --json` prints the same, with what gates came to. Times are in ns. A later tardy \
+    may add members without raising schema_version, and readers pass over what they do not know. \
+    docs/plans.md explains it.";
 
 const OF_PAGE: &str = "The data of a report page: what the drawing code reads. docs/page-data.md \
     explains it.";
@@ -97,6 +104,13 @@ fn ab_schema() -> Value {
     schema
 }
 
+fn plan_schema() -> Value {
+    let title = format!("plan.json of tardy, schema_version {PLAN_SCHEMA_VERSION}");
+    let mut schema = schema_of::<PlanRecord>(&title, OF_PLAN);
+    schema["properties"]["schema_version"]["const"] = json!(PLAN_SCHEMA_VERSION);
+    schema
+}
+
 fn page_schema() -> Value {
     schema_of::<Page>("The data of a report page", OF_PAGE)
 }
@@ -131,6 +145,11 @@ fn the_schema_of_why_is_what_its_types_say() {
 #[test]
 fn the_schema_of_a_comparison_is_what_its_types_say() {
     same("docs/ab.schema.json", &pretty(&ab_schema()));
+}
+
+#[test]
+fn the_schema_of_a_plan_is_what_its_types_say() {
+    same("docs/plan.schema.json", &pretty(&plan_schema()));
 }
 
 #[test]

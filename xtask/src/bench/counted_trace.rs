@@ -164,7 +164,7 @@ mod tests {
 
     #[test]
     fn the_plan_is_one_of_the_lab() {
-        let plan = tardy::lab::matrix::plan::LabPlan::parse(&text(400), "plan").unwrap();
-        assert_eq!((plan.loads.len(), plan.loads[0].name.as_str()), (1, ROW));
+        let plan = tardy::plan::Plan::parse(&text(400), "plan").unwrap();
+        assert_eq!((plan.rows.len(), plan.rows[0].name.as_str()), (1, ROW));
     }
 }

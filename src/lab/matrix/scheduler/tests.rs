@@ -78,7 +78,14 @@ impl Lab {
 
     fn orders<'a>(&'a self, directory: &'a RunDirectory) -> ScheduleOptions<'a> {
         let results = &self.results;
-        ScheduleOptions { directory, jobs: 2, results, again: false, stop: &|| false }
+        ScheduleOptions {
+            directory,
+            jobs: 2,
+            results,
+            again: false,
+            pause: Duration::ZERO,
+            stop: &|| false,
+        }
     }
 }
 

@@ -1,0 +1,330 @@
+//! `tardy plan`: from a file to cells, from their runs to a table and an exit code.
+
+mod progress;
+
+use std::path::PathBuf;
+
+use anyhow::{Context as _, Result, bail, ensure};
+use clap::{Args, Command, FromArgMatches as _};
+use serde::Serialize;
+
+use super::{
+    Exit,
+    flags::{FormatFlags, positive, random_seed, reason},
+    gates::{self, GateFlags},
+    output,
+    run::RunFlags,
+    runs::new_id,
+    setup::recover_first,
+};
+use crate::{
+    campaign::{PlanProgress, PlanRequest, PlanView, run_plan},
+    plan::{
+        Plan, PlanRow,
+        order::{CellOrder, sequence},
+    },
+    report::{gate::GateResult, plan as text},
+    run::{CellStatus, Document, PLAN, PLAN_SCHEMA_VERSION, PlanCell, PlanRecord, PlanStatus, Run},
+    store::{Store, is_plain},
+    sys::signals::Quit,
+    units::Nanos,
+};
+use progress::PlanStatusView;
+
+/// More cells are refused: the record is written anew after each.
+const MOST_CELLS: usize = 10_000;
+
+/// Measure a plan on this machine: its probes, loads and setups, interleaved and repeated
+///
+/// Each cell is a run, measured by `tardy run`. Every combination is measured once before any is
+/// measured again, in an order drawn by a seed. The record, plan.json, is replaced after each cell,
+/// so that a plan which was interrupted or killed goes on with --resume, and measures nothing
+/// twice. docs/plans.md describes the file.
+///
+/// Exit codes: 0 done, 1 a gate failed, 2 an error, also of one cell, 3 a gate is inconclusive or a
+/// cell for it was not measured, 4 a cell is invalid.
+#[derive(Debug, Args)]
+pub(super) struct PlanFlags {
+    /// Plan to measure: a TOML file
+    #[arg(value_name = "FILE", required_unless_present = "resume")]
+    file: Option<PathBuf>,
+    /// Go on with a plan that was interrupted, killed or out of budget: its directory or name
+    #[arg(long, value_name = "PLAN", conflicts_with_all = ["file", "output", "name"])]
+    resume: Option<PathBuf>,
+    /// Only show what would be done and how long it takes
+    #[arg(long)]
+    check: bool,
+    /// How long all of it may take, with arming and preparing
+    ///
+    /// No cell is begun that would not fit. The time of earlier sittings counts. The default is the
+    /// plan's `budget`, else as long as it takes.
+    #[arg(long, value_name = "TIME", value_parser = positive)]
+    budget: Option<Nanos>,
+    #[command(flatten)]
+    gates: GateFlags,
+    /// New directory for the runs, instead of one in the store
+    #[arg(short, long, value_name = "DIRECTORY", help_heading = "Output")]
+    output: Option<PathBuf>,
+    /// Name of the run and of its directory
+    #[arg(long, value_name = "NAME", help_heading = "Output")]
+    name: Option<String>,
+    /// Print only the result: no progress, no hints
+    #[arg(long, help_heading = "Output")]
+    quiet: bool,
+    #[command(flatten)]
+    format: FormatFlags,
+}
+
+/// Measures, and prints the result.
+pub(super) fn plan(flags: &PlanFlags, store: &Store, argv: Vec<String>) -> Result<Exit> {
+    let request = flags.request(store, argv)?;
+    if flags.check {
+        match flags.format.is_json() {
+            true => output::put_json(&request.record)?,
+            false => output::put(&text::preview(&request.record))?,
+        }
+        return Ok(Exit::Done);
+    }
+    recover_first(flags.quiet);
+    if !flags.quiet {
+        output::notice(&format!("{}.", text::outlook(&request.record)));
+    }
+    let place = request.directory.clone();
+    let quit = Quit::listen().context("cannot set a signal handler")?;
+    let mut view = PlanStatusView::new(flags.quiet);
+    let pace = view.pace();
+    let mut show = |progress: &PlanProgress<'_>| view.show(progress);
+    let record = run_plan(request, quit, &mut PlanView { pace, show: &mut show });
+    view.clear();
+    let record = record.with_context(|| {
+        format!("what was measured is kept; go on with `tardy plan --resume {}`", place.display())
+    })?;
+    let shown = place.display().to_string();
+    let is_whole = record.status == PlanStatus::Complete && record.count(CellStatus::Failed) == 0;
+    if !is_whole && !flags.quiet {
+        output::notice(&format!("To go on: tardy plan --resume {shown}"));
+    }
+    flags.result(&record, &place, &shown)
+}
+
+/// The record, and what gates came to.
+#[derive(Serialize)]
+struct ShownPlan<'a> {
+    #[serde(flatten)]
+    record: &'a PlanRecord,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    gates: Option<&'a [CellGate]>,
+}
+
+/// A gate, and what one cell says of it.
+#[derive(Serialize)]
+struct CellGate {
+    /// The path of the cell.
+    cell: String,
+    #[serde(flatten)]
+    result: GateResult,
+}
+
+impl PlanFlags {
+    /// Checks everything that can be checked before anything is changed.
+    fn request(&self, store: &Store, argv: Vec<String>) -> Result<PlanRequest> {
+        let Some(file) = &self.file else { return self.resumed(store) };
+        let text = Plan::text(file)?;
+        let shown = file.display().to_string();
+        let plan = Plan::parse(&text, &shown)?;
+        let cells = plan.rows.len().saturating_mul(plan.repeat as usize);
+        ensure!(cells <= MOST_CELLS, "{shown}: {cells} cells; at most {MOST_CELLS} are measured");
+        let mut lengths = Vec::new();
+        for row in &plan.rows {
+            let place = || format!("{shown}, line {}: {:?}", row.line, row.name);
+            let is_first = lengths.is_empty();
+            lengths.push(self.length(row, store, is_first).with_context(place)?);
+        }
+        let id = new_id()?;
+        let (directory, name) = self.place(store, &plan.name, &id)?;
+        let mut record = record(&plan, &lengths, plan.seed.map_or_else(random_seed, Ok)?);
+        (record.id, record.name, record.argv) = (id, name, argv);
+        self.set_budget(&mut record);
+        Ok(PlanRequest { record, text: Some(text), directory, store: store.root().to_owned() })
+    }
+
+    /// How long a cell of this row measures, with its warm-up, ns.
+    fn length(&self, row: &PlanRow, store: &Store, is_first: bool) -> Result<u64> {
+        ensure!(
+            row.far.is_none(),
+            "it wants two boxes, and this machine is one; measure it with `tardy lab run`"
+        );
+        let run = Command::new("run").no_binary_name(true).disable_help_flag(true);
+        let matches = RunFlags::augment_args(run).try_get_matches_from(row.words());
+        let matches = matches.map_err(|error| anyhow::anyhow!("{}", reason(&error)))?;
+        RunFlags::from_arg_matches(&matches)?.cell_length(store, &self.gates, is_first)
+    }
+
+    fn resumed(&self, store: &Store) -> Result<PlanRequest> {
+        let asked = self.resume.clone().unwrap_or_default();
+        let named = asked.to_str().filter(|name| is_plain(name)).map(|name| store.place(name));
+        let named = named.filter(|place| !asked.join(PLAN).exists() && place.join(PLAN).exists());
+        let directory = named.unwrap_or(asked);
+        let mut record = PlanRecord::open(&directory).context("--resume")?;
+        for cell in record.cells.iter_mut().filter(|cell| cell.status == CellStatus::Failed) {
+            cell.status = CellStatus::Pending;
+        }
+        self.set_budget(&mut record);
+        Ok(PlanRequest { record, text: None, directory, store: store.root().to_owned() })
+    }
+
+    fn set_budget(&self, record: &mut PlanRecord) {
+        if let Some(budget) = self.budget {
+            record.budget_ns = u64::try_from(budget.0).ok();
+        }
+    }
+
+    /// Where it goes, and its name: the plan's name and the id where it has no other.
+    fn place(&self, store: &Store, plan: &str, id: &str) -> Result<(PathBuf, String)> {
+        if let Some(name) = &self.name {
+            ensure!(is_plain(name), "--name {name:?}: a name may not contain / or be . or ..");
+        }
+        let own = || format!("plan-{plan}-{id}").replace(' ', "-");
+        if let Some(directory) = &self.output {
+            if directory.join(PLAN).exists() {
+                let shown = directory.display();
+                bail!("{shown} holds a plan; go on with `tardy plan --resume {shown}`");
+            }
+            return Ok((directory.clone(), self.name.clone().unwrap_or_else(own)));
+        }
+        Ok(match &self.name {
+            Some(name) => store.free_place(name),
+            None => store.free_place(&own()),
+        })
+    }
+
+    fn result(&self, record: &PlanRecord, place: &std::path::Path, shown: &str) -> Result<Exit> {
+        let mut exit = Exit::Done;
+        let (mut documents, mut found): (Vec<Option<Document>>, Vec<CellGate>) = (vec![], vec![]);
+        for cell in &record.cells {
+            let path = cell.path.as_ref().filter(|_| cell.status == CellStatus::Measured);
+            let Some(path) = path else {
+                documents.push(None);
+                exit = exit.worst(match cell.status {
+                    CellStatus::Failed => Exit::Failed,
+                    _ if self.gates.gates.is_empty() => Exit::Done,
+                    _ => Exit::Inconclusive,
+                });
+                continue;
+            };
+            let run = Run::open(&place.join(path))?;
+            let results = self.gates.decide(&run)?.unwrap_or_default();
+            exit = exit.worst(gates::exit(&run.document, &results));
+            let named = |result| CellGate { cell: path.clone(), result };
+            found.extend(results.into_iter().map(named));
+            documents.push(Some(run.document));
+        }
+        let gates = (!self.gates.gates.is_empty()).then_some(found.as_slice());
+        if self.format.is_json() {
+            output::put_json(&ShownPlan { record, gates })?;
+        } else {
+            output::put(&text::result(record, &documents, shown))?;
+            put_gates(record, &found)?;
+        }
+        Ok(exit)
+    }
+}
+
+/// The table of reasons, under the name of each cell.
+fn put_gates(record: &PlanRecord, found: &[CellGate]) -> Result<()> {
+    let named = |gate: &CellGate| {
+        let is_it = |cell: &&PlanCell| cell.path.as_ref() == Some(&gate.cell);
+        let cell = record.cells.iter().find(is_it);
+        let cell = cell.map(|cell| format!("{}, repeat {}", cell.name, cell.repeat));
+        let series = gate.result.series.as_deref().unwrap_or("all");
+        let series = Some(format!("{}: {series}", cell.unwrap_or_default()));
+        GateResult { series, ..gate.result.clone() }
+    };
+    let all: Vec<GateResult> = found.iter().map(named).collect();
+    gates::put((!all.is_empty()).then_some(all.as_slice()))
+}
+
+/// A plan of which nothing is measured yet.
+fn record(plan: &Plan, lengths: &[u64], seed: u64) -> PlanRecord {
+    let cell = |(round, number): (u32, usize)| {
+        let row = plan.rows.get(number)?;
+        Some(PlanCell {
+            name: row.name.clone(),
+            row: row.row.clone(),
+            column: row.column.clone(),
+            repeat: round + 1,
+            words: row.words(),
+            prepare: row.prepare.clone(),
+            expected_ns: lengths.get(number).copied()?,
+            path: None,
+            status: CellStatus::Pending,
+            validity: None,
+            run_status: None,
+            taken_ns: None,
+            error: None,
+        })
+    };
+    let order = sequence(plan.order, seed, plan.rows.len(), plan.repeat);
+    PlanRecord {
+        schema_version: PLAN_SCHEMA_VERSION,
+        id: String::new(),
+        name: String::new(),
+        plan: plan.name.clone(),
+        argv: Vec::new(),
+        status: PlanStatus::Running,
+        started_at: jiff::Timestamp::now().to_string(),
+        ended_at: None,
+        order: plan.order.as_str().into(),
+        seed: if plan.order == CellOrder::Random { seed } else { 0 },
+        repeat: plan.repeat,
+        pause_ns: plan.pause_ns.unsigned_abs(),
+        budget_ns: plan.budget_ns.map(i64::unsigned_abs),
+        spent_ns: 0,
+        sittings: 1,
+        undo: plan.undo.clone(),
+        is_prepared: false,
+        rows: distinct(plan.rows.iter().map(|row| &row.row)),
+        columns: distinct(plan.rows.iter().map(|row| &row.column)),
+        cells: order.into_iter().filter_map(cell).collect(),
+        commands: Vec::new(),
+        error: None,
+    }
+}
+
+/// Each once, in the order of first appearance.
+fn distinct<'a>(all: impl Iterator<Item = &'a String>) -> Vec<String> {
+    let mut found: Vec<String> = Vec::new();
+    for one in all {
+        if !found.contains(one) {
+            found.push(one.clone());
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::loads::LoadSpec;
+
+    #[test]
+    fn the_plans_that_come_along_are_of_words_that_run_takes() {
+        let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
+        let mut count = 0;
+        for file in std::fs::read_dir(examples).unwrap() {
+            let path = file.unwrap().path();
+            let plan = Plan::open(&path).unwrap();
+            assert!(plan.rows.len() > 1, "{}", path.display());
+            for row in &plan.rows {
+                let run = Command::new("run").no_binary_name(true);
+                let matches = RunFlags::augment_args(run).try_get_matches_from(row.words());
+                assert!(matches.is_ok(), "{}: {}", row.name, matches.unwrap_err());
+                row.loads.iter().for_each(|load| drop(LoadSpec::parse(load).unwrap()));
+            }
+            count += 1;
+        }
+        assert_eq!(count, 4);
+    }
+}

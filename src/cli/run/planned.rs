@@ -1,0 +1,54 @@
+//! What is known of a run before it measures: its series, its samples, how long it takes.
+
+use anyhow::{Result, bail};
+
+use super::RunFlags;
+use crate::{
+    cli::gates::GateFlags,
+    run::SeriesHead,
+    session::{Length, RunPlan},
+    store::Store,
+};
+
+/// So many samples each series is to have, where that is known beforehand.
+pub(super) fn planned_samples(plan: &RunPlan) -> Option<u64> {
+    match plan.length {
+        Length::Samples(samples) => Some(samples),
+        Length::Time(ns) => {
+            let interval_ns = plan.probe.parameters().interval_ns().filter(|ns| *ns > 0)?;
+            u64::try_from(ns / interval_ns).ok()
+        }
+        Length::Unlimited => None,
+    }
+}
+
+/// The names of the series of whole latencies that a run will have.
+pub(super) fn series_of(plan: &RunPlan) -> Vec<String> {
+    let whole = |head: &SeriesHead| !head.is_stage();
+    plan.probe.heads(None).into_iter().filter(whole).map(|head| head.name).collect()
+}
+
+impl RunFlags {
+    /// How long a cell of a plan measures with its warm-up, ns, after the checks of
+    /// [`super::run`]. Says of the first one which gates it cannot decide.
+    ///
+    /// # Errors
+    /// The option, and the remedy; a run without an end.
+    pub(in crate::cli) fn cell_length(
+        self,
+        store: &Store,
+        gates: &GateFlags,
+        is_first: bool,
+    ) -> Result<u64> {
+        let plan = self.plan(store, Vec::new())?;
+        gates.check(&series_of(&plan), planned_samples(&plan).filter(|_| is_first))?;
+        let length_ns = match plan.length {
+            Length::Time(ns) => ns,
+            Length::Samples(samples) => {
+                i64::try_from(samples).unwrap_or(i64::MAX).saturating_mul(plan.interval_ns)
+            }
+            Length::Unlimited => bail!("--duration inf: a cell of a plan has to end; use a time"),
+        };
+        Ok(length_ns.saturating_add(plan.warmup_ns).unsigned_abs())
+    }
+}

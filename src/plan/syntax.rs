@@ -1,0 +1,137 @@
+//! The tables and keys of a plan's file.
+
+use std::{collections::BTreeMap, fmt};
+
+use serde::{
+    Deserialize,
+    de::{Deserializer, SeqAccess, Visitor},
+};
+use toml::{Spanned, Value};
+
+/// All of it.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct PlanFile {
+    pub name: Spanned<String>,
+    // As plans of the lab called it first.
+    #[serde(alias = "repeats")]
+    pub repeat: Option<Spanned<i64>>,
+    pub order: Option<Spanned<String>>,
+    pub seed: Option<Spanned<i64>>,
+    pub pause: Option<Spanned<String>>,
+    pub budget: Option<Spanned<String>>,
+    pub undo: Option<Spanned<String>>,
+    #[serde(default)]
+    pub kernels: Vec<Spanned<String>>,
+    #[serde(default)]
+    pub policies: Vec<Spanned<String>>,
+    #[serde(default)]
+    pub waits: Vec<Spanned<String>>,
+    #[serde(default)]
+    pub probe: ProbeAxis,
+    pub boxes: Option<Spanned<i64>>,
+    #[serde(default)]
+    pub run: Flags,
+    #[serde(default)]
+    pub echo: Flags,
+    #[serde(default)]
+    pub setup: Vec<Spanned<SetupTable>>,
+    #[serde(default)]
+    pub load: Vec<Spanned<LoadTable>>,
+}
+
+/// One load.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct LoadTable {
+    pub name: Spanned<String>,
+    pub probe: Option<Spanned<String>>,
+    pub boxes: Option<Spanned<i64>>,
+    #[serde(default, rename = "use")]
+    pub loads: Vec<Spanned<String>>,
+    #[serde(default)]
+    pub run: Flags,
+    #[serde(default)]
+    pub echo: Flags,
+}
+
+/// One setup.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct SetupTable {
+    pub name: Spanned<String>,
+    pub prepare: Option<Spanned<String>>,
+    #[serde(default)]
+    pub run: Flags,
+}
+
+/// One probe of several.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ProbeTable {
+    pub name: Spanned<String>,
+    #[serde(rename = "use")]
+    pub probe: Option<Spanned<String>>,
+    #[serde(default)]
+    pub run: Flags,
+}
+
+/// By name, without the dashes.
+pub(super) type Flags = BTreeMap<Spanned<String>, Spanned<Value>>;
+
+/// `probe = "timer"`, or a `[[probe]]` for each of several.
+#[derive(Default)]
+pub(super) enum ProbeAxis {
+    #[default]
+    Default,
+    One(String),
+    Several(Vec<Spanned<ProbeTable>>),
+}
+
+impl<'de> Deserialize<'de> for ProbeAxis {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Axis;
+        impl<'de> Visitor<'de> for Axis {
+            type Value = ProbeAxis;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("the name of a probe, or a [[probe]] for each of several")
+            }
+
+            fn visit_str<E>(self, name: &str) -> Result<ProbeAxis, E> {
+                Ok(ProbeAxis::One(name.into()))
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut all: A) -> Result<ProbeAxis, A::Error> {
+                let mut probes = Vec::new();
+                while let Some(probe) = all.next_element()? {
+                    probes.push(probe);
+                }
+                Ok(ProbeAxis::Several(probes))
+            }
+        }
+        deserializer.deserialize_any(Axis)
+    }
+}
+
+/// What a parser of TOML says, with the key that an unknown one is like.
+pub(super) fn reason(said: &str) -> String {
+    let plain = said.replace('`', "\"").replace('\n', " ");
+    let mut quoted = said.split('`').skip(1).step_by(2);
+    let unknown = said.starts_with("unknown field").then(|| quoted.next()).flatten();
+    let nearest = unknown.and_then(|unknown| nearest(unknown, quoted));
+    match (unknown, nearest) {
+        (Some(unknown), Some(nearest)) => {
+            let known = plain.split_once(", ").map(|(_, known)| known).unwrap_or_default();
+            format!("unknown key {unknown:?}: did you mean {nearest:?}? ({known})")
+        }
+        _ => plain.replacen("unknown field", "unknown key", 1),
+    }
+}
+
+/// The key that is most like this one, where one is.
+fn nearest<'a>(unknown: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let by_likeness = |known: &'a str| (strsim::jaro(unknown, known), known);
+    let (likeness, nearest) = known.map(by_likeness).max_by(|a, b| a.0.total_cmp(&b.0))?;
+    (likeness > 0.75).then_some(nearest)
+}

@@ -1,0 +1,262 @@
+//! `tardy plan`: cells, their order and their record, what prepares them, gates, and every end.
+//! Samples are made up, so that nothing depends on this machine.
+
+use std::{fs, path::PathBuf};
+
+use serde_json::Value;
+
+use super::support::{Store, eventually, finish, list, signal};
+
+/// Two combinations, twice; each cell takes 40 ms.
+const TINY: &str = r#"
+name = "tiny"
+repeat = 2
+seed = 7
+probe = "fake"
+[run]
+cpus = "0"
+interval = "10us"
+unpaced = true
+samples = 2000
+warmup = "0s"
+[[load]]
+name = "a"
+[[load]]
+name = "b"
+run.samples = 3000
+"#;
+
+/// The same in real time, so that there is something to kill: the second cell does not end by
+/// itself for as long as a test waits.
+const SLOW: &str = r#"
+name = "slow"
+order = "listed"
+probe = "fake"
+[run]
+cpus = "0"
+interval = "1ms"
+warmup = "0s"
+[[load]]
+name = "short"
+run.duration = "100ms"
+[[load]]
+name = "long"
+run.duration = "10m"
+"#;
+
+fn write(store: &Store, text: &str) -> String {
+    let file = store.path().join("plan.toml");
+    fs::write(&file, text).unwrap();
+    file.to_str().unwrap().to_owned()
+}
+
+fn place(store: &Store) -> PathBuf {
+    store.runs().join("x")
+}
+
+fn record(store: &Store) -> Value {
+    let text = fs::read_to_string(place(store).join("plan.json")).unwrap_or_default();
+    serde_json::from_str(&text).unwrap_or_default()
+}
+
+fn of<'a>(record: &'a Value, field: &str) -> Vec<&'a Value> {
+    list(&record["cells"]).iter().map(|cell| &cell[field]).collect()
+}
+
+#[test]
+fn each_cell_is_a_run_and_every_row_is_measured_before_any_is_measured_again() {
+    let store = Store::new();
+    let file = write(&store, TINY);
+    let done = store.run(&["plan", &file, "--name=x", "--json", "--quiet"]);
+    assert_eq!((done.code, done.err.as_str()), (Some(0), ""), "{done:?}");
+    let found: Value = serde_json::from_str(&done.out).unwrap();
+    assert_eq!(found, record(&store));
+    assert_eq!((&found["status"], &found["seed"]), (&"complete".into(), &7.into()));
+    assert_eq!(of(&found, "repeat"), [1, 1, 2, 2]);
+    for round in list(&found["cells"]).chunks(2) {
+        let mut rows: Vec<&str> = round.iter().map(|cell| cell["row"].as_str().unwrap()).collect();
+        rows.sort_unstable();
+        assert_eq!(rows, ["a", "b"]);
+    }
+    for cell in list(&found["cells"]) {
+        let path = place(&store).join(cell["path"].as_str().unwrap());
+        let run = store.show(path.to_str().unwrap());
+        let samples = if cell["row"] == "a" { 2000 } else { 3000 };
+        assert_eq!(
+            (&run["status"], &run["series"][0]["count"]),
+            (&"complete".into(), &samples.into())
+        );
+        assert_eq!((&cell["status"], &cell["validity"]), (&"measured".into(), &run["validity"]));
+    }
+    // The directory of a plan is no damaged run.
+    let listed = store.run(&["list", "--json"]);
+    assert_eq!((listed.out.trim(), listed.err.as_str()), ("[]", ""));
+    // And nothing is measured over it.
+    let again = store.run(&["plan", &file, "-o", place(&store).to_str().unwrap()]);
+    assert_eq!(again.code, Some(2));
+    assert!(again.err.contains("go on with `tardy plan --resume"), "{}", again.err);
+}
+
+#[test]
+fn check_says_what_would_be_done_and_does_nothing() {
+    let store = Store::new();
+    let file = write(&store, &TINY.replace("seed = 7", "budget = \"1ms\""));
+    let said = store.run(&["plan", &file, "--check", "--name=x"]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    for wanted in
+        ["a, repeat 1", "b, repeat 2", "--samples=3000", "4 cells, about", "0 of them fit"]
+    {
+        assert!(said.out.contains(wanted), "{wanted}: {}", said.out);
+    }
+    assert!(!place(&store).exists());
+    let measured = store.run(&["plan", &file, "--name=x", "--quiet"]);
+    assert_eq!(measured.code, Some(0), "{measured:?}");
+    let found = record(&store);
+    assert_eq!(
+        (&found["status"], &found["cells"][0]["path"]),
+        (&"over_budget".into(), &Value::Null)
+    );
+    let rest = ["plan", "--resume", "x", "--budget", "1h", "--quiet"];
+    assert_eq!(store.run(&rest).code, Some(0));
+    assert_eq!(of(&record(&store), "status"), ["measured"; 4]);
+}
+
+#[test]
+fn what_was_killed_goes_on_and_no_cell_is_measured_twice() {
+    let store = Store::new();
+    let file = write(&store, SLOW);
+    let child = store.start(&["plan", &file, "--name=x", "--quiet"]);
+    eventually("the second cell", || {
+        let begun = place(&store).join("cells/0002/run.json").exists();
+        begun && of(&record(&store), "status").first().is_some_and(|status| **status == "measured")
+    });
+    signal(&child, "KILL");
+    finish(child);
+    let first = fs::read(place(&store).join("cells/0001/run.json")).unwrap();
+    assert_eq!(record(&store)["status"], "running");
+    // The second cell is to be short now; its words are those of the record.
+    let file = place(&store).join("plan.json");
+    let text = fs::read_to_string(&file).unwrap().replace("--duration=10m", "--duration=100ms");
+    fs::write(&file, text).unwrap();
+    let done = store.run(&["plan", "--resume", "x", "--quiet", "--json"]);
+    assert_eq!(done.code, Some(0), "{done:?}");
+    let found = record(&store);
+    assert_eq!((&found["status"], &found["sittings"]), (&"complete".into(), &2.into()));
+    assert_eq!(of(&found, "status"), ["measured"; 2]);
+    // The part that was measured stays; the whole cell lies beside it.
+    assert_eq!(of(&found, "path"), ["cells/0001", "cells/0002-2"]);
+    assert_eq!(fs::read(place(&store).join("cells/0001/run.json")).unwrap(), first);
+    // All is done: nothing is measured any more.
+    assert_eq!(store.run(&["plan", "--resume", "x", "--quiet"]).code, Some(0));
+    assert_eq!(of(&record(&store), "path"), ["cells/0001", "cells/0002-2"]);
+    assert_eq!(fs::read_dir(place(&store).join("cells")).unwrap().count(), 3);
+}
+
+#[test]
+fn a_cell_that_ended_after_its_plan_was_killed_is_not_measured_again() {
+    let store = Store::new();
+    let file = write(&store, TINY);
+    assert_eq!(store.run(&["plan", &file, "--name=x", "--quiet"]).code, Some(0));
+    // As it is where the kill comes between the end of the run and the record.
+    let file = place(&store).join("plan.json");
+    let mut found = record(&store);
+    found["status"] = "running".into();
+    found["cells"][3]["status"] = "pending".into();
+    fs::write(&file, found.to_string()).unwrap();
+    assert_eq!(store.run(&["plan", "--resume", "x", "--quiet"]).code, Some(0));
+    assert_eq!(of(&record(&store), "status"), ["measured"; 4]);
+    assert_eq!(fs::read_dir(place(&store).join("cells")).unwrap().count(), 4);
+}
+
+#[test]
+fn prepare_commands_run_before_their_cells_and_are_put_back_however_it_ends() {
+    let store = Store::new();
+    let said = store.path().join("said");
+    let note = |word: &str| format!("echo {word} >>{}", said.display());
+    let setups = format!(
+        "[[setup]]\nname = \"on\"\nprepare = \"{}\"\n[[setup]]\nname = \"off\"\nprepare = \"{}\"\n",
+        note("on"),
+        note("off")
+    );
+    let text =
+        TINY.replace("seed = 7", &format!("order = \"listed\"\nundo = \"{}\"", note("undo")));
+    let file = write(&store, &(text.replace("repeat = 2\n", "") + &setups));
+    let words = || fs::read_to_string(&said).unwrap_or_default().replace('\n', " ");
+    assert_eq!(store.run(&["plan", &file, "--name=x", "--quiet"]).code, Some(0));
+    assert_eq!(words(), "on off on off undo ");
+    assert_eq!(record(&store)["is_prepared"], false);
+    // One that fails ends all, with what it printed.
+    fs::remove_file(&said).unwrap();
+    let failing = fs::read_to_string(&file).unwrap().replace(&note("off"), "echo no; exit 3");
+    let file = write(&store, &failing);
+    let done = store.run(&["plan", &file, "--name=y", "--quiet"]);
+    assert_eq!(done.code, Some(2), "{done:?}");
+    assert!(
+        done.err.contains("prepare \"echo no; exit 3\" failed (exit code 3); no"),
+        "{}",
+        done.err
+    );
+    assert_eq!(words(), "on undo ");
+}
+
+#[test]
+fn gates_hold_for_every_cell_and_decide_the_exit_code() {
+    let store = Store::new();
+    let file = write(&store, TINY);
+    let of = |name: &str, gate: &str| {
+        let done = store.run(&["plan", &file, "--name", name, "--json", "--quiet", "--gate", gate]);
+        let found: Value = serde_json::from_str(&done.out).unwrap_or_default();
+        (done.code, list(&found["gates"]).len())
+    };
+    assert_eq!(of("kept", "max<1h"), (Some(0), 4));
+    assert_eq!(of("broken", "max<1ns"), (Some(1), 4));
+    let refused = store.run(&["plan", &file, "--gate", "cpu7:max<1h"]);
+    assert!(refused.err.contains("there is no series cpu7"), "{}", refused.err);
+}
+
+#[test]
+fn what_a_cell_cannot_be_is_refused_by_its_line_before_anything_is_measured() {
+    let store = Store::new();
+    for (line, other, wanted) in [
+        ("seed = 7", "sead = 7", "line 4: unknown key \"sead\": did you mean \"seed\"?"),
+        ("name = \"b\"", "name = \"b\"\nuse = [\"hackbnech\"]", "did you mean hackbench"),
+        ("interval =", "intervall =", "line 12: \"a\": unexpected argument '--intervall'"),
+        ("samples = 2000", "duration = \"inf\"", "--duration inf: a cell of a plan has to end"),
+        ("repeat = 2", "boxes = 2", "it wants two boxes, and this machine is one"),
+    ] {
+        let file = write(&store, &TINY.replace(line, other));
+        let said = store.run(&["plan", &file, "--name=x"]);
+        assert_eq!(said.code, Some(2), "{said:?}");
+        assert!(said.err.contains(wanted), "{other}: {}", said.err);
+        assert!(!place(&store).exists(), "{other}");
+    }
+    let none = store.run(&["plan", "--resume", "nothing"]);
+    assert!(none.err.contains("no plan was measured there"), "{}", none.err);
+}
+
+#[test]
+fn a_cell_that_cannot_be_measured_is_told_and_tried_again_by_the_next_sitting() {
+    let store = Store::new();
+    let file = write(&store, TINY);
+    let done = store.run(&["plan", &file, "--name=x", "--quiet"]);
+    assert_eq!(done.code, Some(0), "{done:?}");
+    // A cell of another plan, whose words no run takes.
+    let json = place(&store).join("plan.json");
+    let mut found = record(&store);
+    found["cells"][0]["status"] = "pending".into();
+    found["cells"][0]["path"] = Value::Null;
+    found["cells"][0]["words"] = serde_json::json!(["fake", "--no-such"]);
+    fs::write(&json, found.to_string()).unwrap();
+    let done = store.run(&["plan", "--resume", "x", "--quiet"]);
+    assert_eq!(done.code, Some(2), "{done:?}");
+    assert!(done.out.contains("FAILED") && done.out.contains("--no-such"), "{}", done.out);
+    let mut found = record(&store);
+    assert_eq!(
+        (&found["status"], &found["cells"][0]["status"]),
+        (&"complete".into(), &"failed".into())
+    );
+    found["cells"][0]["words"] = found["cells"][1]["words"].clone();
+    fs::write(&json, found.to_string()).unwrap();
+    assert_eq!(store.run(&["plan", "--resume", "x", "--quiet"]).code, Some(0));
+    assert_eq!(of(&record(&store), "status"), ["measured"; 4]);
+}
