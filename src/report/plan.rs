@@ -12,6 +12,10 @@ use crate::{
 
 const BOLD: Style = Style::new().bold();
 
+/// How to read the figures of the table.
+const MEANING: &str = "figures: from the smallest to the largest run, of all wake-ups together; \
+                       ~ fewer than 10 samples beyond";
+
 /// What would be measured, in which order, and how long that takes.
 #[must_use]
 pub fn preview(record: &PlanRecord) -> String {
