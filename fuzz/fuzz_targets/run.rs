@@ -10,8 +10,10 @@ use tardy::{
     report::{
         collect,
         compare::{CompareOptions, CompareReport, LoggedRun, RunInComparison, compare, text},
+        deadline::deadlines,
         html,
-        intervals::RunIntervals,
+        intervals::{RunIntervals, RunLog},
+        tail::RunTail,
         terminal::{self, Asked},
         why,
     },
@@ -28,7 +30,14 @@ fn look(place: &Path) {
     let _ = (RunHead::read(place), RunEntry::read(place));
     let Ok(run) = Run::open(place) else { return };
     let intervals = RunIntervals::of(&run);
-    let asked = Asked { intervals: Some(&intervals), ..Asked::default() };
+    let tail = RunLog::read(&run, false).ok().map(|log| RunTail::of(&run, log.blocks()));
+    let deadlines = deadlines(&run, 500_000).unwrap_or_default();
+    let asked = Asked {
+        intervals: Some(&intervals),
+        tail: tail.as_ref(),
+        deadlines: &deadlines,
+        ..Asked::default()
+    };
     let _ = terminal::show(&run.document, "place", asked, None);
     let _ = terminal::show(&run.document, "place", asked, Some(40));
     side_by_side(&run);

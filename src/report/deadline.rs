@@ -18,8 +18,9 @@ use crate::{
 /// Windows in which the most misses are counted, in periods.
 const WINDOWS: [usize; 3] = [10, 100, 1_000];
 
-/// Periods that one sample may count for: a record may make them as many as it likes.
-const MOST_PERIODS: i64 = 1_000_000;
+/// Slept-through periods that are gone through one by one: a record may make them as many as it
+/// likes. With more of them only counts are told.
+const MOST_PERIODS: i64 = 100_000_000;
 
 /// What a deadline is to one series.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -153,14 +154,18 @@ fn kept(run: &Run, deadline_ns: i64) -> Option<Vec<Misses>> {
     let series = &run.document.series;
     let mut found = vec![Misses::new(&WINDOWS); series.len()];
     let mut samples = vec![0_u64; series.len()];
+    let mut left = MOST_PERIODS;
     let read = run.samples(|number, sample| {
         if let (Some(found), Some(samples), Some(own)) =
             (found.get_mut(number), samples.get_mut(number), series.get(number))
         {
             let period_ns = own.period_ns.filter(|_| own.missed.is_some()).unwrap_or(0);
-            let is_sane = period_ns > 0 && sample.latency_ns / period_ns < MOST_PERIODS;
-            found.add_sample(sample.latency_ns, if is_sane { period_ns } else { 0 }, deadline_ns);
-            *samples += 1;
+            let passed = if period_ns > 0 { sample.latency_ns / period_ns } else { 0 };
+            left = left.saturating_sub(passed.max(0));
+            if left > 0 {
+                found.add_sample(sample.latency_ns, period_ns, deadline_ns);
+                *samples += 1;
+            }
         }
     });
     let mut each = series.iter().zip(&samples).filter(|(own, _)| !own.is_stage());
