@@ -3,7 +3,7 @@
 //! Mann and Whitney's test (Annals of Mathematical Statistics 18, 1947, p. 50), exact: over all
 //! ways to divide the numbers into two such sets, with equal numbers sharing their mean rank. The
 //! interval is that of Hodges and Lehmann (Annals of Mathematical Statistics 34, 1963, p. 598):
-//! shifts that the test would not reject. From [`EXACT`] numbers on the normal distribution stands
+//! shifts that the test would not reject. From `EXACT` numbers on the normal distribution stands
 //! for the exact one, with its variance reduced by equal numbers (Lehmann, Nonparametrics, 1975,
 //! section 1.4).
 

@@ -2,7 +2,7 @@
 //!
 //! Percentiles of a run whose level moved are those of a mixture: they depend on how long each part
 //! was. Looked at are the medians and the maxima of the intervals of `series.hlog`: for a change of
-//! level ([`self_normalized`]) in the whole run, in its halves, and in its middle half, so that
+//! level (`self_normalized`) in the whole run, in its halves, and in its middle half, so that
 //! what comes and goes again is found; and for periods of high intervals ([`super::period`]).
 //! What is significant must also be material: a long run finds changes that matter to nobody.
 //!
