@@ -13,7 +13,7 @@ use crate::{
 const BOLD: Style = Style::new().bold();
 
 /// How to read the figures of the table.
-const MEANING: &str = "figures: from the smallest to the largest run, of all wake-ups together; \
+const MEANING: &str = "figures: from the smallest to the largest run, of a run its largest series; \
                        ~ fewer than 10 samples beyond";
 
 /// What would be measured, in which order, and how long that takes.
