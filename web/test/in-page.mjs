@@ -31,6 +31,14 @@ export function drawnAsData() {
       const maxima = seriesOf(panel).filter((series) => series.id.startsWith('max/'));
       equal(panel, 'maxima', sum(maxima.map((series) => series.getData().count())), curves);
     },
+    shift(panel) {
+      // Whichever comparison of the page it is of: every row of its data is one of theirs.
+      const rows = panel.spec.csv().trim().split('\n').slice(1);
+      const known = data.comparisons.map((one) => one.shift.length);
+      if (!known.includes(rows.length)) say(panel, `${rows.length} rows of data, ${known.join(', ')} in the comparisons`);
+      const drawn = seriesOf(panel).find((series) => series.id === 'points').getData().count();
+      if (drawn < 1 || drawn > rows.length) say(panel, `${drawn} points drawn of ${rows.length}`);
+    },
     histogram(panel) {
       const counts = data.runs.flatMap((run) => run.series.flatMap((series) => counted(series).histogram.map(([, n]) => n)));
       const csv = panel.spec.csv().trim().split('\n').slice(1);
