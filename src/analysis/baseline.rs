@@ -8,7 +8,7 @@ use thiserror::Error;
 
 use super::{
     matrix::{FIGURES, PhaseId, RunFigures, figures_of, margin_of},
-    phases::{PhaseFigure, PhaseResult, judge, phases_needed},
+    phases::{FEWEST_PHASES, PhaseFigure, PhaseResult, judge, phases_needed},
 };
 use crate::run::{Document, Validity, facts::LabFacts};
 
@@ -116,9 +116,19 @@ pub struct BaselineResult {
     pub figure: String,
     /// By how much it may be higher, as a share.
     pub margin: f64,
-    /// What the phases say of new / old; none where figures of all phases are those of the
-    /// baseline.
-    pub result: Option<PhaseResult>,
+    /// What the start phases say.
+    pub finding: BaselineFinding,
+}
+
+/// What the start phases say of a figure.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum BaselineFinding {
+    /// The new figures are those of the baseline at each of at least [`FEWEST_PHASES`] phases.
+    Alike,
+    /// Of new / old.
+    Compared(PhaseResult),
+    /// A run of either has fewer than 10 samples beyond it, or no such figure.
+    Uncertain,
 }
 
 impl BaselineResult {
@@ -126,11 +136,14 @@ impl BaselineResult {
     #[must_use]
     pub fn is_kept(&self) -> Option<bool> {
         let limit = self.margin.ln_1p();
-        let Some(result) = &self.result else { return Some(true) };
-        match result.interval {
-            Some((_, high)) if high <= limit => Some(true),
-            Some((low, _)) if low > limit => Some(false),
-            _ => None,
+        match self.finding {
+            BaselineFinding::Alike => Some(true),
+            BaselineFinding::Uncertain => None,
+            BaselineFinding::Compared(result) => match result.interval {
+                Some((_, high)) if high <= limit => Some(true),
+                Some((low, _)) if low > limit => Some(false),
+                _ => None,
+            },
         }
     }
 }
@@ -202,8 +215,9 @@ impl Baseline {
         self.loads.iter().map(|load| load.phases.len()).min().unwrap_or(0)
     }
 
-    /// What runs say of each kernel, load and figure; `margin` is what is allowed, in place of that
-    /// of each figure. All of them share an error probability of 5 %.
+    /// What runs say of each kernel, load and figure, where the load has a baseline; `margin` is
+    /// what is allowed, in place of that of each figure. All that are compared share an error
+    /// probability of 5 %.
     #[must_use]
     pub fn decide(&self, runs: &[&Document], margin: Option<f64>) -> Vec<BaselineResult> {
         let mut cells: BTreeMap<(&str, &str), BTreeMap<PhaseId, RunFigures>> = BTreeMap::new();
@@ -218,25 +232,34 @@ impl Baseline {
             let Some(known) = self.load(load) else { continue };
             for (at, name) in FIGURES.iter().enumerate() {
                 let margin = margin.unwrap_or_else(|| margin_of(name));
-                let Some(figure) = figure(known, phases, at, margin) else { continue };
+                let figure = figure(known, phases, at, margin);
                 found.push(BaselineResult {
                     load: (*load).to_owned(),
                     kernel: (*kernel).to_owned(),
                     figure: (*name).to_owned(),
                     margin,
-                    result: None,
+                    finding: BaselineFinding::Uncertain,
                 });
                 figures.push(figure);
             }
         }
-        let results = judge(&figures, figures.len());
-        for ((one, figure), result) in found.iter_mut().zip(&figures).zip(results) {
-            let are_common = figure.pairs.len() == figure.b.len();
-            let is_alike = are_common && figure.pairs.iter().all(|(old, new)| old == new);
-            one.result = Some(result).filter(|_| !is_alike);
+        let certain: Vec<PhaseFigure> = figures.iter().flatten().cloned().collect();
+        let results = judge(&certain, certain.len());
+        let judged = found.iter_mut().zip(&figures).filter(|(_, figure)| figure.is_some());
+        for (((one, _), figure), result) in judged.zip(&certain).zip(results) {
+            one.finding = match is_alike(figure) {
+                true => BaselineFinding::Alike,
+                false => BaselineFinding::Compared(result),
+            };
         }
         found
     }
+}
+
+/// Whether each new phase has the figure of the same old one, at enough of them to say so.
+fn is_alike(figure: &PhaseFigure) -> bool {
+    let are_common = figure.pairs.len() == figure.b.len() && figure.b.len() >= FEWEST_PHASES;
+    are_common && figure.pairs.iter().all(|(old, new)| old == new)
 }
 
 /// How many start phases it takes to find that so many loads under so many kernels are worse.
@@ -291,4 +314,118 @@ fn figure(
         floor: 0.0,
     };
     (!found.a.is_empty() && !found.b.is_empty()).then_some(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        analysis::matrix::tests::run,
+        run::{AbVerdict, Validity},
+    };
+
+    const PROGRAMS: (&str, &str) = ("", "7.2.0");
+
+    /// So many start phases, each later than the one before.
+    fn phases(load: &str, count: u32, p99: u64) -> Vec<Document> {
+        let of = |seed| run("k", load, seed, [8_000, p99 + u64::from(seed), 0, 3 * p99]);
+        (1..=count).map(of).collect()
+    }
+
+    fn baseline(loads: &[&str], runs: &[Document]) -> Result<Baseline, BaselineError> {
+        let loads: Vec<String> = loads.iter().map(|load| (*load).to_owned()).collect();
+        Baseline::of("plan", &loads, &runs.iter().collect::<Vec<_>>())
+    }
+
+    /// What each figure of these runs is found to be.
+    fn kept(old: &Baseline, runs: &[Document]) -> Vec<(String, Option<bool>)> {
+        let found = old.decide(&runs.iter().collect::<Vec<_>>(), None);
+        found.iter().map(|one| (one.figure.clone(), one.is_kept())).collect()
+    }
+
+    fn of(kept: &[(String, Option<bool>)], figure: &str) -> Option<bool> {
+        kept.iter().find(|(name, _)| name == figure).expect("each figure is there").1
+    }
+
+    #[test]
+    fn what_became_worse_by_more_than_the_margin_is_not_kept() {
+        let needed = u32::try_from(phases_of_gate(1, 1)).unwrap();
+        let old = baseline(&["l"], &phases("l", needed, 100_000)).unwrap();
+        assert_eq!(old.fewest_phases(), needed as usize);
+        let same = kept(&old, &phases("l", needed, 100_000));
+        let worse = kept(&old, &phases("l", needed, 120_000));
+        let better = kept(&old, &phases("l", needed, 80_000));
+        assert_eq!(
+            (of(&same, "99"), of(&worse, "99"), of(&better, "99")),
+            (Some(true), Some(false), Some(true))
+        );
+        assert_eq!((of(&worse, "50"), of(&worse, "max")), (Some(true), Some(false)));
+        let allowed =
+            old.decide(&phases("l", needed, 120_000).iter().collect::<Vec<_>>(), Some(0.3));
+        assert!(
+            allowed.iter().filter(|one| one.figure == "99").all(|one| one.is_kept() == Some(true))
+        );
+    }
+
+    #[test]
+    fn nothing_is_said_of_uncertain_figures_and_of_too_few_phases() {
+        let old = baseline(&["l"], &phases("l", 7, 100_000)).unwrap();
+        // Fewer than 10 samples lie beyond the p99.9 of these runs.
+        assert_eq!(of(&kept(&old, &phases("l", 7, 100_000)), "99.9"), None);
+        let few = phases("l", 3, 100_000);
+        let found = kept(&baseline(&["l"], &few).unwrap(), &few);
+        assert!(found.iter().all(|(_, kept)| kept.is_none()), "{found:?}");
+        let one = kept(&old, &phases("l", 1, 900_000));
+        assert_eq!(of(&one, "99"), None, "one phase is one throw");
+        assert_eq!(kept(&old, &phases("other", 7, 100_000)), [], "it has no such load");
+    }
+
+    #[test]
+    fn one_of_two_figures_being_near_the_margin_is_no_verdict() {
+        let old = baseline(&["l"], &phases("l", 7, 100_000)).unwrap();
+        let spread: Vec<Document> = (1..=7)
+            .map(|seed: u32| run("k", "l", seed, [8_000, 95_000 + 4_000 * u64::from(seed), 0, 1]))
+            .collect();
+        assert_eq!(of(&kept(&old, &spread), "99"), None);
+        let results = old.decide(&spread.iter().collect::<Vec<_>>(), None);
+        let BaselineFinding::Compared(result) =
+            results.iter().find(|one| one.figure == "99").unwrap().finding
+        else {
+            panic!("{results:?}")
+        };
+        assert_ne!(result.verdict, AbVerdict::Same);
+    }
+
+    #[test]
+    fn a_baseline_is_refused_where_a_run_is_missing_invalid_or_not_counted() {
+        let runs = phases("l", 4, 100_000);
+        let missing = baseline(&["l", "m"], &runs);
+        assert_eq!(missing, Err(BaselineError::Missing("m".into())));
+        let mut invalid = runs.clone();
+        invalid[2].validity = Validity::Invalid;
+        assert_eq!(baseline(&["l"], &invalid), Err(BaselineError::Invalid("l/k/3".into())));
+        let mut real = runs;
+        real[0].facts.lab.as_mut().unwrap().mode = "kvm".into();
+        assert_eq!(baseline(&["l"], &real), Err(BaselineError::NotCounted));
+    }
+
+    #[test]
+    fn other_programs_and_other_loads_are_not_held_against_it() {
+        let old = baseline(&["l"], &phases("l", 4, 100_000)).unwrap();
+        let load = |name: &str, arguments: &[&str]| BaselineLoad {
+            name: name.into(),
+            arguments: arguments.iter().map(|word| (*word).to_owned()).collect(),
+            ..BaselineLoad::default()
+        };
+        assert_eq!(old.check(PROGRAMS, &[load("l", &[])]), Ok(()));
+        assert_eq!(old.check(PROGRAMS, &[load("m", &[])]), Err(BaselineError::NoLoad("m".into())));
+        let other = old.check(PROGRAMS, &[load("l", &["--interval=2ms"])]);
+        assert_eq!(other, Err(BaselineError::OtherLoad("l".into())));
+        let newer = Baseline { baseline_version: BASELINE_VERSION + 1, ..old.clone() };
+        assert_eq!(newer.check(PROGRAMS, &[]), Err(BaselineError::Newer(BASELINE_VERSION + 1)));
+        for programs in [("x", "7.2.0"), ("", "9.0.0")] {
+            let found = old.check(programs, &[]);
+            assert!(matches!(found, Err(BaselineError::Programs { .. })), "{found:?}");
+        }
+    }
 }

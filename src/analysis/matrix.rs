@@ -10,7 +10,7 @@ mod cells;
 mod judge;
 mod remarks;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use std::{
     collections::{HashMap, HashSet},

@@ -160,7 +160,7 @@ fn exit(report: &CompareReport, gates: Option<&[GateResult]>) -> Exit {
     let is_invalid = |one: &SideComparison| one.validity == Validity::Invalid;
     match report.verdict {
         _ if report.comparisons.iter().any(is_invalid) => Exit::Invalid,
-        _ if gates.is_some() => gates::verdict(gates.unwrap_or_default()),
+        _ if gates.is_some() => gates::verdict(gates),
         AbVerdict::Worse => Exit::No,
         AbVerdict::Inconclusive => Exit::Inconclusive,
         AbVerdict::Better | AbVerdict::Same => Exit::Done,

@@ -51,9 +51,8 @@ pub(super) fn export(flags: &ExportFlags, store: &Store) -> Result<Exit> {
     for name in &flags.runs {
         let run = store.find(name)?;
         let found = flags.gates.decide(&run).map_err(|error| anyhow!("{name}: {error}"))?;
-        let found = found.unwrap_or_default();
-        exit = exit.worst(gates::exit(&run.document, &found));
-        checked.push(CheckedRun::of(&run.document, &found));
+        exit = exit.worst(gates::exit(&run.document, found.as_deref()));
+        checked.push(CheckedRun::of(&run.document, &found.unwrap_or_default()));
     }
     let bytes = (format.write)(&checked)?;
     match &flags.output {

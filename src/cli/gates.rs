@@ -80,16 +80,40 @@ fn table(of: &str, results: &[GateResult], width: Option<usize>) -> String {
     fold(&(table.lines().join("\n") + "\n"), width)
 }
 
-/// The exit code of a run with gates.
-pub(super) fn exit(document: &Document, results: &[GateResult]) -> Exit {
+/// The exit code of a run, with what came of its gates if it had some.
+pub(super) fn exit(document: &Document, results: Option<&[GateResult]>) -> Exit {
     Exit::of(document).worst(verdict(results))
 }
 
-/// The exit code of what came of gates.
-pub(super) fn verdict(results: &[GateResult]) -> Exit {
+/// The exit code of what came of gates, if there were some: where none could be decided, that is
+/// no pass.
+pub(super) fn verdict(results: Option<&[GateResult]>) -> Exit {
+    let Some(results) = results else { return Exit::Done };
     match results.iter().map(|result| result.verdict).max() {
         Some(GateVerdict::Fail) => Exit::No,
-        Some(GateVerdict::Inconclusive) => Exit::Inconclusive,
-        Some(GateVerdict::Pass) | None => Exit::Done,
+        Some(GateVerdict::Inconclusive) | None => Exit::Inconclusive,
+        Some(GateVerdict::Pass) => Exit::Done,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gates_that_nothing_was_decided_of_do_not_pass() {
+        let result = |verdict| GateResult {
+            gate: "p99<=80us".into(),
+            series: None,
+            verdict,
+            reason: String::new(),
+        };
+        let [pass, open, fail] =
+            [GateVerdict::Pass, GateVerdict::Inconclusive, GateVerdict::Fail].map(result);
+        assert_eq!(verdict(None), Exit::Done);
+        assert_eq!(verdict(Some(&[])), Exit::Inconclusive);
+        assert_eq!(verdict(Some(std::slice::from_ref(&pass))), Exit::Done);
+        assert_eq!(verdict(Some(&[pass.clone(), open.clone()])), Exit::Inconclusive);
+        assert_eq!(verdict(Some(&[open, fail, pass])), Exit::No);
     }
 }

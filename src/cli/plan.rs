@@ -213,10 +213,10 @@ impl PlanFlags {
                 continue;
             };
             let run = Run::open(&place.join(path))?;
-            let results = self.gates.decide(&run)?.unwrap_or_default();
-            exit = exit.worst(gates::exit(&run.document, &results));
+            let results = self.gates.decide(&run)?;
+            exit = exit.worst(gates::exit(&run.document, results.as_deref()));
             let named = |result| CellGate { cell: path.clone(), result };
-            found.extend(results.into_iter().map(named));
+            found.extend(results.into_iter().flatten().map(named));
             documents.push(Some(run.document));
         }
         let gates = (!self.gates.gates.is_empty()).then_some(found.as_slice());

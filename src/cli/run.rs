@@ -192,7 +192,7 @@ pub(super) fn run(flags: RunFlags, store: &Store, argv: Vec<String>) -> Result<E
         document.caveats.iter().for_each(|caveat| terminal::push_caveat(&mut caveats, caveat));
         output::notice(caveats.trim_end());
     }
-    Ok(gates::exit(&document, gates.unwrap_or_default()))
+    Ok(gates::exit(&document, gates))
 }
 
 /// The interrupts of a run that has just been measured, wherever its directory was moved since.

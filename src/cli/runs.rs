@@ -178,7 +178,7 @@ pub(super) fn show(flags: &ShowFlags, store: &Store) -> Result<Exit> {
         gates::put(found.as_deref())?;
     }
     // Whoever asks for a gate asks whether the figures may be believed.
-    Ok(found.map_or(Exit::Done, |found| gates::exit(&run.document, &found)))
+    Ok(found.map_or(Exit::Done, |found| gates::exit(&run.document, Some(&found))))
 }
 
 /// What the statement takes that was asked about.

@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// A run of the lab with one series of these percentiles (50, 99, 99.9) and maximum.
-fn run(kernel: &str, load: &str, seed: u32, figures: [u64; 4]) -> Document {
+pub(crate) fn run(kernel: &str, load: &str, seed: u32, figures: [u64; 4]) -> Document {
     let lab = LabFacts {
         mode: "deterministic".into(),
         qemu: "7.2.0".into(),

@@ -7,7 +7,10 @@ use anyhow::{Context, Result, anyhow, bail, ensure};
 use clap::Args;
 
 use crate::{
-    analysis::baseline::{Baseline, BaselineLoad, BaselineResult, phases_of_gate},
+    analysis::{
+        baseline::{Baseline, BaselineFinding, BaselineLoad, BaselineResult, phases_of_gate},
+        phases::FEWEST_PHASES,
+    },
     cli::{Exit, flags::margin, gates, output, report},
     lab::{
         cell::guest_runner::GuestRunner,
@@ -116,6 +119,12 @@ fn documents(runs: &[Run]) -> impl Iterator<Item = &Document> {
     runs.iter().map(|run| &run.document).filter(move |run| !is_control(run))
 }
 
+/// Whether a run is of this kernel and load, and not of its control.
+fn is_cell(run: &Run, kernel: &str, load: &str) -> bool {
+    let lab = run.document.facts.lab.as_ref();
+    lab.is_some_and(|lab| !lab.is_control && lab.load == load && lab.kernel == kernel)
+}
+
 fn is_of(run: &Document, kernel: &str) -> bool {
     run.facts.lab.as_ref().is_some_and(|lab| lab.kernel == kernel)
 }
@@ -137,9 +146,13 @@ impl LabGates {
             let needed = phases_of_gate(cells.rows.len(), kernels);
             let planned = phases.min(baseline.fewest_phases());
             if planned < needed {
+                let can = match planned < FEWEST_PHASES {
+                    true => "neither pass nor fail",
+                    false => "pass only where nothing at all has changed, and never fail",
+                };
                 output::warn(&format!(
-                    "--gate {name}: with {planned} start phases it can pass only where nothing at \
-                     all has changed, and never fail; it takes {needed} in both (--seeds {needed})"
+                    "--gate {name}: with {planned} start phases it can {can}; it takes {needed} \
+                     in both (--seeds {needed})"
                 ));
             }
         }
@@ -152,40 +165,51 @@ impl LabGates {
         Ok(())
     }
 
-    /// What all cells say of them: one result a limit and cell, and one a figure of a baseline.
+    /// What all cells say of them: one result a limit and cell, and one a figure of a baseline
+    /// that can be judged; each gate has a result for each cell.
     pub(super) fn decide(&self, cells: &CellRunner, runs: &[Run]) -> Result<Vec<GateResult>> {
-        let mut results = Vec::new();
-        for target in cells.targets.iter().filter(|target| !target.is_control) {
-            for row in &cells.rows {
-                let is_own = |run: &&Run| {
-                    let lab = run.document.facts.lab.as_ref();
-                    lab.is_some_and(|lab| {
-                        !lab.is_control && lab.load == row.name && lab.kernel == target.name
-                    })
-                };
-                let own: Vec<&Run> = runs.iter().filter(is_own).collect();
-                let name = format!("{}, {}", row.name, target.name);
-                for limit in &self.limits {
-                    results.push(of_limit(limit, &name, &own)?);
-                }
-                if own.is_empty() {
-                    results.extend(self.baselines.iter().map(|(file, _)| missing(file, &name)));
-                }
-            }
-        }
+        let kernels = cells.targets.iter().filter(|target| !target.is_control);
+        let kernels: Vec<&str> = kernels.map(|target| target.name.as_str()).collect();
+        let loads: Vec<&str> = cells.rows.iter().map(|row| row.name.as_str()).collect();
+        self.decide_cells(&kernels, &loads, runs)
+    }
+
+    fn decide_cells(
+        &self,
+        kernels: &[&str],
+        loads: &[&str],
+        runs: &[Run],
+    ) -> Result<Vec<GateResult>> {
         let documents: Vec<&Document> = documents(runs).collect();
-        for (file, baseline) in &self.baselines {
-            let found = baseline.decide(&documents, self.margin);
-            results.extend(found.iter().map(|one| of_baseline(file, one)));
+        let of_file = |(file, baseline): &(String, Baseline)| {
+            (file.clone(), baseline.decide(&documents, self.margin))
+        };
+        let found: Vec<(String, Vec<BaselineResult>)> =
+            self.baselines.iter().map(of_file).collect();
+        let mut results = Vec::new();
+        for (kernel, load) in
+            kernels.iter().flat_map(|kernel| loads.iter().map(move |l| (kernel, l)))
+        {
+            let own: Vec<&Run> = runs.iter().filter(|run| is_cell(run, kernel, load)).collect();
+            let name = format!("{load}, {kernel}");
+            for limit in &self.limits {
+                results.push(of_limit(limit, &name, &own)?);
+            }
+            for (file, found) in &found {
+                results.extend(of_baseline_cell(file, &name, found, (kernel, load), &own));
+            }
         }
         Ok(results)
     }
 
     /// The exit code of these results.
     pub(super) fn exit(&self, results: &[GateResult], runs: &[Run]) -> Exit {
+        if self.is_empty() {
+            return Exit::Done;
+        }
         let is_invalid = runs.iter().any(|run| run.document.validity == Validity::Invalid);
-        let invalid = if is_invalid && !self.is_empty() { Exit::Invalid } else { Exit::Done };
-        invalid.worst(gates::verdict(results))
+        let invalid = if is_invalid { Exit::Invalid } else { Exit::Done };
+        invalid.worst(gates::verdict(Some(results)))
     }
 }
 
@@ -204,12 +228,38 @@ fn samples(load: &BaselineLoad) -> Option<u64> {
 }
 
 fn missing(gate: &str, name: &str) -> GateResult {
+    undecided(gate, name, "not measured")
+}
+
+fn undecided(gate: &str, name: &str, reason: &str) -> GateResult {
     GateResult {
         gate: gate.to_owned(),
         series: Some(name.to_owned()),
         verdict: GateVerdict::Inconclusive,
-        reason: "not measured".into(),
+        reason: reason.to_owned(),
     }
+}
+
+/// What a baseline says of one cell. Figures without the samples for it are passed over where
+/// there are others.
+fn of_baseline_cell(
+    file: &str,
+    name: &str,
+    found: &[BaselineResult],
+    (kernel, load): (&str, &str),
+    runs: &[&Run],
+) -> Vec<GateResult> {
+    if runs.is_empty() {
+        return vec![missing(file, name)];
+    }
+    let own = found.iter().filter(|one| one.kernel == kernel && one.load == load);
+    let judged = own.filter(|one| one.finding != BaselineFinding::Uncertain);
+    let results: Vec<GateResult> = judged.map(|one| of_baseline(file, name, one)).collect();
+    if results.is_empty() {
+        let reason = "no figure has 10 samples beyond it at each start phase of both";
+        return vec![undecided(file, name, reason)];
+    }
+    results
 }
 
 /// A limit over all start phases: it holds where each of them keeps it.
@@ -238,15 +288,18 @@ fn of_limit(limit: &Gate, name: &str, runs: &[&Run]) -> Result<GateResult> {
     Ok(GateResult { gate, series: Some(name.to_owned()), verdict: worst.verdict, reason })
 }
 
-fn of_baseline(file: &str, one: &BaselineResult) -> GateResult {
+fn of_baseline(file: &str, name: &str, one: &BaselineResult) -> GateResult {
     let figure = crate::report::lab::figure_name(&one.figure);
     let percent = |log: f64| 100.0 * log.exp_m1();
-    let reason = match one.result.map(|result| result.interval) {
-        None => "the same as the baseline at each start phase".into(),
-        Some(Some((low, high))) => {
-            format!("{:+.1} % to {:+.1} % against the baseline", percent(low), percent(high))
-        }
-        Some(None) => "too few start phases".into(),
+    let reason = match one.finding {
+        BaselineFinding::Alike => "the same as the baseline at each start phase".into(),
+        BaselineFinding::Uncertain => "fewer than 10 samples beyond it".into(),
+        BaselineFinding::Compared(result) => match result.interval {
+            Some((low, high)) => {
+                format!("{:+.1} % to {:+.1} % against the baseline", percent(low), percent(high))
+            }
+            None => "too few start phases".into(),
+        },
     };
     let verdict = match one.is_kept() {
         Some(true) => GateVerdict::Pass,
@@ -255,7 +308,7 @@ fn of_baseline(file: &str, one: &BaselineResult) -> GateResult {
     };
     GateResult {
         gate: format!("{figure} worse<={:.0}% than {file}", 100.0 * one.margin),
-        series: Some(format!("{}, {}", one.load, one.kernel)),
+        series: Some(name.to_owned()),
         verdict,
         reason,
     }
@@ -264,6 +317,7 @@ fn of_baseline(file: &str, one: &BaselineResult) -> GateResult {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::analysis::matrix::tests::run;
 
     #[test]
     fn a_limit_has_a_comparison_and_everything_else_is_a_file() {
@@ -282,5 +336,59 @@ mod tests {
         let flags = LabGateFlags { baseline: Some("x".into()), ..LabGateFlags::default() };
         assert!(flags.read(false).unwrap_err().to_string().contains("counted time"));
         flags.read(true).unwrap();
+    }
+
+    /// Start phases of one kernel and load.
+    fn runs(load: &str, count: u32, p99: u64) -> Vec<Run> {
+        let of = |seed: u32| run("k", load, seed, [8_000, p99 + u64::from(seed), 0, 3 * p99]);
+        (1..=count).map(|seed| Run { path: "r".into(), document: of(seed) }).collect()
+    }
+
+    fn against(old: &[Run]) -> LabGates {
+        let documents: Vec<&Document> = documents(old).collect();
+        let baseline = Baseline::of("plan", &["l".into()], &documents).unwrap();
+        LabGates { baselines: vec![("old.json".into(), baseline)], ..LabGates::default() }
+    }
+
+    fn exit_of(gates: &LabGates, loads: &[&str], runs: &[Run]) -> (Exit, Vec<GateResult>) {
+        let results = gates.decide_cells(&["k"], loads, runs).unwrap();
+        (gates.exit(&results, runs), results)
+    }
+
+    #[test]
+    fn a_baseline_passes_fails_or_stays_open_and_never_passes_on_nothing() {
+        let gates = against(&runs("l", 7, 100_000));
+        assert_eq!(exit_of(&gates, &["l"], &runs("l", 7, 100_000)).0, Exit::Done);
+        assert_eq!(exit_of(&gates, &["l"], &runs("l", 7, 150_000)).0, Exit::No);
+        let (few, results) = exit_of(&gates, &["l"], &runs("l", 2, 150_000));
+        assert_eq!(few, Exit::Inconclusive, "{results:?}");
+        // What was not measured, what the baseline does not have, and what no samples carry.
+        for (loads, own) in [
+            (vec!["l", "m"], runs("l", 7, 100_000)),
+            (vec!["m"], runs("m", 7, 100_000)),
+            (vec!["l"], Vec::new()),
+        ] {
+            let (exit, results) = exit_of(&gates, &loads, &own);
+            assert_eq!(exit, Exit::Inconclusive, "{loads:?}: {results:?}");
+        }
+        let mut thin = runs("l", 7, 100_000);
+        for run in &mut thin {
+            let all = ["50", "90", "99", "99.9"].map(String::from).to_vec();
+            run.document.series.iter_mut().for_each(|series| series.uncertain = all.clone());
+            run.document.series.iter_mut().for_each(|series| series.max = None);
+        }
+        let (exit, results) = exit_of(&gates, &["l"], &thin);
+        assert_eq!(exit, Exit::Inconclusive, "{results:?}");
+        assert!(results[0].reason.contains("no figure has 10 samples"), "{results:?}");
+        assert_eq!(gates.exit(&[], &[]), Exit::Inconclusive);
+        assert_eq!(LabGates::default().exit(&[], &[]), Exit::Done);
+    }
+
+    #[test]
+    fn an_invalid_run_decides_nothing() {
+        let gates = against(&runs("l", 7, 100_000));
+        let mut own = runs("l", 7, 100_000);
+        own[0].document.validity = Validity::Invalid;
+        assert_eq!(exit_of(&gates, &["l"], &own).0, Exit::Invalid);
     }
 }
