@@ -142,9 +142,9 @@ fn what_took_the_cpu_is_named_and_the_causes_sum_to_what_was_lost() {
     let edge = 2.0 * max / whole(&record["duration_ns"]) as f64 * 100.0;
     assert!((sum - lost).abs() < 2.0 + edge, "{lost}: {causes:?}");
     let of = |name: &str| causes.iter().find(|(own, _)| *own == name).map_or(0.0, |one| one.1);
-    // It is a thread that has most of it, as far as there was time to look.
-    let known = lost - of("not_analysed");
-    assert!(of("thread") >= known / 2.0, "{lost}: {causes:?}");
+    // It is a thread that has most of it, as far as there was time to look and evidence.
+    let known = lost - of("not_analysed") - of("unexplained") - of("host");
+    assert!(of("thread") >= known / 2.0 - edge, "{lost}: {causes:?}");
     // The hog has its known share: what it did not get, others had.
     let blame: Value =
         serde_json::from_slice(&fs::read(store.runs().join("r/blame.json")).unwrap()).unwrap();
@@ -157,7 +157,8 @@ fn what_took_the_cpu_is_named_and_the_causes_sum_to_what_was_lost() {
     let ns: i64 = parts.filter(|part| own.contains(&whole(&part[0]))).map(|p| whole(&p[2])).sum();
     let burn = ns as f64 / whole(&record["duration_ns"]) as f64 * 100.0;
     let hog = record["loads"][0]["proof"]["cpu_share"].as_f64().unwrap() * 100.0;
-    let missing = of("not_analysed") + edge + 3.0 * (40.0 - hog).max(0.0);
+    let unknown = of("not_analysed") + of("unexplained") + of("host");
+    let missing = unknown + edge + 3.0 * (40.0 - hog).max(0.0);
     assert!(burn <= 42.0 + edge, "{burn} of 40: {causes:?}");
     assert!(burn >= 38.0 - missing, "{burn} of 40, {hog} in its life: {causes:?}");
     let why: Value = serde_json::from_str(&store.run(&["why", "r", "--json"]).out).unwrap();
@@ -168,6 +169,8 @@ fn what_took_the_cpu_is_named_and_the_causes_sum_to_what_was_lost() {
         assert!(peak["stages"].is_null(), "{peak}");
     }
     let text = store.run(&["why", "r"]).out;
-    assert!(text.contains("gap of") && text.contains("us into the gap"), "{text}");
+    let is_known = list(&why["peaks"]).iter().any(|peak| !list(&peak["timeline"]).is_empty());
+    assert!(text.contains("gap of"), "{text}");
+    assert!(text.contains("us into the gap") || !is_known, "{text}");
     assert!(!text.contains("expiry") && !text.contains("wake-up path"), "{text}");
 }
