@@ -108,4 +108,26 @@ fn only_a_run_of_the_lab_whose_samples_are_whole_can_be_repeated() {
     refused("no sample_hash");
     edit("deterministic", Some("00"));
     refused("are not those");
+    let file = directory.path().join("figures.json");
+    let file = file.to_str().unwrap();
+    let output = tardy(&["lab", "publish", text, "-o", file]);
+    assert!(output.status.code() == Some(2) && said(&output).contains("are not those"));
+    assert!(!Path::new(file).exists());
+}
+
+#[test]
+fn a_file_that_was_not_published_is_refused_by_what_is_wrong_with_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("figures.json");
+    let file = file.to_str().unwrap();
+    for (text, part) in [
+        ("", "`tardy lab publish` writes such files"),
+        ("{\"published_version\": 1, \"cells\": []}", "cells is empty"),
+        ("{\"published_version\": 9, \"cells\": []}", "published_version 9 is newer"),
+    ] {
+        fs::write(file, text).unwrap();
+        let output = tardy(&["lab", "verify", "--published", file]);
+        assert_eq!(output.status.code(), Some(2), "{text}");
+        assert!(said(&output).contains(part), "{part}: {}", said(&output));
+    }
 }

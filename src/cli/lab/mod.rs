@@ -5,6 +5,8 @@ mod gates;
 mod kernels;
 mod measure;
 mod plan_check;
+mod publish;
+mod repeater;
 mod run;
 mod matrix_progress;
 mod verify;
@@ -31,6 +33,7 @@ enum LabVerb {
     Run(run::LabRunFlags),
     Compare(compare::CompareFlags),
     Verify(verify::VerifyFlags),
+    Publish(publish::PublishFlags),
 }
 
 /// Runs a subcommand of the lab. Runs are read from `store`, and written there.
@@ -40,5 +43,6 @@ pub(super) fn lab(flags: &LabFlags, store: &Store) -> Result<Exit> {
         LabVerb::Run(flags) => run::run(flags, store),
         LabVerb::Compare(flags) => compare::compare(flags, store),
         LabVerb::Verify(flags) => verify::verify(flags, store),
+        LabVerb::Publish(flags) => publish::publish(flags, store),
     }
 }

@@ -1,35 +1,38 @@
-//! `tardy lab verify`: whether repeating a run of the lab gives the same samples.
+//! `tardy lab verify`: whether repeating runs of the lab gives the same samples.
 
-use std::{path::Path, time::Duration};
+use std::{num::NonZeroUsize, path::PathBuf};
 
 use anyhow::{Context, Result};
 use clap::Args;
 use serde_json::json;
 
+use super::{publish, repeater::Repeater};
 use crate::{
     cli::{Exit, flags::FormatFlags, output},
-    lab::{
-        self,
-        cell::{guest_runner::GuestRunner, verify},
-        kernels::{self, Kernel, KernelSource},
-    },
+    lab::cell::verify,
     plain::plain,
-    run::{COUNTED_TIME, LabFacts},
+    run::COUNTED_TIME,
     store::Store,
-    sys::signals::Quit,
     units::Nanos,
 };
 
-/// Repeat a run of the lab, and compare its samples by their hash.
+/// Repeat a run of the lab, or published figures, and compare the samples by their hash.
 ///
 /// Counted time (the number of instructions executed) is reproducible only with the same kernel,
 /// the same tardy and the same QEMU. If one of them differs, the error names it, with exit code 2.
-/// Exit code 1: the samples differ.
+/// Exit code 1: samples differ. With --published also 3: some could not be repeated here, the
+/// others are the same.
 #[derive(Debug, Args)]
 pub(super) struct VerifyFlags {
     /// The run, measured with --mode deterministic
-    #[arg(value_name = "RUN")]
-    run: String,
+    #[arg(value_name = "RUN", required_unless_present = "published")]
+    run: Option<String>,
+    /// Repeat what a file of `tardy lab publish` holds
+    #[arg(long, value_name = "FILE", conflicts_with = "run")]
+    published: Option<PathBuf>,
+    /// Repeat so many of its runs, spread evenly over the file [default: all]
+    #[arg(long, value_name = "N", requires = "published")]
+    cells: Option<NonZeroUsize>,
     /// The kernel of that run, as for `tardy lab run` [default: the one in the cache that it names]
     ///
     /// Needed where it was a file of your own, or is not in the cache: a record may come from
@@ -43,17 +46,17 @@ pub(super) struct VerifyFlags {
     format: FormatFlags,
 }
 
-/// Repeats the run and prints the result.
+/// Repeats and prints the result.
 pub(super) fn verify(flags: &VerifyFlags, store: &Store) -> Result<Exit> {
-    let run = store.find(&flags.run)?;
-    let facts = verify::facts(&run)?;
-    let cache = lab::cache()?;
-    let runner = GuestRunner::open(&cache, &output::notice)?;
-    let kernel = kernel(flags, facts, &cache.join(kernels::DIRECTORY))?;
-    let quit = Quit::listen().context("cannot listen for signals")?;
-    let limit = Duration::from_nanos(flags.limit.0.unsigned_abs());
-    let stop = || quit.seen().is_some();
-    let outcome = verify::verify(facts, kernel, limit, &runner, &stop)?;
+    if let Some(file) = &flags.published {
+        let published = publish::read(file)?;
+        let most = flags.cells.map_or(usize::MAX, NonZeroUsize::get);
+        let repeater = Repeater::open(flags.kernel.as_deref(), flags.limit)?;
+        return publish::repeat(&published, most, &repeater, flags.format.is_json());
+    }
+    let run = store.find(flags.run.as_deref().context("name a run, or --published FILE")?)?;
+    let outcome =
+        Repeater::open(flags.kernel.as_deref(), flags.limit)?.repeat(verify::facts(&run)?)?;
     let same = outcome.is_same();
     if flags.format.is_json() {
         output::put_json(&json!({
@@ -73,14 +76,4 @@ pub(super) fn verify(flags: &VerifyFlags, store: &Store) -> Result<Exit> {
         ))?;
     }
     Ok(if same { Exit::Done } else { Exit::No })
-}
-
-/// The kernel of a run: what the user names, or what lies in the cache.
-fn kernel(flags: &VerifyFlags, facts: &LabFacts, cache: &Path) -> Result<Kernel> {
-    let Some(name) = &flags.kernel else {
-        return kernels::known(&facts.kernel, &facts.kernel_hash, cache);
-    };
-    let kernel = kernels::get(&KernelSource::parse(name)?, cache, &output::notice)?;
-    // What it was called where the run was made says nothing; its checksum is compared.
-    Ok(Kernel { asked: facts.kernel.clone(), ..kernel })
 }

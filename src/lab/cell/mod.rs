@@ -11,6 +11,7 @@ pub mod guest_runner;
 mod guest_scratch;
 pub mod parts;
 pub mod phase;
+pub mod published;
 pub mod verify;
 
 use std::time::Duration;

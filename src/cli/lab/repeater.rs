@@ -1,0 +1,67 @@
+//! Repeats runs of the lab on this machine.
+
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use anyhow::{Context, Result};
+
+use crate::{
+    cli::output,
+    lab::{
+        self,
+        cell::{
+            guest_runner::GuestRunner,
+            verify::{self, VerifyOutcome},
+        },
+        kernels::{self, Kernel, KernelSource},
+    },
+    run::LabFacts,
+    sys::signals::Quit,
+    units::Nanos,
+};
+
+/// What repeats runs here.
+pub(super) struct Repeater {
+    runner: GuestRunner,
+    cache: PathBuf,
+    /// What the user named as the kernel.
+    kernel: Option<Kernel>,
+    quit: Quit,
+    limit: Duration,
+}
+
+impl Repeater {
+    /// With the kernel that the user names, and a limit for each guest in time of this machine.
+    pub(super) fn open(kernel: Option<&str>, limit: Nanos) -> Result<Self> {
+        let cache = lab::cache()?;
+        let runner = GuestRunner::open(&cache, &output::notice)?;
+        let cache = cache.join(kernels::DIRECTORY);
+        let kernel = kernel.map(|name| named(name, &cache)).transpose()?;
+        let quit = Quit::listen().context("cannot listen for signals")?;
+        let limit = Duration::from_nanos(limit.0.unsigned_abs());
+        Ok(Self { runner, cache, kernel, quit, limit })
+    }
+
+    /// Whether somebody asked for the end.
+    pub(super) fn is_stopped(&self) -> bool {
+        self.quit.seen().is_some()
+    }
+
+    /// Repeats one run.
+    pub(super) fn repeat(&self, facts: &LabFacts) -> Result<VerifyOutcome> {
+        let kernel = match &self.kernel {
+            // What it was called where the run was made says nothing; its checksum is compared.
+            Some(kernel) => Kernel { asked: facts.kernel.clone(), ..kernel.clone() },
+            None => kernels::known(&facts.kernel, &facts.kernel_hash, &self.cache)?,
+        };
+        let stop = || self.is_stopped();
+        verify::verify(facts, kernel, self.limit, &self.runner, &stop)
+    }
+}
+
+/// A kernel that the user names.
+fn named(name: &str, cache: &Path) -> Result<Kernel> {
+    kernels::get(&KernelSource::parse(name)?, cache, &output::notice)
+}
