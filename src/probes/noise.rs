@@ -167,7 +167,7 @@ impl Thread {
     fn spin(mut self, schedule: Schedule) -> LoopEnd {
         let mut spin = Spin::new(self.over_ns);
         let until = Until { end_ns: schedule.start_ns, samples: u64::MAX, stop_over_ns: i64::MAX };
-        let mut warm = by_length(Counted(Arc::clone(&self.scratch)));
+        let mut warm = ByLength::new(Counted(Arc::clone(&self.scratch)));
         let warmed = warm.spin(&mut spin, until, &self.stop).0;
         let series = Arc::clone(&self.series);
         let (writer, late) = (self.writer.take(), self.late.take());
@@ -194,11 +194,11 @@ impl Thread {
     where
         ByLength<S>: CompiledSink,
     {
-        let mut sink = by_length(inner);
+        let mut sink = ByLength::new(inner);
         let (mut left, mut ended) = (schedule.samples, Ended::Done);
         let mut spin = Spin::new(self.over_ns);
         let mut from_ns = schedule.start_ns;
-        let mut over = Overhang::of(spin.before_ns - from_ns, self.over_ns, None);
+        let mut over = Overhang::before_first_turn(spin.before_ns - from_ns, self.over_ns);
         for number in 1..=SLICES {
             let planned_ns = slice_end(&schedule, number);
             let mut lost_ns = over.take(planned_ns - from_ns);
@@ -211,7 +211,7 @@ impl Thread {
                 (ended, left) = sink.spin(&mut spin, until, &self.stop);
                 let sums_ns = std::mem::take(&mut sink.sums_ns);
                 lost_ns.iter_mut().zip(sums_ns).for_each(|(lost, sum)| *lost += sum);
-                over = Overhang::of(spin.before_ns - planned_ns, self.over_ns, Some(sink.last));
+                over = Overhang { ns: (sink.end_ns - planned_ns).max(0), class: sink.last };
                 if let Some(lost) = lost_ns.get_mut(over.class) {
                     *lost -= over.ns;
                 }
@@ -252,11 +252,11 @@ struct Overhang {
 }
 
 impl Overhang {
-    /// A time of `ns` after the end, which is one turn of the loop where it is no longer than
-    /// `over_ns`; of a gap of this class, or of one that its own length tells.
-    fn of(ns: i64, over_ns: i64, class: Option<usize>) -> Self {
+    /// The time of the first slice before the loop began, which is a gap where it is longer than
+    /// `over_ns`.
+    fn before_first_turn(ns: i64, over_ns: i64) -> Self {
         let ns = if ns > over_ns { ns } else { 0 };
-        Self { ns, class: class.unwrap_or_else(|| class_of(ns)) }
+        Self { ns, class: class_of(ns) }
     }
 
     /// What of it lies in a slice of this length; the rest is in the next one.
@@ -280,10 +280,6 @@ const fn slice_end(schedule: &Schedule, number: i64) -> i64 {
         SLICES => end_ns,
         _ => start_ns + (end_ns - start_ns) / SLICES * number,
     }
-}
-
-const fn by_length<S>(inner: S) -> ByLength<S> {
-    ByLength { inner, sums_ns: [0; CLASSES_NS.len() + 1], last: 0 }
 }
 
 #[cfg(test)]
@@ -329,13 +325,13 @@ mod tests {
 
     #[test]
     fn a_gap_over_the_end_of_a_slice_goes_on_in_those_that_follow() {
-        assert_eq!(Overhang::of(900, 1_000, Some(3)).ns, 0, "one turn of the loop");
-        let mut over = Overhang::of(2_500_000, 1_000, Some(3));
+        assert_eq!(Overhang::before_first_turn(900, 1_000).ns, 0, "one turn of the loop");
+        let mut over = Overhang { ns: 2_500_000, class: 3 };
         assert_eq!(over.take(1_000_000), [0, 0, 0, 1_000_000]);
         assert_eq!(over.take(1_000_000), [0, 0, 0, 1_000_000]);
         assert_eq!((over.take(1_000_000), over.ns), ([0, 0, 0, 500_000], 0));
         assert_eq!(over.take(1_000_000), [0; 4]);
-        assert_eq!(Overhang::of(50_000, 1_000, None).class, 1);
+        assert_eq!(Overhang::before_first_turn(50_000, 1_000).class, 1);
     }
 
     #[test]

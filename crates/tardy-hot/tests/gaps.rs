@@ -55,10 +55,6 @@ fn between<T>(
     found
 }
 
-fn by_length<S>(inner: S) -> ByLength<S> {
-    ByLength { inner, sums_ns: [0; 4], last: 0 }
-}
-
 fn late_ring(turns: u64) -> (TracedGaps<Counted>, Reader<Late>) {
     let (late, reader) = ring(usize::try_from(turns).unwrap() + 3);
     let control = Arc::new(TraceControl::default());
@@ -72,11 +68,11 @@ fn by_all_sinks<T>(
     begin: impl Fn() -> T,
     end: impl Fn(T) -> u64,
 ) -> [(&'static str, u64); 3] {
-    let mut counted = by_length(Counted(Arc::<Series>::default()));
+    let mut counted = ByLength::new(Counted(Arc::<Series>::default()));
     let (writer, mut reader) = ring(usize::try_from(turns).unwrap() + 3);
-    let mut kept = by_length(Kept(Arc::<Series>::default(), writer));
+    let mut kept = ByLength::new(Kept(Arc::<Series>::default(), writer));
     let (traced, mut late) = late_ring(turns);
-    let mut traced = by_length(traced);
+    let mut traced = ByLength::new(traced);
     let found = [
         ("counted", between(&mut counted, turns, &begin, &end)),
         ("kept", between(&mut kept, turns, &begin, &end)),
@@ -141,12 +137,18 @@ static STALLS: [[AtomicI64; 2]; 8] = [const { [const { AtomicI64::new(0) }; 2] }
 static STALLED: AtomicUsize = AtomicUsize::new(0);
 const STALL_NS: i64 = 2_000_000;
 
-extern "C" fn stall(_: i32) {
+/// Computes for [`STALL_NS`]: from when to when.
+fn stand_still() -> (i64, i64) {
     let from_ns = now_ns();
     let mut to_ns = from_ns;
     while to_ns - from_ns < STALL_NS {
         to_ns = now_ns();
     }
+    (from_ns, to_ns)
+}
+
+extern "C" fn stall(_: i32) {
+    let (from_ns, to_ns) = stand_still();
     if let Some([from, to]) = STALLS.get(STALLED.fetch_add(1, Relaxed)) {
         from.store(from_ns, Relaxed);
         to.store(to_ns, Relaxed);
@@ -160,7 +162,7 @@ fn gaps_that_were_made_come_back_with_their_place_and_length() {
     unsafe { libc::signal(libc::SIGUSR1, handler as libc::sighandler_t) };
     let (stop, (writer, mut reader)) = (Arc::new(Stop::new()), ring::<Sample>(1 << 16));
     let (own, series) = (Arc::clone(&stop), Arc::<Series>::default());
-    let mut sink = by_length(Kept(Arc::clone(&series), writer));
+    let mut sink = ByLength::new(Kept(Arc::clone(&series), writer));
     let spinning = std::thread::spawn(move || {
         let mut spin = Spin::new(EVERY_TURN_NS);
         // No time lies between two loops, so that from the first turn on no stall is missed.
@@ -201,10 +203,36 @@ fn gaps_that_were_made_come_back_with_their_place_and_length() {
     assert!(longest >= STALLS.len() as i64 * STALL_NS);
 }
 
+/// Stands still at the first gap before it is kept, as a thread that is preempted there.
+struct PreemptedOnce {
+    gaps: Vec<Sample>,
+}
+
+impl Sink for PreemptedOnce {
+    fn take(&mut self, sample: Sample) {
+        if self.gaps.is_empty() {
+            stand_still();
+        }
+        self.gaps.push(sample);
+    }
+
+    fn miss(&mut self, _: u64) {}
+}
+
+#[test]
+fn a_thread_that_loses_its_cpu_while_a_gap_is_recorded_has_that_as_the_next_gap() {
+    let (stop, mut spin) = (Stop::new(), Spin::new(EVERY_TURN_NS));
+    let mut sink = PreemptedOnce { gaps: Vec::with_capacity(8) };
+    assert_eq!(run(&mut spin, &mut sink, until_samples(2), &stop), (Ended::Done, 0));
+    let [first, second] = sink.gaps.as_slice() else { panic!("{:?}", sink.gaps) };
+    assert_eq!(second.t_ns, first.t_ns + first.latency_ns, "no time lies between");
+    assert!(second.latency_ns >= STALL_NS, "{second:?}");
+}
+
 #[test]
 fn the_end_the_number_of_gaps_a_long_one_and_the_flag_end_it() {
     let stop = Stop::new();
-    let mut sink = by_length(Counted(Arc::<Series>::default()));
+    let mut sink = ByLength::new(Counted(Arc::<Series>::default()));
     let mut spin = Spin::new(i64::MAX);
     let end_ns = now_ns() + 1_000_000;
     let ended = sink.spin(&mut spin, Until { end_ns, ..until_samples(7) }, &stop);
