@@ -1,31 +1,22 @@
 //! A comparison of two sides as text: what its budget can find, its looks, and its result.
 
+mod ahead;
+
 use anstyle::{AnsiColor, Style};
 
 use super::{change::Change, compare, table::Table, terminal::fold};
 use crate::{
-    analysis::ab::{
-        ALPHA,
-        figure::ComparedFigure,
-        looks::{FEWEST_PAIRS, LookPlan},
-        power::smallest_difference,
-    },
     plain::plain,
     run::{
         AbCaveat, AbRecord, AbStatus, AbVerdict, ComparedFigureRow, ComparedUnit, Effect, SideName,
-        summary::ENOUGH_BEYOND,
     },
     units::{Nanos, many, span},
 };
 
+pub use self::ahead::{looked, planned};
+
 const BOLD: Style = Style::new().bold();
 const DIM: Style = Style::new().dimmed();
-
-/// Standard deviations of a pair's log ratio, before it is known.
-const ASSUMED: [f64; 2] = [0.1, 0.3];
-
-/// Blocks are planned for so many times the samples that are needed.
-const ROOM: f64 = 1.3;
 
 /// By how much B is more or less than A.
 fn change(row: &ComparedFigureRow) -> String {
@@ -59,67 +50,6 @@ fn interval(row: &ComparedFigureRow) -> String {
     }
 }
 
-/// One figure in a line that goes on: `p50 +19.6 % (+18.1 % to +21.2 %)`.
-#[must_use]
-pub fn estimate(row: &ComparedFigureRow) -> String {
-    format!("{} {} ({})", row.figure, change(row), interval(row))
-}
-
-/// What is planned, and which differences it can find.
-#[must_use]
-pub fn planned(record: &AbRecord, width: Option<usize>) -> String {
-    let looks: Vec<String> = record.looks.iter().map(|look| look.pairs.to_string()).collect();
-    let pairs = record.looks.last().map_or(0, |look| look.pairs);
-    let block = span(record.block_ns.unwrap_or(0) as f64 / 1e9);
-    let mut out = format!(
-        "Up to {} of blocks of {block} in {}, judged after {} pairs; order by --seed {}.\n",
-        many(u64::from(pairs), "pair"),
-        span(record.budget_ns as f64 / 1e9),
-        looks.join(", "),
-        record.seed,
-    );
-    let found: Vec<String> = ASSUMED.iter().filter_map(|sd| findable(record, *sd)).collect();
-    if let [little, much] = found.as_slice() {
-        let [low, high] = ASSUMED.map(percent);
-        out.push_str(&format!(
-            "If pairs scatter by {low} (standard deviation), a difference of {little} is found in \
-             4 of 5 cases; if by {high}, one of {much}. The first look tells how much they do.\n"
-        ));
-    }
-    record.judged.iter().filter_map(|figure| too_short(record, figure)).for_each(|text| {
-        out.push_str(&text);
-    });
-    fold(&out, width)
-}
-
-/// The smallest difference that is found in 4 of 5 cases, where pairs scatter so much.
-fn findable(record: &AbRecord, sd: f64) -> Option<String> {
-    let pairs = record.looks.last()?.pairs;
-    let plan = LookPlan::new(pairs, record.judged.len(), ALPHA).ok()?;
-    smallest_difference(&plan, record.judged.len(), sd).map(percent)
-}
-
-/// Says of a percentile that blocks are too short for it, and which budget is enough.
-fn too_short(record: &AbRecord, figure: &str) -> Option<String> {
-    let share = 1.0 - figure.parse::<ComparedFigure>().ok()?.percent()? / 100.0;
-    let trials = record.blocks.iter().filter(|block| !block.compared);
-    let per_s = trials.map(|block| block.samples as f64 / (block.measured_ns.max(1) as f64 / 1e9));
-    let per_s = per_s.reduce(f64::min)?;
-    let (block_ns, pair_ns) = (record.block_ns? as f64, record.pair_ns? as f64);
-    if per_s * block_ns / 1e9 * share >= ENOUGH_BEYOND as f64 {
-        return None;
-    }
-    let needed_ns = ENOUGH_BEYOND as f64 * ROOM / share / per_s * 1e9;
-    let trials_ns: u64 = record.blocks.iter().map(|block| block.taken_ns).sum();
-    let all_ns =
-        trials_ns as f64 + f64::from(FEWEST_PAIRS) * (pair_ns - 2.0 * block_ns + 2.0 * needed_ns);
-    Some(format!(
-        "Blocks are too short for {figure}: shares of samples above one threshold are compared \
-         instead. From --budget {} on they are long enough.\n",
-        typed(all_ns)
-    ))
-}
-
 /// A time as it is typed, rounded up: `45s`, `12m`.
 fn typed(ns: f64) -> String {
     // Not one more for the last bit of a sum.
@@ -131,29 +61,10 @@ fn typed(ns: f64) -> String {
     }
 }
 
-/// What a look said; of the first also what the rest of the budget can find.
+/// One figure in a line that goes on: `p50 +19.6 % (+18.1 % to +21.2 %)`.
 #[must_use]
-pub fn looked(record: &AbRecord, sds: &[f64], width: Option<usize>) -> String {
-    let pairs = record.figures.first().map_or(0, |row| row.pairs);
-    let all = record.looks.last().map_or(0, |look| look.pairs);
-    let of = |row: &ComparedFigureRow| format!("{} {}", estimate(row), row.verdict.as_str());
-    let rows: Vec<String> = record.figures.iter().map(of).collect();
-    let mut out = format!("After {pairs} of {all} pairs: {}.\n", rows.join("; "));
-    let is_open = |row: &ComparedFigureRow| row.verdict == AbVerdict::Inconclusive;
-    let is_first = record.looks.iter().filter(|look| look.verdict.is_some()).count() == 1;
-    if is_first && record.figures.iter().any(is_open) {
-        let found = record.figures.iter().zip(sds).filter_map(|(row, sd)| {
-            Some(format!(
-                "{} from {} on (pairs scatter by {})",
-                row.figure,
-                findable(record, *sd)?,
-                percent(*sd)
-            ))
-        });
-        let found: Vec<String> = found.collect();
-        out.push_str(&format!("This budget finds differences of {}.\n", found.join(", ")));
-    }
-    fold(&out, width)
+pub fn estimate(row: &ComparedFigureRow) -> String {
+    format!("{} {} ({})", row.figure, change(row), interval(row))
 }
 
 /// All of it: the sides, the table, how it was decided, caveats, and the answer last.
@@ -382,7 +293,7 @@ mod tests {
 
     use super::*;
 
-    fn row(figure: &str, ratio: f64, verdict: &str) -> serde_json::Value {
+    pub(super) fn row(figure: &str, ratio: f64, verdict: &str) -> serde_json::Value {
         json!({
             "series": null, "figure": figure, "unit": "ns", "above_ns": null,
             "lower_is_better": true, "a": 55_200.0, "b": 55_200.0 * ratio, "ratio": ratio,
@@ -399,7 +310,7 @@ mod tests {
         })
     }
 
-    fn record(status: &str, verdict: &str, figures: &[serde_json::Value]) -> AbRecord {
+    pub(super) fn record(status: &str, verdict: &str, figures: &[serde_json::Value]) -> AbRecord {
         let judged: Vec<_> = figures.iter().map(|row| row["figure"].clone()).collect();
         let look =
             |pairs: u32, said: bool| json!({"pairs": pairs, "verdict": said.then_some(verdict)});
@@ -468,20 +379,6 @@ mod tests {
         assert!(early.contains("inconclusive, interrupted\n"), "{early}");
         assert!(early.contains("before the first look, after 8 pairs"), "{early}");
         assert!(early.ends_with("inconclusive: nothing was judged\n"), "{early}");
-    }
-
-    #[test]
-    fn a_plan_says_what_it_can_find_and_for_what_its_blocks_are_too_short() {
-        let rows = [row("p50", 1.0, "same"), row("p99.9", 1.0, "inconclusive")];
-        let text = planned(&record("running", "inconclusive", &rows), None);
-        assert!(text.contains("Up to 40 pairs of blocks of 1 s in 5 min"), "{text}");
-        assert!(text.contains("If pairs scatter by 10 %"), "{text}");
-        // 2 of 10 samples beyond p99.9; 6.5 s have 13. All blocks 8 s, 6 pairs of 3 s and 13 s.
-        assert!(text.contains("too short for p99.9") && text.contains("--budget 104s"), "{text}");
-        assert!(!text.contains("too short for p50"), "{text}");
-        let looked = looked(&record("running", "inconclusive", &rows), &[0.1, 0.3], None);
-        assert!(looked.starts_with("After 16 of 40 pairs: p50 +0.0 % ("), "{looked}");
-        assert!(looked.contains("p99.9 from") && looked.contains("scatter by 30 %"), "{looked}");
     }
 
     #[test]
