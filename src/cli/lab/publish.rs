@@ -11,8 +11,9 @@ use crate::{
     cli::{Exit, output, report as page},
     lab::cell::published::{PublishedCell, PublishedRuns},
     report::{table::Table, terminal::fold},
-    run::files,
+    run::{Document, files},
     store::Store,
+    units::many,
 };
 
 /// No file of these comes near it.
@@ -22,7 +23,7 @@ const LARGEST: u64 = 64 << 20;
 ///
 /// The file has for each run what decides its samples, the hash of all of them, and the figures,
 /// but no samples. With the same tardy, kernel and QEMU `tardy lab verify --published FILE` gives
-/// the same samples anywhere.
+/// the same samples and figures anywhere.
 #[derive(Debug, Args)]
 pub(super) struct PublishFlags {
     /// Output directory of `tardy lab run`, or runs in it, measured with --mode deterministic
@@ -55,14 +56,34 @@ pub(super) fn read(file: &Path) -> Result<PublishedRuns> {
 /// What came of one run.
 struct Repeated<'a> {
     cell: &'a PublishedCell,
-    /// The hash of the samples now, or why there are none.
-    now: Result<String, String>,
+    outcome: Outcome,
 }
 
-impl Repeated<'_> {
-    /// Whether the samples are the same; none where it could not be repeated.
-    fn is_same(&self) -> Option<bool> {
-        self.now.as_ref().ok().map(|now| Some(now) == self.cell.lab.sample_hash.as_ref())
+/// Whether a repetition gives what was published.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Outcome {
+    Same,
+    /// In what it differs.
+    Different(String),
+    /// Why there is no repetition.
+    NotRepeated(String),
+}
+
+impl Outcome {
+    fn of(cell: &PublishedCell, again: Result<Document>) -> Self {
+        match again.map(|again| cell.difference(&again)) {
+            Ok(None) => Self::Same,
+            Ok(Some(why)) => Self::Different(why),
+            Err(error) => Self::NotRepeated(format!("{error:#}")),
+        }
+    }
+
+    fn words(&self) -> (&'static str, &str) {
+        match self {
+            Self::Same => ("the same", ""),
+            Self::Different(why) => ("different", why),
+            Self::NotRepeated(why) => ("not repeated", why),
+        }
     }
 }
 
@@ -88,8 +109,7 @@ pub(super) fn repeat(
             lab.kernel,
             lab.seed
         ));
-        let now = repeater.repeat(lab).map(|outcome| outcome.now);
-        repeated.push(Repeated { cell, now: now.map_err(|error| format!("{error:#}")) });
+        repeated.push(Repeated { cell, outcome: Outcome::of(cell, repeater.repeat(lab)) });
     }
     let is_whole = repeated.len() == cells.len();
     if as_json {
@@ -97,48 +117,48 @@ pub(super) fn repeat(
     } else {
         put(&repeated, cells.len())?;
     }
-    Ok(exit(&repeated, is_whole))
+    let outcomes: Vec<&Outcome> = repeated.iter().map(|one| &one.outcome).collect();
+    Ok(exit(&outcomes, is_whole))
 }
 
-/// Different samples are a no; what could not be repeated leaves it open.
-fn exit(repeated: &[Repeated], is_whole: bool) -> Exit {
-    let results: Vec<Option<bool>> = repeated.iter().map(Repeated::is_same).collect();
-    match () {
-        () if results.contains(&Some(false)) => Exit::No,
-        () if is_whole && !results.is_empty() && results.iter().all(Option::is_some) => Exit::Done,
-        () => Exit::Inconclusive,
+/// A difference is a no; what could not be repeated leaves it open.
+fn exit(outcomes: &[&Outcome], is_whole: bool) -> Exit {
+    let is = |wanted: fn(&Outcome) -> bool| outcomes.iter().any(|outcome| wanted(outcome));
+    if is(|outcome| matches!(outcome, Outcome::Different(_))) {
+        return Exit::No;
+    }
+    let is_open = !is_whole || outcomes.is_empty();
+    match is_open || is(|outcome| matches!(outcome, Outcome::NotRepeated(_))) {
+        true => Exit::Inconclusive,
+        false => Exit::Done,
     }
 }
 
 fn put(repeated: &[Repeated], planned: usize) -> Result<()> {
-    let mut table = Table::new(5, &["load", "kernel", "phase", "samples", "why"]);
+    let mut table = Table::new(5, &["load", "kernel", "phase", "again", "why"]);
     for one in repeated {
         let lab = &one.cell.lab;
-        let (result, why) = match (one.is_same(), &one.now) {
-            (Some(true), _) => ("the same", String::new()),
-            (Some(false), Ok(now)) => ("different", format!("their hash is {now}")),
-            (_, Err(why)) => ("not repeated", why.clone()),
-            (None, Ok(_)) => ("not repeated", String::new()),
-        };
+        let (result, why) = one.outcome.words();
         let phase = lab.seed.to_string();
-        table.row(vec![lab.load.clone(), lab.kernel.clone(), phase, result.into(), why]);
+        table.row(vec![lab.load.clone(), lab.kernel.clone(), phase, result.into(), why.into()]);
     }
-    let same = repeated.iter().filter(|one| one.is_same() == Some(true)).count();
-    let sum = format!("{same} of {planned} runs gave the same samples.");
+    let same = repeated.iter().filter(|one| one.outcome == Outcome::Same).count();
+    let sum =
+        format!("{same} of {} gave the same samples and figures.", many(planned as u64, "run"));
     output::put(&fold(&format!("{}\n{sum}\n", table.lines().join("\n")), output::width()))
 }
 
 fn put_json(repeated: &[Repeated], planned: usize) -> Result<()> {
     let cell = |one: &Repeated| {
         let lab = &one.cell.lab;
+        let (result, why) = one.outcome.words();
         json!({
             "load": lab.load,
             "kernel": lab.kernel,
             "phase": lab.seed,
-            "same": one.is_same(),
             "sample_hash": lab.sample_hash,
-            "sample_hash_now": one.now.as_ref().ok(),
-            "why_not": one.now.as_ref().err(),
+            "again": result.replace(' ', "_"),
+            "why": Some(why).filter(|why| !why.is_empty()),
         })
     };
     let cells: Vec<_> = repeated.iter().map(cell).collect();
@@ -148,31 +168,15 @@ fn put_json(repeated: &[Repeated], planned: usize) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::run::LabFacts;
 
     #[test]
-    fn one_other_sample_is_a_no_and_what_was_not_repeated_stays_open() {
-        let lab = LabFacts { sample_hash: Some("aa".into()), ..LabFacts::default() };
-        let cell = PublishedCell {
-            tardy_version: String::new(),
-            release: String::new(),
-            series: std::collections::BTreeMap::new(),
-            lab,
-        };
-        let of = |now: &[Result<&str, &str>], is_whole: bool| {
-            let repeated: Vec<Repeated> = now
-                .iter()
-                .map(|now| Repeated {
-                    cell: &cell,
-                    now: now.map(str::to_owned).map_err(str::to_owned),
-                })
-                .collect();
-            exit(&repeated, is_whole)
-        };
-        assert_eq!(of(&[Ok("aa"), Ok("aa")], true), Exit::Done);
-        assert_eq!(of(&[Ok("aa"), Ok("ab"), Err("x")], true), Exit::No);
-        assert_eq!(of(&[Ok("aa"), Err("another QEMU")], true), Exit::Inconclusive);
-        assert_eq!(of(&[Ok("aa")], false), Exit::Inconclusive, "stopped before the end");
-        assert_eq!(of(&[], true), Exit::Inconclusive);
+    fn one_difference_is_a_no_and_what_was_not_repeated_stays_open() {
+        let (same, other) = (Outcome::Same, Outcome::Different("x".into()));
+        let open = Outcome::NotRepeated("another QEMU".into());
+        assert_eq!(exit(&[&same, &same], true), Exit::Done);
+        assert_eq!(exit(&[&same, &other, &open], true), Exit::No);
+        assert_eq!(exit(&[&same, &open], true), Exit::Inconclusive);
+        assert_eq!(exit(&[&same], false), Exit::Inconclusive, "stopped before the end");
+        assert_eq!(exit(&[], true), Exit::Inconclusive);
     }
 }

@@ -17,7 +17,7 @@ use crate::{
         },
         kernels::{self, Kernel, KernelSource},
     },
-    run::LabFacts,
+    run::{Document, LabFacts},
     sys::signals::Quit,
     units::Nanos,
 };
@@ -49,15 +49,25 @@ impl Repeater {
         self.quit.seen().is_some()
     }
 
-    /// Repeats one run.
-    pub(super) fn repeat(&self, facts: &LabFacts) -> Result<VerifyOutcome> {
-        let kernel = match &self.kernel {
-            // What it was called where the run was made says nothing; its checksum is compared.
-            Some(kernel) => Kernel { asked: facts.kernel.clone(), ..kernel.clone() },
-            None => kernels::known(&facts.kernel, &facts.kernel_hash, &self.cache)?,
-        };
-        let stop = || self.is_stopped();
+    /// Repeats one run and compares its samples.
+    pub(super) fn verify(&self, facts: &LabFacts) -> Result<VerifyOutcome> {
+        let (kernel, stop) = (self.kernel(facts)?, || self.is_stopped());
         verify::verify(facts, kernel, self.limit, &self.runner, &stop)
+    }
+
+    /// Repeats one run.
+    pub(super) fn repeat(&self, facts: &LabFacts) -> Result<Document> {
+        let (kernel, stop) = (self.kernel(facts)?, || self.is_stopped());
+        verify::repeat(facts, kernel, self.limit, &self.runner, &stop)
+    }
+
+    /// The kernel of a run: what the user named, or what lies in the cache.
+    fn kernel(&self, facts: &LabFacts) -> Result<Kernel> {
+        match &self.kernel {
+            // What it was called where the run was made says nothing; its checksum is compared.
+            Some(kernel) => Ok(Kernel { asked: facts.kernel.clone(), ..kernel.clone() }),
+            None => kernels::known(&facts.kernel, &facts.kernel_hash, &self.cache),
+        }
     }
 }
 

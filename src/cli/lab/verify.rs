@@ -31,7 +31,7 @@ pub(super) struct VerifyFlags {
     #[arg(long, value_name = "FILE", conflicts_with = "run")]
     published: Option<PathBuf>,
     /// Repeat so many of its runs, spread evenly over the file [default: all]
-    #[arg(long, value_name = "N", requires = "published")]
+    #[arg(long, value_name = "N", conflicts_with = "run")]
     cells: Option<NonZeroUsize>,
     /// The kernel of that run, as for `tardy lab run` [default: the one in the cache that it names]
     ///
@@ -56,7 +56,7 @@ pub(super) fn verify(flags: &VerifyFlags, store: &Store) -> Result<Exit> {
     }
     let run = store.find(flags.run.as_deref().context("name a run, or --published FILE")?)?;
     let outcome =
-        Repeater::open(flags.kernel.as_deref(), flags.limit)?.repeat(verify::facts(&run)?)?;
+        Repeater::open(flags.kernel.as_deref(), flags.limit)?.verify(verify::facts(&run)?)?;
     let same = outcome.is_same();
     if flags.format.is_json() {
         output::put_json(&json!({

@@ -7,7 +7,7 @@ use anyhow::{Result, ensure};
 use serde::{Deserialize, Serialize};
 
 use super::verify;
-use crate::run::{LabFacts, Run};
+use crate::run::{Document, LabFacts, Run};
 
 /// The version of the file that this tardy writes.
 pub const PUBLISHED_VERSION: u32 = 1;
@@ -91,26 +91,50 @@ impl PublishedRuns {
     }
 }
 
+impl PublishedCell {
+    /// In what a repetition differs: its samples, or, where those are the same, the figures that
+    /// were published beside their hash.
+    #[must_use]
+    pub fn difference(&self, again: &Document) -> Option<String> {
+        let now = again.facts.lab.as_ref().and_then(|lab| lab.sample_hash.as_ref());
+        if now != self.lab.sample_hash.as_ref() {
+            let now = now.map_or("none: it kept no samples", String::as_str);
+            return Some(format!("the hash of its samples is {now}"));
+        }
+        let series = figures(again);
+        if series == self.series {
+            return None;
+        }
+        let other = |name: &&String| series.get(*name) != self.series.get(*name);
+        let names = series.keys().chain(self.series.keys());
+        let name = names.into_iter().find(other)?;
+        let now = series.get(name).map(|one| format!("{:?}", one.figures));
+        let now = now.unwrap_or_else(|| "not there".into());
+        Some(format!("its samples are the same and the published figures of {name} are not: {now}"))
+    }
+}
+
 fn cell(run: &Run) -> Result<PublishedCell> {
-    let lab = verify::facts(run)?.clone();
     let facts = &run.document.facts;
-    let series = run.document.series.iter().map(|series| {
-        let certain = series
-            .percentiles
-            .iter()
-            .filter(|(name, _)| !series.uncertain.iter().any(|uncertain| uncertain == *name));
-        let mut figures: BTreeMap<String, i64> = certain
-            .filter_map(|(name, ns)| Some((name.clone(), i64::try_from(*ns).ok()?)))
-            .collect();
-        figures.extend(series.max.map(|ns| ("max".to_owned(), ns)));
-        (series.name.clone(), PublishedSeries { count: series.count, figures })
-    });
     Ok(PublishedCell {
         tardy_version: facts.tardy_version.clone(),
         release: facts.kernel.clone(),
-        series: series.collect(),
-        lab,
+        series: figures(&run.document),
+        lab: verify::facts(run)?.clone(),
     })
+}
+
+/// The figures of each series that have enough samples.
+fn figures(run: &Document) -> BTreeMap<String, PublishedSeries> {
+    let series = run.series.iter().map(|series| {
+        let is_certain = |name: &String| !series.uncertain.contains(name);
+        let certain = series.percentiles.iter().filter(|(name, _)| is_certain(name));
+        let named = certain.filter_map(|(name, ns)| Some((name.clone(), i64::try_from(*ns).ok()?)));
+        let largest = series.max.map(|ns| ("max".to_owned(), ns));
+        let figures = named.chain(largest).collect();
+        (series.name.clone(), PublishedSeries { count: series.count, figures })
+    });
+    series.collect()
 }
 
 #[cfg(test)]
@@ -163,5 +187,23 @@ mod tests {
         assert_eq!(names(10, 3), ["l0", "l3", "l6"]);
         assert_eq!(names(2, 5), ["l0", "l1"]);
         assert!(names(2, 0).is_empty());
+    }
+
+    #[test]
+    fn other_samples_and_other_figures_of_the_same_samples_are_told_apart() {
+        let mut again = crate::analysis::matrix::tests::run("k", "l", 1, [8, 100, 110, 120]);
+        let lab = again.facts.lab.clone().unwrap();
+        let (tardy_version, release) = (String::new(), String::new());
+        let cell = PublishedCell { tardy_version, release, series: figures(&again), lab };
+        assert_eq!(cell.series["cpu0"].figures.keys().collect::<Vec<_>>(), ["50", "99", "max"]);
+        assert_eq!(cell.difference(&again), None);
+        let mut flattered = cell.clone();
+        flattered.series.get_mut("cpu0").unwrap().figures.insert("99".into(), 50);
+        let said = flattered.difference(&again).unwrap();
+        assert!(said.contains("the published figures of cpu0 are not") && said.contains("100"));
+        again.facts.lab.as_mut().unwrap().sample_hash = Some("other".into());
+        assert!(cell.difference(&again).unwrap().contains("is other"));
+        again.facts.lab.as_mut().unwrap().sample_hash = None;
+        assert!(cell.difference(&again).unwrap().contains("kept no samples"));
     }
 }

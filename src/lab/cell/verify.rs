@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail, ensure};
 use super::{Cell, ClockMode, guest_runner::GuestRunner, phase::StartPhase};
 use crate::{
     lab::kernels::Kernel,
-    run::{LabFacts, Run, RunDirectory},
+    run::{Document, LabFacts, Run, RunDirectory},
 };
 
 /// The result.
@@ -58,7 +58,7 @@ pub fn facts(run: &Run) -> Result<&LabFacts> {
     Ok(facts)
 }
 
-/// Runs the cell again in a directory that does not stay, and compares.
+/// Runs the cell again in a directory that does not stay, and compares the samples.
 ///
 /// # Errors
 /// Why it cannot be repeated: another kernel, tardy or QEMU, each by name; a cell that fails.
@@ -69,6 +69,24 @@ pub fn verify(
     runner: &GuestRunner,
     stop: &dyn Fn() -> bool,
 ) -> Result<VerifyOutcome> {
+    let again = repeat(facts, kernel, limit, runner, stop)?;
+    let now = again.facts.lab.and_then(|lab| lab.sample_hash);
+    let now = now.context("the repeated run kept no samples")?;
+    let before = facts.sample_hash.clone().unwrap_or_default();
+    Ok(VerifyOutcome { before, now })
+}
+
+/// Runs the cell again in a directory that does not stay. The record of the repetition.
+///
+/// # Errors
+/// As [`verify`].
+pub fn repeat(
+    facts: &LabFacts,
+    kernel: Kernel,
+    limit: Duration,
+    runner: &GuestRunner,
+    stop: &dyn Fn() -> bool,
+) -> Result<Document> {
     let cell = Cell {
         kernel,
         mode: ClockMode::Deterministic,
@@ -91,11 +109,7 @@ pub fn verify(
     }
     let scratch = runner.scratch()?;
     let place = RunDirectory::make(&scratch.path().join("again"))?;
-    let again = runner.run(&cell, &place, stop)?;
-    let now = again.facts.lab.and_then(|lab| lab.sample_hash);
-    let now = now.context("the repeated run kept no samples")?;
-    let before = facts.sample_hash.clone().unwrap_or_default();
-    Ok(VerifyOutcome { before, now })
+    runner.run(&cell, &place, stop)
 }
 
 #[cfg(test)]
