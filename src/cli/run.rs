@@ -245,6 +245,7 @@ impl RunFlags {
         let probe = self.probe.unwrap_or(DEFAULT_PROBE);
         self.messages.check(probe.name)?;
         self.noise.check(probe)?;
+        self.timer.check_distribution(probe.name, self.has_load())?;
         let loads = self.loads.specs()?;
         let (cpus, places) = self.measured_cpus(probe)?;
         let usual = noise::usual_policy(probe);
@@ -350,6 +351,7 @@ impl RunFlags {
             timer: self.timer.timer(cpus.clone(), &terms),
             says_policy: self.setup.says_policy(),
             unpaced: self.timer.unpaced,
+            distribution: self.timer.distribution,
             gap_over_ns: self.noise.gap_over_ns(),
         };
         let made = on_cpus(probe.name, plan);

@@ -5,7 +5,10 @@ use clap::{Args, ValueEnum};
 
 use super::flags::{CpuList, interval};
 use crate::{
-    probes::timer::{Timer, WakeKind},
+    probes::{
+        fake::Distribution,
+        timer::{Timer, WakeKind},
+    },
     setup::threads::Terms,
     sys::cpus::Cpus,
     units::Nanos,
@@ -37,6 +40,9 @@ pub(super) struct TimerFlags {
     /// Feed the fake probe as fast as possible
     #[arg(long, hide = true)]
     pub unpaced: bool,
+    /// Draw the samples of the fake probe from this, in simulated time: pareto:index=4,seed=1
+    #[arg(long, value_name = "NAME", hide = true, conflicts_with = "unpaced")]
+    pub distribution: Option<Distribution>,
 }
 
 impl TimerFlags {
@@ -60,6 +66,22 @@ impl TimerFlags {
         if let Some((flag, _)) = given.into_iter().find(|(_, given)| *given) {
             bail!("{flag} has no meaning with {probe}; leave it out, or measure timer");
         }
+        Ok(())
+    }
+
+    /// Refuses samples from a distribution for a probe that measures, and beside loads, which work
+    /// in real time.
+    ///
+    /// # Errors
+    /// Names the flag.
+    pub(super) fn check_distribution(&self, probe: &str, has_loads: bool) -> Result<()> {
+        let Some(own) = self.distribution else { return Ok(()) };
+        ensure!(probe == "fake", "--distribution {own} is for the probe fake; leave it out");
+        ensure!(
+            !has_loads,
+            "--distribution {own}: its time is simulated, in which no load works; leave out one of \
+             them"
+        );
         Ok(())
     }
 

@@ -17,6 +17,7 @@ use super::{
     ArmError, FigureValue, FinishedProbe, ProbeSupervisor, Recorded, STACK_BYTES, Schedule,
     ThreadReport, TracedThread,
     measured_thread::{self, LoopEnd},
+    simulated_time::SimulatedTime,
 };
 use crate::{
     run::Deviation,
@@ -71,6 +72,8 @@ pub struct Armed {
     pub hurries: bool,
     /// When its threads are due, where they have a schedule.
     pub grid: Option<ExpiryGrid>,
+    /// The time that its samples are made up for, where nothing is waited for.
+    pub simulated: Option<SimulatedTime>,
     ends: Arc<Ends>,
     sources: Vec<Box<dyn SeriesSource>>,
     tids: Vec<i32>,
@@ -173,6 +176,7 @@ impl Armed {
             supervisor: None,
             hurries: false,
             grid: None,
+            simulated: None,
             ends: Arc::default(),
             sources: Vec::new(),
             tids: Vec::new(),

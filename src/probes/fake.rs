@@ -1,5 +1,9 @@
 //! The `fake` probe: known samples, fed instead of slept for. For tests, benchmarks and demos: what
 //! a run, a page or a statistic should show of it can be computed beforehand.
+//!
+//! Drawn from a distribution they come in simulated time: an hour of them takes a second.
+
+mod distribution;
 
 use std::{sync::Arc, time::Duration};
 
@@ -10,8 +14,11 @@ use tardy_hot::{
     wakeup::{Counted, Ended, Kept, Series, Sink},
 };
 
+pub use self::distribution::{Distribution, DistributionError};
 use super::{
-    ArmError, Armed, CpuPlan, Probe, Recorded, Schedule, Tracing, Wants, measured_thread::LoopEnd,
+    ArmError, Armed, CpuPlan, Probe, Recorded, Schedule, Tracing, Wants,
+    measured_thread::LoopEnd,
+    simulated_time::{Follower, SimulatedTime},
 };
 use crate::{
     run::{FakeParameters, ProbeRecord, SeriesHead},
@@ -28,6 +35,8 @@ pub struct Fake {
     pub interval_ns: i64,
     /// Feed as fast as possible instead of one sample an interval.
     pub unpaced: bool,
+    /// What they are drawn from, in simulated time; absent for [`latency_of`] each.
+    pub distribution: Option<Distribution>,
     /// Policy and priority of its threads, each bound to its CPU; absent: as they are born.
     pub scheduling: Option<(Policy, u32)>,
 }
@@ -36,9 +45,10 @@ impl Fake {
     /// By this plan; its threads are bound to their CPUs only where a policy was asked for.
     #[must_use]
     pub fn new(plan: CpuPlan) -> Self {
-        let CpuPlan { timer, says_policy, unpaced, .. } = plan;
+        let CpuPlan { timer, says_policy, unpaced, distribution, .. } = plan;
         let scheduling = says_policy.then_some((timer.policy, timer.priority));
-        Self { cpus: timer.cpus, interval_ns: timer.interval_ns, unpaced, scheduling }
+        let interval_ns = timer.interval_ns;
+        Self { cpus: timer.cpus, interval_ns, unpaced, distribution, scheduling }
     }
 }
 
@@ -52,6 +62,7 @@ impl Probe for Fake {
             interval_ns: self.interval_ns,
             cpus: self.cpus.to_string(),
             unpaced: self.unpaced,
+            distribution: self.distribution.map(|own| own.to_string()),
         })
     }
 
@@ -66,6 +77,7 @@ impl Probe for Fake {
 
     fn arm(&self, wants: &Wants, stop: &Arc<Stop>) -> Result<Armed, ArmError> {
         let mut armed = Armed::new(stop);
+        armed.simulated = self.distribution.map(|_| SimulatedTime::new());
         for head in self.heads(None) {
             let series = Arc::new(Series::default());
             let (writer, reader) = wants.ring_samples.map(ring).unzip();
@@ -73,6 +85,7 @@ impl Probe for Fake {
                 seed: u64::from(head.cpu.unwrap_or(0)),
                 interval_ns: self.interval_ns,
                 unpaced: self.unpaced,
+                drawn: self.distribution.zip(armed.simulated.as_ref().map(SimulatedTime::follow)),
                 stop: Arc::clone(stop),
             };
             let terms = self.scheduling.zip(head.cpu).map(|((policy, priority), cpu)| Terms {
@@ -97,11 +110,7 @@ impl Probe for Fake {
 /// up to 100 us more, and sample 777,777 of each million 3 ms.
 #[must_use]
 pub fn latency_of(seed: u64, n: u64) -> i64 {
-    // SplitMix64 (Steele, Lea, Flood 2014): any sample can be computed without those before it.
-    let mut mixed = (seed << 48 ^ n).wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    mixed ^= mixed >> 31;
+    let mixed = mixed(seed << 48 ^ n);
     let body = 2_000 + (mixed & 0xfff) as i64;
     match n % 1_000_000 {
         777_777 => 3_000_000,
@@ -110,10 +119,19 @@ pub fn latency_of(seed: u64, n: u64) -> i64 {
     }
 }
 
+/// SplitMix64 (Steele, Lea, Flood 2014): any number can be computed without those before it.
+fn mixed(number: u64) -> u64 {
+    let mut mixed = number.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ (mixed >> 31)
+}
+
 struct Feed {
     seed: u64,
     interval_ns: i64,
     unpaced: bool,
+    drawn: Option<(Distribution, Follower)>,
     stop: Arc<Stop>,
 }
 
@@ -123,8 +141,40 @@ impl Feed {
             u64::try_from(schedule.start_ns - clock::now_ns()).unwrap_or(0),
         ));
         let before = ThreadUsage::of_this_thread();
-        let ended = self.feed(schedule, sink);
+        let ended = match &self.drawn {
+            Some((distribution, time)) => self.draw(*distribution, time, schedule, sink),
+            None => self.feed(schedule, sink),
+        };
         LoopEnd::since(before, ended)
+    }
+
+    /// Each sample where simulated time has come to it.
+    fn draw(
+        &self,
+        distribution: Distribution,
+        time: &Follower,
+        schedule: Schedule,
+        sink: &mut impl Sink,
+    ) -> Ended {
+        let mut t_ns = schedule.start_ns;
+        for n in 0..schedule.samples {
+            if t_ns >= schedule.end_ns {
+                break;
+            }
+            time.wait_for(t_ns, &self.stop);
+            if self.stop.is_set() {
+                time.end(t_ns);
+                return Ended::Stopped;
+            }
+            let latency_ns = distribution.latency_ns(self.seed, n);
+            sink.take(Sample { t_ns, latency_ns });
+            t_ns = t_ns.saturating_add(self.interval_ns);
+            if latency_ns > schedule.stop_over_ns {
+                self.stop.set();
+            }
+        }
+        time.end(t_ns.min(schedule.end_ns));
+        Ended::Done
     }
 
     fn feed(&self, schedule: Schedule, sink: &mut impl Sink) -> Ended {

@@ -12,6 +12,7 @@ mod measured_thread;
 pub mod noise;
 pub mod pingpong;
 pub mod receive;
+pub mod simulated_time;
 pub mod stream;
 pub mod timer;
 
@@ -250,6 +251,8 @@ pub struct CpuPlan {
     pub says_policy: bool,
     /// Feed samples that are made up as fast as possible.
     pub unpaced: bool,
+    /// Draw them from this instead, in simulated time.
+    pub distribution: Option<fake::Distribution>,
     /// A longer time between two clock reads of a thread that spins is a gap, ns.
     pub gap_over_ns: i64,
 }

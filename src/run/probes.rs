@@ -293,6 +293,10 @@ pub struct FakeParameters {
     pub cpus: String,
     /// Whether they are made up as fast as possible.
     pub unpaced: bool,
+    /// What they are drawn from, as `pareto:index=4,seed=1`, in simulated time; absent for known
+    /// samples.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub distribution: Option<String>,
 }
 
 impl ProbeParameters for FakeParameters {

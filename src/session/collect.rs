@@ -1,6 +1,7 @@
 //! Collects evidence from those who know it: before the start from the plan, at the end from the
 //! measured threads, the drain and the recorder.
 
+use anyhow::Result;
 use tardy_hot::{clock::now_ns, wakeup::Ended};
 
 use super::{
@@ -11,8 +12,9 @@ use super::{
     tracing::TraceEnd,
 };
 use crate::{
-    probes::{Schedule, ThreadReport},
+    probes::{Schedule, ThreadReport, simulated_time::SimulatedTime},
     run::{CpuCount, Document, UnreadSource},
+    setup::power::DmaLatency,
     sys::root::Root,
 };
 
@@ -24,6 +26,22 @@ pub(super) fn planned(plan: &mut RunPlan) -> SetupEvidence {
     });
     let left = std::mem::take(&mut plan.left);
     SetupEvidence { real_time_refused: refused, left, ..SetupEvidence::default() }
+}
+
+/// The request on `/dev/cpu_dma_latency`. What was requested must be available; where it is only
+/// the default, a refusal is evidence.
+pub(super) fn dma_latency(
+    plan: &RunPlan,
+    evidence: &mut SetupEvidence,
+) -> Result<Option<DmaLatency>> {
+    if let Some(longest_us) = plan.wishes.max_idle_latency_us {
+        return Ok(Some(DmaLatency::hold_asked(longest_us)?));
+    }
+    let held = plan.hold_dma_latency.then(DmaLatency::hold).transpose();
+    Ok(held.unwrap_or_else(|refused| {
+        evidence.dma_latency_refused = Some(refused);
+        None
+    }))
 }
 
 /// Whether the shield stayed.
@@ -89,8 +107,15 @@ pub(super) fn recording(
 }
 
 /// When the last loop ended. One that went on to its planned end covered the time up to there: the
-/// expiry after its last one would lie beyond.
-pub(super) fn end_of(reports: &[ThreadReport], schedule: &Schedule) -> i64 {
+/// expiry after its last one would lie beyond. Where time was simulated, in that.
+pub(super) fn end_of(
+    reports: &[ThreadReport],
+    schedule: &Schedule,
+    simulated: Option<&SimulatedTime>,
+) -> i64 {
+    if let Some(time) = simulated {
+        return time.ended_ns().max(schedule.start_ns);
+    }
     let end = |report: &ThreadReport| match (report.ended, schedule.end_ns) {
         (Ended::Done, planned) if planned < i64::MAX => report.ended_ns.max(planned),
         _ => report.ended_ns,

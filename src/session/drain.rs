@@ -3,6 +3,8 @@
 //! It runs below the measured threads and above every load. Rings hold 5 s; when it is later than
 //! that, single samples are lost and counted, and histograms are whole all the same.
 
+mod simulated;
+
 use std::{
     io,
     sync::{
@@ -29,6 +31,7 @@ use super::{
 };
 use crate::{
     loads::RunningLoad,
+    probes::simulated_time::SimulatedTime,
     run::{
         IntervalOf, OsError, RunWriter, names,
         tracks::{LoadRow, MachineRow, to_csv},
@@ -68,6 +71,8 @@ pub(super) struct DrainInputs {
     pub housekeeping: Cpus,
     /// Watches over what must not change.
     pub monitor: ConditionsMonitor,
+    /// The time of samples that are made up, where it is another.
+    pub simulated: Option<SimulatedTime>,
 }
 
 /// What the drain leaves.
@@ -184,6 +189,25 @@ impl Thread {
         self.machine = MachineCounters::new(Root::default(), now_ns());
         self.load_rows();
         self.used = HelperUse::begin();
+        match self.work.simulated.take() {
+            Some(time) => self.follow(&time, finished),
+            None => self.tick_until(finished),
+        }
+        let (series, rings): (Vec<_>, Vec<_>) = self.work.series.drain(..).unzip();
+        let recording = Recording {
+            lost: rings.iter().flatten().map(Reader::dropped).sum(),
+            late_ns: self.late_ns,
+            refused: self.refused,
+            helpers: vec![self.used.of("tardy/drain")],
+            not_real_time: refused.err().as_ref().map(OsError::from),
+        };
+        let DrainInputs { maker, figures, monitor, .. } = self.work;
+        Drained { maker, series, figures, recording, monitor }
+    }
+
+    /// Works at each tick until everything is measured.
+    fn tick_until(&mut self, finished: &AtomicBool) {
+        let (start_ns, cadence) = (self.work.start_ns, self.work.cadence);
         let tick_ns = self.work.interval_ns.min(SECOND_NS);
         let mut due_ns = start_ns + tick_ns;
         loop {
@@ -204,17 +228,7 @@ impl Thread {
                 due_ns += tick_ns;
             }
         }
-        self.end();
-        let (series, rings): (Vec<_>, Vec<_>) = self.work.series.drain(..).unzip();
-        let recording = Recording {
-            lost: rings.iter().flatten().map(Reader::dropped).sum(),
-            late_ns: self.late_ns,
-            refused: self.refused,
-            helpers: vec![self.used.of("tardy/drain")],
-            not_real_time: refused.err().as_ref().map(OsError::from),
-        };
-        let DrainInputs { maker, figures, monitor, .. } = self.work;
-        Drained { maker, series, figures, recording, monitor }
+        self.end(now_ns());
     }
 
     /// As [`wait_until`], in the steps of its cadence.
@@ -278,13 +292,13 @@ impl Thread {
         interval_ns(self.work.interval_ns, now - self.work.start_ns)
     }
 
-    /// The last of everything, now that nothing more comes.
-    fn end(&mut self) {
+    /// The last of everything, now that nothing more comes and the last interval ends.
+    fn end(&mut self, end_ns: i64) {
         self.work.maker.release_reserve();
         self.move_samples();
         self.move_figures();
         // Nothing is measured any more that could wait.
-        self.write_interval(now_ns(), &AtomicBool::new(true));
+        self.write_interval(end_ns, &AtomicBool::new(true));
         let rows = self.machine.poll(now_ns(), self.work.start_ns);
         self.write_tracks(&rows);
         self.work.monitor.end();

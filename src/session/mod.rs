@@ -47,7 +47,7 @@ pub(crate) use calibrate::LENGTH_NS as CALIBRATION_NS;
 pub(crate) use caveats::{left_changed, shield_gaps};
 use conditions_monitor::ConditionsMonitor;
 use drain::{Drain, DrainInputs};
-use evidence::{Evidence, SetupEvidence};
+use evidence::Evidence;
 use figure_collector::FigureCollector;
 use interval_reader::IntervalReader;
 use machine::{Counted, MeasuredCounts};
@@ -117,7 +117,7 @@ impl Session {
         locked.after_arming();
         evidence.setup.memory_refused = locked.refused().cloned();
         evidence.setup.shield = arranged.shield_gaps().cloned();
-        let dma_latency = hold_dma_latency(&plan, &mut evidence.setup)?;
+        let dma_latency = collect::dma_latency(&plan, &mut evidence.setup)?;
         if let Some(traced) = &mut traced {
             traced.begin(std::mem::take(&mut armed.traced))?;
         }
@@ -282,6 +282,7 @@ impl Session {
                 &self.armed.found,
             )
             .guard(self.arranged.shield_watch()),
+            simulated: self.armed.simulated.clone(),
         };
         Drain::start(work).context("cannot start the thread that records")
     }
@@ -336,9 +337,11 @@ impl Session {
         counted: &Counted,
     ) -> Result<Document> {
         let Self { plan, armed, loads, arranged, mut document, mut evidence, .. } = self;
+        let simulated = armed.simulated.clone();
         let FinishedProbe { reports, measured, kept } = armed.finish();
         let traced = traced.map(ActiveTracing::finish).transpose().map_err(anyhow::Error::msg)?;
-        let end_ns = collect::end_of(reports.get(..measured).unwrap_or_default(), &schedule);
+        let measured = reports.get(..measured).unwrap_or_default();
+        let end_ns = collect::end_of(measured, &schedule, simulated.as_ref());
         let mut drained = drain.finish().map_err(anyhow::Error::msg)?;
         // The drain has ended, so that nothing else holds the loads any more.
         let loads = loads.into_iter().filter_map(Arc::into_inner);
@@ -382,16 +385,4 @@ impl Session {
         })?;
         Ok(document)
     }
-}
-
-/// What was requested must be available; where it is only the default, a refusal is evidence.
-fn hold_dma_latency(plan: &RunPlan, evidence: &mut SetupEvidence) -> Result<Option<DmaLatency>> {
-    if let Some(longest_us) = plan.wishes.max_idle_latency_us {
-        return Ok(Some(DmaLatency::hold_asked(longest_us)?));
-    }
-    let held = plan.hold_dma_latency.then(DmaLatency::hold).transpose();
-    Ok(held.unwrap_or_else(|refused| {
-        evidence.dma_latency_refused = Some(refused);
-        None
-    }))
 }
