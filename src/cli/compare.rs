@@ -12,7 +12,9 @@ use super::{
 use crate::{
     analysis::ab::figure::{ComparedFigure, JUDGED_BY_DEFAULT},
     report::{
-        compare::{CompareOptions, CompareReport, SideComparison, WorseGate, compare_runs, text},
+        compare::{
+            CompareOptions, CompareReport, HeldRuns, SideComparison, WorseGate, compare_runs, text,
+        },
         gate::GateResult,
     },
     run::{AbVerdict, BandDifference, ComparedFigureRow, Run, Validity},
@@ -41,9 +43,11 @@ pub(super) struct CompareFlags {
     /// Call sides the same that differ by less [default: 5% up to p99, 10% beyond]
     #[arg(long, value_name = "PERCENT", value_parser = margin)]
     margin: Option<f64>,
-    /// By how much B may be worse, as worse<5%@p99; repeatable
+    /// By how much B may be worse, as worse<5%@p99 or 'worse<5%@p99 vs RUN'; repeatable
     ///
-    /// Decided on the interval of the ratio. Then the exit code is that of the gates: 0 where all
+    /// Decided on the interval of the ratio, which takes three runs of each side. Behind vs stand
+    /// the runs that B is held against, with commas between, in place of A; B are then the runs
+    /// behind --vs, or all others. Then the exit code is that of the gates: 0 where all
     /// pass, 1 where one fails, 3 where one is inconclusive.
     #[arg(long = "gate", value_name = "LIMIT")]
     gates: Vec<WorseGate>,
@@ -77,8 +81,9 @@ pub(super) fn compare(flags: &CompareFlags, store: &Store) -> Result<Exit> {
     let options = CompareOptions { judged: flags.judged(), margin: flags.margin };
     // A day has thousands of histograms; malloc keeps blocks of this size instead of freeing them.
     memory::keep_heap();
+    let against = flags.against(&a, &b, store)?;
     let report = compare_runs(a, b, &options)?;
-    let gates = flags.decide(&report)?;
+    let gates = flags.decide(&report, against)?;
     if flags.format.is_json() {
         output::put_json(&GatedReport::of(&report, gates.as_deref()))?;
     } else {
@@ -130,7 +135,7 @@ impl CompareFlags {
     fn judged(&self) -> Vec<ComparedFigure> {
         let asked = if self.figures.is_empty() { &JUDGED_BY_DEFAULT[..] } else { &self.figures };
         let mut judged = Vec::new();
-        for figure in asked.iter().copied().chain(self.gates.iter().map(|gate| gate.figure)) {
+        for figure in asked.iter().copied().chain(self.of_sides().map(|gate| gate.figure)) {
             if !judged.contains(&figure) {
                 judged.push(figure);
             }
@@ -138,16 +143,49 @@ impl CompareFlags {
         judged
     }
 
-    /// What the comparison says of the gates; nothing where there are none.
-    fn decide(&self, report: &CompareReport) -> Result<Option<Vec<GateResult>>> {
+    /// Gates that name no runs: they are about the sides that are compared.
+    fn of_sides(&self) -> impl Iterator<Item = &WorseGate> {
+        self.gates.iter().filter(|gate| gate.bases.is_empty())
+    }
+
+    /// What gates come to that name the runs which B is held against.
+    fn against(&self, a: &[Run], b: &[Run], store: &Store) -> Result<Vec<GateResult>> {
+        let mut found = Vec::new();
+        for gate in self.gates.iter().filter(|gate| !gate.bases.is_empty()) {
+            let base = gates::base(gate, store)?;
+            let all = if b.is_empty() { a } else { b };
+            let held: Vec<Run> = all.iter().filter(|run| !base.has(run)).cloned().collect();
+            let Some(first) = held.first() else {
+                bail!("--gate \"{gate}\": all runs of B stand behind vs; name others");
+            };
+            let names: Vec<String> =
+                first.document.wakeups().map(|series| series.name.clone()).collect();
+            let probe = first.document.probe.name();
+            let refusal = base.refusal(HeldRuns { probe, series: &names, runs: held.len() });
+            ensure!(refusal.is_none(), "--gate {}", refusal.unwrap_or_default());
+            found.extend(base.decide(held));
+        }
+        Ok(found)
+    }
+
+    /// What the comparison says of the gates, after those that were decided `against` other runs;
+    /// nothing where there are none.
+    fn decide(
+        &self,
+        report: &CompareReport,
+        against: Vec<GateResult>,
+    ) -> Result<Option<Vec<GateResult>>> {
         if self.gates.is_empty() {
             return Ok(None);
+        }
+        if self.of_sides().next().is_none() {
+            return Ok(Some(against));
         }
         let [one] = report.comparisons.as_slice() else {
             bail!("--gate decides between two sides: write the runs of B behind --vs");
         };
-        let mut found = Vec::new();
-        for gate in &self.gates {
+        let mut found = against;
+        for gate in self.of_sides() {
             let decided = gate.decide(one).map_err(|refusal| anyhow!("--gate {refusal}"))?;
             found.extend(decided);
         }

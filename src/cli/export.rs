@@ -5,11 +5,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, anyhow};
 use clap::{Args, builder::PossibleValuesParser};
 
-use super::{
-    Exit,
-    gates::{self, GateFlags},
-    output, report,
-};
+use super::{Exit, gates::GateFlags, output, report};
 use crate::{
     exchange::export::{CheckedRun, ExportFormat, FORMATS},
     store::Store,
@@ -48,10 +44,11 @@ pub(super) fn export(flags: &ExportFlags, store: &Store) -> Result<Exit> {
     let format = ExportFormat::find(&flags.to).context("--to: no such format")?;
     let mut exit = Exit::Done;
     let mut checked = Vec::new();
+    let gates = flags.gates.find(store)?;
     for name in &flags.runs {
         let run = store.find(name)?;
-        let found = flags.gates.decide(&run).map_err(|error| anyhow!("{name}: {error}"))?;
-        exit = exit.worst(gates::exit(&run.document, found.as_deref()));
+        let found = gates.decide(&run).map_err(|error| anyhow!("{name}: {error}"))?;
+        exit = exit.worst(super::gates::exit(&run.document, found.as_deref()));
         checked.push(CheckedRun::of(&run.document, &found.unwrap_or_default()));
     }
     let bytes = (format.write)(&checked)?;

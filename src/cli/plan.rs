@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::{
     Exit,
     flags::{FormatFlags, positive, random_seed, reason},
-    gates::{self, GateFlags},
+    gates::{self, GateFlags, RunGates},
     output,
     run::RunFlags,
     runs::new_id,
@@ -77,7 +77,8 @@ pub(super) struct PlanFlags {
 
 /// Measures, and prints the result.
 pub(super) fn plan(flags: &PlanFlags, store: &Store, argv: Vec<String>) -> Result<Exit> {
-    let request = flags.request(store, argv)?;
+    let gates = flags.gates.find(store)?;
+    let request = flags.request(store, argv, &gates)?;
     if flags.check {
         match flags.format.is_json() {
             true => output::put_json(&request.record)?,
@@ -104,7 +105,7 @@ pub(super) fn plan(flags: &PlanFlags, store: &Store, argv: Vec<String>) -> Resul
     if !is_whole && !flags.quiet {
         output::notice(&format!("To go on: tardy plan --resume {shown}"));
     }
-    flags.result(&record, &place, &shown)
+    flags.result(&record, &place, &shown, &gates)
 }
 
 /// The record, and what gates came to.
@@ -119,7 +120,7 @@ struct ShownPlan<'a> {
 /// A gate, and what one cell says of it.
 #[derive(Serialize)]
 struct CellGate {
-    /// The path of the cell.
+    /// The path of the cell; of a gate for all repeats of a cell, its name.
     cell: String,
     #[serde(flatten)]
     result: GateResult,
@@ -127,7 +128,7 @@ struct CellGate {
 
 impl PlanFlags {
     /// Checks everything that can be checked before anything is changed.
-    fn request(&self, store: &Store, argv: Vec<String>) -> Result<PlanRequest> {
+    fn request(&self, store: &Store, argv: Vec<String>, gates: &RunGates) -> Result<PlanRequest> {
         let Some(file) = &self.file else { return self.resumed(store) };
         let text = Plan::text(file)?;
         let shown = file.display().to_string();
@@ -138,7 +139,7 @@ impl PlanFlags {
         for row in &plan.rows {
             let place = || format!("{shown}, line {}: {:?}", row.line, row.name);
             let is_first = lengths.is_empty();
-            lengths.push(self.length(row, store, is_first).with_context(place)?);
+            lengths.push(length(row, store, gates, plan.repeat, is_first).with_context(place)?);
         }
         let id = new_id()?;
         let (directory, name) = self.place(store, &plan.name, &id)?;
@@ -146,18 +147,6 @@ impl PlanFlags {
         (record.id, record.name, record.argv) = (id, name, argv);
         self.set_budget(&mut record);
         Ok(PlanRequest { record, text: Some(text), directory, store: store.root().to_owned() })
-    }
-
-    /// How long a cell of this row measures, with its warm-up, ns.
-    fn length(&self, row: &PlanRow, store: &Store, is_first: bool) -> Result<u64> {
-        ensure!(
-            row.far.is_none(),
-            "it wants two boxes, and this machine is one; measure it with `tardy lab run`"
-        );
-        let run = Command::new("run").no_binary_name(true).disable_help_flag(true);
-        let matches = RunFlags::augment_args(run).try_get_matches_from(row.words());
-        let matches = matches.map_err(|error| anyhow::anyhow!("{}", reason(&error)))?;
-        RunFlags::from_arg_matches(&matches)?.cell_length(store, &self.gates, is_first)
     }
 
     fn resumed(&self, store: &Store) -> Result<PlanRequest> {
@@ -198,30 +187,42 @@ impl PlanFlags {
         })
     }
 
-    fn result(&self, record: &PlanRecord, place: &std::path::Path, shown: &str) -> Result<Exit> {
+    fn result(
+        &self,
+        record: &PlanRecord,
+        place: &std::path::Path,
+        shown: &str,
+        gates: &RunGates,
+    ) -> Result<Exit> {
         let mut exit = Exit::Done;
-        let (mut documents, mut found): (Vec<Option<Document>>, Vec<CellGate>) = (vec![], vec![]);
+        let (mut runs, mut found): (Vec<Option<Run>>, Vec<CellGate>) = (vec![], vec![]);
         for cell in &record.cells {
             let path = cell.path.as_ref().filter(|_| cell.status == CellStatus::Measured);
             let Some(path) = path else {
-                documents.push(None);
+                runs.push(None);
                 exit = exit.worst(match cell.status {
                     CellStatus::Failed => Exit::Failed,
-                    _ if self.gates.gates.is_empty() => Exit::Done,
+                    _ if gates.is_empty() => Exit::Done,
                     _ => Exit::Inconclusive,
                 });
                 continue;
             };
             let run = Run::open(&place.join(path))?;
-            let results = self.gates.decide(&run)?;
+            let results = gates.decide_limits(&run)?;
             exit = exit.worst(gates::exit(&run.document, results.as_deref()));
             let named = |result| CellGate { cell: path.clone(), result };
             found.extend(results.into_iter().flatten().map(named));
-            documents.push(Some(run.document));
+            runs.push(Some(run));
         }
-        let gates = (!self.gates.gates.is_empty()).then_some(found.as_slice());
+        let repeated = repeated(record, &runs, gates)?;
+        let results: Vec<GateResult> = repeated.iter().map(|own| own.result.clone()).collect();
+        exit = exit.worst(gates::verdict(gates.names_runs().then_some(results.as_slice())));
+        found.extend(repeated);
+        let documents: Vec<Option<Document>> =
+            runs.into_iter().map(|run| run.map(|run| run.document)).collect();
+        let found_any = (!gates.is_empty()).then_some(found.as_slice());
         if self.format.is_json() {
-            output::put_json(&ShownPlan { record, gates })?;
+            output::put_json(&ShownPlan { record, gates: found_any })?;
         } else {
             output::put(&text::result(record, &documents, shown))?;
             put_gates(record, &found)?;
@@ -230,14 +231,50 @@ impl PlanFlags {
     }
 }
 
+/// How long a cell of this row measures, with its warm-up, ns.
+fn length(
+    row: &PlanRow,
+    store: &Store,
+    gates: &RunGates,
+    repeat: u32,
+    is_first: bool,
+) -> Result<u64> {
+    ensure!(
+        row.far.is_none(),
+        "it wants two boxes, and this machine is one; measure it with `tardy lab run`"
+    );
+    let run = Command::new("run").no_binary_name(true).disable_help_flag(true);
+    let matches = RunFlags::augment_args(run).try_get_matches_from(row.words());
+    let matches = matches.map_err(|error| anyhow::anyhow!("{}", reason(&error)))?;
+    RunFlags::from_arg_matches(&matches)?.cell_length(store, gates, repeat as usize, is_first)
+}
+
+/// What all repeats of each cell say of gates that name other runs.
+fn repeated(record: &PlanRecord, runs: &[Option<Run>], gates: &RunGates) -> Result<Vec<CellGate>> {
+    let mut names: Vec<&str> = Vec::new();
+    let mut found = Vec::new();
+    for cell in &record.cells {
+        if names.contains(&cell.name.as_str()) {
+            continue;
+        }
+        names.push(&cell.name);
+        let own = record.cells.iter().zip(runs).filter(|(other, _)| other.name == cell.name);
+        let own: Vec<&Run> = own.filter_map(|(_, run)| run.as_ref()).collect();
+        let named = |result| CellGate { cell: cell.name.clone(), result };
+        found.extend(gates.decide_worse(&own)?.into_iter().map(named));
+    }
+    Ok(found)
+}
+
 /// The table of reasons, under the name of each cell.
 fn put_gates(record: &PlanRecord, found: &[CellGate]) -> Result<()> {
     let named = |gate: &CellGate| {
         let is_it = |cell: &&PlanCell| cell.path.as_ref() == Some(&gate.cell);
         let cell = record.cells.iter().find(is_it);
         let cell = cell.map(|cell| format!("{}, repeat {}", cell.name, cell.repeat));
+        let cell = cell.unwrap_or_else(|| format!("{}, all repeats", gate.cell));
         let series = gate.result.series.as_deref().unwrap_or("all");
-        let series = Some(format!("{}: {series}", cell.unwrap_or_default()));
+        let series = Some(format!("{cell}: {series}"));
         GateResult { series, ..gate.result.clone() }
     };
     let all: Vec<GateResult> = found.iter().map(named).collect();

@@ -148,10 +148,10 @@ pub(super) fn run(flags: RunFlags, store: &Store, argv: Vec<String>) -> Result<E
         output::notice("No load: the machine as it is. `--load hackbench` makes it busy.");
     }
     let left = recover_first(quiet);
-    let (name, gates) = (flags.record.name.clone(), flags.gates.clone());
+    let (name, gates) = (flags.record.name.clone(), flags.gates.find(store)?);
     let mut plan = flags.plan(store, argv).map_err(|error| name_holder(error, &left))?;
     plan.left = left;
-    gates.check(&planned::series_of(&plan), planned::planned_samples(&plan))?;
+    planned::check(&gates, &plan, 1, planned::planned_samples(&plan))?;
     if let (Some(name), Some(free), false) = (&name, &plan.name, quiet)
         && name != free
     {

@@ -144,7 +144,7 @@ pub(super) fn show(flags: &ShowFlags, store: &Store) -> Result<Exit> {
     memory::keep_heap();
     let log = RunLog::read(&run, false);
     let intervals = flags.intervals.then(|| RunIntervals::of_read(&run, &log));
-    let found = flags.gates.decide(&run)?;
+    let found = flags.gates.find(store)?.decide(&run)?;
     let tail = log.as_ref().ok().filter(|_| flags.tail).map(|log| RunTail::of(&run, log.blocks()));
     let how_long = how_long_of(flags, &run)?;
     let deadlines = flags.deadline.map(|deadline| deadline::deadlines(&run, deadline.0));

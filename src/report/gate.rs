@@ -70,7 +70,7 @@ pub enum GateError {
     #[error("\"{0}\": missed periods are counted; write missed=0 or missed<=5")]
     Count(String),
     /// A gate of two sides.
-    #[error("\"{0}\" compares runs; use it with `tardy compare`")]
+    #[error("\"{0}\" compares runs; here a limit is meant, as p99.9<=80us")]
     Worse(String),
 }
 
@@ -386,7 +386,7 @@ mod tests {
             ("max=3us", "a latency is never exactly that"),
             ("missed=3", "missed periods are counted"),
             ("missed<=1%", "missed periods are counted"),
-            ("worse<5%@p99", "use it with `tardy compare`"),
+            ("worse<5%@p99", "here a limit is meant"),
         ] {
             let error = text.parse::<Gate>().unwrap_err().to_string();
             assert!(error.contains(says), "{text}: {error}");

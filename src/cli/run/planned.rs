@@ -4,7 +4,8 @@ use anyhow::{Result, bail};
 
 use super::RunFlags;
 use crate::{
-    cli::gates::GateFlags,
+    cli::gates::RunGates,
+    report::compare::HeldRuns,
     run::SeriesHead,
     session::{Length, RunPlan},
     store::Store,
@@ -28,20 +29,33 @@ pub(super) fn series_of(plan: &RunPlan) -> Vec<String> {
     plan.probe.heads(None).into_iter().filter(whole).map(|head| head.name).collect()
 }
 
+/// Refuses gates that so many runs of this plan cannot have; of so many samples a series it says
+/// which they cannot decide.
+pub(super) fn check(
+    gates: &RunGates,
+    plan: &RunPlan,
+    runs: usize,
+    planned: Option<u64>,
+) -> Result<()> {
+    let series = series_of(plan);
+    gates.check(HeldRuns { probe: plan.probe.name(), series: &series, runs }, planned)
+}
+
 impl RunFlags {
     /// How long a cell of a plan measures with its warm-up, ns, after the checks of
-    /// [`super::run`]. Says of the first one which gates it cannot decide.
+    /// [`super::run`]. Says of the first one which gates so many of them cannot decide.
     ///
     /// # Errors
     /// The option, and the remedy; a run without an end.
     pub(in crate::cli) fn cell_length(
         self,
         store: &Store,
-        gates: &GateFlags,
+        gates: &RunGates,
+        repeats: usize,
         is_first: bool,
     ) -> Result<u64> {
         let plan = self.plan(store, Vec::new())?;
-        gates.check(&series_of(&plan), planned_samples(&plan).filter(|_| is_first))?;
+        check(gates, &plan, repeats, planned_samples(&plan).filter(|_| is_first))?;
         let length_ns = match plan.length {
             Length::Time(ns) => ns,
             Length::Samples(samples) => {

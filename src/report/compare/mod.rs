@@ -4,6 +4,7 @@
 //! One run beside one other is described and not judged: how much runs of one set-up differ from
 //! each other, and from boot to boot, is in neither of them.
 
+mod against;
 mod causes;
 mod facts;
 mod figures;
@@ -30,6 +31,7 @@ use crate::{
     run::{AbVerdict, BandDifference, ComparedFigureRow, Validity},
 };
 
+pub use against::{GateBase, HeldRuns};
 pub use causes::causes_between;
 pub use for_page::of_report;
 pub use reading::compare_runs;

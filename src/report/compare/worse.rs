@@ -1,13 +1,17 @@
-//! Gates of a comparison: by how much B may be worse, `worse<5%@p99`.
+//! Gates of a comparison: by how much B may be worse, `worse<5%@p99`, or worse than runs that the
+//! gate names, `worse<5%@p99 vs BASE`.
 
-use std::str::FromStr;
+use std::{fmt, str::FromStr};
 
 use thiserror::Error;
 
 use super::SideComparison;
 use crate::{
     analysis::ab::figure::{ComparedFigure, UnknownFigure},
-    report::gate::{GateResult, GateVerdict},
+    report::{
+        change::ratio,
+        gate::{GateResult, GateVerdict},
+    },
     run::ComparedFigureRow,
 };
 
@@ -19,6 +23,9 @@ pub struct WorseGate {
     share: f64,
     /// Which figure: it is judged too.
     pub figure: ComparedFigure,
+    /// The runs that it names: paths, names or ids; empty where the sides are those that are
+    /// compared.
+    pub bases: Vec<String>,
 }
 
 /// Why an expression is no gate of a comparison.
@@ -30,6 +37,11 @@ pub enum WorseGateError {
          series; limits for latencies are gates of `tardy run` and `tardy show`"
     )]
     Form(String),
+    /// Nothing behind `vs`.
+    #[error(
+        "\"{0}\": write a run behind vs, or three with commas between: worse<5%@p99 vs A1,A2,A3"
+    )]
+    Base(String),
     /// A share that is none.
     #[error("\"{0}\": write a share of more than 0% and at most 1000%, as in worse<5%@p99")]
     Share(String),
@@ -49,7 +61,18 @@ impl FromStr for WorseGate {
     fn from_str(text: &str) -> Result<Self, WorseGateError> {
         let text = text.trim();
         let form = || WorseGateError::Form(text.to_owned());
-        let (left, right) = text.split_once('<').ok_or_else(form)?;
+        let (limit, bases) = match text.split_once(" vs") {
+            Some((limit, bases)) if bases.is_empty() || bases.starts_with(' ') => {
+                let bases: Vec<String> =
+                    bases.split(',').map(|base| base.trim().to_owned()).collect();
+                if bases.iter().any(String::is_empty) {
+                    return Err(WorseGateError::Base(text.to_owned()));
+                }
+                (limit, bases)
+            }
+            _ => (text, Vec::new()),
+        };
+        let (left, right) = limit.split_once('<').ok_or_else(form)?;
         let (series, word) = match left.rsplit_once(':') {
             Some((series, word)) => (Some(series.trim().to_owned()), word),
             None => (None, left),
@@ -64,11 +87,28 @@ impl FromStr for WorseGate {
         let figure = figure.trim().parse();
         let figure =
             figure.map_err(|source| WorseGateError::Figure { gate: text.into(), source })?;
-        Ok(Self { text: text.to_owned(), series, share: percent / 100.0, figure })
+        Ok(Self { text: text.to_owned(), series, share: percent / 100.0, figure, bases })
+    }
+}
+
+impl fmt::Display for WorseGate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
     }
 }
 
 impl WorseGate {
+    /// The series that it is for; absent for all.
+    pub(super) fn series(&self) -> Option<&str> {
+        self.series.as_deref()
+    }
+
+    /// It, with the reason why nothing decides it.
+    pub(super) fn inconclusive(&self, reason: String) -> GateResult {
+        let (gate, series) = (self.text.clone(), self.series.clone());
+        GateResult { gate, series, verdict: GateVerdict::Inconclusive, reason }
+    }
+
     /// What a comparison says of it. Without a series it is about all of them together, or about
     /// each where they cannot be put together.
     ///
@@ -101,13 +141,18 @@ impl WorseGate {
                     () if low >= limit => GateVerdict::Fail,
                     () => GateVerdict::Inconclusive,
                 };
-                (verdict, format!("B / A is {low:.3} to {high:.3}"))
+                (verdict, format!("B / A is {} to {}", digits(low), digits(high)))
             }
             None if judged => (GateVerdict::Inconclusive, "there is no interval".into()),
             None => (GateVerdict::Inconclusive, "too few runs: it takes three of each side".into()),
         };
         GateResult { gate: self.text.clone(), series: row.series.clone(), verdict, reason }
     }
+}
+
+/// Three decimals, or as many digits as tell it from 0.
+fn digits(of: f64) -> String {
+    if (0.1..100.0).contains(&of) { format!("{of:.3}") } else { ratio(of) }
 }
 
 #[cfg(test)]
@@ -164,6 +209,18 @@ mod tests {
         assert_eq!(of(Some((1.0, 1.2))).0, GateVerdict::Inconclusive);
         assert_eq!(of(Some((1.06, 1.2))).0, GateVerdict::Fail);
         assert_eq!(of(None).0, GateVerdict::Inconclusive);
+        let tiny = of(Some((0.000_13, 0.004_8)));
+        assert_eq!(tiny, (GateVerdict::Pass, "B / A is 0.00013 to 0.0048".into()));
+    }
+
+    #[test]
+    fn a_gate_may_name_the_runs_that_it_is_against() {
+        let bases = |text: &str| text.parse::<WorseGate>().unwrap().bases;
+        assert_eq!(bases("worse<5%@p99"), Vec::<String>::new());
+        assert_eq!(bases("cpu0:worse < 5% @ p99 vs runs/old"), ["runs/old"]);
+        assert_eq!(bases("worse<5%@p99.9 vs a1, a2,a3"), ["a1", "a2", "a3"]);
+        let gate: WorseGate = " worse<5%@p99 vs a ".parse().unwrap();
+        assert_eq!(gate.to_string(), "worse<5%@p99 vs a");
     }
 
     #[test]
@@ -192,6 +249,8 @@ mod tests {
             ("worse<5@p99", "write a share"),
             ("worse<0%@p99", "write a share"),
             ("worse<5%@p95", "there is no figure \"p95\""),
+            ("worse<5%@p99 vs", "write a run behind vs"),
+            ("worse<5%@p99 vs a,,b", "write a run behind vs"),
         ] {
             let error = text.parse::<WorseGate>().unwrap_err().to_string();
             assert!(error.contains(says), "{text}: {error}");
