@@ -2,12 +2,14 @@
 
 use std::str::FromStr;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, anyhow, ensure};
 use clap::{Args, ValueEnum};
 
 use crate::{
     loads::{LoadSpec, command},
     plain::plain,
+    report::deadline::{SeriesDeadline, deadlines},
+    run::Run,
     sys::cpus::{Cpus, CpusError},
     units::{AmountError, Nanos, SampleCount, UnitError},
 };
@@ -52,6 +54,36 @@ pub(super) struct FormatFlags {
     /// Short for --format json
     #[arg(long)]
     json: bool,
+}
+
+/// What latencies are to keep.
+#[derive(Debug, Clone, Copy, Args)]
+#[command(next_help_heading = "Output")]
+pub(super) struct DeadlineFlags {
+    /// Also print what share of periods met this deadline, and how misses follow each other
+    ///
+    /// From the expiry to the wake-up; of messages, to the answer or the packet. Periods that
+    /// passed while the thread slept count. Bursts, and the most misses in any 10, 100 and 1,000
+    /// periods, take the single samples that --raw keeps. A run remembers its deadline, and `tardy
+    /// show` uses it where none is given.
+    #[arg(long, value_name = "TIME", value_parser = positive)]
+    pub deadline: Option<Nanos>,
+}
+
+impl DeadlineFlags {
+    /// What a deadline is to a run: this one, or else the run's own. Nothing where there is none.
+    ///
+    /// # Errors
+    /// A log that cannot be read.
+    pub(super) fn of(self, run: &Run) -> Result<Option<Vec<SeriesDeadline>>> {
+        let own = || run.document.parameters.deadline_ns;
+        let Some(deadline_ns) = self.deadline.map(|time| time.0).or_else(own) else {
+            return Ok(None);
+        };
+        deadlines(run, deadline_ns)
+            .map(Some)
+            .map_err(|damage| anyhow!("the deadline of {}: {damage}", Nanos(deadline_ns)))
+    }
 }
 
 /// Loads that are the user's own commands.

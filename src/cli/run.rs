@@ -1,6 +1,7 @@
 //! `tardy run`: from flags to a plan, from the plan to a run.
 
 mod planned;
+mod result;
 
 use std::path::PathBuf;
 
@@ -10,16 +11,17 @@ use clap::{
     builder::{PossibleValue, PossibleValuesParser, TypedValueParser},
 };
 
+use self::result::ResultFlags;
 use super::{
     Exit,
     cyclictest::EXAMPLES,
-    flags::{CpuList, FormatFlags, HowLong, LoadFlags, duration, positive, samples},
+    flags::{CpuList, DeadlineFlags, FormatFlags, HowLong, LoadFlags, duration, positive, samples},
     gates::{self, GateFlags},
     messages::{self, MessageFlags},
     noise::{self, NoiseFlags},
     output,
     progress::RunStatus,
-    runs::{ShownRun, new_id},
+    runs::new_id,
     setup::{SetupFlags, name_holder, recover_first},
     timer::TimerFlags,
     trace::TraceFlags,
@@ -27,16 +29,7 @@ use super::{
 use crate::{
     plain::plain,
     probes::{CpuPlan, Probe, on_cpus},
-    report::{
-        collect,
-        intervals::RunLog,
-        page::InterruptRow,
-        terminal::{self, Asked},
-    },
-    run::{
-        Document, Run, RunDirectory,
-        probes::{DEFAULT_PROBE, PROBES, ProbeInfo, Rhythm},
-    },
+    run::probes::{DEFAULT_PROBE, PROBES, ProbeInfo, Rhythm},
     session::{CALIBRATION_NS, Length, RunPlan, RunProgress, Session},
     setup::{
         Wish,
@@ -78,6 +71,8 @@ pub(super) struct RunFlags {
     trace: TraceFlags,
     #[command(flatten)]
     gates: GateFlags,
+    #[command(flatten)]
+    deadline: DeadlineFlags,
     #[command(flatten)]
     record: RecordFlags,
     #[command(flatten)]
@@ -141,9 +136,8 @@ pub(super) fn probe_name() -> impl TypedValueParser<Value = &'static ProbeInfo> 
 
 /// Measures, records, and prints the result.
 pub(super) fn run(flags: RunFlags, store: &Store, argv: Vec<String>) -> Result<Exit> {
-    let (json, quiet) = (flags.format.is_json(), flags.record.quiet);
-    let has_interrupts = flags.record.interrupts;
-    flags.format.refuse_with_json("--interrupts", has_interrupts)?;
+    let asked = flags.asked_result()?;
+    let quiet = asked.quiet;
     if flags.probe.is_none() && !flags.has_load() && !quiet {
         output::notice("No load: the machine as it is. `--load hackbench` makes it busy.");
     }
@@ -152,6 +146,7 @@ pub(super) fn run(flags: RunFlags, store: &Store, argv: Vec<String>) -> Result<E
     let mut plan = flags.plan(store, argv).map_err(|error| name_holder(error, &left))?;
     plan.left = left;
     planned::check(&gates, &plan, 1, planned::planned_samples(&plan))?;
+    planned::check_deadline(&plan)?;
     if let (Some(name), Some(free), false) = (&name, &plan.name, quiet)
         && name != free
     {
@@ -173,41 +168,8 @@ pub(super) fn run(flags: RunFlags, store: &Store, argv: Vec<String>) -> Result<E
     status.clear();
     let found = gates.decide_held(&held)?;
     let gates = found.as_deref();
-    match (json, quiet) {
-        (true, _) => output::put_json(&ShownRun::measured(&document, gates))?,
-        (false, true) => output::put(&terminal::verdict(&document, output::width()))?,
-        (false, false) => {
-            let moved = if has_interrupts { interrupts(&held) } else { Vec::new() };
-            let place = directory.display().to_string();
-            let asked = Asked { interrupts: &moved, ..Asked::default() };
-            let shown = with_unsteadiness(&document, &held);
-            output::put(&terminal::show(&shown, &place, asked, output::width()))?;
-        }
-    }
-    if !json {
-        gates::put(gates)?;
-    }
-    if json && !quiet {
-        let mut caveats = String::new();
-        document.caveats.iter().for_each(|caveat| terminal::push_caveat(&mut caveats, caveat));
-        output::notice(caveats.trim_end());
-    }
+    asked.put(&document, (&held, &directory.display().to_string()), gates)?;
     Ok(gates::exit(&document, gates))
-}
-
-/// The interrupts of a run that has just been measured, wherever its directory was moved since.
-fn interrupts(held: &RunDirectory) -> Vec<InterruptRow> {
-    // The commands that read the run report damage to its files.
-    let read = |run: Run| collect::interrupts(&run, &mut Vec::new());
-    Run::open(&held.path()).map(read).unwrap_or_default()
-}
-
-/// The record with the caveats of a run that did not stay the same, as `tardy show` finds them.
-fn with_unsteadiness(document: &Document, held: &RunDirectory) -> Document {
-    let run = Run { path: held.path(), document: document.clone() };
-    let log = RunLog::read(&run, false);
-    // The commands that read the run report damage to its log.
-    run.record_with(log.map_or_else(|_| Vec::new(), |log| log.blocks().caveats(document)))
 }
 
 fn signal_name(number: usize) -> String {
@@ -220,6 +182,17 @@ fn signal_name(number: usize) -> String {
 }
 
 impl RunFlags {
+    /// What to print at the end.
+    fn asked_result(&self) -> Result<ResultFlags> {
+        self.format.refuse_with_json("--interrupts", self.record.interrupts)?;
+        Ok(ResultFlags {
+            json: self.format.is_json(),
+            quiet: self.record.quiet,
+            interrupts: self.record.interrupts,
+            deadline: self.deadline,
+        })
+    }
+
     fn has_load(&self) -> bool {
         !self.loads.is_empty()
     }
@@ -276,6 +249,7 @@ impl RunFlags {
             interval_ns,
             warmup_ns: self.length.warmup.0,
             stop_over_ns: self.length.stop_over.map(|over| over.0),
+            deadline_ns: self.deadline.deadline.map(|time| time.0),
             raw: self.record.raw,
             cpus,
             policy: (policy, found_policy),
@@ -383,12 +357,10 @@ fn allowed_cpus() -> Result<Cpus> {
 
 #[cfg(test)]
 mod tests {
-    use std::{fs, path::Path};
-
     use clap::Parser;
 
     use super::*;
-    use crate::run::{names, probes::Traceable};
+    use crate::run::probes::Traceable;
 
     #[derive(Debug, Parser)]
     struct Typed {
@@ -421,27 +393,5 @@ mod tests {
             assert_eq!(traceable, expected, "{}", probe.name);
         }
         Typed::try_parse_from(["run", "nosuch"]).unwrap_err();
-    }
-
-    #[test]
-    fn what_takes_the_place_of_a_run_is_not_read_at_its_end() {
-        let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/v1");
-        let fill = |from: &str, to: &Path| {
-            for name in [names::RUN, names::INTERRUPTS] {
-                fs::copy(fixtures.join(from).join(name), to.join(name)).unwrap();
-            }
-        };
-        let place = tempfile::tempdir().unwrap();
-        let at = |name: &str| place.path().join(name);
-        let held = RunDirectory::make(&at("run")).unwrap();
-        fill("timer", &at("run"));
-        let own = interrupts(&held);
-        assert!(!own.is_empty());
-        fs::rename(at("run"), at("moved")).unwrap();
-        fs::create_dir(at("run")).unwrap();
-        fill("pingpong", &at("run"));
-        let swapped = Run::open(&at("run")).unwrap();
-        assert_ne!(collect::interrupts(&swapped, &mut Vec::new()), own);
-        assert_eq!(interrupts(&held), own);
     }
 }

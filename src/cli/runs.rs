@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::{
     Exit,
-    flags::{FormatFlags, positive},
+    flags::{DeadlineFlags, FormatFlags},
     gates::{self, GateFlags},
     output,
 };
@@ -15,7 +15,7 @@ use crate::{
     plain::plain_path,
     report::{
         collect,
-        deadline::{self, SeriesDeadline},
+        deadline::SeriesDeadline,
         gate::{Gate, GateResult},
         how_long::{self, StatementCost},
         intervals::{RunIntervals, RunLog},
@@ -62,13 +62,8 @@ pub(super) struct ShowFlags {
     /// Also print how long to run for this statement: p99.9<100us, cpu1:max<150us
     #[arg(long, value_name = "EXPR", help_heading = "Output")]
     how_long: Option<Gate>,
-    /// Also print what share of periods met this deadline, and how misses follow each other
-    ///
-    /// From the expiry to the wake-up; of messages, to the answer or the packet. Periods that
-    /// passed while the thread slept count. Bursts, and the most misses in any 10, 100 and 1,000
-    /// periods, take the single samples that --raw keeps.
-    #[arg(long, value_name = "TIME", value_parser = positive, help_heading = "Output")]
-    deadline: Option<Nanos>,
+    #[command(flatten)]
+    deadline: DeadlineFlags,
     #[command(flatten)]
     gates: GateFlags,
     #[command(flatten)]
@@ -147,8 +142,7 @@ pub(super) fn show(flags: &ShowFlags, store: &Store) -> Result<Exit> {
     let found = flags.gates.find(store)?.decide(&run)?;
     let tail = log.as_ref().ok().filter(|_| flags.tail).map(|log| RunTail::of(&run, log.blocks()));
     let how_long = how_long_of(flags, &run)?;
-    let deadlines = flags.deadline.map(|deadline| deadline::deadlines(&run, deadline.0));
-    let deadlines = deadlines.transpose().map_err(|damage| anyhow!("--deadline: {damage}"))?;
+    let deadlines = flags.deadline.of(&run)?;
     let mut caveats = RunLog::caveats(&run, &log);
     if flags.format.is_json() {
         let record = run.record_with(caveats);
@@ -206,8 +200,12 @@ pub(super) struct ShownRun<'a> {
 
 impl<'a> ShownRun<'a> {
     /// A run that has just been measured.
-    pub(super) const fn measured(record: &'a Document, gates: Option<&'a [GateResult]>) -> Self {
-        Self { record, intervals: None, tail: None, how_long: None, deadlines: None, gates }
+    pub(super) const fn measured(
+        record: &'a Document,
+        deadlines: Option<Vec<SeriesDeadline>>,
+        gates: Option<&'a [GateResult]>,
+    ) -> Self {
+        Self { record, intervals: None, tail: None, how_long: None, deadlines, gates }
     }
 }
 

@@ -152,6 +152,9 @@ pub struct RunParameters {
     pub warmup_ns: i64,
     /// The latency above which the run ends, ns; absent for none.
     pub stop_over_ns: Option<i64>,
+    /// What latencies were to keep, ns; absent for none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline_ns: Option<i64>,
     /// Whether every single sample is kept.
     pub raw: bool,
     /// How many of the worst wake-ups are kept whole; absent where none are looked into.

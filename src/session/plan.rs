@@ -62,6 +62,8 @@ pub(crate) struct RunPlan {
     pub warmup_ns: i64,
     /// A latency above this ends the run; ns.
     pub stop_over_ns: Option<i64>,
+    /// What latencies are to keep, ns: changes nothing but what is said of them.
+    pub deadline_ns: Option<i64>,
     /// Keep every single sample.
     pub raw: bool,
     /// The CPUs that are measured.

@@ -93,6 +93,7 @@ fn parameters(plan: &RunPlan) -> RunParameters {
         samples,
         warmup_ns: plan.warmup_ns,
         stop_over_ns: plan.stop_over_ns,
+        deadline_ns: plan.deadline_ns,
         raw: plan.raw,
         peaks: has_peaks.then_some(plan.trace.keep as u64),
         peak_over_ns: plan.trace.peak_over_ns.filter(|_| has_peaks),

@@ -40,6 +40,25 @@ fn a_deadline_has_the_misses_of_the_samples_in_their_order() {
 }
 
 #[test]
+fn a_run_remembers_the_deadline_that_it_was_given() {
+    let store = Store::new();
+    let run = ["run", "fake", "--warmup", "0s", "--cpus", "0", "--samples", "2000", "--unpaced"];
+    let said = store.run(&[&run[..], &["--deadline", "7us", "--name", "r", "--json"]].concat());
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let measured: Value = serde_json::from_str(&said.out).unwrap();
+    let found = shown(&store, &[]);
+    assert_eq!(found["parameters"]["deadline_ns"], 7_000);
+    assert_eq!(found["deadlines"], measured["deadlines"]);
+    assert!(whole(&list(&found["deadlines"])[0]["missed"]) > 0, "{found}");
+    let other = shown(&store, &["--deadline", "1s"]);
+    assert_eq!(whole(&list(&other["deadlines"])[0]["missed"]), 0, "another one may be asked for");
+    assert!(store.run(&["show", "r"]).out.contains("deadline 7us"));
+    let noise = store.run(&["run", "noise", "--duration", "1s", "--deadline", "7us"]);
+    assert_eq!(noise.code, Some(2), "{noise:?}");
+    assert!(noise.err.contains("--deadline has no meaning with noise"), "{noise:?}");
+}
+
+#[test]
 fn a_short_run_has_no_levels_but_says_what_it_did_not_see() {
     let store = store();
     let tail = &shown(&store, &["--tail"])["tail"];

@@ -1,12 +1,15 @@
 //! What is known of a run before it measures: its series, its samples, how long it takes.
 
-use anyhow::{Result, bail};
+use anyhow::{Result, bail, ensure};
 
 use super::RunFlags;
 use crate::{
     cli::gates::RunGates,
     report::compare::HeldRuns,
-    run::SeriesHead,
+    run::{
+        SeriesHead,
+        probes::{ProbeInfo, Rhythm},
+    },
     session::{Length, RunPlan},
     store::Store,
 };
@@ -41,6 +44,17 @@ pub(super) fn check(
     gates.check(HeldRuns { probe: plan.probe.name(), series: &series, runs }, planned)
 }
 
+/// Refuses a deadline for what answers nothing: threads that never sleep, and figures.
+pub(super) fn check_deadline(plan: &RunPlan) -> Result<()> {
+    let name = plan.probe.name();
+    let spins = ProbeInfo::find(name).is_some_and(|probe| probe.rhythm == Rhythm::Spin);
+    ensure!(
+        plan.deadline_ns.is_none() || !(spins || series_of(plan).is_empty()),
+        "--deadline has no meaning with {name}: nothing in it is due at a time; leave it out"
+    );
+    Ok(())
+}
+
 impl RunFlags {
     /// How long a cell of a plan measures with its warm-up, ns, after the checks of
     /// [`super::run`]. Says of the first one which gates so many of them cannot decide.
@@ -56,6 +70,7 @@ impl RunFlags {
     ) -> Result<u64> {
         let plan = self.plan(store, Vec::new())?;
         check(gates, &plan, repeats, planned_samples(&plan).filter(|_| is_first))?;
+        check_deadline(&plan)?;
         let length_ns = match plan.length {
             Length::Time(ns) => ns,
             Length::Samples(samples) => {
