@@ -4,6 +4,7 @@
 pub mod ab;
 pub mod bands;
 pub mod baseline;
+pub mod bisection;
 pub mod deadline;
 pub mod distributions;
 pub mod how_long;

@@ -248,3 +248,28 @@ fn compare_refuses_what_is_no_matrix_and_changes_nothing() {
     fs::write(store.path().join(Path::new("cells/rt-0/run.json")), "{").unwrap();
     refused("cells", "run.json is damaged");
 }
+
+#[test]
+fn a_search_among_kernels_refuses_what_it_could_not_decide_before_anything_boots() {
+    let store = Store::new();
+    let file = store.path().join("plan.toml");
+    fs::write(&file, PLAN).unwrap();
+    let images = store.path().join("images");
+    fs::create_dir(&images).unwrap();
+    fs::write(images.join("config-6.1"), "").unwrap();
+    let plan = file.to_str().unwrap();
+    let cases: [(&[&str], &str); 6] = [
+        (&["--good", "host", "--bad", "rt"], "--good host: only a virtual machine's"),
+        (&["--good", "rt", "--bad", "rt"], "--good and --bad are the same kernel"),
+        (&["--good", "standard", "--bad", "rt", "--load", "no"], "it has \"first (of two)\""),
+        (&["--good", "standard", "--bad", "rt", "--seeds", "2"], "with fewer than"),
+        (&["--good", "standard", "--bad", "rt", "--figure", "p98"], "known are p50, p99"),
+        (&["--good", "standard", "--bad", "rt", "--between", "images"], "no kernel there"),
+    ];
+    for (arguments, wanted) in cases {
+        let said = store.run(&[&["lab", "bisect", plan, "-o", "out"], arguments].concat());
+        assert_eq!((said.code, said.out.as_str()), (Some(2), ""), "{said:?}");
+        assert!(said.err.contains(wanted), "{wanted}: {said:?}");
+        assert!(!store.path().join("out").exists(), "{arguments:?}");
+    }
+}

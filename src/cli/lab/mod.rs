@@ -1,5 +1,6 @@
 //! `tardy lab`: kernels in virtual machines; one file per subcommand.
 
+mod bisect;
 mod compare;
 mod gates;
 mod kernels;
@@ -32,6 +33,7 @@ enum LabVerb {
     Kernels(kernels::KernelsFlags),
     Run(run::LabRunFlags),
     Compare(compare::CompareFlags),
+    Bisect(bisect::BisectFlags),
     Verify(verify::VerifyFlags),
     Publish(publish::PublishFlags),
 }
@@ -42,6 +44,7 @@ pub(super) fn lab(flags: &LabFlags, store: &Store) -> Result<Exit> {
         LabVerb::Kernels(flags) => kernels::kernels(flags),
         LabVerb::Run(flags) => run::run(flags, store),
         LabVerb::Compare(flags) => compare::compare(flags, store),
+        LabVerb::Bisect(flags) => bisect::bisect(flags, store),
         LabVerb::Verify(flags) => verify::verify(flags, store),
         LabVerb::Publish(flags) => publish::publish(flags, store),
     }

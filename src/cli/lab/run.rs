@@ -37,7 +37,7 @@ use crate::{
 };
 
 /// The default plan.
-const FOUNDING: &str = include_str!("../../../lab/founding.toml");
+pub(super) const FOUNDING: &str = include_str!("../../../lab/founding.toml");
 
 /// Measure a plan's loads on several kernels, and compare them.
 ///
