@@ -22,14 +22,11 @@ use crate::{
         order::{AbSide, Quad, quads},
     },
     run::{
-        AB_SCHEMA_VERSION, AbBlock, AbLook, AbRecord, AbStatus, AbVerdict, BandDifference,
+        AB, AB_SCHEMA_VERSION, AbBlock, AbLook, AbRecord, AbStatus, AbVerdict, BandDifference,
         RunDirectory, SideName, Validity,
     },
     sys::signals::Quit,
 };
-
-/// The record, beside the directory of blocks.
-const RECORD: &str = "ab.json";
 
 /// The directory of blocks.
 const BLOCKS: &str = "blocks";
@@ -311,9 +308,9 @@ impl Campaign {
     /// Whole or not at all: who is killed leaves the record of the block before.
     fn write(&self) -> Result<()> {
         let text = serde_json::to_string_pretty(&self.record)? + "\n";
-        self.directory.replace(RECORD, text.as_bytes()).with_context(|| {
+        self.directory.replace(AB, text.as_bytes()).with_context(|| {
             let place = self.request.directory.display();
-            format!("cannot write {RECORD} in {place}; the blocks that were measured are readable")
+            format!("cannot write {AB} in {place}; the blocks that were measured are readable")
         })
     }
 

@@ -2,12 +2,18 @@
 //!
 //! The JSON Schema is `docs/ab.schema.json`; `docs/ab.md` explains it.
 
+use std::path::Path;
+
 use serde::{Deserialize, Serialize};
 
 use super::{
+    campaign_record::{self, CampaignRecord, CampaignRecordError},
     caveat::{Effect, Validity},
     compared::{AbVerdict, BandDifference, ComparedFigureRow},
 };
+
+/// The file's name.
+pub const AB: &str = "ab.json";
 
 /// The version of `ab.json` that this tardy writes. Raised by any change a reader would notice.
 pub const AB_SCHEMA_VERSION: u32 = 2;
@@ -194,7 +200,28 @@ pub struct AbCaveat {
     pub remedy: String,
 }
 
+impl CampaignRecord for AbRecord {
+    const WHAT: &'static str = "comparison";
+    const NEWEST: u32 = AB_SCHEMA_VERSION;
+
+    fn version(&self) -> u32 {
+        self.schema_version
+    }
+
+    fn paths(&self) -> impl Iterator<Item = &str> {
+        self.blocks.iter().map(|block| block.path.as_str())
+    }
+}
+
 impl AbRecord {
+    /// Reads the record in `directory`.
+    ///
+    /// # Errors
+    /// None is there, or it is damaged or newer than this tardy.
+    pub fn open(directory: &Path) -> Result<Self, CampaignRecordError> {
+        campaign_record::read(directory.join(AB))
+    }
+
     /// The side of this name.
     #[must_use]
     pub const fn side(&self, side: SideName) -> &AbSideRecord {

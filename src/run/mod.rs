@@ -2,6 +2,7 @@
 
 pub mod ab_record;
 pub mod calibration;
+mod campaign_record;
 pub mod caveat;
 pub mod compared;
 pub mod conditions;
@@ -40,10 +41,11 @@ pub mod tracks;
 mod version1;
 
 pub use ab_record::{
-    AB_SCHEMA_VERSION, AbBlock, AbCaveat, AbCommand, AbLook, AbRecord, AbSideRecord, AbStatus,
+    AB, AB_SCHEMA_VERSION, AbBlock, AbCaveat, AbCommand, AbLook, AbRecord, AbSideRecord, AbStatus,
     SideName,
 };
 pub use calibration::Calibration;
+pub use campaign_record::CampaignRecordError;
 pub use caveat::{Caveat, Effect, Validity};
 pub use caveat_kind::{
     BootOption, COUNTED_TIME, CaveatKind, CpuCount, CpuShare, Deviation, EndBuffer, EndCount,
@@ -60,9 +62,7 @@ pub use facts::{Facts, LabFacts};
 pub use figures::{FigureGap, FigureHead, FigureRecord, FigureRow, FigureUnit};
 pub use hlog::IntervalOf;
 pub use messages::{ClockRecord, EndRecord, FlowRecord, MessageRecord};
-pub use plan_record::{
-    CellStatus, PLAN, PLAN_SCHEMA_VERSION, PlanCell, PlanRecord, PlanRecordError, PlanStatus,
-};
+pub use plan_record::{CellStatus, PLAN, PLAN_SCHEMA_VERSION, PlanCell, PlanRecord, PlanStatus};
 pub use probes::{
     FakeParameters, NoiseParameters, OtherProbe, PingpongParameters, ProbeRecord,
     ReceiveParameters, StreamParameters, TimerParameters,

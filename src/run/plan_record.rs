@@ -2,30 +2,22 @@
 //!
 //! The JSON Schema is `docs/plan.schema.json`; `docs/plans.md` explains it.
 
-use std::{
-    io,
-    path::{Path, PathBuf},
-};
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
-use thiserror::Error;
 
 use super::{
     ab_record::AbCommand,
+    campaign_record::{self, CampaignRecord, CampaignRecordError},
     caveat::Validity,
     document::Status,
-    files::{self, LONGEST_DAMAGE},
 };
-use crate::plain::cut;
 
 /// The file's name.
 pub const PLAN: &str = "plan.json";
 
 /// The version of `plan.json` that this tardy writes. Raised by any change a reader would notice.
 pub const PLAN_SCHEMA_VERSION: u32 = 1;
-
-/// That of 10,000 cells has a third of it.
-const LARGEST: u64 = 32 << 20;
 
 /// What `plan.json` holds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -141,33 +133,17 @@ pub enum CellStatus {
     Failed,
 }
 
-/// Why the record of a plan cannot be read.
-#[derive(Debug, Error)]
-pub enum PlanRecordError {
-    /// None there.
-    #[error("{}: no plan was measured there: {source}", .path.display())]
-    NoPlan {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// Not what `plan.json` holds.
-    #[error("{} is damaged: {what}; the runs beside it stay readable", .path.display())]
-    Damaged {
-        /// The file.
-        path: PathBuf,
-        /// Line, column and field.
-        what: String,
-    },
-    /// Written by a newer tardy.
-    #[error("{} has schema_version {version}, which is newer than this tardy", .path.display())]
-    Newer {
-        /// The file.
-        path: PathBuf,
-        /// Its version.
-        version: u32,
-    },
+impl CampaignRecord for PlanRecord {
+    const WHAT: &'static str = "plan";
+    const NEWEST: u32 = PLAN_SCHEMA_VERSION;
+
+    fn version(&self) -> u32 {
+        self.schema_version
+    }
+
+    fn paths(&self) -> impl Iterator<Item = &str> {
+        self.cells.iter().filter_map(|cell| cell.path.as_deref())
+    }
 }
 
 impl PlanRecord {
@@ -175,32 +151,8 @@ impl PlanRecord {
     ///
     /// # Errors
     /// None is there, or it is damaged or newer than this tardy.
-    pub fn open(directory: &Path) -> Result<Self, PlanRecordError> {
-        let path = directory.join(PLAN);
-        let text = match files::read(&path, LARGEST) {
-            Ok(text) => text,
-            Err(source) => return Err(PlanRecordError::NoPlan { path, source }),
-        };
-        let record: Self = match serde_json::from_slice(&text) {
-            Ok(record) => record,
-            Err(error) => {
-                let what = cut(&error.to_string(), LONGEST_DAMAGE);
-                return Err(PlanRecordError::Damaged { path, what });
-            }
-        };
-        if record.schema_version > PLAN_SCHEMA_VERSION {
-            return Err(PlanRecordError::Newer { path, version: record.schema_version });
-        }
-        let leads_out = |cell: &PlanCell| {
-            let path = cell.path.as_deref().unwrap_or("cells");
-            let mut parts = Path::new(path).components();
-            !parts.all(|part| matches!(part, std::path::Component::Normal(_)))
-        };
-        if record.cells.iter().any(leads_out) {
-            let what = "the path of a cell leads out of the plan's directory".into();
-            return Err(PlanRecordError::Damaged { path, what });
-        }
-        Ok(record)
+    pub fn open(directory: &Path) -> Result<Self, CampaignRecordError> {
+        campaign_record::read(directory.join(PLAN))
     }
 
     /// Cells of this status.

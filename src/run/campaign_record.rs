@@ -1,0 +1,85 @@
+//! Reading `plan.json` and `ab.json`: records of many runs, which anybody may have written.
+
+use std::{
+    io,
+    path::{Component, Path, PathBuf},
+};
+
+use serde::de::DeserializeOwned;
+use thiserror::Error;
+
+use super::files::{self, LONGEST_DAMAGE};
+use crate::plain::cut;
+
+/// The record of a plan of 10,000 cells has a third of it.
+const LARGEST: u64 = 32 << 20;
+
+/// Why the record of a plan or of a comparison cannot be read.
+#[derive(Debug, Error)]
+pub enum CampaignRecordError {
+    /// None there.
+    #[error("{}: no {what} was measured there: {source}", .path.display())]
+    Absent {
+        /// `plan` or `comparison`.
+        what: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Not what such a file holds.
+    #[error("{} is damaged: {what}; the runs beside it stay readable", .path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// Line, column and field.
+        what: String,
+    },
+    /// Written by a newer tardy.
+    #[error("{} has schema_version {version}, which is newer than this tardy", .path.display())]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// Its version.
+        version: u32,
+    },
+}
+
+/// What is read here: its version, and where its runs lie.
+pub(super) trait CampaignRecord: DeserializeOwned {
+    /// What it is of.
+    const WHAT: &'static str;
+    /// The newest version that is known.
+    const NEWEST: u32;
+    /// Its own version.
+    fn version(&self) -> u32;
+    /// Directories of its runs, from its own.
+    fn paths(&self) -> impl Iterator<Item = &str>;
+}
+
+/// Reads a record.
+pub(super) fn read<T: CampaignRecord>(path: PathBuf) -> Result<T, CampaignRecordError> {
+    let text = match files::read(&path, LARGEST) {
+        Ok(text) => text,
+        Err(source) => return Err(CampaignRecordError::Absent { what: T::WHAT, path, source }),
+    };
+    let record: T = match serde_json::from_slice(&text) {
+        Ok(record) => record,
+        Err(error) => {
+            let what = cut(&error.to_string(), LONGEST_DAMAGE);
+            return Err(CampaignRecordError::Damaged { path, what });
+        }
+    };
+    if record.version() > T::NEWEST {
+        return Err(CampaignRecordError::Newer { path, version: record.version() });
+    }
+    if record.paths().any(leads_out) {
+        let what = format!("the path of a run leads out of the {}'s directory", T::WHAT);
+        return Err(CampaignRecordError::Damaged { path, what });
+    }
+    Ok(record)
+}
+
+fn leads_out(path: &str) -> bool {
+    !Path::new(path).components().all(|part| matches!(part, Component::Normal(_)))
+}
