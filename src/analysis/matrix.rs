@@ -22,7 +22,7 @@ use thiserror::Error;
 
 use crate::run::{AbVerdict, Document, facts::LabFacts, peaks::Cause};
 
-pub use self::cells::{PhaseId, RunFigures, figures_of};
+pub use self::cells::{PhaseId, RunFigures, figure_over, figures_of, whole};
 pub use self::judge::{FIGURE_MARGINS, margin_of};
 
 /// Larger matrices are refused: a short `lab.json` can name a thousand million cells.

@@ -77,6 +77,23 @@ impl GateFlags {
         }
         Ok(found)
     }
+
+    /// Those of each run by itself, for which no other run is looked for.
+    pub(super) fn limits(&self) -> RunGates {
+        let limits = self.gates.iter().filter_map(|gate| match gate {
+            RunGate::Limit(gate) => Some(gate.clone()),
+            RunGate::Worse(_) => None,
+        });
+        RunGates { limits: limits.collect(), worse: Vec::new() }
+    }
+
+    /// Those that hold runs against others.
+    pub(super) fn against_runs(&self) -> impl Iterator<Item = &WorseGate> {
+        self.gates.iter().filter_map(|gate| match gate {
+            RunGate::Limit(_) => None,
+            RunGate::Worse(gate) => Some(gate),
+        })
+    }
 }
 
 /// A gate with the runs that it names.

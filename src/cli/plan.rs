@@ -126,6 +126,15 @@ struct CellGate {
     result: GateResult,
 }
 
+/// The gates that a plan was begun with, from its command line; none where that cannot be read.
+pub(super) fn gates_of(record: &PlanRecord) -> GateFlags {
+    let words = record.argv.iter().skip_while(|word| *word != "plan").skip(1);
+    let plan = Command::new("plan").no_binary_name(true).ignore_errors(true);
+    let matches = PlanFlags::augment_args(plan).try_get_matches_from(words);
+    let flags = matches.ok().and_then(|found| GateFlags::from_arg_matches(&found).ok());
+    flags.unwrap_or_default()
+}
+
 impl PlanFlags {
     /// Checks everything that can be checked before anything is changed.
     fn request(&self, store: &Store, argv: Vec<String>, gates: &RunGates) -> Result<PlanRequest> {

@@ -1,5 +1,8 @@
 //! `tardy report` and `tardy plot`: pages and pictures of one run or several.
 
+mod matrix;
+mod run_pages;
+
 use std::{
     panic,
     path::{Path, PathBuf},
@@ -32,9 +35,12 @@ use crate::{
 ///
 /// Of several runs the page begins with their comparison: each beside the first, described; or B
 /// against A, judged, where --vs divides them and each side has three runs or more.
+///
+/// Of the directory of a plan the page has the matrix of its cells, each with a link to the page of
+/// its run. Those pages are written too, into a directory beside it: of x.html into x.pages.
 #[derive(Debug, Args)]
 pub(super) struct ReportFlags {
-    /// Paths, names, beginnings of ids, `last` or `last~1`
+    /// Paths, names, beginnings of ids, `last` or `last~1`; or one plan: its directory or name
     #[arg(value_name = "RUN", required = true)]
     runs: Vec<String>,
     /// The runs of B; what stands before are the runs of A
@@ -45,6 +51,11 @@ pub(super) struct ReportFlags {
     /// Its name ends in .html.
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
+    /// Of a plan: write at most so many pages of single runs, 0 for none [default: 100]
+    ///
+    /// Each has some MB. The first repeats of all combinations come first.
+    #[arg(long, value_name = "N")]
+    pages: Option<u32>,
 }
 
 /// Draw one run, or several for comparison, as SVG, PNG or PDF.
@@ -182,6 +193,11 @@ impl PictureFormat {
 /// Writes the page.
 pub(super) fn report(flags: &ReportFlags, store: &Store) -> Result<Exit> {
     is_page("-o", &flags.output)?;
+    if let Some(directory) = matrix::directory(&flags.runs, store) {
+        ensure!(flags.vs.is_empty(), "--vs takes runs, and {} is a plan", directory.display());
+        return matrix::report(&directory, &flags.output, flags.pages);
+    }
+    ensure!(flags.pages.is_none(), "--pages: there are pages of single runs beside that of a plan");
     let page = whole_page(&flags.runs, &flags.vs, store)?;
     let text = html::render(&page).context("cannot write the data of the page")?;
     write(&flags.output, text.as_bytes())?;

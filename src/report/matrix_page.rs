@@ -1,4 +1,5 @@
 //! The page of a matrix: per load a row, per kernel a column, percentile curves over each other.
+//! Of a plan of this machine rows and columns are those of the plan, and each run has a link.
 //!
 //! The data lies in the same block as that of runs, in `matrix`; `web/src/matrix/` draws it.
 
@@ -11,13 +12,30 @@ use super::{
 };
 use crate::{
     analysis::matrix::{CellCause, Column, Figure, MatrixCell},
-    run::{Document, Effect, LoadRecord, Run, hlog, lab::LabFailure},
+    run::{CellStatus, Document, Effect, LoadRecord, Run, Validity, hlog, lab::LabFailure},
 };
 
-/// Kernels beside each other.
+/// What a matrix is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum MatrixKind {
+    /// Loads under kernels of the lab, over start phases.
+    Lab,
+    /// The cells of a plan that was measured on one machine, over repeats.
+    Plan,
+    /// The blocks of the two sides of a comparison, pooled.
+    Ab,
+}
+
+/// Kernels beside each other; or the cells of a plan, or two sides.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct PageMatrix {
+    /// What it is of.
+    pub kind: MatrixKind,
+    /// How far it came, in words; empty of the lab.
+    pub state: String,
     /// What was measured.
     pub title: String,
     /// How much of it, in one line.
@@ -36,6 +54,69 @@ pub struct PageMatrix {
     pub failed: Vec<LabFailure>,
     /// Cells that an early end left undone.
     pub undone: usize,
+    /// Each run by itself, in the order of time, with those that are to be measured yet; none of
+    /// the lab.
+    pub runs: Vec<PageCellRun>,
+}
+
+/// One run of a cell.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct PageCellRun {
+    /// The name of its row.
+    pub row: String,
+    /// The name of its column.
+    pub column: String,
+    /// Which run of its cell, from 1.
+    pub repeat: u32,
+    /// Whether it is measured.
+    pub status: CellStatus,
+    /// Its page, from this one; absent where none was made.
+    pub page: Option<String>,
+    /// Its directory, from that of the record; absent where it was not begun.
+    pub path: Option<String>,
+    /// Whether its numbers may be believed; absent where there are none.
+    pub validity: Option<Validity>,
+    /// Samples of whole latencies.
+    pub samples: u64,
+    /// Periods that its series missed together; absent where there is no schedule.
+    pub missed: Option<u64>,
+    /// The figures of the matrix in this run.
+    pub figures: Vec<PageRunFigure>,
+    /// What gates came to.
+    pub gates: Vec<PageGate>,
+    /// Why there is no run, or why it cannot be read.
+    pub error: Option<String>,
+}
+
+/// One figure of one run: that of the series where it is largest.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct PageRunFigure {
+    /// As in `figures` of the cells.
+    pub name: String,
+    /// Its value, ns.
+    pub value_ns: i64,
+    /// The lower end of its 95 % interval; absent of the maximum, and where nothing tells.
+    pub low_ns: Option<u64>,
+    /// The upper end; absent where there are too few samples beyond it.
+    pub high_ns: Option<u64>,
+    /// Whether there are fewer than 10 samples beyond it, as far as they are independent.
+    pub uncertain: bool,
+}
+
+/// A gate, and what one run says of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct PageGate {
+    /// As it was written.
+    pub gate: String,
+    /// The series; absent where it is of all together.
+    pub series: Option<String>,
+    /// `pass`, `fail` or `inconclusive`.
+    pub verdict: String,
+    /// Why.
+    pub reason: String,
 }
 
 /// One load.
@@ -82,6 +163,8 @@ pub fn matrix(sheet: &MatrixView, runs: &[Run]) -> PageMatrix {
         verdicts: verdicts(matrix, row),
     };
     PageMatrix {
+        kind: MatrixKind::Lab,
+        state: String::new(),
         title: sheet.title.clone(),
         headline: headline(sheet),
         meanings: meanings(matrix),
@@ -91,6 +174,7 @@ pub fn matrix(sheet: &MatrixView, runs: &[Run]) -> PageMatrix {
         config: sheet.config.clone(),
         failed: sheet.failed.clone(),
         undone: sheet.undone,
+        runs: Vec::new(),
     }
 }
 

@@ -3,6 +3,7 @@
 pub mod ab;
 mod binned;
 pub mod causes;
+mod cell_run;
 mod change;
 pub mod collect;
 pub mod compare;
@@ -27,6 +28,7 @@ pub mod sample_name;
 pub mod steadiness;
 pub mod page;
 pub mod plan;
+pub mod plan_page;
 pub mod plot;
 pub mod points;
 #[cfg(test)]

@@ -117,7 +117,7 @@ fn range(at: usize, figures: &[RunFigures]) -> String {
 }
 
 /// `complete, 8 of 8 cells measured`
-fn ending(record: &PlanRecord) -> String {
+pub(super) fn ending(record: &PlanRecord) -> String {
     let how = match record.status {
         PlanStatus::Running => "goes on, or was killed",
         PlanStatus::Complete => "complete",

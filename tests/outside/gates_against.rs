@@ -5,7 +5,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use super::support::{Said, Store, list};
+use super::support::{Said, Store, list, page_data};
 
 const MADE: [&str; 9] =
     ["run", "fake", "--cpus", "0", "--warmup", "0s", "--policy", "other", "--distribution"];
@@ -72,12 +72,18 @@ fn all_repeats_of_a_cell_are_held_against_the_base() {
                 policy = \"other\"\ndistribution = \"exponential\"\nduration = \"10s\"\n\
                 [[load]]\nname = \"a\"\n";
     fs::write(&file, plan).unwrap();
-    let run = ["plan", file.to_str().unwrap(), "--quiet", "--json", "--gate"];
+    let run = ["plan", file.to_str().unwrap(), "--name=held", "--quiet", "--json", "--gate"];
     let said = store.run(&[&run[..], &["worse<5%@p99 vs p1,p2,p3"]].concat());
     assert_eq!(said.code, Some(1), "{said:?}");
     let found: Value = serde_json::from_str(&said.out).unwrap();
     let gates = list(&found["gates"]);
     assert_eq!((gates.len(), &gates[0]["verdict"]), (1, &"fail".into()), "{said:?}");
+    let page = store.path().join("x.html");
+    let said = store.run(&["report", "held", "--pages=0", "-o", page.to_str().unwrap()]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let data = page_data(&fs::read_to_string(page).unwrap());
+    let remark = data["matrix"]["remarks"][0].as_str().unwrap();
+    assert!(remark.contains("\"worse<5%@p99 vs p1,p2,p3\" holds all repeats"), "{remark}");
 }
 
 #[test]

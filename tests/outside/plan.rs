@@ -5,7 +5,7 @@ use std::{fs, path::PathBuf};
 
 use serde_json::Value;
 
-use super::support::{Store, eventually, finish, list, signal};
+use super::support::{Store, eventually, finish, list, page_data, signal};
 
 /// Two combinations, twice; each cell takes 40 ms.
 const TINY: &str = r#"
@@ -259,4 +259,94 @@ fn a_cell_that_cannot_be_measured_is_told_and_tried_again_by_the_next_sitting() 
     fs::write(&json, found.to_string()).unwrap();
     assert_eq!(store.run(&["plan", "--resume", "x", "--quiet"]).code, Some(0));
     assert_eq!(of(&record(&store), "status"), ["measured"; 4]);
+}
+
+/// The data of the page of the plan, which lies in `x.html` beside the pages of its runs.
+fn plan_page(store: &Store, more: &[&str]) -> Value {
+    let file = store.path().join("x.html");
+    let words = ["report", "x", "-o", file.to_str().unwrap()];
+    let done = store.run(&[&words, more].concat());
+    assert_eq!(done.code, Some(0), "{done:?}");
+    page_data(&fs::read_to_string(file).unwrap())
+}
+
+#[test]
+fn the_page_of_a_plan_has_a_cell_for_each_combination_and_leads_to_the_pages_of_its_runs() {
+    let store = Store::new();
+    let file = write(&store, TINY);
+    let gates = ["--gate=max<1s", "--gate=max<1ns"];
+    let done = store.run(&[&["plan", &file, "--name=x", "--quiet"][..], &gates].concat());
+    assert_eq!(done.code, Some(1), "{done:?}");
+    let page = plan_page(&store, &["--pages=3"]);
+    let matrix = &page["matrix"];
+    assert_eq!((&matrix["kind"], &matrix["headline"]), (&"plan".into(), &"x".into()));
+    assert_eq!(matrix["state"], "complete, 4 of 4 cells measured");
+    let of_b = &matrix["loads"][1]["cells"][0];
+    assert_eq!((&matrix["loads"][1]["name"], &of_b["phases"]), (&"b".into(), &2.into()));
+    assert_eq!(of_b["samples"], 6000);
+    let runs = list(&matrix["runs"]);
+    for (number, run) in runs.iter().enumerate() {
+        let record =
+            store.show(place(&store).join(run["path"].as_str().unwrap()).to_str().unwrap());
+        let (series, figures) = (&record["series"][0], list(&run["figures"]));
+        assert_eq!(figures[0]["value_ns"], series["percentiles"]["50"]);
+        assert_eq!(figures[3]["value_ns"], series["max"]);
+        let [low, value, high] =
+            ["low_ns", "value_ns", "high_ns"].map(|end| figures[0][end].as_u64());
+        assert!(low <= value && (high.is_none() || high >= value), "{run}");
+        assert_eq!(high.is_none(), figures[0]["uncertain"], "{run}");
+        // Of 2000 samples, two lie beyond.
+        assert_eq!(figures[2]["uncertain"], true, "{run}");
+        let verdicts: Vec<&Value> =
+            list(&run["gates"]).iter().map(|gate| &gate["verdict"]).collect();
+        assert_eq!(verdicts, ["pass", "fail"]);
+        let Some(link) = run["page"].as_str() else {
+            assert_eq!(number, 3, "three pages were allowed");
+            continue;
+        };
+        let own = page_data(&fs::read_to_string(store.path().join(link)).unwrap());
+        assert_eq!(own["runs"][0]["record"]["id"], record["id"]);
+    }
+    assert_eq!(fs::read_dir(store.path().join("x.pages")).unwrap().count(), 3);
+    assert!(matrix["remarks"][0].as_str().unwrap().starts_with("1 run without a page"));
+    let only_plans = store.run(&["report", "x", "--vs", "x", "-o", "y.html"]);
+    assert!(only_plans.err.contains("--vs takes runs"), "{only_plans:?}");
+}
+
+#[test]
+fn the_page_of_a_plan_says_what_is_not_measured_and_what_cannot_be_read() {
+    let store = Store::new();
+    let file = write(&store, TINY);
+    let done = store.run(&["plan", &file, "--name=x", "--quiet"]);
+    assert_eq!(done.code, Some(0), "{done:?}");
+    let mut record = record(&store);
+    record["status"] = "interrupted".into();
+    let cells = record["cells"].as_array_mut().unwrap();
+    fs::remove_file(place(&store).join(cells[0]["path"].as_str().unwrap()).join("run.json"))
+        .unwrap();
+    for (number, status) in [(2, "pending"), (3, "failed")] {
+        cells[number]["status"] = status.into();
+        cells[number]["path"] = Value::Null;
+        cells[number]["validity"] = Value::Null;
+    }
+    cells[3]["error"] = "no rights".into();
+    fs::write(place(&store).join("plan.json"), record.to_string()).unwrap();
+    let page = plan_page(&store, &["--pages=0"]);
+    let matrix = &page["matrix"];
+    assert_eq!(matrix["state"], "ended early, 2 of 4 cells measured");
+    assert_eq!(matrix["undone"], 1);
+    let runs = list(&matrix["runs"]);
+    let states: Vec<&Value> = runs.iter().map(|run| &run["status"]).collect();
+    assert_eq!(states, ["measured", "measured", "pending", "failed"]);
+    assert!(runs[0]["error"].as_str().unwrap().contains("is no run directory"), "{}", runs[0]);
+    assert_eq!(runs[3]["error"], "no rights");
+    let why: Vec<&Value> = list(&matrix["failed"]).iter().map(|cell| &cell["why"]).collect();
+    assert_eq!(why, [&runs[0]["error"], &runs[3]["error"]]);
+    let measured = list(&matrix["loads"]).iter().filter(|row| row["cells"][0].is_object());
+    assert_eq!(measured.count(), 1);
+    assert!(!store.path().join("x.pages").exists());
+    fs::write(place(&store).join("plan.json"), "{").unwrap();
+    let done = store.run(&["report", "x", "-o", "y.html"]);
+    assert_eq!(done.code, Some(2));
+    assert!(done.err.contains("plan.json is damaged"), "{done:?}");
 }

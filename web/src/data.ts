@@ -150,6 +150,9 @@ export type CellCause = {
   share: number;
 };
 
+/** What came of a cell. */
+export type CellStatus = "pending" | "measured" | "failed";
+
 /** How the far end's clock compares with this machine's; of received packets, how that of the NIC which stamped them does. */
 export type ClockRecord = {
   /** By how much the offset grows, parts per billion. */
@@ -694,6 +697,9 @@ export type MachineTrack = {
   t_s: number[];
 };
 
+/** What a matrix is of. */
+export type MatrixKind = "lab" | "plan" | "ab";
+
 /** Locked memory. */
 export type MemoryLock = {
   /** Bytes locked when the run began; null where unknown. */
@@ -793,6 +799,34 @@ export type PageCell = {
   samples: number;
 };
 
+/** One run of a cell. */
+export type PageCellRun = {
+  /** The name of its column. */
+  column: string;
+  /** Why there is no run, or why it cannot be read. */
+  error: string | null;
+  /** The figures of the matrix in this run. */
+  figures: PageRunFigure[];
+  /** What gates came to. */
+  gates: PageGate[];
+  /** Periods that its series missed together; absent where there is no schedule. */
+  missed: number | null;
+  /** Its page, from this one; absent where none was made. */
+  page: string | null;
+  /** Its directory, from that of the record; absent where it was not begun. */
+  path: string | null;
+  /** Which run of its cell, from 1. */
+  repeat: number;
+  /** The name of its row. */
+  row: string;
+  /** Samples of whole latencies. */
+  samples: number;
+  /** Whether it is measured. */
+  status: CellStatus;
+  /** Whether its numbers may be believed; absent where there are none. */
+  validity: Validity | null;
+};
+
 /** One side of runs against one other. */
 export type PageComparison = {
   /** Places of A's runs in `runs`. */
@@ -827,7 +861,19 @@ export type PageComparison = {
   verdict: AbVerdict;
 };
 
-/** Kernels beside each other. */
+/** A gate, and what one run says of it. */
+export type PageGate = {
+  /** As it was written. */
+  gate: string;
+  /** Why. */
+  reason: string;
+  /** The series; absent where it is of all together. */
+  series: string | null;
+  /** `pass`, `fail` or `inconclusive`. */
+  verdict: string;
+};
+
+/** Kernels beside each other; or the cells of a plan, or two sides. */
 export type PageMatrix = {
   /** How the kernels' configurations differ; absent where they are not known. */
   config: ConfigTable | null;
@@ -837,12 +883,18 @@ export type PageMatrix = {
   headline: string;
   /** The columns. */
   kernels: Column[];
+  /** What it is of. */
+  kind: MatrixKind;
   /** The rows. */
   loads: PageRow[];
   /** What the numbers mean, a sentence a mode. */
   meanings: string[];
   /** What a reader must know before comparing. */
   remarks: string[];
+  /** Each run by itself, in the order of time, with those that are to be measured yet; none of the lab. */
+  runs: PageCellRun[];
+  /** How far it came, in words; empty of the lab. */
+  state: string;
   /** What was measured. */
   title: string;
   /** Cells that an early end left undone. */
@@ -949,6 +1001,20 @@ export type PageRun = {
   tail: RunTail;
   /** Edges of the time bins of the heat maps: bin `i` is from edge `i` to edge `i + 1`. */
   time_edges_s: number[];
+};
+
+/** One figure of one run: that of the series where it is largest. */
+export type PageRunFigure = {
+  /** The upper end; absent where there are too few samples beyond it. */
+  high_ns: number | null;
+  /** The lower end of its 95 % interval; absent of the maximum, and where nothing tells. */
+  low_ns: number | null;
+  /** As in `figures` of the cells. */
+  name: string;
+  /** Whether there are fewer than 10 samples beyond it, as far as they are independent. */
+  uncertain: boolean;
+  /** Its value, ns. */
+  value_ns: number;
 };
 
 /** One series per scheduled period: a wake-up late by L at period T counts as L, L-T, ..., L-kT. */
@@ -1505,6 +1571,7 @@ export const STRUCTURE: JsonMap = {
     CauseInBand: {"properties":{"cause":{"$ref":"#/$defs/Cause"},"inferred":{"type":"number"},"name":{"type":"string"},"ns":{"type":"integer"},"series":{"items":{"$ref":"#/$defs/SeriesShare"},"type":"array"},"share":{"type":"number"}},"required":["cause","name","ns","share","inferred","series"],"type":"object"},
     Caveat: {"properties":{"code":{"type":"string"},"effect":{"$ref":"#/$defs/Effect"},"remedy":{"type":"string"},"text":{"type":"string"},"values":{"additionalProperties":true,"type":"object"}},"required":["code","effect","text","remedy","values"],"type":"object"},
     CellCause: {"properties":{"cause":{"$ref":"#/$defs/Cause"},"name":{"type":"string"},"share":{"type":"number"}},"required":["cause","name","share"],"type":"object"},
+    CellStatus: {"enum":["pending","measured","failed"]},
     ClockRecord: {"properties":{"drift_ppb":{"type":"number"},"exchanges":{"type":"integer"},"offset_ns":{"type":"integer"},"shortest_round_trip_ns":{"type":"integer"},"uncertainty_ns":{"type":"integer"}},"required":["offset_ns","uncertainty_ns","drift_ppb","exchanges","shortest_round_trip_ns"],"type":"object"},
     Column: {"properties":{"hash":{"type":"string"},"is_control":{"type":"boolean"},"mode":{"type":"string"},"name":{"type":"string"},"preemption":{"type":"string"},"release":{"type":"string"}},"required":["name","release","preemption","hash","mode","is_control"],"type":"object"},
     ComparedFigureRow: {"properties":{"a":{"type":"number"},"above_ns":{"type":["integer","null"]},"b":{"type":"number"},"figure":{"type":"string"},"floor":{"type":["number","null"]},"high":{"type":["number","null"]},"low":{"type":["number","null"]},"lower_is_better":{"type":"boolean"},"margin":{"type":"number"},"pairs":{"type":"integer"},"pairs_needed":{"type":["integer","null"]},"ratio":{"type":"number"},"series":{"type":["string","null"]},"unit":{"$ref":"#/$defs/ComparedUnit"},"verdict":{"$ref":"#/$defs/AbVerdict"}},"required":["series","figure","unit","above_ns","lower_is_better","a","b","ratio","low","high","margin","floor","pairs","pairs_needed","verdict"],"type":"object"},
@@ -1540,6 +1607,7 @@ export const STRUCTURE: JsonMap = {
     LockedMemory: {"enum":["all","what existed when armed","none"]},
     MachineRecord: {"properties":{"context_switches_per_s":{"type":"number"},"cpus":{"items":{"$ref":"#/$defs/CpuUse"},"type":"array"},"disk_read_bytes_per_s":{"type":"number"},"disk_written_bytes_per_s":{"type":"number"},"forks_per_s":{"type":"number"},"interrupts_per_s":{"type":"number"},"loopback_bytes_per_s":{"type":"number"},"major_faults_per_s":{"type":"number"},"network_received_bytes_per_s":{"type":"number"},"network_sent_bytes_per_s":{"type":"number"},"page_faults_per_s":{"type":"number"},"softirqs_per_s":{"type":"number"}},"required":["interrupts_per_s","softirqs_per_s","context_switches_per_s","forks_per_s","page_faults_per_s","major_faults_per_s","disk_read_bytes_per_s","disk_written_bytes_per_s","network_received_bytes_per_s","network_sent_bytes_per_s","loopback_bytes_per_s","cpus"],"type":"object"},
     MachineTrack: {"properties":{"context_switches_per_s":{"items":{"type":"number"},"type":"array"},"cpu_busy":{"items":{"$ref":"#/$defs/CpuBusy"},"type":"array"},"interrupts_per_s":{"items":{"type":"number"},"type":"array"},"softirqs_per_s":{"items":{"type":"number"},"type":"array"},"t_s":{"items":{"type":"number"},"type":"array"}},"required":["t_s","interrupts_per_s","softirqs_per_s","context_switches_per_s","cpu_busy"],"type":"object"},
+    MatrixKind: {"enum":["lab","plan","ab"]},
     MemoryLock: {"properties":{"bytes":{"type":["integer","null"]},"locked":{"$ref":"#/$defs/LockedMemory"}},"required":["locked","bytes"],"type":"object"},
     MessageRecord: {"properties":{"clock":{"anyOf":[{"$ref":"#/$defs/ClockRecord"},{"type":"null"}]},"ends":{"items":{"$ref":"#/$defs/EndRecord"},"type":"array"},"flows":{"items":{"$ref":"#/$defs/FlowRecord"},"type":"array"},"size":{"type":"integer"},"transport":{"type":"string"}},"required":["transport","size","ends","flows","clock"],"type":"object"},
     MessageStages: {"properties":{"dispatch":{"type":"integer"},"receive":{"type":"integer"},"send":{"type":"integer"},"stack":{"type":"integer"},"wake_up":{"type":"integer"}},"required":["send","stack","wake_up","dispatch","receive"],"type":"object"},
@@ -1549,13 +1617,16 @@ export const STRUCTURE: JsonMap = {
     OtherProbe: {"properties":{"name":{"type":"string"},"parameters":{"additionalProperties":true,"type":"object"}},"required":["name","parameters"],"type":"object"},
     PageBlame: {"properties":{"bands":{"items":{"$ref":"#/$defs/Band"},"type":"array"},"blamed":{"type":"integer"},"lost_events":{"type":"integer"},"lowest_threshold_ns":{"type":"integer"},"passed_over":{"type":"integer"},"threshold_ns":{"type":"integer"},"unmatched":{"type":"integer"}},"required":["threshold_ns","lowest_threshold_ns","blamed","passed_over","unmatched","lost_events","bands"],"type":"object"},
     PageCell: {"properties":{"causes":{"items":{"$ref":"#/$defs/CellCause"},"type":"array"},"caveats":{"items":{"type":"string"},"type":"array"},"curve":{"items":{"prefixItems":[{"type":"number"},{"type":"integer"}],"type":"array"},"type":"array"},"figures":{"items":{"$ref":"#/$defs/Figure"},"type":"array"},"phases":{"type":"integer"},"samples":{"type":"integer"}},"required":["phases","samples","figures","curve","caveats","causes"],"type":"object"},
+    PageCellRun: {"properties":{"column":{"type":"string"},"error":{"type":["string","null"]},"figures":{"items":{"$ref":"#/$defs/PageRunFigure"},"type":"array"},"gates":{"items":{"$ref":"#/$defs/PageGate"},"type":"array"},"missed":{"type":["integer","null"]},"page":{"type":["string","null"]},"path":{"type":["string","null"]},"repeat":{"type":"integer"},"row":{"type":"string"},"samples":{"type":"integer"},"status":{"$ref":"#/$defs/CellStatus"},"validity":{"anyOf":[{"$ref":"#/$defs/Validity"},{"type":"null"}]}},"required":["row","column","repeat","status","page","path","validity","samples","missed","figures","gates","error"],"type":"object"},
     PageComparison: {"properties":{"a":{"items":{"type":"integer"},"type":"array"},"a_name":{"type":"string"},"b":{"items":{"type":"integer"},"type":"array"},"b_name":{"type":"string"},"cause":{"type":"string"},"causes":{"items":{"$ref":"#/$defs/BandDifference"},"type":"array"},"described":{"items":{"$ref":"#/$defs/ComparedFigureRow"},"type":"array"},"facts":{"items":{"$ref":"#/$defs/FactDifference"},"type":"array"},"figures":{"items":{"$ref":"#/$defs/ComparedFigureRow"},"type":"array"},"judged":{"type":"boolean"},"remarks":{"items":{"type":"string"},"type":"array"},"sentence":{"type":"string"},"shift":{"items":{"$ref":"#/$defs/ShiftPoint"},"type":"array"},"shift_meaning":{"type":"string"},"verdict":{"$ref":"#/$defs/AbVerdict"}},"required":["a","b","a_name","b_name","verdict","judged","sentence","cause","figures","described","shift","shift_meaning","facts","causes","remarks"],"type":"object"},
-    PageMatrix: {"properties":{"config":{"anyOf":[{"$ref":"#/$defs/ConfigTable"},{"type":"null"}]},"failed":{"items":{"$ref":"#/$defs/LabFailure"},"type":"array"},"headline":{"type":"string"},"kernels":{"items":{"$ref":"#/$defs/Column"},"type":"array"},"loads":{"items":{"$ref":"#/$defs/PageRow"},"type":"array"},"meanings":{"items":{"type":"string"},"type":"array"},"remarks":{"items":{"type":"string"},"type":"array"},"title":{"type":"string"},"undone":{"type":"integer"}},"required":["title","headline","meanings","remarks","kernels","loads","config","failed","undone"],"type":"object"},
+    PageGate: {"properties":{"gate":{"type":"string"},"reason":{"type":"string"},"series":{"type":["string","null"]},"verdict":{"type":"string"}},"required":["gate","series","verdict","reason"],"type":"object"},
+    PageMatrix: {"properties":{"config":{"anyOf":[{"$ref":"#/$defs/ConfigTable"},{"type":"null"}]},"failed":{"items":{"$ref":"#/$defs/LabFailure"},"type":"array"},"headline":{"type":"string"},"kernels":{"items":{"$ref":"#/$defs/Column"},"type":"array"},"kind":{"$ref":"#/$defs/MatrixKind"},"loads":{"items":{"$ref":"#/$defs/PageRow"},"type":"array"},"meanings":{"items":{"type":"string"},"type":"array"},"remarks":{"items":{"type":"string"},"type":"array"},"runs":{"items":{"$ref":"#/$defs/PageCellRun"},"type":"array"},"state":{"type":"string"},"title":{"type":"string"},"undone":{"type":"integer"}},"required":["kind","state","title","headline","meanings","remarks","kernels","loads","config","failed","undone","runs"],"type":"object"},
     PagePart: {"properties":{"basis":{"$ref":"#/$defs/Basis"},"cause":{"$ref":"#/$defs/Cause"},"evidence":{"type":"string"},"name":{"type":"string"},"ns":{"type":"integer"},"stack":{"type":"integer"},"task":{"type":"string"}},"required":["cause","name","task","ns","basis","evidence","stack"],"type":"object"},
     PagePeak: {"properties":{"at_ns":{"type":"integer"},"blame":{"items":{"$ref":"#/$defs/PagePart"},"type":"array"},"cpu":{"type":"integer"},"latency_ns":{"type":"integer"},"left_out":{"type":"integer"},"series":{"type":"string"},"stages":{"anyOf":[{"$ref":"#/$defs/StagesOf"},{"type":"null"}]},"t_s":{"type":"number"},"timeline":{"$ref":"#/$defs/PageTimeline"},"ways":{"items":{"$ref":"#/$defs/WayOf"},"type":"array"}},"required":["t_s","at_ns","series","cpu","latency_ns","stages","ways","blame","timeline","left_out"],"type":"object"},
     PagePeaks: {"properties":{"damaged":{"items":{"type":"string"},"type":"array"},"peaks":{"items":{"$ref":"#/$defs/PagePeak"},"type":"array"},"stacks":{"items":{"items":{"type":"integer"},"type":"array"},"type":"array"},"strings":{"items":{"type":"string"},"type":"array"}},"required":["damaged","strings","stacks","peaks"],"type":"object"},
     PageRow: {"properties":{"cells":{"items":{"anyOf":[{"$ref":"#/$defs/PageCell"},{"type":"null"}]},"type":"array"},"load":{"type":"string"},"name":{"type":"string"},"verdicts":{"items":{"type":"string"},"type":"array"}},"required":["name","load","cells","verdicts"],"type":"object"},
     PageRun: {"properties":{"blame":{"anyOf":[{"$ref":"#/$defs/PageBlame"},{"type":"null"}]},"command":{"type":"string"},"headline":{"type":"string"},"heat":{"$ref":"#/$defs/Heat"},"interrupts":{"items":{"$ref":"#/$defs/InterruptRow"},"type":"array"},"line":{"type":"string"},"loads":{"items":{"$ref":"#/$defs/LoadTrack"},"type":"array"},"machine":{"$ref":"#/$defs/MachineTrack"},"peaks":{"$ref":"#/$defs/PagePeaks"},"record":{"$ref":"#/$defs/RunRecord"},"samples":{"$ref":"#/$defs/SampleWords"},"scheduled_first":{"type":"boolean"},"series":{"items":{"$ref":"#/$defs/PageSeries"},"type":"array"},"stages":{"items":{"$ref":"#/$defs/PageStage"},"type":"array"},"tail":{"$ref":"#/$defs/RunTail"},"time_edges_s":{"items":{"type":"number"},"type":"array"}},"required":["headline","line","record","samples","scheduled_first","command","time_edges_s","heat","series","stages","machine","loads","interrupts","blame","peaks","tail"],"type":"object"},
+    PageRunFigure: {"properties":{"high_ns":{"type":["integer","null"]},"low_ns":{"type":["integer","null"]},"name":{"type":"string"},"uncertain":{"type":"boolean"},"value_ns":{"type":"integer"}},"required":["name","value_ns","low_ns","high_ns","uncertain"],"type":"object"},
     PageScheduled: {"properties":{"curve":{"items":{"prefixItems":[{"type":"number"},{"type":"integer"}],"type":"array"},"type":"array"},"histogram":{"items":{"prefixItems":[{"type":"integer"},{"type":"integer"}],"type":"array"},"type":"array"}},"required":["curve","histogram"],"type":"object"},
     PageSeries: {"properties":{"curve":{"items":{"prefixItems":[{"type":"number"},{"type":"integer"}],"type":"array"},"type":"array"},"heat":{"anyOf":[{"$ref":"#/$defs/Heat"},{"type":"null"}]},"histogram":{"items":{"prefixItems":[{"type":"integer"},{"type":"integer"}],"type":"array"},"type":"array"},"name":{"type":"string"},"points":{"$ref":"#/$defs/Points"},"scheduled":{"anyOf":[{"$ref":"#/$defs/PageScheduled"},{"type":"null"}]}},"required":["name","curve","histogram","scheduled","heat","points"],"type":"object"},
     PageStage: {"properties":{"histogram":{"items":{"prefixItems":[{"type":"integer"},{"type":"integer"}],"type":"array"},"type":"array"},"name":{"type":"string"}},"required":["name","histogram"],"type":"object"},

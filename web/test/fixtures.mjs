@@ -481,7 +481,7 @@ function matrix() {
   return {
     page_version: 2, tardy_version: '0.1.0', made_at: '2026-01-01T00:00:00Z', words: words(WAKE_UPS), latency_edges_ns: [], runs: [], comparisons: [],
     matrix: {
-      title: 'founding', headline: 'founding: 3 kernels, 5 loads, 60 runs',
+      kind: 'lab', state: '', runs: [], title: 'founding', headline: 'founding: 3 kernels, 5 loads, 60 runs',
       meanings: ['Times are executed instructions times 2 ns on one emulated CPU: lengths of paths, not times of a machine.'],
       remarks: ['Made with different versions of QEMU: 7.2.0, 9.0.0.'], kernels,
       loads: [
@@ -498,6 +498,36 @@ function matrix() {
   };
 }
 
+/** A plan of this machine: one cell failed, one is not measured yet, one was measured in part; gates, a hostile name. */
+function plan() {
+  const columns = ['other', 'fifo 90'];
+  const rows = ['idle', 'hackbench (groups=4), shielded', HOSTILE];
+  const figure = (name, value_ns, width) => ({ name, value_ns, low_ns: name === 'max' ? null : Math.round(value_ns * (1 - width)), high_ns: width > 0.3 || name === 'max' ? null : Math.round(value_ns * (1 + width)), uncertain: width > 0.3 });
+  const measured = (base, repeat) => ({
+    status: 'measured', validity: ['valid', 'weakened', 'invalid'][repeat - 1], samples: 60000, missed: base > 1e5 ? 1234 : 0, error: null,
+    figures: [figure('50', base, 0.01), figure('99', base * 4, 0.05), figure('99.9', base * 9, repeat === 2 ? 0.5 : 0.2), figure('max', base * 20, 0)],
+    gates: [{ gate: 'p99.9<=80us', series: 'cpu0', verdict: base < 1e4 ? 'pass' : 'fail', reason: 'its interval lies above the limit' }, { gate: 'missed=0', series: null, verdict: 'inconclusive', reason: HOSTILE }],
+  });
+  const none = (status, error) => ({ status, validity: null, samples: 0, missed: null, figures: [], gates: [], error, page: null, path: null });
+  const runs = [1, 2, 3].flatMap((repeat) => rows.flatMap((row, at) => columns.map((column, side) => {
+    const path = `cells/000${repeat * 2 + at + side}`;
+    const own = at === 2 ? none(side ? 'failed' : 'pending', side ? `error: ${HOSTILE}` : null)
+      : at === 1 && side === 0 && repeat === 3 ? none('pending', null)
+        : { ...measured(at === 1 && side === 0 ? 250000 : 5200, repeat), path, page: repeat === 3 ? null : `plan.pages/000${repeat * 2 + at + side}.html` };
+    return { row, column, repeat, ...own };
+  })));
+  runs[0].page = 'javascript:alert(1)';
+  const data = matrix();
+  const cells = (at) => columns.map((_, side) => (at === 2 ? null : { ...matrixCell(50 * at + side, at === 1 && side === 0 ? 1.6e6 : 16000), phases: 3 }));
+  return { ...data, matrix: {
+    ...data.matrix, kind: 'plan', title: 'shield', headline: 'plan-shield-20260101', state: 'ended early, 13 of 18 cells measured', undone: 4, runs,
+    meanings: ['Each cell is a combination of the plan on this machine.'], remarks: ['A remark.'], config: null,
+    kernels: columns.map((name) => ({ name, release: '', preemption: '', hash: '', mode: '', is_control: false })),
+    loads: rows.map((name, at) => ({ name, load: name, verdicts: [], cells: cells(at) })),
+    failed: runs.filter((run) => run.status === 'failed').map((run) => ({ load: run.row, kernel: run.column, seed: run.repeat, why: run.error })),
+  } };
+}
+
 function matrixCell(seed, worst) {
   const next = random(seed + 1);
   const sorted = Array.from({ length: 5000 }, () => wakeUp(next, { base: 8000, spread: 0.05, shoulder: 0, peak: worst, peakShare: worst > 50000 ? 0.02 : 0.001 })).sort((a, b) => a - b);
@@ -509,4 +539,4 @@ function matrixCell(seed, worst) {
     causes: worst > 400000 ? [{ cause: 'nonpreemptible', name: 'kill_something_info', share: 0.914 }, { cause: 'unexplained', name: '', share: 0.06 }] : [] };
 }
 
-export const FIXTURES = { plain, comparison, four, crashed, day, hostile, empty, odd, many, matrix, causes, alone, stalled, hostileCauses, trips, packets };
+export const FIXTURES = { plain, comparison, four, crashed, day, hostile, empty, odd, many, matrix, plan, causes, alone, stalled, hostileCauses, trips, packets };

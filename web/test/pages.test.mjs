@@ -273,6 +273,19 @@ test('a field that is missing or of another type is named, and nothing is drawn 
   assert.equal(await refusal(sound), '');
 });
 
+test('each cell of a plan says what is measured, and leads to the pages of its runs and nowhere else', async () => {
+  const [path] = makePages(folder, ['plan']);
+  const { page } = tab;
+  await tab.load(path);
+  const links = await page.evaluate(() => [...document.querySelectorAll('.matrix a[href]')].map((link) => link.getAttribute('href')));
+  assert.ok(links.length > 8 && links.every((href) => /^plan\.pages\/000\d\.html$/.test(href)), links.join(' '));
+  const words = await page.evaluate(() => document.querySelector('.figures.matrix tbody').textContent);
+  for (const said of ['2 of 3 measured', 'not measured yet', 'failed', '1 invalid', '2 gates fail', 'repeat 1', '2\u202f468 missed']) assert.ok(words.includes(said), `${said}: ${words}`);
+  const all = await cells(page, '[aria-label="runs"]');
+  assert.equal(all.length, 18);
+  assert.match(all[2].join('|'), /weakened|valid.*1234.*250 us\(248 to 253 us\)/);
+});
+
 /** A module of the page's sources. */
 async function built(name) {
   const outfile = `${folder}/${name.replace('.ts', '.mjs')}`;
@@ -289,7 +302,7 @@ test('each field that the program writes is one that the page misses', async () 
   const { STRUCTURE } = await built('data.ts');
   // Two of many alike are enough to try.
   const short = (_, value) => (Array.isArray(value) ? value.slice(0, 2) : value);
-  const pages = ['causes', 'trips', 'packets', 'matrix'].map((name) => JSON.parse(JSON.stringify(FIXTURES[name]()), short));
+  const pages = ['causes', 'trips', 'packets', 'matrix', 'plan'].map((name) => JSON.parse(JSON.stringify(FIXTURES[name]()), short));
   let tried = 0;
   const without = (data, value) => {
     if (value === null || typeof value !== 'object') return;

@@ -44,7 +44,7 @@ pub fn figures_of(run: &Document) -> RunFigures {
 }
 
 /// What counts of a run: where there is a round trip, the ways there and back are parts of it.
-fn whole(run: &Document) -> impl Iterator<Item = &SeriesSummary> {
+pub fn whole(run: &Document) -> impl Iterator<Item = &SeriesSummary> {
     let has_round_trip = run.wakeups().any(|series| series.name == ROUND_TRIP);
     run.wakeups().filter(move |series| !has_round_trip || series.name == ROUND_TRIP)
 }
@@ -74,13 +74,15 @@ pub(super) fn cell(own: &[usize], runs: &[Document]) -> Option<MatrixCell> {
         phases: phases.len(),
         runs: own.to_vec(),
         samples: series().map(|series| series.count).fold(0, u64::saturating_add),
-        figures: (0..FIGURES.len()).filter_map(|at| figure(at, &figures)).collect(),
+        figures: (0..FIGURES.len()).filter_map(|at| figure_over(at, &figures)).collect(),
         invalid: codes.into_iter().map(str::to_owned).collect(),
         causes: Vec::new(),
     })
 }
 
-fn figure(at: usize, phases: &[RunFigures]) -> Option<Figure> {
+/// The figure at this place of [`FIGURES`] over runs; nothing where none of them has it.
+#[must_use]
+pub fn figure_over(at: usize, phases: &[RunFigures]) -> Option<Figure> {
     let name = *FIGURES.get(at)?;
     let mut values: Vec<i64> =
         phases.iter().filter_map(|own| own.values.get(at).copied().flatten()).collect();

@@ -1,21 +1,26 @@
-// The page of a matrix: what the numbers mean, figures, a chart a load, kernels and what failed.
+// The page of a matrix: what the numbers mean, figures, a chart a row, single runs, kernels and what
+// failed.
 
-import { h } from '../dom';
+import { h, withCode } from '../dom';
 import type { MatrixFailure, PageMatrix } from '../model';
 import { onTheme } from '../theme';
 import { overlayPanel, scalesOf } from './overlay';
+import { runsSection } from './runs';
 import { configTable, figuresTable, kernelName, kernelsTable } from './table';
+import { WORDS } from './words';
 
 export function matrixSections(matrix: PageMatrix): HTMLElement[] {
-  return [head(matrix), figuresTable(matrix), charts(matrix), details(matrix)];
+  return [head(matrix), figuresTable(matrix), charts(matrix), runsSection(matrix), details(matrix)].filter((own): own is HTMLElement => own !== null);
 }
 
 function head(matrix: PageMatrix): HTMLElement {
-  const notes = [...matrix.remarks, ...(matrix.undone ? [`Ended early: ${matrix.undone} of the plan's runs were not made.`] : [])];
+  const undone = matrix.kind === 'lab' ? `Ended early: ${matrix.undone} of the plan's runs were not made.` : `${matrix.undone} of ${matrix.runs.length} runs are not measured yet.`;
+  const notes = [...matrix.remarks, ...(matrix.undone ? [undone] : [])];
   return h('header', { class: 'page-head' },
     h('h1', {}, matrix.headline || matrix.title),
-    ...matrix.meanings.map((text) => h('p', { class: 'meaning' }, text)),
-    notes.length ? h('ul', { class: 'caveat-list' }, ...notes.map((text) => h('li', { class: 'weakens' }, text))) : null);
+    matrix.state ? h('p', { class: 'headline' }, matrix.state) : null,
+    ...matrix.meanings.map((text) => h('p', { class: 'meaning' }, ...withCode(text))),
+    notes.length ? h('ul', { class: 'caveat-list' }, ...notes.map((text) => h('li', { class: 'weakens' }, ...withCode(text)))) : null);
 }
 
 function charts(matrix: PageMatrix): HTMLElement {
@@ -25,9 +30,9 @@ function charts(matrix: PageMatrix): HTMLElement {
   draw();
   onTheme(draw);
   return h('section', { class: 'shape', 'aria-label': 'latency by percentile' },
-    h('div', { class: 'bar-line' }, h('h2', {}, 'Latency by percentile, load by load'), key,
+    h('div', { class: 'bar-line' }, h('h2', {}, WORDS[matrix.kind].charts), key,
       h('span', { class: 'hint', id: 'chart-keys' }, 'Drag to zoom, double click to show all. Keys: arrows read, + and - zoom, Escape resets.')),
-    h('p', { class: 'note' }, 'All start phases together; all charts have the same scales. Faint: fewer than 10 samples beyond.'),
+    h('p', { class: 'note' }, `All ${WORDS[matrix.kind].repeats} together; all charts have the same scales. Faint: fewer than 10 samples beyond.`),
     h('div', { class: 'multiples' }, ...matrix.loads.map((row) => h('div', { class: 'multiple' },
       overlayPanel(matrix, row, scales).element,
       row.load && row.load !== row.name ? h('p', { class: 'note' }, row.load) : null,
@@ -36,17 +41,18 @@ function charts(matrix: PageMatrix): HTMLElement {
 }
 
 function caveats(matrix: PageMatrix, texts: string[][]): HTMLElement[] {
-  return texts.flatMap((own, index) => own.map((text) => h('p', { class: 'note' }, `${matrix.kernels[index]?.name ?? '?'}: ${text}`)));
+  return texts.flatMap((own, index) => own.map((text) => h('p', { class: 'note' }, `${[matrix.kernels[index]?.name, text].filter(Boolean).join(': ')}`)));
 }
 
 function details(matrix: PageMatrix): HTMLElement {
   return h('section', { class: 'record', 'aria-label': 'the record' },
-    failures(matrix.failed), kernelsTable(matrix.kernels), configTable(matrix.config));
+    failures(matrix), ...(matrix.kind === 'lab' ? [kernelsTable(matrix.kernels), configTable(matrix.config)] : []));
 }
 
-function failures(failed: MatrixFailure[]): HTMLElement | null {
+function failures({ failed, kind }: PageMatrix): HTMLElement | null {
   if (failed.length === 0) return null;
+  const place = (cell: MatrixFailure): string => (kind === 'lab' ? `${cell.load} under ${cell.kernel}` : [cell.load, cell.kernel].filter(Boolean).join(', '));
   return h('details', { open: true }, h('summary', {}, `Failed: ${failed.length}`),
     ...failed.map((cell) => h('div', { class: 'command failure' },
-      h('b', {}, `${cell.load} under ${cell.kernel}, phase ${cell.seed}`), h('pre', {}, cell.why))));
+      h('b', {}, `${place(cell)}, ${WORDS[kind].repeat} ${cell.seed}`), h('pre', {}, cell.why))));
 }

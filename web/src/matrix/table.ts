@@ -3,11 +3,13 @@
 
 import { label as causeLabel, share } from '../cause/words';
 import { h } from '../dom';
-import type { ConfigTable, MatrixCell, MatrixFigure, MatrixKernel, MatrixRow, PageMatrix } from '../model';
+import type { ConfigTable, MatrixCell, MatrixFigure, MatrixKernel, MatrixRow, PageCellRun, PageMatrix } from '../model';
 import { Table, type Column, type TableSpec } from '../table';
 import { DASHES, onTheme, theme } from '../theme';
-import { exactLatency, latency } from '../units';
+import { count, exactLatency, latency } from '../units';
 import { kernelColour } from './overlay';
+import { link } from './runs';
+import { besideThis, progress, WORDS } from './words';
 
 const SHOWN = ['50', '99', '99.9', 'max'];
 const FIRST_SHOWN = '99';
@@ -32,16 +34,18 @@ export function figuresTable(matrix: PageMatrix): HTMLElement {
   return h('section', { class: 'figures matrix', 'aria-label': 'figures' },
     h('div', { class: 'bar-line' }, h('h2', {}, 'Figures'), h('fieldset', { class: 'toggle' }, h('legend', { class: 'vh' }, 'which figure'), ...SHOWN.map(choice)), h('span', { class: 'tools' }, table.copy)),
     table.element,
-    h('p', { class: 'note' }, 'Percentiles: where the median of all start phases lies (95 %), or with fewer than 6 of them their range. max: the largest over these phases. Underlined: fewer than 10 samples beyond it in a run, so it is little more than the maximum, and not judged.',
+    h('p', { class: 'note' }, WORDS[matrix.kind].ranges,
       matrix.loads.some((row) => row.cells.some((cell) => cell?.causes.length)) ? ' Under a range: what the worst wake-ups were spent on.' : ''));
 }
 
 function columns(matrix: PageMatrix, figure: string): Column<MatrixRow>[] {
   const found: Column<MatrixRow>[] = [{
-    title: 'load', raw: 'load', left: true, value: (row) => row.name,
+    title: WORDS[matrix.kind].row, raw: WORDS[matrix.kind].row, left: true, value: (row) => row.name,
     cell: (row) => h('span', { class: 'load-name', title: row.load || null }, row.name),
   }];
   matrix.kernels.forEach((kernel, index) => found.push(column(matrix, kernel, index, figure)));
+  // Of a plan nothing is judged.
+  if (matrix.kind !== 'lab') return found;
   found.push({
     title: 'verdict', raw: 'verdict', left: true, sortable: false, value: (row) => row.verdicts.join('; '),
     cell: (row) => h('div', { class: 'verdicts' }, ...row.verdicts.map((text) => h('div', {}, text))),
@@ -53,15 +57,35 @@ function columns(matrix: PageMatrix, figure: string): Column<MatrixRow>[] {
 function column(matrix: PageMatrix, kernel: MatrixKernel, index: number, figure: string): Column<MatrixRow> {
   const of = (row: MatrixRow): MatrixFigure | null => row.cells[index]?.figures.find((own) => own.name === figure) ?? null;
   return {
-    title: kernel.name, unit: label(figure), raw: `${label(figure)} ${kernel.name} (largest, ns)`,
+    title: kernel.name || label(figure), unit: kernel.name ? label(figure) : '', raw: `${label(figure)} ${kernel.name} (largest, ns)`,
     value: (row) => of(row)?.high ?? null,
     cell: (row) => {
       const own = of(row);
-      if (!own) return failed(matrix, row, kernel) ? h('span', { class: 'mark' }, 'failed') : '–';
-      return h('span', {}, h('span', { title: exact(own, row.cells[index]) }, range(own)), worst(row.cells[index]));
+      const runs = matrix.runs.filter((run) => run.row === row.name && run.column === kernel.name);
+      if (!own) return runs.length ? h('span', { class: 'mark' }, progress(runs) || 'no samples') : failed(matrix, row, kernel) ? h('span', { class: 'mark' }, 'failed') : '–';
+      return h('span', {}, h('span', { title: exact(matrix, own, row.cells[index]) }, range(own)), worst(row.cells[index]), ...ofRuns(matrix, runs));
     },
     doubt: (row) => (of(row)?.uncertain ? `${label(figure)}: fewer than 10 samples of each run lie beyond it` : null),
   };
+}
+
+/** Of the runs of a cell: what is not well with them, and the page of each. */
+function ofRuns(matrix: PageMatrix, runs: PageCellRun[]): HTMLElement[] {
+  const [gates, missed] = [runs.flatMap((run) => run.gates), runs.reduce((sum, run) => sum + (run.missed ?? 0), 0)];
+  const words = (word: string, number: number, of: string): string => (of === 'gate' ? `${number} gate${number === 1 ? '' : 's'} ${word}` : `${number} ${word}`);
+  const marks = [
+    ...['invalid', 'weakened'].map((word): [string, number, string] => [word, runs.filter((run) => run.validity === word).length, 'run']),
+    ...['fail', 'inconclusive'].map((word): [string, number, string] => [word, gates.filter((gate) => gate.verdict === word).length, 'gate']),
+  ].filter(([, number]) => number > 0);
+  const passed = gates.length > 0 && gates.every((gate) => gate.verdict === 'pass');
+  const lines = [
+    marks.length || passed ? h('span', { class: 'marks' }, ...marks.map(([word, number, of]) => h('span', { class: `verdict ${word}` }, words(word, number, of))),
+      passed ? h('span', { class: 'verdict pass' }, 'gates passed') : null) : null,
+    missed ? h('span', { class: 'worst' }, `${count(missed)} missed`) : null,
+    progress(runs) ? h('span', { class: 'worst' }, progress(runs)) : null,
+    h('span', { class: 'links' }, ...(matrix.kind === 'plan' ? runs.filter((run) => besideThis(run.page)).map((run) => link(run, runs.length > 1 ? `${WORDS.plan.repeat} ${run.repeat}` : 'its page')) : [])),
+  ];
+  return lines.filter((line): line is HTMLSpanElement => line !== null && line.childNodes.length > 0);
 }
 
 /** Who held the CPU in the worst wake-ups of a cell. */
@@ -84,8 +108,9 @@ function range(own: MatrixFigure): string {
   return unit === to.split(' ')[1] ? `${number}–${to}` : `${from} – ${to}`;
 }
 
-function exact(figure: MatrixFigure, cell: MatrixCell | null | undefined): string {
-  const phases = cell ? `${cell.phases} start phase${cell.phases === 1 ? '' : 's'}: ` : '';
+function exact({ kind }: PageMatrix, figure: MatrixFigure, cell: MatrixCell | null | undefined): string {
+  const { repeats } = WORDS[kind];
+  const phases = cell ? `${cell.phases} ${cell.phases === 1 ? repeats.slice(0, -1) : repeats}: ` : '';
   return `${phases}${exactLatency(figure.low)} to ${exactLatency(figure.high)}`;
 }
 
