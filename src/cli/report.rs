@@ -36,11 +36,12 @@ use crate::{
 /// Of several runs the page begins with their comparison: each beside the first, described; or B
 /// against A, judged, where --vs divides them and each side has three runs or more.
 ///
-/// Of the directory of a plan the page has the matrix of its cells, each with a link to the page of
-/// its run. Those pages are written too, into a directory beside it: of x.html into x.pages.
+/// Of a plan the page has the matrix of its cells, of a comparison by `tardy ab` its answer, looks
+/// and blocks. Each run has a link to its own page; those pages are written too, into a directory
+/// beside it: of x.html into x.pages.
 #[derive(Debug, Args)]
 pub(super) struct ReportFlags {
-    /// Paths, names, beginnings of ids, `last` or `last~1`; or one plan: its directory or name
+    /// Paths, names, beginnings of ids, `last` or `last~1`; or one plan or `tardy ab`
     #[arg(value_name = "RUN", required = true)]
     runs: Vec<String>,
     /// The runs of B; what stands before are the runs of A
@@ -51,9 +52,9 @@ pub(super) struct ReportFlags {
     /// Its name ends in .html.
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
-    /// Of a plan: write at most so many pages of single runs, 0 for none [default: 100]
+    /// Of a plan or `tardy ab`: at most so many pages of single runs, 0 for none [default: 100]
     ///
-    /// Each has some MB. The first repeats of all combinations come first.
+    /// Each has about 1 MB. They are made in the order in which the runs were measured.
     #[arg(long, value_name = "N")]
     pages: Option<u32>,
 }
@@ -193,11 +194,15 @@ impl PictureFormat {
 /// Writes the page.
 pub(super) fn report(flags: &ReportFlags, store: &Store) -> Result<Exit> {
     is_page("-o", &flags.output)?;
-    if let Some(directory) = matrix::directory(&flags.runs, store) {
-        ensure!(flags.vs.is_empty(), "--vs takes runs, and {} is a plan", directory.display());
-        return matrix::report(&directory, &flags.output, flags.pages);
+    if let Some(campaign) = matrix::Campaign::find(&flags.runs, store) {
+        let place = plain_path(&campaign.directory);
+        ensure!(flags.vs.is_empty(), "--vs takes runs, and {place} holds many");
+        return campaign.report(&flags.output, flags.pages);
     }
-    ensure!(flags.pages.is_none(), "--pages: there are pages of single runs beside that of a plan");
+    ensure!(
+        flags.pages.is_none(),
+        "--pages: only a plan or a comparison of `tardy ab` has pages of single runs beside its own"
+    );
     let page = whole_page(&flags.runs, &flags.vs, store)?;
     let text = html::render(&page).context("cannot write the data of the page")?;
     write(&flags.output, text.as_bytes())?;

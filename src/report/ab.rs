@@ -2,6 +2,7 @@
 
 mod ahead;
 
+use anstream::adapter::strip_str;
 use anstyle::{AnsiColor, Style};
 
 use super::{change::Change, compare, table::Table, terminal::fold};
@@ -250,6 +251,18 @@ fn push_caveats(out: &mut String, record: &AbRecord) {
     }
 }
 
+/// What the figures came to, without colours.
+pub(super) fn answer_text(record: &AbRecord) -> String {
+    strip_str(&answer(record)).to_string().trim_end().to_owned()
+}
+
+/// How many blocks there were, what equal sides differ by, and what it would take: sentences.
+pub(super) fn how_lines(record: &AbRecord) -> Vec<String> {
+    let mut text = String::new();
+    push_how(&mut text, record);
+    strip_str(&text).to_string().lines().map(str::to_owned).collect()
+}
+
 /// `worse: p50 +19.6 %; better: p99.9 -12.0 %`.
 fn answer(record: &AbRecord) -> String {
     let good = colour(record);
@@ -288,12 +301,12 @@ fn answer(record: &AbRecord) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use serde_json::json;
 
     use super::*;
 
-    pub(super) fn row(figure: &str, ratio: f64, verdict: &str) -> serde_json::Value {
+    pub(in crate::report) fn row(figure: &str, ratio: f64, verdict: &str) -> serde_json::Value {
         json!({
             "series": null, "figure": figure, "unit": "ns", "above_ns": null,
             "lower_is_better": true, "a": 55_200.0, "b": 55_200.0 * ratio, "ratio": ratio,
@@ -310,7 +323,11 @@ mod tests {
         })
     }
 
-    pub(super) fn record(status: &str, verdict: &str, figures: &[serde_json::Value]) -> AbRecord {
+    pub(in crate::report) fn record(
+        status: &str,
+        verdict: &str,
+        figures: &[serde_json::Value],
+    ) -> AbRecord {
         let judged: Vec<_> = figures.iter().map(|row| row["figure"].clone()).collect();
         let look =
             |pairs: u32, said: bool| json!({"pairs": pairs, "verdict": said.then_some(verdict)});

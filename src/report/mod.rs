@@ -1,6 +1,7 @@
 //! Summary to pages: tables for a terminal, one self-contained HTML page.
 
 pub mod ab;
+pub mod ab_page;
 mod binned;
 pub mod causes;
 mod cell_run;
@@ -27,6 +28,7 @@ pub mod messages;
 pub mod sample_name;
 pub mod steadiness;
 pub mod page;
+pub mod page_of_ab;
 pub mod plan;
 pub mod plan_page;
 pub mod plot;

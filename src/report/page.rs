@@ -7,6 +7,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
+    ab_page::PageAb,
     causes::{PageBlame, PagePeaks},
     comparison_page::PageComparison,
     matrix_page::PageMatrix,
@@ -39,8 +40,11 @@ pub struct Page {
     /// be compared.
     #[serde(default)]
     pub comparisons: Vec<PageComparison>,
-    /// Kernels of the lab beside each other, instead of runs; absent on a page of runs.
+    /// Kernels of the lab beside each other, the cells of a plan or the blocks of a comparison,
+    /// instead of runs; absent on a page of runs.
     pub matrix: Option<Box<PageMatrix>>,
+    /// What a comparison in blocks has beside its figures and its matrix; absent on other pages.
+    pub ab: Option<Box<PageAb>>,
 }
 
 impl Page {
@@ -56,6 +60,7 @@ impl Page {
             runs: Vec::new(),
             comparisons: Vec::new(),
             matrix: None,
+            ab: None,
         }
     }
 

@@ -134,3 +134,29 @@ fn failure(run: &PageCellRun) -> Option<LabFailure> {
         why: run.error.clone().unwrap_or_else(|| "no reason is known".into()),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::plan_record::tests::record;
+
+    #[test]
+    fn cells_without_a_run_are_told_with_the_reason() {
+        let mut record = record();
+        record.error = Some("the disk is full".into());
+        record.cells[1].status = CellStatus::Failed;
+        record.cells[1].error = Some("no rights".into());
+        let unread = FoundRun { error: Some("run.json is damaged".into()), ..FoundRun::default() };
+        let page = matrix(&record, vec![unread, FoundRun::default()], vec!["a remark".into()]);
+        assert_eq!(page.remarks, ["a remark", "the disk is full"]);
+        assert_eq!((page.undone, page.runs.len(), page.loads.len()), (0, 2, 2));
+        assert!(page.loads.iter().all(|row| row.cells == [None]));
+        let failed = page.failed.iter().map(|own| (own.load.as_str(), own.why.as_str()));
+        let told = [("a", "run.json is damaged"), ("b", "no rights")];
+        assert_eq!(failed.collect::<Vec<_>>(), told);
+        record.cells[1].status = CellStatus::Pending;
+        record.cells[1].error = None;
+        let page = matrix(&record, vec![FoundRun::default(), FoundRun::default()], Vec::new());
+        assert_eq!((page.undone, page.failed.len()), (1, 0));
+    }
+}

@@ -5,7 +5,7 @@ use std::{fs, path::PathBuf};
 
 use serde_json::Value;
 
-use super::support::{Store, eventually, finish, signal};
+use super::support::{Store, eventually, finish, list, page_data, signal};
 
 /// Made-up samples, the same in every block.
 const MADE_UP: [&str; 10] = [
@@ -91,6 +91,49 @@ fn equal_blocks_are_the_same_and_each_is_a_run_in_the_drawn_order() {
         assert_eq!(run["status"], "complete");
         assert_eq!(run["series"][0]["scheduled"]["count"], block["samples"]);
     }
+    assert_page(&store, &found);
+}
+
+/// The page says what the record does, and leads to the pages of the first two blocks.
+fn assert_page(store: &Store, record: &Value) {
+    let file = store.path().join("x.html");
+    let done = store.run(&["report", "x", "-o", file.to_str().unwrap(), "--pages=2"]);
+    assert_eq!(done.code, Some(0), "{done:?}");
+    let page = page_data(&fs::read_to_string(file).unwrap());
+    let (one, matrix) = (&page["comparisons"][0], &page["matrix"]);
+    for field in ["verdict", "figures"] {
+        assert_eq!(one[field], record[field], "{field}");
+    }
+    assert!(one["sentence"].as_str().unwrap().starts_with("same: p50 (within"), "{one}");
+    assert!(list(&one["shift"]).iter().all(|point| point["ratio"] == 1.0), "{one}");
+    assert!(!list(&one["shift"]).is_empty());
+    assert_eq!(
+        (&page["ab"]["looks"], &page["ab"]["status"]),
+        (&record["looks"], &"complete".into())
+    );
+    let compared = |block: &&Value| block["compared"] == true;
+    let samples = |side: &str| -> u64 {
+        let own = list(&record["blocks"]).iter().filter(compared);
+        let own = own.filter(|block| block["side"] == side);
+        own.map(|block| block["samples"].as_u64().unwrap()).sum()
+    };
+    for (cell, side) in list(&matrix["loads"][0]["cells"]).iter().zip(["a", "b"]) {
+        let curve = list(&cell["curve"]);
+        assert!(
+            cell["samples"].as_u64() > Some(0) && cell["samples"].as_u64() <= Some(samples(side))
+        );
+        assert_eq!(curve.last().unwrap()[0], 100.0);
+    }
+    let runs = list(&matrix["runs"]);
+    let paths: Vec<&Value> = runs.iter().map(|run| &run["path"]).collect();
+    let of_blocks: Vec<&Value> = list(&record["blocks"]).iter().map(|own| &own["path"]).collect();
+    assert_eq!(paths, of_blocks);
+    for (number, run) in runs.iter().enumerate() {
+        assert_eq!(run["page"].is_string(), number < 2, "{run}");
+        assert_eq!(run["row"] == "compared", record["blocks"][number]["compared"] == true);
+    }
+    let own = fs::read_to_string(store.path().join(runs[1]["page"].as_str().unwrap())).unwrap();
+    assert_eq!(list(&page_data(&own)["runs"]).len(), 1);
 }
 
 #[test]

@@ -7,13 +7,15 @@ export type JsonMap = { [key: string]: Json };
 
 /** The data of a report page: what the drawing code reads. docs/page-data.md explains it. */
 export type Page = {
+  /** What a comparison in blocks has beside its figures and its matrix; absent on other pages. */
+  ab: PageAb | null;
   /** One side's runs against another's; none where there is one run, and where runs cannot be compared. */
   comparisons: PageComparison[];
   /** Edges of the latency bins that histograms and heat maps of all runs share, ascending, ns; bin `i` holds `edges[i] <= latency < edges[i + 1]`. */
   latency_edges_ns: number[];
   /** RFC 3339, UTC. */
   made_at: string;
-  /** Kernels of the lab beside each other, instead of runs; absent on a page of runs. */
+  /** Kernels of the lab beside each other, the cells of a plan or the blocks of a comparison, instead of runs; absent on a page of runs. */
   matrix: PageMatrix | null;
   /** See `PAGE_VERSION`. */
   page_version: number;
@@ -24,6 +26,41 @@ export type Page = {
   /** The words for what the data has names for. */
   words: Vocabulary;
 };
+
+/** A caveat of some blocks. */
+export type AbCaveat = {
+  /** Blocks of A that have it. */
+  blocks_a: number;
+  /** Blocks of B that have it. */
+  blocks_b: number;
+  /** As in `run.json`. */
+  code: string;
+  /** What it does to the verdict. */
+  effect: Effect;
+  /** What to do about it. */
+  remedy: string;
+  /** What was found in the first of them. */
+  text: string;
+};
+
+/** When to look whether it is decided. */
+export type AbLook = {
+  /** After so many pairs. */
+  pairs: number;
+  /** What was said then; null for a look that did not come. */
+  verdict: AbVerdict | null;
+};
+
+/** How one side is measured. */
+export type AbSideRecord = {
+  /** Its own options, as typed. */
+  options: string;
+  /** The command that is run before each of its blocks; null for none. */
+  prepare: string | null;
+};
+
+/** How far a comparison came. */
+export type AbStatus = "running" | "complete" | "interrupted" | "invalid" | "failed";
 
 /** What is said of B, compared with A. */
 export type AbVerdict = "better" | "worse" | "same" | "inconclusive";
@@ -763,6 +800,24 @@ export type OtherProbe = {
   name: string;
   /** Its parameters as they are. */
   parameters: JsonMap;
+};
+
+/** What a comparison in blocks has beside its figures. */
+export type PageAb = {
+  /** How A is measured. */
+  a: AbSideRecord;
+  /** How B is measured. */
+  b: AbSideRecord;
+  /** Caveats of the blocks, each once, worst first. */
+  caveats: AbCaveat[];
+  /** Why it ended, where it could not go on; null elsewhere. */
+  error: string | null;
+  /** How many blocks there were, what equal sides differ by, and what it would take: sentences. */
+  how: string[];
+  /** The looks that were fixed beforehand. */
+  looks: AbLook[];
+  /** How far it came. */
+  status: AbStatus;
 };
 
 /** What all late wake-ups of a run were blamed on. */
@@ -1561,6 +1616,10 @@ export type WayOf = {
 /** The structure of a `Page`, as JSON Schema. */
 export const STRUCTURE: JsonMap = {
   $defs: {
+    AbCaveat: {"properties":{"blocks_a":{"type":"integer"},"blocks_b":{"type":"integer"},"code":{"type":"string"},"effect":{"$ref":"#/$defs/Effect"},"remedy":{"type":"string"},"text":{"type":"string"}},"required":["code","effect","blocks_a","blocks_b","text","remedy"],"type":"object"},
+    AbLook: {"properties":{"pairs":{"type":"integer"},"verdict":{"anyOf":[{"$ref":"#/$defs/AbVerdict"},{"type":"null"}]}},"required":["pairs","verdict"],"type":"object"},
+    AbSideRecord: {"properties":{"options":{"type":"string"},"prepare":{"type":["string","null"]}},"required":["options","prepare"],"type":"object"},
+    AbStatus: {"enum":["running","complete","interrupted","invalid","failed"]},
     AbVerdict: {"enum":["better","worse","same","inconclusive"]},
     AskedSetup: {"properties":{"cpus":{"type":"string"},"dma_latency_us":{"type":["integer","null"]},"governor":{"type":["string","null"]},"housekeeping":{"type":["string","null"]},"max_idle_latency_us":{"type":["integer","null"]},"memory_lock":{"type":"boolean"},"no_smt_sibling":{"type":"boolean"},"policy":{"type":"string"},"policy_explicit":{"type":"boolean"},"priority":{"type":"integer"},"priority_explicit":{"type":"boolean"},"shield":{"type":"boolean"},"timer_slack_ns":{"type":"integer"}},"required":["policy","policy_explicit","priority","priority_explicit","cpus","timer_slack_ns","memory_lock","dma_latency_us","shield","governor","max_idle_latency_us","no_smt_sibling","housekeeping"],"type":"object"},
     Band: {"properties":{"blamed_share":{"type":"number"},"causes":{"items":{"$ref":"#/$defs/CauseInBand"},"type":"array"},"from":{"type":"integer"},"name":{"type":"string"},"ns":{"type":"integer"},"to":{"type":"integer"},"wakeups":{"type":"integer"}},"required":["name","from","to","wakeups","ns","blamed_share","causes"],"type":"object"},
@@ -1615,6 +1674,7 @@ export const STRUCTURE: JsonMap = {
     NoiseParameters: {"properties":{"cpus":{"type":"string"},"gap_over_ns":{"type":"integer"}},"required":["gap_over_ns","cpus"],"type":"object"},
     Origin: {"enum":["measured","imported","synthesised"]},
     OtherProbe: {"properties":{"name":{"type":"string"},"parameters":{"additionalProperties":true,"type":"object"}},"required":["name","parameters"],"type":"object"},
+    PageAb: {"properties":{"a":{"$ref":"#/$defs/AbSideRecord"},"b":{"$ref":"#/$defs/AbSideRecord"},"caveats":{"items":{"$ref":"#/$defs/AbCaveat"},"type":"array"},"error":{"type":["string","null"]},"how":{"items":{"type":"string"},"type":"array"},"looks":{"items":{"$ref":"#/$defs/AbLook"},"type":"array"},"status":{"$ref":"#/$defs/AbStatus"}},"required":["status","a","b","how","looks","caveats","error"],"type":"object"},
     PageBlame: {"properties":{"bands":{"items":{"$ref":"#/$defs/Band"},"type":"array"},"blamed":{"type":"integer"},"lost_events":{"type":"integer"},"lowest_threshold_ns":{"type":"integer"},"passed_over":{"type":"integer"},"threshold_ns":{"type":"integer"},"unmatched":{"type":"integer"}},"required":["threshold_ns","lowest_threshold_ns","blamed","passed_over","unmatched","lost_events","bands"],"type":"object"},
     PageCell: {"properties":{"causes":{"items":{"$ref":"#/$defs/CellCause"},"type":"array"},"caveats":{"items":{"type":"string"},"type":"array"},"curve":{"items":{"prefixItems":[{"type":"number"},{"type":"integer"}],"type":"array"},"type":"array"},"figures":{"items":{"$ref":"#/$defs/Figure"},"type":"array"},"phases":{"type":"integer"},"samples":{"type":"integer"}},"required":["phases","samples","figures","curve","caveats","causes"],"type":"object"},
     PageCellRun: {"properties":{"column":{"type":"string"},"error":{"type":["string","null"]},"figures":{"items":{"$ref":"#/$defs/PageRunFigure"},"type":"array"},"gates":{"items":{"$ref":"#/$defs/PageGate"},"type":"array"},"missed":{"type":["integer","null"]},"page":{"type":["string","null"]},"path":{"type":["string","null"]},"repeat":{"type":"integer"},"row":{"type":"string"},"samples":{"type":"integer"},"status":{"$ref":"#/$defs/CellStatus"},"validity":{"anyOf":[{"$ref":"#/$defs/Validity"},{"type":"null"}]}},"required":["row","column","repeat","status","page","path","validity","samples","missed","figures","gates","error"],"type":"object"},
@@ -1664,7 +1724,7 @@ export const STRUCTURE: JsonMap = {
     Vocabulary: {"properties":{"causes":{"additionalProperties":{"type":"string"},"type":"object"},"samples":{"$ref":"#/$defs/SampleWords"},"series":{"additionalProperties":{"type":"string"},"type":"object"}},"required":["samples","causes","series"],"type":"object"},
     WayOf: {"properties":{"ns":{"type":"integer"},"stages":{"anyOf":[{"$ref":"#/$defs/MessageStages"},{"type":"null"}]},"way":{"type":"string"}},"required":["way","ns","stages"],"type":"object"},
   },
-  properties: {"comparisons":{"items":{"$ref":"#/$defs/PageComparison"},"type":"array"},"latency_edges_ns":{"items":{"type":"integer"},"type":"array"},"made_at":{"type":"string"},"matrix":{"anyOf":[{"$ref":"#/$defs/PageMatrix"},{"type":"null"}]},"page_version":{"type":"integer"},"runs":{"items":{"$ref":"#/$defs/PageRun"},"type":"array"},"tardy_version":{"type":"string"},"words":{"$ref":"#/$defs/Vocabulary"}},
-  required: ["page_version","tardy_version","made_at","words","latency_edges_ns","runs","comparisons","matrix"],
+  properties: {"ab":{"anyOf":[{"$ref":"#/$defs/PageAb"},{"type":"null"}]},"comparisons":{"items":{"$ref":"#/$defs/PageComparison"},"type":"array"},"latency_edges_ns":{"items":{"type":"integer"},"type":"array"},"made_at":{"type":"string"},"matrix":{"anyOf":[{"$ref":"#/$defs/PageMatrix"},{"type":"null"}]},"page_version":{"type":"integer"},"runs":{"items":{"$ref":"#/$defs/PageRun"},"type":"array"},"tardy_version":{"type":"string"},"words":{"$ref":"#/$defs/Vocabulary"}},
+  required: ["page_version","tardy_version","made_at","words","latency_edges_ns","runs","comparisons","matrix","ab"],
   type: "object",
 };

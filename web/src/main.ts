@@ -10,7 +10,7 @@ import { causeLead } from './cause/lead';
 import { causeSection } from './cause/section';
 import { caveatSection } from './caveats';
 import { comparisonSection } from './comparison/section';
-import { makeContext, type Context } from './context';
+import { makeContext, samplesOf, type Context } from './context';
 import { h, runMark } from './dom';
 import { figures } from './figures';
 import { head } from './head';
@@ -48,7 +48,7 @@ function main(): void {
 function sections(page: Page): HTMLElement[] {
   return [
     ...newer(page),
-    ...(page.matrix ? matrixSections(page.matrix) : runSections(page)),
+    ...(page.matrix ? matrixSections(page, page.matrix) : runSections(page)),
     h('footer', {}, `Made by tardy ${page.tardy_version}${page.made_at ? `, ${instant(page.made_at)}` : ''}. This page is one file and loads nothing.`),
   ];
 }
@@ -63,12 +63,16 @@ function body(context: Context): HTMLElement[] {
     // The first screen, and the first page of paper: in this order on a phone.
     h('div', { class: 'minute' }, causeLead(context), caveatSection(context.page.runs), percentilePanel(context).element,
       h('div', { class: 'tables' }, figures(context), messageSection(context))),
-    comparisonSection(context),
+    comparisonSection(context.page.comparisons, context.page.words.samples.many, (runs) => samplesOfAll(context, runs)),
     shape(context),
     tailSection(context),
     causeSection(context),
     record(context.page),
   ].filter((section): section is HTMLElement => section !== null);
+}
+
+function samplesOfAll({ page }: Context, runs: number[]): number {
+  return runs.reduce((sum, run) => sum + (page.runs[run] ? samplesOf(page.runs[run], null) : 0), 0);
 }
 
 /** The shape: a column a run, all on the same scales and one time axis. */

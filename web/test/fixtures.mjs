@@ -221,7 +221,7 @@ const words = (samples) => ({ samples, causes: CAUSES, series: { rtt: 'round tri
 function page(runs, bounds) {
   return {
     page_version: 2, tardy_version: '0.1.0', made_at: '2026-11-21T20:40:00Z', words: words(WAKE_UPS), latency_edges_ns: bounds,
-    runs: runs.map((run) => ({ ...UNSEEN, tail: tail(run.record), samples: WAKE_UPS, scheduled_first: isMaterial(run.record.series), ...run })), comparisons: [], matrix: null,
+    runs: runs.map((run) => ({ ...UNSEEN, tail: tail(run.record), samples: WAKE_UPS, scheduled_first: isMaterial(run.record.series), ...run })), comparisons: [], matrix: null, ab: null,
   };
 }
 
@@ -479,7 +479,7 @@ function matrix() {
   const row = (name, load, worst, verdicts) => ({ name, load, verdicts, cells: worst.map((ns, index) => (ns === null ? null : matrixCell(100 * index + name.length, ns))) });
   const against = (name, text) => `${name} against standard: ${text}`;
   return {
-    page_version: 2, tardy_version: '0.1.0', made_at: '2026-01-01T00:00:00Z', words: words(WAKE_UPS), latency_edges_ns: [], runs: [], comparisons: [],
+    page_version: 2, tardy_version: '0.1.0', made_at: '2026-01-01T00:00:00Z', words: words(WAKE_UPS), latency_edges_ns: [], runs: [], comparisons: [], ab: null,
     matrix: {
       kind: 'lab', state: '', runs: [], title: 'founding', headline: 'founding: 3 kernels, 5 loads, 60 runs',
       meanings: ['Times are executed instructions times 2 ns on one emulated CPU: lengths of paths, not times of a machine.'],
@@ -528,6 +528,33 @@ function plan() {
   } };
 }
 
+/** A comparison in blocks: worse at one figure, undecided at another, one look that did not come, a block that cannot be read. */
+function ab() {
+  const row = (figure, ratio, verdict) => ({ series: null, figure, unit: 'ns', above_ns: null, lower_is_better: true, a: 55200, b: 55200 * ratio, ratio, low: ratio * 0.95, high: ratio * 1.04, margin: 0.05, floor: 0.02, pairs: 16, pairs_needed: verdict === 'inconclusive' ? 120 : null, verdict });
+  const shift = ['50', '90', '99', '99.9'].map((percentile, at) => ({ series: null, percentile, a_ns: 55200, b_ns: 55200 * (1 + at / 10), ratio: 1 + at / 10, low: 0.9 + at / 10, high: 1.2 + at / 10, basis: 'runs' }));
+  const names = ['--policy other', `--policy fifo, after \`${HOSTILE}\``];
+  const columns = names.map((name, at) => `${'AB'[at]}: ${name}`);
+  const data = plan();
+  const [measured] = data.matrix.runs.slice(2);
+  const block = (at) => {
+    const side = [0, 1, 0, 1, 1, 0, 1, 0][at];
+    return { ...measured, row: at < 2 ? 'trial' : 'compared', column: columns[side], repeat: at < 2 ? 1 : at >> 1, path: `blocks/000${at + 1}-${'ab'[side]}`, page: at < 6 ? `ab.pages/000${at + 1}-${'ab'[side]}.html` : null, gates: [], missed: 0 };
+  };
+  const blocks = Array.from({ length: 8 }, (_, at) => block(at));
+  Object.assign(blocks[7], { status: 'measured', validity: null, samples: 0, missed: null, figures: [], error: HOSTILE });
+  const caveat = (code, effect) => ({ code, effect, blocks_a: 1, blocks_b: 0, text: `It was late: ${HOSTILE}`, remedy: 'Be `early`.' });
+  return { ...data,
+    comparisons: [{ a: [], b: [], a_name: names[0], b_name: names[1], verdict: 'worse', judged: true, sentence: 'worse: p50 +19.6 %; inconclusive: p99 (-4.1 % to +5.0 %)', cause: 'Of the difference above p99, 35 % are softirq: NET_RX.',
+      figures: [row('p50', 1.196, 'worse'), row('p99', 1.01, 'inconclusive')], described: [{ ...row('max', 1.4, 'inconclusive'), low: null, high: null }], shift, shift_meaning: 'how much the runs of a side differ among themselves',
+      facts: [{ fact: 'policy', a: ['other'], b: ['fifo 90', HOSTILE] }], causes: [{ band: 'p99', a_ns: 60000, b_ns: 90000, blamed_a: 0.9, blamed_b: 0.8, causes: [{ cause: 'softirq', name: 'NET_RX', a_ns: 10000, b_ns: 30000 }] }], remarks: [] }],
+    ab: { status: 'interrupted', a: { options: names[0], prepare: null }, b: { options: '--policy fifo', prepare: HOSTILE }, how: ['6 blocks of 1 s in 1 min, of 80 planned; order by --seed 7.', 'p99: about 120 pairs would decide it, if they scatter as these do: --budget 11m.'],
+      looks: [{ pairs: 8, verdict: 'inconclusive' }, { pairs: 16, verdict: 'worse' }, { pairs: 40, verdict: null }], caveats: [caveat('late', 'weakens'), caveat('vm', 'informs')], error: HOSTILE },
+    matrix: { ...data.matrix, kind: 'ab', title: 'x', headline: 'x', state: '', meanings: [], remarks: ['A remark.'], failed: [], undone: 0, runs: blocks,
+      kernels: columns.map((name) => ({ name, release: '', preemption: '', hash: '', mode: '', is_control: false })),
+      loads: [{ name: 'compared', load: 'hackbench (groups=4)', verdicts: [], cells: [0, 1].map((side) => ({ ...matrixCell(70 + side, side ? 30000 : 16000), phases: 3 })) }] },
+  };
+}
+
 function matrixCell(seed, worst) {
   const next = random(seed + 1);
   const sorted = Array.from({ length: 5000 }, () => wakeUp(next, { base: 8000, spread: 0.05, shoulder: 0, peak: worst, peakShare: worst > 50000 ? 0.02 : 0.001 })).sort((a, b) => a - b);
@@ -539,4 +566,4 @@ function matrixCell(seed, worst) {
     causes: worst > 400000 ? [{ cause: 'nonpreemptible', name: 'kill_something_info', share: 0.914 }, { cause: 'unexplained', name: '', share: 0.06 }] : [] };
 }
 
-export const FIXTURES = { plain, comparison, four, crashed, day, hostile, empty, odd, many, matrix, plan, causes, alone, stalled, hostileCauses, trips, packets };
+export const FIXTURES = { plain, comparison, four, crashed, day, hostile, empty, odd, many, matrix, plan, ab, causes, alone, stalled, hostileCauses, trips, packets };

@@ -286,6 +286,19 @@ test('each cell of a plan says what is measured, and leads to the pages of its r
   assert.match(all[2].join('|'), /weakened|valid.*1234.*250 us\(248 to 253 us\)/);
 });
 
+test('the page of a comparison in blocks begins with its answer, and has its figures, looks and blocks', async () => {
+  const [path] = makePages(folder, ['ab']);
+  const { page } = tab;
+  await tab.load(path);
+  const first = await page.evaluate(() => document.querySelector('.answer').textContent);
+  assert.match(first, /B: --policy fifo.*against.*A: --policy other.*worse.*interrupted.*p50 \+19.6 %.*NET_RX/s);
+  assert.deepEqual((await cells(page, '[aria-label="looks"]')).map((row) => row[2]), ['inconclusive', 'worse', 'did not come']);
+  assert.deepEqual((await cells(page, '.comparison [aria-label="figures"]')).map((row) => [row[0], row.at(-1)]), [['p50', 'worse'], ['p99', 'inconclusive'], ['max', '']]);
+  const blocks = await cells(page, '[aria-label="runs"]');
+  assert.deepEqual([blocks.length, blocks.filter((row) => row.includes('cannot be read')).length], [8, 1]);
+  assert.equal(await page.locator('.matrix a[href^="ab.pages/"]').count(), 6);
+});
+
 /** A module of the page's sources. */
 async function built(name) {
   const outfile = `${folder}/${name.replace('.ts', '.mjs')}`;
@@ -302,7 +315,7 @@ test('each field that the program writes is one that the page misses', async () 
   const { STRUCTURE } = await built('data.ts');
   // Two of many alike are enough to try.
   const short = (_, value) => (Array.isArray(value) ? value.slice(0, 2) : value);
-  const pages = ['causes', 'trips', 'packets', 'matrix', 'plan'].map((name) => JSON.parse(JSON.stringify(FIXTURES[name]()), short));
+  const pages = ['causes', 'trips', 'packets', 'matrix', 'plan', 'ab'].map((name) => JSON.parse(JSON.stringify(FIXTURES[name]()), short));
   let tried = 0;
   const without = (data, value) => {
     if (value === null || typeof value !== 'object') return;

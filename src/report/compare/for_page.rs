@@ -1,7 +1,10 @@
 //! A comparison for the page: the answer in words, and all that it rests on.
 
 use super::{CompareReport, SideComparison, of_band, of_figures};
-use crate::report::comparison_page::{PageComparison, ShiftPoint};
+use crate::{
+    report::comparison_page::{PageComparison, ShiftPoint},
+    run::AbRecord,
+};
 
 /// The comparisons of a report, for a page that shows its runs in their order.
 #[must_use]
@@ -40,6 +43,37 @@ fn of_sides(one: &SideComparison, a: Vec<u32>, b: Vec<u32>) -> PageComparison {
         facts: one.facts.clone(),
         causes: one.causes.clone(),
         remarks: one.remarks.clone(),
+    }
+}
+
+/// A comparison in blocks as its record judged it, pair by pair; what it does not have, figures
+/// that are not judged, the shift and the facts, is of the compared `blocks` all together.
+#[must_use]
+pub(in crate::report) fn of_blocks(
+    record: &AbRecord,
+    blocks: Option<&SideComparison>,
+    sentence: String,
+    [a_name, b_name]: [String; 2],
+) -> PageComparison {
+    let causes = record.causes.clone().unwrap_or_default();
+    let samples = blocks.map_or("samples", |blocks| blocks.samples);
+    let shift = blocks.map(|blocks| blocks.shift.clone()).unwrap_or_default();
+    PageComparison {
+        a: Vec::new(),
+        b: Vec::new(),
+        a_name,
+        b_name,
+        verdict: record.verdict,
+        judged: true,
+        sentence,
+        cause: causes.first().map_or_else(String::new, |band| of_band(band, samples)),
+        figures: record.figures.clone(),
+        described: blocks.map(|blocks| blocks.described.clone()).unwrap_or_default(),
+        shift_meaning: meaning(&shift),
+        shift,
+        facts: blocks.map(|blocks| blocks.facts.clone()).unwrap_or_default(),
+        causes,
+        remarks: Vec::new(),
     }
 }
 

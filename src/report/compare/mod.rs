@@ -33,6 +33,7 @@ use crate::{
 
 pub use against::{GateBase, HeldRuns};
 pub use causes::causes_between;
+pub(super) use for_page::of_blocks;
 pub use for_page::of_report;
 pub use reading::compare_runs;
 use sentence::{of_band, of_figures};

@@ -11,13 +11,13 @@ export function answers(comparisons: PageComparison[]): HTMLElement[] {
     one.cause ? h('p', { class: 'line' }, one.cause) : null));
 }
 
-/** "B fifo against A other", each with its colour. */
+/** "B fifo against A other", each with its colour, where its runs are on the page. */
 export function sides(one: PageComparison): HTMLElement {
   return h('h1', { class: 'sides' }, ...side('B', one.b, one.b_name), h('span', { class: 'muted' }, one.judged ? 'against' : 'beside'), ...side('A', one.a, one.a_name));
 }
 
-function side(letter: string, runs: number[], name: string): (HTMLElement | string)[] {
-  return [runMark(runs[0] ?? 0), `${letter}: ${name}`];
+function side(letter: string, [first]: number[], name: string): (HTMLElement | string)[] {
+  return [...(first === undefined ? [] : [runMark(first)]), `${letter}: ${name}`];
 }
 
 function verdict(one: PageComparison): HTMLElement {

@@ -2,7 +2,6 @@
 // causes of the slowest samples, the facts, and what cannot be told.
 
 import { label } from '../cause/words';
-import { samplesOf, type Context } from '../context';
 import { h } from '../dom';
 import type { BandDifference, ComparedFigureRow, FactDifference, PageComparison, ShiftPoint } from '../model';
 import { Table, type Column } from '../table';
@@ -14,24 +13,19 @@ import { percentText, ratioText } from './words';
 
 const FIGURES = ['p50', 'p90', 'p99', 'p99.9', 'p99.99', 'max', 'missed'];
 
-/** Null where nothing is compared. */
-export function comparisonSection(context: Context): HTMLElement | null {
-  const { comparisons } = context.page;
+/** Null where nothing is compared. `samplesOf`: how many samples a side has; `many`: what they are called. */
+export function comparisonSection(comparisons: PageComparison[], many: string, samplesOf: (runs: number[], side: 'a' | 'b') => number): HTMLElement | null {
   if (comparisons.length === 0) return null;
   return h('section', { class: 'shape comparison', id: 'difference', 'aria-label': 'what differs' },
     h('div', { class: 'bar-line' }, h('h2', {}, 'What differs')),
-    ...comparisons.map((one) => against(context, one, comparisons.length > 1)));
+    ...comparisons.map((one) => against(one, many, [samplesOf(one.a, 'a'), samplesOf(one.b, 'b')], comparisons.length > 1)));
 }
 
-function against(context: Context, one: PageComparison, named: boolean): HTMLElement {
-  const samples = [one.a, one.b].map((side) => side.reduce((sum, run) => {
-    const own = context.page.runs[run];
-    return sum + (own ? samplesOf(own, null) : 0);
-  }, 0));
+function against(one: PageComparison, many: string, samples: number[], named: boolean): HTMLElement {
   return h('div', { class: 'against' },
     h('div', {}, named ? sides(one) : null, ...block('Figures', figureTable(one))),
     one.shift.length ? shiftPanel(one, samples).element : null,
-    one.causes.length ? h('div', {}, ...block(`What the slowest ${context.page.words.samples.many} were spent on, on average`, causeTable(one.causes))) : null,
+    one.causes.length ? h('div', {}, ...block(`What the slowest ${many} were spent on, on average`, causeTable(one.causes))) : null,
     one.facts.length ? h('div', {}, ...block('Facts that differ', factTable(one.facts))) : null,
     one.remarks.length ? h('div', {}, h('h3', {}, 'What cannot be told'), h('ul', { class: 'remarks' }, ...one.remarks.map((words) => h('li', {}, words)))) : null);
 }

@@ -2,15 +2,17 @@
 // failed.
 
 import { h, withCode } from '../dom';
-import type { MatrixFailure, PageMatrix } from '../model';
+import type { MatrixFailure, Page, PageMatrix } from '../model';
 import { onTheme } from '../theme';
+import { abSections } from './ab';
 import { overlayPanel, scalesOf } from './overlay';
 import { runsSection } from './runs';
 import { configTable, figuresTable, kernelName, kernelsTable } from './table';
 import { WORDS } from './words';
 
-export function matrixSections(matrix: PageMatrix): HTMLElement[] {
-  return [head(matrix), figuresTable(matrix), charts(matrix), runsSection(matrix), details(matrix)].filter((own): own is HTMLElement => own !== null);
+export function matrixSections(page: Page, matrix: PageMatrix): HTMLElement[] {
+  const first = page.ab ? abSections(page, page.ab, matrix) : [head(matrix), figuresTable(matrix)];
+  return [...first, charts(matrix), runsSection(matrix), page.ab ? null : details(matrix)].filter((own): own is HTMLElement => own !== null);
 }
 
 function head(matrix: PageMatrix): HTMLElement {
