@@ -16,6 +16,7 @@ use crate::{
             CompareOptions, CompareReport, HeldRuns, SideComparison, WorseGate, compare_runs, text,
         },
         gate::GateResult,
+        published,
     },
     run::{AbVerdict, BandDifference, ComparedFigureRow, Run, Validity},
     store::Store,
@@ -26,13 +27,14 @@ use crate::{
 ///
 /// `compare A B C` puts B and C beside A. `compare A1 A2 A3 --vs B1 B2 B3` judges whether B is
 /// better or worse than A, by how much runs of one side differ among themselves: one run beside
-/// one other is described and never judged.
+/// one other is described and never judged. `compare A --published ID` puts A beside a published
+/// table.
 #[derive(Debug, Args)]
 #[command(after_help = "Exit codes: 0 better, or the same within the margin; 1 worse; 2 error; \
                         3 inconclusive; 4 a run is invalid.")]
 pub(super) struct CompareFlags {
     /// Paths, names, beginnings of ids, `last` or `last~1`; the first ones are A
-    #[arg(value_name = "RUN", required = true)]
+    #[arg(value_name = "RUN", required_unless_present = "published")]
     runs: Vec<String>,
     /// The runs of B; what stands before are the runs of A
     #[arg(long, value_name = "RUN", num_args = 1..)]
@@ -51,6 +53,16 @@ pub(super) struct CompareFlags {
     /// pass, 1 where one fails, 3 where one is inconclusive.
     #[arg(long = "gate", value_name = "LIMIT")]
     gates: Vec<WorseGate>,
+    /// Put one run beside a published table; `list` names them all
+    ///
+    /// The figures that both have, and what differs in method; nothing is judged, and the exit code
+    /// is 0.
+    #[arg(
+        long,
+        value_name = "ID",
+        conflicts_with_all = ["vs", "figures", "margin", "gates"]
+    )]
+    published: Option<String>,
     /// Compare invalid runs too; they are marked, and the exit code stays 4
     #[arg(long)]
     even_invalid: bool,
@@ -60,6 +72,9 @@ pub(super) struct CompareFlags {
 
 /// Compares and prints.
 pub(super) fn compare(flags: &CompareFlags, store: &Store) -> Result<Exit> {
+    if let Some(id) = &flags.published {
+        return flags.beside(id, store);
+    }
     ensure!(
         flags.runs.len() + flags.vs.len() > 1,
         "one run alone is no comparison: name another one, as in `tardy compare {} last`",
@@ -69,13 +84,7 @@ pub(super) fn compare(flags: &CompareFlags, store: &Store) -> Result<Exit> {
         names.iter().map(|name| Ok(store.find(name)?)).collect()
     };
     let (a, b) = (find(&flags.runs)?, find(&flags.vs)?);
-    let invalid = a.iter().chain(&b).find(|run| run.document.validity == Validity::Invalid);
-    if let Some(run) = invalid.filter(|_| !flags.even_invalid) {
-        let name = &run.document.name;
-        output::warn(&format!(
-            "{name} is invalid (`tardy show {name}` says why), and its figures decide nothing; \
-             measure again, or compare it all the same with --even-invalid"
-        ));
+    if flags.refuses(a.iter().chain(&b)) {
         return Ok(Exit::Invalid);
     }
     let options = CompareOptions { judged: flags.judged(), margin: flags.margin };
@@ -131,6 +140,46 @@ impl<'a> GatedReport<'a> {
 }
 
 impl CompareFlags {
+    /// Whether one of these is invalid and was not asked for; says so.
+    fn refuses<'a>(&self, mut runs: impl Iterator<Item = &'a Run>) -> bool {
+        let invalid = runs.find(|run| run.document.validity == Validity::Invalid);
+        let Some(run) = invalid.filter(|_| !self.even_invalid) else { return false };
+        let name = &run.document.name;
+        output::warn(&format!(
+            "{name} is invalid (`tardy show {name}` says why), and its figures decide nothing; \
+             measure again, or compare it all the same with --even-invalid"
+        ));
+        true
+    }
+
+    /// Puts a run beside a published table.
+    fn beside(&self, id: &str, store: &Store) -> Result<Exit> {
+        if id == "list" {
+            ensure!(self.runs.is_empty(), "--published list takes no run");
+            ensure!(!self.format.is_json(), "--published list is a table for reading: no --json");
+            output::put(&published::list())?;
+            return Ok(Exit::Done);
+        }
+        let [name] = self.runs.as_slice() else {
+            bail!("--published takes one run, and {} are named", self.runs.len());
+        };
+        let run = store.find(name)?;
+        if self.refuses(std::iter::once(&run)) {
+            return Ok(Exit::Invalid);
+        }
+        let found =
+            published::beside(&run.document, id).map_err(|error| anyhow!("--published {error}"))?;
+        if self.format.is_json() {
+            output::put_json(&found)?;
+        } else {
+            output::put(&published::text(&found, output::width()))?;
+        }
+        Ok(match found.validity {
+            Validity::Invalid => Exit::Invalid,
+            _ => Exit::Done,
+        })
+    }
+
     /// What was asked for and what gates need, each once.
     fn judged(&self) -> Vec<ComparedFigure> {
         let asked = if self.figures.is_empty() { &JUDGED_BY_DEFAULT[..] } else { &self.figures };

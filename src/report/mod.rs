@@ -31,6 +31,7 @@ pub mod page;
 pub mod page_of_ab;
 pub mod plan;
 pub mod plan_page;
+pub mod published;
 pub mod plot;
 pub mod points;
 #[cfg(test)]

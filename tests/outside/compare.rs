@@ -167,3 +167,44 @@ fn a_run_with_gates_says_beforehand_what_it_can_never_pass() {
     assert_eq!(said.code, Some(2), "{said:?}");
     assert!(!store.runs().join("never").exists());
 }
+
+#[test]
+fn a_run_stands_beside_a_published_table_and_nothing_is_judged() {
+    let store = Store::new();
+    let timer = ["run", "timer", "--cpus", "0", "--warmup", "0s", "--duration", "0.2s"];
+    let said = store.run(&[&timer[..], &["--policy", "other", "--quiet", "--name", "r"]].concat());
+    assert!(matches!(said.code, Some(0 | 4)), "{said:?}");
+    made(&store, &["f"]);
+    let beside = |run: &str, id: &str, more: &[&str]| {
+        let words = ["compare", run, "--even-invalid", "--published", id];
+        store.run(&[&words[..], more].concat())
+    };
+    let record = store.show("r");
+    let said = beside("r", "latstat-2007", &["--json"]);
+    let found = json(&said);
+    let (own, there) = (&found["measured"][0], &found["published"][0]);
+    let max_ns = record["series"][0]["max"].as_f64();
+    assert_eq!(own["figures_ns"]["max"].as_f64(), max_ns, "{said:?}");
+    assert_eq!(there["figures_ns"]["max"], 32_000.0);
+    let method = list(&found["method"]);
+    let policy = method.iter().find(|own| own["what"] == "policy").unwrap();
+    assert_eq!((&policy["run"], &policy["published"]), (&"other".into(), &Value::Null));
+    let text = beside("r", "latstat-2007", &[]).out;
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains("r beside latstat-2007: Solaris"), "{text}");
+    assert!(text.contains("policy: here other; there not stated"), "{text}");
+    assert!(text.contains("nothing is judged"), "{text}");
+    for (run, id, says) in [
+        ("r", "latstat-2008", "there is no published table \"latstat-2008\""),
+        ("r", "latstat-2008", "latstat-2007"),
+        ("f", "latstat-2007", "f is a run of fake"),
+        ("r", "receive-2012", "tables for timer: cyclictest-hackbench-2012"),
+    ] {
+        let said = beside(run, id, &[]);
+        assert_eq!((said.code, said.out.as_str()), (Some(2), ""), "{said:?}");
+        assert!(said.err.contains(says), "{says}: {said:?}");
+    }
+    let all = store.run(&["compare", "--published", "list"]);
+    assert_eq!(all.code, Some(0), "{all:?}");
+    assert!(all.out.lines().any(|line| line.starts_with("zeromq-rt-2008 ")), "{all:?}");
+}
