@@ -214,7 +214,7 @@ fn measured(series: &SeriesSummary, table: &PublishedTable) -> FigureLine {
         name: if table.halved { format!("half of {name}") } else { name.to_owned() },
         samples: Some(series.count),
         figures_ns: names.iter().filter_map(figure).collect(),
-        uncertain: names.iter().copied().filter(|name| is_few(&name)).map(str::to_owned).collect(),
+        uncertain: names.iter().copied().filter(|name| is_few(name)).map(str::to_owned).collect(),
     }
 }
 

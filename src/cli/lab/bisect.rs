@@ -45,10 +45,10 @@ use crate::{
 /// Find the kernel from which on a figure is worse, by halving.
 ///
 /// Measures the good and the bad kernel in counted time, and takes the percentile that became worse
-/// by most, or else the maximum; then those between them, halving each time. A kernel is bad where the whole interval of
-/// its figure against the good one's lies above the margin, and good where it lies below. One that
-/// is neither, or does not boot, is passed over, and the answer may then be a range. It is taken
-/// for granted that the figure changed once.
+/// by most, or else the maximum; then those between them, halving each time. A kernel is bad where
+/// the whole interval of its figure against the good one's lies above the margin, and good where it
+/// lies below. One that is neither, or does not boot, is passed over, and the answer may then be a
+/// range. It is taken for granted that the figure changed once.
 ///
 /// Exit codes: 0 found, 3 the two do not differ or only a range was found.
 #[derive(Debug, Args)]
