@@ -1,6 +1,7 @@
 //! The command line: parsing, and exit codes. The only module that prints.
 
 mod ab;
+mod bandwidth;
 mod check;
 mod compare;
 mod cyclictest;

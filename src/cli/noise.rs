@@ -46,9 +46,13 @@ pub(super) fn pace_ns(probe: &ProbeInfo) -> Option<i64> {
     (probe.rhythm == Rhythm::Spin).then_some(PACE_NS)
 }
 
-/// The policy of the measured threads where the user names none.
+/// The policy of the measured threads where the user names none. Real-time threads that never sleep
+/// are throttled, and starve what serves them.
 pub(super) fn usual_policy(probe: &ProbeInfo) -> Policy {
-    if probe.rhythm == Rhythm::Spin { Policy::Other } else { Policy::Fifo }
+    match probe.rhythm {
+        Rhythm::Spin | Rhythm::Rounds => Policy::Other,
+        Rhythm::Interval | Rhythm::Messages => Policy::Fifo,
+    }
 }
 
 /// A policy under which threads that never sleep on the CPUs `measured` leave the machine usable:

@@ -14,6 +14,7 @@ use clap::{
 use self::result::ResultFlags;
 use super::{
     Exit,
+    bandwidth::{BandwidthFlags, ROUND_NS},
     cyclictest::EXAMPLES,
     flags::{CpuList, DeadlineFlags, FormatFlags, HowLong, LoadFlags, duration, positive, samples},
     gates::{self, GateFlags},
@@ -63,6 +64,8 @@ pub(super) struct RunFlags {
     messages: MessageFlags,
     #[command(flatten)]
     noise: NoiseFlags,
+    #[command(flatten)]
+    bandwidth: BandwidthFlags,
     #[command(flatten)]
     setup: SetupFlags,
     #[command(flatten)]
@@ -223,12 +226,17 @@ impl RunFlags {
         let (cpus, places) = self.measured_cpus(probe)?;
         let usual = noise::usual_policy(probe);
         let policy = self.setup.policy(Nanos(self.timer.interval_ns()), usual)?;
+        let of_latencies =
+            [("--raw", self.record.raw), ("--stop-over", self.length.stop_over.is_some())];
+        self.bandwidth.check(probe, &of_latencies)?;
         if probe.rhythm != Rhythm::Interval {
             self.timer.check(probe.name)?;
         }
         match probe.rhythm {
             Rhythm::Interval => {}
-            Rhythm::Messages => messages::check_policy(probe.name, policy.value)?,
+            Rhythm::Messages | Rhythm::Rounds => {
+                messages::check_policy(probe.name, policy.value)?;
+            }
             Rhythm::Spin => noise::check_policy(policy.value, &cpus, &allowed_cpus()?)?,
         }
         let priority = Wish::new(self.setup.priority, DEFAULT_PRIORITY);
@@ -291,7 +299,7 @@ impl RunFlags {
                  allowed are {allowed}"
             );
         }
-        if probe.rhythm == Rhythm::Messages {
+        if matches!(probe.rhythm, Rhythm::Messages | Rhythm::Rounds) {
             let places = messages::places(probe.name, asked, &allowed, self.messages.to.is_none())?;
             return Ok(([places.0, places.1].into_iter().collect(), places));
         }
@@ -318,8 +326,14 @@ impl RunFlags {
         terms: Terms,
         far_cpu: u32,
     ) -> Result<(Box<dyn Probe>, i64)> {
-        if probe.rhythm == Rhythm::Messages {
-            return self.messages.probe(probe.name, terms, far_cpu, &allowed_cpus()?);
+        match probe.rhythm {
+            Rhythm::Messages => {
+                return self.messages.probe(probe.name, terms, far_cpu, &allowed_cpus()?);
+            }
+            Rhythm::Rounds => {
+                return Ok((Box::new(self.bandwidth.bandwidth(terms, far_cpu)?), ROUND_NS));
+            }
+            Rhythm::Interval | Rhythm::Spin => {}
         }
         let plan = CpuPlan {
             timer: self.timer.timer(cpus.clone(), &terms),

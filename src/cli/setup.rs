@@ -23,7 +23,7 @@ use crate::{
 pub(super) struct SetupFlags {
     /// Scheduling policy of the measured threads: fifo, rr, deadline or other
     ///
-    /// By default fifo, of noise other: its threads never sleep.
+    /// By default fifo, of noise and bandwidth other: their threads never sleep.
     #[arg(long, value_name = "POLICY")]
     policy: Option<Policy>,
     /// Real-time priority of the measured threads, 1 to 99 [default: 90]

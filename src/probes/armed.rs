@@ -48,6 +48,12 @@ pub trait SeriesSource: fmt::Debug {
     /// How it went; waits until nothing more will come. Also of one that was never started.
     fn finish(&mut self) -> Vec<ThreadReport>;
 
+    /// Figures that could not be measured, by their place among `Probe::figures`, and why; after
+    /// [`SeriesSource::finish`].
+    fn refusals(&mut self) -> Vec<(usize, String)> {
+        Vec::new()
+    }
+
     /// Closes what it has open; after [`SeriesSource::finish`], when whatever is at the other end
     /// has ended too.
     fn close(self: Box<Self>) {}
@@ -315,12 +321,13 @@ impl Armed {
         let mut reports: Vec<ThreadReport> =
             sources.iter_mut().flat_map(|source| source.finish()).collect();
         let measured = reports.len();
+        let figure_refusals = sources.iter_mut().flat_map(|source| source.refusals()).collect();
         if supervisor.as_ref().is_some_and(|supervisor| supervisor.closes_first()) {
             sources.drain(..).for_each(SeriesSource::close);
         }
         let kept = supervisor.map(|supervisor| supervisor.finish(&mut reports)).unwrap_or_default();
         sources.into_iter().for_each(SeriesSource::close);
-        FinishedProbe { reports, measured, kept }
+        FinishedProbe { reports, measured, figure_refusals, kept }
     }
 }
 

@@ -6,6 +6,7 @@ use std::os::fd::OwnedFd;
 use serde_json::{Value, from_value};
 
 use super::{
+    bandwidth::{self, BandwidthWork},
     far_end::{FarEndJob, FarEndWork},
     pingpong::{self, Pong},
     receive::{self, PacketSender},
@@ -15,6 +16,10 @@ use crate::transports::TransportEnd;
 
 /// All jobs there are.
 pub const JOBS: &[FarEndJob] = &[
+    FarEndJob {
+        name: bandwidth::JOB,
+        work: |order, _| Ok(Box::new(BandwidthWork::from_order(order)?)),
+    },
     FarEndJob { name: pingpong::JOB, work: pong },
     FarEndJob { name: pingpong::TRACED_JOB, work: traced_pong },
     FarEndJob {

@@ -4,6 +4,7 @@
 //! the arm below that makes it.
 
 mod armed;
+pub mod bandwidth;
 mod evidence;
 pub mod fake;
 pub mod far_end;
@@ -177,8 +178,6 @@ pub struct FigureValue {
 /// The result of a supervisor.
 #[derive(Debug, Default)]
 pub struct SupervisorRecord {
-    /// Figures that could not be measured, by their place among [`Probe::figures`], and why.
-    pub figure_refusals: Vec<(usize, String)>,
     /// The result of the messages.
     pub messages: Option<MessageRecord>,
     /// What is known of them beside.
@@ -192,6 +191,8 @@ pub struct FinishedProbe {
     pub reports: Vec<ThreadReport>,
     /// How many of the reports are of what measured.
     pub measured: usize,
+    /// Figures that could not be measured, by their place among [`Probe::figures`], and why.
+    pub figure_refusals: Vec<(usize, String)>,
     /// What its supervisor left.
     pub kept: SupervisorRecord,
 }

@@ -45,6 +45,8 @@ pub enum Rhythm {
     Messages,
     /// Whenever something takes the CPU from a thread that never sleeps, one on each of `--cpus`.
     Spin,
+    /// It takes none: it measures figures in rounds of one repeat each, on at most two CPUs.
+    Rounds,
 }
 
 /// What of a probe can be traced.

@@ -119,6 +119,16 @@ probes! {
         traceable: Traceable::Causes,
         takes_echo: false,
     }
+    /// Bytes per second, and times of system calls and processes.
+    Bandwidth(BandwidthParameters) is "bandwidth" {
+        help: "Bytes per second of pipes, sockets, files and memory; times of calls and processes",
+        sample: SampleName::Sample,
+        latency_from: LatencyFrom::Sending,
+        rhythm: Rhythm::Rounds,
+        default_samples: None,
+        traceable: Traceable::No,
+        takes_echo: false,
+    }
     /// Made-up samples.
     Fake(FakeParameters) is "fake" {
         help: "Synthetic samples with known values: for tests and demos",
@@ -282,6 +292,22 @@ pub struct NoiseParameters {
 }
 
 impl ProbeParameters for NoiseParameters {}
+
+/// The parameters of `bandwidth`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct BandwidthParameters {
+    /// What is measured, in this order: `pipe/64KiB`, `fork`, ...
+    pub figures: Vec<String>,
+    /// The CPU of the process that measures, and of all that it switches to.
+    pub cpu: u32,
+    /// The CPU of the senders of pipes and sockets.
+    pub far_cpu: u32,
+    /// Where the file is that is read; absent where no figure needs one.
+    pub directory: Option<String>,
+}
+
+impl ProbeParameters for BandwidthParameters {}
 
 /// The parameters of `fake`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

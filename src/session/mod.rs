@@ -338,7 +338,7 @@ impl Session {
     ) -> Result<Document> {
         let Self { plan, armed, loads, arranged, mut document, mut evidence, .. } = self;
         let simulated = armed.simulated.clone();
-        let FinishedProbe { reports, measured, kept } = armed.finish();
+        let FinishedProbe { reports, measured, figure_refusals, kept } = armed.finish();
         let traced = traced.map(ActiveTracing::finish).transpose().map_err(anyhow::Error::msg)?;
         let measured = reports.get(..measured).unwrap_or_default();
         let end_ns = collect::end_of(measured, &schedule, simulated.as_ref());
@@ -370,7 +370,7 @@ impl Session {
         evidence.trace.record.clone_from(&document.trace);
         evidence.series = document.wakeups().cloned().collect();
         evidence.has_figures = drained.figures.have_values();
-        evidence.figure_gaps = drained.figures.gaps(&kept.figure_refusals);
+        evidence.figure_gaps = drained.figures.gaps(&figure_refusals);
         evidence.messages.clone_from(&document.messages);
         evidence.probe = kept.evidence;
         document.status = match plan.stop_over_ns {

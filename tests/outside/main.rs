@@ -18,6 +18,7 @@
 )]
 
 mod ab;
+mod bandwidth;
 mod beside;
 mod chance;
 mod check;

@@ -12,6 +12,7 @@ import { caveatSection } from './caveats';
 import { comparisonSection } from './comparison/section';
 import { makeContext, samplesOf, type Context } from './context';
 import { h, runMark } from './dom';
+import { figureSection } from './figure-table';
 import { figures } from './figures';
 import { head } from './head';
 import { matrixSections } from './matrix/sections';
@@ -59,10 +60,15 @@ function runSections(page: Page): HTMLElement[] {
 }
 
 function body(context: Context): HTMLElement[] {
+  // What has no latencies has no pictures of them.
+  if (context.page.runs.every((run) => run.record.series.length === 0)) {
+    return [caveatSection(context.page.runs), h('div', { class: 'tables' }, figureSection(context)), machineOnly(context), record(context.page)]
+      .filter((section): section is HTMLElement => section !== null);
+  }
   return [
     // The first screen, and the first page of paper: in this order on a phone.
     h('div', { class: 'minute' }, causeLead(context), caveatSection(context.page.runs), percentilePanel(context).element,
-      h('div', { class: 'tables' }, figures(context), messageSection(context))),
+      h('div', { class: 'tables' }, figures(context), figureSection(context), messageSection(context))),
     comparisonSection(context.page.comparisons, context.page.words.samples.many, (runs) => samplesOfAll(context, runs)),
     shape(context),
     tailSection(context),
@@ -87,6 +93,14 @@ function shape(context: Context): HTMLElement {
       h('span', { class: 'hint', id: 'chart-keys' }, 'Drag to zoom, double click to show all. Keys: arrows read, + and - zoom, Escape resets.')),
     h('div', { class: 'columns', 'data-runs': runs.length }, ...columns),
     histogramPanel(context).element);
+}
+
+/** What the machine did meanwhile, a column a run. */
+function machineOnly(context: Context): HTMLElement {
+  const { runs } = context.page;
+  return h('section', { class: 'shape', 'aria-label': 'the machine meanwhile' },
+    h('div', { class: 'columns', 'data-runs': runs.length }, ...runs.map((run, index) => h('div', { class: 'run-column' },
+      runs.length > 1 ? h('h3', { class: 'run-name' }, run.record.name) : null, machinePanel(context, run, index)?.element ?? null))));
 }
 
 function newer(page: Page): HTMLElement[] {

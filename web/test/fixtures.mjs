@@ -471,6 +471,24 @@ function packets() {
   return { ...data, words: words(PACKETS), runs: data.runs.map(stream) };
 }
 
+/** Two runs whose results are no latencies; one figure of the first has no value. */
+function measures() {
+  const data = comparison();
+  const figure = (name, unit, values) => {
+    const mean = values.length > 0 ? values.reduce((sum, value) => sum + value, 0) / values.length : null;
+    return { name, unit, mean, low: values.length > 1 ? mean * 0.98 : null, high: values.length > 1 ? mean * 1.02 : null, values };
+  };
+  const probe = { name: 'bandwidth', parameters: { figures: ['pipe/64KiB', 'fork', 'exec', HOSTILE], cpu: 0, far_cpu: 1, directory: null } };
+  const of = (run, scale) => ({
+    ...run, headline: 'pipe/64KiB 5050 MB/s, fork 81.2 us.', series: [], stages: [], scheduled_first: false, blame: null, peaks: NO_PEAKS,
+    heat: { time: [], latency: [], count: [] },
+    record: { ...run.record, probe, series: [], figures: [
+      figure('pipe/64KiB', 'MB/s', [5000 * scale, 5100 * scale, 5050 * scale]), figure('fork', 'us', [81.2 / scale]),
+      figure('exec', 'us', scale === 1 ? [] : [0.0123, 12345.6]), figure(HOSTILE, HOSTILE, [1, 2])] },
+  });
+  return { ...data, latency_edges_ns: [1, 10], runs: data.runs.map((run, index) => of(run, 1 / (1 + index))) };
+}
+
 /** Kernels of the lab beside each other: one that failed, one load that nobody measured, a hostile name. */
 function matrix() {
   const kernels = ['standard', 'standard+preempt=full', 'rt'].map((name, index) => ({
@@ -566,4 +584,4 @@ function matrixCell(seed, worst) {
     causes: worst > 400000 ? [{ cause: 'nonpreemptible', name: 'kill_something_info', share: 0.914 }, { cause: 'unexplained', name: '', share: 0.06 }] : [] };
 }
 
-export const FIXTURES = { plain, comparison, four, crashed, day, hostile, empty, odd, many, matrix, plan, ab, causes, alone, stalled, hostileCauses, trips, packets };
+export const FIXTURES = { plain, comparison, four, crashed, day, hostile, empty, odd, many, matrix, plan, ab, causes, alone, stalled, hostileCauses, trips, packets, measures };

@@ -29,6 +29,7 @@
 //! - [`echo`]: the loop of `tardy echo`
 //! - [`gaps`]: the loop of the `noise` probe
 //! - [`stream`]: the loop of the `stream` probe
+//! - [`repeats`]: the loops of the `bandwidth` probe
 //!
 //! All times are nanoseconds in `i64`: 292 years, with a sign.
 
@@ -40,6 +41,7 @@ pub mod histogram;
 pub mod packet;
 pub mod ports;
 pub mod receive;
+pub mod repeats;
 pub mod ring;
 pub mod stages;
 pub mod stop;

@@ -37,11 +37,14 @@ const ENDED: u8 = 0;
 const ABANDONED: u8 = 1;
 const FAILED: u8 = 2;
 
+/// A far end that waits for its start, what keeps its memory locked, and its outlet.
+type ReadyFarEnd = (FarEndThread, Option<Locked>, File);
+
 /// Does what the order says, which is one of `jobs`; the exit code.
 #[must_use]
 pub fn serve(order_json: &str, jobs: &[FarEndJob]) -> u8 {
     match ready(order_json, jobs) {
-        Ok((worker, locked, outlet)) => follow(worker, locked, outlet),
+        Ok(ready) => follow(ready),
         Err(why) => {
             say(&FarEndReply::Failed(why));
             FAILED
@@ -49,10 +52,10 @@ pub fn serve(order_json: &str, jobs: &[FarEndJob]) -> u8 {
     }
 }
 
-fn ready(order_json: &str, jobs: &[FarEndJob]) -> Result<(FarEndThread, Locked, File), String> {
+fn ready(order_json: &str, jobs: &[FarEndJob]) -> Result<ReadyFarEnd, String> {
     let unread = |error| format!("its order cannot be read: {error}");
     let passed: Passed = serde_json::from_str(order_json).map_err(unread)?;
-    let FarEndSpec { name, job, arguments, terms } = passed.order;
+    let FarEndSpec { name, job, arguments, terms, locks_memory } = passed.order;
     let job = jobs.iter().find(|known| known.name == job);
     let job = job.ok_or("its order names an unknown job")?;
     let take = |number: i32| {
@@ -64,11 +67,11 @@ fn ready(order_json: &str, jobs: &[FarEndJob]) -> Result<(FarEndThread, Locked, 
     signals::accept_nudges().map_err(|error| format!("no signal handler: {}", plain(&error)))?;
     // The name is shown by `ps`.
     let _ = rustix::thread::set_name(c"tardy-far");
-    let mut locked = Locked::before_arming();
+    let mut locked = locks_memory.then(Locked::before_arming);
     let (cpu, priority) = (terms.cpu, terms.priority);
     let work = (job.work)(arguments, descriptors).map_err(unread)?;
     let (worker, ready) = FarEndThread::start(&name, work, terms, Arc::new(Stop::new()))?;
-    locked.after_arming();
+    locked.iter_mut().for_each(Locked::after_arming);
     // Never in the way of the thread that works, and never kept waiting by a load.
     let own: Cpus = [cpu].into_iter().collect();
     let free = Cpus::allowed().unwrap_or_default().without(&own);
@@ -80,7 +83,7 @@ fn ready(order_json: &str, jobs: &[FarEndJob]) -> Result<(FarEndThread, Locked, 
 }
 
 /// From being ready to the end; memory stays locked for as long.
-fn follow(mut worker: FarEndThread, locked: Locked, mut outlet: File) -> u8 {
+fn follow((mut worker, locked, mut outlet): ReadyFarEnd) -> u8 {
     let tick = match (worker.has_outlet(), worker.is_hurried()) {
         (true, true) => HURRIED_TICK,
         (true, false) => OUTLET_TICK,

@@ -26,10 +26,14 @@ pub struct FarEndSpec {
     pub arguments: Value,
     /// What the working thread is to run as.
     pub terms: Terms,
+    /// Whether the memory of the process is locked.
+    pub locks_memory: bool,
 }
 
 impl FarEndSpec {
     /// To do the job called `job` with these arguments, on these terms, under the name `name`.
+    ///
+    /// Its memory is locked.
     ///
     /// # Errors
     /// The arguments cannot be written as JSON.
@@ -40,9 +44,17 @@ impl FarEndSpec {
         terms: Terms,
     ) -> Result<Self, ArmError> {
         match serde_json::to_value(arguments) {
-            Ok(arguments) => Ok(Self { name, job: job.into(), arguments, terms }),
+            Ok(arguments) => {
+                Ok(Self { name, job: job.into(), arguments, terms, locks_memory: true })
+            }
             Err(error) => Err(ArmError::Far { name, why: error.to_string() }),
         }
+    }
+
+    /// The same without locked memory: page faults and processes of its own are what it measures.
+    #[must_use]
+    pub fn unlocked(self) -> Self {
+        Self { locks_memory: false, ..self }
     }
 }
 

@@ -209,7 +209,7 @@ impl ProbeSupervisor for PingSupervisor {
         }
         self.record.flows.push(self.answers.flow());
         let evidence = MessageEvidence { far_loss: self.ended, ..MessageEvidence::default() };
-        SupervisorRecord { messages: Some(self.record), evidence, ..SupervisorRecord::default() }
+        SupervisorRecord { messages: Some(self.record), evidence }
     }
 }
 

@@ -188,7 +188,7 @@ impl ProbeSupervisor for ReceiveKeeper {
             nic.poll();
             self.record.clock = nic.record();
         }
-        SupervisorRecord { messages: Some(self.record), evidence, ..SupervisorRecord::default() }
+        SupervisorRecord { messages: Some(self.record), evidence }
     }
 }
 

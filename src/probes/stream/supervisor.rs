@@ -319,6 +319,6 @@ impl ProbeSupervisor for StreamKeeper {
             unrecorded: counts(&ends, |counted| counted.dropped),
             ..self.evidence
         };
-        SupervisorRecord { messages: Some(self.record), evidence, ..SupervisorRecord::default() }
+        SupervisorRecord { messages: Some(self.record), evidence }
     }
 }

@@ -1,0 +1,91 @@
+// Figures that are no latencies: of one run with their intervals, of several side by side, a column
+// a run under its kernel and its loads.
+
+import type { Context } from './context';
+import { h } from './dom';
+import type { FigureRecord, PageRun } from './model';
+import { Table, type Column } from './table';
+import { capital, count } from './units';
+
+interface Row {
+  name: string;
+  unit: string;
+  /** One a run; null where it has none of this name. */
+  of: (FigureRecord | null)[];
+}
+
+/** The section; null where no run has figures. */
+export function figureSection(context: Context): HTMLElement | null {
+  const { runs } = context.page;
+  const rows = rowsOf(runs);
+  if (rows.length === 0) return null;
+  const [first, ...others] = [nameColumn, unitColumn];
+  const columns = runs.length === 1 ? oneRun() : runs.map(runColumn);
+  const table = new Table<Row>({ name: 'figures', rows, columns: [first, ...others, ...columns] });
+  return h('section', { class: 'messages', 'aria-label': 'the figures' },
+    h('div', {}, h('div', { class: 'bar-line' }, h('h2', {}, 'Figures'), h('span', { class: 'tools' }, table.copy)), table.element),
+    h('p', { class: 'note' }, 'Means of the repeats; \u00b1 is half of the 95 % interval of the mean. More is better in MB/s, less in us and percent.'));
+}
+
+/** A row a name and unit, in the order of the first run that has it. */
+function rowsOf(runs: PageRun[]): Row[] {
+  const rows: Row[] = [];
+  runs.forEach((run, index) => {
+    for (const figure of run.record.figures) {
+      let row = rows.find(({ name, unit }) => name === figure.name && unit === figure.unit);
+      if (!row) {
+        row = { name: figure.name, unit: figure.unit, of: runs.map(() => null) };
+        rows.push(row);
+      }
+      row.of[index] = figure;
+    }
+  });
+  return rows;
+}
+
+const nameColumn: Column<Row> = { title: 'figure', raw: 'figure', left: true, value: (row) => row.name, cell: (row) => row.name };
+const unitColumn: Column<Row> = { title: 'unit', raw: 'unit', left: true, value: (row) => row.unit, cell: (row) => row.unit };
+
+function oneRun(): Column<Row>[] {
+  const column = (title: string, raw: string, hint: string, pick: (figure: FigureRecord) => number | null): Column<Row> => {
+    const value = (row: Row): number | null => { const [figure] = row.of; return figure ? pick(figure) : null; };
+    return { title, raw, hint, value, cell: (row) => shown(value(row)) };
+  };
+  return [
+    column('mean', 'mean', 'Of all repeats', (figure) => figure.mean),
+    column('from', 'low', 'Lower end of the 95 % interval of the mean', (figure) => figure.low),
+    column('to', 'high', 'Upper end of the 95 % interval of the mean', (figure) => figure.high),
+    column('least', 'least', 'Of all repeats', (figure) => (figure.values.length > 0 ? Math.min(...figure.values) : null)),
+    column('most', 'most', 'Of all repeats', (figure) => (figure.values.length > 0 ? Math.max(...figure.values) : null)),
+    { ...column('repeats', 'repeats', 'How often it was measured', (figure) => figure.values.length), cell: (row) => count(row.of[0]?.values.length ?? 0) },
+  ];
+}
+
+/** A run: its name, and below that its kernel and its loads. */
+function runColumn(run: PageRun, index: number): Column<Row> {
+  const { name, facts, loads, validity } = run.record;
+  const under = loads.filter((load) => load.name !== 'idle').map((load) => load.name).join(' + ') || 'idle';
+  const mean = (row: Row): number | null => row.of[index]?.mean ?? null;
+  return {
+    title: name, raw: name, under: [facts.kernel, under], value: mean,
+    hint: capital(`${facts.kernel}, ${under}; the run is ${validity}`),
+    cell: (row) => withHalf(row.of[index]),
+  };
+}
+
+function withHalf(figure: FigureRecord | null): string {
+  if (!figure || figure.mean === null) return '\u2013';
+  const half = figure.high === null ? '' : ` \u00b1 ${shown(figure.high - figure.mean)}`;
+  return `${shown(figure.mean)}${half}`;
+}
+
+/** With three digits that count, as the tables of a terminal have them. */
+function shown(value: number | null): string {
+  if (value === null) return '\u2013';
+  const size = Math.abs(value);
+  if (size >= 9999.5) return count(Math.round(value));
+  if (size >= 99.95) return value.toFixed(0);
+  if (size >= 9.995) return value.toFixed(1);
+  if (size >= 0.9995 || size === 0) return value.toFixed(2);
+  return value.toFixed(size >= 0.0999 ? 3 : 4);
+}
