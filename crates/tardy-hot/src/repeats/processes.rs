@@ -18,18 +18,20 @@ use super::{
 pub struct Partner(libc::pid_t);
 
 impl Partner {
-    /// Has a process do `body` on CPU `cpu`, and end. The other threads of this one are not in it:
-    /// `body` must neither allocate nor take a lock.
+    /// Has a process do `body` on CPU `cpu`, with the policy and priority of the calling thread,
+    /// and end. The other threads of this one are not in it: `body` must neither allocate nor take
+    /// a lock.
     ///
     /// # Errors
     /// The number of the error of fork.
     pub fn start(cpu: u32, body: impl FnOnce()) -> Result<Self, i32> {
         let maker = pid();
+        let scheduling = Scheduling::own()?;
         // SAFETY: the new process runs only what neither allocates nor locks, and then ends.
         match unsafe { libc::fork() } {
             -1 => Err(errno()),
             0 => {
-                if leash(maker) && pin(cpu) {
+                if leash(maker) && pin(cpu) && scheduling.take() {
                     body();
                 }
                 exit()
@@ -59,6 +61,34 @@ fn leash(maker: libc::pid_t) -> bool {
     let leashed = unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
     // SAFETY: the call takes nothing and cannot fail.
     leashed == 0 && unsafe { libc::getppid() } == maker
+}
+
+/// Policy and priority, which a thread with `SCHED_RESET_ON_FORK` does not hand down by itself.
+struct Scheduling {
+    policy: i32,
+    parameters: libc::sched_param,
+}
+
+impl Scheduling {
+    /// Those of the calling thread.
+    fn own() -> Result<Self, i32> {
+        // SAFETY: the call takes a number.
+        let policy = checked(unsafe { libc::sched_getscheduler(0) } as isize)?;
+        let policy = i32::try_from(policy).unwrap_or(0) & !libc::SCHED_RESET_ON_FORK;
+        let mut parameters = libc::sched_param { sched_priority: 0 };
+        // SAFETY: the parameters are writable.
+        checked(unsafe { libc::sched_getparam(0, &raw mut parameters) } as isize)?;
+        Ok(Self { policy, parameters })
+    }
+
+    /// Gives them to the calling thread where they are real-time ones; all else is handed down.
+    fn take(&self) -> bool {
+        if !matches!(self.policy, libc::SCHED_FIFO | libc::SCHED_RR) {
+            return true;
+        }
+        // SAFETY: the parameters are readable.
+        unsafe { libc::sched_setscheduler(0, self.policy, &raw const self.parameters) == 0 }
+    }
 }
 
 fn pin(cpu: u32) -> bool {
@@ -297,6 +327,32 @@ mod tests {
             }
         }
         Alone::new(pipes(2), 16_384).iterate(5).unwrap();
+    }
+
+    #[test]
+    fn a_partner_runs_under_the_policy_of_the_thread_that_made_it() {
+        let policy = libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK;
+        let parameters = libc::sched_param { sched_priority: 1 };
+        let made = std::thread::spawn(move || {
+            // SAFETY: the parameters are readable.
+            if unsafe { libc::sched_setscheduler(0, policy, &raw const parameters) } != 0 {
+                println!("skipped: no right to a real-time policy");
+                return None;
+            }
+            let (from, to) = pipe().unwrap();
+            let (from, to) = (OwnedFd::from(from), OwnedFd::from(to));
+            let _partner = Partner::start(cpu(), || {
+                // SAFETY: the call takes a number.
+                let policy = unsafe { libc::sched_getscheduler(0) };
+                let _ = give(to.as_raw_fd(), policy.to_ne_bytes());
+            });
+            let mut said = [0_u8; TOKEN_BYTES];
+            // SAFETY: there is room for as many bytes as is said.
+            unsafe { libc::read(from.as_raw_fd(), said.as_mut_ptr().cast(), TOKEN_BYTES) };
+            Some(i32::from_ne_bytes(said))
+        });
+        let policy = made.join().unwrap();
+        assert!(policy.is_none_or(|policy| policy == libc::SCHED_FIFO), "{policy:?}");
     }
 
     #[test]
