@@ -96,6 +96,7 @@ struct hrtimer_sleeper {
 
 struct pt_regs {
     unsigned long ip;
+    unsigned long si;
 };
 
 struct cpumask {

@@ -19,6 +19,9 @@ use super::{
 /// Events are asked for from so long before the expiry: what goes before it is part of the story.
 const BEFORE_NS: i64 = 60_000;
 
+/// From so long before where the thread was not seen to leave its CPU.
+const WAITED_NS: i64 = 10_000_000;
+
 /// And so long after the wake-up: time that the hypervisor took is noticed at the next event.
 const AFTER_NS: i64 = 200_000;
 
@@ -105,6 +108,27 @@ impl LateWakeup<'_> {
             self.fetch(all);
             self.history = self.follow();
         }
+        self.look_back();
+    }
+
+    /// A thread that nobody saw leave its CPU may have waited for something since long before its
+    /// expiry.
+    fn look_back(&mut self) {
+        let is_unseen = |history: &StateHistory| {
+            let unseen = state_history::ThreadState::OffCpu(state_history::OffCpu::Unseen);
+            history.spans.iter().any(|span| span.state == unseen)
+        };
+        if !is_unseen(&self.history) {
+            return;
+        }
+        let longer = self.read_since(self.me.cpu, self.begin_ns().saturating_sub(WAITED_NS));
+        let Some(before) = self.cpus.insert(self.me.cpu, longer) else { return };
+        let history = self.follow();
+        if is_unseen(&history) {
+            self.cpus.insert(self.me.cpu, before);
+        } else {
+            self.history = history;
+        }
     }
 
     fn follow(&self) -> StateHistory {
@@ -141,8 +165,11 @@ impl LateWakeup<'_> {
     }
 
     pub(super) fn read(&self, cpu: u32) -> Cpu {
-        let begin_ns = self.begin_ns();
-        let wanted_from_ns = begin_ns.saturating_sub(BEFORE_NS).max(0);
+        self.read_since(cpu, self.begin_ns().saturating_sub(BEFORE_NS))
+    }
+
+    fn read_since(&self, cpu: u32, wanted_from_ns: i64) -> Cpu {
+        let (begin_ns, wanted_from_ns) = (self.begin_ns(), wanted_from_ns.max(0));
         let (mut from_ns, to_ns) = (wanted_from_ns, self.end_ns().saturating_add(AFTER_NS));
         let (mut events, mut reaches) = self.ask(cpu, from_ns, to_ns);
         if let Some(since_ns) = stolen_since(&events).filter(|since| *since < from_ns) {

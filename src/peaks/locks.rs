@@ -1,6 +1,9 @@
 //! What the measured thread itself was held up by: locks, from one event to another.
 
-use super::{Event, EventKind, contexts::ns, late_wakeup::LateWakeup, names};
+use super::{Event, EventKind, contexts::ns, late_wakeup::LateWakeup, mutexes::mutexes, names};
+
+/// The name of a lock that the kernel has no address of.
+const PI_MUTEX: &str = "PI mutex";
 
 /// A wait of the measured thread.
 pub(crate) struct LockWait {
@@ -12,8 +15,6 @@ pub(crate) struct LockWait {
     pub name: String,
     /// Who had it, as `name/pid`: known where its priority was raised to the thread's.
     pub owner: Option<String>,
-    /// Where it began to wait.
-    cpu: u32,
 }
 
 /// Whether a piece ends at this event of the measured thread.
@@ -29,26 +30,33 @@ pub(crate) fn cuts(event: &Event) -> bool {
 #[must_use]
 pub(crate) fn locks(wakeup: &LateWakeup<'_>) -> Vec<LockWait> {
     let mut found: Vec<LockWait> = Vec::new();
-    let mut open: Option<LockWait> = None;
+    // With the CPU on which it began to wait.
+    let mut open: Option<(u32, LockWait)> = None;
     for event in wakeup.events().iter() {
         let (at_ns, is_mine) = (ns(event.at_ns), event.pid == wakeup.me.tid);
         match (event.kind, &mut open) {
             (EventKind::LockBegin { lock, .. }, None) if is_mine => {
                 let name = wakeup.source.symbol(lock).map_or("a lock", |(name, _)| name).to_owned();
-                let (from_ns, until_ns, cpu) = (at_ns, i64::MAX, event.cpu);
-                open = Some(LockWait { from_ns, until_ns, name, owner: None, cpu });
+                let (from_ns, until_ns) = (at_ns, i64::MAX);
+                open = Some((event.cpu, LockWait { from_ns, until_ns, name, owner: None }));
             }
             (EventKind::LockEnd { .. }, Some(_)) if is_mine => {
-                found.extend(open.take().map(|wait| LockWait { until_ns: at_ns, ..wait }));
+                found.extend(open.take().map(|(_, wait)| LockWait { until_ns: at_ns, ..wait }));
             }
             // The thread is on its CPU until it has said so.
-            (EventKind::LockOwner { comm }, Some(wait)) if wait.cpu == event.cpu => {
+            (EventKind::LockOwner { comm }, Some((cpu, wait))) if *cpu == event.cpu => {
                 let owner = format!("{}/{}", names::comm(&comm), event.pid);
                 wait.owner.get_or_insert(owner);
             }
             _ => {}
         }
     }
-    found.extend(open);
+    found.extend(open.map(|(_, wait)| wait));
+    found.extend(mutexes(wakeup.me.tid, &wakeup.events()).into_iter().map(|wait| LockWait {
+        from_ns: wait.from_ns,
+        until_ns: wait.until_ns,
+        name: PI_MUTEX.to_owned(),
+        owner: Some(wait.owner),
+    }));
     found
 }

@@ -21,6 +21,7 @@ pub(crate) mod locks;
 pub(crate) mod long_functions;
 mod marks;
 mod message;
+pub(crate) mod mutexes;
 pub(crate) mod piece;
 pub(crate) mod rules;
 #[cfg(test)]

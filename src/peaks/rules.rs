@@ -62,12 +62,14 @@ impl<'a> CauseClassifier<'a> {
         let faults = events.iter().find(|event| {
             matches!(event.kind, EventKind::PageFault { .. }) && ns(event.at_ns) >= from_ns
         });
+        let locks = locks::locks(wakeup);
+        let marks = events.iter().filter(|event| locks::cuts(event)).map(|event| ns(event.at_ns));
         Self {
             wakeup,
             held: interrupt::held(wakeup),
             fault_ns: faults.map(|event| ns(event.at_ns)),
-            locks: locks::locks(wakeup),
-            marks: events.iter().filter(|e| locks::cuts(e)).map(|e| ns(e.at_ns)).collect(),
+            marks: marks.chain(locks.iter().map(|wait| wait.from_ns)).collect(),
+            locks,
             woken_throttled: events
                 .iter()
                 .filter(|event| matches!(event.kind, EventKind::Waking { .. }))

@@ -9,6 +9,7 @@ use super::{
     Event, EventKind, MeasuredThread,
     contexts::ns,
     marks::{Marks, is_switch},
+    mutexes::mutexes,
 };
 use crate::kernel::out as out_flags;
 
@@ -212,6 +213,8 @@ pub(super) fn awake(tid: u32, from_ns: i64, until_ns: i64, events: &[Event]) -> 
     let mut current: HashMap<u32, u32> = HashMap::new();
     let (mut awake, mut was_woken): (Option<Awake>, bool) = (None, false);
     let (mut woken_ns, mut locks): (Option<i64>, u32) = (None, 0);
+    let mutexes = mutexes(tid, events);
+    let waits = |at: u64| mutexes.iter().any(|wait| wait.is_at(ns(at)));
     for event in events.iter().take_while(|event| ns(event.at_ns) <= until_ns) {
         let (is_before, is_mine) = (ns(event.at_ns) <= from_ns, event.pid == tid);
         match event.kind {
@@ -248,7 +251,7 @@ pub(super) fn awake(tid: u32, from_ns: i64, until_ns: i64, events: &[Event]) -> 
         } else if left && is_before {
             // Who waits for a lock does not sleep until its timer comes.
             awake = match out(event.flags) {
-                OffCpu::Asleep if locks == 0 => None,
+                OffCpu::Asleep if locks == 0 && !waits(event.at_ns) => None,
                 why => on(Some(why), None),
             };
         } else if let Some(known) = awake.as_mut().filter(|_| left)

@@ -331,6 +331,33 @@ fn a_lock_or_a_stop_that_it_waited_for_at_its_expiry() {
 }
 
 #[test]
+fn a_mutex_of_a_lower_task_that_it_waited_for_at_its_expiry() {
+    let mut events = wake_up(hack(), 2, 67_000, 68_000, 70_000);
+    events.extend([(-18_000, switch(ME, 9, "timer")), (-14_000, lock_owner(600, "owner"))]);
+    events.extend([(-8_000, flagged(1, switch(600, 9, "owner"))), (50_000, waking(ME, 600))]);
+    events.extend([(52_000, switch(ME, 9, "timer")), (65_000, flagged(1, hack()))]);
+    let case = case([67_000, 0, 1_000, 2_000, 2_000], events);
+    let main = case.main();
+    assert_eq!((main.cause, main.basis, main.ns), (Cause::Lock, Basis::Measured, 50_000));
+    assert_eq!((main.name.as_str(), main.task.as_deref()), ("PI mutex", Some("owner/600")));
+}
+
+#[test]
+fn a_mutex_that_it_began_to_wait_for_long_before_its_expiry() {
+    let mut events = wake_up(hack(), 2, 67_000, 68_000, 70_000);
+    events.extend([(-918_000, switch(ME, 9, "timer")), (-914_000, lock_owner(600, "owner"))]);
+    events.extend([(-908_000, flagged(1, switch(600, 9, "owner")))]);
+    events.extend([(-900_000, flagged(1, switch(0, 120, "swapper/0"))), (-899_000, idle(1))]);
+    events.extend([(40_000, switch(600, 9, "owner")), (50_000, waking(ME, 600))]);
+    events.extend([(52_000, switch(ME, 9, "timer")), (65_000, flagged(1, hack()))]);
+    let main = case([67_000, 0, 1_000, 2_000, 2_000], events).main();
+    assert_eq!(
+        (main.cause, main.ns, main.task.as_deref()),
+        (Cause::Lock, 50_000, Some("owner/600"))
+    );
+}
+
+#[test]
 fn an_unmatched_wake_up_is_followed_by_its_events() {
     let events = wake_up(switch(600, 4, "hog"), 1, 2_000, 3_000, 300_000);
     let case = case([2_000, 0, 1_000, 297_000, 2_000], events).unmatched();

@@ -12,6 +12,10 @@
 
 /* <asm/unistd_64.h> */
 #define NR_READ 0
+#define NR_FUTEX 202
+
+/* <linux/futex.h> */
+#define FUTEX_LOCK_PI 6
 
 struct {
     __uint(type, BPF_MAP_TYPE_ARRAY);
@@ -413,10 +417,38 @@ int BPF_PROG(on_sys_enter, struct pt_regs *regs, long number)
 
     if (state) {
         state->reads = number == NR_READ;
+        if (number == NR_FUTEX && regs->si == FUTEX_LOCK_PI)
+            state->mutex_ns = bpf_ktime_get_ns();
         delay(INJECT_ARMING);
     } else if (is_commanded(bpf_get_smp_processor_id(), tid)) {
         delay(INJECT_SYSCALL);
     }
+    return 0;
+}
+
+static __always_inline struct inject_cpu *target_state(void)
+{
+    u32 *cpu = target_cpu(bpf_get_current_pid_tgid());
+
+    return cpu ? bpf_map_lookup_elem(&cpus, cpu) : NULL;
+}
+
+/* Whose the mutex was is the task of the command. */
+SEC("tp_btf/sys_exit")
+int BPF_PROG(on_sys_exit, struct pt_regs *regs, long result)
+{
+    struct inject_cpu *state = target_state();
+    u32 cpu = bpf_get_smp_processor_id();
+    struct inject_command *command = bpf_map_lookup_elem(&commands, &cpu);
+    u64 since;
+
+    if (!state || !state->mutex_ns)
+        return 0;
+    since = state->mutex_ns;
+    state->mutex_ns = 0;
+    if (command && !result)
+        log_delay(INJECT_PI_MUTEX, cpu, since, bpf_ktime_get_ns(), state->expires_ns,
+                  command->tid);
     return 0;
 }
 
@@ -426,13 +458,6 @@ int BPF_PROG(on_page_fault_user)
     if (target_cpu(bpf_get_current_pid_tgid()))
         delay(INJECT_PAGE_FAULT);
     return 0;
-}
-
-static __always_inline struct inject_cpu *target_state(void)
-{
-    u32 *cpu = target_cpu(bpf_get_current_pid_tgid());
-
-    return cpu ? bpf_map_lookup_elem(&cpus, cpu) : NULL;
 }
 
 SEC("tp_btf/contention_begin")

@@ -46,6 +46,9 @@ enum inject_kind {
     INJECT_IRQ_THREAD = 20,
     /* What that thread did besides. */
     INJECT_IRQ_THREAD_RUN = 21,
+    /* Only logged: how long the measured thread was in the system call that waits for a mutex with
+     * priority inheritance. */
+    INJECT_PI_MUTEX = 22,
 };
 
 /* What is to happen on one CPU; written by user space. */
@@ -78,6 +81,7 @@ struct inject_cpu {
     unsigned long long lock_ns;    /* the measured thread waits for a lock since then */
     unsigned int locks;            /* for so many at once */
     unsigned int delaying_thread;  /* 1: the task of the command is delayed since its switch-in */
+    unsigned long long mutex_ns;   /* the measured thread waits for the mutex since then, or 0 */
 };
 
 /* One delay. */

@@ -14,7 +14,7 @@ use super::{InjectLogEntry, plan::DelayContext};
 const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/inject.bpf.o"));
 
 /// `enum inject_kind`: its numbers, from 1, by the names of the log.
-const NAMES: [&str; 21] = [
+const NAMES: [&str; 22] = [
     "hardirq",
     "softirq",
     "switch",
@@ -36,6 +36,7 @@ const NAMES: [&str; 21] = [
     "lock",
     "irq_thread",
     "irq_thread_run",
+    "pi_mutex",
 ];
 
 /// The program that is loaded only for delays in the thread of an interrupt, as not every kernel

@@ -8,6 +8,7 @@
 
 mod guard;
 mod kernel;
+mod mutex;
 mod plan;
 mod worker;
 
@@ -31,10 +32,12 @@ use tardy::{
 use tardy_hot::clock::now_ns;
 
 use kernel::InjectPrograms;
+use mutex::PiMutex;
 use plan::{DelayContext, DelayPlan};
 use worker::InjectWorker;
 
 pub(crate) use guard::{GuardFlags, run as run_guard};
+pub(crate) use mutex::{ASKED_FOR, run_measured};
 
 /// Delay a running measurement by known times; a log on stdout
 #[derive(Debug, Args)]
@@ -64,6 +67,10 @@ pub(crate) struct InjectFlags {
     /// A serial line to whose interrupts the delays of kinds device and irq_thread are added
     #[arg(long, default_value = "/dev/ttyS1", value_name = "FILE")]
     serial: PathBuf,
+    /// The file of the mutex that the process wants when it is asked, for delays of kind pi_mutex;
+    /// to have one, it was started as `TARDY_INJECT_MUTEX=FILE xtask run timer ...`
+    #[arg(long, value_name = "FILE")]
+    mutex: Option<PathBuf>,
     /// Where and how long is random, the same for the same seed
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -103,6 +110,7 @@ pub(crate) fn run(options: &InjectFlags) -> Result<()> {
     let names: Vec<String> = threads.iter().map(|(_, cpu)| cpu.to_string()).collect();
     super::bench::say(&format!("injecting on CPUs {}, seed {}", names.join(","), options.seed));
     process::raise_open_files()?;
+    let mutex = options.mutex.as_deref().map(PiMutex::map).transpose()?;
     // Before there are threads: what puts back survives this process.
     let _guard = guard::post(options.target, &threads)?;
     let mut kernel = InjectPrograms::load(&threads, &options.kinds)?;
@@ -119,6 +127,7 @@ pub(crate) fn run(options: &InjectFlags) -> Result<()> {
             interval_ns: options.interval.max(1),
             until_ns,
             serial: options.serial.clone(),
+            mutex,
             timer_ns: options.timer.max(1).unsigned_abs(),
             plan: DelayPlan::new(options.seed, *cpu, kinds_of(&options.kinds, n)),
             commands: kernel.command_writer(*cpu)?,

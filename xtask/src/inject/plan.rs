@@ -50,10 +50,12 @@ pub(super) enum DelayContext {
     Lock,
     /// A busy wait in the timer interrupt within another delay.
     Overlap,
+    /// A mutex with priority inheritance, held by a task of lower priority.
+    PiMutex,
 }
 
 /// All kinds with their names in the log.
-pub(super) const KINDS: [(DelayContext, &str); 20] = [
+pub(super) const KINDS: [(DelayContext, &str); 21] = [
     (DelayContext::Hardirq, "hardirq"),
     (DelayContext::Softirq, "softirq"),
     (DelayContext::Switch, "switch"),
@@ -74,6 +76,7 @@ pub(super) const KINDS: [(DelayContext, &str); 20] = [
     (DelayContext::Arming, "arming"),
     (DelayContext::Lock, "lock"),
     (DelayContext::Overlap, "overlap"),
+    (DelayContext::PiMutex, "pi_mutex"),
 ];
 
 impl fmt::Display for DelayContext {

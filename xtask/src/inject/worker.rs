@@ -34,6 +34,7 @@ use tardy_hot::clock::{now_ns, to_timespec};
 use super::{
     InjectLogEntry,
     kernel::{CommandWriter, InjectCommand},
+    mutex::PiMutex,
     plan::{DelayContext, DelayPlan, InjectedDelay},
 };
 
@@ -63,6 +64,8 @@ pub(super) struct InjectWorker {
     pub timer_ns: u64,
     /// A serial line whose interrupts are delayed.
     pub serial: PathBuf,
+    /// What its measured threads want when they are asked.
+    pub mutex: Option<&'static PiMutex>,
     pub plan: DelayPlan,
     pub commands: CommandWriter,
     pub log: Sender<InjectLogEntry>,
@@ -170,6 +173,7 @@ impl InjectWorker {
             DelayContext::IrqThread => self.threaded_interrupt(command)?,
             DelayContext::Arming => self.arming(command, expires_ns)?,
             DelayContext::Overlap => self.overlap(command, expires_ns, socket)?,
+            DelayContext::PiMutex => self.mutex(command)?,
         }
         Ok(())
     }
@@ -323,6 +327,26 @@ impl InjectWorker {
             name.starts_with("irq/") && name.ends_with(&ending)
         };
         tasks::numbers(Path::new("/proc")).into_iter().find(is_it)
+    }
+
+    /// Has the measured thread want the mutex while this one has it: half of the time at work,
+    /// half of the time asleep.
+    fn mutex(&self, command: &InjectCommand) -> Result<()> {
+        let mutex = self.mutex.context("--mutex FILE names the mutex of that process")?;
+        let own = self.threads.iter().find(|(_, cpu)| *cpu == self.cpu);
+        let Some((wants_it, _)) = own else { return Ok(()) };
+        self.commands.write(command)?;
+        sleep_until(command.from_ns);
+        let held = mutex.lock()?;
+        held.ask_of(self.target, *wants_it)?;
+        let until_ns = command.from_ns + command.ns as i64;
+        if command.ns.is_multiple_of(2) {
+            sleep_until(until_ns);
+        }
+        while now_ns() < until_ns {
+            std::hint::spin_loop();
+        }
+        Ok(())
     }
 
     /// From the wake-up before: the thread is to be awake at its expiry.

@@ -42,7 +42,7 @@ const KINDS: [&str; 18] = [
 /// its programs at the lowest real-time priority, so that no load keeps it from doing so.
 const SCRIPT: &str = "\
 mkdir -p /run/out && cd /run/out || exit 1
-tardy run timer --trace peaks --peak-over $OVER --warmup 500ms --interval 1ms --duration 1h \
+$START run timer --trace peaks --peak-over $OVER --warmup 500ms --interval 1ms --duration 1h \
     $FLAGS --quiet -o run >said 2>&1 &
 pid=$!
 until grep -qs ^Tag= run/series.hlog; do
@@ -50,7 +50,7 @@ until grep -qs ^Tag= run/series.hlog; do
     sleep 0.1
 done
 chrt -f 1 xtask inject --target $pid --seed $SEED --duration $TIME --kinds $KINDS --timer 1us \
-    >log 2>errors
+    --mutex /run/mutex >log 2>errors
 code=$?
 cat errors
 kill -TERM $pid
@@ -71,16 +71,23 @@ pub(crate) struct Guest {
     pub policy: &'static str,
     /// For so long, s of the guest's time.
     pub time_s: u32,
+    /// What is injected, and nothing else; all that can be where it is empty.
+    pub kinds: &'static [&'static str],
 }
 
 impl Guest {
     /// In a few words.
     pub(crate) fn name(&self) -> String {
-        format!("{}, {}, {}, {}", self.kernel, self.load, self.wake, self.policy)
+        let Self { kernel, load, wake, policy, .. } = self;
+        let kinds = self.kinds.iter().map(|kind| format!(", {kind}")).collect::<String>();
+        format!("{kernel}, {load}, {wake}, {policy}{kinds}")
     }
 
     /// What is injected: what its kernel and the measured thread can be delayed by.
     fn kinds(&self) -> Vec<&'static str> {
+        if !self.kinds.is_empty() {
+            return self.kinds.to_vec();
+        }
         let can_be = |kind: &&str| match *kind {
             // Before a thread without real-time goes all that the injector and others do, and the
             // log does not have that; its timer expires in a softirq on PREEMPT_RT.
@@ -126,6 +133,10 @@ impl Guest {
         Some(judge(&log, &peaks, Terms { over_ns, real_time, alone: true }))
     }
 
+    fn is_asked(&self) -> bool {
+        self.kinds.contains(&"pi_mutex")
+    }
+
     fn is_real_time(&self) -> bool {
         self.policy != "other"
     }
@@ -137,8 +148,11 @@ impl Guest {
     /// Whether there was a guest.
     fn boot(&self, seed: u64, out: &Path) -> bool {
         let flags = format!("--load {} --wake {} --policy {}", self.load, self.wake, self.policy);
+        // Its measured threads want a mutex when the injector asks them to.
+        let start =
+            if self.is_asked() { "env TARDY_INJECT_MUTEX=/run/mutex xtask" } else { "tardy" };
         let assigned = format!(
-            "FLAGS='{flags}' OVER={}us SEED={seed} TIME={}s KINDS={}\n{SCRIPT}",
+            "START='{start}' FLAGS='{flags}' OVER={}us SEED={seed} TIME={}s KINDS={}\n{SCRIPT}",
             self.over_us(),
             self.time_s,
             self.kinds().join(",")

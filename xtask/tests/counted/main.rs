@@ -44,8 +44,14 @@ fn seed() -> u64 {
 const FEWEST: usize = 15;
 
 /// A guest that does nothing else, and measures as tardy does unless told otherwise.
-const PLAIN: Guest =
-    Guest { kernel: "standard", load: "idle", wake: "nanosleep", policy: "fifo", time_s: 4 };
+const PLAIN: Guest = Guest {
+    kernel: "standard",
+    load: "idle",
+    wake: "nanosleep",
+    policy: "fifo",
+    time_s: 4,
+    kinds: &[],
+};
 
 /// All but that one: each differs from it in its kernel, and in one thing besides.
 fn others() -> Vec<Guest> {
@@ -54,7 +60,8 @@ fn others() -> Vec<Guest> {
     let loads = loads.map(|load| Guest { load, time_s: 6, ..PLAIN });
     let wakes = ["relative", "timerfd"].map(|wake| Guest { wake, ..longer });
     let policies = ["rr", "deadline", "other"].map(|policy| Guest { policy, ..longer });
-    let standard = loads.into_iter().chain(wakes).chain(policies);
+    let mutexes = Guest { kinds: &["pi_mutex"], ..longer };
+    let standard = loads.into_iter().chain(wakes).chain(policies).chain([mutexes]);
     // On PREEMPT_RT a timerfd expires in a thread of FIFO 1, for which everything goes first.
     let both = standard.flat_map(|guest| [guest, Guest { kernel: "rt", ..guest }]);
     let both = both.filter(|guest| (guest.kernel, guest.wake) != ("rt", "timerfd"));

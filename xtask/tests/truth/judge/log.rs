@@ -60,7 +60,7 @@ impl Injected {
             "hog" | "irq_thread" => &["thread"],
             "nonpreemptible" => &["nonpreemptible"],
             "exit" => &["nonpreemptible", "irqs_off"],
-            "lock" => &["lock"],
+            "lock" | "pi_mutex" => &["lock"],
             "stop" => &["stopped"],
             "migration" => &["migration"],
             "page_fault" => &["page_fault"],
@@ -80,6 +80,7 @@ impl Injected {
                 | "exit"
                 | "arming"
                 | "lock"
+                | "pi_mutex"
         )
     }
 
@@ -119,8 +120,11 @@ impl Injected {
         // Until the timer's interrupt came: the machine's latency, not the task's.
         let first = others.iter().map(|(at, _)| *at).min();
         // But a process at its end frees pages with interrupts off: so long is no interrupt late.
-        // And who meets a lock is awake: the timer's interrupt came before.
-        let is_off = |at: &i64| self.kind == "lock" || self.kind == "exit" && at - from > LATE_NS;
+        // And who meets a lock is awake: the timer's interrupt came before, or is not waited for.
+        let is_off = |at: &i64| match self.kind.as_str() {
+            "lock" | "pi_mutex" => true,
+            kind => kind == "exit" && at - from > LATE_NS,
+        };
         let came = |other: &Injected| {
             other.end_ns() > self.expires_ns && other.at_ns < self.at_ns.max(self.expires_ns)
         };
