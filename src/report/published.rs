@@ -41,7 +41,9 @@ static PUBLISHED: LazyLock<Vec<PublishedTable>> = LazyLock::new(|| {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum PublishedError {
     /// No table of this name.
-    #[error("there is no published table {0:?}; `--published list` has them: {1}")]
+    #[error(
+        "{0:?}: there is no such table; there are {1}, and `--published list` says what they are"
+    )]
     Unknown(String, String),
     /// Of another kind of latency.
     #[error(

@@ -195,7 +195,7 @@ fn a_run_stands_beside_a_published_table_and_nothing_is_judged() {
     assert!(text.contains("policy: here other; there not stated"), "{text}");
     assert!(text.contains("nothing is judged"), "{text}");
     for (run, id, says) in [
-        ("r", "latstat-2008", "there is no published table \"latstat-2008\""),
+        ("r", "latstat-2008", "\"latstat-2008\": there is no such table"),
         ("r", "latstat-2008", "latstat-2007"),
         ("f", "latstat-2007", "f is a run of fake"),
         ("r", "receive-2012", "tables for timer: cyclictest-hackbench-2012"),

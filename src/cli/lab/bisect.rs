@@ -16,7 +16,10 @@ use self::{
     outcome::{BisectOutcome, put},
     step::{Asked, Stepper},
 };
-use super::plan_check::{check, has_boxes};
+use super::{
+    gates,
+    plan_check::{check, has_boxes},
+};
 use crate::{
     analysis::{
         baseline::{Baseline, phases_of_gate},
@@ -39,7 +42,7 @@ use crate::{
     run::RunDirectory,
     store::Store,
     sys::signals::Quit,
-    units::Nanos,
+    units::{Nanos, many},
 };
 
 /// Find the kernel from which on a figure is worse, by halving.
@@ -106,15 +109,15 @@ fn figure(text: &str) -> Result<&'static str, String> {
 /// Searches, and prints what was found.
 pub(super) fn bisect(flags: &BisectFlags, store: &Store) -> Result<Exit> {
     let (plan, rows) = flags.rows()?;
-    let row = flags.kernels()?;
-    has_boxes(&rows, &row)?;
+    let kernels = flags.kernels()?;
+    has_boxes(&rows, &kernels)?;
     let phases = flags.seeds.map_or_else(|| phases_of_gate(rows.len(), 1), |seeds| seeds as usize);
     let needed = phases_of_gate(rows.len(), 1);
     ensure!(
         phases >= needed,
         "--seeds {phases}: no kernel can be called bad with fewer than {needed} start phases of \
-         {} loads; leave it out, or name one with --load",
-        rows.len()
+         {}; leave it out, or name one load with --load",
+        many(rows.len() as u64, "load")
     );
     let cache = lab::cache()?;
     let place = flags.place(store, &plan);
@@ -126,12 +129,12 @@ pub(super) fn bisect(flags: &BisectFlags, store: &Store) -> Result<Exit> {
     };
     let directory = RunDirectory::make(&place)?;
     let runner = GuestRunner::open(&cache, &notify).inspect_err(|_| directory.discard())?;
-    let between = row.len().saturating_sub(2);
     notify(&format!(
-        "{phases} start phases of {} loads; {between} kernels between the two, of which at most {} \
-         are measured",
-        rows.len(),
-        Bisection::steps(row.len()),
+        "{phases} start phases of {}; of {} between the two at most {} are measured, or more where \
+         one can be told from neither",
+        many(rows.len() as u64, "load"),
+        many(kernels.len().saturating_sub(2) as u64, "kernel"),
+        Bisection::steps(kernels.len()),
     ));
     let asked = Asked {
         plan: &plan,
@@ -143,7 +146,7 @@ pub(super) fn bisect(flags: &BisectFlags, store: &Store) -> Result<Exit> {
     };
     let results = Results::at(&cache.join(results::DIRECTORY));
     let mut stepper = Stepper::new(asked, (runner, &cache), &results, (&directory, &place), &quit);
-    let outcome = search(flags, &row, rows, &mut stepper)?;
+    let outcome = search(flags, &kernels, rows, &mut stepper)?;
     put(&outcome, flags.format.is_json())?;
     notify(&plain(&format!("runs in {}", place.display())));
     Ok(if outcome.first_bad.is_some() { Exit::Done } else { Exit::Inconclusive })
@@ -170,7 +173,7 @@ fn search(
     outcome.of_figure(&worst);
     rows.retain(|row| row.name == worst.load);
     let mut search = Bisection::new(row.len());
-    outcome.note(&bad.asked, BisectSide::Bad, &step::interval(&worst));
+    outcome.note(&bad.asked, BisectSide::Bad, &gates::difference(&worst));
     while let Some(at) = search.next() {
         let Some(kernel) = row.get(at) else { break };
         if stepper.is_stopped() {

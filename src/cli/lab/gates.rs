@@ -288,19 +288,26 @@ fn of_limit(limit: &Gate, name: &str, runs: &[&Run]) -> Result<GateResult> {
     Ok(GateResult { gate, series: Some(name.to_owned()), verdict: worst.verdict, reason })
 }
 
-fn of_baseline(file: &str, name: &str, one: &BaselineResult) -> GateResult {
-    let figure = crate::report::lab::figure_name(&one.figure);
+/// By how much a figure differs from that of the kernel it is held against, or why nobody can say.
+pub(super) fn difference(one: &BaselineResult) -> String {
     let percent = |log: f64| 100.0 * log.exp_m1();
-    let reason = match one.finding {
-        BaselineFinding::Alike => "the same as the baseline at each start phase".into(),
+    match one.finding {
+        BaselineFinding::Alike => "the same at each start phase".into(),
         BaselineFinding::Uncertain => "fewer than 10 samples beyond it".into(),
         BaselineFinding::Compared(result) => match result.interval {
-            Some((low, high)) => {
-                format!("{:+.1} % to {:+.1} % against the baseline", percent(low), percent(high))
+            // In percent nobody reads that.
+            Some((low, high)) if low.exp() >= 3.0 => {
+                format!("{:.1} to {:.1} times", low.exp(), high.exp())
             }
+            Some((low, high)) => format!("{:+.1} % to {:+.1} %", percent(low), percent(high)),
             None => "too few start phases".into(),
         },
-    };
+    }
+}
+
+fn of_baseline(file: &str, name: &str, one: &BaselineResult) -> GateResult {
+    let figure = crate::report::lab::figure_name(&one.figure);
+    let reason = format!("against the baseline: {}", difference(one));
     let verdict = match one.is_kept() {
         Some(true) => GateVerdict::Pass,
         Some(false) => GateVerdict::Fail,

@@ -41,7 +41,8 @@ pub(super) const JOB: &str = "bandwidth";
 pub struct Bandwidth {
     /// What is measured, in this order.
     pub figures: Vec<PlannedFigure>,
-    /// What the process that measures runs as; those that it makes inherit policy and priority.
+    /// What the process that measures runs as; senders and rings take it over, the processes of
+    /// `fork`, `exec` and `shell` are ordinary tasks.
     pub near: Terms,
     /// Where the senders of pipes and sockets run.
     pub far_cpu: u32,

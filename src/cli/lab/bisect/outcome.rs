@@ -3,13 +3,12 @@
 use anyhow::Result;
 use serde::Serialize;
 
-use super::step::interval;
 use crate::{
     analysis::{
         baseline::BaselineResult,
         bisection::{BisectSide, Bisection},
     },
-    cli::output,
+    cli::{lab::gates::difference, output},
     lab::kernels::KernelSource,
     plain::plain,
     report::{lab::figure_name, table::Table},
@@ -62,7 +61,7 @@ impl BisectOutcome {
     /// The good and the bad kernel do not differ for certain: what is said of each figure.
     pub(super) fn undecided_ends(&mut self, found: &[BaselineResult], figure: Option<&str>) {
         for own in found.iter().filter(|own| figure.is_none_or(|figure| own.figure == figure)) {
-            let reason = format!("{}, {}: {}", own.load, figure_name(&own.figure), interval(own));
+            let reason = format!("{}, {}: {}", own.load, figure_name(&own.figure), difference(own));
             let verdict = if own.is_kept() == Some(true) { "good" } else { "undecided" };
             self.steps.push(BisectStep { kernel: self.bad.clone(), verdict, reason });
         }

@@ -13,7 +13,7 @@ use crate::{
         bisection::BisectSide,
     },
     cli::{
-        lab::{compare, measure::LabMeasurement},
+        lab::{compare, gates, measure::LabMeasurement},
         output,
     },
     lab::{
@@ -168,7 +168,7 @@ impl<'a> Stepper<'a> {
             Some(false) => BisectSide::Bad,
             None => BisectSide::Open,
         };
-        (side, interval(own))
+        (side, gates::difference(own))
     }
 }
 
@@ -191,17 +191,4 @@ pub(super) fn worst(found: &[BaselineResult], figure: Option<&str>) -> Option<Ba
             a.0.cmp(&b.0).then(a.1.total_cmp(&b.1))
         })
         .cloned()
-}
-
-/// By how much the figure differs from the good kernel's.
-pub(super) fn interval(own: &BaselineResult) -> String {
-    let percent = |log: f64| 100.0 * log.exp_m1();
-    match own.finding {
-        BaselineFinding::Alike => "the same at each start phase".into(),
-        BaselineFinding::Uncertain => "fewer than 10 samples beyond it".into(),
-        BaselineFinding::Compared(result) => match result.interval {
-            Some((low, high)) => format!("{:+.1} % to {:+.1} %", percent(low), percent(high)),
-            None => "too few start phases".into(),
-        },
-    }
 }
