@@ -141,15 +141,16 @@ pub(super) fn probe_name() -> impl TypedValueParser<Value = &'static ProbeInfo> 
 pub(super) fn run(flags: RunFlags, store: &Store, argv: Vec<String>) -> Result<Exit> {
     let asked = flags.asked_result()?;
     let quiet = asked.quiet;
-    if flags.probe.is_none() && !flags.has_load() && !quiet {
-        output::notice("No load: the machine as it is. `--load hackbench` makes it busy.");
-    }
+    let is_bare = flags.probe.is_none() && !flags.has_load();
     let left = recover_first(quiet);
     let (name, gates) = (flags.record.name.clone(), flags.gates.find(store)?);
     let mut plan = flags.plan(store, argv).map_err(|error| name_holder(error, &left))?;
     plan.left = left;
     planned::check(&gates, &plan, 1, planned::planned_samples(&plan))?;
     planned::check_deadline(&plan)?;
+    if is_bare && !quiet {
+        output::notice("No load: the machine as it is. `--load hackbench` makes it busy.");
+    }
     if let (Some(name), Some(free), false) = (&name, &plan.name, quiet)
         && name != free
     {
@@ -221,7 +222,7 @@ impl RunFlags {
         let probe = self.probe.unwrap_or(DEFAULT_PROBE);
         self.messages.check(probe.name)?;
         self.noise.check(probe)?;
-        self.timer.check_distribution(probe.name, self.has_load())?;
+        self.timer.check_fake(probe.name, self.has_load())?;
         let loads = self.loads.specs()?;
         let (cpus, places) = self.measured_cpus(probe)?;
         let usual = noise::usual_policy(probe);

@@ -69,12 +69,13 @@ impl TimerFlags {
         Ok(())
     }
 
-    /// Refuses samples from a distribution for a probe that measures, and beside loads, which work
-    /// in real time.
+    /// Refuses the flags of the fake probe for one that measures, and simulated time beside loads,
+    /// which work in real time.
     ///
     /// # Errors
     /// Names the flag.
-    pub(super) fn check_distribution(&self, probe: &str, has_loads: bool) -> Result<()> {
+    pub(super) fn check_fake(&self, probe: &str, has_loads: bool) -> Result<()> {
+        ensure!(probe == "fake" || !self.unpaced, "--unpaced is for the probe fake; leave it out");
         let Some(own) = self.distribution else { return Ok(()) };
         ensure!(probe == "fake", "--distribution {own} is for the probe fake; leave it out");
         ensure!(

@@ -160,14 +160,17 @@ fn push_table(out: &mut String, record: &AbRecord, width: Option<usize>) {
             ));
         }
     }
-    out.push('\n');
 }
 
 /// What the slowest samples of both sides were blamed on.
 fn push_causes(out: &mut String, record: &AbRecord) {
-    let Some(band) = record.causes.iter().flatten().next() else { return };
-    compare::push_causes(out, band, "samples");
-    out.push('\n');
+    let band = record.causes.iter().flatten().next();
+    if let Some(band) = band {
+        compare::push_causes(out, band, "samples");
+    }
+    if band.is_some() || !record.figures.is_empty() {
+        out.push('\n');
+    }
 }
 
 fn value(row: &ComparedFigureRow, value: f64) -> String {

@@ -258,7 +258,7 @@ fn push_load(out: &mut String, load: &LoadRecord) {
     ));
 }
 
-/// The whole machine beside the loads; what did not move is left out.
+/// The whole machine beside the loads; what hardly moved is left out.
 fn push_machine(out: &mut String, machine: &MachineRecord) {
     let mut parts = Vec::new();
     // None are known where nothing of the run's time was left to look at them.
@@ -278,7 +278,7 @@ fn push_machine(out: &mut String, machine: &MachineRecord) {
         (machine.network_sent_bytes_per_s, "B/s to the network"),
         (machine.loopback_bytes_per_s, "B/s over loopback"),
     ] {
-        if per_s >= 1.0 {
+        if per_s >= 1.5 {
             let gap = if what.starts_with('B') && per_s < 9999.5 { " " } else { "" };
             parts.push(format!("{}{gap}{what}", rate(per_s)));
         }

@@ -89,6 +89,7 @@ fn a_distribution_is_for_made_up_samples_alone() {
     let store = Store::new();
     for (arguments, says) in [
         (&["timer", "--distribution", "exponential"][..], "is for the probe fake"),
+        (&["timer", "--unpaced"], "is for the probe fake"),
         (&["fake", "--distribution", "normal"], "there are exponential, pareto"),
         (&["fake", "--distribution", "exponential", "--load", "idle"], "no load works"),
     ] {

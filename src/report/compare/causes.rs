@@ -35,6 +35,22 @@ pub(super) fn differences(a: &[&LoggedRun], b: &[&LoggedRun]) -> Vec<BandDiffere
     of_bands(&bands(a), &bands(b))
 }
 
+/// Why no causes are compared, where none are.
+pub(super) fn unlike(a: &[&LoggedRun], b: &[&LoggedRun]) -> Option<String> {
+    let all: Vec<&LoggedRun> = a.iter().chain(b).copied().collect();
+    let is_without = |run: &&LoggedRun| bands_of(run.run(), &run.total()).is_empty();
+    let without: Vec<&str> = all.iter().copied().filter(is_without).map(LoggedRun::name).collect();
+    let whose = match without.len() {
+        0 => return None,
+        count if count == all.len() => "of no run".to_owned(),
+        _ => format!("not of {}", without.join(", ")),
+    };
+    Some(format!(
+        "Causes are not compared: what late samples were spent on is known {whose}. That takes \
+         tracing (--trace) on both sides."
+    ))
+}
+
 /// The same of runs whose logs were not read yet: blocks of a comparison.
 #[must_use]
 pub fn causes_between(a: &[Run], b: &[Run]) -> Vec<BandDifference> {
@@ -44,6 +60,7 @@ pub fn causes_between(a: &[Run], b: &[Run]) -> Vec<BandDifference> {
     of_bands(&bands(a), &bands(b))
 }
 
+/// Those of one run; none where its late samples were not blamed.
 fn bands_of(run: &Run, total: &Histogram<u64>) -> Vec<Band> {
     let causes = Causes::of(run, total);
     if causes.blame.is_some() { causes.bands } else { Vec::new() }

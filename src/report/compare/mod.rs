@@ -204,17 +204,20 @@ pub fn compare(
     let pools = figures::pools(a, b, &series);
     let names = |side: &[&LoggedRun]| side.iter().map(|run| run.name().to_owned()).collect();
     let all = || a.iter().chain(b);
+    let causes = causes::differences(a, b);
+    let mut remarks = remarks::of(a, b, &series, &found.figures, options);
+    remarks.extend(causes.is_empty().then(|| causes::unlike(a, b)).flatten());
     Ok(SideComparison {
         a: names(a),
         b: names(b),
         verdict: found.verdict,
         judged: found.judged,
-        remarks: remarks::of(a, b, &series, &found.figures, options),
+        remarks,
         figures: found.figures,
         described: found.described,
         shift: shift::of(a, b, &series, pools),
         facts: facts::differences(a, b),
-        causes: causes::differences(a, b),
+        causes,
         validity: all().map(|run| run.document().validity).max().unwrap_or(Validity::Valid),
         samples: super::sample_name::SampleName::of_all(all().map(|run| run.document())).many(),
     })

@@ -54,6 +54,7 @@ function figureTable(one: PageComparison): Table<Row> {
 function figureColumns(rows: Row[], several: boolean): Column<Row>[] {
   const times = rows.filter(({ row }) => row.unit === 'ns').flatMap(({ row }) => [row.a, row.b]);
   const { unit, write } = columnUnit(times);
+  const isJudged = rows.some((own) => own.judged);
   const value = (row: ComparedFigureRow, own: number): string => (row.unit === 'ns' ? write(own) : percentText(own));
   const ends = ({ row, shift }: Row): [number | null, number | null] => [row.low ?? shift?.low ?? null, row.high ?? shift?.high ?? null];
   const interval = (own: Row): string => {
@@ -70,15 +71,14 @@ function figureColumns(rows: Row[], several: boolean): Column<Row>[] {
       title: 'figure', raw: 'figure', left: true, value: ({ row }) => FIGURES.indexOf(row.figure),
       cell: ({ row }) => (row.above_ns === null ? row.figure : `${row.figure}: share above ${latency(row.above_ns)}`),
     },
+    // Before the values, since a narrow window shows the first columns alone.
+    ...(isJudged ? [{ title: 'verdict', raw: 'verdict', left: true, value: ({ row, judged }: Row) => (judged ? row.verdict : null), cell: ({ row, judged }: Row) => (judged ? h('span', { class: `verdict ${row.verdict}` }, row.verdict) : '') }] : []),
     ...(several ? [{ title: 'series', raw: 'series', left: true, value: ({ row }: Row) => row.series ?? '', cell: ({ row }: Row) => (row.series === null ? 'all' : seriesTitle(row.series)) }] : []),
     side('A', (row) => row.a),
     side('B', (row) => row.b),
     { title: 'B / A', raw: 'ratio', value: ({ row }) => row.ratio, cell: ({ row }) => ratioText(row.ratio) },
     { title: '95 % interval', raw: 'interval', value: (own) => ends(own)[0], cell: interval },
-    ...(rows.some((own) => own.judged) ? [
-      { title: 'margin', raw: 'margin', value: ({ row, judged }: Row) => (judged ? row.margin : null), cell: ({ row, judged }: Row) => (judged ? percentText(row.margin) : '') },
-      { title: 'verdict', raw: 'verdict', left: true, value: ({ row, judged }: Row) => (judged ? row.verdict : null), cell: ({ row, judged }: Row) => (judged ? h('span', { class: `verdict ${row.verdict}` }, row.verdict) : '') },
-    ] : []),
+    ...(isJudged ? [{ title: 'margin', raw: 'margin', value: ({ row, judged }: Row) => (judged ? row.margin : null), cell: ({ row, judged }: Row) => (judged ? percentText(row.margin) : '') }] : []),
   ];
 }
 
