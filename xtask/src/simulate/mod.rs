@@ -3,6 +3,7 @@
 //! number of repeats print the same tables, on any number of threads.
 
 mod coverage;
+mod phases;
 mod processes;
 mod runs;
 mod sessions;
@@ -19,7 +20,7 @@ use table::Effort;
 use crate::bench::say;
 
 /// Tables by the name that selects one.
-const TABLES: [&str; 6] = ["coverage", "equal", "power", "runs", "steady", "tails"];
+const TABLES: [&str; 7] = ["coverage", "equal", "phases", "power", "runs", "steady", "tails"];
 
 /// Simulate coverage, false verdicts and power; Markdown on stdout
 #[derive(Debug, Args)]
@@ -27,7 +28,8 @@ pub(crate) struct SimulateFlags {
     /// Simulated runs for each row of `coverage`, `steady` and `tails`; each of 60,000 samples
     #[arg(long, default_value = "1000", value_name = "N")]
     repeats: NonZeroUsize,
-    /// Simulated sessions for each row of `equal`, `power` and `runs`; they take less time
+    /// Simulated sessions for each row of `equal`, `phases`, `power` and `runs`; they take less
+    /// time
     #[arg(long, default_value = "10000", value_name = "N")]
     sessions: NonZeroUsize,
     /// Samples of each run of `coverage`, one a ms
@@ -58,6 +60,10 @@ pub(crate) fn run(flags: &SimulateFlags) -> Result<()> {
         let text = match name {
             "coverage" => coverage::table(effort(flags.repeats), flags.samples.get()),
             "equal" => sessions::equal_sides(effort(flags.sessions))?,
+            "phases" => {
+                let effort = effort(flags.sessions);
+                phases::equal_kernels(effort) + &phases::power(effort)
+            }
             "runs" => runs::equal_sides(effort(flags.sessions)),
             "tails" => tails::table(effort(flags.repeats)),
             "steady" => steadiness::table(effort(flags.repeats)),

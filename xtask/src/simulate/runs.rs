@@ -31,7 +31,7 @@ const SHARED: f64 = std::f64::consts::FRAC_1_SQRT_2;
 const SPREADS: [f64; 2] = [1.0, 3.0];
 
 /// Skewed, with a standard deviation of 1.
-fn exponential(random: &mut SplitMix64) -> f64 {
+pub(super) fn exponential(random: &mut SplitMix64) -> f64 {
     -random.uniform().ln() - 1.0
 }
 
