@@ -125,9 +125,14 @@ pub(super) fn thread_cpu_ns() -> i64 {
 pub(super) fn spend_cpu(ns: i64) {
     let end_ns = thread_cpu_ns().saturating_add(ns);
     let mut value = 1_u64;
-    while thread_cpu_ns() < end_ns {
-        // About 10 us, which makes the cost of reading the clock small.
-        for _ in 0..5_000 {
+    loop {
+        // About 10 us, which makes the cost of reading the clock small, and 1 us near the end.
+        let turns = match end_ns - thread_cpu_ns() {
+            ..=0 => return,
+            ..=20_000 => 500,
+            _ => 5_000,
+        };
+        for _ in 0..turns {
             value = std::hint::black_box(value.wrapping_mul(6_364_136_223_846_793_005) | 1);
         }
     }

@@ -47,6 +47,7 @@ const TINY: &[Tiny] = &[
     tiny("multicast:sockets=10,interval=1ms", 11, 0),
     tiny("signals:processes=10,interval=1ms", 11, 0),
     tiny("signals:processes=10,interval=1ms,deliver=no", 11, 0),
+    tiny("rt:tasks=3,utilisation=10", 3, 0),
     tiny("ext4:size=16MiB,file=1MiB,tasks=2", 2, 0),
 ];
 
@@ -66,6 +67,8 @@ fn each(mut check: impl FnMut(&Tiny, &str, &Path)) {
         let text = with_dir(tiny.text, dir.path());
         if text.starts_with("ext4") && !has_ram_disk() {
             skip(&text, "this needs root, loop devices and ext4");
+        } else if text.starts_with("rt") && !rustix::process::geteuid().is_root() {
+            skip(&text, "this needs SCHED_FIFO");
         } else if text.starts_with("compile") && !has_compiler {
             skip(&text, "there is no cc");
         } else if text.contains("direct") && !has_direct_access(dir.path()) {
@@ -255,6 +258,7 @@ fn what_the_machine_has_not_is_refused_before_anything_starts() {
         ("disk-copy:access=direct,block=512", "a multiple of 4096"),
         ("compile:compiler=no-such-cc", "apt install gcc"),
         ("memory:size=16384GiB", "bytes of memory"),
+        ("rt:tasks=10,utilisation=10", "is not from 20 to "),
     ] {
         let spec = LoadSpec::parse(text).unwrap();
         let said = RunningLoad::start(&spec, log_file(), Path::new(TARDY)).unwrap_err();

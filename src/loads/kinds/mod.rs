@@ -23,6 +23,7 @@ pub mod multicast;
 pub mod netflood;
 pub mod printk;
 pub mod procfs;
+pub mod rt;
 pub mod signals;
 pub mod timers;
 
@@ -44,6 +45,7 @@ pub const LOADS: &[Load] = &[
     netflood::LOAD,
     multicast::LOAD,
     timers::LOAD,
+    rt::LOAD,
     futex::LOAD,
     ipi::LOAD,
     signals::LOAD,
