@@ -14,7 +14,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use tardy_hot::{clock::now_ns, stop::Stop, wakeup::Ended};
+use tardy_hot::{clock::now_ns, repeats::processes::hand_policy_down, stop::Stop, wakeup::Ended};
 
 use super::{
     figure::PlannedFigure,
@@ -149,6 +149,8 @@ impl Opened for Measuring {
         }
         // As in a program of one thread. Refused, short calls are slower by what sharing costs.
         let _ = own_descriptors();
+        // Refused, processes are ordinary tasks, as those of any program without rights.
+        let _ = hand_policy_down();
         let plan = Rounds::new(&schedule, self.figures.len());
         for round in 0..plan.rounds {
             for place in 0..self.figures.len() {

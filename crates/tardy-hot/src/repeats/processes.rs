@@ -91,6 +91,14 @@ impl Scheduling {
     }
 }
 
+/// Has processes that the calling thread makes from now on begin with its policy and priority, as
+/// those of a program that was started under one. Whether they will: taking the flag
+/// `SCHED_RESET_ON_FORK` away needs `CAP_SYS_NICE`.
+#[must_use]
+pub fn hand_policy_down() -> bool {
+    Scheduling::own().is_ok_and(|own| own.take())
+}
+
 fn pin(cpu: u32) -> bool {
     // SAFETY: all zeros are an empty set of CPUs.
     let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
@@ -327,6 +335,22 @@ mod tests {
             }
         }
         Alone::new(pipes(2), 16_384).iterate(5).unwrap();
+    }
+
+    #[test]
+    fn a_policy_that_is_handed_down_has_no_flag_against_it() {
+        let policy = libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK;
+        let parameters = libc::sched_param { sched_priority: 1 };
+        let own = std::thread::spawn(move || {
+            // SAFETY: the parameters are readable.
+            let has_policy = unsafe { libc::sched_setscheduler(0, policy, &raw const parameters) };
+            // SAFETY: the call takes a number.
+            (has_policy == 0 && hand_policy_down()).then(|| unsafe { libc::sched_getscheduler(0) })
+        });
+        match own.join().unwrap() {
+            None => println!("skipped: no right to a real-time policy"),
+            Some(policy) => assert_eq!(policy, libc::SCHED_FIFO),
+        }
     }
 
     #[test]
