@@ -129,7 +129,7 @@ pub(super) fn spend_cpu(ns: i64) {
         // About 10 us, which makes the cost of reading the clock small, and 1 us near the end.
         let turns = match end_ns - thread_cpu_ns() {
             ..=0 => return,
-            ..=20_000 => 500,
+            1..=20_000 => 500,
             _ => 5_000,
         };
         for _ in 0..turns {

@@ -8,6 +8,7 @@ use std::{
     sync::Arc,
 };
 
+use rustix::net::sockopt;
 use tardy_hot::{
     repeats::{
         Repeated, Repeats, calls, measure,
@@ -162,9 +163,16 @@ fn pipes(count: usize) -> io::Result<Vec<(OwnedFd, OwnedFd)>> {
     (0..count).map(|_| a_pipe()).collect()
 }
 
+/// What lmbench asks for as buffers of either end of TCP, bytes; the kernel gives what it allows
+/// (`net.core.rmem_max`, `wmem_max`).
+const TCP_BUFFER: usize = 1 << 20;
+
 fn tcp() -> io::Result<(OwnedFd, OwnedFd)> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+    // An accepted socket has that of its listener.
+    sockopt::set_socket_recv_buffer_size(&listener, TCP_BUFFER)?;
     let to = TcpStream::connect(listener.local_addr()?)?;
+    sockopt::set_socket_send_buffer_size(&to, TCP_BUFFER)?;
     let own = to.local_addr()?;
     loop {
         // A stranger may be faster.
