@@ -17,7 +17,7 @@ use tardy::{
         terminal::{self, Asked},
         why,
     },
-    run::{Document, Run, RunEntry, RunHead, names},
+    run::{Document, LatencyView, Run, RunEntry, RunHead, names},
 };
 
 thread_local! {
@@ -30,7 +30,7 @@ fn look(place: &Path) {
     let _ = (RunHead::read(place), RunEntry::read(place));
     let Ok(run) = Run::open(place) else { return };
     let intervals = RunIntervals::of(&run);
-    let tail = RunLog::read(&run, false).ok().map(|log| RunTail::of(&run, log.blocks()));
+    let tail = RunLog::read(&run).ok().map(|log| RunTail::of(&run, log.blocks()));
     let deadlines = deadlines(&run, 500_000).unwrap_or_default();
     let asked = Asked {
         intervals: Some(&intervals),
@@ -52,7 +52,7 @@ fn look(place: &Path) {
 fn side_by_side(run: &Run) {
     let mut copy = run.clone();
     copy.document.id.push('x');
-    let read = |run| LoggedRun::read(run, true);
+    let read = |run| LoggedRun::read(run, LatencyView::PerPeriod, true);
     let (Ok(a), Ok(b)) = (read(run.clone()), read(copy)) else { return };
     let options = CompareOptions { judged: vec![ComparedFigure::P99], margin: None };
     if let Ok(found) = compare(&[&a], &[&b], &options) {

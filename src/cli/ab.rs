@@ -81,7 +81,8 @@ struct ComparedFlags {
     prepare_b: Option<String>,
     /// A command that puts back at the end what these changed, however it ends
     ///
-    /// Also after Ctrl-C, SIGTERM and errors; not after kill -9.
+    /// Also after Ctrl-C, SIGTERM and errors; not after kill -9, nor where a second Ctrl-C, more
+    /// than a second after the first, ends tardy at once.
     #[arg(long, value_name = "CMD", requires = "prepare_a")]
     undo: Option<String>,
     /// How long all of it may take, with arming and preparing

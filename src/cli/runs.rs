@@ -137,7 +137,7 @@ pub(super) fn show(flags: &ShowFlags, store: &Store) -> Result<Exit> {
     flags.format.refuse_with_json("--interrupts", flags.interrupts)?;
     let run = store.find(&flags.run)?;
     memory::keep_heap();
-    let log = RunLog::read(&run, false);
+    let log = RunLog::read(&run);
     let intervals = flags.intervals.then(|| RunIntervals::of_read(&run, &log));
     let found = flags.gates.find(store)?.decide(&run)?;
     let tail = log.as_ref().ok().filter(|_| flags.tail).map(|log| RunTail::of(&run, log.blocks()));

@@ -215,18 +215,40 @@ fn push_needed(out: &mut String, record: &AbRecord, row: &ComparedFigureRow) {
         return;
     }
     let figure = &row.figure;
+    if row.margin > 1.0 {
+        let floor = percent(row.margin);
+        out.push_str(&format!(
+            "{figure}: equal sides differ by up to {floor} here, which is too much to call any the \
+             same.\n"
+        ));
+        return;
+    }
     let Some(pairs) = row.pairs_needed else {
         out.push_str(&format!("{figure}: no number of pairs is known that would decide it.\n"));
         return;
     };
-    let trials = record.blocks.iter().filter(|block| !block.compared);
-    let trials_ns: u64 = trials.map(|block| block.taken_ns).sum();
-    let all_ns = trials_ns as f64 + f64::from(pairs) * record.pair_ns.unwrap_or(0) as f64;
     out.push_str(&format!(
         "{figure}: about {} would decide it, if they scatter as these do: --budget {}.\n",
         many(u64::from(pairs), "pair"),
-        typed(all_ns)
+        typed(time_for(record, pairs))
     ));
+}
+
+/// How long so many pairs take, ns: as long as the blocks of this session took. More than its
+/// budget, in which they were not measured.
+fn time_for(record: &AbRecord, pairs: u32) -> f64 {
+    let taken = |compared: bool| -> Vec<u64> {
+        let own = record.blocks.iter().filter(|block| block.compared == compared);
+        own.map(|block| block.taken_ns).collect()
+    };
+    let (trials, blocks) = (taken(false), taken(true));
+    let planned = record.pair_ns.unwrap_or(0) as f64;
+    let measured = 2.0 * blocks.iter().sum::<u64>() as f64 / blocks.len().max(1) as f64;
+    let all_ns = trials.iter().sum::<u64>() as f64 + f64::from(pairs) * planned.max(measured);
+    match record.looks.last().is_some_and(|look| look.pairs < pairs) {
+        true => all_ns.max(1.25 * record.budget_ns as f64),
+        false => all_ns,
+    }
 }
 
 /// What weakens or invalidates blocks in full, the rest by name: `tardy show` of a block has it.

@@ -12,7 +12,7 @@ use thiserror::Error;
 use super::intervals::{NamedInterval, RunIntervals};
 use crate::{
     run::{
-        Document, Run, SeriesSummary,
+        Document, LatencyView, Run, SeriesSummary, Validity,
         summary::{ENOUGH_BEYOND, PERCENTILES},
     },
     units::{Nanos, UnitError, count, many, span},
@@ -184,6 +184,14 @@ impl Gate {
         Some(format!("\"{self}\": there is no series {own}; there are {}", series.join(", ")))
     }
 
+    /// The name of the percentile that it limits, as in `run.json`.
+    pub(super) const fn percentile(&self) -> Option<&'static str> {
+        match self.figure {
+            GatedFigure::Percentile(name, _) => Some(name),
+            GatedFigure::Max | GatedFigure::Missed => None,
+        }
+    }
+
     /// The percentile, 0 to 100; absent for the maximum and for missed periods.
     pub(super) const fn percent(&self) -> Option<f64> {
         match self.figure {
@@ -232,7 +240,7 @@ impl Gate {
         })
     }
 
-    fn is_kept(&self, value: u64) -> bool {
+    const fn is_kept(&self, value: u64) -> bool {
         if self.is_strict { value < self.limit } else { value <= self.limit }
     }
 
@@ -284,8 +292,8 @@ impl Gate {
         (
             GateVerdict::Pass,
             format!(
-                "{limit} {over} by none of {} in {}; at 95 %, less than once in {} if the load \
-                 stays",
+                "{limit} {over} by none of {} in {}; at 95 %, less than one cluster of such samples \
+                 in {} if the load stays",
                 count(series.count),
                 span(length_s),
                 span(length_s / 3.0)
@@ -322,14 +330,20 @@ fn of_gate(gate: &Gate, document: &Document, known: Option<&RunIntervals>) -> Ve
     let length_s = document.duration_ns as f64 / 1e9;
     let is_meant =
         |series: &&SeriesSummary| gate.series.as_ref().is_none_or(|own| *own == series.name);
+    let is_invalid = document.validity == Validity::Invalid;
     let one = |series: &SeriesSummary| {
         let found = match gate.figure {
+            _ if is_invalid => (
+                GateVerdict::Inconclusive,
+                "the run is invalid, and its figures decide nothing".to_owned(),
+            ),
             GatedFigure::Percentile(name, _) => {
-                let own = known.and_then(|known| {
-                    let own = known.series.iter().find(|own| own.name == series.name)?;
-                    own.percentiles.iter().find(|own| own.percentile == name)
-                });
-                gate.of_percentile(own)
+                let own = known.and_then(|known| known.of_series(&series.name, name));
+                let (verdict, mut reason) = gate.of_percentile(own);
+                if known.is_some_and(|known| known.counted == LatencyView::PerPeriod) {
+                    reason.push_str(", per scheduled period");
+                }
+                (verdict, reason)
             }
             GatedFigure::Max => gate.of_max(series, length_s),
             GatedFigure::Missed => gate.of_missed(series),
@@ -423,8 +437,8 @@ mod tests {
         assert_eq!(verdict, GateVerdict::Pass);
         assert_eq!(
             why,
-            "3ms reached by none of 1 000 in 30 s; at 95 %, less than once in 10 s if the load \
-             stays"
+            "3ms reached by none of 1 000 in 30 s; at 95 %, less than one cluster of such \
+             samples in 10 s if the load stays"
         );
         assert_eq!(gate("max<=2400us").of_max(&own, 30.0).0, GateVerdict::Pass);
         assert_eq!(gate("max<2400us").of_max(&own, 30.0).0, GateVerdict::Fail);

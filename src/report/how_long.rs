@@ -2,13 +2,16 @@
 
 use serde::Serialize;
 
-use super::gate::Gate;
+use super::{
+    gate::Gate,
+    intervals::{NamedInterval, RunIntervals},
+};
 use crate::{
     analysis::{
         how_long::{Needed, needed},
         percentile::BlockCount,
     },
-    run::{Run, SeriesSummary},
+    run::{LatencyView, Run, SeriesSummary},
     units::{Nanos, count, span},
 };
 
@@ -52,14 +55,18 @@ pub fn how_long(run: &Run, gate: &Gate) -> Result<Vec<StatementCost>, String> {
     if !gate.is_latency() {
         return Err(format!("\"{gate}\": missed periods are counted; ask for a latency"));
     }
-    let blocks = blocks(run, gate)?;
+    let (blocks, known) = (blocks(run, gate)?, RunIntervals::of(run));
     let length_s = document.duration_ns as f64 / 1e9;
     let series = document.series.iter().enumerate();
     let meant = series.filter(|(_, own)| !own.is_stage() && gate.is_of(&own.name));
     let one = |(number, series): (usize, &SeriesSummary)| {
         let own = blocks.get(number).map_or(&[][..], Vec::as_slice);
         let (needed_s, is_least, why) = match gate.percent() {
-            Some(percent) => of_percentile(percent, own, length_s),
+            Some(percent) => {
+                let interval =
+                    gate.percentile().and_then(|name| known.of_series(&series.name, name));
+                of_percentile(percent, interval, own).told(length_s)
+            }
             None => of_max(gate, series, length_s),
         };
         StatementCost {
@@ -76,8 +83,10 @@ pub fn how_long(run: &Run, gate: &Gate) -> Result<Vec<StatementCost>, String> {
 /// The samples of each interval of each series, and how many do not keep the limit.
 fn blocks(run: &Run, gate: &Gate) -> Result<Vec<Vec<BlockCount>>, String> {
     let mut blocks = vec![Vec::new(); run.document.series.len()];
-    let limit = gate.limit_ns();
+    let (limit, view) = (gate.limit_ns(), LatencyView::of(&run.document));
     let read = run.intervals(|number, _, counts| {
+        let Some(series) = run.document.series.get(number) else { return };
+        let counts = view.counts(series, &counts);
         let over = counts.iter_recorded().filter(|bucket| bucket.value_iterated_to() > limit);
         let beyond = over.map(|bucket| bucket.count_since_last_iteration());
         if let Some(own) = blocks.get_mut(number) {
@@ -89,33 +98,59 @@ fn blocks(run: &Run, gate: &Gate) -> Result<Vec<Vec<BlockCount>>, String> {
     Ok(blocks)
 }
 
+/// What a percentile takes.
+struct PercentileCost {
+    /// "20 of 60 000 were over the limit".
+    seen: String,
+    samples: u64,
+    needed: Needed,
+    percent: f64,
+}
+
 fn of_percentile(
     percent: f64,
+    known: Option<&NamedInterval>,
     blocks: &[BlockCount],
-    length_s: f64,
-) -> (Option<f64>, bool, String) {
-    let all: u64 = blocks.iter().map(|block| block.samples).fold(0, u64::saturating_add);
+) -> PercentileCost {
+    let samples: u64 = blocks.iter().map(|block| block.samples).fold(0, u64::saturating_add);
     let beyond: u64 = blocks.iter().map(|block| block.beyond).fold(0, u64::saturating_add);
-    let seen = format!("{} of {} were over the limit", count(beyond), count(all));
-    match needed(1.0 - percent / 100.0, blocks) {
-        Needed::Samples { samples, is_least } => {
-            let needed_s = length_s * samples / all.max(1) as f64;
-            let least = if is_least { "at least " } else { "" };
-            let why = format!(
-                "{seen}: if that goes on, {least}{} decide it in four of five cases",
-                span(needed_s)
-            );
-            (Some(needed_s), is_least, why)
+    let allowed = 1.0 - percent / 100.0;
+    // As the gate will count them: beyond the percentile itself.
+    let effect = known.and_then(|known| {
+        let effective = known.effective_beyond.filter(|effective| *effective > 0.0)?;
+        Some(known.samples as f64 * allowed / effective)
+    });
+    PercentileCost {
+        seen: format!("{} of {} were over the limit", count(beyond), count(samples)),
+        samples,
+        needed: needed(allowed, blocks, effect),
+        percent,
+    }
+}
+
+impl PercentileCost {
+    /// How long, s, whether at least, and why; of a run of this length.
+    fn told(&self, length_s: f64) -> (Option<f64>, bool, String) {
+        let Self { seen, percent, .. } = self;
+        match self.needed {
+            Needed::Samples { samples, is_least } => {
+                let needed_s = length_s * samples / self.samples.max(1) as f64;
+                let (least, length) = (if is_least { "at least" } else { "about" }, span(needed_s));
+                let why = format!("{seen}: if that goes on, it takes {least} {length}");
+                (Some(needed_s), is_least, why)
+            }
+            Needed::Never { share, is_certain } => {
+                let (share, allowed) = (share * 100.0, 100.0 - percent);
+                let so = match is_certain {
+                    true => "no length will do if the load stays",
+                    false => "so few do not tell whether a longer run would keep it",
+                };
+                let why =
+                    format!("{seen}, {share:.3} %, and less than {allowed:.3} % may be: {so}");
+                (None, false, why)
+            }
+            Needed::Unknown => (None, false, "nothing was measured".into()),
         }
-        Needed::Never { share } => {
-            let why = format!(
-                "{seen}, {:.3} %, and less than {:.3} % may be: no length will do",
-                share * 100.0,
-                100.0 - percent
-            );
-            (None, false, why)
-        }
-        Needed::Unknown => (None, false, "nothing was measured".into()),
     }
 }
 
@@ -163,11 +198,11 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let none = run(&place.path().join("none"), |_| 0);
         let found = asked(&none, "p99.99<100us");
-        // 10 beyond p99.99 are 100,000 samples: these.
-        assert!((found.needed_s.unwrap() - 10.0).abs() < 0.01 && found.is_least, "{found:?}");
+        // 20 beyond p99.99 are 200,000 samples: twice these.
+        assert!((found.needed_s.unwrap() - 20.0).abs() < 0.01 && found.is_least, "{found:?}");
         let some = run(&place.path().join("some"), |number| number % 2);
         let near = asked(&some, "p99.9<100us").needed_s.unwrap();
-        assert!((2.0..4.0).contains(&near), "{near}");
+        assert!((2.0..8.0).contains(&near), "{near}");
         let found = asked(&some, "p99.99<100us");
         assert_eq!(found.needed_s, None);
         assert!(found.why.contains("no length will do"), "{found:?}");

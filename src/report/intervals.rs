@@ -7,7 +7,9 @@ use serde::Serialize;
 use super::steadiness::SeriesBlocks;
 use crate::{
     analysis::percentile::{Backing, Exceedances, PercentileInterval, PooledExceedances},
-    run::{CaveatKind, Run, SeriesSummary, counts::SeriesCounts, summary::PERCENTILES},
+    run::{
+        CaveatKind, LatencyView, Run, SeriesSummary, counts::SeriesCounts, summary::PERCENTILES,
+    },
 };
 
 /// The probability with which an interval holds its percentile.
@@ -24,6 +26,9 @@ pub struct RunIntervals {
     pub confidence: f64,
     /// The longest interval of the log, s: how late samples group within such a time is not seen.
     pub block_s: f64,
+    /// `per_period` where so many scheduled periods were missed that wake-ups alone flatter; else
+    /// `per_sample`.
+    pub counted: LatencyView,
     /// In the order of the record; empty where the log is damaged.
     pub series: Vec<SeriesIntervals>,
     /// Those of all series together, where they were asked for.
@@ -92,6 +97,7 @@ pub struct RunLog {
     together: Option<Together>,
     blocks: SeriesBlocks,
     block_s: f64,
+    view: LatencyView,
 }
 
 /// What lies beyond the percentiles of all series of whole latencies together. What several series
@@ -103,28 +109,38 @@ struct Together {
 }
 
 impl RunLog {
-    /// Reads the whole log of a run; also for all series together, where these are to be pooled.
+    /// Reads the whole log of a run, in the view that its headline has.
     ///
     /// # Errors
     /// A log that is damaged, or has more counts than memory is given to.
-    pub fn read(run: &Run, pools: bool) -> Result<Self, String> {
+    pub fn read(run: &Run) -> Result<Self, String> {
+        Self::read_as(run, LatencyView::of(&run.document), false)
+    }
+
+    /// The same in a given view; also for all series together, where these are to be pooled.
+    ///
+    /// # Errors
+    /// As above.
+    pub fn read_as(run: &Run, view: LatencyView, pools: bool) -> Result<Self, String> {
         let series = &run.document.series;
-        let mut together = pools.then(|| Together::new(run));
+        let mut together = pools.then(|| Together::new(run, view));
         let mut counts = SeriesCounts::new(series.len());
-        let mut beyond: Vec<Option<Exceedances>> = series.iter().map(exceedances).collect();
+        let of_series = |own: &SeriesSummary| exceedances(own, view);
+        let mut beyond: Vec<Option<Exceedances>> = series.iter().map(of_series).collect();
         let mut blocks = SeriesBlocks::new(series.len());
         let mut block_s = 0.0_f64;
         let read = run.intervals(|number, span, block| {
-            if let Some(Some(beyond)) = beyond.get_mut(number) {
+            if let (Some(own), Some(Some(beyond))) = (series.get(number), beyond.get_mut(number)) {
+                let counted = view.counts(own, &block);
                 block_s = block_s.max(span.length_s);
-                counts.add(number, &block);
-                beyond.add(&block);
+                counts.add(number, &counted);
+                beyond.add(&counted);
                 blocks.add(number, &span, &block);
-                together.iter_mut().for_each(|all| all.add(span.start_s, &block));
+                together.iter_mut().for_each(|all| all.add(span.start_s, &counted));
             }
         });
         let damage = read.err().map(|error| error.to_string()).or_else(|| counts.refusal());
-        damage.map_or(Ok(Self { counts, beyond, together, blocks, block_s }), Err)
+        damage.map_or(Ok(Self { counts, beyond, together, blocks, block_s, view }), Err)
     }
 
     /// The intervals of every series.
@@ -162,9 +178,9 @@ impl RunLog {
 }
 
 impl Together {
-    fn new(run: &Run) -> Self {
+    fn new(run: &Run, view: LatencyView) -> Self {
         let of = |(name, percent): &(&str, f64)| {
-            let own = || run.document.wakeups().filter_map(|own| own.percentiles.get(*name));
+            let own = || run.document.wakeups().filter_map(|own| view.percentiles(own).get(*name));
             let (low, high) = (own().min().copied(), own().max().copied());
             (*percent, low.unwrap_or(0), high.unwrap_or(0))
         };
@@ -183,10 +199,17 @@ impl Together {
 }
 
 impl RunIntervals {
+    /// The interval of a percentile, by its name, of a series.
+    #[must_use]
+    pub fn of_series(&self, series: &str, percentile: &str) -> Option<&NamedInterval> {
+        let own = self.series.iter().find(|own| own.name == series)?;
+        own.percentiles.iter().find(|own| own.percentile == percentile)
+    }
+
     /// Reads the log of a run.
     #[must_use]
     pub fn of(run: &Run) -> Self {
-        Self::of_read(run, &RunLog::read(run, false))
+        Self::of_read(run, &RunLog::read(run))
     }
 
     /// The intervals of a run whose log was read, or could not be.
@@ -195,6 +218,7 @@ impl RunIntervals {
         let nothing = |what| Self {
             confidence: CONFIDENCE,
             block_s: 0.0,
+            counted: LatencyView::of(&run.document),
             series: Vec::new(),
             pooled: None,
             damage: Some(CaveatKind::SeriesDamaged { what }),
@@ -209,12 +233,14 @@ impl RunIntervals {
         let series = &run.document.series;
         let of = |(number, (own, beyond)): (usize, (&SeriesSummary, &Option<Exceedances>))| {
             let found = beyond.as_ref()?.intervals(&log.counts.of(number), own.max);
-            let names = PERCENTILES.iter().filter(|(name, _)| own.percentiles.contains_key(*name));
-            Some(SeriesIntervals { name: own.name.clone(), percentiles: named(names, &found) })
+            let (name, own) = (own.name.clone(), log.view.percentiles(own));
+            let names = PERCENTILES.iter().filter(|(name, _)| own.contains_key(*name));
+            Some(SeriesIntervals { name, percentiles: named(names, &found) })
         };
         let all = series.iter().zip(&log.beyond).enumerate();
         let series = all.filter_map(of).collect();
-        Self { confidence: CONFIDENCE, block_s: log.block_s, series, pooled: None, damage: None }
+        let (block_s, counted) = (log.block_s, log.view);
+        Self { confidence: CONFIDENCE, block_s, counted, series, pooled: None, damage: None }
     }
 }
 
@@ -227,8 +253,9 @@ fn named<'a>(
 }
 
 /// A counter for the percentiles of a series of whole latencies that has any.
-fn exceedances(series: &SeriesSummary) -> Option<Exceedances> {
-    let value = |(name, percent): &(&str, f64)| Some((*percent, *series.percentiles.get(*name)?));
+fn exceedances(series: &SeriesSummary, view: LatencyView) -> Option<Exceedances> {
+    let own = view.percentiles(series);
+    let value = |(name, percent): &(&str, f64)| Some((*percent, *own.get(*name)?));
     let values: Vec<(f64, u64)> = PERCENTILES.iter().filter_map(value).collect();
     (!series.is_stage() && !values.is_empty()).then(|| Exceedances::new(&values))
 }
@@ -322,6 +349,7 @@ mod tests {
         assert_eq!(RunIntervals::of(&run).series.len(), whole);
         run.document.series[0].stage_of = Some("cpu9".into());
         run.document.series[5].percentiles.clear();
+        run.document.series[5].scheduled = None;
         assert_eq!(RunIntervals::of(&run).series.len(), whole - 2);
     }
 }

@@ -17,6 +17,7 @@ pub mod figures;
 pub mod files;
 pub mod hlog;
 pub mod lab;
+mod latency_view;
 pub mod lock;
 pub mod writer;
 pub mod messages;
@@ -61,6 +62,7 @@ pub use entry::{RunEntry, RunHead};
 pub use facts::{Facts, LabFacts};
 pub use figures::{FigureGap, FigureHead, FigureRecord, FigureRow, FigureUnit};
 pub use hlog::IntervalOf;
+pub use latency_view::LatencyView;
 pub use messages::{ClockRecord, EndRecord, FlowRecord, MessageRecord};
 pub use plan_record::{CellStatus, PLAN, PLAN_SCHEMA_VERSION, PlanCell, PlanRecord, PlanStatus};
 pub use probes::{

@@ -4,17 +4,25 @@ use std::{
     io,
     sync::{
         Arc,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicI64, AtomicUsize, Ordering},
     },
 };
 
 use rustix::process::Signal;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
+use signal_hook::{
+    consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ},
+    low_level::emulate_default_handler,
+};
+use tardy_hot::clock::now_ns;
 
 use super::bell::Bell;
 
 /// What [`Quit`] listens for.
 const LISTENED: [i32; 3] = [SIGHUP, SIGINT, SIGTERM];
+
+/// A second signal within this time is the first one once more: timeout(1) sends its signal to the
+/// program and then to its process group, ns.
+const SAME_REQUEST_NS: i64 = 1_000_000_000;
 
 /// Notes SIGINT, SIGTERM and SIGHUP instead of dying of them. A signal that is ignored stays so:
 /// `nohup` starts programs without SIGHUP, and a shell those in its background without SIGINT.
@@ -26,8 +34,8 @@ pub struct Quit {
 }
 
 impl Quit {
-    /// Begins to listen. A second signal of the same kind kills as usual, so that a run that hangs
-    /// can be ended by hand.
+    /// Begins to listen. A second signal of the same kind kills as usual if it comes a second later
+    /// or more, so that a run that hangs can be ended by hand.
     ///
     /// # Errors
     /// What the kernel says to a signal handler.
@@ -40,9 +48,18 @@ impl Quit {
             }
             heard.push(signal);
             let number = usize::try_from(signal).unwrap_or(0);
-            let twice = Arc::new(std::sync::atomic::AtomicBool::new(false));
-            signal_hook::flag::register_conditional_default(signal, Arc::clone(&twice))?;
-            signal_hook::flag::register(signal, twice)?;
+            let first_ns = AtomicI64::new(0);
+            let again = move || {
+                let now_ns = now_ns();
+                let (relaxed, new) = (Ordering::Relaxed, now_ns.max(1));
+                let first_ns = first_ns.compare_exchange(0, new, relaxed, relaxed);
+                if first_ns.is_err_and(|first_ns| now_ns - first_ns >= SAME_REQUEST_NS) {
+                    let _ = emulate_default_handler(signal);
+                }
+            };
+            // SAFETY: the handler reads the clock and a number, and makes the calls by which a
+            // signal kills, which are all allowed in a handler.
+            unsafe { signal_hook::low_level::register(signal, again) }?;
             signal_hook::flag::register_usize(signal, Arc::clone(&seen), number)?;
         }
         Ok(Self { seen, heard })

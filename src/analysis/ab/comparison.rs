@@ -9,6 +9,9 @@ use super::{
     verdict::{AbVerdict, FigureResult, PairedFigure, judge, overall},
 };
 
+/// Sides are not called the same where equal ones differ by a factor of 2 or more, as a logarithm.
+const MOST_FLOOR: f64 = std::f64::consts::LN_2;
+
 /// One figure of B, compared with A.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FigureComparison {
@@ -68,7 +71,13 @@ pub fn compare(
         margin: margin.unwrap_or_else(|| figure.figure.default_margin()).ln_1p().max(*floor),
     };
     let paired: Vec<PairedFigure> = figures.iter().zip(&floors).map(paired).collect();
-    let results = judge(plan, &paired);
+    let mut results = judge(plan, &paired);
+    for (result, floor) in results.iter_mut().zip(&floors) {
+        // Where equal sides differ so much, that these differ no more says nothing.
+        if result.verdict == AbVerdict::Same && *floor > MOST_FLOOR {
+            result.verdict = AbVerdict::Inconclusive;
+        }
+    }
     let all = figures.iter().zip(&paired).zip(&floors).zip(results);
     let figures: Vec<FigureComparison> = all
         .map(|(((figure, paired), floor), result)| {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::{FIGURES, Figure, MatrixCell, in_order};
 use crate::{
     analysis::ratio,
-    run::{Document, Effect, SeriesSummary, Validity, messages::ROUND_TRIP},
+    run::{Document, Effect, LatencyView, SeriesSummary, Validity, messages::ROUND_TRIP},
 };
 
 /// What makes a start phase: two runs of one cell with the same are one throw of the dice.
@@ -28,18 +28,20 @@ pub struct RunFigures {
     pub uncertain: [bool; FIGURES.len()],
 }
 
-/// The figures of a run: of its series the largest counts.
+/// The figures of a run, per scheduled period where many were missed: of its series the largest
+/// counts.
 #[must_use]
 pub fn figures_of(run: &Document) -> RunFigures {
+    let view = LatencyView::of(run);
     let value = |name: &str| {
         let of_series = |series: &SeriesSummary| match name {
             "max" => series.max,
-            _ => series.percentiles.get(name).and_then(|ns| i64::try_from(*ns).ok()),
+            _ => view.percentiles(series).get(name).and_then(|ns| i64::try_from(*ns).ok()),
         };
         whole(run).filter_map(of_series).max()
     };
     let is_uncertain =
-        |name: &str| whole(run).any(|series| series.uncertain.iter().any(|other| other == name));
+        |name: &str| whole(run).any(|own| view.uncertain(own).iter().any(|other| other == name));
     RunFigures { values: FIGURES.map(value), uncertain: FIGURES.map(is_uncertain) }
 }
 

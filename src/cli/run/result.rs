@@ -76,7 +76,7 @@ fn interrupts(held: &RunDirectory) -> Vec<InterruptRow> {
 /// The record with the caveats of a run that did not stay the same, as `tardy show` finds them.
 fn with_unsteadiness(document: &Document, held: &RunDirectory) -> Document {
     let run = Run { path: held.path(), document: document.clone() };
-    let log = RunLog::read(&run, false);
+    let log = RunLog::read(&run);
     // The commands that read the run report damage to its log.
     run.record_with(log.map_or_else(|_| Vec::new(), |log| log.blocks().caveats(document)))
 }

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     analysis::ab::verdict::overall,
-    run::{AbVerdict, Run},
+    run::{AbVerdict, LatencyView, Run},
 };
 
 /// Compares runs of B with runs of A; without any of B, each run of A but the first with the first.
@@ -41,8 +41,11 @@ pub fn compare_runs(
     })
 }
 
-/// Reads the logs of runs, as many at once as there are CPUs.
+/// Reads the logs of runs, as many at once as there are CPUs; all of them in the same view, which
+/// flatters none.
 fn read(runs: Vec<Run>, describes: bool) -> Result<Vec<LoggedRun>, CompareError> {
+    let views = runs.iter().map(|run| LatencyView::of(&run.document));
+    let view = views.max().unwrap_or_default();
     let threads = thread::available_parallelism().map_or(1, NonZeroUsize::get);
     let mut left = runs.into_iter();
     let mut read = Vec::new();
@@ -52,7 +55,7 @@ fn read(runs: Vec<Run>, describes: bool) -> Result<Vec<LoggedRun>, CompareError>
             return Ok(read);
         }
         let found: Vec<Result<LoggedRun, CompareError>> = thread::scope(|scope| {
-            let begin = |run| scope.spawn(move || LoggedRun::read(run, describes));
+            let begin = |run| scope.spawn(move || LoggedRun::read(run, view, describes));
             let begun: Vec<_> = batch.into_iter().map(begin).collect();
             let end = |thread: thread::ScopedJoinHandle<'_, _>| {
                 thread.join().unwrap_or_else(|panicked| panic::resume_unwind(panicked))

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::{CompareOptions, LoggedRun};
 use crate::{
     analysis::replicates::FEWEST_RUNS,
-    run::{AbVerdict, ComparedFigureRow},
+    run::{AbVerdict, ComparedFigureRow, LatencyView},
     units::{Nanos, many},
 };
 
@@ -26,9 +26,21 @@ pub(super) fn of(
         remarks.extend(boots(a, b));
         remarks.extend(order(a, b));
     }
+    remarks.extend(counted(a, b));
     remarks.extend(shares(figures));
+    remarks.extend(maxima(a, b));
     remarks.extend(left_out(a, b, series));
     remarks
+}
+
+/// That periods count and not wake-ups, where that is so.
+fn counted(a: &[&LoggedRun], b: &[&LoggedRun]) -> Option<String> {
+    let mut views = a.iter().chain(b).map(|run| LatencyView::of(run.document()));
+    views.any(|view| view == LatencyView::PerPeriod).then(|| {
+        "Latencies count per scheduled period, in all of these runs, since many periods were \
+         missed: a wake-up late by L at period T counts as L, L-T, and so on."
+            .to_owned()
+    })
 }
 
 fn few(of_a: usize, of_b: usize) -> String {
@@ -47,8 +59,8 @@ fn shared(figures: &[ComparedFigureRow], options: &CompareOptions) -> Option<Str
     let judged = options.judged.len();
     let is_alone = figures.iter().all(|row| row.series.is_none()) || judged < 2;
     (judged > 1 || !is_alone).then(|| {
-        "The intervals are wider than those of one figure alone: together the figures of a table \
-         are called different by chance in 5 % of such comparisons (Holm)."
+        "The intervals are as wide as it takes for all figures of a table together: some figure of \
+         equal sides is called different by chance in at most 5 % of such comparisons (Holm)."
             .to_owned()
     })
 }
@@ -109,6 +121,23 @@ fn order(a: &[&LoggedRun], b: &[&LoggedRun]) -> Option<String> {
         "All runs of {early} were made before those of {late}: what changed on the machine \
          meanwhile looks like a difference. Make them in turns."
     ))
+}
+
+/// What a maximum of several runs is.
+fn maxima(a: &[&LoggedRun], b: &[&LoggedRun]) -> Option<String> {
+    let largest = |side: &[&LoggedRun]| {
+        let all = side.iter().flat_map(|run| run.document().wakeups());
+        all.filter_map(|series| series.max).max()
+    };
+    let (of_a, of_b) = (largest(a)?, largest(b)?);
+    (a.len().max(b.len()) > 1).then(|| {
+        format!(
+            "max is the geometric mean of the largest samples of the runs; the largest of all is \
+             {} in A, {} in B.",
+            Nanos(of_a),
+            Nanos(of_b)
+        )
+    })
 }
 
 /// What is compared where runs are too short for a percentile.

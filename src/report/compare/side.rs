@@ -8,7 +8,7 @@ use super::{CompareError, CompareOptions};
 use crate::{
     analysis::ab::{figure::ComparedFigure, measured::MeasuredBlock},
     report::intervals::{RunIntervals, RunLog},
-    run::{Document, Run, SeriesSummary, probes::SampleName},
+    run::{Document, LatencyView, Run, SeriesSummary, probes::SampleName},
 };
 
 /// Lengths that differ by more than this share are not equal.
@@ -23,11 +23,11 @@ pub struct LoggedRun {
 }
 
 impl LoggedRun {
-    /// Reads the log of a run, and its own intervals where it is to be described.
+    /// Reads the log of a run in this view, and its own intervals where it is to be described.
     ///
     /// # Errors
     /// A log that cannot be read to its end, and a run without a sample.
-    pub fn read(run: Run, describes: bool) -> Result<Self, CompareError> {
+    pub fn read(run: Run, view: LatencyView, describes: bool) -> Result<Self, CompareError> {
         let name = run.document.name.clone();
         if run.document.wakeups().all(|series| series.percentiles.is_empty()) {
             return Err(match run.document.figures.is_empty() {
@@ -35,7 +35,7 @@ impl LoggedRun {
                 false => CompareError::FiguresOnly(name),
             });
         }
-        let log = match RunLog::read(&run, describes && is_pooled(&run.document)) {
+        let log = match RunLog::read_as(&run, view, describes && is_pooled(&run.document)) {
             Ok(log) => log,
             Err(what) => return Err(CompareError::Damaged { name, what }),
         };

@@ -10,7 +10,7 @@ use crate::{
         random::SplitMix64,
     },
     report::fixture::written_with,
-    run::{CaveatKind, Document, LoadProof, LoadRecord, Run, names, peaks::Cause},
+    run::{CaveatKind, Document, LatencyView, LoadProof, LoadRecord, Run, names, peaks::Cause},
 };
 
 /// A run of two CPUs, 100 blocks of 200 latencies each: 10 us to 20 us, one in a hundred up to ten
@@ -33,7 +33,9 @@ fn made(place: &Path, name: &str, percent: u64, change: impl FnOnce(&mut Documen
 }
 
 fn read(runs: Vec<Run>) -> Vec<LoggedRun> {
-    runs.into_iter().map(|run| LoggedRun::read(run, true).unwrap()).collect()
+    runs.into_iter()
+        .map(|run| LoggedRun::read(run, LatencyView::PerSample, true).unwrap())
+        .collect()
 }
 
 fn options() -> CompareOptions {
@@ -255,11 +257,16 @@ fn a_run_without_samples_and_a_damaged_log_are_refused_by_name() {
     let run = made(place.path(), "a", 100, |_| ());
     let mut empty = run.clone();
     empty.document.series.iter_mut().for_each(|series| series.percentiles.clear());
-    assert!(LoggedRun::read(empty, false).unwrap_err().to_string().contains("a has no sample"));
+    assert!(
+        LoggedRun::read(empty, LatencyView::PerSample, false)
+            .unwrap_err()
+            .to_string()
+            .contains("a has no sample")
+    );
     let log = run.path.join(names::SERIES);
     let text = std::fs::read_to_string(&log).unwrap().replacen("HISTF", "HISTG", 1);
     std::fs::write(&log, text).unwrap();
-    let error = LoggedRun::read(run, false).unwrap_err().to_string();
+    let error = LoggedRun::read(run, LatencyView::PerSample, false).unwrap_err().to_string();
     assert!(error.starts_with("a: series.hlog: line 6 is damaged"), "{error}");
 }
 

@@ -7,12 +7,15 @@ use crate::{
         sample_name,
         table::{Table, us},
     },
-    run::summary::PERCENTILES,
+    run::{LatencyView, summary::PERCENTILES},
     units::{count, span},
 };
 
 /// Blocks that are longer than this hide how late samples group within them, s.
 const LONG_BLOCK_S: f64 = 1.0;
+
+/// Of fewer late samples it cannot be told whether they come in groups.
+const FEWEST: f64 = 19.5;
 
 /// A note is made of samples that say so much less than independent ones.
 const MUCH_LESS: f64 = 2.0;
@@ -53,6 +56,9 @@ pub fn interval(of: &NamedInterval) -> String {
 fn notes(known: &RunIntervals) -> Vec<String> {
     let all = || known.series.iter().flat_map(|series| &series.percentiles);
     let mut notes = Vec::new();
+    if known.counted == LatencyView::PerPeriod {
+        notes.push("per scheduled period, since many were missed".into());
+    }
     if all().any(|own| own.backing == "few") {
         notes.push("~ 10 to 19 independent late samples beyond it: uncertain".into());
     }
@@ -72,7 +78,7 @@ fn groups(known: &RunIntervals) -> Option<String> {
     let of = |series: &'_ str, own: &NamedInterval| {
         let percent: f64 = own.percentile.parse().ok()?;
         let beyond = own.samples as f64 * (1.0 - percent / 100.0);
-        let effective = own.effective_beyond.filter(|_| percent > 50.0 && beyond >= 1.0)?;
+        let effective = own.effective_beyond.filter(|_| percent > 50.0 && beyond >= FEWEST)?;
         Some((beyond / effective.max(1e-9), beyond, effective, series.to_owned(), percent))
     };
     let each = known
@@ -113,7 +119,14 @@ mod tests {
 
     fn text(percentiles: Vec<NamedInterval>, block_s: f64) -> Vec<String> {
         let series = vec![SeriesIntervals { name: "cpu0".into(), percentiles }];
-        let known = RunIntervals { confidence: 0.95, block_s, series, pooled: None, damage: None };
+        let known = RunIntervals {
+            confidence: 0.95,
+            block_s,
+            counted: LatencyView::PerSample,
+            series,
+            pooled: None,
+            damage: None,
+        };
         let mut out = String::new();
         push(&mut out, &known, None);
         let plain = anstream::adapter::strip_str(&out).to_string();
