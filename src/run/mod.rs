@@ -16,6 +16,7 @@ pub mod facts;
 pub mod figures;
 pub mod files;
 pub mod hlog;
+pub mod interactive;
 pub mod lab;
 pub mod lock;
 pub mod writer;
@@ -61,6 +62,9 @@ pub use entry::{RunEntry, RunHead};
 pub use facts::{Facts, LabFacts};
 pub use figures::{FigureGap, FigureHead, FigureRecord, FigureRow, FigureUnit};
 pub use hlog::IntervalOf;
+pub use interactive::{
+    InteractiveParameters, InteractiveTask, WORK_FIGURE, WORK_REPEATS, work_before_and_after,
+};
 pub use messages::{ClockRecord, EndRecord, FlowRecord, MessageRecord};
 pub use plan_record::{CellStatus, PLAN, PLAN_SCHEMA_VERSION, PlanCell, PlanRecord, PlanStatus};
 pub use probes::{

@@ -25,6 +25,8 @@ pub mod printk;
 pub mod procfs;
 pub mod signals;
 pub mod timers;
+pub mod video;
+pub mod x11;
 
 use crate::loads::Load;
 
@@ -48,6 +50,8 @@ pub const LOADS: &[Load] = &[
     ipi::LOAD,
     signals::LOAD,
     printk::LOAD,
+    video::LOAD,
+    x11::LOAD,
     IDLE,
 ];
 
