@@ -9,6 +9,7 @@ mod echo;
 mod export;
 mod flags;
 mod gates;
+mod interactive;
 mod lab;
 mod licenses;
 mod load;

@@ -50,7 +50,7 @@ pub(super) fn pace_ns(probe: &ProbeInfo) -> Option<i64> {
 /// are throttled, and starve what serves them.
 pub(super) fn usual_policy(probe: &ProbeInfo) -> Policy {
     match probe.rhythm {
-        Rhythm::Spin | Rhythm::Rounds => Policy::Other,
+        Rhythm::Spin | Rhythm::Rounds | Rhythm::Tasks => Policy::Other,
         Rhythm::Interval | Rhythm::Messages => Policy::Fifo,
     }
 }
@@ -66,10 +66,23 @@ pub(super) fn check_policy(policy: Policy, measured: &Cpus, allowed: &Cpus) -> R
         "--policy deadline has no meaning with noise: its threads never sleep, and would use up \
          their runtime at once; use other, fifo or rr"
     );
+    check_left("noise", policy, measured, allowed)
+}
+
+/// The second half of that, for `what` fills its CPUs.
+///
+/// # Errors
+/// Names the flag and the remedy.
+pub(super) fn check_left(
+    what: &str,
+    policy: Policy,
+    measured: &Cpus,
+    allowed: &Cpus,
+) -> Result<()> {
     ensure!(
         !policy.is_real_time() || !allowed.without(measured).is_empty(),
-        "--policy {policy} with noise on all CPUs ({measured}): its threads never sleep, and would \
-         keep everything else from them; leave a CPU out by --cpus, or use --policy other"
+        "--policy {policy} with {what} on all CPUs ({measured}): it does not sleep, and would keep \
+         everything else from them; leave a CPU out by --cpus, or use --policy other"
     );
     Ok(())
 }

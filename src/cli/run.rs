@@ -18,6 +18,7 @@ use super::{
     cyclictest::EXAMPLES,
     flags::{CpuList, DeadlineFlags, FormatFlags, HowLong, LoadFlags, duration, positive, samples},
     gates::{self, GateFlags},
+    interactive::{self, FRAME_NS, InteractiveFlags},
     messages::{self, MessageFlags},
     noise::{self, NoiseFlags},
     output,
@@ -29,7 +30,7 @@ use super::{
 };
 use crate::{
     plain::plain,
-    probes::{CpuPlan, Probe, on_cpus},
+    probes::{CpuPlan, Probe, interactive::Interactive, on_cpus},
     run::probes::{DEFAULT_PROBE, PROBES, ProbeInfo, Rhythm},
     session::{CALIBRATION_NS, Length, RunPlan, RunProgress, Session},
     setup::{
@@ -66,6 +67,8 @@ pub(super) struct RunFlags {
     noise: NoiseFlags,
     #[command(flatten)]
     bandwidth: BandwidthFlags,
+    #[command(flatten)]
+    interactive: InteractiveFlags,
     #[command(flatten)]
     setup: SetupFlags,
     #[command(flatten)]
@@ -230,8 +233,9 @@ impl RunFlags {
         let of_latencies =
             [("--raw", self.record.raw), ("--stop-over", self.length.stop_over.is_some())];
         self.bandwidth.check(probe, &of_latencies)?;
+        self.interactive.check(probe)?;
         if probe.rhythm != Rhythm::Interval {
-            self.timer.check(probe.name)?;
+            self.timer.check(probe)?;
         }
         match probe.rhythm {
             Rhythm::Interval => {}
@@ -239,6 +243,7 @@ impl RunFlags {
                 messages::check_policy(probe.name, policy.value)?;
             }
             Rhythm::Spin => noise::check_policy(policy.value, &cpus, &allowed_cpus()?)?,
+            Rhythm::Tasks => self.check_tasks(policy.value, &cpus)?,
         }
         let priority = Wish::new(self.setup.priority, DEFAULT_PRIORITY);
         self.check_priorities(policy.value, priority.value)?;
@@ -304,6 +309,10 @@ impl RunFlags {
             let places = messages::places(probe.name, asked, &allowed, self.messages.to.is_none())?;
             return Ok(([places.0, places.1].into_iter().collect(), places));
         }
+        if probe.rhythm == Rhythm::Tasks {
+            let cpu = interactive::cpu(asked, &allowed)?;
+            return Ok(([cpu].into_iter().collect(), (cpu, cpu)));
+        }
         let cpus = asked.map_or(allowed, |asked| asked.cpus.clone());
         let first = cpus.iter().next().unwrap_or(0);
         Ok((cpus, (first, first)))
@@ -334,6 +343,7 @@ impl RunFlags {
             Rhythm::Rounds => {
                 return Ok((Box::new(self.bandwidth.bandwidth(terms, far_cpu)?), ROUND_NS));
             }
+            Rhythm::Tasks => return Ok((Box::new(self.tasks(terms)?), FRAME_NS)),
             Rhythm::Interval | Rhythm::Spin => {}
         }
         let plan = CpuPlan {
@@ -346,6 +356,21 @@ impl RunFlags {
         let made = on_cpus(probe.name, plan);
         let made = made.with_context(|| format!("no constructor for the probe {}", probe.name))?;
         Ok((made, noise::pace_ns(probe).unwrap_or_else(|| self.timer.interval_ns())))
+    }
+
+    fn tasks(&self, terms: Terms) -> Result<Interactive> {
+        self.interactive.interactive(terms, self.timer.own_interval_ns())
+    }
+
+    /// Refuses what simulated tasks cannot do under this policy on these CPUs.
+    fn check_tasks(&self, policy: Policy, cpus: &Cpus) -> Result<()> {
+        let terms = Terms { policy, priority: 0, cpu: 0, slack_ns: 1 };
+        let Interactive { tasks, .. } = self.tasks(terms)?;
+        interactive::check_policy(&tasks, policy, cpus, &allowed_cpus()?)?;
+        let LengthFlags { duration, samples, .. } = self.length;
+        let duration = duration.unwrap_or(HowLong::Time(DEFAULT_DURATION));
+        interactive::check_length(&tasks, samples, duration)?;
+        self.trace.check_tasks()
     }
 
     /// Where the run goes, and its name where it has one beside its id.

@@ -23,7 +23,8 @@ use crate::{
 pub(super) struct SetupFlags {
     /// Scheduling policy of the measured threads: fifo, rr, deadline or other
     ///
-    /// By default fifo, of noise and bandwidth other: their threads never sleep.
+    /// By default fifo; of noise and bandwidth other, whose threads never sleep, and of
+    /// interactive, whose tasks are programs like any other.
     #[arg(long, value_name = "POLICY")]
     policy: Option<Policy>,
     /// Real-time priority of the measured threads, 1 to 99 [default: 90]

@@ -9,6 +9,7 @@ use crate::{
         fake::Distribution,
         timer::{Timer, WakeKind},
     },
+    run::probes::{ProbeInfo, Rhythm},
     setup::threads::Terms,
     sys::cpus::Cpus,
     units::Nanos,
@@ -17,7 +18,7 @@ use crate::{
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Probe")]
 pub(super) struct TimerFlags {
-    /// Timer period, the same on every CPU [default: 1ms]
+    /// Timer period, the same on every CPU, or that of the task custom [default: 1ms]
     #[arg(long, value_name = "TIME", value_parser = interval, allow_hyphen_values = true)]
     interval: Option<Nanos>,
     /// CPUs to measure, as 0-3,7; for messages the CPUs of the near and the far end, as 2,3
@@ -51,20 +52,25 @@ impl TimerFlags {
         self.interval.map_or(1_000_000, |interval| interval.0)
     }
 
+    /// The timer period where one is given, ns.
+    pub(super) fn own_interval_ns(&self) -> Option<i64> {
+        self.interval.map(|interval| interval.0)
+    }
+
     /// Refuses the flags of the timer for any other probe.
     ///
     /// # Errors
     /// Names the flag.
-    pub(super) fn check(&self, probe: &str) -> Result<()> {
+    pub(super) fn check(&self, probe: &ProbeInfo) -> Result<()> {
         let given = [
-            ("--interval", self.interval.is_some()),
+            ("--interval", self.interval.is_some() && probe.rhythm != Rhythm::Tasks),
             ("--wake", self.wake.is_some()),
             ("--threads", self.threads.is_some()),
             ("--priority-step", self.priority_step.is_some()),
             ("--distance", self.distance.is_some()),
         ];
         if let Some((flag, _)) = given.into_iter().find(|(_, given)| *given) {
-            bail!("{flag} has no meaning with {probe}; leave it out, or measure timer");
+            bail!("{flag} has no meaning with {}; leave it out, or measure timer", probe.name);
         }
         Ok(())
     }

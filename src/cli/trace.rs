@@ -1,6 +1,6 @@
 //! The tracing flags of `run`: what to find out about late wake-ups.
 
-use anyhow::{Result, bail};
+use anyhow::{Result, bail, ensure};
 use clap::{Args, ValueEnum, builder::PossibleValue};
 
 use super::flags::positive;
@@ -72,6 +72,20 @@ enum Stacks {
 const PEAKS: u32 = 100;
 
 impl TraceFlags {
+    /// Refuses to measure what tracing costs where slices of half a second say nothing: of tasks
+    /// that go one after another.
+    ///
+    /// # Errors
+    /// Names the flag.
+    pub(super) fn check_tasks(&self) -> Result<()> {
+        ensure!(
+            !self.calibrate,
+            "--calibrate has no meaning with interactive: its tasks have too few frames in half a \
+             second; leave it out, or use it with timer, whose wake-ups cost the same"
+        );
+        Ok(())
+    }
+
     /// What other runs found that tracing costs, where this one will not find out.
     pub(super) fn calibrations(&self, store: &Store) -> Vec<Calibration> {
         match (self.trace, self.calibrate) {

@@ -8,6 +8,7 @@ pub mod bandwidth;
 mod evidence;
 pub mod fake;
 pub mod far_end;
+pub mod interactive;
 pub mod jobs;
 mod measured_thread;
 pub mod noise;

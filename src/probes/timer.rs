@@ -3,7 +3,7 @@
 //! One thread per CPU, or several of falling priority. `tardy_hot::wakeup` documents what lies
 //! between the clock reads, per kind of wait; `tardy_hot::traced`, what tracing adds to a turn.
 
-mod stages;
+pub(super) mod stages;
 
 use std::{io, os::fd::AsRawFd, sync::Arc};
 
@@ -13,7 +13,7 @@ use tardy_hot::{
     wakeup::{Absolute, CompiledWake, Counted, Ended, Kept, Periodic, Relative, Series, Until},
 };
 
-use self::stages::OfThread;
+use self::stages::{OfThread, TimerLoop};
 use super::{
     ArmError, Armed, ExpiryGrid, Probe, Recorded, Schedule, Tracing, Wants,
     measured_thread::LoopEnd,
@@ -267,9 +267,13 @@ impl Thread {
             (Some(writer), None) => wake.keep(&mut Kept(series, writer), until, stop),
             (None, None) => wake.count(&mut Counted(series), until, stop),
             (Some(writer), Some(stages)) => {
-                stages.measured(&mut wake, Kept(series, writer), until, stop)
+                let run = TimerLoop { wake: &mut wake, until, stop };
+                stages.measured(Kept(series, writer), run)
             }
-            (None, Some(stages)) => stages.measured(&mut wake, Counted(series), until, stop),
+            (None, Some(stages)) => {
+                let run = TimerLoop { wake: &mut wake, until, stop };
+                stages.measured(Counted(series), run)
+            }
         })
     }
 }

@@ -51,8 +51,9 @@ pub(super) fn sentence(document: &Document) -> Option<String> {
 /// With three digits that count: `5 230`, `48.1`, `0.214`.
 #[must_use]
 pub(super) fn number(value: f64) -> String {
+    let minus = if value < 0.0 { "-" } else { "" };
     match value.abs() {
-        size if size >= 9_999.5 => crate::units::count(value.abs().round() as u64),
+        size if size >= 9_999.5 => format!("{minus}{}", crate::units::count(size.round() as u64)),
         size if size >= 99.95 => format!("{value:.0}"),
         size if size >= 9.995 => format!("{value:.1}"),
         size if size >= 0.9995 || size == 0.0 => format!("{value:.2}"),
@@ -95,6 +96,7 @@ mod tests {
 
     #[test]
     fn numbers_have_three_digits_that_count() {
+        assert_eq!([-12_345.6, -1.5].map(number), ["-12 346", "-1.50"]);
         let written = [12_345.6, 5_230.4, 48.12, 1.234, 0.2141, 0.012, 0.0].map(number);
         assert_eq!(written, ["12 346", "5230", "48.1", "1.23", "0.214", "0.0120", "0.00"]);
     }

@@ -35,6 +35,7 @@ pub fn headline_because(document: &Document, why: Option<&str>) -> String {
         SampleName::RoundTrip => round_trips(ns, max),
         SampleName::Packet => packets(document, ns, (worst, max)),
         SampleName::Gap => gaps(ns, (worst, max)),
+        SampleName::Frame => frames(ns, (worst, max)),
         SampleName::WakeUp | SampleName::Sample => wakeups(ns, (worst, max), &missed),
     };
     let mut text = format!("{name} % of {within}; the worst {worst}{why}.");
@@ -42,6 +43,7 @@ pub fn headline_because(document: &Document, why: Option<&str>) -> String {
         text.push_str(&format!(" {}.", missed.words()));
     }
     text.push_str(&most_lost(document));
+    text.push_str(&deadlines_missed(document));
     if let Some(lost) = document.messages.as_ref().and_then(messages::losses) {
         text.push_str(&format!(" {lost}."));
     }
@@ -61,6 +63,25 @@ fn wakeups(ns: i64, (worst, max): (&SeriesSummary, i64), missed: &MissedInAll) -
 fn gaps(ns: i64, (worst, max): (&SeriesSummary, i64)) -> (String, String) {
     let within = format!("gaps took at most {}", Nanos(ns));
     (within, format!("took {}, on {}", Nanos(max), place(worst)))
+}
+
+fn frames(ns: i64, (worst, max): (&SeriesSummary, i64)) -> (String, String) {
+    let within = format!("frames were at most {} late", Nanos(ns));
+    (within, format!("was {} late, of {}", Nanos(max), worst.name))
+}
+
+/// Of simulated tasks the one that met the fewest of its deadlines.
+fn deadlines_missed(document: &Document) -> String {
+    let ProbeRecord::Interactive(parameters) = &document.probe else { return String::new() };
+    let met = parameters.tasks.iter().filter_map(|task| {
+        let name = format!("{}/deadlines", task.name);
+        let figure = document.figures.iter().find(|figure| figure.name == name)?;
+        Some((&task.name, figure.mean?))
+    });
+    let least = met.min_by(|a, b| a.1.total_cmp(&b.1));
+    least.map_or_else(String::new, |(task, share)| {
+        format!(" {task} met {} % of its deadlines.", figures::number(share))
+    })
 }
 
 fn place(series: &SeriesSummary) -> String {
@@ -200,7 +221,10 @@ mod tests {
     use super::*;
     use crate::{
         report::fixture,
-        run::{FigureHead, FigureUnit, NoiseParameters, Scheduled, figures::summarize_figure},
+        run::{
+            FigureHead, FigureUnit, InteractiveParameters, InteractiveTask, NoiseParameters,
+            Scheduled, figures::summarize_figure,
+        },
     };
 
     #[test]
@@ -251,6 +275,30 @@ mod tests {
             headline(&noise),
             "99 % of gaps took at most 60.0 us; the worst took 2.40 ms, on CPU 1. CPU 1 lost 2.50 \
              % of its time."
+        );
+    }
+
+    #[test]
+    fn frames_are_reported_with_the_task_that_was_latest_and_the_one_that_missed_most() {
+        let mut document = fixture::of("timer", &["audio", "video"]);
+        let task = |name: &str| InteractiveTask {
+            name: name.into(),
+            period_ns: Some(20_000_000),
+            work_ns: Some(1_000_000),
+        };
+        let tasks = vec![task("audio"), task("video")];
+        document.probe =
+            ProbeRecord::Interactive(InteractiveParameters { tasks, cpu: 0, loops_per_ms: None });
+        let met = |name: &str, percent| {
+            let head = FigureHead { name: name.into(), unit: FigureUnit::Percent };
+            summarize_figure(&head, &[percent])
+        };
+        document.figures = vec![met("audio/deadlines", 99.0), met("video/deadlines", 87.5)];
+        document.series[0].max = Some(9_000_000);
+        assert_eq!(
+            headline(&document),
+            "99 % of frames were at most 60.0 us late; the worst was 9.00 ms late, of audio. video \
+             met 87.5 % of its deadlines."
         );
     }
 

@@ -38,6 +38,7 @@ pub mod points;
 mod schema;
 pub mod table;
 pub mod tail;
+mod tasks;
 pub mod terminal;
 pub mod time_range;
 mod tracks;

@@ -24,7 +24,7 @@ use super::{
     sample_name::{self, SampleName},
     table::{Table, us},
     tail::RunTail,
-    words,
+    tasks, words,
 };
 use crate::{
     plain::plain,
@@ -127,6 +127,10 @@ fn has_figures(document: &Document) -> bool {
 
 /// The tables, and what the loads and the machine did.
 fn push_figures(out: &mut String, document: &Document, width: Option<usize>) {
+    if let Some(table) = tasks::table(document) {
+        push_table(out, &table, &tasks::LEAST, width);
+        out.push('\n');
+    }
     let mut views = Vec::new();
     views.extend((!document.series.is_empty()).then(|| wakeups(document)));
     views.extend(scheduled(document));

@@ -90,6 +90,15 @@ impl Document {
         self.series.iter().filter(|series| !series.is_stage())
     }
 
+    /// Whether late samples of this series can be blamed: not those of a simulated task that never
+    /// sleeps, which has no wake-ups.
+    #[must_use]
+    pub fn can_be_blamed(&self, series: &SeriesSummary) -> bool {
+        let ProbeRecord::Interactive(parameters) = &self.probe else { return true };
+        let mut tasks = parameters.tasks.iter();
+        !tasks.any(|task| task.name == series.name && task.period_ns.is_none())
+    }
+
     /// Whether it has a value: a sample of a series, or a repeat of a figure.
     #[must_use]
     pub fn has_values(&self) -> bool {

@@ -16,6 +16,7 @@ pub mod facts;
 pub mod figures;
 pub mod files;
 pub mod hlog;
+pub mod interactive;
 pub mod lab;
 mod latency_view;
 pub mod lock;
@@ -62,6 +63,9 @@ pub use entry::{RunEntry, RunHead};
 pub use facts::{Facts, LabFacts};
 pub use figures::{FigureGap, FigureHead, FigureRecord, FigureRow, FigureUnit};
 pub use hlog::IntervalOf;
+pub use interactive::{
+    InteractiveParameters, InteractiveTask, WORK_FIGURE, WORK_REPEATS, work_before_and_after,
+};
 pub use latency_view::LatencyView;
 pub use messages::{ClockRecord, EndRecord, FlowRecord, MessageRecord};
 pub use plan_record::{CellStatus, PLAN, PLAN_SCHEMA_VERSION, PlanCell, PlanRecord, PlanStatus};

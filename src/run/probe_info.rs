@@ -47,6 +47,8 @@ pub enum Rhythm {
     Spin,
     /// It takes none: it measures figures in rounds of one repeat each, on at most two CPUs.
     Rounds,
+    /// When a simulated task has something to do, on one CPU.
+    Tasks,
 }
 
 /// What of a probe can be traced.
@@ -76,6 +78,8 @@ pub enum SampleName {
     Packet,
     /// Of a thread that never sleeps: a time in which it did not have its CPU.
     Gap,
+    /// Of a simulated task: the start of its work, or where it never sleeps the end.
+    Frame,
     /// Of several runs that do not measure the same.
     Sample,
 }
@@ -89,6 +93,7 @@ impl SampleName {
             Self::RoundTrip => "round trip",
             Self::Packet => "packet",
             Self::Gap => "gap",
+            Self::Frame => "frame",
             Self::Sample => "sample",
         }
     }
@@ -101,6 +106,7 @@ impl SampleName {
             Self::RoundTrip => "round trips",
             Self::Packet => "packets",
             Self::Gap => "gaps",
+            Self::Frame => "frames",
             Self::Sample => "samples",
         }
     }
@@ -110,7 +116,7 @@ impl SampleName {
     pub const fn late(self) -> &'static str {
         match self {
             Self::RoundTrip | Self::Gap => "longer",
-            Self::WakeUp | Self::Packet | Self::Sample => "later",
+            Self::WakeUp | Self::Packet | Self::Frame | Self::Sample => "later",
         }
     }
 
@@ -120,7 +126,7 @@ impl SampleName {
         match self {
             Self::RoundTrip => "round trip",
             Self::Gap => "gap",
-            Self::WakeUp | Self::Packet | Self::Sample => "latency",
+            Self::WakeUp | Self::Packet | Self::Frame | Self::Sample => "latency",
         }
     }
 }

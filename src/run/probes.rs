@@ -10,6 +10,7 @@ use serde::{
 };
 use serde_json::{Map, Value};
 
+use super::interactive::InteractiveParameters;
 pub use super::probe_info::{LatencyFrom, ProbeInfo, Rhythm, SampleName, Traceable};
 
 /// Makes [`PROBES`] and [`ProbeRecord`] of one block for each probe.
@@ -127,6 +128,16 @@ probes! {
         rhythm: Rhythm::Rounds,
         default_samples: None,
         traceable: Traceable::No,
+        takes_echo: false,
+    }
+    /// Simulated tasks.
+    Interactive(InteractiveParameters) is "interactive" {
+        help: "Simulated audio, video, X and game tasks: latency, share of the CPU, deadlines met",
+        sample: SampleName::Frame,
+        latency_from: LatencyFrom::Schedule,
+        rhythm: Rhythm::Tasks,
+        default_samples: None,
+        traceable: Traceable::All,
         takes_echo: false,
     }
     /// Made-up samples.
@@ -308,6 +319,8 @@ pub struct BandwidthParameters {
 }
 
 impl ProbeParameters for BandwidthParameters {}
+
+impl ProbeParameters for InteractiveParameters {}
 
 /// The parameters of `fake`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

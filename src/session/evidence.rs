@@ -34,6 +34,9 @@ pub(super) struct Evidence {
     pub series: Vec<SeriesSummary>,
     /// Whether a figure that is no latency has a value.
     pub has_figures: bool,
+    /// How much work a CPU did in a millisecond before the run and after it; absent where that was
+    /// not measured.
+    pub work: Option<(f64, f64)>,
     /// Figures without a value.
     pub figure_gaps: Vec<FigureGap>,
     /// The result of tracing.

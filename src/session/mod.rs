@@ -38,7 +38,9 @@ use tardy_hot::{clock::now_ns, stop::Stop, wakeup::Series};
 use crate::{
     loads::{LoadEnd, RunningLoad},
     probes::{Armed, FinishedProbe, Recorded, Schedule, Wants},
-    run::{Document, MakeError, RunDirectory, RunWriter, Status, tracks::to_csv},
+    run::{
+        Document, MakeError, RunDirectory, RunWriter, Status, tracks::to_csv, work_before_and_after,
+    },
     setup::{arrange::Arranged, memory::Locked, power::DmaLatency, threads::become_helper},
     sys::{bell::Bell, cpus::Cpus, memory, root::Root, sched::Policy, signals},
 };
@@ -369,6 +371,7 @@ impl Session {
         evidence.recording = collect::recording(&drained, refused, traced);
         evidence.trace.record.clone_from(&document.trace);
         evidence.series = document.wakeups().cloned().collect();
+        evidence.work = work_before_and_after(&document.figures);
         evidence.has_figures = drained.figures.have_values();
         evidence.figure_gaps = drained.figures.gaps(&figure_refusals);
         evidence.messages.clone_from(&document.messages);

@@ -15,6 +15,12 @@ pub fn suspended_ns() -> i64 {
     offset_ns(|| bracket_ns(ClockId::Boottime))
 }
 
+/// CPU time that the calling thread has had so far, ns, as the kernel accounts it.
+#[must_use]
+pub fn thread_cpu_ns() -> i64 {
+    read_ns(ClockId::ThreadCPUTime)
+}
+
 /// A clock, read between two readings of `CLOCK_MONOTONIC`.
 fn bracket_ns(clock: ClockId) -> [i64; 3] {
     [read_ns(ClockId::Monotonic), read_ns(clock), read_ns(ClockId::Monotonic)]

@@ -48,6 +48,8 @@ const TINY: &[Tiny] = &[
     tiny("signals:processes=10,interval=1ms", 11, 0),
     tiny("signals:processes=10,interval=1ms,deliver=no", 11, 0),
     tiny("rt:tasks=3,utilisation=10", 3, 0),
+    tiny("video:players=2", 2, 0),
+    tiny("x11", 1, 0),
     tiny("ext4:size=16MiB,file=1MiB,tasks=2", 2, 0),
 ];
 

@@ -476,14 +476,14 @@ export type FigureRecord = {
   mean: number | null;
   /** `pipe/64KiB`, `fork`, `cpu0/lost`. */
   name: string;
-  /** `MB/s`, `us` or `percent`; a later tardy may have others. */
+  /** `MB/s`, `us`, `percent` or `loops/ms`; a later tardy may have others. */
   unit: FigureUnit;
   /** Each repeat, in the order of time. */
   values: number[];
 };
 
 /** What a figure is counted in. */
-export type FigureUnit = "MB/s" | "us" | "percent" | string;
+export type FigureUnit = "MB/s" | "us" | "percent" | "loops/ms" | string;
 
 /** The result of the messages of one series. */
 export type FlowRecord = {
@@ -579,6 +579,26 @@ export type IdleState = {
   exit_latency_us: number;
   /** `POLL`, `C1`, ... */
   name: string;
+};
+
+/** The parameters of `interactive`. */
+export type InteractiveParameters = {
+  /** The CPU on which each of them runs. */
+  cpu: number;
+  /** The loops that were to stand for a millisecond of work; absent for those that the CPU did in one before the run, which the figure `work` has. */
+  loops_per_ms: number | null;
+  /** The tasks, in the order in which they are measured. */
+  tasks: InteractiveTask[];
+};
+
+/** A simulated task. */
+export type InteractiveTask = {
+  /** `audio`, `video`, `x`, `game` or `custom`. */
+  name: string;
+  /** From the start of one frame to that of the next, ns; absent for a task that never sleeps. */
+  period_ns: number | null;
+  /** So long the work of a frame takes alone, ns; absent where it rises from frame to frame from nothing to the whole period. */
+  work_ns: number | null;
 };
 
 /** One source of interrupts that moved during the run. */
@@ -1205,6 +1225,9 @@ export type ProbeRecord = {
   name: "bandwidth";
   parameters: BandwidthParameters;
 } | {
+  name: "interactive";
+  parameters: InteractiveParameters;
+} | {
   name: "fake";
   parameters: FakeParameters;
 } | OtherProbe;
@@ -1322,7 +1345,7 @@ export type RunTail = {
 };
 
 /** What one sample is. */
-export type SampleName = "wake_up" | "round_trip" | "packet" | "gap" | "sample";
+export type SampleName = "wake_up" | "round_trip" | "packet" | "gap" | "frame" | "sample";
 
 /** What samples are called. */
 export type SampleWords = {
@@ -1665,13 +1688,15 @@ export const STRUCTURE: JsonMap = {
     FakeParameters: {"properties":{"cpus":{"type":"string"},"distribution":{"type":["string","null"]},"interval_ns":{"type":"integer"},"unpaced":{"type":"boolean"}},"required":["interval_ns","cpus","unpaced"],"type":"object"},
     Figure: {"properties":{"high":{"type":"integer"},"low":{"type":"integer"},"median":{"type":"integer"},"median_high":{"type":["integer","null"]},"median_low":{"type":["integer","null"]},"name":{"type":"string"},"uncertain":{"type":"boolean"}},"required":["name","low","high","median","median_low","median_high","uncertain"],"type":"object"},
     FigureRecord: {"properties":{"high":{"type":["number","null"]},"low":{"type":["number","null"]},"mean":{"type":["number","null"]},"name":{"type":"string"},"unit":{"$ref":"#/$defs/FigureUnit"},"values":{"items":{"type":"number"},"type":"array"}},"required":["name","unit","mean","low","high","values"],"type":"object"},
-    FigureUnit: {"anyOf":[{"const":"MB/s","type":"string"},{"const":"us","type":"string"},{"const":"percent","type":"string"},{"type":"string"}]},
+    FigureUnit: {"anyOf":[{"const":"MB/s","type":"string"},{"const":"us","type":"string"},{"const":"percent","type":"string"},{"const":"loops/ms","type":"string"},{"type":"string"}]},
     FlowRecord: {"properties":{"achieved_per_s":{"type":["number","null"]},"duplicated":{"type":"integer"},"foreign":{"type":"integer"},"late":{"type":["integer","null"]},"late_over_ns":{"type":["integer","null"]},"lost":{"type":"integer"},"received":{"type":"integer"},"reordered":{"type":"integer"},"sent":{"type":"integer"},"series":{"type":"string"},"wanted_per_s":{"type":["number","null"]}},"required":["series","sent","received","lost","late","late_over_ns","duplicated","reordered","foreign","wanted_per_s","achieved_per_s"],"type":"object"},
     FoundSetup: {"properties":{"cpus":{"type":["string","null"]},"dma_latency_us":{"type":["integer","null"]},"governor":{"type":["string","null"]},"memory_lock":{"anyOf":[{"$ref":"#/$defs/MemoryLock"},{"type":"null"}]},"policy":{"type":["string","null"]},"shield":{"anyOf":[{"$ref":"#/$defs/FoundShield"},{"type":"null"}]},"siblings_offline":{"type":["string","null"]},"threads":{"items":{"$ref":"#/$defs/FoundThread"},"type":"array"}},"required":["policy","cpus","memory_lock","dma_latency_us","shield","governor","siblings_offline","threads"],"type":"object"},
     FoundShield: {"properties":{"backend":{"type":"string"},"cpus":{"type":"string"},"interrupts_moved":{"type":"integer"},"interrupts_stay":{"items":{"type":"string"},"type":"array"},"kernel_tasks_stay":{"type":"integer"}},"required":["cpus","backend","interrupts_moved","interrupts_stay","kernel_tasks_stay"],"type":"object"},
     FoundThread: {"properties":{"cpus":{"type":"string"},"nice":{"type":"integer"},"policy":{"type":"string"},"priority":{"type":"integer"},"series":{"type":"string"},"tid":{"type":"integer"},"timer_slack_ns":{"type":"integer"}},"required":["series","tid","policy","priority","nice","cpus","timer_slack_ns"],"type":"object"},
     Heat: {"properties":{"count":{"items":{"type":"integer"},"type":"array"},"latency":{"items":{"type":"integer"},"type":"array"},"time":{"items":{"type":"integer"},"type":"array"}},"required":["time","latency","count"],"type":"object"},
     IdleState: {"properties":{"exit_latency_us":{"type":"integer"},"name":{"type":"string"}},"required":["name","exit_latency_us"],"type":"object"},
+    InteractiveParameters: {"properties":{"cpu":{"type":"integer"},"loops_per_ms":{"type":["integer","null"]},"tasks":{"items":{"$ref":"#/$defs/InteractiveTask"},"type":"array"}},"required":["tasks","cpu","loops_per_ms"],"type":"object"},
+    InteractiveTask: {"properties":{"name":{"type":"string"},"period_ns":{"type":["integer","null"]},"work_ns":{"type":["integer","null"]}},"required":["name","period_ns","work_ns"],"type":"object"},
     InterruptRow: {"properties":{"description":{"type":"string"},"kind":{"type":"string"},"per_cpu":{"items":{"prefixItems":[{"type":"integer"},{"type":"integer"}],"type":"array"},"type":"array"},"per_s":{"type":"number"},"source":{"type":"string"}},"required":["kind","source","description","per_s","per_cpu"],"type":"object"},
     KnownCost: {"properties":{"cost":{"$ref":"#/$defs/TraceCost"},"loads":{"items":{"type":"string"},"type":"array"},"name":{"type":"string"},"run":{"type":"string"}},"required":["run","name","loads","cost"],"type":"object"},
     LabFacts: {"properties":{"arguments":{"items":{"type":"string"},"type":"array"},"cpu_model":{"type":"string"},"cpus":{"type":"integer"},"far":{"items":{"type":"string"},"type":"array"},"initramfs_hash":{"type":"string"},"is_control":{"type":"boolean"},"kernel":{"type":"string"},"kernel_hash":{"type":"string"},"key":{"type":"string"},"load":{"type":"string"},"mode":{"type":"string"},"padding":{"type":"integer"},"program_hash":{"type":"string"},"qemu":{"type":"string"},"sample_hash":{"type":["string","null"]},"seed":{"type":"integer"},"shift":{"type":["integer","null"]},"wait_ns":{"type":["integer","null"]}},"required":["mode","qemu","cpu_model","shift","seed","padding","is_control","kernel","kernel_hash","initramfs_hash","sample_hash","load","program_hash","cpus","arguments","key"],"type":"object"},
@@ -1711,13 +1736,13 @@ export const STRUCTURE: JsonMap = {
     PointKind: {"enum":["sample","interval_max"]},
     Points: {"properties":{"kind":{"$ref":"#/$defs/PointKind"},"latency_ns":{"items":{"type":"integer"},"type":"array"},"of":{"type":"integer"},"t_s":{"items":{"type":"number"},"type":"array"},"thinned":{"type":"string"}},"required":["kind","of","thinned","t_s","latency_ns"],"type":"object"},
     Preemption: {"properties":{"model":{"type":"string"},"source":{"type":"string"}},"required":["model","source"],"type":"object"},
-    ProbeRecord: {"anyOf":[{"properties":{"name":{"const":"timer","type":"string"},"parameters":{"$ref":"#/$defs/TimerParameters"}},"required":["name","parameters"],"type":"object"},{"properties":{"name":{"const":"pingpong","type":"string"},"parameters":{"$ref":"#/$defs/PingpongParameters"}},"required":["name","parameters"],"type":"object"},{"properties":{"name":{"const":"receive","type":"string"},"parameters":{"$ref":"#/$defs/ReceiveParameters"}},"required":["name","parameters"],"type":"object"},{"properties":{"name":{"const":"stream","type":"string"},"parameters":{"$ref":"#/$defs/StreamParameters"}},"required":["name","parameters"],"type":"object"},{"properties":{"name":{"const":"noise","type":"string"},"parameters":{"$ref":"#/$defs/NoiseParameters"}},"required":["name","parameters"],"type":"object"},{"properties":{"name":{"const":"bandwidth","type":"string"},"parameters":{"$ref":"#/$defs/BandwidthParameters"}},"required":["name","parameters"],"type":"object"},{"properties":{"name":{"const":"fake","type":"string"},"parameters":{"$ref":"#/$defs/FakeParameters"}},"required":["name","parameters"],"type":"object"},{"$ref":"#/$defs/OtherProbe"}]},
+    ProbeRecord: {"anyOf":[{"properties":{"name":{"const":"timer","type":"string"},"parameters":{"$ref":"#/$defs/TimerParameters"}},"required":["name","parameters"],"type":"object"},{"properties":{"name":{"const":"pingpong","type":"string"},"parameters":{"$ref":"#/$defs/PingpongParameters"}},"required":["name","parameters"],"type":"object"},{"properties":{"name":{"const":"receive","type":"string"},"parameters":{"$ref":"#/$defs/ReceiveParameters"}},"required":["name","parameters"],"type":"object"},{"properties":{"name":{"const":"stream","type":"string"},"parameters":{"$ref":"#/$defs/StreamParameters"}},"required":["name","parameters"],"type":"object"},{"properties":{"name":{"const":"noise","type":"string"},"parameters":{"$ref":"#/$defs/NoiseParameters"}},"required":["name","parameters"],"type":"object"},{"properties":{"name":{"const":"bandwidth","type":"string"},"parameters":{"$ref":"#/$defs/BandwidthParameters"}},"required":["name","parameters"],"type":"object"},{"properties":{"name":{"const":"interactive","type":"string"},"parameters":{"$ref":"#/$defs/InteractiveParameters"}},"required":["name","parameters"],"type":"object"},{"properties":{"name":{"const":"fake","type":"string"},"parameters":{"$ref":"#/$defs/FakeParameters"}},"required":["name","parameters"],"type":"object"},{"$ref":"#/$defs/OtherProbe"}]},
     Provenance: {"properties":{"origin":{"$ref":"#/$defs/Origin"},"program":{"type":"string"},"version":{"type":"string"}},"required":["origin","program","version"],"type":"object"},
     ReceiveParameters: {"properties":{"cpu":{"type":"integer"},"far_cpu":{"type":["integer","null"]},"far_priority":{"type":["integer","null"]},"iface":{"type":["string","null"]},"listen":{"type":["integer","null"]},"rate":{"type":["string","null"]},"sender":{"type":"string"},"size":{"type":["integer","null"]},"wait":{"type":"string"}},"required":["listen","iface","wait","cpu","sender","size","rate","far_cpu","far_priority"],"type":"object"},
     RunParameters: {"properties":{"deadline_ns":{"type":["integer","null"]},"duration_ns":{"type":["integer","null"]},"peak_over_ns":{"type":["integer","null"]},"peaks":{"type":["integer","null"]},"raw":{"type":"boolean"},"samples":{"type":["integer","null"]},"stop_over_ns":{"type":["integer","null"]},"warmup_ns":{"type":"integer"}},"required":["duration_ns","samples","warmup_ns","stop_over_ns","raw","peaks","peak_over_ns"],"type":"object"},
     RunRecord: {"properties":{"argv":{"items":{"type":"string"},"type":"array"},"caveats":{"items":{"$ref":"#/$defs/Caveat"},"type":"array"},"conditions":{"anyOf":[{"$ref":"#/$defs/ConditionsRecord"},{"type":"null"}]},"duration_ns":{"type":"integer"},"ended_at":{"type":["string","null"]},"facts":{"$ref":"#/$defs/Facts"},"figures":{"items":{"$ref":"#/$defs/FigureRecord"},"type":"array"},"id":{"type":"string"},"loads":{"items":{"$ref":"#/$defs/LoadRecord"},"type":"array"},"log_interval_ns":{"type":"integer"},"machine":{"anyOf":[{"$ref":"#/$defs/MachineRecord"},{"type":"null"}]},"messages":{"anyOf":[{"$ref":"#/$defs/MessageRecord"},{"type":"null"}]},"name":{"type":"string"},"parameters":{"$ref":"#/$defs/RunParameters"},"probe":{"$ref":"#/$defs/ProbeRecord"},"provenance":{"$ref":"#/$defs/Provenance"},"schema_version":{"type":"integer"},"series":{"items":{"$ref":"#/$defs/SeriesSummary"},"type":"array"},"setup":{"$ref":"#/$defs/SetupRecord"},"start_monotonic_ns":{"type":"integer"},"started_at":{"type":"string"},"status":{"$ref":"#/$defs/Status"},"trace":{"$ref":"#/$defs/TraceRecord"},"validity":{"$ref":"#/$defs/Validity"}},"required":["schema_version","id","name","argv","provenance","status","validity","caveats","probe","parameters","loads","setup","trace","facts","started_at","ended_at","duration_ns","log_interval_ns","start_monotonic_ns","machine","conditions","messages","series","figures"],"type":"object"},
     RunTail: {"properties":{"observed_s":{"type":"number"},"series":{"items":{"$ref":"#/$defs/SeriesTail"},"type":"array"}},"required":["observed_s","series"],"type":"object"},
-    SampleName: {"enum":["wake_up","round_trip","packet","gap","sample"]},
+    SampleName: {"enum":["wake_up","round_trip","packet","gap","frame","sample"]},
     SampleWords: {"properties":{"kind":{"$ref":"#/$defs/SampleName"},"many":{"type":"string"},"measure":{"type":"string"},"one":{"type":"string"}},"required":["kind","one","many","measure"],"type":"object"},
     Scheduled: {"properties":{"count":{"type":"integer"},"max":{"type":["integer","null"]},"mean":{"type":["integer","null"]},"percentiles":{"additionalProperties":{"type":"integer"},"type":"object"},"uncertain":{"items":{"type":"string"},"type":"array"}},"required":["count","mean","max","percentiles","uncertain"],"type":"object"},
     SeriesShare: {"properties":{"ns":{"type":"integer"},"series":{"type":"string"}},"required":["series","ns"],"type":"object"},

@@ -24,7 +24,7 @@ export function figureSection(context: Context): HTMLElement | null {
   const table = new Table<Row>({ name: 'figures', rows, columns: [first, ...others, ...columns] });
   return h('section', { class: 'messages', 'aria-label': 'the figures' },
     h('div', {}, h('div', { class: 'bar-line' }, h('h2', {}, 'Figures'), h('span', { class: 'tools' }, table.copy)), table.element),
-    h('p', { class: 'note' }, 'Means of the repeats; \u00b1 is half of the 95 % interval of the mean. More is better in MB/s, less in us and percent.'));
+    h('p', { class: 'note' }, 'Means of the repeats; \u00b1 is half of the 95 % interval of the mean. More is better in MB/s and of the cpu and deadlines of tasks, less in us and of lost time.'));
 }
 
 /** A row a name and unit, in the order of the first run that has it. */

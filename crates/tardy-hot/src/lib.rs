@@ -28,6 +28,7 @@
 //! - [`receive`]: the loop of the `receive` probe, and that of its sender
 //! - [`echo`]: the loop of `tardy echo`
 //! - [`gaps`]: the loop of the `noise` probe
+//! - [`frames`]: the loops of the `interactive` probe, and the work that they do
 //! - [`stream`]: the loop of the `stream` probe
 //! - [`repeats`]: the loops of the `bandwidth` probe
 //!
@@ -36,6 +37,7 @@
 pub mod clock;
 pub mod echo;
 pub mod exchange;
+pub mod frames;
 pub mod gaps;
 pub mod histogram;
 pub mod packet;

@@ -78,7 +78,7 @@ fn start(spec: &LoadSpec, pool: &mut WorkerPool) -> Result<(), LoadError> {
 
 /// What is left of a thread's share.
 #[derive(Debug)]
-struct Duty {
+pub(super) struct Duty {
     period_ns: i64,
     /// CPU time per period; unlimited for a share of 100.
     share_ns: i64,
@@ -87,13 +87,13 @@ struct Duty {
 }
 
 impl Duty {
-    fn new(period_ns: i64, percent: i64) -> Self {
+    pub(super) fn new(period_ns: i64, percent: i64) -> Self {
         let share_ns = if percent >= 100 { i64::MAX } else { (period_ns * percent / 100).max(1) };
         Self { period_ns, share_ns, left_ns: share_ns, next_ns: now_ns() + period_ns }
     }
 
     /// Spends this much CPU time, over as many periods as that takes.
-    fn spend(&mut self, mut ns: i64) -> std::io::Result<()> {
+    pub(super) fn spend(&mut self, mut ns: i64) -> std::io::Result<()> {
         while ns > 0 {
             let slice_ns = ns.min(self.left_ns);
             spend_cpu(slice_ns);

@@ -26,6 +26,8 @@ pub mod procfs;
 pub mod rt;
 pub mod signals;
 pub mod timers;
+pub mod video;
+pub mod x11;
 
 use crate::loads::Load;
 
@@ -50,6 +52,8 @@ pub const LOADS: &[Load] = &[
     ipi::LOAD,
     signals::LOAD,
     printk::LOAD,
+    video::LOAD,
+    x11::LOAD,
     IDLE,
 ];
 

@@ -25,14 +25,14 @@ const STAGES: [&str; 5] = ["irq", SOFTIRQ, "handler", "dispatch", "user"];
 const SOFTIRQ: &str = "softirq";
 
 /// The series of the stages of `total`.
-pub(super) fn heads(total: &SeriesHead, has_softirq: bool) -> Vec<SeriesHead> {
+pub(in crate::probes) fn heads(total: &SeriesHead, has_softirq: bool) -> Vec<SeriesHead> {
     let names = STAGES.into_iter().filter(|stage| has_softirq || *stage != SOFTIRQ);
     names.map(|stage| total.stage(stage)).collect()
 }
 
 /// What a traced thread owns beside its sink.
 #[derive(Debug)]
-pub(super) struct OfThread {
+pub(in crate::probes) struct OfThread {
     records: Arc<dyn Records>,
     number: usize,
     within_ns: u64,
@@ -44,7 +44,7 @@ pub(super) struct OfThread {
 
 /// The same, for its readers.
 #[derive(Debug)]
-pub(super) struct SharedStages {
+pub(in crate::probes) struct SharedStages {
     recorded: Vec<Recorded>,
     series: StageSeries,
     control: Arc<TraceControl>,
@@ -53,7 +53,7 @@ pub(super) struct SharedStages {
 
 impl OfThread {
     /// Makes the series of thread `number`, all memory touched.
-    pub(super) fn new(
+    pub(in crate::probes) fn new(
         head: &SeriesHead,
         tracing: &Tracing,
         number: usize,
@@ -89,36 +89,53 @@ impl OfThread {
         (own, SharedStages { recorded, series, control, late: reader })
     }
 
-    /// The measured loop, its stages recorded.
-    pub(super) fn measured<W: Wake, S: Sink>(
+    /// The measured loop, its stages recorded; what samples are worth beside them goes to `inner`.
+    pub(in crate::probes) fn measured<S: Sink>(
         self,
-        wake: &mut W,
         mut inner: S,
-        until: Until,
-        stop: &Stop,
+        run: impl MeasuredLoop,
     ) -> Ended {
         let Self { records, number, within_ns, series: stages, softirq, control, late } = self;
         let Some(record) = records.record(number) else {
             // The BPF side has fewer records than threads: they do not ask for so many.
-            return wakeup::run(wake, &mut inner, until, stop);
+            return run.record_into(&mut inner);
         };
         match softirq {
             Some(softirq) => {
                 let mut sink = Traced { inner, record, within_ns, stages, softirq, control, late };
-                wakeup::run(wake, &mut sink, until, stop)
+                run.record_into(&mut sink)
             }
             None => {
                 let softirq = ();
                 let mut sink = Traced { inner, record, within_ns, stages, softirq, control, late };
-                wakeup::run(wake, &mut sink, until, stop)
+                run.record_into(&mut sink)
             }
         }
     }
 }
 
+/// A loop of wake-ups, whatever takes their samples.
+pub(in crate::probes) trait MeasuredLoop {
+    /// Runs it.
+    fn record_into<S: Sink>(self, sink: &mut S) -> Ended;
+}
+
+/// That of the timer probe.
+pub(super) struct TimerLoop<'a, W> {
+    pub(super) wake: &'a mut W,
+    pub(super) until: Until,
+    pub(super) stop: &'a Stop,
+}
+
+impl<W: Wake> MeasuredLoop for TimerLoop<'_, W> {
+    fn record_into<S: Sink>(self, sink: &mut S) -> Ended {
+        wakeup::run(self.wake, sink, self.until, self.stop)
+    }
+}
+
 impl SharedStages {
     /// Now that the thread is there and known.
-    pub(super) fn known(
+    pub(in crate::probes) fn known(
         self,
         name: String,
         cpu: u32,

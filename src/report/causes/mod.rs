@@ -41,7 +41,7 @@ pub struct Causes {
 }
 
 impl Causes {
-    /// Reads them; `total` holds all whole latencies of the run.
+    /// Reads them; `total` holds all whole latencies of the run that can be blamed.
     #[must_use]
     pub fn of(run: &Run, total: &Histogram<u64>) -> Self {
         let peaks = run.peaks();
@@ -54,7 +54,9 @@ impl Causes {
         });
         let summed_ns = blame.as_ref().and_then(|blame| summed_ns(run, blame));
         let blame = blame.filter(|_| summed_ns != Some(0));
-        let max = run.document.wakeups().filter_map(|series| series.max).max().unwrap_or(0);
+        let document = &run.document;
+        let blamed = document.wakeups().filter(|series| document.can_be_blamed(series));
+        let max = blamed.filter_map(|series| series.max).max().unwrap_or(0);
         let known = blame.clone().unwrap_or_default();
         let bands_of = |total: &Histogram<u64>| bands(total, max, &known, &peaks.worst);
         let (worst, mut bands): (Vec<Band>, Vec<Band>) =
@@ -86,14 +88,16 @@ fn summed_ns(run: &Run, blame: &Blame) -> Option<i64> {
     }
 }
 
-/// Whole latencies of a run in the intervals of which more than half lies before then.
+/// Whole latencies of a run that can be blamed, in the intervals of which more than half lies
+/// before then.
 fn total_until(run: &Run, until_ns: i64) -> Histogram<u64> {
     let until_s = until_ns as f64 / 1e9;
     let is_before = |span: &IntervalSpan| span.start_s + span.length_s / 2.0 < until_s;
     total_where(run, is_before).0
 }
 
-/// All whole latencies of a run: what there is up to the first damaged line, where there is one.
+/// All whole latencies of a run that can be blamed: what there is up to the first damaged line,
+/// where there is one.
 pub fn total(run: &Run) -> (Histogram<u64>, Result<(), HlogError>) {
     total_where(run, |_| true)
 }
@@ -103,9 +107,14 @@ fn total_where(
     is_meant: impl Fn(&IntervalSpan) -> bool,
 ) -> (Histogram<u64>, Result<(), HlogError>) {
     let mut total = hlog::empty();
+    let is_blamed: Vec<bool> = run
+        .document
+        .series
+        .iter()
+        .map(|series| !series.is_stage() && run.document.can_be_blamed(series))
+        .collect();
     let read = run.intervals(|number, span, counts| {
-        let series = run.document.series.get(number);
-        if series.is_some_and(|series| !series.is_stage()) && is_meant(&span) {
+        if is_blamed.get(number).is_some_and(|is_blamed| *is_blamed) && is_meant(&span) {
             // Bounds are equal, so that nothing can be lost.
             let _ = total.add(&counts);
         }
@@ -121,7 +130,7 @@ mod tests {
 
     use super::*;
     use crate::run::{
-        BlameFiles, IntervalOf, RunWriter,
+        BlameFiles, InteractiveParameters, InteractiveTask, IntervalOf, ProbeRecord, RunWriter,
         hlog::LogLine,
         peaks::{Basis, Cause, CauseOf, LatencyBucket},
     };
@@ -197,6 +206,20 @@ mod tests {
         // Of both seconds it would be less than a half.
         assert!(found.bands[0].blamed_share > 0.99, "{:?}", found.bands[0]);
         assert_eq!(found.bands[0].wakeups, 15);
+    }
+
+    #[test]
+    fn frames_of_a_task_that_never_sleeps_are_in_no_band() {
+        let (_place, path) = killed(&Blame::default());
+        let mut run = Run::open(&path).unwrap();
+        let mut of_task = |period_ns| {
+            let task = InteractiveTask { name: "cpu0".into(), period_ns, work_ns: Some(1) };
+            let tasks = vec![task];
+            let parameters = InteractiveParameters { tasks, cpu: 0, loops_per_ms: None };
+            run.document.probe = ProbeRecord::Interactive(parameters);
+            total(&run).0.len()
+        };
+        assert_eq!((of_task(Some(2)), of_task(None)), (4_000, 0));
     }
 
     #[test]

@@ -94,6 +94,12 @@ pub(super) fn push_cost(out: &mut String, document: &Document) {
             let loads = if loads.is_empty() { "idle".into() } else { loads.join(" + ") };
             format!("{}, as the run {name} found here ({loads})", added(cost, one))
         }
+        // Those of a task are too few to measure it by.
+        (None, None) if sample == SampleName::Frame => {
+            format!(
+                "adds to each {one} what it adds to a wake-up: timer measures it by --calibrate"
+            )
+        }
         (None, None) => {
             let counted = IN_COUNTED_TIME.iter().find(|(mode, _)| *mode == trace.found);
             let counted = counted.filter(|_| sample == SampleName::WakeUp);

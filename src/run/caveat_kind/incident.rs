@@ -57,6 +57,13 @@ pub enum Incident {
         /// Those that did.
         cpus: Vec<FrequencyChange>,
     },
+    /// The CPU of simulated tasks did more or less work in a millisecond after the run than before.
+    WorkChanged {
+        /// Before the run, loops in a millisecond.
+        before_per_ms: f64,
+        /// After it.
+        after_per_ms: f64,
+    },
     /// A measured CPU was slowed down because of heat.
     CpuThrottled {
         /// How often.
@@ -236,6 +243,18 @@ impl Incident {
                 ),
                 "`cpupower frequency-set -g performance`, to keep frequency changes out of the \
                  numbers.",
+            ),
+            Self::WorkChanged { before_per_ms, after_per_ms } => (
+                "work_changed",
+                Weakens,
+                format!(
+                    "The measured CPU did {:+.0} % work in a millisecond after the run, compared \
+                     with before it: the work of the tasks did not take the CPU time that it \
+                     stands for.",
+                    (after_per_ms / before_per_ms - 1.0) * 100.0
+                ),
+                "Keep the frequency of the CPU: --governor performance, and without turbo; or \
+                 measure when nothing shares its core.",
             ),
             Self::CpuThrottled { cpus } => (
                 "cpu_throttled",

@@ -91,7 +91,8 @@ impl TraceCaveat {
                     many(*wakeups, "wake-up")
                 ),
                 "Use a longer --interval, or --wake nanosleep. In a ping-pong this happens \
-                 where a message arrives before the end sleeps.",
+                 where a message arrives before the end sleeps, in a simulated task where a frame \
+                 ends when the next begins.",
             ),
             Self::SymbolsHidden => (
                 "symbols_hidden",

@@ -10,6 +10,17 @@ use crate::{
 /// wake-up in twenty may then be the host's. Of less, `virtual_machine` has said enough.
 const STEAL: f64 = 0.05;
 
+/// A larger change of the work that a CPU does in a millisecond is no error of its measurement:
+/// of the median of five times, each the shortest of four.
+const WORK: f64 = 0.05;
+
+/// Whether simulated work took as long at the end as at the start.
+pub(super) fn of_work(before_and_after: Option<(f64, f64)>) -> Option<CaveatKind> {
+    let (before_per_ms, after_per_ms) = before_and_after?;
+    let has_changed = (after_per_ms / before_per_ms - 1.0).abs() > WORK;
+    has_changed.then(|| Incident::WorkChanged { before_per_ms, after_per_ms }.into())
+}
+
 pub(super) fn caveats(machine: &MachineEvidence) -> Vec<CaveatKind> {
     let MachineEvidence { measured, history, .. } = machine;
     let is_stolen = |used: &&CpuUse| used.steal > STEAL && measured.contains(used.cpu);

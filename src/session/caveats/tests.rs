@@ -346,6 +346,17 @@ fn time_that_the_hypervisor_took_of_a_measured_cpu_is_reported() {
 }
 
 #[test]
+fn work_that_takes_another_time_at_the_end_is_reported() {
+    let of = |after_per_ms: f64| {
+        move |evidence: &mut Evidence| evidence.work = Some((1_000.0, after_per_ms))
+    };
+    let values = json!({"before_per_ms": 1_000.0, "after_per_ms": 900.0});
+    assert_one(of(900.0), "work_changed", &values, "did -10 % work in a millisecond");
+    assert_eq!((codes(of(1_049.0)), codes(of(951.0))), (Vec::new(), Vec::new()));
+    assert_eq!(codes(of(1_051.0)), ["work_changed"]);
+}
+
+#[test]
 fn interrupts_that_cannot_be_masked_are_reported_where_they_hit_a_measured_cpu() {
     let of = |cpu: u32, count: u64| {
         move |evidence: &mut Evidence| evidence.machine.nmis = vec![CpuCount { cpu, count }]

@@ -1,0 +1,71 @@
+//! What the `interactive` probe records beside its latencies.
+
+use serde::{Deserialize, Serialize};
+
+use super::FigureRecord;
+
+/// The figure of how much work the CPU does in a millisecond: [`WORK_REPEATS`] values from before
+/// the run, and as many from after it.
+pub const WORK_FIGURE: &str = "work";
+
+/// So many times it is measured before the run, and after it.
+pub const WORK_REPEATS: usize = 5;
+
+/// The parameters of `interactive`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct InteractiveParameters {
+    /// The tasks, in the order in which they are measured.
+    pub tasks: Vec<InteractiveTask>,
+    /// The CPU on which each of them runs.
+    pub cpu: u32,
+    /// The loops that were to stand for a millisecond of work; absent for those that the CPU did
+    /// in one before the run, which the figure `work` has.
+    pub loops_per_ms: Option<u64>,
+}
+
+/// A simulated task.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct InteractiveTask {
+    /// `audio`, `video`, `x`, `game` or `custom`.
+    pub name: String,
+    /// From the start of one frame to that of the next, ns; absent for a task that never sleeps.
+    pub period_ns: Option<i64>,
+    /// So long the work of a frame takes alone, ns; absent where it rises from frame to frame from
+    /// nothing to the whole period.
+    pub work_ns: Option<i64>,
+}
+
+/// How much work the CPU did in a millisecond before the run and after it, loops: the medians.
+/// Absent where one of them was not measured.
+#[must_use]
+pub fn work_before_and_after(figures: &[FigureRecord]) -> Option<(f64, f64)> {
+    let work = figures.iter().find(|figure| figure.name == WORK_FIGURE)?;
+    let (before, after) = work.values.split_at_checked(WORK_REPEATS)?;
+    (after.len() == WORK_REPEATS).then(|| (median(before), median(after)))
+}
+
+fn median(values: &[f64]) -> f64 {
+    let mut values = values.to_vec();
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::{FigureHead, FigureUnit, figures::summarize_figure};
+
+    #[test]
+    fn work_is_compared_by_medians_and_only_where_both_are_known() {
+        let unit = FigureUnit::LoopsPerMillisecond;
+        let of = |values: &[f64]| {
+            let head = FigureHead { name: WORK_FIGURE.into(), unit: unit.clone() };
+            work_before_and_after(&[summarize_figure(&head, values)])
+        };
+        let (before, after) = ([1.0, 9.0, 2.0, 3.0, 1.0], [5.0, 4.0, 6.0, 0.0, 9.0]);
+        assert_eq!(of(&[before, after].concat()), Some((2.0, 5.0)));
+        assert_eq!((of(&before), of(&[]), work_before_and_after(&[])), (None, None, None));
+    }
+}
