@@ -10,6 +10,7 @@ mod export;
 mod flags;
 mod gates;
 mod lab;
+mod inversion;
 mod licenses;
 mod load;
 mod messages;

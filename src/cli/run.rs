@@ -18,6 +18,7 @@ use super::{
     cyclictest::EXAMPLES,
     flags::{CpuList, DeadlineFlags, FormatFlags, HowLong, LoadFlags, duration, positive, samples},
     gates::{self, GateFlags},
+    inversion::{self, InversionFlags},
     messages::{self, MessageFlags},
     noise::{self, NoiseFlags},
     output,
@@ -64,6 +65,8 @@ pub(super) struct RunFlags {
     messages: MessageFlags,
     #[command(flatten)]
     noise: NoiseFlags,
+    #[command(flatten)]
+    inversion: InversionFlags,
     #[command(flatten)]
     bandwidth: BandwidthFlags,
     #[command(flatten)]
@@ -221,6 +224,7 @@ impl RunFlags {
         let probe = self.probe.unwrap_or(DEFAULT_PROBE);
         self.messages.check(probe.name)?;
         self.noise.check(probe)?;
+        self.inversion.check(probe)?;
         self.timer.check_distribution(probe.name, self.has_load())?;
         let loads = self.loads.specs()?;
         let (cpus, places) = self.measured_cpus(probe)?;
@@ -233,7 +237,7 @@ impl RunFlags {
             self.timer.check(probe.name)?;
         }
         match probe.rhythm {
-            Rhythm::Interval => {}
+            Rhythm::Interval | Rhythm::Contest => {}
             Rhythm::Messages | Rhythm::Rounds => {
                 messages::check_policy(probe.name, policy.value)?;
             }
@@ -241,7 +245,10 @@ impl RunFlags {
         }
         let priority = Wish::new(self.setup.priority, DEFAULT_PRIORITY);
         self.check_priorities(policy.value, priority.value)?;
-        let (found_policy, found_priority, refused) = threads::settle(policy, priority)?;
+        let (found_policy, found_priority, refused) = match probe.rhythm {
+            Rhythm::Contest => inversion::settle(policy, priority)?,
+            _ => threads::settle(policy, priority)?,
+        };
         let wishes = self.setup.wishes(&cpus)?;
         let slack_ns = u64::try_from(self.setup.timer_slack.0).unwrap_or(1).max(1);
         let terms =
@@ -333,7 +340,7 @@ impl RunFlags {
             Rhythm::Rounds => {
                 return Ok((Box::new(self.bandwidth.bandwidth(terms, far_cpu)?), ROUND_NS));
             }
-            Rhythm::Interval | Rhythm::Spin => {}
+            Rhythm::Interval | Rhythm::Spin | Rhythm::Contest => {}
         }
         let plan = CpuPlan {
             timer: self.timer.timer(cpus.clone(), &terms),
@@ -341,10 +348,15 @@ impl RunFlags {
             unpaced: self.timer.unpaced,
             distribution: self.timer.distribution,
             gap_over_ns: self.noise.gap_over_ns(),
+            contest_ns: self.inversion.work_ns(),
         };
         let made = on_cpus(probe.name, plan);
         let made = made.with_context(|| format!("no constructor for the probe {}", probe.name))?;
-        Ok((made, noise::pace_ns(probe).unwrap_or_else(|| self.timer.interval_ns())))
+        let pace_ns = match probe.rhythm {
+            Rhythm::Contest => self.inversion.pace_ns(),
+            _ => noise::pace_ns(probe).unwrap_or_else(|| self.timer.interval_ns()),
+        };
+        Ok((made, pace_ns))
     }
 
     /// Where the run goes, and its name where it has one beside its id.

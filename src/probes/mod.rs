@@ -8,6 +8,7 @@ pub mod bandwidth;
 mod evidence;
 pub mod fake;
 pub mod far_end;
+pub mod inversion;
 pub mod jobs;
 mod measured_thread;
 pub mod noise;
@@ -35,7 +36,7 @@ pub use self::{
     armed::{Armed, ExpiryGrid, SeriesSource},
     evidence::{ClockEvidence, FarLoss, MessageEvidence, OneThread, ReceiveEvidence},
 };
-use self::{fake::Fake, noise::Noise, timer::Timer};
+use self::{fake::Fake, inversion::Inversion, noise::Noise, timer::Timer};
 use crate::{
     run::{
         Deviation, FigureHead, MessageRecord, ProbeRecord, SeriesHead,
@@ -256,6 +257,8 @@ pub struct CpuPlan {
     pub distribution: Option<fake::Distribution>,
     /// A longer time between two clock reads of a thread that spins is a gap, ns.
     pub gap_over_ns: i64,
+    /// CPU time for which a mutex is held, and of the thread that runs meanwhile, ns.
+    pub contest_ns: (i64, i64),
 }
 
 /// The probe called `name`, if it is one whose threads measure CPUs: a line for each.
@@ -264,6 +267,7 @@ pub fn on_cpus(name: &str, plan: CpuPlan) -> Option<Box<dyn Probe>> {
     match name {
         "timer" => Some(Box::new(plan.timer)),
         "noise" => Some(Box::new(Noise::new(plan))),
+        "inversion" => Some(Box::new(Inversion::new(plan))),
         "fake" => Some(Box::new(Fake::new(plan))),
         _ => None,
     }

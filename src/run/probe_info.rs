@@ -45,6 +45,8 @@ pub enum Rhythm {
     Messages,
     /// Whenever something takes the CPU from a thread that never sleeps, one on each of `--cpus`.
     Spin,
+    /// In rounds in which three threads on each of `--cpus` want one mutex.
+    Contest,
     /// It takes none: it measures figures in rounds of one repeat each, on at most two CPUs.
     Rounds,
 }
@@ -76,6 +78,8 @@ pub enum SampleName {
     Packet,
     /// Of a thread that never sleeps: a time in which it did not have its CPU.
     Gap,
+    /// For a mutex.
+    Wait,
     /// Of several runs that do not measure the same.
     Sample,
 }
@@ -89,6 +93,7 @@ impl SampleName {
             Self::RoundTrip => "round trip",
             Self::Packet => "packet",
             Self::Gap => "gap",
+            Self::Wait => "wait",
             Self::Sample => "sample",
         }
     }
@@ -101,6 +106,7 @@ impl SampleName {
             Self::RoundTrip => "round trips",
             Self::Packet => "packets",
             Self::Gap => "gaps",
+            Self::Wait => "waits",
             Self::Sample => "samples",
         }
     }
@@ -109,7 +115,7 @@ impl SampleName {
     #[must_use]
     pub const fn late(self) -> &'static str {
         match self {
-            Self::RoundTrip | Self::Gap => "longer",
+            Self::RoundTrip | Self::Gap | Self::Wait => "longer",
             Self::WakeUp | Self::Packet | Self::Sample => "later",
         }
     }
@@ -120,6 +126,7 @@ impl SampleName {
         match self {
             Self::RoundTrip => "round trip",
             Self::Gap => "gap",
+            Self::Wait => "wait",
             Self::WakeUp | Self::Packet | Self::Sample => "latency",
         }
     }

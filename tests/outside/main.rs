@@ -35,6 +35,7 @@ mod foreign_readers;
 mod full_disk;
 mod gates_against;
 mod hostile;
+mod inversion;
 mod killed;
 mod known_tails;
 mod lab;
