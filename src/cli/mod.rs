@@ -11,6 +11,7 @@ mod flags;
 mod gates;
 mod lab;
 mod inversion;
+mod irq;
 mod licenses;
 mod load;
 mod messages;

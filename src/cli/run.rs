@@ -19,6 +19,7 @@ use super::{
     flags::{CpuList, DeadlineFlags, FormatFlags, HowLong, LoadFlags, duration, positive, samples},
     gates::{self, GateFlags},
     inversion::{self, InversionFlags},
+    irq::IrqFlags,
     messages::{self, MessageFlags},
     noise::{self, NoiseFlags},
     output,
@@ -67,6 +68,8 @@ pub(super) struct RunFlags {
     noise: NoiseFlags,
     #[command(flatten)]
     inversion: InversionFlags,
+    #[command(flatten)]
+    irq: IrqFlags,
     #[command(flatten)]
     bandwidth: BandwidthFlags,
     #[command(flatten)]
@@ -225,6 +228,7 @@ impl RunFlags {
         self.messages.check(probe.name)?;
         self.noise.check(probe)?;
         self.inversion.check(probe)?;
+        self.irq.check(probe)?;
         self.timer.check_distribution(probe.name, self.has_load())?;
         let loads = self.loads.specs()?;
         let (cpus, places) = self.measured_cpus(probe)?;
@@ -237,7 +241,7 @@ impl RunFlags {
             self.timer.check(probe.name)?;
         }
         match probe.rhythm {
-            Rhythm::Interval | Rhythm::Contest => {}
+            Rhythm::Interval | Rhythm::Contest | Rhythm::Interrupts => {}
             Rhythm::Messages | Rhythm::Rounds => {
                 messages::check_policy(probe.name, policy.value)?;
             }
@@ -255,6 +259,8 @@ impl RunFlags {
             Terms { policy: found_policy, priority: found_priority, cpu: places.0, slack_ns };
         let id = new_id()?;
         let length = self.length(probe);
+        let deadline = self.deadline.deadline.filter(|_| probe.rhythm == Rhythm::Interrupts);
+        let peak_over_ns = deadline.map(|time| time.0);
         let (directory, name) = self.place(store, &id)?;
         let (probe, interval_ns) = self.probe(probe, &cpus, terms, places.1)?;
         Ok(RunPlan {
@@ -272,7 +278,7 @@ impl RunFlags {
             slack_ns,
             hold_dma_latency: !self.setup.no_dma_latency,
             wishes,
-            trace: self.trace.wish()?,
+            trace: self.trace.wish(peak_over_ns)?,
             calibrations: self.trace.calibrations(store),
             real_time_refused: refused,
             left: Recovered::Nothing,
@@ -310,7 +316,10 @@ impl RunFlags {
             let places = messages::places(probe.name, asked, &allowed, self.messages.to.is_none())?;
             return Ok(([places.0, places.1].into_iter().collect(), places));
         }
-        let cpus = asked.map_or(allowed, |asked| asked.cpus.clone());
+        let mut cpus = asked.map_or(allowed, |asked| asked.cpus.clone());
+        if probe.rhythm == Rhythm::Interrupts {
+            cpus = self.irq.cpus(cpus, asked.is_some())?;
+        }
         let first = cpus.iter().next().unwrap_or(0);
         Ok((cpus, (first, first)))
     }
@@ -340,7 +349,7 @@ impl RunFlags {
             Rhythm::Rounds => {
                 return Ok((Box::new(self.bandwidth.bandwidth(terms, far_cpu)?), ROUND_NS));
             }
-            Rhythm::Interval | Rhythm::Spin | Rhythm::Contest => {}
+            Rhythm::Interval | Rhythm::Spin | Rhythm::Contest | Rhythm::Interrupts => {}
         }
         let plan = CpuPlan {
             timer: self.timer.timer(cpus.clone(), &terms),
@@ -349,11 +358,13 @@ impl RunFlags {
             distribution: self.timer.distribution,
             gap_over_ns: self.noise.gap_over_ns(),
             contest_ns: self.inversion.work_ns(),
+            interrupts: self.irq.interrupts(),
         };
         let made = on_cpus(probe.name, plan);
         let made = made.with_context(|| format!("no constructor for the probe {}", probe.name))?;
         let pace_ns = match probe.rhythm {
             Rhythm::Contest => self.inversion.pace_ns(),
+            Rhythm::Interrupts => self.irq.interrupts().period_ns(),
             _ => noise::pace_ns(probe).unwrap_or_else(|| self.timer.interval_ns()),
         };
         Ok((made, pace_ns))

@@ -3,7 +3,7 @@
 //! One thread per CPU, or several of falling priority. `tardy_hot::wakeup` documents what lies
 //! between the clock reads, per kind of wait; `tardy_hot::traced`, what tracing adds to a turn.
 
-mod stages;
+pub(super) mod stages;
 
 use std::{io, os::fd::AsRawFd, sync::Arc};
 

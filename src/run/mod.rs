@@ -64,8 +64,9 @@ pub use hlog::IntervalOf;
 pub use messages::{ClockRecord, EndRecord, FlowRecord, MessageRecord};
 pub use plan_record::{CellStatus, PLAN, PLAN_SCHEMA_VERSION, PlanCell, PlanRecord, PlanStatus};
 pub use probes::{
-    BandwidthParameters, FakeParameters, InversionParameters, NoiseParameters, OtherProbe,
-    PingpongParameters, ProbeRecord, ReceiveParameters, StreamParameters, TimerParameters,
+    BandwidthParameters, FakeParameters, InversionParameters, IrqParameters, NoiseParameters,
+    OtherProbe, PingpongParameters, ProbeRecord, ReceiveParameters, StreamParameters,
+    TimerParameters,
 };
 pub use provenance::{Origin, Provenance};
 pub use reader::Run;

@@ -45,6 +45,8 @@ pub enum Rhythm {
     Messages,
     /// Whenever something takes the CPU from a thread that never sleeps, one on each of `--cpus`.
     Spin,
+    /// When a device or a timer interrupts, by threads on `--cpus`.
+    Interrupts,
     /// In rounds in which three threads on each of `--cpus` want one mutex.
     Contest,
     /// It takes none: it measures figures in rounds of one repeat each, on at most two CPUs.

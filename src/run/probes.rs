@@ -13,7 +13,8 @@ use serde::{
 use serde_json::{Map, Value};
 
 pub use self::parameters::{
-    BandwidthParameters, FakeParameters, InversionParameters, NoiseParameters, TimerParameters,
+    BandwidthParameters, FakeParameters, InversionParameters, IrqParameters, NoiseParameters,
+    TimerParameters,
 };
 pub use super::probe_info::{LatencyFrom, ProbeInfo, Rhythm, SampleName, Traceable};
 
@@ -142,6 +143,16 @@ probes! {
         rhythm: Rhythm::Contest,
         default_samples: None,
         traceable: Traceable::No,
+        takes_echo: false,
+    }
+    /// Wake-ups by a periodic interrupt.
+    Irq(IrqParameters) is "irq" {
+        help: "Wait for a periodic interrupt; how late is the thread, how long a known loop?",
+        sample: SampleName::WakeUp,
+        latency_from: LatencyFrom::Schedule,
+        rhythm: Rhythm::Interrupts,
+        default_samples: None,
+        traceable: Traceable::All,
         takes_echo: false,
     }
     /// Made-up samples.
@@ -338,9 +349,9 @@ mod tests {
 
     #[test]
     fn a_probe_of_another_version_keeps_its_parameters() {
-        let unknown = json!({"name": "irq", "parameters": {"line": 24}});
+        let unknown = json!({"name": "gpio", "parameters": {"line": 24}});
         let record: ProbeRecord = serde_json::from_value(unknown.clone()).unwrap();
-        assert_eq!((record.name(), record.interval_ns()), ("irq", None));
+        assert_eq!((record.name(), record.interval_ns()), ("gpio", None));
         assert_eq!(serde_json::to_value(&record).unwrap(), unknown);
     }
 

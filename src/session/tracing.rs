@@ -147,9 +147,11 @@ fn woken_by(name: &str) -> WokenBy {
         // It sends on a schedule.
         Some((Rhythm::Messages, LatencyFrom::Schedule)) => WokenBy::Both,
         Some((Rhythm::Messages, _)) => WokenBy::Messages,
-        Some((Rhythm::Interval | Rhythm::Spin | Rhythm::Rounds | Rhythm::Contest, _)) | None => {
-            WokenBy::Timers
-        }
+        Some((
+            Rhythm::Interval | Rhythm::Spin | Rhythm::Rounds | Rhythm::Contest | Rhythm::Interrupts,
+            _,
+        ))
+        | None => WokenBy::Timers,
     }
 }
 

@@ -36,6 +36,7 @@ mod full_disk;
 mod gates_against;
 mod hostile;
 mod inversion;
+mod irq;
 mod killed;
 mod known_tails;
 mod lab;

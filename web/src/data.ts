@@ -607,6 +607,20 @@ export type InversionParameters = {
   period_ns: number;
 };
 
+/** The parameters of `irq`. */
+export type IrqParameters = {
+  /** The measured CPUs, as a list. */
+  cpus: string;
+  /** From one interrupt to the next, ns. */
+  interval_ns: number;
+  /** How long the loop of each turn takes undisturbed, ns; 0 for none. */
+  loop_ns: number;
+  /** Interrupts per second. */
+  rate_hz: number;
+  /** What interrupts: `rtc` or `timerfd`. */
+  source: string;
+};
+
 /** What another run on the same machine found that tracing costs. */
 export type KnownCost = {
   /** What it found. */
@@ -1220,6 +1234,9 @@ export type ProbeRecord = {
   name: "inversion";
   parameters: InversionParameters;
 } | {
+  name: "irq";
+  parameters: IrqParameters;
+} | {
   name: "fake";
   parameters: FakeParameters;
 } | OtherProbe;
@@ -1689,6 +1706,7 @@ export const STRUCTURE: JsonMap = {
     IdleState: {"properties":{"exit_latency_us":{"type":"integer"},"name":{"type":"string"}},"required":["name","exit_latency_us"],"type":"object"},
     InterruptRow: {"properties":{"description":{"type":"string"},"kind":{"type":"string"},"per_cpu":{"items":{"prefixItems":[{"type":"integer"},{"type":"integer"}],"type":"array"},"type":"array"},"per_s":{"type":"number"},"source":{"type":"string"}},"required":["kind","source","description","per_s","per_cpu"],"type":"object"},
     InversionParameters: {"properties":{"cpus":{"type":"string"},"hog_ns":{"type":"integer"},"hold_ns":{"type":"integer"},"period_ns":{"type":"integer"}},"required":["hold_ns","hog_ns","period_ns","cpus"],"type":"object"},
+    IrqParameters: {"properties":{"cpus":{"type":"string"},"interval_ns":{"type":"integer"},"loop_ns":{"type":"integer"},"rate_hz":{"type":"integer"},"source":{"type":"string"}},"required":["source","rate_hz","interval_ns","loop_ns","cpus"],"type":"object"},
     KnownCost: {"properties":{"cost":{"$ref":"#/$defs/TraceCost"},"loads":{"items":{"type":"string"},"type":"array"},"name":{"type":"string"},"run":{"type":"string"}},"required":["run","name","loads","cost"],"type":"object"},
     LabFacts: {"properties":{"arguments":{"items":{"type":"string"},"type":"array"},"cpu_model":{"type":"string"},"cpus":{"type":"integer"},"far":{"items":{"type":"string"},"type":"array"},"initramfs_hash":{"type":"string"},"is_control":{"type":"boolean"},"kernel":{"type":"string"},"kernel_hash":{"type":"string"},"key":{"type":"string"},"load":{"type":"string"},"mode":{"type":"string"},"padding":{"type":"integer"},"program_hash":{"type":"string"},"qemu":{"type":"string"},"sample_hash":{"type":["string","null"]},"seed":{"type":"integer"},"shift":{"type":["integer","null"]},"wait_ns":{"type":["integer","null"]}},"required":["mode","qemu","cpu_model","shift","seed","padding","is_control","kernel","kernel_hash","initramfs_hash","sample_hash","load","program_hash","cpus","arguments","key"],"type":"object"},
     LabFailure: {"properties":{"kernel":{"type":"string"},"load":{"type":"string"},"seed":{"type":"integer"},"why":{"type":"string"}},"required":["load","kernel","seed","why"],"type":"object"},
@@ -1727,7 +1745,7 @@ export const STRUCTURE: JsonMap = {
     PointKind: {"enum":["sample","interval_max"]},
     Points: {"properties":{"kind":{"$ref":"#/$defs/PointKind"},"latency_ns":{"items":{"type":"integer"},"type":"array"},"of":{"type":"integer"},"t_s":{"items":{"type":"number"},"type":"array"},"thinned":{"type":"string"}},"required":["kind","of","thinned","t_s","latency_ns"],"type":"object"},
     Preemption: {"properties":{"model":{"type":"string"},"source":{"type":"string"}},"required":["model","source"],"type":"object"},
-    ProbeRecord: {"anyOf":[{"properties":{"name":{"const":"timer","type":"string"},"parameters":{"$ref":"#/$defs/TimerParameters"}},"required":["name","parameters"],"type":"object"},{"properties":{"name":{"const":"pingpong","type":"string"},"parameters":{"$ref":"#/$defs/PingpongParameters"}},"required":["name","parameters"],"type":"object"},{"properties":{"name":{"const":"receive","type":"string"},"parameters":{"$ref":"#/$defs/ReceiveParameters"}},"required":["name","parameters"],"type":"object"},{"properties":{"name":{"const":"stream","type":"string"},"parameters":{"$ref":"#/$defs/StreamParameters"}},"required":["name","parameters"],"type":"object"},{"properties":{"name":{"const":"noise","type":"string"},"parameters":{"$ref":"#/$defs/NoiseParameters"}},"required":["name","parameters"],"type":"object"},{"properties":{"name":{"const":"bandwidth","type":"string"},"parameters":{"$ref":"#/$defs/BandwidthParameters"}},"required":["name","parameters"],"type":"object"},{"properties":{"name":{"const":"inversion","type":"string"},"parameters":{"$ref":"#/$defs/InversionParameters"}},"required":["name","parameters"],"type":"object"},{"properties":{"name":{"const":"fake","type":"string"},"parameters":{"$ref":"#/$defs/FakeParameters"}},"required":["name","parameters"],"type":"object"},{"$ref":"#/$defs/OtherProbe"}]},
+    ProbeRecord: {"anyOf":[{"properties":{"name":{"const":"timer","type":"string"},"parameters":{"$ref":"#/$defs/TimerParameters"}},"required":["name","parameters"],"type":"object"},{"properties":{"name":{"const":"pingpong","type":"string"},"parameters":{"$ref":"#/$defs/PingpongParameters"}},"required":["name","parameters"],"type":"object"},{"properties":{"name":{"const":"receive","type":"string"},"parameters":{"$ref":"#/$defs/ReceiveParameters"}},"required":["name","parameters"],"type":"object"},{"properties":{"name":{"const":"stream","type":"string"},"parameters":{"$ref":"#/$defs/StreamParameters"}},"required":["name","parameters"],"type":"object"},{"properties":{"name":{"const":"noise","type":"string"},"parameters":{"$ref":"#/$defs/NoiseParameters"}},"required":["name","parameters"],"type":"object"},{"properties":{"name":{"const":"bandwidth","type":"string"},"parameters":{"$ref":"#/$defs/BandwidthParameters"}},"required":["name","parameters"],"type":"object"},{"properties":{"name":{"const":"inversion","type":"string"},"parameters":{"$ref":"#/$defs/InversionParameters"}},"required":["name","parameters"],"type":"object"},{"properties":{"name":{"const":"irq","type":"string"},"parameters":{"$ref":"#/$defs/IrqParameters"}},"required":["name","parameters"],"type":"object"},{"properties":{"name":{"const":"fake","type":"string"},"parameters":{"$ref":"#/$defs/FakeParameters"}},"required":["name","parameters"],"type":"object"},{"$ref":"#/$defs/OtherProbe"}]},
     Provenance: {"properties":{"origin":{"$ref":"#/$defs/Origin"},"program":{"type":"string"},"version":{"type":"string"}},"required":["origin","program","version"],"type":"object"},
     ReceiveParameters: {"properties":{"cpu":{"type":"integer"},"far_cpu":{"type":["integer","null"]},"far_priority":{"type":["integer","null"]},"iface":{"type":["string","null"]},"listen":{"type":["integer","null"]},"rate":{"type":["string","null"]},"sender":{"type":"string"},"size":{"type":["integer","null"]},"wait":{"type":"string"}},"required":["listen","iface","wait","cpu","sender","size","rate","far_cpu","far_priority"],"type":"object"},
     RunParameters: {"properties":{"deadline_ns":{"type":["integer","null"]},"duration_ns":{"type":["integer","null"]},"peak_over_ns":{"type":["integer","null"]},"peaks":{"type":["integer","null"]},"raw":{"type":"boolean"},"samples":{"type":["integer","null"]},"stop_over_ns":{"type":["integer","null"]},"warmup_ns":{"type":"integer"}},"required":["duration_ns","samples","warmup_ns","stop_over_ns","raw","peaks","peak_over_ns"],"type":"object"},

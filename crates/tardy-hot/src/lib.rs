@@ -28,6 +28,7 @@
 //! - [`receive`]: the loop of the `receive` probe, and that of its sender
 //! - [`echo`]: the loop of `tardy echo`
 //! - [`gaps`]: the loop of the `noise` probe
+//! - [`interrupts`]: what the `irq` probe does in each turn beside its wake-up
 //! - [`inversion`]: the loops of the `inversion` probe
 //! - [`stream`]: the loop of the `stream` probe
 //! - [`repeats`]: the loops of the `bandwidth` probe
@@ -39,6 +40,7 @@ pub mod echo;
 pub mod exchange;
 pub mod gaps;
 pub mod histogram;
+pub mod interrupts;
 pub mod inversion;
 pub mod packet;
 pub mod ports;

@@ -25,14 +25,14 @@ const STAGES: [&str; 5] = ["irq", SOFTIRQ, "handler", "dispatch", "user"];
 const SOFTIRQ: &str = "softirq";
 
 /// The series of the stages of `total`.
-pub(super) fn heads(total: &SeriesHead, has_softirq: bool) -> Vec<SeriesHead> {
+pub(in crate::probes) fn heads(total: &SeriesHead, has_softirq: bool) -> Vec<SeriesHead> {
     let names = STAGES.into_iter().filter(|stage| has_softirq || *stage != SOFTIRQ);
     names.map(|stage| total.stage(stage)).collect()
 }
 
 /// What a traced thread owns beside its sink.
 #[derive(Debug)]
-pub(super) struct OfThread {
+pub(in crate::probes) struct OfThread {
     records: Arc<dyn Records>,
     number: usize,
     within_ns: u64,
@@ -44,7 +44,7 @@ pub(super) struct OfThread {
 
 /// The same, for its readers.
 #[derive(Debug)]
-pub(super) struct SharedStages {
+pub(in crate::probes) struct SharedStages {
     recorded: Vec<Recorded>,
     series: StageSeries,
     control: Arc<TraceControl>,
@@ -53,7 +53,7 @@ pub(super) struct SharedStages {
 
 impl OfThread {
     /// Makes the series of thread `number`, all memory touched.
-    pub(super) fn new(
+    pub(in crate::probes) fn new(
         head: &SeriesHead,
         tracing: &Tracing,
         number: usize,
@@ -90,7 +90,7 @@ impl OfThread {
     }
 
     /// The measured loop, its stages recorded.
-    pub(super) fn measured<W: Wake, S: Sink>(
+    pub(in crate::probes) fn measured<W: Wake, S: Sink>(
         self,
         wake: &mut W,
         mut inner: S,
@@ -118,7 +118,7 @@ impl OfThread {
 
 impl SharedStages {
     /// Now that the thread is there and known.
-    pub(super) fn known(
+    pub(in crate::probes) fn known(
         self,
         name: String,
         cpu: u32,

@@ -72,6 +72,28 @@ pub struct InversionParameters {
 
 impl ProbeParameters for InversionParameters {}
 
+/// The parameters of `irq`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct IrqParameters {
+    /// What interrupts: `rtc` or `timerfd`.
+    pub source: String,
+    /// Interrupts per second.
+    pub rate_hz: u32,
+    /// From one interrupt to the next, ns.
+    pub interval_ns: i64,
+    /// How long the loop of each turn takes undisturbed, ns; 0 for none.
+    pub loop_ns: i64,
+    /// The measured CPUs, as a list.
+    pub cpus: String,
+}
+
+impl ProbeParameters for IrqParameters {
+    fn interval_ns(&self) -> Option<i64> {
+        Some(self.interval_ns)
+    }
+}
+
 /// The parameters of `fake`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
