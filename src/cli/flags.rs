@@ -237,7 +237,7 @@ pub(super) fn duration(text: &str) -> Result<HowLong, String> {
 
 /// A time. Nothing needs no unit: who asks for it is told what is wrong with nothing, and not first
 /// what is wrong with a bare number.
-fn time(text: &str) -> Result<Nanos, String> {
+pub(super) fn time(text: &str) -> Result<Nanos, String> {
     match text.parse::<Nanos>() {
         Err(UnitError::Bare(number)) if number.parse::<f64>() == Ok(0.0) => Ok(Nanos(0)),
         parsed => parsed.map_err(|error| error.to_string()),

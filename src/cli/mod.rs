@@ -11,6 +11,8 @@ mod flags;
 mod gates;
 mod interactive;
 mod lab;
+mod inversion;
+mod irq;
 mod licenses;
 mod load;
 mod messages;

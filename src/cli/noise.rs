@@ -51,7 +51,7 @@ pub(super) fn pace_ns(probe: &ProbeInfo) -> Option<i64> {
 pub(super) fn usual_policy(probe: &ProbeInfo) -> Policy {
     match probe.rhythm {
         Rhythm::Spin | Rhythm::Rounds | Rhythm::Tasks => Policy::Other,
-        Rhythm::Interval | Rhythm::Messages => Policy::Fifo,
+        Rhythm::Interval | Rhythm::Messages | Rhythm::Contest | Rhythm::Interrupts => Policy::Fifo,
     }
 }
 

@@ -19,6 +19,8 @@ use super::{
     flags::{CpuList, DeadlineFlags, FormatFlags, HowLong, LoadFlags, duration, positive, samples},
     gates::{self, GateFlags},
     interactive::{self, FRAME_NS, InteractiveFlags},
+    inversion::{self, InversionFlags},
+    irq::IrqFlags,
     messages::{self, MessageFlags},
     noise::{self, NoiseFlags},
     output,
@@ -65,6 +67,10 @@ pub(super) struct RunFlags {
     messages: MessageFlags,
     #[command(flatten)]
     noise: NoiseFlags,
+    #[command(flatten)]
+    inversion: InversionFlags,
+    #[command(flatten)]
+    irq: IrqFlags,
     #[command(flatten)]
     bandwidth: BandwidthFlags,
     #[command(flatten)]
@@ -225,6 +231,8 @@ impl RunFlags {
         let probe = self.probe.unwrap_or(DEFAULT_PROBE);
         self.messages.check(probe.name)?;
         self.noise.check(probe)?;
+        self.inversion.check(probe)?;
+        self.irq.check(probe)?;
         self.timer.check_fake(probe.name, self.has_load())?;
         let loads = self.loads.specs()?;
         let (cpus, places) = self.measured_cpus(probe)?;
@@ -238,7 +246,7 @@ impl RunFlags {
             self.timer.check(probe)?;
         }
         match probe.rhythm {
-            Rhythm::Interval => {}
+            Rhythm::Interval | Rhythm::Contest | Rhythm::Interrupts => {}
             Rhythm::Messages | Rhythm::Rounds => {
                 messages::check_policy(probe.name, policy.value)?;
             }
@@ -247,13 +255,18 @@ impl RunFlags {
         }
         let priority = Wish::new(self.setup.priority, DEFAULT_PRIORITY);
         self.check_priorities(policy.value, priority.value)?;
-        let (found_policy, found_priority, refused) = threads::settle(policy, priority)?;
+        let (found_policy, found_priority, refused) = match probe.rhythm {
+            Rhythm::Contest => inversion::settle(policy, priority)?,
+            _ => threads::settle(policy, priority)?,
+        };
         let wishes = self.setup.wishes(&cpus)?;
         let slack_ns = u64::try_from(self.setup.timer_slack.0).unwrap_or(1).max(1);
         let terms =
             Terms { policy: found_policy, priority: found_priority, cpu: places.0, slack_ns };
         let id = new_id()?;
         let length = self.length(probe);
+        let deadline = self.deadline.deadline.filter(|_| probe.rhythm == Rhythm::Interrupts);
+        let peak_over_ns = deadline.map(|time| time.0);
         let (directory, name) = self.place(store, &id)?;
         let (probe, interval_ns) = self.probe(probe, &cpus, terms, places.1)?;
         Ok(RunPlan {
@@ -271,7 +284,7 @@ impl RunFlags {
             slack_ns,
             hold_dma_latency: !self.setup.no_dma_latency,
             wishes,
-            trace: self.trace.wish()?,
+            trace: self.trace.wish(peak_over_ns)?,
             calibrations: self.trace.calibrations(store),
             real_time_refused: refused,
             left: Recovered::Nothing,
@@ -313,7 +326,10 @@ impl RunFlags {
             let cpu = interactive::cpu(asked, &allowed)?;
             return Ok(([cpu].into_iter().collect(), (cpu, cpu)));
         }
-        let cpus = asked.map_or(allowed, |asked| asked.cpus.clone());
+        let mut cpus = asked.map_or(allowed, |asked| asked.cpus.clone());
+        if probe.rhythm == Rhythm::Interrupts {
+            cpus = self.irq.cpus(cpus, asked.is_some())?;
+        }
         let first = cpus.iter().next().unwrap_or(0);
         Ok((cpus, (first, first)))
     }
@@ -344,7 +360,7 @@ impl RunFlags {
                 return Ok((Box::new(self.bandwidth.bandwidth(terms, far_cpu)?), ROUND_NS));
             }
             Rhythm::Tasks => return Ok((Box::new(self.tasks(terms)?), FRAME_NS)),
-            Rhythm::Interval | Rhythm::Spin => {}
+            Rhythm::Interval | Rhythm::Spin | Rhythm::Contest | Rhythm::Interrupts => {}
         }
         let plan = CpuPlan {
             timer: self.timer.timer(cpus.clone(), &terms),
@@ -352,10 +368,17 @@ impl RunFlags {
             unpaced: self.timer.unpaced,
             distribution: self.timer.distribution,
             gap_over_ns: self.noise.gap_over_ns(),
+            contest_ns: self.inversion.work_ns(),
+            interrupts: self.irq.interrupts(),
         };
         let made = on_cpus(probe.name, plan);
         let made = made.with_context(|| format!("no constructor for the probe {}", probe.name))?;
-        Ok((made, noise::pace_ns(probe).unwrap_or_else(|| self.timer.interval_ns())))
+        let pace_ns = match probe.rhythm {
+            Rhythm::Contest => self.inversion.pace_ns(),
+            Rhythm::Interrupts => self.irq.interrupts().period_ns(),
+            _ => noise::pace_ns(probe).unwrap_or_else(|| self.timer.interval_ns()),
+        };
+        Ok((made, pace_ns))
     }
 
     fn tasks(&self, terms: Terms) -> Result<Interactive> {

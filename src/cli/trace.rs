@@ -94,8 +94,9 @@ impl TraceFlags {
         }
     }
 
-    /// The tracing that the session is to do.
-    pub(super) fn wish(&self) -> Result<TraceWish> {
+    /// The tracing that the session is to do. Where the user names no peaks, those over
+    /// `over_ns` are kept, if there is such a time.
+    pub(super) fn wish(&self, over_ns: Option<i64>) -> Result<TraceWish> {
         let mode = self.trace;
         let of_peaks = [
             ("--peaks", self.peaks.is_some()),
@@ -120,7 +121,11 @@ impl TraceFlags {
                 Stacks::Off => kernel::Stacks::Off,
             },
             keep: self.peaks.unwrap_or(PEAKS) as usize,
-            peak_over_ns: self.peak_over.map(|over| over.0),
+            peak_over_ns: match (self.peak_over, self.peaks) {
+                (Some(over), _) => Some(over.0),
+                (None, Some(_)) => None,
+                (None, None) => over_ns,
+            },
             calibrate: self.calibrate,
         })
     }

@@ -273,6 +273,11 @@ impl Armed {
         self.tids.clone()
     }
 
+    /// Also counts this thread among [`Armed::tids`]: it helps a measuring one and ends with it.
+    pub(super) fn also_watch(&mut self, tid: i32) {
+        self.tids.push(tid);
+    }
+
     /// Rings `bell` when its last thread has ended its loop; or any, once the stop flag is set.
     pub fn rings(&self, bell: &Bell) {
         // There is one waiter.

@@ -9,6 +9,8 @@ mod evidence;
 pub mod fake;
 pub mod far_end;
 pub mod interactive;
+pub mod inversion;
+pub mod irq;
 pub mod jobs;
 mod measured_thread;
 pub mod noise;
@@ -36,7 +38,13 @@ pub use self::{
     armed::{Armed, ExpiryGrid, SeriesSource},
     evidence::{ClockEvidence, FarLoss, MessageEvidence, OneThread, ReceiveEvidence},
 };
-use self::{fake::Fake, noise::Noise, timer::Timer};
+use self::{
+    fake::Fake,
+    inversion::Inversion,
+    irq::{InterruptPlan, Irq},
+    noise::Noise,
+    timer::Timer,
+};
 use crate::{
     run::{
         Deviation, FigureHead, MessageRecord, ProbeRecord, SeriesHead,
@@ -257,6 +265,10 @@ pub struct CpuPlan {
     pub distribution: Option<fake::Distribution>,
     /// A longer time between two clock reads of a thread that spins is a gap, ns.
     pub gap_over_ns: i64,
+    /// CPU time for which a mutex is held, and of the thread that runs meanwhile, ns.
+    pub contest_ns: (i64, i64),
+    /// What interrupts, and what follows.
+    pub interrupts: InterruptPlan,
 }
 
 /// The probe called `name`, if it is one whose threads measure CPUs: a line for each.
@@ -265,6 +277,8 @@ pub fn on_cpus(name: &str, plan: CpuPlan) -> Option<Box<dyn Probe>> {
     match name {
         "timer" => Some(Box::new(plan.timer)),
         "noise" => Some(Box::new(Noise::new(plan))),
+        "inversion" => Some(Box::new(Inversion::new(plan))),
+        "irq" => Some(Box::new(Irq::new(plan))),
         "fake" => Some(Box::new(Fake::new(plan))),
         _ => None,
     }

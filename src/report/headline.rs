@@ -24,6 +24,9 @@ pub fn headline_because(document: &Document, why: Option<&str>) -> String {
             .or_else(|| figures::sentence(document))
             .unwrap_or_else(|| "Nothing was measured.".into());
     };
+    if SampleName::of(document) == SampleName::Wait {
+        return waits(document);
+    }
     let missed = MissedInAll::of(document);
     let views = match missed.are_material() {
         true => per_period(document),
@@ -36,7 +39,9 @@ pub fn headline_because(document: &Document, why: Option<&str>) -> String {
         SampleName::Packet => packets(document, ns, (worst, max)),
         SampleName::Gap => gaps(ns, (worst, max)),
         SampleName::Frame => frames(ns, (worst, max)),
-        SampleName::WakeUp | SampleName::Sample => wakeups(ns, (worst, max), &missed),
+        SampleName::WakeUp | SampleName::Wait | SampleName::Sample => {
+            wakeups(ns, (worst, max), &missed)
+        }
     };
     let mut text = format!("{name} % of {within}; the worst {worst}{why}.");
     if missed.missed > 0 {
@@ -82,6 +87,25 @@ fn deadlines_missed(document: &Document) -> String {
     least.map_or_else(String::new, |(task, share)| {
         format!(" {task} met {} % of its deadlines.", figures::number(share))
     })
+}
+
+/// The worst CPU's median wait for each of the two mutexes, and the longest wait of all.
+fn waits(document: &Document) -> String {
+    let of = |kind: &str| {
+        let own = document.wakeups().filter(|series| series.name.ends_with(kind));
+        let own: Vec<_> = own.filter_map(|series| Some((median(series)?, series.max?))).collect();
+        let median = own.iter().map(|(median, _)| *median).max()?;
+        let max = own.iter().map(|(_, max)| *max).max()?;
+        Some(format!("{} (median; at most {})", Nanos(median), Nanos(max)))
+    };
+    let (with, without) = (of("-inherit"), of("-none"));
+    let words = [(with, "with priority inheritance"), (without, "without")];
+    let known = words.into_iter().filter_map(|(waits, how)| Some(format!("{} {how}", waits?)));
+    format!("The high-priority thread waited {}.", known.collect::<Vec<_>>().join(", "))
+}
+
+fn median(series: &SeriesSummary) -> Option<i64> {
+    i64::try_from(*series.percentiles.get("50")?).ok()
 }
 
 fn place(series: &SeriesSummary) -> String {

@@ -70,8 +70,9 @@ pub use latency_view::LatencyView;
 pub use messages::{ClockRecord, EndRecord, FlowRecord, MessageRecord};
 pub use plan_record::{CellStatus, PLAN, PLAN_SCHEMA_VERSION, PlanCell, PlanRecord, PlanStatus};
 pub use probes::{
-    BandwidthParameters, FakeParameters, NoiseParameters, OtherProbe, PingpongParameters,
-    ProbeRecord, ReceiveParameters, StreamParameters, TimerParameters,
+    BandwidthParameters, FakeParameters, InversionParameters, IrqParameters, NoiseParameters,
+    OtherProbe, PingpongParameters, ProbeRecord, ReceiveParameters, StreamParameters,
+    TimerParameters,
 };
 pub use provenance::{Origin, Provenance};
 pub use reader::Run;

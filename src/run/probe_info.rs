@@ -45,6 +45,10 @@ pub enum Rhythm {
     Messages,
     /// Whenever something takes the CPU from a thread that never sleeps, one on each of `--cpus`.
     Spin,
+    /// When a device or a timer interrupts, by threads on `--cpus`.
+    Interrupts,
+    /// In rounds in which three threads on each of `--cpus` want one mutex.
+    Contest,
     /// It takes none: it measures figures in rounds of one repeat each, on at most two CPUs.
     Rounds,
     /// When a simulated task has something to do, on one CPU.
@@ -80,6 +84,8 @@ pub enum SampleName {
     Gap,
     /// Of a simulated task: the start of its work, or where it never sleeps the end.
     Frame,
+    /// For a mutex.
+    Wait,
     /// Of several runs that do not measure the same.
     Sample,
 }
@@ -94,6 +100,7 @@ impl SampleName {
             Self::Packet => "packet",
             Self::Gap => "gap",
             Self::Frame => "frame",
+            Self::Wait => "wait",
             Self::Sample => "sample",
         }
     }
@@ -107,6 +114,7 @@ impl SampleName {
             Self::Packet => "packets",
             Self::Gap => "gaps",
             Self::Frame => "frames",
+            Self::Wait => "waits",
             Self::Sample => "samples",
         }
     }
@@ -115,7 +123,7 @@ impl SampleName {
     #[must_use]
     pub const fn late(self) -> &'static str {
         match self {
-            Self::RoundTrip | Self::Gap => "longer",
+            Self::RoundTrip | Self::Gap | Self::Wait => "longer",
             Self::WakeUp | Self::Packet | Self::Frame | Self::Sample => "later",
         }
     }
@@ -126,6 +134,7 @@ impl SampleName {
         match self {
             Self::RoundTrip => "round trip",
             Self::Gap => "gap",
+            Self::Wait => "wait",
             Self::WakeUp | Self::Packet | Self::Frame | Self::Sample => "latency",
         }
     }

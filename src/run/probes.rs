@@ -4,12 +4,18 @@
 //! A probe is one block of the table, with one type for its parameters. In `run.json` it is the
 //! name and an object: `"probe": {"name": "timer", "parameters": {...}}`.
 
+mod parameters;
+
 use serde::{
     Deserialize, Deserializer, Serialize,
     de::{DeserializeOwned, Error},
 };
 use serde_json::{Map, Value};
 
+pub use self::parameters::{
+    BandwidthParameters, FakeParameters, InversionParameters, IrqParameters, NoiseParameters,
+    TimerParameters,
+};
 use super::interactive::InteractiveParameters;
 pub use super::probe_info::{LatencyFrom, ProbeInfo, Rhythm, SampleName, Traceable};
 
@@ -140,6 +146,26 @@ probes! {
         traceable: Traceable::All,
         takes_echo: false,
     }
+    /// Waits for a mutex that a thread of lower priority has.
+    Inversion(InversionParameters) is "inversion" {
+        help: "Wait for a mutex of a low-priority thread under a hog, with inheritance and without",
+        sample: SampleName::Wait,
+        latency_from: LatencyFrom::ClockRead,
+        rhythm: Rhythm::Contest,
+        default_samples: None,
+        traceable: Traceable::No,
+        takes_echo: false,
+    }
+    /// Wake-ups by a periodic interrupt.
+    Irq(IrqParameters) is "irq" {
+        help: "Wait for a periodic interrupt; how late is the thread, how long a known loop?",
+        sample: SampleName::WakeUp,
+        latency_from: LatencyFrom::Schedule,
+        rhythm: Rhythm::Interrupts,
+        default_samples: None,
+        traceable: Traceable::All,
+        takes_echo: false,
+    }
     /// Made-up samples.
     Fake(FakeParameters) is "fake" {
         help: "Synthetic samples with known values: for tests and demos",
@@ -173,30 +199,6 @@ trait ProbeParameters {
     /// See [`ProbeRecord::carrier`].
     fn carrier(&self) -> Option<(&str, u64)> {
         None
-    }
-}
-
-/// The parameters of `timer`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct TimerParameters {
-    /// How its threads wait: `nanosleep`, `relative` or `timerfd`.
-    pub wake: String,
-    /// Time from one expiry to the next, ns.
-    pub interval_ns: i64,
-    /// Distance between the expiries of one thread and the next, ns.
-    pub distance_ns: i64,
-    /// The measured CPUs, as a list: `0-3,7`.
-    pub cpus: String,
-    /// Threads on each of them.
-    pub threads_per_cpu: u32,
-    /// How much the priority falls from one thread of a CPU to the next.
-    pub priority_step: u32,
-}
-
-impl ProbeParameters for TimerParameters {
-    fn interval_ns(&self) -> Option<i64> {
-        Some(self.interval_ns)
     }
 }
 
@@ -292,57 +294,7 @@ impl ProbeParameters for StreamParameters {
     }
 }
 
-/// The parameters of `noise`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct NoiseParameters {
-    /// A longer time between two clock reads is a gap, ns.
-    pub gap_over_ns: i64,
-    /// The measured CPUs, as a list.
-    pub cpus: String,
-}
-
-impl ProbeParameters for NoiseParameters {}
-
-/// The parameters of `bandwidth`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct BandwidthParameters {
-    /// What is measured, in this order: `pipe/64KiB`, `fork`, ...
-    pub figures: Vec<String>,
-    /// The CPU of the process that measures, and of all that it switches to.
-    pub cpu: u32,
-    /// The CPU of the senders of pipes and sockets.
-    pub far_cpu: u32,
-    /// Where the file is that is read; absent where no figure needs one.
-    pub directory: Option<String>,
-}
-
-impl ProbeParameters for BandwidthParameters {}
-
 impl ProbeParameters for InteractiveParameters {}
-
-/// The parameters of `fake`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct FakeParameters {
-    /// Time from one expiry to the next, ns.
-    pub interval_ns: i64,
-    /// The CPUs in whose names samples are made up, as a list.
-    pub cpus: String,
-    /// Whether they are made up as fast as possible.
-    pub unpaced: bool,
-    /// What they are drawn from, as `pareto:index=4,seed=1`, in simulated time; absent for known
-    /// samples.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub distribution: Option<String>,
-}
-
-impl ProbeParameters for FakeParameters {
-    fn interval_ns(&self) -> Option<i64> {
-        Some(self.interval_ns)
-    }
-}
 
 /// A probe whose parameters have no type here.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -410,9 +362,9 @@ mod tests {
 
     #[test]
     fn a_probe_of_another_version_keeps_its_parameters() {
-        let unknown = json!({"name": "irq", "parameters": {"line": 24}});
+        let unknown = json!({"name": "gpio", "parameters": {"line": 24}});
         let record: ProbeRecord = serde_json::from_value(unknown.clone()).unwrap();
-        assert_eq!((record.name(), record.interval_ns()), ("irq", None));
+        assert_eq!((record.name(), record.interval_ns()), ("gpio", None));
         assert_eq!(serde_json::to_value(&record).unwrap(), unknown);
     }
 

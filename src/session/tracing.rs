@@ -147,9 +147,16 @@ fn woken_by(name: &str) -> WokenBy {
         // It sends on a schedule.
         Some((Rhythm::Messages, LatencyFrom::Schedule)) => WokenBy::Both,
         Some((Rhythm::Messages, _)) => WokenBy::Messages,
-        Some((Rhythm::Interval | Rhythm::Spin | Rhythm::Rounds | Rhythm::Tasks, _)) | None => {
-            WokenBy::Timers
-        }
+        Some((
+            Rhythm::Interval
+            | Rhythm::Spin
+            | Rhythm::Rounds
+            | Rhythm::Tasks
+            | Rhythm::Contest
+            | Rhythm::Interrupts,
+            _,
+        ))
+        | None => WokenBy::Timers,
     }
 }
 

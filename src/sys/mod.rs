@@ -32,6 +32,7 @@ pub mod ram_disk;
 pub mod region;
 pub mod rights;
 pub mod root;
+pub mod rtc;
 pub mod sched;
 pub mod semaphores;
 pub mod shared;

@@ -36,6 +36,8 @@ mod full_disk;
 mod gates_against;
 mod hostile;
 mod interactive;
+mod inversion;
+mod irq;
 mod killed;
 mod known_tails;
 mod lab;

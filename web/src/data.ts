@@ -615,6 +615,32 @@ export type InterruptRow = {
   source: string;
 };
 
+/** The parameters of `inversion`. */
+export type InversionParameters = {
+  /** The measured CPUs, as a list. */
+  cpus: string;
+  /** CPU time of the medium thread in each round, ns. */
+  hog_ns: number;
+  /** CPU time for which the low thread has the mutex, ns. */
+  hold_ns: number;
+  /** From the begin of one round to that of the next, ns; the two mutexes take turns. */
+  period_ns: number;
+};
+
+/** The parameters of `irq`. */
+export type IrqParameters = {
+  /** The measured CPUs, as a list. */
+  cpus: string;
+  /** From one interrupt to the next, ns. */
+  interval_ns: number;
+  /** How long the loop of each turn takes undisturbed, ns; 0 for none. */
+  loop_ns: number;
+  /** Interrupts per second. */
+  rate_hz: number;
+  /** What interrupts: `rtc` or `timerfd`. */
+  source: string;
+};
+
 /** What another run on the same machine found that tracing costs. */
 export type KnownCost = {
   /** What it found. */
@@ -1228,6 +1254,12 @@ export type ProbeRecord = {
   name: "interactive";
   parameters: InteractiveParameters;
 } | {
+  name: "inversion";
+  parameters: InversionParameters;
+} | {
+  name: "irq";
+  parameters: IrqParameters;
+} | {
   name: "fake";
   parameters: FakeParameters;
 } | OtherProbe;
@@ -1345,7 +1377,7 @@ export type RunTail = {
 };
 
 /** What one sample is. */
-export type SampleName = "wake_up" | "round_trip" | "packet" | "gap" | "frame" | "sample";
+export type SampleName = "wake_up" | "round_trip" | "packet" | "gap" | "frame" | "wait" | "sample";
 
 /** What samples are called. */
 export type SampleWords = {
@@ -1698,6 +1730,8 @@ export const STRUCTURE: JsonMap = {
     InteractiveParameters: {"properties":{"cpu":{"type":"integer"},"loops_per_ms":{"type":["integer","null"]},"tasks":{"items":{"$ref":"#/$defs/InteractiveTask"},"type":"array"}},"required":["tasks","cpu","loops_per_ms"],"type":"object"},
     InteractiveTask: {"properties":{"name":{"type":"string"},"period_ns":{"type":["integer","null"]},"work_ns":{"type":["integer","null"]}},"required":["name","period_ns","work_ns"],"type":"object"},
     InterruptRow: {"properties":{"description":{"type":"string"},"kind":{"type":"string"},"per_cpu":{"items":{"prefixItems":[{"type":"integer"},{"type":"integer"}],"type":"array"},"type":"array"},"per_s":{"type":"number"},"source":{"type":"string"}},"required":["kind","source","description","per_s","per_cpu"],"type":"object"},
+    InversionParameters: {"properties":{"cpus":{"type":"string"},"hog_ns":{"type":"integer"},"hold_ns":{"type":"integer"},"period_ns":{"type":"integer"}},"required":["hold_ns","hog_ns","period_ns","cpus"],"type":"object"},
+    IrqParameters: {"properties":{"cpus":{"type":"string"},"interval_ns":{"type":"integer"},"loop_ns":{"type":"integer"},"rate_hz":{"type":"integer"},"source":{"type":"string"}},"required":["source","rate_hz","interval_ns","loop_ns","cpus"],"type":"object"},
     KnownCost: {"properties":{"cost":{"$ref":"#/$defs/TraceCost"},"loads":{"items":{"type":"string"},"type":"array"},"name":{"type":"string"},"run":{"type":"string"}},"required":["run","name","loads","cost"],"type":"object"},
     LabFacts: {"properties":{"arguments":{"items":{"type":"string"},"type":"array"},"cpu_model":{"type":"string"},"cpus":{"type":"integer"},"far":{"items":{"type":"string"},"type":"array"},"initramfs_hash":{"type":"string"},"is_control":{"type":"boolean"},"kernel":{"type":"string"},"kernel_hash":{"type":"string"},"key":{"type":"string"},"load":{"type":"string"},"mode":{"type":"string"},"padding":{"type":"integer"},"program_hash":{"type":"string"},"qemu":{"type":"string"},"sample_hash":{"type":["string","null"]},"seed":{"type":"integer"},"shift":{"type":["integer","null"]},"wait_ns":{"type":["integer","null"]}},"required":["mode","qemu","cpu_model","shift","seed","padding","is_control","kernel","kernel_hash","initramfs_hash","sample_hash","load","program_hash","cpus","arguments","key"],"type":"object"},
     LabFailure: {"properties":{"kernel":{"type":"string"},"load":{"type":"string"},"seed":{"type":"integer"},"why":{"type":"string"}},"required":["load","kernel","seed","why"],"type":"object"},
@@ -1736,13 +1770,13 @@ export const STRUCTURE: JsonMap = {
     PointKind: {"enum":["sample","interval_max"]},
     Points: {"properties":{"kind":{"$ref":"#/$defs/PointKind"},"latency_ns":{"items":{"type":"integer"},"type":"array"},"of":{"type":"integer"},"t_s":{"items":{"type":"number"},"type":"array"},"thinned":{"type":"string"}},"required":["kind","of","thinned","t_s","latency_ns"],"type":"object"},
     Preemption: {"properties":{"model":{"type":"string"},"source":{"type":"string"}},"required":["model","source"],"type":"object"},
-    ProbeRecord: {"anyOf":[{"properties":{"name":{"const":"timer","type":"string"},"parameters":{"$ref":"#/$defs/TimerParameters"}},"required":["name","parameters"],"type":"object"},{"properties":{"name":{"const":"pingpong","type":"string"},"parameters":{"$ref":"#/$defs/PingpongParameters"}},"required":["name","parameters"],"type":"object"},{"properties":{"name":{"const":"receive","type":"string"},"parameters":{"$ref":"#/$defs/ReceiveParameters"}},"required":["name","parameters"],"type":"object"},{"properties":{"name":{"const":"stream","type":"string"},"parameters":{"$ref":"#/$defs/StreamParameters"}},"required":["name","parameters"],"type":"object"},{"properties":{"name":{"const":"noise","type":"string"},"parameters":{"$ref":"#/$defs/NoiseParameters"}},"required":["name","parameters"],"type":"object"},{"properties":{"name":{"const":"bandwidth","type":"string"},"parameters":{"$ref":"#/$defs/BandwidthParameters"}},"required":["name","parameters"],"type":"object"},{"properties":{"name":{"const":"interactive","type":"string"},"parameters":{"$ref":"#/$defs/InteractiveParameters"}},"required":["name","parameters"],"type":"object"},{"properties":{"name":{"const":"fake","type":"string"},"parameters":{"$ref":"#/$defs/FakeParameters"}},"required":["name","parameters"],"type":"object"},{"$ref":"#/$defs/OtherProbe"}]},
+    ProbeRecord: {"anyOf":[{"properties":{"name":{"const":"timer","type":"string"},"parameters":{"$ref":"#/$defs/TimerParameters"}},"required":["name","parameters"],"type":"object"},{"properties":{"name":{"const":"pingpong","type":"string"},"parameters":{"$ref":"#/$defs/PingpongParameters"}},"required":["name","parameters"],"type":"object"},{"properties":{"name":{"const":"receive","type":"string"},"parameters":{"$ref":"#/$defs/ReceiveParameters"}},"required":["name","parameters"],"type":"object"},{"properties":{"name":{"const":"stream","type":"string"},"parameters":{"$ref":"#/$defs/StreamParameters"}},"required":["name","parameters"],"type":"object"},{"properties":{"name":{"const":"noise","type":"string"},"parameters":{"$ref":"#/$defs/NoiseParameters"}},"required":["name","parameters"],"type":"object"},{"properties":{"name":{"const":"bandwidth","type":"string"},"parameters":{"$ref":"#/$defs/BandwidthParameters"}},"required":["name","parameters"],"type":"object"},{"properties":{"name":{"const":"interactive","type":"string"},"parameters":{"$ref":"#/$defs/InteractiveParameters"}},"required":["name","parameters"],"type":"object"},{"properties":{"name":{"const":"inversion","type":"string"},"parameters":{"$ref":"#/$defs/InversionParameters"}},"required":["name","parameters"],"type":"object"},{"properties":{"name":{"const":"irq","type":"string"},"parameters":{"$ref":"#/$defs/IrqParameters"}},"required":["name","parameters"],"type":"object"},{"properties":{"name":{"const":"fake","type":"string"},"parameters":{"$ref":"#/$defs/FakeParameters"}},"required":["name","parameters"],"type":"object"},{"$ref":"#/$defs/OtherProbe"}]},
     Provenance: {"properties":{"origin":{"$ref":"#/$defs/Origin"},"program":{"type":"string"},"version":{"type":"string"}},"required":["origin","program","version"],"type":"object"},
     ReceiveParameters: {"properties":{"cpu":{"type":"integer"},"far_cpu":{"type":["integer","null"]},"far_priority":{"type":["integer","null"]},"iface":{"type":["string","null"]},"listen":{"type":["integer","null"]},"rate":{"type":["string","null"]},"sender":{"type":"string"},"size":{"type":["integer","null"]},"wait":{"type":"string"}},"required":["listen","iface","wait","cpu","sender","size","rate","far_cpu","far_priority"],"type":"object"},
     RunParameters: {"properties":{"deadline_ns":{"type":["integer","null"]},"duration_ns":{"type":["integer","null"]},"peak_over_ns":{"type":["integer","null"]},"peaks":{"type":["integer","null"]},"raw":{"type":"boolean"},"samples":{"type":["integer","null"]},"stop_over_ns":{"type":["integer","null"]},"warmup_ns":{"type":"integer"}},"required":["duration_ns","samples","warmup_ns","stop_over_ns","raw","peaks","peak_over_ns"],"type":"object"},
     RunRecord: {"properties":{"argv":{"items":{"type":"string"},"type":"array"},"caveats":{"items":{"$ref":"#/$defs/Caveat"},"type":"array"},"conditions":{"anyOf":[{"$ref":"#/$defs/ConditionsRecord"},{"type":"null"}]},"duration_ns":{"type":"integer"},"ended_at":{"type":["string","null"]},"facts":{"$ref":"#/$defs/Facts"},"figures":{"items":{"$ref":"#/$defs/FigureRecord"},"type":"array"},"id":{"type":"string"},"loads":{"items":{"$ref":"#/$defs/LoadRecord"},"type":"array"},"log_interval_ns":{"type":"integer"},"machine":{"anyOf":[{"$ref":"#/$defs/MachineRecord"},{"type":"null"}]},"messages":{"anyOf":[{"$ref":"#/$defs/MessageRecord"},{"type":"null"}]},"name":{"type":"string"},"parameters":{"$ref":"#/$defs/RunParameters"},"probe":{"$ref":"#/$defs/ProbeRecord"},"provenance":{"$ref":"#/$defs/Provenance"},"schema_version":{"type":"integer"},"series":{"items":{"$ref":"#/$defs/SeriesSummary"},"type":"array"},"setup":{"$ref":"#/$defs/SetupRecord"},"start_monotonic_ns":{"type":"integer"},"started_at":{"type":"string"},"status":{"$ref":"#/$defs/Status"},"trace":{"$ref":"#/$defs/TraceRecord"},"validity":{"$ref":"#/$defs/Validity"}},"required":["schema_version","id","name","argv","provenance","status","validity","caveats","probe","parameters","loads","setup","trace","facts","started_at","ended_at","duration_ns","log_interval_ns","start_monotonic_ns","machine","conditions","messages","series","figures"],"type":"object"},
     RunTail: {"properties":{"observed_s":{"type":"number"},"series":{"items":{"$ref":"#/$defs/SeriesTail"},"type":"array"}},"required":["observed_s","series"],"type":"object"},
-    SampleName: {"enum":["wake_up","round_trip","packet","gap","frame","sample"]},
+    SampleName: {"enum":["wake_up","round_trip","packet","gap","frame","wait","sample"]},
     SampleWords: {"properties":{"kind":{"$ref":"#/$defs/SampleName"},"many":{"type":"string"},"measure":{"type":"string"},"one":{"type":"string"}},"required":["kind","one","many","measure"],"type":"object"},
     Scheduled: {"properties":{"count":{"type":"integer"},"max":{"type":["integer","null"]},"mean":{"type":["integer","null"]},"percentiles":{"additionalProperties":{"type":"integer"},"type":"object"},"uncertain":{"items":{"type":"string"},"type":"array"}},"required":["count","mean","max","percentiles","uncertain"],"type":"object"},
     SeriesShare: {"properties":{"ns":{"type":"integer"},"series":{"type":"string"}},"required":["series","ns"],"type":"object"},

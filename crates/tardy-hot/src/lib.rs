@@ -29,6 +29,8 @@
 //! - [`echo`]: the loop of `tardy echo`
 //! - [`gaps`]: the loop of the `noise` probe
 //! - [`frames`]: the loops of the `interactive` probe, and the work that they do
+//! - [`interrupts`]: what the `irq` probe does in each turn beside its wake-up
+//! - [`inversion`]: the loops of the `inversion` probe
 //! - [`stream`]: the loop of the `stream` probe
 //! - [`repeats`]: the loops of the `bandwidth` probe
 //!
@@ -40,6 +42,8 @@ pub mod exchange;
 pub mod frames;
 pub mod gaps;
 pub mod histogram;
+pub mod interrupts;
+pub mod inversion;
 pub mod packet;
 pub mod ports;
 pub mod receive;

@@ -128,6 +128,8 @@ impl Wake for Relative {
 #[derive(Debug)]
 pub struct Periodic {
     timer: c_int,
+    /// What is read is the number of expirations above so many bits.
+    shift: u32,
     next_ns: i64,
     period_ns: i64,
     /// Since the expiry before, as the kernel counts them.
@@ -141,7 +143,14 @@ impl Periodic {
     /// The descriptor stays the caller's.
     #[must_use]
     pub const fn new(timer: c_int, first_ns: i64, period_ns: i64) -> Self {
-        Self { timer, next_ns: first_ns, period_ns, expirations: 0, counted: 0 }
+        Self { timer, shift: 0, next_ns: first_ns, period_ns, expirations: 0, counted: 0 }
+    }
+
+    /// The device of a real-time clock that interrupts at `first_ns` and then every `period_ns`
+    /// (rtc(4)). The descriptor stays the caller's.
+    #[must_use]
+    pub const fn of_clock(device: c_int, first_ns: i64, period_ns: i64) -> Self {
+        Self { shift: 8, ..Self::new(device, first_ns, period_ns) }
     }
 }
 
@@ -155,6 +164,7 @@ impl Wake for Periodic {
             if got != 8 {
                 return Err(errno());
             }
+            self.expirations >>= self.shift;
             if self.expirations > self.counted {
                 self.expirations -= self.counted;
                 self.counted = 0;

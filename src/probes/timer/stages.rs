@@ -121,10 +121,10 @@ pub(in crate::probes) trait MeasuredLoop {
 }
 
 /// That of the timer probe.
-pub(super) struct TimerLoop<'a, W> {
-    pub(super) wake: &'a mut W,
-    pub(super) until: Until,
-    pub(super) stop: &'a Stop,
+pub(in crate::probes) struct TimerLoop<'a, W> {
+    pub(in crate::probes) wake: &'a mut W,
+    pub(in crate::probes) until: Until,
+    pub(in crate::probes) stop: &'a Stop,
 }
 
 impl<W: Wake> MeasuredLoop for TimerLoop<'_, W> {

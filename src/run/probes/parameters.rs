@@ -1,0 +1,117 @@
+//! The parameters of the probes that exchange no messages.
+
+use serde::{Deserialize, Serialize};
+
+use super::ProbeParameters;
+
+/// The parameters of `timer`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct TimerParameters {
+    /// How its threads wait: `nanosleep`, `relative` or `timerfd`.
+    pub wake: String,
+    /// Time from one expiry to the next, ns.
+    pub interval_ns: i64,
+    /// Distance between the expiries of one thread and the next, ns.
+    pub distance_ns: i64,
+    /// The measured CPUs, as a list: `0-3,7`.
+    pub cpus: String,
+    /// Threads on each of them.
+    pub threads_per_cpu: u32,
+    /// How much the priority falls from one thread of a CPU to the next.
+    pub priority_step: u32,
+}
+
+impl ProbeParameters for TimerParameters {
+    fn interval_ns(&self) -> Option<i64> {
+        Some(self.interval_ns)
+    }
+}
+
+/// The parameters of `noise`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct NoiseParameters {
+    /// A longer time between two clock reads is a gap, ns.
+    pub gap_over_ns: i64,
+    /// The measured CPUs, as a list.
+    pub cpus: String,
+}
+
+impl ProbeParameters for NoiseParameters {}
+
+/// The parameters of `bandwidth`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct BandwidthParameters {
+    /// What is measured, in this order: `pipe/64KiB`, `fork`, ...
+    pub figures: Vec<String>,
+    /// The CPU of the process that measures, and of all that it switches to.
+    pub cpu: u32,
+    /// The CPU of the senders of pipes and sockets.
+    pub far_cpu: u32,
+    /// Where the file is that is read; absent where no figure needs one.
+    pub directory: Option<String>,
+}
+
+impl ProbeParameters for BandwidthParameters {}
+
+/// The parameters of `inversion`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct InversionParameters {
+    /// CPU time for which the low thread has the mutex, ns.
+    pub hold_ns: i64,
+    /// CPU time of the medium thread in each round, ns.
+    pub hog_ns: i64,
+    /// From the begin of one round to that of the next, ns; the two mutexes take turns.
+    pub period_ns: i64,
+    /// The measured CPUs, as a list.
+    pub cpus: String,
+}
+
+impl ProbeParameters for InversionParameters {}
+
+/// The parameters of `irq`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct IrqParameters {
+    /// What interrupts: `rtc` or `timerfd`.
+    pub source: String,
+    /// Interrupts per second.
+    pub rate_hz: u32,
+    /// From one interrupt to the next, ns.
+    pub interval_ns: i64,
+    /// How long the loop of each turn takes undisturbed, ns; 0 for none.
+    pub loop_ns: i64,
+    /// The measured CPUs, as a list.
+    pub cpus: String,
+}
+
+impl ProbeParameters for IrqParameters {
+    fn interval_ns(&self) -> Option<i64> {
+        Some(self.interval_ns)
+    }
+}
+
+/// The parameters of `fake`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct FakeParameters {
+    /// Time from one expiry to the next, ns.
+    pub interval_ns: i64,
+    /// The CPUs in whose names samples are made up, as a list.
+    pub cpus: String,
+    /// Whether they are made up as fast as possible.
+    pub unpaced: bool,
+    /// What they are drawn from, as `pareto:index=4,seed=1`, in simulated time; absent for known
+    /// samples.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub distribution: Option<String>,
+}
+
+impl ProbeParameters for FakeParameters {
+    fn interval_ns(&self) -> Option<i64> {
+        Some(self.interval_ns)
+    }
+}
