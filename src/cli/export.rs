@@ -47,6 +47,11 @@ pub(super) fn export(flags: &ExportFlags, store: &Store) -> Result<Exit> {
     let (bytes, exit) = match format.write {
         ExportWriter::Checks(write) => checked(flags, store, write)?,
         ExportWriter::Profile(write) => (profiled(flags, store, write)?, Exit::Done),
+        ExportWriter::ProfileFile(write) => {
+            let to = &flags.to;
+            ensure!(flags.output.is_some(), "--to {to} is no text: name a file for it, -o FILE");
+            (profiled(flags, store, write)?, Exit::Done)
+        }
     };
     match &flags.output {
         Some(path) => report::write(path, &bytes)?,
@@ -56,7 +61,11 @@ pub(super) fn export(flags: &ExportFlags, store: &Store) -> Result<Exit> {
 }
 
 /// The profile of the one run.
-fn profiled(flags: &ExportFlags, store: &Store, write: fn(&Profile) -> Vec<u8>) -> Result<Vec<u8>> {
+fn profiled(
+    flags: &ExportFlags,
+    store: &Store,
+    write: fn(&Profile) -> io::Result<Vec<u8>>,
+) -> Result<Vec<u8>> {
     let to = &flags.to;
     ensure!(
         flags.gates.is_empty(),
@@ -65,7 +74,7 @@ fn profiled(flags: &ExportFlags, store: &Store, write: fn(&Profile) -> Vec<u8>) 
     let [name] = &flags.runs[..] else {
         bail!("--to {to} is of one run, and {} are named; export one at a time", flags.runs.len());
     };
-    Ok(write(&profile::of(&store.find(name)?)?))
+    Ok(write(&profile::of(&store.find(name)?)?)?)
 }
 
 /// The runs with their checks, and the exit code.

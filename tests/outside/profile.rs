@@ -2,7 +2,10 @@
 //! perf has to agree about whole seconds of the machine.
 
 use std::{
+    collections::HashMap,
     fs,
+    path::Path,
+    process::{Command, Stdio},
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -14,7 +17,7 @@ use std::{
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::{Value, json};
 
-use super::support::{Store, codes, is_root, list, skip, whole};
+use super::support::{Store, codes, eventually, is_root, list, signal, skip, whole};
 
 /// Computes without calling anything, so that it is the innermost function of its samples.
 #[inline(never)]
@@ -100,6 +103,13 @@ fn a_function_that_burns_a_known_share_shows_with_that_share() {
     let counted: i64 = counts.sum();
     assert_eq!(counted, whole(&report["samples"]), "each sample is in one stack");
     assert!(folded.contains("burns_for_the_profile_test"), "{folded}");
+    let file = store.path().join("r.pb.gz");
+    let to = ["export", "r", "--to", "pprof"];
+    let said = store.run(&[&to[..], &["-o", file.to_str().unwrap()]].concat());
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert_eq!(fs::read(&file).unwrap()[..2], [0x1f, 0x8b], "gzip");
+    let said = store.run(&to);
+    assert!(said.code == Some(2) && said.err.contains("-o FILE"), "it is no text: {said:?}");
     assert!(codes(&store.show("r")).contains(&"profiled"));
     let shown = store.run(&["profile", "r"]).out;
     assert!(shown.contains("The profile itself took"), "{shown}");
@@ -161,5 +171,75 @@ fn a_profile_whose_numbers_lead_nowhere_is_named_and_none_is_believed() {
         let said = said(&damaged);
         assert_eq!(said.code, Some(2), "{field}: {said:?}");
         assert!(said.err.contains("profile.json") && said.err.contains(words), "{said:?}");
+    }
+}
+
+/// Shares in percent of all functions by their names, as `perf report` has them between two moments
+/// of the machine, s.
+fn by_perf(data: &Path, from_s: f64, until_s: f64) -> HashMap<String, f64> {
+    let time = format!("{from_s:.9},{until_s:.9}");
+    let said = Command::new("perf")
+        .args(["report", "--stdio", "--no-children", "-F", "overhead,sym", "-t", "|", "--time"])
+        .args([&time, "-i"])
+        .arg(data)
+        .output()
+        .unwrap();
+    let mut shares = HashMap::new();
+    for line in String::from_utf8_lossy(&said.stdout).lines() {
+        // "12.34%|[k] name"
+        let Some((share, symbol)) = line.split_once('|') else { continue };
+        let Ok(share) = share.trim().trim_end_matches('%').parse::<f64>() else { continue };
+        let name = symbol.split_once("] ").map_or(symbol, |(_, name)| name).trim();
+        *shares.entry(name.to_owned()).or_default() += share;
+    }
+    shares
+}
+
+#[test]
+fn perf_agrees_on_the_shares_of_the_first_five_functions() {
+    let has_perf = Command::new("perf").arg("--version").output().is_ok();
+    if !is_root() || !has_perf {
+        return skip("needs root and perf (Debian's linux-perf)");
+    }
+    let store = Store::new();
+    let data = store.path().join("perf.data");
+    // The same event and rate: each samples the other as it does the rest.
+    let mut perf = Command::new("perf")
+        .args(["record", "-q", "-a", "-F", "997", "-e", "cpu-clock", "-k", "CLOCK_MONOTONIC", "-o"])
+        .arg(&data)
+        .args(["sleep", "600"])
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    eventually("perf has begun to record", || data.exists());
+    let load = ["--load", "burn:threads=1,share=50"];
+    let asked = [&["--profile=997", "--duration", "3s"][..], &load].concat();
+    let profile = profiled(&store, &asked).unwrap();
+    signal(&perf, "INT");
+    perf.wait().unwrap();
+    if profile["event"] != "cpu-clock" {
+        return skip("tardy samples by cycles here, and perf was asked for cpu-clock");
+    }
+    let at = |key: &str| whole(&profile[key]) as f64 / 1e9;
+    let theirs = by_perf(&data, at("from_ns"), at("until_ns"));
+    let report: Value = serde_json::from_str(&store.run(&["profile", "r", "--json"]).out).unwrap();
+    let (mut ours, mut nowhere) = (HashMap::<&str, f64>::new(), 0.0);
+    for symbol in list(&report["symbols"]) {
+        let own = symbol["own"].as_f64().unwrap();
+        *ours.entry(symbol["name"].as_str().unwrap()).or_default() += own;
+        // Of processes that ended before they could be asked; perf hears of each mapping.
+        nowhere += if symbol["module"] == "[unknown]" { own } else { 0.0 };
+    }
+    let mut first: Vec<(&String, &f64)> =
+        theirs.iter().filter(|(name, _)| !name.starts_with("0x")).collect();
+    first.sort_by(|a, b| b.1.total_cmp(a.1));
+    assert!(first.len() >= 5, "{theirs:?}");
+    for (name, share) in &first[..5] {
+        // perf leaves out the arguments of functions of C++.
+        let with_arguments = format!("{name}(");
+        let is_it = |ours: &str| ours == name.as_str() || ours.starts_with(&with_arguments);
+        let own: f64 = ours.iter().filter(|(ours, _)| is_it(ours)).map(|(_, own)| own).sum();
+        let differs = (own - **share).abs();
+        assert!(differs < 3.0 + nowhere, "{name}: {own} %, perf {share} %, nowhere {nowhere} %");
     }
 }

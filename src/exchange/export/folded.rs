@@ -1,7 +1,7 @@
 //! Folded stacks: a line a stack, as Brendan Gregg's flamegraph.pl, inferno and speedscope read it:
 //! functions from the outermost to the innermost, with a `;` between them, and its weight.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, io};
 
 use crate::{
     plain::plain,
@@ -11,7 +11,7 @@ use crate::{
 
 /// The stacks of a profile; the outermost name is the task's, functions of the kernel end in
 /// `_[k]`, and the number is the count of samples.
-pub(super) fn write(profile: &Profile) -> Vec<u8> {
+pub(super) fn write(profile: &Profile) -> io::Result<Vec<u8>> {
     let mut lines: BTreeMap<String, u64> = BTreeMap::new();
     for row in &profile.rows {
         let task = match row.2 {
@@ -30,7 +30,7 @@ pub(super) fn write(profile: &Profile) -> Vec<u8> {
         *count = count.saturating_add(row.4);
     }
     let line = |(stack, count)| format!("{stack} {count}\n");
-    lines.into_iter().map(line).collect::<String>().into_bytes()
+    Ok(lines.into_iter().map(line).collect::<String>().into_bytes())
 }
 
 /// A name that is one name: a `;` would begin another.
@@ -45,7 +45,7 @@ mod tests {
 
     #[test]
     fn stacks_are_folded_from_the_outermost_function_on() {
-        let text = String::from_utf8(write(&sampled())).unwrap();
+        let text = String::from_utf8(write(&sampled()).unwrap()).unwrap();
         let expected = "[interrupts];net_rx_[k] 1\n\
                         burn;main 1\n\
                         burn;main;spin;spin 2\n\
@@ -57,7 +57,7 @@ mod tests {
     fn a_name_neither_divides_a_stack_nor_ends_its_line() {
         let mut profile = sampled();
         profile.functions[2] = "a;b\n9".into();
-        let text = String::from_utf8(write(&profile)).unwrap();
+        let text = String::from_utf8(write(&profile).unwrap()).unwrap();
         assert!(text.contains("burn;a:b\\u{a}9 1\n"), "{text}");
         assert_eq!(text.lines().count(), 4);
     }

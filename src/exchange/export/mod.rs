@@ -3,6 +3,7 @@
 mod checks;
 mod folded;
 mod junit;
+mod pprof;
 mod tap;
 
 use std::io;
@@ -15,8 +16,10 @@ use crate::run::profile::Profile;
 pub(crate) enum ExportWriter {
     /// Runs, with what their gates came to.
     Checks(fn(&[CheckedRun]) -> io::Result<Vec<u8>>),
-    /// The profile of one run.
-    Profile(fn(&Profile) -> Vec<u8>),
+    /// The profile of one run, as text.
+    Profile(fn(&Profile) -> io::Result<Vec<u8>>),
+    /// The same, as no text: it goes to a file alone.
+    ProfileFile(fn(&Profile) -> io::Result<Vec<u8>>),
 }
 
 /// A format that runs can be written in.
@@ -28,10 +31,11 @@ pub(crate) struct ExportFormat {
 }
 
 /// Every format, in the order of the help text.
-pub(crate) const FORMATS: [ExportFormat; 3] = [
+pub(crate) const FORMATS: [ExportFormat; 4] = [
     ExportFormat { name: "junit", write: ExportWriter::Checks(junit::write) },
     ExportFormat { name: "tap", write: ExportWriter::Checks(tap::write) },
     ExportFormat { name: "folded", write: ExportWriter::Profile(folded::write) },
+    ExportFormat { name: "pprof", write: ExportWriter::ProfileFile(pprof::write) },
 ];
 
 impl ExportFormat {

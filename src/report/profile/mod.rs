@@ -185,21 +185,27 @@ fn symbols(profile: &Profile, most: usize) -> Vec<SymbolShare> {
     let whole = profile.weight();
     // Samples and weight of its own, and its weight with what it calls.
     let mut sums: BTreeMap<u32, (u64, u64, u64)> = BTreeMap::new();
-    let mut seen = Vec::new();
+    let mut below = vec![0_u64; profile.nodes.len()];
     for row in &profile.rows {
-        seen.clear();
-        for (depth, frame) in profile.stack(row.node()).enumerate() {
-            // A function that calls itself counts once.
-            if seen.contains(&frame) {
-                continue;
-            }
-            seen.push(frame);
-            let sum = sums.entry(frame).or_default();
-            if depth == 0 {
-                sum.0 = sum.0.saturating_add(row.4);
-                sum.1 = sum.1.saturating_add(row.5);
-            }
-            sum.2 = sum.2.saturating_add(row.5);
+        let Some(node) = row.node() else { continue };
+        let Some(frame) = profile.stack(Some(node)).next() else { continue };
+        let sum = sums.entry(frame).or_default();
+        (sum.0, sum.1) = (sum.0.saturating_add(row.4), sum.1.saturating_add(row.5));
+        if let Some(below) = below.get_mut(node) {
+            *below = below.saturating_add(row.5);
+        }
+    }
+    // Callers come before what they call.
+    for (node, (caller, frame)) in profile.nodes.iter().enumerate().rev() {
+        let weight = below.get(node).copied().unwrap_or(0);
+        let caller = (*caller as usize).checked_sub(1);
+        if let Some(caller) = caller.and_then(|caller| below.get_mut(caller)) {
+            *caller = caller.saturating_add(weight);
+        }
+        // A function that calls itself counts once.
+        if !profile.stack(caller).any(|above| above == *frame) {
+            let sum = sums.entry(*frame).or_default();
+            sum.2 = sum.2.saturating_add(weight);
         }
     }
     let mut sums: Vec<_> = sums.into_iter().collect();
