@@ -1,5 +1,6 @@
 //! Who used the CPUs: the views of a profile. Top symbols, tasks, contexts of each CPU.
 
+mod late;
 mod text;
 
 use std::collections::{BTreeMap, HashSet};
@@ -8,6 +9,7 @@ use serde::Serialize;
 
 use crate::run::profile::{CpuContext, Profile, ProfileCost};
 
+pub use late::{LateFunction, LateProfile, late_text};
 pub use text::text;
 
 /// Tasks and functions beyond so many are not in the views.
