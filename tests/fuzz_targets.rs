@@ -84,6 +84,13 @@ fn fixtures() -> impl Iterator<Item = PathBuf> {
     runs.into_iter().map(|run| root().join("tests/fixtures/v1").join(run))
 }
 
+/// A profile of one sample.
+const PROFILE: &str = r#"{"version":1,"event":"cpu-clock","unit":"ns","hz":99,"from_ns":0,
+"until_ns":9,"tells_interrupts":true,"samples":1,"lost":0,"other":0,
+"cost":{"samples":1,"program_ns":9,"helper_ns":9},"modules":["[kernel]"],"functions":["a","b"],
+"frames":[[0,0],[1,0]],"nodes":[[0,0],[1,1]],"tasks":[{"name":"t","pid":1,"tid":1}],
+"rows":[[0,0,"kernel",2,1,9]]}"#;
+
 /// What a target begins with.
 fn seeds(target: &str) -> Vec<Vec<u8>> {
     let of_runs = |name: &'static str| fixtures().map(move |run| run.join(name)).collect();
@@ -115,7 +122,7 @@ fn running(run: &Path) -> Vec<u8> {
     let end = at + record[at..].find('"').unwrap();
     let record = [&record[..at], "running", &record[end..]].concat().into_bytes();
     let log = fs::read(run.join("series.hlog")).unwrap();
-    [record, log.clone(), Vec::new(), Vec::new(), log].join(&0xff)
+    [record, log.clone(), Vec::new(), Vec::new(), log, PROFILE.as_bytes().to_vec()].join(&0xff)
 }
 
 /// A file of samples as tardy writes it.

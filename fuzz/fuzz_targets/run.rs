@@ -1,5 +1,5 @@
 //! The record of a run (versions 1 and 2) and the files beside it, up to the page and `why`.
-//! The input has up to five files, with a byte 0xff between them.
+//! The input has up to six files, with a byte 0xff between them.
 #![no_main]
 
 use std::{fs, path::Path};
@@ -13,6 +13,7 @@ use tardy::{
         deadline::deadlines,
         html,
         intervals::{RunIntervals, RunLog},
+        profile::{MOST_SHOWN, ProfileReport, text as profile_text},
         tail::RunTail,
         terminal::{self, Asked},
         why,
@@ -24,7 +25,8 @@ thread_local! {
     static PLACE: tempfile::TempDir = tempfile::tempdir_in("/dev/shm").expect("a place in memory");
 }
 
-const FILES: [&str; 5] = [names::RUN, names::SERIES, names::PEAKS, names::BLAME, names::LIVE];
+const FILES: [&str; 6] =
+    [names::RUN, names::SERIES, names::PEAKS, names::BLAME, names::LIVE, names::PROFILE];
 
 fn look(place: &Path) {
     let _ = (RunHead::read(place), RunEntry::read(place));
@@ -44,6 +46,9 @@ fn look(place: &Path) {
     let _ = (run.peaks(), run.blame());
     if let Ok((report, document)) = why::document(&run) {
         let _ = why::text(&report, &document, "place", why::PeakView::Timelines(3));
+    }
+    if let Ok(Some(profile)) = run.profile() {
+        let _ = profile_text(&ProfileReport::of(&profile, MOST_SHOWN), "place", 15);
     }
     let _ = html::render(&collect::page(vec![run]));
 }

@@ -66,6 +66,11 @@ pub(super) struct RunGates {
 }
 
 impl GateFlags {
+    /// Whether none is named.
+    pub(super) const fn is_empty(&self) -> bool {
+        self.gates.is_empty()
+    }
+
     /// Finds the runs that gates name: `last` is the last one before anything is measured.
     pub(super) fn find(&self, store: &Store) -> Result<RunGates> {
         let mut found = RunGates::default();

@@ -45,6 +45,7 @@ mod tests {
             "GNU GENERAL PUBLIC LICENSE",
             "GNU LESSER GENERAL PUBLIC LICENSE",
             "recorder.bpf.c",
+            "profile.bpf.c",
             "libelf",
             "https://crates.io/crates/NAME",
             "\nlibbpf-rs ",

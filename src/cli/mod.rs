@@ -19,6 +19,7 @@ mod messages;
 mod noise;
 mod output;
 mod plan;
+mod profile;
 mod progress;
 mod repair;
 mod report;
@@ -83,6 +84,7 @@ enum Verb {
     List(runs::ListFlags),
     Show(runs::ShowFlags),
     Why(why::WhyFlags),
+    Profile(profile::ProfileFlags),
     Report(report::ReportFlags),
     Plot(report::PlotFlags),
     Export(export::ExportFlags),
@@ -267,6 +269,7 @@ fn dispatch(cli: Cli, argv: Vec<String>) -> Result<Exit> {
         Verb::List(flags) => runs::list(&flags, &store()?),
         Verb::Show(flags) => runs::show(&flags, &store()?),
         Verb::Why(flags) => why::why(&flags, &store()?),
+        Verb::Profile(flags) => profile::profile(&flags, &store()?),
         Verb::Report(flags) => report::report(&flags, &store()?),
         Verb::Plot(flags) => report::plot(&flags, &store()?),
         Verb::Export(flags) => export::export(&flags, &store()?),

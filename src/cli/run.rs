@@ -286,6 +286,7 @@ impl RunFlags {
             wishes,
             trace: self.trace.wish(peak_over_ns)?,
             calibrations: self.trace.calibrations(store),
+            profile_hz: self.trace.profile_hz(),
             real_time_refused: refused,
             left: Recovered::Nothing,
             directory,

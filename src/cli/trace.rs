@@ -34,6 +34,15 @@ pub(super) struct TraceFlags {
     /// When to record the kernel stack: a stack walk takes 5 to 10 us
     #[arg(long, value_enum, value_name = "WHEN")]
     stacks: Option<Stacks>,
+    /// Also sample what every CPU does, so often a second [default: 99]: for `tardy profile`
+    ///
+    /// Needs root, or CAP_BPF and CAP_PERFMON. Each sample interrupts its CPU for some
+    /// microseconds, which latencies include, and wakes it where it is idle. The profile is written
+    /// at the end of the run: a run that is killed has none.
+    #[arg(long, value_name = "HZ", num_args = 0..=1, require_equals = true)]
+    #[arg(default_missing_value = "99")]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    profile: Option<u32>,
     /// First measure the cost of tracing: 8 slices of 500 ms, with and without it alternately
     #[arg(long)]
     calibrate: bool,
@@ -92,6 +101,11 @@ impl TraceFlags {
             (TraceMode::Off, _) | (_, true) => Vec::new(),
             _ => store.calibrations(),
         }
+    }
+
+    /// How often a second every CPU is to be sampled; absent for never.
+    pub(super) const fn profile_hz(&self) -> Option<u32> {
+        self.profile
     }
 
     /// The tracing that the session is to do. Where the user names no peaks, those over

@@ -50,12 +50,14 @@ mod layout;
 mod log;
 mod memory;
 mod percpu;
+mod profiler;
 mod programs;
 mod recorder;
 mod symbols;
 mod tracer;
 #[cfg(test)]
 mod tests;
+mod user_symbols;
 mod window;
 
 #[cfg(test)]
@@ -66,9 +68,11 @@ use thiserror::Error;
 pub use bootstrap::can_trace;
 pub use event::{Event, EventKind, entry, function, out, vector, why, woken};
 pub use memory::ThreadRecords;
+pub use profiler::{ProfileUnavailable, Profiler, ProgramCost, SampledContext, TaskSample};
 pub use recorder::EventReader;
 pub use symbols::Symbols;
 pub use tracer::Tracer;
+pub use user_symbols::{CodeMaps, CodePlace, FunctionNames, MappedFile};
 
 /// How much is traced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

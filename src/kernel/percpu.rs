@@ -73,6 +73,21 @@ impl PercpuOffsets {
     }
 }
 
+/// Offsets from `runqueues` of the preempt count and of `pcpu_hot`, for programs that know no
+/// timer.
+pub(super) fn counts_from_runqueues(btf: &Btf<'_>) -> [PercpuOffset; 2] {
+    let offsets = offsets(btf).unwrap_or_default();
+    let find = |name: &str| {
+        let found = offsets.iter().find(|(known, _)| known == name);
+        found.map(|(_, offset)| i64::from(*offset))
+    };
+    ["__preempt_count", "pcpu_hot"].map(|name| {
+        let offset = find(name).zip(find("runqueues")).map(|(of, base)| of - base);
+        let offset = offset.and_then(|offset| i32::try_from(offset).ok());
+        offset.map_or(PercpuOffset::NONE, PercpuOffset)
+    })
+}
+
 /// Names of the per-CPU variables, and their offsets in their section.
 fn offsets(btf: &Btf<'_>) -> Option<Vec<(String, u32)>> {
     let section: DataSec<'_> = btf.type_by_name(".data..percpu")?;
@@ -124,6 +139,9 @@ mod tests {
             assert_ne!(found.irq_regs, PercpuOffset::NONE);
             let counts = [found.preempt_count, found.pcpu_hot];
             assert!(counts.iter().any(|count| *count != PercpuOffset::NONE), "{counts:?}");
+            let from_queues = counts_from_runqueues(&btf);
+            let is_known = from_queues.map(|count| count != PercpuOffset::NONE);
+            assert_eq!(is_known, counts.map(|count| count != PercpuOffset::NONE));
             assert_eq!(arguments(&btf, "hrtimer_expire_entry"), Some(2));
             assert!([Some(3), Some(WITH_STATE)].contains(&arguments(&btf, "sched_switch")));
             assert_eq!(arguments(&btf, "no_such_tracepoint"), None);

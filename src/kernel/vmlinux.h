@@ -33,6 +33,7 @@ typedef _Bool bool;
 #define BPF_MAP_TYPE_RINGBUF 27
 #define BPF_F_MMAPABLE 1024
 #define BPF_RB_NO_WAKEUP 1
+#define BPF_F_USER_STACK 256
 
 /* <linux/sched.h>: the state of a task that does not run. */
 #define TASK_UNINTERRUPTIBLE 0x02
@@ -55,6 +56,12 @@ struct thread_info {
 
 struct cfs_rq {
     int throttle_count;
+    /* Only with control groups of the scheduler. */
+    struct rq *rq;
+};
+
+struct rq {
+    struct cfs_rq cfs;
 };
 
 struct sched_entity {

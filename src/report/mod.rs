@@ -34,6 +34,7 @@ pub mod plan_page;
 pub mod published;
 pub mod plot;
 pub mod points;
+pub mod profile;
 #[cfg(test)]
 mod schema;
 pub mod table;

@@ -170,6 +170,9 @@ pub struct RunParameters {
     pub peaks: Option<u64>,
     /// All later than this are kept instead, ns; absent for none.
     pub peak_over_ns: Option<i64>,
+    /// How often a second every CPU was sampled for `profile.json`; absent for never.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile_hz: Option<u32>,
 }
 
 impl RunParameters {

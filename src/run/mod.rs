@@ -26,6 +26,7 @@ pub mod peaks;
 pub mod peaks_file;
 pub mod plan_record;
 mod probe_info;
+pub mod profile;
 pub mod probes;
 pub mod provenance;
 pub mod reader;

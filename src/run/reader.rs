@@ -19,6 +19,7 @@ use super::{
     hlog::{self, HlogError, IntervalSpan, LogLine},
     peaks::Blame,
     peaks_file::{self, Damage, Peaks},
+    profile::{self, Profile},
     record_file::{OpenError, read_record},
     samples::{self, SampleReader},
     summary::summarize,
@@ -133,6 +134,14 @@ impl Run {
     /// What is wrong with the file.
     pub fn blame(&self) -> Result<Option<Blame>, Damage> {
         peaks_file::read_blame(&self.path)
+    }
+
+    /// Who used the CPUs; nothing where the run was not profiled.
+    ///
+    /// # Errors
+    /// What is wrong with the file.
+    pub fn profile(&self) -> Result<Option<Profile>, Damage> {
+        profile::read_profile(&self.path)
     }
 
     /// How many peaks were asked for; all where it was by a threshold.

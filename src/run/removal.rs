@@ -68,7 +68,7 @@ pub enum RemoveError {
 }
 
 /// Files of a run.
-const FILES: [&str; 11] = [
+const FILES: [&str; 12] = [
     names::RUN,
     names::SERIES,
     names::LIVE,
@@ -78,6 +78,7 @@ const FILES: [&str; 11] = [
     names::INTERRUPTS,
     names::PEAKS,
     names::BLAME,
+    names::PROFILE,
     names::LOAD_LOG,
     names::RESERVE,
 ];

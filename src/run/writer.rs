@@ -57,6 +57,8 @@ pub mod names {
     pub const PEAKS: &str = "peaks.jsonl";
     /// What all late wake-ups were blamed on.
     pub const BLAME: &str = "blame.json";
+    /// Who used the CPUs.
+    pub const PROFILE: &str = "profile.json";
     /// What the loads printed.
     pub const LOAD_LOG: &str = "load.log";
     /// Held back; the name is there for a moment at the start.

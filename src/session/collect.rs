@@ -7,8 +7,9 @@ use tardy_hot::{clock::now_ns, wakeup::Ended};
 use super::{
     RunPlan,
     drain::Drained,
-    evidence::{MachineEvidence, Recording, RefusedWrite, SetupEvidence, ThreadEvidence},
+    evidence::{Evidence, MachineEvidence, Recording, RefusedWrite, SetupEvidence, ThreadEvidence},
     machine::Counted,
+    profiling::ProfileEnd,
     tracing::TraceEnd,
 };
 use crate::{
@@ -104,6 +105,18 @@ pub(super) fn recording(
         recording.helpers.extend(helper);
     }
     recording
+}
+
+/// What a profile leaves, where there is one.
+pub(super) fn profile(evidence: &mut Evidence, profile: Option<ProfileEnd>) {
+    let Some(ProfileEnd { evidence: profiled, symbols_hidden, refused, helper }) = profile else {
+        return;
+    };
+    evidence.trace.profiled = Some(profiled);
+    evidence.trace.symbols_hidden |= symbols_hidden;
+    let recording = &mut evidence.recording;
+    recording.refused = recording.refused.take().or(refused);
+    recording.helpers.push(helper);
 }
 
 /// When the last loop ended. One that went on to its planned end covered the time up to there: the

@@ -7,7 +7,7 @@ use crate::{
     probes::{MessageEvidence, ThreadReport},
     run::{
         CpuCount, FigureGap, HelperTime, MessageRecord, OsError, SeriesSummary, ThreadDeviation,
-        TraceRecord, UnreadSource, conditions::CpuUse,
+        TraceRecord, UnreadSource, conditions::CpuUse, profile::ProfileCost,
     },
     setup::{
         journal::Recovered,
@@ -165,4 +165,17 @@ pub(super) struct TraceEvidence {
     pub lack: Option<String>,
     /// The kernel hides the addresses of its functions.
     pub symbols_hidden: bool,
+    /// What sampling took; absent without a profile.
+    pub profiled: Option<ProfileEvidence>,
+}
+
+/// What a profile was, and took.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct ProfileEvidence {
+    /// Samples a second on each CPU.
+    pub hz: u32,
+    /// What they took.
+    pub cost: ProfileCost,
+    /// How many were lost.
+    pub lost: u64,
 }

@@ -22,7 +22,10 @@ mod machine;
 mod blame_recorder;
 mod blame_time;
 mod plan;
+mod profile_sums;
+mod profiling;
 mod record;
+mod recorders;
 mod source;
 mod ticks;
 mod tracing;
@@ -54,9 +57,10 @@ use figure_collector::FigureCollector;
 use interval_reader::IntervalReader;
 use machine::{Counted, MeasuredCounts};
 pub(crate) use plan::{Length, RunPlan};
+use profiling::{LoadedProfiler, ProfileRecorder};
 pub(crate) use progress::{LoadProgress, RunProgress, ShowPace};
 pub(crate) use tracing::TraceWish;
-use tracing::{ActiveTracing, Loaded, RecorderContext, TraceEnd};
+use tracing::{ActiveTracing, Loaded, TraceEnd};
 use watchdog::{WakeTimes, Watchdog};
 
 /// A plan whose threads wait and whose loads run.
@@ -77,6 +81,8 @@ pub(crate) struct Session {
     evidence: Evidence,
     /// The BPF side, where wake-ups are traced.
     traced: Option<Loaded>,
+    /// What samples every CPU, where that is wished.
+    profiler: Option<LoadedProfiler>,
 }
 
 impl Session {
@@ -90,11 +96,13 @@ impl Session {
         let mut evidence = Evidence { setup: collect::planned(&mut plan), ..Evidence::default() };
         // Before loads: in a slow guest, loading while they run takes a minute.
         let traced = tracing::load(&plan.trace, plan.probe.as_ref(), &mut evidence.trace)?;
+        let profiler = profiling::load(plan.profile_hz)?;
         let trace = evidence.trace.record.clone();
         let document = record::planned(&plan, traced.as_ref().map(Loaded::tracing), trace);
         let maker = RunWriter::create(&plan.directory, &document, plan.raw)?;
         let directory = maker.directory().clone();
         Self::arm_within(plan, maker, document, evidence, traced)
+            .map(|armed| Self { profiler, ..armed })
             // Nothing was measured: an empty run would only be in the way.
             .inspect_err(|_| directory.discard())
     }
@@ -138,6 +146,7 @@ impl Session {
             document,
             evidence,
             traced,
+            profiler: None,
         })
     }
 
@@ -196,6 +205,7 @@ impl Session {
         let looks = Looks::new(cadence, start_ns, self.armed.is_polled(), is_shown, is_guarded);
         let looks = if self.armed.hurries { looks.hurried() } else { looks };
         let traced = self.watch(&schedule, cadence)?;
+        let profile = self.profile(&schedule, cadence)?;
         self.armed.start(schedule);
         let mut ended_by = None;
         while !self.armed.is_done() {
@@ -220,7 +230,7 @@ impl Session {
         self.evidence.setup.watchdog = watchdog.and_then(Watchdog::finish);
         // Where there is no other end, this is the one that was asked for.
         self.evidence.ended_by = ended_by.filter(|_| self.plan.length != Length::Unlimited);
-        self.finish(schedule, drain, traced, &counted)
+        self.finish(schedule, drain, (traced, profile), &counted)
     }
 
     /// Only where measured threads could keep every CPU from this one.
@@ -289,34 +299,6 @@ impl Session {
         Drain::start(work).context("cannot start the thread that records")
     }
 
-    /// Measures what tracing costs, where that is requested and tracing is available.
-    fn calibrate(&mut self, quit: &mut impl FnMut() -> Option<String>) -> Result<()> {
-        let Some(traced) = self.traced.as_mut().filter(|_| self.plan.trace.calibrate) else {
-            return Ok(());
-        };
-        traced.pause();
-        self.document.trace.cost =
-            calibrate::cost(&self.plan, &self.arranged, traced, || quit().is_some())?;
-        traced.resume()
-    }
-
-    /// Has late wake-ups blamed from now on, where that is wished.
-    fn watch(&mut self, schedule: &Schedule, cadence: Cadence) -> Result<Option<ActiveTracing>> {
-        let Some(traced) = self.traced.take() else { return Ok(None) };
-        let housekeeping = self.housekeeping()?;
-        let recording = RecorderContext {
-            wish: &self.plan.trace,
-            virtual_machine: self.document.facts.virtualisation.is_some(),
-            directory: &self.directory,
-            start_ns: schedule.start_ns,
-            cadence,
-            measured_priority: self.plan.priority.1,
-            free: &housekeeping.without(&self.plan.cpus),
-            housekeeping: &housekeeping,
-        };
-        traced.record(&recording).map(Some)
-    }
-
     fn progress(&self, schedule: &Schedule, series: &[(String, Arc<Series>)]) -> RunProgress {
         let elapsed_ns = now_ns() - schedule.start_ns;
         let at_a_glance = |(name, series): &(String, Arc<Series>)| {
@@ -335,13 +317,15 @@ impl Session {
         self,
         schedule: Schedule,
         drain: Drain,
-        traced: Option<ActiveTracing>,
+        (traced, profile): (Option<ActiveTracing>, Option<ProfileRecorder>),
         counted: &Counted,
     ) -> Result<Document> {
         let Self { plan, armed, loads, arranged, mut document, mut evidence, .. } = self;
         let simulated = armed.simulated.clone();
         let FinishedProbe { reports, measured, figure_refusals, kept } = armed.finish();
         let traced = traced.map(ActiveTracing::finish).transpose().map_err(anyhow::Error::msg)?;
+        let profile =
+            profile.map(ProfileRecorder::finish).transpose().map_err(anyhow::Error::msg)?;
         let measured = reports.get(..measured).unwrap_or_default();
         let end_ns = collect::end_of(measured, &schedule, simulated.as_ref());
         let mut drained = drain.finish().map_err(anyhow::Error::msg)?;
@@ -369,6 +353,7 @@ impl Session {
         evidence.machine = collect::machine(&plan, &document, &drained, counted);
         evidence.loads = plan.loads.iter().map(|load| load.name.clone()).zip(ends).collect();
         evidence.recording = collect::recording(&drained, refused, traced);
+        collect::profile(&mut evidence, profile);
         evidence.trace.record.clone_from(&document.trace);
         evidence.series = document.wakeups().cloned().collect();
         evidence.work = work_before_and_after(&document.figures);

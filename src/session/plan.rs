@@ -80,6 +80,8 @@ pub(crate) struct RunPlan {
     pub wishes: SetupRequest,
     /// What is to be recorded about late wake-ups.
     pub trace: TraceWish,
+    /// How often a second every CPU is sampled; absent for no profile.
+    pub profile_hz: Option<u32>,
     /// What the kernel said to the wished policy, where it refused that.
     pub real_time_refused: Option<OsError>,
     /// What other runs found that tracing costs, the last of them first.

@@ -97,6 +97,7 @@ fn parameters(plan: &RunPlan) -> RunParameters {
         raw: plan.raw,
         peaks: has_peaks.then_some(plan.trace.keep as u64),
         peak_over_ns: plan.trace.peak_over_ns.filter(|_| has_peaks),
+        profile_hz: plan.profile_hz,
     }
 }
 

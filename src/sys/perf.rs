@@ -1,9 +1,10 @@
-//! Hardware counters by `perf_event_open`: so far the count of system management interrupts.
+//! Events by `perf_event_open`: the count of system management interrupts, and samples of what a
+//! CPU does.
 
 use std::{
     fs::File,
-    io::Read,
-    os::fd::{FromRawFd, RawFd},
+    io::{self, Read},
+    os::fd::{FromRawFd, OwnedFd, RawFd},
 };
 
 use super::{cpus::Cpus, root::Root};
@@ -32,6 +33,50 @@ const RAW: u32 = 4;
 /// `pinned`, the third flag: reading fails where the event was not counted all the time.
 const PINNED: u64 = 1 << 2;
 
+/// `disabled`, the first flag: nothing is counted until it is enabled.
+const DISABLED: u64 = 1;
+
+/// `freq`, the eleventh flag: what stands for the period is a rate a second.
+const FREQUENCY: u64 = 1 << 10;
+
+/// What samples are taken by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SamplingEvent {
+    /// Cycles of the CPU, by its own counter. A halted CPU has none.
+    Cycles,
+    /// The kernel's timer, on every CPU at any time.
+    CpuClock,
+}
+
+impl SamplingEvent {
+    /// Cycles where this CPU counts them for us, else the clock.
+    #[must_use]
+    pub fn best(cpu: u32) -> Self {
+        let is_there = Self::Cycles.open(cpu, 1).is_ok();
+        if is_there { Self::Cycles } else { Self::CpuClock }
+    }
+
+    /// Prepares `hz` samples a second of whatever one CPU does. Who attaches a program to it
+    /// enables it.
+    ///
+    /// # Errors
+    /// `EACCES` or `EPERM` without the right (`CAP_PERFMON`, or `kernel.perf_event_paranoid` below
+    /// 1), `EINVAL` above `kernel.perf_event_max_sample_rate`, `ENOENT` without the event, `ENODEV`
+    /// for a CPU that is offline.
+    pub fn open(self, cpu: u32, hz: u32) -> io::Result<OwnedFd> {
+        // PERF_TYPE_HARDWARE with PERF_COUNT_HW_CPU_CYCLES, PERF_TYPE_SOFTWARE with
+        // PERF_COUNT_SW_CPU_CLOCK.
+        let kind = match self {
+            Self::Cycles => 0,
+            Self::CpuClock => 1,
+        };
+        let (sample_period, flags) = (u64::from(hz), DISABLED | FREQUENCY);
+        let event = Attributes { kind, sample_period, flags, ..Attributes::default() };
+        let cpu = i32::try_from(cpu).map_err(|_| io::ErrorKind::InvalidInput)?;
+        open_on(&event, cpu).map(OwnedFd::from)
+    }
+}
+
 /// AMD's event "SMIs received", PMCx02B of the Processor Programming References of these families;
 /// `ls_smi_rx` in tools/perf/pmu-events/arch/x86/amdzen1 to amdzen5 of the kernel.
 const AMD_SMIS: u64 = 0x2b;
@@ -51,7 +96,7 @@ impl SmiCount {
     #[must_use]
     pub fn begin(root: &Root, cpus: &Cpus) -> Option<Self> {
         let cpu = i32::try_from(cpus.iter().next()?).ok()?;
-        open(&smis_of_msr(root).or_else(|| smis_of_amd(root))?, cpu).map(Self)
+        open_on(&smis_of_msr(root).or_else(|| smis_of_amd(root))?, cpu).ok().map(Self)
     }
 
     /// SMIs since [`SmiCount::begin`]. Interrupts that CPU, and so belongs before or after a
@@ -92,9 +137,9 @@ fn smis_of_amd(root: &Root) -> Option<Attributes> {
     })
 }
 
-/// Begins to count an event of all processes on one CPU.
-fn open(event: &Attributes, cpu: i32) -> Option<File> {
-    let size = u32::try_from(size_of::<Attributes>()).ok()?;
+/// Opens an event of all processes on one CPU.
+fn open_on(event: &Attributes, cpu: i32) -> io::Result<File> {
+    let size = u32::try_from(size_of::<Attributes>()).unwrap_or(0);
     let attributes = Attributes { size, ..*event };
     let (any_process, no_group, close_on_exec) = (-1, -1, 8_u64);
     // SAFETY: `attributes` is a valid perf_event_attr of the size that it names.
@@ -108,9 +153,10 @@ fn open(event: &Attributes, cpu: i32) -> Option<File> {
             close_on_exec,
         )
     };
-    let descriptor = RawFd::try_from(descriptor).ok().filter(|descriptor| *descriptor >= 0)?;
+    let descriptor = RawFd::try_from(descriptor).ok().filter(|descriptor| *descriptor >= 0);
+    let descriptor = descriptor.ok_or_else(io::Error::last_os_error)?;
     // SAFETY: the kernel has just given this descriptor, which nothing else owns.
-    Some(unsafe { File::from_raw_fd(descriptor) })
+    Ok(unsafe { File::from_raw_fd(descriptor) })
 }
 
 /// "event=0x04"
@@ -168,6 +214,19 @@ mod tests {
             counted("AuthenticAMD", "unknown", "fpu vme", None),
         ];
         assert_eq!(none, [None; 4]);
+    }
+
+    #[test]
+    fn the_clock_samples_where_it_may_and_no_cpu_that_is_not_there() {
+        assert!(SamplingEvent::CpuClock.open(1 << 20, 99).is_err());
+        let cpu = Cpus::allowed().unwrap().iter().next().unwrap();
+        match SamplingEvent::CpuClock.open(cpu, 99) {
+            Ok(_) => assert!(SamplingEvent::best(cpu).open(cpu, 99).is_ok()),
+            Err(error) => {
+                let refused = [Some(libc::EACCES), Some(libc::EPERM)];
+                assert!(refused.contains(&error.raw_os_error()), "{error}");
+            }
+        }
     }
 
     #[test]

@@ -308,6 +308,9 @@ fn no_text_of_a_record_steers_the_terminal_of_whoever_looks() {
         &["list", "--json"],
         &["why", "r"],
         &["why", "r", "--json"],
+        &["profile", "r"],
+        &["profile", "r", "--json"],
+        &["export", "r", "--to", "folded"],
         &["lab", "compare", "r"],
         &["show", STEERING],
         // What the parser of the command line quotes: a word too many, an unknown verb and flag, a

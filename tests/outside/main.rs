@@ -55,6 +55,7 @@ mod page;
 mod page_causes;
 mod pingpong;
 mod plan;
+mod profile;
 mod quota;
 mod receive;
 mod record;

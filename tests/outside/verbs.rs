@@ -17,6 +17,7 @@ fn every_verb_explains_itself_on_standard_output() {
         &["list", "--help"],
         &["show", "--help"],
         &["why", "--help"],
+        &["profile", "--help"],
         &["compare", "--help"],
         &["report", "--help"],
         &["load", "--help"],

@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::values::list;
 use crate::{
     run::{caveat::Effect, trace::MissingTracepoint},
-    units::{count, many},
+    units::{Nanos, count, many},
 };
 
 /// A caveat about the causes and stages of a run. One variant a code, as in [`super::CaveatKind`].
@@ -38,6 +38,17 @@ pub enum TraceCaveat {
     },
     /// The kernel hides the names of its functions.
     SymbolsHidden,
+    /// Every CPU was sampled.
+    Profiled {
+        /// So often a second.
+        hz: u32,
+        /// How many samples were taken, the warm-up included.
+        samples: u64,
+        /// What one took of its CPU, on average, ns; the interrupt around it is not in it.
+        sample_ns: u64,
+        /// Samples that were lost.
+        lost: u64,
+    },
 }
 
 /// "who sent an interrupt (ipi_send_cpu): the kernel has none"
@@ -99,6 +110,21 @@ impl TraceCaveat {
                 Informs,
                 "The kernel hides its functions' addresses: stacks have no names.".into(),
                 "Run as root with `sysctl -w kernel.kptr_restrict=0`, or 1 with CAP_SYSLOG.",
+            ),
+            Self::Profiled { hz, samples, sample_ns, lost } => (
+                "profiled",
+                Informs,
+                format!(
+                    "Every CPU was interrupted {hz} times a second for the profile, {} in all: \
+                     each took {} and its interrupt, which latencies include.{}",
+                    many(*samples, "sample"),
+                    Nanos(i64::try_from(*sample_ns).unwrap_or(i64::MAX)),
+                    match lost {
+                        0 => String::new(),
+                        lost => format!(" {} more were lost.", count(*lost)),
+                    }
+                ),
+                "Take latencies from a run without --profile, or use a lower rate: --profile=19.",
             ),
         }
     }

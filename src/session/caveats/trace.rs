@@ -22,5 +22,15 @@ pub(super) fn caveats(trace: &TraceEvidence, series: &[SeriesSummary]) -> Vec<Ca
     let unmatched = (unmatched > wakeups / UNMATCHED)
         .then_some(TraceCaveat::WakeupsUnmatched { unmatched, wakeups });
     let hidden = trace.symbols_hidden.then_some(TraceCaveat::SymbolsHidden);
-    [lack, in_part, lost, unmatched, hidden].into_iter().flatten().map(CaveatKind::from).collect()
+    let profiled = trace.profiled.map(|profile| TraceCaveat::Profiled {
+        hz: profile.hz,
+        samples: profile.cost.samples,
+        sample_ns: profile.cost.program_ns / profile.cost.samples.max(1),
+        lost: profile.lost,
+    });
+    [lack, in_part, lost, unmatched, hidden, profiled]
+        .into_iter()
+        .flatten()
+        .map(CaveatKind::from)
+        .collect()
 }

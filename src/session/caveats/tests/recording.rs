@@ -1,6 +1,7 @@
 //! Caveats of what was recorded, of loads and of tracing.
 
 use super::*;
+use crate::{run::profile::ProfileCost, session::evidence::ProfileEvidence};
 
 #[test]
 fn a_recorder_that_was_late_or_lost_samples_is_reported() {
@@ -132,6 +133,20 @@ fn what_tracing_could_not_tell_is_a_caveat_that_informs() {
     );
     let hidden = |evidence: &mut Evidence| evidence.trace.symbols_hidden = true;
     assert_one(hidden, "symbols_hidden", &json!({}), "stacks have no names");
+}
+
+#[test]
+fn what_a_profile_takes_of_the_cpus_it_samples_is_a_caveat_that_informs() {
+    let of = |lost| {
+        move |evidence: &mut Evidence| {
+            let cost = ProfileCost { samples: 200, program_ns: 1_400_000, helper_ns: 5 };
+            evidence.trace.profiled = Some(ProfileEvidence { hz: 99, cost, lost });
+        }
+    };
+    let values = |lost: u64| json!({"hz": 99, "samples": 200, "sample_ns": 7_000, "lost": lost});
+    let words = "interrupted 99 times a second for the profile, 200 samples in all: each took 7.00";
+    assert_one(of(0), "profiled", &values(0), words);
+    assert_one(of(3), "profiled", &values(3), "3 more were lost");
 }
 
 #[test]

@@ -1,0 +1,348 @@
+//! Samples of what CPUs do, summed up while they come: memory is bounded however long a run is.
+//! Names come at the end, when nothing is measured any more.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    hash::Hash,
+    sync::Arc,
+};
+
+use crate::{
+    kernel::{CodeMaps, FunctionNames, SampledContext, Symbols, TaskSample},
+    run::profile::{
+        CpuContext, KERNEL_MODULE, LONGEST_NAME, MOST_FRAMES, MOST_NAMES, MOST_TASKS, Profile,
+        ProfileRow, ProfiledTask,
+    },
+};
+
+/// What one run may hold; the rest has CPU and context alone.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct SumLimits {
+    pub stacks: usize,
+    /// Of all stacks together.
+    pub frames: usize,
+    pub rows: usize,
+}
+
+impl SumLimits {
+    /// Some 30 MB at the most.
+    pub(super) const USUAL: Self = Self { stacks: 65_536, frames: 900_000, rows: 150_000 };
+}
+
+/// A function of the kernel by where it begins, or a place in a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum RawFrame {
+    Kernel(u64),
+    User(u32, u64),
+    /// The stack goes on.
+    Cut,
+}
+
+const UNKNOWN: &str = "[unknown]";
+const CUT: &str = "[more callers]";
+
+/// The sums so far.
+#[derive(Debug)]
+pub(super) struct ProfileSums {
+    limits: SumLimits,
+    symbols: Symbols,
+    maps: CodeMaps,
+    stacks: HashMap<Arc<[RawFrame]>, u32>,
+    frames: usize,
+    tasks: HashMap<ProfiledTask, u32>,
+    /// By CPU, task, context and stack: samples and weight.
+    rows: HashMap<(u32, u32, CpuContext, u32), (u64, u64)>,
+    samples: u64,
+    other: u64,
+    tells_interrupts: bool,
+}
+
+impl ProfileSums {
+    pub(super) fn new(symbols: Symbols, limits: SumLimits) -> Self {
+        let nobody = ProfiledTask { name: String::new(), pid: 0, tid: 0 };
+        Self {
+            limits,
+            symbols,
+            maps: CodeMaps::default(),
+            stacks: [(Arc::from([]), 0)].into(),
+            frames: 0,
+            tasks: [(nobody, 0)].into(),
+            rows: HashMap::new(),
+            samples: 0,
+            other: 0,
+            tells_interrupts: true,
+        }
+    }
+
+    /// Adds what was sampled since the last time.
+    pub(super) fn add(&mut self, samples: Vec<TaskSample>) {
+        self.maps.refresh();
+        for sample in samples {
+            self.add_one(&sample);
+        }
+    }
+
+    fn add_one(&mut self, sample: &TaskSample) {
+        self.samples += 1;
+        self.tells_interrupts &= sample.tells_interrupts;
+        let context = match sample.context {
+            SampledContext::Idle => CpuContext::Idle,
+            SampledContext::User => CpuContext::User,
+            SampledContext::Kernel => CpuContext::Kernel,
+            SampledContext::Softirq => CpuContext::Softirq,
+            SampledContext::Hardirq => CpuContext::Hardirq,
+        };
+        let (task, stack) = (self.task(sample), self.stack(sample));
+        let mut key = (sample.cpu, task.unwrap_or(0), context, stack.unwrap_or(0));
+        let has_room = self.rows.len() < self.limits.rows || self.rows.contains_key(&key);
+        if task.is_none() || stack.is_none() || !has_room {
+            self.other += 1;
+            if !has_room {
+                key = (sample.cpu, 0, context, 0);
+            }
+        }
+        let (samples, weight) = self.rows.entry(key).or_default();
+        *samples += 1;
+        *weight = weight.saturating_add(sample.period);
+    }
+
+    fn task(&mut self, sample: &TaskSample) -> Option<u32> {
+        // The idle tasks of all CPUs are one.
+        let name = if sample.tid == 0 { "swapper" } else { &sample.comm };
+        let task = ProfiledTask { name: name.into(), pid: sample.pid, tid: sample.tid };
+        let number = u32::try_from(self.tasks.len()).ok()?;
+        if let Some(known) = self.tasks.get(&task) {
+            return Some(*known);
+        }
+        (self.tasks.len() < MOST_TASKS).then(|| {
+            self.tasks.insert(task, number);
+            number
+        })
+    }
+
+    fn stack(&mut self, sample: &TaskSample) -> Option<u32> {
+        // A caller's address is the one it returns to, which may be behind its end.
+        let inner = |depth: usize, address: u64| address.saturating_sub(u64::from(depth > 0));
+        let mut frames: Vec<RawFrame> = Vec::new();
+        for (depth, address) in sample.kernel.iter().enumerate() {
+            let address = inner(depth, *address);
+            let begin = self.symbols.name(address).map_or(0, |(_, offset)| address - offset);
+            frames.push(RawFrame::Kernel(begin));
+        }
+        // Where the task is in the kernel, even the innermost one of the user waits for a return.
+        let called = usize::from(!frames.is_empty());
+        for (depth, address) in sample.user.iter().enumerate() {
+            let address = inner(depth + called, *address);
+            let (file, offset) = self.maps.place(sample.pid, &sample.comm, address);
+            frames.push(RawFrame::User(file, offset));
+        }
+        frames.extend(sample.is_cut.then_some(RawFrame::Cut));
+        if let Some(known) = self.stacks.get(&frames[..]) {
+            return Some(*known);
+        }
+        let (limits, held) = (self.limits, self.stacks.len());
+        if held >= limits.stacks || self.frames + frames.len() > limits.frames {
+            return None;
+        }
+        self.frames += frames.len();
+        let number = u32::try_from(held).ok()?;
+        self.stacks.insert(frames.into(), number);
+        Some(number)
+    }
+
+    /// Fills in what a profile says, with names. Takes a second where programs are large.
+    pub(super) fn into_profile(self, head: Profile) -> Profile {
+        let mut tree = Tree::new();
+        let names = self.user_names();
+        let mut stacks: Vec<(&Arc<[RawFrame]>, &u32)> = self.stacks.iter().collect();
+        stacks.sort_by_key(|(_, number)| **number);
+        let mut node_of: Vec<u32> = Vec::with_capacity(stacks.len());
+        for (frames, _) in stacks {
+            let mut node = 0;
+            for frame in frames.iter().rev() {
+                let (function, module) = self.name(frame, &names);
+                node = tree.below(node, &function, &module);
+            }
+            node_of.push(node);
+        }
+        let mut tasks: Vec<(ProfiledTask, u32)> = self.tasks.into_iter().collect();
+        tasks.sort_by_key(|(_, number)| *number);
+        let mut sums: BTreeMap<(u32, u32, CpuContext, u32), (u64, u64)> = BTreeMap::new();
+        for ((cpu, task, context, stack), (samples, weight)) in self.rows {
+            let node = node_of.get(stack as usize).copied().unwrap_or(0);
+            let sum = sums.entry((cpu, task, context, node)).or_default();
+            *sum = (sum.0 + samples, sum.1.saturating_add(weight));
+        }
+        let row = |((cpu, task, context, node), (samples, weight))| {
+            ProfileRow(cpu, task, context, node, samples, weight)
+        };
+        Profile {
+            tells_interrupts: self.tells_interrupts,
+            samples: self.samples,
+            other: self.other,
+            modules: tree.modules.list,
+            functions: tree.functions.list,
+            frames: tree.frames.list,
+            nodes: tree.nodes,
+            tasks: tasks.into_iter().map(|(task, _)| task).collect(),
+            rows: sums.into_iter().map(row).collect(),
+            ..head
+        }
+    }
+
+    /// Names of the places in files, each asked for once.
+    fn user_names(&self) -> HashMap<(u32, u64), String> {
+        let mut places: BTreeMap<u32, Vec<u64>> = BTreeMap::new();
+        for frame in self.stacks.keys().flat_map(|stack| stack.iter()) {
+            if let RawFrame::User(file, offset) = frame {
+                places.entry(*file).or_default().push(*offset);
+            }
+        }
+        let (names, mut found) = (FunctionNames::default(), HashMap::new());
+        for (file, mut offsets) in places {
+            offsets.sort_unstable();
+            offsets.dedup();
+            let Some(about) = self.maps.files().get(file as usize) else { continue };
+            let named = offsets.iter().zip(names.of(about, &offsets));
+            found.extend(named.filter_map(|(at, name)| Some(((file, *at), name?))));
+        }
+        found
+    }
+
+    fn name(&self, frame: &RawFrame, names: &HashMap<(u32, u64), String>) -> (String, String) {
+        let unknown = || UNKNOWN.to_owned();
+        match frame {
+            RawFrame::Kernel(begin) => {
+                let name = self.symbols.name(*begin).map(|(name, _)| name.to_owned());
+                (name.unwrap_or_else(unknown), KERNEL_MODULE.into())
+            }
+            RawFrame::User(file, offset) => {
+                let path = self.maps.files().get(*file as usize).map(|file| file.path.clone());
+                let path = path.filter(|path| !path.is_empty()).unwrap_or_else(unknown);
+                (names.get(&(*file, *offset)).cloned().unwrap_or_else(unknown), path)
+            }
+            RawFrame::Cut => (CUT.into(), UNKNOWN.into()),
+        }
+    }
+}
+
+/// Numbers for what is there more than once; what has no room is the first of them.
+#[derive(Debug)]
+struct Numbered<T> {
+    list: Vec<T>,
+    numbers: HashMap<T, u32>,
+    most: usize,
+}
+
+impl<T: Hash + Eq + Clone> Numbered<T> {
+    fn new(first: T, most: usize) -> Self {
+        Self { numbers: [(first.clone(), 0)].into(), list: vec![first], most }
+    }
+
+    fn number(&mut self, of: T) -> u32 {
+        if let Some(known) = self.numbers.get(&of) {
+            return *known;
+        }
+        let Some(number) = u32::try_from(self.list.len()).ok() else { return 0 };
+        if self.list.len() >= self.most {
+            return 0;
+        }
+        self.list.push(of.clone());
+        self.numbers.insert(of, number);
+        number
+    }
+}
+
+/// The stacks as a tree of named functions.
+struct Tree {
+    modules: Numbered<String>,
+    functions: Numbered<String>,
+    frames: Numbered<(u32, u32)>,
+    nodes: Vec<(u32, u32)>,
+    places: HashMap<(u32, u32), u32>,
+}
+
+impl Tree {
+    fn new() -> Self {
+        Self {
+            modules: Numbered::new(UNKNOWN.into(), 10_000),
+            functions: Numbered::new(UNKNOWN.into(), MOST_NAMES),
+            frames: Numbered::new((0, 0), MOST_FRAMES),
+            nodes: Vec::new(),
+            places: HashMap::new(),
+        }
+    }
+
+    /// The place of a function that is called at `caller`; both are counted from 1.
+    fn below(&mut self, caller: u32, function: &str, module: &str) -> u32 {
+        let cut = |name: &str| name.chars().take(LONGEST_NAME).collect::<String>();
+        let function = self.functions.number(cut(function));
+        let module = self.modules.number(cut(module));
+        let place = (caller, self.frames.number((function, module)));
+        if let Some(known) = self.places.get(&place) {
+            return *known;
+        }
+        self.nodes.push(place);
+        let node = u32::try_from(self.nodes.len()).unwrap_or(u32::MAX);
+        self.places.insert(place, node);
+        node
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample(tid: u32, kernel: &[u64]) -> TaskSample {
+        TaskSample {
+            at_ns: 1,
+            period: 10,
+            cpu: 0,
+            tid,
+            pid: tid,
+            comm: format!("task{tid}"),
+            context: SampledContext::Kernel,
+            tells_interrupts: true,
+            kernel: kernel.to_vec(),
+            user: Vec::new(),
+            is_cut: false,
+        }
+    }
+
+    fn profile(limits: SumLimits, samples: Vec<TaskSample>) -> Profile {
+        let mut sums = ProfileSums::new(Symbols::default(), limits);
+        sums.add(samples);
+        sums.into_profile(super::super::profiling::head(99))
+    }
+
+    #[test]
+    fn what_is_sampled_twice_is_one_row_and_stacks_share_their_callers() {
+        let cut = |task, is_cut| TaskSample { is_cut, ..sample(task, &[5]) };
+        let found = profile(SumLimits::USUAL, vec![cut(1, true), cut(1, true), cut(2, false)]);
+        assert_eq!((found.samples, found.other, found.weight()), (3, 0, 30));
+        let counts: Vec<u64> = found.rows.iter().map(|row| row.4).collect();
+        assert_eq!((counts, found.nodes.len()), (vec![2, 1], 3));
+        let stack: Vec<&str> =
+            found.stack(found.rows[0].node()).map(|frame| found.frame(frame).0).collect();
+        assert_eq!(stack, [UNKNOWN, CUT]);
+        assert_eq!(found.tasks[1].name, "task1");
+    }
+
+    #[test]
+    fn what_has_no_room_is_counted_with_its_cpu_and_context() {
+        let limits = SumLimits { stacks: 2, frames: 2, rows: 2 };
+        let deep = sample(1, &[1, 2, 3]);
+        let samples = vec![sample(1, &[5]), deep, sample(2, &[5]), sample(3, &[5])];
+        let found = profile(limits, samples);
+        assert_eq!((found.samples, found.other), (4, 3));
+        assert_eq!(found.rows.iter().map(|row| row.4).sum::<u64>(), 4);
+        let nobody: u64 = found.rows.iter().filter(|row| row.1 == 0).map(|row| row.4).sum();
+        assert_eq!(nobody, 2);
+    }
+
+    #[test]
+    fn names_beyond_the_limit_become_the_first() {
+        let mut names = Numbered::new("x", 2);
+        assert_eq!(["a", "b", "a", "x"].map(|name| names.number(name)), [1, 0, 1, 0]);
+    }
+}

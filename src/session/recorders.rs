@@ -1,0 +1,63 @@
+//! What records beside the measurement: tracing with its cost, and the profile.
+
+use anyhow::Result;
+
+use super::{
+    Session,
+    cadence::Cadence,
+    calibrate,
+    profiling::{ProfileContext, ProfileRecorder},
+    tracing::{ActiveTracing, RecorderContext},
+};
+use crate::probes::Schedule;
+
+impl Session {
+    /// Measures what tracing costs, where that is requested and tracing is available.
+    pub(super) fn calibrate(&mut self, quit: &mut impl FnMut() -> Option<String>) -> Result<()> {
+        let Some(traced) = self.traced.as_mut().filter(|_| self.plan.trace.calibrate) else {
+            return Ok(());
+        };
+        traced.pause();
+        self.document.trace.cost =
+            calibrate::cost(&self.plan, &self.arranged, traced, || quit().is_some())?;
+        traced.resume()
+    }
+
+    /// Has late wake-ups blamed from now on, where that is wished.
+    pub(super) fn watch(
+        &mut self,
+        schedule: &Schedule,
+        cadence: Cadence,
+    ) -> Result<Option<ActiveTracing>> {
+        let Some(traced) = self.traced.take() else { return Ok(None) };
+        let housekeeping = self.housekeeping()?;
+        let recording = RecorderContext {
+            wish: &self.plan.trace,
+            virtual_machine: self.document.facts.virtualisation.is_some(),
+            directory: &self.directory,
+            start_ns: schedule.start_ns,
+            cadence,
+            measured_priority: self.plan.priority.1,
+            free: &housekeeping.without(&self.plan.cpus),
+            housekeeping: &housekeeping,
+        };
+        traced.record(&recording).map(Some)
+    }
+
+    /// Has every CPU sampled from now on, where that is wished.
+    pub(super) fn profile(
+        &mut self,
+        schedule: &Schedule,
+        cadence: Cadence,
+    ) -> Result<Option<ProfileRecorder>> {
+        let Some(profiler) = self.profiler.take() else { return Ok(None) };
+        let run = ProfileContext {
+            directory: self.directory.clone(),
+            start_ns: schedule.start_ns,
+            cadence,
+            measured_priority: self.plan.priority.1,
+            housekeeping: self.housekeeping()?,
+        };
+        profiler.start(run).map(Some)
+    }
+}
