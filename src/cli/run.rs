@@ -1,5 +1,6 @@
 //! `tardy run`: from flags to a plan, from the plan to a run.
 
+mod making;
 mod planned;
 mod result;
 
@@ -11,14 +12,14 @@ use clap::{
     builder::{PossibleValue, PossibleValuesParser, TypedValueParser},
 };
 
-use self::result::ResultFlags;
+use self::{making::allowed_cpus, result::ResultFlags};
 use super::{
     Exit,
-    bandwidth::{BandwidthFlags, ROUND_NS},
+    bandwidth::BandwidthFlags,
     cyclictest::EXAMPLES,
-    flags::{CpuList, DeadlineFlags, FormatFlags, HowLong, LoadFlags, duration, positive, samples},
+    flags::{DeadlineFlags, FormatFlags, HowLong, LoadFlags, duration, positive, samples},
     gates::{self, GateFlags},
-    interactive::{self, FRAME_NS, InteractiveFlags},
+    interactive::InteractiveFlags,
     inversion::{self, InversionFlags},
     irq::IrqFlags,
     messages::{self, MessageFlags},
@@ -32,7 +33,6 @@ use super::{
 };
 use crate::{
     plain::plain,
-    probes::{CpuPlan, Probe, interactive::Interactive, on_cpus},
     run::probes::{DEFAULT_PROBE, PROBES, ProbeInfo, Rhythm},
     session::{CALIBRATION_NS, Length, RunPlan, RunProgress, Session},
     setup::{
@@ -41,7 +41,7 @@ use crate::{
         threads::{self, Terms},
     },
     store::{Store, is_plain},
-    sys::{cpus::Cpus, sched::Policy, signals::Quit},
+    sys::{sched::Policy, signals::Quit},
     units::{Nanos, span},
 };
 
@@ -307,34 +307,6 @@ impl RunFlags {
         }
     }
 
-    /// The CPUs to measure, and the CPUs of the near and the far end of messages.
-    fn measured_cpus(&self, probe: &ProbeInfo) -> Result<(Cpus, (u32, u32))> {
-        let allowed = allowed_cpus()?;
-        let asked = self.timer.cpus.as_ref();
-        if let Some(CpuList { cpus, .. }) = asked {
-            let refused = cpus.without(&allowed);
-            ensure!(
-                refused.is_empty(),
-                "--cpus {cpus}: CPU {refused} is not online or not allowed for this process; \
-                 allowed are {allowed}"
-            );
-        }
-        if matches!(probe.rhythm, Rhythm::Messages | Rhythm::Rounds) {
-            let places = messages::places(probe.name, asked, &allowed, self.messages.to.is_none())?;
-            return Ok(([places.0, places.1].into_iter().collect(), places));
-        }
-        if probe.rhythm == Rhythm::Tasks {
-            let cpu = interactive::cpu(asked, &allowed)?;
-            return Ok(([cpu].into_iter().collect(), (cpu, cpu)));
-        }
-        let mut cpus = asked.map_or(allowed, |asked| asked.cpus.clone());
-        if probe.rhythm == Rhythm::Interrupts {
-            cpus = self.irq.cpus(cpus, asked.is_some())?;
-        }
-        let first = cpus.iter().next().unwrap_or(0);
-        Ok((cpus, (first, first)))
-    }
-
     fn check_priorities(&self, policy: Policy, priority: u32) -> Result<()> {
         if !policy.is_real_time() {
             if self.setup.priority.is_some() {
@@ -343,58 +315,6 @@ impl RunFlags {
             return Ok(());
         }
         self.timer.check_step(priority)
-    }
-
-    /// The probe that these flags describe, and the approximate time between its samples, ns.
-    fn probe(
-        &self,
-        probe: &ProbeInfo,
-        cpus: &Cpus,
-        terms: Terms,
-        far_cpu: u32,
-    ) -> Result<(Box<dyn Probe>, i64)> {
-        match probe.rhythm {
-            Rhythm::Messages => {
-                return self.messages.probe(probe.name, terms, far_cpu, &allowed_cpus()?);
-            }
-            Rhythm::Rounds => {
-                return Ok((Box::new(self.bandwidth.bandwidth(terms, far_cpu)?), ROUND_NS));
-            }
-            Rhythm::Tasks => return Ok((Box::new(self.tasks(terms)?), FRAME_NS)),
-            Rhythm::Interval | Rhythm::Spin | Rhythm::Contest | Rhythm::Interrupts => {}
-        }
-        let plan = CpuPlan {
-            timer: self.timer.timer(cpus.clone(), &terms),
-            says_policy: self.setup.says_policy(),
-            unpaced: self.timer.unpaced,
-            distribution: self.timer.distribution,
-            gap_over_ns: self.noise.gap_over_ns(),
-            contest_ns: self.inversion.work_ns(),
-            interrupts: self.irq.interrupts(),
-        };
-        let made = on_cpus(probe.name, plan);
-        let made = made.with_context(|| format!("no constructor for the probe {}", probe.name))?;
-        let pace_ns = match probe.rhythm {
-            Rhythm::Contest => self.inversion.pace_ns(),
-            Rhythm::Interrupts => self.irq.interrupts().period_ns(),
-            _ => noise::pace_ns(probe).unwrap_or_else(|| self.timer.interval_ns()),
-        };
-        Ok((made, pace_ns))
-    }
-
-    fn tasks(&self, terms: Terms) -> Result<Interactive> {
-        self.interactive.interactive(terms, self.timer.own_interval_ns())
-    }
-
-    /// Refuses what simulated tasks cannot do under this policy on these CPUs.
-    fn check_tasks(&self, policy: Policy, cpus: &Cpus) -> Result<()> {
-        let terms = Terms { policy, priority: 0, cpu: 0, slack_ns: 1 };
-        let Interactive { tasks, .. } = self.tasks(terms)?;
-        interactive::check_policy(&tasks, policy, cpus, &allowed_cpus()?)?;
-        let LengthFlags { duration, samples, .. } = self.length;
-        let duration = duration.unwrap_or(HowLong::Time(DEFAULT_DURATION));
-        interactive::check_length(&tasks, samples, duration)?;
-        self.trace.check_tasks()
     }
 
     /// Where the run goes, and its name where it has one beside its id.
@@ -415,16 +335,12 @@ impl RunFlags {
 const DEFAULT_PRIORITY: u32 = 90;
 const DEFAULT_DURATION: Nanos = Nanos(60_000_000_000);
 
-fn allowed_cpus() -> Result<Cpus> {
-    Cpus::allowed().context("cannot read which CPUs this process may use")
-}
-
 #[cfg(test)]
 mod tests {
     use clap::Parser;
 
     use super::*;
-    use crate::run::probes::Traceable;
+    use crate::{probes::Probe, run::probes::Traceable};
 
     #[derive(Debug, Parser)]
     struct Typed {

@@ -292,8 +292,8 @@ impl Gate {
         (
             GateVerdict::Pass,
             format!(
-                "{limit} {over} by none of {} in {}; at 95 %, less than one cluster of such samples \
-                 in {} if the load stays",
+                "{limit} {over} by none of {} in {}; at 95 %, less than one cluster of such \
+                 samples in {} if the load stays",
                 count(series.count),
                 span(length_s),
                 span(length_s / 3.0)

@@ -46,7 +46,8 @@ fn notes(found: &[SeriesDeadline], observed_s: f64) -> Vec<String> {
     if found.iter().any(|own| own.missed == 0) {
         let third = span(observed_s / 3.0);
         notes.push(format!(
-            "none missed in {}: at 95 %, less than one cluster of misses in {third} if the load stays",
+            "none missed in {}: at 95 %, less than one cluster of misses in {third} if the load \
+             stays",
             span(observed_s)
         ));
     }

@@ -22,10 +22,13 @@ const FIGURES: usize = 4;
 /// How the logarithm of a figure differs from phase to phase; its standard deviation is [`SD`].
 const SD: f64 = 0.1;
 
+/// A name, and what a logarithm differs by.
+type Noise = (&'static str, fn(&mut SplitMix64) -> f64);
+
 /// Kernels as they are made up.
 #[derive(Debug, Clone, Copy)]
 struct Kernels {
-    noise: (&'static str, fn(&mut SplitMix64) -> f64),
+    noise: Noise,
     /// The share of the variance that both kernels have in common at a phase.
     common: f64,
     /// Figures are whole multiples of this, as those of counted time are; 0: any.
@@ -77,8 +80,7 @@ impl Kernels {
 
 /// Verdicts on equal kernels.
 pub(super) fn equal_kernels(effort: Effort) -> String {
-    let noises: [(&str, fn(&mut SplitMix64) -> f64); 2] =
-        [("normal", normal), ("exponential", exponential)];
+    let noises: [Noise; 2] = [("normal", normal), ("exponential", exponential)];
     let mut rows = Vec::new();
     for noise in noises {
         for common in [0.0, 0.5, 0.9] {
@@ -95,7 +97,7 @@ pub(super) fn equal_kernels(effort: Effort) -> String {
 
 /// What is found of a difference.
 pub(super) fn power(effort: Effort) -> String {
-    let noise: (&str, fn(&mut SplitMix64) -> f64) = ("normal", normal);
+    let noise: Noise = ("normal", normal);
     let mut rows = Vec::new();
     for common in [0.0, 0.9] {
         for phases in [7, 12, 20] {
