@@ -293,7 +293,7 @@ test('the page of a comparison in blocks begins with its answer, and has its fig
   const first = await page.evaluate(() => document.querySelector('.answer').textContent);
   assert.match(first, /B: --policy fifo.*against.*A: --policy other.*worse.*interrupted.*p50 \+19.6 %.*NET_RX/s);
   assert.deepEqual((await cells(page, '[aria-label="looks"]')).map((row) => row[2]), ['inconclusive', 'worse', 'did not come']);
-  assert.deepEqual((await cells(page, '.comparison [aria-label="figures"]')).map((row) => [row[0], row.at(-1)]), [['p50', 'worse'], ['p99', 'inconclusive'], ['max', '']]);
+  assert.deepEqual((await cells(page, '.comparison [aria-label="figures"]')).map((row) => [row[0], row[1]]), [['p50', 'worse'], ['p99', 'inconclusive'], ['max', '']]);
   const blocks = await cells(page, '[aria-label="runs"]');
   assert.deepEqual([blocks.length, blocks.filter((row) => row.includes('cannot be read')).length], [8, 1]);
   assert.equal(await page.locator('.matrix a[href^="ab.pages/"]').count(), 6);
