@@ -5,7 +5,7 @@ mod progress;
 
 use std::path::PathBuf;
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
 use clap::Args;
 
 use super::{
@@ -74,16 +74,16 @@ struct ComparedFlags {
     /// To write a sysctl, load a module, start or stop a daemon. It is not measured. What it prints
     /// goes to commands.log. Where one side is prepared, the other must be too, as it is measured
     /// in the state that the blocks before left: `true` does nothing.
-    #[arg(long, value_name = "CMD", requires = "prepare_b")]
+    #[arg(long, value_name = "CMD")]
     prepare_a: Option<String>,
     /// A command that sh -c runs before each block of B
-    #[arg(long, value_name = "CMD", requires = "prepare_a")]
+    #[arg(long, value_name = "CMD")]
     prepare_b: Option<String>,
     /// A command that puts back at the end what these changed, however it ends
     ///
     /// Also after Ctrl-C, SIGTERM and errors; not after kill -9, nor where a second Ctrl-C, more
     /// than a second after the first, ends tardy at once.
-    #[arg(long, value_name = "CMD", requires = "prepare_a")]
+    #[arg(long, value_name = "CMD")]
     undo: Option<String>,
     /// How long all of it may take, with arming and preparing
     #[arg(long, value_name = "TIME", default_value = "5m", value_parser = positive)]
@@ -177,6 +177,22 @@ impl AbFlags {
             let is_empty = command.as_ref().is_some_and(|command| command.trim().is_empty());
             ensure!(!is_empty, "{flag}: there is no command; `true` does nothing");
         }
+        let missing = match (&prepare_a, &prepare_b) {
+            (Some(_), None) => Some("--prepare-b"),
+            (None, Some(_)) => Some("--prepare-a"),
+            _ => None,
+        };
+        if let Some(missing) = missing {
+            bail!(
+                "{missing} is missing: that side would be measured as the blocks of the other left \
+                 the machine; {missing} true does nothing"
+            );
+        }
+        ensure!(
+            undo.is_none() || prepare_a.is_some(),
+            "--undo puts back what --prepare-a and --prepare-b change, and there are none; leave \
+             it out"
+        );
         let a = Side { flag: "--a", options: a, prepare: prepare_a }.request(&common, store)?;
         let b = Side { flag: "--b", options: b, prepare: prepare_b }.request(&common, store)?;
         let id = new_id()?;

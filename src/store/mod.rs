@@ -7,7 +7,7 @@ use std::{
 
 use thiserror::Error;
 
-use crate::run::{Calibration, OpenError, Run, RunEntry, RunHead, Status, names};
+use crate::run::{AB, Calibration, OpenError, PLAN, Run, RunEntry, RunHead, Status, names};
 
 /// Runs that are looked through for what tracing costs: those that started last.
 const MOST_CALIBRATIONS: usize = 200;
@@ -25,6 +25,19 @@ pub(crate) enum FindError {
         name: String,
         /// The store.
         store: PathBuf,
+    },
+    /// Many runs in one directory.
+    #[error(
+        "\"{name}\" is {what} and no run: `tardy report {name} -o FILE.html` makes its page, and \
+         its runs are in {}", .runs.display()
+    )]
+    Campaign {
+        /// As typed.
+        name: String,
+        /// What it is: "a plan".
+        what: &'static str,
+        /// Where its runs are.
+        runs: PathBuf,
     },
     /// More than one.
     #[error("\"{name}\" could be any of {candidates}; write more of it")]
@@ -163,12 +176,19 @@ impl Store {
     /// None, more than one, or one that cannot be opened.
     pub(crate) fn find(&self, name: &str) -> Result<Run, FindError> {
         let path = Path::new(name);
-        if path.join(names::RUN).exists() || (name.contains('/') && path.is_dir()) {
+        if path.join(names::RUN).exists() {
             return Ok(Run::open(path)?);
         }
         let named = self.place(name);
         if is_plain(name) && named.join(names::RUN).exists() {
             return Ok(Run::open(&named)?);
+        }
+        let of_many = |place: &Path| campaign(name, place);
+        if let Some(error) = of_many(path).or_else(|| of_many(&named).filter(|_| is_plain(name))) {
+            return Err(error);
+        }
+        if name.contains('/') && path.is_dir() {
+            return Ok(Run::open(path)?);
         }
         let not_found = || FindError::NotFound { name: name.into(), store: self.root.clone() };
         if let Some(back) = steps_back(name) {
@@ -186,6 +206,13 @@ impl Store {
             }
         }
     }
+}
+
+/// What a directory is that has runs in it.
+fn campaign(name: &str, place: &Path) -> Option<FindError> {
+    let kinds = [(AB, "a comparison by `tardy ab`", "blocks"), (PLAN, "a plan", "cells")];
+    let (_, what, runs) = kinds.into_iter().find(|(file, ..)| place.join(file).is_file())?;
+    Some(FindError::Campaign { name: name.into(), what, runs: place.join(runs) })
 }
 
 /// Whether `last` can mean a run of this status: the last run is the last that was measured, so
@@ -313,6 +340,20 @@ mod tests {
         assert_eq!(free(), "nightly-3");
         fs::write(store.place("nightly-4"), "").unwrap();
         assert_eq!(free(), "nightly-3", "the first that is free");
+    }
+
+    #[test]
+    fn a_comparison_and_a_plan_are_said_to_be_that() {
+        let place = tempfile::tempdir().unwrap();
+        let store = Store::at(Some(place.path().into())).unwrap();
+        for (name, file) in [("x", AB), ("y", PLAN)] {
+            fs::create_dir_all(store.place(name)).unwrap();
+            fs::write(store.place(name).join(file), "{}").unwrap();
+        }
+        let said = |name: &str| store.find(name).unwrap_err().to_string();
+        assert!(said("x").contains("is a comparison by `tardy ab` and no run"), "{}", said("x"));
+        let path = store.place("y").display().to_string();
+        assert!(said("y").contains("is a plan") && said(&path).contains("y/cells"), "{path}");
     }
 
     #[test]
