@@ -39,6 +39,9 @@ use crate::{
 /// The clock that is read.
 pub const CLOCK: &str = "/dev/rtc";
 
+/// The same where there is no udev.
+const FIRST_CLOCK: &str = "/dev/rtc0";
+
 /// Of each CPU: shares of its wake-ups, in percent, and the loop, in us.
 const FIGURES: [(&str, FigureUnit); 4] = [
     ("within_1ms", FigureUnit::Percent),
@@ -222,8 +225,13 @@ impl Irq {
 
     fn clock(&self) -> Result<PeriodicClock, ArmError> {
         let rate_hz = self.interrupts.rate_hz;
-        PeriodicClock::open(Path::new(CLOCK), rate_hz)
-            .map_err(|error| ArmError::Transport(refusal(&error, rate_hz)))
+        // The first name is a link that udev makes, the second the kernel's own.
+        let open = |name: &str| PeriodicClock::open(Path::new(name), rate_hz);
+        let opened = match open(CLOCK) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => open(FIRST_CLOCK),
+            opened => opened,
+        };
+        opened.map_err(|error| ArmError::Transport(refusal(&error, rate_hz)))
     }
 }
 

@@ -196,6 +196,11 @@ trait ProbeParameters {
         None
     }
 
+    /// See [`ProbeRecord::has_estimated_grid`].
+    fn has_estimated_grid(&self) -> bool {
+        false
+    }
+
     /// See [`ProbeRecord::carrier`].
     fn carrier(&self) -> Option<(&str, u64)> {
         None
@@ -313,6 +318,13 @@ impl ProbeRecord {
     #[must_use]
     pub fn interval_ns(&self) -> Option<i64> {
         self.parameters().interval_ns()
+    }
+
+    /// Whether the times at which samples were due are estimated from earlier ones, as those of a
+    /// device are that does not say when it interrupted: one may then come before them.
+    #[must_use]
+    pub fn has_estimated_grid(&self) -> bool {
+        self.parameters().has_estimated_grid()
     }
 
     /// What carries messages and how many bytes each has; absent where nothing was chosen.

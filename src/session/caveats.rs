@@ -25,7 +25,7 @@ pub(super) fn caveats(evidence: &Evidence) -> Vec<CaveatKind> {
     found.extend(machine::of_work(evidence.work));
     found.extend(recording::of_loads(&evidence.loads));
     found.extend(recording::caveats(&evidence.recording));
-    found.extend(recording::of_series(&evidence.series, evidence.has_figures));
+    found.extend(recording::of_series(evidence));
     found.extend(recording::of_figures(&evidence.figure_gaps));
     found.extend(trace::caveats(&evidence.trace, &evidence.series));
     found

@@ -34,6 +34,9 @@ pub(super) struct Evidence {
     pub series: Vec<SeriesSummary>,
     /// Whether a figure that is no latency has a value.
     pub has_figures: bool,
+    /// Whether the times at which samples were due are estimated from earlier ones: then one may
+    /// well come before them.
+    pub has_estimated_grid: bool,
     /// How much work a CPU did in a millisecond before the run and after it; absent where that was
     /// not measured.
     pub work: Option<(f64, f64)>,

@@ -92,6 +92,10 @@ impl ProbeParameters for IrqParameters {
     fn interval_ns(&self) -> Option<i64> {
         Some(self.interval_ns)
     }
+
+    fn has_estimated_grid(&self) -> bool {
+        self.source == "rtc"
+    }
 }
 
 /// The parameters of `fake`.

@@ -1,9 +1,9 @@
 //! Caveats of what was recorded: samples, series, and whether the loads were there.
 
-use super::super::evidence::{Recording, RefusedWrite};
+use super::super::evidence::{Evidence, Recording, RefusedWrite};
 use crate::{
     loads::{LoadEnd, LoadFault},
-    run::{CaveatKind, FigureGap, MissedPeriods, SeriesSummary},
+    run::{CaveatKind, FigureGap, MissedPeriods},
 };
 
 /// A drain later than this is worth a word: an interval of the shortest log.
@@ -45,13 +45,14 @@ pub(super) fn of_figures(gaps: &[FigureGap]) -> Option<CaveatKind> {
     (!gaps.is_empty()).then(|| CaveatKind::FiguresMissing { figures: gaps.to_vec() })
 }
 
-/// From the series of whole latencies; `has_figures` is whether something else was measured.
-pub(super) fn of_series(series: &[SeriesSummary], has_figures: bool) -> Vec<CaveatKind> {
+/// From the series of whole latencies.
+pub(super) fn of_series(evidence: &Evidence) -> Vec<CaveatKind> {
+    let Evidence { series, has_figures, has_estimated_grid, .. } = evidence;
     let is_empty = series.iter().all(|series| series.count == 0) && !has_figures;
     let early = series.iter().map(|series| series.early).sum();
     let missed: Vec<_> = series.iter().map(MissedPeriods::of).filter(are_material).collect();
     let none = is_empty.then_some(CaveatKind::NoSamples);
-    let early = (early > 0).then_some(CaveatKind::EarlyWakeups { early });
+    let early = (early > 0 && !has_estimated_grid).then_some(CaveatKind::EarlyWakeups { early });
     let missed = (!missed.is_empty()).then_some(CaveatKind::PeriodsMissed { series: missed });
     [none, early, missed].into_iter().flatten().collect()
 }

@@ -32,6 +32,11 @@ fn series_without_samples_with_early_ones_and_with_missed_periods_are_reported()
     assert_one(of(Totals::NONE), "no_samples", &json!({}), "No sample");
     let early = Totals { early: 1, ..some(0) };
     assert_one(of(early), "early_wakeups", &json!({"early": 1}), "came 1 wake-up.");
+    let of_a_device = |evidence: &mut Evidence| {
+        of(early)(evidence);
+        evidence.has_estimated_grid = true;
+    };
+    assert_eq!(codes(of_a_device), [""; 0]);
     let values = json!({"series": [{"series": "cpu0", "missed": 10, "periods": 1_000}]});
     assert_one(of(some(10)), "periods_missed", &values, "1.0 % on cpu0");
     // One in a thousand, and no more.
