@@ -168,6 +168,9 @@ fn scheduled(counts: &Histogram<u64>, totals: &Totals, period_ns: i64) -> Schedu
     }
 }
 
+/// Up to so many values are written one by one; more take longer than going over all buckets.
+const FEW_STEPS: u64 = 5_000;
+
 /// The view per scheduled period, derived from the view per wake-up: a latency L at period T counts
 /// as L, L-T, ..., L-kT with k = floor(L/T). Bucket middles stand for values, none above `max_ns`.
 /// The time that it takes does not depend on k, which a record may make as large as it likes.
@@ -191,7 +194,15 @@ pub fn per_period(counts: &Histogram<u64>, max_ns: i64, period_ns: i64) -> Histo
             late.push((value, count));
         }
     }
-    spread(&mut view, &late, period);
+    let steps = |value: u64| value / period + 1;
+    if late.iter().map(|(value, _)| steps(*value)).fold(0, u64::saturating_add) <= FEW_STEPS {
+        for (value, count) in late {
+            let left = (0..steps(value)).map(|step| value - step * period);
+            left.for_each(|left| view.saturating_record_n(left, count));
+        }
+    } else {
+        spread(&mut view, &late, period);
+    }
     view
 }
 
