@@ -50,10 +50,7 @@ impl Quit {
             let number = usize::try_from(signal).unwrap_or(0);
             let first_ns = AtomicI64::new(0);
             let again = move || {
-                let now_ns = now_ns();
-                let (relaxed, new) = (Ordering::Relaxed, now_ns.max(1));
-                let first_ns = first_ns.compare_exchange(0, new, relaxed, relaxed);
-                if first_ns.is_err_and(|first_ns| now_ns - first_ns >= SAME_REQUEST_NS) {
+                if is_again(&first_ns, now_ns()) {
                     let _ = emulate_default_handler(signal);
                 }
             };
@@ -86,6 +83,13 @@ impl Quit {
             signal => Some(signal),
         }
     }
+}
+
+/// Whether a signal at `now_ns` is not the first, and no repetition of it. Keeps the time of the
+/// first, which is 0 before.
+fn is_again(first_ns: &AtomicI64, now_ns: i64) -> bool {
+    let first = first_ns.compare_exchange(0, now_ns, Ordering::Relaxed, Ordering::Relaxed);
+    first.is_err_and(|first_ns| now_ns - first_ns >= SAME_REQUEST_NS)
 }
 
 /// Lets a write beyond `RLIMIT_FSIZE` fail (`EFBIG`), as one to a full disk does, instead of ending
@@ -177,4 +181,16 @@ fn calls() -> libc::sigset_t {
     // SAFETY: as above; the number is that of a signal.
     unsafe { libc::sigaddset(&raw mut set, CALL.as_raw()) };
     set
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_second_signal_counts_from_a_second_after_the_first_on() {
+        let first_ns = AtomicI64::new(0);
+        let at = |ms: i64| is_again(&first_ns, 7_000_000 + ms * 1_000_000);
+        assert_eq!([0, 0, 1, 999, 1_000, 5_000].map(at), [false, false, false, false, true, true]);
+    }
 }
