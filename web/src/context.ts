@@ -121,7 +121,8 @@ function latencyScale(page: Page): LogScale {
   for (const run of page.runs) {
     for (const bin of new Set(run.heat.latency)) {
       take(page.latency_edges_ns[bin] || (page.latency_edges_ns[bin + 1] ?? 1000) / 2);
-      take((page.latency_edges_ns[bin + 1] ?? 0) * 0.95 || 1);
+      // The last bin has no edge above it.
+      take((page.latency_edges_ns[bin + 1] ?? page.latency_edges_ns[bin] ?? 0) * 0.95 || 1);
     }
     for (const { summary, drawn } of seriesOf(run)) {
       if (summary?.max !== null && summary?.max !== undefined) take(summary.max);
