@@ -152,7 +152,8 @@ fn causes(a: &[PathBuf], b: &[PathBuf]) -> Option<Vec<BandDifference>> {
     let open = |side: &[PathBuf]| -> Option<Vec<Run>> {
         side.iter().map(|path| Run::open(path).ok()).collect()
     };
-    let found = causes_between(&open(a)?, &open(b)?);
+    let (a, b) = (open(a)?, open(b)?);
+    let found = causes_between(&a.iter().collect::<Vec<_>>(), &b.iter().collect::<Vec<_>>());
     (!found.is_empty()).then_some(found)
 }
 

@@ -6,9 +6,6 @@
 
 use std::collections::BTreeMap;
 
-use hdrhistogram::Histogram;
-
-use super::LoggedRun;
 use crate::{
     analysis::bands::Band,
     report::causes::{Causes, total},
@@ -28,18 +25,17 @@ struct SideBand {
 }
 
 /// The bands that all runs of both sides have; none where one of them was not traced.
-pub(super) fn differences(a: &[&LoggedRun], b: &[&LoggedRun]) -> Vec<BandDifference> {
-    let bands = |side: &[&LoggedRun]| -> Vec<Vec<Band>> {
-        side.iter().map(|run| bands_of(run.run(), &run.total())).collect()
-    };
+#[must_use]
+pub fn causes_between(a: &[&Run], b: &[&Run]) -> Vec<BandDifference> {
+    let bands = |side: &[&Run]| side.iter().map(|run| bands_of(run)).collect::<Vec<_>>();
     of_bands(&bands(a), &bands(b))
 }
 
 /// Why no causes are compared, where none are.
-pub(super) fn unlike(a: &[&LoggedRun], b: &[&LoggedRun]) -> Option<String> {
-    let all: Vec<&LoggedRun> = a.iter().chain(b).copied().collect();
-    let is_without = |run: &&LoggedRun| bands_of(run.run(), &run.total()).is_empty();
-    let without: Vec<&str> = all.iter().copied().filter(is_without).map(LoggedRun::name).collect();
+pub(super) fn unlike(a: &[&Run], b: &[&Run]) -> Option<String> {
+    let all: Vec<&Run> = a.iter().chain(b).copied().collect();
+    let without = all.iter().filter(|run| bands_of(run).is_empty());
+    let without: Vec<&str> = without.map(|run| run.document.name.as_str()).collect();
     let whose = match without.len() {
         0 => return None,
         count if count == all.len() => "of no run".to_owned(),
@@ -51,18 +47,13 @@ pub(super) fn unlike(a: &[&LoggedRun], b: &[&LoggedRun]) -> Option<String> {
     ))
 }
 
-/// The same of runs whose logs were not read yet: blocks of a comparison.
-#[must_use]
-pub fn causes_between(a: &[Run], b: &[Run]) -> Vec<BandDifference> {
-    let bands = |side: &[Run]| -> Vec<Vec<Band>> {
-        side.iter().map(|run| bands_of(run, &total(run).0)).collect()
-    };
-    of_bands(&bands(a), &bands(b))
-}
-
-/// Those of one run; none where its late samples were not blamed.
-fn bands_of(run: &Run, total: &Histogram<u64>) -> Vec<Band> {
-    let causes = Causes::of(run, total);
+/// Those of one run; none where its late samples were not blamed. Samples are blamed, so that bands
+/// are of these in whatever view the run is compared.
+fn bands_of(run: &Run) -> Vec<Band> {
+    if !matches!(run.blame(), Ok(Some(_))) {
+        return Vec::new();
+    }
+    let causes = Causes::of(run, &total(run).0);
     if causes.blame.is_some() { causes.bands } else { Vec::new() }
 }
 

@@ -204,9 +204,10 @@ pub fn compare(
     let pools = figures::pools(a, b, &series);
     let names = |side: &[&LoggedRun]| side.iter().map(|run| run.name().to_owned()).collect();
     let all = || a.iter().chain(b);
-    let causes = causes::differences(a, b);
+    let (of_a, of_b) = (side::runs(a), side::runs(b));
+    let causes = causes_between(&of_a, &of_b);
     let mut remarks = remarks::of(a, b, &series, &found.figures, options);
-    remarks.extend(causes.is_empty().then(|| causes::unlike(a, b)).flatten());
+    remarks.extend(causes.is_empty().then(|| causes::unlike(&of_a, &of_b)).flatten());
     Ok(SideComparison {
         a: names(a),
         b: names(b),

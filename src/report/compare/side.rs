@@ -92,18 +92,15 @@ impl LoggedRun {
         self.log.counts().sum(series.iter().map(|(number, _)| *number))
     }
 
-    /// All whole latencies.
-    pub(super) fn total(&self) -> Histogram<u64> {
-        let series: Vec<(usize, &SeriesSummary)> =
-            self.run.document.series.iter().enumerate().collect();
-        let whole: Vec<_> = series.into_iter().filter(|(_, series)| !series.is_stage()).collect();
-        self.counts(&whole)
-    }
-
     /// Whether all of these series follow a schedule.
     pub(super) fn has_schedule(&self, names: &[&str]) -> bool {
         names.iter().all(|name| self.series(name).is_some_and(|(_, own)| own.missed.is_some()))
     }
+}
+
+/// The runs of a side, without what their logs hold.
+pub(super) fn runs<'a>(side: &[&'a LoggedRun]) -> Vec<&'a Run> {
+    side.iter().map(|run| run.run()).collect()
 }
 
 /// The intervals of each series, and of all together where they can be pooled.

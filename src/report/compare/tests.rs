@@ -10,7 +10,10 @@ use crate::{
         random::SplitMix64,
     },
     report::fixture::written_with,
-    run::{CaveatKind, Document, LatencyView, LoadProof, LoadRecord, Run, names, peaks::Cause},
+    run::{
+        CaveatKind, Document, LatencyView, LoadProof, LoadRecord, Run, Scheduled, names,
+        peaks::Cause,
+    },
 };
 
 /// A run of two CPUs, 100 blocks of 200 latencies each: 10 us to 20 us, one in a hundred up to ten
@@ -280,6 +283,37 @@ fn an_invalid_run_marks_the_comparison() {
     assert_eq!(found.validity, Validity::Weakened);
     let text = plain_text(&report(found, &runs), None);
     assert!(text.contains("b is weakened: tardy show b"), "{text}");
+}
+
+#[test]
+fn the_causes_are_of_samples_also_where_periods_are_compared() {
+    let place = tempfile::tempdir().unwrap();
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/v1");
+    let [run, other] = ["a", "b"].map(|name| {
+        let mut run = made(&place.path().join(name), name, 100, |_| {});
+        std::fs::copy(fixtures.join("timer").join(names::BLAME), run.path.join(names::BLAME))
+            .unwrap();
+        for series in &mut run.document.series {
+            series.period_ns = Some(50_000);
+            series.missed = Some(series.count);
+            series.scheduled = Some(Scheduled {
+                count: 2 * series.count,
+                mean: series.mean,
+                max: series.max,
+                percentiles: series.percentiles.clone(),
+                uncertain: Vec::new(),
+            });
+        }
+        run
+    });
+    assert_eq!(LatencyView::of(&run.document), LatencyView::PerPeriod);
+    let found = [LatencyView::PerPeriod, LatencyView::PerSample].map(|view| {
+        let logged = |run: &Run| LoggedRun::read(run.clone(), view, false).unwrap();
+        compare(&[&logged(&run)], &[&logged(&other)], &options()).unwrap()
+    });
+    assert!(!found[0].causes.is_empty());
+    assert_eq!(found[0].causes, found[1].causes);
+    assert_ne!(found[0].described, found[1].described);
 }
 
 #[test]
