@@ -148,9 +148,10 @@ fn number(line: &str) -> Option<(&str, u32)> {
     Some((name, number.parse().ok()?))
 }
 
-/// The numbers of `recorder.h` as constants, in `$OUT_DIR/header.rs`.
+/// The numbers of `recorder.h` and `attach.h` as constants, in `$OUT_DIR/header.rs`.
 fn constants(into: &Path) -> Result<(), Box<dyn Error>> {
-    let header = fs::read_to_string(Path::new(SOURCES).join("recorder.h"))?;
+    let read = |name| fs::read_to_string(Path::new(SOURCES).join(name));
+    let header = read("recorder.h")? + &read("attach.h")?;
     let constant = |(name, number)| format!("pub(super) const {name}: u32 = {number};\n");
     let text: String = header.lines().filter_map(number).map(constant).collect();
     Ok(fs::write(into.join("header.rs"), text)?)

@@ -33,8 +33,10 @@ pub mod plan;
 pub mod lab;
 // Readers: the store of runs, and how a user names one.
 pub(crate) mod store;
+// Readers: the full-screen view of a run that goes on.
+pub(crate) mod live;
 // Readers: runs in the formats of other programs.
-pub(crate) mod exchange;
+pub mod exchange;
 // Readers: tables, pages and pictures.
 pub mod report;
 // Readers: what needs an interval estimate or more than one run.

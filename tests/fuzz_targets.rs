@@ -45,6 +45,8 @@ mod echo;
 mod hello;
 #[path = "../fuzz/fuzz_targets/hlog.rs"]
 mod hlog;
+#[path = "../fuzz/fuzz_targets/import.rs"]
+mod import;
 #[path = "../fuzz/fuzz_targets/journal.rs"]
 mod journal;
 #[path = "../fuzz/fuzz_targets/kernel.rs"]
@@ -209,6 +211,6 @@ macro_rules! targets {
 }
 
 targets! {
-    echo hello hlog journal kernel lab_record modules pingpong plan run samples stream tracks
+    echo hello hlog import journal kernel lab_record modules pingpong plan run samples stream tracks
     transfer
 }

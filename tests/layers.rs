@@ -19,7 +19,7 @@ use std::{
 const ALLOWED: &[(&str, &[&str])] = &[
     ("campaign", &["analysis", "run", "plain", "sys", "units"]),
     ("session", &["probes", "loads", "peaks", "kernel", "setup", "run", "sys", "units"]),
-    ("probes", &["transports", "run", "setup", "sys", "units"]),
+    ("probes", &["transports", "kernel", "run", "setup", "sys", "units"]),
     ("echo", &["transports", "setup", "sys", "units"]),
     ("transports", &["sys", "units"]),
     ("peaks", &["kernel", "run", "sys", "units"]),
@@ -29,7 +29,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("setup", &["run", "draft", "sys", "units"]),
     ("plan", &["analysis", "run", "units"]),
     ("lab", &["plan", "run", "store", "analysis", "draft", "plain", "sys", "units"]),
-    ("store", &["run", "units"]),
+    ("store", &["run", "draft", "units"]),
+    ("live", &["plain", "units"]),
     ("exchange", &["report", "run", "plain", "units"]),
     ("report", &["run", "analysis", "plain", "units", "testing"]),
     ("analysis", &["run", "units", "testing"]),
@@ -41,10 +42,22 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("testing", &[]),
 ];
 
-/// Who may use the measuring loops and their types: makers, `run` for what they leave, and `sys`
-/// where it makes ports: only there may pointers be handed over.
-const MAY_USE_HOT: [&str; 10] =
-    ["session", "probes", "transports", "echo", "peaks", "kernel", "loads", "setup", "run", "sys"];
+/// Who may use the measuring loops and their types: makers, `run` for what they leave, `exchange`,
+/// which makes runs of files, and `sys` where it makes ports: only there may pointers be handed
+/// over.
+const MAY_USE_HOT: [&str; 11] = [
+    "session",
+    "probes",
+    "transports",
+    "echo",
+    "peaks",
+    "kernel",
+    "loads",
+    "setup",
+    "run",
+    "exchange",
+    "sys",
+];
 
 fn sources(directory: &Path) -> Vec<PathBuf> {
     let mut files = Vec::new();

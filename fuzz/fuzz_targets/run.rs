@@ -33,7 +33,7 @@ fn look(place: &Path) {
     let Ok(run) = Run::open(place) else { return };
     let intervals = RunIntervals::of(&run);
     let tail = RunLog::read(&run).ok().map(|log| RunTail::of(&run, log.blocks()));
-    let deadlines = deadlines(&run, 500_000).unwrap_or_default();
+    let deadlines = deadlines(&run, Some(500_000)).unwrap_or_default();
     let asked = Asked {
         intervals: Some(&intervals),
         tail: tail.as_ref(),
@@ -48,7 +48,7 @@ fn look(place: &Path) {
         let _ = why::text(&report, &document, "place", why::PeakView::Timelines(3));
     }
     if let Ok(Some(profile)) = run.profile() {
-        let _ = profile_text(&ProfileReport::of(&profile, MOST_SHOWN), "place", 15);
+        let _ = profile_text(&ProfileReport::of(&profile, Some(2), MOST_SHOWN), "place", 15);
     }
     let _ = html::render(&collect::page(vec![run]));
 }

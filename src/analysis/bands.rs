@@ -279,6 +279,7 @@ mod tests {
             ways: Vec::new(),
             blame: vec![part],
             timeline: Vec::new(),
+            tid: None,
             left_out: 0,
         }
     }

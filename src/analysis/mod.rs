@@ -5,6 +5,7 @@ pub mod ab;
 pub mod bands;
 pub mod baseline;
 pub mod bisection;
+pub mod change_points;
 pub mod deadline;
 pub mod distributions;
 pub mod how_long;
@@ -21,6 +22,7 @@ pub mod shift;
 pub mod stationarity;
 pub mod tail;
 pub mod together;
+pub mod trend;
 
 pub use matrix::{Matrix, matrix};
 pub use ratio::{Estimate, EstimateError, median, paired};

@@ -1,6 +1,7 @@
 //! A against B in blocks: the order, the blocks, the looks, the record, and the end.
 
 use std::{
+    fs::File,
     path::PathBuf,
     time::{Duration, Instant},
 };
@@ -8,11 +9,12 @@ use std::{
 use anyhow::{Context as _, Result, bail};
 
 use super::{
-    ab_plan::{AbRequest, BlockPlan, TRIAL_NS, Trial, divide},
-    blocks::{Block, Blocks},
+    ab_plan::{AbRequest, BlockPlan, TRIAL_NS, divide, fixed},
+    blocks::{Block, Blocks, trial},
     child_run::ChildOrder,
     commands::{self, Commands, UserCommand},
     judge::{add_caveats, judge, note},
+    lock::locked,
     process::ChildWaiter,
 };
 use crate::{
@@ -22,8 +24,8 @@ use crate::{
         order::{AbSide, Quad, quads},
     },
     run::{
-        AB, AB_SCHEMA_VERSION, AbBlock, AbLook, AbRecord, AbStatus, AbVerdict, BandDifference,
-        RunDirectory, SideName, Validity,
+        AB, AB_LOCK, AB_SCHEMA_VERSION, AbBlock, AbLook, AbRecord, AbStatus, AbVerdict,
+        BandDifference, RunDirectory, SideName, Validity,
     },
     sys::signals::Quit,
 };
@@ -109,11 +111,14 @@ struct Campaign {
     measured: Vec<MeasuredBlock>,
     /// Whether a command may have changed something.
     is_changed: bool,
+    /// Held as long as it goes on.
+    _lock: File,
 }
 
 impl Campaign {
     fn new(request: AbRequest, directory: RunDirectory, quit: Quit) -> Result<Self> {
         let cannot = || format!("cannot write into {}", request.directory.display());
+        let lock = locked(&directory, &request.directory, AB_LOCK)?;
         directory.subdirectory(BLOCKS).with_context(cannot)?;
         let limit = Duration::from_nanos(u64::try_from(request.budget_ns).unwrap_or(0));
         let campaign = Self {
@@ -124,6 +129,7 @@ impl Campaign {
             record: planned(&request),
             measured: Vec::new(),
             is_changed: false,
+            _lock: lock,
             request,
             directory,
         };
@@ -143,7 +149,11 @@ impl Campaign {
         }
         let [a, b] = trials.as_slice() else { bail!("a comparison has two sides") };
         let budget = (self.request.budget_ns, self.elapsed_ns());
-        let plan = divide(budget, [*a, *b], &self.request.figures)?;
+        let figures = &self.request.figures;
+        let plan = match self.request.fixed {
+            Some(size) => fixed(size, [*a, *b], figures)?,
+            None => divide(budget, [*a, *b], figures)?,
+        };
         self.note_plan(&plan)?;
         (view.show)(AbEvent::Planned(&self.record));
         self.compare(&plan, view)
@@ -154,7 +164,8 @@ impl Campaign {
         let order = quads(self.request.seed, pairs as usize / 2);
         for quad in &order {
             for side in quad.sides() {
-                if self.elapsed_ns() >= self.request.budget_ns {
+                let is_late = self.elapsed_ns() >= self.request.budget_ns;
+                if is_late && self.request.fixed.is_none() {
                     return Ok(End::Done);
                 }
                 let number = u32::try_from(self.measured.len()).unwrap_or(u32::MAX) + 1;
@@ -346,18 +357,6 @@ const fn name_of(side: AbSide) -> SideName {
     match side {
         AbSide::A => SideName::A,
         AbSide::B => SideName::B,
-    }
-}
-
-/// What the first block of a side shows.
-fn trial(block: &Block) -> Trial {
-    let document = &block.document;
-    let measured_ns = i64::try_from(document.duration_ns).unwrap_or(i64::MAX).max(1);
-    let samples = block.measured.counts.len() as f64;
-    Trial {
-        overhead_ns: block.taken_ns.saturating_sub(measured_ns).max(0),
-        per_s: samples / (measured_ns as f64 / 1e9),
-        has_periods: block.measured.periods > 0,
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use anyhow::Result;
 use thiserror::Error;
 
 use crate::{
@@ -46,6 +47,9 @@ pub(crate) struct AbRequest {
     pub undo: Option<String>,
     /// What all of it may take, ns.
     pub budget_ns: i64,
+    /// So many pairs of blocks so long (ns), which are judged once at their end; absent where the
+    /// budget says it, and a decision ends it early.
+    pub fixed: Option<(u32, i64)>,
     /// What is judged, each once.
     pub figures: Vec<ComparedFigure>,
     /// The share below which sides are called the same; each figure has its own where absent.
@@ -193,6 +197,18 @@ pub(super) fn divide(
     let pairs = pairs_of(block_ns).min(MOST_PAIRS);
     let looks = LookPlan::new(pairs, figures.len(), ALPHA).map_err(|_| too_small())?;
     Ok(BlockPlan { block_ns, pair_ns: pair_of(block_ns), looks })
+}
+
+/// A plan whose pairs and blocks are fixed beforehand.
+pub(super) fn fixed(
+    (pairs, block_ns): (u32, i64),
+    trials: [Trial; 2],
+    figures: &[ComparedFigure],
+) -> Result<BlockPlan> {
+    check(trials, figures)?;
+    let overhead_ns: i64 = trials.iter().map(|trial| trial.overhead_ns).sum();
+    let looks = LookPlan::single(pairs, figures.len(), ALPHA)?;
+    Ok(BlockPlan { block_ns, pair_ns: overhead_ns + 2 * block_ns, looks })
 }
 
 fn check([a, b]: [Trial; 2], figures: &[ComparedFigure]) -> Result<(), AbPlanError> {

@@ -9,6 +9,7 @@ use std::{
 use anyhow::{Context as _, Result, bail};
 
 use super::{
+    ab_plan::Trial,
     child_run::{ChildOrder, ChildRuns},
     process::ChildWaiter,
 };
@@ -80,7 +81,7 @@ pub(super) fn read(path: &Path) -> Result<(Document, MeasuredBlock)> {
     let all = &run.document.series;
     let mut by_series = SeriesCounts::new(all.len());
     run.intervals(|number, _, interval| {
-        if all.get(number).is_some_and(|series| !series.is_stage()) {
+        if all.get(number).is_some_and(|series| !series.is_part()) {
             by_series.add(number, &interval);
         }
     })
@@ -89,7 +90,7 @@ pub(super) fn read(path: &Path) -> Result<(Document, MeasuredBlock)> {
         bail!("{}: series.hlog: {refusal}", path.display());
     }
     let mut block = MeasuredBlock { counts: hlog::empty(), max_ns: 0, periods: 0, missed: 0 };
-    for (number, series) in all.iter().enumerate().filter(|(_, series)| !series.is_stage()) {
+    for (number, series) in all.iter().enumerate().filter(|(_, series)| !series.is_part()) {
         let (own, max_ns) = (by_series.of(number), series.max.unwrap_or(0));
         let own = match series.period_ns {
             Some(period_ns) => per_period(&own, max_ns, period_ns),
@@ -104,6 +105,18 @@ pub(super) fn read(path: &Path) -> Result<(Document, MeasuredBlock)> {
         }
     }
     Ok((run.document, block))
+}
+
+/// What the first block of a side shows.
+pub(super) fn trial(block: &Block) -> Trial {
+    let document = &block.document;
+    let measured_ns = i64::try_from(document.duration_ns).unwrap_or(i64::MAX).max(1);
+    let samples = block.measured.counts.len() as f64;
+    Trial {
+        overhead_ns: block.taken_ns.saturating_sub(measured_ns).max(0),
+        per_s: samples / (measured_ns as f64 / 1e9),
+        has_periods: block.measured.periods > 0,
+    }
 }
 
 #[cfg(test)]

@@ -49,7 +49,7 @@ pub(super) fn judge(
     })
 }
 
-fn row(found: &FigureComparison, figures: usize) -> ComparedFigureRow {
+pub(super) fn row(found: &FigureComparison, figures: usize) -> ComparedFigureRow {
     let (unit, above_ns) = match found.measured_as {
         MeasuredAs::Latency => (ComparedUnit::Ns, None),
         MeasuredAs::ShareAbove(ns) => (ComparedUnit::Share, Some(ns)),

@@ -17,10 +17,12 @@ mod blocks;
 mod child_run;
 mod commands;
 mod judge;
-mod plan_lock;
+mod lock;
 mod plan_run;
 mod process;
+mod settings;
 
 pub(crate) use ab::{Ab, AbEvent, AbProgress, run};
 pub(crate) use ab_plan::{AbRequest, SideRequest};
 pub(crate) use plan_run::{PlanProgress, PlanRequest, PlanView, run_plan};
+pub(crate) use settings::{SettingsProgress, SettingsRequest, try_settings};

@@ -12,13 +12,13 @@ use anyhow::{Context as _, Result, ensure};
 use super::{
     child_run::{ChildOrder, ChildRuns},
     commands::{Commands, UserCommand},
-    plan_lock::locked,
+    lock::locked,
     process::ChildWaiter,
 };
 use crate::{
     run::{
-        CellStatus, Document, PLAN, PlanCell, PlanRecord, PlanStatus, Run, RunDirectory, Status,
-        names,
+        CellStatus, Document, PLAN, PLAN_LOCK, PlanCell, PlanRecord, PlanStatus, Run, RunDirectory,
+        Status, names,
     },
     sys::signals::Quit,
 };
@@ -118,7 +118,7 @@ impl PlanCampaign {
             None => RunDirectory::open_own(&place)
                 .with_context(|| format!("cannot open {}", place.display()))?,
         };
-        let lock = locked(&directory, &place)?;
+        let lock = locked(&directory, &place, PLAN_LOCK)?;
         if let Some(text) = text {
             directory.subdirectory(CELLS).with_context(cannot)?;
             directory.replace(COPY, text.as_bytes()).with_context(cannot)?;
@@ -195,7 +195,7 @@ impl PlanCampaign {
                     "{} is still measured by another tardy; wait for its end",
                     path.display()
                 ),
-                Status::Interrupted | Status::Crashed => return Ok(false),
+                Status::Interrupted | Status::Crashed | Status::Imported => return Ok(false),
             }
             std::thread::sleep(LOOK);
         }

@@ -9,6 +9,7 @@ mod kernel;
 mod memory;
 mod place;
 mod power;
+pub(crate) mod remedies;
 mod rights;
 mod scheduler;
 

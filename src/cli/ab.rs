@@ -1,7 +1,7 @@
 //! `tardy ab`: from flags to a comparison, from its record to a verdict and an exit code.
 
-mod options;
-mod progress;
+pub(super) mod options;
+pub(super) mod progress;
 
 use std::path::PathBuf;
 
@@ -10,6 +10,7 @@ use clap::Args;
 
 use super::{
     Exit,
+    attach::AttachedFlags,
     flags::{FormatFlags, LoadFlags, margin, positive, random_seed},
     messages::MessageFlags,
     output,
@@ -116,6 +117,8 @@ struct CommonFlags {
     #[command(flatten)]
     messages: MessageFlags,
     #[command(flatten)]
+    attached: AttachedFlags,
+    #[command(flatten)]
     setup: SetupFlags,
     #[command(flatten)]
     loads: LoadFlags,
@@ -148,7 +151,7 @@ pub(super) fn ab(flags: AbFlags, store: &Store, argv: Vec<String>) -> Result<Exi
 }
 
 /// Which causes differ between blocks; nothing where that is not known of all.
-fn causes(a: &[PathBuf], b: &[PathBuf]) -> Option<Vec<BandDifference>> {
+pub(super) fn causes(a: &[PathBuf], b: &[PathBuf]) -> Option<Vec<BandDifference>> {
     let open = |side: &[PathBuf]| -> Option<Vec<Run>> {
         side.iter().map(|path| Run::open(path).ok()).collect()
     };
@@ -157,7 +160,7 @@ fn causes(a: &[PathBuf], b: &[PathBuf]) -> Option<Vec<BandDifference>> {
     (!found.is_empty()).then_some(found)
 }
 
-fn exit_of(record: &AbRecord) -> Exit {
+pub(super) fn exit_of(record: &AbRecord) -> Exit {
     match (record.status, record.verdict) {
         (AbStatus::Invalid, _) => Exit::Invalid,
         (_, AbVerdict::Worse) => Exit::No,
@@ -169,7 +172,7 @@ fn exit_of(record: &AbRecord) -> Exit {
 impl AbFlags {
     /// Checks everything that can be checked before anything is changed.
     fn request(self, store: &Store, argv: Vec<String>) -> Result<AbRequest> {
-        let common = common_words(&argv)?;
+        let common = common_words(&argv, "ab")?;
         let ComparedFlags { a, b, prepare_a, prepare_b, undo, budget, figures, margin, seed } =
             self.compared;
         for (flag, command) in
@@ -203,6 +206,7 @@ impl AbFlags {
             b,
             undo,
             budget_ns: budget.0,
+            fixed: None,
             figures: judged(figures)?,
             margin,
             seed: seed.map_or_else(random_seed, Ok)?,

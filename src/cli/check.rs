@@ -1,21 +1,31 @@
 //! `tardy check`: what on this system costs latency, and the remedies.
 
+mod measure;
+
+use std::path::Path;
+
 use anstyle::{AnsiColor, Style};
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 use clap::Args;
 use serde_json::json;
 
 use super::{Exit, flags::FormatFlags, output, setup::recover_first};
+use measure::MeasureFlags;
+
 use crate::{
     check::{CheckedMachine, Finding, FindingStatus, Severity, check},
-    report::terminal::fold,
+    draft,
+    plain::plain_path,
+    report::{suite::FINDINGS, terminal::fold},
     session,
+    store::Store,
     sys::{cpus::Cpus, root::Root},
 };
 
 /// Find what on this system costs latency, and show the remedies.
 ///
-/// Settings that a killed tardy left changed are restored first; otherwise it only reads.
+/// Settings that a killed tardy left changed are restored first; otherwise it only reads, unless
+/// --measure is given: then each setting is toggled, compared and put back.
 ///
 /// Exit code 1: something serious was found, which can delay a real-time thread by a millisecond or
 /// more.
@@ -28,25 +38,38 @@ pub(super) struct CheckFlags {
     #[arg(long)]
     all: bool,
     #[command(flatten)]
+    measured: MeasureFlags,
+    #[command(flatten)]
     format: FormatFlags,
 }
 
+impl CheckFlags {
+    /// Whether it keeps runs.
+    pub(super) const fn keeps_runs(&self) -> bool {
+        self.measured.measure
+    }
+}
+
 /// Runs all checks and prints the findings, worst first.
-pub(super) fn run(flags: &CheckFlags) -> Result<Exit> {
+///
+/// # Errors
+/// As [`measure::run`], where that was asked for.
+pub(super) fn run(
+    flags: CheckFlags,
+    store: impl FnOnce() -> Result<Store>,
+    argv: Vec<String>,
+) -> Result<Exit> {
+    if flags.measured.measure {
+        refuse_missing(&Root::default(), flags.cpus.as_ref())?;
+        return measure::run(flags, store, argv);
+    }
     // Settings that a killed tardy left are not those of this machine.
     let left = recover_first(flags.format.is_json());
     if let Some(caveat) = session::left_changed(&left) {
         output::notice(&caveat.text);
     }
     let root = Root::default();
-    if let Some(cpus) = &flags.cpus {
-        let online: Cpus = root.value("/sys/devices/system/cpu/online").unwrap_or_default();
-        let missing = cpus.without(&online);
-        ensure!(
-            online.is_empty() || missing.is_empty(),
-            "--cpus {cpus}: {missing} is not online; online are {online}"
-        );
-    }
+    refuse_missing(&root, flags.cpus.as_ref())?;
     let subject = CheckedMachine::new(root, flags.cpus.clone());
     let findings = check(&subject);
     if flags.format.is_json() {
@@ -58,6 +81,38 @@ pub(super) fn run(flags: &CheckFlags) -> Result<Exit> {
     }
     let is_serious = findings.iter().any(Finding::is_serious);
     Ok(if is_serious { Exit::No } else { Exit::Done })
+}
+
+fn refuse_missing(root: &Root, cpus: Option<&Cpus>) -> Result<()> {
+    let Some(cpus) = cpus else { return Ok(()) };
+    let online: Cpus = root.value("/sys/devices/system/cpu/online").unwrap_or_default();
+    let missing = cpus.without(&online);
+    ensure!(
+        online.is_empty() || missing.is_empty(),
+        "--cpus {cpus}: {missing} is not online; online are {online}"
+    );
+    Ok(())
+}
+
+/// What there is to find on this machine; settings that a killed tardy left are put back first.
+pub(super) fn findings() -> Vec<Finding> {
+    let left = recover_first(true);
+    if let Some(caveat) = session::left_changed(&left) {
+        output::notice(&caveat.text);
+    }
+    check(&CheckedMachine::new(Root::default(), None))
+}
+
+/// Keeps findings in a directory of many runs, as `tardy check --json` prints them; those of an
+/// earlier sitting stay.
+pub(super) fn keep(findings: &[Finding], directory: &Path) -> Result<()> {
+    let file = directory.join(FINDINGS);
+    if file.exists() {
+        return Ok(());
+    }
+    let text = serde_json::to_string_pretty(&json!({ "findings": findings }))? + "\n";
+    draft::replace(&file, text.as_bytes())
+        .with_context(|| format!("cannot write {}", plain_path(&file)))
 }
 
 /// The heading of each severity, and its style.

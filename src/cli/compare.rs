@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::{
     Exit,
-    flags::{FormatFlags, margin},
+    flags::{FormatFlags, WithoutFlags, margin},
     gates, output,
 };
 use crate::{
@@ -60,12 +60,14 @@ pub(super) struct CompareFlags {
     #[arg(
         long,
         value_name = "ID",
-        conflicts_with_all = ["vs", "figures", "margin", "gates"]
+        conflicts_with_all = ["vs", "figures", "margin", "gates", "without"]
     )]
     published: Option<String>,
     /// Compare invalid runs too; they are marked, and the exit code stays 4
     #[arg(long)]
     even_invalid: bool,
+    #[command(flatten)]
+    without: WithoutFlags,
     #[command(flatten)]
     format: FormatFlags,
 }
@@ -80,8 +82,13 @@ pub(super) fn compare(flags: &CompareFlags, store: &Store) -> Result<Exit> {
         "one run alone is no comparison: name another one, as in `tardy compare {} last`",
         flags.runs[0]
     );
+    ensure!(
+        flags.gates.is_empty() || !flags.without.is_given(),
+        "--gate decides on what was measured, with its host: leave out --without host, or --gate"
+    );
     let find = |names: &[String]| -> Result<Vec<Run>> {
-        names.iter().map(|name| Ok(store.find(name)?)).collect()
+        let found = names.iter().map(|name| Ok(store.find(name)?)).collect::<Result<Vec<Run>>>()?;
+        flags.without.of_all(found)
     };
     let (a, b) = (find(&flags.runs)?, find(&flags.vs)?);
     if flags.refuses(a.iter().chain(&b)) {
@@ -209,7 +216,7 @@ impl CompareFlags {
             };
             let names: Vec<String> =
                 first.document.wakeups().map(|series| series.name.clone()).collect();
-            let probe = first.document.probe.name();
+            let probe = first.document.probe.measured_as();
             let refusal = base.refusal(HeldRuns { probe, series: &names, runs: held.len() });
             ensure!(refusal.is_none(), "--gate {}", refusal.unwrap_or_default());
             found.extend(base.decide(held));

@@ -13,6 +13,7 @@ Examples:
   tardy run --duration inf --stop-over 1ms   until Ctrl-C or a latency over 1 ms
   tardy run timer --cpus 2,3 --priority 80 --interval 250us
   tardy run pingpong --transport tcp --cpus 0,1
+  tardy run attach --comm jackd              the threads of your own program
 
 From cyclictest:
   cyclictest -m -p 90 -i 1000 -t -D 60
@@ -126,7 +127,7 @@ mod tests {
         let typed = EXAMPLES.lines().filter(|line| line.starts_with("  tardy "));
         let typed: Vec<&str> =
             typed.filter_map(|line| line.trim_start().split("  ").next()).collect();
-        assert_eq!(typed.len(), 6);
+        assert_eq!(typed.len(), 7);
         for line in typed {
             let parsed = command().try_get_matches_from(line.split(' '));
             assert!(parsed.is_ok(), "{line}: {}", parsed.unwrap_err());

@@ -7,16 +7,23 @@ use clap::{Args, builder::PossibleValuesParser};
 
 use super::{Exit, gates::GateFlags, output, profile, report};
 use crate::{
-    exchange::export::{CheckedRun, ExportFormat, ExportWriter, FORMATS},
-    run::profile::Profile,
+    draft::Draft,
+    exchange::export::{
+        CheckedRun, CountedRun, ExportFormat, ExportWriter, FORMATS, Output, TraceTimeline,
+    },
+    run::{Run, profile::Profile},
     store::Store,
 };
 
-/// Write runs in the format of another program: test reports, or the stacks of a profile
+/// Write runs in the format of another program
 ///
-/// For a test report each run is checked for its validity, and against each --gate. What the
-/// samples do not decide is skipped in the report, and an invalid run is an error there, whatever
-/// its gates say.
+/// Figures and histograms are written for cyclictest's readers, HdrHistogram's, SQL engines,
+/// Prometheus and InfluxDB; single samples of a run with --raw as csv and parquet; the stacks of a
+/// profile as folded and pprof; what happened around the late samples, for ui.perfetto.dev and
+/// other viewers of traces, as perfetto and chrome; and whether runs are valid as a test report,
+/// junit or tap. For a test report each run is checked for its validity, and against each --gate.
+/// What the samples do not decide is skipped in the report, and an invalid run is an error there,
+/// whatever its gates say.
 #[derive(Debug, Args)]
 #[command(after_help = "Exit codes: 0 written, and every gate passed; 1 a gate failed, or \
                         --stop-over ended a run; 2 error; 3 a gate is inconclusive; 4 a run is \
@@ -25,7 +32,7 @@ pub(super) struct ExportFlags {
     /// Paths, names, beginnings of ids, `last` or `last~1`
     #[arg(value_name = "RUN", default_value = "last")]
     runs: Vec<String>,
-    /// The format: JUnit XML, the Test Anything Protocol; of one run with --profile its stacks
+    /// The format to write
     #[arg(long, value_name = "FORMAT", value_parser = formats())]
     to: String,
     /// The file to write; an older one is replaced
@@ -33,6 +40,9 @@ pub(super) struct ExportFlags {
     /// Without it, standard output.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// The series to write as hgrm; all together without it
+    #[arg(long, value_name = "SERIES")]
+    series: Option<String>,
     #[command(flatten)]
     gates: GateFlags,
 }
@@ -44,28 +54,82 @@ fn formats() -> PossibleValuesParser {
 /// Writes the runs.
 pub(super) fn export(flags: &ExportFlags, store: &Store) -> Result<Exit> {
     let format = ExportFormat::find(&flags.to).context("--to: no such format")?;
+    let has_series = matches!(format.write, ExportWriter::SeriesCounts(_));
+    ensure!(
+        has_series || flags.series.is_none(),
+        "--series is of --to hgrm; leave one of them out"
+    );
     let (bytes, exit) = match format.write {
+        ExportWriter::Counts(write) => (write(&counted(flags, store)?)?, Exit::Done),
+        ExportWriter::RunCounts(write) => (write(&one_counted(flags, store)?)?, Exit::Done),
+        ExportWriter::SeriesCounts(write) => {
+            let run = one_counted(flags, store)?;
+            check_series(flags.series.as_deref(), &run)?;
+            (write(&run, flags.series.as_deref())?, Exit::Done)
+        }
+        ExportWriter::CountsFile(write) => {
+            check_no_gates(flags)?;
+            let mut runs = flags.runs.iter().map(|name| streamed(name, store));
+            return to_file(flags, |out| write(&mut runs, out));
+        }
+        ExportWriter::Merged(write) => {
+            let names = by_machine(flags, store)?;
+            (write(&mut names.iter().map(|name| streamed(name, store)))?, Exit::Done)
+        }
+        ExportWriter::SamplesFile(write) => {
+            let run = one(flags, store)?;
+            ensure!(
+                run.has_samples(),
+                "{} kept no single samples, which --to {} is of: measure with --raw, or write its \
+                 histograms (--to histogram-{})",
+                run.document.name,
+                flags.to,
+                flags.to
+            );
+            return to_file(flags, |out| write(&run, out));
+        }
+        ExportWriter::Copied(write) => {
+            let run = one(flags, store)?;
+            if flags.output.is_some() {
+                return to_file(flags, |out| write(&run, out));
+            }
+            let mut bytes = Vec::new();
+            write(&run, &mut bytes)?;
+            (bytes, Exit::Done)
+        }
         ExportWriter::Checks(write) => checked(flags, store, write)?,
         ExportWriter::Profile(write) => (profiled(flags, store, write)?, Exit::Done),
+        ExportWriter::Timeline(write) => (write(&timeline(flags, store)?)?, Exit::Done),
+        ExportWriter::TimelineFile(write) => {
+            need_file(flags)?;
+            (write(&timeline(flags, store)?)?, Exit::Done)
+        }
         ExportWriter::ProfileFile(write) => {
-            let to = &flags.to;
-            ensure!(flags.output.is_some(), "--to {to} is no text: name a file for it, -o FILE");
+            need_file(flags)?;
             (profiled(flags, store, write)?, Exit::Done)
         }
     };
     match &flags.output {
         Some(path) => report::write(path, &bytes)?,
-        None => output::put(&String::from_utf8(bytes)?)?,
+        None => output::put_columns(&String::from_utf8(bytes)?)?,
     }
     Ok(exit)
 }
 
-/// The profile of the one run.
-fn profiled(
-    flags: &ExportFlags,
-    store: &Store,
-    write: fn(&Profile) -> io::Result<Vec<u8>>,
-) -> Result<Vec<u8>> {
+/// The format is no text, which a terminal cannot show.
+fn need_file(flags: &ExportFlags) -> Result<()> {
+    let to = &flags.to;
+    ensure!(flags.output.is_some(), "--to {to} is no text: name a file for it, -o FILE");
+    Ok(())
+}
+
+/// What happened when around the late samples of the one run.
+fn timeline(flags: &ExportFlags, store: &Store) -> Result<TraceTimeline> {
+    TraceTimeline::of_run(&one(flags, store)?).map_err(|what| anyhow!(what))
+}
+
+/// The only run that is named, of a format that has one.
+fn one(flags: &ExportFlags, store: &Store) -> Result<Run> {
     let to = &flags.to;
     ensure!(
         flags.gates.is_empty(),
@@ -74,7 +138,87 @@ fn profiled(
     let [name] = &flags.runs[..] else {
         bail!("--to {to} is of one run, and {} are named; export one at a time", flags.runs.len());
     };
-    Ok(write(&profile::of(&store.find(name)?)?)?)
+    Ok(store.find(name)?)
+}
+
+fn one_counted(flags: &ExportFlags, store: &Store) -> Result<CountedRun> {
+    CountedRun::read(one(flags, store)?).map_err(|what| anyhow!(what))
+}
+
+/// One of many, which is read when its turn comes.
+fn streamed(name: &str, store: &Store) -> io::Result<CountedRun> {
+    let run = store.find(name).map_err(io::Error::other)?;
+    CountedRun::read(run).map_err(io::Error::other)
+}
+
+/// The runs in the order of their machines. Only one is open at a time.
+fn by_machine<'a>(flags: &'a ExportFlags, store: &Store) -> Result<Vec<&'a str>> {
+    check_no_gates(flags)?;
+    let machine = |name: &'a String| -> Result<(String, String, &'a str)> {
+        let document = store.find(name)?.document;
+        Ok((document.facts.hostname, document.id, name.as_str()))
+    };
+    let mut runs = flags.runs.iter().map(machine).collect::<Result<Vec<_>>>()?;
+    runs.sort();
+    for pair in runs.windows(2) {
+        let [(_, first, one), (_, second, other)] = pair else { continue };
+        ensure!(first != second, "{one} and {other} are the same run; name it once");
+    }
+    Ok(runs.into_iter().map(|(_, _, name)| name).collect())
+}
+
+fn check_no_gates(flags: &ExportFlags) -> Result<()> {
+    let to = &flags.to;
+    ensure!(
+        flags.gates.is_empty(),
+        "--gate has no meaning with --to {to}, which has no checks; leave it out"
+    );
+    Ok(())
+}
+
+/// All runs with their counts.
+fn counted(flags: &ExportFlags, store: &Store) -> Result<Vec<CountedRun>> {
+    check_no_gates(flags)?;
+    let one = |name: &String| CountedRun::read(store.find(name)?).map_err(|what| anyhow!(what));
+    flags.runs.iter().map(one).collect()
+}
+
+fn check_series(wanted: Option<&str>, run: &CountedRun) -> Result<()> {
+    let Some(wanted) = wanted else { return Ok(()) };
+    let names: Vec<&str> = run.document.series.iter().map(|own| own.name.as_str()).collect();
+    ensure!(
+        names.contains(&wanted),
+        "--series {wanted}: there is no such series; there are {}",
+        names.join(", ")
+    );
+    Ok(())
+}
+
+/// Writes a file that need not fit into memory; what was there is replaced once it is whole.
+fn to_file(
+    flags: &ExportFlags,
+    write: impl FnOnce(&mut dyn Output) -> io::Result<()>,
+) -> Result<Exit> {
+    let to = &flags.to;
+    let path = flags.output.as_ref();
+    let path = path.with_context(|| format!("--to {to} needs a file: name it, -o FILE"))?;
+    let named = || format!("cannot write {}", path.display());
+    let mut draft = Draft::beside(path).with_context(named)?;
+    let mut out = io::BufWriter::with_capacity(1 << 20, draft.file());
+    write(&mut out).and_then(|()| io::Write::flush(&mut out)).with_context(named)?;
+    drop(out);
+    draft.place().with_context(named)?;
+    output::notice(&format!("wrote {}", crate::plain::plain_path(path)));
+    Ok(Exit::Done)
+}
+
+/// The profile of the one run.
+fn profiled(
+    flags: &ExportFlags,
+    store: &Store,
+    write: fn(&Profile) -> io::Result<Vec<u8>>,
+) -> Result<Vec<u8>> {
+    Ok(write(&profile::of(&one(flags, store)?)?)?)
 }
 
 /// The runs with their checks, and the exit code.

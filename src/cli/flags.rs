@@ -8,7 +8,10 @@ use clap::{Args, ValueEnum};
 use crate::{
     loads::{LoadSpec, command},
     plain::plain,
-    report::deadline::{SeriesDeadline, deadlines},
+    report::{
+        deadline::{SeriesDeadline, deadlines},
+        without_host::{all_without_host, without_host},
+    },
     run::Run,
     sys::cpus::{Cpus, CpusError},
     units::{AmountError, Nanos, SampleCount, UnitError},
@@ -56,16 +59,61 @@ pub(super) struct FormatFlags {
     json: bool,
 }
 
+/// What is taken out of runs.
+#[derive(Debug, Clone, Copy, Args)]
+#[command(next_help_heading = "Output")]
+pub(super) struct WithoutFlags {
+    /// Show what is left without the time that something took
+    #[arg(long, value_enum, value_name = "WHAT")]
+    without: Option<Without>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Without {
+    /// The hypervisor, as far as the steal counter of a virtual machine measured it (--trace peaks)
+    Host,
+}
+
+impl WithoutFlags {
+    /// Whether something is to be left out.
+    pub(super) const fn is_given(self) -> bool {
+        self.without.is_some()
+    }
+
+    /// The run as it is to be shown.
+    ///
+    /// # Errors
+    /// Why that is not known of this run.
+    pub(super) fn of(self, run: Run) -> Result<Run> {
+        match self.without {
+            Some(Without::Host) => Ok(without_host(run)?),
+            None => Ok(run),
+        }
+    }
+
+    /// Runs that are held against each other, as they are to be shown.
+    ///
+    /// # Errors
+    /// Why that is not known of one of them.
+    pub(super) fn of_all(self, runs: Vec<Run>) -> Result<Vec<Run>> {
+        match self.without {
+            Some(Without::Host) => Ok(all_without_host(runs)?),
+            None => Ok(runs),
+        }
+    }
+}
+
 /// What latencies are to keep.
 #[derive(Debug, Clone, Copy, Args)]
 #[command(next_help_heading = "Output")]
 pub(super) struct DeadlineFlags {
     /// Also print what share of periods met this deadline, and how misses follow each other
     ///
-    /// From the expiry to the wake-up; of messages, to the answer or the packet. Periods that
-    /// passed while the thread slept count. Bursts, and the most misses in any 10, 100 and 1,000
-    /// periods, take the single samples that --raw keeps. A run remembers its deadline, and `tardy
-    /// show` uses it where none is given.
+    /// From the expiry to the wake-up; of messages, to the answer or the packet; of attached
+    /// threads that sleep by a timer, to the end of their work, which is measured where this is
+    /// given. Periods that passed while the thread slept count. Bursts, and the most misses in any
+    /// 10, 100 and 1,000 periods, take the single samples that --raw keeps. A run remembers its
+    /// deadline, and `tardy show` uses it where none is given.
     #[arg(long, value_name = "TIME", value_parser = positive)]
     pub deadline: Option<Nanos>,
 }
@@ -77,12 +125,13 @@ impl DeadlineFlags {
     /// A log that cannot be read.
     pub(super) fn of(self, run: &Run) -> Result<Option<Vec<SeriesDeadline>>> {
         let own = || run.document.parameters.deadline_ns;
-        let Some(deadline_ns) = self.deadline.map(|time| time.0).or_else(own) else {
-            return Ok(None);
+        let deadline_ns = self.deadline.map(|time| time.0).or_else(own);
+        let which = match deadline_ns {
+            Some(deadline_ns) => format!("the deadline of {}", Nanos(deadline_ns)),
+            None => "the deadlines of the threads".to_owned(),
         };
-        deadlines(run, deadline_ns)
-            .map(Some)
-            .map_err(|damage| anyhow!("the deadline of {}: {damage}", Nanos(deadline_ns)))
+        let found = deadlines(run, deadline_ns).map_err(|damage| anyhow!("{which}: {damage}"))?;
+        Ok(Some(found).filter(|found| deadline_ns.is_some() || !found.is_empty()))
     }
 }
 

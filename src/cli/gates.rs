@@ -152,7 +152,7 @@ impl RunGates {
         };
         let series: Vec<String> =
             first.document.wakeups().map(|series| series.name.clone()).collect();
-        let probe = first.document.probe.name();
+        let probe = first.document.probe.measured_as();
         let held = HeldRuns { probe, series: &series, runs: runs.len() };
         let refusal = self.worse.iter().find_map(|gate| gate.refusal(held));
         ensure!(refusal.is_none(), "--gate {}", refusal.unwrap_or_default());

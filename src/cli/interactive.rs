@@ -8,8 +8,11 @@ use super::{
     noise,
 };
 use crate::{
-    probes::interactive::{AUDIO, GAME, Interactive, SimulatedTask, VIDEO, X},
-    run::probes::{ProbeInfo, Rhythm},
+    probes::{
+        interactive::{AUDIO, GAME, Interactive, SimulatedTask, VIDEO, X},
+        timer::{Timer, TimerWork},
+    },
+    run::probes::{ProbeInfo, Rhythm, Traceable},
     setup::threads::Terms,
     sys::{cpus::Cpus, sched::Policy},
     units::Nanos,
@@ -28,7 +31,11 @@ pub(super) struct InteractiveFlags {
     /// [default: audio,video,x,game]
     #[arg(long = "task", value_enum, value_name = "TASKS", value_delimiter = ',')]
     tasks: Vec<TaskName>,
-    /// CPU time of each frame of the task custom, as 2ms; --interval says how often it comes
+    /// CPU time of each frame of the task custom, as 2ms, or of the work that each thread of timer
+    /// does after each wake-up; --interval says how often it comes
+    ///
+    /// Of timer, a series cpu0/response has the time from the expiry to the end of the work, which
+    /// --deadline judges.
     #[arg(long, value_name = "TIME", value_parser = positive)]
     work: Option<Nanos>,
     /// Loops that stand for a millisecond of work, as the figure `work` of another run has them
@@ -62,11 +69,17 @@ impl InteractiveFlags {
         if probe.rhythm == Rhythm::Tasks {
             return Ok(());
         }
+        // A fake has no CPU on which it could work.
+        let works = probe.rhythm == Rhythm::Interval && probe.traceable != Traceable::No;
         let given = [
             ("--task", !self.tasks.is_empty()),
-            ("--work", self.work.is_some()),
-            ("--loops-per-ms", self.loops_per_ms.is_some()),
+            ("--work", self.work.is_some() && !works),
+            ("--loops-per-ms", self.loops_per_ms.is_some() && !works),
         ];
+        ensure!(
+            !works || self.work.is_some() || self.loops_per_ms.is_none(),
+            "--loops-per-ms says how much work a millisecond is; add --work, or leave it out"
+        );
         if let Some((flag, _)) = given.into_iter().find(|(_, given)| *given) {
             bail!(
                 "{flag} has no meaning with {}; leave it out, or measure interactive",
@@ -74,6 +87,34 @@ impl InteractiveFlags {
             );
         }
         Ok(())
+    }
+
+    /// The work of each thread of a timer, of which `threads` are on each CPU, with this period.
+    ///
+    /// # Errors
+    /// It could never be done in time, or ordinary tasks would get no CPU.
+    pub(super) fn of_timer(
+        &self,
+        timer: &Timer,
+        deadline_ns: Option<i64>,
+    ) -> Result<Option<TimerWork>> {
+        let Some(work) = self.work else { return Ok(None) };
+        let period = Nanos(timer.interval_ns);
+        let all_ns = work.0.saturating_mul(timer.threads_per_cpu.into());
+        ensure!(
+            all_ns <= period.0 / 10 * 9,
+            "--work {work}: the threads of a CPU ({}) would take more than 90 % of the --interval \
+             of {period}; use a longer interval, or less work",
+            timer.threads_per_cpu
+        );
+        let in_time = deadline_ns.is_none_or(|deadline_ns| deadline_ns > work.0);
+        ensure!(
+            in_time,
+            "--deadline {}: the work alone takes {work} (--work); use a later deadline, or less \
+             work",
+            Nanos(deadline_ns.unwrap_or(0))
+        );
+        Ok(Some(TimerWork { work_ns: work.0, loops_per_ms: self.loops_per_ms }))
     }
 
     /// The probe that these flags describe; `interval_ns` is that of `--interval`.

@@ -1,19 +1,25 @@
 //! The command line: parsing, and exit codes. The only module that prints.
 
 mod ab;
+mod audio;
+mod attach;
 mod bandwidth;
 mod check;
 mod compare;
 mod cyclictest;
+mod drop_in;
 mod echo;
 mod export;
 mod flags;
 mod gates;
+mod import;
 mod interactive;
 mod lab;
 mod inversion;
 mod irq;
 mod licenses;
+mod list;
+mod live;
 mod load;
 mod messages;
 mod noise;
@@ -21,6 +27,7 @@ mod output;
 mod plan;
 mod profile;
 mod progress;
+mod record;
 mod repair;
 mod report;
 mod restore;
@@ -29,9 +36,12 @@ mod run;
 mod runs;
 mod setup;
 mod shield;
+mod suite;
+mod top;
 mod why;
 mod timer;
 mod trace;
+mod trend;
 
 use std::{ffi::OsString, path::PathBuf, process::ExitCode};
 
@@ -43,6 +53,7 @@ use crate::{
     loads::{self, protocol::SUBCOMMAND, supervisor},
     plain::plain,
     probes::{far_end, jobs::JOBS},
+    run::SERVER_LOST,
     run::{Document, Status, Validity},
     store::Store,
     sys::{environment, signals},
@@ -81,13 +92,19 @@ enum Verb {
     Run(Box<run::RunFlags>),
     Ab(Box<ab::AbFlags>),
     Plan(plan::PlanFlags),
-    List(runs::ListFlags),
+    Suite(suite::SuiteFlags),
+    List(list::ListFlags),
+    Trend(trend::TrendFlags),
     Show(runs::ShowFlags),
     Why(why::WhyFlags),
+    Top(top::TopFlags),
     Profile(profile::ProfileFlags),
+    Record(record::RecordVerbFlags),
     Report(report::ReportFlags),
     Plot(report::PlotFlags),
     Export(export::ExportFlags),
+    Import(import::ImportFlags),
+    Cyclictest(drop_in::CyclictestFlags),
     Rm(rm::RmFlags),
     Check(check::CheckFlags),
     Compare(compare::CompareFlags),
@@ -123,6 +140,10 @@ impl Exit {
         match (document.validity, document.status) {
             (Validity::Invalid, _) => Self::Invalid,
             (_, Status::StoppedOver) => Self::No,
+            // It ended before its time, and nobody had asked it to.
+            _ if document.caveats.iter().any(|caveat| caveat.code == SERVER_LOST) => {
+                Self::Inconclusive
+            }
             _ => Self::Done,
         }
     }
@@ -215,15 +236,16 @@ pub fn main() -> ExitCode {
 
 /// The command line, and whether it names a store.
 fn parse() -> clap::error::Result<(Cli, bool)> {
-    let parsed = parse_words(std::env::args_os()).map_err(|error| {
+    let parsed = parse_words(drop_in::words(std::env::args_os())).map_err(|error| {
         // clap quotes words as they are, and one may be the name of a file from anywhere.
-        let words = std::env::args_os().map(|word| plain(&word.to_string_lossy()));
+        let words = drop_in::words(std::env::args_os());
+        let words = words.into_iter().map(|word| plain(&word.to_string_lossy()));
         match parse_words(words) {
             Err(same) => same,
             Ok(_) => Cli::command().error(error.kind(), "a word of it holds odd characters"),
         }
     });
-    parsed.map_err(cyclictest::with_tip)
+    parsed.map_err(cyclictest::with_tip).map_err(drop_in::with_tip)
 }
 
 fn parse_words<W: Into<OsString> + Clone>(
@@ -244,11 +266,13 @@ impl Cli {
     /// A store that is named for a command without runs would be a flag that does nothing.
     fn refuse_idle_store(&self, names_store: bool) -> Result<()> {
         let verb = match &self.verb {
+            Verb::Check(flags) if flags.keeps_runs() => return Ok(()),
             Verb::Check(_) => "check",
             Verb::Load(_) => "load",
             Verb::Echo(_) => "echo",
             Verb::Shield(_) => "shield",
             Verb::Restore(_) => "restore",
+            Verb::Record(_) => "record",
             _ => return Ok(()),
         };
         ensure!(!names_store, "--store: `tardy {verb}` neither keeps nor reads runs; leave it out");
@@ -266,16 +290,22 @@ fn dispatch(cli: Cli, argv: Vec<String>) -> Result<Exit> {
         Verb::Run(flags) => run::run(*flags, &store()?, argv),
         Verb::Ab(flags) => ab::ab(*flags, &store()?, argv),
         Verb::Plan(flags) => plan::plan(&flags, &store()?, argv),
-        Verb::List(flags) => runs::list(&flags, &store()?),
+        Verb::Suite(flags) => suite::suite(&flags, &store()?, argv),
+        Verb::List(flags) => list::list(&flags, &store()?),
+        Verb::Trend(flags) => trend::trend(&flags, &store()?),
         Verb::Show(flags) => runs::show(&flags, &store()?),
-        Verb::Why(flags) => why::why(&flags, &store()?),
+        Verb::Why(flags) => why::why(&flags, &store()?, argv),
+        Verb::Top(flags) => top::top(&flags, &store()?),
         Verb::Profile(flags) => profile::profile(&flags, &store()?),
+        Verb::Record(flags) => record::record(&flags),
         Verb::Report(flags) => report::report(&flags, &store()?),
         Verb::Plot(flags) => report::plot(&flags, &store()?),
         Verb::Export(flags) => export::export(&flags, &store()?),
+        Verb::Import(flags) => import::import(&flags, &store()?, &argv),
+        Verb::Cyclictest(flags) => drop_in::cyclictest(&flags, &store()?, argv),
         Verb::Rm(flags) => rm::rm(&flags, &store()?),
         Verb::Compare(flags) => compare::compare(&flags, &store()?),
-        Verb::Check(flags) => check::run(&flags),
+        Verb::Check(flags) => check::run(flags, || Ok(store()?), argv),
         Verb::Load(flags) => load::load(&flags),
         Verb::Echo(flags) => echo::echo(&flags),
         Verb::Shield(flags) => shield::shield(&flags, &argv),

@@ -50,8 +50,12 @@ pub(super) fn pace_ns(probe: &ProbeInfo) -> Option<i64> {
 /// are throttled, and starve what serves them.
 pub(super) fn usual_policy(probe: &ProbeInfo) -> Policy {
     match probe.rhythm {
-        Rhythm::Spin | Rhythm::Rounds | Rhythm::Tasks => Policy::Other,
-        Rhythm::Interval | Rhythm::Messages | Rhythm::Contest | Rhythm::Interrupts => Policy::Fifo,
+        Rhythm::Spin | Rhythm::Rounds | Rhythm::Tasks | Rhythm::Attached => Policy::Other,
+        Rhythm::Interval
+        | Rhythm::Messages
+        | Rhythm::Contest
+        | Rhythm::Interrupts
+        | Rhythm::Cycles => Policy::Fifo,
     }
 }
 

@@ -24,6 +24,15 @@ pub(super) fn put(text: &str) -> Result<()> {
     write(&plain::styled(text))
 }
 
+/// Writes a result whose columns tabs divide, for programs that read it.
+///
+/// # Errors
+/// As [`put`].
+pub(super) fn put_columns(text: &str) -> Result<()> {
+    let columns: Vec<_> = text.split('\t').map(plain::styled).collect();
+    write(&columns.join("\t"))
+}
+
 /// Writes a result as JSON.
 ///
 /// # Errors

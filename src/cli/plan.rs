@@ -1,8 +1,9 @@
 //! `tardy plan`: from a file to cells, from their runs to a table and an exit code.
 
 mod progress;
+mod record;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail, ensure};
 use clap::{Args, Command, FromArgMatches as _};
@@ -19,17 +20,16 @@ use super::{
 };
 use crate::{
     campaign::{PlanProgress, PlanRequest, PlanView, run_plan},
-    plan::{
-        Plan, PlanRow,
-        order::{CellOrder, sequence},
-    },
+    plain::plain_path,
+    plan::{Plan, PlanRow},
     report::{gate::GateResult, plan as text},
-    run::{CellStatus, Document, PLAN, PLAN_SCHEMA_VERSION, PlanCell, PlanRecord, PlanStatus, Run},
+    run::{CellStatus, Document, PLAN, PlanCell, PlanRecord, PlanStatus, Run, probes::ProbeInfo},
     store::{Store, is_plain},
     sys::signals::Quit,
     units::Nanos,
 };
 use progress::PlanStatusView;
+use record::record;
 
 /// More cells are refused: the record is written anew after each.
 const MOST_CELLS: usize = 10_000;
@@ -46,10 +46,17 @@ const MOST_CELLS: usize = 10_000;
 #[derive(Debug, Args)]
 pub(super) struct PlanFlags {
     /// Plan to measure: a TOML file
-    #[arg(value_name = "FILE", required_unless_present = "resume")]
+    #[arg(value_name = "FILE", required_unless_present = "resume", conflicts_with = "resume")]
     file: Option<PathBuf>,
+    #[command(flatten)]
+    measuring: MeasuringFlags,
+}
+
+/// How a plan is measured, whoever wrote it.
+#[derive(Debug, Args)]
+pub(super) struct MeasuringFlags {
     /// Go on with a plan that was interrupted, killed or out of budget: its directory or name
-    #[arg(long, value_name = "PLAN", conflicts_with_all = ["file", "output", "name"])]
+    #[arg(long, value_name = "PLAN", conflicts_with_all = ["output", "name"])]
     resume: Option<PathBuf>,
     /// Only show what would be done and how long it takes
     #[arg(long)]
@@ -77,35 +84,19 @@ pub(super) struct PlanFlags {
 
 /// Measures, and prints the result.
 pub(super) fn plan(flags: &PlanFlags, store: &Store, argv: Vec<String>) -> Result<Exit> {
-    let gates = flags.gates.find(store)?;
-    let request = flags.request(store, argv, &gates)?;
-    if flags.check {
-        match flags.format.is_json() {
-            true => output::put_json(&request.record)?,
-            false => output::put(&text::preview(&request.record))?,
-        }
-        return Ok(Exit::Done);
-    }
-    recover_first(flags.quiet);
-    if !flags.quiet {
-        output::notice(&format!("{}.", text::outlook(&request.record)));
-    }
-    let place = request.directory.clone();
-    let quit = Quit::listen().context("cannot set a signal handler")?;
-    let mut view = PlanStatusView::new(flags.quiet);
-    let pace = view.pace();
-    let mut show = |progress: &PlanProgress<'_>| view.show(progress);
-    let record = run_plan(request, quit, &mut PlanView { pace, show: &mut show });
-    view.clear();
-    let record = record.with_context(|| {
-        format!("what was measured is kept; go on with `tardy plan --resume {}`", place.display())
-    })?;
-    let shown = place.display().to_string();
-    let is_whole = record.status == PlanStatus::Complete && record.count(CellStatus::Failed) == 0;
-    if !is_whole && !flags.quiet {
-        output::notice(&format!("To go on: tardy plan --resume {shown}"));
-    }
-    flags.result(&record, &place, &shown, &gates)
+    let own = |file: &PathBuf| -> Result<PlanText> {
+        Ok(PlanText { text: Plan::text(file)?, name: plain_path(file) })
+    };
+    let text = flags.file.as_ref().map(own).transpose()?;
+    flags.measuring.measure(text, (store, "plan"), argv, |_| Ok(()))
+}
+
+/// A plan as text, and what errors call it.
+pub(super) struct PlanText {
+    /// TOML.
+    pub text: String,
+    /// A path, or words.
+    pub name: String,
 }
 
 /// The record, and what gates came to.
@@ -128,19 +119,90 @@ struct CellGate {
 
 /// The gates that a plan was begun with, from its command line; none where that cannot be read.
 pub(super) fn gates_of(record: &PlanRecord) -> GateFlags {
-    let words = record.argv.iter().skip_while(|word| *word != "plan").skip(1);
+    let is_verb = |word: &&String| matches!(word.as_str(), "plan" | "suite");
+    let words = record.argv.iter().skip_while(|word| !is_verb(word)).skip(1);
     let plan = Command::new("plan").no_binary_name(true).ignore_errors(true);
     let matches = PlanFlags::augment_args(plan).try_get_matches_from(words);
     let flags = matches.ok().and_then(|found| GateFlags::from_arg_matches(&found).ok());
     flags.unwrap_or_default()
 }
 
-impl PlanFlags {
+impl MeasuringFlags {
+    /// Measures the plan of this text, or goes on with the one that is named; `then` is called with
+    /// the place of what was measured before the result is printed.
+    pub(super) fn measure(
+        &self,
+        text: Option<PlanText>,
+        (store, verb): (&Store, &str),
+        argv: Vec<String>,
+        then: impl FnOnce(&Path) -> Result<()>,
+    ) -> Result<Exit> {
+        let gates = self.gates.find(store)?;
+        let request = self.request(text, (store, verb), argv, &gates)?;
+        if self.check {
+            match self.format.is_json() {
+                true => output::put_json(&request.record)?,
+                false => output::put(&text::preview(&request.record))?,
+            }
+            return Ok(Exit::Done);
+        }
+        recover_first(self.quiet);
+        if !self.quiet {
+            output::notice(&format!("{}.", text::outlook(&request.record)));
+        }
+        let place = request.directory.clone();
+        let shown = place.display().to_string();
+        let quit = Quit::listen().context("cannot set a signal handler")?;
+        let mut view = PlanStatusView::new(self.quiet);
+        let pace = view.pace();
+        let mut show = |progress: &PlanProgress<'_>| view.show(progress);
+        let record = run_plan(request, quit, &mut PlanView { pace, show: &mut show });
+        view.clear();
+        let record = record.with_context(|| {
+            format!("what was measured is kept; go on with `tardy {verb} --resume {shown}`")
+        })?;
+        let is_whole =
+            record.status == PlanStatus::Complete && record.count(CellStatus::Failed) == 0;
+        if !is_whole && !self.quiet {
+            output::notice(&format!("To go on: tardy {verb} --resume {shown}"));
+        }
+        then(&place)?;
+        self.result(&record, &place, &shown, &gates)
+    }
+
+    /// Whether nothing is measured.
+    pub(super) const fn is_check(&self) -> bool {
+        self.check
+    }
+
+    /// Whether an earlier sitting is gone on with.
+    pub(super) const fn is_resumed(&self) -> bool {
+        self.resume.is_some()
+    }
+
+    /// The name in the plan's file of the one that is gone on with.
+    ///
+    /// # Errors
+    /// A record that cannot be read.
+    pub(super) fn resumed_plan(&self, store: &Store) -> Result<Option<String>> {
+        let found = self.resume.is_some().then(|| self.resumed(store)).transpose()?;
+        Ok(found.map(|request| request.record.plan))
+    }
+
+    /// Whether only the result is printed.
+    pub(super) const fn is_quiet(&self) -> bool {
+        self.quiet
+    }
+
     /// Checks everything that can be checked before anything is changed.
-    fn request(&self, store: &Store, argv: Vec<String>, gates: &RunGates) -> Result<PlanRequest> {
-        let Some(file) = &self.file else { return self.resumed(store) };
-        let text = Plan::text(file)?;
-        let shown = file.display().to_string();
+    fn request(
+        &self,
+        text: Option<PlanText>,
+        (store, verb): (&Store, &str),
+        argv: Vec<String>,
+        gates: &RunGates,
+    ) -> Result<PlanRequest> {
+        let Some(PlanText { text, name: shown }) = text else { return self.resumed(store) };
         let plan = Plan::parse(&text, &shown)?;
         let cells = plan.rows.len().saturating_mul(plan.repeat as usize);
         ensure!(cells <= MOST_CELLS, "{shown}: {cells} cells; at most {MOST_CELLS} are measured");
@@ -151,7 +213,7 @@ impl PlanFlags {
             lengths.push(length(row, store, gates, plan.repeat, is_first).with_context(place)?);
         }
         let id = new_id()?;
-        let (directory, name) = self.place(store, &plan.name, &id)?;
+        let (directory, name) = self.place(store, &[verb, &plan.name], &id)?;
         let mut record = record(&plan, &lengths, plan.seed.map_or_else(random_seed, Ok)?);
         (record.id, record.name, record.argv) = (id, name, argv);
         self.set_budget(&mut record);
@@ -177,16 +239,20 @@ impl PlanFlags {
         }
     }
 
-    /// Where it goes, and its name: the plan's name and the id where it has no other.
-    fn place(&self, store: &Store, plan: &str, id: &str) -> Result<(PathBuf, String)> {
+    /// Where it goes, and its name: the verb, the plan's name and the id where it has no other.
+    fn place(&self, store: &Store, words: &[&str], id: &str) -> Result<(PathBuf, String)> {
         if let Some(name) = &self.name {
             ensure!(is_plain(name), "--name {name:?}: a name may not contain / or be . or ..");
         }
-        let own = || format!("plan-{plan}-{id}").replace(' ', "-");
+        // Plans of suites begin with that word already.
+        let named = words.iter().filter(|word| **word != "suite");
+        let own =
+            || format!("{}-{id}", named.copied().collect::<Vec<_>>().join("-")).replace(' ', "-");
         if let Some(directory) = &self.output {
             if directory.join(PLAN).exists() {
                 let shown = directory.display();
-                bail!("{shown} holds a plan; go on with `tardy plan --resume {shown}`");
+                let verb = words.first().copied().unwrap_or("plan");
+                bail!("{shown} holds a plan; go on with `tardy {verb} --resume {shown}`");
             }
             return Ok((directory.clone(), self.name.clone().unwrap_or_else(own)));
         }
@@ -199,7 +265,7 @@ impl PlanFlags {
     fn result(
         &self,
         record: &PlanRecord,
-        place: &std::path::Path,
+        place: &Path,
         shown: &str,
         gates: &RunGates,
     ) -> Result<Exit> {
@@ -217,7 +283,11 @@ impl PlanFlags {
                 continue;
             };
             let run = Run::open(&place.join(path))?;
-            let results = gates.decide_limits(&run)?;
+            let has_latencies = run.document.wakeups().next().is_some();
+            let results = match has_latencies {
+                true => gates.decide_limits(&run)?,
+                false => None,
+            };
             exit = exit.worst(gates::exit(&run.document, results.as_deref()));
             let named = |result| CellGate { cell: path.clone(), result };
             found.extend(results.into_iter().flatten().map(named));
@@ -227,6 +297,9 @@ impl PlanFlags {
         let results: Vec<GateResult> = repeated.iter().map(|own| own.result.clone()).collect();
         exit = exit.worst(gates::verdict(gates.names_runs().then_some(results.as_slice())));
         found.extend(repeated);
+        if found.is_empty() && !gates.is_empty() {
+            exit = exit.worst(Exit::Inconclusive);
+        }
         let documents: Vec<Option<Document>> =
             runs.into_iter().map(|run| run.map(|run| run.document)).collect();
         let found_any = (!gates.is_empty()).then_some(found.as_slice());
@@ -255,6 +328,10 @@ fn length(
     let run = Command::new("run").no_binary_name(true).disable_help_flag(true);
     let matches = RunFlags::augment_args(run).try_get_matches_from(row.words());
     let matches = matches.map_err(|error| anyhow::anyhow!("{}", reason(&error)))?;
+    let none = RunGates::default();
+    let has_latencies = ProbeInfo::find(&row.probe).is_none_or(ProbeInfo::has_latencies);
+    // Gates are limits of latencies: a plan with other figures has them for the cells with some.
+    let gates = if has_latencies { gates } else { &none };
     RunFlags::from_arg_matches(&matches)?.cell_length(store, gates, repeat as usize, is_first)
 }
 
@@ -290,64 +367,6 @@ fn put_gates(record: &PlanRecord, found: &[CellGate]) -> Result<()> {
     gates::put((!all.is_empty()).then_some(all.as_slice()))
 }
 
-/// A plan of which nothing is measured yet.
-fn record(plan: &Plan, lengths: &[u64], seed: u64) -> PlanRecord {
-    let cell = |(round, number): (u32, usize)| {
-        let row = plan.rows.get(number)?;
-        Some(PlanCell {
-            name: row.name.clone(),
-            row: row.row.clone(),
-            column: row.column.clone(),
-            repeat: round + 1,
-            words: row.words(),
-            prepare: row.prepare.clone(),
-            expected_ns: lengths.get(number).copied()?,
-            path: None,
-            status: CellStatus::Pending,
-            validity: None,
-            run_status: None,
-            taken_ns: None,
-            error: None,
-        })
-    };
-    let order = sequence(plan.order, seed, plan.rows.len(), plan.repeat);
-    PlanRecord {
-        schema_version: PLAN_SCHEMA_VERSION,
-        id: String::new(),
-        name: String::new(),
-        plan: plan.name.clone(),
-        argv: Vec::new(),
-        status: PlanStatus::Running,
-        started_at: jiff::Timestamp::now().to_string(),
-        ended_at: None,
-        order: plan.order.as_str().into(),
-        seed: if plan.order == CellOrder::Random { seed } else { 0 },
-        repeat: plan.repeat,
-        pause_ns: plan.pause_ns.unsigned_abs(),
-        budget_ns: plan.budget_ns.map(i64::unsigned_abs),
-        spent_ns: 0,
-        sittings: 1,
-        undo: plan.undo.clone(),
-        is_prepared: false,
-        rows: distinct(plan.rows.iter().map(|row| &row.row)),
-        columns: distinct(plan.rows.iter().map(|row| &row.column)),
-        cells: order.into_iter().filter_map(cell).collect(),
-        commands: Vec::new(),
-        error: None,
-    }
-}
-
-/// Each once, in the order of first appearance.
-fn distinct<'a>(all: impl Iterator<Item = &'a String>) -> Vec<String> {
-    let mut found: Vec<String> = Vec::new();
-    for one in all {
-        if !found.contains(one) {
-            found.push(one.clone());
-        }
-    }
-    found
-}
-
 #[cfg(test)]
 mod tests {
     use std::path::Path;
@@ -371,6 +390,6 @@ mod tests {
             }
             count += 1;
         }
-        assert_eq!(count, 4);
+        assert_eq!(count, 7);
     }
 }

@@ -5,7 +5,7 @@ use clap::Args;
 
 use super::{Exit, flags::FormatFlags, output};
 use crate::{
-    report::profile::{LateProfile, MOST_SHOWN, ProfileReport, late_text, text},
+    report::profile::{LateProfile, MOST_SHOWN, ProfileReport, late_text, online, text},
     run::{Run, profile::Profile},
     store::Store,
 };
@@ -53,7 +53,7 @@ pub(super) fn profile(flags: &ProfileFlags, store: &Store) -> Result<Exit> {
     if flags.late {
         return late(flags, &run);
     }
-    let report = ProfileReport::of(&of(&run)?, MOST_SHOWN);
+    let report = ProfileReport::of(&of(&run)?, online(&run.document), MOST_SHOWN);
     if flags.format.is_json() {
         output::put_json(&report)?;
     } else {

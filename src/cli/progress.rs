@@ -3,13 +3,15 @@
 
 use std::{
     io::{IsTerminal as _, Write},
+    path::Path,
     time::{Duration, Instant},
 };
 
-use super::output;
+use super::{live::LiveChild, output};
 use crate::{
     plain,
     session::{LoadProgress, RunProgress, ShowPace},
+    sys::unhurried::Unhurried,
     units::{Nanos, many, span},
 };
 
@@ -22,6 +24,8 @@ pub(super) enum RunStatus {
     Line(StatusLine),
     /// A line of a log now and then.
     Log(Heartbeat),
+    /// The full-screen view; once it has gone, a line.
+    Live(LiveChild, StatusLine),
 }
 
 impl RunStatus {
@@ -35,12 +39,30 @@ impl RunStatus {
         }
     }
 
+    /// The full-screen view of the run that will be in `directory`, where there is a terminal for
+    /// it: else what suits standard error, and a word about that.
+    #[must_use]
+    pub(super) fn live(directory: &Path) -> Self {
+        match LiveChild::start(directory) {
+            Ok(child) => Self::Live(child, StatusLine::new(true)),
+            Err(why) => {
+                let instead = Self::new(false);
+                let lines = match &instead {
+                    Self::Log(_) => "a line after 10 s, and then each minute",
+                    _ => "the usual line",
+                };
+                output::notice(&format!("--live: {}; progress is {lines}.", plain::plain(&why)));
+                instead
+            }
+        }
+    }
+
     /// How often it is to be shown; absent for never.
     #[must_use]
     pub(super) const fn pace(&self) -> Option<ShowPace> {
         match self {
             Self::Silent => None,
-            Self::Line(_) => Some(ShowPace::Live),
+            Self::Line(_) | Self::Live(..) => Some(ShowPace::Live),
             Self::Log(_) => Some(ShowPace::Seldom),
         }
     }
@@ -50,6 +72,11 @@ impl RunStatus {
         match self {
             Self::Silent => {}
             Self::Line(line) => line.write(|| text(&progress())),
+            Self::Live(child, line) => {
+                if child.has_gone() {
+                    line.write(|| text(&progress()));
+                }
+            }
             Self::Log(heartbeat) => {
                 if heartbeat.is_due(elapsed_ns) {
                     output::notice(&plain::plain(&heartbeat_text(&progress())));
@@ -60,8 +87,17 @@ impl RunStatus {
 
     /// Erases what was only for the time of the run.
     pub(super) fn clear(&mut self) {
-        if let Self::Line(line) = self {
-            line.clear();
+        match std::mem::replace(self, Self::Silent) {
+            Self::Line(mut line) => line.clear(),
+            Self::Live(mut child, mut line) => {
+                let has_line = child.has_gone();
+                // The terminal is free once it has gone.
+                drop(child);
+                if has_line {
+                    line.clear();
+                }
+            }
+            Self::Silent | Self::Log(_) => {}
         }
     }
 }
@@ -93,10 +129,15 @@ impl Heartbeat {
     }
 }
 
-/// A line of standard error that is overwritten once a second.
+/// Whether a write that has waited so long is given up.
+type GivesUp = fn(Duration) -> bool;
+
+/// A line of standard error that is overwritten once a second. Where nobody reads the terminal, it
+/// stays as it is: what measures or waits for the end of a run must not wait for that.
 #[derive(Debug)]
 pub(super) struct StatusLine {
-    on: bool,
+    /// Absent where nothing is shown.
+    terminal: Option<Unhurried<GivesUp>>,
     next: Instant,
 }
 
@@ -104,28 +145,39 @@ impl StatusLine {
     /// Writes only where `on`.
     #[must_use]
     pub(super) fn new(on: bool) -> Self {
-        Self { on, next: Instant::now() }
+        let gives_up: GivesUp = |_| true;
+        let terminal = on.then(|| Unhurried::new(std::io::stderr(), gives_up).ok()).flatten();
+        Self { terminal, next: Instant::now() }
     }
 
     /// Shows any text on the line, if the last one is old enough.
     pub(super) fn write(&mut self, text: impl FnOnce() -> String) {
-        if !self.on || Instant::now() < self.next {
+        let Some(terminal) = &mut self.terminal else { return };
+        if Instant::now() < self.next {
             return;
         }
         // A little less than half a second, in which it comes from a run.
         self.next = Instant::now() + Duration::from_millis(450);
         let shown = shown(&text(), output::columns(std::io::stderr()));
-        let mut err = std::io::stderr().lock();
-        // A closed terminal is no error.
-        let _ = err.write_all(shown.as_bytes()).and_then(|()| err.flush());
+        // Nor is it an error where it is closed.
+        let _ = terminal.write_all(shown.as_bytes());
     }
 
     /// Erases the line.
     pub(super) fn clear(&mut self) {
-        if self.on {
-            let mut err = std::io::stderr().lock();
-            let _ = write!(err, "\r\x1b[K").and_then(|()| err.flush());
+        if let Some(terminal) = &mut self.terminal {
+            let _ = terminal.write_all(b"\r\x1b[K");
         }
+    }
+}
+
+/// A signal that ends a run, as a user knows it.
+pub(super) fn signal_name(number: usize) -> String {
+    match i32::try_from(number) {
+        Ok(libc::SIGINT) => "Ctrl-C".into(),
+        Ok(libc::SIGTERM) => "SIGTERM".into(),
+        Ok(libc::SIGHUP) => "SIGHUP".into(),
+        _ => format!("signal {number}"),
     }
 }
 

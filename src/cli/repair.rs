@@ -80,6 +80,7 @@ fn lines(run: &Run, repaired: &RunRepair) -> String {
 fn why_nothing(run: &Run, repaired: &RunRepair) -> &'static str {
     match repaired.status {
         Status::Complete | Status::Interrupted | Status::StoppedOver => "it ended in order",
+        Status::Imported => "it was imported from a file, which is still as it was",
         _ if !run.document.parameters.raw => "it kept no single samples (--raw)",
         _ => "all files of its samples are closed",
     }

@@ -12,7 +12,7 @@ use std::{
 use anyhow::{Context, Result, bail, ensure};
 use clap::{Args, ValueEnum};
 
-use super::{Exit, output};
+use super::{Exit, flags::WithoutFlags, output};
 use crate::{
     analysis::ab::figure::JUDGED_BY_DEFAULT,
     draft,
@@ -36,12 +36,13 @@ use crate::{
 /// Of several runs the page begins with their comparison: each beside the first, described; or B
 /// against A, judged, where --vs divides them and each side has three runs or more.
 ///
-/// Of a plan the page has the matrix of its cells, of a comparison by `tardy ab` its answer, looks
-/// and blocks. Each run has a link to its own page; those pages are written too, into a directory
+/// Of a plan the page has the matrix of its cells, of several plans all of them beside each other,
+/// each judged against the first row by row; of a comparison by `tardy ab` its answer, looks and
+/// blocks. Each run has a link to its own page; those pages are written too, into a directory
 /// beside it: of x.html into x.pages.
 #[derive(Debug, Args)]
 pub(super) struct ReportFlags {
-    /// Paths, names, beginnings of ids, `last` or `last~1`; or one plan or `tardy ab`
+    /// Paths, names, beginnings of ids, `last` or `last~1`; or plans, or one `tardy ab`
     #[arg(value_name = "RUN", required = true)]
     runs: Vec<String>,
     /// The runs of B; what stands before are the runs of A
@@ -57,6 +58,8 @@ pub(super) struct ReportFlags {
     /// Each has about 1 MB. They are made in the order in which the runs were measured.
     #[arg(long, value_name = "N")]
     pages: Option<u32>,
+    #[command(flatten)]
+    without: WithoutFlags,
 }
 
 /// Draw one run, or several for comparison, as SVG, PNG or PDF.
@@ -191,19 +194,28 @@ impl PictureFormat {
     }
 }
 
+/// Writes the page of a plan, with those of its runs.
+pub(super) fn plan_page(directory: &Path, file: &Path) -> Result<()> {
+    matrix::Campaign::of_plan(directory).report(file, None).map(drop)
+}
+
 /// Writes the page.
 pub(super) fn report(flags: &ReportFlags, store: &Store) -> Result<Exit> {
     is_page("-o", &flags.output)?;
-    if let Some(campaign) = matrix::Campaign::find(&flags.runs, store) {
-        let place = plain_path(&campaign.directory);
+    if let Some(campaign) = matrix::Campaign::find(&flags.runs, store)? {
+        let place = campaign.shown();
         ensure!(flags.vs.is_empty(), "--vs takes runs, and {place} holds many");
+        ensure!(
+            !flags.without.is_given(),
+            "--without host is for runs, and {place} holds many: name one of them, or several"
+        );
         return campaign.report(&flags.output, flags.pages);
     }
     ensure!(
         flags.pages.is_none(),
         "--pages: only a plan or a comparison of `tardy ab` has pages of single runs beside its own"
     );
-    let page = whole_page(&flags.runs, &flags.vs, store)?;
+    let page = whole_page(flags, store)?;
     let text = html::render(&page).context("cannot write the data of the page")?;
     write(&flags.output, text.as_bytes())?;
     Ok(Exit::Done)
@@ -221,8 +233,12 @@ pub(super) fn is_page(flag: &str, path: &Path) -> Result<()> {
 }
 
 /// The page of all runs, with their comparison. Both read the logs, at the same time.
-fn whole_page(a: &[String], b: &[String], store: &Store) -> Result<Page> {
-    let (a, b) = (find(a, store)?, find(b, store)?);
+fn whole_page(flags: &ReportFlags, store: &Store) -> Result<Page> {
+    let (a, b) = (find(&flags.runs, store)?, find(&flags.vs, store)?);
+    let (a, b) = match a.len() + b.len() {
+        1 => (a.into_iter().map(|run| flags.without.of(run)).collect::<Result<_>>()?, b),
+        _ => (flags.without.of_all(a)?, flags.without.of_all(b)?),
+    };
     let is_empty = |run: &&Run| run.document.series.is_empty() && run.document.figures.is_empty();
     if let Some(empty) = a.iter().chain(&b).find(is_empty) {
         bail!("{} has neither series nor figures: nothing to show", empty.path.display());

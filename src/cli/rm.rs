@@ -1,4 +1,4 @@
-//! `tardy rm`: removes runs.
+//! `tardy rm`: removes runs, comparisons and plans.
 
 use std::{fs, path::PathBuf};
 
@@ -6,41 +6,68 @@ use anyhow::Result;
 use clap::Args;
 
 use super::{Exit, output};
-use crate::{plain::plain_path, run::RemovableRun, store::Store};
+use crate::{
+    plain::plain_path,
+    run::{RemovableCampaign, RemovableRun, RemoveError},
+    store::Store,
+};
 
-/// Remove runs, with all their files.
+/// Remove runs, comparisons and plans, with all their files.
 ///
-/// Asks nothing, and names what it removed. All runs are looked at before the first is removed, and
+/// Asks nothing, and names what it removed. All are looked at before the first is removed, and
 /// nothing is where one of them cannot be: a run that is still being measured, a directory with a
-/// file in it that tardy did not write, a link, and for root a run of another user.
+/// file in it that tardy did not write, a link, and for root what belongs to another user. A
+/// comparison or a plan goes with all its runs, or stays whole.
 #[derive(Debug, Args)]
 pub(super) struct RmFlags {
-    /// Paths, names, whole ids, `last` or `last~1`
+    /// Paths, names, whole ids, `last` or `last~1`; of comparisons and plans paths or names
     #[arg(value_name = "RUN", required = true)]
     runs: Vec<String>,
+}
+
+/// What may be removed.
+enum Removable {
+    Run(RemovableRun),
+    Campaign(RemovableCampaign),
 }
 
 /// Removes them.
 pub(super) fn rm(flags: &RmFlags, store: &Store) -> Result<Exit> {
     // All of them first: `last~1` is the one that it is now.
-    let mut places: Vec<PathBuf> = Vec::new();
-    let mut removable = Vec::new();
+    let mut removable: Vec<(PathBuf, Removable)> = Vec::new();
     for name in &flags.runs {
-        let path = store.find_whole(name)?.path;
-        let run = RemovableRun::check(&path)?;
+        let (path, found) = match store.find_campaign(name) {
+            Some(path) => {
+                let campaign = RemovableCampaign::check(&path)?;
+                (path, Removable::Campaign(campaign))
+            }
+            None => {
+                let path = store.find_whole(name)?.path;
+                let run = RemovableRun::check(&path)?;
+                (path, Removable::Run(run))
+            }
+        };
         let place = fs::canonicalize(&path).unwrap_or(path);
-        // One may be named in several ways.
-        if !places.contains(&place) {
-            places.push(place);
-            removable.push(run);
+        // One may be named in several ways, and by the plan that it is in.
+        if !removable.iter().any(|(known, _)| place.starts_with(known)) {
+            removable.retain(|(known, _)| !known.starts_with(&place));
+            removable.push((place, found));
         }
     }
-    removable.into_iter().try_for_each(remove)?;
+    removable.into_iter().try_for_each(|(_, found)| found.remove())?;
     Ok(Exit::Done)
 }
 
-fn remove(run: RemovableRun) -> Result<()> {
-    let path = run.path().to_owned();
-    run.remove()?;
+impl Removable {
+    fn remove(self) -> Result<()> {
+        match self {
+            Self::Run(run) => told(run.path().to_owned(), || run.remove()),
+            Self::Campaign(campaign) => told(campaign.path().to_owned(), || campaign.remove()),
+        }
+    }
+}
+
+fn told(path: PathBuf, remove: impl FnOnce() -> Result<(), RemoveError>) -> Result<()> {
+    remove()?;
     output::put(&format!("removed {}\n", plain_path(&path)))
 }

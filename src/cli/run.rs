@@ -1,5 +1,6 @@
 //! `tardy run`: from flags to a plan, from the plan to a run.
 
+mod length;
 mod making;
 mod planned;
 mod result;
@@ -12,20 +13,22 @@ use clap::{
     builder::{PossibleValue, PossibleValuesParser, TypedValueParser},
 };
 
-use self::{making::allowed_cpus, result::ResultFlags};
+use self::{length::LengthFlags, making::allowed_cpus, result::ResultFlags};
 use super::{
     Exit,
+    attach::AttachFlags,
+    audio::AudioFlags,
     bandwidth::BandwidthFlags,
     cyclictest::EXAMPLES,
-    flags::{DeadlineFlags, FormatFlags, HowLong, LoadFlags, duration, positive, samples},
+    flags::{DeadlineFlags, FormatFlags, LoadFlags},
     gates::{self, GateFlags},
     interactive::InteractiveFlags,
-    inversion::{self, InversionFlags},
+    inversion::InversionFlags,
     irq::IrqFlags,
     messages::{self, MessageFlags},
     noise::{self, NoiseFlags},
     output,
-    progress::RunStatus,
+    progress::{RunStatus, signal_name},
     runs::new_id,
     setup::{SetupFlags, name_holder, recover_first},
     timer::TimerFlags,
@@ -33,13 +36,12 @@ use super::{
 };
 use crate::{
     plain::plain,
-    run::probes::{DEFAULT_PROBE, PROBES, ProbeInfo, Rhythm},
-    session::{CALIBRATION_NS, Length, RunPlan, RunProgress, Session},
-    setup::{
-        Wish,
-        journal::Recovered,
-        threads::{self, Terms},
+    run::{
+        Document, RunDirectory,
+        probes::{DEFAULT_PROBE, PROBES, ProbeInfo, Rhythm},
     },
+    session::{CALIBRATION_NS, RunPlan, RunProgress, Session},
+    setup::{Wish, journal::Recovered, threads::Terms},
     store::{Store, is_plain},
     sys::{sched::Policy, signals::Quit},
     units::{Nanos, span},
@@ -72,9 +74,13 @@ pub(super) struct RunFlags {
     #[command(flatten)]
     irq: IrqFlags,
     #[command(flatten)]
+    audio: AudioFlags,
+    #[command(flatten)]
     bandwidth: BandwidthFlags,
     #[command(flatten)]
     interactive: InteractiveFlags,
+    #[command(flatten)]
+    attach: AttachFlags,
     #[command(flatten)]
     setup: SetupFlags,
     #[command(flatten)]
@@ -89,28 +95,6 @@ pub(super) struct RunFlags {
     record: RecordFlags,
     #[command(flatten)]
     format: FormatFlags,
-}
-
-#[derive(Debug, Args)]
-#[command(next_help_heading = "Length")]
-struct LengthFlags {
-    /// How long to measure: 10s, 1d, or inf [default: 60s; pingpong: 1M samples]
-    ///
-    /// inf measures until Ctrl-C, SIGTERM or SIGHUP. That is then the end that was asked for: the
-    /// run is complete, with the exit code of any other, and all until then is kept. Intervals of
-    /// its log grow with it, so that a month takes little more memory and disk than a day.
-    #[arg(long, value_name = "TIME", value_parser = duration, conflicts_with = "samples")]
-    #[arg(allow_hyphen_values = true)]
-    duration: Option<HowLong>,
-    /// Number of samples per thread, instead of a time: 1000, 50k, 300M
-    #[arg(long, value_name = "N", value_parser = samples)]
-    samples: Option<u64>,
-    /// How long to run the probe before recording starts
-    #[arg(long, value_name = "TIME", default_value = "1s")]
-    warmup: Nanos,
-    /// End the run at the first latency above this, with exit code 1
-    #[arg(long, value_name = "TIME", value_parser = positive)]
-    stop_over: Option<Nanos>,
 }
 
 #[derive(Debug, Args)]
@@ -131,6 +115,12 @@ struct RecordFlags {
     /// Also print how often each CPU was interrupted, and by what
     #[arg(long, conflicts_with = "quiet")]
     interrupts: bool,
+    /// Show the run full screen while it goes on, as `tardy top` does
+    ///
+    /// The key q leaves that view, and the run goes on; ? explains the others. Without a terminal
+    /// there is a line now and then, as without this option.
+    #[arg(long, conflicts_with = "quiet")]
+    live: bool,
     /// Print only the result: no progress, no hints
     ///
     /// As text that is the verdict and the headline, a line each; `tardy show` has the rest.
@@ -149,7 +139,7 @@ pub(super) fn probe_name() -> impl TypedValueParser<Value = &'static ProbeInfo> 
 /// Measures, records, and prints the result.
 pub(super) fn run(flags: RunFlags, store: &Store, argv: Vec<String>) -> Result<Exit> {
     let asked = flags.asked_result()?;
-    let quiet = asked.quiet;
+    let (quiet, live) = (asked.quiet, flags.record.live);
     let is_bare = flags.probe.is_none() && !flags.has_load();
     let left = recover_first(quiet);
     let (name, gates) = (flags.record.name.clone(), flags.gates.find(store)?);
@@ -166,32 +156,46 @@ pub(super) fn run(flags: RunFlags, store: &Store, argv: Vec<String>) -> Result<E
         output::notice(&plain(&format!("{name} is there already: this run is {free}.")));
     }
     let directory = plan.directory.clone();
-    let quit = Quit::listen().context("cannot set a signal handler")?;
-    let session = Session::arm(plan)?;
-    if session.calibrates() && !quiet {
-        let length = span(CALIBRATION_NS as f64 / 1e9);
-        output::notice(&format!("First measuring the cost of tracing, for {length}."));
-    }
-    let held = session.directory();
-    let mut status = RunStatus::new(quiet);
-    quit.rings(session.bell()).context("cannot set a signal handler")?;
-    let pace = status.pace();
-    let each = |elapsed_ns: i64, now: &dyn Fn() -> RunProgress| status.show(elapsed_ns, now);
-    let document = session.run(|| quit.seen().map(signal_name), pace.map(|pace| (pace, each)))?;
-    status.clear();
+    let (document, held) = measure(plan, quiet, live)?;
     let found = gates.decide_held(&held)?;
     let gates = found.as_deref();
     asked.put(&document, (&held, &directory.display().to_string()), gates)?;
     Ok(gates::exit(&document, gates))
 }
 
-fn signal_name(number: usize) -> String {
-    match i32::try_from(number) {
-        Ok(libc::SIGINT) => "Ctrl-C".into(),
-        Ok(libc::SIGTERM) => "SIGTERM".into(),
-        Ok(libc::SIGHUP) => "SIGHUP".into(),
-        _ => format!("signal {number}"),
+/// Measures and records, and prints no result.
+///
+/// # Errors
+/// As [`run`].
+pub(super) fn record(
+    flags: RunFlags,
+    store: &Store,
+    argv: Vec<String>,
+) -> Result<(Document, RunDirectory)> {
+    let (quiet, live) = (flags.record.quiet, flags.record.live);
+    let left = recover_first(quiet);
+    let mut plan = flags.plan(store, argv).map_err(|error| name_holder(error, &left))?;
+    plan.left = left;
+    measure(plan, quiet, live)
+}
+
+fn measure(plan: RunPlan, quiet: bool, live: bool) -> Result<(Document, RunDirectory)> {
+    let quit = Quit::listen().context("cannot set a signal handler")?;
+    // Before any thread that measures, and before memory is locked.
+    let live = live.then(|| RunStatus::live(&plan.directory));
+    let session = Session::arm(plan)?;
+    if session.calibrates() && !quiet && live.is_none() {
+        let length = span(CALIBRATION_NS as f64 / 1e9);
+        output::notice(&format!("First measuring the cost of tracing, for {length}."));
     }
+    let held = session.directory();
+    let mut status = live.unwrap_or_else(|| RunStatus::new(quiet));
+    quit.rings(session.bell()).context("cannot set a signal handler")?;
+    let pace = status.pace();
+    let each = |elapsed_ns: i64, now: &dyn Fn() -> RunProgress| status.show(elapsed_ns, now);
+    let document = session.run(|| quit.seen().map(signal_name), pace.map(|pace| (pace, each)))?;
+    status.clear();
+    Ok((document, held))
 }
 
 impl RunFlags {
@@ -218,7 +222,7 @@ impl RunFlags {
     pub(super) fn check(self, store: &Store) -> Result<()> {
         let plan = self.plan(store, Vec::new())?;
         ensure!(
-            !planned::series_of(&plan).is_empty(),
+            !planned::series_of(&plan).is_empty() || plan.probe.finds_series(),
             "{} measures no latencies, and latencies are compared; measure each side by `tardy \
              run`, and have their figures side by side by `tardy report`",
             plan.probe.name()
@@ -229,24 +233,17 @@ impl RunFlags {
     /// Checks everything that can be checked before anything is changed.
     fn plan(self, store: &Store, argv: Vec<String>) -> Result<RunPlan> {
         let probe = self.probe.unwrap_or(DEFAULT_PROBE);
-        self.messages.check(probe.name)?;
-        self.noise.check(probe)?;
-        self.inversion.check(probe)?;
-        self.irq.check(probe)?;
-        self.timer.check_fake(probe.name, self.has_load())?;
+        self.check_flags(probe)?;
         let loads = self.loads.specs()?;
         let (cpus, places) = self.measured_cpus(probe)?;
         let usual = noise::usual_policy(probe);
         let policy = self.setup.policy(Nanos(self.timer.interval_ns()), usual)?;
-        let of_latencies =
-            [("--raw", self.record.raw), ("--stop-over", self.length.stop_over.is_some())];
-        self.bandwidth.check(probe, &of_latencies)?;
-        self.interactive.check(probe)?;
-        if probe.rhythm != Rhythm::Interval {
-            self.timer.check(probe)?;
-        }
         match probe.rhythm {
-            Rhythm::Interval | Rhythm::Contest | Rhythm::Interrupts => {}
+            Rhythm::Interval
+            | Rhythm::Contest
+            | Rhythm::Interrupts
+            | Rhythm::Cycles
+            | Rhythm::Attached => {}
             Rhythm::Messages | Rhythm::Rounds => {
                 messages::check_policy(probe.name, policy.value)?;
             }
@@ -255,19 +252,18 @@ impl RunFlags {
         }
         let priority = Wish::new(self.setup.priority, DEFAULT_PRIORITY);
         self.check_priorities(policy.value, priority.value)?;
-        let (found_policy, found_priority, refused) = match probe.rhythm {
-            Rhythm::Contest => inversion::settle(policy, priority)?,
-            _ => threads::settle(policy, priority)?,
-        };
+        let (policy, priority, found) = self.settle(probe, policy, priority)?;
+        let (found_policy, found_priority, refused) = found;
         let wishes = self.setup.wishes(&cpus)?;
         let slack_ns = u64::try_from(self.setup.timer_slack.0).unwrap_or(1).max(1);
         let terms =
             Terms { policy: found_policy, priority: found_priority, cpu: places.0, slack_ns };
         let id = new_id()?;
-        let length = self.length(probe);
+        let length = self.length.of(probe, self.attach.has_command());
         let deadline = self.deadline.deadline.filter(|_| probe.rhythm == Rhythm::Interrupts);
         let peak_over_ns = deadline.map(|time| time.0);
         let (directory, name) = self.place(store, &id)?;
+        let is_attached = probe.rhythm == Rhythm::Attached;
         let (probe, interval_ns) = self.probe(probe, &cpus, terms, places.1)?;
         Ok(RunPlan {
             probe,
@@ -276,13 +272,15 @@ impl RunFlags {
             interval_ns,
             warmup_ns: self.length.warmup.0,
             stop_over_ns: self.length.stop_over.map(|over| over.0),
+            foreign_trace: self.length.foreign_trace()?,
             deadline_ns: self.deadline.deadline.map(|time| time.0),
             raw: self.record.raw,
             cpus,
             policy: (policy, found_policy),
             priority: (priority, found_priority),
             slack_ns,
-            hold_dma_latency: !self.setup.no_dma_latency,
+            // Another program is looked at as it is.
+            hold_dma_latency: !self.setup.no_dma_latency && !is_attached,
             wishes,
             trace: self.trace.wish(peak_over_ns)?,
             calibrations: self.trace.calibrations(store),
@@ -296,15 +294,39 @@ impl RunFlags {
         })
     }
 
-    fn length(&self, probe: &ProbeInfo) -> Length {
-        match (self.length.samples, self.length.duration) {
-            (Some(samples), _) => Length::Samples(samples),
-            (None, Some(HowLong::Time(time))) => Length::Time(time.0),
-            (None, Some(HowLong::Unlimited)) => Length::Unlimited,
-            (None, None) => {
-                probe.default_samples.map_or(Length::Time(DEFAULT_DURATION.0), Length::Samples)
-            }
+    /// Refuses flags that have no meaning with that probe.
+    fn check_flags(&self, probe: &ProbeInfo) -> Result<()> {
+        self.messages.check(probe.name)?;
+        self.noise.check(probe)?;
+        self.inversion.check(probe)?;
+        self.irq.check(probe)?;
+        self.audio.check(probe)?;
+        self.timer.check_fake(probe.name, self.has_load())?;
+        let of_latencies =
+            [("--raw", self.record.raw), ("--stop-over", self.length.stop_over.is_some())];
+        self.bandwidth.check(probe, &of_latencies)?;
+        self.interactive.check(probe)?;
+        self.attach.check(probe, &self.of_own_threads())?;
+        if probe.rhythm != Rhythm::Interval {
+            self.timer.check(probe)?;
         }
+        Ok(())
+    }
+
+    /// Flags that are about threads of tardy, and whether they are given.
+    fn of_own_threads(&self) -> [(&'static str, bool); 9] {
+        let [policy, priority, slack, shield] = self.setup.of_threads();
+        [
+            policy,
+            priority,
+            slack,
+            shield,
+            ("--trace stages", self.trace.is_stages()),
+            ("--calibrate", self.trace.calibrates()),
+            ("--cpus", self.timer.cpus.is_some()),
+            ("--raw", self.record.raw),
+            ("--samples", self.length.samples.is_some()),
+        ]
     }
 
     fn check_priorities(&self, policy: Policy, priority: u32) -> Result<()> {
@@ -333,7 +355,6 @@ impl RunFlags {
 }
 
 const DEFAULT_PRIORITY: u32 = 90;
-const DEFAULT_DURATION: Nanos = Nanos(60_000_000_000);
 
 #[cfg(test)]
 mod tests {
@@ -351,6 +372,7 @@ mod tests {
     fn made(probe: &'static ProbeInfo) -> (Box<dyn Probe>, i64) {
         let mut words = vec!["run", probe.name];
         words.extend((probe.name == "receive").then_some("--listen=0"));
+        words.extend((probe.name == "attach").then_some("--pid=1"));
         let flags = Typed::try_parse_from(words).unwrap().flags;
         assert_eq!(flags.probe, Some(probe));
         let cpu = allowed_cpus().unwrap().iter().next().unwrap();
@@ -360,7 +382,8 @@ mod tests {
 
     #[test]
     fn every_probe_of_the_table_can_be_named_and_made() {
-        for probe in PROBES {
+        // Audio is made from what a server says, so that it needs one.
+        for probe in PROBES.iter().filter(|probe| probe.rhythm != Rhythm::Cycles) {
             let (made, interval_ns) = made(probe);
             assert_eq!(made.name(), probe.name);
             assert!(interval_ns > 0, "{}", probe.name);

@@ -1,41 +1,29 @@
-//! `tardy list` and `tardy show`: all runs, and the tables of one run.
+//! `tardy show`: the tables of one run.
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result, anyhow, ensure};
 use clap::Args;
 use serde::Serialize;
-use serde_json::json;
 
 use super::{
     Exit,
-    flags::{DeadlineFlags, FormatFlags},
+    flags::{DeadlineFlags, FormatFlags, WithoutFlags},
     gates::{self, GateFlags},
     output,
 };
 use crate::{
-    plain::plain_path,
     report::{
         collect,
         deadline::SeriesDeadline,
         gate::{Gate, GateResult},
         how_long::{self, StatementCost},
         intervals::{RunIntervals, RunLog},
-        table::Table,
         tail::RunTail,
         terminal::{self, Asked},
-        words,
     },
-    run::{Document, Run, RunEntry},
+    run::{Document, Run},
     store::Store,
     sys::memory,
-    units::{Nanos, span},
 };
-
-/// List the runs, oldest first.
-#[derive(Debug, Args)]
-pub(super) struct ListFlags {
-    #[command(flatten)]
-    format: FormatFlags,
-}
 
 /// Show the tables of one run, its verdict and caveats first, its headline last.
 #[derive(Debug, Args)]
@@ -63,6 +51,8 @@ pub(super) struct ShowFlags {
     #[arg(long, value_name = "EXPR", help_heading = "Output")]
     how_long: Option<Gate>,
     #[command(flatten)]
+    without: WithoutFlags,
+    #[command(flatten)]
     deadline: DeadlineFlags,
     #[command(flatten)]
     gates: GateFlags,
@@ -70,73 +60,15 @@ pub(super) struct ShowFlags {
     format: FormatFlags,
 }
 
-/// Prints a line per run; errors of runs that cannot be opened go to standard error.
-pub(super) fn list(flags: &ListFlags, store: &Store) -> Result<Exit> {
-    let (runs, damaged) = store.list();
-    if flags.format.is_json() {
-        let lines: Vec<_> = runs.iter().map(entry).collect();
-        output::put_json(&lines)?;
-    } else if runs.is_empty() {
-        let root = plain_path(store.root());
-        output::notice(&format!("No runs in {root}; `tardy run` makes one."));
-    } else {
-        output::put(&(table(&runs, output::width()).join("\n") + "\n"))?;
-    }
-    damaged.iter().for_each(|error| output::warn(&error.to_string()));
-    Ok(Exit::Done)
-}
-
-fn entry(run: &RunEntry) -> serde_json::Value {
-    json!({
-        "id": run.id,
-        "name": run.name,
-        "path": run.path,
-        "status": run.status,
-        "validity": run.validity,
-        "probe": run.probe.name(),
-        "transport": run.messages.as_ref().map(|messages| messages.transport.as_str()),
-        "loads": run.loads.iter().map(|load| load.name.as_str()).collect::<Vec<_>>(),
-        "started_at": run.started_at,
-        "duration_ns": run.duration_ns,
-        "max": run.max(),
-    })
-}
-
-/// A line per run, no wider than `width`: without ids then, but for runs that have no other name,
-/// and without what was measured where that is still too wide.
-fn table(runs: &[RunEntry], width: Option<usize>) -> Vec<String> {
-    let mut whole = Table::new(5, &["id", "name", "status", "verdict", "measured", "worst"]);
-    runs.iter().for_each(|run| whole.row(cells(run)));
-    if width.is_none_or(|width| whole.width() <= width) {
-        return whole.lines();
-    }
-    let mut short = Table::new(4, &["run", "status", "verdict", "measured", "worst"]);
-    for run in runs {
-        let rest = cells(run).into_iter().skip(2);
-        short.row(std::iter::once(run.name.clone()).chain(rest).collect());
-    }
-    short.fitted(width, &["measured", "status"]).0
-}
-
-fn cells(run: &RunEntry) -> Vec<String> {
-    let probe = words::probe(&run.probe, run.messages.as_ref());
-    let length = span(run.duration_ns as f64 / 1e9);
-    let name = if run.name == run.id { String::new() } else { run.name.clone() };
-    vec![
-        run.id.clone(),
-        name,
-        run.status.as_str().into(),
-        run.validity.as_str().into(),
-        format!("{probe} {}, {length}", words::loads(&run.loads)),
-        run.max().map_or_else(|| "-".into(), |ns| Nanos(ns).to_string()),
-    ]
-}
-
 /// Prints one run.
 pub(super) fn show(flags: &ShowFlags, store: &Store) -> Result<Exit> {
     flags.format.refuse_with_json("--interrupts", flags.interrupts)?;
-    let run = store.find(&flags.run)?;
+    ensure!(
+        flags.gates.is_empty() || !flags.without.is_given(),
+        "--gate decides on what was measured, with its host: leave out --without host, or --gate"
+    );
     memory::keep_heap();
+    let run = flags.without.of(store.find(&flags.run)?)?;
     let log = RunLog::read(&run);
     let intervals = flags.intervals.then(|| RunIntervals::of_read(&run, &log));
     let found = flags.gates.find(store)?.decide(&run)?;
@@ -216,33 +148,4 @@ pub(super) fn new_id() -> Result<String> {
         .context("the kernel returned no random number")?;
     let now = jiff::Timestamp::now().strftime("%Y%m%d-%H%M%S%.3f").to_string();
     Ok(format!("{now}-{:04x}", u16::from_ne_bytes(random)))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn entry(id: &str, name: &str) -> RunEntry {
-        serde_json::from_value(json!({
-            "schema_version": 2, "id": id, "name": name, "status": "complete",
-            "validity": "weakened", "probe": {"name": "timer", "parameters": {}}, "loads": [],
-            "started_at": "", "duration_ns": 20_000_000_000_u64,
-            "series": [{"name": "cpu0", "max": 2_400_000}],
-        }))
-        .unwrap()
-    }
-
-    #[test]
-    fn on_a_narrow_terminal_a_run_is_listed_under_the_name_that_finds_it() {
-        let id = "20261121-203055.042-1f0c";
-        let runs = [entry(id, id), entry("20261121-203056.042-1f0c", "named")];
-        assert_eq!(table(&runs, None), table(&runs, Some(100)));
-        let narrow = table(&runs, Some(72));
-        assert!(narrow.iter().all(|line| line.chars().count() <= 72), "{narrow:?}");
-        assert!(narrow[1].starts_with(id) && narrow[2].starts_with("named "), "{narrow:?}");
-        assert!(narrow[1].contains("timer idle, 20 s") && narrow[1].ends_with("2.40 ms"));
-        let narrower = table(&runs, Some(50));
-        assert!(narrower.iter().all(|line| line.chars().count() <= 50), "{narrower:?}");
-        assert!(narrower[1].contains("weakened") && narrower[1].ends_with("2.40 ms"));
-    }
 }

@@ -9,6 +9,7 @@ use crate::{
         Wish,
         arrange::SetupRequest,
         journal::{self, JournalPath, Recovered, Undone},
+        settings::SettingChoice,
     },
     sys::{
         cpus::Cpus,
@@ -59,6 +60,13 @@ pub(super) struct SetupFlags {
     /// Take hardware threads offline that share a core with a measured CPU
     #[arg(long)]
     no_smt_sibling: bool,
+    /// Give a setting of the machine a value while it measures, NAME=VALUE; repeatable
+    ///
+    /// The old value is put back at the end; after a kill, `tardy restore` does that. NAME=now
+    /// leaves it as it is. Either way a setting that is another at the end makes the run invalid.
+    /// docs/settings.md has the names.
+    #[arg(long = "set", value_name = "SETTING")]
+    settings: Vec<SettingChoice>,
 }
 
 impl SetupFlags {
@@ -81,9 +89,33 @@ impl SetupFlags {
         Ok(Wish { value: Policy::Deadline(budget), ..wish })
     }
 
+    /// The flags that change measured threads, and whether they are given.
+    pub(super) fn of_threads(&self) -> [(&'static str, bool); 4] {
+        [
+            ("--policy", self.policy.is_some()),
+            ("--priority", self.priority.is_some()),
+            ("--timer-slack", self.timer_slack != Nanos(1)),
+            ("--shield", self.shield),
+        ]
+    }
+
     /// Whether the user named a policy.
     pub(super) fn says_policy(&self) -> bool {
         self.policy.is_some()
+    }
+
+    /// Each setting once, and none that another flag sets.
+    fn checked_settings(&self) -> Result<Vec<SettingChoice>> {
+        for (number, choice) in self.settings.iter().enumerate() {
+            let earlier = self.settings.iter().take(number);
+            let is_again = earlier.into_iter().any(|other| other.name == choice.name);
+            ensure!(!is_again, "--set {}: it is set twice; name it once", choice.name);
+            ensure!(
+                choice.name != "governor" || self.governor.is_none(),
+                "--governor and --set governor are the same setting; use one of them"
+            );
+        }
+        Ok(self.settings.clone())
     }
 
     /// The setup requested while the CPUs `measured` are measured.
@@ -104,6 +136,7 @@ impl SetupFlags {
             max_idle_latency_us: self.max_idle_latency.map(longest_us),
             no_smt_sibling: self.no_smt_sibling,
             housekeeping,
+            settings: self.checked_settings()?,
         })
     }
 }

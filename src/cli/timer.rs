@@ -1,7 +1,7 @@
 //! Flags of the timer probe, and the CPUs on which the threads of any probe run.
 
 use anyhow::{Result, bail, ensure};
-use clap::{Args, ValueEnum};
+use clap::{Args, ValueEnum, builder::PossibleValue};
 
 use super::flags::{CpuList, interval};
 use crate::{
@@ -28,7 +28,7 @@ pub(super) struct TimerFlags {
     pub cpus: Option<CpuList>,
     /// By which timer threads sleep until the next expiry [default: nanosleep]
     #[arg(long, value_enum, value_name = "KIND")]
-    wake: Option<Wake>,
+    wake: Option<WakeKind>,
     /// Threads per CPU [default: 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
     threads: Option<u32>,
@@ -113,25 +113,42 @@ impl TimerFlags {
             threads_per_cpu: self.threads.unwrap_or(1),
             interval_ns: self.interval_ns(),
             distance_ns: self.distance.map_or(0, |distance| distance.0),
-            wake: match self.wake {
-                None | Some(Wake::Nanosleep) => WakeKind::Nanosleep,
-                Some(Wake::Relative) => WakeKind::Relative,
-                Some(Wake::Timerfd) => WakeKind::Timerfd,
-            },
+            wake: self.wake.unwrap_or(WakeKind::Nanosleep),
             policy: terms.policy,
             priority: terms.priority,
             priority_step: self.priority_step.unwrap_or(0),
             slack_ns: terms.slack_ns,
+            work: None,
         }
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Wake {
-    /// Absolute clock_nanosleep, as cyclictest does
-    Nanosleep,
-    /// Relative clock_nanosleep: includes entering the call; no period can be missed
-    Relative,
-    /// Reads of a periodic timerfd; missed periods are the overruns that the kernel counts
-    Timerfd,
+impl ValueEnum for WakeKind {
+    fn value_variants<'a>() -> &'a [Self] {
+        &Self::ALL
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        let help = match self {
+            Self::Nanosleep => "Absolute clock_nanosleep, as cyclictest does",
+            Self::Relative => {
+                "Relative clock_nanosleep: includes entering the call; no period can be missed"
+            }
+            Self::Timerfd => {
+                "Reads of a periodic timerfd; missed periods are the overruns that the kernel \
+                 counts"
+            }
+            Self::Ppoll => {
+                "Time-outs of ppoll until the next expiry: includes entering the call, and slack \
+                 of 0.1 %"
+            }
+            Self::Pselect => "The same of pselect6",
+            Self::Epoll => "The same of epoll_pwait2, which kernels have from 5.11 on",
+            Self::Signal => "The signal of a periodic POSIX timer, waited for by sigwaitinfo",
+            Self::Uring => {
+                "Time-outs of io_uring until the next expiry, submitted and waited for by one call"
+            }
+        };
+        Some(PossibleValue::new(self.as_str()).help(help))
+    }
 }

@@ -31,6 +31,13 @@ pub(super) struct TraceFlags {
     /// Keep every wake-up that is later than this, instead of the worst ones
     #[arg(long, value_name = "TIME", value_parser = positive)]
     peak_over: Option<Nanos>,
+    /// Also keep all that every CPU did in the last TIME of the run: 5s
+    ///
+    /// With --stop-over that is what led to the latency that ended it. `tardy export --to perfetto`
+    /// or `--to chrome` writes it for viewers of traces. Takes 8 MiB for each CPU: a very busy one
+    /// has no more than its last 250,000 events. Where wake-ups cannot be traced, it is an error.
+    #[arg(long, value_name = "TIME", value_parser = positive)]
+    record: Option<Nanos>,
     /// When to record the kernel stack: a stack walk takes 5 to 10 us
     #[arg(long, value_enum, value_name = "WHEN")]
     stacks: Option<Stacks>,
@@ -103,6 +110,16 @@ impl TraceFlags {
         }
     }
 
+    /// Whether stages are asked for, and no causes.
+    pub(super) const fn is_stages(&self) -> bool {
+        matches!(self.trace, TraceMode::Stages)
+    }
+
+    /// Whether what tracing costs is to be measured first.
+    pub(super) const fn calibrates(&self) -> bool {
+        self.calibrate
+    }
+
     /// How often a second every CPU is to be sampled; absent for never.
     pub(super) const fn profile_hz(&self) -> Option<u32> {
         self.profile
@@ -111,11 +128,16 @@ impl TraceFlags {
     /// The tracing that the session is to do. Where the user names no peaks, those over
     /// `over_ns` are kept, if there is such a time.
     pub(super) fn wish(&self, over_ns: Option<i64>) -> Result<TraceWish> {
-        let mode = self.trace;
+        let mode = match self.trace {
+            // A recording that is not there would be missed when it is too late.
+            TraceMode::Auto if self.record.is_some() => TraceMode::Peaks,
+            mode => mode,
+        };
         let of_peaks = [
             ("--peaks", self.peaks.is_some()),
             ("--peak-over", self.peak_over.is_some()),
             ("--stacks", self.stacks.is_some()),
+            ("--record", self.record.is_some()),
         ];
         let of_any = [("--calibrate", self.calibrate)];
         let idle: &[_] = match mode {
@@ -140,6 +162,7 @@ impl TraceFlags {
                 (None, Some(_)) => None,
                 (None, None) => over_ns,
             },
+            record_ns: self.record.map(|time| time.0),
             calibrate: self.calibrate,
         })
     }

@@ -1,11 +1,22 @@
 //! `tardy why`: what made the wake-ups of a run late.
 
+mod fix;
+
 use anyhow::{Result, ensure};
 use clap::Args;
 
-use super::{Exit, flags::FormatFlags, output};
+use super::{
+    Exit,
+    flags::{FormatFlags, WithoutFlags},
+    output,
+};
+use fix::FixFlags;
+
 use crate::{
-    report::why::{self, PeakFilter, PeakView},
+    report::{
+        intervals::RunLog,
+        why::{self, PeakFilter, PeakView},
+    },
     run::peaks::Cause,
     store::Store,
     units::Nanos,
@@ -32,6 +43,8 @@ pub(super) struct WhyFlags {
     /// A path, a name, the beginning of an id, `last` or `last~1`
     #[arg(value_name = "RUN", default_value = "last")]
     run: String,
+    #[command(flatten)]
+    without: WithoutFlags,
     #[command(flatten)]
     format: FormatFlags,
     /// How many of the worst peaks to show with what happened, a number or all
@@ -61,6 +74,8 @@ pub(super) struct WhyFlags {
     /// Only up to so long into the run: 2m
     #[arg(long, value_name = "TIME", help_heading = "Peaks")]
     until: Option<Nanos>,
+    #[command(flatten)]
+    fix: FixFlags,
 }
 
 fn shown(text: &str) -> Result<usize, String> {
@@ -96,10 +111,30 @@ impl WhyFlags {
 }
 
 /// Prints the explanation.
-pub(super) fn why(flags: &WhyFlags, store: &Store) -> Result<Exit> {
+pub(super) fn why(flags: &WhyFlags, store: &Store, argv: Vec<String>) -> Result<Exit> {
     let filter = flags.filter()?;
-    let run = store.find(&flags.run)?;
+    ensure!(
+        flags.fix.fix.is_none() || !flags.without.is_given(),
+        "--fix tries something on this machine, and no run of it is without the host: leave out \
+         --without host"
+    );
+    let mut run = flags.without.of(store.find(&flags.run)?)?;
+    // With what the log says of the run, the verdict is that of `tardy show`.
+    if let Ok(log) = RunLog::read(&run) {
+        let found = log.blocks().caveats(&run.document);
+        found.into_iter().for_each(|kind| run.add_caveat(kind.into()));
+    }
     let (mut why, document) = why::document(&run)?;
+    if let Some(number) = flags.fix.fix {
+        return fix::run(
+            &flags.fix,
+            number,
+            flags.format.is_json(),
+            (&why, &document),
+            store,
+            argv,
+        );
+    }
     let kept = why.peaks.len();
     why.peaks.retain(|peak| filter.takes(peak, &document));
     let none_fits = why.peaks.is_empty() && kept > 0;

@@ -1,3 +1,4 @@
 //! Runs in the formats of other programs.
 
 pub(crate) mod export;
+pub mod import;

@@ -27,6 +27,18 @@ static __always_inline u32 task_cpu(struct task_struct *task)
 }
 
 /*
+ * The state in which the scheduler leaves a task: an argument of `sched_switch` since 5.18, the last
+ * one (9c2136be0878). What the task itself has may be changed meanwhile by who wakes it.
+ */
+static __always_inline u64 left_state(unsigned long long *ctx, struct task_struct *prev,
+                                      u32 has_state)
+{
+    if (has_state)
+        return *(volatile u32 *)&ctx[3];
+    return task_state(prev);
+}
+
+/*
  * Whether a control group of this task has used up its CPU quota, so that the task does not run
  * (kernel/sched/fair.c). Since 6.18 the task itself is taken off its run queue on its way to user
  * mode; before, a whole run queue is.

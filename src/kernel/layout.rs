@@ -16,9 +16,14 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    /// Of the structure `name`.
+    /// Of the structure `name` of the recorder.
     pub(super) fn of(name: &str) -> Self {
-        let btf = Btf::from_path(concat!(env!("OUT_DIR"), "/recorder.bpf.o")).unwrap();
+        Self::in_object(concat!(env!("OUT_DIR"), "/recorder.bpf.o"), name)
+    }
+
+    /// Of the structure `name` in the object at `path`.
+    pub(super) fn in_object(path: &str, name: &str) -> Self {
+        let btf = Btf::from_path(path).unwrap();
         let layout: Struct<'_> = btf.type_by_name(name).unwrap();
         let mut fields = Vec::new();
         for member in layout.iter() {

@@ -38,6 +38,10 @@
 //! (HPET, Hyper-V) have no entry, so that their first stage counts as 0. On `PREEMPT_RT` a softirq
 //! that is itself preempted cannot be distinguished from one that continues.
 
+mod attach;
+mod attach_config;
+mod attach_unavailable;
+mod attached_thread;
 mod bootstrap;
 mod event;
 mod header {
@@ -65,6 +69,12 @@ pub(crate) use window::Window;
 
 use thiserror::Error;
 
+pub use attach::{AttachPrograms, NoPlace};
+pub use attach_config::{AttachedCycles, AttachedTo};
+pub use attach_unavailable::AttachUnavailable;
+pub use attached_thread::{
+    AttachedCounts, AttachedLate, AttachedThread, AttachedTime, FoundPeriod, bucket_bounds,
+};
 pub use bootstrap::can_trace;
 pub use event::{Event, EventKind, entry, function, out, vector, why, woken};
 pub use memory::ThreadRecords;
@@ -121,6 +131,8 @@ pub struct Settings {
 impl Settings {
     /// Enough for 50 ms of a CPU that does nothing but switch tasks and take interrupts.
     pub const SLOTS_PER_CPU: u32 = 32_768;
+    /// Enough for seconds of a busy CPU: 8 MiB each.
+    pub const SLOTS_TO_RECORD: u32 = 1 << 18;
     /// More are not given.
     pub const MOST_SLOTS: u32 = 1 << 20;
 }

@@ -4,14 +4,10 @@
  * task, the context that was interrupted, and its kernel and user stacks.
  */
 #include "bpf.h"
+#include "preempt.h"
 #include "profile.h"
 
 char LICENSE[] SEC("license") = "GPL";
-
-/* Bits of the preempt count, <linux/preempt.h>. */
-#define SOFTIRQ_SERVED 0x100
-#define HARDIRQ_SHIFT 16
-#define HARDIRQ_MASK 0xf
 
 /* The context of x86-64: 21 registers, then the period (<linux/bpf_perf_event.h>). */
 struct sample_event {
@@ -41,40 +37,6 @@ struct {
 
 const volatile struct tardy_sample_config sample_config SEC(".rodata.config") = {};
 
-/* With PREEMPT_RT a task counts its softirqs itself. */
-struct task_struct___rt {
-    int softirq_disable_cnt;
-} __attribute__((preserve_access_index));
-
-/*
- * The run queue of this CPU, a per-CPU variable: the running task knows it. Few kernels have the
- * addresses of variables in the symbol table.
- */
-static __always_inline u64 runqueue(struct task_struct *task)
-{
-    struct cfs_rq *queue = BPF_CORE_READ(task, se.cfs_rq);
-
-    if (!queue)
-        return 0;
-    if (bpf_core_field_exists(queue->rq))
-        return (u64)BPF_CORE_READ(queue, rq);
-    return (u64)queue - bpf_core_field_offset(struct rq, cfs);
-}
-
-/* The preempt count of this CPU; 0 where it is not known: in an interrupt it is more. */
-static __always_inline u32 interrupted_count(struct task_struct *task)
-{
-    s32 offset = sample_config.preempt_count;
-    u64 base = runqueue(task);
-    u32 count = 0;
-
-    if (offset == SAMPLE_NO_OFFSET && sample_config.pcpu_hot != SAMPLE_NO_OFFSET)
-        offset = sample_config.pcpu_hot + bpf_core_field_offset(struct pcpu_hot, preempt_count);
-    if (offset != SAMPLE_NO_OFFSET && base)
-        bpf_probe_read_kernel(&count, sizeof(count), (void *)(base + offset));
-    return count & 0x7fffffff;
-}
-
 /*
  * The interrupt, or NMI, of the sample itself is one hard interrupt of the count. Without the
  * count, interrupts cannot be told from the task that they interrupted.
@@ -82,14 +44,12 @@ static __always_inline u32 interrupted_count(struct task_struct *task)
 static __always_inline u32 context_of(u32 tid, int in_kernel)
 {
     struct task_struct *current = (void *)bpf_get_current_task();
-    struct task_struct___rt *task = (void *)current;
-    u32 count = interrupted_count(current), softirqs = count;
+    u32 count = count_at(current, sample_config.preempt_count, sample_config.pcpu_hot);
+    u32 softirqs = softirq_count_of(current, count);
     u32 none = count ? 0 : SAMPLE_NO_COUNT;
 
     if (!in_kernel)
         return SAMPLE_USER | none;
-    if (bpf_core_field_exists(task->softirq_disable_cnt))
-        softirqs = BPF_CORE_READ(task, softirq_disable_cnt);
     if (((count >> HARDIRQ_SHIFT) & HARDIRQ_MASK) > 1)
         return SAMPLE_HARDIRQ;
     if (softirqs & SOFTIRQ_SERVED)

@@ -34,9 +34,6 @@ struct tardy_sample {
     u64 user[SAMPLE_USER_FRAMES];
 };
 
-/* Of a variable that this kernel does not have. */
-#define SAMPLE_NO_OFFSET (-2147483647 - 1)
-
 /* Offsets of per-CPU variables from `runqueues`, in bytes. */
 struct tardy_sample_config {
     s32 preempt_count;

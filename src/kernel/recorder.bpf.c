@@ -356,21 +356,10 @@ static __always_inline void trace_switch_in(void *ctx, struct tardy_thread *thre
     }
 }
 
-/*
- * The state in which the scheduler leaves a task: an argument since 5.18, the last one
- * (9c2136be0878). What the task itself has may be changed meanwhile by who wakes it.
- */
-static __always_inline u64 left_state(unsigned long long *ctx, struct task_struct *prev)
-{
-    if (config.switch_has_state)
-        return *(volatile u32 *)&ctx[3];
-    return task_state(prev);
-}
-
 SEC("tp_btf/sched_switch")
 int BPF_PROG(on_sched_switch, bool preempt, struct task_struct *prev, struct task_struct *next)
 {
-    u64 prev_state = preempt ? 0 : left_state(ctx, prev);
+    u64 prev_state = preempt ? 0 : left_state(ctx, prev, config.switch_has_state);
     u32 pid = next->pid;
     int prio = next->prio;
     struct tardy_thread *to = get_thread(pid, prio);

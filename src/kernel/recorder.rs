@@ -33,6 +33,7 @@ pub struct EventReader {
     events: Option<Arc<Events>>,
     programs: Arc<Vec<OwnedFd>>,
     lost: Arc<AtomicU64>,
+    counts_steal: bool,
 }
 
 /// A ring of events for each CPU.
@@ -90,7 +91,18 @@ impl EventReader {
         programs: Vec<OwnedFd>,
     ) -> Self {
         let (events, lost) = (events.map(Arc::new), Arc::default());
-        Self { memory, events, programs: programs.into(), lost }
+        Self { memory, events, programs: programs.into(), lost, counts_steal: false }
+    }
+
+    /// The same with or without events of stolen time.
+    pub(super) fn with_steal(self, counts_steal: bool) -> Self {
+        Self { counts_steal, ..self }
+    }
+
+    /// Whether the time that the hypervisor takes is among the events.
+    #[must_use]
+    pub const fn counts_steal(&self) -> bool {
+        self.counts_steal
     }
 
     /// What was lost so far: events that were overwritten while they were read, stacks that could

@@ -9,7 +9,7 @@ use crate::sys::root::Root;
 use super::{
     Missing, Settings, Stacks, TraceLevel, TracingUnavailable, WokenBy, bootstrap, header, log,
     memory::{RecorderMemory, ThreadRecords},
-    percpu::{self, PercpuOffsets},
+    percpu::{self, PercpuOffset, PercpuOffsets},
     programs::{PROGRAMS, Program, Use},
     recorder::{EventReader, Events},
 };
@@ -269,7 +269,8 @@ impl<'a> ProgramPlan<'a> {
             .map(|program| program.as_fd().try_clone_to_owned())
             .collect::<Result<_, _>>()
             .map_err(|error| system("keep the programs open", &error))?;
-        Ok(EventReader::new(memory, events, programs))
+        let counts_steal = self.offsets.steal_time != PercpuOffset::NONE;
+        Ok(EventReader::new(memory, events, programs).with_steal(counts_steal))
     }
 
     /// Events kept for each CPU.

@@ -30,6 +30,7 @@ typedef _Bool bool;
 #define BPF_MAP_TYPE_HASH 1
 #define BPF_MAP_TYPE_ARRAY 2
 #define BPF_MAP_TYPE_PERCPU_ARRAY 6
+#define BPF_MAP_TYPE_LRU_HASH 9
 #define BPF_MAP_TYPE_RINGBUF 27
 #define BPF_F_MMAPABLE 1024
 #define BPF_RB_NO_WAKEUP 1
@@ -43,6 +44,9 @@ typedef _Bool bool;
 
 /* <linux/sched/prio.h>: real-time tasks have a smaller one. */
 #define MAX_RT_PRIO 100
+
+/* <linux/hrtimer.h>: a timer that expires after a time, and not at one. */
+#define HRTIMER_MODE_REL 1
 
 /* <linux/interrupt.h>: the softirqs in which packets are received and timers expire. */
 #define NET_RX_SOFTIRQ 3
@@ -71,7 +75,9 @@ struct sched_entity {
 struct task_struct {
     struct thread_info thread_info;
     int pid;
+    int tgid;
     int prio;
+    u64 start_time;
     u32 __state;
     struct sched_entity se;
     bool throttled;
@@ -87,9 +93,18 @@ struct task_struct___old {
 
 struct hrtimer_clock_base {
     void *cpu_base;
+    /* Of the clock to CLOCK_MONOTONIC. */
+    s64 offset;
+    /* The timer whose callback runs. */
+    void *running;
+};
+
+struct timerqueue_node {
+    s64 expires;
 };
 
 struct hrtimer {
+    struct timerqueue_node node;
     s64 _softexpires;
     void *function;
     struct hrtimer_clock_base *base;

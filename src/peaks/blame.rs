@@ -5,6 +5,7 @@
 
 use super::{
     contexts::Segment,
+    cycle,
     late_wakeup::LateWakeup,
     overlays::{Overlay, OverlayKind},
     piece::{NamedCause, Piece, earlier_packets, own_path, stopped},
@@ -23,6 +24,10 @@ pub(crate) fn parts(wakeup: &LateWakeup<'_>) -> Vec<Part> {
         let mut path_ns = classifier.own_path_ns();
         for piece in pieces(wakeup, &classifier, span) {
             let mut length = u64::try_from(piece.ns()).unwrap_or(0);
+            if wakeup.me.works && classifier.runs_by_itself(&piece) {
+                add(&mut parts, cycle::own_work(), length);
+                continue;
+            }
             if classifier.runs_by_itself(&piece) {
                 if piece.to_ns <= wakeup.earlier.until_ns {
                     let ns = length.min(earlier_ns);

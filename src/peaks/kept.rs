@@ -10,14 +10,15 @@ pub(super) const EVENTS_LOST: &str = "events overwritten before they were read";
 
 /// A peak of which no more is known than what its thread found itself.
 #[must_use]
-pub(super) fn lost(me: &MeasuredThread, one: &Waiting) -> Peak {
+pub(super) fn lost(me: &MeasuredThread, one: &Waiting, roams: bool) -> Peak {
     let late = &one.late;
     Peak {
         at_ns: late.t_ns,
         series: me.series.clone(),
+        tid: roams.then_some(me.tid),
         cpu: if late.matched { late.cpus.1 } else { me.cpu },
         latency_ns: late.latency_ns,
-        stages: stages_of(late, one.ways.is_empty()),
+        stages: stages_of(late, one.ways.is_empty() && !me.works),
         ways: Vec::new(),
         blame: vec![Part {
             cause: Cause::Unexplained,
@@ -40,9 +41,10 @@ pub(super) fn peak(wakeup: &LateWakeup<'_>, blame: Vec<Part>, ways: Vec<WayOf>) 
     Peak {
         at_ns: wakeup.late.t_ns,
         series: wakeup.me.series.clone(),
+        tid: wakeup.wishes.roams.then_some(wakeup.me.tid),
         cpu: wakeup.history.spans.last().map_or(wakeup.me.cpu, |span| span.cpu),
         latency_ns: wakeup.late.latency_ns,
-        stages: stages_of(wakeup.late, wakeup.ways.is_empty()),
+        stages: stages_of(wakeup.late, wakeup.ways.is_empty() && !wakeup.me.works),
         ways,
         blame,
         timeline,

@@ -91,6 +91,12 @@ impl LateWakeup<'_> {
     /// Fetches the events of the CPUs that matter and follows the thread through them; `all` are
     /// the CPUs to ask where the thread is lost from sight.
     pub(crate) fn gather(&mut self, all: impl Iterator<Item = u32>) {
+        if self.me.works {
+            // It may have been anywhere meanwhile.
+            self.fetch(all);
+            self.history = self.follow();
+            return;
+        }
         self.fetch([self.me.cpu]);
         if self.late.matched {
             self.fetch([self.late.cpus.0, self.late.cpus.1]);

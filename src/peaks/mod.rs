@@ -9,9 +9,11 @@ pub(crate) mod contexts;
 pub(crate) mod state_history;
 pub(crate) mod overlays;
 pub(crate) mod functions;
+mod cycle;
 mod dispatch;
 mod idle;
 pub(crate) mod interrupt;
+pub(crate) mod recording;
 pub(crate) mod retention;
 pub(crate) mod named_work;
 pub(crate) mod names;
@@ -32,6 +34,7 @@ pub(crate) mod source;
 mod siblings;
 mod smis;
 pub(crate) mod stacks;
+pub(crate) mod stolen;
 pub(crate) mod sums;
 #[cfg(test)]
 mod tests;
@@ -52,15 +55,19 @@ pub(crate) use source::EventSource;
 pub(crate) use usual::{UsualStages, UsualWay};
 pub(crate) use way::{MessageWay, WayKind};
 
-use crate::run::peaks::{Blame, Peak};
+use crate::run::{
+    measured_steal::stolen_ns,
+    peaks::{Blame, Peak},
+};
 use late_wakeup::LateWakeup;
 use retention::WorstPeaks;
 use smis::Smis;
+use stolen::StolenSamples;
 use sums::Sums;
 use waiting::{Waiting, is_lost, shed};
 
 /// A measured thread.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct MeasuredThread {
     /// Its series: `cpu0`.
     pub series: String,
@@ -74,6 +81,9 @@ pub(crate) struct MeasuredThread {
     pub real_time: bool,
     /// It never sleeps, and what is late are gaps in which it did not have its CPU.
     pub spins: bool,
+    /// What is late is its work, from an expiry of its timer to the end: it has the CPU for that,
+    /// and may sleep meanwhile.
+    pub works: bool,
 }
 
 /// What was asked for, and what the machine is.
@@ -85,6 +95,8 @@ pub(crate) struct BlameOptions {
     pub peak_over_ns: Option<i64>,
     /// This is a virtual machine.
     pub virtual_machine: bool,
+    /// The threads are another program's, and run on any CPU.
+    pub roams: bool,
     /// Names of interrupt lines, by number.
     pub interrupt_names: HashMap<u32, String>,
     /// By CPU and number of the idle state: its exit latency, ns.
@@ -133,6 +145,7 @@ pub(crate) struct Blamer {
     wishes: BlameOptions,
     source: Box<dyn EventSource + Send>,
     sums: Sums,
+    stolen: StolenSamples,
     keep: WorstPeaks,
     waiting: Vec<Waiting>,
     lowest_ns: Option<i64>,
@@ -156,11 +169,25 @@ impl Blamer {
             wishes,
             source,
             sums: Sums::default(),
+            stolen: StolenSamples::default(),
             keep,
             waiting: Vec::new(),
             lowest_ns: None,
             passed_over: 0,
             unmatched: 0,
+        }
+    }
+
+    /// One thread more; its number is the next.
+    pub(crate) fn follow_more(&mut self, thread: MeasuredThread) {
+        self.followed.push(thread);
+        self.progress.push(Progress::default());
+    }
+
+    /// The priority that a thread has now.
+    pub(crate) fn set_prio(&mut self, thread: usize, prio: i16) {
+        if let Some(followed) = self.followed.get_mut(thread) {
+            (followed.prio, followed.real_time) = (prio, prio < 100);
         }
     }
 
@@ -301,9 +328,18 @@ impl Blamer {
     /// Gives up what cannot be blamed any more, or is too much.
     fn shed(&mut self) -> Vec<Peak> {
         let mut waiting = std::mem::take(&mut self.waiting);
-        let recorded: Vec<Range<u64>> =
-            self.followed.iter().map(|followed| self.source.recorded(followed.cpu)).collect();
-        let is_gone = |one: &Waiting| is_lost(&recorded[one.thread], &one.late);
+        let place = |one: &Waiting| match self.wishes.roams {
+            true => one.late.cpus.1,
+            false => self.followed.get(one.thread).map_or(0, |followed| followed.cpu),
+        };
+        let mut recorded: HashMap<u32, Range<u64>> = HashMap::new();
+        for one in &waiting {
+            let cpu = place(one);
+            recorded.entry(cpu).or_insert_with(|| self.source.recorded(cpu));
+        }
+        let is_gone = |one: &Waiting| {
+            recorded.get(&place(one)).is_some_and(|known| is_lost(known, &one.late))
+        };
         let given_up = shed(&mut waiting, is_gone, |one| self.is_urgent(one));
         self.waiting = waiting;
         given_up.iter().filter_map(|one| self.pass_over(one)).collect()
@@ -319,12 +355,17 @@ impl Blamer {
             return None;
         }
         self.keep.take(one.late.latency_ns);
-        Some(kept::lost(me, one))
+        Some(kept::lost(me, one, self.wishes.roams))
     }
 
     fn blame(&mut self, one: &Waiting) -> Option<Peak> {
         let is_peak = self.is_peak(one);
-        let (me, late) = (self.followed.get(one.thread)?, &one.late);
+        let late = &one.late;
+        // One that is bound to no CPU was where it had it.
+        let me = match (self.followed.get(one.thread)?, self.wishes.roams) {
+            (own, true) => &MeasuredThread { cpu: late.cpus.1, ..own.clone() },
+            (own, false) => own,
+        };
         let progress = self.progress.get_mut(one.thread)?;
         let mut wakeup = LateWakeup {
             me,
@@ -342,7 +383,11 @@ impl Blamer {
         };
         let message = match one.ways.is_empty() {
             true => {
-                wakeup.gather(self.followed.iter().map(|followed| followed.cpu));
+                let all = match self.wishes.roams {
+                    true => (0..self.source.cpus()).collect(),
+                    false => self.followed.iter().map(|followed| followed.cpu).collect::<Vec<_>>(),
+                };
+                wakeup.gather(all.into_iter());
                 None
             }
             false => Some(message::gather(&mut wakeup, &progress.usual_ways)),
@@ -356,6 +401,11 @@ impl Blamer {
         };
         progress.smis.explains(&parts);
         self.sums.add(one.thread, &me.series, late.latency_ns, &parts);
+        let stolen_ns = stolen_ns(&parts);
+        if stolen_ns > 0 {
+            let taken_ns = late.t_ns.saturating_add(late.latency_ns);
+            self.stolen.add(&me.series, taken_ns, late.latency_ns, stolen_ns);
+        }
         let ways = message.map(|message| message.ways).unwrap_or_default();
         let peak = is_peak.then(|| kept::peak(&wakeup, parts, ways));
         if is_peak {
@@ -374,6 +424,7 @@ impl Blamer {
             passed_over: self.passed_over,
             unmatched: self.unmatched,
             lost_events: self.source.lost(),
+            stolen: Some(self.stolen.record(self.source.counts_steal())),
             ..self.sums.record()
         }
     }

@@ -8,7 +8,10 @@ use super::{
     overlays::OverlayKind,
     state_history::{OffCpu, StateSpan, ThreadState},
 };
-use crate::run::peaks::{Basis, Cause};
+use crate::run::{
+    measured_steal::MEASURED_STEAL,
+    peaks::{Basis, Cause},
+};
 
 /// Of stolen time the amount is measured, and its place is not.
 const STEAL_COUNTED: &str = "the steal counter rose by that much between two events around it";
@@ -125,9 +128,7 @@ pub(crate) fn unknown(piece: &Piece<'_>) -> NamedCause {
 #[must_use]
 pub(crate) fn covered(kind: OverlayKind) -> NamedCause {
     match kind {
-        OverlayKind::Steal => {
-            NamedCause::inferred(Cause::Host, "hypervisor (steal)", STEAL_COUNTED)
-        }
+        OverlayKind::Steal => NamedCause::inferred(Cause::Host, MEASURED_STEAL, STEAL_COUNTED),
         OverlayKind::Nmi => NamedCause::measured(Cause::Hardirq, "NMI"),
         OverlayKind::Walk => NamedCause::measured(Cause::Tracing, "stack walk"),
     }

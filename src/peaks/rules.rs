@@ -4,7 +4,7 @@ use super::{
     Event, EventKind,
     below_kernel::{missing_cpu, missing_in_gap},
     contexts::{CurrentTask, Segment, ns},
-    dispatch,
+    cycle, dispatch,
     functions::Worth,
     idle::{self, IdleExits},
     interrupt::{self, InterruptDelay},
@@ -277,7 +277,9 @@ impl<'a> CauseClassifier<'a> {
                 s.state == ThreadState::AwaitingIrq && (at..piece.from_ns).contains(&s.from_ns)
             })
         };
-        let faulted = self.fault_ns.is_some_and(|at| piece.from_ns >= at && !has_slept(at));
+        // A thread that works goes on after a fault.
+        let fault_ns = self.fault_ns.filter(|_| !self.wakeup.me.works);
+        let faulted = fault_ns.is_some_and(|at| piece.from_ns >= at && !has_slept(at));
         faulted.then(|| NamedCause::inferred(Cause::PageFault, "page fault", FAULT_BEGAN))
     }
 
@@ -296,9 +298,10 @@ impl<'a> CauseClassifier<'a> {
     fn off(&self, piece: &Piece<'_>, segment: &Segment, out: OffCpu) -> NamedCause {
         match out {
             OffCpu::Moving { from, to } => self.moving(piece, segment, from, to),
-            OffCpu::Asleep => {
-                self.held_up(piece).unwrap_or_else(|| NamedCause::unexplained("asleep again"))
-            }
+            OffCpu::Asleep => self.held_up(piece).unwrap_or_else(|| match self.wakeup.me.works {
+                true => cycle::asleep(self.wakeup, piece),
+                false => NamedCause::unexplained("asleep again"),
+            }),
             OffCpu::Stopped => NamedCause::measured(Cause::Stopped, "stopped"),
             OffCpu::Throttled => throttled_by_quota(),
             OffCpu::Woken => self.waiting(piece, segment),

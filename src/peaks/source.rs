@@ -28,6 +28,11 @@ pub(crate) trait EventSource {
     /// Events that the recorder lost so far.
     fn lost(&self) -> u64;
 
+    /// Whether the hypervisor's count of the time that it takes is among the events.
+    fn counts_steal(&self) -> bool {
+        true
+    }
+
     /// System management interrupts of a CPU so far; absent where they are not counted.
     fn smis(&mut self, cpu: u32) -> Option<u64>;
 }

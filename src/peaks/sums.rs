@@ -2,7 +2,10 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::run::peaks::{Basis, Blame, Cause, CauseOf, LatencyBucket, Part};
+use crate::run::{
+    measured_steal::stolen_ns,
+    peaks::{Basis, Blame, Cause, CauseOf, LatencyBucket, Part},
+};
 
 /// So many causes are named apart by name; later names go to `(others)`.
 const MOST_CAUSES: usize = 1024;
@@ -30,6 +33,9 @@ pub(crate) struct Sums {
     numbers: HashMap<(usize, Cause, Basis), HashMap<String, u32>>,
     buckets: BTreeMap<i64, Sum>,
     blamed: u64,
+    /// Of those that lost time to the hypervisor: as they are in `buckets`, and without that time.
+    stolen: BTreeMap<i64, Sum>,
+    without: BTreeMap<i64, Sum>,
 }
 
 /// Where the bucket of a latency begins: a sixteenth of its octave.
@@ -48,18 +54,15 @@ impl Sums {
         self.blamed += 1;
         let numbered: Vec<(u32, u64)> =
             parts.iter().map(|part| (self.number(thread, series, part), part.ns)).collect();
-        let sum = self.buckets.entry(low_ns(latency_ns)).or_default();
-        sum.wakeups += 1;
-        sum.ns += u64::try_from(latency_ns).unwrap_or(0);
-        let mut seen: Vec<u32> = Vec::with_capacity(numbered.len());
-        for (number, ns) in numbered {
-            let part = sum.parts.entry(number).or_default();
-            // Two tasks of one name are two parts of one wake-up.
-            if !seen.contains(&number) {
-                part.0 += 1;
-                seen.push(number);
-            }
-            part.1 += ns;
+        add(&mut self.buckets, latency_ns, &numbered);
+        let stolen_ns = stolen_ns(parts);
+        if stolen_ns > 0 {
+            add(&mut self.stolen, latency_ns, &numbered);
+            let left_ns = latency_ns.saturating_sub_unsigned(stolen_ns).max(0);
+            let is_left = |(part, _): &(&Part, &(u32, u64))| !part.is_measured_steal();
+            let left = parts.iter().zip(&numbered).filter(is_left);
+            let left: Vec<(u32, u64)> = left.map(|(_, numbered)| *numbered).collect();
+            add(&mut self.without, left_ns, &left);
         }
     }
 
@@ -83,19 +86,79 @@ impl Sums {
     /// The sums as `blame.json` has them; the caller adds its own counts.
     #[must_use]
     pub(crate) fn record(&self) -> Blame {
-        let bucket = |(low_ns, sum): (&i64, &Sum)| LatencyBucket {
-            low_ns: *low_ns,
-            wakeups: sum.wakeups,
-            ns: sum.ns,
-            parts: sum.parts.iter().map(|(number, (n, ns))| (*number, *n, *ns)).collect(),
-        };
         Blame {
             blamed: self.blamed,
             causes: self.causes.clone(),
-            buckets: self.buckets.iter().map(bucket).collect(),
+            buckets: recorded(&self.buckets),
+            without_host: self.without_host(),
             ..Blame::default()
         }
     }
+
+    /// All of them without the time that the hypervisor took; empty where it took none.
+    fn without_host(&self) -> Vec<LatencyBucket> {
+        if self.stolen.is_empty() {
+            return Vec::new();
+        }
+        let mut buckets = self.buckets.clone();
+        for (low_ns, sum) in &self.stolen {
+            buckets.entry(*low_ns).or_default().take_away(sum);
+        }
+        for (low_ns, sum) in &self.without {
+            buckets.entry(*low_ns).or_default().join(sum);
+        }
+        buckets.retain(|_, sum| sum.wakeups > 0);
+        recorded(&buckets)
+    }
+}
+
+impl Sum {
+    fn take_away(&mut self, less: &Self) {
+        self.wakeups -= less.wakeups;
+        self.ns -= less.ns;
+        for (number, (n, ns)) in &less.parts {
+            if let Some(own) = self.parts.get_mut(number) {
+                *own = (own.0 - n, own.1 - ns);
+            }
+        }
+        self.parts.retain(|_, part| *part != (0, 0));
+    }
+
+    fn join(&mut self, more: &Self) {
+        self.wakeups += more.wakeups;
+        self.ns += more.ns;
+        for (number, (n, ns)) in &more.parts {
+            let own = self.parts.entry(*number).or_default();
+            *own = (own.0 + n, own.1 + ns);
+        }
+    }
+}
+
+/// Adds a late wake-up with its parts by number of their cause.
+fn add(buckets: &mut BTreeMap<i64, Sum>, latency_ns: i64, parts: &[(u32, u64)]) {
+    let sum = buckets.entry(low_ns(latency_ns)).or_default();
+    sum.wakeups += 1;
+    sum.ns += u64::try_from(latency_ns).unwrap_or(0);
+    let mut seen: Vec<u32> = Vec::with_capacity(parts.len());
+    for (number, ns) in parts {
+        let part = sum.parts.entry(*number).or_default();
+        // Two tasks of one name are two parts of one wake-up.
+        if !seen.contains(number) {
+            part.0 += 1;
+            seen.push(*number);
+        }
+        part.1 += ns;
+    }
+}
+
+fn recorded(buckets: &BTreeMap<i64, Sum>) -> Vec<LatencyBucket> {
+    let bucket = |(low_ns, sum): (&i64, &Sum)| LatencyBucket {
+        low_ns: *low_ns,
+        wakeups: sum.wakeups,
+        ns: sum.ns,
+        parts: sum.parts.iter().map(|(number, (n, ns))| (*number, *n, *ns)).collect(),
+    };
+    buckets.iter().map(bucket).collect()
 }
 
 #[cfg(test)]

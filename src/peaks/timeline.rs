@@ -42,18 +42,9 @@ struct Drawing<'a> {
 #[must_use]
 pub(crate) fn timeline(wakeup: &LateWakeup<'_>) -> (Vec<Moment>, u64) {
     let before_ns = (wakeup.late.latency_ns / 4).min(BEFORE_NS);
-    let from_ns = wakeup.late.t_ns.saturating_sub(before_ns);
-    let (tasks, entries) = (tasks(wakeup), Vec::new());
-    let mut drawing = Drawing { wakeup, from_ns, end_ns: wakeup.end_ns(), tasks, entries };
+    let mut drawing = Drawing::new(wakeup, wakeup.late.t_ns.saturating_sub(before_ns));
     for (number, cpu) in &wakeup.cpus {
-        drawing.contexts(*number, cpu);
-        drawing.functions(*number, cpu);
-        drawing.overlays(*number, cpu);
-        for event in &cpu.events {
-            if drawing.shows(event) {
-                drawing.point(event);
-            }
-        }
+        drawing.cpu(*number, cpu);
     }
     drawing.siblings();
     match wakeup.ways.is_empty() {
@@ -63,9 +54,17 @@ pub(crate) fn timeline(wakeup: &LateWakeup<'_>) -> (Vec<Moment>, u64) {
     let left_out = drawing.entries.len().saturating_sub(MOST);
     drawing.entries.sort_by_key(|entry| std::cmp::Reverse(entry.0));
     drawing.entries.truncate(MOST);
-    let mut moments: Vec<Moment> = drawing.entries.into_iter().map(|(_, moment)| moment).collect();
-    moments.sort_by_key(|moment| (moment.at, moment.cpu, moment.lane));
-    (moments, left_out as u64)
+    (drawing.by_time(), left_out as u64)
+}
+
+/// All that one CPU did, by time.
+#[must_use]
+pub(super) fn of_cpu(wakeup: &LateWakeup<'_>, number: u32) -> Vec<Moment> {
+    let mut drawing = Drawing::new(wakeup, wakeup.late.t_ns);
+    if let Some(cpu) = wakeup.cpus.get(&number) {
+        drawing.cpu(number, cpu);
+    }
+    drawing.by_time()
 }
 
 fn moment(cpu: u32, lane: Lane, what: &str, name: String) -> Moment {
@@ -83,7 +82,31 @@ fn moment(cpu: u32, lane: Lane, what: &str, name: String) -> Moment {
     }
 }
 
+impl<'a> Drawing<'a> {
+    fn new(wakeup: &'a LateWakeup<'a>, from_ns: i64) -> Self {
+        let (tasks, entries) = (tasks(wakeup), Vec::new());
+        Self { wakeup, from_ns, end_ns: wakeup.end_ns(), tasks, entries }
+    }
+
+    fn by_time(self) -> Vec<Moment> {
+        let mut moments: Vec<Moment> = self.entries.into_iter().map(|(_, moment)| moment).collect();
+        moments.sort_by_key(|moment| (moment.at, moment.cpu, moment.lane));
+        moments
+    }
+}
+
 impl Drawing<'_> {
+    fn cpu(&mut self, number: u32, cpu: &Cpu) {
+        self.contexts(number, cpu);
+        self.functions(number, cpu);
+        self.overlays(number, cpu);
+        for event in &cpu.events {
+            if self.shows(event) {
+                self.point(event);
+            }
+        }
+    }
+
     /// A span, cut to what is drawn; nothing where it lies outside.
     fn span(&mut self, from_ns: i64, to_ns: i64, mut moment: Moment) {
         let (from_ns, to_ns) = (from_ns.max(self.from_ns), to_ns.min(self.end_ns));
@@ -291,9 +314,13 @@ impl Drawing<'_> {
         let late = self.wakeup.late;
         let first = self.wakeup.history.spans.first().map_or(self.wakeup.me.cpu, |span| span.cpu);
         let last = self.wakeup.history.spans.last().map_or(self.wakeup.me.cpu, |span| span.cpu);
-        let (begins, ends) = match self.wakeup.me.spins {
-            true => ("gap begins", "gap ends"),
-            false => ("timer expires", "woke up"),
+        let is_woken = self.wakeup.wishes.roams && late.expires_ns == 0;
+        let (begins, ends) = match (self.wakeup.me.spins, self.wakeup.wishes.roams) {
+            _ if self.wakeup.me.works => ("timer expires", "work is done"),
+            (true, _) => ("gap begins", "gap ends"),
+            (false, true) if is_woken => ("made runnable", "has the CPU"),
+            (false, true) => ("timer expires", "has the CPU"),
+            (false, false) => ("timer expires", "woke up"),
         };
         self.dot(late.t_ns, true, moment(first, Lane::Thread, "expiry", begins.into()));
         self.dot(self.end_ns, true, moment(last, Lane::Thread, "woke", ends.into()));

@@ -7,7 +7,7 @@ use toml::Spanned;
 
 use super::{
     reading::{Reading, Words},
-    syntax::{PlanFile, ProbeAxis, ProbeTable, SetupTable},
+    syntax::{Part, ProbeAxis, ProbeTable, SetupTable},
 };
 use crate::run::probes::{ProbeInfo, Rhythm};
 
@@ -31,17 +31,17 @@ pub(super) struct Axes {
 }
 
 /// Each axis; one that the plan does not have is one place without a name.
-pub(super) fn axes(reading: &Reading<'_>, file: &PlanFile) -> Result<Axes> {
+pub(super) fn axes(reading: &Reading<'_>, part: &Part<'_>) -> Result<Axes> {
     let or_none = |axis: Vec<Entry>| if axis.is_empty() { vec![Entry::default()] } else { axis };
-    let probes = probes(reading, file)?;
-    let setups = setups(reading, file)?;
+    let probes = probes(reading, part)?;
+    let setups = setups(reading, part)?;
     let policies: Vec<Entry> =
-        file.policies.iter().map(|own| policy(reading, own)).collect::<Result<_>>()?;
+        part.policies.iter().map(|own| policy(reading, own)).collect::<Result<_>>()?;
     let wait = |wait: &Spanned<String>| {
         let name = reading.name("waits", wait)?;
         Ok(Entry { name, at: wait.span(), ..Entry::default() })
     };
-    let waits: Vec<Entry> = file.waits.iter().map(wait).collect::<Result<_>>()?;
+    let waits: Vec<Entry> = part.waits.iter().map(wait).collect::<Result<_>>()?;
     for axis in [&probes, &setups, &policies, &waits] {
         differ(reading, axis)?;
     }
@@ -53,8 +53,8 @@ pub(super) fn axes(reading: &Reading<'_>, file: &PlanFile) -> Result<Axes> {
     })
 }
 
-fn probes(reading: &Reading<'_>, file: &PlanFile) -> Result<Vec<Entry>> {
-    Ok(match &file.probe {
+fn probes(reading: &Reading<'_>, part: &Part<'_>) -> Result<Vec<Entry>> {
+    Ok(match part.probe {
         ProbeAxis::Default => Vec::new(),
         ProbeAxis::One(name) => vec![Entry { probe: Some(name.clone()), ..Entry::default() }],
         ProbeAxis::Several(all) => {
@@ -71,14 +71,14 @@ fn probes(reading: &Reading<'_>, file: &PlanFile) -> Result<Vec<Entry>> {
     })
 }
 
-fn setups(reading: &Reading<'_>, file: &PlanFile) -> Result<Vec<Entry>> {
+fn setups(reading: &Reading<'_>, part: &Part<'_>) -> Result<Vec<Entry>> {
     let setup = |setup: &Spanned<SetupTable>| {
         let (own, at) = (setup.get_ref(), setup.span());
         let name = reading.name("name of a setup", &own.name)?;
         let prepare = reading.command("prepare", own.prepare.as_ref())?;
         Ok(Entry { name, at, words: reading.words("run", &own.run)?, probe: None, prepare })
     };
-    let setups: Vec<Entry> = file.setup.iter().map(setup).collect::<Result<_>>()?;
+    let setups: Vec<Entry> = part.setup.iter().map(setup).collect::<Result<_>>()?;
     if let (true, Some(bare)) = (
         setups.iter().any(|setup| setup.prepare.is_some()),
         setups.iter().find(|setup| setup.prepare.is_none()),

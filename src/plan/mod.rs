@@ -54,7 +54,9 @@ pub struct Plan {
 pub struct PlanRow {
     /// What people call it; no two of a plan have the same.
     pub name: String,
-    /// Its probe and its load: the row of a matrix.
+    /// The part of the plan that it belongs to; absent where the plan has none.
+    pub part: Option<String>,
+    /// Its part, its probe and its load: the row of a matrix.
     pub row: String,
     /// Its setup, policy and wait method: the column of a matrix; empty where the plan has one.
     pub column: String,

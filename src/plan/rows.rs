@@ -10,7 +10,7 @@ use super::{
     axes::{Axes, Entry, axes, wait_words},
     order::CellOrder,
     reading::{Reading, Words},
-    syntax::{LoadTable, PlanFile},
+    syntax::{LoadTable, Part, PlanFile},
 };
 use crate::run::probes::DEFAULT_PROBE;
 
@@ -24,7 +24,7 @@ const MOST_ROWS: usize = 10_000;
 const OF_BOXES: [&str; 3] = ["to", "listen", "token-file"];
 
 /// What one row is made of.
-struct Parts<'a> {
+struct Places<'a> {
     load: Option<&'a Spanned<LoadTable>>,
     probe: &'a Entry,
     setup: &'a Entry,
@@ -80,16 +80,62 @@ pub(super) fn plan(reading: &Reading<'_>, file: &PlanFile) -> Result<Plan> {
 }
 
 fn rows(reading: &Reading<'_>, file: &PlanFile) -> Result<Vec<PlanRow>> {
-    let axes = axes(reading, file)?;
-    loads_differ(reading, file)?;
+    if let (true, Some(first)) = (file.has_own_axis(), file.part.first()) {
+        let what = "part: the plan has axes outside of its parts too; move them into a [[part]]";
+        bail!(reading.refusal(Some(first.span()), what));
+    }
+    let parts = file.parts();
+    for (number, name) in parts.iter().filter_map(|part| part.name).enumerate() {
+        let same = |other: &&Spanned<String>| other.get_ref().trim() == name.get_ref().trim();
+        if parts.iter().take(number).filter_map(|part| part.name).any(|other| same(&other)) {
+            let what = format!("part {:?} is given twice", name.get_ref().trim());
+            bail!(reading.refusal(Some(name.span()), &what));
+        }
+    }
+    let mut rows = Vec::new();
+    for part in &parts {
+        rows.extend(rows_of(reading, file, part)?);
+        ensure!(
+            rows.len() <= MOST_ROWS,
+            reading.refusal(None, &format!("more than {MOST_ROWS} combinations"))
+        );
+    }
+    differ_over_parts(reading, &rows)?;
+    Ok(rows)
+}
+
+/// What one part alone cannot see: rows of one name, and setups that leave the machine to others.
+fn differ_over_parts(reading: &Reading<'_>, rows: &[PlanRow]) -> Result<()> {
+    let mut known: BTreeMap<&str, usize> = BTreeMap::new();
+    for row in rows {
+        if let Some(line) = known.insert(&row.name, row.line) {
+            let what = format!("lines {line} and {}: both are called {:?}", row.line, row.name);
+            bail!(reading.refusal(None, &format!("{what}; choose other names")));
+        }
+    }
+    let is_any_prepared = rows.iter().any(|row| row.prepare.is_some());
+    if let Some(bare) = rows.iter().find(|row| is_any_prepared && row.prepare.is_none()) {
+        let what = format!(
+            "line {}: {:?} has no `prepare`, and others do: it would be measured as they leave the \
+             machine; give it a [[part.setup]] with what it needs, or prepare = \"true\"",
+            bare.line, bare.name
+        );
+        bail!(reading.refusal(None, &what));
+    }
+    Ok(())
+}
+
+fn rows_of(reading: &Reading<'_>, file: &PlanFile, part: &Part<'_>) -> Result<Vec<PlanRow>> {
+    let axes = axes(reading, part)?;
+    loads_differ(reading, part)?;
     let count = [&axes.probes, &axes.setups, &axes.policies, &axes.waits]
         .iter()
-        .fold(file.load.len().max(1), |count, axis| count.saturating_mul(axis.len()));
-    let is_empty = file.load.is_empty()
+        .fold(part.load.len().max(1), |count, axis| count.saturating_mul(axis.len()));
+    let is_empty = part.load.is_empty()
         && [&axes.setups, &axes.policies, &axes.waits].iter().all(|axis| axis[0].name.is_empty())
         && axes.probes.len() < 2;
     ensure!(
-        !is_empty,
+        !is_empty || part.name.is_some(),
         reading.refusal(
             None,
             "no [[load]], [[setup]], [[probe]], policies or waits: there is nothing to vary; \
@@ -100,15 +146,15 @@ fn rows(reading: &Reading<'_>, file: &PlanFile) -> Result<Vec<PlanRow>> {
         count <= MOST_ROWS,
         reading.refusal(None, &format!("{count} combinations; at most {MOST_ROWS} are measured"))
     );
-    let loads: Vec<Option<&Spanned<LoadTable>>> = match file.load.as_slice() {
+    let loads: Vec<Option<&Spanned<LoadTable>>> = match part.load {
         [] => vec![None],
         some => some.iter().map(Some).collect(),
     };
     let mut rows: Vec<PlanRow> = Vec::new();
     let mut lines: BTreeMap<String, usize> = BTreeMap::new();
     for load in loads {
-        for parts in combinations(load, &axes) {
-            let row = row(reading, file, &axes, &parts)?;
+        for places in combinations(load, &axes) {
+            let row = row(reading, file, (part, &axes), &places)?;
             if let Some(line) = lines.insert(row.name.clone(), row.line) {
                 let what = format!("{:?} is measured twice; see line {line}", row.name);
                 bail!(reading.refusal(None, &what));
@@ -119,9 +165,9 @@ fn rows(reading: &Reading<'_>, file: &PlanFile) -> Result<Vec<PlanRow>> {
     Ok(rows)
 }
 
-fn loads_differ(reading: &Reading<'_>, file: &PlanFile) -> Result<()> {
+fn loads_differ(reading: &Reading<'_>, part: &Part<'_>) -> Result<()> {
     let mut known: BTreeMap<&str, usize> = BTreeMap::new();
-    for load in &file.load {
+    for load in part.load {
         let name = &load.get_ref().name;
         if let Some(line) = known.insert(name.get_ref().trim(), reading.line(&load.span())) {
             let what = format!("load {:?} is given twice; see line {line}", name.get_ref().trim());
@@ -134,29 +180,34 @@ fn loads_differ(reading: &Reading<'_>, file: &PlanFile) -> Result<()> {
 fn combinations<'a>(
     load: Option<&'a Spanned<LoadTable>>,
     axes: &'a Axes,
-) -> impl Iterator<Item = Parts<'a>> {
+) -> impl Iterator<Item = Places<'a>> {
     axes.probes.iter().flat_map(move |probe| {
         axes.setups.iter().flat_map(move |setup| {
             axes.policies.iter().flat_map(move |policy| {
-                axes.waits.iter().map(move |wait| Parts { load, probe, setup, policy, wait })
+                axes.waits.iter().map(move |wait| Places { load, probe, setup, policy, wait })
             })
         })
     })
 }
 
-fn row(reading: &Reading<'_>, file: &PlanFile, axes: &Axes, parts: &Parts<'_>) -> Result<PlanRow> {
-    let load = parts.load.map(Spanned::get_ref);
+fn row(
+    reading: &Reading<'_>,
+    file: &PlanFile,
+    (part, axes): (&Part<'_>, &Axes),
+    places: &Places<'_>,
+) -> Result<PlanRow> {
+    let load = places.load.map(Spanned::get_ref);
     let probe = match load.and_then(|load| load.probe.as_ref()) {
-        Some(own) if axes.probes.len() > 1 || !parts.probe.name.is_empty() => {
+        Some(own) if axes.probes.len() > 1 || !places.probe.name.is_empty() => {
             let what = "probe: the plan has a [[probe]] for each already; leave it out";
             bail!(reading.refusal(Some(own.span()), what))
         }
         Some(own) => reading.name("probe", own)?,
-        None => parts.probe.probe.clone().unwrap_or_else(|| DEFAULT_PROBE.name.into()),
+        None => places.probe.probe.clone().unwrap_or_else(|| DEFAULT_PROBE.name.into()),
     };
     let boxes = load.and_then(|load| load.boxes.as_ref()).or(file.boxes.as_ref());
     let are_two = reading.number("boxes", boxes, 2)? == 2;
-    let flags = flags(reading, file, parts, &probe)?;
+    let flags = flags(reading, (file, part), places, &probe)?;
     let far = far(reading, file, load, are_two)?;
     if are_two {
         not_of_boxes(reading, "run", &flags)?;
@@ -170,60 +221,86 @@ fn row(reading: &Reading<'_>, file: &PlanFile, axes: &Axes, parts: &Parts<'_>) -
         loads.push(used.get_ref().trim().to_owned());
     }
     let load_name = load.map(|load| reading.name("name of a load", &load.name)).transpose()?;
-    let own_line = [&parts.setup.at, &parts.policy.at, &parts.wait.at, &parts.probe.at];
+    let own_line = [&places.setup.at, &places.policy.at, &places.wait.at, &places.probe.at];
     let own_line = own_line.into_iter().find(|at| !at.is_empty()).cloned().unwrap_or_default();
-    let (row, column) = labels(axes, parts, load_name, file.load.len(), &probe);
+    let (row, column) = labels(axes, places, load_name, part, &probe);
+    let group = part.name.map(|name| reading.name("name of a part", name)).transpose()?;
+    let part_line = part.name.filter(|_| places.load.is_none() && own_line.is_empty());
+    let row = match &group {
+        // What there is one of needs no second name.
+        Some(group) if places.load.is_none() && axes.probes.len() < 2 && row == probe => {
+            group.clone()
+        }
+        Some(group) => format!("{group}: {row}"),
+        None => row,
+    };
     let both = [row.as_str(), column.as_str()];
     Ok(PlanRow {
         name: both.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", "),
+        part: group,
         row,
         column,
-        line: reading.line(&parts.load.map_or(own_line, Spanned::span)),
+        line: reading.line(&match (places.load, part_line) {
+            (Some(load), _) => load.span(),
+            (None, Some(name)) => name.span(),
+            (None, None) => own_line,
+        }),
         probe,
         flags: flags.into_values().filter_map(|(word, _)| word).collect(),
         loads,
         far,
-        prepare: parts.setup.prepare.clone(),
+        prepare: places.setup.prepare.clone(),
     })
 }
 
 /// The row and the column of a matrix: of each axis that has several places, which one.
 fn labels(
     axes: &Axes,
-    parts: &Parts<'_>,
+    places: &Places<'_>,
     load: Option<String>,
-    loads: usize,
+    part: &Part<'_>,
     probe: &str,
 ) -> (String, String) {
     let varied = |axis: &[Entry], entry: &Entry| (axis.len() > 1).then(|| entry.name.clone());
     let join =
-        |parts: Vec<Option<String>>| parts.into_iter().flatten().collect::<Vec<_>>().join(", ");
-    let row = join(vec![varied(&axes.probes, parts.probe), load.clone().filter(|_| loads > 1)]);
+        |names: Vec<Option<String>>| names.into_iter().flatten().collect::<Vec<_>>().join(", ");
+    let row = join(vec![
+        varied(&axes.probes, places.probe),
+        load.clone().filter(|_| part.load.len() > 1),
+    ]);
     let column = join(vec![
-        varied(&axes.setups, parts.setup),
-        varied(&axes.policies, parts.policy),
-        varied(&axes.waits, parts.wait),
+        varied(&axes.setups, places.setup),
+        varied(&axes.policies, places.policy),
+        varied(&axes.waits, places.wait),
     ]);
     let row = if row.is_empty() { load.unwrap_or_else(|| probe.to_owned()) } else { row };
     (row, column)
 }
 
-/// The flags of all rows, with those of each place in their stead. Two places that set the same
-/// contradict each other.
-fn flags(reading: &Reading<'_>, file: &PlanFile, parts: &Parts<'_>, probe: &str) -> Result<Words> {
-    let own = match parts.load {
+/// The flags of all rows, with those of the part and of each place in their stead. Two places that
+/// set the same contradict each other.
+fn flags(
+    reading: &Reading<'_>,
+    (file, part): (&PlanFile, &Part<'_>),
+    places: &Places<'_>,
+    probe: &str,
+) -> Result<Words> {
+    let own = match places.load {
         Some(load) => reading.words("run", &load.get_ref().run)?,
         None => Words::new(),
     };
-    let load_name = parts.load.map_or("", |load| load.get_ref().name.get_ref());
+    let load_name = places.load.map_or("", |load| load.get_ref().name.get_ref());
     let layers = [
-        ("probe", parts.probe.name.as_str(), parts.probe.words.clone()),
-        ("setup", &parts.setup.name, parts.setup.words.clone()),
-        ("policy", &parts.policy.name, parts.policy.words.clone()),
-        ("wait method", &parts.wait.name, wait_words(parts.wait, probe)),
+        ("probe", places.probe.name.as_str(), places.probe.words.clone()),
+        ("setup", &places.setup.name, places.setup.words.clone()),
+        ("policy", &places.policy.name, places.policy.words.clone()),
+        ("wait method", &places.wait.name, wait_words(places.wait, probe)),
         ("load", load_name, own),
     ];
     let mut all = reading.words("run", &file.run)?;
+    if let Some(own) = part.run {
+        all.extend(reading.words("run", own)?);
+    }
     let mut setter: BTreeMap<String, String> = BTreeMap::new();
     for (axis, name, words) in layers {
         for (flag, (word, at)) in words {

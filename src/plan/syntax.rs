@@ -38,6 +38,84 @@ pub(super) struct PlanFile {
     pub setup: Vec<Spanned<SetupTable>>,
     #[serde(default)]
     pub load: Vec<Spanned<LoadTable>>,
+    #[serde(default)]
+    pub part: Vec<Spanned<PartTable>>,
+}
+
+/// Axes of their own, beside those of other parts.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct PartTable {
+    pub name: Spanned<String>,
+    #[serde(default)]
+    pub policies: Vec<Spanned<String>>,
+    #[serde(default)]
+    pub waits: Vec<Spanned<String>>,
+    #[serde(default)]
+    pub probe: ProbeAxis,
+    #[serde(default)]
+    pub run: Flags,
+    #[serde(default)]
+    pub setup: Vec<Spanned<SetupTable>>,
+    #[serde(default)]
+    pub load: Vec<Spanned<LoadTable>>,
+}
+
+/// The axes of one part; of a plan without parts, those of the file.
+pub(super) struct Part<'a> {
+    /// Its name; absent where the plan has no parts.
+    pub name: Option<&'a Spanned<String>>,
+    pub policies: &'a [Spanned<String>],
+    pub waits: &'a [Spanned<String>],
+    pub probe: &'a ProbeAxis,
+    /// Flags beside those of the file; absent where the plan has no parts.
+    pub run: Option<&'a Flags>,
+    pub setup: &'a [Spanned<SetupTable>],
+    pub load: &'a [Spanned<LoadTable>],
+}
+
+impl PlanFile {
+    /// Its parts; all of it is one where it has none.
+    pub(super) fn parts(&self) -> Vec<Part<'_>> {
+        if self.part.is_empty() {
+            return vec![self.whole()];
+        }
+        self.part.iter().map(|part| part.get_ref().axes()).collect()
+    }
+
+    /// Whether it has an axis outside of its parts.
+    pub(super) fn has_own_axis(&self) -> bool {
+        let whole = self.whole();
+        let has_names = !whole.policies.is_empty() || !whole.waits.is_empty();
+        let has_tables = !whole.setup.is_empty() || !whole.load.is_empty();
+        has_names || has_tables || !matches!(whole.probe, ProbeAxis::Default)
+    }
+
+    fn whole(&self) -> Part<'_> {
+        Part {
+            name: None,
+            policies: &self.policies,
+            waits: &self.waits,
+            probe: &self.probe,
+            run: None,
+            setup: &self.setup,
+            load: &self.load,
+        }
+    }
+}
+
+impl PartTable {
+    fn axes(&self) -> Part<'_> {
+        Part {
+            name: Some(&self.name),
+            policies: &self.policies,
+            waits: &self.waits,
+            probe: &self.probe,
+            run: Some(&self.run),
+            setup: &self.setup,
+            load: &self.load,
+        }
+    }
 }
 
 /// One load.

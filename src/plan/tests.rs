@@ -204,3 +204,72 @@ fn more_combinations_than_anybody_measures_are_refused() {
     let text = format!("name = \"x\"\n{}{}", tables("load", 101), tables("setup", 100));
     assert!(refused(&text).contains("10100 combinations; at most 10000"));
 }
+
+const PARTS: &str = r#"
+name = "suite"
+[run]
+duration = "3s"
+[[part]]
+name = "timer"
+run.interval = "500us"
+[[part.load]]
+name = "idle"
+[[part.load]]
+name = "burn"
+use = ["burn"]
+[[part]]
+name = "noise"
+probe = "noise"
+run.duration = "4s"
+[[part]]
+name = "others"
+[[part.probe]]
+name = "inversion"
+[[part.probe]]
+name = "irq"
+"#;
+
+#[test]
+fn each_part_has_axes_of_its_own_and_its_name_begins_its_rows() {
+    let plan = Plan::parse(PARTS, "p.toml").unwrap();
+    let rows: Vec<(&str, String)> =
+        plan.rows.iter().map(|row| (row.name.as_str(), row.words().join(" "))).collect();
+    let expected = [
+        ("timer: idle", "timer --duration=3s --interval=500us"),
+        ("timer: burn", "timer --duration=3s --interval=500us --load=burn"),
+        ("noise", "noise --duration=4s"),
+        ("others: inversion", "inversion --duration=3s"),
+        ("others: irq", "irq --duration=3s"),
+    ];
+    assert_eq!(rows, expected.map(|(name, words)| (name, words.to_owned())));
+    let parts: Vec<&str> = plan.rows.iter().filter_map(|row| row.part.as_deref()).collect();
+    assert_eq!(parts, ["timer", "timer", "noise", "others", "others"]);
+    assert_eq!((plan.rows[0].line, plan.rows[2].line), (8, 14));
+}
+
+#[test]
+fn parts_beside_axes_of_the_whole_plan_or_twice_by_one_name_are_refused() {
+    let error = refused(&format!("{PARTS}[[load]]\nname = \"idle\"\n"));
+    assert!(error.contains("line 5: part: the plan has axes outside of its parts"), "{error}");
+    let error = refused(&PARTS.replace("\"others\"", "\"noise\""));
+    assert!(error.contains("line 18: part \"noise\" is given twice"), "{error}");
+    let error = refused(&PARTS.replace("run.interval", "runs.interval"));
+    assert!(error.contains("line 7: unknown key \"runs\": did you mean \"run\"?"), "{error}");
+}
+
+#[test]
+fn rows_of_two_parts_are_neither_called_alike_nor_left_as_another_one_prepared_the_machine() {
+    let alike = "name = \"x\"\n[[part]]\nname = \"a: b\"\n[[part.probe]]\nname = \"x\"\n\
+                 use = \"timer\"\n[[part.probe]]\nname = \"y\"\nuse = \"noise\"\n[[part]]\n\
+                 name = \"a\"\n[[part.probe]]\nname = \"b: x\"\nuse = \"irq\"\n\
+                 [[part.probe]]\nname = \"c\"\nuse = \"noise\"\n";
+    let error = refused(alike);
+    assert!(error.contains("both are called \"a: b: x\""), "{error}");
+    let prepared = PARTS.replace(
+        "probe = \"noise\"\n",
+        "probe = \"noise\"\n[[part.setup]]\nname = \"s\"\nprepare = \"true\"\n",
+    );
+    let prepared = prepared.replace("run.duration = \"4s\"\n", "");
+    let error = refused(&prepared);
+    assert!(error.contains("\"timer: idle\" has no `prepare`, and others do"), "{error}");
+}

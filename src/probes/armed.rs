@@ -14,8 +14,9 @@ use std::{
 use tardy_hot::{stop::Stop, wakeup::Ended};
 
 use super::{
-    ArmError, FigureValue, FinishedProbe, ProbeSupervisor, Recorded, STACK_BYTES, Schedule,
-    ThreadReport, TracedThread,
+    ArmError, FigureValue, FinishedAttach, FinishedProbe, ProbeSupervisor, Recorded, STACK_BYTES,
+    Schedule, ThreadReport, TracedThread,
+    found_series::FoundSeriesList,
     measured_thread::{self, LoopEnd},
     simulated_time::SimulatedTime,
 };
@@ -54,6 +55,11 @@ pub trait SeriesSource: fmt::Debug {
         Vec::new()
     }
 
+    /// What is known of threads of others; after [`SeriesSource::finish`].
+    fn attached(&mut self) -> Option<FinishedAttach> {
+        None
+    }
+
     /// Closes what it has open; after [`SeriesSource::finish`], when whatever is at the other end
     /// has ended too.
     fn close(self: Box<Self>) {}
@@ -68,6 +74,8 @@ pub struct Armed {
     pub found: Vec<(String, Found)>,
     /// Those whose stages are recorded: all or none, in the order of [`Armed::tids`].
     pub traced: Vec<TracedThread>,
+    /// More of them, as they are found while it measures.
+    pub traced_later: Option<Receiver<TracedThread>>,
     /// Where the repeats of its figures come out, where it has some. A measuring thread sends none
     /// from within a loop: to send may allocate.
     pub figures: Option<Receiver<FigureValue>>,
@@ -78,6 +86,8 @@ pub struct Armed {
     pub hurries: bool,
     /// When its threads are due, where they have a schedule.
     pub grid: Option<ExpiryGrid>,
+    /// Series that are found while it measures.
+    pub found_series: Option<FoundSeriesList>,
     /// The time that its samples are made up for, where nothing is waited for.
     pub simulated: Option<SimulatedTime>,
     ends: Arc<Ends>,
@@ -178,10 +188,12 @@ impl Armed {
             recorded: Vec::new(),
             found: Vec::new(),
             traced: Vec::new(),
+            traced_later: None,
             figures: None,
             supervisor: None,
             hurries: false,
             grid: None,
+            found_series: None,
             simulated: None,
             ends: Arc::default(),
             sources: Vec::new(),
@@ -327,12 +339,13 @@ impl Armed {
             sources.iter_mut().flat_map(|source| source.finish()).collect();
         let measured = reports.len();
         let figure_refusals = sources.iter_mut().flat_map(|source| source.refusals()).collect();
+        let attached = sources.iter_mut().find_map(|source| source.attached());
         if supervisor.as_ref().is_some_and(|supervisor| supervisor.closes_first()) {
             sources.drain(..).for_each(SeriesSource::close);
         }
         let kept = supervisor.map(|supervisor| supervisor.finish(&mut reports)).unwrap_or_default();
         sources.into_iter().for_each(SeriesSource::close);
-        FinishedProbe { reports, measured, figure_refusals, kept }
+        FinishedProbe { reports, measured, figure_refusals, kept, attached }
     }
 }
 

@@ -1,11 +1,13 @@
-//! Evidence that a message probe has at its end beside its record. It evaluates nothing: the
-//! session derives caveats from it.
+//! What a probe knows at its end beside its series: of messages, and of threads of others. It
+//! evaluates nothing: the session derives caveats from it.
 
 use tardy_hot::receive::Seen;
 
-use crate::run::{EndCount, FarEndReason, SendRefusal};
+use crate::run::{
+    AttachRecord, EndCount, FarEndReason, FigureRecord, SendRefusal, ServerLossReason,
+};
 
-/// What is known of the messages of a run; empty where all went well.
+/// What is known of the messages of a run, or of its cycles; empty where all went well.
 #[derive(Debug, Clone, Default)]
 pub struct MessageEvidence {
     /// How the far end went away, if it did.
@@ -27,6 +29,19 @@ pub struct MessageEvidence {
     pub receive: Option<ReceiveEvidence>,
     /// Where ends send and receive in one thread.
     pub one_thread: Option<OneThread>,
+    /// Of the probe `audio`: how its server went away, if it did.
+    pub server_loss: Option<ServerLoss>,
+    /// Of the probe `audio`: how often the grid of its cycles was laid anew.
+    pub grids_anew: u64,
+}
+
+/// How a JACK server went away in the middle.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ServerLoss {
+    /// How.
+    pub reason: ServerLossReason,
+    /// When, ns from the start of the run.
+    pub at_ns: i64,
 }
 
 /// Ends that cannot take a packet while they send their own.
@@ -72,4 +87,15 @@ pub struct ReceiveEvidence {
     pub step_ns: i64,
     /// Whether the device could be polled; absent where that was not tried.
     pub could_poll: Option<bool>,
+}
+
+/// What is known when the last thread has been read.
+#[derive(Debug)]
+pub struct FinishedAttach {
+    /// What the record says.
+    pub record: AttachRecord,
+    /// What became of each wake-up.
+    pub figures: Vec<FigureRecord>,
+    /// When counting ended, `CLOCK_MONOTONIC` ns.
+    pub ended_ns: i64,
 }

@@ -170,7 +170,7 @@ impl Feed {
             sink.take(Sample { t_ns, latency_ns });
             t_ns = t_ns.saturating_add(self.interval_ns);
             if latency_ns > schedule.stop_over_ns {
-                self.stop.set();
+                self.stop.set_over(latency_ns);
             }
         }
         time.end(t_ns.min(schedule.end_ns));
@@ -191,7 +191,7 @@ impl Feed {
             sink.take(Sample { t_ns, latency_ns });
             t_ns += self.interval_ns;
             if latency_ns > schedule.stop_over_ns {
-                self.stop.set();
+                self.stop.set_over(latency_ns);
             }
             if self.stop.is_set() {
                 return Ended::Stopped;

@@ -4,10 +4,13 @@
 //! the arm below that makes it.
 
 mod armed;
+pub mod audio;
+pub mod attach;
 pub mod bandwidth;
 mod evidence;
 pub mod fake;
 pub mod far_end;
+pub mod found_series;
 pub mod interactive;
 pub mod inversion;
 pub mod irq;
@@ -19,6 +22,8 @@ pub mod receive;
 pub mod simulated_time;
 pub mod stream;
 pub mod timer;
+mod traced_thread;
+mod work_speed;
 
 use std::{io, sync::Arc};
 
@@ -26,17 +31,19 @@ use serde::{Deserialize, Serialize};
 use tardy_hot::{
     clock,
     ring::{Reader, Sample},
-    stages::{Late, Records},
+    stages::Records,
     stop::Stop,
-    traced::{StageSeries, TraceControl},
-    trips::{LatePacket, LateTrip},
     wakeup::{Ended, Series},
 };
 use thiserror::Error;
 
+pub use self::traced_thread::{AttachedUsual, TracedSamples, TracedThread};
 pub use self::{
     armed::{Armed, ExpiryGrid, SeriesSource},
-    evidence::{ClockEvidence, FarLoss, MessageEvidence, OneThread, ReceiveEvidence},
+    evidence::{
+        ClockEvidence, FarLoss, FinishedAttach, MessageEvidence, OneThread, ReceiveEvidence,
+        ServerLoss,
+    },
 };
 use self::{
     fake::Fake,
@@ -50,7 +57,6 @@ use crate::{
         Deviation, FigureHead, MessageRecord, ProbeRecord, SeriesHead,
         probes::{ProbeInfo, Traceable},
     },
-    setup::threads::Found,
     sys::faults::ThreadUsage,
 };
 
@@ -148,6 +154,14 @@ pub enum ArmError {
         /// What it said, or who was to start it.
         why: String,
     },
+    /// The way to wait is not available.
+    #[error("--wake {wake} is not available: {why}")]
+    Wait {
+        /// As on the command line.
+        wake: &'static str,
+        /// What refuses it, and the remedy.
+        why: String,
+    },
     /// The transport is not available.
     #[error("{0}")]
     Transport(String),
@@ -204,6 +218,8 @@ pub struct FinishedProbe {
     pub figure_refusals: Vec<(usize, String)>,
     /// What its supervisor left.
     pub kept: SupervisorRecord,
+    /// What is known of threads of others.
+    pub attached: Option<FinishedAttach>,
 }
 
 /// A probe that is planned but has touched nothing yet.
@@ -243,6 +259,12 @@ pub trait Probe {
     /// [`Armed::figures`].
     fn figures(&self) -> Vec<FigureHead> {
         Vec::new()
+    }
+
+    /// Whether it finds series while it measures, in [`Armed::found_series`]: then
+    /// [`Probe::heads`] has none of them.
+    fn finds_series(&self) -> bool {
+        false
     }
 
     /// Makes its threads and touches all memory they will use; they wait for [`Armed::start`].
@@ -300,88 +322,6 @@ pub struct Tracing {
     pub records: Arc<dyn Records>,
     /// Real-time kernels let the timers of ordinary tasks expire in a softirq.
     pub is_rt: bool,
-}
-
-/// A measuring thread whose stages are recorded, as others see it.
-#[derive(Debug)]
-pub struct TracedThread {
-    /// Its series of whole latencies.
-    pub name: String,
-    /// The CPU it is measured on.
-    pub cpu: u32,
-    /// The kernel's number of it.
-    pub tid: i32,
-    /// Its priority as the kernel counts, and whether that is a real-time one.
-    pub priority: (i16, bool),
-    /// What the warm-up measures.
-    pub warmup: Arc<Series>,
-    /// What it measures.
-    pub total: Arc<Series>,
-    /// Its threshold, and its unmatched samples.
-    pub control: Arc<TraceControl>,
-    /// Its samples.
-    pub samples: TracedSamples,
-}
-
-impl TracedThread {
-    /// One without samples of its own: it is the far end of another one.
-    fn far(name: &str, cpu: u32, found: &Found) -> Self {
-        let kernel = found.scheduling.kernel_priority();
-        Self {
-            name: name.into(),
-            cpu,
-            tid: found.tid,
-            priority: (kernel, kernel < 100),
-            warmup: Arc::default(),
-            total: Arc::default(),
-            control: Arc::default(),
-            samples: TracedSamples::None,
-        }
-    }
-}
-
-/// What the samples of a traced thread are: their parts, and the late ones.
-#[derive(Debug)]
-pub enum TracedSamples {
-    /// By a timer.
-    WakeUps(StageSeries, Reader<Late>),
-    /// A message to the next of the traced threads and its answer: sending, dispatch and receiving,
-    /// there and back.
-    RoundTrips([Arc<Series>; 6], Reader<LateTrip>),
-    /// Packets to this thread.
-    Packets {
-        /// Of each the call that sends or the network stack, dispatch and receiving.
-        parts: [Arc<Series>; 3],
-        /// Late ones.
-        late: Reader<LatePacket>,
-        /// What their way is called: `there`.
-        way: &'static str,
-        /// Who sends them on a schedule, as a number among the traced threads; absent where that
-        /// is not followed.
-        sender: Option<usize>,
-    },
-    /// Gaps in which a thread that never sleeps did not have its CPU.
-    Gaps {
-        /// What is shorter is none, ns.
-        over_ns: i64,
-        /// Long ones.
-        late: Reader<Late>,
-    },
-    /// It has none: it is the far end of another one.
-    None,
-}
-
-impl TracedSamples {
-    /// Late ones for which there was no room.
-    #[must_use]
-    pub fn dropped(&self) -> u64 {
-        match self {
-            Self::WakeUps(_, late) | Self::Gaps { late, .. } => late.dropped(),
-            Self::RoundTrips(_, late) => late.dropped(),
-            Self::Packets { late, .. } => late.dropped(),
-            Self::None => 0,
-        }
-    }
 }
 
 /// Enough for the loops, which need less than a page; small because it is locked into memory.

@@ -4,54 +4,37 @@
 //! between the clock reads, per kind of wait; `tardy_hot::traced`, what tracing adds to a turn.
 
 pub(super) mod stages;
+mod wake_kind;
+mod work;
 
 use std::{io, os::fd::AsRawFd, sync::Arc};
 
+use rustix::event::epoll;
 use tardy_hot::{
+    clock::now_ns,
     ring::{Sample, Writer, ring},
     stop::Stop,
-    wakeup::{Absolute, CompiledWake, Counted, Ended, Kept, Periodic, Relative, Series, Until},
+    timeouts::{EpollCall, PpollCall, PselectCall, TimeOut, TimerSignal},
+    uring::TimeOutRing,
+    wakeup::{
+        Absolute, CompiledWake, Counted, Ended, Kept, Periodic, Relative, Series, Sink, Until, run,
+    },
 };
 
-use self::stages::{OfThread, TimerLoop};
+use self::{
+    stages::{MeasuredLoop as _, OfThread, TimerLoop},
+    work::{WorkOfThread, WorkPlan, response_head},
+};
+pub use self::{wake_kind::WakeKind, work::TimerWork};
 use super::{
     ArmError, Armed, ExpiryGrid, Probe, Recorded, Schedule, Tracing, Wants,
     measured_thread::LoopEnd,
 };
 use crate::{
-    run::{ProbeRecord, SeriesHead, TimerParameters},
+    run::{FigureHead, ProbeRecord, SeriesHead, TimerParameters},
     setup::threads::Terms,
     sys::{cpus::Cpus, sched::Policy, timer},
 };
-
-/// How a thread waits for its next expiry.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum WakeKind {
-    /// Absolute `clock_nanosleep`.
-    Nanosleep,
-    /// Relative `clock_nanosleep`.
-    Relative,
-    /// `read` of a periodic timerfd.
-    Timerfd,
-}
-
-impl WakeKind {
-    /// As on the command line.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Nanosleep => "nanosleep",
-            Self::Relative => "relative",
-            Self::Timerfd => "timerfd",
-        }
-    }
-
-    /// Whether expiries lie on a grid, so that periods can be missed.
-    #[must_use]
-    pub const fn has_schedule(self) -> bool {
-        !matches!(self, Self::Relative)
-    }
-}
 
 /// A planned timer probe.
 #[derive(Debug, Clone)]
@@ -74,6 +57,8 @@ pub struct Timer {
     pub priority_step: u32,
     /// Timer slack in ns.
     pub slack_ns: u64,
+    /// What they do after each wake-up, if anything.
+    pub work: Option<TimerWork>,
 }
 
 /// One thread to be.
@@ -84,17 +69,18 @@ struct ThreadPlan {
 }
 
 impl Timer {
-    /// On real-time kernels the timers of ordinary tasks, and those of timerfds, expire in a
-    /// softirq: `hrtimer_init_sleeper` and `timerfd_create` of the kernel.
+    /// On real-time kernels the timers of ordinary tasks, and those of timerfds, POSIX timers and
+    /// io_uring, expire in a softirq: `hrtimer_init_sleeper`, `timerfd_create`,
+    /// `common_timer_create` and `io_timeout_setup` of the kernel.
     const fn has_softirq(&self, tracing: &Tracing) -> bool {
         let in_interrupt = !matches!(self.policy, Policy::Other);
-        tracing.is_rt && (!in_interrupt || matches!(self.wake, WakeKind::Timerfd))
+        tracing.is_rt && (!in_interrupt || self.wake.is_soft_on_rt())
     }
 
     /// How long after the programmed expiry that of the kernel may lie, ns: a relative sleep begins
     /// a little after the clock read before it.
     const fn within_ns(&self) -> u64 {
-        if self.wake.has_schedule() { 0 } else { self.interval_ns.unsigned_abs() / 2 }
+        if self.wake.is_for_a_time() { self.interval_ns.unsigned_abs() / 2 } else { 0 }
     }
 
     fn places(&self) -> Vec<ThreadPlan> {
@@ -134,6 +120,8 @@ impl Probe for Timer {
             cpus: self.cpus.to_string(),
             threads_per_cpu: self.threads_per_cpu,
             priority_step: self.priority_step,
+            work_ns: self.work.map(|work| work.work_ns),
+            loops_per_ms: self.work.and_then(|work| work.loops_per_ms),
         })
     }
 
@@ -141,14 +129,25 @@ impl Probe for Timer {
         let mut heads = Vec::new();
         for ThreadPlan { head, .. } in self.places() {
             let of_stages = tracing.map(|tracing| stages::heads(&head, self.has_softirq(tracing)));
+            let of_work = self.work.map(|_| response_head(&head));
             heads.push(head);
-            heads.extend(of_stages.into_iter().flatten());
+            heads.extend(of_stages.into_iter().flatten().chain(of_work));
         }
         heads
     }
 
+    fn figures(&self) -> Vec<FigureHead> {
+        self.work.map_or_else(Vec::new, |_| work::figures(&self.cpus))
+    }
+
     fn arm(&self, wants: &Wants, stop: &Arc<Stop>) -> Result<Armed, ArmError> {
+        self.wake.check()?;
         let mut armed = Armed::new(stop);
+        let mut work = self.work.map(|work| {
+            let (plan, figures) = WorkPlan::new(work);
+            armed.figures = Some(figures);
+            plan
+        });
         let places = self.places();
         armed.grid = self.wake.has_schedule().then(|| ExpiryGrid {
             interval_ns: self.interval_ns,
@@ -162,11 +161,16 @@ impl Probe for Timer {
                 OfThread::new(&head, tracing, number, self.has_softirq(tracing), self.within_ns())
             });
             let (own, others) = traced.unzip();
+            let refused = |source| ArmError::Terms { series: head.name.clone(), source };
+            let work = work.as_mut().map(|plan| plan.next(&head, &terms).map_err(refused));
+            let work = work.transpose()?;
+            let response = work.as_ref().map(WorkOfThread::recorded);
             let thread = Thread {
                 series: Arc::clone(&series),
                 scratch: Arc::clone(&scratch),
                 writer,
                 stages: own,
+                work,
                 stop: Arc::clone(stop),
                 wake: self.wake,
                 interval_ns: self.interval_ns,
@@ -184,6 +188,7 @@ impl Probe for Timer {
                 armed.recorded.extend(recorded);
                 armed.traced.push(traced);
             }
+            armed.recorded.extend(response);
         }
         Ok(armed)
     }
@@ -198,6 +203,8 @@ struct Thread {
     writer: Option<Writer<Sample>>,
     /// Where stages go, if they are recorded.
     stages: Option<OfThread>,
+    /// What it has to do after each wake-up.
+    work: Option<WorkOfThread>,
     stop: Arc<Stop>,
     wake: WakeKind,
     interval_ns: i64,
@@ -212,18 +219,34 @@ const PATIENCE_NS: i64 = 100_000_000;
 impl Thread {
     fn both_loops(mut self, schedule: Schedule) -> LoopEnd {
         let period_ns = self.interval_ns;
-        let end = match self.wake {
+        let mut end = match self.wake {
             WakeKind::Nanosleep => {
                 self.loops_by(schedule, |first_ns| Ok(Absolute::new(first_ns, period_ns)))
             }
             WakeKind::Relative => self.loops_by(schedule, |_| Ok(Relative::new(period_ns))),
             WakeKind::Timerfd => self.loops_by_timerfd(schedule),
+            WakeKind::Ppoll => {
+                self.loops_by(schedule, |first_ns| Ok(TimeOut::new(PpollCall, first_ns, period_ns)))
+            }
+            WakeKind::Pselect => self
+                .loops_by(schedule, |first_ns| Ok(TimeOut::new(PselectCall, first_ns, period_ns))),
+            WakeKind::Epoll => self.loops_by_epoll(schedule),
+            WakeKind::Signal => self.loops_by_signal(schedule),
+            WakeKind::Uring => self.loops_by(schedule, |first_ns| {
+                let ring = TimeOutRing::new().map_err(io::Error::from_raw_os_error)?;
+                Ok(TimeOut::new(ring, first_ns, period_ns))
+            }),
         };
+        let ended_ns = now_ns();
         if !self.is_alone {
             // Those of lower priority may have their last expiry still before them; what comes now
             // would be a latency of theirs.
             let wait_ns = self.interval_ns.clamp(0, PATIENCE_NS).unsigned_abs();
             std::thread::sleep(std::time::Duration::from_nanos(wait_ns));
+        }
+        if let Some(work) = &self.work {
+            end.end_ns = end.end_ns.min(ended_ns);
+            work.send_speeds(schedule.start_ns);
         }
         end
     }
@@ -237,6 +260,27 @@ impl Thread {
             // Kept open until both loops are over.
             timers.push(timer);
             Ok(Periodic::new(descriptor, first_ns, period_ns))
+        })
+    }
+
+    fn loops_by_epoll(&mut self, schedule: Schedule) -> LoopEnd {
+        let period_ns = self.interval_ns;
+        match epoll::create(epoll::CreateFlags::CLOEXEC) {
+            Ok(instance) => self.loops_by(schedule, |first_ns| {
+                Ok(TimeOut::new(EpollCall(instance.as_raw_fd()), first_ns, period_ns))
+            }),
+            Err(error) => LoopEnd::unmeasured(Ended::Failed(error.raw_os_error())),
+        }
+    }
+
+    fn loops_by_signal(&mut self, schedule: Schedule) -> LoopEnd {
+        let mut timers = Vec::with_capacity(2);
+        let period_ns = self.interval_ns;
+        self.loops_by(schedule, |first_ns| {
+            // Signals of the warm-up that nobody took must not end a wait of the measured loop.
+            let signal = timer::SignalTimer::signal(if timers.is_empty() { 0 } else { 1 });
+            timers.push(timer::SignalTimer::start(signal, first_ns, period_ns)?);
+            Ok(TimerSignal::new(signal, first_ns, period_ns))
         })
     }
 
@@ -257,23 +301,41 @@ impl Thread {
         let warm_until =
             Until { end_ns: schedule.start_ns, samples: u64::MAX, stop_over_ns: i64::MAX };
         let mut scratch = Counted(Arc::clone(&self.scratch));
-        let warmed = warm.count(&mut scratch, warm_until, &self.stop);
+        let warmed = match &self.work {
+            Some(work) => run(&mut warm, &mut work.warming(scratch), warm_until, &self.stop),
+            None => warm.count(&mut scratch, warm_until, &self.stop),
+        };
         let Schedule { end_ns, samples, stop_over_ns, .. } = schedule;
         let until = Until { end_ns, samples, stop_over_ns };
         let series = Arc::clone(&self.series);
         let (writer, stages) = (self.writer.take(), self.stages.take());
         let stop = &self.stop;
-        LoopEnd::after_warm_up(warmed, || match (writer, stages) {
-            (Some(writer), None) => wake.keep(&mut Kept(series, writer), until, stop),
-            (None, None) => wake.count(&mut Counted(series), until, stop),
-            (Some(writer), Some(stages)) => {
+        LoopEnd::after_warm_up(warmed, || match (writer, stages, &self.work) {
+            (Some(writer), None, None) => wake.keep(&mut Kept(series, writer), until, stop),
+            (None, None, None) => wake.count(&mut Counted(series), until, stop),
+            (writer, stages, work) => {
                 let run = TimerLoop { wake: &mut wake, until, stop };
-                stages.measured(Kept(series, writer), run)
-            }
-            (None, Some(stages)) => {
-                let run = TimerLoop { wake: &mut wake, until, stop };
-                stages.measured(Counted(series), run)
+                match (writer, work) {
+                    (Some(writer), None) => recorded(stages, Kept(series, writer), run),
+                    (None, None) => recorded(stages, Counted(series), run),
+                    (Some(writer), Some(work)) => {
+                        recorded(stages, work.measuring(Kept(series, writer)), run)
+                    }
+                    (None, Some(work)) => recorded(stages, work.measuring(Counted(series)), run),
+                }
             }
         })
+    }
+}
+
+/// The measured loop, into `sink`, with its stages if they are recorded.
+fn recorded<W: CompiledWake>(
+    stages: Option<OfThread>,
+    mut sink: impl Sink,
+    run: TimerLoop<'_, W>,
+) -> Ended {
+    match stages {
+        Some(stages) => stages.measured(sink, run),
+        None => run.record_into(&mut sink),
     }
 }

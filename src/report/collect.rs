@@ -15,11 +15,12 @@ use super::{
         Points,
     },
     points::PointThinner,
+    profile::PageCpuUse,
     sample_name::SampleName,
     steadiness::SeriesBlocks,
     tail::RunTail,
     time_range::TimeRange,
-    tracks, words,
+    tracks, without_host, words,
 };
 use crate::run::{
     CaveatKind, Document, Run, SeriesSummary, names,
@@ -39,7 +40,8 @@ pub fn page(runs: Vec<Run>) -> Page {
 /// The same of a stretch of time of each run: what lies outside is neither counted nor thinned, but
 /// the records speak of whole runs.
 #[must_use]
-pub fn page_within(runs: Vec<Run>, within: TimeRange) -> Page {
+pub fn page_within(mut runs: Vec<Run>, within: TimeRange) -> Page {
+    runs.iter_mut().for_each(|run| by_names(&mut run.document));
     let documents = || runs.iter().map(|run| &run.document);
     let edges = latency_edges(documents());
     Page {
@@ -47,6 +49,14 @@ pub fn page_within(runs: Vec<Run>, within: TimeRange) -> Page {
         latency_edges_ns: edges,
         ..Page::empty(documents())
     }
+}
+
+/// Leaves the series and figures of attached threads by their names: single threads may be
+/// hundreds, and their samples are in those.
+fn by_names(document: &mut Document) {
+    let threads: Vec<String> = document.threads().map(|own| format!("{}/", own.name)).collect();
+    document.series.retain(|series| series.thread_of.is_none());
+    document.figures.retain(|figure| !threads.iter().any(|own| figure.name.starts_with(own)));
 }
 
 /// Edges in equal steps of the logarithm that hold every latency of every run.
@@ -98,6 +108,7 @@ fn page_run(run: &Run, edges: &[u64], within: TimeRange) -> PageRun {
     PageRun {
         headline: headline::headline_because(document, worst.as_deref()),
         line: words::line(document),
+        without_host: without_host::sentences(document),
         samples: SampleName::of(document).into(),
         scheduled_first: headline::MissedInAll::of(document).are_material(),
         command: words::command(&document.argv),
@@ -113,6 +124,7 @@ fn page_run(run: &Run, edges: &[u64], within: TimeRange) -> PageRun {
         blame: causes::page::blame(&causes),
         peaks,
         tail: tail_of(run, &blocks, within),
+        cpu_use: cpu_use(run, &causes, within),
         record: run.record_with(caveats),
     }
 }
@@ -120,6 +132,15 @@ fn page_run(run: &Run, edges: &[u64], within: TimeRange) -> PageRun {
 /// Levels of a stretch say nothing of the run.
 fn tail_of(run: &Run, blocks: &SeriesBlocks, within: TimeRange) -> RunTail {
     if within == TimeRange::ALL { RunTail::of(run, blocks) } else { RunTail::default() }
+}
+
+/// A profile is of the whole run.
+fn cpu_use(run: &Run, causes: &Causes, within: TimeRange) -> PageCpuUse {
+    if within == TimeRange::ALL {
+        PageCpuUse::of(run, &causes.worst)
+    } else {
+        PageCpuUse::default()
+    }
 }
 
 fn page_stages(document: &Document, binned: &Binned<'_>, edges: &[u64]) -> Vec<PageStage> {

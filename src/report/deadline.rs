@@ -12,7 +12,9 @@ use crate::{
         deadline::{Misses, share_missed},
         percentile::BlockCount,
     },
-    run::{Run, SeriesSummary, counts::SeriesCounts, names, summary::per_period},
+    run::{
+        AttachedRow, Document, Run, SeriesSummary, counts::SeriesCounts, names, summary::per_period,
+    },
 };
 
 /// Windows in which the most misses are counted, in periods.
@@ -68,18 +70,27 @@ pub struct WorstInterval {
     pub missed: u64,
 }
 
-/// What a deadline is to each series of whole latencies.
+/// What a deadline is to each series of whole latencies. Of an attached thread whose work is
+/// measured that is in the place of its wake-ups; without a deadline, threads of `SCHED_DEADLINE`
+/// have their own.
 ///
 /// # Errors
 /// A damaged log, or more counts than memory is given to.
-pub fn deadlines(run: &Run, deadline_ns: i64) -> Result<Vec<SeriesDeadline>, String> {
+pub fn deadlines(run: &Run, deadline_ns: Option<i64>) -> Result<Vec<SeriesDeadline>, String> {
     let series = &run.document.series;
+    let judged = judged(&run.document, deadline_ns);
+    if judged.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut limits: Vec<u64> = vec![u64::MAX; series.len()];
+    for (number, deadline_ns) in &judged {
+        limits[*number] = u64::try_from(*deadline_ns).unwrap_or(0);
+    }
     let mut counts = SeriesCounts::new(series.len());
     let mut blocks: Vec<Vec<BlockCount>> = vec![Vec::new(); series.len()];
     let mut worst: Vec<Option<WorstInterval>> = vec![None; series.len()];
-    let limit = u64::try_from(deadline_ns).unwrap_or(0);
     let read = run.intervals(|number, span, block| {
-        let missed = late(&block, limit);
+        let missed = late(&block, limits.get(number).copied().unwrap_or(u64::MAX));
         counts.add(number, &block);
         if let Some(own) = blocks.get_mut(number) {
             own.push(BlockCount { samples: block.len(), beyond: missed });
@@ -94,13 +105,13 @@ pub fn deadlines(run: &Run, deadline_ns: i64) -> Result<Vec<SeriesDeadline>, Str
     if let Some(what) = damage {
         return Err(format!("series.hlog: {what}"));
     }
-    let kept = kept(run, deadline_ns);
-    let all = series.iter().enumerate().filter(|(_, own)| !own.is_stage());
-    let one = |(number, own): (usize, &SeriesSummary)| {
-        let kept = kept.as_ref().and_then(|kept| kept.get(number));
+    let kept = deadline_ns.and_then(|deadline_ns| kept(run, deadline_ns));
+    let one = |(number, deadline_ns): &(usize, i64)| {
+        let (number, deadline_ns, own) = (*number, *deadline_ns, &series[*number]);
+        let kept = kept.as_ref().and_then(|kept| kept.get(number).filter(|_| !own.is_part()));
         let (periods, missed) = match kept {
             Some(kept) => (kept.periods(), kept.missed()),
-            None => counted(own, &counts, number, limit),
+            None => counted(own, &counts, number, limits[number]),
         };
         let blocks = blocks.get(number).map_or(&[][..], Vec::as_slice);
         let share = share_missed(missed, periods, blocks);
@@ -117,7 +128,29 @@ pub fn deadlines(run: &Run, deadline_ns: i64) -> Result<Vec<SeriesDeadline>, Str
             worst_interval: worst.get(number).copied().flatten(),
         }
     };
-    Ok(all.map(one).collect())
+    Ok(judged.iter().map(one).collect())
+}
+
+/// The numbers of the series that have a deadline, and which.
+fn judged(document: &Document, deadline_ns: Option<i64>) -> Vec<(usize, i64)> {
+    let response_of = |name: &str| {
+        document
+            .series
+            .iter()
+            .position(|series| series.stage_of.as_deref() == Some(name) && series.is_response())
+    };
+    if let Some(deadline_ns) = deadline_ns {
+        let whole = document.series.iter().enumerate().filter(|(_, own)| !own.is_part());
+        return whole
+            .map(|(number, own)| (response_of(&own.name).unwrap_or(number), deadline_ns))
+            .collect();
+    }
+    let rows = document.attached.iter().flat_map(|record| &record.rows);
+    let own = |row: &AttachedRow| {
+        let deadline_ns = i64::try_from(row.budget?.deadline_ns).ok()?;
+        Some((response_of(&row.series)?, deadline_ns))
+    };
+    rows.filter_map(own).collect()
 }
 
 /// Samples in the bucket that holds the deadline, or above it.
@@ -168,7 +201,7 @@ fn kept(run: &Run, deadline_ns: i64) -> Option<Vec<Misses>> {
             }
         }
     });
-    let mut each = series.iter().zip(&samples).filter(|(own, _)| !own.is_stage());
+    let mut each = series.iter().zip(&samples).filter(|(own, _)| !own.is_part());
     let is_whole = read.is_ok() && each.all(|(own, samples)| own.count == *samples);
     is_whole.then_some(found)
 }
@@ -186,13 +219,13 @@ mod tests {
         };
         let blocks = (0..100).map(block).collect();
         let run = fixture::written(&place.path().join("r"), &[("cpu0", blocks)]);
-        let found = deadlines(&run, 500_000).unwrap().remove(0);
+        let found = deadlines(&run, Some(500_000)).unwrap().remove(0);
         assert_eq!((found.periods, found.missed), (10_000, 50));
         assert!((found.share_met - 0.995).abs() < 1e-12);
         assert!(found.share_met_low.unwrap() < 0.995 && found.share_met_high.unwrap() > 0.995);
         assert_eq!((found.longest_burst, found.windows.len()), (None, 0));
         assert_eq!(found.worst_interval.map(|own| (own.missed, own.samples)), Some((1, 100)));
-        let met = deadlines(&run, 700_000).unwrap().remove(0);
+        let met = deadlines(&run, Some(700_000)).unwrap().remove(0);
         assert_eq!((met.missed, met.share_met_low, met.worst_interval), (0, None, None));
     }
 
@@ -202,7 +235,7 @@ mod tests {
         let mut blocks = vec![vec![5_000_u64; 100]; 50];
         blocks[7][3] = 3_400_000;
         let run = fixture::written(&place.path().join("r"), &[("cpu0", blocks)]);
-        let found = deadlines(&run, 500_000).unwrap().remove(0);
+        let found = deadlines(&run, Some(500_000)).unwrap().remove(0);
         // The sample, and of the three periods that it slept through the two that were over it.
         assert_eq!((found.periods, found.missed), (5_003, 3));
     }

@@ -148,7 +148,7 @@ fn record(name: &str) -> Document {
 
 /// Everything that shows a run, which has the files of `place`.
 fn look(place: &Path, document: &Document) {
-    let run = Run { path: place.into(), document: document.clone() };
+    let run = Run::of(place.into(), document.clone());
     let moved = collect::interrupts(&run, &mut Vec::new());
     for width in [None, Some(40)] {
         let intervals = RunIntervals::of(&run);

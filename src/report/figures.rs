@@ -11,7 +11,8 @@ const IN_HEADLINE: usize = 3;
 
 /// A row per figure; nothing where a run has none.
 pub(super) fn table(document: &Document) -> Option<Table> {
-    if document.figures.is_empty() {
+    // Those of attached threads stand in a table of their own.
+    if document.figures.is_empty() || document.attached.is_some() {
         return None;
     }
     let headings = ["figure", "unit", "mean", "95 % from", "to", "least", "most", "repeats"];

@@ -87,6 +87,8 @@ pub(super) fn written_with(
         cpus: "0".into(),
         threads_per_cpu: 1,
         priority_step: 0,
+        work_ns: None,
+        loops_per_ms: None,
     });
     let mut intervals = Vec::new();
     for (cpu, (name, blocks)) in series.iter().enumerate() {

@@ -317,7 +317,9 @@ impl Gate {
 /// A gate for a series that the run does not have.
 pub fn decide(run: &Run, gates: &[Gate]) -> Result<Vec<GateResult>, String> {
     let document = &run.document;
-    let names: Vec<String> = document.wakeups().map(|series| series.name.clone()).collect();
+    let by_name = document.threads().chain(document.responses());
+    let names: Vec<String> =
+        document.wakeups().chain(by_name).map(|series| series.name.clone()).collect();
     if let Some(refusal) = gates.iter().find_map(|gate| gate.refusal(&names)) {
         return Err(refusal);
     }
@@ -350,7 +352,10 @@ fn of_gate(gate: &Gate, document: &Document, known: Option<&RunIntervals>) -> Ve
         };
         gate.result(&series.name, found)
     };
-    document.wakeups().filter(is_meant).map(one).collect()
+    // That of a single thread, or of its work, is asked for by its name.
+    let by_name = document.threads().chain(document.responses());
+    let by_name = by_name.filter(|_| gate.series.is_some());
+    document.wakeups().chain(by_name).filter(is_meant).map(one).collect()
 }
 
 #[cfg(test)]

@@ -3,9 +3,8 @@
 use super::{figures, messages, sample_name::SampleName};
 use crate::{
     run::{
-        Document, MissedPeriods, Percentiles, ProbeRecord, SeriesSummary,
-        messages::ROUND_TRIP,
-        probes::{LatencyFrom, ProbeInfo},
+        Document, MissedPeriods, Percentiles, ProbeRecord, SeriesSummary, Status,
+        messages::ROUND_TRIP, probes::LatencyFrom,
     },
     units::{Nanos, count},
 };
@@ -19,6 +18,14 @@ pub fn headline(document: &Document) -> String {
 /// The same, with why the worst was late where that is known: `while interrupts were off in ext4`.
 #[must_use]
 pub fn headline_because(document: &Document, why: Option<&str>) -> String {
+    let text = measured(document, why);
+    match document.without_host {
+        Some(_) => format!("Without the host: {text}"),
+        None => text,
+    }
+}
+
+fn measured(document: &Document, why: Option<&str>) -> String {
     let Some((worst, max)) = worst_of(document) else {
         return no_gap(document)
             .or_else(|| figures::sentence(document))
@@ -26,6 +33,11 @@ pub fn headline_because(document: &Document, why: Option<&str>) -> String {
     };
     if SampleName::of(document) == SampleName::Wait {
         return waits(document);
+    }
+    if document.status == Status::Imported
+        && document.wakeups().any(|series| series.count > 0 && series.percentiles.is_empty())
+    {
+        return without_percentiles(document, (worst, max));
     }
     let missed = MissedInAll::of(document);
     let views = match missed.are_material() {
@@ -53,6 +65,14 @@ pub fn headline_because(document: &Document, why: Option<&str>) -> String {
         text.push_str(&format!(" {lost}."));
     }
     text
+}
+
+/// Of a file that has no histogram: the worst alone.
+fn without_percentiles(document: &Document, (worst, max): (&SeriesSummary, i64)) -> String {
+    let samples = document.wakeups().map(|series| series.count).fold(0, u64::saturating_add);
+    let (samples, name) = (count(samples), SampleName::of(document));
+    let (max, place) = (Nanos(max), place(worst));
+    format!("Of {samples} {} the worst was {max}, on {place}.", name.many())
 }
 
 /// What came within `ns`, and what the worst did.
@@ -139,9 +159,7 @@ fn round_trips(ns: i64, max: i64) -> (String, String) {
 }
 
 fn packets(document: &Document, ns: i64, (worst, max): (&SeriesSummary, i64)) -> (String, String) {
-    if ProbeInfo::find(document.probe.name())
-        .is_some_and(|probe| probe.latency_from == LatencyFrom::Stamp)
-    {
+    if document.probe.info().is_some_and(|probe| probe.latency_from == LatencyFrom::Stamp) {
         let within = format!("packets were read within {} of their time stamp", Nanos(ns));
         return (within, format!("took {}", Nanos(max)));
     }

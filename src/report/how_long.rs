@@ -58,7 +58,7 @@ pub fn how_long(run: &Run, gate: &Gate) -> Result<Vec<StatementCost>, String> {
     let (blocks, known) = (blocks(run, gate)?, RunIntervals::of(run));
     let length_s = document.duration_ns as f64 / 1e9;
     let series = document.series.iter().enumerate();
-    let meant = series.filter(|(_, own)| !own.is_stage() && gate.is_of(&own.name));
+    let meant = series.filter(|(_, own)| !own.is_part() && gate.is_of(&own.name));
     let one = |(number, series): (usize, &SeriesSummary)| {
         let own = blocks.get(number).map_or(&[][..], Vec::as_slice);
         let (needed_s, is_least, why) = match gate.percent() {

@@ -136,7 +136,8 @@ impl RunLog {
                 counts.add(number, &counted);
                 beyond.add(&counted);
                 blocks.add(number, &span, &block);
-                together.iter_mut().for_each(|all| all.add(span.start_s, &counted));
+                let all = together.iter_mut().filter(|_| !own.is_part());
+                all.for_each(|all| all.add(span.start_s, &counted));
             }
         });
         let damage = read.err().map(|error| error.to_string()).or_else(|| counts.refusal());
@@ -169,7 +170,7 @@ impl RunLog {
     #[must_use]
     pub fn pooled(&self, run: &Run) -> Option<Vec<NamedInterval>> {
         let series = run.document.series.iter().enumerate();
-        let whole = series.filter(|(_, own)| !own.is_stage()).map(|(number, _)| number);
+        let whole = series.filter(|(_, own)| !own.is_part()).map(|(number, _)| number);
         let total = self.counts.sum(whole);
         let max = run.document.wakeups().filter_map(|series| series.max).max();
         let beyond = self.together.as_ref()?.beyond.exceedances(&total, max)?;
@@ -257,7 +258,8 @@ fn exceedances(series: &SeriesSummary, view: LatencyView) -> Option<Exceedances>
     let own = view.percentiles(series);
     let value = |(name, percent): &(&str, f64)| Some((*percent, *own.get(*name)?));
     let values: Vec<(f64, u64)> = PERCENTILES.iter().filter_map(value).collect();
-    (!series.is_stage() && !values.is_empty()).then(|| Exceedances::new(&values))
+    let is_judged = !series.is_stage() || series.is_response();
+    (is_judged && !values.is_empty()).then(|| Exceedances::new(&values))
 }
 
 #[cfg(test)]

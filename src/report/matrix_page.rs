@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     curve::curve,
     lab::{ConfigTable, MatrixView, headline, meanings, verdicts},
+    suite_page::PageSuite,
 };
 use crate::{
     analysis::matrix::{CellCause, Column, Figure, MatrixCell},
@@ -57,6 +58,8 @@ pub struct PageMatrix {
     /// Each run by itself, in the order of time, with those that are to be measured yet; none of
     /// the lab.
     pub runs: Vec<PageCellRun>,
+    /// The parts of a plan; absent where it has none, and of all others.
+    pub suite: Option<Box<PageSuite>>,
 }
 
 /// One run of a cell.
@@ -175,6 +178,7 @@ pub fn matrix(sheet: &MatrixView, runs: &[Run]) -> PageMatrix {
         failed: sheet.failed.clone(),
         undone: sheet.undone,
         runs: Vec::new(),
+        suite: None,
     }
 }
 
@@ -204,7 +208,7 @@ fn page_cell(cell: &MatrixCell, runs: &[Run]) -> PageCell {
     let mut caveats: Vec<String> = Vec::new();
     for run in &own {
         caveats.extend(weighty(&run.document));
-        let whole: Vec<bool> = run.document.series.iter().map(|own| !own.is_stage()).collect();
+        let whole: Vec<bool> = run.document.series.iter().map(|own| !own.is_part()).collect();
         let read = run.intervals(|number, _, counts: Histogram<u64>| {
             if whole.get(number).copied().unwrap_or(false) {
                 // Bounds are equal, so that nothing can be lost.

@@ -1,6 +1,7 @@
 //! Summary to pages: tables for a terminal, one self-contained HTML page.
 
 pub mod ab;
+mod attached;
 pub mod ab_page;
 mod binned;
 pub mod causes;
@@ -27,22 +28,28 @@ pub mod matrix_page;
 pub mod messages;
 pub mod sample_name;
 pub mod steadiness;
+pub mod suite;
+pub mod suite_page;
 pub mod page;
 pub mod page_of_ab;
 pub mod plan;
 pub mod plan_page;
+pub mod plan_sheet;
 pub mod published;
 pub mod plot;
 pub mod points;
 pub mod profile;
 #[cfg(test)]
 mod schema;
+pub mod settings;
 pub mod table;
 pub mod tail;
 mod tasks;
 pub mod terminal;
 pub mod time_range;
+pub mod trend;
 mod tracks;
 pub mod vocabulary;
 pub mod why;
+pub mod without_host;
 pub mod words;

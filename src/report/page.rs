@@ -11,6 +11,7 @@ use super::{
     causes::{PageBlame, PagePeaks},
     comparison_page::PageComparison,
     matrix_page::PageMatrix,
+    profile::PageCpuUse,
     tail::RunTail,
     vocabulary::{SampleWords, Vocabulary},
 };
@@ -79,6 +80,9 @@ pub struct PageRun {
     pub headline: String,
     /// Machine, kernel, load and duration in one line.
     pub line: String,
+    /// What was removed and what was not, in sentences, where it is a run without the time of its
+    /// hypervisor; empty of others.
+    pub without_host: Vec<String>,
     /// `run.json`, with the status as a reader sees it.
     pub record: Document,
     /// What its samples are called.
@@ -113,6 +117,9 @@ pub struct PageRun {
     /// What was not seen, and how late it may become in a longer time.
     #[serde(default)]
     pub tail: RunTail,
+    /// Who used the CPUs; nothing on a page of a stretch of time.
+    #[serde(default)]
+    pub cpu_use: PageCpuUse,
 }
 
 /// One stage of a series: a part of each of its latencies.

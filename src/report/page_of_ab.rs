@@ -7,7 +7,8 @@ use super::{
     compare::{SideComparison, of_blocks},
     matrix_page::{MatrixKind, PageCellRun},
     page::Page,
-    plan_page::{FoundRun, pooled},
+    plan_page::pooled,
+    plan_sheet::FoundRun,
 };
 use crate::run::{AbBlock, AbRecord, CellStatus, Document, SideName};
 

@@ -1,18 +1,20 @@
 //! The page of a plan: the matrix of its cells, each run by itself, and what was not measured.
 
+mod beside;
+
 use super::{
     causes::cells,
-    cell_run::{measured, unmeasured},
-    gate::GateResult,
     lab::MatrixView,
     matrix_page::{self, MatrixKind, PageCellRun, PageMatrix},
     plan::ending,
+    plan_sheet::{FoundRun, MeasuredPlan, PlanSheet, called},
+    suite,
 };
 use crate::{
     analysis::matrix::{
         Column, FIGURES, Matrix, MatrixCell, MatrixRow, RunFigures, figure_over, figures_of, whole,
     },
-    run::{CellStatus, PlanCell, PlanRecord, Run, lab::LabFailure},
+    run::{CellStatus, Run, lab::LabFailure},
 };
 
 /// How to read the figures.
@@ -20,36 +22,52 @@ const MEANING: &str = "Each cell is a combination of the plan on this machine; o
                        largest series counts. A range goes from the smallest to the largest run, \
                        and is no verdict: `tardy compare` gives one, from three runs a side on.";
 
-/// What there is of one run of a plan, or of one block of a comparison.
-#[derive(Debug, Default)]
-pub struct FoundRun {
-    /// The run; absent where it was not measured or cannot be read.
-    pub run: Option<Run>,
-    /// Why it cannot be read.
-    pub error: Option<String>,
-    /// Its own page, from that of the matrix.
-    pub page: Option<String>,
-    /// What gates came to.
-    pub gates: Vec<GateResult>,
-}
+/// What plans that were measured one after the other cannot tell.
+const IN_TURN: &str = "The plans were measured one after the other: what changed on the machine \
+                       meanwhile is in the differences. `tardy ab` measures in turns.";
 
-/// What the page of a plan shows; `found` has one entry for each cell of the record.
+/// How to read those of several plans.
+const MEANING_OF_SEVERAL: &str = "A column is a plan. Latencies of each row are judged by \
+                                  themselves, as by `tardy compare`, from three repeats a plan on: \
+                                  at 5 % of rows alike, a difference is wrongly seen. Figures that \
+                                  are no latencies are judged at 5 % for all of them together.";
+
+/// What the page of a plan shows, or of several beside each other: each after the first judged
+/// against it, row by row.
 #[must_use]
-pub fn matrix(record: &PlanRecord, found: Vec<FoundRun>, remarks: Vec<String>) -> PageMatrix {
-    let listed = record.cells.iter().zip(&found).map(|(cell, found)| listed(cell, found));
-    let listed: Vec<PageCellRun> = listed.collect();
-    let failed = listed.iter().filter_map(failure).collect();
-    let (columns, rows) = (&record.columns, &record.rows);
-    let mut page = pooled(record.plan.clone(), columns, rows, &listed, found);
+pub fn matrix(plans: &[MeasuredPlan], remarks: Vec<String>) -> PageMatrix {
+    let sheet = PlanSheet::of(plans);
+    let suite = suite::of(plans, &sheet);
+    let failed = sheet.listed.iter().filter_map(failure).collect();
+    let rows: Vec<String> = sheet.rows.iter().map(|(_, row)| row.clone()).collect();
+    let records = || plans.iter().map(|plan| &plan.record);
+    let titles: Vec<String> = records().map(|record| record.plan.clone()).collect();
+    let title = titles.first().cloned().unwrap_or_default();
+    let undone = records().map(|record| record.count(CellStatus::Pending)).sum();
+    let mut page = pooled(title, &sheet.columns, &rows, &sheet.listed, sheet.found.clone());
     page.kind = MatrixKind::Plan;
-    page.headline = record.name.clone();
-    page.state = ending(record);
+    page.headline = (0..plans.len()).map(|at| called(plans, at)).collect::<Vec<_>>().join(" and ");
+    page.state = match plans {
+        [one] => ending(&one.record),
+        several => {
+            let each = several.iter().enumerate();
+            let each =
+                each.map(|(at, plan)| format!("{}: {}", called(several, at), ending(&plan.record)));
+            each.collect::<Vec<_>>().join("; ")
+        }
+    };
     page.meanings = vec![MEANING.into()];
     page.remarks = remarks;
-    page.remarks.extend(record.error.clone());
+    if plans.len() > 1 {
+        page.meanings = vec![MEANING_OF_SEVERAL.into()];
+        page.remarks.push(IN_TURN.into());
+        beside::judge(&mut page, plans);
+    }
+    page.remarks.extend(records().filter_map(|record| record.error.clone()));
     page.failed = failed;
-    page.undone = record.count(CellStatus::Pending);
-    page.runs = listed;
+    page.undone = undone;
+    page.runs = sheet.listed;
+    page.suite = suite.map(Box::new);
     page
 }
 
@@ -107,23 +125,6 @@ fn cell(own: Vec<usize>, runs: &[Run]) -> Option<MatrixCell> {
     })
 }
 
-fn listed(cell: &PlanCell, found: &FoundRun) -> PageCellRun {
-    let own = match &found.run {
-        Some(run) => measured(run, &found.gates),
-        None => unmeasured(cell.status),
-    };
-    let error = found.error.clone().or_else(|| cell.error.clone());
-    PageCellRun {
-        row: cell.row.clone(),
-        column: cell.column.clone(),
-        repeat: cell.repeat,
-        page: found.page.clone(),
-        path: cell.path.clone(),
-        error,
-        ..own
-    }
-}
-
 /// A cell without a run, where something is known of why.
 fn failure(run: &PageCellRun) -> Option<LabFailure> {
     let unread = run.status == CellStatus::Measured && run.error.is_some();
@@ -138,7 +139,23 @@ fn failure(run: &PageCellRun) -> Option<LabFailure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::run::plan_record::tests::record;
+    use crate::run::{PlanRecord, plan_record::tests::record};
+
+    fn plan(record: &PlanRecord, found: Vec<FoundRun>) -> MeasuredPlan {
+        MeasuredPlan { record: record.clone(), found, findings: None }
+    }
+
+    #[test]
+    fn plans_beside_each_other_have_columns_of_their_own() {
+        let record = record();
+        let one = || plan(&record, vec![FoundRun::default(); 2]);
+        let page = matrix(&[one(), one()], Vec::new());
+        let columns: Vec<&str> = page.kernels.iter().map(|own| own.name.as_str()).collect();
+        assert_eq!(columns, ["n (1)", "n (2)"]);
+        assert_eq!((page.headline.as_str(), page.loads.len()), ("n (1) and n (2)", 2));
+        assert_eq!(page.runs.len(), 4);
+        assert!(page.loads.iter().all(|row| row.verdicts.is_empty()), "nothing was measured");
+    }
 
     #[test]
     fn cells_without_a_run_are_told_with_the_reason() {
@@ -147,7 +164,8 @@ mod tests {
         record.cells[1].status = CellStatus::Failed;
         record.cells[1].error = Some("no rights".into());
         let unread = FoundRun { error: Some("run.json is damaged".into()), ..FoundRun::default() };
-        let page = matrix(&record, vec![unread, FoundRun::default()], vec!["a remark".into()]);
+        let page =
+            matrix(&[plan(&record, vec![unread, FoundRun::default()])], vec!["a remark".into()]);
         assert_eq!(page.remarks, ["a remark", "the disk is full"]);
         assert_eq!((page.undone, page.runs.len(), page.loads.len()), (0, 2, 2));
         assert!(page.loads.iter().all(|row| row.cells == [None]));
@@ -156,7 +174,7 @@ mod tests {
         assert_eq!(failed.collect::<Vec<_>>(), told);
         record.cells[1].status = CellStatus::Pending;
         record.cells[1].error = None;
-        let page = matrix(&record, vec![FoundRun::default(), FoundRun::default()], Vec::new());
+        let page = matrix(&[plan(&record, vec![FoundRun::default(); 2])], Vec::new());
         assert_eq!((page.undone, page.failed.len()), (1, 0));
     }
 }

@@ -43,7 +43,7 @@ impl PointThinner {
         let samples = samples.fold(0, u64::saturating_add);
         let kept = run.has_samples();
         let mut places = 0..;
-        let place = |series: &SeriesSummary| match series.is_stage() {
+        let place = |series: &SeriesSummary| match series.is_part() {
             true => None,
             false => places.next(),
         };

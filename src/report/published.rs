@@ -162,7 +162,7 @@ pub fn beside(document: &Document, id: &str) -> Result<BesidePublished, Publishe
     let Some(table) = table else {
         return Err(PublishedError::Unknown(id.into(), ids(|_| true)));
     };
-    let (run, probe) = (document.name.clone(), document.probe.name());
+    let (run, probe) = (document.name.clone(), document.probe.measured_as());
     if probe != table.probe {
         return Err(PublishedError::Probe {
             id: id.into(),

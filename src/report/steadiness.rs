@@ -45,14 +45,18 @@ impl SeriesBlocks {
     #[must_use]
     pub fn unsteadiness(&self, document: &Document) -> Vec<(usize, Unsteadiness)> {
         let whole = document.wakeups().count();
-        let all = document.series.iter().enumerate().filter(|(_, series)| !series.is_stage());
+        let all = document.series.iter().enumerate().filter(|(_, series)| !series.is_part());
         all.filter_map(|(number, _)| Some((number, unsteadiness(self.of(number), whole)?)))
             .collect()
     }
 
-    /// The caveats that follow.
+    /// The caveats that follow; none of a run without the time of its hypervisor.
     #[must_use]
     pub fn caveats(&self, document: &Document) -> Vec<CaveatKind> {
+        // Those of what was measured are in the record already.
+        if document.without_host.is_some() {
+            return Vec::new();
+        }
         let (mut changes, mut periods) = (Vec::new(), Vec::new());
         for (number, found) in self.unsteadiness(document) {
             let Some(series) = document.series.get(number) else { continue };

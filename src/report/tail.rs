@@ -99,7 +99,7 @@ impl RunTail {
         let samples = kept_samples(run);
         let steady = blocks.unsteadiness(document);
         let observed_s = document.duration_ns as f64 / 1e9;
-        let all = document.series.iter().enumerate().filter(|(_, series)| !series.is_stage());
+        let all = document.series.iter().enumerate().filter(|(_, series)| !series.is_part());
         let of = |(number, series): (usize, &crate::run::SeriesSummary)| {
             let steady = steady.iter().find(|(own, _)| *own == number).map(|own| own.1.is_steady());
             let kept = samples.as_ref().and_then(|samples| samples.get(number));

@@ -14,6 +14,7 @@ mod tail;
 use anstyle::{AnsiColor, Style};
 
 use super::{
+    attached,
     deadline::SeriesDeadline,
     figures,
     headline::{MissedInAll, headline},
@@ -24,7 +25,7 @@ use super::{
     sample_name::{self, SampleName},
     table::{Table, us},
     tail::RunTail,
-    tasks, words,
+    tasks, without_host, words,
 };
 use crate::{
     plain::plain,
@@ -80,6 +81,7 @@ pub fn show(document: &Document, place: &str, asked: Asked<'_>, width: Option<us
         document.caveats.iter().for_each(|caveat| push_caveat(&mut out, caveat));
         out.push('\n');
     }
+    push_without_host(&mut out, document);
     push_figures(&mut out, document, width);
     asked.intervals.iter().for_each(|known| intervals::push(&mut out, known, width));
     asked.tail.iter().for_each(|known| tail::push(&mut out, known));
@@ -104,6 +106,13 @@ pub fn verdict(document: &Document, width: Option<usize>) -> String {
         out.push_str(&format!("{BOLD}{}{BOLD:#}\n", headline(document)));
     }
     fold(&out, width)
+}
+
+/// What was removed, where the figures are without the time of the hypervisor.
+fn push_without_host(out: &mut String, document: &Document) {
+    let said = without_host::sentences(document);
+    said.iter().for_each(|sentence| out.push_str(&format!("{sentence}\n")));
+    out.push_str(if said.is_empty() { "" } else { "\n" });
 }
 
 /// What cannot steer a terminal.
@@ -146,6 +155,14 @@ fn push_figures(out: &mut String, document: &Document, width: Option<usize>) {
         out.push_str(if views.is_empty() { "" } else { "\n" });
         push_table(out, &table, &figures::LEAST, width);
     }
+    if let Some(table) = attached::table(document) {
+        out.push('\n');
+        push_table(out, &table, &attached::LEAST, width);
+        for remark in attached::remarks(document) {
+            out.push_str(&format!("{DIM}{remark}{DIM:#}\n"));
+        }
+    }
+    push_responses(out, document, width);
     messages::push(out, document, width);
     stages::push(out, document, width);
     if document.wakeups().any(|series| !series.uncertain.is_empty()) {
@@ -157,6 +174,17 @@ fn push_figures(out: &mut String, document: &Document, width: Option<usize>) {
     document.loads.iter().for_each(|load| push_load(out, load));
     document.machine.iter().for_each(|machine| push_machine(out, machine));
     stages::push_cost(out, document);
+}
+
+/// How long attached threads worked from one expiry of their timers to the next.
+fn push_responses(out: &mut String, document: &Document, width: Option<usize>) {
+    let Some(table) = attached::responses(document) else { return };
+    out.push('\n');
+    push_table(out, &table, &attached::LEAST_RESPONSES, width);
+    out.push_str(&format!(
+        "{DIM}from the hard expiry to the last sleep before the next one; late to waits: means of \
+         the cycles over the deadline{DIM:#}\n"
+    ));
 }
 
 /// One caveat: what, why, and what to do.
@@ -187,6 +215,9 @@ fn wakeups(document: &Document) -> Table {
         if sample_name == SampleName::RoundTrip {
             table.row(whole(&messages::halved(series), scheduled));
         }
+    }
+    for series in attached::below_wakeups(document) {
+        table.row(whole(series, scheduled));
     }
     table
 }

@@ -2,35 +2,59 @@
 
 use serde_json::Value;
 
-use super::messages;
+use super::{messages, without_host};
 use crate::{
-    run::{Document, LoadRecord, MessageRecord, ProbeRecord, Status},
+    run::{Document, LoadRecord, MessageRecord, ProbeRecord, Status, UNKNOWN_LOAD},
     units::span,
 };
 
 /// Machine, kernel, loads, length and interval in one line.
 #[must_use]
 pub fn line(document: &Document) -> String {
-    let facts = &document.facts;
-    let mut parts = vec![
-        facts.hostname.clone(),
-        format!("Linux {} (preemption {})", facts.kernel, facts.preemption.model),
-        loads(&document.loads),
-        length(document),
-    ];
+    let (host, kernel) = (document.facts.hostname.clone(), kernel(document));
+    let mut parts = vec![host, kernel, loads(&document.loads), length(document)];
+    if document.status == Status::Imported {
+        parts.retain(|part| !part.is_empty());
+    }
     if let Some(messages) = &document.messages {
         parts.push(messages::ends(messages));
     } else {
         parts.extend(document.setup.found.policy.clone());
     }
     parts.extend(document.provenance.remark());
+    parts.extend(without_host::mark(document));
     parts.join(", ")
 }
 
-/// `under hackbench`, "under `stress-ng --vm 2`", `idle`.
+/// `Linux 6.12.0 (preemption full)`; `kernel unknown` of an imported run whose file has none.
+#[must_use]
+pub fn kernel(document: &Document) -> String {
+    let facts = &document.facts;
+    match facts.kernel.as_str() {
+        "" if document.status == Status::Imported => "kernel unknown".into(),
+        kernel => format!("Linux {kernel} (preemption {})", facts.preemption.model),
+    }
+}
+
+/// A stack from the first function on that is not of the tracepoint itself, which says nothing.
+#[must_use]
+pub fn beyond_tracepoint(frames: &[String]) -> &[String] {
+    let is_ours = |frame: &String| {
+        ["__traceiter_", "__bpf_trace_", "bpf_trace_run", "trace_call_bpf"]
+            .iter()
+            .any(|own| frame.starts_with(own))
+    };
+    let first = frames.iter().position(|frame| !is_ours(frame));
+    first.and_then(|first| frames.get(first..)).unwrap_or_default()
+}
+
+/// `under hackbench`, "under `stress-ng --vm 2`", `idle`; `load unknown` of an imported run.
 #[must_use]
 pub fn loads(loads: &[LoadRecord]) -> String {
     let names: Vec<_> = loads.iter().filter(|load| load.name != "idle").map(load).collect();
+    if names == [UNKNOWN_LOAD] {
+        return "load unknown".into();
+    }
     if names.is_empty() { "idle".into() } else { format!("under {}", names.join(" + ")) }
 }
 
@@ -47,6 +71,12 @@ fn length(document: &Document) -> String {
     let seconds = document.duration_ns as f64 / 1e9;
     let interval = document.probe.interval_ns();
     let probe = probe(&document.probe, document.messages.as_ref());
+    if document.status == Status::Imported && document.duration_ns == 0 {
+        return match interval {
+            Some(ns) => format!("{probe} every {} for an unknown time", round(ns)),
+            None => format!("{probe} for an unknown time"),
+        };
+    }
     interval.map_or_else(
         || format!("{probe} for {}", span(seconds)),
         |ns| format!("{probe} every {} for {}", round(ns), span(seconds)),
@@ -88,6 +118,8 @@ pub fn status(status: Status) -> &'static str {
         Status::Interrupted => "interrupted",
         Status::StoppedOver => "stopped by --stop-over",
         Status::Crashed => "crashed",
+        // Its provenance says so, and of whom.
+        Status::Imported => "imported",
     }
 }
 

@@ -15,6 +15,9 @@ use super::{
 /// The file's name.
 pub const AB: &str = "ab.json";
 
+/// Whoever measures a comparison has this file of its directory locked.
+pub const AB_LOCK: &str = "ab.lock";
+
 /// The version of `ab.json` that this tardy writes. Raised by any change a reader would notice.
 pub const AB_SCHEMA_VERSION: u32 = 2;
 

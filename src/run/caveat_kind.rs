@@ -1,6 +1,9 @@
 //! Every caveat that a run can have, one variant per code, with its values. Only `words` makes
 //! text of the values.
 
+mod attach;
+mod audio;
+mod imported;
 mod incident;
 mod lab;
 mod messages;
@@ -17,6 +20,9 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::{SeriesSummary, caveat::Caveat, figures::FigureGap};
+pub use attach::AttachCaveat;
+pub use audio::{AudioCaveat, SERVER_LOST, ServerLossReason};
+pub use imported::ImportCaveat;
 pub use incident::{CpuShare, FrequencyChange, GovernorChange, Incident, UnreadSource};
 pub use lab::{COUNTED_TIME, LabCaveat};
 pub use messages::{EndBuffer, FarEndReason, LostMessages, MessageCaveat, SendRefusal};
@@ -152,6 +158,12 @@ pub enum CaveatKind {
     Message(MessageCaveat),
     /// The result of received packets.
     Receive(ReceiveCaveat),
+    /// About cycles of an audio server.
+    Audio(AudioCaveat),
+    /// What the file of an imported run leaves open.
+    Imported(ImportCaveat),
+    /// The result of looking at threads of others.
+    Attach(AttachCaveat),
 }
 
 impl From<CaveatKind> for Caveat {
@@ -235,9 +247,27 @@ impl From<MessageCaveat> for CaveatKind {
     }
 }
 
+impl From<AudioCaveat> for CaveatKind {
+    fn from(kind: AudioCaveat) -> Self {
+        Self::Audio(kind)
+    }
+}
+
+impl From<AttachCaveat> for CaveatKind {
+    fn from(kind: AttachCaveat) -> Self {
+        Self::Attach(kind)
+    }
+}
+
 impl From<ReceiveCaveat> for CaveatKind {
     fn from(kind: ReceiveCaveat) -> Self {
         Self::Receive(kind)
+    }
+}
+
+impl From<ImportCaveat> for CaveatKind {
+    fn from(kind: ImportCaveat) -> Self {
+        Self::Imported(kind)
     }
 }
 

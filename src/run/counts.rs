@@ -5,7 +5,7 @@
 //! values take, and all together are bounded.
 
 use hdrhistogram::Histogram;
-use tardy_hot::histogram::{LEN, index_of, lowest_of};
+use tardy_hot::histogram::{HIGHEST_NS, LEN, highest_of, index_of, lowest_of};
 
 use super::hlog;
 
@@ -37,28 +37,79 @@ impl SeriesCounts {
     /// Adds counts to a series; nothing more once the memory is used up, see
     /// [`SeriesCounts::refusal`]. A series of no such number is passed over.
     pub fn add(&mut self, number: usize, counts: &Histogram<u64>) {
-        let Some(blocks) = self.series.get_mut(number).filter(|_| !self.is_full) else { return };
         for bucket in counts.iter_recorded() {
             let index = index_of(i64::try_from(bucket.value_iterated_to()).unwrap_or(i64::MAX));
-            if index >= LEN {
-                continue;
+            if index < LEN {
+                self.add_to(number, index, bucket.count_since_last_iteration());
             }
-            let (at, within) = (index / BLOCK, index % BLOCK);
-            if blocks.len() <= at {
-                blocks.resize(at + 1, None);
-            }
-            let Some(block) = blocks.get_mut(at) else { continue };
-            if block.is_none() {
-                if self.blocks == self.most {
-                    self.is_full = true;
-                    return;
+        }
+    }
+
+    /// Adds counts by the number of their bucket; as [`SeriesCounts::add`] otherwise.
+    pub(super) fn add_buckets(&mut self, number: usize, counts: &[(usize, u64)]) {
+        for (index, count) in counts.iter().filter(|(index, _)| *index < LEN) {
+            self.add_to(number, *index, *count);
+        }
+    }
+
+    /// The highest value of the bucket in which each of these shares (0 to 1, ascending) of a
+    /// series lies, ns: as [`Histogram::value_at_quantile`], without making one. Absent without
+    /// values.
+    pub(super) fn quantiles(&self, number: usize, shares: &[f64]) -> Vec<Option<i64>> {
+        let blocks = || {
+            let own = self.series.get(number).into_iter().flatten().enumerate();
+            own.filter_map(|(at, block)| Some((at, block.as_deref()?)))
+        };
+        let all: u64 =
+            blocks().flat_map(|(_, block)| block).fold(0, |sum, n| sum.saturating_add(*n));
+        let mut found = Vec::with_capacity(shares.len());
+        let rank = |share: f64| ((share * all as f64).ceil() as u64).clamp(1, all.max(1));
+        let mut passed = 0_u64;
+        for (at, block) in blocks() {
+            for (within, count) in block.iter().enumerate().filter(|(_, count)| **count > 0) {
+                passed = passed.saturating_add(*count);
+                while let Some(share) = shares.get(found.len())
+                    && passed >= rank(*share)
+                {
+                    found.push(Some(highest_of(at * BLOCK + within)));
                 }
-                self.blocks += 1;
             }
-            let block = block.get_or_insert_with(|| Box::new([0; BLOCK]));
-            if let Some(count) = block.get_mut(within) {
-                *count = count.saturating_add(bucket.count_since_last_iteration());
+        }
+        found.resize(shares.len(), None);
+        found
+    }
+
+    /// Makes room for one more series; its number.
+    pub fn push(&mut self) -> usize {
+        self.series.push(Vec::new());
+        self.series.len() - 1
+    }
+
+    /// Adds `count` samples of `latency_ns` (0 to 1 hour) to a series; as [`SeriesCounts::add`]
+    /// otherwise.
+    pub fn record(&mut self, number: usize, latency_ns: i64, count: u64) {
+        if (0..=HIGHEST_NS).contains(&latency_ns) {
+            self.add_to(number, index_of(latency_ns), count);
+        }
+    }
+
+    fn add_to(&mut self, number: usize, index: usize, count: u64) {
+        let Some(blocks) = self.series.get_mut(number).filter(|_| !self.is_full) else { return };
+        let (at, within) = (index / BLOCK, index % BLOCK);
+        if blocks.len() <= at {
+            blocks.resize(at + 1, None);
+        }
+        let Some(block) = blocks.get_mut(at) else { return };
+        if block.is_none() {
+            if self.blocks == self.most {
+                self.is_full = true;
+                return;
             }
+            self.blocks += 1;
+        }
+        let block = block.get_or_insert_with(|| Box::new([0; BLOCK]));
+        if let Some(own) = block.get_mut(within) {
+            *own = own.saturating_add(count);
         }
     }
 
@@ -94,7 +145,6 @@ impl SeriesCounts {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use tardy_hot::histogram::HIGHEST_NS;
 
     use super::*;
 
@@ -132,6 +182,21 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn quantiles_are_those_of_the_histogram(
+            values in prop::collection::vec(0..HIGHEST_NS as u64, 1..60),
+            low in 0.0..1.0_f64,
+            high in 0.0..1.0_f64,
+        ) {
+            let mut counts = SeriesCounts::new(1);
+            let whole = histogram(&values);
+            counts.add(0, &whole);
+            let shares = [low.min(high), low.max(high), 1.0];
+            let expected = shares.map(|share| i64::try_from(whole.value_at_quantile(share)).ok());
+            prop_assert_eq!(counts.quantiles(0, &shares), expected);
+            prop_assert_eq!(counts.quantiles(7, &shares), [None; 3]);
+        }
+
         #[test]
         fn what_was_added_is_the_same_histogram(
             first in prop::collection::vec(0..HIGHEST_NS as u64, 0..40),

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::{
+    attach::AttachRecord,
     caveat::{Caveat, Validity},
     conditions::{ConditionsRecord, MachineRecord},
     facts::Facts,
@@ -17,6 +18,7 @@ use super::{
     setup::SetupRecord,
     summary::SeriesSummary,
     trace::TraceRecord,
+    without_host::WithoutHost,
 };
 
 /// The version of `run.json` that this tardy writes. Raised by any change a reader would notice.
@@ -76,18 +78,36 @@ pub struct Document {
     /// The result of messages; absent where none are exchanged, and until the end.
     #[serde(default)]
     pub messages: Option<MessageRecord>,
+    /// The threads that were looked at; absent with other probes, and until the end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attached: Option<AttachRecord>,
     /// One entry a series, in the order of CPUs; none where a probe measures no latencies.
     pub series: Vec<SeriesSummary>,
     /// Results that are no latencies, in the order in which they are measured; none where a probe
     /// has only latencies.
     #[serde(default)]
     pub figures: Vec<FigureRecord>,
+    /// Only where a reader was asked for the run without the time that its hypervisor took: what
+    /// was removed from the figures above. Never in the file of a run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub without_host: Option<WithoutHost>,
 }
 
 impl Document {
-    /// The series of whole latencies, without those of their stages.
+    /// The series of whole latencies, each sample once: without those of their stages, and without
+    /// those of single attached threads, whose samples are also in the series of their name.
     pub fn wakeups(&self) -> impl Iterator<Item = &SeriesSummary> {
-        self.series.iter().filter(|series| !series.is_stage())
+        self.series.iter().filter(|series| !series.is_part())
+    }
+
+    /// The series of single attached threads.
+    pub fn threads(&self) -> impl Iterator<Item = &SeriesSummary> {
+        self.series.iter().filter(|series| !series.is_stage() && series.thread_of.is_some())
+    }
+
+    /// The series of the work of attached threads, of names and of single ones.
+    pub fn responses(&self) -> impl Iterator<Item = &SeriesSummary> {
+        self.series.iter().filter(|series| series.is_response())
     }
 
     /// Whether late samples of this series can be blamed: not those of a simulated task that never
@@ -132,6 +152,8 @@ pub enum Status {
     StoppedOver,
     /// Its maker went away without a word. Never written; readers find it out.
     Crashed,
+    /// Another program measured it, and its output was read.
+    Imported,
 }
 
 impl Status {
@@ -144,6 +166,7 @@ impl Status {
             Self::Interrupted => "interrupted",
             Self::StoppedOver => "stopped_over",
             Self::Crashed => "crashed",
+            Self::Imported => "imported",
         }
     }
 }
@@ -192,6 +215,9 @@ impl RunParameters {
         expected_ns.max(100_000_000)
     }
 }
+
+/// The name of the one load of an imported run whose file does not say what ran beside it.
+pub const UNKNOWN_LOAD: &str = "unknown";
 
 /// One load and the proof that it worked.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

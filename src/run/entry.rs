@@ -8,19 +8,22 @@ use std::{
 };
 
 use serde::{
-    Deserialize,
+    Deserialize, Serialize,
     de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, Visitor},
 };
 
 use super::{
     caveat::Validity,
-    document::{LoadRecord, SCHEMA_VERSION, Status},
-    files,
+    document::{LoadRecord, RunParameters, SCHEMA_VERSION, Status},
+    facts::Facts,
+    files, lock,
     messages::MessageRecord,
     probes::{ProbeRecord, lenient},
     reader::Run,
     record_file::{OpenError, Record, read_record, rows},
-    summary::{SeriesSummary, stage_of},
+    setup::FoundSetup,
+    summary::{Percentiles, SeriesSummary, stage_of},
+    trace::TraceMode,
     writer::names,
 };
 
@@ -57,6 +60,13 @@ impl RunHead {
         }
         let RunEntry { id, name, status, started_at, .. } = read_record(path)?.0;
         Ok(Self { path: path.into(), id, name, status, started_at })
+    }
+
+    /// Whether somebody measures into it now.
+    #[must_use]
+    pub fn has_maker(&self) -> bool {
+        let record = files::open(&self.path.join(names::RUN));
+        record.is_ok_and(|record| lock::is_held(&record).unwrap_or(false))
     }
 
     /// When it started; absent where the record names no time.
@@ -135,8 +145,8 @@ impl<'de> Visitor<'de> for &mut HeadParts {
     }
 }
 
-/// What a list of runs shows of one; fields as in [`super::Document`].
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+/// What runs are listed, chosen and followed over time by; fields as in [`super::Document`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunEntry {
     schema_version: u32,
     /// Its directory.
@@ -153,24 +163,118 @@ pub struct RunEntry {
     /// What measured; early runs may lack some of its parameters.
     #[serde(deserialize_with = "lenient")]
     pub probe: ProbeRecord,
+    /// How long it was to measure; early runs have that among the parameters of the probe.
+    #[serde(default)]
+    pub parameters: RunParameters,
     /// What disturbed the machine meanwhile.
     pub loads: Vec<LoadRecord>,
+    /// How its threads ran.
+    #[serde(default)]
+    pub setup: EntrySetup,
+    /// How much was found out about wake-ups.
+    #[serde(default)]
+    pub trace: EntryTrace,
+    /// On what it was measured.
+    #[serde(default)]
+    pub facts: EntryFacts,
     /// RFC 3339, UTC.
     pub started_at: String,
     /// How long it measured, ns.
     pub duration_ns: u64,
+    /// The planned length of an interval of `series.hlog`, ns; 0 in early runs.
+    #[serde(default)]
+    pub log_interval_ns: i64,
     /// The result of messages; absent where none are exchanged.
     #[serde(default)]
     pub messages: Option<MessageRecord>,
-    series: Vec<SeriesMax>,
+    series: Vec<SeriesEntry>,
 }
 
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-struct SeriesMax {
-    name: String,
-    max: Option<i64>,
+/// What a [`RunEntry`] has of the setup.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct EntrySetup {
+    /// What the kernel said after it was arranged.
+    pub found: EntryFound,
+}
+
+/// What a [`RunEntry`] has of what the kernel said.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct EntryFound {
+    /// Policy and priority of the measured threads: `fifo 90`.
+    pub policy: Option<String>,
+    /// CPUs that were measured, as a list.
+    pub cpus: Option<String>,
+}
+
+/// What a [`RunEntry`] has of tracing.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct EntryTrace {
+    /// What it came to.
+    pub found: TraceMode,
+}
+
+/// What a [`RunEntry`] has of the machine.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct EntryFacts {
+    /// Name of the machine.
+    pub hostname: String,
+    /// `uname -r`
+    pub kernel: String,
+    /// `uname -m`
+    pub architecture: String,
+    /// Model name of the first CPU.
+    pub cpu_model: Option<String>,
+}
+
+/// What a [`RunEntry`] has of a series.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SeriesEntry {
+    /// Its name.
+    pub name: String,
+    /// All its samples.
     #[serde(default)]
+    pub count: u64,
+    /// The largest latency, ns; absent without a sample.
+    pub max: Option<i64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     stage_of: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    thread_of: Option<String>,
+    #[serde(default)]
+    percentiles: Percentiles,
+    #[serde(default)]
+    uncertain: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    scheduled: Option<EntryScheduled>,
+}
+
+/// What a [`SeriesEntry`] has of the view per scheduled period.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct EntryScheduled {
+    percentiles: Percentiles,
+    uncertain: Vec<String>,
+}
+
+impl SeriesEntry {
+    /// A percentile by its name in the record, ns: of a series with a schedule per scheduled
+    /// period, which does not flatter where wake-ups were missed. Absent without a sample, and
+    /// where the record does not have it.
+    #[must_use]
+    pub fn percentile(&self, name: &str) -> Option<u64> {
+        let scheduled = self.scheduled.as_ref().map(|scheduled| &scheduled.percentiles);
+        scheduled.unwrap_or(&self.percentiles).get(name).copied().filter(|_| self.count > 0)
+    }
+
+    /// Whether fewer than 10 samples lie beyond this percentile.
+    #[must_use]
+    pub fn is_uncertain(&self, name: &str) -> bool {
+        let scheduled = self.scheduled.as_ref().map(|scheduled| &scheduled.uncertain);
+        scheduled.unwrap_or(&self.uncertain).iter().any(|uncertain| uncertain == name)
+    }
 }
 
 impl RunEntry {
@@ -182,21 +286,53 @@ impl RunEntry {
     pub fn read(path: &Path) -> Result<Self, OpenError> {
         let entry: Self = read_record(path)?.0;
         if entry.status == Status::Running {
-            return Run::open(path).map(Self::from);
+            return Run::open(path).map(|run| Self::from(run).shortened());
         }
-        Ok(Self { path: path.into(), ..entry })
+        Ok(Self { path: path.into(), ..entry }.shortened())
+    }
+
+    /// The same with its directory, of one that was kept without it.
+    #[must_use]
+    pub fn at(self, path: PathBuf) -> Self {
+        Self { path, ..self }
+    }
+
+    /// Without what nobody asks of many runs.
+    fn shortened(mut self) -> Self {
+        self.loads.iter_mut().for_each(|load| load.proof = None);
+        if let Some(messages) = &mut self.messages {
+            messages.ends = Vec::new();
+        }
+        self
+    }
+
+    /// Whether it ended in order, so that its record will not change.
+    #[must_use]
+    pub const fn has_ended(&self) -> bool {
+        !matches!(self.status, Status::Running | Status::Crashed)
+    }
+
+    /// The series of whole latencies: without stages, and without single attached threads.
+    pub fn whole(&self) -> impl Iterator<Item = &SeriesEntry> {
+        let is_stage = |series: &SeriesEntry| match self.schema_version {
+            // It left that to be seen from the name.
+            1 => stage_of(&series.name).is_some(),
+            _ => series.stage_of.is_some(),
+        };
+        let is_part = move |series: &SeriesEntry| is_stage(series) || series.thread_of.is_some();
+        self.series.iter().filter(move |series| !is_part(series))
     }
 
     /// The largest latency of all series of whole latencies, ns.
     #[must_use]
     pub fn max(&self) -> Option<i64> {
-        let is_stage = |series: &SeriesMax| match self.schema_version {
-            // It left that to be seen from the name.
-            1 => stage_of(&series.name).is_some(),
-            _ => series.stage_of.is_some(),
-        };
-        let whole = self.series.iter().filter(|series| !is_stage(series));
-        whole.filter_map(|series| series.max).max()
+        self.whole().filter_map(|series| series.max).max()
+    }
+
+    /// The largest of this percentile over all series of whole latencies, ns.
+    #[must_use]
+    pub fn percentile(&self, name: &str) -> Option<u64> {
+        self.whole().filter_map(|series| series.percentile(name)).max()
     }
 
     /// When it started; absent where the record names no time.
@@ -217,8 +353,9 @@ impl Record for RunEntry {
 }
 
 impl From<Run> for RunEntry {
-    fn from(Run { path, document }: Run) -> Self {
-        let series = document.series.into_iter();
+    fn from(Run { path, document, .. }: Run) -> Self {
+        let FoundSetup { policy, cpus, .. } = document.setup.found;
+        let Facts { hostname, kernel, architecture, cpu_model, .. } = document.facts;
         Self {
             schema_version: document.schema_version,
             path,
@@ -227,16 +364,34 @@ impl From<Run> for RunEntry {
             status: document.status,
             validity: document.validity,
             probe: document.probe,
+            parameters: document.parameters,
             loads: document.loads,
+            setup: EntrySetup { found: EntryFound { policy, cpus } },
+            trace: EntryTrace { found: document.trace.found },
+            facts: EntryFacts { hostname, kernel, architecture, cpu_model },
             started_at: document.started_at,
             duration_ns: document.duration_ns,
+            log_interval_ns: document.log_interval_ns,
             messages: document.messages,
-            series: series
-                .map(|series| {
-                    let SeriesSummary { name, max, stage_of, .. } = series;
-                    SeriesMax { name, max, stage_of }
-                })
-                .collect(),
+            series: document.series.into_iter().map(SeriesEntry::from).collect(),
+        }
+    }
+}
+
+impl From<SeriesSummary> for SeriesEntry {
+    fn from(series: SeriesSummary) -> Self {
+        Self {
+            name: series.name,
+            count: series.count,
+            max: series.max,
+            stage_of: series.stage_of,
+            thread_of: series.thread_of,
+            percentiles: series.percentiles,
+            uncertain: series.uncertain,
+            scheduled: series.scheduled.map(|scheduled| EntryScheduled {
+                percentiles: scheduled.percentiles,
+                uncertain: scheduled.uncertain,
+            }),
         }
     }
 }

@@ -30,6 +30,9 @@ pub enum FigureUnit {
     /// Loops of work in a millisecond.
     #[serde(rename = "loops/ms")]
     LoopsPerMillisecond,
+    /// How often.
+    #[serde(rename = "count")]
+    Count,
     /// A unit that this version does not know.
     #[serde(untagged)]
     Other(String),
@@ -44,6 +47,7 @@ impl FigureUnit {
             Self::Microseconds => "us",
             Self::Percent => "percent",
             Self::LoopsPerMillisecond => "loops/ms",
+            Self::Count => "count",
             Self::Other(name) => name,
         }
     }
@@ -55,7 +59,7 @@ impl FigureUnit {
 pub struct FigureRecord {
     /// `pipe/64KiB`, `fork`, `cpu0/lost`.
     pub name: String,
-    /// `MB/s`, `us`, `percent` or `loops/ms`; a later tardy may have others.
+    /// `MB/s`, `us`, `percent`, `loops/ms` or `count`; a later tardy may have others.
     pub unit: FigureUnit,
     /// Mean of the values.
     pub mean: Option<f64>,
@@ -169,7 +173,7 @@ mod tests {
 
     #[test]
     fn units_are_written_as_they_are_read_also_those_of_later_versions() {
-        for unit in ["MB/s", "us", "percent", "loops/ms", "frames"] {
+        for unit in ["MB/s", "us", "percent", "loops/ms", "count", "frames"] {
             let read: FigureUnit = serde_json::from_value(unit.into()).unwrap();
             assert_eq!((read.as_str(), serde_json::to_value(&read).unwrap()), (unit, unit.into()));
             assert_eq!(matches!(read, FigureUnit::Other(_)), unit == "frames");

@@ -87,11 +87,21 @@ pub struct IntervalOf {
 }
 
 /// Appends intervals to `out`, with a `pause` after each: a histogram is a page of work.
-pub(super) fn append_all(out: &mut String, intervals: &[IntervalOf], pause: &mut dyn FnMut()) {
-    for IntervalOf { span, counts, totals } in intervals {
-        append(out, span, counts, totals);
+pub(super) fn append_all(
+    out: &mut String,
+    intervals: &mut dyn Iterator<Item = IntervalOf>,
+    pause: &mut dyn FnMut(),
+) {
+    for interval in intervals {
+        append_one(out, &interval);
         pause();
     }
+}
+
+/// Appends one interval to `out`.
+pub(super) fn append_one(out: &mut String, interval: &IntervalOf) {
+    let IntervalOf { span, counts, totals } = interval;
+    append(out, span, counts, totals);
 }
 
 /// Appends an interval and the totals so far to `out`, two lines.
@@ -159,8 +169,7 @@ pub fn read(mut log: impl BufRead, mut take: impl FnMut(LogLine)) -> Result<(), 
         }
         let damaged = |what| HlogError::Damaged { line, what };
         let text = std::str::from_utf8(&text).map_err(|_| damaged("it is not text"))?;
-        if let Some(totals) = text.strip_prefix("#[Totals: ") {
-            let (tag, totals) = read_totals(totals).ok_or_else(|| damaged("totals expected"))?;
+        if let Some((tag, totals)) = totals_of(text).map_err(damaged)? {
             take(LogLine::Totals(tag, totals));
         } else if let Some((span, counts)) = read_interval(text).map_err(damaged)? {
             take(LogLine::Interval(span, counts));
@@ -169,7 +178,55 @@ pub fn read(mut log: impl BufRead, mut take: impl FnMut(LogLine)) -> Result<(), 
     Ok(())
 }
 
+/// Reads a log line by line and hands over the series, the middle in s and the maximum in ns of
+/// each interval, without unpacking its counts.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_maxima(
+    mut log: impl BufRead,
+    mut take: impl FnMut(&str, f64, i64),
+) -> Result<(), HlogError> {
+    let mut text = Vec::new();
+    for line in 1.. {
+        text.clear();
+        if (&mut log).take(LONGEST_LINE).read_until(b'\n', &mut text)? == 0 {
+            break;
+        }
+        if text.last() != Some(&b'\n') {
+            break;
+        }
+        if let Some(rest) = text.strip_prefix(b"Tag=") {
+            let parts = maximum(rest);
+            let (tag, middle_s, max_ns) =
+                parts.ok_or(HlogError::Damaged { line, what: "an interval expected" })?;
+            take(tag, middle_s, max_ns);
+        }
+    }
+    Ok(())
+}
+
+/// Series, middle and maximum of an interval.
+fn maximum(line: &[u8]) -> Option<(&str, f64, i64)> {
+    let mut fields = line.splitn(5, |byte| *byte == b',');
+    let mut field = || std::str::from_utf8(fields.next()?).ok();
+    let tag = field()?;
+    let mut number = || field()?.parse::<f64>().ok().filter(|number| number.is_finite());
+    let (start_s, length_s, max_ms) = (number()?, number()?, number()?);
+    Some((tag, start_s + length_s / 2.0, (max_ms * 1e6).round() as i64))
+}
+
+/// Why an interval is not read.
+pub(super) const NO_HISTOGRAM: &str = "its histogram is damaged";
+
 fn read_interval(line: &str) -> Result<Option<(IntervalSpan, Histogram<u64>)>, &'static str> {
+    let Some((span, packed)) = interval_of(line)? else { return Ok(None) };
+    let plain = unpacked(packed).ok_or(NO_HISTOGRAM)?;
+    Ok(Some((span, histogram_of(&plain).ok_or(NO_HISTOGRAM)?)))
+}
+
+/// The interval that a line is, with its packed histogram; nothing where the line is none.
+pub(super) fn interval_of(line: &str) -> Result<Option<(IntervalSpan, &str)>, &'static str> {
     for entry in IntervalLogIterator::new(line.as_bytes()) {
         if let LogEntry::Interval(interval) = entry.map_err(|_| "no interval, no comment")? {
             let span = IntervalSpan {
@@ -177,30 +234,40 @@ fn read_interval(line: &str) -> Result<Option<(IntervalSpan, Histogram<u64>)>, &
                 start_s: interval.start_timestamp().as_secs_f64(),
                 length_s: interval.duration().as_secs_f64(),
             };
-            let counts = unpack(interval.encoded_histogram()).ok_or("its histogram is damaged")?;
-            return Ok(Some((span, counts)));
+            return Ok(Some((span, interval.encoded_histogram())));
         }
     }
     Ok(None)
 }
 
-/// Decodes a packed histogram; what it unpacks to is bounded before it is believed.
-fn unpack(text: &str) -> Option<Histogram<u64>> {
+/// The totals that a line states; nothing where it states none.
+pub(super) fn totals_of(line: &str) -> Result<Option<(String, Totals)>, &'static str> {
+    let Some(totals) = line.strip_prefix("#[Totals: ") else { return Ok(None) };
+    read_totals(totals).ok_or("totals expected").map(Some)
+}
+
+/// Length of the header of an encoded histogram, bytes.
+pub(super) const HEADER: usize = 40;
+
+/// Inflates a packed histogram: its header and its counts, of a length that is bounded before it
+/// is believed.
+pub(super) fn unpacked(text: &str) -> Option<Vec<u8>> {
     // The cookie of the deflated V2 encoding, with 1 byte as its word size.
     const PACKED: [u8; 4] = 0x1c84_9314_u32.to_be_bytes();
-    const HEADER: u64 = 40;
     let packed = STANDARD.decode(text).ok()?;
     let body = packed.strip_prefix(&PACKED)?.get(4..)?;
     let mut plain = Vec::new();
     // A count takes at most 9 bytes.
-    let limit = HEADER + 9 * LEN as u64;
+    let limit = (HEADER + 9 * LEN) as u64;
     flate2::read::ZlibDecoder::new(body).take(limit).read_to_end(&mut plain).ok()?;
     let length = u32::from_be_bytes(plain.get(4..8)?.try_into().ok()?);
     let digits = u32::from_be_bytes(plain.get(12..16)?.try_into().ok()?);
-    if length as usize > plain.len() || digits != 3 {
-        return None;
-    }
-    let read: Histogram<u64> = Deserializer::new().deserialize(&mut plain.as_slice()).ok()?;
+    (length as usize <= plain.len() && digits == 3).then_some(plain)
+}
+
+/// Decodes what [`unpacked`] gave.
+pub(super) fn histogram_of(mut plain: &[u8]) -> Option<Histogram<u64>> {
+    let read: Histogram<u64> = Deserializer::new().deserialize(&mut plain).ok()?;
     if (read.low(), read.high()) == (1, HIGHEST_NS as u64) {
         return Some(read);
     }

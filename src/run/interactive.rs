@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::FigureRecord;
 
 /// The figure of how much work the CPU does in a millisecond: [`WORK_REPEATS`] values from before
-/// the run, and as many from after it.
+/// the run, and as many from after it. `timer --work` has one for each CPU, `work/cpu1`.
 pub const WORK_FIGURE: &str = "work";
 
 /// So many times it is measured before the run, and after it.
@@ -37,13 +37,21 @@ pub struct InteractiveTask {
     pub work_ns: Option<i64>,
 }
 
-/// How much work the CPU did in a millisecond before the run and after it, loops: the medians.
-/// Absent where one of them was not measured.
+/// How much work the CPU did in a millisecond before the run and after it, loops: the medians. Of
+/// several CPUs, that where they differ most. Absent where none was measured both times.
 #[must_use]
 pub fn work_before_and_after(figures: &[FigureRecord]) -> Option<(f64, f64)> {
-    let work = figures.iter().find(|figure| figure.name == WORK_FIGURE)?;
-    let (before, after) = work.values.split_at_checked(WORK_REPEATS)?;
-    (after.len() == WORK_REPEATS).then(|| (median(before), median(after)))
+    let both = figures.iter().filter(|figure| is_work(&figure.name)).filter_map(|work| {
+        let (before, after) = work.values.split_at_checked(WORK_REPEATS)?;
+        (after.len() == WORK_REPEATS).then(|| (median(before), median(after)))
+    });
+    let change = |(before, after): &(f64, f64)| (after / before).ln().abs();
+    both.max_by(|one, other| change(one).total_cmp(&change(other)))
+}
+
+/// Whether it is [`WORK_FIGURE`], or that of one of several CPUs: `work/cpu1`.
+fn is_work(name: &str) -> bool {
+    name.split('/').next() == Some(WORK_FIGURE)
 }
 
 fn median(values: &[f64]) -> f64 {

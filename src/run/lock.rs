@@ -3,6 +3,10 @@
 //! It belongs to the process: the kernel drops it however the process ends, children do not inherit
 //! it, and readers can ask without taking it. It is a lock for writing, which nobody can take who
 //! may not write the record. One for reading is open to all who may read it, and says nothing.
+//!
+//! One for reading on `series.hlog` says "somebody looks at this run while it goes on". Whoever may
+//! read the run can take it, nothing is written for it, and it goes with its holder. All that its
+//! maker does for it is to write more often what is read then.
 
 use std::{fs::File, io};
 
@@ -30,6 +34,24 @@ pub fn is_held(file: &File) -> io::Result<bool> {
     Ok(fcntl_getlk(file, &asked)?.is_some())
 }
 
+/// Says to the maker of a run, by its `series.hlog`, that this process looks at it. Closing *any*
+/// descriptor of the same file takes that back.
+///
+/// # Errors
+/// What a file system without locks says.
+pub fn watch(log: &File) -> io::Result<()> {
+    Ok(fcntl_lock(log, FlockOperation::NonBlockingLockShared)?)
+}
+
+/// Whether another process looks at the run whose `series.hlog` this is. Where there are no locks
+/// nobody is known to.
+#[must_use]
+pub fn is_watched(log: &File) -> bool {
+    // Locks for reading are in the way of one for writing.
+    let asked: Flock = FlockType::WriteLock.into();
+    fcntl_getlk(log, &asked).is_ok_and(|held| held.is_some())
+}
+
 #[cfg(test)]
 mod tests {
     use std::{
@@ -45,8 +67,9 @@ mod tests {
     const FILE: &str = "TARDY_TEST_LOCKED";
     const SHARED: &str = "TARDY_TEST_SHARED";
 
-    /// Whether the file is taken for held while another process, this test again, has it locked.
-    fn is_held_by_another(file: &Path, shared: bool) -> bool {
+    /// Whether the file is taken for held, and for watched, while another process, this test again,
+    /// has it locked.
+    fn is_held_by_another(file: &Path, shared: bool) -> (bool, bool) {
         let name = "run::lock::tests::only_the_lock_of_a_writer_is_that_of_a_maker";
         let mut command = Command::new(env::current_exe().unwrap());
         command.args(["--exact", name, "--nocapture"]).env(FILE, file);
@@ -57,16 +80,17 @@ mod tests {
         let mut lines = BufReader::new(other.stdout.take().unwrap()).lines();
         let mut said = lines.by_ref().map_while(Result::ok);
         assert!(said.any(|line| line.contains("it is locked")));
-        let is_held = is_held(&File::open(file).unwrap()).unwrap();
+        let opened = File::open(file).unwrap();
+        let found = (is_held(&opened).unwrap(), is_watched(&opened));
         drop(other.stdin.take());
         assert!(other.wait().unwrap().success());
-        is_held
+        found
     }
 
     fn hold(file: &Path, shared: bool) {
         let file = OpenOptions::new().read(true).write(!shared).open(file).unwrap();
         match shared {
-            true => fcntl_lock(&file, FlockOperation::NonBlockingLockShared).unwrap(),
+            true => watch(&file).unwrap(),
             false => take(&file).unwrap(),
         }
         println!("it is locked");
@@ -81,8 +105,10 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let file = place.path().join("run.json");
         std::fs::write(&file, "{}").unwrap();
-        assert!(is_held_by_another(&file, false));
-        assert!(!is_held_by_another(&file, true), "whoever may read it may lock it so");
-        assert!(!is_held(&File::open(&file).unwrap()).unwrap());
+        assert!(is_held_by_another(&file, false).0);
+        let shared = is_held_by_another(&file, true);
+        assert_eq!(shared, (false, true), "whoever may read it may lock it so");
+        let opened = File::open(&file).unwrap();
+        assert!(!is_held(&opened).unwrap() && !is_watched(&opened));
     }
 }

@@ -1,13 +1,21 @@
 //! The waist: what a measurement *is*. Makers write it, readers read it; neither imports the other.
 
+/// The series of the cycles of an audio server, and the way of each from its time to its callback.
+pub const CYCLE: &str = "cycle";
+
 pub mod ab_record;
+mod appended;
+mod attach;
+mod blame_files;
 pub mod calibration;
 mod campaign_record;
+pub mod campaign_removal;
 pub mod caveat;
 pub mod compared;
 pub mod conditions;
 pub mod copy;
 pub mod counts;
+pub mod details;
 pub mod directory;
 pub mod document;
 pub mod caveat_kind;
@@ -15,13 +23,18 @@ pub mod entry;
 pub mod facts;
 pub mod figures;
 pub mod files;
+pub mod follow;
 pub mod hlog;
 pub mod interactive;
 pub mod lab;
+mod host_moves;
+pub mod host_removal;
+mod live_state;
 mod latency_view;
 pub mod lock;
 pub mod writer;
 pub mod messages;
+pub mod measured_steal;
 pub mod peaks;
 pub mod peaks_file;
 pub mod plan_record;
@@ -30,37 +43,51 @@ pub mod profile;
 pub mod probes;
 pub mod provenance;
 pub mod reader;
+pub mod recording;
 pub mod removal;
 mod record_file;
 pub mod repair;
 mod sample_name;
 pub mod samples;
+pub mod settings_record;
 pub mod setup;
 pub mod spool;
 pub mod summary;
+pub mod stolen;
 mod texts;
 pub mod trace;
 pub mod tracks;
 mod version1;
+pub mod without_host;
 
 pub use ab_record::{
-    AB, AB_SCHEMA_VERSION, AbBlock, AbCaveat, AbCommand, AbLook, AbRecord, AbSideRecord, AbStatus,
-    SideName,
+    AB, AB_LOCK, AB_SCHEMA_VERSION, AbBlock, AbCaveat, AbCommand, AbLook, AbRecord, AbSideRecord,
+    AbStatus, SideName,
 };
+pub use attach::{
+    AttachRecord, AttachedBudget, AttachedCommand, AttachedLatency, AttachedOver, AttachedRow,
+    AttachedTimes,
+};
+pub use blame_files::BlameFiles;
 pub use calibration::Calibration;
 pub use campaign_record::CampaignRecordError;
+pub use campaign_removal::RemovableCampaign;
 pub use caveat::{Caveat, Effect, Validity};
 pub use caveat_kind::{
-    BootOption, COUNTED_TIME, CaveatKind, CpuCount, CpuShare, Deviation, EndBuffer, EndCount,
-    FarEndReason, FrequencyChange, GovernorChange, HelperTime, Incident, LabCaveat, LevelChange,
-    LostMessages, MessageCaveat, MissedPeriods, OsError, ReceiveCaveat, SendRefusal, SeriesCount,
-    SeriesPeriod, SetupCaveat, ShieldCaveat, SteadinessCaveat, ThreadCaveat, ThreadDeviation,
-    ThreadError, ThreadFaults, ThreadTerms, TraceCaveat, UnreadSource,
+    AttachCaveat, AudioCaveat, BootOption, COUNTED_TIME, CaveatKind, CpuCount, CpuShare, Deviation,
+    EndBuffer, EndCount, FarEndReason, FrequencyChange, GovernorChange, HelperTime, ImportCaveat,
+    Incident, LabCaveat, LevelChange, LostMessages, MessageCaveat, MissedPeriods, OsError,
+    ReceiveCaveat, SERVER_LOST, SendRefusal, SeriesCount, SeriesPeriod, ServerLossReason,
+    SetupCaveat, ShieldCaveat, SteadinessCaveat, ThreadCaveat, ThreadDeviation, ThreadError,
+    ThreadFaults, ThreadTerms, TraceCaveat, UnreadSource,
 };
 pub use compared::{AbVerdict, BandDifference, CauseDifference, ComparedFigureRow, ComparedUnit};
+pub use details::{CauseSum, LateDetails, RunDetails, SeriesDetails};
 pub use directory::{MakeError, RunDirectory, Unsynced};
-pub use document::{Document, LoadProof, LoadRecord, RunParameters, SCHEMA_VERSION, Status};
-pub use entry::{RunEntry, RunHead};
+pub use document::{
+    Document, LoadProof, LoadRecord, RunParameters, SCHEMA_VERSION, Status, UNKNOWN_LOAD,
+};
+pub use entry::{RunEntry, RunHead, SeriesEntry};
 pub use facts::{Facts, LabFacts};
 pub use figures::{FigureGap, FigureHead, FigureRecord, FigureRow, FigureUnit};
 pub use hlog::IntervalOf;
@@ -68,20 +95,27 @@ pub use interactive::{
     InteractiveParameters, InteractiveTask, WORK_FIGURE, WORK_REPEATS, work_before_and_after,
 };
 pub use latency_view::LatencyView;
+pub use live_state::{LiveLoad, LiveState};
 pub use messages::{ClockRecord, EndRecord, FlowRecord, MessageRecord};
-pub use plan_record::{CellStatus, PLAN, PLAN_SCHEMA_VERSION, PlanCell, PlanRecord, PlanStatus};
+pub use plan_record::{
+    CellStatus, PLAN, PLAN_LOCK, PLAN_SCHEMA_VERSION, PlanCell, PlanRecord, PlanStatus,
+};
 pub use probes::{
-    BandwidthParameters, FakeParameters, InversionParameters, IrqParameters, NoiseParameters,
-    OtherProbe, PingpongParameters, ProbeRecord, ReceiveParameters, StreamParameters,
-    TimerParameters,
+    AttachParameters, AudioParameters, BandwidthParameters, FakeParameters, InversionParameters,
+    IrqParameters, NoiseParameters, OtherProbe, PingpongParameters, ProbeRecord, ReceiveParameters,
+    StreamParameters, TimerParameters,
 };
 pub use provenance::{Origin, Provenance};
 pub use reader::Run;
 pub use record_file::OpenError;
 pub use removal::{RemovableRun, RemoveError};
-pub use setup::{
-    AskedSetup, FoundSetup, FoundShield, FoundThread, LockedMemory, MemoryLock, SetupRecord,
+pub use settings_record::{
+    SETTINGS, SETTINGS_SCHEMA_VERSION, SettingsRecord, TriedFigure, TriedSetting, UntriedSetting,
 };
-pub use summary::{Percentiles, Scheduled, SeriesHead, SeriesSummary};
+pub use setup::{
+    AskedSetting, AskedSetup, FoundSetting, FoundSetup, FoundShield, FoundThread, LockedMemory,
+    MemoryLock, SetupRecord,
+};
+pub use summary::{Percentiles, RESPONSE, Scheduled, SeriesHead, SeriesSummary};
 pub use trace::{KnownCost, MissingTracepoint, TraceCost, TraceMode, TraceRecord};
-pub use writer::{BlameFiles, RunWriter, names};
+pub use writer::{RunWriter, names};

@@ -10,6 +10,8 @@ use std::{cmp::Reverse, collections::HashMap};
 
 use serde::{Deserialize, Serialize};
 
+use super::stolen::StolenRecord;
+
 /// What made a wake-up late. The order is that of tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -38,6 +40,10 @@ pub enum Cause {
     Throttled,
     /// A page fault of the measured thread.
     PageFault,
+    /// Of the work of an attached thread: that work itself.
+    OwnWork,
+    /// Of the same: it slept meanwhile, until somebody woke it.
+    Wait,
     /// The measured thread was stopped (SIGSTOP, a debugger).
     Stopped,
     /// The hypervisor ran something else; where the name says "probable", that is an inference.
@@ -52,7 +58,7 @@ pub enum Cause {
 
 impl Cause {
     /// All of them, in the order of tables.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 17] = [
         Self::IrqsOff,
         Self::Hardirq,
         Self::Softirq,
@@ -63,6 +69,8 @@ impl Cause {
         Self::Migration,
         Self::Throttled,
         Self::PageFault,
+        Self::OwnWork,
+        Self::Wait,
         Self::Stopped,
         Self::Host,
         Self::Hardware,
@@ -84,6 +92,8 @@ impl Cause {
             Self::Migration => "migration",
             Self::Throttled => "throttled",
             Self::PageFault => "page_fault",
+            Self::OwnWork => "own_work",
+            Self::Wait => "wait",
             Self::Stopped => "stopped",
             Self::Host => "host",
             Self::Hardware => "hardware",
@@ -261,11 +271,15 @@ pub struct Peak {
     pub at_ns: i64,
     /// The series it belongs to: `cpu0`, `rtt`, `there`.
     pub series: String,
+    /// Of an attached thread, whose series may be that of several, its number; absent for others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tid: Option<u32>,
     /// The CPU on which the thread ran when it woke up.
     pub cpu: u32,
     /// How late, ns.
     pub latency_ns: i64,
-    /// Absent where the kernel's record of this wake-up did not match, and of a message.
+    /// Absent where the kernel's record of this wake-up did not match, of a message, and of the
+    /// work of an attached thread.
     pub stages: Option<StagesOf>,
     /// The ways of a message, by time; of nothing else.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -280,6 +294,12 @@ pub struct Peak {
 }
 
 impl Peak {
+    /// Whether it is the work of an attached thread, from an expiry of its timer to the end.
+    #[must_use]
+    pub fn is_cycle(&self) -> bool {
+        self.series.ends_with("/response")
+    }
+
     /// Its parts by cause and name, largest first. What several tasks did under one name, as the
     /// hundreds of a load, is one part here, whose task is `136 tasks`.
     #[must_use]
@@ -331,6 +351,13 @@ pub struct Blame {
     pub causes: Vec<CauseOf>,
     /// By latency, lowest first; only those with a wake-up.
     pub buckets: Vec<LatencyBucket>,
+    /// What was stolen from them by the hypervisor; absent in runs of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stolen: Option<StolenRecord>,
+    /// As `buckets`, of the same wake-ups without the time that the hypervisor is known to have
+    /// taken; empty where it took none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub without_host: Vec<LatencyBucket>,
 }
 
 /// A cause of one series.
@@ -396,6 +423,7 @@ mod tests {
             ways: Vec::new(),
             blame,
             timeline: Vec::new(),
+            tid: None,
             left_out: 0,
         };
         let parts = peak.parts_by_name();

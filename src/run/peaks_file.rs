@@ -27,6 +27,9 @@ const LARGEST_HELD: u64 = 256 << 20;
 const LARGEST_BLAME: u64 = 64 << 20;
 /// Sixteen of each octave are fewer. Each asks for the part of all latencies that it has.
 const MOST_BUCKETS: usize = 2_048;
+/// More moves of stolen time than any run leaves; each interval of the log asks for those of its
+/// time.
+const MOST_MOVES: usize = 65_536;
 /// So many damaged lines are listed one by one.
 const MOST_LISTED: usize = 20;
 
@@ -100,7 +103,17 @@ impl std::fmt::Display for Damage {
 /// peak.
 #[must_use]
 pub fn read_peaks(directory: &Path, most: usize, ended: bool) -> Peaks {
-    let mut reading = Reading::new(most, ended);
+    read_peaks_as(directory, most, ended, std::convert::identity)
+}
+
+/// The same of peaks that are changed before the worst are chosen.
+pub(super) fn read_peaks_as(
+    directory: &Path,
+    most: usize,
+    ended: bool,
+    change: fn(Peak) -> Peak,
+) -> Peaks {
+    let mut reading = Reading { change, ..Reading::new(most, ended) };
     match files::open(&directory.join(names::PEAKS)) {
         Ok(file) => reading.lines(BufReader::new(file)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -122,12 +135,21 @@ pub fn read_blame(directory: &Path) -> Result<Option<Blame>, Damage> {
     };
     let blame: Blame = serde_json::from_slice(&text)
         .map_err(|error| damaged(format!("is damaged: {}", plain(&error))))?;
-    if blame.buckets.len() > MOST_BUCKETS {
+    let buckets = || [&blame.buckets, &blame.without_host].into_iter();
+    if buckets().any(|buckets| buckets.len() > MOST_BUCKETS) {
         return Err(damaged(format!("is damaged: it has more than {MOST_BUCKETS} buckets")));
     }
+    let stolen = blame.stolen.iter().flat_map(|stolen| &stolen.series);
+    if stolen.map(|own| own.moves.len()).fold(0, usize::saturating_add) > MOST_MOVES {
+        let what = format!("is damaged: it has more than {MOST_MOVES} moves of stolen time");
+        return Err(damaged(what));
+    }
     let known = blame.causes.len();
-    let mut parts = blame.buckets.iter().flat_map(|bucket| &bucket.parts);
-    if let Some((cause, ..)) = parts.find(|(cause, ..)| *cause as usize >= known) {
+    let unknown = {
+        let mut parts = buckets().flatten().flat_map(|bucket| &bucket.parts);
+        parts.find(|(cause, ..)| *cause as usize >= known).map(|(cause, ..)| *cause)
+    };
+    if let Some(cause) = unknown {
         return Err(damaged(format!("is damaged: it names cause {cause}, of {known}")));
     }
     Ok(Some(blame))
@@ -144,6 +166,7 @@ struct Reading {
     peaks: Peaks,
     most: usize,
     ended: bool,
+    change: fn(Peak) -> Peak,
     /// The worst so far: by latency, the earlier first, with the bytes that each has in the file.
     held: BTreeMap<(i64, std::cmp::Reverse<u64>), (u64, Peak)>,
     held_bytes: u64,
@@ -157,6 +180,7 @@ impl Reading {
             peaks: Peaks::default(),
             most,
             ended,
+            change: std::convert::identity,
             held: BTreeMap::new(),
             held_bytes: 0,
             names: BTreeSet::new(),
@@ -187,7 +211,7 @@ impl Reading {
 
     fn line(&mut self, number: u64, line: &[u8]) {
         match serde_json::from_slice::<Peak>(line) {
-            Ok(peak) => self.take(number, line.len() as u64, peak),
+            Ok(peak) => self.take(number, line.len() as u64, (self.change)(peak)),
             Err(error) => self.damage(Some(number), format!("is damaged: {}", plain(&error))),
         }
     }
@@ -240,7 +264,10 @@ mod tests {
     use std::fs::File;
 
     use super::*;
-    use crate::run::peaks::{Basis, LatencyBucket, Part};
+    use crate::run::{
+        peaks::{Basis, LatencyBucket, Part},
+        stolen::{StolenMove, StolenOf, StolenRecord},
+    };
 
     fn peak(at_ns: i64, latency_ns: i64) -> String {
         let part = Part {
@@ -261,6 +288,7 @@ mod tests {
             ways: Vec::new(),
             blame: vec![part],
             timeline: Vec::new(),
+            tid: None,
             left_out: 0,
         };
         serde_json::to_string(&peak).unwrap() + "\n"
@@ -334,6 +362,12 @@ mod tests {
         write(&serde_json::to_vec(&Blame { buckets, ..Blame::default() }).unwrap());
         let error = read_blame(directory.path()).unwrap_err();
         assert_eq!(error.to_string(), "blame.json is damaged: it has more than 2048 buckets");
+        let it = StolenMove { slot: 0, from_ns: 1, to_ns: 0, count: 1 };
+        let own = StolenOf { moves: vec![it; MOST_MOVES + 1], ..StolenOf::default() };
+        let stolen = Some(StolenRecord { series: vec![own], ..StolenRecord::default() });
+        write(&serde_json::to_vec(&Blame { stolen, ..Blame::default() }).unwrap());
+        let error = read_blame(directory.path()).unwrap_err();
+        assert!(error.what.contains("more than 65536 moves of stolen time"), "{error}");
         write(b"{");
         assert!(read_blame(directory.path()).unwrap_err().what.contains("is damaged: EOF"));
     }

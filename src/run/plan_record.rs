@@ -16,6 +16,9 @@ use super::{
 /// The file's name.
 pub const PLAN: &str = "plan.json";
 
+/// Whoever measures a plan has this file of its directory locked.
+pub const PLAN_LOCK: &str = "plan.lock";
+
 /// The version of `plan.json` that this tardy writes. Raised by any change a reader would notice.
 pub const PLAN_SCHEMA_VERSION: u32 = 1;
 
@@ -92,6 +95,9 @@ pub enum PlanStatus {
 pub struct PlanCell {
     /// What people call it: its row and its column.
     pub name: String,
+    /// The part of the plan that it belongs to; absent where the plan has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub part: Option<String>,
     /// As in `rows`.
     pub row: String,
     /// As in `columns`.
@@ -192,6 +198,7 @@ pub(crate) mod tests {
     pub(crate) fn record() -> PlanRecord {
         let cell = |row: &str, status, taken_ns| PlanCell {
             name: row.into(),
+            part: None,
             row: row.into(),
             column: String::new(),
             repeat: 1,

@@ -32,6 +32,8 @@ pub enum LatencyFrom {
     Sending,
     /// When the kernel stamps the packet.
     Stamp,
+    /// At the wake-up, or where a timer caused that at its expiry.
+    WakeUp,
     /// At a clock read, of which the next came only at its end.
     ClockRead,
 }
@@ -51,8 +53,12 @@ pub enum Rhythm {
     Contest,
     /// It takes none: it measures figures in rounds of one repeat each, on at most two CPUs.
     Rounds,
+    /// When an audio server begins a cycle, on one CPU.
+    Cycles,
     /// When a simulated task has something to do, on one CPU.
     Tasks,
+    /// When a thread of another program wakes up, wherever that is.
+    Attached,
 }
 
 /// What of a probe can be traced.
@@ -137,5 +143,13 @@ impl SampleName {
             Self::Wait => "wait",
             Self::WakeUp | Self::Packet | Self::Frame | Self::Sample => "latency",
         }
+    }
+}
+
+impl ProbeInfo {
+    /// Whether it has latencies, beside figures or alone.
+    #[must_use]
+    pub fn has_latencies(&self) -> bool {
+        self.rhythm != Rhythm::Rounds
     }
 }

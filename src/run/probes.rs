@@ -13,8 +13,8 @@ use serde::{
 use serde_json::{Map, Value};
 
 pub use self::parameters::{
-    BandwidthParameters, FakeParameters, InversionParameters, IrqParameters, NoiseParameters,
-    TimerParameters,
+    AttachParameters, AudioParameters, BandwidthParameters, FakeParameters, InversionParameters,
+    IrqParameters, NoiseParameters, TimerParameters,
 };
 use super::interactive::InteractiveParameters;
 pub use super::probe_info::{LatencyFrom, ProbeInfo, Rhythm, SampleName, Traceable};
@@ -166,6 +166,26 @@ probes! {
         traceable: Traceable::All,
         takes_echo: false,
     }
+    /// Cycles of a JACK server.
+    Audio(AudioParameters) is "audio" {
+        help: "Be a client of a JACK server; how late is its process callback, against the period?",
+        sample: SampleName::WakeUp,
+        latency_from: LatencyFrom::Schedule,
+        rhythm: Rhythm::Cycles,
+        default_samples: None,
+        traceable: Traceable::OnRequest,
+        takes_echo: false,
+    }
+    /// Threads of others.
+    Attach(AttachParameters) is "attach" {
+        help: "Look at your own program's threads: how late do they get the CPU, what do they do?",
+        sample: SampleName::WakeUp,
+        latency_from: LatencyFrom::WakeUp,
+        rhythm: Rhythm::Attached,
+        default_samples: None,
+        traceable: Traceable::All,
+        takes_echo: false,
+    }
     /// Made-up samples.
     Fake(FakeParameters) is "fake" {
         help: "Synthetic samples with known values: for tests and demos",
@@ -311,9 +331,30 @@ pub struct OtherProbe {
     pub parameters: Map<String, Value>,
 }
 
-impl ProbeParameters for OtherProbe {}
+/// The parameter of an imported probe that names the one of tardy whose samples are the same thing.
+pub const SAME_AS: &str = "same_as";
+
+impl ProbeParameters for OtherProbe {
+    fn interval_ns(&self) -> Option<i64> {
+        self.parameters.get("interval_ns").and_then(Value::as_i64)
+    }
+}
 
 impl ProbeRecord {
+    /// The name of the probe whose samples these are: its own, but of an imported one that measures
+    /// as a probe of tardy does, the name of that: `timer` for cyclictest.
+    #[must_use]
+    pub fn measured_as(&self) -> &str {
+        let Self::Other(other) = self else { return self.name() };
+        other.parameters.get(SAME_AS).and_then(Value::as_str).unwrap_or(&other.name)
+    }
+
+    /// What is known of it; nothing of a probe that this version does not know.
+    #[must_use]
+    pub fn info(&self) -> Option<&'static ProbeInfo> {
+        ProbeInfo::find(self.measured_as())
+    }
+
     /// Time from one expiry to the next, ns; absent for probes that have no timer.
     #[must_use]
     pub fn interval_ns(&self) -> Option<i64> {
@@ -377,7 +418,17 @@ mod tests {
         let unknown = json!({"name": "gpio", "parameters": {"line": 24}});
         let record: ProbeRecord = serde_json::from_value(unknown.clone()).unwrap();
         assert_eq!((record.name(), record.interval_ns()), ("gpio", None));
+        assert_eq!((record.measured_as(), record.info()), ("gpio", None));
         assert_eq!(serde_json::to_value(&record).unwrap(), unknown);
+    }
+
+    #[test]
+    fn an_imported_probe_is_known_by_the_one_that_it_is_the_same_as() {
+        let parameters = json!({"interval_ns": 1_000_000, "same_as": "timer"});
+        let probe = json!({"name": "cyclictest", "parameters": parameters});
+        let record: ProbeRecord = serde_json::from_value(probe).unwrap();
+        assert_eq!((record.name(), record.measured_as()), ("cyclictest", "timer"));
+        assert_eq!((record.interval_ns(), record.info()), (Some(1_000_000), PROBES.first()));
     }
 
     #[test]

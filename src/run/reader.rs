@@ -1,9 +1,10 @@
 //! The reader's side of a run directory. Never writes; takes what a crash left.
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeSet, HashMap},
     io::{BufReader, ErrorKind},
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use hdrhistogram::Histogram;
@@ -17,12 +18,14 @@ use super::{
     figures::{FigureRow, summarize_figure},
     files::{self, LONGEST_DAMAGE},
     hlog::{self, HlogError, IntervalSpan, LogLine},
-    peaks::Blame,
+    host_moves::HostMoves,
+    peaks::{Blame, Peak},
     peaks_file::{self, Damage, Peaks},
+    probes::ProbeRecord,
     profile::{self, Profile},
     record_file::{OpenError, read_record},
     samples::{self, SampleReader},
-    summary::summarize,
+    summary::{SeriesHead, summarize},
     tracks::from_csv,
     writer::names,
 };
@@ -30,6 +33,9 @@ use crate::plain::cut;
 
 /// Peaks that are read of a run that does not say how many it was to keep.
 const DEFAULT_PEAKS: usize = 100;
+
+/// Series that are added to the record of a run whose maker died before it named them.
+const MOST_FOUND: usize = 4_096;
 
 /// Files of samples whose damage is listed one by one.
 const MOST_DAMAGED: usize = 5;
@@ -41,9 +47,17 @@ pub struct Run {
     pub path: PathBuf,
     /// Its record; of a run that did not end in order, what could be recovered.
     pub document: Document,
+    /// What is moved in its log, where it is read without the time of its hypervisor.
+    pub(super) moves: Option<Arc<HostMoves>>,
 }
 
 impl Run {
+    /// That of this record in `path`, as it is there.
+    #[must_use]
+    pub const fn of(path: PathBuf, document: Document) -> Self {
+        Self { path, document, moves: None }
+    }
+
     /// Opens the run in `path`.
     ///
     /// # Errors
@@ -54,7 +68,9 @@ impl Run {
             // The maker may have put its last record in place since that one was opened.
             (document, alive) = read_record(path)?;
         }
-        let mut run = Self { path: path.into(), document };
+        // What one reader removed is not in the files.
+        document.without_host = None;
+        let mut run = Self::of(path.into(), document);
         if run.document.status != Status::Running {
             return Ok(run);
         }
@@ -76,20 +92,29 @@ impl Run {
         mut take: impl FnMut(usize, IntervalSpan, Histogram<u64>),
     ) -> Result<(), HlogError> {
         let numbers = self.numbers();
+        let mut pass = self.moves.as_ref().map(|moves| moves.pass());
         self.lines(&numbers, |line| {
             if let LogLine::Interval(span, counts) = line
                 && let Some(number) = numbers.get(span.tag.as_str()).copied()
             {
+                let counts = match &mut pass {
+                    Some(pass) => pass.apply(number, &span, counts),
+                    None => counts,
+                };
                 take(number, span, counts);
             }
         })
     }
 
-    /// Hands over every sample with the number of its series, oldest file first.
+    /// Hands over every sample with the number of its series, oldest file first; none of a run
+    /// without the time of its hypervisor.
     ///
     /// # Errors
     /// The file that is damaged, and how; the samples of the others were handed over.
     pub fn samples(&self, mut take: impl FnMut(usize, Sample)) -> Result<(), String> {
+        if self.moves.is_some() {
+            return Ok(());
+        }
         let series: Vec<String> =
             self.document.series.iter().map(|series| series.name.clone()).collect();
         let counts = self.document.wakeups().map(|series| series.count);
@@ -118,14 +143,16 @@ impl Run {
     /// Whether single samples were kept.
     #[must_use]
     pub fn has_samples(&self) -> bool {
-        !samples::files(&self.path.join(names::SAMPLES)).is_empty()
+        self.moves.is_none() && !samples::files(&self.path.join(names::SAMPLES)).is_empty()
     }
 
     /// The late wake-ups that were kept whole.
     #[must_use]
     pub fn peaks(&self) -> Peaks {
         let ended = !matches!(self.document.status, Status::Running | Status::Crashed);
-        peaks_file::read_peaks(&self.path, self.most_peaks(), ended)
+        let change =
+            if self.moves.is_some() { Peak::without_stolen } else { std::convert::identity };
+        peaks_file::read_peaks_as(&self.path, self.most_peaks(), ended, change)
     }
 
     /// What all late wake-ups were blamed on; nothing where the run was not traced.
@@ -133,7 +160,13 @@ impl Run {
     /// # Errors
     /// What is wrong with the file.
     pub fn blame(&self) -> Result<Option<Blame>, Damage> {
-        peaks_file::read_blame(&self.path)
+        let mut blame = peaks_file::read_blame(&self.path)?;
+        if let Some(blame) = blame.as_mut().filter(|_| self.moves.is_some())
+            && !blame.without_host.is_empty()
+        {
+            blame.buckets = std::mem::take(&mut blame.without_host);
+        }
+        Ok(blame)
     }
 
     /// Who used the CPUs; nothing where the run was not profiled.
@@ -170,14 +203,14 @@ impl Run {
     }
 
     /// The number of each series by its name; the first of two of one name.
-    fn numbers(&self) -> HashMap<&str, usize> {
+    pub(super) fn numbers(&self) -> HashMap<&str, usize> {
         // From the end, so that the first stays.
         let series = self.document.series.iter().enumerate().rev();
         series.map(|(number, series)| (series.name.as_str(), number)).collect()
     }
 
     /// The lines of `series.hlog`, then those of `live.hlog` that are younger.
-    fn lines(
+    pub(super) fn lines(
         &self,
         numbers: &HashMap<&str, usize>,
         mut take: impl FnMut(LogLine),
@@ -246,8 +279,31 @@ impl Run {
         end_s
     }
 
+    /// Adds the series that were found while it measured: they are in the log alone.
+    fn recover_found(&mut self) {
+        let mut found = BTreeSet::new();
+        // What is damaged shows again when the log is read for its counts.
+        let _ = self.lines(&HashMap::new(), |line| {
+            if let LogLine::Interval(span, _) = line
+                && found.len() < MOST_FOUND
+            {
+                found.insert(span.tag);
+            }
+        });
+        let known = |name: &String| self.document.series.iter().any(|own| own.name == *name);
+        let fresh: Vec<String> = found.into_iter().filter(|name| !known(name)).collect();
+        let empty = |name: String| {
+            let head = SeriesHead { name, cpu: None, period_ns: None };
+            summarize(&head, &hlog::empty(), &Totals::NONE)
+        };
+        self.document.series.extend(fresh.into_iter().map(empty));
+    }
+
     /// Fills in from the log what `run.json` does not say of a run that has not ended.
     fn recover(&mut self) {
+        if matches!(self.document.probe, ProbeRecord::Attach(_)) {
+            self.recover_found();
+        }
         let series = self.document.series.len();
         let numbers = self.numbers();
         let mut counts = SeriesCounts::new(series);

@@ -68,10 +68,11 @@ pub enum RemoveError {
 }
 
 /// Files of a run.
-const FILES: [&str; 12] = [
+const FILES: [&str; 14] = [
     names::RUN,
     names::SERIES,
     names::LIVE,
+    names::STATE,
     names::MACHINE,
     names::LOADS,
     names::FIGURES,
@@ -79,6 +80,7 @@ const FILES: [&str; 12] = [
     names::PEAKS,
     names::BLAME,
     names::PROFILE,
+    names::RECORDING,
     names::LOAD_LOG,
     names::RESERVE,
 ];
@@ -101,19 +103,14 @@ impl RemovableRun {
     /// # Errors
     /// It is no run, or more than that; or nobody may remove it now.
     pub fn check(path: &Path) -> Result<Self, RemoveError> {
+        Self::of(path, opened(path)?)
+    }
+
+    /// The same of one that is held open.
+    pub(super) fn of(path: &Path, held: HeldDirectory) -> Result<Self, RemoveError> {
         let no_run = |what: String| RemoveError::NoRun { path: path.into(), what };
         let unread = |error: io::Error| no_run(error.to_string());
-        let name = path.file_name().ok_or_else(|| no_run("name it by its path".into()))?;
-        let about = fs::symlink_metadata(path).map_err(unread)?;
-        if about.is_symlink() {
-            return Err(RemoveError::Link(path.into()));
-        }
-        if geteuid().is_root() && about.uid() != 0 {
-            return Err(RemoveError::OtherOwner { path: path.into(), uid: about.uid() });
-        }
-        let above = path.parent().filter(|above| !above.as_os_str().is_empty());
-        let above = RunDirectory::around(above.unwrap_or(Path::new("."))).map_err(unread)?;
-        let directory = above.entered(name).map_err(unread)?;
+        let HeldDirectory { above, name, directory } = held;
         let head = RunHead::read(&directory.path()).map_err(|error| no_run(error.to_string()))?;
         let record = directory.read(names::RUN).map_err(unread)?;
         // Where nobody can be asked, the record is believed.
@@ -121,7 +118,6 @@ impl RemovableRun {
             return Err(RemoveError::Running(path.into()));
         }
         let (files, samples) = known(path, &directory)?;
-        let name = name.to_owned();
         Ok(Self { path: path.into(), above, name, directory, files, samples })
     }
 
@@ -149,6 +145,32 @@ impl RemovableRun {
         self.directory.remove(names::RUN)?;
         self.above.remove_directory(&self.name)
     }
+}
+
+/// A directory that may be removed, and the one above it, held open.
+#[derive(Debug)]
+pub(super) struct HeldDirectory {
+    pub above: RunDirectory,
+    pub name: OsString,
+    pub directory: RunDirectory,
+}
+
+/// Opens what is to be removed, through no link; for root nothing of another user.
+pub(super) fn opened(path: &Path) -> Result<HeldDirectory, RemoveError> {
+    let no_run = |what: String| RemoveError::NoRun { path: path.into(), what };
+    let unread = |error: io::Error| no_run(error.to_string());
+    let name = path.file_name().ok_or_else(|| no_run("name it by its path".into()))?;
+    let about = fs::symlink_metadata(path).map_err(unread)?;
+    if about.is_symlink() {
+        return Err(RemoveError::Link(path.into()));
+    }
+    if geteuid().is_root() && about.uid() != 0 {
+        return Err(RemoveError::OtherOwner { path: path.into(), uid: about.uid() });
+    }
+    let above = path.parent().filter(|above| !above.as_os_str().is_empty());
+    let above = RunDirectory::around(above.unwrap_or(Path::new("."))).map_err(unread)?;
+    let directory = above.entered(name).map_err(unread)?;
+    Ok(HeldDirectory { above, name: name.to_owned(), directory })
 }
 
 /// What a run consists of, but its record: its files, and its directory of samples with those in

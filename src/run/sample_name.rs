@@ -1,15 +1,12 @@
 //! What the samples of a run are.
 
-use super::{
-    Document,
-    probes::{ProbeInfo, SampleName},
-};
+use super::{Document, probes::SampleName};
 
 impl SampleName {
     /// What the samples of `document` are; those of a probe that is not in the table are wake-ups.
     #[must_use]
     pub fn of(document: &Document) -> Self {
-        ProbeInfo::find(document.probe.name()).map_or(Self::WakeUp, |probe| probe.sample)
+        document.probe.info().map_or(Self::WakeUp, |probe| probe.sample)
     }
 
     /// What the samples of all of them are.

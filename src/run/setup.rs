@@ -43,6 +43,33 @@ pub struct AskedSetup {
     pub no_smt_sibling: bool,
     /// CPUs for loads and recording threads, as a list; null for no wish.
     pub housekeeping: Option<String>,
+    /// Settings of the machine (`--set`).
+    #[serde(default)]
+    pub settings: Vec<AskedSetting>,
+}
+
+/// A setting of the machine as it was asked for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct AskedSetting {
+    /// Its name, as in `--set`.
+    pub name: String,
+    /// The value, as typed; `now` for the one that it has.
+    pub value: String,
+}
+
+/// A setting of the machine as it was found.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct FoundSetting {
+    /// Its name, as in `--set`.
+    pub name: String,
+    /// What it was before, for people.
+    pub was: String,
+    /// What was read back, for people.
+    pub found: String,
+    /// How many of its files the kernel keeps as they are: interrupts that it manages itself.
+    pub refused: u32,
 }
 
 /// What the kernel said afterwards; null where nothing was arranged, or not yet.
@@ -65,6 +92,8 @@ pub struct FoundSetup {
     /// CPUs that were taken offline, as a list, empty where cores have one hardware thread; null
     /// where that was not asked for.
     pub siblings_offline: Option<String>,
+    /// Settings of the machine that were set (`--set`).
+    pub settings: Vec<FoundSetting>,
     /// One entry a series: what its thread ran as when it was armed.
     pub threads: Vec<FoundThread>,
 }

@@ -24,6 +24,10 @@ pub type Percentiles = BTreeMap<String, u64>;
 /// With fewer samples than this beyond it, a percentile is little more than the maximum.
 pub const ENOUGH_BEYOND: u64 = 10;
 
+/// What follows the name of a series in that of the work of an attached thread: from the expiry to
+/// its end. It is longer than the wake-up that it begins with.
+pub const RESPONSE: &str = "response";
+
 /// One series in figures. All latencies in ns; values that need a sample are absent without one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -38,6 +42,10 @@ pub struct SeriesSummary {
     pub stage_of: Option<String>,
     /// Which stage: `irq`, `dispatch`, ...; absent for whole latencies.
     pub stage: Option<String>,
+    /// The name of the attached thread that it is of; then the series of that name has its samples
+    /// too. Absent for others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thread_of: Option<String>,
     /// Always `ns`.
     pub unit: String,
     /// All wake-ups: those in the histogram, `early` and `above`.
@@ -46,7 +54,8 @@ pub struct SeriesSummary {
     pub missed: Option<u64>,
     /// Wake-ups before their expiry; in `count`, `min` and `mean`, not in the percentiles.
     pub early: u64,
-    /// Latencies over one hour; in `count`, `mean` and `max`, not in the percentiles.
+    /// Latencies over one hour, and those of an imported run that have no value in its file; in
+    /// `count`, `mean` and `max`, not in the percentiles.
     pub above: u64,
     /// Smallest latency; negative when early.
     pub min: Option<i64>,
@@ -83,7 +92,18 @@ pub struct Scheduled {
 /// The series that the one called `name` is a stage of, and which: `cpu0` and `irq` for `cpu0/irq`.
 /// Writers name stages so; readers find both in the record.
 pub(super) fn stage_of(name: &str) -> Option<(&str, &str)> {
-    name.split_once('/')
+    name.rsplit_once('/').filter(|(_, stage)| !is_number(stage))
+}
+
+/// The name of the attached thread whose series, or stage of it, is called `name`: `app` for
+/// `app/1234` and `app/1234/dispatch`.
+fn thread_of(name: &str) -> Option<&str> {
+    let whole = stage_of(name).map_or(name, |(of, _)| of);
+    whole.rsplit_once('/').filter(|(_, tid)| is_number(tid)).map(|(of, _)| of)
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 impl SeriesSummary {
@@ -91,6 +111,19 @@ impl SeriesSummary {
     #[must_use]
     pub const fn is_stage(&self) -> bool {
         self.stage_of.is_some()
+    }
+
+    /// Whether it is of the work after wake-ups: from each expiry of a thread's timer to the end of
+    /// what it did for it.
+    #[must_use]
+    pub fn is_response(&self) -> bool {
+        self.stage.as_deref() == Some(RESPONSE)
+    }
+
+    /// Whether another series has its samples too, or the whole ones of which its are parts.
+    #[must_use]
+    pub const fn is_part(&self) -> bool {
+        self.is_stage() || self.thread_of.is_some()
     }
 
     /// What it was measured as.
@@ -123,6 +156,12 @@ impl SeriesHead {
     pub fn is_stage(&self) -> bool {
         stage_of(&self.name).is_some()
     }
+
+    /// As [`SeriesSummary::is_response`].
+    #[must_use]
+    pub fn is_response(&self) -> bool {
+        stage_of(&self.name).is_some_and(|(_, stage)| stage == RESPONSE)
+    }
 }
 
 /// Everything that `run.json` says of a series, from its counts and exact totals.
@@ -139,6 +178,7 @@ pub fn summarize(head: &SeriesHead, counts: &Histogram<u64>, totals: &Totals) ->
         period_ns: head.period_ns,
         stage_of: of.map(str::to_owned),
         stage: stage.map(str::to_owned),
+        thread_of: thread_of(&head.name).map(str::to_owned),
         unit: "ns".into(),
         count: totals.count,
         missed: head.period_ns.map(|_| totals.missed),

@@ -20,12 +20,12 @@ use std::{
 use tardy_hot::ring::Sample;
 
 use super::{
+    appended::Appended,
     directory::{MakeError, RunDirectory, Unsynced, asked},
     document::Document,
     hlog::{self, IntervalOf},
-    lock,
-    peaks::{Blame, Peak},
-    samples, spool,
+    live_state::LiveState,
+    lock, samples, spool,
 };
 use crate::draft::Draft;
 
@@ -43,6 +43,8 @@ pub mod names {
     pub const SERIES: &str = "series.hlog";
     /// The interval in progress.
     pub const LIVE: &str = "live.hlog";
+    /// What is known meanwhile, while somebody looks.
+    pub const STATE: &str = "live.json";
     /// The directory of samples.
     pub const SAMPLES: &str = "samples";
     /// What the machine did.
@@ -57,6 +59,8 @@ pub mod names {
     pub const PEAKS: &str = "peaks.jsonl";
     /// What all late wake-ups were blamed on.
     pub const BLAME: &str = "blame.json";
+    /// All that CPUs did in the last seconds.
+    pub const RECORDING: &str = "recording.jsonl.gz";
     /// Who used the CPUs.
     pub const PROFILE: &str = "profile.json";
     /// What the loads printed.
@@ -131,7 +135,9 @@ impl RunWriter {
     /// # Errors
     /// What the disk says; then the log is as before, and the same counts can be appended later.
     pub fn append_intervals(&mut self, intervals: &[IntervalOf]) -> io::Result<()> {
-        self.append_intervals_with(intervals, &mut || ())
+        let mut text = String::new();
+        intervals.iter().for_each(|interval| hlog::append_one(&mut text, interval));
+        self.append_log(&text)
     }
 
     /// As [`Self::append_intervals`], with a `pause` after the work for each of them.
@@ -140,11 +146,15 @@ impl RunWriter {
     /// As there.
     pub(crate) fn append_intervals_with(
         &mut self,
-        intervals: &[IntervalOf],
+        intervals: &mut dyn Iterator<Item = IntervalOf>,
         pause: &mut dyn FnMut(),
     ) -> io::Result<()> {
         let mut text = String::new();
         hlog::append_all(&mut text, intervals, pause);
+        self.append_log(&text)
+    }
+
+    fn append_log(&mut self, text: &str) -> io::Result<()> {
         match &mut self.hlog {
             Some(log) => log.append(text.as_bytes()),
             None => Err(io::Error::other("the log has not begun")),
@@ -157,12 +167,28 @@ impl RunWriter {
     /// What the disk says; then the old one is still there.
     pub(crate) fn replace_live(
         &mut self,
-        intervals: &[IntervalOf],
+        intervals: &mut dyn Iterator<Item = IntervalOf>,
         pause: &mut dyn FnMut(),
     ) -> io::Result<()> {
         let mut text = self.head.clone();
         hlog::append_all(&mut text, intervals, pause);
         self.directory.replace(names::LIVE, text.as_bytes())
+    }
+
+    /// Whether another process looks at this run while it goes on.
+    #[must_use]
+    pub fn is_watched(&self) -> bool {
+        self.hlog.as_ref().is_some_and(|log| lock::is_watched(&log.file))
+    }
+
+    /// Replaces what is known meanwhile.
+    ///
+    /// # Errors
+    /// What the disk says; then the old one is still there.
+    pub fn replace_state(&self, state: &LiveState) -> io::Result<()> {
+        let mut text = serde_json::to_vec(state)?;
+        text.push(b'\n');
+        self.directory.replace(names::STATE, &text)
     }
 
     /// Appends samples of series number `series` to the open file of samples.
@@ -231,6 +257,7 @@ impl RunWriter {
         asked(rustix::fs::fsync(&*draft.file()))?;
         self.record = draft.place()?;
         let _ = self.directory.remove(names::LIVE);
+        let _ = self.directory.remove(names::STATE);
         self.directory.sync_names()
     }
 
@@ -268,71 +295,6 @@ fn draft_of(directory: &RunDirectory, document: &Document) -> io::Result<Draft> 
     }
     draft.file().write_all(&text)?;
     Ok(draft)
-}
-
-/// A file that only ever ends where an append ended.
-#[derive(Debug)]
-struct Appended {
-    file: File,
-    length: u64,
-}
-
-impl Appended {
-    fn create(directory: &RunDirectory, name: &str) -> io::Result<Self> {
-        Ok(Self { file: directory.create(name)?, length: 0 })
-    }
-
-    fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
-        let written = self.file.write_all(bytes);
-        match &written {
-            Ok(()) => self.length += bytes.len() as u64,
-            Err(_) => drop(self.file.set_len(self.length)),
-        }
-        written
-    }
-}
-
-/// `peaks.jsonl` and `blame.json` being written, by another thread than the rest.
-#[derive(Debug)]
-pub struct BlameFiles {
-    peaks: Appended,
-    directory: RunDirectory,
-}
-
-impl BlameFiles {
-    /// Makes both, empty, in this run directory.
-    ///
-    /// # Errors
-    /// What the disk says.
-    pub fn create(directory: &RunDirectory) -> io::Result<Self> {
-        let peaks = Appended::create(directory, names::PEAKS)?;
-        let mut files = Self { peaks, directory: directory.clone() };
-        files.replace_blame(&Blame::default())?;
-        Ok(files)
-    }
-
-    /// Appends peaks, a line each: all of them or none.
-    ///
-    /// # Errors
-    /// What the disk says; then the file is as before, and the same peaks can be appended later.
-    pub fn append_peaks(&mut self, peaks: &[Peak]) -> io::Result<()> {
-        let mut lines = Vec::new();
-        for peak in peaks {
-            serde_json::to_writer(&mut lines, peak)?;
-            lines.push(b'\n');
-        }
-        self.peaks.append(&lines)
-    }
-
-    /// Replaces the sums.
-    ///
-    /// # Errors
-    /// What the disk says; then the old ones are still there.
-    pub fn replace_blame(&mut self, blame: &Blame) -> io::Result<()> {
-        let mut text = serde_json::to_vec(blame)?;
-        text.push(b'\n');
-        self.directory.replace(names::BLAME, &text)
-    }
 }
 
 /// `samples/`: the open spool and its number.
@@ -416,8 +378,8 @@ mod tests {
         assert!(maker.begin(&document()).is_err());
         assert!(maker.append(names::MACHINE, b"x").is_err());
         assert!(maker.append_samples(0, &[Sample { t_ns: 1, latency_ns: 1 }]).is_err());
-        assert!(BlameFiles::create(maker.directory()).is_err());
-        maker.replace_live(&[], &mut || ()).unwrap();
+        assert!(crate::run::BlameFiles::create(maker.directory()).is_err());
+        maker.replace_live(&mut std::iter::empty(), &mut || ()).unwrap();
         assert!(fs::symlink_metadata(at("run/live.hlog")).unwrap().is_file(), "replaced");
         maker.finish(&document()).unwrap();
         assert!(fs::symlink_metadata(at("run/run.json")).unwrap().is_file(), "replaced");

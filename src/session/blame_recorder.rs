@@ -7,11 +7,11 @@
 //! trace run until it ends.
 
 use std::{
-    collections::HashMap,
     io,
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicI64, Ordering},
+        mpsc::Receiver,
     },
     thread::{self, Builder, JoinHandle},
     time::Duration,
@@ -20,6 +20,7 @@ use std::{
 use tardy_hot::clock::now_ns;
 
 use super::{
+    blame_pace::BlamePace,
     blame_time::{BlameTime, TICK_NS},
     cadence::Cadence,
     evidence::RefusedWrite,
@@ -30,14 +31,14 @@ use super::{
 };
 use crate::{
     kernel::Tracer,
-    peaks::{BlameOptions, Blamer, Effort, MeasuredThread},
+    peaks::{Blamer, Effort, MeasuredThread},
     probes::{TracedSamples, TracedThread},
     run::{
         BlameFiles, HelperTime, OsError, names,
         peaks::{Blame, Peak},
     },
-    setup::{siblings::siblings_of, threads::become_helper},
-    sys::{counters::interrupt_sources, cpus::Cpus, idle::exit_latencies_ns, root::Root},
+    setup::threads::become_helper,
+    sys::cpus::Cpus,
 };
 
 /// Thresholds follow the series so often.
@@ -45,10 +46,6 @@ const FOLLOW_NS: i64 = 1_000_000_000;
 
 /// And the first time so soon: the warm-up knows no medians of stages.
 const FIRST_FOLLOW_NS: i64 = 100_000_000;
-
-/// The sums are written once so much more of the run is over as they were of it, from one second
-/// up to ten: who looks at a young run finds most of it, and a long one disturbs the disk little.
-const WRITE_NS: (i64, i64) = (1_000_000_000, 10_000_000_000);
 
 /// Once nothing more comes, what still waits is blamed for so long, ns.
 const AFTERWARDS_NS: i64 = 500_000_000;
@@ -67,6 +64,8 @@ pub(super) struct BlameInputs {
     pub blamer: Blamer,
     /// The measured threads, in the order in which the blamer knows them.
     pub threads: Vec<TracedThread>,
+    /// More of them, as they are found.
+    pub later: Option<Receiver<TracedThread>>,
     /// Where everything goes.
     pub files: BlameFiles,
     /// The first recorded expiry, `CLOCK_MONOTONIC` ns; the warm-up ends there.
@@ -77,6 +76,8 @@ pub(super) struct BlameInputs {
     pub measured_priority: u32,
     /// CPUs that are not measured.
     pub housekeeping: Cpus,
+    /// All that the CPUs did in the last so many ns is kept at the end.
+    pub record_ns: Option<i64>,
 }
 
 /// What the recorder leaves.
@@ -94,6 +95,7 @@ pub(super) struct Blamed {
 #[derive(Debug)]
 pub(super) struct BlameRecorder {
     finished: Arc<AtomicBool>,
+    ended_ns: Arc<AtomicI64>,
     handle: JoinHandle<Blamed>,
 }
 
@@ -104,18 +106,20 @@ impl BlameRecorder {
     /// No thread could be started.
     pub(super) fn start(work: BlameInputs) -> io::Result<Self> {
         let finished = Arc::new(AtomicBool::new(false));
-        let ends = Arc::clone(&finished);
+        let (ends, ended_ns) = (Arc::clone(&finished), Arc::new(AtomicI64::new(i64::MAX)));
+        let known_end_ns = Arc::clone(&ended_ns);
         let handle = Builder::new()
             .name("tardy/recorder".into())
-            .spawn(move || Thread::new(work).run(&ends))?;
-        Ok(Self { finished, handle })
+            .spawn(move || Thread::new(work).run(&ends, &known_end_ns))?;
+        Ok(Self { finished, ended_ns, handle })
     }
 
-    /// Waits until every late wake-up is blamed; the measured threads must have ended.
+    /// Waits until every late wake-up is blamed; the measured threads must have ended, at `end_ns`.
     ///
     /// # Errors
     /// The thread died.
-    pub(super) fn finish(self) -> Result<Blamed, String> {
+    pub(super) fn finish(self, end_ns: i64) -> Result<Blamed, String> {
+        self.ended_ns.store(end_ns, Ordering::Relaxed);
         self.finished.store(true, Ordering::Release);
         self.handle.thread().unpark();
         self.handle.join().map_err(|_| "the thread that blames died".to_owned())
@@ -129,37 +133,19 @@ pub(super) fn unmatched(threads: &[TracedThread]) -> u64 {
 
 /// The threads as the blamer knows them.
 pub(super) fn followed(threads: &[TracedThread]) -> Vec<MeasuredThread> {
-    let one = |thread: &TracedThread| MeasuredThread {
+    threads.iter().map(measured).collect()
+}
+
+fn measured(thread: &TracedThread) -> MeasuredThread {
+    MeasuredThread {
         series: thread.name.clone(),
         cpu: thread.cpu,
         tid: thread.tid.unsigned_abs(),
         prio: thread.priority.0,
         real_time: thread.priority.1,
         spins: matches!(thread.samples, TracedSamples::Gaps { .. }),
-    };
-    threads.iter().map(one).collect()
-}
-
-/// What the machine says to the blamer, and the user wishes of it.
-pub(super) fn wishes(
-    threads: &[TracedThread],
-    keep: usize,
-    peak_over_ns: Option<i64>,
-    virtual_machine: bool,
-) -> BlameOptions {
-    let root = Root::default();
-    let sources = interrupt_sources(&root);
-    let lines = sources.into_iter().filter_map(|source| {
-        let number = source.name.parse().ok()?;
-        // Chip, line and kind, then the handlers.
-        let name = source.description.rsplit(' ').next().unwrap_or_default().to_owned();
-        Some((number, name))
-    });
-    let interrupt_names: HashMap<u32, String> = lines.collect();
-    let cpus: Cpus = threads.iter().map(|thread| thread.cpu).collect();
-    let idle_exit_ns = exit_latencies_ns(&root, &cpus);
-    let siblings = cpus.iter().map(|cpu| (cpu, siblings_of(&root, cpu).iter().collect())).collect();
-    BlameOptions { keep, peak_over_ns, virtual_machine, interrupt_names, idle_exit_ns, siblings }
+        works: matches!(thread.samples, TracedSamples::Cycles { .. }),
+    }
 }
 
 struct Thread {
@@ -167,7 +153,7 @@ struct Thread {
     /// Admitted, and not written yet.
     peaks: Vec<Peak>,
     next_follow_ns: i64,
-    next_write_ns: i64,
+    pace: BlamePace,
     time: BlameTime,
     used: HelperUse,
     refused: Option<RefusedWrite>,
@@ -178,7 +164,7 @@ impl Thread {
         Self {
             peaks: Vec::new(),
             next_follow_ns: work.start_ns + FIRST_FOLLOW_NS,
-            next_write_ns: next_write_ns(work.start_ns, work.start_ns),
+            pace: BlamePace::new(work.start_ns),
             time: BlameTime::new(work.cadence, work.measured_priority),
             used: HelperUse::begin(),
             refused: None,
@@ -186,7 +172,7 @@ impl Thread {
         }
     }
 
-    fn run(mut self, finished: &AtomicBool) -> Blamed {
+    fn run(mut self, finished: &AtomicBool, ended_ns: &AtomicI64) -> Blamed {
         // The drain reports where this is refused.
         let _ = become_helper(self.work.measured_priority, &self.work.housekeeping);
         // The first recorded wake-up must find its threshold.
@@ -202,10 +188,18 @@ impl Thread {
         let helper = self.used.of("tardy/recorder");
         // Nothing more comes; what there is stays in memory.
         self.work.tracer.detach();
+        let detached_ns = now_ns();
         self.blame_the_rest();
         self.write_peaks();
         let blame = self.sums();
         self.write_blame(&blame);
+        if let Some(last_ns) = self.work.record_ns {
+            // On a busy machine it takes a while until this thread hears of the end.
+            let end_ns = ended_ns.load(Ordering::Relaxed).min(detached_ns);
+            let recording = self.work.blamer.recording(end_ns - last_ns..detached_ns);
+            let written = recording.write(self.work.files.directory());
+            self.note(written, names::RECORDING);
+        }
         Blamed { blame, refused: self.refused, helper }
     }
 
@@ -241,7 +235,31 @@ impl Thread {
         self.set_thresholds();
     }
 
+    /// Follows threads that were found since the last time, too.
+    fn admit(&mut self) {
+        let Some(later) = &self.work.later else { return };
+        let first = self.work.threads.len();
+        self.work.threads.extend(later.try_iter());
+        if self.work.threads.len() == first {
+            return;
+        }
+        for (number, thread) in self.work.threads.iter().enumerate().skip(first) {
+            self.work.blamer.follow_more(measured(thread));
+            let late_ns = late_samples::least(&thread.samples).unwrap_or(LATE_NS);
+            self.work.blamer.begin(number, late_ns, LATE_NS);
+        }
+        let mut followed: Vec<(i32, i32)> =
+            self.work.threads.iter().map(|one| (one.tid, one.priority.0.into())).collect();
+        // One whose cycles are blamed too comes twice.
+        followed.sort_unstable();
+        followed.dedup_by_key(|one| one.0);
+        // Of those beyond, late wake-ups have no events of their own.
+        let _ = self.work.tracer.follow(&followed);
+        self.set_thresholds();
+    }
+
     fn tick(&mut self) {
+        self.admit();
         self.blame();
         if !self.peaks.is_empty() {
             self.write_peaks();
@@ -253,11 +271,12 @@ impl Thread {
             self.step_aside();
             self.follow();
         }
-        if now >= self.next_write_ns {
-            self.next_write_ns = next_write_ns(self.work.start_ns, now);
+        if self.pace.is_due(now, || self.work.files.is_watched()) {
             self.step_aside();
+            let began_ns = now_ns();
             let blame = self.sums();
             self.write_blame(&blame);
+            self.pace.note(now, (began_ns, now_ns()));
         }
     }
 
@@ -344,28 +363,7 @@ impl Thread {
     }
 }
 
-/// When the sums of a run that began at `start_ns` are written after `now_ns`.
-fn next_write_ns(start_ns: i64, now_ns: i64) -> i64 {
-    let (least_ns, most_ns) = WRITE_NS;
-    now_ns + (now_ns - start_ns).clamp(least_ns, most_ns)
-}
-
 /// The threads that have samples, with their numbers.
 fn judged(threads: &[TracedThread]) -> impl Iterator<Item = (usize, &TracedThread)> {
     threads.iter().enumerate().filter(|(_, thread)| late_samples::is_judged(&thread.samples))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_sums_of_a_young_run_are_written_soon_and_those_of_an_old_one_seldom() {
-        let mut written_s = vec![0];
-        while written_s.last().is_some_and(|last| *last < 40) {
-            let last_ns = written_s.last().copied().unwrap_or(0) * 1_000_000_000;
-            written_s.push((next_write_ns(7, 7 + last_ns) - 7) / 1_000_000_000);
-        }
-        assert_eq!(written_s, [0, 1, 2, 4, 8, 16, 26, 36, 46]);
-    }
 }

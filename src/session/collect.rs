@@ -13,7 +13,7 @@ use super::{
     tracing::TraceEnd,
 };
 use crate::{
-    probes::{Schedule, ThreadReport, simulated_time::SimulatedTime},
+    probes::{FinishedAttach, Schedule, ThreadReport, simulated_time::SimulatedTime},
     run::{CpuCount, Document, UnreadSource},
     setup::power::DmaLatency,
     sys::root::Root,
@@ -120,12 +120,17 @@ pub(super) fn profile(evidence: &mut Evidence, profile: Option<ProfileEnd>) {
 }
 
 /// When the last loop ended. One that went on to its planned end covered the time up to there: the
-/// expiry after its last one would lie beyond. Where time was simulated, in that.
+/// expiry after its last one would lie beyond. Where time was simulated, in that; of threads of
+/// others, when counting ended.
 pub(super) fn end_of(
     reports: &[ThreadReport],
     schedule: &Schedule,
     simulated: Option<&SimulatedTime>,
+    attached: Option<&FinishedAttach>,
 ) -> i64 {
+    if let Some(attached) = attached {
+        return attached.ended_ns.max(schedule.start_ns);
+    }
     if let Some(time) = simulated {
         return time.ended_ns().max(schedule.start_ns);
     }

@@ -3,7 +3,11 @@
 //! It runs below the measured threads and above every load. Rings hold 5 s; when it is later than
 //! that, single samples are lost and counted, and histograms are whole all the same.
 
+mod intervals;
+mod meanwhile;
 mod simulated;
+
+pub(super) use meanwhile::Begun;
 
 use std::{
     io,
@@ -31,9 +35,9 @@ use super::{
 };
 use crate::{
     loads::RunningLoad,
-    probes::simulated_time::SimulatedTime,
+    probes::{found_series::FoundSeriesList, simulated_time::SimulatedTime},
     run::{
-        IntervalOf, OsError, RunWriter, names,
+        OsError, RunWriter, names,
         tracks::{LoadRow, MachineRow, to_csv},
     },
     setup::threads::become_helper,
@@ -55,10 +59,14 @@ pub(super) struct DrainInputs {
     pub maker: RunWriter,
     /// The series, and the rings of those whose samples are kept.
     pub series: Vec<(IntervalReader, Option<Reader<Sample>>)>,
+    /// Series that are found meanwhile.
+    pub found: FoundSeriesList,
     /// The figures, and where their repeats come from.
     pub figures: FigureCollector,
     /// The loads, for their progress.
     pub loads: Vec<Arc<RunningLoad>>,
+    /// What is known of the run when it begins.
+    pub begun: Begun,
     /// The zero of all times: `CLOCK_MONOTONIC` ns.
     pub start_ns: i64,
     /// When it is to wake up.
@@ -259,11 +267,9 @@ impl Thread {
             self.write_interval(now, finished);
             self.step_aside(finished);
         } else if now >= self.next_live_ns {
-            self.next_live_ns = on_grid(self.next_live_ns, SECOND_NS, now);
-            let intervals = self.read(now);
-            let mut pause = pauses(self.work.cadence, &mut self.used, finished);
-            let replaced = self.work.maker.replace_live(&intervals, &mut pause);
-            drop(pause);
+            let step_ns = self.least_ns().max(SECOND_NS);
+            self.next_live_ns = on_grid(self.next_live_ns, step_ns, now);
+            let replaced = self.put_intervals(now, finished, RunWriter::replace_live);
             self.note(replaced, "live.hlog");
             self.step_aside(finished);
         }
@@ -279,6 +285,7 @@ impl Thread {
         if now >= self.next_watch_ns {
             self.next_watch_ns = on_grid(self.next_watch_ns, SECOND_NS, now);
             self.work.monitor.poll(now_ns() - self.work.start_ns);
+            self.write_state(finished);
         }
         if now >= self.next_file_ns {
             self.next_file_ns = on_grid(self.next_file_ns, SAMPLES_FILE_NS, now);
@@ -289,7 +296,8 @@ impl Thread {
     }
 
     fn interval_ns(&self, now: i64) -> i64 {
-        interval_ns(self.work.interval_ns, now - self.work.start_ns)
+        let planned_ns = interval_ns(self.work.interval_ns, now - self.work.start_ns);
+        planned_ns.max(self.least_ns())
     }
 
     /// The last of everything, now that nothing more comes and the last interval ends.
@@ -304,24 +312,6 @@ impl Thread {
         self.work.monitor.end();
         let closed = self.work.maker.close_samples();
         self.note(closed, "samples");
-    }
-
-    fn read(&mut self, now: i64) -> Vec<IntervalOf> {
-        let start_s = (self.interval_start_ns - self.work.start_ns) as f64 / 1e9;
-        let length_s = (now - self.interval_start_ns).max(0) as f64 / 1e9;
-        self.work.series.iter_mut().map(|(reader, _)| reader.read(start_s, length_s)).collect()
-    }
-
-    fn write_interval(&mut self, now: i64, finished: &AtomicBool) {
-        let intervals = self.read(now);
-        let mut pause = pauses(self.work.cadence, &mut self.used, finished);
-        let appended = self.work.maker.append_intervals_with(&intervals, &mut pause);
-        drop(pause);
-        if appended.is_ok() {
-            self.work.series.iter_mut().for_each(|(reader, _)| reader.keep());
-            self.interval_start_ns = now;
-        }
-        self.note(appended, "series.hlog");
     }
 
     fn move_samples(&mut self) {

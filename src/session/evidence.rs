@@ -6,11 +6,13 @@ use crate::{
     loads::LoadEnd,
     probes::{MessageEvidence, ThreadReport},
     run::{
-        CpuCount, FigureGap, HelperTime, MessageRecord, OsError, SeriesSummary, ThreadDeviation,
-        TraceRecord, UnreadSource, conditions::CpuUse, profile::ProfileCost,
+        AttachRecord, CpuCount, FigureGap, HelperTime, MessageRecord, OsError, ProbeRecord,
+        SeriesSummary, ThreadDeviation, TraceRecord, UnreadSource, conditions::CpuUse,
+        profile::ProfileCost,
     },
     setup::{
         journal::Recovered,
+        settings::SettingLoss,
         shield::{ShieldGaps, ShieldLoss},
     },
     sys::cpus::Cpus,
@@ -46,6 +48,10 @@ pub(super) struct Evidence {
     pub trace: TraceEvidence,
     /// The result of messages; absent where the probe has none.
     pub messages: Option<MessageRecord>,
+    /// What measured.
+    pub asked: Option<ProbeRecord>,
+    /// The result of looking at threads of others; absent with other probes.
+    pub attached: Option<AttachRecord>,
     /// What the probe knows of them beside.
     pub probe: MessageEvidence,
     /// What ended the run early from outside, `SIGTERM`.
@@ -55,7 +61,8 @@ pub(super) struct Evidence {
 impl Evidence {
     /// Whether the run ended before its time.
     pub(super) const fn is_interrupted(&self) -> bool {
-        self.ended_by.is_some() || self.setup.watchdog.is_some() || self.probe.far_loss.is_some()
+        let has_lost = self.probe.far_loss.is_some() || self.probe.server_loss.is_some();
+        self.ended_by.is_some() || self.setup.watchdog.is_some() || has_lost
     }
 }
 
@@ -77,6 +84,8 @@ pub(super) struct SetupEvidence {
     pub shield_loss: Option<(ShieldLoss, Option<i64>)>,
     /// What could reach the shielded CPUs again at the end.
     pub interrupts_back: Vec<String>,
+    /// A setting that was another at the end than it had been set to.
+    pub setting_loss: Option<SettingLoss>,
     /// What could not be put back, and why.
     pub not_put_back: Vec<String>,
     /// That the watchdog is not above the measured threads, where it is not.

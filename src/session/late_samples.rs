@@ -1,6 +1,9 @@
 //! Late samples on their way from the measuring threads to the blame, and what is usual for them.
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicI64, Ordering},
+};
 
 use tardy_hot::{
     stages::Late,
@@ -13,13 +16,17 @@ use super::quantiles::{ENOUGH, quantile};
 use crate::{
     peaks::{Blamer, MessageWay, UsualStages, UsualWay, WayKind},
     probes::TracedSamples,
-    run::peaks::PACING,
+    run::{CYCLE, peaks::PACING},
 };
 
 /// Hands over what thread `number` has found late.
 pub(super) fn collect(blamer: &mut Blamer, number: usize, samples: &mut TracedSamples) {
     match samples {
         TracedSamples::WakeUps(_, late) | TracedSamples::Gaps { late, .. } => {
+            late.drain(|late| blamer.add(number, late));
+        }
+        TracedSamples::Attached { usual, late } | TracedSamples::Cycles { usual, late } => {
+            blamer.set_prio(number, usual.prio.load(Ordering::Relaxed) as i16);
             late.drain(|late| blamer.add(number, late));
         }
         TracedSamples::RoundTrips(_, late) => {
@@ -56,15 +63,24 @@ pub(super) fn follow(blamer: &mut Blamer, number: usize, samples: &TracedSamples
                 blamer.set_usual_ways(number, vec![usual_way(parts); ways]);
             }
         }
+        TracedSamples::Attached { usual, .. } | TracedSamples::Cycles { usual, .. } => {
+            let of = |ns: &AtomicI64| ns.load(Ordering::Relaxed);
+            let (irq_ns, dispatch_ns) = (of(&usual.irq_ns), of(&usual.dispatch_ns));
+            blamer.set_usual(number, UsualStages { irq_ns, dispatch_ns, user_ns: 0 });
+        }
         TracedSamples::Gaps { .. } | TracedSamples::None => {}
     }
 }
 
 /// From where on every sample of the thread is late, ns; absent where that follows from the others:
 /// what a gap took is lost, however short it was.
-pub(super) const fn least(samples: &TracedSamples) -> Option<i64> {
+pub(super) fn least(samples: &TracedSamples) -> Option<i64> {
     match samples {
         TracedSamples::Gaps { over_ns, .. } => Some(*over_ns),
+        // By its own histogram, which is not among the series of measuring threads.
+        TracedSamples::Attached { usual, .. } | TracedSamples::Cycles { usual, .. } => {
+            Some(usual.p99_ns.load(Ordering::Relaxed))
+        }
         _ => None,
     }
 }
@@ -97,7 +113,11 @@ fn ways_of_packet(
         name,
         kind: WayKind::Message,
         since_ns: 0,
-        begins: if sender.is_some() { "packet sent" } else { "packet stamped" },
+        begins: match (sender, name) {
+            (Some(_), _) => "packet sent",
+            (None, CYCLE) => "cycle due",
+            (None, _) => "packet stamped",
+        },
         from_ns: sent_ns,
         to_ns: end_ns,
         sender,

@@ -12,6 +12,7 @@ mod conditions_monitor;
 mod caveats;
 mod drain;
 mod evidence;
+pub(crate) mod flight;
 mod figure_collector;
 mod helper_use;
 mod progress;
@@ -19,6 +20,7 @@ mod quantiles;
 mod loads;
 mod lost_parts;
 mod machine;
+mod blame_pace;
 mod blame_recorder;
 mod blame_time;
 mod plan;
@@ -45,13 +47,15 @@ use crate::{
         Document, MakeError, RunDirectory, RunWriter, Status, tracks::to_csv, work_before_and_after,
     },
     setup::{arrange::Arranged, memory::Locked, power::DmaLatency, threads::become_helper},
-    sys::{bell::Bell, cpus::Cpus, memory, root::Root, sched::Policy, signals},
+    sys::{
+        bell::Bell, cpus::Cpus, ftrace::ForeignTrace, memory, root::Root, sched::Policy, signals,
+    },
 };
 use cadence::{Cadence, Looks};
 pub(crate) use calibrate::LENGTH_NS as CALIBRATION_NS;
 pub(crate) use caveats::{left_changed, shield_gaps};
 use conditions_monitor::ConditionsMonitor;
-use drain::{Drain, DrainInputs};
+use drain::{Begun, Drain, DrainInputs};
 use evidence::Evidence;
 use figure_collector::FigureCollector;
 use interval_reader::IntervalReader;
@@ -119,9 +123,16 @@ impl Session {
         let directory = maker.directory().clone();
         let loads = loads::start_logged(&plan.loads, &directory)?;
         let mut locked = Locked::before_arming();
-        let (stop, bell) = (Arc::new(Stop::new()), Bell::new().context("cannot make an eventfd")?);
+        let bell = Bell::new().context("cannot make an eventfd")?;
+        let alarm = plan.foreign_trace.as_ref().map(ForeignTrace::alarm);
+        let stop = Arc::new(alarm.map_or_else(Stop::new, Stop::with_alarm));
         let tracing = traced.as_ref().map(|traced| traced.tracing().clone());
         let wants = Wants { ring_samples: plan.ring_size(), tracing };
+        if let Some(traced) = traced.as_mut().filter(|_| plan.probe.finds_series()) {
+            // What records events comes before what hands late wake-ups over, also at one
+            // tracepoint: their events are there then.
+            traced.begin(Vec::new())?;
+        }
         let mut armed = arranged.within(|| plan.probe.arm(&wants, &stop))??;
         armed.rings(&bell);
         locked.after_arming();
@@ -281,8 +292,10 @@ impl Session {
         let work = DrainInputs {
             maker,
             series: self.armed.recorded.drain(..).map(watch).collect(),
+            found: self.armed.found_series.clone().unwrap_or_default(),
             figures: FigureCollector::new(self.plan.probe.figures(), self.armed.figures.take()),
             loads: self.loads.clone(),
+            begun: Begun::of(&self.plan, &self.document, &self.evidence),
             start_ns: schedule.start_ns,
             cadence,
             interval_ns: self.document.log_interval_ns,
@@ -305,7 +318,9 @@ impl Session {
             let totals = series.tally.totals();
             (name.clone(), totals.count, (totals.count > 0).then_some(totals.max_ns))
         };
-        let series: Vec<_> = series.iter().map(at_a_glance).collect();
+        let mut series: Vec<_> = series.iter().map(at_a_glance).collect();
+        let found = self.armed.found_series.iter().flat_map(|list| list.all());
+        series.extend(found.filter_map(|series| series.at_a_glance()));
         let done = series.iter().map(|(_, count, _)| *count).min().unwrap_or(0);
         let left_ns = self.plan.length.left_ns(elapsed_ns, done);
         let loads = loads::at_a_glance(&self.plan.loads, &self.loads);
@@ -322,23 +337,28 @@ impl Session {
     ) -> Result<Document> {
         let Self { plan, armed, loads, arranged, mut document, mut evidence, .. } = self;
         let simulated = armed.simulated.clone();
-        let FinishedProbe { reports, measured, figure_refusals, kept } = armed.finish();
-        let traced = traced.map(ActiveTracing::finish).transpose().map_err(anyhow::Error::msg)?;
+        let found = armed.found_series.clone().unwrap_or_default();
+        let FinishedProbe { reports, measured, figure_refusals, kept, attached } = armed.finish();
+        let found = found.all();
+        let measured = reports.get(..measured).unwrap_or_default();
+        let end_ns = collect::end_of(measured, &schedule, simulated.as_ref(), attached.as_ref());
+        let traced = traced.map(|traced| traced.finish(end_ns));
+        let traced = traced.transpose().map_err(anyhow::Error::msg)?;
         let profile =
             profile.map(ProfileRecorder::finish).transpose().map_err(anyhow::Error::msg)?;
-        let measured = reports.get(..measured).unwrap_or_default();
-        let end_ns = collect::end_of(measured, &schedule, simulated.as_ref());
         let mut drained = drain.finish().map_err(anyhow::Error::msg)?;
         // The drain has ended, so that nothing else holds the loads any more.
         let loads = loads.into_iter().filter_map(Arc::into_inner);
         let ends: Vec<LoadEnd> = loads.map(|load| load.stop(schedule.start_ns, end_ns)).collect();
+        evidence.setup.setting_loss = arranged.setting_loss();
         evidence.setup.not_put_back = arranged.finish();
         collect::shield(&mut evidence.setup, &drained);
         // Last: neither a shield nor a load waits for the disk.
         let refused = drained.settle(&to_csv(&counted.interrupts, true));
 
-        record::end(&mut document, &schedule, end_ns, &drained.series);
+        record::end(&mut document, &schedule, end_ns, &drained.series, &found);
         document.figures = drained.figures.records();
+        record::attached(&mut document, attached);
         record::ended_loads(&mut document.loads, &ends);
         record::conditions(&mut document, &drained, &reports, counted);
         let lost = lost_parts::figures(&document, traced.as_ref().and_then(TraceEnd::blame));
@@ -361,6 +381,8 @@ impl Session {
         evidence.has_figures = drained.figures.have_values();
         evidence.figure_gaps = drained.figures.gaps(&figure_refusals);
         evidence.messages.clone_from(&document.messages);
+        evidence.asked = Some(document.probe.clone());
+        evidence.attached.clone_from(&document.attached);
         evidence.probe = kept.evidence;
         document.status = match plan.stop_over_ns {
             _ if evidence.is_interrupted() => Status::Interrupted,

@@ -8,7 +8,7 @@ use crate::{
     probes::Probe,
     run::{Calibration, OsError},
     setup::{Wish, arrange::SetupRequest, journal::Recovered},
-    sys::{cpus::Cpus, sched::Policy},
+    sys::{cpus::Cpus, ftrace::ForeignTrace, sched::Policy},
 };
 
 /// How long a run is to be.
@@ -62,6 +62,8 @@ pub(crate) struct RunPlan {
     pub warmup_ns: i64,
     /// A latency above this ends the run; ns.
     pub stop_over_ns: Option<i64>,
+    /// That marks and stops this trace, which somebody else runs.
+    pub foreign_trace: Option<ForeignTrace>,
     /// What latencies are to keep, ns: changes nothing but what is said of them.
     pub deadline_ns: Option<i64>,
     /// Keep every single sample.

@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{
     loads::{LoadEnd, LoadSpec},
-    probes::{Armed, Schedule, ThreadReport, Tracing},
+    probes::{Armed, FinishedAttach, Schedule, ThreadReport, Tracing, found_series::FoundSeries},
     run::{
         AskedSetup, Document, Facts, FoundSetup, FoundThread, KnownCost, LoadRecord, Provenance,
         RunParameters, SCHEMA_VERSION, SetupRecord, Status, TraceMode, TraceRecord, Validity,
@@ -21,6 +21,7 @@ use crate::{
         facts,
         memory::Locked,
         power::DmaLatency,
+        settings::SettingChoice,
         threads::{Found, describe},
     },
     sys::{clock::realtime_offset_ns, cpus::Cpus, sched::Scheduling},
@@ -55,8 +56,10 @@ pub(super) fn planned(plan: &RunPlan, tracing: Option<&Tracing>, trace: TraceRec
         machine: None,
         conditions: None,
         messages: None,
+        attached: None,
         series: plan.probe.heads(tracing).iter().map(empty).collect(),
         figures: plan.probe.figures().iter().map(|head| summarize_figure(head, &[])).collect(),
+        without_host: None,
     }
 }
 
@@ -117,6 +120,7 @@ fn asked(plan: &RunPlan) -> AskedSetup {
         max_idle_latency_us: wishes.max_idle_latency_us,
         no_smt_sibling: wishes.no_smt_sibling,
         housekeeping: wishes.housekeeping.as_ref().map(Cpus::to_string),
+        settings: wishes.settings.iter().map(SettingChoice::asked).collect(),
     }
 }
 
@@ -163,6 +167,7 @@ pub(super) fn end(
     schedule: &Schedule,
     end_ns: i64,
     readers: &[IntervalReader],
+    found: &[FoundSeries],
 ) {
     document.ended_at = Some(rfc3339(end_ns));
     document.duration_ns = u64::try_from(end_ns - schedule.start_ns).unwrap_or(0);
@@ -170,6 +175,14 @@ pub(super) fn end(
         let (counts, totals) = reader.total();
         *series = summarize(&series.head(), &counts, &totals);
     }
+    document.series.extend(found.iter().map(FoundSeries::summary));
+}
+
+/// What is known of threads of others.
+pub(super) fn attached(document: &mut Document, attached: Option<FinishedAttach>) {
+    let Some(FinishedAttach { record, figures, .. }) = attached else { return };
+    document.figures.extend(figures);
+    document.attached = Some(record);
 }
 
 /// What the loads did, and how they ended.

@@ -39,9 +39,11 @@ impl Session {
             cadence,
             measured_priority: self.plan.priority.1,
             free: &housekeeping.without(&self.plan.cpus),
+            measured: &self.plan.cpus,
             housekeeping: &housekeeping,
         };
-        traced.record(&recording).map(Some)
+        let later = self.armed.traced_later.take();
+        traced.record(&recording, later).map(Some)
     }
 
     /// Has every CPU sampled from now on, where that is wished.

@@ -1,11 +1,15 @@
 //! What the blame asks of this machine: the kernel's events and stacks, names, and SMIs.
 
-use std::ops::Range;
+use std::{collections::HashMap, ops::Range};
 
 use crate::{
     kernel::{Event, EventReader, Symbols},
-    peaks::EventSource,
-    sys::{cpus::Cpus, perf::SmiCount, root::Root},
+    peaks::{BlameOptions, EventSource},
+    setup::siblings::siblings_of,
+    sys::{
+        counters::interrupt_sources, cpus::Cpus, idle::exit_latencies_ns, perf::SmiCount,
+        root::Root,
+    },
 };
 
 /// The kernel's record of this machine.
@@ -55,7 +59,40 @@ impl EventSource for ThisMachine {
         self.recorder.lost()
     }
 
+    fn counts_steal(&self) -> bool {
+        self.recorder.counts_steal()
+    }
+
     fn smis(&mut self, _: u32) -> Option<u64> {
         self.smis.as_ref().and_then(SmiCount::read)
+    }
+}
+
+/// What the machine says to the blamer, and the user wishes of it.
+pub(super) fn wishes(
+    cpus: &Cpus,
+    (keep, peak_over_ns): (usize, Option<i64>),
+    virtual_machine: bool,
+    roams: bool,
+) -> BlameOptions {
+    let root = Root::default();
+    let sources = interrupt_sources(&root);
+    let lines = sources.into_iter().filter_map(|source| {
+        let number = source.name.parse().ok()?;
+        // Chip, line and kind, then the handlers.
+        let name = source.description.rsplit(' ').next().unwrap_or_default().to_owned();
+        Some((number, name))
+    });
+    let interrupt_names: HashMap<u32, String> = lines.collect();
+    let idle_exit_ns = exit_latencies_ns(&root, cpus);
+    let siblings = cpus.iter().map(|cpu| (cpu, siblings_of(&root, cpu).iter().collect())).collect();
+    BlameOptions {
+        keep,
+        peak_over_ns,
+        virtual_machine,
+        roams,
+        interrupt_names,
+        idle_exit_ns,
+        siblings,
     }
 }

@@ -1,6 +1,9 @@
 //! How much tracing is available: requested, loaded, attached and detached, and recorded.
 
-use std::{os::fd::BorrowedFd, sync::Arc};
+use std::{
+    os::fd::BorrowedFd,
+    sync::{Arc, mpsc::Receiver},
+};
 
 use anyhow::{Context, Result, bail};
 use tardy_hot::stages::{Records, ThreadRecord};
@@ -9,7 +12,7 @@ use super::{
     blame_recorder::{self, BlameRecorder, Blamed, unmatched},
     cadence::Cadence,
     evidence::{RefusedWrite, TraceEvidence},
-    source::ThisMachine,
+    source::{ThisMachine, wishes},
 };
 
 use crate::{
@@ -38,8 +41,20 @@ pub(crate) struct TraceWish {
     pub keep: usize,
     /// Instead all later than this, ns.
     pub peak_over_ns: Option<i64>,
+    /// All that the CPUs did in the last so many ns is kept.
+    pub record_ns: Option<i64>,
     /// What it costs is measured before the run.
     pub calibrate: bool,
+}
+
+impl TraceWish {
+    /// What the user gave that asks for it.
+    fn asked(&self) -> String {
+        match self.record_ns {
+            Some(_) => "--record".into(),
+            None => format!("--trace {}", self.mode.as_str()),
+        }
+    }
 }
 
 /// The BPF side, loaded.
@@ -90,7 +105,7 @@ pub(super) fn load(
     probe: &dyn Probe,
     evidence: &mut TraceEvidence,
 ) -> Result<Option<Loaded>> {
-    let asked = wish.mode.as_str();
+    let asked = wish.asked();
     evidence.record = TraceRecord::off(wish.mode);
     let record = &mut evidence.record;
     let name = probe.name();
@@ -101,7 +116,7 @@ pub(super) fn load(
             return Ok(None);
         }
         _ if !probe.can_be_traced() => {
-            bail!("--trace {asked}: the probe {name} {}", probe.why_untraceable());
+            bail!("{asked}: the probe {name} {}", probe.why_untraceable());
         }
         TraceMode::Stages if !probe.has_stages() => {
             bail!(
@@ -117,7 +132,7 @@ pub(super) fn load(
         }
         TraceMode::Auto if probe.is_traced_on_request() => {
             record.why_not = Some(format!(
-                "a {name} is traced only with --trace stages or --trace peaks, as that adds to \
+                "{name} is traced only with --trace stages or --trace peaks, as that adds to \
                  each of its wake-ups"
             ));
             return Ok(None);
@@ -137,7 +152,7 @@ pub(super) fn load(
             evidence.lack = Some(why);
             Ok(None)
         }
-        Err(lack) => Err(lack).with_context(|| format!("--trace {asked} is not available")),
+        Err(lack) => Err(lack).with_context(|| format!("{asked} is not available")),
     }
 }
 
@@ -145,8 +160,8 @@ pub(super) fn load(
 fn woken_by(name: &str) -> WokenBy {
     match ProbeInfo::find(name).map(|probe| (probe.rhythm, probe.latency_from)) {
         // It sends on a schedule.
-        Some((Rhythm::Messages, LatencyFrom::Schedule)) => WokenBy::Both,
-        Some((Rhythm::Messages, _)) => WokenBy::Messages,
+        Some((Rhythm::Messages, LatencyFrom::Schedule) | (Rhythm::Attached, _)) => WokenBy::Both,
+        Some((Rhythm::Messages | Rhythm::Cycles, _)) => WokenBy::Messages,
         Some((
             Rhythm::Interval
             | Rhythm::Spin
@@ -167,7 +182,10 @@ impl Loaded {
         woken_by: WokenBy,
     ) -> Result<(Self, Option<TracingUnavailable>), TracingUnavailable> {
         let tracer = |mode, stacks| {
-            let slots_per_cpu = Settings::SLOTS_PER_CPU;
+            let slots_per_cpu = match wish.record_ns {
+                Some(_) => Settings::SLOTS_TO_RECORD,
+                None => Settings::SLOTS_PER_CPU,
+            };
             Tracer::load(&Settings { mode, stacks, woken_by, slots_per_cpu })
         };
         let stages = || tracer(TraceLevel::Stages, Stacks::Off);
@@ -248,25 +266,35 @@ impl Loaded {
     ///
     /// # Errors
     /// The files of the blame cannot be made, or the thread.
-    pub(super) fn record(self, run: &RecorderContext<'_>) -> Result<ActiveTracing> {
+    pub(super) fn record(
+        self,
+        run: &RecorderContext<'_>,
+        later: Option<Receiver<TracedThread>>,
+    ) -> Result<ActiveTracing> {
         let Self { tracer, threads, symbols: Some(symbols), .. } = self else {
             return Ok(ActiveTracing::Stages(self));
         };
         let symbols_hidden = symbols.are_hidden();
-        let measured = threads.iter().map(|thread| thread.cpu).collect();
+        // Threads of others run where they like.
+        let measured: Cpus = match &later {
+            None => threads.iter().map(|thread| thread.cpu).collect(),
+            Some(_) => run.measured.clone(),
+        };
         let source = Box::new(ThisMachine::new(tracer.recorder(), symbols, run.free, &measured));
-        let (keep, over_ns) = (run.wish.keep, run.wish.peak_over_ns);
-        let wishes = blame_recorder::wishes(&threads, keep, over_ns, run.virtual_machine);
+        let kept = (run.wish.keep, run.wish.peak_over_ns);
+        let asked = wishes(&measured, kept, run.virtual_machine, later.is_some());
         let files = BlameFiles::create(run.directory).context("cannot write the run directory")?;
         let recorder = BlameRecorder::start(blame_recorder::BlameInputs {
             tracer,
-            blamer: Blamer::new(blame_recorder::followed(&threads), wishes, source),
+            blamer: Blamer::new(blame_recorder::followed(&threads), asked, source),
             threads,
+            later,
             files,
             start_ns: run.start_ns,
             cadence: run.cadence,
             measured_priority: run.measured_priority,
             housekeeping: run.housekeeping.clone(),
+            record_ns: run.wish.record_ns,
         });
         let recorder = recorder.context("cannot start the thread that blames")?;
         Ok(ActiveTracing::Peaks { recorder, symbols_hidden })
@@ -282,7 +310,9 @@ pub(super) struct RecorderContext<'a> {
     pub cadence: Cadence,
     pub measured_priority: u32,
     pub housekeeping: &'a Cpus,
-    /// CPUs that are not measured, if any.
+    /// CPUs that are measured.
+    pub measured: &'a Cpus,
+    /// CPUs that are not, if any.
     pub free: &'a Cpus,
 }
 
@@ -296,18 +326,18 @@ pub(super) enum ActiveTracing {
 }
 
 impl ActiveTracing {
-    /// Ends it; the measured threads must have ended.
+    /// Ends it; the measured threads must have ended, at `end_ns`.
     ///
     /// # Errors
     /// The thread that blames died.
-    pub(super) fn finish(self) -> Result<TraceEnd, String> {
+    pub(super) fn finish(self, end_ns: i64) -> Result<TraceEnd, String> {
         match self {
             Self::Stages(mut loaded) => {
                 loaded.tracer.detach();
                 Ok(TraceEnd { unmatched: unmatched(&loaded.threads), ..TraceEnd::default() })
             }
             Self::Peaks { recorder, symbols_hidden } => {
-                let Blamed { blame, refused, helper } = recorder.finish()?;
+                let Blamed { blame, refused, helper } = recorder.finish(end_ns)?;
                 let (unmatched, blame, helper) = (blame.unmatched, Some(blame), Some(helper));
                 Ok(TraceEnd { unmatched, blame, symbols_hidden, refused, helper })
             }

@@ -6,6 +6,7 @@ use std::io;
 use super::{
     SetupError, governor,
     journal::{Journal, JournalError, JournalPath},
+    settings::{HeldSettings, SettingChoice, SettingLoss},
     shield::{Shield, ShieldGaps, ShieldWatch},
     siblings,
     threads::plain,
@@ -29,12 +30,15 @@ pub struct SetupRequest {
     pub no_smt_sibling: bool,
     /// Where helper threads and loads run.
     pub housekeeping: Option<Cpus>,
+    /// Settings of the machine, one by one.
+    pub settings: Vec<SettingChoice>,
 }
 
 impl SetupRequest {
     /// Whether settings of the machine are to be changed, and so journalled.
     fn change_the_machine(&self) -> bool {
-        self.shield || self.governor.is_some() || self.no_smt_sibling
+        let sets = self.settings.iter().any(|setting| !setting.is_now());
+        self.shield || self.governor.is_some() || self.no_smt_sibling || sets
     }
 
     /// Says which flags need the journal that cannot be written.
@@ -46,7 +50,8 @@ impl SetupRequest {
             governor,
             self.no_smt_sibling.then(|| "--no-smt-sibling".to_owned()),
         ];
-        let flags: Vec<String> = flags.into_iter().flatten().collect();
+        let set = self.settings.iter().filter(|set| !set.is_now()).map(SettingChoice::flag);
+        let flags: Vec<String> = flags.into_iter().flatten().chain(set).collect();
         let why = format!("old values cannot be written down in {path}: {why}");
         let remedy = "Run as root, with room on a writable /run.";
         SetupError::Wish { flag: flags.join(" and "), why, remedy }
@@ -60,6 +65,7 @@ pub struct Arranged {
     shield: Option<Shield>,
     offline: Option<Cpus>,
     governor: Option<String>,
+    settings: Option<HeldSettings>,
     journal: Option<Journal>,
 }
 
@@ -85,6 +91,7 @@ impl Arranged {
             shield: None,
             offline: None,
             governor: None,
+            settings: None,
             journal: None,
         };
         if wishes.change_the_machine() {
@@ -98,10 +105,13 @@ impl Arranged {
                 governor::set(&mut journal, root, name, cpus)?;
                 arranged.governor = Some(name.clone());
             }
+            arranged.set(Some(&mut journal), root, cpus)?;
             if wishes.shield {
                 arranged.shield = Some(Shield::raise(&mut journal, root, cpus)?);
             }
             arranged.journal = Some(journal);
+        } else {
+            arranged.set(None, root, cpus)?;
         }
         if let Some(cpus) = &wishes.housekeeping {
             let found = cpus.pin_this_thread().map_err(|error| refused(cpus, &plain(&error)))?;
@@ -113,6 +123,24 @@ impl Arranged {
             }
         }
         Ok(arranged)
+    }
+
+    fn set(
+        &mut self,
+        journal: Option<&mut Journal>,
+        root: &Root,
+        cpus: &Cpus,
+    ) -> Result<(), SetupError> {
+        if !self.wishes.settings.is_empty() {
+            self.settings = Some(HeldSettings::set(journal, root, &self.wishes.settings, cpus)?);
+        }
+        Ok(())
+    }
+
+    /// A setting that is no longer as it was set.
+    #[must_use]
+    pub fn setting_loss(&self) -> Option<SettingLoss> {
+        self.settings.as_ref().and_then(HeldSettings::loss)
     }
 
     /// Does `work` on the shielded CPUs, where there are some: threads that it makes are born
@@ -157,6 +185,7 @@ impl Arranged {
         found.shield = self.shield.as_ref().map(Shield::found);
         found.governor.clone_from(&self.governor);
         found.siblings_offline = self.offline.as_ref().map(Cpus::to_string);
+        found.settings = self.settings.as_ref().map(HeldSettings::found).unwrap_or_default();
     }
 
     /// What the shield does not keep off its CPUs; absent without one.

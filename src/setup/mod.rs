@@ -9,6 +9,7 @@ pub mod governor;
 pub mod journal;
 pub mod memory;
 pub mod power;
+pub mod settings;
 pub mod shield;
 pub mod siblings;
 pub mod threads;

@@ -1,13 +1,26 @@
-//! Many runs in one place: where they lie, and how a user names one.
+//! Many runs in one place: where they lie, how a user names one, and what all of them are asked.
+
+mod campaigns;
+mod index;
+mod listed_run;
+mod listing;
+mod question;
+mod stamp;
 
 use std::{
-    fs, io,
+    fs,
     path::{Path, PathBuf},
 };
 
 use thiserror::Error;
 
-use crate::run::{AB, Calibration, OpenError, PLAN, Run, RunEntry, RunHead, Status, names};
+pub(crate) use self::{
+    campaigns::{CampaignKind, StoredCampaign},
+    listed_run::ListedRun,
+    listing::Listing,
+    question::Where,
+};
+use crate::run::{Calibration, OpenError, Run, RunHead, Status, names};
 
 /// Runs that are looked through for what tracing costs: those that started last.
 const MOST_CALIBRATIONS: usize = 200;
@@ -110,23 +123,18 @@ impl Store {
         (self.place(&name), name)
     }
 
-    /// What a list shows of each run, the one that started first before the others; and why the
-    /// rest cannot be opened.
+    /// All that is in it.
     #[must_use]
-    pub(crate) fn list(&self) -> (Vec<RunEntry>, Vec<OpenError>) {
-        let (mut runs, mut damaged) = (Vec::new(), Vec::new());
-        for path in self.paths() {
-            match RunEntry::read(&path) {
-                Ok(run) => runs.push(run),
-                // A stray directory is not a damaged run.
-                Err(OpenError::NoRun { source, .. })
-                    if source.kind() != io::ErrorKind::PermissionDenied => {}
-                Err(error) => damaged.push(error),
-            }
-        }
-        // Of two that started at the same moment, or at none, the id decides.
-        runs.sort_by_cached_key(|run| (run.start(), run.id.clone()));
-        (runs, damaged)
+    pub(crate) fn listing(&self) -> Listing {
+        Listing::of(self)
+    }
+
+    /// The comparison or plan that the user means: a path, or the whole name of its directory.
+    #[must_use]
+    pub(crate) fn find_campaign(&self, name: &str) -> Option<PathBuf> {
+        let stored = is_plain(name).then(|| self.place(name));
+        let mut places = std::iter::once(PathBuf::from(name)).chain(stored);
+        places.find(|place| CampaignKind::of(place).is_some())
     }
 
     fn paths(&self) -> impl Iterator<Item = PathBuf> + use<> {
@@ -149,11 +157,11 @@ impl Store {
     }
 
     /// The run that started so many before the last one; those that cannot be opened do not count.
-    fn back(&self, back: usize) -> Option<Run> {
+    fn back<T>(&self, back: usize, open: impl Fn(&Path) -> Result<T, OpenError>) -> Option<T> {
         let mut heads = self.heads();
         heads.retain(|head| may_be_last(head.status));
         heads.sort_by_cached_key(|head| (head.start(), head.id.clone()));
-        heads.iter().rev().filter_map(|head| Run::open(&head.path).ok()).nth(back)
+        heads.iter().rev().filter_map(|head| open(&head.path).ok()).nth(back)
     }
 
     /// As [`Store::find`], but the beginning of an id will not do: for what cannot be taken back.
@@ -175,30 +183,55 @@ impl Store {
     /// # Errors
     /// None, more than one, or one that cannot be opened.
     pub(crate) fn find(&self, name: &str) -> Result<Run, FindError> {
+        self.find_by(name, Run::open)
+    }
+
+    /// As [`Store::find`], its directory alone: no more than its head is read.
+    ///
+    /// # Errors
+    /// As [`Store::find`]; damage behind the head is not noticed.
+    pub(crate) fn find_place(&self, name: &str) -> Result<PathBuf, FindError> {
+        self.find_by(name, |path| RunHead::read(path).map(|head| head.path))
+    }
+
+    /// The run that goes on, of several the one that started last.
+    #[must_use]
+    pub(crate) fn going_on(&self) -> Option<PathBuf> {
+        let mut heads = self.heads();
+        heads.retain(|head| head.status == Status::Running && head.has_maker());
+        heads.sort_by_cached_key(|head| (head.start(), head.id.clone()));
+        heads.pop().map(|head| head.path)
+    }
+
+    fn find_by<T>(
+        &self,
+        name: &str,
+        open: impl Fn(&Path) -> Result<T, OpenError>,
+    ) -> Result<T, FindError> {
         let path = Path::new(name);
         if path.join(names::RUN).exists() {
-            return Ok(Run::open(path)?);
+            return Ok(open(path)?);
         }
         let named = self.place(name);
         if is_plain(name) && named.join(names::RUN).exists() {
-            return Ok(Run::open(&named)?);
+            return Ok(open(&named)?);
         }
         let of_many = |place: &Path| campaign(name, place);
         if let Some(error) = of_many(path).or_else(|| of_many(&named).filter(|_| is_plain(name))) {
             return Err(error);
         }
         if name.contains('/') && path.is_dir() {
-            return Ok(Run::open(path)?);
+            return Ok(open(path)?);
         }
         let not_found = || FindError::NotFound { name: name.into(), store: self.root.clone() };
         if let Some(back) = steps_back(name) {
-            return self.back(back).ok_or_else(not_found);
+            return self.back(back, open).ok_or_else(not_found);
         }
         let mut heads = self.heads();
         heads.retain(|head| head.name == name || head.id.starts_with(name));
         match heads.as_slice() {
             [] => Err(not_found()),
-            [head] => Ok(Run::open(&head.path)?),
+            [head] => Ok(open(&head.path)?),
             _ => {
                 let mut ids: Vec<_> = heads.into_iter().map(|head| head.id).collect();
                 ids.sort();
@@ -210,9 +243,9 @@ impl Store {
 
 /// What a directory is that has runs in it.
 fn campaign(name: &str, place: &Path) -> Option<FindError> {
-    let kinds = [(AB, "a comparison by `tardy ab`", "blocks"), (PLAN, "a plan", "cells")];
-    let (_, what, runs) = kinds.into_iter().find(|(file, ..)| place.join(file).is_file())?;
-    Some(FindError::Campaign { name: name.into(), what, runs: place.join(runs) })
+    let kind = CampaignKind::of(place)?;
+    let (what, runs) = (kind.called(), place.join(kind.runs()));
+    Some(FindError::Campaign { name: name.into(), what, runs })
 }
 
 /// Whether `last` can mean a run of this status: the last run is the last that was measured, so
@@ -224,6 +257,7 @@ const fn may_be_last(status: Status) -> bool {
         | Status::Interrupted
         | Status::StoppedOver
         | Status::Crashed => true,
+        Status::Imported => false,
     }
 }
 
@@ -242,6 +276,7 @@ fn steps_back(name: &str) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::run::{AB, PLAN};
 
     #[test]
     fn last_counts_backwards() {
@@ -287,10 +322,10 @@ mod tests {
             assert_eq!(found(&store, name), wanted, "{name}");
         }
         assert!(matches!(store.find("last~4"), Err(FindError::NotFound { .. })));
-        let (runs, damaged) = store.list();
-        let order: Vec<&str> = runs.iter().map(|run| run.name.as_str()).collect();
+        let listing = store.listing();
+        let order: Vec<&str> = listing.runs.iter().map(|run| run.entry.name.as_str()).collect();
         assert_eq!(order, ["first", "second", "third", "fourth"]);
-        assert!(damaged.is_empty());
+        assert!(listing.damaged.is_empty());
         // A run that cannot be opened is not the last one, and is not passed over by its id.
         write(&store, "20260101-000010.000-bbbb", "odd", 10_000, "complete");
         let record = store.place("odd").join(names::RUN);

@@ -125,6 +125,52 @@ impl Stat {
     }
 }
 
+/// What a CPU's time went to since boot by context, in ticks.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ContextTicks {
+    /// Its number.
+    pub cpu: u32,
+    /// Programs, those with a nice value too.
+    pub user: u64,
+    /// The kernel for them.
+    pub system: u64,
+    /// Nothing to do, or only a disk to wait for.
+    pub idle: u64,
+    /// Hard interrupts.
+    pub hardirq: u64,
+    /// Softirqs.
+    pub softirq: u64,
+    /// Taken by the hypervisor.
+    pub steal: u64,
+}
+
+/// The time of every CPU that is online, by context; none where it cannot be read.
+#[must_use]
+pub fn context_ticks(root: &Root) -> Vec<ContextTicks> {
+    root.read("/proc/stat").map(|text| parse_contexts(&text)).unwrap_or_default()
+}
+
+fn parse_contexts(text: &str) -> Vec<ContextTicks> {
+    let line = |line: &str| {
+        let (cpu, rest) = line.strip_prefix("cpu")?.split_once(' ')?;
+        let cpu = cpu.parse().ok()?;
+        // user nice system idle iowait irq softirq steal; guest time is in user.
+        let ticks: Vec<u64> =
+            rest.split_ascii_whitespace().filter_map(|word| word.parse().ok()).collect();
+        let at = |place: usize| ticks.get(place).copied().unwrap_or(0);
+        Some(ContextTicks {
+            cpu,
+            user: at(0).saturating_add(at(1)),
+            system: at(2),
+            idle: at(3).saturating_add(at(4)),
+            hardirq: at(5),
+            softirq: at(6),
+            steal: at(7),
+        })
+    };
+    text.lines().filter_map(line).collect()
+}
+
 /// One source of interrupts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InterruptSource {

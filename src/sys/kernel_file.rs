@@ -25,6 +25,8 @@ pub enum KernelFs {
     Procfs,
     /// `/sys`
     Sysfs,
+    /// `/sys/kernel/debug`
+    Debugfs,
     /// A hierarchy of cgroups, version 1 or 2.
     Cgroup,
 }
@@ -34,6 +36,7 @@ impl KernelFs {
         Ok(match fstatfs(file)?.f_type {
             libc::PROC_SUPER_MAGIC => Some(Self::Procfs),
             libc::SYSFS_MAGIC => Some(Self::Sysfs),
+            libc::DEBUGFS_MAGIC => Some(Self::Debugfs),
             libc::CGROUP_SUPER_MAGIC | libc::CGROUP2_SUPER_MAGIC => Some(Self::Cgroup),
             _ => None,
         })
@@ -43,6 +46,7 @@ impl KernelFs {
         match self {
             Self::Procfs => "procfs",
             Self::Sysfs => "sysfs",
+            Self::Debugfs => "debugfs",
             Self::Cgroup => "a cgroup hierarchy",
         }
     }

@@ -128,6 +128,26 @@ fn set_deadline(budget: Budget) -> io::Result<()> {
     if failed == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
+/// What thread `tid` is given of `SCHED_DEADLINE`, by sched_getattr(2); absent where it has another
+/// policy, or is gone.
+#[must_use]
+pub fn budget_of(tid: i32) -> Option<Budget> {
+    // SAFETY: sched_attr consists of integers only, for which all bits zero is a value.
+    let mut attributes: libc::sched_attr = unsafe { core::mem::zeroed() };
+    let size = size_of::<libc::sched_attr>();
+    // SAFETY: `attributes` is writable and has the size that is said.
+    let failed = unsafe {
+        libc::syscall(libc::SYS_sched_getattr, tid, &raw mut attributes, size as u32, 0_u32)
+    };
+    let is_deadline = attributes.sched_policy == libc::SCHED_DEADLINE as u32;
+    (failed == 0 && is_deadline).then_some(Budget {
+        runtime_ns: attributes.sched_runtime,
+        deadline_ns: attributes.sched_deadline,
+        // Where none was asked for it is the deadline.
+        period_ns: attributes.sched_period.max(attributes.sched_deadline),
+    })
+}
+
 /// Makes thread `tid` of this process an ordinary one. The flag by which its children do not
 /// inherit its policy stays: who has no right to real-time policy may not take it away.
 ///
@@ -154,6 +174,15 @@ pub fn make_last(tid: i32) -> io::Result<()> {
     // The kernel takes the number of a thread, too. Refused is it only where the value is higher.
     let _ = rustix::process::setpriority_process(rustix::process::Pid::from_raw(tid), LAST);
     Ok(())
+}
+
+/// Makes the calling thread one of `SCHED_BATCH`, which preempts nobody when it wakes up, with the
+/// nice value of [`make_last`]. Refused is neither to anybody.
+pub fn stand_back() {
+    let parameter = libc::sched_param { sched_priority: 0 };
+    // SAFETY: `parameter` is a valid sched_param; pid 0 is the calling thread.
+    let _ = unsafe { libc::sched_setscheduler(0, libc::SCHED_BATCH, &raw const parameter) };
+    let _ = rustix::process::setpriority_process(None, LAST);
 }
 
 /// Bounds the CPU time that the calling process may take under a real-time policy without ever
@@ -210,6 +239,72 @@ pub fn of_thread(tid: i32) -> io::Result<Scheduling> {
     // On Linux a nice value belongs to a thread.
     let nice = rustix::process::getpriority_process(rustix::process::Pid::from_raw(tid))?;
     Ok(Scheduling { policy, priority: u32::try_from(parameter.sched_priority).unwrap_or(0), nice })
+}
+
+/// Policy and priority of a thread in the kernel's numbers, as they are put back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RawScheduling {
+    /// `SCHED_OTHER` and the like, with the flag `SCHED_RESET_ON_FORK`.
+    pub policy: i32,
+    /// 1 to 99 for real-time policies, else 0.
+    pub priority: i32,
+}
+
+impl RawScheduling {
+    /// What a thread of `SCHED_OTHER` has.
+    pub const ORDINARY: Self = Self { policy: libc::SCHED_OTHER, priority: 0 };
+
+    /// Whether [`set_raw`] can set it: a policy that policy and priority describe whole, which
+    /// deadline is not.
+    #[must_use]
+    pub fn is_plausible(self) -> bool {
+        match self.policy & !libc::SCHED_RESET_ON_FORK {
+            libc::SCHED_FIFO | libc::SCHED_RR => (1..=99).contains(&self.priority),
+            libc::SCHED_OTHER | libc::SCHED_BATCH | libc::SCHED_IDLE => self.priority == 0,
+            _ => false,
+        }
+    }
+
+    /// "fifo 50", "other"
+    #[must_use]
+    pub fn words(self) -> String {
+        match self.policy & !libc::SCHED_RESET_ON_FORK {
+            libc::SCHED_OTHER => "other".into(),
+            libc::SCHED_FIFO => format!("fifo {}", self.priority),
+            libc::SCHED_RR => format!("rr {}", self.priority),
+            libc::SCHED_BATCH => "batch".into(),
+            libc::SCHED_IDLE => "idle".into(),
+            libc::SCHED_DEADLINE => "deadline".into(),
+            other => format!("policy {other}"),
+        }
+    }
+}
+
+/// Policy and priority of thread `tid`, as the kernel has them.
+///
+/// # Errors
+/// `ESRCH` for a thread that is gone.
+pub fn raw_of_thread(tid: i32) -> io::Result<RawScheduling> {
+    // SAFETY: reads a number.
+    let policy = unsafe { libc::sched_getscheduler(tid) };
+    let mut parameter = libc::sched_param { sched_priority: 0 };
+    // SAFETY: `parameter` is writable.
+    let failed = unsafe { libc::sched_getparam(tid, &raw mut parameter) };
+    if policy < 0 || failed != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(RawScheduling { policy, priority: parameter.sched_priority })
+}
+
+/// Sets policy and priority of thread `tid`; its nice value stays.
+///
+/// # Errors
+/// `EPERM` without the right, `ESRCH` where it is gone, `EINVAL` for what no policy has.
+pub fn set_raw(tid: i32, wanted: RawScheduling) -> io::Result<()> {
+    let parameter = libc::sched_param { sched_priority: wanted.priority };
+    // SAFETY: `parameter` is a valid sched_param, and the kernel checks `tid` and the policy.
+    let failed = unsafe { libc::sched_setscheduler(tid, wanted.policy, &raw const parameter) };
+    if failed == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 /// How often the calling thread has been moved to another CPU; absent where the kernel does not

@@ -4,13 +4,13 @@ use std::{
     io,
     sync::{
         Arc,
-        atomic::{AtomicI64, AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering},
     },
 };
 
 use rustix::process::Signal;
 use signal_hook::{
-    consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ},
+    consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGWINCH, SIGXFSZ},
     low_level::emulate_default_handler,
 };
 use tardy_hot::clock::now_ns;
@@ -85,11 +85,31 @@ impl Quit {
     }
 }
 
+/// Rings `bell` whenever the terminal of this process changes its size.
+///
+/// # Errors
+/// What the kernel says to a signal handler.
+pub fn ring_at_resize(bell: &Bell) -> io::Result<()> {
+    let own = bell.clone();
+    // SAFETY: the handler makes one system call, which is allowed in a handler.
+    unsafe { signal_hook::low_level::register(SIGWINCH, move || own.ring()) }.map(drop)
+}
+
 /// Whether a signal at `now_ns` is not the first, and no repetition of it. Keeps the time of the
 /// first, which is 0 before.
 fn is_again(first_ns: &AtomicI64, now_ns: i64) -> bool {
     let first = first_ns.compare_exchange(0, now_ns, Ordering::Relaxed, Ordering::Relaxed);
     first.is_err_and(|first_ns| now_ns - first_ns >= SAME_REQUEST_NS)
+}
+
+/// Whether SIGUSR1 came, from now on; without this it ends a process.
+///
+/// # Errors
+/// What the kernel says to a signal handler.
+pub fn note_user_signal() -> io::Result<Arc<AtomicBool>> {
+    let came = Arc::new(AtomicBool::new(false));
+    signal_hook::flag::register(SIGUSR1, Arc::clone(&came))?;
+    Ok(came)
 }
 
 /// Lets a write beyond `RLIMIT_FSIZE` fail (`EFBIG`), as one to a full disk does, instead of ending
@@ -98,7 +118,7 @@ fn is_again(first_ns: &AtomicI64, now_ns: i64) -> bool {
 /// # Errors
 /// What the kernel says to a signal handler.
 pub fn survive_large_files() -> io::Result<()> {
-    let unread = Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let unread = Arc::new(AtomicBool::new(false));
     signal_hook::flag::register(SIGXFSZ, unread).map(drop)
 }
 

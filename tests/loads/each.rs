@@ -48,6 +48,7 @@ const TINY: &[Tiny] = &[
     tiny("signals:processes=10,interval=1ms", 11, 0),
     tiny("signals:processes=10,interval=1ms,deliver=no", 11, 0),
     tiny("rt:tasks=3,utilisation=10", 3, 0),
+    tiny("sound:players=2,frames=64", 2, 0),
     tiny("video:players=2", 2, 0),
     tiny("x11", 1, 0),
     tiny("ext4:size=16MiB,file=1MiB,tasks=2", 2, 0),
@@ -64,6 +65,7 @@ fn entries(dir: &Path) -> usize {
 /// The tiny loads that this machine can run, each with a directory of its own.
 fn each(mut check: impl FnMut(&Tiny, &str, &Path)) {
     let has_compiler = Command::new("cc").arg("--version").output().is_ok();
+    let has_aplay = Command::new("aplay").arg("--version").output().is_ok();
     for tiny in TINY {
         let dir = tempfile::tempdir().unwrap();
         let text = with_dir(tiny.text, dir.path());
@@ -71,6 +73,8 @@ fn each(mut check: impl FnMut(&Tiny, &str, &Path)) {
             skip(&text, "this needs root, loop devices and ext4");
         } else if text.starts_with("rt") && !rustix::process::geteuid().is_root() {
             skip(&text, "this needs SCHED_FIFO");
+        } else if text.starts_with("sound") && !has_aplay {
+            skip(&text, "there is no aplay");
         } else if text.starts_with("compile") && !has_compiler {
             skip(&text, "there is no cc");
         } else if text.contains("direct") && !has_direct_access(dir.path()) {

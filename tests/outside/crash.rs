@@ -83,7 +83,10 @@ fn assert_samples(record: &Value, page: &Value, missing_ns: i64, moment: &str) {
     for (number, series) in list(&record["series"]).iter().filter(is_whole).enumerate() {
         let periods = whole(&series["count"]) + whole(&series["missed"]);
         let expected = whole(&record["duration_ns"]) / 1_000_000;
-        assert!((periods - expected).abs() <= 2 + whole(&series["max"]) / 1_000_000, "{moment}");
+        // Counters are read one series after another, by a thread that may have to wait in between.
+        let apart = (periods - expected).abs();
+        let most = 2 + expected / 50 + whole(&series["max"]) / 1_000_000;
+        assert!(apart <= most, "{apart} periods: {moment}");
         let samples = whole(&page["runs"][0]["series"][number]["points"]["of"]);
         let apart = (samples - whole(&series["count"])).abs();
         assert!(apart <= missing_ns / 1_000_000, "{samples} single samples: {moment}");

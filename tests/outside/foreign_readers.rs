@@ -11,14 +11,15 @@ use super::support::{
     Store, eventually, finish, in_histogram, list, piped, read_record, signal, skip, whole,
 };
 
-fn python() -> Command {
+pub(crate) fn python() -> Command {
     let python = std::env::var_os("TARDY_TEST_PYTHON").unwrap_or_else(|| "python3".into());
     Command::new(python)
 }
 
-fn has_modules() -> bool {
-    let asked =
-        python().args(["-c", "import hdrh, pandas, pyarrow, duckdb, junitparser, tap"]).output();
+pub(crate) fn has_modules() -> bool {
+    let asked = python()
+        .args(["-c", "import hdrh, pandas, perfetto, pyarrow, duckdb, junitparser, tap"])
+        .output();
     let there = asked.is_ok_and(|output| output.status.success());
     if !there {
         skip("no Python with the modules of tests/python/requirements.txt (TARDY_TEST_PYTHON)");

@@ -83,7 +83,7 @@ fn what_a_task_cannot_do_is_refused_with_the_remedy() {
     refused(&["--gap-over", "2us"], "--gap-over has no meaning with interactive");
     assert!(!store.runs().exists() || fs::read_dir(store.runs()).unwrap().next().is_none());
     for flag in [["--task", "audio"], ["--work", "1ms"], ["--loops-per-ms", "1000"]] {
-        let said = store.run(&[&["run", "timer"][..], &flag].concat());
-        assert!(said.err.contains("has no meaning with timer"), "{said:?}");
+        let said = store.run(&[&["run", "noise"][..], &flag].concat());
+        assert!(said.err.contains("has no meaning with noise"), "{said:?}");
     }
 }

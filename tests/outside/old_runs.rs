@@ -80,3 +80,16 @@ fn a_heat_map_has_a_column_for_each_interval_of_the_log() {
     filled.dedup();
     assert_eq!(filled, [0, 1, 2, 3, 4], "none of them is empty");
 }
+
+#[test]
+fn without_its_host_an_old_run_is_refused_with_what_to_do_about_it() {
+    let store = kept("timer");
+    for verb in ["show", "why"] {
+        let refused = store.run(&[verb, "r", "--without", "host"]);
+        assert_eq!(refused.code, Some(2), "{refused:?}");
+        let remedy = "measure again with this one and --trace peaks";
+        assert!(refused.err.contains(remedy), "{refused:?}");
+    }
+    let gated = store.run(&["show", "r", "--without", "host", "--gate", "p99<1s"]);
+    assert!(gated.err.contains("leave out --without host, or --gate"), "{gated:?}");
+}

@@ -1,7 +1,7 @@
 //! `tardy plan`: cells, their order and their record, what prepares them, gates, and every end.
 //! Samples are made up, so that nothing depends on this machine.
 
-use std::{fs, path::PathBuf};
+use std::{collections::BTreeSet, fs, path::PathBuf};
 
 use serde_json::Value;
 
@@ -88,13 +88,34 @@ fn each_cell_is_a_run_and_every_row_is_measured_before_any_is_measured_again() {
         );
         assert_eq!((&cell["status"], &cell["validity"]), (&"measured".into(), &run["validity"]));
     }
-    // The directory of a plan is no damaged run.
+    // The directory of a plan is no damaged run: it is listed as what it is.
     let listed = store.run(&["list", "--json"]);
-    assert_eq!((listed.out.trim(), listed.err.as_str()), ("[]", ""));
+    assert_eq!(listed.err, "");
+    let listed: Value = serde_json::from_str(&listed.out).unwrap();
+    assert_eq!(list(&listed).len(), 1, "{listed}");
+    let what = (listed[0]["kind"].as_str().unwrap(), listed[0]["what"].as_str().unwrap());
+    assert_eq!(what, ("plan", "plan of 4 cells, 4 measured"));
+    let text = store.run(&["list"]).out;
+    assert!(text.contains("complete  -        plan of 4 cells, 4 measured"), "{text}");
+    // Its runs are those that are asked for.
+    let named = place(&store).file_name().unwrap().to_str().unwrap().to_owned();
+    let cells = store.run(&["list", "--json", "--where", &format!("plan={named} cell=*b*")]);
+    let cells: Value = serde_json::from_str(&cells.out).unwrap();
+    assert_eq!(list(&cells).len(), 2, "{cells}");
     // And nothing is measured over it.
     let again = store.run(&["plan", &file, "-o", place(&store).to_str().unwrap()]);
     assert_eq!(again.code, Some(2));
     assert!(again.err.contains("go on with `tardy plan --resume"), "{}", again.err);
+    // It goes as a whole, or not at all.
+    fs::write(place(&store).join("cells/notes.txt"), "x").unwrap();
+    let kept = store.run(&["rm", "x"]);
+    assert_eq!((kept.code, kept.out.as_str()), (Some(2), ""));
+    assert!(kept.err.contains("\"cells/notes.txt\", which tardy did not write"), "{kept:?}");
+    assert_eq!(record(&store), found);
+    fs::remove_file(place(&store).join("cells/notes.txt")).unwrap();
+    let removed = store.run(&["rm", "x"]);
+    assert_eq!((removed.code, removed.err.as_str()), (Some(0), ""));
+    assert!(removed.out.ends_with("runs/x\n") && !place(&store).exists(), "{removed:?}");
 }
 
 #[test]
@@ -349,4 +370,92 @@ fn the_page_of_a_plan_says_what_is_not_measured_and_what_cannot_be_read() {
     let done = store.run(&["report", "x", "-o", "y.html"]);
     assert_eq!(done.code, Some(2));
     assert!(done.err.contains("plan.json is damaged"), "{done:?}");
+}
+
+const PARTS: &str = r#"
+name = "parts"
+repeat = 3
+[run]
+duration = "500ms"
+[[part]]
+name = "made up"
+probe = "fake"
+run.duration = "1s"
+[[part.load]]
+name = "a"
+[[part.load]]
+name = "b"
+use = ["burn:threads=1"]
+[[part]]
+name = "bandwidth"
+probe = "bandwidth"
+run.only = "null_call"
+"#;
+
+#[test]
+fn two_plans_of_parts_stand_beside_each_other_on_a_page_part_by_part() {
+    let store = Store::new();
+    let file = write(&store, PARTS);
+    for name in ["x", "y"] {
+        let done = store.run(&["plan", &file, &format!("--name={name}"), "--quiet"]);
+        assert_eq!(done.code, Some(0), "{done:?}");
+    }
+    // Gates are for the cells with latencies.
+    let gated = store.run(&["plan", &file, "--name=z", "--quiet", "--gate=max<1s", "--check"]);
+    assert_eq!(gated.code, Some(0), "{gated:?}");
+    let gates = ["plan", "--resume=y", "--quiet", "--gate=max<1s", "--json"];
+    let gated = store.run(&gates);
+    assert_eq!(gated.code, Some(0), "{gated:?}");
+    let gated: Value = serde_json::from_str(&gated.out).unwrap();
+    let cells: BTreeSet<&str> =
+        list(&gated["gates"]).iter().filter_map(|gate| gate["cell"].as_str()).collect();
+    assert_eq!(cells.len(), 6, "{cells:?}");
+    let other = store.run(&["suite", "--resume=y"]);
+    assert!(other.err.contains("it is the plan \"parts\" and no suite"), "{other:?}");
+
+    let one = plan_page(&store, &["--pages=0"]);
+    let suite = &one["matrix"]["suite"];
+    let parts: Vec<&Value> = list(&suite["parts"]).iter().map(|part| &part["name"]).collect();
+    assert_eq!(parts, ["made up", "bandwidth"]);
+    let figure = &suite["parts"][1]["figures"][0];
+    assert_eq!((&figure["name"], &figure["change"]), (&"null_call".into(), &Value::Null));
+    let range = &figure["cells"][0];
+    assert_eq!(list(&range["values"]).len(), 3);
+    let [low, median, high] = ["low", "median", "high"].map(|end| range[end].as_f64().unwrap());
+    assert!(0.0 < low && low <= median && median <= high, "{range}");
+
+    let file = store.path().join("both.html");
+    let done = store.run(&["report", "x", "y", "-o", file.to_str().unwrap()]);
+    assert_eq!(done.code, Some(0), "{done:?}");
+    let both = page_data(&fs::read_to_string(&file).unwrap());
+    let matrix = &both["matrix"];
+    assert_eq!(matrix["headline"], "x and y");
+    // The probe makes the same samples up each time, so that no verdict depends on the machine.
+    let said = matrix["loads"][0]["verdicts"][0].as_str().unwrap();
+    assert!(said.starts_with("the same within the margin: p50"), "{said}");
+    let change = &matrix["suite"]["parts"][1]["figures"][0]["change"];
+    assert!(change["low"].as_f64() < change["high"].as_f64(), "{change}");
+    let pages: Vec<_> = list(&matrix["runs"]).iter().map(|run| run["page"].as_str()).collect();
+    assert!(pages.contains(&Some("both.pages/1-0001.html")), "{pages:?}");
+    assert!(pages.contains(&Some("both.pages/2-0001.html")), "{pages:?}");
+    let run = store.run(&["run", "fake", "--duration=1s", "--quiet"]);
+    assert_eq!(run.code, Some(0), "{run:?}");
+    let mixed = store.run(&["report", "x", "last", "-o", file.to_str().unwrap()]);
+    assert!(mixed.err.contains("x is a plan, and what is beside it is none"), "{mixed:?}");
+}
+
+#[test]
+fn a_suite_says_what_it_would_do_and_keeps_gates_and_resuming_of_plans() {
+    let store = Store::new();
+    for (words, name) in [(&["--check"][..], "suite-quick"), (&["--full", "--check"], "suite-full")]
+    {
+        let done = store.run(&[&["suite", "--json"][..], words].concat());
+        assert_eq!(done.code, Some(0), "{done:?}");
+        let record: Value = serde_json::from_str(&done.out).unwrap();
+        assert_eq!(record["plan"], name);
+        assert!(list(&record["cells"]).iter().all(|cell| cell["part"].is_string()), "{record}");
+    }
+    let both = store.run(&["suite", "--quick", "--full"]);
+    assert_eq!(both.code, Some(2), "{both:?}");
+    assert!(fs::read_dir(store.path()).unwrap().next().is_none(), "nothing was measured");
 }

@@ -34,7 +34,7 @@ fn asked_ns(record: &serde_json::Value) -> i64 {
 
 #[test]
 fn a_stall_of_twenty_periods_is_one_late_sample_and_twenty_missed_periods_on_every_cpu() {
-    for wake in ["nanosleep", "timerfd"] {
+    for wake in ["nanosleep", "timerfd", "signal", "ppoll", "io-uring"] {
         let record = with_time(|duration| stalled(wake, duration));
         for series in list(&record["series"]) {
             assert_stall(series, asked_ns(&record) / MS);

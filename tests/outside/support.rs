@@ -295,6 +295,7 @@ pub(crate) fn signal(child: &Child, name: &str) {
     let signal = match name {
         "CONT" => Signal::CONT,
         "HUP" => Signal::HUP,
+        "USR1" => Signal::USR1,
         "INT" => Signal::INT,
         "KILL" => Signal::KILL,
         "STOP" => Signal::STOP,

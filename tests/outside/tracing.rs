@@ -14,7 +14,7 @@ use super::{
 const RUN: [&str; 4] = ["run", "timer", "--warmup", "200ms"];
 
 /// Whether wake-ups can be traced here; the caller skips where not.
-fn can_trace() -> bool {
+pub(super) fn can_trace() -> bool {
     tardy::kernel::can_trace().is_ok()
 }
 
@@ -41,7 +41,7 @@ fn stages_are_counted_with_their_wakeups_and_sum_to_them() {
     if !can_trace() {
         return skip("wake-ups cannot be traced here");
     }
-    for wake in ["nanosleep", "timerfd", "relative"] {
+    for wake in ["nanosleep", "timerfd", "relative", "epoll", "pselect", "signal", "io-uring"] {
         let store = Store::new();
         let record = traced(&store, "stages", &["--duration", "1s", "--wake", wake]);
         assert_eq!(record["trace"]["found"], "stages", "{record}");

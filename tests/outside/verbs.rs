@@ -20,6 +20,8 @@ fn every_verb_explains_itself_on_standard_output() {
         &["profile", "--help"],
         &["compare", "--help"],
         &["report", "--help"],
+        &["import", "--help"],
+        &["cyclictest", "--help"],
         &["load", "--help"],
         &["repair", "--help"],
         &["rm", "--help"],

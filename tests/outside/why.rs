@@ -15,7 +15,7 @@ use super::{
 };
 
 /// The run that was made up, once for all tests here.
-fn made_up() -> &'static Path {
+pub(crate) fn made_up() -> &'static Path {
     static RUN: OnceLock<(tempfile::TempDir, PathBuf)> = OnceLock::new();
     let (_, run) = RUN.get_or_init(|| {
         let kept = tempfile::tempdir().unwrap();

@@ -65,6 +65,14 @@ export type AbStatus = "running" | "complete" | "interrupted" | "invalid" | "fai
 /** What is said of B, compared with A. */
 export type AbVerdict = "better" | "worse" | "same" | "inconclusive";
 
+/** A setting of the machine as it was asked for. */
+export type AskedSetting = {
+  /** Its name, as in `--set`. */
+  name: string;
+  /** The value, as typed; `now` for the one that it has. */
+  value: string;
+};
+
 /** What the user or the default wanted. */
 export type AskedSetup = {
   /** CPUs to measure, as a list. */
@@ -89,10 +97,155 @@ export type AskedSetup = {
   priority: number;
   /** Whether the user asked for that priority. */
   priority_explicit: boolean;
+  /** Settings of the machine (`--set`). */
+  settings: AskedSetting[];
   /** Whether everything else was to be kept off the measured CPUs. */
   shield: boolean;
   /** Timer slack of the measured threads. In ns. */
   timer_slack_ns: number;
+};
+
+/** The parameters of `attach`. */
+export type AttachParameters = {
+  /** How its threads were named: `pid`, `tid`, `comm`, `cgroup` or `command`. */
+  by: string;
+  /** The number, the name, the directory, or the words of the command. */
+  target: string;
+};
+
+/** What became of a run of `attach`. */
+export type AttachRecord = {
+  /** The command that was started; absent where none was. */
+  command: AttachedCommand | null;
+  /** When the last of the threads had ended, ns from the start of the run; absent where the run ended first. */
+  ended_ns: number | null;
+  /** Threads for which there was no room; nothing is known of them. */
+  no_room: number;
+  /** Of them those without a series of their own, as they lived for less than a second, or others woke up more often: their wake-ups are in the series of their name. */
+  pooled_only: number;
+  /** The threads of each name, and after them each thread that has a series of its own. */
+  rows: AttachedRow[];
+  /** Threads that were measured, in all. */
+  threads: number;
+};
+
+/** What a thread is given of `SCHED_DEADLINE` (sched(7)), ns. */
+export type AttachedBudget = {
+  /** From the start of a period until that time has been given. */
+  deadline_ns: number;
+  /** From one start to the next. */
+  period_ns: number;
+  /** Time on a CPU in each period. */
+  runtime_ns: number;
+};
+
+/** A command that tardy started to look at it. */
+export type AttachedCommand = {
+  /** Its words. */
+  argv: string[];
+  /** How it ended: `exit 3`, `signal 9`; of one that could not be started, why. */
+  ended: string | null;
+  /** Whether tardy ended it, as the run was over. */
+  ended_by_tardy: boolean;
+  /** Its exit code; absent where a signal ended it. */
+  exit_code: number | null;
+};
+
+/** What the latency of an attached thread is. */
+export type AttachedLatency = "lateness" | "dispatch";
+
+/** Cycles of a thread, or of all of one name, that took longer than the deadline: their parts, summed, in ns. They sum to the responses of these cycles. */
+export type AttachedOver = {
+  /** How many cycles. */
+  cycles: number;
+  /** The deadline, ns: as asked for, or that of `SCHED_DEADLINE`. */
+  deadline_ns: number;
+  /** From the hard expiry to the CPU. */
+  late_ns: number;
+  /** Ready but not running: preempted, or woken again and not switched in yet. */
+  ready_ns: number;
+  /** On a CPU; interrupts that came meanwhile are in it. */
+  run_ns: number;
+  /** What was not seen. */
+  unseen_ns: number;
+  /** Asleep in between. */
+  wait_ns: number;
+};
+
+/** One thread, or all of one name. */
+export type AttachedRow = {
+  /** Asleep, up to each wake-up. */
+  blocked: AttachedTimes;
+  /** What the thread is given of `SCHED_DEADLINE`; absent for threads of another policy. */
+  budget?: AttachedBudget | null;
+  /** By interrupts and softirqs. */
+  by_interrupt: number;
+  /** By calls from other CPUs. */
+  by_ipi: number;
+  /** By timers of its own, whose expiry is known. */
+  by_own_timer: number;
+  /** By other tasks. */
+  by_task: number;
+  /** Of them by timers. */
+  by_timer: number;
+  /** Of those: they had the CPU before the hard expiry, within the slack. */
+  in_slack: number;
+  /** What the series has; absent while that is not known, as nothing woke the thread. */
+  latency: AttachedLatency | null;
+  /** The cycles that took longer than the deadline; absent where there is none. */
+  over?: AttachedOver | null;
+  /** From one programmed expiry to the next, ns; absent where they follow no period. */
+  period_ns: number | null;
+  /** That of its process; absent likewise. */
+  pid: number | null;
+  /** How often it lost its CPU while it wanted it. */
+  preempted: number;
+  /** Ready but not running, of each wake-up in which it lost its CPU. */
+  ready: AttachedTimes;
+  /** From the hard expiry of its own timer to the last time that it went to sleep before the next one; absent where that was not measured, and where the latency is no lateness. */
+  response?: AttachedTimes | null;
+  /** On a CPU, of each wake-up. */
+  run: AttachedTimes;
+  /** The series: `name` or `name/1234`; in names `%2F`, `%20` and the like stand for slashes, spaces, commas and what cannot be printed. */
+  series: string;
+  /** Mean of hard less soft expiry of its timers, ns; absent without any. */
+  slack_ns: number | null;
+  /** How many threads there were of this name; absent for one thread. */
+  threads: number | null;
+  /** The kernel's number of the thread; absent for all of one name. */
+  tid: number | null;
+  /** How often it was switched in with no wake-up that was seen. */
+  unmatched: number;
+  /** Wake-ups after which it was seen to have the CPU. */
+  wakeups: number;
+};
+
+/** A time that was measured again and again; ns, absent without a value. */
+export type AttachedTimes = {
+  /** How often. */
+  count: number;
+  /** Largest. */
+  max: number | null;
+  /** Mean. */
+  mean: number | null;
+  /** Median. */
+  p50: number | null;
+  /** 99th percentile. */
+  p99: number | null;
+};
+
+/** The parameters of `audio`. */
+export type AudioParameters = {
+  /** The CPU of the thread that is called. */
+  cpu: number;
+  /** Frames of a cycle. */
+  frames: number;
+  /** From one cycle to the next by these two, ns, rounded down. */
+  interval_ns: number;
+  /** Frames of a second. */
+  rate_hz: number;
+  /** The name of the JACK server; absent for the default one. */
+  server: string | null;
 };
 
 /** The wake-ups of one band, and what they were blamed on. */
@@ -145,7 +298,7 @@ export type BandwidthParameters = {
 export type Basis = "measured" | "inferred" | "none";
 
 /** What made a wake-up late. The order is that of tables. */
-export type Cause = "irqs_off" | "hardirq" | "softirq" | "thread" | "nonpreemptible" | "lock" | "idle_exit" | "migration" | "throttled" | "page_fault" | "stopped" | "host" | "hardware" | "tracing" | "unexplained";
+export type Cause = "irqs_off" | "hardirq" | "softirq" | "thread" | "nonpreemptible" | "lock" | "idle_exit" | "migration" | "throttled" | "page_fault" | "own_work" | "wait" | "stopped" | "host" | "hardware" | "tracing" | "unexplained";
 
 /** One cause's part of both. */
 export type CauseDifference = {
@@ -466,6 +619,32 @@ export type Figure = {
   uncertain: boolean;
 };
 
+/** The second plan against the first. */
+export type FigureChange = {
+  /** Upper end of it. */
+  high: number;
+  /** Lower end of its interval, at the error probability at which it was judged. */
+  low: number;
+  /** So many repeats a plan would decide it, if they scatter as these do; null where it is decided, and where no number would. */
+  needed: number | null;
+  /** The second to the first. */
+  ratio: number;
+  /** Whether it is better, worse or the same within 5 %: all figures of the page share an error probability of 5 %. */
+  verdict: AbVerdict;
+};
+
+/** The means of a figure over the runs of a cell. */
+export type FigureRange = {
+  /** The largest of them. */
+  high: number;
+  /** The smallest of them. */
+  low: number;
+  /** The median of the runs' means. */
+  median: number;
+  /** The mean of each run. */
+  values: number[];
+};
+
 /** One figure of a run. What needs a value is absent without one. */
 export type FigureRecord = {
   /** Its upper end. */
@@ -476,14 +655,39 @@ export type FigureRecord = {
   mean: number | null;
   /** `pipe/64KiB`, `fork`, `cpu0/lost`. */
   name: string;
-  /** `MB/s`, `us`, `percent` or `loops/ms`; a later tardy may have others. */
+  /** `MB/s`, `us`, `percent`, `loops/ms` or `count`; a later tardy may have others. */
   unit: FigureUnit;
   /** Each repeat, in the order of time. */
   values: number[];
 };
 
 /** What a figure is counted in. */
-export type FigureUnit = "MB/s" | "us" | "percent" | "loops/ms" | string;
+export type FigureUnit = "MB/s" | "us" | "percent" | "loops/ms" | "count" | string;
+
+/** A tree of stacks; columns of one length. A caller comes before what it calls. */
+export type FlameGraph = {
+  /** The place of the caller plus 1; 0 where nothing calls it: a task, interrupts, a cause. */
+  caller: number[];
+  /** What it is. */
+  kind: FlameKind[];
+  /** A place of less than so many percent was put together with others. */
+  least_percent: number;
+  /** How many places were put together as too small. */
+  merged: number;
+  /** What they weigh together. */
+  merged_weight: number;
+  /** The file it is from, in `strings`; 0 where there is none, and for functions of the kernel. */
+  module: number[];
+  /** What it is called, in `strings`. */
+  name: number[];
+  /** Names and files, each once; place 0 is empty. */
+  strings: string[];
+  /** With all that it calls. */
+  weight: number[];
+};
+
+/** What a place of a flame graph is. */
+export type FlameKind = "task" | "interrupt" | "idle" | "cause" | "user" | "kernel" | "smaller";
 
 /** The result of the messages of one series. */
 export type FlowRecord = {
@@ -511,6 +715,18 @@ export type FlowRecord = {
   wanted_per_s: number | null;
 };
 
+/** A setting of the machine as it was found. */
+export type FoundSetting = {
+  /** What was read back, for people. */
+  found: string;
+  /** Its name, as in `--set`. */
+  name: string;
+  /** How many of its files the kernel keeps as they are: interrupts that it manages itself. */
+  refused: number;
+  /** What it was before, for people. */
+  was: string;
+};
+
 /** What the kernel said afterwards; null where nothing was arranged, or not yet. */
 export type FoundSetup = {
   /** CPUs that were measured, as a list. */
@@ -523,6 +739,8 @@ export type FoundSetup = {
   memory_lock: MemoryLock | null;
   /** Policy and priority as available: fifo 90, other. */
   policy: string | null;
+  /** Settings of the machine that were set (`--set`). */
+  settings: FoundSetting[];
   /** What the shield came to; null without one. */
   shield: FoundShield | null;
   /** CPUs that were taken offline, as a list, empty where cores have one hardware thread; null where that was not asked for. */
@@ -974,6 +1192,30 @@ export type PageComparison = {
   verdict: AbVerdict;
 };
 
+/** Who used the CPUs. */
+export type PageCpuUse = {
+  /** What is wrong with the profile; empty where nothing is. */
+  damage: string;
+  /** Of late moments only; null where no peak was traced. */
+  late: PageLateUse | null;
+  /** Of the whole run, by samples; null where it was not profiled. */
+  profile: PageProfile | null;
+};
+
+/** What `tardy check` found; see `docs/check.md`. */
+export type PageFinding = {
+  /** Stable name. */
+  code: string;
+  /** What was read. */
+  evidence: string;
+  /** What to do. */
+  remedy: string;
+  /** `serious`, `matters` or `little`; null where it costs nothing or is unknown. */
+  severity: string | null;
+  /** `ok`, `costs` or `unknown`. */
+  status: string;
+};
+
 /** A gate, and what one run says of it. */
 export type PageGate = {
   /** As it was written. */
@@ -984,6 +1226,14 @@ export type PageGate = {
   series: string | null;
   /** `pass`, `fail` or `inconclusive`. */
   verdict: string;
+};
+
+/** What late samples waited for. */
+export type PageLateUse = {
+  /** Stacks weighted by the ns that they cost. */
+  flame: FlameGraph;
+  /** The peaks in it. */
+  peaks: number;
 };
 
 /** Kernels beside each other; or the cells of a plan, or two sides. */
@@ -1008,6 +1258,8 @@ export type PageMatrix = {
   runs: PageCellRun[];
   /** How far it came, in words; empty of the lab. */
   state: string;
+  /** The parts of a plan; absent where it has none, and of all others. */
+  suite: PageSuite | null;
   /** What was measured. */
   title: string;
   /** Cells that an early end left undone. */
@@ -1068,6 +1320,46 @@ export type PagePeaks = {
   strings: string[];
 };
 
+/** What one plan comes to. */
+export type PagePlan = {
+  /** What it comes to, a sentence each, from what was recorded. */
+  answers: string[];
+  /** What `tardy check` found before, but for what is fine; absent where it was not looked for. */
+  findings: PageFinding[] | null;
+  /** The machine and its kernel, in a line; empty where nothing was measured. */
+  machine: string;
+  /** Its name. */
+  name: string;
+};
+
+/** A profile. */
+export type PageProfile = {
+  /** Of all CPUs together, in the order hard interrupt, softirq, kernel, user, idle: its name (`hardirq`) and percent of all samples. */
+  contexts: ([string, number])[];
+  /** Samples that were due; null where samples come at no fixed rate, or the CPUs are not known. */
+  due: number | null;
+  /** What samples were taken by: `cpu-clock` or `cycles`. */
+  event: string;
+  /** All stacks. */
+  flame: FlameGraph;
+  /** Samples a second on each CPU, as asked for. */
+  hz: number;
+  /** Samples that were lost. */
+  lost: number;
+  /** Samples whose task or stack had no room. */
+  other: number;
+  /** Samples in it. */
+  samples: number;
+  /** By function, those that took most themselves first. */
+  symbols: SymbolShare[];
+  /** By the names of tasks, those that took most first. */
+  tasks: TaskNameShare[];
+  /** Whether interrupts are told from what they interrupt. */
+  tells_interrupts: boolean;
+  /** What weights are in: `ns` or `cycles`. */
+  unit: string;
+};
+
 /** One load. */
 export type PageRow = {
   /** One place a kernel; absent where nothing was measured. */
@@ -1086,6 +1378,8 @@ export type PageRun = {
   blame: PageBlame | null;
   /** The command line, quoted for a shell. */
   command: string;
+  /** Who used the CPUs; nothing on a page of a stretch of time. */
+  cpu_use: PageCpuUse;
   /** One sentence for a manager. */
   headline: string;
   /** All series together, counts per time and latency bin. */
@@ -1114,6 +1408,8 @@ export type PageRun = {
   tail: RunTail;
   /** Edges of the time bins of the heat maps: bin `i` is from edge `i` to edge `i + 1`. */
   time_edges_s: number[];
+  /** What was removed and what was not, in sentences, where it is a run without the time of its hypervisor; empty of others. */
+  without_host: string[];
 };
 
 /** One figure of one run: that of the series where it is largest. */
@@ -1162,6 +1458,16 @@ export type PageStage = {
   name: string;
 };
 
+/** The parts of a plan, or of several plans beside each other. */
+export type PageSuite = {
+  /** What the worst samples of all runs were spent on, largest first; none where no run was traced. */
+  causes: CellCause[];
+  /** In the order of the first plan. */
+  parts: PlanPart[];
+  /** What each plan comes to, in the order they were named. */
+  plans: PagePlan[];
+};
+
 /** Entries by time; columns of one length. Texts are places in `strings`, 0 for none. */
 export type PageTimeline = {
   /** ns after the programmed expiry. */
@@ -1186,6 +1492,20 @@ export type PageTimeline = {
   what: number[];
 };
 
+/** One figure of one row of a part. */
+export type PartFigure = {
+  /** One for each column of the matrix; null where no run of it has the figure. */
+  cells: (FigureRange | null)[];
+  /** The second column against the first, of two plans beside each other; null elsewhere, and where there are too few runs. */
+  change: FigureChange | null;
+  /** As in `figures` of the runs. */
+  name: string;
+  /** The row of the matrix. */
+  row: string;
+  /** Its unit. */
+  unit: string;
+};
+
 /** The parameters of `pingpong`. */
 export type PingpongParameters = {
   /** The CPU of the near end. */
@@ -1204,6 +1524,16 @@ export type PingpongParameters = {
   to: string | null;
   /** What carries the messages: `tcp`, `futex`, ... */
   transport: string;
+};
+
+/** One part of a plan, or of plans beside each other. */
+export type PlanPart = {
+  /** Figures that are no latencies; none where its probe has none. */
+  figures: PartFigure[];
+  /** Its name. */
+  name: string;
+  /** Its rows of the matrix, by name. */
+  rows: string[];
 };
 
 /** What a point of `Points` is. */
@@ -1259,6 +1589,12 @@ export type ProbeRecord = {
 } | {
   name: "irq";
   parameters: IrqParameters;
+} | {
+  name: "audio";
+  parameters: AudioParameters;
+} | {
+  name: "attach";
+  parameters: AttachParameters;
 } | {
   name: "fake";
   parameters: FakeParameters;
@@ -1322,6 +1658,8 @@ export type RunParameters = {
 export type RunRecord = {
   /** The command line that made it. */
   argv: string[];
+  /** The threads that were looked at; absent with other probes, and until the end. */
+  attached?: AttachRecord | null;
   /** Every caveat of this run, worst first. */
   caveats: Caveat[];
   /** Under which conditions; absent until the end. */
@@ -1368,6 +1706,8 @@ export type RunRecord = {
   trace: TraceRecord;
   /** The verdict, from the caveats. */
   validity: Validity;
+  /** Only where a reader was asked for the run without the time that its hypervisor took: what was removed from the figures above. Never in the file of a run. */
+  without_host?: WithoutHost | null;
 };
 
 /** What can be said of the tails of a run. */
@@ -1417,7 +1757,7 @@ export type SeriesShare = {
 
 /** One series in figures. All latencies in ns; values that need a sample are absent without one. */
 export type SeriesSummary = {
-  /** Latencies over one hour; in `count`, `mean` and `max`, not in the percentiles. */
+  /** Latencies over one hour, and those of an imported run that have no value in its file; in `count`, `mean` and `max`, not in the percentiles. */
   above: number;
   /** All wake-ups: those in the histogram, `early` and `above`. */
   count: number;
@@ -1447,6 +1787,8 @@ export type SeriesSummary = {
   stage_of: string | null;
   /** Standard deviation of the histogram's latencies, rounded. */
   stddev: number | null;
+  /** The name of the attached thread that it is of; then the series of that name has its samples too. Absent for others. */
+  thread_of?: string | null;
   /** The names of those percentiles that have fewer than 10 samples beyond them. */
   uncertain: string[];
   /** Always `ns`. */
@@ -1467,6 +1809,18 @@ export type SeriesTail = {
   rarer_than_s: number;
   /** Why there is none; null where there is one. */
   refusal: string | null;
+};
+
+/** What was removed from one series. */
+export type SeriesWithoutHost = {
+  /** Scheduled periods that passed in that time. */
+  missed_removed: number;
+  /** Its name. */
+  name: string;
+  /** What was removed from them, ns. */
+  removed_ns: number;
+  /** Samples that were moved. */
+  samples: number;
 };
 
 /** What was arranged, as asked and as read back from the kernel. */
@@ -1515,7 +1869,7 @@ export type StagesOf = {
 };
 
 /** How far a run came. */
-export type Status = "running" | "complete" | "interrupted" | "stopped_over" | "crashed";
+export type Status = "running" | "complete" | "interrupted" | "stopped_over" | "crashed" | "imported";
 
 /** The parameters of `stream`. */
 export type StreamParameters = {
@@ -1545,6 +1899,20 @@ export type StreamParameters = {
   transport: string;
   /** How the near end waits: `sleep`, `spin`, ... */
   wait: string;
+};
+
+/** What one function did. Shares are of all samples. */
+export type SymbolShare = {
+  /** `[kernel]`, or the path of a program or library. */
+  module: string;
+  /** Its name. */
+  name: string;
+  /** Percent in the function itself. */
+  own: number;
+  /** Samples in the function itself. */
+  samples: number;
+  /** Percent in it and in what it calls. */
+  total: number;
 };
 
 /** A level that is exceeded once in a time, on average, if this mix of load goes on. */
@@ -1579,6 +1947,22 @@ export type TailModel = {
   threshold_ns: number;
 };
 
+/** What tasks of one name did. Shares are of all samples; interrupts are no task's. */
+export type TaskNameShare = {
+  /** Percent in the kernel. */
+  kernel: number;
+  /** Their name; empty for those that had no room, and `[interrupts]` for no task. */
+  name: string;
+  /** Samples. */
+  samples: number;
+  /** Percent. */
+  share: number;
+  /** How many there were. */
+  tasks: number;
+  /** Percent in user mode. */
+  user: number;
+};
+
 /** What a measured thread used. */
 export type ThreadUse = {
   /** CPU time, ns. */
@@ -1605,12 +1989,16 @@ export type TimerParameters = {
   distance_ns: number;
   /** Time from one expiry to the next, ns. */
   interval_ns: number;
+  /** The loops that were to stand for a millisecond of work; absent for those that each CPU did in one before the run, which the figures `work/CPU` have. */
+  loops_per_ms?: number | null;
   /** How much the priority falls from one thread of a CPU to the next. */
   priority_step: number;
   /** Threads on each of them. */
   threads_per_cpu: number;
-  /** How its threads wait: `nanosleep`, `relative` or `timerfd`. */
+  /** How its threads wait, as `--wake` has it. */
   wake: string;
+  /** So long the work takes alone that a thread has to do after each wake-up, ns; absent where it has none. */
+  work_ns?: number | null;
 };
 
 /** What tracing adds, from slices with and without it in turn, under the loads of the run, before it. Medians are over the wake-ups of all measured threads. */
@@ -1685,6 +2073,32 @@ export type WayOf = {
   way: string;
 };
 
+/** What was removed from a run, and what could not be. Latencies in ns. */
+export type WithoutHost = {
+  /** What the steal clock of the measured CPUs counted in the run, ns, in ticks of 10 ms; absent where it was not recorded. A sample may share stolen time with another, and most of it may be where no sample was waited for. */
+  counted_ns: number | null;
+  /** Samples up to this latency were not judged: what was stolen from them stays in; ns. The threshold follows the 99th percentile, and this is the one at the end of the run. */
+  judged_over_ns: number;
+  /** Series that are left out, because what was stolen from them is not known apart: stages. */
+  left_out: string[];
+  /** Events that the recorder lost: stolen time may be among them. */
+  lost_events: number;
+  /** Scheduled periods that passed in that time and are no longer counted as missed; they have no sample. */
+  missed_removed: number;
+  /** Judged samples with stolen time that stay as they were: the table had no room for them, or the log has no such sample at that time. */
+  not_moved: number;
+  /** Late samples that were not judged: what was stolen from them stays in. */
+  passed_over: number;
+  /** The stolen time that was removed from them, ns. */
+  removed_ns: number;
+  /** Samples that were moved to a smaller latency. */
+  samples: number;
+  /** By series; only those with stolen time. */
+  series: SeriesWithoutHost[];
+  /** Samples that were judged without a record of their own wake-up. */
+  unmatched: number;
+};
+
 /** The structure of a `Page`, as JSON Schema. */
 export const STRUCTURE: JsonMap = {
   $defs: {
@@ -1693,12 +2107,22 @@ export const STRUCTURE: JsonMap = {
     AbSideRecord: {"properties":{"options":{"type":"string"},"prepare":{"type":["string","null"]}},"required":["options","prepare"],"type":"object"},
     AbStatus: {"enum":["running","complete","interrupted","invalid","failed"]},
     AbVerdict: {"enum":["better","worse","same","inconclusive"]},
-    AskedSetup: {"properties":{"cpus":{"type":"string"},"dma_latency_us":{"type":["integer","null"]},"governor":{"type":["string","null"]},"housekeeping":{"type":["string","null"]},"max_idle_latency_us":{"type":["integer","null"]},"memory_lock":{"type":"boolean"},"no_smt_sibling":{"type":"boolean"},"policy":{"type":"string"},"policy_explicit":{"type":"boolean"},"priority":{"type":"integer"},"priority_explicit":{"type":"boolean"},"shield":{"type":"boolean"},"timer_slack_ns":{"type":"integer"}},"required":["policy","policy_explicit","priority","priority_explicit","cpus","timer_slack_ns","memory_lock","dma_latency_us","shield","governor","max_idle_latency_us","no_smt_sibling","housekeeping"],"type":"object"},
+    AskedSetting: {"properties":{"name":{"type":"string"},"value":{"type":"string"}},"required":["name","value"],"type":"object"},
+    AskedSetup: {"properties":{"cpus":{"type":"string"},"dma_latency_us":{"type":["integer","null"]},"governor":{"type":["string","null"]},"housekeeping":{"type":["string","null"]},"max_idle_latency_us":{"type":["integer","null"]},"memory_lock":{"type":"boolean"},"no_smt_sibling":{"type":"boolean"},"policy":{"type":"string"},"policy_explicit":{"type":"boolean"},"priority":{"type":"integer"},"priority_explicit":{"type":"boolean"},"settings":{"items":{"$ref":"#/$defs/AskedSetting"},"type":"array"},"shield":{"type":"boolean"},"timer_slack_ns":{"type":"integer"}},"required":["policy","policy_explicit","priority","priority_explicit","cpus","timer_slack_ns","memory_lock","dma_latency_us","shield","governor","max_idle_latency_us","no_smt_sibling","housekeeping","settings"],"type":"object"},
+    AttachParameters: {"properties":{"by":{"type":"string"},"target":{"type":"string"}},"required":["by","target"],"type":"object"},
+    AttachRecord: {"properties":{"command":{"anyOf":[{"$ref":"#/$defs/AttachedCommand"},{"type":"null"}]},"ended_ns":{"type":["integer","null"]},"no_room":{"type":"integer"},"pooled_only":{"type":"integer"},"rows":{"items":{"$ref":"#/$defs/AttachedRow"},"type":"array"},"threads":{"type":"integer"}},"required":["threads","pooled_only","no_room","ended_ns","command","rows"],"type":"object"},
+    AttachedBudget: {"properties":{"deadline_ns":{"type":"integer"},"period_ns":{"type":"integer"},"runtime_ns":{"type":"integer"}},"required":["runtime_ns","deadline_ns","period_ns"],"type":"object"},
+    AttachedCommand: {"properties":{"argv":{"items":{"type":"string"},"type":"array"},"ended":{"type":["string","null"]},"ended_by_tardy":{"type":"boolean"},"exit_code":{"type":["integer","null"]}},"required":["argv","ended","exit_code","ended_by_tardy"],"type":"object"},
+    AttachedLatency: {"enum":["lateness","dispatch"]},
+    AttachedOver: {"properties":{"cycles":{"type":"integer"},"deadline_ns":{"type":"integer"},"late_ns":{"type":"integer"},"ready_ns":{"type":"integer"},"run_ns":{"type":"integer"},"unseen_ns":{"type":"integer"},"wait_ns":{"type":"integer"}},"required":["deadline_ns","cycles","late_ns","run_ns","ready_ns","wait_ns","unseen_ns"],"type":"object"},
+    AttachedRow: {"properties":{"blocked":{"$ref":"#/$defs/AttachedTimes"},"budget":{"anyOf":[{"$ref":"#/$defs/AttachedBudget"},{"type":"null"}]},"by_interrupt":{"type":"integer"},"by_ipi":{"type":"integer"},"by_own_timer":{"type":"integer"},"by_task":{"type":"integer"},"by_timer":{"type":"integer"},"in_slack":{"type":"integer"},"latency":{"anyOf":[{"$ref":"#/$defs/AttachedLatency"},{"type":"null"}]},"over":{"anyOf":[{"$ref":"#/$defs/AttachedOver"},{"type":"null"}]},"period_ns":{"type":["integer","null"]},"pid":{"type":["integer","null"]},"preempted":{"type":"integer"},"ready":{"$ref":"#/$defs/AttachedTimes"},"response":{"anyOf":[{"$ref":"#/$defs/AttachedTimes"},{"type":"null"}]},"run":{"$ref":"#/$defs/AttachedTimes"},"series":{"type":"string"},"slack_ns":{"type":["integer","null"]},"threads":{"type":["integer","null"]},"tid":{"type":["integer","null"]},"unmatched":{"type":"integer"},"wakeups":{"type":"integer"}},"required":["series","tid","pid","threads","latency","wakeups","by_timer","by_interrupt","by_ipi","by_task","by_own_timer","in_slack","slack_ns","period_ns","preempted","unmatched","run","ready","blocked"],"type":"object"},
+    AttachedTimes: {"properties":{"count":{"type":"integer"},"max":{"type":["integer","null"]},"mean":{"type":["integer","null"]},"p50":{"type":["integer","null"]},"p99":{"type":["integer","null"]}},"required":["count","mean","p50","p99","max"],"type":"object"},
+    AudioParameters: {"properties":{"cpu":{"type":"integer"},"frames":{"type":"integer"},"interval_ns":{"type":"integer"},"rate_hz":{"type":"integer"},"server":{"type":["string","null"]}},"required":["server","frames","rate_hz","interval_ns","cpu"],"type":"object"},
     Band: {"properties":{"blamed_share":{"type":"number"},"causes":{"items":{"$ref":"#/$defs/CauseInBand"},"type":"array"},"from":{"type":"integer"},"name":{"type":"string"},"ns":{"type":"integer"},"to":{"type":"integer"},"wakeups":{"type":"integer"}},"required":["name","from","to","wakeups","ns","blamed_share","causes"],"type":"object"},
     BandDifference: {"properties":{"a_ns":{"type":"number"},"b_ns":{"type":"number"},"band":{"type":"string"},"blamed_a":{"type":"number"},"blamed_b":{"type":"number"},"causes":{"items":{"$ref":"#/$defs/CauseDifference"},"type":"array"}},"required":["band","a_ns","b_ns","blamed_a","blamed_b","causes"],"type":"object"},
     BandwidthParameters: {"properties":{"cpu":{"type":"integer"},"directory":{"type":["string","null"]},"far_cpu":{"type":"integer"},"figures":{"items":{"type":"string"},"type":"array"}},"required":["figures","cpu","far_cpu","directory"],"type":"object"},
     Basis: {"enum":["measured","inferred","none"]},
-    Cause: {"enum":["irqs_off","hardirq","softirq","thread","nonpreemptible","lock","idle_exit","migration","throttled","page_fault","stopped","host","hardware","tracing","unexplained"]},
+    Cause: {"enum":["irqs_off","hardirq","softirq","thread","nonpreemptible","lock","idle_exit","migration","throttled","page_fault","own_work","wait","stopped","host","hardware","tracing","unexplained"]},
     CauseDifference: {"properties":{"a_ns":{"type":"number"},"b_ns":{"type":"number"},"cause":{"$ref":"#/$defs/Cause"},"name":{"type":"string"}},"required":["cause","name","a_ns","b_ns"],"type":"object"},
     CauseInBand: {"properties":{"cause":{"$ref":"#/$defs/Cause"},"inferred":{"type":"number"},"name":{"type":"string"},"ns":{"type":"integer"},"series":{"items":{"$ref":"#/$defs/SeriesShare"},"type":"array"},"share":{"type":"number"}},"required":["cause","name","ns","share","inferred","series"],"type":"object"},
     Caveat: {"properties":{"code":{"type":"string"},"effect":{"$ref":"#/$defs/Effect"},"remedy":{"type":"string"},"text":{"type":"string"},"values":{"additionalProperties":true,"type":"object"}},"required":["code","effect","text","remedy","values"],"type":"object"},
@@ -1721,10 +2145,15 @@ export const STRUCTURE: JsonMap = {
     Facts: {"properties":{"architecture":{"type":"string"},"boot_id":{"type":["string","null"]},"clock_source":{"type":["string","null"]},"cpu_model":{"type":["string","null"]},"cpus_allowed":{"type":"string"},"cpus_online":{"type":"string"},"distribution":{"type":["string","null"]},"governors":{"items":{"type":"string"},"type":"array"},"hostname":{"type":"string"},"idle_states":{"items":{"$ref":"#/$defs/IdleState"},"type":"array"},"kernel":{"type":"string"},"kernel_cmdline":{"type":["string","null"]},"kernel_version":{"type":"string"},"lab":{"anyOf":[{"$ref":"#/$defs/LabFacts"},{"type":"null"}]},"load_average":{"items":{"type":"number"},"type":["array","null"]},"memory_bytes":{"type":["integer","null"]},"microcode":{"type":["string","null"]},"preemption":{"$ref":"#/$defs/Preemption"},"rt_throttling_percent":{"type":["number","null"]},"tardy_version":{"type":"string"},"topology":{"items":{"$ref":"#/$defs/CpuPlace"},"type":"array"},"virtualisation":{"type":["string","null"]}},"required":["hostname","kernel","kernel_version","architecture","distribution","kernel_cmdline","preemption","cpu_model","microcode","cpus_online","cpus_allowed","topology","clock_source","virtualisation","governors","idle_states","memory_bytes","load_average","rt_throttling_percent","boot_id","tardy_version"],"type":"object"},
     FakeParameters: {"properties":{"cpus":{"type":"string"},"distribution":{"type":["string","null"]},"interval_ns":{"type":"integer"},"unpaced":{"type":"boolean"}},"required":["interval_ns","cpus","unpaced"],"type":"object"},
     Figure: {"properties":{"high":{"type":"integer"},"low":{"type":"integer"},"median":{"type":"integer"},"median_high":{"type":["integer","null"]},"median_low":{"type":["integer","null"]},"name":{"type":"string"},"uncertain":{"type":"boolean"}},"required":["name","low","high","median","median_low","median_high","uncertain"],"type":"object"},
+    FigureChange: {"properties":{"high":{"type":"number"},"low":{"type":"number"},"needed":{"type":["integer","null"]},"ratio":{"type":"number"},"verdict":{"$ref":"#/$defs/AbVerdict"}},"required":["ratio","low","high","verdict","needed"],"type":"object"},
+    FigureRange: {"properties":{"high":{"type":"number"},"low":{"type":"number"},"median":{"type":"number"},"values":{"items":{"type":"number"},"type":"array"}},"required":["median","low","high","values"],"type":"object"},
     FigureRecord: {"properties":{"high":{"type":["number","null"]},"low":{"type":["number","null"]},"mean":{"type":["number","null"]},"name":{"type":"string"},"unit":{"$ref":"#/$defs/FigureUnit"},"values":{"items":{"type":"number"},"type":"array"}},"required":["name","unit","mean","low","high","values"],"type":"object"},
-    FigureUnit: {"anyOf":[{"const":"MB/s","type":"string"},{"const":"us","type":"string"},{"const":"percent","type":"string"},{"const":"loops/ms","type":"string"},{"type":"string"}]},
+    FigureUnit: {"anyOf":[{"const":"MB/s","type":"string"},{"const":"us","type":"string"},{"const":"percent","type":"string"},{"const":"loops/ms","type":"string"},{"const":"count","type":"string"},{"type":"string"}]},
+    FlameGraph: {"properties":{"caller":{"items":{"type":"integer"},"type":"array"},"kind":{"items":{"$ref":"#/$defs/FlameKind"},"type":"array"},"least_percent":{"type":"number"},"merged":{"type":"integer"},"merged_weight":{"type":"integer"},"module":{"items":{"type":"integer"},"type":"array"},"name":{"items":{"type":"integer"},"type":"array"},"strings":{"items":{"type":"string"},"type":"array"},"weight":{"items":{"type":"integer"},"type":"array"}},"required":["strings","caller","name","module","kind","weight","merged","merged_weight","least_percent"],"type":"object"},
+    FlameKind: {"enum":["task","interrupt","idle","cause","user","kernel","smaller"]},
     FlowRecord: {"properties":{"achieved_per_s":{"type":["number","null"]},"duplicated":{"type":"integer"},"foreign":{"type":"integer"},"late":{"type":["integer","null"]},"late_over_ns":{"type":["integer","null"]},"lost":{"type":"integer"},"received":{"type":"integer"},"reordered":{"type":"integer"},"sent":{"type":"integer"},"series":{"type":"string"},"wanted_per_s":{"type":["number","null"]}},"required":["series","sent","received","lost","late","late_over_ns","duplicated","reordered","foreign","wanted_per_s","achieved_per_s"],"type":"object"},
-    FoundSetup: {"properties":{"cpus":{"type":["string","null"]},"dma_latency_us":{"type":["integer","null"]},"governor":{"type":["string","null"]},"memory_lock":{"anyOf":[{"$ref":"#/$defs/MemoryLock"},{"type":"null"}]},"policy":{"type":["string","null"]},"shield":{"anyOf":[{"$ref":"#/$defs/FoundShield"},{"type":"null"}]},"siblings_offline":{"type":["string","null"]},"threads":{"items":{"$ref":"#/$defs/FoundThread"},"type":"array"}},"required":["policy","cpus","memory_lock","dma_latency_us","shield","governor","siblings_offline","threads"],"type":"object"},
+    FoundSetting: {"properties":{"found":{"type":"string"},"name":{"type":"string"},"refused":{"type":"integer"},"was":{"type":"string"}},"required":["name","was","found","refused"],"type":"object"},
+    FoundSetup: {"properties":{"cpus":{"type":["string","null"]},"dma_latency_us":{"type":["integer","null"]},"governor":{"type":["string","null"]},"memory_lock":{"anyOf":[{"$ref":"#/$defs/MemoryLock"},{"type":"null"}]},"policy":{"type":["string","null"]},"settings":{"items":{"$ref":"#/$defs/FoundSetting"},"type":"array"},"shield":{"anyOf":[{"$ref":"#/$defs/FoundShield"},{"type":"null"}]},"siblings_offline":{"type":["string","null"]},"threads":{"items":{"$ref":"#/$defs/FoundThread"},"type":"array"}},"required":["policy","cpus","memory_lock","dma_latency_us","shield","governor","siblings_offline","settings","threads"],"type":"object"},
     FoundShield: {"properties":{"backend":{"type":"string"},"cpus":{"type":"string"},"interrupts_moved":{"type":"integer"},"interrupts_stay":{"items":{"type":"string"},"type":"array"},"kernel_tasks_stay":{"type":"integer"}},"required":["cpus","backend","interrupts_moved","interrupts_stay","kernel_tasks_stay"],"type":"object"},
     FoundThread: {"properties":{"cpus":{"type":"string"},"nice":{"type":"integer"},"policy":{"type":"string"},"priority":{"type":"integer"},"series":{"type":"string"},"tid":{"type":"integer"},"timer_slack_ns":{"type":"integer"}},"required":["series","tid","policy","priority","nice","cpus","timer_slack_ns"],"type":"object"},
     Heat: {"properties":{"count":{"items":{"type":"integer"},"type":"array"},"latency":{"items":{"type":"integer"},"type":"array"},"time":{"items":{"type":"integer"},"type":"array"}},"required":["time","latency","count"],"type":"object"},
@@ -1756,50 +2185,62 @@ export const STRUCTURE: JsonMap = {
     PageCell: {"properties":{"causes":{"items":{"$ref":"#/$defs/CellCause"},"type":"array"},"caveats":{"items":{"type":"string"},"type":"array"},"curve":{"items":{"prefixItems":[{"type":"number"},{"type":"integer"}],"type":"array"},"type":"array"},"figures":{"items":{"$ref":"#/$defs/Figure"},"type":"array"},"phases":{"type":"integer"},"samples":{"type":"integer"}},"required":["phases","samples","figures","curve","caveats","causes"],"type":"object"},
     PageCellRun: {"properties":{"column":{"type":"string"},"error":{"type":["string","null"]},"figures":{"items":{"$ref":"#/$defs/PageRunFigure"},"type":"array"},"gates":{"items":{"$ref":"#/$defs/PageGate"},"type":"array"},"missed":{"type":["integer","null"]},"page":{"type":["string","null"]},"path":{"type":["string","null"]},"repeat":{"type":"integer"},"row":{"type":"string"},"samples":{"type":"integer"},"status":{"$ref":"#/$defs/CellStatus"},"validity":{"anyOf":[{"$ref":"#/$defs/Validity"},{"type":"null"}]}},"required":["row","column","repeat","status","page","path","validity","samples","missed","figures","gates","error"],"type":"object"},
     PageComparison: {"properties":{"a":{"items":{"type":"integer"},"type":"array"},"a_name":{"type":"string"},"b":{"items":{"type":"integer"},"type":"array"},"b_name":{"type":"string"},"cause":{"type":"string"},"causes":{"items":{"$ref":"#/$defs/BandDifference"},"type":"array"},"described":{"items":{"$ref":"#/$defs/ComparedFigureRow"},"type":"array"},"facts":{"items":{"$ref":"#/$defs/FactDifference"},"type":"array"},"figures":{"items":{"$ref":"#/$defs/ComparedFigureRow"},"type":"array"},"judged":{"type":"boolean"},"remarks":{"items":{"type":"string"},"type":"array"},"sentence":{"type":"string"},"shift":{"items":{"$ref":"#/$defs/ShiftPoint"},"type":"array"},"shift_meaning":{"type":"string"},"verdict":{"$ref":"#/$defs/AbVerdict"}},"required":["a","b","a_name","b_name","verdict","judged","sentence","cause","figures","described","shift","shift_meaning","facts","causes","remarks"],"type":"object"},
+    PageCpuUse: {"properties":{"damage":{"type":"string"},"late":{"anyOf":[{"$ref":"#/$defs/PageLateUse"},{"type":"null"}]},"profile":{"anyOf":[{"$ref":"#/$defs/PageProfile"},{"type":"null"}]}},"required":["profile","late","damage"],"type":"object"},
+    PageFinding: {"properties":{"code":{"type":"string"},"evidence":{"type":"string"},"remedy":{"type":"string"},"severity":{"type":["string","null"]},"status":{"type":"string"}},"required":["code","status","severity","evidence","remedy"],"type":"object"},
     PageGate: {"properties":{"gate":{"type":"string"},"reason":{"type":"string"},"series":{"type":["string","null"]},"verdict":{"type":"string"}},"required":["gate","series","verdict","reason"],"type":"object"},
-    PageMatrix: {"properties":{"config":{"anyOf":[{"$ref":"#/$defs/ConfigTable"},{"type":"null"}]},"failed":{"items":{"$ref":"#/$defs/LabFailure"},"type":"array"},"headline":{"type":"string"},"kernels":{"items":{"$ref":"#/$defs/Column"},"type":"array"},"kind":{"$ref":"#/$defs/MatrixKind"},"loads":{"items":{"$ref":"#/$defs/PageRow"},"type":"array"},"meanings":{"items":{"type":"string"},"type":"array"},"remarks":{"items":{"type":"string"},"type":"array"},"runs":{"items":{"$ref":"#/$defs/PageCellRun"},"type":"array"},"state":{"type":"string"},"title":{"type":"string"},"undone":{"type":"integer"}},"required":["kind","state","title","headline","meanings","remarks","kernels","loads","config","failed","undone","runs"],"type":"object"},
+    PageLateUse: {"properties":{"flame":{"$ref":"#/$defs/FlameGraph"},"peaks":{"type":"integer"}},"required":["peaks","flame"],"type":"object"},
+    PageMatrix: {"properties":{"config":{"anyOf":[{"$ref":"#/$defs/ConfigTable"},{"type":"null"}]},"failed":{"items":{"$ref":"#/$defs/LabFailure"},"type":"array"},"headline":{"type":"string"},"kernels":{"items":{"$ref":"#/$defs/Column"},"type":"array"},"kind":{"$ref":"#/$defs/MatrixKind"},"loads":{"items":{"$ref":"#/$defs/PageRow"},"type":"array"},"meanings":{"items":{"type":"string"},"type":"array"},"remarks":{"items":{"type":"string"},"type":"array"},"runs":{"items":{"$ref":"#/$defs/PageCellRun"},"type":"array"},"state":{"type":"string"},"suite":{"anyOf":[{"$ref":"#/$defs/PageSuite"},{"type":"null"}]},"title":{"type":"string"},"undone":{"type":"integer"}},"required":["kind","state","title","headline","meanings","remarks","kernels","loads","config","failed","undone","runs","suite"],"type":"object"},
     PagePart: {"properties":{"basis":{"$ref":"#/$defs/Basis"},"cause":{"$ref":"#/$defs/Cause"},"evidence":{"type":"string"},"name":{"type":"string"},"ns":{"type":"integer"},"stack":{"type":"integer"},"task":{"type":"string"}},"required":["cause","name","task","ns","basis","evidence","stack"],"type":"object"},
     PagePeak: {"properties":{"at_ns":{"type":"integer"},"blame":{"items":{"$ref":"#/$defs/PagePart"},"type":"array"},"cpu":{"type":"integer"},"latency_ns":{"type":"integer"},"left_out":{"type":"integer"},"series":{"type":"string"},"stages":{"anyOf":[{"$ref":"#/$defs/StagesOf"},{"type":"null"}]},"t_s":{"type":"number"},"timeline":{"$ref":"#/$defs/PageTimeline"},"ways":{"items":{"$ref":"#/$defs/WayOf"},"type":"array"}},"required":["t_s","at_ns","series","cpu","latency_ns","stages","ways","blame","timeline","left_out"],"type":"object"},
     PagePeaks: {"properties":{"damaged":{"items":{"type":"string"},"type":"array"},"peaks":{"items":{"$ref":"#/$defs/PagePeak"},"type":"array"},"stacks":{"items":{"items":{"type":"integer"},"type":"array"},"type":"array"},"strings":{"items":{"type":"string"},"type":"array"}},"required":["damaged","strings","stacks","peaks"],"type":"object"},
+    PagePlan: {"properties":{"answers":{"items":{"type":"string"},"type":"array"},"findings":{"items":{"$ref":"#/$defs/PageFinding"},"type":["array","null"]},"machine":{"type":"string"},"name":{"type":"string"}},"required":["name","machine","answers","findings"],"type":"object"},
+    PageProfile: {"properties":{"contexts":{"items":{"prefixItems":[{"type":"string"},{"type":"number"}],"type":"array"},"type":"array"},"due":{"type":["integer","null"]},"event":{"type":"string"},"flame":{"$ref":"#/$defs/FlameGraph"},"hz":{"type":"integer"},"lost":{"type":"integer"},"other":{"type":"integer"},"samples":{"type":"integer"},"symbols":{"items":{"$ref":"#/$defs/SymbolShare"},"type":"array"},"tasks":{"items":{"$ref":"#/$defs/TaskNameShare"},"type":"array"},"tells_interrupts":{"type":"boolean"},"unit":{"type":"string"}},"required":["event","unit","hz","samples","due","lost","other","tells_interrupts","contexts","tasks","symbols","flame"],"type":"object"},
     PageRow: {"properties":{"cells":{"items":{"anyOf":[{"$ref":"#/$defs/PageCell"},{"type":"null"}]},"type":"array"},"load":{"type":"string"},"name":{"type":"string"},"verdicts":{"items":{"type":"string"},"type":"array"}},"required":["name","load","cells","verdicts"],"type":"object"},
-    PageRun: {"properties":{"blame":{"anyOf":[{"$ref":"#/$defs/PageBlame"},{"type":"null"}]},"command":{"type":"string"},"headline":{"type":"string"},"heat":{"$ref":"#/$defs/Heat"},"interrupts":{"items":{"$ref":"#/$defs/InterruptRow"},"type":"array"},"line":{"type":"string"},"loads":{"items":{"$ref":"#/$defs/LoadTrack"},"type":"array"},"machine":{"$ref":"#/$defs/MachineTrack"},"peaks":{"$ref":"#/$defs/PagePeaks"},"record":{"$ref":"#/$defs/RunRecord"},"samples":{"$ref":"#/$defs/SampleWords"},"scheduled_first":{"type":"boolean"},"series":{"items":{"$ref":"#/$defs/PageSeries"},"type":"array"},"stages":{"items":{"$ref":"#/$defs/PageStage"},"type":"array"},"tail":{"$ref":"#/$defs/RunTail"},"time_edges_s":{"items":{"type":"number"},"type":"array"}},"required":["headline","line","record","samples","scheduled_first","command","time_edges_s","heat","series","stages","machine","loads","interrupts","blame","peaks","tail"],"type":"object"},
+    PageRun: {"properties":{"blame":{"anyOf":[{"$ref":"#/$defs/PageBlame"},{"type":"null"}]},"command":{"type":"string"},"cpu_use":{"$ref":"#/$defs/PageCpuUse"},"headline":{"type":"string"},"heat":{"$ref":"#/$defs/Heat"},"interrupts":{"items":{"$ref":"#/$defs/InterruptRow"},"type":"array"},"line":{"type":"string"},"loads":{"items":{"$ref":"#/$defs/LoadTrack"},"type":"array"},"machine":{"$ref":"#/$defs/MachineTrack"},"peaks":{"$ref":"#/$defs/PagePeaks"},"record":{"$ref":"#/$defs/RunRecord"},"samples":{"$ref":"#/$defs/SampleWords"},"scheduled_first":{"type":"boolean"},"series":{"items":{"$ref":"#/$defs/PageSeries"},"type":"array"},"stages":{"items":{"$ref":"#/$defs/PageStage"},"type":"array"},"tail":{"$ref":"#/$defs/RunTail"},"time_edges_s":{"items":{"type":"number"},"type":"array"},"without_host":{"items":{"type":"string"},"type":"array"}},"required":["headline","line","without_host","record","samples","scheduled_first","command","time_edges_s","heat","series","stages","machine","loads","interrupts","blame","peaks","tail","cpu_use"],"type":"object"},
     PageRunFigure: {"properties":{"high_ns":{"type":["integer","null"]},"low_ns":{"type":["integer","null"]},"name":{"type":"string"},"uncertain":{"type":"boolean"},"value_ns":{"type":"integer"}},"required":["name","value_ns","low_ns","high_ns","uncertain"],"type":"object"},
     PageScheduled: {"properties":{"curve":{"items":{"prefixItems":[{"type":"number"},{"type":"integer"}],"type":"array"},"type":"array"},"histogram":{"items":{"prefixItems":[{"type":"integer"},{"type":"integer"}],"type":"array"},"type":"array"}},"required":["curve","histogram"],"type":"object"},
     PageSeries: {"properties":{"curve":{"items":{"prefixItems":[{"type":"number"},{"type":"integer"}],"type":"array"},"type":"array"},"heat":{"anyOf":[{"$ref":"#/$defs/Heat"},{"type":"null"}]},"histogram":{"items":{"prefixItems":[{"type":"integer"},{"type":"integer"}],"type":"array"},"type":"array"},"name":{"type":"string"},"points":{"$ref":"#/$defs/Points"},"scheduled":{"anyOf":[{"$ref":"#/$defs/PageScheduled"},{"type":"null"}]}},"required":["name","curve","histogram","scheduled","heat","points"],"type":"object"},
     PageStage: {"properties":{"histogram":{"items":{"prefixItems":[{"type":"integer"},{"type":"integer"}],"type":"array"},"type":"array"},"name":{"type":"string"}},"required":["name","histogram"],"type":"object"},
+    PageSuite: {"properties":{"causes":{"items":{"$ref":"#/$defs/CellCause"},"type":"array"},"parts":{"items":{"$ref":"#/$defs/PlanPart"},"type":"array"},"plans":{"items":{"$ref":"#/$defs/PagePlan"},"type":"array"}},"required":["plans","parts","causes"],"type":"object"},
     PageTimeline: {"properties":{"at":{"items":{"type":"integer"},"type":"array"},"cpu":{"items":{"type":"integer"},"type":"array"},"detail":{"items":{"type":"integer"},"type":"array"},"lane":{"items":{"type":"integer"},"type":"array"},"name":{"items":{"type":"integer"},"type":"array"},"ns":{"items":{"type":["integer","null"]},"type":"array"},"pid":{"items":{"type":"integer"},"type":"array"},"priority":{"items":{"type":"integer"},"type":"array"},"stack":{"items":{"type":"integer"},"type":"array"},"what":{"items":{"type":"integer"},"type":"array"}},"required":["at","ns","cpu","lane","what","name","pid","priority","detail","stack"],"type":"object"},
+    PartFigure: {"properties":{"cells":{"items":{"anyOf":[{"$ref":"#/$defs/FigureRange"},{"type":"null"}]},"type":"array"},"change":{"anyOf":[{"$ref":"#/$defs/FigureChange"},{"type":"null"}]},"name":{"type":"string"},"row":{"type":"string"},"unit":{"type":"string"}},"required":["name","unit","row","cells","change"],"type":"object"},
     PingpongParameters: {"properties":{"cpu":{"type":"integer"},"far_cpu":{"type":["integer","null"]},"far_priority":{"type":["integer","null"]},"foreign":{"type":"boolean"},"size":{"type":"integer"},"timeout_ns":{"type":"integer"},"to":{"type":["string","null"]},"transport":{"type":"string"}},"required":["transport","size","cpu","far_cpu","far_priority","to","foreign","timeout_ns"],"type":"object"},
+    PlanPart: {"properties":{"figures":{"items":{"$ref":"#/$defs/PartFigure"},"type":"array"},"name":{"type":"string"},"rows":{"items":{"type":"string"},"type":"array"}},"required":["name","rows","figures"],"type":"object"},
     PointKind: {"enum":["sample","interval_max"]},
     Points: {"properties":{"kind":{"$ref":"#/$defs/PointKind"},"latency_ns":{"items":{"type":"integer"},"type":"array"},"of":{"type":"integer"},"t_s":{"items":{"type":"number"},"type":"array"},"thinned":{"type":"string"}},"required":["kind","of","thinned","t_s","latency_ns"],"type":"object"},
     Preemption: {"properties":{"model":{"type":"string"},"source":{"type":"string"}},"required":["model","source"],"type":"object"},
-    ProbeRecord: {"anyOf":[{"properties":{"name":{"const":"timer","type":"string"},"parameters":{"$ref":"#/$defs/TimerParameters"}},"required":["name","parameters"],"type":"object"},{"properties":{"name":{"const":"pingpong","type":"string"},"parameters":{"$ref":"#/$defs/PingpongParameters"}},"required":["name","parameters"],"type":"object"},{"properties":{"name":{"const":"receive","type":"string"},"parameters":{"$ref":"#/$defs/ReceiveParameters"}},"required":["name","parameters"],"type":"object"},{"properties":{"name":{"const":"stream","type":"string"},"parameters":{"$ref":"#/$defs/StreamParameters"}},"required":["name","parameters"],"type":"object"},{"properties":{"name":{"const":"noise","type":"string"},"parameters":{"$ref":"#/$defs/NoiseParameters"}},"required":["name","parameters"],"type":"object"},{"properties":{"name":{"const":"bandwidth","type":"string"},"parameters":{"$ref":"#/$defs/BandwidthParameters"}},"required":["name","parameters"],"type":"object"},{"properties":{"name":{"const":"interactive","type":"string"},"parameters":{"$ref":"#/$defs/InteractiveParameters"}},"required":["name","parameters"],"type":"object"},{"properties":{"name":{"const":"inversion","type":"string"},"parameters":{"$ref":"#/$defs/InversionParameters"}},"required":["name","parameters"],"type":"object"},{"properties":{"name":{"const":"irq","type":"string"},"parameters":{"$ref":"#/$defs/IrqParameters"}},"required":["name","parameters"],"type":"object"},{"properties":{"name":{"const":"fake","type":"string"},"parameters":{"$ref":"#/$defs/FakeParameters"}},"required":["name","parameters"],"type":"object"},{"$ref":"#/$defs/OtherProbe"}]},
+    ProbeRecord: {"anyOf":[{"properties":{"name":{"const":"timer","type":"string"},"parameters":{"$ref":"#/$defs/TimerParameters"}},"required":["name","parameters"],"type":"object"},{"properties":{"name":{"const":"pingpong","type":"string"},"parameters":{"$ref":"#/$defs/PingpongParameters"}},"required":["name","parameters"],"type":"object"},{"properties":{"name":{"const":"receive","type":"string"},"parameters":{"$ref":"#/$defs/ReceiveParameters"}},"required":["name","parameters"],"type":"object"},{"properties":{"name":{"const":"stream","type":"string"},"parameters":{"$ref":"#/$defs/StreamParameters"}},"required":["name","parameters"],"type":"object"},{"properties":{"name":{"const":"noise","type":"string"},"parameters":{"$ref":"#/$defs/NoiseParameters"}},"required":["name","parameters"],"type":"object"},{"properties":{"name":{"const":"bandwidth","type":"string"},"parameters":{"$ref":"#/$defs/BandwidthParameters"}},"required":["name","parameters"],"type":"object"},{"properties":{"name":{"const":"interactive","type":"string"},"parameters":{"$ref":"#/$defs/InteractiveParameters"}},"required":["name","parameters"],"type":"object"},{"properties":{"name":{"const":"inversion","type":"string"},"parameters":{"$ref":"#/$defs/InversionParameters"}},"required":["name","parameters"],"type":"object"},{"properties":{"name":{"const":"irq","type":"string"},"parameters":{"$ref":"#/$defs/IrqParameters"}},"required":["name","parameters"],"type":"object"},{"properties":{"name":{"const":"audio","type":"string"},"parameters":{"$ref":"#/$defs/AudioParameters"}},"required":["name","parameters"],"type":"object"},{"properties":{"name":{"const":"attach","type":"string"},"parameters":{"$ref":"#/$defs/AttachParameters"}},"required":["name","parameters"],"type":"object"},{"properties":{"name":{"const":"fake","type":"string"},"parameters":{"$ref":"#/$defs/FakeParameters"}},"required":["name","parameters"],"type":"object"},{"$ref":"#/$defs/OtherProbe"}]},
     Provenance: {"properties":{"origin":{"$ref":"#/$defs/Origin"},"program":{"type":"string"},"version":{"type":"string"}},"required":["origin","program","version"],"type":"object"},
     ReceiveParameters: {"properties":{"cpu":{"type":"integer"},"far_cpu":{"type":["integer","null"]},"far_priority":{"type":["integer","null"]},"iface":{"type":["string","null"]},"listen":{"type":["integer","null"]},"rate":{"type":["string","null"]},"sender":{"type":"string"},"size":{"type":["integer","null"]},"wait":{"type":"string"}},"required":["listen","iface","wait","cpu","sender","size","rate","far_cpu","far_priority"],"type":"object"},
     RunParameters: {"properties":{"deadline_ns":{"type":["integer","null"]},"duration_ns":{"type":["integer","null"]},"peak_over_ns":{"type":["integer","null"]},"peaks":{"type":["integer","null"]},"profile_hz":{"type":["integer","null"]},"raw":{"type":"boolean"},"samples":{"type":["integer","null"]},"stop_over_ns":{"type":["integer","null"]},"warmup_ns":{"type":"integer"}},"required":["duration_ns","samples","warmup_ns","stop_over_ns","raw","peaks","peak_over_ns"],"type":"object"},
-    RunRecord: {"properties":{"argv":{"items":{"type":"string"},"type":"array"},"caveats":{"items":{"$ref":"#/$defs/Caveat"},"type":"array"},"conditions":{"anyOf":[{"$ref":"#/$defs/ConditionsRecord"},{"type":"null"}]},"duration_ns":{"type":"integer"},"ended_at":{"type":["string","null"]},"facts":{"$ref":"#/$defs/Facts"},"figures":{"items":{"$ref":"#/$defs/FigureRecord"},"type":"array"},"id":{"type":"string"},"loads":{"items":{"$ref":"#/$defs/LoadRecord"},"type":"array"},"log_interval_ns":{"type":"integer"},"machine":{"anyOf":[{"$ref":"#/$defs/MachineRecord"},{"type":"null"}]},"messages":{"anyOf":[{"$ref":"#/$defs/MessageRecord"},{"type":"null"}]},"name":{"type":"string"},"parameters":{"$ref":"#/$defs/RunParameters"},"probe":{"$ref":"#/$defs/ProbeRecord"},"provenance":{"$ref":"#/$defs/Provenance"},"schema_version":{"type":"integer"},"series":{"items":{"$ref":"#/$defs/SeriesSummary"},"type":"array"},"setup":{"$ref":"#/$defs/SetupRecord"},"start_monotonic_ns":{"type":"integer"},"started_at":{"type":"string"},"status":{"$ref":"#/$defs/Status"},"trace":{"$ref":"#/$defs/TraceRecord"},"validity":{"$ref":"#/$defs/Validity"}},"required":["schema_version","id","name","argv","provenance","status","validity","caveats","probe","parameters","loads","setup","trace","facts","started_at","ended_at","duration_ns","log_interval_ns","start_monotonic_ns","machine","conditions","messages","series","figures"],"type":"object"},
+    RunRecord: {"properties":{"argv":{"items":{"type":"string"},"type":"array"},"attached":{"anyOf":[{"$ref":"#/$defs/AttachRecord"},{"type":"null"}]},"caveats":{"items":{"$ref":"#/$defs/Caveat"},"type":"array"},"conditions":{"anyOf":[{"$ref":"#/$defs/ConditionsRecord"},{"type":"null"}]},"duration_ns":{"type":"integer"},"ended_at":{"type":["string","null"]},"facts":{"$ref":"#/$defs/Facts"},"figures":{"items":{"$ref":"#/$defs/FigureRecord"},"type":"array"},"id":{"type":"string"},"loads":{"items":{"$ref":"#/$defs/LoadRecord"},"type":"array"},"log_interval_ns":{"type":"integer"},"machine":{"anyOf":[{"$ref":"#/$defs/MachineRecord"},{"type":"null"}]},"messages":{"anyOf":[{"$ref":"#/$defs/MessageRecord"},{"type":"null"}]},"name":{"type":"string"},"parameters":{"$ref":"#/$defs/RunParameters"},"probe":{"$ref":"#/$defs/ProbeRecord"},"provenance":{"$ref":"#/$defs/Provenance"},"schema_version":{"type":"integer"},"series":{"items":{"$ref":"#/$defs/SeriesSummary"},"type":"array"},"setup":{"$ref":"#/$defs/SetupRecord"},"start_monotonic_ns":{"type":"integer"},"started_at":{"type":"string"},"status":{"$ref":"#/$defs/Status"},"trace":{"$ref":"#/$defs/TraceRecord"},"validity":{"$ref":"#/$defs/Validity"},"without_host":{"anyOf":[{"$ref":"#/$defs/WithoutHost"},{"type":"null"}]}},"required":["schema_version","id","name","argv","provenance","status","validity","caveats","probe","parameters","loads","setup","trace","facts","started_at","ended_at","duration_ns","log_interval_ns","start_monotonic_ns","machine","conditions","messages","series","figures"],"type":"object"},
     RunTail: {"properties":{"observed_s":{"type":"number"},"series":{"items":{"$ref":"#/$defs/SeriesTail"},"type":"array"}},"required":["observed_s","series"],"type":"object"},
     SampleName: {"enum":["wake_up","round_trip","packet","gap","frame","wait","sample"]},
     SampleWords: {"properties":{"kind":{"$ref":"#/$defs/SampleName"},"many":{"type":"string"},"measure":{"type":"string"},"one":{"type":"string"}},"required":["kind","one","many","measure"],"type":"object"},
     Scheduled: {"properties":{"count":{"type":"integer"},"max":{"type":["integer","null"]},"mean":{"type":["integer","null"]},"percentiles":{"additionalProperties":{"type":"integer"},"type":"object"},"uncertain":{"items":{"type":"string"},"type":"array"}},"required":["count","mean","max","percentiles","uncertain"],"type":"object"},
     SeriesShare: {"properties":{"ns":{"type":"integer"},"series":{"type":"string"}},"required":["series","ns"],"type":"object"},
-    SeriesSummary: {"properties":{"above":{"type":"integer"},"count":{"type":"integer"},"cpu":{"type":["integer","null"]},"early":{"type":"integer"},"max":{"type":["integer","null"]},"mean":{"type":["integer","null"]},"min":{"type":["integer","null"]},"missed":{"type":["integer","null"]},"name":{"type":"string"},"percentiles":{"additionalProperties":{"type":"integer"},"type":"object"},"period_ns":{"type":["integer","null"]},"scheduled":{"anyOf":[{"$ref":"#/$defs/Scheduled"},{"type":"null"}]},"stage":{"type":["string","null"]},"stage_of":{"type":["string","null"]},"stddev":{"type":["integer","null"]},"uncertain":{"items":{"type":"string"},"type":"array"},"unit":{"type":"string"}},"required":["name","cpu","period_ns","stage_of","stage","unit","count","missed","early","above","min","mean","stddev","max","percentiles","uncertain","scheduled"],"type":"object"},
+    SeriesSummary: {"properties":{"above":{"type":"integer"},"count":{"type":"integer"},"cpu":{"type":["integer","null"]},"early":{"type":"integer"},"max":{"type":["integer","null"]},"mean":{"type":["integer","null"]},"min":{"type":["integer","null"]},"missed":{"type":["integer","null"]},"name":{"type":"string"},"percentiles":{"additionalProperties":{"type":"integer"},"type":"object"},"period_ns":{"type":["integer","null"]},"scheduled":{"anyOf":[{"$ref":"#/$defs/Scheduled"},{"type":"null"}]},"stage":{"type":["string","null"]},"stage_of":{"type":["string","null"]},"stddev":{"type":["integer","null"]},"thread_of":{"type":["string","null"]},"uncertain":{"items":{"type":"string"},"type":"array"},"unit":{"type":"string"}},"required":["name","cpu","period_ns","stage_of","stage","unit","count","missed","early","above","min","mean","stddev","max","percentiles","uncertain","scheduled"],"type":"object"},
     SeriesTail: {"properties":{"max_ns":{"type":"integer"},"model":{"anyOf":[{"$ref":"#/$defs/TailModel"},{"type":"null"}]},"name":{"type":"string"},"pieces":{"type":"string"},"rarer_than_s":{"type":"number"},"refusal":{"type":["string","null"]}},"required":["name","max_ns","rarer_than_s","pieces","model","refusal"],"type":"object"},
+    SeriesWithoutHost: {"properties":{"missed_removed":{"type":"integer"},"name":{"type":"string"},"removed_ns":{"type":"integer"},"samples":{"type":"integer"}},"required":["name","samples","removed_ns","missed_removed"],"type":"object"},
     SetupRecord: {"properties":{"asked":{"anyOf":[{"$ref":"#/$defs/AskedSetup"},{"type":"null"}]},"found":{"$ref":"#/$defs/FoundSetup"}},"required":["asked","found"],"type":"object"},
     ShiftBasis: {"enum":["samples","runs"]},
     ShiftPoint: {"properties":{"a_ns":{"type":"number"},"b_ns":{"type":"number"},"basis":{"$ref":"#/$defs/ShiftBasis"},"high":{"type":["number","null"]},"low":{"type":["number","null"]},"percentile":{"type":"string"},"ratio":{"type":"number"},"series":{"type":["string","null"]}},"required":["series","percentile","a_ns","b_ns","ratio","low","high","basis"],"type":"object"},
     StagesOf: {"properties":{"dispatch":{"type":"integer"},"handler":{"type":"integer"},"irq":{"type":"integer"},"softirq":{"type":"integer"},"user":{"type":"integer"}},"required":["irq","softirq","handler","dispatch","user"],"type":"object"},
-    Status: {"enum":["running","complete","interrupted","stopped_over","crashed"]},
+    Status: {"enum":["running","complete","interrupted","stopped_over","crashed","imported"]},
     StreamParameters: {"properties":{"both_ways":{"type":"boolean"},"cpu":{"type":"integer"},"far_cpu":{"type":["integer","null"]},"far_priority":{"type":["integer","null"]},"far_wait":{"type":["string","null"]},"group":{"type":["string","null"]},"late_over_ns":{"type":"integer"},"rate_per_s":{"type":"number"},"receivers":{"type":["integer","null"]},"size":{"type":"integer"},"to":{"type":["string","null"]},"transport":{"type":"string"},"wait":{"type":"string"}},"required":["transport","size","rate_per_s","both_ways","wait","far_wait","late_over_ns","cpu","far_cpu","far_priority","to","group","receivers"],"type":"object"},
+    SymbolShare: {"properties":{"module":{"type":"string"},"name":{"type":"string"},"own":{"type":"number"},"samples":{"type":"integer"},"total":{"type":"number"}},"required":["name","module","samples","own","total"],"type":"object"},
     TailLevel: {"properties":{"high_ns":{"type":["integer","null"]},"is_extrapolation":{"type":"boolean"},"level_ns":{"type":"integer"},"low_ns":{"type":"integer"},"period_s":{"type":"number"}},"required":["period_s","level_ns","low_ns","high_ns","is_extrapolation"],"type":"object"},
     TailModel: {"properties":{"clusters":{"type":"integer"},"fit_probability":{"type":"number"},"levels":{"items":{"$ref":"#/$defs/TailLevel"},"type":"array"},"shape":{"type":"number"},"shape_high":{"type":"number"},"shape_low":{"type":"number"},"threshold_ns":{"type":"integer"}},"required":["threshold_ns","clusters","fit_probability","shape","shape_low","shape_high","levels"],"type":"object"},
+    TaskNameShare: {"properties":{"kernel":{"type":"number"},"name":{"type":"string"},"samples":{"type":"integer"},"share":{"type":"number"},"tasks":{"type":"integer"},"user":{"type":"number"}},"required":["name","tasks","samples","share","user","kernel"],"type":"object"},
     ThreadUse: {"properties":{"cpu_ns":{"type":"integer"},"involuntary_switches":{"type":"integer"},"major_faults":{"type":"integer"},"migrations":{"type":["integer","null"]},"minor_faults":{"type":"integer"},"series":{"type":"string"},"voluntary_switches":{"type":"integer"}},"required":["series","voluntary_switches","involuntary_switches","minor_faults","major_faults","migrations","cpu_ns"],"type":"object"},
-    TimerParameters: {"properties":{"cpus":{"type":"string"},"distance_ns":{"type":"integer"},"interval_ns":{"type":"integer"},"priority_step":{"type":"integer"},"threads_per_cpu":{"type":"integer"},"wake":{"type":"string"}},"required":["wake","interval_ns","distance_ns","cpus","threads_per_cpu","priority_step"],"type":"object"},
+    TimerParameters: {"properties":{"cpus":{"type":"string"},"distance_ns":{"type":"integer"},"interval_ns":{"type":"integer"},"loops_per_ms":{"type":["integer","null"]},"priority_step":{"type":"integer"},"threads_per_cpu":{"type":"integer"},"wake":{"type":"string"},"work_ns":{"type":["integer","null"]}},"required":["wake","interval_ns","distance_ns","cpus","threads_per_cpu","priority_step"],"type":"object"},
     TraceCost: {"properties":{"added_cpu_percent":{"type":"number"},"added_median_ns":{"type":"integer"},"added_range_ns":{"prefixItems":[{"type":"integer"},{"type":"integer"}],"type":"array"},"cpu_per_wakeup_ns":{"prefixItems":[{"type":"integer"},{"type":"integer"}],"type":"array"},"median_with_ns":{"type":"integer"},"median_without_ns":{"type":"integer"},"pairs":{"type":"integer"},"slice_ns":{"type":"integer"}},"required":["pairs","slice_ns","median_without_ns","median_with_ns","added_median_ns","added_range_ns","cpu_per_wakeup_ns","added_cpu_percent"],"type":"object"},
     TraceMode: {"enum":["auto","off","stages","peaks"]},
     TraceRecord: {"properties":{"asked":{"$ref":"#/$defs/TraceMode"},"blamed":{"type":"integer"},"cost":{"anyOf":[{"$ref":"#/$defs/TraceCost"},{"type":"null"}]},"found":{"$ref":"#/$defs/TraceMode"},"known_cost":{"anyOf":[{"$ref":"#/$defs/KnownCost"},{"type":"null"}]},"lost_events":{"type":"integer"},"missing":{"items":{"$ref":"#/$defs/MissingTracepoint"},"type":"array"},"passed_over":{"type":"integer"},"threshold_ns":{"type":"integer"},"unmatched":{"type":"integer"},"why_not":{"type":["string","null"]}},"required":["asked","found","why_not","missing","unmatched","lost_events","blamed","passed_over","threshold_ns","cost"],"type":"object"},
     Validity: {"enum":["valid","weakened","invalid"]},
     Vocabulary: {"properties":{"causes":{"additionalProperties":{"type":"string"},"type":"object"},"samples":{"$ref":"#/$defs/SampleWords"},"series":{"additionalProperties":{"type":"string"},"type":"object"}},"required":["samples","causes","series"],"type":"object"},
     WayOf: {"properties":{"ns":{"type":"integer"},"stages":{"anyOf":[{"$ref":"#/$defs/MessageStages"},{"type":"null"}]},"way":{"type":"string"}},"required":["way","ns","stages"],"type":"object"},
+    WithoutHost: {"properties":{"counted_ns":{"type":["integer","null"]},"judged_over_ns":{"type":"integer"},"left_out":{"items":{"type":"string"},"type":"array"},"lost_events":{"type":"integer"},"missed_removed":{"type":"integer"},"not_moved":{"type":"integer"},"passed_over":{"type":"integer"},"removed_ns":{"type":"integer"},"samples":{"type":"integer"},"series":{"items":{"$ref":"#/$defs/SeriesWithoutHost"},"type":"array"},"unmatched":{"type":"integer"}},"required":["samples","removed_ns","missed_removed","series","judged_over_ns","passed_over","unmatched","lost_events","not_moved","counted_ns","left_out"],"type":"object"},
   },
   properties: {"ab":{"anyOf":[{"$ref":"#/$defs/PageAb"},{"type":"null"}]},"comparisons":{"items":{"$ref":"#/$defs/PageComparison"},"type":"array"},"latency_edges_ns":{"items":{"type":"integer"},"type":"array"},"made_at":{"type":"string"},"matrix":{"anyOf":[{"$ref":"#/$defs/PageMatrix"},{"type":"null"}]},"page_version":{"type":"integer"},"runs":{"items":{"$ref":"#/$defs/PageRun"},"type":"array"},"tardy_version":{"type":"string"},"words":{"$ref":"#/$defs/Vocabulary"}},
   required: ["page_version","tardy_version","made_at","words","latency_edges_ns","runs","comparisons","matrix","ab"],

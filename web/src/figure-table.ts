@@ -5,7 +5,10 @@ import type { Context } from './context';
 import { h } from './dom';
 import type { FigureRecord, PageRun } from './model';
 import { Table, type Column } from './table';
-import { capital, count } from './units';
+import { capital, count, threeDigits } from './units';
+
+/** Said below every table of figures. */
+export const WHAT_IS_BETTER = 'More is better in MB/s and of the cpu and deadlines of tasks, less in us and of lost time; of other figures neither.';
 
 interface Row {
   name: string;
@@ -24,7 +27,7 @@ export function figureSection(context: Context): HTMLElement | null {
   const table = new Table<Row>({ name: 'figures', rows, columns: [first, ...others, ...columns] });
   return h('section', { class: 'messages', 'aria-label': 'the figures' },
     h('div', {}, h('div', { class: 'bar-line' }, h('h2', {}, 'Figures'), h('span', { class: 'tools' }, table.copy)), table.element),
-    h('p', { class: 'note' }, 'Means of the repeats; \u00b1 is half of the 95 % interval of the mean. More is better in MB/s and of the cpu and deadlines of tasks, less in us and of lost time.'));
+    h('p', { class: 'note' }, 'Means of the repeats; \u00b1 is half of the 95 % interval of the mean. ', WHAT_IS_BETTER));
 }
 
 /** A row a name and unit, in the order of the first run that has it. */
@@ -49,7 +52,7 @@ const unitColumn: Column<Row> = { title: 'unit', raw: 'unit', left: true, value:
 function oneRun(): Column<Row>[] {
   const column = (title: string, raw: string, hint: string, pick: (figure: FigureRecord) => number | null): Column<Row> => {
     const value = (row: Row): number | null => { const [figure] = row.of; return figure ? pick(figure) : null; };
-    return { title, raw, hint, value, cell: (row) => shown(value(row)) };
+    return { title, raw, hint, value, cell: (row) => threeDigits(value(row)) };
   };
   return [
     column('mean', 'mean', 'Of all repeats', (figure) => figure.mean),
@@ -75,17 +78,6 @@ function runColumn(run: PageRun, index: number): Column<Row> {
 
 function withHalf(figure: FigureRecord | null): string {
   if (!figure || figure.mean === null) return '\u2013';
-  const half = figure.high === null ? '' : ` \u00b1 ${shown(figure.high - figure.mean)}`;
-  return `${shown(figure.mean)}${half}`;
-}
-
-/** With three digits that count, as the tables of a terminal have them. */
-function shown(value: number | null): string {
-  if (value === null) return '\u2013';
-  const size = Math.abs(value);
-  if (size >= 9999.5) return count(Math.round(value));
-  if (size >= 99.95) return value.toFixed(0);
-  if (size >= 9.995) return value.toFixed(1);
-  if (size >= 0.9995 || size === 0) return value.toFixed(2);
-  return value.toFixed(size >= 0.0999 ? 3 : 4);
+  const half = figure.high === null ? '' : ` \u00b1 ${threeDigits(figure.high - figure.mean)}`;
+  return `${threeDigits(figure.mean)}${half}`;
 }

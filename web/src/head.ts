@@ -12,6 +12,7 @@ const STATUS: { [status in Status]: string } = {
   interrupted: 'interrupted: ended early, what there is, is whole',
   stopped_over: 'stopped: a latency passed the limit to stop at',
   crashed: 'crashed: the record ends where it was last written',
+  imported: 'imported: another program measured it',
 };
 
 export function head({ runs, comparisons }: Page): HTMLElement {
@@ -30,7 +31,8 @@ function card(run: PageRun, index: number, several: boolean): HTMLElement {
   return h('article', { class: 'card' },
     h('div', { class: 'title-line' }, name, verdict(record.validity), status(record.status)),
     h('p', { class: 'headline' }, run.headline || emptyHeadline(run)),
-    h('p', { class: 'line' }, run.line, run.line && record.started_at ? ' · ' : '', record.started_at ? h('span', { class: 'moment' }, instant(record.started_at)) : ''));
+    h('p', { class: 'line' }, run.line, run.line && record.started_at ? ' · ' : '', record.started_at ? h('span', { class: 'moment' }, instant(record.started_at)) : ''),
+    ...run.without_host.map((sentence) => h('p', { class: 'line without-host' }, sentence)));
 }
 
 function emptyHeadline(run: PageRun): string {

@@ -10,6 +10,7 @@ import { causeLead } from './cause/lead';
 import { causeSection } from './cause/section';
 import { caveatSection } from './caveats';
 import { comparisonSection } from './comparison/section';
+import { cpuUseSection } from './cpu-use/section';
 import { makeContext, samplesOf, type Context } from './context';
 import { h, runMark } from './dom';
 import { figureSection } from './figure-table';
@@ -62,7 +63,7 @@ function runSections(page: Page): HTMLElement[] {
 function body(context: Context): HTMLElement[] {
   // What has no latencies has no pictures of them.
   if (context.page.runs.every((run) => run.record.series.length === 0)) {
-    return [caveatSection(context.page.runs), h('div', { class: 'tables' }, figureSection(context)), machineOnly(context), record(context.page)]
+    return [caveatSection(context.page.runs), h('div', { class: 'tables' }, figureSection(context)), machineOnly(context), cpuUseSection(context), record(context.page)]
       .filter((section): section is HTMLElement => section !== null);
   }
   return [
@@ -73,6 +74,7 @@ function body(context: Context): HTMLElement[] {
     shape(context),
     tailSection(context),
     causeSection(context),
+    cpuUseSection(context),
     record(context.page),
   ].filter((section): section is HTMLElement => section !== null);
 }

@@ -22,6 +22,7 @@ export type {
   FigureRecord, MessageRecord, EndRecord, FlowRecord, ClockRecord, Caveat, LoadRecord, LoadProof, Scheduled, SeriesSummary, ConfigTable,
   SeriesTail, PageComparison, ShiftPoint, FactDifference, BandDifference, ComparedFigureRow,
   Column as MatrixKernel, PageRow as MatrixRow, PageCell as MatrixCell, Figure as MatrixFigure, LabFailure as MatrixFailure, PageCellRun, PageGate, PageRunFigure, MatrixKind, PageAb, AbCaveat, AbLook,
+  PageSuite, PagePlan, PlanPart, PartFigure, FigureRange, PageFinding, CellCause,
 } from './data';
 
 export type Percentiles = data.SeriesSummary['percentiles'];

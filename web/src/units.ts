@@ -136,3 +136,14 @@ export function columnUnit(values: number[]): ColumnUnit {
   const decimals = factor === 1 ? 0 : Math.max(0, Math.min(2, wanted));
   return { unit, write: (ns) => (ns / factor).toFixed(decimals) };
 }
+
+/** A figure that is no latency, with three digits that count, as the tables of a terminal have them. */
+export function threeDigits(value: number | null): string {
+  if (value === null) return '\u2013';
+  const size = Math.abs(value);
+  if (size >= 9999.5) return count(Math.round(value));
+  if (size >= 99.95) return value.toFixed(0);
+  if (size >= 9.995) return value.toFixed(1);
+  if (size >= 0.9995 || size === 0) return value.toFixed(2);
+  return value.toFixed(size >= 0.0999 ? 3 : 4);
+}

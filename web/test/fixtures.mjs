@@ -2,6 +2,7 @@
 // of 20 s to a day on 64 CPUs, a crash, nothing at all, and text that would like to be markup.
 
 import { CAUSES, traced } from './causes.mjs';
+import { profiled } from './cpu-use.mjs';
 import { PACKETS, ROUND_TRIPS, pingpong, stream } from './messages.mjs';
 
 const NS_PER_S = 1e9;
@@ -183,7 +184,7 @@ const FACTS = {
 };
 
 /** Facts of a machine that says nothing of itself. */
-const NOTHING_FOUND = { policy: null, cpus: null, memory_lock: null, dma_latency_us: null, shield: null, governor: null, siblings_offline: null, threads: [] };
+const NOTHING_FOUND = { policy: null, cpus: null, memory_lock: null, dma_latency_us: null, shield: null, governor: null, siblings_offline: null, settings: [], threads: [] };
 const NO_FACTS = Object.fromEntries(Object.entries(FACTS).map(([name, value]) => [name, Array.isArray(value) && name !== 'load_average' ? [] : name === 'preemption' ? { model: 'unknown', source: '' } : ['hostname', 'kernel', 'kernel_version', 'architecture', 'cpus_online', 'cpus_allowed', 'tardy_version'].includes(name) ? '' : null]));
 
 const CAVEATS = {
@@ -204,7 +205,7 @@ function record(name, seconds, summaries, more = {}) {
     parameters: { duration_ns: Math.round(seconds * NS_PER_S), samples: null, warmup_ns: NS_PER_S, stop_over_ns: null, raw: true, peaks: 100, peak_over_ns: null },
     loads: [{ name: 'hackbench', parameters: { groups: 4, fds: 20 }, proof: { unit: 'messages', operations: Math.round(161000 * seconds), operations_per_s: 161000, context_switches_per_s: 412345.6, cpu_share: 1.93, tasks: 160, tasks_idle: 0 }, ended: 'stopped' }],
     setup: {
-      asked: { policy: 'fifo', policy_explicit: false, priority: 90, priority_explicit: false, cpus: '0-1', timer_slack_ns: 1, memory_lock: true, dma_latency_us: 0, shield: false, governor: null, max_idle_latency_us: null, no_smt_sibling: false, housekeeping: null },
+      asked: { policy: 'fifo', policy_explicit: false, priority: 90, priority_explicit: false, cpus: '0-1', timer_slack_ns: 1, memory_lock: true, dma_latency_us: 0, shield: false, governor: null, max_idle_latency_us: null, no_smt_sibling: false, housekeeping: null, settings: [] },
       found: { ...NOTHING_FOUND, policy: 'fifo 90', cpus: '0-1', memory_lock: { locked: 'all', bytes: 8388608 }, dma_latency_us: 0, threads: summaries.map((s, index) => ({ series: s.name, tid: 4711 + index, policy: 'fifo', priority: 90, nice: 0, cpus: String(s.cpu), timer_slack_ns: 0 })) },
     },
     trace: { ...UNTRACED, asked: 'auto', why_not: 'no BTF in this kernel' }, facts: FACTS, machine: null, conditions: null, messages: null,
@@ -221,7 +222,7 @@ const words = (samples) => ({ samples, causes: CAUSES, series: { rtt: 'round tri
 function page(runs, bounds) {
   return {
     page_version: 2, tardy_version: '0.1.0', made_at: '2026-11-21T20:40:00Z', words: words(WAKE_UPS), latency_edges_ns: bounds,
-    runs: runs.map((run) => ({ ...UNSEEN, tail: tail(run.record), samples: WAKE_UPS, scheduled_first: isMaterial(run.record.series), ...run })), comparisons: [], matrix: null, ab: null,
+    runs: runs.map((run) => ({ ...UNSEEN, without_host: [], cpu_use: { profile: null, late: null, damage: '' }, tail: tail(run.record), samples: WAKE_UPS, scheduled_first: isMaterial(run.record.series), ...run })), comparisons: [], matrix: null, ab: null,
   };
 }
 
@@ -436,13 +437,19 @@ export function causes() {
   const data = comparison();
   const seen = traced(random(12), data.runs[0], 20);
   const blind = { ...data.runs[1], record: { ...data.runs[1].record, trace: { ...UNTRACED, asked: 'auto', why_not: 'this kernel has no BTF.' } }, peaks: { damaged: ['peaks.jsonl: line 3 is damaged'], strings: [''], stacks: [[]], peaks: [] } };
-  return { ...data, runs: [seen, blind] };
+  return { ...data, runs: [profiled(seen), blind] };
 }
 
 /** One traced run with reasons to doubt it: what a reader opens most. */
 function alone() {
   const data = plain();
   return { ...data, runs: [traced(random(15), data.runs[0], 20)] };
+}
+
+/** The same, and what the CPUs did meanwhile. */
+function used() {
+  const data = alone();
+  return { ...data, runs: data.runs.map((run) => profiled(run)) };
 }
 
 /** A run that came so late that it missed more than half of its periods, beside one that did not. */
@@ -457,7 +464,7 @@ function stalled() {
 /** Both runs traced, and every text of them wants to be markup. */
 export function hostileCauses() {
   const data = comparison();
-  return spoiled({ ...data, runs: data.runs.map((one, index) => traced(random(13 + index), one, 20)) });
+  return spoiled({ ...data, runs: data.runs.map((one, index) => profiled(traced(random(13 + index), one, 20))) });
 }
 
 /** Round trips under two policies; and packets to another machine. */
@@ -499,7 +506,7 @@ function matrix() {
   return {
     page_version: 2, tardy_version: '0.1.0', made_at: '2026-01-01T00:00:00Z', words: words(WAKE_UPS), latency_edges_ns: [], runs: [], comparisons: [], ab: null,
     matrix: {
-      kind: 'lab', state: '', runs: [], title: 'founding', headline: 'founding: 3 kernels, 5 loads, 60 runs',
+      kind: 'lab', state: '', runs: [], suite: null, title: 'founding', headline: 'founding: 3 kernels, 5 loads, 60 runs',
       meanings: ['Times are executed instructions times 2 ns on one emulated CPU: lengths of paths, not times of a machine.'],
       remarks: ['Made with different versions of QEMU: 7.2.0, 9.0.0.'], kernels,
       loads: [
@@ -546,6 +553,34 @@ function plan() {
   } };
 }
 
+/** Two suites beside each other: latencies, other figures that are judged, some that are not, a part of which nothing was measured, a hostile name. */
+function suite() {
+  const data = plan();
+  const parts = ['timer', 'bandwidth', 'irq', HOSTILE];
+  const rows = ['timer: idle', 'timer: hackbench', 'bandwidth', 'irq', `${HOSTILE}: ${HOSTILE}`];
+  const columns = ['six one', 'six twelve'];
+  const range = (median) => ({ median, low: median * 0.9, high: median * 1.1, values: [median * 0.9, median, median * 1.1] });
+  const change = (ratio, verdict) => ({ ratio, low: ratio * 0.9, high: ratio * 1.1, verdict, needed: verdict === 'inconclusive' ? 40 : null });
+  const figure = (name, unit, cells, own) => ({ name, unit, row: 'bandwidth', cells, change: own });
+  const of = (row) => (row.startsWith('timer') ? [0, 1].map((side) => ({ ...matrixCell(50 + side + row.length, 16000), phases: 3 })) : [null, null]);
+  const one = (row, column, repeat, page) => ({ ...data.matrix.runs[2], row, column, repeat, page, path: 'cells/0001', status: 'measured', gates: [], missed: 0 });
+  const finding = (severity, status) => ({ code: 'preemption', status, severity, evidence: HOSTILE, remedy: 'Boot with `preempt=full`.' });
+  const planOf = (name, findings) => ({ name, machine: 'CPU, Linux 6.1 (preemption full)', answers: ['12 of 12 runs measured: 12 valid, 0 weakened, 0 invalid.', HOSTILE], findings });
+  return { ...data, matrix: {
+    ...data.matrix, headline: columns.join(' and '), state: 'complete', undone: 0, failed: [],
+    kernels: columns.map((name) => ({ name, release: '', preemption: '', hash: '', mode: '', is_control: false })),
+    loads: rows.map((name) => ({ name, load: '', verdicts: name.startsWith('timer') ? [`six twelve: worse: ${HOSTILE}`] : [], cells: of(name) })),
+    runs: ['timer: idle', 'bandwidth'].flatMap((row) => columns.flatMap((column, side) => [1, 2, 3].map((repeat) => one(row, column, repeat, `suite.pages/${side + 1}-000${repeat}.html`)))),
+    suite: {
+      plans: [planOf(columns[0], [finding('serious', 'costs'), finding(null, 'unknown')]), planOf(columns[1], [])],
+      parts: parts.map((name, at) => ({ name, rows: rows.filter((row) => row === name || row.startsWith(`${name}: `)), figures: at === 1 ? [
+        figure('pipe/64KiB', 'MB/s', [range(5000), range(10000)], change(2, 'better')), figure('fork', 'us', [range(80), range(81)], change(1.01, 'inconclusive')),
+        figure(HOSTILE, HOSTILE, [null, range(0.01)], null)] : [] })),
+      causes: [{ cause: 'nonpreemptible', name: 'kill_something_info', share: 0.914 }, { cause: 'unexplained', name: '', share: 0.06 }],
+    },
+  } };
+}
+
 /** A comparison in blocks: worse at one figure, undecided at another, one look that did not come, a block that cannot be read. */
 function ab() {
   const row = (figure, ratio, verdict) => ({ series: null, figure, unit: 'ns', above_ns: null, lower_is_better: true, a: 55200, b: 55200 * ratio, ratio, low: ratio * 0.95, high: ratio * 1.04, margin: 0.05, floor: 0.02, pairs: 16, pairs_needed: verdict === 'inconclusive' ? 120 : null, verdict });
@@ -584,4 +619,4 @@ function matrixCell(seed, worst) {
     causes: worst > 400000 ? [{ cause: 'nonpreemptible', name: 'kill_something_info', share: 0.914 }, { cause: 'unexplained', name: '', share: 0.06 }] : [] };
 }
 
-export const FIXTURES = { plain, comparison, four, crashed, day, hostile, empty, odd, many, matrix, plan, ab, causes, alone, stalled, hostileCauses, trips, packets, measures };
+export const FIXTURES = { plain, comparison, four, crashed, day, hostile, empty, odd, many, matrix, plan, suite, ab, causes, alone, used, stalled, hostileCauses, trips, packets, measures };

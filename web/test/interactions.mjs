@@ -2,11 +2,12 @@
 // record, saving data. Each gives reasons to fail; what a page does not have is not asked for.
 
 import { readFileSync } from 'node:fs';
+import { cpuUseUsed } from './cpu-use.mjs';
 import { peaksUsed, stagesUsed } from './peaks.mjs';
 
 export async function interactions(page) {
   const reasons = [];
-  for (const act of [zoomByDrag, keys, readout, sorting, choosing, views, filtering, saving, copying, peaksUsed, stagesUsed]) {
+  for (const act of [zoomByDrag, keys, readout, sorting, choosing, views, filtering, saving, copying, peaksUsed, stagesUsed, cpuUseUsed]) {
     const found = await act(page);
     reasons.push(...found.map((text) => `${act.name}: ${text}`));
   }

@@ -286,6 +286,19 @@ test('each cell of a plan says what is measured, and leads to the pages of its r
   assert.match(all[2].join('|'), /weakened|valid.*1234.*250 us\(248 to 253 us\)/);
 });
 
+test('the page of two suites has a table for each part, verdicts, causes and what was found before', async () => {
+  const [path] = makePages(folder, ['suite']);
+  const { page } = tab;
+  await tab.load(path);
+  const heads = await page.evaluate(() => [...document.querySelectorAll('.plan-part h2')].map((head) => head.textContent));
+  assert.deepEqual([heads.length, heads.slice(0, 3)], [5, ['timer', 'bandwidth', 'irq']]);
+  const figures = await cells(page, '[aria-label="figures of bandwidth"]');
+  assert.deepEqual(figures.map((row) => row[3]), ['better', 'inconclusive', 'not judged']);
+  assert.match(figures[0].join('|'), /5000.*10.?000.*\+100 % \(\+80 % to \+120 %\)/);
+  const words = await page.evaluate(() => document.body.textContent);
+  for (const said of ['Nothing of it was measured.', 'kill_something_info: 91 %', 'Nothing that costs latency.', 'preempt=full', 'six twelve: worse']) assert.ok(words.includes(said), said);
+});
+
 test('the page of a comparison in blocks begins with its answer, and has its figures, looks and blocks', async () => {
   const [path] = makePages(folder, ['ab']);
   const { page } = tab;
@@ -315,7 +328,7 @@ test('each field that the program writes is one that the page misses', async () 
   const { STRUCTURE } = await built('data.ts');
   // Two of many alike are enough to try.
   const short = (_, value) => (Array.isArray(value) ? value.slice(0, 2) : value);
-  const pages = ['causes', 'trips', 'packets', 'matrix', 'plan', 'ab'].map((name) => JSON.parse(JSON.stringify(FIXTURES[name]()), short));
+  const pages = ['causes', 'trips', 'packets', 'matrix', 'plan', 'suite', 'ab'].map((name) => JSON.parse(JSON.stringify(FIXTURES[name]()), short));
   let tried = 0;
   const without = (data, value) => {
     if (value === null || typeof value !== 'object') return;

@@ -86,6 +86,8 @@ fn document(heads: &[SeriesHead]) -> Document {
             cpus: "0-7".into(),
             threads_per_cpu: 1,
             priority_step: 0,
+            work_ns: None,
+            loops_per_ms: None,
         }),
         log_interval_ns: parameters.log_interval_ns(PERIOD_NS),
         parameters,
@@ -100,8 +102,10 @@ fn document(heads: &[SeriesHead]) -> Document {
         machine: None,
         conditions: None,
         messages: None,
+        attached: None,
         series: heads.iter().map(|head| summarize(head, &hlog::empty(), &Totals::NONE)).collect(),
         figures: Vec::new(),
+        without_host: None,
     }
 }
 

@@ -65,7 +65,7 @@ pub fn ping<P: Port, S: Sink>(port: &mut P, sink: &mut S, until: Until, stop: &S
         let latency_ns = clock::now_ns() - t_ns;
         sink.take(Sample { t_ns, latency_ns });
         if latency_ns > until.stop_over_ns {
-            stop.set();
+            stop.set_over(latency_ns);
         }
         if stop.is_set() {
             return Ended::Stopped;

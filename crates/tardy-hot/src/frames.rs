@@ -208,7 +208,7 @@ pub fn periodic<C: TaskCpu, B: Bursts, S: Sink>(
         let latency_ns = cpu.now_ns() - t_ns;
         sink.take(Sample { t_ns, latency_ns });
         if latency_ns > until.stop_over_ns {
-            stop.set();
+            stop.set_over(latency_ns);
         }
         if stop.is_set() {
             return (Ended::Stopped, left);
@@ -254,7 +254,7 @@ pub fn flat_out<C: TaskCpu, S: Sink>(
         sink.take(Sample { t_ns: due_ns, latency_ns });
         left -= 1;
         if latency_ns > until.stop_over_ns {
-            stop.set();
+            stop.set_over(latency_ns);
         }
         if stop.is_set() {
             return (Ended::Stopped, left);

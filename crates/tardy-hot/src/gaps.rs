@@ -162,7 +162,7 @@ pub fn run<S: Sink>(spin: &mut Spin, sink: &mut S, until: Until, stop: &Stop) ->
             sink.take(Sample { t_ns: before_ns, latency_ns: gap_ns });
             left -= 1;
             if gap_ns > until.stop_over_ns {
-                stop.set();
+                stop.set_over(gap_ns);
                 is_stopped = true;
             }
             next_ns = clock::now_ns();

@@ -287,7 +287,7 @@ impl<S: Sink> High<'_, S> {
             };
             self.add(kind, begin_ns, &round);
             if round.sample.latency_ns > until.stop_over_ns {
-                stop.set();
+                stop.set_over(round.sample.latency_ns);
             }
             if stop.is_set() {
                 return Ended::Stopped;

@@ -22,12 +22,17 @@
 //! - [`traced`]: where samples go when their stages are recorded too
 //! - [`trips`]: the same for the round trips of a ping-pong
 //! - [`wakeup`]: the loop of the `timer` probe
+//! - [`timeouts`]: waits of that loop as programs with an event loop have them; [`uring`]: with
+//!   io_uring
+//! - [`worked`]: where samples go when each wake-up has work to do
 //! - [`exchange`]: the loops of the `pingpong` probe
 //! - [`ports`]: what each transport calls to send and to receive a message
 //! - [`packet`]: what the packets of a stream contain
 //! - [`receive`]: the loop of the `receive` probe, and that of its sender
 //! - [`echo`]: the loop of `tardy echo`
 //! - [`gaps`]: the loop of the `noise` probe
+//! - [`cycles`]: what the `audio` probe does in each cycle of a JACK server; [`cycle_grid`]: when
+//!   those are due
 //! - [`frames`]: the loops of the `interactive` probe, and the work that they do
 //! - [`interrupts`]: what the `irq` probe does in each turn beside its wake-up
 //! - [`inversion`]: the loops of the `inversion` probe
@@ -37,6 +42,8 @@
 //! All times are nanoseconds in `i64`: 292 years, with a sign.
 
 pub mod clock;
+pub mod cycle_grid;
+pub mod cycles;
 pub mod echo;
 pub mod exchange;
 pub mod frames;
@@ -54,6 +61,9 @@ pub mod stop;
 pub mod stream;
 mod sync;
 pub mod tally;
+pub mod timeouts;
 pub mod traced;
 pub mod trips;
+pub mod uring;
 pub mod wakeup;
+pub mod worked;

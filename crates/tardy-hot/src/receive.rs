@@ -156,7 +156,7 @@ pub fn run<W: Await, S: Sink, F: Filter, N: Nic>(
             sink.take(Sample { t_ns, latency_ns });
             left -= 1;
             if latency_ns > until.stop_over_ns {
-                stop.set();
+                stop.set_over(latency_ns);
             }
         } else {
             seen.stepped += 1;

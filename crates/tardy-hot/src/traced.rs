@@ -137,6 +137,11 @@ impl<S: Sink, Q: Softirq> Sink for Traced<'_, S, Q> {
     }
 
     #[inline(always)]
+    fn end_turn(&mut self, sample: Sample) -> i64 {
+        self.inner.end_turn(sample)
+    }
+
+    #[inline(always)]
     fn miss(&mut self, periods: u64) {
         self.inner.miss(periods);
     }

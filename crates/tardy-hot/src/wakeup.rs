@@ -130,6 +130,13 @@ pub struct Periodic {
     timer: c_int,
     /// What is read is the number of expirations above so many bits.
     shift: u32,
+    read: u64,
+    grid: CountedGrid,
+}
+
+/// Expiries of a timer that is armed once, of which the kernel says how many there were.
+#[derive(Debug)]
+pub(crate) struct CountedGrid {
     next_ns: i64,
     period_ns: i64,
     /// Since the expiry before, as the kernel counts them.
@@ -138,12 +145,50 @@ pub struct Periodic {
     counted: u64,
 }
 
+impl CountedGrid {
+    pub(crate) const fn new(next_ns: i64, period_ns: i64) -> Self {
+        Self { next_ns, period_ns, expirations: 0, counted: 0 }
+    }
+
+    /// Takes what the kernel reported: the expiry that was waited for, or nothing where all of it
+    /// was counted before.
+    #[inline(always)]
+    pub(crate) fn report(&mut self, expirations: u64) -> Option<i64> {
+        if expirations > self.counted {
+            self.expirations = expirations - self.counted;
+            self.counted = 0;
+            return Some(self.next_ns);
+        }
+        self.counted -= expirations;
+        None
+    }
+
+    /// As [`Wake::advance`].
+    #[inline(always)]
+    pub(crate) fn advance(&mut self, latency_ns: i64) -> u64 {
+        let passed = if latency_ns < self.period_ns {
+            1
+        } else {
+            1 + latency_ns.checked_div(self.period_ns).unwrap_or(0) as u64
+        };
+        let periods = passed.max(self.expirations);
+        self.counted = periods - self.expirations;
+        self.next_ns += periods as i64 * self.period_ns;
+        periods - 1
+    }
+
+    #[inline(always)]
+    pub(crate) const fn next_ns(&self) -> i64 {
+        self.next_ns
+    }
+}
+
 impl Periodic {
     /// A blocking timerfd on `CLOCK_MONOTONIC`, armed for `first_ns` and then every `period_ns`.
     /// The descriptor stays the caller's.
     #[must_use]
     pub const fn new(timer: c_int, first_ns: i64, period_ns: i64) -> Self {
-        Self { timer, shift: 0, next_ns: first_ns, period_ns, expirations: 0, counted: 0 }
+        Self { timer, shift: 0, read: 0, grid: CountedGrid::new(first_ns, period_ns) }
     }
 
     /// The device of a real-time clock that interrupts at `first_ns` and then every `period_ns`
@@ -158,38 +203,26 @@ impl Wake for Periodic {
     #[inline(always)]
     fn wait(&mut self) -> Result<i64, c_int> {
         loop {
-            let target: *mut u64 = &raw mut self.expirations;
+            let target: *mut u64 = &raw mut self.read;
             // SAFETY: `target` points to 8 writable bytes, which is what a timerfd hands over.
             let got = unsafe { libc::read(self.timer, target.cast(), 8) };
             if got != 8 {
                 return Err(errno());
             }
-            self.expirations >>= self.shift;
-            if self.expirations > self.counted {
-                self.expirations -= self.counted;
-                self.counted = 0;
-                return Ok(self.next_ns);
+            if let Some(expiry_ns) = self.grid.report(self.read >> self.shift) {
+                return Ok(expiry_ns);
             }
-            self.counted -= self.expirations;
         }
     }
 
     #[inline(always)]
     fn advance(&mut self, latency_ns: i64) -> u64 {
-        let passed = if latency_ns < self.period_ns {
-            1
-        } else {
-            1 + latency_ns.checked_div(self.period_ns).unwrap_or(0) as u64
-        };
-        let periods = passed.max(self.expirations);
-        self.counted = periods - self.expirations;
-        self.next_ns += periods as i64 * self.period_ns;
-        periods - 1
+        self.grid.advance(latency_ns)
     }
 
     #[inline(always)]
     fn next_ns(&self) -> i64 {
-        self.next_ns
+        self.grid.next_ns()
     }
 }
 
@@ -197,6 +230,11 @@ impl Wake for Periodic {
 pub trait Sink {
     /// Takes one sample. Must keep the contract of this crate.
     fn take(&mut self, sample: Sample);
+    /// Ends a turn: how late it was in the end, ns, with what came after the wake-up.
+    #[inline(always)]
+    fn end_turn(&mut self, sample: Sample) -> i64 {
+        sample.latency_ns
+    }
     /// Takes note of periods without a wake-up.
     fn miss(&mut self, periods: u64);
 }
@@ -300,10 +338,12 @@ pub fn run<W: Wake, S: Sink>(wake: &mut W, sink: &mut S, until: Until, stop: &St
             Err(errno) => return Ended::Failed(errno),
         };
         let latency_ns = clock::now_ns() - t_ns;
-        sink.take(Sample { t_ns, latency_ns });
-        sink.miss(wake.advance(latency_ns));
+        let sample = Sample { t_ns, latency_ns };
+        sink.take(sample);
+        let late_ns = sink.end_turn(sample);
+        sink.miss(wake.advance(late_ns));
         if latency_ns > until.stop_over_ns {
-            stop.set();
+            stop.set_over(latency_ns);
         }
         if stop.is_set() {
             return Ended::Stopped;
@@ -322,6 +362,7 @@ pub trait CompiledWake: Wake {
     fn keep(&mut self, sink: &mut Kept, until: Until, stop: &Stop) -> Ended;
 }
 
+// Its users have the names of this module in scope.
 macro_rules! compiled {
     ($($wake:ty),*) => {$(
         impl CompiledWake for $wake {
@@ -339,6 +380,7 @@ macro_rules! compiled {
 }
 
 compiled!(Absolute, Relative, Periodic);
+pub(crate) use compiled;
 
 /// Not by libc's `clock_nanosleep`: that is a cancellation point, and leaves one on its way back,
 /// before the clock can be read.

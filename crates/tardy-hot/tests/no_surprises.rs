@@ -29,7 +29,9 @@ use tardy_hot::{
     ring::ring,
     stages::ThreadRecord,
     stop::Stop,
+    timeouts::{EpollCall, PpollCall, PselectCall, TimeOut, TimerSignal},
     traced::{TraceControl, Traced},
+    uring::TimeOutRing,
     wakeup::{Absolute, Counted, Ended, Kept, Periodic, Relative, Series, Sink, Until, Wake, run},
 };
 
@@ -43,6 +45,11 @@ enum Waits {
     Absolute,
     Relative,
     Periodic,
+    Ppoll,
+    Pselect,
+    Epoll,
+    Signal,
+    Uring,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,7 +64,7 @@ enum Sinks {
 #[derive(Debug, Clone, Copy)]
 struct Case(Waits, Sinks);
 
-const CASES: [Case; 9] = [
+const CASES: [Case; 14] = [
     Case(Waits::Absolute, Sinks::Counted),
     Case(Waits::Absolute, Sinks::Kept),
     Case(Waits::Absolute, Sinks::Traced),
@@ -67,6 +74,11 @@ const CASES: [Case; 9] = [
     Case(Waits::Periodic, Sinks::Counted),
     Case(Waits::Periodic, Sinks::Kept),
     Case(Waits::Periodic, Sinks::Traced),
+    Case(Waits::Ppoll, Sinks::Counted),
+    Case(Waits::Pselect, Sinks::Counted),
+    Case(Waits::Epoll, Sinks::Counted),
+    Case(Waits::Signal, Sinks::Counted),
+    Case(Waits::Uring, Sinks::Counted),
 ];
 
 impl Case {
@@ -130,6 +142,7 @@ impl Case {
         begin: impl FnOnce() -> T,
         end: impl FnOnce(T) -> u64,
     ) -> u64 {
+        let instance = Timer::of_epoll();
         let first_ns = now_ns() + PERIOD_NS;
         match self.0 {
             Waits::Absolute => {
@@ -141,7 +154,45 @@ impl Case {
                 let mut wake = Periodic::new(timer.0, first_ns, PERIOD_NS);
                 looked_at(&mut wake, sink, turns, begin, end)
             }
+            Waits::Ppoll => looked_at(
+                &mut TimeOut::new(PpollCall, first_ns, PERIOD_NS),
+                sink,
+                turns,
+                begin,
+                end,
+            ),
+            Waits::Pselect => looked_at(
+                &mut TimeOut::new(PselectCall, first_ns, PERIOD_NS),
+                sink,
+                turns,
+                begin,
+                end,
+            ),
+            Waits::Epoll => {
+                let epoll = EpollCall(instance.0);
+                looked_at(&mut TimeOut::new(epoll, first_ns, PERIOD_NS), sink, turns, begin, end)
+            }
+            Waits::Signal => {
+                let _timer = SignalTimer::new(first_ns);
+                let mut wake = TimerSignal::new(libc::SIGRTMIN(), first_ns, PERIOD_NS);
+                looked_at(&mut wake, sink, turns, begin, end)
+            }
+            Waits::Uring => {
+                let ring = TimeOutRing::new().unwrap();
+                let mut wake = TimeOut::new(ring, first_ns, PERIOD_NS);
+                looked_at(&mut wake, sink, turns, begin, end)
+            }
         }
+    }
+
+    /// Whether this machine allows it.
+    fn is_possible(self) -> bool {
+        let is_uring = matches!(self.0, Waits::Uring);
+        let refused = is_uring.then(|| TimeOutRing::new().err()).flatten();
+        if let Some(errno) = refused {
+            println!("skipped: {self:?}: io_uring is refused here (errno {errno})");
+        }
+        refused.is_none()
     }
 }
 
@@ -162,10 +213,56 @@ fn looked_at<T>(
     found
 }
 
-/// A timerfd that is closed when this goes.
+/// A POSIX timer that signals this thread, and is deleted when this goes.
+struct SignalTimer(libc::timer_t);
+
+impl SignalTimer {
+    fn new(first_ns: i64) -> Self {
+        // SAFETY: sets of zeros are valid, and the next two calls fill them.
+        let mut set: libc::sigset_t = unsafe { core::mem::zeroed() };
+        // SAFETY: a live set, and a signal that there is.
+        unsafe { libc::sigaddset(&raw mut set, libc::SIGRTMIN()) };
+        // SAFETY: a live set; no old one is asked for.
+        unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, core::ptr::null_mut()) };
+        // SAFETY: a sigevent of zeros is valid.
+        let mut event: libc::sigevent = unsafe { core::mem::zeroed() };
+        event.sigev_notify = libc::SIGEV_THREAD_ID;
+        event.sigev_signo = libc::SIGRTMIN();
+        // SAFETY: has no preconditions.
+        event.sigev_notify_thread_id = unsafe { libc::gettid() };
+        let mut timer: libc::timer_t = core::ptr::null_mut();
+        let clock = libc::CLOCK_MONOTONIC;
+        // SAFETY: a valid event, and room for the timer.
+        let failed = unsafe { libc::timer_create(clock, &raw mut event, &raw mut timer) };
+        assert_eq!(failed, 0);
+        let at = tardy_hot::clock::to_timespec;
+        let setting = libc::itimerspec { it_interval: at(PERIOD_NS), it_value: at(first_ns) };
+        let absolute = libc::TIMER_ABSTIME;
+        // SAFETY: a timer of this process and a valid setting.
+        let failed = unsafe {
+            libc::timer_settime(timer, absolute, &raw const setting, core::ptr::null_mut())
+        };
+        assert_eq!(failed, 0);
+        Self(timer)
+    }
+}
+
+impl Drop for SignalTimer {
+    fn drop(&mut self) {
+        // SAFETY: the timer is this one's own.
+        unsafe { libc::timer_delete(self.0) };
+    }
+}
+
+/// A timerfd, or an epoll instance, that is closed when this goes.
 struct Timer(i32);
 
 impl Timer {
+    fn of_epoll() -> Self {
+        // SAFETY: takes a number.
+        Self(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })
+    }
+
     fn new(first_ns: i64) -> Self {
         let at = tardy_hot::clock::to_timespec;
         let setting = libc::itimerspec { it_interval: at(PERIOD_NS), it_value: at(first_ns) };
@@ -259,7 +356,8 @@ fn a_page_fault_would_be_noticed() {
 }
 
 fn order() -> impl Iterator<Item = (Case, u64)> {
-    CASES.into_iter().flat_map(|case| traced::TURNS.map(|turns| (case, turns)))
+    let possible = CASES.into_iter().filter(|case| case.is_possible());
+    possible.flat_map(|case| traced::TURNS.map(|turns| (case, turns)))
 }
 
 /// Every case between marks.
@@ -289,6 +387,16 @@ fn check(mut calls: traced::Calls, case: Case, turns: u64) {
             calls.insert(libc::SYS_read, reads - reads.saturating_sub(turns).min(missed));
             libc::SYS_read
         }
+        Waits::Ppoll => libc::SYS_ppoll,
+        Waits::Pselect => libc::SYS_pselect6,
+        Waits::Epoll => libc::SYS_epoll_pwait2,
+        Waits::Signal => {
+            let signals = calls.get(&libc::SYS_rt_sigtimedwait).copied().unwrap_or(0);
+            let counted = signals - signals.saturating_sub(turns).min(missed);
+            calls.insert(libc::SYS_rt_sigtimedwait, counted);
+            libc::SYS_rt_sigtimedwait
+        }
+        Waits::Uring => libc::SYS_io_uring_enter,
     };
     let known = traced::Calls::from([(wait, turns)]);
     assert_eq!(calls, known, "{case:?}, {turns} turns, call: count");

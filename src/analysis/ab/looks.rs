@@ -84,6 +84,21 @@ impl LookPlan {
         Ok(Self { pairs, constants, critical })
     }
 
+    /// One look, after so many pairs: what is tried together with others is judged once.
+    ///
+    /// # Errors
+    /// See [`LookError`].
+    pub fn single(pairs: u32, figures: usize, alpha: f64) -> Result<Self, LookError> {
+        let mut plan = Self::new(pairs, figures, alpha)?;
+        let last = pairs - pairs % 2;
+        let tail = |share: usize| alpha / share as f64 / 2.0;
+        let freedom = f64::from(last - 1);
+        plan.pairs = vec![last];
+        plan.constants = (1..=figures).map(|share| normal_upper(tail(share))).collect();
+        plan.critical = (1..=figures).map(|share| vec![t_upper(tail(share), freedom)]).collect();
+        Ok(plan)
+    }
+
     /// Pairs at each look.
     #[must_use]
     pub fn pairs(&self) -> &[u32] {
@@ -227,6 +242,15 @@ mod tests {
         ] {
             assert_near(constant(&equal(looks), alpha), published, 0.0008);
         }
+    }
+
+    #[test]
+    fn a_single_look_is_the_t_test_of_its_pairs() {
+        let plan = LookPlan::single(7, 2, 0.05).unwrap();
+        assert_eq!((plan.pairs(), plan.figures(), plan.fraction(0)), (&[6][..], 2, 1.0));
+        assert_near(plan.critical_t(1, 0), 2.5706, 1e-3);
+        assert_near(plan.constant(2), 2.2414, 1e-3);
+        assert_eq!(LookPlan::single(5, 1, 0.05), Err(LookError::Pairs(5)));
     }
 
     #[test]

@@ -11,6 +11,7 @@
 //! `docs/statistics.md` has the methods, their sources and what simulations say of them.
 
 pub mod comparison;
+pub mod discoveries;
 pub mod figure;
 pub mod floor;
 pub mod looks;

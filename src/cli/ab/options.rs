@@ -15,20 +15,21 @@ use crate::{
 
 /// One side as typed.
 #[derive(Debug)]
-pub(super) struct Side {
+pub(in crate::cli) struct Side {
     /// `--a` or `--b`.
-    pub flag: &'static str,
+    pub(in crate::cli) flag: &'static str,
     /// What follows it.
-    pub options: String,
+    pub(in crate::cli) options: String,
     /// Its prepare command.
-    pub prepare: Option<String>,
+    pub(in crate::cli) prepare: Option<String>,
 }
 
 /// The options that both sides have in common, as words of `tardy run`: from the command line, so
 /// that a block gets what was typed and nothing that was made of it.
-pub(super) fn common_words(argv: &[String]) -> Result<Vec<String>> {
+pub(in crate::cli) fn common_words(argv: &[String], verb: &str) -> Result<Vec<String>> {
     let matches = crate::cli::command().try_get_matches_from(argv)?;
-    let matches = matches.subcommand_matches("ab").context("these are no words of `tardy ab`")?;
+    let none = || format!("these are no words of `tardy {verb}`");
+    let matches = matches.subcommand_matches(verb).with_context(none)?;
     let common = CommonFlags::augment_args(Command::new("run"));
     let mut words = Vec::new();
     for arg in common.get_arguments() {
@@ -50,7 +51,7 @@ pub(super) fn common_words(argv: &[String]) -> Result<Vec<String>> {
 
 impl Side {
     /// Refuses what a block cannot have, naming the side and the option.
-    pub(super) fn request(self, common: &[String], store: &Store) -> Result<SideRequest> {
+    pub(in crate::cli) fn request(self, common: &[String], store: &Store) -> Result<SideRequest> {
         let (flag, shown) = (self.flag, plain(&self.options));
         let own = shlex::split(&self.options);
         let own = own.with_context(|| format!("{flag} {shown:?}: a quote is not closed"))?;
@@ -121,11 +122,11 @@ mod tests {
     #[test]
     fn what_both_have_in_common_reaches_a_block_as_typed() {
         let typed = ["fake", "--load", "hackbench:groups=1", "--load=idle", "--unpaced"];
-        let found = common_words(&argv(&typed)).unwrap();
+        let found = common_words(&argv(&typed), "ab").unwrap();
         assert_eq!(found, ["fake", "--unpaced", "--load=hackbench:groups=1", "--load=idle"]);
         let own = ["--budget", "1m", "--seed", "7", "--quiet", "--json", "--name", "x"];
-        assert_eq!(common_words(&argv(&own)).unwrap(), [""; 0]);
-        assert_eq!(common_words(&argv(&["--warmup", "50ms"])).unwrap(), ["--warmup=50ms"]);
+        assert_eq!(common_words(&argv(&own), "ab").unwrap(), [""; 0]);
+        assert_eq!(common_words(&argv(&["--warmup", "50ms"]), "ab").unwrap(), ["--warmup=50ms"]);
     }
 
     #[test]

@@ -16,7 +16,7 @@ use crate::{
 
 /// What is said while it goes on.
 #[derive(Debug)]
-pub(super) enum AbStatusView {
+pub(in crate::cli) enum AbStatusView {
     /// Nothing.
     Silent,
     /// The line of a terminal.
@@ -27,7 +27,7 @@ pub(super) enum AbStatusView {
 
 impl AbStatusView {
     /// What suits standard error.
-    pub(super) fn new(quiet: bool) -> Self {
+    pub(in crate::cli) fn new(quiet: bool) -> Self {
         match (quiet, std::io::stderr().is_terminal()) {
             (true, _) => Self::Silent,
             (false, true) => Self::Line(StatusLine::new(true)),
@@ -36,7 +36,7 @@ impl AbStatusView {
     }
 
     /// How often it wants to be shown during a block; absent for never.
-    pub(super) const fn pace(&self) -> Option<Duration> {
+    pub(in crate::cli) const fn pace(&self) -> Option<Duration> {
         match self {
             Self::Silent => None,
             Self::Line(_) => Some(Duration::from_millis(500)),
@@ -45,7 +45,7 @@ impl AbStatusView {
     }
 
     /// Shows what happens.
-    pub(super) fn show(&mut self, event: &AbEvent<'_>) {
+    pub(in crate::cli) fn show(&mut self, event: &AbEvent<'_>) {
         if matches!(self, Self::Silent) {
             return;
         }
@@ -76,7 +76,7 @@ impl AbStatusView {
     }
 
     /// Erases what was only for the time of the comparison.
-    pub(super) fn clear(&mut self) {
+    pub(in crate::cli) fn clear(&mut self) {
         if let Self::Line(line) = self {
             line.clear();
         }

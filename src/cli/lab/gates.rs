@@ -348,7 +348,7 @@ mod tests {
     /// Start phases of one kernel and load.
     fn runs(load: &str, count: u32, p99: u64) -> Vec<Run> {
         let of = |seed: u32| run("k", load, seed, [8_000, p99 + u64::from(seed), 0, 3 * p99]);
-        (1..=count).map(|seed| Run { path: "r".into(), document: of(seed) }).collect()
+        (1..=count).map(|seed| Run::of("r".into(), of(seed))).collect()
     }
 
     fn against(old: &[Run]) -> LabGates {

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     analysis::{matrix::FIGURES, phases::phases_needed},
-    cli::{Exit, flags, flags::FormatFlags, output, report},
+    cli::{Exit, flags, flags::FormatFlags, output, plan::PlanText, report, suite::SuiteName},
     lab::{
         self,
         cell::{ClockMode, guest_runner::GuestRunner},
@@ -57,6 +57,11 @@ pub(super) struct LabRunFlags {
     /// Plan to measure: a TOML file [default: the built-in plan]
     #[arg(value_name = "PLAN")]
     plan: Option<PathBuf>,
+    /// Measure the plan of `tardy suite`, which comes along
+    ///
+    /// What a guest has no means for, as a player of videos, is a failed cell.
+    #[arg(long, value_enum, value_name = "SUITE", conflicts_with = "plan")]
+    suite: Option<SuiteName>,
     /// Kernels, as A,B,...: names as for `tardy lab kernels --fetch`, or host
     ///
     /// standard and rt are the Debian kernels; standard+preempt=full adds an option to the kernel
@@ -166,9 +171,13 @@ pub(super) fn run(flags: &LabRunFlags, store: &Store) -> Result<Exit> {
 
 impl LabRunFlags {
     fn plan(&self) -> Result<Plan> {
-        match &self.plan {
-            Some(path) => Plan::open(path),
-            None => Plan::parse(FOUNDING, "the built-in plan"),
+        match (&self.plan, self.suite) {
+            (Some(path), _) => Plan::open(path),
+            (None, Some(suite)) => {
+                let PlanText { text, name } = suite.plan();
+                Plan::parse(&text, &name)
+            }
+            (None, None) => Plan::parse(FOUNDING, "the built-in plan"),
         }
     }
 
@@ -222,7 +231,11 @@ impl LabRunFlags {
              ({} where they are compared in pairs), and {phases} {}",
             needed.unpaired,
             needed.paired,
-            if is_enough { "are planned" } else { "are planned: none will be judged" },
+            match (phases, is_enough) {
+                (1, _) => "is planned: none will be judged",
+                (_, true) => "are planned",
+                (_, false) => "are planned: none will be judged",
+            },
         ));
     }
 

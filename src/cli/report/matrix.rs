@@ -2,53 +2,77 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 
 use super::{run_pages::RunPages, write};
 use crate::{
     cli::{Exit, gates::RunGates, plan::gates_of},
+    plain::plain_path,
+    plan::Plan,
     report::{
         compare::{CompareOptions, SideComparison, compare_runs},
         html,
         page::Page,
-        page_of_ab,
-        plan_page::{self, FoundRun},
+        page_of_ab, plan_page,
+        plan_sheet::{FoundRun, MeasuredPlan},
+        suite::{self, FINDINGS},
+        suite_page::PageFinding,
     },
     run::{AB, AbRecord, CellStatus, PLAN, PlanRecord, Run, SideName},
     store::{Store, is_plain},
 };
 
-/// A directory of many runs, with their record.
+/// A directory of many runs, with their record; or several of plans.
 pub(super) struct Campaign {
-    pub directory: PathBuf,
+    directories: Vec<PathBuf>,
     kind: Kind,
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Plan,
     Ab,
 }
 
 impl Campaign {
-    /// That of a plan or of a comparison in blocks, where it is what is named.
-    pub(super) fn find(names: &[String], store: &Store) -> Option<Self> {
-        let [name] = names else { return None };
-        let stored = is_plain(name).then(|| store.place(name));
-        let mut places = std::iter::once(PathBuf::from(name)).chain(stored);
-        places.find_map(|directory| {
-            let kinds = [(PLAN, Kind::Plan), (AB, Kind::Ab)];
-            let found = kinds.into_iter().find(|(file, _)| directory.join(file).is_file());
-            found.map(|(_, kind)| Self { directory, kind })
-        })
+    /// Those of plans or that of a comparison in blocks, where it is what is named.
+    ///
+    /// # Errors
+    /// A plan beside something that is none.
+    pub(super) fn find(names: &[String], store: &Store) -> Result<Option<Self>> {
+        let found: Vec<Option<(PathBuf, Kind)>> =
+            names.iter().map(|name| place(name, store)).collect();
+        let plans = found.iter().flatten().filter(|(_, kind)| *kind == Kind::Plan);
+        let plans: Vec<PathBuf> = plans.map(|(directory, _)| directory.clone()).collect();
+        if let [Some((directory, Kind::Ab))] = found.as_slice() {
+            return Ok(Some(Self { directories: vec![directory.clone()], kind: Kind::Ab }));
+        }
+        let Some(first) = plans.first() else { return Ok(None) };
+        ensure!(
+            plans.len() == names.len(),
+            "{} is a plan, and what is beside it is none; name plans only, or runs only (those of \
+             a plan are in its directory cells)",
+            plain_path(first)
+        );
+        Ok(Some(Self { directories: plans, kind: Kind::Plan }))
+    }
+
+    /// That of a plan in this directory.
+    pub(super) fn of_plan(directory: &Path) -> Self {
+        Self { directories: vec![directory.to_owned()], kind: Kind::Plan }
+    }
+
+    /// What errors call it.
+    pub(super) fn shown(&self) -> String {
+        self.directories.first().map(|first| plain_path(first)).unwrap_or_default()
     }
 
     /// Writes the page, and those of its runs.
     pub(super) fn report(&self, file: &Path, most: Option<u32>) -> Result<Exit> {
         let mut pages = RunPages::beside(file, most);
-        let page = match self.kind {
-            Kind::Plan => plan(&self.directory, &mut pages)?,
-            Kind::Ab => ab(&self.directory, &mut pages)?,
+        let page = match (self.kind, self.directories.as_slice()) {
+            (Kind::Ab, [directory]) => ab(directory, &mut pages)?,
+            (_, directories) => plans(directories, &mut pages)?,
         };
         let text = html::render(&page).context("cannot write the data of the page")?;
         write(file, text.as_bytes())?;
@@ -57,7 +81,32 @@ impl Campaign {
     }
 }
 
-fn plan(directory: &Path, pages: &mut RunPages) -> Result<Page> {
+/// Where this is a plan or a comparison, and which of them.
+fn place(name: &str, store: &Store) -> Option<(PathBuf, Kind)> {
+    let stored = is_plain(name).then(|| store.place(name));
+    let mut places = std::iter::once(PathBuf::from(name)).chain(stored);
+    places.find_map(|directory| {
+        let kinds = [(PLAN, Kind::Plan), (AB, Kind::Ab)];
+        let found = kinds.into_iter().find(|(file, _)| directory.join(file).is_file());
+        found.map(|(_, kind)| (directory, kind))
+    })
+}
+
+fn plans(directories: &[PathBuf], pages: &mut RunPages) -> Result<Page> {
+    let mut remarks = Vec::new();
+    let mut plans = Vec::new();
+    for (number, directory) in directories.iter().enumerate() {
+        if directories.len() > 1 {
+            pages.set_prefix(&format!("{}-", number + 1));
+        }
+        plans.push(plan(directory, pages, &mut remarks)?);
+    }
+    let mut all = pages.remarks();
+    all.extend(remarks);
+    Ok(Page::of_matrix(plan_page::matrix(&plans, all)))
+}
+
+fn plan(directory: &Path, pages: &mut RunPages, remarks: &mut Vec<String>) -> Result<MeasuredPlan> {
     let record = PlanRecord::open(directory)?;
     let gates = gates_of(&record);
     let limits = gates.limits();
@@ -69,14 +118,27 @@ fn plan(directory: &Path, pages: &mut RunPages) -> Result<Page> {
             None => FoundRun::default(),
         });
     }
-    let mut remarks = pages.remarks();
     remarks.extend(gates.against_runs().map(|gate| {
         format!(
             "The gate \"{gate}\" holds all repeats of a cell against other runs: `tardy plan \
              --resume` of this plan with it says what it comes to."
         )
     }));
-    Ok(Page::of_matrix(plan_page::matrix(&record, found, remarks)))
+    let findings = findings(directory).unwrap_or_else(|error| {
+        remarks.push(format!("What `tardy check` found before cannot be read: {error:#}"));
+        None
+    });
+    Ok(MeasuredPlan { record, found, findings })
+}
+
+/// What was found on the machine before; nothing where nobody looked.
+fn findings(directory: &Path) -> Result<Option<Vec<PageFinding>>> {
+    let file = directory.join(FINDINGS);
+    if !file.exists() {
+        return Ok(None);
+    }
+    let text = Plan::text(&file)?;
+    Ok(Some(suite::findings(&text)?))
 }
 
 fn ab(directory: &Path, pages: &mut RunPages) -> Result<Page> {

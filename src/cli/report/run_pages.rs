@@ -12,7 +12,7 @@ use crate::{
     cli::{gates::RunGates, output},
     draft,
     plain::plain_path,
-    report::{html, plan_page::FoundRun, time_range::TimeRange},
+    report::{html, plan_sheet::FoundRun, time_range::TimeRange},
     run::Run,
     units::many,
 };
@@ -29,6 +29,8 @@ pub(super) struct RunPages {
     left_out: u64,
     /// What gates say nothing of, and why.
     refused: Vec<String>,
+    /// What the names of pages begin with, so that those of several plans differ.
+    prefix: String,
 }
 
 impl RunPages {
@@ -40,7 +42,13 @@ impl RunPages {
             written: 0,
             left_out: 0,
             refused: Vec::new(),
+            prefix: String::new(),
         }
+    }
+
+    /// Begins the names of all further pages with this.
+    pub(super) fn set_prefix(&mut self, prefix: &str) {
+        self.prefix = prefix.to_owned();
     }
 
     /// Opens a run, decides the limits on it, and writes its page.
@@ -71,7 +79,8 @@ impl RunPages {
             self.left_out += 1;
             return Ok(None);
         }
-        let name = format!("{}.html", path.file_name().unwrap_or_default().to_string_lossy());
+        let cell = path.file_name().unwrap_or_default().to_string_lossy();
+        let name = format!("{}{cell}.html", self.prefix);
         let shown = || format!("cannot write into {}", self.directory.display());
         fs::create_dir_all(&self.directory).with_context(shown)?;
         let page = page_of(vec![run.clone()], TimeRange::ALL);

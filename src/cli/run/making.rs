@@ -2,19 +2,32 @@
 
 use anyhow::{Context, Result, ensure};
 
-use super::{DEFAULT_DURATION, LengthFlags, RunFlags};
+use super::{
+    RunFlags,
+    length::{DEFAULT_DURATION, LengthFlags},
+};
 use crate::{
     cli::{
+        attach, audio,
         bandwidth::ROUND_NS,
         flags::{CpuList, HowLong},
         interactive::{self, FRAME_NS},
-        messages, noise,
+        inversion, messages, noise,
     },
     probes::{CpuPlan, Probe, interactive::Interactive, on_cpus},
-    run::probes::{ProbeInfo, Rhythm},
-    setup::threads::Terms,
+    run::{
+        OsError,
+        probes::{ProbeInfo, Rhythm},
+    },
+    setup::{
+        Wish,
+        threads::{self, Terms},
+    },
     sys::{cpus::Cpus, sched::Policy},
 };
+
+/// A policy and a priority, and why they are not those that were wished, if so.
+type AvailablePolicy = (Policy, u32, Option<OsError>);
 
 impl RunFlags {
     /// The CPUs to measure, and the CPUs of the near and the far end of messages.
@@ -35,6 +48,10 @@ impl RunFlags {
         }
         if probe.rhythm == Rhythm::Tasks {
             let cpu = interactive::cpu(asked, &allowed)?;
+            return Ok(([cpu].into_iter().collect(), (cpu, cpu)));
+        }
+        if probe.rhythm == Rhythm::Cycles {
+            let cpu = audio::cpu(asked, &allowed)?;
             return Ok(([cpu].into_iter().collect(), (cpu, cpu)));
         }
         let mut cpus = asked.map_or(allowed, |asked| asked.cpus.clone());
@@ -61,10 +78,23 @@ impl RunFlags {
                 return Ok((Box::new(self.bandwidth.bandwidth(terms, far_cpu)?), ROUND_NS));
             }
             Rhythm::Tasks => return Ok((Box::new(self.tasks(terms)?), FRAME_NS)),
+            Rhythm::Cycles => {
+                let audio = self.audio.audio(terms.cpu)?;
+                let period_ns = audio.facts.period_ns();
+                return Ok((Box::new(audio), period_ns));
+            }
+            Rhythm::Attached => {
+                let deadline_ns = self.deadline.deadline.map(|time| time.0);
+                let made = self.attach.attach(self.format.is_json(), deadline_ns)?;
+                return Ok((Box::new(made), attach::PACE_NS));
+            }
             Rhythm::Interval | Rhythm::Spin | Rhythm::Contest | Rhythm::Interrupts => {}
         }
+        let mut timer = self.timer.timer(cpus.clone(), &terms);
+        let deadline_ns = self.deadline.deadline.map(|time| time.0);
+        timer.work = self.interactive.of_timer(&timer, deadline_ns)?;
         let plan = CpuPlan {
-            timer: self.timer.timer(cpus.clone(), &terms),
+            timer,
             says_policy: self.setup.says_policy(),
             unpaced: self.timer.unpaced,
             distribution: self.timer.distribution,
@@ -80,6 +110,26 @@ impl RunFlags {
             _ => noise::pace_ns(probe).unwrap_or_else(|| self.timer.interval_ns()),
         };
         Ok((made, pace_ns))
+    }
+
+    /// Policy and priority as they are asked for, and what of them is available, with what the
+    /// kernel said where that is not the same.
+    pub(super) fn settle(
+        &self,
+        probe: &ProbeInfo,
+        policy: Wish<Policy>,
+        priority: Wish<u32>,
+    ) -> Result<(Wish<Policy>, Wish<u32>, AvailablePolicy)> {
+        let available = match probe.rhythm {
+            Rhythm::Contest => inversion::settle(policy, priority)?,
+            Rhythm::Cycles => {
+                let (policy, priority) = self.audio.settle(policy, priority)?;
+                // The server has given them.
+                return Ok((policy, priority, (policy.value, priority.value, None)));
+            }
+            _ => threads::settle(policy, priority)?,
+        };
+        Ok((policy, priority, available))
     }
 
     fn tasks(&self, terms: Terms) -> Result<Interactive> {

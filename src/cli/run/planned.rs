@@ -26,9 +26,10 @@ pub(super) fn planned_samples(plan: &RunPlan) -> Option<u64> {
     }
 }
 
-/// The names of the series of whole latencies that a run will have.
+/// The names of the series that a run will have and that gates may name: those of whole latencies,
+/// and of responses.
 pub(super) fn series_of(plan: &RunPlan) -> Vec<String> {
-    let whole = |head: &SeriesHead| !head.is_stage();
+    let whole = |head: &SeriesHead| !head.is_stage() || head.is_response();
     plan.probe.heads(None).into_iter().filter(whole).map(|head| head.name).collect()
 }
 
@@ -40,6 +41,10 @@ pub(super) fn check(
     runs: usize,
     planned: Option<u64>,
 ) -> Result<()> {
+    if plan.probe.finds_series() {
+        // Which there are, shows at the end.
+        return Ok(());
+    }
     let series = series_of(plan);
     gates.check(HeldRuns { probe: plan.probe.name(), series: &series, runs }, planned)
 }
@@ -49,7 +54,8 @@ pub(super) fn check_deadline(plan: &RunPlan) -> Result<()> {
     let name = plan.probe.name();
     let spins = ProbeInfo::find(name).is_some_and(|probe| probe.rhythm == Rhythm::Spin);
     ensure!(
-        plan.deadline_ns.is_none() || !(spins || series_of(plan).is_empty()),
+        plan.deadline_ns.is_none()
+            || !(spins || series_of(plan).is_empty() && !plan.probe.finds_series()),
         "--deadline has no meaning with {name}: nothing in it is due at a time; leave it out"
     );
     Ok(())

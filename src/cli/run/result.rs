@@ -62,7 +62,7 @@ impl ResultFlags {
         document: &Document,
         held: &RunDirectory,
     ) -> Result<Option<Vec<SeriesDeadline>>> {
-        self.deadline.of(&Run { path: held.path(), document: document.clone() })
+        self.deadline.of(&Run::of(held.path(), document.clone()))
     }
 }
 
@@ -75,7 +75,7 @@ fn interrupts(held: &RunDirectory) -> Vec<InterruptRow> {
 
 /// The record with the caveats of a run that did not stay the same, as `tardy show` finds them.
 fn with_unsteadiness(document: &Document, held: &RunDirectory) -> Document {
-    let run = Run { path: held.path(), document: document.clone() };
+    let run = Run::of(held.path(), document.clone());
     let log = RunLog::read(&run);
     // The commands that read the run report damage to its log.
     run.record_with(log.map_or_else(|_| Vec::new(), |log| log.blocks().caveats(document)))

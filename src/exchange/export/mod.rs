@@ -1,15 +1,36 @@
 //! Runs for other programs to read: one file a format, one line of [`FORMATS`] each.
 
 mod checks;
+mod chrome;
+mod counted;
+pub(crate) mod cyclictest;
 mod folded;
+mod hgrm;
+mod influx;
 mod junit;
+mod merged;
+mod parquet;
+mod perfetto;
 mod pprof;
+mod prometheus;
+mod protobuf;
+mod rows;
+mod tables;
 mod tap;
+mod timeline;
 
 use std::io;
 
-pub(crate) use self::checks::CheckedRun;
-use crate::run::profile::Profile;
+pub(crate) use self::{
+    checks::CheckedRun, counted::CountedRun, parquet::Output, timeline::TraceTimeline,
+};
+use crate::run::{Run, profile::Profile};
+
+/// How a timeline is written.
+pub(crate) type TimelineWriter = fn(&TraceTimeline) -> io::Result<Vec<u8>>;
+
+/// Runs of which there may be more than memory holds.
+pub(crate) type CountedRuns<'a> = &'a mut dyn Iterator<Item = io::Result<CountedRun>>;
 
 /// What a format is made of.
 #[derive(Clone, Copy)]
@@ -20,6 +41,24 @@ pub(crate) enum ExportWriter {
     Profile(fn(&Profile) -> io::Result<Vec<u8>>),
     /// The same, as no text: it goes to a file alone.
     ProfileFile(fn(&Profile) -> io::Result<Vec<u8>>),
+    /// The figures and histograms of runs, as text.
+    Counts(fn(&[CountedRun]) -> io::Result<Vec<u8>>),
+    /// The same of one run.
+    RunCounts(fn(&CountedRun) -> io::Result<Vec<u8>>),
+    /// The same of one run, of one of its series or of all together.
+    SeriesCounts(fn(&CountedRun, Option<&str>) -> io::Result<Vec<u8>>),
+    /// The histograms of runs one after the other, as no text: they go to a file alone.
+    CountsFile(fn(CountedRuns<'_>, &mut dyn Output) -> io::Result<()>),
+    /// The histograms of runs merged, as text; those of a machine follow each other.
+    Merged(fn(CountedRuns<'_>) -> io::Result<Vec<u8>>),
+    /// The single samples of one run, which may be any number: they go to a file alone.
+    SamplesFile(fn(&Run, &mut dyn Output) -> io::Result<()>),
+    /// What happened when around the late samples of one run, as text.
+    Timeline(TimelineWriter),
+    /// The same, as no text: it goes to a file alone.
+    TimelineFile(TimelineWriter),
+    /// Files of one run as they are.
+    Copied(fn(&Run, &mut dyn Output) -> io::Result<()>),
 }
 
 /// A format that runs can be written in.
@@ -31,14 +70,46 @@ pub(crate) struct ExportFormat {
 }
 
 /// Every format, in the order of the help text.
-pub(crate) const FORMATS: [ExportFormat; 4] = [
+pub(crate) const FORMATS: [ExportFormat; 20] = [
+    ExportFormat { name: "cyclictest", write: ExportWriter::RunCounts(cyclictest::write_text) },
+    ExportFormat {
+        name: "cyclictest-histogram",
+        write: ExportWriter::RunCounts(cyclictest::write_histogram),
+    },
+    ExportFormat {
+        name: "cyclictest-json",
+        write: ExportWriter::RunCounts(cyclictest::write_json),
+    },
+    ExportFormat { name: "hgrm", write: ExportWriter::SeriesCounts(hgrm::write) },
+    ExportFormat { name: "hlog", write: ExportWriter::Copied(hgrm::copy_log) },
+    ExportFormat { name: "csv", write: ExportWriter::SamplesFile(tables::write_samples) },
+    ExportFormat { name: "histogram-csv", write: ExportWriter::Counts(tables::write_histograms) },
+    ExportFormat { name: "json", write: ExportWriter::Counts(tables::write_json) },
+    ExportFormat { name: "parquet", write: ExportWriter::SamplesFile(parquet::write_samples) },
+    ExportFormat {
+        name: "histogram-parquet",
+        write: ExportWriter::CountsFile(parquet::write_histograms),
+    },
+    ExportFormat { name: "merged-csv", write: ExportWriter::Merged(merged::write) },
+    ExportFormat { name: "prometheus", write: ExportWriter::Counts(prometheus::write) },
+    ExportFormat { name: "openmetrics", write: ExportWriter::Counts(prometheus::write_open) },
+    ExportFormat { name: "influx", write: ExportWriter::Counts(influx::write) },
     ExportFormat { name: "junit", write: ExportWriter::Checks(junit::write) },
     ExportFormat { name: "tap", write: ExportWriter::Checks(tap::write) },
+    ExportFormat { name: "perfetto", write: ExportWriter::TimelineFile(perfetto::write) },
+    ExportFormat { name: "chrome", write: ExportWriter::Timeline(chrome::write) },
     ExportFormat { name: "folded", write: ExportWriter::Profile(folded::write) },
     ExportFormat { name: "pprof", write: ExportWriter::ProfileFile(pprof::write) },
 ];
 
 impl ExportFormat {
+    /// Those of what happened when.
+    pub(crate) fn of_timelines() -> impl Iterator<Item = &'static Self> {
+        FORMATS.iter().filter(|format| {
+            matches!(format.write, ExportWriter::Timeline(_) | ExportWriter::TimelineFile(_))
+        })
+    }
+
     /// The one of this name.
     pub(crate) fn find(name: &str) -> Option<&'static Self> {
         FORMATS.iter().find(|format| format.name == name)

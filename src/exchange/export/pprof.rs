@@ -1,5 +1,5 @@
 //! A profile for `go tool pprof` and those who read its format: `profile.proto` of
-//! github.com/google/pprof, compressed by gzip. Written by hand: it is a dozen fields.
+//! github.com/google/pprof, compressed by gzip.
 
 use std::{
     collections::HashMap,
@@ -8,6 +8,7 @@ use std::{
 
 use flate2::{Compression, write::GzEncoder};
 
+use super::protobuf::Message;
 use crate::run::profile::{KERNEL_MODULE, Profile, ProfileRow, ProfiledTask};
 
 /// The profile; each sample has labels for its task, thread, CPU and context.
@@ -73,7 +74,7 @@ fn message(profile: &Profile) -> Vec<u8> {
     for text in &strings.all() {
         out.bytes(field::STRING, text.as_bytes());
     }
-    out.0
+    out.into_bytes()
 }
 
 fn duration_ns(profile: &Profile) -> u64 {
@@ -136,72 +137,12 @@ impl Strings {
     }
 }
 
-/// A message in the encoding of protocol buffers (protobuf.dev/programming-guides/encoding).
-#[derive(Default)]
-struct Message(Vec<u8>);
-
-impl Message {
-    fn varint(&mut self, mut value: u64) {
-        while value >= 0x80 {
-            self.0.push((value & 0x7f) as u8 | 0x80);
-            value >>= 7;
-        }
-        self.0.push(value as u8);
-    }
-
-    fn number(&mut self, field: u32, value: u64) {
-        self.varint(u64::from(field) << 3);
-        self.varint(value);
-    }
-
-    fn bytes(&mut self, field: u32, bytes: &[u8]) {
-        self.varint((u64::from(field) << 3) | 2);
-        self.varint(bytes.len() as u64);
-        self.0.extend_from_slice(bytes);
-    }
-
-    fn inner(&mut self, field: u32, message: &Self) {
-        self.bytes(field, &message.0);
-    }
-
-    fn packed(&mut self, field: u32, values: &[u64]) {
-        let mut packed = Self::default();
-        values.iter().for_each(|value| packed.varint(*value));
-        self.bytes(field, &packed.0);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::io::Read as _;
 
     use super::*;
-    use crate::report::profile::tests::sampled;
-
-    /// Fields of a message: a number, or bytes.
-    fn fields(mut bytes: &[u8]) -> Vec<(u64, u64, Vec<u8>)> {
-        fn varint(bytes: &mut &[u8]) -> u64 {
-            let (mut value, mut shift) = (0, 0);
-            loop {
-                let byte = bytes[0];
-                *bytes = &bytes[1..];
-                value |= u64::from(byte & 0x7f) << shift;
-                shift += 7;
-                if byte < 0x80 {
-                    return value;
-                }
-            }
-        }
-        let mut all = Vec::new();
-        while !bytes.is_empty() {
-            let key = varint(&mut bytes);
-            let value = varint(&mut bytes);
-            let inner = if key & 7 == 2 { value as usize } else { 0 };
-            all.push((key >> 3, value, bytes[..inner].to_vec()));
-            bytes = &bytes[inner..];
-        }
-        all
-    }
+    use crate::{exchange::export::protobuf::tests::fields, report::profile::tests::sampled};
 
     #[test]
     fn what_is_written_decodes_to_the_same_stacks_and_weights() {
@@ -229,14 +170,5 @@ mod tests {
             ("task", "burn")
         );
         assert_eq!(of(10).next().unwrap().1, 2_000_000_000);
-    }
-
-    #[test]
-    fn numbers_take_as_many_bytes_as_they_need() {
-        let mut message = Message::default();
-        message.varint(300);
-        message.varint(u64::MAX);
-        assert_eq!(message.0[..2], [0xac, 0x02]);
-        assert_eq!(message.0.len(), 12);
     }
 }

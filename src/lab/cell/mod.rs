@@ -20,9 +20,12 @@ use anyhow::{Result, bail, ensure};
 use sha2::{Digest, Sha256};
 
 use self::phase::StartPhase;
-use crate::lab::{
-    guest::{nodes::Nodes, qemu::Emulation},
-    kernels::Kernel,
+use crate::{
+    lab::{
+        guest::{nodes::Nodes, qemu::Emulation},
+        kernels::Kernel,
+    },
+    run::probes::ProbeInfo,
 };
 
 /// What an instruction takes in counted time: 2^1 ns.
@@ -33,6 +36,14 @@ const SEVERAL_CPUS_SINCE: u32 = 10;
 
 /// Flags of `tardy run` that are the lab's.
 const TAKEN: [&str; 7] = ["-o", "--output", "--raw", "--name", "--quiet", "--json", "--store"];
+
+/// The flag that keeps single samples, for a run with these arguments; a probe without latencies
+/// has none to keep.
+#[must_use]
+pub fn keeps_samples(arguments: &[String]) -> Option<&'static str> {
+    let probe = arguments.first().and_then(|name| ProbeInfo::find(name));
+    probe.is_none_or(ProbeInfo::has_latencies).then_some("--raw")
+}
 
 /// What drives a guest's clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -153,6 +164,13 @@ pub(super) mod tests {
             cpus: 1,
             limit: Duration::from_secs(60),
         }
+    }
+
+    #[test]
+    fn a_probe_without_latencies_keeps_no_samples() {
+        let flag = |probe: &str| keeps_samples(&[probe.to_owned(), "--duration=1s".into()]);
+        assert_eq!(flag("bandwidth"), None);
+        assert_eq!((flag("timer"), flag("noise")), (Some("--raw"), Some("--raw")));
     }
 
     #[test]

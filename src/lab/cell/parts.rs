@@ -9,7 +9,7 @@ use std::{
 use anyhow::{Context, Result, ensure};
 use sha2::{Digest, Sha256};
 
-use super::{Cell, hex};
+use super::{Cell, hex, keeps_samples};
 use crate::{
     lab::{
         Notify,
@@ -153,9 +153,10 @@ pub fn base(own: &Path, notify: Notify) -> Result<Vec<u8>> {
 /// What the guest of a cell is to do.
 #[must_use]
 pub fn job(cell: &Cell, modules: &[Module]) -> Job {
-    let fixed = ["--raw", "--quiet", "-o", RUN];
+    let fixed = ["--quiet", "-o", RUN];
     let arguments = cell.arguments.iter().map(String::as_str);
-    let command = [init::OWN, "run"].into_iter().chain(arguments).chain(fixed);
+    let command = [init::OWN, "run"].into_iter().chain(arguments);
+    let command = command.chain(keeps_samples(&cell.arguments)).chain(fixed);
     let paths = [("PATH", "/usr/bin:/usr/sbin"), ("HOME", "/root"), ("LANG", "C.UTF-8")];
     Job {
         command: command.map(str::to_owned).collect(),

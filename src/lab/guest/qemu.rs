@@ -40,7 +40,7 @@ pub struct Hardware {
     pub emulation: Emulation,
     /// How many CPUs.
     pub cpus: u8,
-    /// Memory, MiB.
+    /// Memory, MiB. A guest whose first file system would not fit gets more.
     pub memory_mib: u32,
     /// Whether its CPUs have frequencies to choose from.
     pub frequencies: bool,
@@ -210,8 +210,21 @@ fn sandbox(program: &Path) -> &'static [&'static str] {
     if tried.is_ok_and(|tried| tried.status.success()) { &["-sandbox", SANDBOX] } else { &[] }
 }
 
+/// The least memory, MiB, in which Linux can unpack a first file system of so many bytes: it lies
+/// there twice meanwhile, and the copy in tmpfs may take half of what the first one leaves
+/// (`mm/shmem.c`, `shmem_default_max_blocks`). With too little of it the kernel says "Initramfs
+/// unpacking failed: write error" and panics for want of an init.
+fn least_memory_mib(initramfs_bytes: u64) -> u32 {
+    const KERNEL_MIB: u64 = 192;
+    const STEP_MIB: u64 = 64;
+    let least = (KERNEL_MIB + 3 * initramfs_bytes.div_ceil(1 << 20)).next_multiple_of(STEP_MIB);
+    u32::try_from(least).unwrap_or(u32::MAX)
+}
+
 fn command(machine: &GuestMachine) -> Result<Command> {
     let hardware = machine.hardware;
+    let size = fs::metadata(machine.initramfs).context("cannot read the guest's initramfs")?.len();
+    let memory_mib = hardware.memory_mib.max(least_memory_mib(size));
     // A comma begins the next option, unless it is doubled.
     let path = |name: &str| machine.directory.join(name).display().to_string().replace(',', ",,");
     let serial = |name: &str| format!("file:{}", machine.directory.join(name).display());
@@ -221,7 +234,7 @@ fn command(machine: &GuestMachine) -> Result<Command> {
         .args(["-nodefaults", "-no-user-config", "-display", "none", "-machine", "pc"])
         .args(sandbox(&program))
         .args(hardware.emulation.arguments())
-        .args(["-m", &hardware.memory_mib.to_string(), "-smp", &hardware.cpus.to_string()])
+        .args(["-m", &memory_mib.to_string(), "-smp", &hardware.cpus.to_string()])
         .args(["-no-reboot", "-serial", &serial("console"), "-serial", &serial("output")])
         .args(["-chardev", &format!("file,id=files,path={}", path("files"))])
         .args(["-device", &format!("isa-debugcon,iobase={:#x},chardev=files", result_port::PORT)])
@@ -271,6 +284,15 @@ mod tests {
         assert_eq!(sandbox(Path::new("/bin/true")), ["-sandbox", SANDBOX]);
         assert_eq!(sandbox(Path::new("/bin/false")), [""; 0]);
         assert_eq!(sandbox(Path::new("/nonexistent")), [""; 0]);
+    }
+
+    #[test]
+    fn a_guest_has_room_for_what_it_starts_from() {
+        assert!(least_memory_mib(20 << 20) <= 512, "an ordinary one fits");
+        for initramfs_mib in [140, 400, 1_000] {
+            let left = least_memory_mib(initramfs_mib << 20) - 128 - initramfs_mib as u32;
+            assert!(left / 2 > initramfs_mib as u32, "{initramfs_mib} MiB");
+        }
     }
 
     #[test]

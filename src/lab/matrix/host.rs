@@ -12,6 +12,7 @@ use anyhow::{Context, Result, bail, ensure};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::{
+    lab::cell::keeps_samples,
     run::{Run, RunDirectory, facts::LabFacts, names},
     sys::child::ask_to_end_with_this_thread,
 };
@@ -63,7 +64,8 @@ fn child(cell: &HostCell, directory: &Path, stop: &dyn Fn() -> bool) -> Result<(
     command
         .arg("run")
         .args(cell.arguments)
-        .args(["--raw", "--quiet", "--output"])
+        .args(keeps_samples(cell.arguments))
+        .args(["--quiet", "--output"])
         .arg(directory)
         .stdin(Stdio::null())
         .stdout(Stdio::null())

@@ -8,11 +8,12 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::{env, fs, io};
+use std::{fs, io};
 
 use rustix::process::fchdir;
 
 use super::burn::per_cpu;
+use super::program;
 use crate::loads::task_loop::processes;
 use crate::loads::worker_pool::WorkerPool;
 use crate::loads::{Load, LoadError, LoadSpec, LoadWork, Need, Parameter, ParameterKind};
@@ -82,15 +83,7 @@ fn find_compiler(spec: &LoadSpec) -> Result<PathBuf, LoadError> {
                  apk add gcc), or name another with compiler="
             .to_owned(),
     };
-    let is_program = |path: &Path| {
-        path.is_file() && rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok()
-    };
-    if name.contains('/') {
-        return Some(PathBuf::from(name)).filter(|path| is_program(path)).ok_or_else(missing);
-    }
-    let places = env::var_os("PATH").unwrap_or_default();
-    let mut found = env::split_paths(&places).map(|place| place.join(name));
-    found.find(|path| is_program(path)).ok_or_else(missing)
+    program::find(name).ok_or_else(missing)
 }
 
 fn start(spec: &LoadSpec, pool: &mut WorkerPool) -> Result<(), LoadError> {

@@ -1,8 +1,8 @@
 //! All loads: one file each, and the table of them.
 //!
 //! Beside the loads: `disk` has what the loads of disks share, `empty_ext4` makes the empty file
-//! system of `ext4`, and [`command`] is any other program, which has a flag of its own and no line
-//! in the table.
+//! system of `ext4`, `program` finds what is started, and [`command`] is any other program, which
+//! has a flag of its own and no line in the table.
 
 pub mod background;
 pub mod burn;
@@ -23,8 +23,10 @@ pub mod multicast;
 pub mod netflood;
 pub mod printk;
 pub mod procfs;
+mod program;
 pub mod rt;
 pub mod signals;
+pub mod sound;
 pub mod timers;
 pub mod video;
 pub mod x11;
@@ -52,6 +54,7 @@ pub const LOADS: &[Load] = &[
     ipi::LOAD,
     signals::LOAD,
     printk::LOAD,
+    sound::LOAD,
     video::LOAD,
     x11::LOAD,
     IDLE,

@@ -187,6 +187,7 @@ fn stall() -> (Blamer, usize) {
         prio: 9,
         real_time: true,
         spins: false,
+        works: false,
     };
     let wishes = BlameOptions { keep: 100, ..BlameOptions::default() };
     let fake = Fake { events: vec![at(T, switch(ME, 9, "me"))], ..Fake::default() };

@@ -60,6 +60,7 @@ fn trip(waking_at: i64, interrupt: i64, switch_at: i64) -> Trip {
         prio: 9,
         real_time: true,
         spins: false,
+        works: false,
     };
     let ways = vec![
         way(0, turned, 0, waking_at, switch_at),

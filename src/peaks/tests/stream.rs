@@ -134,6 +134,7 @@ impl Paced {
             prio: 9,
             real_time: true,
             spins: false,
+            works: false,
         };
         let followed = vec![thread("near", 0, NEAR), thread("there", 1, FAR)];
         let wishes = BlameOptions { keep: 1, ..BlameOptions::default() };

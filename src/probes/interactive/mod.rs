@@ -4,7 +4,6 @@
 //! `tardy_hot::frames` documents the loops, `docs/classics.md` what each figure is and where
 //! interbench differs.
 
-mod speed;
 mod task;
 mod thread;
 mod order;
@@ -21,6 +20,7 @@ use self::{order::TaskOrder, thread::TaskThread};
 use super::{
     ArmError, Armed, FigureValue, Probe, Recorded, TracedThread, Tracing, Wants,
     timer::stages::{self, OfThread},
+    work_speed,
 };
 use crate::{
     run::{FigureHead, FigureUnit, InteractiveParameters, ProbeRecord, SeriesHead, WORK_FIGURE},
@@ -84,11 +84,11 @@ impl Probe for Interactive {
 
     fn arm(&self, wants: &Wants, stop: &Arc<Stop>) -> Result<Armed, ArmError> {
         let refused = |source| ArmError::Terms { series: WORK_FIGURE.into(), source };
-        let speeds = speed::measure_on(&self.terms).map_err(refused)?;
+        let speeds = work_speed::measure_on(&self.terms).map_err(refused)?;
         let mut making = Making {
             wants,
             stop: Arc::clone(stop),
-            loops_per_ms: self.loops_per_ms.unwrap_or_else(|| speed::fastest(&speeds)),
+            loops_per_ms: self.loops_per_ms.unwrap_or_else(|| work_speed::fastest(&speeds)),
             order: Arc::default(),
             speeds: Some(speeds),
             next_figure: 1,

@@ -2,7 +2,10 @@
 
 use tardy_hot::frames::{FrameCounts, STEPS};
 
-use crate::run::{FigureHead, FigureUnit, InteractiveTask};
+use crate::{
+    probes::work_speed::loops_of,
+    run::{FigureHead, FigureUnit, InteractiveTask},
+};
 
 /// A task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -121,12 +124,6 @@ impl SimulatedTask {
             TaskRhythm::FlatOut { .. } => 0,
         }
     }
-}
-
-/// The loops of work that takes so long alone, ns; at least one where it takes any time.
-pub(super) fn loops_of(work_ns: i64, loops_per_ms: u64) -> u64 {
-    let loops = u128::from(work_ns.unsigned_abs()) * u128::from(loops_per_ms) / 1_000_000;
-    u64::try_from(loops).unwrap_or(u64::MAX).max(u64::from(work_ns > 0))
 }
 
 /// What became of a task in a slice of its time.

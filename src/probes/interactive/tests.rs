@@ -158,7 +158,7 @@ fn what_a_hog_takes_from_a_game_is_what_the_kernel_says_that_it_waited() {
         println!("skipped: this kernel does not say how long a thread waits (CONFIG_SCHED_INFO)");
         return;
     }
-    let loops_per_ms = speed::fastest(&speed::measure());
+    let loops_per_ms = work_speed::fastest(&work_speed::measure());
     let over = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&over);
     let hogging = thread::spawn(move || hog(terms(), loops_per_ms, &flag));

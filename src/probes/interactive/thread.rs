@@ -12,14 +12,14 @@ use tardy_hot::{
 
 use super::{
     order::{TaskOrder, share},
-    speed,
-    task::{SimulatedTask, SliceOfTask, TaskRhythm, loops_of},
+    task::{SimulatedTask, SliceOfTask, TaskRhythm},
 };
 use crate::{
     probes::{
         FigureValue, Schedule,
         measured_thread::LoopEnd,
         timer::stages::{MeasuredLoop, OfThread},
+        work_speed::{self, loops_of},
     },
     sys::clock::thread_cpu_ns,
 };
@@ -113,12 +113,7 @@ impl TaskThread {
     /// How fast the CPU was before the run, and how fast it is now that nothing is measured.
     fn send_speeds(&self, start_ns: i64) {
         let Some(before) = &self.speeds else { return };
-        let after = speed::measure();
-        let ended_ns = now_ns();
-        let both = before.iter().map(|value| (start_ns, *value));
-        for (end_ns, value) in both.chain(after.into_iter().map(|value| (ended_ns, value))) {
-            let _ = self.figures.1.send(FigureValue { figure: 0, end_ns, value });
-        }
+        work_speed::send((0, &self.figures.1), before, start_ns);
     }
 }
 

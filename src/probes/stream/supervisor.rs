@@ -127,12 +127,12 @@ impl StreamKeeper {
         self.near.passages.drain(|traced| back.take(traced));
     }
 
-    /// Whether something took longer than the limit that ends the run.
-    fn is_over(&self) -> bool {
+    /// What took longer than the limit that ends the run, ns.
+    fn over_ns(&self) -> Option<i64> {
         let limit_ns = self.schedule.map_or(i64::MAX, |schedule| schedule.stop_over_ns);
         let back = self.back.iter().map(|back| back.flow.worst_ns);
         let there = self.there.iter().map(|there| there.flow.worst_ns);
-        there.chain(back).any(|worst_ns| worst_ns > limit_ns)
+        there.chain(back).find(|worst_ns| *worst_ns > limit_ns)
     }
 
     /// Whether nothing has come for longer than a packet may be under way.
@@ -276,8 +276,8 @@ impl ProbeSupervisor for StreamKeeper {
                 stop.set();
             }
         }
-        if self.is_over() {
-            stop.set();
+        if let Some(over_ns) = self.over_ns() {
+            stop.set_over(over_ns);
         }
         if self.back.is_some() && self.has_all_back() {
             self.near.enough.set();

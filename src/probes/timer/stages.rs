@@ -191,6 +191,7 @@ mod tests {
             priority: 0,
             priority_step: 0,
             slack_ns: 1,
+            work: None,
         }
     }
 

@@ -27,6 +27,11 @@ fn causes(cell: &MatrixCell, runs: &[Run]) -> Vec<CellCause> {
     largest(&own.filter_map(worst).collect::<Vec<Band>>())
 }
 
+/// What the worst samples of all these runs were spent on.
+pub fn over_all(runs: &[&Run]) -> Vec<CellCause> {
+    largest(&runs.iter().filter_map(|run| worst(run)).collect::<Vec<Band>>())
+}
+
 /// What most of the time of these bands together was blamed on.
 fn largest(bands: &[Band]) -> Vec<CellCause> {
     let all = bands.iter().fold(0_u64, |sum, band| sum.saturating_add(band.ns));

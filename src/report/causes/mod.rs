@@ -111,7 +111,7 @@ fn total_where(
         .document
         .series
         .iter()
-        .map(|series| !series.is_stage() && run.document.can_be_blamed(series))
+        .map(|series| !series.is_part() && run.document.can_be_blamed(series))
         .collect();
     let read = run.intervals(|number, span, counts| {
         if is_blamed.get(number).is_some_and(|is_blamed| *is_blamed) && is_meant(&span) {

@@ -168,7 +168,10 @@ fn page_peaks(worst: &[Peak], damaged: Vec<String>, start_ns: i64) -> PagePeaks 
         PagePeak {
             t_s: (peak.at_ns.saturating_sub(start_ns) / 1_000) as f64 / 1e6,
             at_ns: peak.at_ns,
-            series: peak.series.clone(),
+            series: match peak.tid {
+                Some(tid) => format!("{}/{tid}", peak.series),
+                None => peak.series.clone(),
+            },
             cpu: peak.cpu,
             latency_ns: peak.latency_ns,
             stages: peak.stages,
@@ -317,6 +320,7 @@ mod tests {
             ways: Vec::new(),
             blame: vec![part],
             timeline,
+            tid: None,
             left_out: 1,
         }
     }

@@ -73,7 +73,7 @@ impl GateBase {
             ));
         }
         self.runs.iter().map(|run| &run.document).find_map(|base| {
-            let (name, probe) = (&base.name, base.probe.name());
+            let (name, probe) = (&base.name, base.probe.measured_as());
             if probe != held.probe {
                 return Some(format!(
                     "\"{gate}\": {name} is a run of {probe}, this is one of {}: their samples are \
@@ -188,7 +188,7 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let a = runs(place.path(), &[("a", 50_000)]);
         let series = ["cpu0".to_owned()];
-        let held = HeldRuns { probe: a[0].document.probe.name(), series: &series, runs: 1 };
+        let held = HeldRuns { probe: a[0].document.probe.measured_as(), series: &series, runs: 1 };
         let refusal = |text: &str, held| base(text, a.clone()).refusal(held).unwrap_or_default();
         assert_eq!(refusal("worse<5%@p99 vs a", held), "");
         let other = HeldRuns { probe: "pingpong", ..held };

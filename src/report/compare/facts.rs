@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::LoggedRun;
 use crate::{
     report::{comparison_page::FactDifference, words},
-    run::{Document, LoadRecord},
+    run::{Document, LoadRecord, Status, probes::SAME_AS},
     units::{Nanos, rate, span},
 };
 
@@ -116,6 +116,10 @@ fn of_machine(document: &Document) -> Vec<(String, String)> {
 
 fn of_setup(document: &Document) -> Vec<(String, String)> {
     let found = &document.setup.found;
+    if document.status == Status::Imported {
+        // Nothing else is known of it: that nothing was arranged would be a claim.
+        return found.policy.iter().map(|policy| ("policy".to_owned(), policy.clone())).collect();
+    }
     let some = |value: &Option<String>| value.clone().unwrap_or_default();
     let slack = document.setup.asked.as_ref().map(|asked| asked.timer_slack_ns);
     let slack = slack.map(|ns| Nanos(i64::try_from(ns).unwrap_or(i64::MAX)).to_string());
@@ -151,7 +155,9 @@ fn of_probe(document: &Document) -> Vec<(String, String)> {
             let name = name.strip_suffix("_ns").unwrap_or(name).replace('_', " ");
             (format!("probe's {name}"), shown.unwrap_or_default())
         };
-        found.extend(parameters.iter().map(one));
+        // Which file was imported is no fact of what is in it.
+        let known = parameters.iter().filter(|(name, _)| *name != "file" && *name != SAME_AS);
+        found.extend(known.map(one));
     }
     let ends = document.messages.as_ref().map(crate::report::messages::ends);
     found.extend(ends.map(|ends| ("ends".to_owned(), ends)));

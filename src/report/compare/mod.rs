@@ -28,7 +28,7 @@ use super::{
 };
 use crate::{
     analysis::ab::figure::ComparedFigure,
-    run::{AbVerdict, BandDifference, ComparedFigureRow, Validity},
+    run::{AbVerdict, BandDifference, ComparedFigureRow, Validity, without_host::WithoutHost},
 };
 
 pub use against::{GateBase, HeldRuns};
@@ -158,6 +158,9 @@ pub struct RunInComparison {
     pub path: String,
     /// Whether its figures are valid.
     pub validity: Validity,
+    /// What was removed from it, where its figures are without the time of its hypervisor.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub without_host: Option<WithoutHost>,
     /// Its percentiles with intervals, where it is one run beside one other.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub intervals: Option<RunIntervals>,
@@ -173,6 +176,7 @@ impl RunInComparison {
             id: document.id.clone(),
             path: run.run().path.display().to_string(),
             validity: document.validity,
+            without_host: document.without_host.clone(),
             intervals: run.intervals().cloned(),
         }
     }

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use super::{CompareOptions, LoggedRun};
 use crate::{
     analysis::replicates::FEWEST_RUNS,
+    report::without_host::mark,
     run::{AbVerdict, ComparedFigureRow, LatencyView},
     units::{Nanos, many},
 };
@@ -26,11 +27,31 @@ pub(super) fn of(
         remarks.extend(boots(a, b));
         remarks.extend(order(a, b));
     }
+    remarks.extend(without_host(a, b));
     remarks.extend(counted(a, b));
     remarks.extend(shares(figures));
     remarks.extend(maxima(a, b));
     remarks.extend(left_out(a, b, series));
     remarks
+}
+
+/// What was removed from each run, where they are without the time of their hypervisors.
+fn without_host(a: &[&LoggedRun], b: &[&LoggedRun]) -> Option<String> {
+    let all: Vec<&LoggedRun> = a.iter().chain(b).copied().collect();
+    all.iter().find(|run| run.document().without_host.is_some())?;
+    let of = |run: &&LoggedRun| {
+        let what = mark(run.document())
+            .unwrap_or_else(|| "as measured, for no hypervisor is known of it".into());
+        format!("{} {what}", run.name())
+    };
+    let said: Vec<String> = all.iter().map(of).collect();
+    Some(format!(
+        "All figures and causes are without the hosts, as far as steal counters measured them: \
+         {}. What was stolen from samples below the threshold of tracing, and what was late \
+         afterwards, is still in: `tardy show RUN --without host` says how much is known. Verdicts \
+         of the runs are those with their hosts.",
+        said.join("; ")
+    ))
 }
 
 /// That periods count and not wake-ups, where that is so.

@@ -130,7 +130,7 @@ pub(super) fn check(
         return Err(CompareError::Twice(twice.name().to_owned()));
     }
     let Some(first) = all.first() else { return Ok(()) };
-    let probe = |run: &LoggedRun| run.document().probe.name().to_owned();
+    let probe = |run: &LoggedRun| run.document().probe.measured_as().to_owned();
     if let Some(other) = all.iter().find(|run| probe(run) != probe(first)) {
         return Err(CompareError::Probes {
             a: first.name().to_owned(),

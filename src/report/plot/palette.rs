@@ -196,7 +196,7 @@ mod tests {
         let of = |count: usize| {
             let names: Vec<String> = (0..count).map(|at| format!("s{at}")).collect();
             let names: Vec<&str> = names.iter().map(String::as_str).collect();
-            let run = Run { path: "/nonexistent".into(), document: fixture::of("timer", &[]) };
+            let run = Run::of("/nonexistent".into(), fixture::of("timer", &[]));
             let mut page = collect::page(vec![run]);
             page.runs[0].record = fixture::of("timer", &names);
             assert_eq!(SeriesColours::of(&page).others, count - SERIES.len());

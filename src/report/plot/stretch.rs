@@ -56,7 +56,7 @@ fn narrow_run(run: &mut PageRun, within: TimeRange) {
         series.heat = series.heat.as_ref().map(|heat| cells(heat, is_within));
     }
     // What is named as the largest is that of the picture.
-    let summaries = run.record.series.iter_mut().filter(|series| !series.is_stage());
+    let summaries = run.record.series.iter_mut().filter(|series| !series.is_part());
     for (summary, series) in summaries.zip(&run.series) {
         summary.max = series.points.latency_ns.iter().max().copied();
     }

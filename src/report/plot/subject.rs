@@ -45,8 +45,10 @@ pub(super) struct RunLabel {
     pub per_period: bool,
     /// Samples before their time.
     pub early: u64,
-    /// Latencies over an hour.
+    /// Latencies over an hour; of an imported run those without a value of their own.
     pub above: u64,
+    /// Whether another program measured it.
+    pub is_imported: bool,
     /// Absent where no latency can be drawn.
     pub largest: Option<Largest>,
 }
@@ -67,6 +69,7 @@ impl RunLabel {
             per_period: per_period && record.wakeups().any(|series| series.scheduled.is_some()),
             early: sum(|series| series.early),
             above: sum(|series| series.above),
+            is_imported: record.status == Status::Imported,
             largest: largest(run),
         }
     }
@@ -161,6 +164,9 @@ pub(super) fn not_drawn(subject: &RunLabel) -> String {
 pub(super) fn above(subject: &RunLabel) -> String {
     match subject.above {
         0 => String::new(),
+        above if subject.is_imported => {
+            format!("{} without a value of their own: not drawn.", count(above))
+        }
         above => format!("{} above 1 h: in the maximum only.", count(above)),
     }
 }

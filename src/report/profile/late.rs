@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::{
     plain::plain,
-    report::{causes::words::label, table::Table},
+    report::{causes::words::label, table::Table, words::beyond_tracepoint},
     run::peaks::Peak,
     units::{Nanos, many},
 };
@@ -53,8 +53,10 @@ impl LateProfile {
         for (number, peak) in peaks.iter().enumerate() {
             for part in &peak.blame {
                 total_ns = total_ns.saturating_add(part.ns);
-                let mut names: Vec<(bool, String)> =
-                    part.stack.iter().map(|frame| (true, function(frame).to_owned())).collect();
+                let mut names: Vec<(bool, String)> = beyond_tracepoint(&part.stack)
+                    .iter()
+                    .map(|frame| (true, function(frame).to_owned()))
+                    .collect();
                 if names.is_empty() {
                     names.push((false, label(part.cause, &part.name)));
                 }
@@ -87,7 +89,7 @@ impl LateProfile {
 }
 
 /// "console_unlock+0x1c5" without the offset.
-fn function(frame: &str) -> &str {
+pub(super) fn function(frame: &str) -> &str {
     frame.split_once("+0x").map_or(frame, |(name, _)| name)
 }
 
@@ -135,6 +137,7 @@ mod tests {
             ways: Vec::new(),
             blame,
             timeline: Vec::new(),
+            tid: None,
             left_out: 0,
         };
         let peaks = [

@@ -1,15 +1,22 @@
 //! Who used the CPUs: the views of a profile. Top symbols, tasks, contexts of each CPU.
 
+mod flame;
 mod late;
+mod page;
 mod text;
 
 use std::collections::{BTreeMap, HashSet};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-use crate::run::profile::{CpuContext, Profile, ProfileCost};
+use crate::run::{
+    Document,
+    profile::{CpuContext, Profile, ProfileCost},
+};
 
+pub use flame::{FlameGraph, FlameKind};
 pub use late::{LateFunction, LateProfile, late_text};
+pub use page::{PageCpuUse, PageLateUse, PageProfile};
 pub use text::text;
 
 /// Tasks and functions beyond so many are not in the views.
@@ -28,6 +35,9 @@ pub struct ProfileReport {
     pub duration_s: f64,
     /// Samples in it.
     pub samples: u64,
+    /// Samples that were due: one a period on each CPU, idle ones too. Absent where samples come at
+    /// no fixed rate (`cycles`), or the CPUs are not known.
+    pub due: Option<u64>,
     /// Samples that were lost.
     pub lost: u64,
     /// Samples whose task or stack had no room.
@@ -64,7 +74,8 @@ pub struct CpuContextShare {
 }
 
 /// What tasks of one name did. Shares are of all samples; interrupts are no task's.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct TaskNameShare {
     /// Their name; empty for those that had no room, and `[interrupts]` for no task.
     pub name: String,
@@ -81,7 +92,8 @@ pub struct TaskNameShare {
 }
 
 /// What one function did. Shares are of all samples.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct SymbolShare {
     /// Its name.
     pub name: String,
@@ -104,9 +116,9 @@ fn percent(part: u64, whole: u64) -> f64 {
 }
 
 impl ProfileReport {
-    /// The views of this profile, with at most `most` tasks and functions.
+    /// The views of this profile of so many CPUs, with at most `most` tasks and functions.
     #[must_use]
-    pub fn of(profile: &Profile, most: usize) -> Self {
+    pub fn of(profile: &Profile, online: Option<u64>, most: usize) -> Self {
         let duration_ns = profile.until_ns.saturating_sub(profile.from_ns);
         Self {
             event: profile.event.clone(),
@@ -114,6 +126,7 @@ impl ProfileReport {
             hz: profile.hz,
             duration_s: duration_ns as f64 / 1e9,
             samples: profile.samples,
+            due: online.and_then(|online| due(profile, online)),
             lost: profile.lost,
             other: profile.other,
             tells_interrupts: profile.tells_interrupts,
@@ -123,6 +136,25 @@ impl ProfileReport {
             symbols: symbols(profile, most),
         }
     }
+}
+
+/// The CPUs that were online when the run began; absent where it does not say so.
+#[must_use]
+pub fn online(document: &Document) -> Option<u64> {
+    let range = |range: &str| {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        let (first, last): (u32, u32) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
+        Some(u64::from(last.checked_sub(first)?) + 1)
+    };
+    document.facts.cpus_online.split(',').map(range).sum()
+}
+
+/// A clock has one period whatever the CPU does; cycles stop where a CPU is halted.
+fn due(profile: &Profile, cpus: u64) -> Option<u64> {
+    let ns = u64::try_from(profile.until_ns.saturating_sub(profile.from_ns)).ok()?;
+    let periods = u128::from(ns) * u128::from(profile.hz) / 1_000_000_000;
+    let all = u64::try_from(periods * u128::from(cpus)).ok()?;
+    (profile.event == "cpu-clock").then_some(all)
 }
 
 fn cpus(profile: &Profile) -> Vec<CpuContextShare> {
@@ -261,7 +293,7 @@ pub(crate) mod tests {
 
     #[test]
     fn shares_of_cpus_tasks_and_functions_are_those_of_the_samples() {
-        let report = ProfileReport::of(&sampled(), MOST_SHOWN);
+        let report = ProfileReport::of(&sampled(), None, MOST_SHOWN);
         let cpus: Vec<_> =
             report.cpus.iter().map(|cpu| (cpu.cpu, cpu.idle, cpu.user, cpu.softirq)).collect();
         assert_eq!(cpus, [(0, 0.0, 75.0, 25.0), (1, 100.0, 0.0, 0.0)]);
@@ -278,6 +310,27 @@ pub(crate) mod tests {
             ("do_idle", 0.0, 50.0),
         ];
         assert_eq!(symbols, expected, "spin calls itself and counts once");
-        assert_eq!(ProfileReport::of(&sampled(), 1).symbols.len(), 1);
+        assert_eq!(ProfileReport::of(&sampled(), None, 1).symbols.len(), 1);
+    }
+
+    #[test]
+    fn samples_are_due_at_the_rate_of_a_clock_on_every_cpu_and_not_by_cycles() {
+        let mut profile = sampled();
+        let due = |profile: &Profile, cpus| ProfileReport::of(profile, cpus, 1).due;
+        assert_eq!(due(&profile, Some(2)), Some(396), "2 s at 99 a second");
+        assert_eq!(due(&profile, None), None);
+        profile.until_ns = profile.from_ns - 1;
+        assert_eq!(due(&profile, Some(2)), None, "a file may say anything");
+        profile = Profile { event: "cycles".into(), ..sampled() };
+        assert_eq!(due(&profile, Some(2)), None);
+    }
+
+    #[test]
+    fn cpus_are_counted_from_the_list_in_the_facts() {
+        let mut document = crate::report::fixture::of("timer", &["cpu0"]);
+        for (list, cpus) in [("0-3,8", Some(5)), ("0", Some(1)), ("", None), ("3-1", None)] {
+            document.facts.cpus_online = list.into();
+            assert_eq!(online(&document), cpus, "{list}");
+        }
     }
 }

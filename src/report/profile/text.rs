@@ -25,10 +25,13 @@ fn block(title: &str, table: Table) -> String {
 
 fn head(report: &ProfileReport, name: &str) -> String {
     let over = format!("{:.1} s", report.duration_s);
+    let came = match report.due {
+        Some(due) => format!("{} of the {} samples due", count(report.samples), count(due)),
+        None => many(report.samples, "sample"),
+    };
     format!(
-        "{}: {} by {} in {over}, {} a second on each CPU\n\n",
+        "{}: {came} by {} in {over}, {} a second on each CPU\n\n",
         plain(name),
-        many(report.samples, "sample"),
         plain(&report.event),
         report.hz
     )
@@ -137,9 +140,12 @@ mod tests {
     #[test]
     fn the_tables_say_who_used_the_cpus_and_what_is_not_seen() {
         let mut profile = sampled();
-        let report = ProfileReport::of(&profile, MOST_SHOWN);
+        let report = ProfileReport::of(&profile, Some(2), MOST_SHOWN);
         let shown = text(&report, "run", 20);
-        assert!(shown.starts_with("run: 8 samples by cpu-clock in 2.0 s, 99 a second"), "{shown}");
+        assert!(
+            shown.starts_with("run: 8 of the 396 samples due by cpu-clock in 2.0 s, 99"),
+            "{shown}"
+        );
         for line in [
             "CPU  samples   idle  user  kernel  softirq  hard interrupt",
             "0          4    0.0  75.0     0.0     25.0             0.0",
@@ -151,8 +157,9 @@ mod tests {
             assert!(shown.contains(line), "{line}:\n{shown}");
         }
         profile.tells_interrupts = false;
-        let shown = text(&ProfileReport::of(&profile, MOST_SHOWN), "run", 1);
+        let shown = text(&ProfileReport::of(&profile, None, MOST_SHOWN), "run", 1);
         assert!(!shown.contains("hard interrupt\n") && shown.contains("preempt count"), "{shown}");
         assert!(!shown.contains("spin"), "one row");
+        assert!(shown.starts_with("run: 8 samples by cpu-clock in 2.0 s"), "{shown}");
     }
 }

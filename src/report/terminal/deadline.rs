@@ -9,7 +9,15 @@ use crate::{
 /// Pushes the table, and what counts cannot say.
 pub(super) fn push(out: &mut String, found: &[SeriesDeadline], observed_s: f64) {
     let Some(first) = found.first() else { return };
-    let heading = format!("deadline {}", Nanos(first.deadline_ns).typed());
+    let is_same = found.iter().all(|own| own.deadline_ns == first.deadline_ns);
+    let heading = match is_same {
+        true => format!("deadline {}", Nanos(first.deadline_ns).typed()),
+        false => "deadline".to_owned(),
+    };
+    let name = |own: &SeriesDeadline| match is_same {
+        true => sample_name::series(&own.series).to_owned(),
+        false => format!("{} {}", own.series, Nanos(own.deadline_ns).typed()),
+    };
     let mut table =
         Table::new(1, &[&heading, "periods", "missed", "met", "95 %", "in a row", "most in"]);
     for own in found {
@@ -18,7 +26,7 @@ pub(super) fn push(out: &mut String, found: &[SeriesDeadline], observed_s: f64) 
             windows.map(|window| format!("{} of {}", window.most_missed, count(window.periods)));
         let share = own.share_met_low.zip(own.share_met_high);
         table.row(vec![
-            sample_name::series(&own.series).to_owned(),
+            name(own),
             count(own.periods),
             count(own.missed),
             percent(own.share_met),

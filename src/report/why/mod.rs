@@ -27,12 +27,14 @@ use crate::{
         CaveatKind, Document, Run, TraceMode, names,
         peaks::{Blame, Peak},
         peaks_file::Damage,
+        without_host::WithoutHost,
     },
 };
 
 pub use periodic::PeriodicCause;
 pub use selection::{PeakFilter, PeakView};
 pub use text::text;
+pub use timeline::peak_text;
 
 /// Why wake-ups of one run were late.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -77,6 +79,11 @@ pub struct WhyReport {
     pub peaks: Vec<Peak>,
     /// What could not be read.
     pub damaged: Vec<Damage>,
+    /// What was removed, where the time that the hypervisor took was to be left out: then all of
+    /// the above is of what is left, but for the timelines of peaks. Peaks were kept by their whole
+    /// latency: among those that were not there may be later ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub without_host: Option<WithoutHost>,
 }
 
 /// Why nothing can be said about a run.
@@ -157,6 +164,7 @@ pub fn document(run: &Run) -> Result<(WhyReport, Document), NotTraced> {
         peaks_found: all.len() as u64,
         peaks: worst,
         damaged,
+        without_host: run.document.without_host.clone(),
     };
     why.verdict = verdict::verdict(&why, series.len());
     Ok((why, run.record_with(caveats)))

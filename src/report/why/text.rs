@@ -17,6 +17,7 @@ use crate::{
     report::{
         causes::words::phrase,
         table::{Table, us},
+        without_host,
     },
     run::{Document, SeriesSummary, Validity, probes::SampleName},
     units::{Nanos, count, many, span, times},
@@ -77,6 +78,7 @@ fn head(sheet: &mut TerminalText, why: &WhyReport, document: &Document) {
         sheet.line(AnsiColor::Yellow.on_default(), &format!("not read: {more} more"));
     }
     sheet.gap();
+    without_host(sheet, document);
     wrapped(sheet, BOLD, &why.verdict);
     sheet.gap();
     wrapped(sheet, DIM, &counted(why));
@@ -88,6 +90,18 @@ fn head(sheet: &mut TerminalText, why: &WhyReport, document: &Document) {
         wrapped(sheet, DIM, &text);
     }
     sheet.gap();
+}
+
+/// What was removed, where it is a run without the time of its hypervisor.
+fn without_host(sheet: &mut TerminalText, document: &Document) {
+    let said = without_host::sentences(document);
+    said.iter().for_each(|sentence| wrapped(sheet, Style::new(), sentence));
+    if !said.is_empty() {
+        let peaks = "Peaks were kept by their whole latency, and their timelines show the host: \
+                     among those that were not kept there may be later ones than these.";
+        wrapped(sheet, Style::new(), peaks);
+        sheet.gap();
+    }
 }
 
 /// How much was analysed. The count is of all above the lowest threshold there was.

@@ -13,11 +13,12 @@ use crate::{
     report::{
         causes::words::head as label,
         table::{Table, us},
+        words::beyond_tracepoint,
     },
     run::{
         Document,
         peaks::{MessageStages, Moment, PACING, Part, Peak, StagesOf},
-        probes::{LatencyFrom, ProbeInfo, SampleName},
+        probes::{LatencyFrom, SampleName},
     },
     units::{Nanos, count},
 };
@@ -62,6 +63,14 @@ pub(super) fn peaks(
     }
 }
 
+/// One peak as [`super::text()`] shows it.
+#[must_use]
+pub fn peak_text(peak: &Peak, document: &Document) -> String {
+    let mut sheet = TerminalText::default();
+    one(&mut sheet, 1, peak, document);
+    sheet.done()
+}
+
 /// A line each.
 fn list(sheet: &mut TerminalText, why: &WhyReport, document: &Document) {
     if why.peaks.is_empty() {
@@ -91,7 +100,10 @@ fn one(sheet: &mut TerminalText, rank: usize, peak: &Peak, document: &Document) 
         SampleName::Gap => {
             format!("gap of {} on {}", Nanos(peak.latency_ns), cut(&peak.series, 20))
         }
-        _ => format!("{} late on {}", Nanos(peak.latency_ns), cut(&peak.series, 20)),
+        _ => {
+            let tid = peak.tid.map_or_else(String::new, |tid| format!(", thread {tid}"));
+            format!("{} late on {}{tid}", Nanos(peak.latency_ns), cut(&peak.series, 20))
+        }
     };
     let at = moment(peak, document);
     let at = if at.is_empty() { at } else { format!(" ({at})") };
@@ -114,6 +126,7 @@ fn one(sheet: &mut TerminalText, rank: usize, peak: &Peak, document: &Document) 
     }
     match &peak.stages {
         Some(stages) => sheet.line(Style::new(), &format!("   {}", stages_of(stages))),
+        None if peak.is_cycle() => {}
         None if peak.ways.is_empty() && SampleName::of(document) != SampleName::Gap => {
             sheet.line(DIM, "   its stages are not known: the kernel's record did not match");
         }
@@ -131,7 +144,7 @@ fn one(sheet: &mut TerminalText, rank: usize, peak: &Peak, document: &Document) 
         let ns = Nanos(i64::try_from(ns).unwrap_or(i64::MAX));
         sheet.line(DIM, &format!("   and {} smaller parts, together {ns}", rest.len()));
     }
-    happened(sheet, peak, since(document));
+    happened(sheet, peak, since(document, peak));
     sheet.gap();
 }
 
@@ -189,9 +202,7 @@ fn ends_as(one: &[String], other: &[String]) -> bool {
 
 /// The first functions of a stack; those of the tracepoint itself say nothing.
 fn stack(sheet: &mut TerminalText, frames: &[String], most: usize, indent: &str) {
-    let is_ours =
-        |frame: &&String| ["__traceiter_", "__bpf_trace_"].iter().any(|own| frame.starts_with(own));
-    let frames: Vec<&String> = frames.iter().skip_while(is_ours).collect();
+    let frames = beyond_tracepoint(frames);
     for frame in frames.iter().take(most) {
         sheet.line(DIM, &format!("{indent}{}", cut(frame, 60)));
     }
@@ -202,11 +213,17 @@ fn stack(sheet: &mut TerminalText, frames: &[String], most: usize, indent: &str)
 }
 
 /// From when its times count.
-fn since(document: &Document) -> &'static str {
-    let from = ProbeInfo::find(document.probe.name()).map(|probe| probe.latency_from);
+fn since(document: &Document, peak: &Peak) -> &'static str {
+    let from = document.probe.info().map(|probe| probe.latency_from);
     match (SampleName::of(document), from) {
         (_, Some(LatencyFrom::Sending)) => "us after sending",
         (_, Some(LatencyFrom::Stamp)) => "us after stamp",
+        // The wake-up of an attached thread by others has no stage before its dispatch.
+        (_, Some(LatencyFrom::WakeUp))
+            if peak.stages.is_some_and(|of| of.irq + of.softirq + of.handler == 0) =>
+        {
+            "us after wake-up"
+        }
         (SampleName::Packet, _) => "us past schedule",
         (SampleName::Gap, _) => "us into the gap",
         _ => "us after expiry",
@@ -346,6 +363,7 @@ mod tests {
             ways: Vec::new(),
             blame: Vec::new(),
             timeline,
+            tid: None,
             left_out: 0,
         };
         let shown = most_important(&peak);
@@ -375,6 +393,7 @@ mod tests {
             ways: Vec::new(),
             blame: (0..parts).map(part).collect(),
             timeline: vec![moment(0, Some(5), "task")],
+            tid: None,
             left_out,
         };
         let mut sheet = TerminalText::default();

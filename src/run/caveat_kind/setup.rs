@@ -34,6 +34,17 @@ pub enum SetupCaveat {
         /// What, and why.
         failed: Vec<String>,
     },
+    /// A setting that was set for the run was another at its end.
+    SettingChanged {
+        /// As in `--set`.
+        name: String,
+        /// The file, or what of a task.
+        place: String,
+        /// What it was set to.
+        was: String,
+        /// What was found; absent where it was gone.
+        now: Option<String>,
+    },
     /// Measured threads have the highest priority there is.
     NothingAbove {
         /// Why the kernel does not bound them either.
@@ -83,10 +94,33 @@ fn beside(helpers: &[HelperTime]) -> String {
     )
 }
 
+/// What became of a setting by the run's end.
+fn changed(name: &str, place: &str, was: &str, now: Option<&str>) -> String {
+    let found = match now {
+        Some(now) => format!("{place} was {now:?} instead of {was:?}"),
+        None => format!("{place}, which was {was:?}, was gone"),
+    };
+    format!("The setting {name} did not stay: at the run's end {found}.")
+}
+
+/// What is said of threads that nothing can interrupt.
+fn nothing_above(unbounded: Option<&OsError>) -> String {
+    match unbounded {
+        None => "The measured threads have priority 99, and no thread can be above them: where \
+                 they never sleep, the kernel interrupts them once a second, and ends the run if \
+                 nothing else of tardy gets to run."
+            .to_owned(),
+        Some(error) => format!(
+            "The measured threads have priority 99, and no thread can be above them; nor does the \
+             kernel bound them: {error}. Where they never sleep, nothing ends the run."
+        ),
+    }
+}
+
 impl SetupCaveat {
     /// Code, effect, text and remedy.
     pub(super) fn words(&self) -> (&'static str, Effect, String, &'static str) {
-        use Effect::{Informs, Weakens};
+        use Effect::{Informs, Invalidates, Weakens};
         match self {
             Self::LeftChanged { failed } => (
                 "left_changed",
@@ -117,20 +151,17 @@ impl SetupCaveat {
                 format!("After the run this could not be put back: {}.", failed.join("; ")),
                 "Run `tardy restore` as root; docs/setup.md explains how to do it by hand.",
             ),
+            Self::SettingChanged { name, place, was, now } => (
+                "setting_changed",
+                Invalidates,
+                changed(name, place, was, now.as_deref()),
+                "Find who else sets it: irqbalance, tuned, a power daemon; stop it while you \
+                 measure.",
+            ),
             Self::NothingAbove { unbounded } => (
                 "nothing_above",
                 Informs,
-                match unbounded {
-                    None => "The measured threads have priority 99, and no thread can be above \
-                             them: where they never sleep, the kernel interrupts them once a \
-                             second, and ends the run if nothing else of tardy gets to run."
-                        .to_owned(),
-                    Some(error) => format!(
-                        "The measured threads have priority 99, and no thread can be above them; \
-                         nor does the kernel bound them: {error}. Where they never sleep, nothing \
-                         ends the run."
-                    ),
-                },
+                nothing_above(unbounded.as_ref()),
                 "Use --priority 98 or less, unless what is compared with needs 99.",
             ),
             Self::WatchdogEnded { silent_s, made_ordinary } => (
@@ -148,8 +179,8 @@ impl SetupCaveat {
                 "helpers_beside",
                 Informs,
                 beside(helpers),
-                "Leave a CPU that is not measured (--cpus); --trace off spares the work of \
-                 tardy/recorder.",
+                "Leave a CPU that is not measured (--cpus), or name those of tardy by \
+                 --housekeeping; --trace off spares the work of tardy/recorder.",
             ),
         }
     }

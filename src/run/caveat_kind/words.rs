@@ -22,6 +22,9 @@ impl CaveatKind {
             Self::Trace(kind) => kind.words(),
             Self::Message(kind) => kind.words(),
             Self::Receive(kind) => kind.words(),
+            Self::Audio(kind) => kind.words(),
+            Self::Imported(kind) => kind.words(),
+            Self::Attach(kind) => kind.words(),
             Self::MemoryNotLocked { error } => (
                 "memory_not_locked",
                 Weakens,
@@ -113,8 +116,8 @@ impl CaveatKind {
                     "Many periods passed without a wake-up of their own: {}.",
                     list(series, ", ", MissedPeriods::text)
                 ),
-                "Read the view per scheduled period; or choose a longer --interval if the machine \
-                 cannot keep up with this one.",
+                "Read the view per scheduled period; or choose a longer period (--interval) if the \
+                 machine cannot keep up with this one.",
             ),
             Self::EarlyWakeups { early } => (
                 "early_wakeups",

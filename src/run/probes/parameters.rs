@@ -8,7 +8,7 @@ use super::ProbeParameters;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct TimerParameters {
-    /// How its threads wait: `nanosleep`, `relative` or `timerfd`.
+    /// How its threads wait, as `--wake` has it.
     pub wake: String,
     /// Time from one expiry to the next, ns.
     pub interval_ns: i64,
@@ -20,6 +20,14 @@ pub struct TimerParameters {
     pub threads_per_cpu: u32,
     /// How much the priority falls from one thread of a CPU to the next.
     pub priority_step: u32,
+    /// So long the work takes alone that a thread has to do after each wake-up, ns; absent where
+    /// it has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub work_ns: Option<i64>,
+    /// The loops that were to stand for a millisecond of work; absent for those that each CPU did
+    /// in one before the run, which the figures `work/CPU` have.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loops_per_ms: Option<u64>,
 }
 
 impl ProbeParameters for TimerParameters {
@@ -97,6 +105,44 @@ impl ProbeParameters for IrqParameters {
         self.source == "rtc"
     }
 }
+
+/// The parameters of `audio`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct AudioParameters {
+    /// The name of the JACK server; absent for the default one.
+    pub server: Option<String>,
+    /// Frames of a cycle.
+    pub frames: u32,
+    /// Frames of a second.
+    pub rate_hz: u32,
+    /// From one cycle to the next by these two, ns, rounded down.
+    pub interval_ns: i64,
+    /// The CPU of the thread that is called.
+    pub cpu: u32,
+}
+
+impl ProbeParameters for AudioParameters {
+    fn interval_ns(&self) -> Option<i64> {
+        Some(self.interval_ns)
+    }
+
+    fn has_estimated_grid(&self) -> bool {
+        true
+    }
+}
+
+/// The parameters of `attach`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct AttachParameters {
+    /// How its threads were named: `pid`, `tid`, `comm`, `cgroup` or `command`.
+    pub by: String,
+    /// The number, the name, the directory, or the words of the command.
+    pub target: String,
+}
+
+impl ProbeParameters for AttachParameters {}
 
 /// The parameters of `fake`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -3,8 +3,8 @@
 use crate::{
     probes::{FarLoss, MessageEvidence, OneThread, ReceiveEvidence},
     run::{
-        CaveatKind, EndBuffer, LostMessages, MessageCaveat, MessageRecord, ReceiveCaveat,
-        SeriesSummary,
+        AudioCaveat, CaveatKind, EndBuffer, LostMessages, MessageCaveat, MessageRecord,
+        ReceiveCaveat, SeriesSummary,
     },
 };
 
@@ -22,6 +22,15 @@ pub(super) fn caveats(
     let sends = probe.one_thread.as_ref().and_then(|thread| of_thread(thread, series));
     found.extend(sends.map(CaveatKind::from));
     found
+}
+
+/// The server of an audio client, which has no messages.
+pub(super) fn of_server(probe: &MessageEvidence) -> Vec<CaveatKind> {
+    let lost = probe.server_loss;
+    let lost = lost.map(|loss| AudioCaveat::ServerLost { reason: loss.reason, at_ns: loss.at_ns });
+    let count = probe.grids_anew;
+    let anew = (count > 0).then_some(AudioCaveat::GridLaidAnew { count });
+    lost.into_iter().chain(anew).map(CaveatKind::from).collect()
 }
 
 /// Ends that send and receive in one thread, where packets came as late as its next sending.

@@ -3,7 +3,7 @@
 use super::super::evidence::{Evidence, Recording, RefusedWrite};
 use crate::{
     loads::{LoadEnd, LoadFault},
-    run::{CaveatKind, FigureGap, MissedPeriods},
+    run::{AttachCaveat, CaveatKind, FigureGap, MissedPeriods},
 };
 
 /// A drain later than this is worth a word: an interval of the shortest log.
@@ -51,7 +51,10 @@ pub(super) fn of_series(evidence: &Evidence) -> Vec<CaveatKind> {
     let is_empty = series.iter().all(|series| series.count == 0) && !has_figures;
     let early = series.iter().map(|series| series.early).sum();
     let missed: Vec<_> = series.iter().map(MissedPeriods::of).filter(are_material).collect();
-    let none = is_empty.then_some(CaveatKind::NoSamples);
+    let none = is_empty.then(|| match evidence.attached {
+        Some(_) => AttachCaveat::NothingWoke.into(),
+        None => CaveatKind::NoSamples,
+    });
     let early = (early > 0 && !has_estimated_grid).then_some(CaveatKind::EarlyWakeups { early });
     let missed = (!missed.is_empty()).then_some(CaveatKind::PeriodsMissed { series: missed });
     [none, early, missed].into_iter().flatten().collect()

@@ -5,6 +5,7 @@ use crate::{
     run::{Caveat, CaveatKind, SetupCaveat, ShieldCaveat, ThreadCaveat},
     setup::{
         journal::{Recovered, Undone},
+        settings::SettingLoss,
         shield::{ShieldGaps, ShieldLoss},
     },
 };
@@ -28,6 +29,9 @@ pub(super) fn caveats(setup: &SetupEvidence) -> Vec<CaveatKind> {
     }
     found.extend(setup.shield.iter().flat_map(of_shield).map(CaveatKind::from));
     found.extend(undone_shield(setup).map(CaveatKind::from));
+    if let Some(SettingLoss { name, place, was, now }) = setup.setting_loss.clone() {
+        found.push(SetupCaveat::SettingChanged { name, place, was, now }.into());
+    }
     if !setup.not_put_back.is_empty() {
         found.push(SetupCaveat::NotPutBack { failed: setup.not_put_back.clone() }.into());
     }
@@ -72,12 +76,15 @@ fn of_shield(gaps: &ShieldGaps) -> Vec<ShieldCaveat> {
     found
 }
 
+/// What was found changed of a shield, and when.
+pub(super) fn of_loss((loss, at_ns): (ShieldLoss, Option<i64>)) -> ShieldCaveat {
+    let ShieldLoss { cpus, path, was, now } = loss;
+    ShieldCaveat::Lost { cpus, path, was, now, at_ns }
+}
+
 /// That a shield did not stay as it was.
 fn undone_shield(setup: &SetupEvidence) -> impl Iterator<Item = ShieldCaveat> {
-    let lost = setup.shield_loss.clone().map(|(loss, at_ns)| {
-        let ShieldLoss { cpus, path, was, now } = loss;
-        ShieldCaveat::Lost { cpus, path, was, now, at_ns }
-    });
+    let lost = setup.shield_loss.clone().map(of_loss);
     let interrupts = setup.interrupts_back.clone();
     let cpus = setup.shield.as_ref().filter(|_| !interrupts.is_empty());
     let cpus = cpus.map(|shield| shield.cpus.clone());

@@ -226,37 +226,6 @@ fn what_a_shield_cannot_keep_off_is_reported() {
 }
 
 #[test]
-fn a_shield_that_did_not_stay_is_reported() {
-    let path = "/sys/fs/cgroup/tardy-shield/cpuset.cpus";
-    let lost = |now: Option<&str>, at_ns: Option<i64>| {
-        let now = now.map(str::to_owned);
-        let loss = ShieldLoss { cpus: "2-3".into(), path: path.into(), was: "2-3".into(), now };
-        move |evidence: &mut Evidence| evidence.setup.shield_loss = Some((loss, at_ns))
-    };
-    assert_one(
-        lost(Some(""), Some(1_250_000_000)),
-        "shield_lost",
-        &json!({
-            "cpus": "2-3", "path": path, "was": "2-3", "now": "", "at_ns": 1_250_000_000
-        }),
-        "at 1.2 s /sys/fs/cgroup/tardy-shield/cpuset.cpus held \"\" instead of \"2-3\".",
-    );
-    assert_one(
-        lost(None, None),
-        "shield_lost",
-        &json!({"cpus": "2-3", "path": path, "was": "2-3", "now": null, "at_ns": null}),
-        "at its end /sys/fs/cgroup/tardy-shield/cpuset.cpus was gone.",
-    );
-    assert_eq!(verdict(&after(lost(None, None))), Validity::Invalid);
-    let back = |evidence: &mut Evidence| {
-        evidence.setup.shield = Some(ShieldGaps { cpus: "2-3".into(), ..ShieldGaps::default() });
-        evidence.setup.interrupts_back = vec!["36 (virtio1-req.0)".into()];
-    };
-    let values = json!({"interrupts": ["36 (virtio1-req.0)"], "cpus": "2-3"});
-    assert_one(back, "interrupts_back", &values, "CPUs 2-3 again: 36 (virtio1-req.0).");
-}
-
-#[test]
 fn a_thread_that_runs_on_other_terms_is_reported_once_with_both() {
     let terms = |policy: &str, priority, cpus: &str| ThreadTerms {
         policy: policy.into(),
@@ -396,3 +365,4 @@ fn what_ended_the_run_from_outside_is_reported() {
 
 mod messages;
 mod recording;
+mod setup;

@@ -4,13 +4,15 @@ use std::{fs, io, thread::sleep, time::Duration};
 
 use serde::{Deserialize, Serialize};
 
+use super::files::{KnownFile, is_straight};
 use crate::{
     setup::threads::plain,
     sys::{
         cpus::Cpus,
         kernel_file::{self, CgroupDirectory, KernelFs},
         root::Root,
-        tasks,
+        sched::{self, RawScheduling},
+        tasks::{self, TaskId},
     },
     units::many,
 };
@@ -54,13 +56,39 @@ pub enum Change {
         /// List of CPUs, and the tasks (number and start) that were bound to them.
         tasks: Vec<(String, Vec<(i32, u64)>)>,
     },
+    /// Policy and priority of one task.
+    Scheduling {
+        /// Its number.
+        tid: i32,
+        /// When it began, in clock ticks from boot.
+        start: u64,
+        /// The kernel's number of the policy, with the flag of `SCHED_RESET_ON_FORK`.
+        policy: i32,
+        /// Its real-time priority, 0 for policies without one.
+        priority: i32,
+    },
 }
 
 impl Change {
     /// The value that `path` has now, to be changed.
     #[must_use]
     pub fn of_file(root: &Root, path: &str) -> Option<Self> {
-        Some(Self::File { path: path.into(), old: root.read(path)? })
+        let old = KnownFile::shown(path, root.read(path)?);
+        Some(Self::File { path: path.into(), old })
+    }
+
+    /// Policy and priority of task `id`, to be changed; absent where it is gone.
+    #[must_use]
+    pub fn of_scheduling(id: TaskId) -> Option<Self> {
+        let RawScheduling { policy, priority } = sched::raw_of_thread(id.tid).ok()?;
+        Some(Self::Scheduling { tid: id.tid, start: id.start, policy, priority })
+    }
+
+    /// The CPUs of task `id`, to be changed; absent where it is gone.
+    #[must_use]
+    pub fn of_cpus(root: &Root, id: TaskId) -> Option<Self> {
+        let cpus = tasks::cpus(root, id.tid)?.to_string();
+        Some(Self::Affinities { tasks: vec![(cpus, vec![(id.tid, id.start)])] })
     }
 
     /// The CPUs of every task that may not use all that are online, unless it is the kernel that
@@ -92,7 +120,7 @@ impl Change {
     #[must_use]
     pub fn is_plausible(&self) -> bool {
         match self {
-            Self::File { path, .. } => file_system(path).is_some(),
+            Self::File { path, .. } => KnownFile::find(path).is_some(),
             Self::Group { path, back } => {
                 let is_known = [SHIELD, HOUSEKEEPING].contains(&name(path));
                 is_known && is_straight(path) && is_straight(back)
@@ -101,6 +129,9 @@ impl Change {
                 is_straight(path) && name(path) == CONTROL && controller == "cpuset"
             }
             Self::Affinities { .. } => true,
+            Self::Scheduling { policy, priority, .. } => {
+                RawScheduling { policy: *policy, priority: *priority }.is_plausible()
+            }
         }
     }
 
@@ -115,37 +146,12 @@ impl Change {
             Self::Group { path, back } => undo_group(root, path, back),
             Self::Controller { path, controller } => undo_controller(root, path, controller),
             Self::Affinities { tasks } => undo_affinities(root, tasks),
+            Self::Scheduling { tid, start, policy, priority } => {
+                let old = RawScheduling { policy: *policy, priority: *priority };
+                undo_scheduling(root, TaskId { tid: *tid, start: *start }, old)
+            }
         }
     }
-}
-
-/// The file system of a setting that tardy changes; absent for any other path. This is the list of
-/// what a journal can have written.
-fn file_system(path: &str) -> Option<KernelFs> {
-    let is_number = |text: &str| {
-        (1..10).contains(&text.len()) && text.bytes().all(|digit| digit.is_ascii_digit())
-    };
-    let is_cpu = |text: &str| text.strip_prefix("cpu").is_some_and(is_number);
-    let parts: Vec<&str> = path.split('/').collect();
-    match parts.as_slice() {
-        ["", "proc", "irq", "default_smp_affinity"] => Some(KernelFs::Procfs),
-        ["", "proc", "irq", irq, "smp_affinity_list"] if is_number(irq) => Some(KernelFs::Procfs),
-        ["", "sys", "devices", "virtual", "workqueue", "cpumask"] => Some(KernelFs::Sysfs),
-        ["", "sys", "devices", "system", "cpu", cpu, rest @ ..] if is_cpu(cpu) => {
-            let is_setting = matches!(rest, ["online"] | ["cpufreq", "scaling_governor"]);
-            is_setting.then_some(KernelFs::Sysfs)
-        }
-        ["", .., "cpuset.cpus" | "cpuset.sched_load_balance"] if is_straight(path) => {
-            Some(KernelFs::Cgroup)
-        }
-        _ => None,
-    }
-}
-
-/// Whether a path leads down from the root, by no detour.
-fn is_straight(path: &str) -> bool {
-    let parts = path.strip_prefix('/').map(|path| path.split('/'));
-    parts.is_some_and(|mut parts| parts.all(|part| !["", ".", ".."].contains(&part)))
 }
 
 /// The last part of a path.
@@ -154,10 +160,10 @@ fn name(path: &str) -> &str {
 }
 
 fn undo_file(root: &Root, path: &str, old: &str) -> Result<Option<String>, String> {
-    let Some(of) = file_system(path) else {
+    let Some(file) = KnownFile::find(path) else {
         return Err(format!("{path} is no setting that tardy changes"));
     };
-    let now = match kernel_file::read(root, path, of) {
+    let now = match file.read(root) {
         Ok(now) => now,
         // A device or a CPU that went away took its setting with it.
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -167,8 +173,8 @@ fn undo_file(root: &Root, path: &str, old: &str) -> Result<Option<String>, Strin
         return Ok(None);
     }
     let failed = |why: &str| format!("{path} is {now:?} and was {old:?}: {why}");
-    kernel_file::write(root, path, of, old).map_err(|error| failed(&plain(&error)))?;
-    match kernel_file::read(root, path, of) {
+    file.write(root, old).map_err(|error| failed(&plain(&error)))?;
+    match file.read(root) {
         Ok(back) if back == old => Ok(Some(format!("{path}: {old}"))),
         _ => Err(failed("the kernel took the old value and shows another")),
     }
@@ -260,6 +266,25 @@ fn undo_affinities(
         return Ok((done > 0).then(|| format!("the CPUs of {}", many(done.into(), "task"))));
     }
     Err(format!("the CPUs of tasks: {}", refused.join(", ")))
+}
+
+fn undo_scheduling(root: &Root, id: TaskId, old: RawScheduling) -> Result<Option<String>, String> {
+    let TaskId { tid, start } = id;
+    let is_same = || tasks::start(root, tid) == Some(start);
+    if !is_same() || sched::raw_of_thread(tid).ok() == Some(old) {
+        return Ok(None);
+    }
+    match sched::set_raw(tid, old) {
+        Ok(()) => {}
+        // It ended meanwhile.
+        Err(_) if !is_same() => return Ok(None),
+        Err(error) => {
+            let name = tasks::name(root, tid).unwrap_or_default();
+            let error = plain(&error);
+            return Err(format!("task {tid} ({name}) to policy {}: {error}", old.words()));
+        }
+    }
+    Ok(Some(format!("policy of task {tid}: {}", old.words())))
 }
 
 #[cfg(test)]

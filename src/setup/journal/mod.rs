@@ -8,6 +8,7 @@
 
 mod change;
 mod claim;
+mod files;
 mod owner;
 mod place;
 
@@ -21,6 +22,7 @@ use thiserror::Error;
 
 pub use change::{Change, HOUSEKEEPING, SHIELD};
 use claim::JournalLock;
+pub use files::KnownFile;
 pub use owner::Owner;
 pub use place::JournalPath;
 use place::{Place, take_lock};

@@ -91,6 +91,7 @@ export class PeakDetail {
 /** How the latency divides into stages. */
 function stageBar({ peak }: Ranked): HTMLElement {
   if (peak.kind === 'gap') return h('p', { class: 'note' }, 'A gap has no stages: its thread never sleeps.');
+  if (peak.series.endsWith('/response')) return h('p', { class: 'note' }, 'From the expiry of the timer to the end of the work.');
   if (!peak.stages) return h('p', { class: 'note' }, 'Its stages are not known: the kernel\u2019s record of this wake-up did not match.');
   const bar = h('div', { class: 'stage-bar', role: 'img', 'aria-label': peak.stages.map(({ stage, ns }) => `${STAGES[stage]} ${exactLatency(ns)}`).join(', ') });
   peak.stages.forEach(({ stage, ns }, index) => {

@@ -7,11 +7,13 @@ import { onTheme } from '../theme';
 import { abSections } from './ab';
 import { overlayPanel, scalesOf } from './overlay';
 import { runsSection } from './runs';
+import { suiteSections } from './suite';
 import { configTable, figuresTable, kernelName, kernelsTable } from './table';
 import { WORDS } from './words';
 
 export function matrixSections(page: Page, matrix: PageMatrix): HTMLElement[] {
-  const first = page.ab ? abSections(page, page.ab, matrix) : [head(matrix), figuresTable(matrix)];
+  const tables = matrix.suite ? suiteSections(matrix, matrix.suite) : [figuresTable(matrix)];
+  const first = page.ab ? abSections(page, page.ab, matrix) : [head(matrix), ...tables];
   return [...first, charts(matrix), runsSection(matrix), page.ab ? null : details(matrix)].filter((own): own is HTMLElement => own !== null);
 }
 
@@ -35,7 +37,7 @@ function charts(matrix: PageMatrix): HTMLElement {
     h('div', { class: 'bar-line' }, h('h2', {}, WORDS[matrix.kind].charts), key,
       h('span', { class: 'hint', id: 'chart-keys' }, 'Drag to zoom, double click to show all. Keys: arrows read, + and - zoom, Escape resets.')),
     h('p', { class: 'note' }, `All ${WORDS[matrix.kind].repeats} together; all charts have the same scales. Faint: fewer than 10 samples beyond.`),
-    h('div', { class: 'multiples' }, ...matrix.loads.map((row) => h('div', { class: 'multiple' },
+    h('div', { class: 'multiples' }, ...matrix.loads.filter((row) => !matrix.suite || row.cells.some((cell) => cell?.curve.length)).map((row) => h('div', { class: 'multiple' },
       overlayPanel(matrix, row, scales).element,
       row.load && row.load !== row.name ? h('p', { class: 'note' }, row.load) : null,
       ...row.verdicts.map((text) => h('p', { class: 'judged' }, text)),

@@ -23,49 +23,111 @@ export function kernelName(kernel: MatrixKernel, index: number): HTMLElement {
 }
 
 export function figuresTable(matrix: PageMatrix): HTMLElement {
-  const spec = (figure: string): TableSpec<MatrixRow> => ({ name: `figures, ${label(figure)}`, columns: columns(matrix, figure), rows: matrix.loads });
+  const rows = matrix.loads;
+  const spec = (figure: string): TableSpec<MatrixRow> => ({ name: `figures, ${label(figure)}`, columns: columns(matrix, rows, figure), rows });
+  return withChoice('Figures', spec, rangesNote(matrix, rows));
+}
+
+/** Of the rows of one part of a plan: all figures side by side where the part has one column. */
+export function partTable(matrix: PageMatrix, name: string, rows: MatrixRow[], isFirst: boolean): HTMLElement {
+  const used = matrix.kernels.flatMap((kernel, index) => (isUsed(matrix, rows, kernel.name, index) ? [index] : []));
+  const note = isFirst ? h('p', { class: 'note' }, WORDS[matrix.kind].ranges) : null;
+  if (used.length > 1) {
+    const spec = (figure: string): TableSpec<MatrixRow> => ({ name: `${name}, ${label(figure)}`, columns: columns(matrix, rows, figure, name), rows });
+    return withChoice(name, spec, note);
+  }
+  const [index = 0] = used;
+  const each = SHOWN.map((figure): Column<MatrixRow> => ({
+    title: label(figure), raw: `${label(figure)} (largest, ns)`, ...ofFigure(index, figure),
+    cell: (row) => {
+      const own = figureOf(row, index, figure);
+      return own ? h('span', { title: exact(matrix, own, row.cells[index]) }, range(own)) : '\u2013';
+    },
+  }));
+  const runs: Column<MatrixRow> = {
+    title: 'runs', raw: 'runs', left: true, sortable: false, value: () => null,
+    cell: (row) => h('div', { class: 'roomy' }, ...ofRuns(matrix, runsOf(matrix, row, matrix.kernels[index]))),
+  };
+  const spent: Column<MatrixRow> = {
+    title: 'the worst: spent on', raw: 'the worst: spent on', left: true, value: (row) => row.cells[index]?.causes.map(({ name }) => name).join(', ') || null,
+    cell: (row) => h('div', { class: 'roomy' }, worst(row.cells[index])),
+  };
+  const traced = rows.some((row) => row.cells[index]?.causes.length);
+  const table = new Table<MatrixRow>({ name, columns: [nameColumn(matrix, name), ...each, ...(traced ? [spent] : []), runs], rows });
+  return h('section', { class: 'figures matrix', 'aria-label': `${name}: latencies` },
+    h('div', { class: 'bar-line' }, h('h2', {}, name), h('span', { class: 'tools' }, table.copy)), table.element, note);
+}
+
+/** A table of one figure at a time, with the choice of it. */
+function withChoice(title: string, spec: (figure: string) => TableSpec<MatrixRow>, note: HTMLElement | null): HTMLElement {
   const table = new Table<MatrixRow>(spec(FIRST_SHOWN));
   const choice = (figure: string): HTMLElement => {
-    const input = h('input', { type: 'radio', name: 'figure', value: figure, checked: figure === FIRST_SHOWN });
+    const input = h('input', { type: 'radio', name: `figure of ${title}`, value: figure, checked: figure === FIRST_SHOWN });
     input.addEventListener('change', () => table.show(spec(figure)));
     return h('label', {}, input, label(figure));
   };
   onTheme(() => table.draw());
-  return h('section', { class: 'figures matrix', 'aria-label': 'figures' },
-    h('div', { class: 'bar-line' }, h('h2', {}, 'Figures'), h('fieldset', { class: 'toggle' }, h('legend', { class: 'vh' }, 'which figure'), ...SHOWN.map(choice)), h('span', { class: 'tools' }, table.copy)),
-    table.element,
-    h('p', { class: 'note' }, WORDS[matrix.kind].ranges,
-      matrix.loads.some((row) => row.cells.some((cell) => cell?.causes.length)) ? ' Under a range: what the worst wake-ups were spent on.' : ''));
+  return h('section', { class: 'figures matrix', 'aria-label': title.toLowerCase() },
+    h('div', { class: 'bar-line' }, h('h2', {}, title), h('fieldset', { class: 'toggle' }, h('legend', { class: 'vh' }, 'which figure'), ...SHOWN.map(choice)), h('span', { class: 'tools' }, table.copy)),
+    table.element, note);
 }
 
-function columns(matrix: PageMatrix, figure: string): Column<MatrixRow>[] {
-  const found: Column<MatrixRow>[] = [{
-    title: WORDS[matrix.kind].row, raw: WORDS[matrix.kind].row, left: true, value: (row) => row.name,
-    cell: (row) => h('span', { class: 'load-name', title: row.load || null }, row.name),
-  }];
-  matrix.kernels.forEach((kernel, index) => found.push(column(matrix, kernel, index, figure)));
-  // Of a plan nothing is judged.
-  if (matrix.kind !== 'lab') return found;
+function rangesNote(matrix: PageMatrix, rows: MatrixRow[]): HTMLElement {
+  return h('p', { class: 'note' }, WORDS[matrix.kind].ranges,
+    rows.some((row) => row.cells.some((cell) => cell?.causes.length)) ? ' Under a range: what the worst wake-ups were spent on.' : '');
+}
+
+/** A part has only some of the columns of its plan. */
+function isUsed(matrix: PageMatrix, rows: MatrixRow[], name: string, index: number): boolean {
+  return rows.length === matrix.loads.length || rows.some((row) => row.cells[index] || matrix.runs.some((run) => run.row === row.name && run.column === name));
+}
+
+function nameColumn(matrix: PageMatrix, part = ''): Column<MatrixRow> {
+  const { row: title } = WORDS[matrix.kind];
+  return {
+    title, raw: title, left: true, value: (row) => row.name,
+    cell: (row) => h('span', { class: 'load-name', title: row.load || null }, withoutPart(row.name, part)),
+  };
+}
+
+/** The name of a row below the name of its part. */
+export function withoutPart(row: string, part: string): string {
+  return part && row.startsWith(`${part}: `) ? row.slice(part.length + 2) : row;
+}
+
+function columns(matrix: PageMatrix, rows: MatrixRow[], figure: string, part = ''): Column<MatrixRow>[] {
+  const found = [nameColumn(matrix, part)];
+  matrix.kernels.forEach((kernel, index) => { if (isUsed(matrix, rows, kernel.name, index)) found.push(column(matrix, kernel, index, figure)); });
+  // Of one plan nothing is judged.
+  if (matrix.kind !== 'lab' && !rows.some((row) => row.verdicts.length)) return found;
   found.push({
     title: 'verdict', raw: 'verdict', left: true, sortable: false, value: (row) => row.verdicts.join('; '),
     cell: (row) => h('div', { class: 'verdicts' }, ...row.verdicts.map((text) => h('div', {}, text))),
-    hint: 'All figures of the matrix share an error probability of 5 %; a difference is at least as large as stated',
+    hint: matrix.kind === 'lab' ? 'All figures of the matrix share an error probability of 5 %; a difference is at least as large as stated' : 'Each row by itself, as tardy compare judges its runs',
   });
   return found;
 }
 
 function column(matrix: PageMatrix, kernel: MatrixKernel, index: number, figure: string): Column<MatrixRow> {
-  const of = (row: MatrixRow): MatrixFigure | null => row.cells[index]?.figures.find((own) => own.name === figure) ?? null;
   return {
-    title: kernel.name || label(figure), unit: kernel.name ? label(figure) : '', raw: `${label(figure)} ${kernel.name} (largest, ns)`,
-    value: (row) => of(row)?.high ?? null,
+    title: kernel.name || label(figure), unit: kernel.name ? label(figure) : '', raw: `${label(figure)} ${kernel.name} (largest, ns)`, ...ofFigure(index, figure),
     cell: (row) => {
-      const own = of(row);
-      const runs = matrix.runs.filter((run) => run.row === row.name && run.column === kernel.name);
-      if (!own) return runs.length ? h('span', { class: 'mark' }, progress(runs) || 'no samples') : failed(matrix, row, kernel) ? h('span', { class: 'mark' }, 'failed') : '–';
+      const own = figureOf(row, index, figure);
+      const runs = runsOf(matrix, row, kernel);
+      if (!own) return runs.length ? h('span', { class: 'mark' }, progress(runs) || 'no samples') : failed(matrix, row, kernel) ? h('span', { class: 'mark' }, 'failed') : '\u2013';
       return h('span', {}, h('span', { title: exact(matrix, own, row.cells[index]) }, range(own)), worst(row.cells[index]), ...ofRuns(matrix, runs));
     },
-    doubt: (row) => (of(row)?.uncertain ? `${label(figure)}: fewer than 10 samples of each run lie beyond it` : null),
+  };
+}
+
+const figureOf = (row: MatrixRow, index: number, figure: string): MatrixFigure | null => row.cells[index]?.figures.find((own) => own.name === figure) ?? null;
+const runsOf = (matrix: PageMatrix, row: MatrixRow, kernel: MatrixKernel): PageCellRun[] => matrix.runs.filter((run) => run.row === row.name && run.column === kernel.name);
+
+/** What sorts a column of a figure, and what is in doubt. */
+function ofFigure(index: number, figure: string): Pick<Column<MatrixRow>, 'value' | 'doubt'> {
+  return {
+    value: (row) => figureOf(row, index, figure)?.high ?? null,
+    doubt: (row) => (figureOf(row, index, figure)?.uncertain ? `${label(figure)}: fewer than 10 samples of each run lie beyond it` : null),
   };
 }
 

@@ -10,6 +10,7 @@ mod sessions;
 mod steadiness;
 mod table;
 mod tails;
+mod trends;
 
 use std::{io::Write as _, num::NonZeroUsize, time::Instant};
 
@@ -20,7 +21,8 @@ use table::Effort;
 use crate::bench::say;
 
 /// Tables by the name that selects one.
-const TABLES: [&str; 7] = ["coverage", "equal", "phases", "power", "runs", "steady", "tails"];
+const TABLES: [&str; 8] =
+    ["coverage", "equal", "phases", "power", "runs", "steady", "tails", "trends"];
 
 /// Simulate coverage, false verdicts and power; Markdown on stdout
 #[derive(Debug, Args)]
@@ -28,8 +30,8 @@ pub(crate) struct SimulateFlags {
     /// Simulated runs for each row of `coverage`, `steady` and `tails`; each of 60,000 samples
     #[arg(long, default_value = "1000", value_name = "N")]
     repeats: NonZeroUsize,
-    /// Simulated sessions for each row of `equal`, `phases`, `power` and `runs`; they take less
-    /// time
+    /// Simulated sessions for each row of `equal`, `phases`, `power`, `runs` and `trends`; they
+    /// take less time
     #[arg(long, default_value = "10000", value_name = "N")]
     sessions: NonZeroUsize,
     /// Samples of each run of `coverage`, one a ms
@@ -67,6 +69,7 @@ pub(crate) fn run(flags: &SimulateFlags) -> Result<()> {
             "runs" => runs::equal_sides(effort(flags.sessions)),
             "tails" => tails::table(effort(flags.repeats)),
             "steady" => steadiness::table(effort(flags.repeats)),
+            "trends" => trends::tables(effort(flags.sessions)),
             _ => sessions::power(effort(flags.sessions))?,
         };
         std::io::stdout().write_all(text.as_bytes())?;

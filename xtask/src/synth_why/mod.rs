@@ -178,6 +178,8 @@ fn sums(wakeups: &[Wakeup]) -> Blame {
         lost_events: 0,
         causes,
         buckets: buckets.into_values().collect(),
+        stolen: None,
+        without_host: Vec::new(),
     }
 }
 
@@ -277,6 +279,8 @@ fn document(heads: &[SeriesHead]) -> Result<Document> {
             cpus: "0-3".into(),
             threads_per_cpu: 1,
             priority_step: 0,
+            work_ns: None,
+            loops_per_ms: None,
         }),
         log_interval_ns: parameters.log_interval_ns(PERIOD_NS),
         parameters,
@@ -291,8 +295,10 @@ fn document(heads: &[SeriesHead]) -> Result<Document> {
         machine: None,
         conditions: None,
         messages: None,
+        attached: None,
         series: heads.iter().map(|head| summarize(head, &hlog::empty(), &Totals::NONE)).collect(),
         figures: Vec::new(),
+        without_host: None,
     })
 }
 

@@ -21,6 +21,7 @@ pub(super) fn peak(wakeup: &Wakeup) -> Peak {
         stages: Some(wakeup.stages),
         ways: Vec::new(),
         blame: blame(wakeup),
+        tid: None,
         left_out: if wakeup.turn % 97 == 0 { 12 } else { 0 },
         timeline,
     }

@@ -1,6 +1,7 @@
 //! Caveats of messages and of received packets.
 
 use super::*;
+use crate::{probes::ServerLoss, run::ServerLossReason};
 
 /// Messages over two ends, of which the near one holds 4096 bytes unread.
 fn of_messages(flow: FlowRecord, probe: MessageEvidence) -> impl FnOnce(&mut Evidence) {
@@ -145,6 +146,25 @@ fn a_far_end_that_broke_off_is_reported_with_the_reason_and_the_moment() {
         let ended = of_probe(MessageEvidence { far_loss, ..MessageEvidence::default() });
         assert_one(ended, "far_ended", &values, words);
     }
+}
+
+#[test]
+fn a_server_that_went_away_and_cycles_at_other_times_are_reported() {
+    let of = |probe| |evidence: &mut Evidence| evidence.probe = probe;
+    let values = |reason: &str| json!({"reason": reason, "at_ns": 1_500_000_000});
+    for (reason, name, words) in [
+        (ServerLossReason::Ended, "ended", "it ended, or put tardy's client out, at 1.5 s"),
+        (ServerLossReason::Silent, "silent", "no cycle for 5 s"),
+        (ServerLossReason::PeriodChanged, "period_changed", "the frames of a cycle"),
+        (ServerLossReason::RateChanged, "rate_changed", "its sample rate"),
+        (ServerLossReason::Freewheels, "freewheels", "began to freewheel"),
+    ] {
+        let server_loss = Some(ServerLoss { reason, at_ns: 1_500_000_000 });
+        let lost = MessageEvidence { server_loss, ..MessageEvidence::default() };
+        assert_one(of(lost), "server_lost", &values(name), words);
+    }
+    let anew = MessageEvidence { grids_anew: 2, ..MessageEvidence::default() };
+    assert_one(of(anew), "grid_laid_anew", &json!({"count": 2}), "at other times, 2 times");
 }
 
 #[test]

@@ -1,13 +1,14 @@
-//! How much work this CPU does in a millisecond: measured before the run, and again after it.
+//! How much work a CPU does in a millisecond: measured before the run, and again after it.
 //!
 //! By the CPU time that the kernel accounts to the thread, not by the clock, so that a load which
 //! takes turns with it does not count. What shares its core, or takes the CPU from the whole
 //! machine, still does: of several times the shortest is taken.
 
-use std::{io, thread};
+use std::{io, sync::mpsc::Sender, thread};
 
-use tardy_hot::frames::work;
+use tardy_hot::{clock::now_ns, frames::work};
 
+use super::FigureValue;
 use crate::{run::WORK_REPEATS, setup::threads::Terms, sys::clock::thread_cpu_ns};
 
 /// One time is about so long, ns.
@@ -49,9 +50,27 @@ pub(super) fn measure_on(terms: &Terms) -> io::Result<Vec<f64>> {
     thread.join().unwrap_or_else(|_| Err(io::Error::other("the thread that measures work died")))
 }
 
+/// Says in the figure at this place how fast the CPU was `before` the run, which began at
+/// `start_ns`, and how fast it is now that nothing is measured.
+pub(super) fn send((figure, to): (usize, &Sender<FigureValue>), before: &[f64], start_ns: i64) {
+    let after = measure();
+    let ended_ns = now_ns();
+    let both = before.iter().map(|value| (start_ns, *value));
+    for (end_ns, value) in both.chain(after.into_iter().map(|value| (ended_ns, value))) {
+        // Nobody who listens is nobody who wants it.
+        let _ = to.send(FigureValue { figure, end_ns, value });
+    }
+}
+
 /// The fastest of them, in whole loops per millisecond.
 pub(super) fn fastest(speeds: &[f64]) -> u64 {
     speeds.iter().copied().fold(1.0, f64::max) as u64
+}
+
+/// The loops of work that takes so long alone, ns; at least one where it takes any time.
+pub(super) fn loops_of(work_ns: i64, loops_per_ms: u64) -> u64 {
+    let loops = u128::from(work_ns.unsigned_abs()) * u128::from(loops_per_ms) / 1_000_000;
+    u64::try_from(loops).unwrap_or(u64::MAX).max(u64::from(work_ns > 0))
 }
 
 #[cfg(test)]

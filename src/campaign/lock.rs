@@ -1,4 +1,4 @@
-//! The lock of a plan's directory.
+//! The lock of the directory of a plan or a comparison.
 
 use std::{
     fs::{File, OpenOptions},
@@ -9,12 +9,10 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::run::{RunDirectory, lock};
 
-/// Whoever measures a plan has this file locked.
-const LOCK: &str = "plan.lock";
-
-/// The lock of a plan, so that no two measure it at the same time.
-pub(super) fn locked(directory: &RunDirectory, place: &Path) -> Result<File> {
-    let path = directory.path().join(LOCK);
+/// The lock of a plan or a comparison, so that no two measure it at the same time, and nobody
+/// removes it meanwhile.
+pub(super) fn locked(directory: &RunDirectory, place: &Path, name: &str) -> Result<File> {
+    let path = directory.path().join(name);
     let mut open = OpenOptions::new();
     let file = open.read(true).write(true).create(true).truncate(false).open(&path);
     let file = file.with_context(|| format!("cannot write into {}", place.display()))?;

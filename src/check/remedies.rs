@@ -1,0 +1,217 @@
+//! Causes of late wake-ups and what cures them on this machine: a setting of the table, an
+//! interrupt's CPUs, a task's CPUs or policy. Only where the evidence names the thing and this
+//! machine has it; everything else has no remedy that is known.
+
+use crate::{
+    run::peaks::Cause,
+    setup::settings::{Setting, SettingChoice},
+    sys::{
+        cpus::Cpus,
+        root::Root,
+        sched::{self, RawScheduling},
+        tasks,
+    },
+};
+
+/// What a run blames, as far as a remedy depends on it.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct NamedCulprit {
+    /// What kind.
+    pub cause: Cause,
+    /// Which one, as in the peaks.
+    pub name: String,
+    /// The tasks whose work it was, `name/pid`, most time first.
+    pub tasks: Vec<String>,
+}
+
+/// What cures a cause.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct CauseRemedy {
+    /// As in `--set`.
+    pub choice: SettingChoice,
+    /// The same as commands of a shell.
+    pub commands: Vec<String>,
+    /// What it may break.
+    pub may_break: String,
+}
+
+/// Functions and threads of the kernel whose switch is known: a part of the name of the cause, and
+/// the setting.
+const SWITCHES: [(&str, &str); 9] = [
+    ("vmstat_update", "vm_stat_interval"),
+    ("vmstat_shepherd", "vm_stat_interval"),
+    ("watchdog_timer_fn", "soft_watchdog"),
+    ("softlockup_fn", "soft_watchdog"),
+    ("kcompactd", "compaction"),
+    ("khugepaged", "thp"),
+    ("task_numa_work", "numa_balancing"),
+    ("wb_workfn", "dirty_writeback"),
+    ("real-time throttling", "rt_runtime"),
+];
+
+/// What cures it for the measured `cpus`.
+///
+/// # Errors
+/// Why no remedy is known, or why a known one is not to be had here.
+pub(crate) fn remedy(
+    culprit: &NamedCulprit,
+    root: &Root,
+    cpus: &Cpus,
+) -> Result<CauseRemedy, String> {
+    let NamedCulprit { cause, name, .. } = culprit;
+    if let Some((_, setting)) = SWITCHES.iter().find(|(part, _)| name.contains(part)) {
+        return of_setting(setting, root, cpus);
+    }
+    match cause {
+        Cause::Hardirq => of_interrupt(name, root, cpus),
+        Cause::Thread => of_thread(culprit, root, cpus),
+        Cause::IdleExit => of_setting("idle_states", root, cpus),
+        _ => Err("no remedy known".into()),
+    }
+}
+
+fn of_setting(name: &str, root: &Root, cpus: &Cpus) -> Result<CauseRemedy, String> {
+    let setting = Setting::find(name).ok_or("no remedy known")?;
+    made(&format!("{name}={}", setting.better), setting.may_break, root, cpus)
+}
+
+fn made(text: &str, may_break: &str, root: &Root, cpus: &Cpus) -> Result<CauseRemedy, String> {
+    let choice: SettingChoice = text.parse()?;
+    let commands = choice.commands(root, cpus)?;
+    if commands.is_empty() {
+        return Err(format!("{text} would cure it, and is so already"));
+    }
+    Ok(CauseRemedy { choice, commands, may_break: may_break.into() })
+}
+
+/// Off the measured CPUs, where one line of `/proc/interrupts` alone has this name.
+fn of_interrupt(name: &str, root: &Root, cpus: &Cpus) -> Result<CauseRemedy, String> {
+    let text = root.read("/proc/interrupts").unwrap_or_default();
+    let named: Vec<&str> = text
+        .lines()
+        .filter_map(|line| line.split_once(':'))
+        .filter(|(number, rest)| {
+            let is_it = rest.split_ascii_whitespace().next_back() == Some(name);
+            let number = number.trim();
+            (is_it || *name == format!("irq {number}")) && number.parse::<u32>().is_ok()
+        })
+        .map(|(number, _)| number.trim())
+        .collect();
+    match named.as_slice() {
+        [number] => made(
+            &format!("irq:{number}=away"),
+            "the other CPUs take that interrupt; its device may be slower",
+            root,
+            cpus,
+        ),
+        [] => Err("no remedy known: /proc/interrupts has no device interrupt of that name".into()),
+        all => Err(format!("no remedy known: interrupts {} have that name", all.join(", "))),
+    }
+}
+
+/// The one task that is named, off the measured CPUs, or an ordinary one where it cannot leave
+/// them.
+fn of_thread(culprit: &NamedCulprit, root: &Root, cpus: &Cpus) -> Result<CauseRemedy, String> {
+    // An interrupt's thread follows its interrupt.
+    if let Some((number, _)) = culprit.name.strip_prefix("irq/").and_then(|it| it.split_once('-')) {
+        let breaks = "the other CPUs take that interrupt; its device may be slower";
+        return made(&format!("irq:{number}=away"), breaks, root, cpus);
+    }
+    if culprit.name.starts_with("kworker/u") {
+        return of_setting("workqueue_mask", root, cpus);
+    }
+    let (name, tid) = only_task(culprit)?;
+    if tasks::name(root, tid).as_deref() != Some(name) {
+        return Err(format!("no remedy known: there is no task {tid} ({name}) any more"));
+    }
+    if tasks::is_bound_by_kernel(root, tid) {
+        return Err(format!("no remedy known: the kernel binds {name} to its CPU"));
+    }
+    let away = made(
+        &format!("task:{tid}:cpus=away"),
+        "it shares the other CPUs, and is slower there",
+        root,
+        cpus,
+    );
+    let scheduling = sched::raw_of_thread(tid).unwrap_or(RawScheduling::ORDINARY);
+    match away {
+        Err(_) if scheduling.is_plausible() && scheduling.priority > 0 => made(
+            &format!("task:{tid}:policy=other"),
+            "it is no longer a real-time task, and may miss deadlines of its own",
+            root,
+            cpus,
+        ),
+        away => away,
+    }
+}
+
+fn only_task(culprit: &NamedCulprit) -> Result<(&str, i32), String> {
+    match culprit.tasks.as_slice() {
+        [task] => {
+            let parts = task.rsplit_once('/');
+            let found = parts.and_then(|(name, tid)| Some((name, tid.parse().ok()?)));
+            found.ok_or_else(|| format!("no remedy known: {task} has no number"))
+        }
+        [] => Err("no remedy known: no peak that was kept names its task".into()),
+        all => Err(format!("no remedy known: {} tasks have that name", all.len())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    fn machine() -> (tempfile::TempDir, Root) {
+        let directory = tempfile::tempdir().unwrap();
+        for (path, text) in [
+            ("sys/devices/system/cpu/online", "0-3\n"),
+            ("proc/sys/vm/stat_interval", "1\n"),
+            ("proc/sys/kernel/soft_watchdog", "0\n"),
+            ("proc/irq/36/smp_affinity_list", "0-3\n"),
+            (
+                "proc/interrupts",
+                "  CPU0\n 36: 5 PCI-MSI 1-edge virtio1-req.0\n 37: 1 IO x\n 38: 1 IO x\n",
+            ),
+            ("proc/interrupts.x", ""),
+        ] {
+            let path = directory.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        let root = Root::at(directory.path());
+        (directory, root)
+    }
+
+    fn cure(cause: Cause, name: &str, tasks: &[&str]) -> Result<String, String> {
+        let (_directory, root) = machine();
+        let tasks = tasks.iter().map(|task| (*task).to_owned()).collect();
+        let culprit = NamedCulprit { cause, name: name.into(), tasks };
+        let found = remedy(&culprit, &root, &"1".parse().unwrap())?;
+        assert!(!found.may_break.is_empty());
+        Ok(found.commands.join("; "))
+    }
+
+    #[test]
+    fn what_the_evidence_names_has_its_command_and_everything_else_has_none() {
+        let interrupt = cure(Cause::Hardirq, "virtio1-req.0", &[]);
+        assert_eq!(interrupt, Ok("echo 0,2-3 > /proc/irq/36/smp_affinity_list".into()));
+        let statistics = cure(Cause::Thread, "kworker/1:2 vmstat_update", &["kworker/1:2/77"]);
+        assert_eq!(statistics, Ok("echo 60 > /proc/sys/vm/stat_interval".into()));
+        for (cause, name, tasks, why) in [
+            (Cause::Hardirq, "x", &[][..], "interrupts 37, 38"),
+            (Cause::Hardirq, "timer: f", &[], "no device interrupt"),
+            (Cause::Softirq, "NET_RX", &[], "no remedy known"),
+            (Cause::Unexplained, "asleep", &[], "no remedy known"),
+            (Cause::Thread, "cc", &["cc/1", "cc/2"], "2 tasks"),
+            (Cause::Thread, "cc", &[], "no peak"),
+            (Cause::Thread, "cc", &["cc/7"], "no task 7"),
+            (Cause::Hardirq, "timer: watchdog_timer_fn", &[], "is so already"),
+            (Cause::IdleExit, "C6", &[], "no idle states"),
+        ] {
+            let found = cure(cause, name, tasks).unwrap_err();
+            assert!(found.contains(why), "{name}: {found}");
+        }
+    }
+}

@@ -1,0 +1,404 @@
+//! `tardy cyclictest`: its options and its output, on tardy's loop, with the run kept as well. Also
+//! where tardy is called by the name cyclictest.
+
+use std::{ffi::OsString, path::PathBuf};
+
+use anyhow::{Context, Result, anyhow, bail, ensure};
+use clap::{
+    Args, CommandFactory as _, FromArgMatches as _,
+    builder::StyledStr,
+    error::{ContextKind, ContextValue, ErrorKind},
+};
+
+use super::{Cli, Exit, Verb, output, report, run};
+use crate::{
+    exchange::export::{
+        CountedRun,
+        cyclictest::{CyclictestStyle, histogram, json, lines},
+    },
+    report::terminal,
+    run::{Document, Run, RunDirectory, Status},
+    store::Store,
+    sys::cpus::Cpus,
+};
+
+/// Rows of a histogram at most, as there.
+const MOST_BINS: u64 = 1_000_000;
+
+/// Measure by the options of cyclictest, and print what it prints
+///
+/// The run is kept as any other: `tardy show last`, `tardy why last`. Every thread has one CPU and
+/// the same interval and priority; the other numbers are as there: times in us. A link to tardy
+/// with the name cyclictest does the same.
+#[derive(Debug, Args)]
+#[command(disable_help_flag = true)]
+pub(super) struct CyclictestFlags {
+    /// The CPUs of the threads, as 0-3,7; alone, thread N on CPU N
+    #[arg(short, long, value_name = "CPUSET", num_args = 0..=1, default_missing_value = "")]
+    affinity: Option<String>,
+    /// How many threads; alone, one for each CPU [default: 1]
+    #[arg(short, long, value_name = "COUNT", num_args = 0..=1, default_missing_value = "0")]
+    threads: Option<u32>,
+    /// A thread on each CPU, all of one priority
+    #[arg(short = 'S', long)]
+    smp: bool,
+    /// Priority of the threads; 0 for ordinary ones
+    #[arg(short, long = "prio", value_name = "PRIO", alias = "priority", default_value = "0")]
+    priority: u32,
+    /// Policy: other, normal, fifo or rr [default: fifo where -p is given]
+    #[arg(long, value_name = "NAME")]
+    policy: Option<String>,
+    /// Interval of every thread
+    #[arg(short, long, value_name = "US", default_value = "1000")]
+    interval: u32,
+    /// Must be 0: the threads of tardy have one interval
+    #[arg(short, long, value_name = "US")]
+    distance: Option<u32>,
+    /// How long: a number, or one with m, h or d behind it
+    #[arg(short = 'D', long, value_name = "SECONDS")]
+    duration: Option<String>,
+    /// How many samples of each thread; 0 for no end
+    #[arg(short, long, value_name = "COUNT", default_value = "0")]
+    loops: u64,
+    /// Print the histogram, of so many us
+    #[arg(short = 'h', long, value_name = "US")]
+    histogram: Option<u64>,
+    /// The same with a column of sums
+    #[arg(short = 'H', long, value_name = "US", conflicts_with = "histogram")]
+    histofall: Option<u64>,
+    /// Write the result as JSON
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Print every sample at the end: task, cycle, latency
+    #[arg(short, long)]
+    verbose: bool,
+    /// Print only the result: no progress, no hints
+    #[arg(short, long)]
+    quiet: bool,
+    /// End at the first latency over this
+    #[arg(short, long, value_name = "US")]
+    breaktrace: Option<u64>,
+    /// At -b write a mark into the kernel's trace, and stop it
+    #[arg(long, requires = "breaktrace")]
+    tracemark: bool,
+    /// Latencies in ns
+    #[arg(short = 'N', long)]
+    nsecs: bool,
+    /// The clock: 0, CLOCK_MONOTONIC
+    #[arg(short, long, value_name = "CLOCK", default_value = "0")]
+    clock: u32,
+    /// Sleep for a relative time
+    #[arg(short, long)]
+    relative: bool,
+    /// Lock memory: tardy always does
+    #[arg(short, long)]
+    mlockall: bool,
+    /// Sleep by clock_nanosleep: tardy always does
+    #[arg(short, long)]
+    nanosleep: bool,
+    /// Redraw at a new maximum only: tardy draws nothing on standard output
+    #[arg(short = 'M', long)]
+    refresh_on_max: bool,
+    /// Print help
+    #[arg(long, action = clap::ArgAction::Help)]
+    help: Option<bool>,
+}
+
+/// Options of cyclictest that are not here, short and long, and the way of tardy.
+const OTHERS: [(&str, &str, &str); 12] = [
+    ("-A", "--aligned", "`tardy run --distance TIME` sets expiries apart"),
+    ("-F", "--fifo", "`tardy export last --to json` has the figures"),
+    ("", "--histfile", "`tardy export last --to cyclictest-histogram -o FILE` writes it"),
+    ("", "--laptop", "`tardy run --no-dma-latency` lets CPUs idle"),
+    ("", "--default-system", "`tardy run --no-dma-latency` lets CPUs idle"),
+    ("", "--latency", "`tardy run --max-idle-latency TIME` limits idle states"),
+    ("", "--mainaffinity", "`tardy run --housekeeping CPUS` places the other threads"),
+    ("-o", "--oscope", "`tardy run --raw` keeps every sample"),
+    ("", "--priospread", "`tardy run --threads N --priority-step N` has different priorities"),
+    ("", "--smi", "`tardy run noise` finds what no kernel sees"),
+    ("", "--spike", "`tardy run --peak-over TIME` keeps each late wake-up with its cause"),
+    ("-x", "--posix_timers", "`tardy run --wake timerfd` has another timer"),
+];
+
+/// Says what of tardy is meant where an option of cyclictest is not here.
+pub(super) fn with_tip(mut error: clap::Error) -> clap::Error {
+    let usage = error.get(ContextKind::Usage).map(ToString::to_string).unwrap_or_default();
+    if error.kind() != ErrorKind::UnknownArgument || !usage.contains("tardy cyclictest") {
+        return error;
+    }
+    let Some(ContextValue::String(flag)) = error.get(ContextKind::InvalidArg) else {
+        return error;
+    };
+    let known = OTHERS.iter().find(|(short, long, _)| flag == short || flag == long);
+    if let Some((.., way)) = known {
+        error.remove(ContextKind::SuggestedArg);
+        let tips = vec![StyledStr::from(format!("not covered here: {way}"))];
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips));
+    }
+    error
+}
+
+/// The words of the command line: where tardy is called as cyclictest, those of that verb.
+pub(super) fn words(args: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
+    let mut words: Vec<OsString> = args.into_iter().collect();
+    let name = words.first().map(PathBuf::from);
+    if name.is_some_and(|name| name.file_name().is_some_and(|name| name == "cyclictest")) {
+        words.splice(..1, ["tardy".into(), "cyclictest".into()]);
+    }
+    words
+}
+
+/// Measures, and prints what cyclictest would.
+pub(super) fn cyclictest(
+    flags: &CyclictestFlags,
+    store: &Store,
+    argv: Vec<String>,
+) -> Result<Exit> {
+    let words = flags.run_words()?;
+    let matches =
+        Cli::command().try_get_matches_from(&words).map_err(|error| anyhow!("{error}"))?;
+    let Verb::Run(asked) = Cli::from_arg_matches(&matches)?.verb else {
+        bail!("`tardy run` was expected");
+    };
+    let (document, held) = run::record(*asked, store, argv)?;
+    flags.put(&document, &held)?;
+    if !flags.quiet {
+        let mut caveats = String::new();
+        document.caveats.iter().for_each(|caveat| terminal::push_caveat(&mut caveats, caveat));
+        output::notice(caveats.trim_end());
+    }
+    // As cyclictest, which says by its output alone whether it broke off.
+    Ok(Exit::Done)
+}
+
+impl CyclictestFlags {
+    /// What `tardy run` is given.
+    fn run_words(&self) -> Result<Vec<String>> {
+        ensure!(
+            self.clock == 0,
+            "-c {}: tardy measures by CLOCK_MONOTONIC, -c 0; leave it out",
+            self.clock
+        );
+        ensure!(
+            self.distance.is_none_or(|us| us == 0),
+            "-d: the threads of tardy have one interval, as with -d 0; leave it out, or set their \
+             expiries apart: `tardy run --distance TIME`"
+        );
+        let mut words: Vec<String> =
+            ["tardy", "run", "timer", "--warmup", "0s", "--trace", "off"].map(str::to_owned).into();
+        let mut add = |name: &str, value: String| words.extend([name.to_owned(), value]);
+        let (cpus, threads) = self.places()?;
+        add("--cpus", cpus.to_string());
+        add("--threads", threads.to_string());
+        add("--interval", format!("{}us", self.interval));
+        let policy = self.own_policy()?;
+        add("--policy", policy.into());
+        if policy != "other" {
+            add("--priority", self.priority.max(1).to_string());
+        }
+        match (self.loops, &self.duration) {
+            (0, None) => add("--duration", "inf".into()),
+            (0, Some(length)) => add("--duration", length_of(length)?),
+            (loops, _) => add("--samples", loops.to_string()),
+        }
+        if let Some(us) = self.breaktrace {
+            add("--stop-over", format!("{us}us"));
+        }
+        if self.relative {
+            add("--wake", "relative".into());
+        }
+        words.extend(self.tracemark.then(|| "--mark-trace".to_owned()));
+        words.extend(self.verbose.then(|| "--raw".to_owned()));
+        words.extend(self.quiet.then(|| "--quiet".to_owned()));
+        Ok(words)
+    }
+
+    /// The policy by its name in tardy.
+    fn own_policy(&self) -> Result<&'static str> {
+        Ok(match self.policy.as_deref() {
+            None if self.priority > 0 => "fifo",
+            None | Some("other" | "normal") => "other",
+            Some("fifo") => "fifo",
+            Some("rr") => "rr",
+            Some(other) => bail!("--policy {other}: tardy measures under fifo, rr and other"),
+        })
+    }
+
+    /// The CPUs, and the threads on each of them.
+    fn places(&self) -> Result<(Cpus, u32)> {
+        let allowed = Cpus::allowed().context("cannot read which CPUs this process may use")?;
+        let asked = match self.affinity.as_deref() {
+            None | Some("") => allowed,
+            Some(list) => list.parse().map_err(|error| anyhow!("-a {list}: {error}"))?,
+        };
+        let there = u32::try_from(asked.iter().count()).unwrap_or(u32::MAX).max(1);
+        let threads = match self.threads {
+            _ if self.smp => there,
+            Some(0) => there,
+            Some(threads) => threads,
+            None => 1,
+        };
+        if threads <= there {
+            return Ok((asked.iter().take(threads as usize).collect(), 1));
+        }
+        ensure!(
+            threads.is_multiple_of(there),
+            "-t {threads}: tardy has as many threads on each CPU, and there are {there} CPUs; give \
+             a multiple of them"
+        );
+        Ok((asked, threads / there))
+    }
+
+    fn bins(&self) -> Option<u64> {
+        self.histogram.or(self.histofall).map(|bins| bins.clamp(1, MOST_BINS))
+    }
+
+    /// What cyclictest prints and writes at its end.
+    fn put(&self, document: &Document, held: &RunDirectory) -> Result<()> {
+        let run = Run::of(held.path(), document.clone());
+        if let Some(us) = document.setup.found.dma_latency_us {
+            output::put(&format!("# /dev/cpu_dma_latency set to {us}us\n"))?;
+        }
+        if self.verbose {
+            self.put_samples(&run)?;
+        }
+        let counted = CountedRun::read(run).map_err(|what| anyhow!(what))?;
+        let bins = self.bins();
+        let unit_ns = if self.nsecs { 1 } else { 1_000 };
+        let style = CyclictestStyle { unit_ns, bins, has_sums: self.histofall.is_some() };
+        let mut out = String::new();
+        if !self.verbose && (bins.is_none() || !self.quiet) {
+            out.push_str(&lines(&counted, style));
+        }
+        if bins.is_some() {
+            out.push_str(&histogram(&counted, style));
+        }
+        if self.breaktrace.is_some() {
+            out.push_str(&self.broken_off(document, unit_ns));
+        }
+        output::put_columns(&out)?;
+        if let Some(path) = &self.json {
+            report::write(path, &json(&counted, style)?)?;
+        }
+        Ok(())
+    }
+
+    /// Which threads there were, and the one that was too late.
+    fn broken_off(&self, document: &Document, unit_ns: i64) -> String {
+        let threads = &document.setup.found.threads;
+        let ids = threads.iter().map(|thread| format!(" {:05}", thread.tid));
+        let mut out = format!("# Thread Ids:{}\n", ids.collect::<String>());
+        if document.status != Status::StoppedOver {
+            return out;
+        }
+        let worst = document.wakeups().max_by_key(|series| series.max);
+        if let Some((series, max)) = worst.and_then(|series| Some((series, series.max?))) {
+            let own = threads.iter().find(|thread| thread.series == series.name);
+            let tid = own.map_or(0, |own| own.tid);
+            out.push_str(&format!("# Break thread: {tid}\n# Break value: {}\n", max / unit_ns));
+        }
+        out
+    }
+
+    /// A line a sample: task, cycle, latency.
+    fn put_samples(&self, run: &Run) -> Result<()> {
+        let unit_ns = if self.nsecs { 1 } else { 1_000 };
+        let mut cycles = vec![0_u64; run.document.series.len()];
+        let (mut text, mut failed) = (String::new(), Ok(()));
+        let read = run.samples(|number, sample| {
+            let Some(cycle) = cycles.get_mut(number).filter(|_| failed.is_ok()) else { return };
+            let latency = sample.latency_ns.div_euclid(unit_ns);
+            text.push_str(&format!("{number:8}:{cycle:8}:{latency:8}\n"));
+            *cycle += 1;
+            if text.len() > 64 << 10 {
+                failed = output::put(&text);
+                text.clear();
+            }
+        });
+        failed?;
+        read.map_err(|what| anyhow!(what))?;
+        output::put(&text)
+    }
+}
+
+/// `10`, `5m`, `1h`, `2d` of cyclictest, as tardy takes it.
+fn length_of(text: &str) -> Result<String> {
+    let (number, unit) = match text.find(|c: char| !c.is_ascii_digit()) {
+        Some(at) => text.split_at(at),
+        None => (text, "s"),
+    };
+    let is_known = ["s", "m", "h", "d"].contains(&unit) && !number.is_empty();
+    ensure!(is_known, "-D {text}: write seconds, or a number with m, h or d behind it");
+    Ok(format!("{number}{unit}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::command;
+
+    fn parsed(line: &str) -> CyclictestFlags {
+        let matches = command().try_get_matches_from(line.split(' ')).unwrap();
+        let Verb::Cyclictest(flags) = Cli::from_arg_matches(&matches).unwrap().verb else {
+            panic!("{line}");
+        };
+        flags
+    }
+
+    fn run_words(line: &str) -> String {
+        parsed(line).run_words().unwrap().join(" ")
+    }
+
+    #[test]
+    fn what_people_type_becomes_a_run_of_the_timer() {
+        let line = "tardy cyclictest -m -S -p 90 -i 200 -h 100 -D 10 -q --json=out.json";
+        let words = run_words(line);
+        for wanted in
+            ["--interval 200us", "--policy fifo --priority 90", "--duration 10s", "--quiet"]
+        {
+            assert!(words.contains(wanted), "{words}");
+        }
+        assert_eq!(parsed(line).bins(), Some(100));
+        let words = run_words("tardy cyclictest -t1 -n -M -l 500 -b 100 -r -v -N");
+        for wanted in ["--samples 500", "--stop-over 100us", "--wake relative", "--raw"] {
+            assert!(words.contains(wanted), "{words}");
+        }
+        assert!(words.contains("--policy other") && !words.contains("--priority"), "{words}");
+        assert!(run_words("tardy cyclictest -a 0 -t -D5m --policy rr -p1").contains("--cpus 0 "));
+        assert!(run_words("tardy cyclictest").contains("--duration inf"));
+    }
+
+    #[test]
+    fn what_is_not_covered_is_refused_with_the_way_of_tardy() {
+        for (short, long, way) in OTHERS {
+            for flag in [short, long].into_iter().filter(|flag| !flag.is_empty()) {
+                let line = ["tardy", "cyclictest", flag];
+                let error = with_tip(command().try_get_matches_from(line).unwrap_err());
+                assert!(error.to_string().contains(way), "{flag}: {error}");
+            }
+        }
+        for line in ["-c 1", "-d 500", "--policy batch", "-D x", "-D 5y"] {
+            let flags = parsed(&format!("tardy cyclictest {line}"));
+            let refused = flags.run_words().unwrap_err().to_string();
+            assert!(refused.starts_with(line.split(' ').next().unwrap()), "{refused}");
+        }
+    }
+
+    #[test]
+    fn the_ways_that_are_named_are_there() {
+        let known = command();
+        let run = known.find_subcommand("run").unwrap();
+        let flags: Vec<&str> = run.get_arguments().filter_map(clap::Arg::get_long).collect();
+        for (.., way) in OTHERS.iter().filter(|(.., way)| way.contains("tardy run")) {
+            for flag in way.split([' ', '`']).filter_map(|word| word.strip_prefix("--")) {
+                assert!(flags.contains(&flag), "{flag}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_link_named_cyclictest_is_that_verb() {
+        let called = |name: &str| words([name, "-q"].map(OsString::from)).len();
+        assert_eq!((called("/usr/local/bin/cyclictest"), called("tardy")), (3, 2));
+    }
+}

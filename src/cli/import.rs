@@ -1,0 +1,194 @@
+//! `tardy import`: files of other programs as runs.
+
+use std::{
+    fs::{self, File},
+    io,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context, Result, bail, ensure};
+use clap::{
+    Args, ValueEnum,
+    builder::{PossibleValue, PossibleValuesParser, TypedValueParser},
+};
+
+use super::{Exit, flags::FormatFlags, output, runs::new_id};
+use crate::{
+    exchange::import::{
+        self, ColumnMap, FORMATS, ImportFormat, ImportOptions, ImportedRun, LatencyUnit,
+    },
+    plain::{plain, plain_path},
+    report::{
+        headline::headline,
+        terminal::{self, Asked},
+    },
+    run::Document,
+    store::{Store, is_plain},
+};
+
+/// Files of a directory that is imported whole.
+const MOST_FILES: usize = 100_000;
+
+/// Make runs of the files of other programs: cyclictest and others
+///
+/// A file is recognised by what is in it. Its run has the status `imported`, the facts that the
+/// file has, and a caveat for what it leaves open; `show`, `compare`, `report`, `plot` and gates
+/// work on it. It is never `last`. Of a directory every file is imported, in the order of names;
+/// what is not known there is named and passed over.
+#[derive(Debug, Args)]
+#[command(after_help = "Exit codes: 0 all imported; 2 a file is none that can be imported, or \
+                        nothing in a directory is. What is imported up to then stays.")]
+pub(super) struct ImportFlags {
+    /// Files, or directories of files
+    #[arg(value_name = "FILE", required = true)]
+    files: Vec<PathBuf>,
+    /// Name of the run and of its directory
+    ///
+    /// Of several runs each gets a number behind it.
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+    /// The format of the files, instead of the one that each looks like
+    #[arg(long, value_name = "KIND", value_parser = format_name())]
+    from: Option<&'static ImportFormat>,
+    /// The unit of latencies where a file does not say it; without it, us
+    #[arg(long, value_name = "UNIT")]
+    unit: Option<UnitName>,
+    #[command(flatten)]
+    columns: ColumnFlags,
+    #[command(flatten)]
+    format: FormatFlags,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Tables (--from csv)")]
+struct ColumnFlags {
+    /// The column of latencies: its name in the first line, or its number from 1 on
+    #[arg(long, value_name = "COLUMN")]
+    latency_column: Option<String>,
+    /// The column of times in seconds; with it every sample is kept with its time
+    #[arg(long, value_name = "COLUMN", requires = "latency_column")]
+    time_column: Option<String>,
+    /// The column that tells series apart: CPUs, or names
+    #[arg(long, value_name = "COLUMN", requires = "latency_column")]
+    series_column: Option<String>,
+}
+
+impl ColumnFlags {
+    fn map(&self) -> Option<ColumnMap> {
+        let latency = self.latency_column.clone()?;
+        let (time, series) = (self.time_column.clone(), self.series_column.clone());
+        Some(ColumnMap { latency, time, series })
+    }
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum UnitName {
+    Ns,
+    Us,
+    Ms,
+}
+
+fn format_name() -> impl TypedValueParser<Value = &'static ImportFormat> {
+    let value = |format: &ImportFormat| PossibleValue::new(format.name).help(format.help);
+    PossibleValuesParser::new(FORMATS.iter().map(value)).try_map(|name: String| {
+        ImportFormat::find(&name).ok_or_else(|| format!("no format is called {name}"))
+    })
+}
+
+/// Imports the files.
+pub(super) fn import(flags: &ImportFlags, store: &Store, argv: &[String]) -> Result<Exit> {
+    if let (Some(from), Some(_)) = (flags.from, flags.columns.map()) {
+        ensure!(from.name == "csv", "--latency-column is of --from csv; leave one of them out");
+    }
+    if let Some(name) = &flags.name {
+        ensure!(is_plain(name), "--name {name:?}: a name may not contain / or be . or ..");
+    }
+    let mut made = Vec::new();
+    for path in &flags.files {
+        let about = fs::metadata(path).with_context(|| format!("{}", path.display()))?;
+        if about.is_dir() {
+            made.extend(directory(flags, path, store, argv)?);
+        } else {
+            made.push(one(flags, path, store, argv)?);
+        }
+    }
+    if flags.format.is_json() {
+        match &made[..] {
+            [document] => output::put_json(document)?,
+            several => output::put_json(&several)?,
+        }
+        return Ok(Exit::Done);
+    }
+    if let [document] = &made[..] {
+        let place = store.place(&document.name).display().to_string();
+        let width = output::width();
+        output::put(&terminal::show(document, &place, Asked::default(), width))?;
+        return Ok(Exit::Done);
+    }
+    for document in &made {
+        output::put(&line(document))?;
+    }
+    Ok(Exit::Done)
+}
+
+fn line(document: &Document) -> String {
+    let (name, validity) = (plain(&document.name), document.validity.as_str());
+    format!("{name}: {validity}: {}\n", plain(&headline(document)))
+}
+
+/// Every file of a directory that can be imported.
+fn directory(
+    flags: &ImportFlags,
+    path: &Path,
+    store: &Store,
+    argv: &[String],
+) -> Result<Vec<Document>> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(path).with_context(|| format!("{}", path.display()))? {
+        let entry = entry?;
+        // Links are not followed: who put one there chooses what is read.
+        if entry.file_type()?.is_file() {
+            files.push(entry.path());
+        }
+        ensure!(files.len() <= MOST_FILES, "{} has too many files", path.display());
+    }
+    files.sort();
+    let mut made = Vec::new();
+    for file in files {
+        match one(flags, &file, store, argv) {
+            Ok(document) => made.push(document),
+            Err(error) => output::warn(&format!("passed over: {error:#}")),
+        }
+    }
+    if made.is_empty() {
+        bail!("{}: no file in it can be imported", path.display());
+    }
+    Ok(made)
+}
+
+fn one(flags: &ImportFlags, path: &Path, store: &Store, argv: &[String]) -> Result<Document> {
+    let named = || plain_path(path);
+    let file = File::open(path).with_context(named)?;
+    let about = file.metadata().with_context(named)?;
+    let written_at = about.modified().ok().and_then(|time| jiff::Timestamp::try_from(time).ok());
+    let unit = flags.unit.map(|unit| match unit {
+        UnitName::Ns => LatencyUnit::Nanoseconds,
+        UnitName::Us => LatencyUnit::Microseconds,
+        UnitName::Ms => LatencyUnit::Milliseconds,
+    });
+    let options = ImportOptions { unit, columns: flags.columns.map() };
+    let table = options.columns.as_ref().and_then(|_| ImportFormat::find("csv"));
+    let from = flags.from.or(table);
+    let sheet = import::read(io::BufReader::new(file), from, &options).with_context(named)?;
+    let id = new_id()?;
+    let (place, name) = store.free_place(flags.name.as_deref().unwrap_or(&id));
+    let run = ImportedRun {
+        place: &place,
+        id,
+        name,
+        argv: argv.to_vec(),
+        written_at,
+        file: path.to_owned(),
+    };
+    import::make(&sheet, run).with_context(named)
+}

@@ -1,0 +1,215 @@
+//! `tardy list`: the runs of the store, and what else tardy keeps there.
+
+use anyhow::Result;
+use clap::Args;
+use serde_json::json;
+
+use super::{Exit, flags::FormatFlags, output};
+use crate::{
+    plain::plain_path,
+    report::{table::Table, words},
+    run::Status,
+    store::{ListedRun, Listing, Store, StoredCampaign, Where},
+    units::{Nanos, span},
+};
+
+/// List the runs, comparisons and plans, oldest first.
+///
+/// With --where only runs are listed, those of plans among them.
+#[derive(Debug, Args)]
+pub(super) struct ListFlags {
+    #[command(flatten)]
+    question: WhereFlags,
+    #[command(flatten)]
+    format: FormatFlags,
+}
+
+/// Which runs are meant.
+#[derive(Debug, Args)]
+pub(super) struct WhereFlags {
+    /// Only these runs: `kernel=6.12* load=hackbench p99>100us started>=2026-10-01`
+    ///
+    /// Conditions that all must hold. Texts are compared by = and != with patterns, in which *
+    /// stands for any text and ? for one character: name, id, kernel, machine (or host), probe,
+    /// load, policy, cpus, status, verdict, series, and of runs of a plan plan and cell. Times are
+    /// compared by =, !=, <, <=, > and >= too, and need a unit: p50, p99, p99.9 and max of the
+    /// worst series (of those that series= names), duration. started takes dates (UTC), or with =
+    /// the beginning of one.
+    #[arg(long = "where", value_name = "CONDITIONS", help_heading = "Runs")]
+    pub question: Option<Where>,
+}
+
+/// What is listed, by its time.
+enum Listed<'a> {
+    Run(&'a ListedRun),
+    Campaign(&'a StoredCampaign),
+}
+
+/// Prints a line per run; errors of runs that cannot be opened go to standard error.
+pub(super) fn list(flags: &ListFlags, store: &Store) -> Result<Exit> {
+    let listing = store.listing();
+    let listed = listed(&listing, flags.question.question.as_ref());
+    if flags.format.is_json() {
+        let lines: Vec<_> = listed.iter().map(Listed::json).collect();
+        output::put_json(&lines)?;
+    } else if listed.is_empty() {
+        let root = plain_path(store.root());
+        output::notice(&match flags.question.question {
+            Some(_) => format!("No such runs in {root}."),
+            None => format!("No runs in {root}; `tardy run` makes one."),
+        });
+    } else {
+        output::put(&(table(&listed, output::width()).join("\n") + "\n"))?;
+    }
+    listing.damaged.iter().for_each(|error| output::warn(error));
+    Ok(Exit::Done)
+}
+
+/// The runs that are meant. Without a question those of plans are left out, as their plan is there.
+fn listed<'a>(listing: &'a Listing, question: Option<&Where>) -> Vec<Listed<'a>> {
+    let runs = listing.runs.iter();
+    if let Some(question) = question {
+        return runs.filter(|run| question.holds(run)).map(Listed::Run).collect();
+    }
+    let runs = runs.filter(|run| run.cell().is_none()).map(Listed::Run);
+    let mut all: Vec<Listed<'_>> =
+        runs.chain(listing.campaigns.iter().map(Listed::Campaign)).collect();
+    all.sort_by_cached_key(|listed| match listed {
+        Listed::Run(run) => (run.entry.start(), run.entry.id.clone()),
+        Listed::Campaign(campaign) => (campaign.start(), campaign.id.clone()),
+    });
+    all
+}
+
+impl Listed<'_> {
+    fn id_and_name(&self) -> (&str, &str) {
+        match self {
+            Self::Run(run) => (&run.entry.id, &run.entry.name),
+            Self::Campaign(campaign) => (&campaign.id, &campaign.name),
+        }
+    }
+
+    fn json(&self) -> serde_json::Value {
+        match self {
+            Self::Run(run) => of_run(run),
+            Self::Campaign(campaign) => json!({
+                "kind": campaign.kind.as_str(),
+                "id": campaign.id,
+                "name": campaign.name,
+                "path": campaign.path,
+                "status": campaign.status,
+                "verdict": campaign.verdict,
+                "what": campaign.what,
+                "started_at": campaign.started_at,
+            }),
+        }
+    }
+
+    /// All but id and name.
+    fn cells(&self) -> Vec<String> {
+        let run = match self {
+            Self::Run(run) => &run.entry,
+            Self::Campaign(campaign) => {
+                let verdict = campaign.verdict.unwrap_or("-");
+                let words = [campaign.status, verdict, &campaign.what, "-"];
+                return words.map(str::to_owned).into();
+            }
+        };
+        let probe = words::probe(&run.probe, run.messages.as_ref());
+        let length = match (run.status, run.duration_ns) {
+            (Status::Imported, 0) => "length unknown".into(),
+            _ => span(run.duration_ns as f64 / 1e9),
+        };
+        vec![
+            run.status.as_str().into(),
+            run.validity.as_str().into(),
+            format!("{probe} {}, {length}", words::loads(&run.loads)),
+            run.max().map_or_else(|| "-".into(), |ns| Nanos(ns).to_string()),
+        ]
+    }
+}
+
+fn of_run(listed: &ListedRun) -> serde_json::Value {
+    let run = &listed.entry;
+    let (plan, cell) = listed.cell().unzip();
+    json!({
+        "kind": "run",
+        "id": run.id,
+        "name": run.name,
+        "path": run.path,
+        "plan": plan,
+        "cell": cell,
+        "status": run.status,
+        "validity": run.validity,
+        "machine": run.facts.hostname,
+        "kernel": run.facts.kernel,
+        "probe": run.probe.name(),
+        "transport": run.messages.as_ref().map(|messages| messages.transport.as_str()),
+        "loads": run.loads.iter().map(|load| load.name.as_str()).collect::<Vec<_>>(),
+        "policy": run.setup.found.policy,
+        "cpus": run.setup.found.cpus,
+        "started_at": run.started_at,
+        "duration_ns": run.duration_ns,
+        "p50": run.percentile("50"),
+        "p99": run.percentile("99"),
+        "p99.9": run.percentile("99.9"),
+        "max": run.max(),
+    })
+}
+
+/// A line per run, no wider than `width`: without ids then, but for runs that have no other name,
+/// and without what was measured where that is still too wide.
+fn table(listed: &[Listed<'_>], width: Option<usize>) -> Vec<String> {
+    let mut whole = Table::new(5, &["id", "name", "status", "verdict", "measured", "worst"]);
+    for one in listed {
+        let (id, name) = one.id_and_name();
+        let name = if name == id { "" } else { name };
+        whole.row([id, name].map(str::to_owned).into_iter().chain(one.cells()).collect());
+    }
+    if width.is_none_or(|width| whole.width() <= width) {
+        return whole.lines();
+    }
+    let mut short = Table::new(4, &["run", "status", "verdict", "measured", "worst"]);
+    for one in listed {
+        let name = one.id_and_name().1.to_owned();
+        short.row(std::iter::once(name).chain(one.cells()).collect());
+    }
+    short.fitted(width, &["measured", "status"]).0
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    fn write(store: &Store, id: &str, name: &str) {
+        let record = json!({
+            "schema_version": 2, "id": id, "name": name, "status": "complete",
+            "validity": "weakened", "probe": {"name": "timer", "parameters": {}}, "loads": [],
+            "started_at": "", "duration_ns": 20_000_000_000_u64,
+            "series": [{"name": "cpu0", "max": 2_400_000}],
+        });
+        fs::create_dir_all(store.place(id)).unwrap();
+        fs::write(store.place(id).join("run.json"), record.to_string()).unwrap();
+    }
+
+    #[test]
+    fn on_a_narrow_terminal_a_run_is_listed_under_the_name_that_finds_it() {
+        let place = tempfile::tempdir().unwrap();
+        let store = Store::at(Some(place.path().into())).unwrap();
+        let id = "20261121-203055.042-1f0c";
+        write(&store, id, id);
+        write(&store, "20261121-203056.042-1f0c", "named");
+        let listing = store.listing();
+        let runs = listed(&listing, None);
+        assert_eq!(table(&runs, None), table(&runs, Some(100)));
+        let narrow = table(&runs, Some(72));
+        assert!(narrow.iter().all(|line| line.chars().count() <= 72), "{narrow:?}");
+        assert!(narrow[1].starts_with(id) && narrow[2].starts_with("named "), "{narrow:?}");
+        assert!(narrow[1].contains("timer idle, 20 s") && narrow[1].ends_with("2.40 ms"));
+        let narrower = table(&runs, Some(50));
+        assert!(narrower.iter().all(|line| line.chars().count() <= 50), "{narrower:?}");
+        assert!(narrower[1].contains("weakened") && narrower[1].ends_with("2.40 ms"));
+    }
+}

@@ -1,0 +1,93 @@
+//! `tardy suite`: a plan of every probe that comes along, and one page on this machine and kernel.
+
+use std::path::Path;
+
+use anyhow::{Context as _, Result, ensure};
+use clap::{Args, ValueEnum};
+
+use super::{
+    Exit, check, output,
+    plan::{MeasuringFlags, PlanText},
+    report,
+};
+use crate::{plain::plain_path, store::Store};
+
+/// The page, in the directory of the plan.
+const INDEX: &str = "index.html";
+
+/// Measure every probe under loads on this machine, with one index page
+///
+/// Timers, messages, bandwidth, interactive tasks, device interrupts, noise and priority inversion,
+/// each three times in a random order. It is a plan that comes along (examples/suite-quick.toml,
+/// examples/suite-full.toml), so that Ctrl-C, kill -9, --resume, --check and gates are as those of
+/// `tardy plan`. In the end index.html lies in its directory, with what `tardy check` found before
+/// and a page of each run; `tardy report A B` holds two suites against each other.
+///
+/// What a machine has no means for (a video load without a player) is a failed cell with its
+/// remedy; the rest is measured.
+///
+/// Exit codes: 0 done, 1 a gate failed, 2 an error, also of one cell, 3 a gate is inconclusive or a
+/// cell for it was not measured, 4 a cell is invalid.
+#[derive(Debug, Args)]
+pub(super) struct SuiteFlags {
+    /// A look at each: about five minutes (the default)
+    #[arg(long, conflicts_with_all = ["full", "resume"])]
+    quick: bool,
+    /// All loads, and longer: about an hour
+    #[arg(long, conflicts_with = "resume")]
+    full: bool,
+    #[command(flatten)]
+    measuring: MeasuringFlags,
+}
+
+/// The suites that come along.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum SuiteName {
+    /// About five minutes on this machine
+    Quick,
+    /// About an hour on this machine
+    Full,
+}
+
+impl SuiteName {
+    /// Its plan, and what errors call it.
+    pub(super) fn plan(self) -> PlanText {
+        let (text, name) = match self {
+            Self::Quick => (include_str!("../../examples/suite-quick.toml"), "the quick suite"),
+            Self::Full => (include_str!("../../examples/suite-full.toml"), "the full suite"),
+        };
+        PlanText { text: text.into(), name: name.into() }
+    }
+}
+
+/// Measures, writes the page, and prints the result.
+pub(super) fn suite(flags: &SuiteFlags, store: &Store, argv: Vec<String>) -> Result<Exit> {
+    let name = if flags.full { SuiteName::Full } else { SuiteName::Quick };
+    let text = (!flags.measuring.is_resumed()).then(|| name.plan());
+    if let Some(plan) = flags.measuring.resumed_plan(store)? {
+        ensure!(
+            plan.starts_with("suite-"),
+            "--resume: it is the plan {plan:?} and no suite; go on with it by `tardy plan --resume`"
+        );
+    }
+    // Before the loads: what they leave behind is not the machine's.
+    let findings = (!flags.measuring.is_check()).then(check::findings);
+    flags.measuring.measure(text, (store, "suite"), argv, |place| {
+        if let Some(findings) = &findings {
+            check::keep(findings, place)?;
+        }
+        index(place, flags.measuring.is_quiet())
+    })
+}
+
+fn index(place: &Path, is_quiet: bool) -> Result<()> {
+    let page = place.join(INDEX);
+    report::plan_page(place, &page).with_context(|| {
+        let shown = plain_path(place);
+        format!("what was measured is kept in {shown}; its page could not be written")
+    })?;
+    if !is_quiet {
+        output::notice(&format!("wrote {}", plain_path(&page)));
+    }
+    Ok(())
+}

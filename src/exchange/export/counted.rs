@@ -1,0 +1,102 @@
+//! A run with the counts of its series: what formats of histograms are made of.
+
+use hdrhistogram::Histogram;
+
+use crate::run::{Document, Run, SeriesSummary, counts::SeriesCounts};
+
+/// A bucket of a histogram: its lowest and its highest value, ns, and how often.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct CountedBucket {
+    pub(super) low_ns: u64,
+    pub(super) high_ns: u64,
+    pub(super) count: u64,
+}
+
+impl CountedBucket {
+    /// What stands for its samples.
+    pub(super) const fn middle_ns(&self) -> u64 {
+        self.low_ns + (self.high_ns - self.low_ns) / 2
+    }
+}
+
+/// A run and its counts.
+#[derive(Debug)]
+pub(crate) struct CountedRun {
+    pub(crate) document: Document,
+    counts: SeriesCounts,
+}
+
+impl CountedRun {
+    /// Reads the counts of a run.
+    ///
+    /// # Errors
+    /// A log that is damaged, or has more counts than memory is given to.
+    pub(crate) fn read(run: Run) -> Result<Self, String> {
+        let mut counts = SeriesCounts::new(run.document.series.len());
+        let damaged = |what: String| format!("{}: series.hlog: {what}", run.document.name);
+        run.intervals(|number, _, interval| counts.add(number, &interval))
+            .map_err(|error| damaged(error.to_string()))?;
+        if let Some(refusal) = counts.refusal() {
+            return Err(damaged(refusal));
+        }
+        Ok(Self { document: run.document, counts })
+    }
+
+    /// The series of whole latencies, with their numbers.
+    pub(super) fn wakeups(&self) -> impl Iterator<Item = (usize, &SeriesSummary)> {
+        let series = self.document.series.iter().enumerate();
+        series.filter(|(_, series)| !series.is_stage())
+    }
+
+    /// The buckets of a series that have samples, in their order.
+    pub(super) fn buckets(&self, number: usize) -> Vec<CountedBucket> {
+        recorded(&self.counts.of(number))
+    }
+
+    /// Those of several series together.
+    pub(super) fn sum(&self, numbers: impl IntoIterator<Item = usize>) -> Histogram<u64> {
+        self.counts.sum(numbers)
+    }
+}
+
+/// The buckets that have samples.
+pub(super) fn recorded(counts: &Histogram<u64>) -> Vec<CountedBucket> {
+    let bucket = |bucket: hdrhistogram::iterators::IterationValue<u64>| {
+        let value = bucket.value_iterated_to();
+        CountedBucket {
+            low_ns: counts.lowest_equivalent(value),
+            high_ns: counts.highest_equivalent(value),
+            count: bucket.count_since_last_iteration(),
+        }
+    };
+    counts.iter_recorded().map(bucket).collect()
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    /// A run that tardy measured long ago.
+    pub(in crate::exchange) fn measured() -> CountedRun {
+        let place = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/v1/timer");
+        CountedRun::read(Run::open(&place).unwrap()).unwrap()
+    }
+
+    /// What a writer made, as text.
+    pub(in crate::exchange) fn text(written: std::io::Result<Vec<u8>>) -> String {
+        String::from_utf8(written.unwrap()).unwrap()
+    }
+
+    #[test]
+    fn every_sample_of_the_histogram_is_in_a_bucket() {
+        let run = measured();
+        for (number, series) in run.wakeups() {
+            let buckets = run.buckets(number);
+            let counted: u64 = buckets.iter().map(|bucket| bucket.count).sum();
+            assert_eq!(counted, series.count - series.early - series.above);
+            assert!(buckets.windows(2).all(|pair| pair[0].high_ns < pair[1].low_ns));
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! HdrHistogram's percentile distribution, ms, as `HistogramLogProcessor` and wrk2 write it, with a
+//! row for every bucket that has a sample.
+
+use std::io::{self, BufReader};
+
+use super::{
+    counted::{CountedRun, recorded},
+    parquet::Output,
+};
+use crate::run::{Run, files, names};
+
+/// The series together, or one of them.
+pub(super) fn write(run: &CountedRun, series: Option<&str>) -> io::Result<Vec<u8>> {
+    let wanted = |name: &str| series.is_none_or(|wanted| wanted == name);
+    let all = run.document.series.iter().enumerate();
+    let own: Vec<usize> = all
+        .filter(|(_, own)| wanted(&own.name) && (series.is_some() || !own.is_stage()))
+        .map(|(number, _)| number)
+        .collect();
+    let counts = run.sum(own);
+    let total = counts.len();
+    let ms = |ns: f64| ns / 1e6;
+    let [value, share, count] = ["Value", "Percentile", "TotalCount"];
+    let mut out = format!("{value:>12} {share:>14} {count:>10} 1/(1-Percentile)\n\n");
+    let mut before = 0_u64;
+    for bucket in recorded(&counts) {
+        before = before.saturating_add(bucket.count);
+        let share = before as f64 / total.max(1) as f64;
+        let beyond = match before < total {
+            true => format!("{:14.2}", 1.0 / (1.0 - share)),
+            false => format!("{:>14}", "inf"),
+        };
+        let value = ms(bucket.high_ns as f64);
+        out.push_str(&format!("{value:12.6} {share:14.12} {before:10} {beyond}\n"));
+    }
+    let (mean, deviation) = if total == 0 { (0.0, 0.0) } else { (counts.mean(), counts.stdev()) };
+    out.push_str(&format!(
+        "#[Mean    = {:12.6}, StdDeviation   = {:12.6}]\n\
+         #[Max     = {:12.6}, Total count    = {total:12}]\n\
+         #[Buckets = {:12}, SubBuckets     = {:12}]\n",
+        ms(mean),
+        ms(deviation),
+        ms(counts.max() as f64),
+        counts.buckets(),
+        2_048
+    ));
+    Ok(out.into_bytes())
+}
+
+/// The log of a run, which is an HdrHistogram log as it is.
+pub(super) fn copy_log(run: &Run, mut out: &mut dyn Output) -> io::Result<()> {
+    let mut log = BufReader::new(files::open(&run.path.join(names::SERIES))?);
+    io::copy(&mut log, &mut out).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::exchange::{
+        export::counted::tests::{measured, text},
+        import,
+    };
+
+    #[test]
+    fn what_is_exported_is_imported_with_the_same_counts() {
+        let run = measured();
+        let written = text(write(&run, None));
+        let sheet = import::tests::text(&written).unwrap();
+        let own: Vec<usize> = run.wakeups().map(|(number, _)| number).collect();
+        let counts = run.sum(own);
+        let found = import::tests::series(&sheet);
+        assert_eq!(found[0].1, counts.len());
+        let max = i64::try_from(counts.max()).unwrap();
+        assert!((found[0].3 - max).abs() <= 1, "{found:?} {max}");
+        assert!(!import::tests::caveats(&sheet).contains("counts_differ"));
+    }
+}

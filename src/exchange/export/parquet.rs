@@ -1,0 +1,234 @@
+//! Parquet: single samples of a run, and histograms of many runs that any SQL engine can merge.
+
+use std::{
+    io::{self, Write},
+    sync::Arc,
+};
+
+use parquet::{
+    basic::{Compression, ZstdLevel},
+    data_type::{ByteArray, ByteArrayType, DataType, Int64Type},
+    errors::ParquetError,
+    file::{
+        properties::WriterProperties,
+        writer::{SerializedFileWriter, SerializedRowGroupWriter},
+    },
+    schema::parser::parse_message_type,
+};
+
+use super::{CountedRuns, counted::CountedRun, rows::HistogramRow};
+use crate::run::Run;
+
+/// Rows that are written as one group.
+const ROWS_A_GROUP: usize = 1 << 17;
+
+const HISTOGRAMS: &str = "message histograms {
+    required binary host (UTF8);
+    required binary kernel (UTF8);
+    required binary run (UTF8);
+    required binary series (UTF8);
+    required int64 low_ns;
+    required int64 high_ns;
+    required int64 count;
+    required binary verdict (UTF8);
+    required binary cpu_model (UTF8);
+    required binary probe (UTF8);
+    required binary load (UTF8);
+    required int64 started_ns;
+    required int64 duration_ns;
+    required int64 samples;
+    required int64 early;
+    required int64 above;
+    required int64 min_ns;
+    required int64 max_ns;
+}";
+
+const SAMPLES: &str = "message samples {
+    required binary series (UTF8);
+    required int64 t_ns;
+    required int64 latency_ns;
+}";
+
+type Group<'a, 'b> = SerializedRowGroupWriter<'a, &'b mut dyn Output>;
+
+/// What a file is written to.
+pub(crate) trait Output: Write + Send {}
+impl<T: Write + Send> Output for T {}
+
+fn begin<'a>(
+    out: &'a mut dyn Output,
+    schema: &str,
+) -> Result<SerializedFileWriter<&'a mut dyn Output>, ParquetError> {
+    let properties = WriterProperties::builder()
+        .set_compression(Compression::ZSTD(ZstdLevel::default()))
+        .set_created_by(format!("tardy {}", env!("CARGO_PKG_VERSION")));
+    let schema = Arc::new(parse_message_type(schema)?);
+    SerializedFileWriter::new(out, schema, Arc::new(properties.build()))
+}
+
+fn column<T: DataType>(group: &mut Group<'_, '_>, values: &[T::T]) -> Result<(), ParquetError> {
+    let Some(mut column) = group.next_column()? else { return Ok(()) };
+    column.typed::<T>().write_batch(values, None, None)?;
+    column.close()
+}
+
+fn whole(value: u64) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
+}
+
+/// Rows of histograms that wait to be written.
+#[derive(Default)]
+struct HistogramRows {
+    /// Host, kernel, run and series.
+    names: [Vec<ByteArray>; 4],
+    /// Lowest, highest and count.
+    bucket: [Vec<i64>; 3],
+    /// Verdict, CPU model, probe and load.
+    kinds: [Vec<ByteArray>; 4],
+    /// Start, length, samples, early, above, smallest and largest.
+    totals: [Vec<i64>; 7],
+}
+
+fn texts(group: &mut Group<'_, '_>, columns: &[Vec<ByteArray>]) -> Result<(), ParquetError> {
+    columns.iter().try_for_each(|values| column::<ByteArrayType>(group, values))
+}
+
+fn numbers(group: &mut Group<'_, '_>, columns: &[Vec<i64>]) -> Result<(), ParquetError> {
+    columns.iter().try_for_each(|values| column::<Int64Type>(group, values))
+}
+
+fn push<T: Clone, const N: usize>(columns: &mut [Vec<T>; N], values: &[T; N]) {
+    columns.iter_mut().zip(values).for_each(|(all, value)| all.push(value.clone()));
+}
+
+impl HistogramRows {
+    /// All buckets of a series.
+    fn add(&mut self, run: &CountedRun, number: usize, row: &HistogramRow<'_>) {
+        let bytes = |texts: [&str; 4]| texts.map(ByteArray::from);
+        let names = bytes([row.host, row.kernel, row.run, row.series]);
+        let kinds = bytes([row.verdict, row.cpu_model, row.probe, &row.load]);
+        for bucket in run.buckets(number) {
+            push(&mut self.names, &names);
+            push(&mut self.bucket, &[bucket.low_ns, bucket.high_ns, bucket.count].map(whole));
+            push(&mut self.kinds, &kinds);
+            push(&mut self.totals, &row.totals());
+        }
+    }
+
+    fn write(
+        &mut self,
+        file: &mut SerializedFileWriter<&mut dyn Output>,
+    ) -> Result<(), ParquetError> {
+        if self.bucket[0].is_empty() {
+            return Ok(());
+        }
+        let mut group = file.next_row_group()?;
+        texts(&mut group, &self.names)?;
+        numbers(&mut group, &self.bucket)?;
+        texts(&mut group, &self.kinds)?;
+        numbers(&mut group, &self.totals)?;
+        group.close()?;
+        *self = Self::default();
+        Ok(())
+    }
+}
+
+/// The rows of [`HistogramRow`], one a bucket that has samples. Buckets of all runs have the same
+/// bounds, so that `sum(count) group by low_ns, high_ns` merges them. Holds one run at a time.
+pub(super) fn write_histograms(runs: CountedRuns<'_>, out: &mut dyn Output) -> io::Result<()> {
+    let mut file = begin(out, HISTOGRAMS)?;
+    let mut rows = HistogramRows::default();
+    for run in runs {
+        let run = run?;
+        for (number, series) in run.document.series.iter().enumerate() {
+            rows.add(&run, number, &HistogramRow::of(&run.document, series));
+            if rows.bucket[0].len() >= ROWS_A_GROUP {
+                rows.write(&mut file)?;
+            }
+        }
+    }
+    rows.write(&mut file)?;
+    file.close()?;
+    Ok(())
+}
+
+/// Rows `series, t_ns, latency_ns`: one a sample, in the order in which they were kept.
+pub(super) fn write_samples(run: &Run, out: &mut dyn Output) -> io::Result<()> {
+    let names: Vec<ByteArray> =
+        run.document.series.iter().map(|own| ByteArray::from(own.name.as_str())).collect();
+    let mut file = begin(out, SAMPLES)?;
+    let mut rows = SampleRows::default();
+    let mut failed = Ok(());
+    let read = run.samples(|number, sample| {
+        let Some(name) = names.get(number).filter(|_| failed.is_ok()) else { return };
+        rows.series.push(name.clone());
+        rows.t_ns.push(sample.t_ns);
+        rows.latency_ns.push(sample.latency_ns);
+        if rows.t_ns.len() == ROWS_A_GROUP {
+            failed = rows.write(&mut file);
+        }
+    });
+    failed?;
+    read.map_err(io::Error::other)?;
+    rows.write(&mut file)?;
+    file.close()?;
+    Ok(())
+}
+
+/// Samples that wait to be written.
+#[derive(Default)]
+struct SampleRows {
+    series: Vec<ByteArray>,
+    t_ns: Vec<i64>,
+    latency_ns: Vec<i64>,
+}
+
+impl SampleRows {
+    fn write(
+        &mut self,
+        file: &mut SerializedFileWriter<&mut dyn Output>,
+    ) -> Result<(), ParquetError> {
+        if self.t_ns.is_empty() {
+            return Ok(());
+        }
+        let mut group = file.next_row_group()?;
+        column::<ByteArrayType>(&mut group, &self.series)?;
+        column::<Int64Type>(&mut group, &self.t_ns)?;
+        column::<Int64Type>(&mut group, &self.latency_ns)?;
+        group.close()?;
+        self.series.clear();
+        self.t_ns.clear();
+        self.latency_ns.clear();
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use parquet::{
+        file::reader::{FileReader as _, SerializedFileReader},
+        record::RowAccessor as _,
+    };
+
+    use super::*;
+    use crate::exchange::export::counted::tests::measured;
+
+    #[test]
+    fn the_rows_of_histograms_have_every_count_of_every_run() {
+        let runs = [measured(), measured()];
+        let mut file = tempfile::tempfile().unwrap();
+        write_histograms(&mut [measured(), measured()].into_iter().map(Ok), &mut file).unwrap();
+        let file = SerializedFileReader::new(file).unwrap();
+        let mut counted = 0;
+        for row in file.get_row_iter(None).unwrap() {
+            let row = row.unwrap();
+            assert!(row.get_long(4).unwrap() <= row.get_long(5).unwrap());
+            assert_eq!(row.get_string(2).unwrap(), &runs[0].document.id);
+            assert_eq!(row.get_string(7).unwrap(), runs[0].document.validity.as_str());
+            counted += row.get_long(6).unwrap();
+        }
+        let series = 0..runs[0].document.series.len();
+        let expected: u64 = series.flat_map(|at| runs[0].buckets(at)).map(|own| own.count).sum();
+        assert_eq!(counted, 2 * whole(expected));
+    }
+}

@@ -1,0 +1,189 @@
+//! The text format of Prometheus (prometheus.io/docs/instrumenting/exposition_formats), as the
+//! textfile collector of node_exporter takes it, and OpenMetrics 1.0. No time stamps: the collector
+//! refuses them. The histogram is that of one finished run, and not a counter that grows: where the
+//! next run takes its place, its counts begin anew.
+
+use std::{fmt::Write as _, io};
+
+use super::counted::{CountedBucket, CountedRun};
+use crate::run::{SeriesSummary, Validity};
+
+/// Upper bounds of buckets, ns: 1, 2 and 5 of each decade from 1 us to 10 s.
+fn bounds() -> impl Iterator<Item = u64> {
+    (3..=9)
+        .flat_map(|decade| [1, 2, 5].map(|step| step * 10_u64.pow(decade)))
+        .chain([10_u64.pow(10)])
+}
+
+/// Which of the two.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Dialect {
+    Prometheus,
+    OpenMetrics,
+}
+
+/// For Prometheus.
+pub(super) fn write(runs: &[CountedRun]) -> io::Result<Vec<u8>> {
+    Ok(families(runs, Dialect::Prometheus).into_bytes())
+}
+
+/// OpenMetrics.
+pub(super) fn write_open(runs: &[CountedRun]) -> io::Result<Vec<u8>> {
+    Ok((families(runs, Dialect::OpenMetrics) + "# EOF\n").into_bytes())
+}
+
+fn families(runs: &[CountedRun], dialect: Dialect) -> String {
+    let mut out = String::new();
+    let head = |out: &mut String, name: &str, kind: &str, help: &str| {
+        let _ = writeln!(out, "# TYPE {name} {kind}");
+        if dialect == Dialect::OpenMetrics && name.ends_with("_seconds") {
+            let _ = writeln!(out, "# UNIT {name} seconds");
+        }
+        let _ = writeln!(out, "# HELP {name} {help}");
+    };
+    head(&mut out, "tardy_latency_seconds", "histogram", "Latencies of the run.");
+    for run in runs {
+        run.wakeups().for_each(|(number, series)| histogram(&mut out, run, number, series));
+    }
+    for (name, help, value) in GAUGES {
+        head(&mut out, name, "gauge", help);
+        for run in runs {
+            for (_, series) in run.wakeups() {
+                if let Some(value) = value(series) {
+                    let _ = writeln!(out, "{name}{{{}}} {value}", labels(run, series));
+                }
+            }
+        }
+    }
+    for (name, help, value) in RUN_GAUGES {
+        head(&mut out, name, "gauge", help);
+        for run in runs {
+            let _ = writeln!(out, "{name}{{{}}} {}", run_labels(run), value(run));
+        }
+    }
+    out
+}
+
+type SeriesGauge = (&'static str, &'static str, fn(&SeriesSummary) -> Option<f64>);
+type RunGauge = (&'static str, &'static str, fn(&CountedRun) -> f64);
+
+const GAUGES: [SeriesGauge; 3] = [
+    ("tardy_latency_max_seconds", "The largest latency of the run.", |series| {
+        Some(seconds(series.max?))
+    }),
+    ("tardy_latency_p999_seconds", "The 99.9th percentile of the run.", |series| {
+        series.percentiles.get("99.9").map(|ns| *ns as f64 / 1e9)
+    }),
+    ("tardy_missed_periods", "Periods that passed without a wake-up.", |series| {
+        series.missed.map(|missed| missed as f64)
+    }),
+];
+
+const RUN_GAUGES: [RunGauge; 3] = [
+    ("tardy_run_valid", "1 where nothing speaks against the figures of the run.", |run| {
+        f64::from(u8::from(run.document.validity == Validity::Valid))
+    }),
+    ("tardy_run_start_time_seconds", "When the run began, s since the epoch.", |run| {
+        let start = run.document.started_at.parse::<jiff::Timestamp>();
+        start.map_or(0.0, |start| start.as_millisecond() as f64 / 1e3)
+    }),
+    ("tardy_run_duration_seconds", "How long it measured.", |run| {
+        run.document.duration_ns as f64 / 1e9
+    }),
+];
+
+fn seconds(ns: i64) -> f64 {
+    ns as f64 / 1e9
+}
+
+fn histogram(out: &mut String, run: &CountedRun, number: usize, series: &SeriesSummary) {
+    let (name, labels) = ("tardy_latency_seconds", labels(run, series));
+    let buckets = run.buckets(number);
+    for bound in bounds() {
+        let within = |bucket: &&CountedBucket| bucket.middle_ns() <= bound;
+        let counts = buckets.iter().take_while(within).map(|bucket| bucket.count);
+        // What was early is below every bound.
+        let count = counts.fold(series.early, u64::saturating_add);
+        let le = bound as f64 / 1e9;
+        let _ = writeln!(out, "{name}_bucket{{{labels},le=\"{le:?}\"}} {count}");
+    }
+    let sum = series.mean.map_or(0.0, |mean| seconds(mean) * series.count as f64);
+    let count = series.count;
+    let _ = writeln!(out, "{name}_bucket{{{labels},le=\"+Inf\"}} {count}");
+    let _ = writeln!(out, "{name}_sum{{{labels}}} {sum:?}");
+    let _ = writeln!(out, "{name}_count{{{labels}}} {count}");
+}
+
+fn labels(run: &CountedRun, series: &SeriesSummary) -> String {
+    format!("{},series=\"{}\"", run_labels(run), escaped(&series.name))
+}
+
+fn run_labels(run: &CountedRun) -> String {
+    let document = &run.document;
+    let loads = document.loads.iter().map(|load| load.name.as_str()).collect::<Vec<_>>().join("+");
+    let labels = [
+        ("host", document.facts.hostname.as_str()),
+        ("kernel", &document.facts.kernel),
+        ("run", &document.name),
+        ("probe", document.probe.name()),
+        ("load", &loads),
+    ];
+    labels.map(|(name, value)| format!("{name}=\"{}\"", escaped(value))).join(",")
+}
+
+/// A value of a label.
+fn escaped(text: &str) -> String {
+    text.replace('\\', r"\\").replace('"', "\\\"").replace('\n', r"\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::exchange::export::counted::tests::{measured, text};
+
+    #[test]
+    fn buckets_ascend_and_end_in_the_count() {
+        let runs = [measured()];
+        let written = text(write(&runs));
+        for (_, series) in runs[0].wakeups() {
+            let own = |line: &&str| {
+                line.starts_with("tardy_latency_seconds_bucket")
+                    && line.contains(&format!("series=\"{}\"", series.name))
+            };
+            let counts: Vec<u64> = written
+                .lines()
+                .filter(own)
+                .map(|line| line.rsplit(' ').next().unwrap().parse().unwrap())
+                .collect();
+            assert_eq!(counts.len(), 23);
+            assert!(counts.is_sorted(), "{counts:?}");
+            assert_eq!(counts.last(), Some(&series.count));
+        }
+        assert!(written.contains("le=\"1e-6\"") && written.contains("le=\"0.002\""), "{written}");
+        // The collector of node_exporter refuses a file with time stamps.
+        let plain = written.lines().filter(|line| !line.starts_with('#'));
+        assert!(
+            plain.into_iter().all(|line| line.rsplit_once("} ").unwrap().1.parse::<f64>().is_ok())
+        );
+    }
+
+    #[test]
+    fn each_family_is_announced_once_and_open_metrics_has_its_end() {
+        let runs = [measured(), measured()];
+        for written in [text(write(&runs)), text(write_open(&runs))] {
+            for name in ["tardy_latency_seconds", "tardy_run_valid"] {
+                let announced = format!("# TYPE {name} ");
+                assert_eq!(written.matches(&announced).count(), 1, "{written}");
+            }
+        }
+        assert!(text(write_open(&runs)).ends_with("\n# EOF\n"));
+    }
+
+    #[test]
+    fn a_name_does_not_end_its_label() {
+        let mut run = measured();
+        run.document.name = "a\"b\\c\nd".into();
+        let written = text(write(&[run]));
+        assert!(written.contains(r#"run="a\"b\\c\nd""#), "{written}");
+    }
+}

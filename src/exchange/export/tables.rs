@@ -1,0 +1,112 @@
+//! Plain tables: CSV and JSON, of histograms and of single samples.
+
+use std::io;
+
+use serde::Serialize;
+
+use super::{counted::CountedRun, parquet::Output, rows::HistogramRow};
+use crate::run::{Document, Run, SeriesSummary};
+
+/// One a bucket that has samples, of every series. The same rows as [`super::parquet`] writes.
+pub(super) fn write_histograms(runs: &[CountedRun]) -> io::Result<Vec<u8>> {
+    let mut csv = csv::Writer::from_writer(Vec::new());
+    csv.write_record(
+        ["host", "kernel", "run", "series", "low_ns", "high_ns", "count"]
+            .iter()
+            .chain(&[
+                "verdict",
+                "cpu_model",
+                "probe",
+                "load",
+                "started_ns",
+                "duration_ns",
+                "samples",
+            ])
+            .chain(&["early", "above", "min_ns", "max_ns"]),
+    )?;
+    for run in runs {
+        for (number, series) in run.document.series.iter().enumerate() {
+            let row = HistogramRow::of(&run.document, series);
+            let names = (row.host, row.kernel, row.run, row.series);
+            let kinds = (row.verdict, row.cpu_model, row.probe, &row.load);
+            for bucket in run.buckets(number) {
+                let bucket = (bucket.low_ns, bucket.high_ns, bucket.count);
+                csv.serialize((names, bucket, kinds, row.totals()))?;
+            }
+        }
+    }
+    csv.into_inner().map_err(|error| io::Error::other(error.to_string()))
+}
+
+/// Rows `series, t_ns, latency_ns`: one a sample.
+pub(super) fn write_samples(run: &Run, out: &mut dyn Output) -> io::Result<()> {
+    let names: Vec<&str> = run.document.series.iter().map(|own| own.name.as_str()).collect();
+    let mut csv = csv::Writer::from_writer(out);
+    csv.write_record(["series", "t_ns", "latency_ns"])?;
+    let mut failed = Ok(());
+    let read = run.samples(|number, sample| {
+        if let (Ok(()), Some(name)) = (&failed, names.get(number)) {
+            failed = csv.serialize((name, sample.t_ns, sample.latency_ns));
+        }
+    });
+    failed?;
+    read.map_err(io::Error::other)?;
+    csv.flush()
+}
+
+#[derive(Serialize)]
+struct RunWithHistograms<'a> {
+    /// As `run.json`.
+    record: &'a Document,
+    histograms: Vec<SeriesHistogram>,
+}
+
+#[derive(Serialize)]
+struct SeriesHistogram {
+    series: String,
+    /// Lowest value, highest value, and how often; ns.
+    buckets: Vec<[u64; 3]>,
+}
+
+/// The record of each run, with the histograms of its series.
+pub(super) fn write_json(runs: &[CountedRun]) -> io::Result<Vec<u8>> {
+    let all: Vec<RunWithHistograms<'_>> = runs.iter().map(with_histograms).collect();
+    let mut bytes = serde_json::to_vec(&all)?;
+    bytes.push(b'\n');
+    Ok(bytes)
+}
+
+fn with_histograms(run: &CountedRun) -> RunWithHistograms<'_> {
+    let series = run.document.series.iter().enumerate();
+    let histogram = |(number, own): (usize, &'_ _)| {
+        let SeriesSummary { name, .. } = own;
+        let buckets = run.buckets(number).into_iter();
+        let buckets = buckets.map(|bucket| [bucket.low_ns, bucket.high_ns, bucket.count]);
+        SeriesHistogram { series: name.clone(), buckets: buckets.collect() }
+    };
+    RunWithHistograms { record: &run.document, histograms: series.map(histogram).collect() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::exchange::export::counted::tests::{measured, text};
+
+    #[test]
+    fn rows_and_json_have_every_count() {
+        let run = measured();
+        let all = run.document.series.len();
+        let expected: u64 = (0..all).flat_map(|at| run.buckets(at)).map(|own| own.count).sum();
+        let runs = [run];
+        let rows = text(write_histograms(&runs));
+        let mut table = csv::Reader::from_reader(rows.as_bytes());
+        let counts = table.records().map(|row| row.unwrap()[6].parse::<u64>().unwrap());
+        assert_eq!(counts.sum::<u64>(), expected);
+        assert!(rows.starts_with("host,kernel,run,series,low_ns,high_ns,count,verdict,"), "{rows}");
+        let json: serde_json::Value = serde_json::from_str(&text(write_json(&runs))).unwrap();
+        let buckets = json[0]["histograms"].as_array().unwrap().iter();
+        let buckets = buckets.flat_map(|own| own["buckets"].as_array().unwrap());
+        assert_eq!(buckets.map(|own| own[2].as_u64().unwrap()).sum::<u64>(), expected);
+        assert_eq!(json[0]["record"]["id"], runs[0].document.id);
+    }
+}

@@ -1,0 +1,296 @@
+//! cyclictest's text: a line a thread, and with `-h` or `-H` the histogram behind it.
+//!
+//! ```text
+//! T: 0 ( 7590) P:80 I:1000 C:    300 Min:      3 Act:    4 Avg:    4 Max:     12
+//! # Histogram
+//! 000003 000006 000011
+//! # Total: 000001423 000001486
+//! # Min Latencies: 00003 00003
+//! # Max Latencies: 00401 00909
+//! # Histogram Overflows: 00077 00014
+//! ```
+//!
+//! A row is a latency and how often each thread had it; with `-H` one more column and one more
+//! total are the sums. With `-N` numbers are ns: the lines of threads, not those of histograms,
+//! then have wider columns. Those lines are redrawn while it runs: the last of each counts.
+
+use std::collections::BTreeMap;
+
+use super::{
+    ImportOptions,
+    sheet::{LatencyUnit, Sheet},
+    source::{ImportError, Source, without_escapes},
+};
+use crate::run::ImportCaveat;
+
+/// Threads of one file.
+const MOST_THREADS: usize = 4_096;
+
+/// Whether it begins as such a file does.
+pub(super) fn is_it(head: &str) -> bool {
+    let is_histogram = head.lines().any(|line| line.trim_end() == "# Histogram");
+    is_histogram || head.lines().any(|line| thread_line(&without_escapes(line)).is_some())
+}
+
+/// A thread's line.
+#[derive(Debug, Clone, PartialEq)]
+struct ThreadLine {
+    number: usize,
+    priority: i64,
+    interval_us: i64,
+    cycles: u64,
+    min: i64,
+    mean: i64,
+    max: i64,
+    /// Where its columns say so.
+    unit: Option<LatencyUnit>,
+}
+
+fn thread_line(line: &str) -> Option<ThreadLine> {
+    let line = line.trim().strip_prefix("T:")?;
+    let (number, rest) = line.split_once('(')?;
+    let (_, rest) = rest.split_once(')')?;
+    let field = |name: &str| {
+        let (_, value) = rest.split_once(name)?;
+        let end = value.find(|c: char| c != ' ' && c != '-' && !c.is_ascii_digit());
+        value.get(..end.unwrap_or(value.len()))
+    };
+    let number_in = |name: &str| field(name)?.split_whitespace().next()?.parse::<i64>().ok();
+    Some(ThreadLine {
+        number: number.trim().parse().ok().filter(|number| *number < MOST_THREADS)?,
+        priority: number_in("P:")?,
+        interval_us: number_in("I:")?,
+        cycles: u64::try_from(number_in("C:")?).ok()?,
+        min: number_in("Min:")?,
+        mean: number_in("Avg:")?,
+        max: number_in("Max:")?,
+        unit: field("Act:").and_then(unit_of),
+    })
+}
+
+/// The unit by the width of the column: 5 characters for us, 8 for ns; one that is full says
+/// nothing.
+fn unit_of(column: &str) -> Option<LatencyUnit> {
+    // Between it and the next stands a space.
+    let column = column.strip_suffix(' ').unwrap_or(column);
+    match (column.len(), column.starts_with(' ')) {
+        (5, _) => Some(LatencyUnit::Microseconds),
+        (8, true) => Some(LatencyUnit::Nanoseconds),
+        _ => None,
+    }
+}
+
+/// What is read of a file.
+#[derive(Debug, Default)]
+struct Found {
+    threads: BTreeMap<usize, ThreadLine>,
+    /// By bin and column.
+    rows: BTreeMap<u64, Vec<u64>>,
+    cells: usize,
+    totals: BTreeMap<String, Vec<u64>>,
+    last_bin: u64,
+}
+
+/// Cells of a histogram that are not 0: more is no such file.
+const MOST_CELLS: usize = 2_000_000;
+
+/// Reads it.
+pub(super) fn read(source: &mut Source<'_>, options: &ImportOptions) -> Result<Sheet, ImportError> {
+    let mut found = Found::default();
+    while let Some((number, line)) = source.text()? {
+        found.take(&line).map_err(|what| ImportError::at(number, what))?;
+    }
+    let mut sheet = Sheet::new("cyclictest", Some("timer"));
+    let own = found.threads.values().find_map(|thread| thread.unit);
+    let unit = options.unit.or(own);
+    if unit.is_none() {
+        let unit = LatencyUnit::Microseconds.name();
+        sheet.caveats.push(ImportCaveat::UnitAssumed { unit });
+    }
+    let unit_ns = unit.unwrap_or(LatencyUnit::Microseconds).ns();
+    if unit_ns > 1 {
+        sheet.caveats.push(ImportCaveat::LatenciesRounded { step_ns: unit_ns, down: true });
+    }
+    if found.is_histogram() {
+        found.histogram(&mut sheet, unit_ns)?;
+    } else {
+        found.summaries(&mut sheet, unit_ns)?;
+    }
+    found.parameters(&mut sheet);
+    Ok(sheet)
+}
+
+impl Found {
+    fn take(&mut self, line: &str) -> Result<(), String> {
+        if let Some(total) = line.strip_prefix("# ") {
+            self.total(total);
+        } else if line.starts_with(|c: char| c.is_ascii_digit()) {
+            self.row(line)?;
+        } else if line.contains("T:")
+            && let Some(thread) = thread_line(&without_escapes(line))
+        {
+            self.threads.insert(thread.number, thread);
+        }
+        Ok(())
+    }
+
+    fn total(&mut self, line: &str) {
+        let Some((name, values)) = line.split_once(':') else { return };
+        let wanted =
+            ["Total", "Min Latencies", "Avg Latencies", "Max Latencies", "Histogram Overflows"];
+        let numbers: Option<Vec<u64>> =
+            values.split_whitespace().map(|value| value.parse().ok()).collect();
+        if let Some(name) = wanted.into_iter().find(|known| *known == name)
+            && let Some(numbers) = numbers.filter(|numbers| numbers.len() <= MOST_THREADS)
+        {
+            self.totals.insert(name.into(), numbers);
+        }
+    }
+
+    fn row(&mut self, line: &str) -> Result<(), String> {
+        let mut numbers = line.split_whitespace().map(str::parse::<u64>);
+        let bad = || format!("\"{}\" is no row of a histogram", crate::plain::cut(line, 60));
+        let bin = numbers.next().and_then(Result::ok).ok_or_else(bad)?;
+        let counts: Vec<u64> = numbers.collect::<Result<_, _>>().map_err(|_| bad())?;
+        if counts.is_empty() || counts.len() > MOST_THREADS {
+            return Err(bad());
+        }
+        self.last_bin = self.last_bin.max(bin);
+        if counts.iter().any(|count| *count > 0) {
+            self.cells += counts.len();
+            if self.cells > MOST_CELLS {
+                return Err("its histogram has too many rows".into());
+            }
+            if self.rows.insert(bin, counts).is_some() {
+                return Err(format!("the latency {bin} has a second row"));
+            }
+        }
+        Ok(())
+    }
+
+    /// A histogram may be all zeros.
+    fn is_histogram(&self) -> bool {
+        !self.rows.is_empty() || self.totals.contains_key("Histogram Overflows")
+    }
+
+    fn of(&self, name: &str, thread: usize) -> Option<u64> {
+        self.totals.get(name)?.get(thread).copied()
+    }
+
+    fn histogram(&self, sheet: &mut Sheet, unit_ns: i64) -> Result<(), ImportError> {
+        let threads = self.totals.get("Avg Latencies").or_else(|| self.totals.get("Min Latencies"));
+        let Some(threads) = threads.map(Vec::len).filter(|threads| *threads > 0) else {
+            let what = "its histogram has no end (# Total, # Min Latencies and so on): it was cut";
+            return Err(ImportError::new(what));
+        };
+        let ns = |value: u64| i64::try_from(value).unwrap_or(i64::MAX).saturating_mul(unit_ns);
+        for thread in 0..threads {
+            let number = sheet.series(&format!("thread{thread}"), None)?;
+            for (bin, counts) in &self.rows {
+                // One more column of sums, or an old file without.
+                let count = counts.get(thread).copied().unwrap_or(0);
+                sheet.add(number, ns(*bin), count);
+            }
+            if let Some(stated) = self.of("Total", thread) {
+                sheet.check_count(number, stated);
+            }
+            let hidden = self.of("Histogram Overflows", thread).unwrap_or(0);
+            let max = self.of("Max Latencies", thread).unwrap_or(0);
+            sheet.hidden(number, hidden, ns(self.last_bin.saturating_add(1)), ns(max));
+        }
+        Ok(())
+    }
+
+    fn summaries(&self, sheet: &mut Sheet, unit_ns: i64) -> Result<(), ImportError> {
+        for (number, thread) in &self.threads {
+            let series = sheet.series(&format!("thread{number}"), None)?;
+            let values = [thread.min, thread.mean, thread.max];
+            let values = values.map(|value| value.saturating_mul(unit_ns));
+            sheet.summary(series, thread.cycles, values);
+        }
+        Ok(())
+    }
+
+    /// What the lines of threads say beside latencies.
+    fn parameters(&self, sheet: &mut Sheet) {
+        let Some(first) = self.threads.values().next() else { return };
+        sheet.parameter("priority", first.priority);
+        sheet.parameter("interval_ns", first.interval_us.saturating_mul(1_000));
+        // Cycles of missed periods are skipped, so that it lasted longer.
+        let lasted = |thread: &ThreadLine| {
+            let cycles = i64::try_from(thread.cycles).unwrap_or(i64::MAX);
+            let ns = cycles.saturating_mul(thread.interval_us.saturating_mul(1_000));
+            u64::try_from(ns).unwrap_or(0)
+        };
+        let lasted = self.threads.values().map(lasted).max().filter(|ns| *ns > 0);
+        sheet.duration_ns = lasted.filter(|ns| *ns < 1 << 60);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::exchange::import::tests::{caveats, series, text};
+
+    /// As cyclictest 2.40 wrote it with `-q -t2 -h 6`.
+    const HISTOGRAM: &str = "# /dev/cpu_dma_latency set to 0us\n# Histogram\n\
+        000000 000000\t000000\n000003 000006\t000011\n000004 000294\t000280\n\
+        000005 000000\t000001\n# Total: 000000300 000000292\n# Min Latencies: 00003 00003\n\
+        # Avg Latencies: 00019 00003\n# Max Latencies: 00401 00005\n\
+        # Histogram Overflows: 00002 00000\n# Histogram Overflow at cycle number:\n\
+        # Thread 0: 00114 00115\n# Thread 1:\n\n";
+
+    #[test]
+    fn a_histogram_has_its_counts_and_what_overflowed_is_said() {
+        let sheet = text(HISTOGRAM).unwrap();
+        assert_eq!(
+            series(&sheet),
+            [("thread0", 302, 3_000, 401_000), ("thread1", 292, 3_000, 5_000)]
+        );
+        let said = caveats(&sheet);
+        assert!(said.contains("2 of 302 samples on thread0 lie beyond the last bin, at 6.00 us"));
+        assert!(said.contains("percentiles above 99.338 % are upper limits"), "{said}");
+        assert!(said.contains("unit_assumed") && said.contains("latencies_rounded"), "{said}");
+    }
+
+    #[test]
+    fn the_column_of_sums_is_no_thread() {
+        let sums = HISTOGRAM.lines().map(|line| match line {
+            "# Total: 000000300 000000292" => "# Total: 000000300 000000292 000000592".to_owned(),
+            line if line.starts_with("00") => format!("{line}\t000017"),
+            line => line.to_owned(),
+        });
+        let sheet = text(&sums.collect::<Vec<_>>().join("\r\n")).unwrap();
+        assert_eq!(series(&sheet)[1], ("thread1", 292, 3_000, 5_000));
+        assert_eq!(sheet.series.len(), 2);
+    }
+
+    #[test]
+    fn the_last_line_of_each_thread_counts_and_its_columns_tell_the_unit() {
+        let redrawn = "# /dev/cpu_dma_latency set to 0us\npolicy: fifo: loadavg: 0.00\n\n\
+            \u{1b}[1AT: 0 ( 1) P:80 I:1000 C:      1 Min:      9 Act:    9 Avg:    9 Max:       \
+            9\n\u{1b}[1AT: 0 ( 1) P:80 I:1000 C:    300 Min:      3 Act:    4 Avg:    4 Max:  \
+               12\n";
+        let sheet = text(redrawn).unwrap();
+        assert_eq!(series(&sheet), [("thread0", 300, 3_000, 12_000)]);
+        assert_eq!((sheet.duration_ns, sheet.series[0].totals.above), (Some(300_000_000), 300));
+        assert!(caveats(&sheet).contains("no_distribution"));
+        let ns = "T: 0 ( 1679) P: 0 I:1000 C:    300 Min:  62914 Act:   64413 Avg:   67325 \
+                  Max:  873102\n";
+        let sheet = text(ns).unwrap();
+        assert_eq!(series(&sheet), [("thread0", 300, 62_914, 873_102)]);
+        assert!(!caveats(&sheet).contains("unit_assumed"));
+    }
+
+    #[test]
+    fn a_file_that_was_cut_or_edited_is_refused_or_doubted() {
+        let cut = &HISTOGRAM[..HISTOGRAM.find("# Total").unwrap()];
+        assert!(text(cut).unwrap_err().to_string().contains("it was cut"));
+        let wrong = HISTOGRAM.replace("# Total: 000000300", "# Total: 000000400");
+        assert!(caveats(&text(&wrong).unwrap()).contains("states 400 samples of thread0"));
+        let twice = HISTOGRAM.replace("000005 ", "000004 ");
+        let error = text(&twice).unwrap_err().to_string();
+        assert!(error.starts_with("line 6: the latency 4 has a second row"), "{error}");
+        let odd = HISTOGRAM.replace("000294", "0x294");
+        assert!(text(&odd).unwrap_err().to_string().starts_with("line 5: "));
+    }
+}

@@ -1,0 +1,172 @@
+//! `.hlog`: an HdrHistogram interval log, of tardy, jHiccup, cassandra-stress and others.
+//!
+//! ```text
+//! #[StartTime: 1441812279.474 (seconds since epoch), Wed Sep 09 08:24:39 PDT 2015]
+//! "StartTimestamp","Interval_Length","Interval_Max","Interval_Compressed_Histogram"
+//! 0.127,1.007,2.769,HISTFAAAA...
+//! Tag=A,0.127,1.007,2.769,HISTFAAAA...
+//! ```
+//!
+//! Times are s, since `BaseTime`, or `StartTime`, or the epoch where they are that large. A tag is
+//! a series. Format: HistogramLogWriter and HistogramLogReader of HdrHistogram, versions 1.0 to
+//! 1.3.
+
+use jiff::Timestamp;
+
+use super::{
+    ImportOptions, hdr_counts,
+    sheet::{LatencyUnit, Sheet},
+    source::{ImportError, Source},
+};
+use crate::{plain::cut, run::ImportCaveat};
+
+/// Times that are larger are since the epoch, s: ten years.
+const SINCE_EPOCH_S: f64 = 3.2e8;
+
+/// The series of lines without a tag.
+const UNTAGGED: &str = "all";
+
+/// Whether it begins as such a file does.
+pub(super) fn is_it(head: &str) -> bool {
+    let mut lines = head.lines().take(100);
+    lines.any(|line| {
+        line.starts_with("#[Histogram log format version")
+            || line.starts_with("\"StartTimestamp\",")
+            || line.rsplit(',').next().is_some_and(|last| last.starts_with("HIST"))
+    })
+}
+
+#[derive(Debug, Default)]
+struct Times {
+    start_s: Option<f64>,
+    base_s: Option<f64>,
+    end_s: f64,
+    /// Of the first interval, where nothing else says when it began.
+    first_s: Option<f64>,
+}
+
+/// Reads it.
+pub(super) fn read(source: &mut Source<'_>, options: &ImportOptions) -> Result<Sheet, ImportError> {
+    let mut sheet = Sheet::new("HdrHistogram log", None);
+    let mut times = Times::default();
+    let unit = options.unit.unwrap_or(LatencyUnit::Nanoseconds);
+    while let Some((number, line)) = source.text()? {
+        if let Some(comment) = line.strip_prefix('#') {
+            times.comment(comment, &mut sheet);
+        } else if !line.trim().is_empty() && !line.starts_with('"') {
+            if !source.is_whole() && !line.ends_with('=') {
+                // What a killed writer leaves.
+                break;
+            }
+            let read = interval(&line, &mut sheet, &mut times, unit);
+            read.map_err(|what| ImportError { line: Some(number), ..what })?;
+        }
+    }
+    times.put(&mut sheet);
+    if options.unit.is_none() && sheet.program == "HdrHistogram log" {
+        sheet.caveats.push(ImportCaveat::UnitAssumed { unit: unit.name() });
+    }
+    Ok(sheet)
+}
+
+impl Times {
+    fn comment(&mut self, comment: &str, sheet: &mut Sheet) {
+        let seconds = |name: &str| -> Option<f64> {
+            let (_, rest) = comment.split_once(name)?;
+            rest.split_whitespace().next()?.parse().ok().filter(|s: &f64| s.is_finite())
+        };
+        self.start_s = seconds("[StartTime:").or(self.start_s);
+        self.base_s = seconds("[BaseTime:").or(self.base_s);
+        if let Some((_, made)) = comment.split_once("[Logged with ") {
+            let made = made.trim_end().trim_end_matches(']');
+            let (program, version) = made.split_once(' ').unwrap_or((made, ""));
+            sheet.program = cut(program, 40);
+            let version = version.strip_prefix("version ").unwrap_or(version);
+            sheet.version = cut(version.split(',').next().unwrap_or(version), 40);
+        }
+    }
+
+    /// A time of the log as seconds since its start.
+    fn since_start(&mut self, stamp_s: f64) -> f64 {
+        let absolute = match self.base_s {
+            Some(base_s) => base_s + stamp_s,
+            None if stamp_s < SINCE_EPOCH_S => return stamp_s.max(0.0),
+            None => stamp_s,
+        };
+        let first_s = *self.first_s.get_or_insert(absolute);
+        (absolute - self.start_s.unwrap_or(first_s)).max(0.0)
+    }
+
+    fn put(&self, sheet: &mut Sheet) {
+        let start_s = self.start_s.or(self.base_s).or(self.first_s);
+        let ms = start_s.map(|start_s| (start_s * 1e3) as i64);
+        sheet.started_at = ms.and_then(|ms| Timestamp::from_millisecond(ms).ok());
+        sheet.duration_ns = (self.end_s > 0.0).then_some((self.end_s * 1e9) as u64);
+    }
+}
+
+fn interval(
+    line: &str,
+    sheet: &mut Sheet,
+    times: &mut Times,
+    unit: LatencyUnit,
+) -> Result<(), ImportError> {
+    let bad = |what: &str| ImportError::new(what);
+    let (tag, rest) = match line.strip_prefix("Tag=") {
+        Some(tagged) => tagged.split_once(',').ok_or_else(|| bad("its tag has no end"))?,
+        None => (UNTAGGED, line),
+    };
+    let mut fields = rest.splitn(4, ',');
+    let mut seconds = || {
+        let text = fields.next().unwrap_or_default().trim();
+        // Some locales write a comma, which then is a field of its own.
+        text.parse::<f64>().ok().filter(|s| s.is_finite() && *s >= 0.0)
+    };
+    let wanted = "an interval is start, length, maximum and histogram, with a comma between";
+    let (Some(stamp_s), Some(length_s)) = (seconds(), seconds()) else { return Err(bad(wanted)) };
+    let packed = fields.nth(1).ok_or_else(|| bad(wanted))?;
+    let buckets = hdr_counts::unpack(packed).ok_or_else(|| bad("its histogram is damaged"))?;
+    let start_s = times.since_start(stamp_s);
+    times.end_s = times.end_s.max(start_s + length_s);
+    let number = sheet.series(&cut(tag, 100), None)?;
+    sheet.interval(number, (start_s, length_s), &buckets, unit.ns())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::exchange::import::tests::{caveats, series, text};
+
+    const LOG: &str = "#[Logged with jHiccup version 2.0.7-SNAPSHOT]\n\
+        #[Histogram log format version 1.2]\n\
+        #[StartTime: 1441812279.474 (seconds since epoch), Wed Sep 09 08:24:39 PDT 2015]\n\
+        \"StartTimestamp\",\"Interval_Length\",\"Interval_Max\",\"Interval_Compressed_Histogram\"\n\
+        0.127,1.007,2.769,HISTFAAAAEV42pNpmSzMwMCgyAABTBDKT4GBgdnNYMcCBvsPEBEJISEuATEZMQ4uASkhIR4\
+        nrxg9v2lMaxhvMekILGZkKmcCAEf2CsI=\n\
+        Tag=A,0.127,1.007,2.769,HISTFAAAAEV42pNpmSzMwMCgyAABTBDKT4GBgdnNYMcCBvsPEBEJISEuATEZMQ4uA\
+        SkhIR4nrxg9v2lMaxhvMekILGZkKmcCAEf2CsI=\n\
+        1.134,0.999,0.442,HISTFAAAAEJ42pNpmSzMwMAgxwABTBDKT4GBgdnNYMcCBvsPEBEWLj45FTExAT4pBSEBKa6\
+        UkAgBi1uM7xjfMMlwMDABAC0CCjM=\n";
+
+    #[test]
+    fn tags_are_series_and_intervals_keep_their_times() {
+        let sheet = text(LOG).unwrap();
+        let names: Vec<&str> = series(&sheet).into_iter().map(|series| series.0).collect();
+        assert_eq!(names, ["all", "A"]);
+        assert_eq!((sheet.program.as_str(), sheet.version.as_str()), ("jHiccup", "2.0.7-SNAPSHOT"));
+        assert_eq!(sheet.started_at.unwrap().as_millisecond(), 1_441_812_279_474);
+        assert_eq!(sheet.duration_ns, Some(2_133_000_000));
+        let max = series(&sheet)[0].3;
+        assert!((2_769_000 - max).abs() < 2_769 * 2, "{max}");
+        assert!(!caveats(&sheet).contains("unit_assumed"), "its program is known to write ns");
+    }
+
+    #[test]
+    fn a_damaged_line_is_named_and_a_cut_one_passed_over() {
+        let damaged = LOG.replace("BDKT4GBgdnNYMcCBvsPEBEWLj", "BDKT4GBgdn");
+        let error = text(&damaged).unwrap_err().to_string();
+        assert_eq!(error, "line 7: its histogram is damaged");
+        assert_eq!(series(&text(&LOG[..LOG.len() - 20]).unwrap()).len(), 2);
+        let comma = LOG.replace("1.134,0.999", "1,134,0,999");
+        assert!(text(&comma).unwrap_err().to_string().starts_with("line 7: "));
+    }
+}

@@ -1,0 +1,164 @@
+//! A sheet becomes a run directory.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result};
+use jiff::Timestamp;
+use serde_json::{Map, Value};
+
+use super::{sampled, sheet::Sheet};
+use crate::run::{
+    CaveatKind, Document, FoundSetup, ImportCaveat, IntervalOf, LoadRecord, Origin, OtherProbe,
+    ProbeRecord, Provenance, RunParameters, RunWriter, SCHEMA_VERSION, SetupRecord, Status,
+    TraceRecord, UNKNOWN_LOAD, caveat, hlog::IntervalSpan, probes::SAME_AS, summary::summarize,
+};
+
+/// What a run is called and where it goes.
+#[derive(Debug)]
+pub(crate) struct ImportedRun<'a> {
+    /// Its directory, which does not exist yet.
+    pub(crate) place: &'a Path,
+    pub(crate) id: String,
+    pub(crate) name: String,
+    /// The command line of the import.
+    pub(crate) argv: Vec<String>,
+    /// When the file was written, for where it does not say when the run began.
+    pub(crate) written_at: Option<Timestamp>,
+    /// The file.
+    pub(crate) file: PathBuf,
+}
+
+/// Writes the run; where that fails nothing is left.
+pub(crate) fn make(sheet: &Sheet, run: ImportedRun<'_>) -> Result<Document> {
+    let document = document(sheet, &run);
+    let mut writer = RunWriter::create(run.place, &document, document.parameters.raw)?;
+    let written = fill(&mut writer, sheet, &document);
+    if let Err(error) = written {
+        writer.directory().discard();
+        return Err(error).with_context(|| format!("{} cannot be written", run.place.display()));
+    }
+    writer.finish(&document).context("the record cannot be written")?;
+    Ok(document)
+}
+
+fn fill(writer: &mut RunWriter, sheet: &Sheet, document: &Document) -> Result<()> {
+    writer.begin(document)?;
+    if sheet.times_ns().is_some() {
+        sampled::write(sheet, writer, document.log_interval_ns)?;
+    } else if sheet.intervals.is_empty() {
+        one_interval(writer, sheet, document)?;
+    } else {
+        sheet.intervals.read(|interval| writer.append_intervals(&[interval]))?;
+    }
+    writer.sync().map_err(|unsynced| unsynced.error)?;
+    Ok(())
+}
+
+/// All that a histogram of the whole run holds.
+fn one_interval(writer: &mut RunWriter, sheet: &Sheet, document: &Document) -> Result<()> {
+    for (number, series) in sheet.series.iter().enumerate() {
+        let span = IntervalSpan {
+            tag: series.head.name.clone(),
+            start_s: 0.0,
+            length_s: document.duration_ns as f64 / 1e9,
+        };
+        let counts = sheet.counts(number);
+        writer.append_intervals(&[IntervalOf { span, counts, totals: series.totals }])?;
+    }
+    Ok(())
+}
+
+fn document(sheet: &Sheet, run: &ImportedRun<'_>) -> Document {
+    let started = sheet.started_at.or(run.written_at).unwrap_or_default();
+    let duration_ns = sheet.duration_ns.unwrap_or(0);
+    let ended = started.checked_add(jiff::SignedDuration::from_nanos_i128(duration_ns.into()));
+    let series = sheet.series.iter().enumerate();
+    let series =
+        series.map(|(number, own)| summarize(&own.head, &sheet.counts(number), &own.totals));
+    let kinds = sheet.caveats.iter().cloned().chain(missing(sheet));
+    let mut caveats: Vec<caveat::Caveat> =
+        kinds.map(|kind| CaveatKind::Imported(kind).into()).collect();
+    caveat::sort(&mut caveats);
+    Document {
+        schema_version: SCHEMA_VERSION,
+        id: run.id.clone(),
+        name: run.name.clone(),
+        argv: run.argv.clone(),
+        provenance: Provenance {
+            origin: Origin::Imported,
+            program: sheet.program.clone(),
+            version: sheet.version.clone(),
+        },
+        status: Status::Imported,
+        validity: caveat::verdict(&caveats),
+        caveats,
+        probe: ProbeRecord::Other(OtherProbe {
+            name: sheet.program.clone(),
+            parameters: parameters(sheet, run),
+        }),
+        parameters: RunParameters { raw: sheet.times_ns().is_some(), ..RunParameters::default() },
+        loads: vec![LoadRecord {
+            name: UNKNOWN_LOAD.into(),
+            parameters: Map::new(),
+            proof: None,
+            ended: None,
+        }],
+        setup: SetupRecord { asked: None, found: FoundSetup::default() },
+        trace: TraceRecord::default(),
+        facts: sheet.facts.clone(),
+        started_at: format!("{started:.6}"),
+        ended_at: ended.ok().map(|ended| format!("{ended:.6}")),
+        duration_ns,
+        log_interval_ns: log_interval_ns(sheet, duration_ns),
+        start_monotonic_ns: 0,
+        machine: None,
+        conditions: None,
+        messages: None,
+        attached: None,
+        series: series.collect(),
+        figures: Vec::new(),
+        without_host: None,
+    }
+}
+
+/// Of samples with times a thousandth of the run, as [`RunParameters::log_interval_ns`] has it;
+/// else all of it.
+fn log_interval_ns(sheet: &Sheet, duration_ns: u64) -> i64 {
+    let duration_ns = i64::try_from(duration_ns).unwrap_or(i64::MAX);
+    match sheet.times_ns() {
+        Some(_) => RunParameters { duration_ns: Some(duration_ns), ..RunParameters::default() }
+            .log_interval_ns(0),
+        None => duration_ns,
+    }
+}
+
+fn parameters(sheet: &Sheet, run: &ImportedRun<'_>) -> Map<String, Value> {
+    let mut parameters = sheet.parameters.clone();
+    let file = run.file.file_name().map(|name| name.to_string_lossy().into_owned());
+    let texts = [
+        (SAME_AS, sheet.same_as.map(str::to_owned)),
+        ("command", Some(sheet.command.clone()).filter(|command| !command.is_empty())),
+        ("file", file),
+    ];
+    for (name, text) in texts {
+        parameters.extend(text.map(|text| (name.to_owned(), Value::String(text))));
+    }
+    parameters
+}
+
+/// What a run has and the file does not say.
+fn missing(sheet: &Sheet) -> Option<ImportCaveat> {
+    let facts = &sheet.facts;
+    let is_wakeup = sheet.same_as == Some("timer");
+    let all = [
+        (sheet.started_at.is_none(), "when it began (the time of the file is taken)"),
+        (sheet.duration_ns.is_none(), "how long it lasted"),
+        (facts.hostname.is_empty(), "the machine"),
+        (facts.kernel.is_empty(), "the kernel"),
+        (true, "what ran beside it"),
+        (true, "idle states, frequency and policy"),
+        (is_wakeup, "how many periods were missed"),
+    ];
+    let facts = all.into_iter().filter(|(is_missing, _)| *is_missing).map(|(_, what)| what);
+    Some(ImportCaveat::FactsMissing { program: sheet.program.clone(), facts: facts.collect() })
+}

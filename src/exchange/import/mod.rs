@@ -1,0 +1,175 @@
+//! Files of other programs, read as runs: one file a format, one line of [`FORMATS`] each.
+//!
+//! A format is recognised by what a file holds, never by its name. What a file does not say is a
+//! caveat of the run, and whatever is wrong with it an error that names the line; then nothing is
+//! kept.
+
+mod columns;
+mod cyclictest;
+mod cyclictest_stream;
+mod hdr_counts;
+mod hdr_log;
+mod hgrm;
+mod jitterdebugger;
+mod making;
+mod oslat;
+mod rt_tests_json;
+mod rteval;
+mod rtla;
+mod sampled;
+mod sheet;
+mod sockperf;
+mod source;
+mod spools;
+mod times;
+mod xenomai;
+#[cfg(test)]
+pub(super) mod tests;
+
+use std::io::Read;
+
+pub use columns::ColumnMap;
+pub(crate) use making::{ImportedRun, make};
+pub use sheet::{LatencyUnit, Sheet};
+pub use source::ImportError;
+
+use source::Source;
+
+/// What the user says of a file that it does not say itself.
+#[derive(Debug, Clone, Default)]
+pub struct ImportOptions {
+    /// The unit of its latencies.
+    pub unit: Option<LatencyUnit>,
+    /// Which column is what, of CSV.
+    pub columns: Option<ColumnMap>,
+}
+
+/// A format that runs are read from.
+#[derive(Debug, Clone, Copy)]
+pub struct ImportFormat {
+    /// What `--from` calls it.
+    pub name: &'static str,
+    /// Of which program, in a line of help.
+    pub help: &'static str,
+    is_it: fn(&str) -> bool,
+    read: fn(&mut Source<'_>, &ImportOptions) -> Result<Sheet, ImportError>,
+}
+
+/// Every format. The first that a file looks like is taken, so that those are first whose files
+/// look like nothing else.
+pub const FORMATS: &[ImportFormat] = &[
+    ImportFormat {
+        name: "rt-tests-json",
+        help: "JSON of cyclictest, oslat and others of rt-tests",
+        is_it: rt_tests_json::is_it,
+        read: rt_tests_json::read,
+    },
+    ImportFormat {
+        name: "hlog",
+        help: "HdrHistogram's interval log, of any version",
+        is_it: hdr_log::is_it,
+        read: hdr_log::read,
+    },
+    ImportFormat {
+        name: "hgrm",
+        help: "HdrHistogram's percentile distribution, as wrk2 prints it",
+        is_it: hgrm::is_it,
+        read: hgrm::read,
+    },
+    ImportFormat {
+        name: "rtla",
+        help: "Histograms of rtla timerlat hist and rtla osnoise hist",
+        is_it: rtla::is_it,
+        read: rtla::read,
+    },
+    ImportFormat {
+        name: "rteval",
+        help: "The summary.xml of rteval",
+        is_it: rteval::is_it,
+        read: rteval::read,
+    },
+    ImportFormat {
+        name: "xenomai",
+        help: "Output of latency and latmus of Xenomai and EVL",
+        is_it: xenomai::is_it,
+        read: xenomai::read,
+    },
+    ImportFormat { name: "oslat", help: "Text of oslat", is_it: oslat::is_it, read: oslat::read },
+    ImportFormat {
+        name: "sockperf",
+        help: "The --full-log of sockperf",
+        is_it: sockperf::is_it,
+        read: sockperf::read,
+    },
+    ImportFormat {
+        name: "jitterdebugger",
+        help: "JSON of jitterdebugger",
+        is_it: jitterdebugger::is_it,
+        read: jitterdebugger::read,
+    },
+    ImportFormat {
+        name: "jittersamples",
+        help: "Samples of jitterdebugger, as jittersamples prints them",
+        is_it: jitterdebugger::is_samples,
+        read: jitterdebugger::read_samples,
+    },
+    ImportFormat {
+        name: "cyclictest",
+        help: "Text of cyclictest: its lines of threads, or the histogram of -h and -H",
+        is_it: cyclictest::is_it,
+        read: cyclictest::read,
+    },
+    ImportFormat {
+        name: "cyclictest-stream",
+        help: "Samples of cyclictest -v",
+        is_it: cyclictest_stream::is_it,
+        read: cyclictest_stream::read,
+    },
+    ImportFormat {
+        name: "csv",
+        help: "A table whose columns --latency-column, --time-column and --series-column name",
+        is_it: columns::is_it,
+        read: columns::read,
+    },
+];
+
+impl ImportFormat {
+    /// The one of this name.
+    #[must_use]
+    pub fn find(name: &str) -> Option<&'static Self> {
+        FORMATS.iter().find(|format| format.name == name)
+    }
+}
+
+/// Reads a file: in the given format, or in the one that it looks like.
+///
+/// # Errors
+/// What is wrong, and where; a file that looks like none.
+pub fn read(
+    from: impl Read,
+    format: Option<&'static ImportFormat>,
+    options: &ImportOptions,
+) -> Result<Sheet, ImportError> {
+    let mut source = Source::new(from);
+    let head = source.head()?;
+    let format = match format {
+        Some(format) => format,
+        None => recognised(&head)?,
+    };
+    let mut source = source::again(head, source);
+    (format.read)(&mut source, options)?.checked()
+}
+
+fn recognised(head: &[u8]) -> Result<&'static ImportFormat, ImportError> {
+    if head.is_empty() {
+        return Err(ImportError::new("it is empty"));
+    }
+    let text = String::from_utf8_lossy(head);
+    FORMATS.iter().find(|format| (format.is_it)(&text)).ok_or_else(|| {
+        let known: Vec<&str> = FORMATS.iter().map(|format| format.name).collect();
+        ImportError::new(format!(
+            "it looks like none of the formats that can be imported: {}; --from names one",
+            known.join(", ")
+        ))
+    })
+}

@@ -1,0 +1,203 @@
+//! rteval's `summary.xml`: the histogram of each core, as cyclictest or timerlat measured it.
+//!
+//! ```text
+//! <rteval version="3.9"><SystemInfo><uname><node>box</node><kernel is_RT="1">6.12</kernel>...
+//!  <Measurements><Profile><cyclictest command_line="...">
+//!   <core id="0" priority="95"><statistics><samples>300</samples>...</statistics>
+//!    <histogram nbuckets="2"><bucket index="3" value="294"/>...</histogram></core>
+//! ```
+//!
+//! `system` is the sum of the cores, and not read. With timerlat a core's histogram has latencies
+//! of the interrupt, of the thread and of user space in one.
+
+use quick_xml::{Reader, events::BytesStart, events::Event};
+
+use super::{
+    ImportOptions,
+    sheet::Sheet,
+    source::{ImportError, Source},
+};
+use crate::{
+    plain::cut,
+    run::{ImportCaveat, facts::Preemption},
+};
+
+/// Elements within each other.
+const MOST_DEPTH: usize = 100;
+
+/// Whether it begins as such a file does.
+pub(super) fn is_it(head: &str) -> bool {
+    head.contains("<rteval") && head.trim_start().starts_with('<')
+}
+
+/// What is read of a file.
+struct Found {
+    sheet: Sheet,
+    /// The names of the elements around, outermost first.
+    around: Vec<String>,
+    /// The series of the core that is read, and the samples that it states.
+    core: Option<usize>,
+    stated: Option<u64>,
+    has_histogram: bool,
+}
+
+/// Reads it.
+pub(super) fn read(
+    source: &mut Source<'_>,
+    _options: &ImportOptions,
+) -> Result<Sheet, ImportError> {
+    let bytes = source.whole()?;
+    let text = String::from_utf8_lossy(&bytes);
+    let mut reader = Reader::from_str(&text);
+    let mut found = Found {
+        sheet: Sheet::new("rteval", Some("timer")),
+        around: Vec::new(),
+        core: None,
+        stated: None,
+        has_histogram: false,
+    };
+    loop {
+        let event = reader.read_event();
+        let at = usize::try_from(reader.buffer_position()).unwrap_or(usize::MAX);
+        let located = |what: String| {
+            let before = text.as_bytes().get(..at.min(text.len())).unwrap_or_default();
+            let line = before.iter().filter(|byte| **byte == b'\n').count();
+            ImportError::at(u64::try_from(line).unwrap_or(0).saturating_add(1), what)
+        };
+        match event.map_err(|error| located(cut(&error.to_string(), 200)))? {
+            Event::Start(element) => found.begin(&element, true).map_err(located)?,
+            Event::Empty(element) => found.begin(&element, false).map_err(located)?,
+            Event::Text(own) => found.text(&own),
+            Event::End(_) => found.end(),
+            Event::Eof if found.around.is_empty() => break,
+            Event::Eof => return Err(located("it ends within an element: it was cut".into())),
+            _ => {}
+        }
+    }
+    let mut sheet = found.sheet;
+    sheet.caveats.push(ImportCaveat::LatenciesRounded { step_ns: 1_000, down: true });
+    Ok(sheet)
+}
+
+fn attribute(element: &BytesStart<'_>, name: &str) -> Option<String> {
+    let own = element.attributes().flatten().find(|own| own.key.as_ref() == name)?;
+    Some(own.value.into_owned())
+}
+
+impl Found {
+    fn is_within(&self, name: &str) -> bool {
+        self.around.last().is_some_and(|last| last == name)
+    }
+
+    fn begin(&mut self, element: &BytesStart<'_>, has_end: bool) -> Result<(), String> {
+        let name = element.name().as_ref().to_owned();
+        let of = |own: &str| attribute(element, own);
+        match name.as_str() {
+            "rteval" => self.sheet.version = cut(&of("version").unwrap_or_default(), 20),
+            "cyclictest" | "timerlat" if self.is_within("Profile") => {
+                self.sheet.command = cut(&of("command_line").unwrap_or_default(), 500);
+                if name == "timerlat" {
+                    let kinds = "latencies of interrupts, threads and user space";
+                    self.sheet.caveats.push(ImportCaveat::KindsPooled { kinds });
+                }
+            }
+            "kernel" if of("is_RT").as_deref() == Some("1") => {
+                let source = "is_RT of the file".into();
+                self.sheet.facts.preemption = Preemption { model: "rt".into(), source };
+            }
+            "core" => {
+                let id = of("id").and_then(|id| id.parse().ok());
+                let cpu: u32 = id.ok_or("a core without a number as its id")?;
+                self.core = Some(self.sheet.cpu(cpu).map_err(|error| error.what)?);
+                (self.stated, self.has_histogram) = (None, false);
+            }
+            "bucket" => {
+                let number = |own: &str| of(own).and_then(|text| text.parse::<u64>().ok());
+                let bucket = number("index").zip(number("value"));
+                let (index, value) = bucket.ok_or("a bucket has two numbers: index and value")?;
+                let ns = i64::try_from(index).unwrap_or(i64::MAX).saturating_mul(1_000);
+                if let Some(core) = self.core {
+                    self.sheet.add(core, ns, value);
+                    self.has_histogram = true;
+                }
+            }
+            _ => {}
+        }
+        if has_end {
+            if self.around.len() == MOST_DEPTH {
+                return Err(format!("more than {MOST_DEPTH} elements within each other"));
+            }
+            self.around.push(name);
+        }
+        Ok(())
+    }
+
+    fn text(&mut self, text: &str) {
+        let text = text.trim();
+        if text.is_empty() {
+            return;
+        }
+        let facts = &mut self.sheet.facts;
+        let is_uname = self.around.iter().rev().nth(1).is_some_and(|above| above == "uname");
+        match self.around.last().map(String::as_str) {
+            Some("node") if is_uname => facts.hostname = cut(text, 200),
+            Some("kernel") if is_uname => facts.kernel = cut(text, 200),
+            Some("arch") if is_uname => facts.architecture = cut(text, 40),
+            Some("samples") if self.core.is_some() => self.stated = text.parse().ok(),
+            _ => {}
+        }
+    }
+
+    fn end(&mut self) {
+        if self.around.pop().as_deref() == Some("core")
+            && let (Some(core), Some(stated)) = (self.core.take(), self.stated)
+        {
+            self.sheet.check_count(core, stated);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::exchange::import::tests::{caveats, series, text};
+
+    /// In the form of rtevalReport.py and measurement/cyclictest.py.
+    const SUMMARY: &str = r#"<?xml version="1.0" encoding="UTF-8"?>
+<rteval version="3.9">
+ <run_info days="0" hours="0" minutes="10" seconds="0"><date>2026-11-25</date></run_info>
+ <SystemInfo><uname><node>box</node><kernel is_RT="1">6.12.1</kernel><arch>x86_64</arch></uname>
+ </SystemInfo>
+ <Measurements><Profile><cyclictest command_line="cyclictest -i100 -qmu -h 3500">
+  <system description="(2 cores)"><histogram nbuckets="1"><bucket index="3" value="594"/>
+  </histogram></system>
+  <core id="0" priority="95"><statistics><samples>300</samples><minimum unit="us">3</minimum>
+   </statistics><histogram nbuckets="2"><bucket index="3" value="294"/><bucket index="9" value="6"/>
+   </histogram></core>
+  <core id="1" priority="95"><statistics><samples>301</samples></statistics>
+   <histogram nbuckets="1"><bucket index="4" value="300"/></histogram></core>
+ </cyclictest></Profile></Measurements>
+</rteval>"#;
+
+    #[test]
+    fn each_core_has_its_histogram_and_the_sum_of_them_is_no_core() {
+        let sheet = text(SUMMARY).unwrap();
+        assert_eq!(series(&sheet), [("cpu0", 300, 3_000, 9_000), ("cpu1", 300, 4_000, 4_000)]);
+        assert_eq!((sheet.facts.hostname.as_str(), sheet.version.as_str()), ("box", "3.9"));
+        assert_eq!(sheet.facts.preemption.model, "rt");
+        assert!(caveats(&sheet).contains("states 301 samples of cpu1, and has 300"));
+        let timerlat = SUMMARY.replace("<cyclictest ", "<timerlat ");
+        let timerlat = timerlat.replace("</cyclictest", "</timerlat");
+        assert!(caveats(&text(&timerlat).unwrap()).contains("kinds_pooled"));
+    }
+
+    #[test]
+    fn damage_is_named_by_its_line() {
+        let cut = &SUMMARY[..SUMMARY.find("</rteval>").unwrap()];
+        let error = text(cut).unwrap_err().to_string();
+        assert!(error.contains("it was cut"), "{error}");
+        let odd = SUMMARY.replace("value=\"294\"", "value=\"x\"");
+        assert!(text(&odd).unwrap_err().to_string().starts_with("line 10: a bucket has"));
+        let crossed = SUMMARY.replace("</Profile></Measurements>", "</Measurements></Profile>");
+        assert_eq!(text(&crossed).unwrap_err().line, Some(14));
+    }
+}

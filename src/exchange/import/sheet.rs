@@ -1,0 +1,289 @@
+//! What a file says of a run, as it is being read.
+
+use hdrhistogram::Histogram;
+use jiff::Timestamp;
+use serde_json::{Map, Value};
+use tardy_hot::{histogram::HIGHEST_NS, tally::Totals};
+
+use super::{
+    hdr_counts::HdrBucket,
+    source::ImportError,
+    spools::{IntervalSpool, SampleSpool},
+};
+use crate::run::{
+    Facts, ImportCaveat, IntervalOf, SeriesHead, counts::SeriesCounts, hlog, hlog::IntervalSpan,
+};
+
+/// Series of one file.
+const MOST_SERIES: usize = 8_192;
+
+/// A unit of latencies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LatencyUnit {
+    /// 1 ns.
+    Nanoseconds,
+    /// 1,000 ns.
+    Microseconds,
+    /// 1,000,000 ns.
+    Milliseconds,
+}
+
+impl LatencyUnit {
+    /// Its length, ns.
+    pub(super) const fn ns(self) -> i64 {
+        match self {
+            Self::Nanoseconds => 1,
+            Self::Microseconds => 1_000,
+            Self::Milliseconds => 1_000_000,
+        }
+    }
+
+    /// In words.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Nanoseconds => "nanoseconds",
+            Self::Microseconds => "microseconds",
+            Self::Milliseconds => "milliseconds",
+        }
+    }
+}
+
+/// A series of it.
+#[derive(Debug)]
+pub(super) struct SheetSeries {
+    pub(super) head: SeriesHead,
+    pub(super) totals: Totals,
+}
+
+/// A run as far as a file tells.
+#[derive(Debug)]
+pub struct Sheet {
+    /// The program that measured.
+    pub(super) program: String,
+    /// Its version; empty where it is not said.
+    pub(super) version: String,
+    /// Its command line; empty where it is not said.
+    pub(super) command: String,
+    /// The probe of tardy whose samples are the same thing.
+    pub(super) same_as: Option<&'static str>,
+    /// Parameters of what measured.
+    pub(super) parameters: Map<String, Value>,
+    pub(super) facts: Facts,
+    pub(super) started_at: Option<Timestamp>,
+    pub(super) duration_ns: Option<u64>,
+    pub(super) series: Vec<SheetSeries>,
+    pub(super) caveats: Vec<ImportCaveat>,
+    counts: SeriesCounts,
+    pub(super) intervals: IntervalSpool,
+    pub(super) samples: SampleSpool,
+}
+
+impl Sheet {
+    /// Of a file of `program`, of which nothing has been read.
+    pub(super) fn new(program: &str, same_as: Option<&'static str>) -> Self {
+        Self {
+            program: program.into(),
+            version: String::new(),
+            command: String::new(),
+            same_as,
+            parameters: Map::new(),
+            facts: Facts::default(),
+            started_at: None,
+            duration_ns: None,
+            series: Vec::new(),
+            caveats: Vec::new(),
+            counts: SeriesCounts::new(0),
+            intervals: IntervalSpool::default(),
+            samples: SampleSpool::default(),
+        }
+    }
+
+    /// The number of the series of this name, which is made where it is new.
+    pub(super) fn series(&mut self, name: &str, cpu: Option<u32>) -> Result<usize, ImportError> {
+        if let Some(at) = self.series.iter().position(|series| series.head.name == name) {
+            return Ok(at);
+        }
+        if self.series.len() >= MOST_SERIES {
+            return Err(ImportError::new(format!("it has more than {MOST_SERIES} series")));
+        }
+        let head = SeriesHead { name: name.into(), cpu, period_ns: None };
+        self.series.push(SheetSeries { head, totals: Totals::NONE });
+        Ok(self.counts.push())
+    }
+
+    /// A series of this CPU, beside those it has already: `cpu0`, `cpu0#1`.
+    pub(super) fn cpu(&mut self, cpu: u32) -> Result<usize, ImportError> {
+        let taken = |name: &str| self.series.iter().any(|series| series.head.name == name);
+        let mut name = format!("cpu{cpu}");
+        let mut further = 1;
+        while taken(&name) {
+            name = format!("cpu{cpu}#{further}");
+            further += 1;
+        }
+        self.series(&name, Some(cpu))
+    }
+
+    /// Adds `count` samples of this latency to a series.
+    pub(super) fn add(&mut self, number: usize, latency_ns: i64, count: u64) {
+        let Some(series) = self.series.get_mut(number).filter(|_| count > 0) else { return };
+        let totals = &mut series.totals;
+        totals.count = totals.count.saturating_add(count);
+        let sum = latency_ns.saturating_mul(i64::try_from(count).unwrap_or(i64::MAX));
+        totals.sum_ns = totals.sum_ns.saturating_add(sum);
+        totals.min_ns = totals.min_ns.min(latency_ns);
+        totals.max_ns = totals.max_ns.max(latency_ns);
+        if latency_ns < 0 {
+            totals.early = totals.early.saturating_add(count);
+        } else if latency_ns > HIGHEST_NS {
+            totals.above = totals.above.saturating_add(count);
+        } else {
+            self.counts.record(number, latency_ns, count);
+        }
+    }
+
+    /// Adds a sample with its time, ns since anything that is the same for all of them.
+    pub(super) fn sample(
+        &mut self,
+        number: usize,
+        t_ns: i64,
+        latency_ns: i64,
+    ) -> Result<(), ImportError> {
+        self.add(number, latency_ns, 1);
+        Ok(self.samples.push(number, t_ns, latency_ns)?)
+    }
+
+    /// The times of the first and of the last sample, ns; nothing where samples have none.
+    pub(super) const fn times_ns(&self) -> Option<(i64, i64)> {
+        self.samples.times_ns()
+    }
+
+    /// Adds what a series had from a time on (s since the start, and how long). A sample is taken
+    /// as the middle of its bucket; smallest and largest as the ends of theirs.
+    pub(super) fn interval(
+        &mut self,
+        number: usize,
+        (start_s, length_s): (f64, f64),
+        buckets: &[HdrBucket],
+        unit_ns: i64,
+    ) -> Result<(), ImportError> {
+        let ns = |value: u64| i64::try_from(value).unwrap_or(i64::MAX).saturating_mul(unit_ns);
+        let mut counts = hlog::empty();
+        for HdrBucket { low, high, count } in buckets {
+            let middle_ns = ns(low + (high - low) / 2);
+            self.add(number, middle_ns, *count);
+            if middle_ns <= HIGHEST_NS {
+                counts.saturating_record_n(u64::try_from(middle_ns).unwrap_or(0), *count);
+            }
+        }
+        let Some(series) = self.series.get_mut(number) else { return Ok(()) };
+        if let (Some(first), Some(last)) = (buckets.first(), buckets.last()) {
+            series.totals.min_ns = series.totals.min_ns.min(ns(first.low));
+            series.totals.max_ns = series.totals.max_ns.max(ns(last.high));
+        }
+        let span = IntervalSpan { tag: series.head.name.clone(), start_s, length_s };
+        Ok(self.intervals.push(&IntervalOf { span, counts, totals: series.totals })?)
+    }
+
+    /// The exact mean of a series, where the file states it.
+    pub(super) fn set_mean(&mut self, number: usize, mean_ns: i64) {
+        let Some(series) = self.series.get_mut(number) else { return };
+        let count = i64::try_from(series.totals.count).unwrap_or(i64::MAX);
+        series.totals.sum_ns = mean_ns.saturating_mul(count);
+    }
+
+    /// Of a series without a histogram: how many samples, the smallest, their mean and the largest.
+    pub(super) fn summary(&mut self, number: usize, count: u64, [min, mean, max]: [i64; 3]) {
+        let Some(series) = self.series.get_mut(number).filter(|_| count > 0) else { return };
+        let sum_ns = mean.saturating_mul(i64::try_from(count).unwrap_or(i64::MAX));
+        let (min_ns, max_ns) = (min.min(max), max);
+        let none = Totals::NONE;
+        series.totals = Totals { count, above: count, sum_ns, min_ns, max_ns, ..none };
+        for caveat in &mut self.caveats {
+            if let ImportCaveat::NoDistribution { samples } = caveat {
+                *samples = samples.saturating_add(count);
+                return;
+            }
+        }
+        self.caveats.push(ImportCaveat::NoDistribution { samples: count });
+    }
+
+    /// Adds samples beyond the last bin, of which the largest of the series is known: they count as
+    /// that, so that no percentile is too small.
+    pub(super) fn hidden(&mut self, number: usize, hidden: u64, from_ns: i64, max_ns: i64) {
+        if hidden == 0 {
+            return;
+        }
+        let taken_ns = max_ns.max(from_ns);
+        self.add(number, taken_ns, hidden);
+        let Some(series) = self.series.get(number) else { return };
+        self.caveats.push(ImportCaveat::LatenciesHidden {
+            series: series.head.name.clone(),
+            hidden,
+            samples: series.totals.count,
+            from_ns,
+            taken_ns,
+        });
+    }
+
+    /// Of a loop that looks for gaps: turns that nothing disturbed.
+    pub(super) fn leave_out_turns(&mut self, count: u64, upto_ns: i64) {
+        for caveat in &mut self.caveats {
+            if let ImportCaveat::TurnsLeftOut { turns, .. } = caveat {
+                *turns = turns.saturating_add(count);
+                return;
+            }
+        }
+        self.caveats.push(ImportCaveat::TurnsLeftOut { turns: count, upto_ns });
+    }
+
+    /// Notes where the file states other counts than it has.
+    pub(super) fn check_count(&mut self, number: usize, stated: u64) {
+        let Some(series) = self.series.get(number) else { return };
+        let found = series.totals.count;
+        if found != stated {
+            let series = series.head.name.clone();
+            self.caveats.push(ImportCaveat::CountsDiffer { series, stated, found });
+        }
+    }
+
+    /// A parameter of what measured.
+    pub(super) fn parameter(&mut self, name: &str, value: impl Into<Value>) {
+        self.parameters.insert(name.into(), value.into());
+    }
+
+    /// Whether each series counts as many samples as it has: in its histogram, before their time,
+    /// and without a value in it.
+    #[must_use]
+    pub fn is_consistent(&self) -> bool {
+        let mut series = self.series.iter().enumerate();
+        series.all(|(number, SheetSeries { totals, .. })| {
+            let outside = totals.early.saturating_add(totals.above);
+            totals.count >= self.counts.of(number).len().saturating_add(outside)
+                && (totals.count == 0 || totals.min_ns <= totals.max_ns)
+        })
+    }
+
+    /// The counts of a series.
+    pub(super) fn counts(&self, number: usize) -> Histogram<u64> {
+        self.counts.of(number)
+    }
+
+    /// Refuses what says nothing.
+    pub(super) fn checked(mut self) -> Result<Self, ImportError> {
+        self.intervals.flush()?;
+        self.samples.flush()?;
+        if let (None, Some((first_ns, last_ns))) = (self.duration_ns, self.times_ns()) {
+            let lasted_ns = u64::try_from(last_ns.saturating_sub(first_ns)).unwrap_or(0);
+            self.duration_ns = (lasted_ns > 0).then_some(lasted_ns);
+        }
+        if let Some(refusal) = self.counts.refusal() {
+            return Err(ImportError::new(refusal));
+        }
+        let turns = |caveat: &ImportCaveat| matches!(caveat, ImportCaveat::TurnsLeftOut { .. });
+        let is_quiet = self.caveats.iter().any(turns);
+        if !is_quiet && self.series.iter().all(|series| series.totals.count == 0) {
+            return Err(ImportError::new("it has no sample"));
+        }
+        Ok(self)
+    }
+}

@@ -1,0 +1,102 @@
+//! sockperf's `--full-log`: its summary, then a line a message.
+//!
+//! ```text
+//! sockperf: [Valid Duration] RunTime=0.550 sec; SentMessages=46069; ReceivedMessages=46069
+//! ------------------------------
+//! packet, txTime(sec), rxTime(sec), latency(usec)
+//! 0, 2.415236267, 2.415247333, 5.533
+//! ```
+//!
+//! Its latency is half of the round trip; the round trip is taken from both times. Those are of a
+//! clock that begins anywhere.
+
+use super::{
+    ImportOptions,
+    sheet::Sheet,
+    source::{ImportError, Source},
+    times::seconds_ns,
+};
+
+const HEADING: &str = "packet, txTime(sec), rxTime(sec), latency(usec)";
+
+/// Whether it begins as such a file does.
+pub(super) fn is_it(head: &str) -> bool {
+    head.lines().any(|line| line.trim() == HEADING)
+}
+
+/// Reads it.
+pub(super) fn read(
+    source: &mut Source<'_>,
+    _options: &ImportOptions,
+) -> Result<Sheet, ImportError> {
+    let mut sheet = Sheet::new("sockperf", Some("pingpong"));
+    let series = sheet.series("rtt", None)?;
+    let (mut is_table, mut is_whole, mut stated) = (false, false, None);
+    while let Some((number, line)) = source.text()? {
+        let line = line.trim();
+        if !is_table {
+            is_table = line == HEADING;
+            stated = stated.or_else(|| received(line));
+        } else if line.starts_with("---") {
+            is_whole = true;
+            break;
+        } else if source.is_whole() {
+            let (sent, received) = message(line).ok_or_else(|| {
+                ImportError::at(number, "a message is number, sent, received, latency")
+            })?;
+            sheet.sample(series, sent, received.saturating_sub(sent))?;
+        }
+    }
+    if let Some(stated) = stated {
+        sheet.check_count(series, stated);
+    } else if !is_whole {
+        return Err(ImportError::new("it has no last line of dashes, so that it was cut"));
+    }
+    Ok(sheet)
+}
+
+/// How many messages the summary says came.
+fn received(line: &str) -> Option<u64> {
+    let (_, rest) = line.split_once("[Valid Duration]")?;
+    let (_, count) = rest.split_once("ReceivedMessages=")?;
+    let end = count.find(|c: char| !c.is_ascii_digit()).unwrap_or(count.len());
+    count.get(..end)?.parse().ok()
+}
+
+fn message(line: &str) -> Option<(i64, i64)> {
+    let mut fields = line.split(',');
+    fields.next()?.trim().parse::<u64>().ok()?;
+    let times = (seconds_ns(fields.next()?)?, seconds_ns(fields.next()?)?);
+    fields.next()?;
+    fields.next().is_none().then_some(times)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::exchange::import::tests::{caveats, series, text};
+
+    /// As sockperf 3.7 wrote it.
+    const LOG: &str = "------------------------------\n\
+        sockperf: [Valid Duration] RunTime=0.550 sec; SentMessages=3; ReceivedMessages=3\n\
+        sockperf: \u{1b}[2;35m====> avg-latency=5.964 (std-dev=1.305)\u{1b}[0m\n\
+        ------------------------------\n\
+        packet, txTime(sec), rxTime(sec), latency(usec)\n\
+        0, 2.415236267, 2.415247333, 5.533\n1, 2.415247343, 2.415258420, 5.539\n\
+        2, 2.415258440, 2.415270027, 5.793\n------------------------------\n";
+
+    #[test]
+    fn the_round_trip_is_from_the_times_and_exact() {
+        let sheet = text(LOG).unwrap();
+        assert_eq!(series(&sheet), [("rtt", 3, 11_066, 11_587)]);
+        assert_eq!(sheet.times_ns(), Some((2_415_236_267, 2_415_258_440)));
+        assert!(caveats(&sheet).is_empty());
+    }
+
+    #[test]
+    fn messages_that_are_missing_are_doubted_and_odd_lines_refused() {
+        let fewer = LOG.replace("2, 2.415258440, 2.415270027, 5.793\n", "");
+        assert!(caveats(&text(&fewer).unwrap()).contains("states 3 samples of rtt, and has 2"));
+        let error = text(&LOG.replace("2.415247343", "2,415247343")).unwrap_err().to_string();
+        assert!(error.starts_with("line 7: a message is"), "{error}");
+    }
+}

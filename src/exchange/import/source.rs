@@ -1,0 +1,163 @@
+//! What a file is read through: line by line, by bounded memory, with the number of the line for
+//! whoever finds it wrong.
+
+use std::io::{BufRead, BufReader, Read};
+
+use thiserror::Error;
+
+/// A line is never longer than this in any format that is read by lines.
+pub(super) const LONGEST_LINE: usize = 4 << 20;
+
+/// Bytes by which a format is recognised.
+const HEAD_BYTES: usize = 64 << 10;
+
+/// Bytes of a file that is read whole.
+pub(super) const MOST_WHOLE: usize = 64 << 20;
+
+/// Why a file cannot be imported.
+#[derive(Debug, Error, PartialEq, Eq)]
+#[error("{}{what}", .line.map(|line| format!("line {line}: ")).unwrap_or_default())]
+pub struct ImportError {
+    /// Counted from 1; absent where no line is to blame.
+    pub line: Option<u64>,
+    /// What is wrong, and what is to be done.
+    pub what: String,
+}
+
+impl ImportError {
+    /// Of the file as a whole.
+    pub(super) fn new(what: impl Into<String>) -> Self {
+        Self { line: None, what: what.into() }
+    }
+
+    /// Of a line.
+    pub(super) fn at(line: u64, what: impl Into<String>) -> Self {
+        Self { line: Some(line), what: what.into() }
+    }
+}
+
+impl From<std::io::Error> for ImportError {
+    fn from(error: std::io::Error) -> Self {
+        Self::new(format!("it cannot be read: {error}"))
+    }
+}
+
+/// A file that is being imported.
+pub(super) struct Source<'a> {
+    from: BufReader<Box<dyn Read + 'a>>,
+    line: Vec<u8>,
+    number: u64,
+    is_whole: bool,
+}
+
+impl<'a> Source<'a> {
+    pub(super) fn new(from: impl Read + 'a) -> Self {
+        let from = BufReader::with_capacity(HEAD_BYTES * 4, Box::new(from) as Box<dyn Read + 'a>);
+        Self { from, line: Vec::new(), number: 0, is_whole: true }
+    }
+
+    /// Its first bytes, which are still to be read.
+    pub(super) fn head(&mut self) -> Result<Vec<u8>, ImportError> {
+        let mut head = Vec::new();
+        (&mut self.from).take(HEAD_BYTES as u64).read_to_end(&mut head)?;
+        Ok(head)
+    }
+
+    /// The number of the last line.
+    pub(super) const fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Whether the last line had an end: one that has none may have been cut within a number.
+    pub(super) const fn is_whole(&self) -> bool {
+        self.is_whole
+    }
+
+    /// The next line without its end, whatever ends it; nothing at the end of the file.
+    pub(super) fn line(&mut self) -> Result<Option<&[u8]>, ImportError> {
+        self.line.clear();
+        self.number += 1;
+        let most = LONGEST_LINE as u64;
+        if (&mut self.from).take(most).read_until(b'\n', &mut self.line)? == 0 {
+            return Ok(None);
+        }
+        if self.line.len() >= LONGEST_LINE {
+            let what = format!("it is longer than {} MiB: this is no such file", most >> 20);
+            return Err(ImportError::at(self.number, what));
+        }
+        self.is_whole = self.line.last() == Some(&b'\n');
+        while matches!(self.line.last(), Some(b'\n' | b'\r')) {
+            self.line.pop();
+        }
+        Ok(Some(&self.line))
+    }
+
+    /// The next line as text; bytes that are none become marks.
+    pub(super) fn text(&mut self) -> Result<Option<(u64, String)>, ImportError> {
+        let number = self.number + 1;
+        Ok(self.line()?.map(|line| (number, String::from_utf8_lossy(line).into_owned())))
+    }
+
+    /// All of it.
+    pub(super) fn whole(&mut self) -> Result<Vec<u8>, ImportError> {
+        let mut bytes = Vec::new();
+        (&mut self.from).take(MOST_WHOLE as u64 + 1).read_to_end(&mut bytes)?;
+        if bytes.len() > MOST_WHOLE {
+            let what = format!("it is larger than {} MiB: this is no such file", MOST_WHOLE >> 20);
+            return Err(ImportError::new(what));
+        }
+        Ok(bytes)
+    }
+}
+
+/// What was read, so that it can be read again before what follows.
+pub(super) fn again<'a>(head: Vec<u8>, rest: Source<'a>) -> Source<'a> {
+    Source::new(std::io::Cursor::new(head).chain(rest.from))
+}
+
+/// A text without the sequences that steer a terminal: programs that redraw their lines leave them
+/// in a file.
+pub(super) fn without_escapes(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find('\u{1b}') {
+        let (before, escape) = rest.split_at(at);
+        out.push_str(before);
+        let sequence = escape.strip_prefix("\u{1b}[").unwrap_or("");
+        let end = sequence.find(|c: char| ('@'..='~').contains(&c));
+        rest = end.map_or_else(|| escape.get(1..), |end| sequence.get(end + 1..)).unwrap_or("");
+    }
+    out + rest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_end_as_they_like_and_are_numbered() {
+        let mut source = Source::new(&b"a\r\nb\n\nlast"[..]);
+        let mut lines = Vec::new();
+        while let Some(line) = source.text().unwrap() {
+            lines.push(line);
+        }
+        let expected = [(1, "a"), (2, "b"), (3, ""), (4, "last")];
+        assert_eq!(lines, expected.map(|(number, text)| (number, text.to_owned())));
+    }
+
+    #[test]
+    fn a_line_without_end_is_refused_and_not_kept() {
+        let endless = std::io::repeat(b'x').take(1 << 40);
+        let mut source = Source::new(endless);
+        let error = source.line().unwrap_err();
+        assert!(error.to_string().starts_with("line 1: it is longer than 4 MiB"), "{error}");
+        let endless = std::io::repeat(b' ').take(1 << 40);
+        assert!(Source::new(endless).whole().is_err());
+    }
+
+    #[test]
+    fn what_steers_a_terminal_is_no_text() {
+        assert_eq!(without_escapes("\u{1b}[2AT: 0\u{1b}[0m x\u{1b}"), "T: 0 x");
+        assert_eq!(without_escapes("\u{1b}[12;"), "12;".replace("12;", "[12;"));
+    }
+}

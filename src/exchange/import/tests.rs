@@ -1,0 +1,125 @@
+//! What the tests of all formats share, and what holds for every one of them.
+
+use super::*;
+use crate::run::{Caveat, CaveatKind, Run};
+
+/// Reads a text in the format that it looks like.
+pub(in crate::exchange) fn text(text: &str) -> Result<Sheet, ImportError> {
+    read_as(text, &ImportOptions::default())
+}
+
+pub(in crate::exchange) fn read_as(
+    text: &str,
+    options: &ImportOptions,
+) -> Result<Sheet, ImportError> {
+    read(text.as_bytes(), None, options)
+}
+
+/// Name, samples, smallest and largest of each series.
+pub(in crate::exchange) fn series(sheet: &Sheet) -> Vec<(&str, u64, i64, i64)> {
+    let one = |series: &'_ sheet::SheetSeries| {
+        (series.totals.count, series.totals.min_ns, series.totals.max_ns)
+    };
+    let names = sheet.series.iter().map(|series| series.head.name.as_str());
+    let values = sheet.series.iter().map(one);
+    names.zip(values).map(|(name, (count, min, max))| (name, count, min, max)).collect()
+}
+
+/// The caveats in words.
+pub(in crate::exchange) fn caveats(sheet: &Sheet) -> String {
+    let caveats = sheet.caveats.iter().cloned();
+    let caveats = caveats.map(|kind| Caveat::from(CaveatKind::Imported(kind)));
+    caveats.map(|caveat| format!("{}: {}\n", caveat.code, caveat.text)).collect()
+}
+
+#[test]
+fn what_looks_like_nothing_is_told_what_there_is() {
+    for odd in ["hello\n", "\u{0}\u{1}\u{fffd}", "{}", "<x/>", "T: the end\n", "1,2,3\n"] {
+        let error = text(odd).unwrap_err().to_string();
+        assert!(error.contains("none of the formats") && error.contains("cyclictest"), "{error}");
+    }
+    assert_eq!(text("").unwrap_err().to_string(), "it is empty");
+    assert_eq!(
+        text("# Histogram\n# Min Latencies: 0\n# Histogram Overflows: 0\n")
+            .unwrap_err()
+            .to_string(),
+        "it has no sample"
+    );
+}
+
+#[test]
+fn samples_with_times_are_kept_and_make_intervals() {
+    let lines = (0..400).map(|n| format!("{};1000.{:03};{}\n", n % 2, n, 5 + n % 7));
+    let sheet = text(&lines.collect::<String>()).unwrap();
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("r");
+    let run = ImportedRun {
+        place: &path,
+        id: "i".into(),
+        name: "r".into(),
+        argv: Vec::new(),
+        written_at: None,
+        file: "f".into(),
+    };
+    let document = make(&sheet, run).unwrap();
+    let run = Run::open(&path).unwrap();
+    let (mut samples, mut intervals, mut counted) = (Vec::new(), 0, 0);
+    run.samples(|number, sample| samples.push((number, sample))).unwrap();
+    run.intervals(|_, _, counts| (intervals, counted) = (intervals + 1, counted + counts.len()))
+        .unwrap();
+    assert_eq!((samples.len(), intervals, counted), (400, 8, 400));
+    let last = samples.iter().map(|(_, sample)| sample.t_ns).max();
+    assert_eq!((last, document.duration_ns), (Some(399_000_000), 399_000_000));
+    assert_eq!((document.log_interval_ns, document.parameters.raw), (100_000_000, true));
+}
+
+#[test]
+fn what_a_file_leaves_open_is_a_caveat() {
+    let histogram = "# Histogram\n000003 000006\n# Total: 000000007\n# Min Latencies: 00003\n\
+        # Avg Latencies: 00019\n# Max Latencies: 00401\n# Histogram Overflows: 00002\n";
+    let stream = "  0:  0:  4\n  0:  1:  5\n  0:  7:  5\n";
+    let summary = "T: 0 ( 1) P:80 I:1000 C:      9 Min:      9 Act:    9 Avg:    9 Max:       9\n";
+    let points = "Value,Percentile,TotalCount,1/(1-Percentile)\n1.5,1.0,7,inf\n";
+    let oslat = "oslat V 2\n Core: 0\n 001 (us): 7\n 002 (us): 1\n Maximum: 2 (us)\n";
+    let rteval = "<rteval><Profile><timerlat><core id='0'><bucket index='1' value='2'/></core>\
+        </timerlat></Profile></rteval>";
+    let latency = "Sampling period: 100 us\nRTH|lat min|lat avg|lat max|\nRTD|1.0|2.0|3.0|\n";
+    let all = [
+        (
+            histogram,
+            &["latencies_hidden", "latencies_rounded", "unit_assumed", "counts_differ"][..],
+        ),
+        (stream, &["stream_gaps", "unit_assumed", "latencies_rounded"]),
+        (summary, &["no_distribution", "latencies_rounded"]),
+        (points, &["points_only", "unit_assumed"]),
+        (oslat, &["turns_left_out", "latencies_rounded"]),
+        (rteval, &["kinds_pooled", "latencies_rounded"]),
+        (latency, &["counts_estimated", "no_distribution"]),
+    ];
+    for (file, codes) in all {
+        let sheet = text(file).unwrap();
+        let place = tempfile::tempdir().unwrap();
+        let run = ImportedRun {
+            place: &place.path().join("r"),
+            id: "i".into(),
+            name: "r".into(),
+            argv: Vec::new(),
+            written_at: None,
+            file: "f".into(),
+        };
+        let document = make(&sheet, run).unwrap();
+        let found: Vec<&str> = document.caveats.iter().map(|own| own.code.as_str()).collect();
+        let wanted: Vec<&str> = codes.iter().copied().chain(["facts_missing"]).collect();
+        assert!(wanted.iter().all(|code| found.contains(code)), "{found:?} {wanted:?}");
+        assert_eq!(found.len(), wanted.len(), "{found:?}");
+    }
+}
+
+#[test]
+fn names_of_formats_are_plain_and_found_again() {
+    for format in FORMATS {
+        let found = ImportFormat::find(format.name).map(|found| found.name);
+        assert_eq!(found, Some(format.name));
+        assert!(!format.help.is_empty() && !format.help.ends_with('.'), "{}", format.name);
+    }
+}

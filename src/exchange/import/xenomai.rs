@@ -1,0 +1,98 @@
+//! The output of Xenomai's and EVL's `latency` (`latmus` prints the same lines).
+//!
+//! ```text
+//! RTH|----lat min|----lat avg|----lat max|-overrun|---msw|---lat best|--lat worst
+//! RTD|      1.615|      1.923|      9.630|       0|     0|      1.615|      9.630
+//! RTS|      1.615|      2.010|     12.410|       0|     0|    00:00:10/00:00:10
+//! ```
+//!
+//! A line `RTD` is one second, in us; `RTS` is all of it. There is no distribution, and no line
+//! says how many samples it is of: the period is in the head.
+
+use super::{
+    ImportOptions,
+    sheet::Sheet,
+    source::{ImportError, Source},
+    times::decimal,
+};
+use crate::run::ImportCaveat;
+
+/// Whether it begins as such a file does.
+pub(super) fn is_it(head: &str) -> bool {
+    head.lines().any(|line| line.starts_with("RTH|") && line.contains("lat max"))
+}
+
+/// Reads it.
+pub(super) fn read(
+    source: &mut Source<'_>,
+    _options: &ImportOptions,
+) -> Result<Sheet, ImportError> {
+    let mut sheet = Sheet::new("latency (Xenomai)", Some("timer"));
+    let series = sheet.series("all", None)?;
+    let (mut period_us, mut seconds) = (None, 0_u64);
+    let (mut min, mut max, mut sum) = (i64::MAX, i64::MIN, 0_i64);
+    while let Some((number, line)) = source.text()? {
+        period_us = period_us.or_else(|| period(&line));
+        if !line.starts_with("RTD|") {
+            continue;
+        }
+        let mut fields = line.split('|').skip(1);
+        let mut ns = || decimal(fields.next().unwrap_or_default(), 3);
+        let (Some(low), Some(mean), Some(high)) = (ns(), ns(), ns()) else {
+            return Err(ImportError::at(number, "a line RTD has smallest, mean and largest, us"));
+        };
+        (min, max, sum) = (min.min(low), max.max(high), sum.saturating_add(mean));
+        seconds += 1;
+    }
+    let Some(period_us) = period_us.filter(|_| seconds > 0) else {
+        let what = "it has no line \"Sampling period: 100 us\", or no line RTD: it was cut";
+        return Err(ImportError::new(what));
+    };
+    let samples = seconds.saturating_mul(1_000_000 / period_us);
+    let mean = sum / i64::try_from(seconds).unwrap_or(i64::MAX);
+    sheet.summary(series, samples.max(1), [min, mean, max]);
+    sheet.parameter("interval_ns", period_us.saturating_mul(1_000));
+    sheet.duration_ns = seconds.checked_mul(1_000_000_000);
+    sheet.caveats.push(ImportCaveat::CountsEstimated { samples: samples.max(1) });
+    Ok(sheet)
+}
+
+/// `== Sampling period: 100 us`
+fn period(line: &str) -> Option<u64> {
+    let (_, rest) = line.split_once("Sampling period:")?;
+    let mut words = rest.split_whitespace();
+    let number = words.next()?.parse().ok().filter(|us| (1..=1_000_000).contains(us));
+    number.filter(|_| words.next() == Some("us"))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::exchange::import::tests::{caveats, series, text};
+
+    const LATENCY: &str = "== Sampling period: 100 us\n== Test mode: periodic user-mode task\n\
+        == All results in microseconds\nwarming up...\n\
+        RTT|  00:00:01  (periodic user-mode task, 100 us period, priority 99)\n\
+        RTH|----lat min|----lat avg|----lat max|-overrun|---msw|---lat best|--lat worst\n\
+        RTD|      1.615|      1.923|      9.630|       0|     0|      1.615|      9.630\n\
+        RTD|     -0.302|      2.077|     12.410|       0|     0|     -0.302|     12.410\n\
+        ---|-----------|-----------|-----------|--------|------|-------------------------\n\
+        RTS|     -0.302|      2.000|     12.410|       0|     0|    00:00:02/00:00:02\n";
+
+    #[test]
+    fn the_seconds_make_a_summary_whose_count_is_an_estimate() {
+        let sheet = text(LATENCY).unwrap();
+        assert_eq!(series(&sheet), [("all", 20_000, -302, 12_410)]);
+        assert_eq!(sheet.series[0].totals.sum_ns, 2_000 * 20_000);
+        let said = caveats(&sheet);
+        assert!(said.contains("counts_estimated") && said.contains("no_distribution"), "{said}");
+    }
+
+    #[test]
+    fn a_cut_or_odd_line_is_refused() {
+        let odd = LATENCY.replace("12.410|       0|     0|     -0.302", "x|0|0|0");
+        let error = text(&odd).unwrap_err().to_string();
+        assert!(error.starts_with("line 8: a line RTD"), "{error}");
+        let without = LATENCY.replace("Sampling period", "Period");
+        assert!(text(&without).unwrap_err().to_string().contains("it was cut"));
+    }
+}

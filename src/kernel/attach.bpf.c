@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Follows threads of others: which threads these are, as they come, change their names and go; and
+ * of each how long it takes from a wake-up to the CPU, and what it does then. Nothing is sent:
+ * histograms of each thread grow in memory that user space maps.
+ *
+ * A program that runs for each switch of tasks must cost others little: whether a thread is
+ * attached is one look into a flat array by its number.
+ *
+ * Here is what happens at its wake-ups and switches; attach_threads.h has which threads these are,
+ * attach_wakers.h who wakes them, attach_response.h how long their work takes, attach_memory.h what is
+ * kept.
+ */
+#include "bpf.h"
+#include "attach.h"
+#include "attach_memory.h"
+#include "attach_response.h"
+#include "attach_threads.h"
+#include "attach_wakers.h"
+
+char LICENSE[] SEC("license") = "GPL";
+
+SEC("tp_btf/sched_waking")
+int BPF_PROG(on_sched_waking, struct task_struct *task)
+{
+    struct tardy_attach_thread *thread = get_attached(task);
+
+    if (!thread || thread->waking_ns || thread->ready_ns)
+        return 0;
+    u64 now_ns = bpf_ktime_get_ns();
+    set_waker(thread, bpf_get_current_task_btf());
+    thread->woken_on = bpf_get_smp_processor_id();
+    /* It has not left its CPU yet: whether it will, shows there. */
+    if (!thread->out_ns && thread->in_ns) {
+        thread->early_ns = now_ns;
+        if (attach_config.response)
+            cycle_overrun(thread, now_ns);
+        return 0;
+    }
+    thread->waking_ns = now_ns;
+    thread->blocked_ns = thread->out_ns ? now_ns - thread->out_ns : 0;
+    return 0;
+}
+
+/* Read by its places in attached_thread.rs. */
+#define LATE_AT(field) __builtin_offsetof(struct tardy_attach_late, field)
+_Static_assert(LATE_AT(entry_ns) == 8 && LATE_AT(waking_ns) == 16 && LATE_AT(switch_ns) == 24,
+               "times");
+_Static_assert(LATE_AT(done_ns) == 56, "the end");
+_Static_assert(LATE_AT(tid) == 32 && LATE_AT(place) == 36 && LATE_AT(woken_on) == 40
+                   && LATE_AT(switched_on) == 44,
+               "numbers");
+
+/* Hands a late wake-up over, so that its cause can be looked for. */
+static __noinline int hand_over(struct tardy_attach_thread *thread, u64 now_ns)
+{
+    struct tardy_attach_late late = {};
+
+    if (!thread)
+        return 0;
+    u16 *place = place_of(thread->tid);
+    late.hard_ns = thread->wants_lateness ? thread->hard_ns : 0;
+    late.entry_ns = thread->entry_ns;
+    late.waking_ns = thread->waking_ns;
+    late.switch_ns = now_ns;
+    late.tid = thread->tid;
+    late.place = place ? *place : 0;
+    late.woken_on = thread->woken_on;
+    late.switched_on = bpf_get_smp_processor_id();
+    late.prio = thread->prio;
+    if (bpf_ringbuf_output(&attach_late, &late, sizeof(late), BPF_RB_NO_WAKEUP))
+        __sync_fetch_and_add(&attach_memory.settings.dropped, 1);
+    return 0;
+}
+
+/* The thread is switched in after it was woken. Before it runs no more is done than must be. */
+static __always_inline void end_wakeup(struct tardy_attach_thread *thread, u64 now_ns)
+{
+    u64 hard_ns = thread->hard_ns, least_ns = thread->late_ns;
+    u64 from_ns = thread->wants_lateness ? hard_ns : thread->waking_ns;
+
+    if (least_ns && from_ns && now_ns > from_ns && now_ns - from_ns > least_ns)
+        hand_over(thread, now_ns);
+    thread->woken_by = thread->waker;
+    thread->woken_ns = thread->waking_ns;
+    thread->switched_ns = now_ns;
+    thread->due_ns = hard_ns;
+    thread->due_soft_ns = thread->soft_ns;
+    thread->run_ns = 0;
+    thread->wait_ns = 0;
+    thread->whole = 1;
+}
+
+static __always_inline void switch_in(struct tardy_attach_thread *thread,
+                                      struct task_struct *task, u64 now_ns)
+{
+    /* Woken on its way to sleep, and asleep for no time that anybody saw. */
+    if (!thread->waking_ns && thread->out_ns && thread->early_ns)
+        thread->waking_ns = thread->out_ns;
+    if (attach_config.response)
+        cycle_in(thread, thread->waking_ns, now_ns);
+    if (thread->waking_ns) {
+        thread->prio = task->prio;
+        end_wakeup(thread, now_ns);
+    } else if (thread->ready_ns) {
+        thread->wait_ns += now_ns - thread->ready_ns;
+    } else {
+        thread->whole = 0;
+        if (thread->out_ns)
+            thread->unmatched++;
+    }
+    thread->waking_ns = 0;
+    thread->early_ns = 0;
+    thread->ready_ns = 0;
+    thread->out_ns = 0;
+    thread->hard_ns = 0;
+    thread->in_ns = now_ns;
+}
+
+static __always_inline void switch_out(struct tardy_attach_thread *thread, u64 state, u64 now_ns)
+{
+    settle(thread);
+    if (attach_config.response) {
+        count_closed(thread);
+        cycle_out(thread, state, now_ns);
+    }
+    if (thread->in_ns)
+        thread->run_ns += now_ns - thread->in_ns;
+    thread->in_ns = 0;
+    thread->waking_ns = 0;
+    if (!state) {
+        thread->preempted++;
+        thread->ready_ns = now_ns;
+        return;
+    }
+    if (thread->whole) {
+        count_in(&thread->hists[TARDY_ATTACH_RUN], thread->run_ns);
+        if (thread->wait_ns)
+            count_in(&thread->hists[TARDY_ATTACH_READY], thread->wait_ns);
+    }
+    thread->whole = 0;
+    thread->out_ns = now_ns;
+}
+
+SEC("tp_btf/sched_switch")
+int BPF_PROG(on_sched_switch, bool preempt, struct task_struct *prev, struct task_struct *next)
+{
+    struct tardy_attach_thread *from = get_attached(prev);
+    u64 now_ns = 0;
+
+    if (from) {
+        now_ns = bpf_ktime_get_ns();
+        switch_out(from, preempt ? 0 : left_state(ctx, prev, attach_config.switch_has_state),
+                   now_ns);
+    }
+    struct tardy_attach_thread *to = get_attached(next);
+    if (to)
+        switch_in(to, next, now_ns ? now_ns : bpf_ktime_get_ns());
+    return 0;
+}

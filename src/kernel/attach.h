@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/*
+ * What the programs that follow somebody else's threads write into memory that user space maps: the
+ * contract between attach.bpf.c and attach.rs. All times are CLOCK_MONOTONIC ns.
+ */
+#ifndef TARDY_ATTACH_H
+#define TARDY_ATTACH_H
+
+/* Most threads at one time; place 0 is nobody's. A power of two. */
+#define TARDY_ATTACH_PLACES 512
+/* Of so many numbers of threads the places lie together. */
+#define TARDY_ATTACH_BLOCK 1024
+#define TARDY_ATTACH_CPUS 1024
+/* Buckets of a histogram: each doubling is cut into 64, so that one is 1.6 % wide at most. */
+#define TARDY_ATTACH_SUB_BITS 6
+#define TARDY_ATTACH_BUCKETS 2432
+
+/* The histograms of a thread. */
+enum tardy_attach_hist {
+    TARDY_ATTACH_DISPATCH = 0, /* wake-up to running */
+    TARDY_ATTACH_LATENESS = 1, /* hard expiry of its own timer to running; 0 where before it */
+    TARDY_ATTACH_RUN = 2,      /* of a wake-up: time on a CPU */
+    TARDY_ATTACH_READY = 3,    /* of a wake-up that was preempted: ready, but not running */
+    TARDY_ATTACH_BLOCKED = 4,  /* asleep, up to the wake-up */
+    TARDY_ATTACH_RESPONSE = 5, /* hard expiry of its own timer to the end of its work */
+};
+#define TARDY_ATTACH_HISTS 6
+
+/* Who woke a thread. */
+enum tardy_attach_waker {
+    TARDY_ATTACH_BY_TIMER = 0,
+    TARDY_ATTACH_BY_INTERRUPT = 1, /* hard interrupt or softirq */
+    TARDY_ATTACH_BY_IPI = 2,
+    TARDY_ATTACH_BY_TASK = 3,
+};
+#define TARDY_ATTACH_WAKERS 4
+
+/* The timer of its last sleep is for a time, and not until one; and that of the last wake-up was. */
+#define TARDY_ATTACH_SLEEPS_FOR 1
+#define TARDY_ATTACH_SLEPT_FOR 2
+
+/* Which threads are attached. */
+enum tardy_attach_mode {
+    TARDY_ATTACH_PROCESS = 0,
+    TARDY_ATTACH_THREAD = 1,
+    TARDY_ATTACH_NAME = 2,
+    TARDY_ATTACH_CHILDREN = 3, /* what an attached thread starts, also as a process */
+};
+
+/* Of a place. */
+enum tardy_attach_state {
+    TARDY_ATTACH_FREE = 0,
+    TARDY_ATTACH_LIVE = 1,
+    TARDY_ATTACH_ENDED = 2, /* user space has still to read it */
+};
+
+struct tardy_attach_hist_data {
+    unsigned long long count;
+    unsigned long long sum_ns;
+    unsigned long long min_ns;
+    unsigned long long max_ns;
+    unsigned long long above; /* longer than an hour: in no bucket */
+    unsigned int lowest;      /* no lower bucket was counted */
+    unsigned int highest;
+    unsigned int buckets[TARDY_ATTACH_BUCKETS];
+};
+
+/* One thread at one place. */
+struct tardy_attach_thread {
+    unsigned int tid; /* 0 while nobody's */
+    unsigned int pid;
+    unsigned int state;
+    unsigned int prio;     /* the kernel's, at its last wake-up */
+    unsigned long long start_ns; /* with `tid` the thread for good; 0 until it is first seen */
+    char comm[16];
+    /* The present wake-up. */
+    unsigned long long waking_ns; /* 0 where none is in progress */
+    unsigned long long early_ns;  /* woken while it had not gone to sleep yet */
+    unsigned long long out_ns;    /* when it went to sleep; 0 while it has not */
+    unsigned long long ready_ns;  /* since when it is preempted; 0 while it is not */
+    unsigned long long in_ns;     /* when it was switched in */
+    unsigned long long run_ns;    /* what it had of a CPU since the wake-up */
+    unsigned long long wait_ns;   /* ready, but not running since then */
+    unsigned int whole;           /* 1: its wake-up was seen */
+    unsigned int waker;
+    unsigned long long hard_ns;   /* of the own timer that woke it; 0 for none */
+    unsigned long long soft_ns;
+    /* Counts. */
+    unsigned long long woken[TARDY_ATTACH_WAKERS];
+    unsigned long long preempted;
+    unsigned long long unmatched; /* switched in without a wake-up that was seen */
+    unsigned long long in_slack;  /* ran before the hard expiry */
+    unsigned long long slack_ns;  /* hard less soft expiry, summed over own timers */
+    /* The period of its timers: from one programmed expiry to the next. */
+    unsigned long long last_ns;   /* the last programmed expiry */
+    unsigned long long period_ns; /* the candidate */
+    unsigned long long first_ns;  /* the expiry from which on it is one */
+    unsigned long long hits;      /* expiries a period, or a few, after the one before */
+    unsigned long long misses;    /* others */
+    unsigned long long missed;    /* periods without an expiry */
+    unsigned int votes;
+    unsigned int relative;        /* TARDY_ATTACH_SLEEPS_FOR, TARDY_ATTACH_SLEPT_FOR */
+    unsigned long long sleep_timer; /* address of the timer of its last sleep */
+    unsigned long long entry_ns;  /* the interrupt in which its own timer expired */
+    unsigned int woken_on;        /* the CPU */
+    unsigned int wants_lateness;  /* 1: what is late is the lateness, else the dispatch */
+    unsigned long long late_ns;   /* later ones are handed over; 0 for none. Set by user space */
+    /* The last wake-up, which is counted when its work is over: then nobody waits for that. */
+    unsigned long long woken_ns;  /* 0 once it is counted */
+    unsigned long long switched_ns;
+    unsigned long long due_ns;    /* hard expiry of its own timer; 0 for none */
+    unsigned long long due_soft_ns;
+    unsigned long long blocked_ns;
+    unsigned long long woken_by;
+    /* The present cycle, with `response` alone: attach_response.h. */
+    unsigned long long cycle_ns;       /* hard expiry of its own timer; 0 for none */
+    unsigned long long cycle_in_ns;    /* when it had the CPU for it */
+    unsigned long long cycle_done_ns;  /* its last sleep so far; 0 for none */
+    unsigned long long cycle_since_ns; /* since when it runs */
+    unsigned long long cycle_run_ns;
+    unsigned long long cycle_ready_ns;
+    unsigned long long cycle_wait_ns;
+    unsigned long long cycle_entry_ns; /* the interrupt in which that expired */
+    unsigned long long cycle_waking_ns;
+    unsigned int cycle_woken_on;       /* the CPU, and the one that it got */
+    unsigned int cycle_switched_on;
+    unsigned long long armed_ns;       /* when it armed the timer of its last sleep */
+    unsigned long long closed;         /* 1: a cycle that is over is still to be counted */
+    unsigned long long closed_ns;      /* how long that took */
+    unsigned long long deadline_ns;    /* cycles are not to be longer; 0 for none */
+    /* Of all cycles that were: how many, and the sums of their parts. */
+    unsigned long long over;
+    unsigned long long over_late_ns;
+    unsigned long long over_run_ns;
+    unsigned long long over_ready_ns;
+    unsigned long long over_wait_ns;
+    unsigned long long over_unseen_ns;
+    struct tardy_attach_hist_data hists[TARDY_ATTACH_HISTS];
+};
+
+/* The timer whose callback began last. Times are those of its clock. */
+struct tardy_attach_timer {
+    unsigned long long timer; /* its address; 0 once its callback is known to be over */
+    unsigned long long hard_ns;
+    unsigned long long soft_ns;
+    unsigned long long running; /* address of a word that has that of the timer, while it runs */
+    unsigned long long pid;   /* of one in a softirq: the task that it interrupted, or that runs it */
+    unsigned long long now;   /* address of the time at which the interrupt began */
+    unsigned long long base_ns; /* of its clock to CLOCK_MONOTONIC */
+};
+
+/* A wake-up that was late, or a cycle that was too long; 64 bytes. */
+struct tardy_attach_late {
+    unsigned long long hard_ns;   /* of the own timer that woke the thread; 0 for none */
+    unsigned long long entry_ns;  /* the interrupt in which that expired */
+    unsigned long long waking_ns;
+    unsigned long long switch_ns;
+    unsigned int tid;
+    unsigned int place;
+    unsigned int woken_on;
+    unsigned int switched_on;
+    unsigned int prio;
+    unsigned int reserved;
+    unsigned long long done_ns;   /* of a cycle: when its work ended; 0 for a wake-up */
+};
+
+/* 128 bytes, so that no two CPUs write into one line. */
+struct tardy_attach_cpu {
+    struct tardy_attach_timer hard;
+    struct tardy_attach_timer soft;
+    unsigned long long in_call; /* 1 in a function that another CPU called */
+    unsigned long long reserved;
+};
+
+struct tardy_attach_settings {
+    /* Free places, handed out from `head` to `tail`; both only grow. */
+    unsigned long long head;
+    unsigned long long tail;
+    unsigned long long refused;   /* threads for which there was no place */
+    unsigned long long started;   /* threads that were given one by a program */
+    unsigned long long dropped;   /* late ones for which the ring had no room */
+    unsigned int own_pid;         /* what this process starts is attached; 0 for nothing */
+    unsigned int reserved;
+    unsigned long long name[2];   /* of TARDY_ATTACH_NAME */
+    unsigned long long on;        /* 0: nothing is given a place */
+    unsigned int free[TARDY_ATTACH_PLACES];
+};
+
+/* All that is shared but threads and places. */
+struct tardy_attach_memory {
+    struct tardy_attach_settings settings;
+    struct tardy_attach_cpu cpus[TARDY_ATTACH_CPUS];
+};
+
+/* Constant once the programs are loaded. */
+struct tardy_attach_config {
+    unsigned int mode;   /* enum tardy_attach_mode */
+    unsigned int target; /* the process, or the thread */
+    unsigned int switch_has_state;
+    /* Offsets from `runqueues`; of a kernel without, -2^31. */
+    int preempt_count;
+    int pcpu_hot;
+    unsigned int response;          /* 1: cycles are measured */
+    unsigned long long deadline_ns; /* of threads that begin; 0 for none */
+};
+
+#endif

@@ -1,0 +1,406 @@
+//! Programs that follow threads of others: `attach.bpf.c`, and the memory that it fills.
+//!
+//! Each attached thread has a place with its histograms, which only grow; whoever reads takes the
+//! difference from the last time. A program gives a place to a thread that begins, and takes it
+//! away at its end; user space empties it then and gives it back.
+
+use std::{
+    fmt, fs, io,
+    os::fd::AsFd,
+    path::Path,
+    sync::atomic::{
+        AtomicU64,
+        Ordering::{AcqRel, Acquire, Relaxed, Release},
+    },
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use libbpf_rs::{
+    Link, MapCore as _, Object, ObjectBuilder, OpenObject, RingBuffer, RingBufferBuilder, btf::Btf,
+};
+
+use crate::sys::mapped::MappedWords;
+
+use super::{
+    TracingUnavailable,
+    attach_config::{AttachedCycles, AttachedTo, config},
+    attach_unavailable::AttachUnavailable,
+    attached_thread::{
+        AttachedLate, AttachedThread, COMM, DEADLINE, START, STATE_PRIO, THREAD, TID_PID,
+    },
+    bootstrap, header, log,
+};
+
+#[repr(C, align(8))]
+struct AttachCode<T: ?Sized>(T);
+
+static CODE: &AttachCode<[u8]> =
+    &AttachCode(*include_bytes!(concat!(env!("OUT_DIR"), "/attach.bpf.o")));
+
+const PLACES: usize = header::TARDY_ATTACH_PLACES as usize;
+const BLOCK: usize = header::TARDY_ATTACH_BLOCK as usize;
+// The same of `struct tardy_attach_settings`.
+const HEAD: usize = 0;
+const TAIL: usize = 1;
+const REFUSED: usize = 2;
+const DROPPED: usize = 4;
+const OWN_PID: usize = 5;
+const NAME: usize = 6;
+const ON: usize = 8;
+const FREE: usize = 9;
+const SETTINGS: usize = FREE + PLACES / 2;
+
+/// Programs that a kernel may lack: without them a wake-up by a call from another processor counts
+/// as one by an interrupt.
+const SPARED: [&str; 2] = ["csd_function_entry", "csd_function_exit"];
+
+/// Why there is no place for a thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NoPlace {
+    /// It has one.
+    HasOne,
+    /// All are taken.
+    Full,
+    /// There is no thread with such a number.
+    Number,
+}
+
+/// The programs, loaded. They go when it is dropped, and with the process.
+pub struct AttachPrograms {
+    // Before the object whose programs they run.
+    links: Vec<Link>,
+    ring: RingBuffer<'static>,
+    /// What the ring has given so far.
+    late: Arc<Mutex<Vec<AttachedLate>>>,
+    object: Object,
+    memory: MappedWords,
+    threads: MappedWords,
+    places: MappedWords,
+    cycles: AttachedCycles,
+}
+
+impl fmt::Debug for AttachPrograms {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AttachPrograms").field("links", &self.links.len()).finish_non_exhaustive()
+    }
+}
+
+impl AttachPrograms {
+    /// Most threads at one time.
+    pub const MOST: usize = PLACES - 1;
+
+    /// Loads them; none runs yet.
+    ///
+    /// # Errors
+    /// What is missing, with the remedy.
+    pub fn load(to: &AttachedTo, cycles: AttachedCycles) -> Result<Self, AttachUnavailable> {
+        bootstrap::can_trace()?;
+        let blocks = greatest_number().div_ceil(BLOCK).max(1);
+        let object = load(to, cycles, blocks)?;
+        let map = |ending: &str, words: usize| {
+            let found = object.maps().find(|map| map.name().to_string_lossy().ends_with(ending));
+            let found = found.ok_or_else(|| io::Error::other("the object has no such map"));
+            found
+                .and_then(|map| MappedWords::new(map.as_fd(), words))
+                .map_err(|error| system("map the memory of attached threads", &error))
+        };
+        let memory = map(".bss", SETTINGS)?;
+        let threads = map("attach_threads", PLACES * THREAD)?;
+        let places = map("attach_places", blocks * BLOCK / 4)?;
+        let late = Arc::<Mutex<Vec<AttachedLate>>>::default();
+        let ring = ring(&object, Arc::clone(&late))?;
+        let programs =
+            Self { links: Vec::new(), ring, late, object, memory, threads, places, cycles };
+        programs.prepare(to);
+        Ok(programs)
+    }
+
+    fn prepare(&self, to: &AttachedTo) {
+        let words = self.memory.words();
+        for place in 1..PLACES {
+            self.push_free(place);
+        }
+        if let AttachedTo::Name(name) = to {
+            let mut padded = [0_u8; 16];
+            padded.iter_mut().zip(name.iter().take(15)).for_each(|(to, from)| *to = *from);
+            for (word, bytes) in padded.chunks_exact(8).enumerate() {
+                let bytes = bytes.try_into().unwrap_or_default();
+                words[NAME + word].store(u64::from_ne_bytes(bytes), Relaxed);
+            }
+        }
+    }
+
+    /// Lets the programs run: from now on threads that begin are given places.
+    ///
+    /// # Errors
+    /// [`AttachUnavailable::System`] with the kernel's reason; none of them runs then.
+    pub fn attach(&mut self) -> Result<(), AttachUnavailable> {
+        log::listen();
+        self.memory.words()[ON].store(1, Release);
+        let mut links = Vec::new();
+        // Those that follow threads as they come first: of one that is found afterwards nothing is
+        // missed.
+        let mut programs: Vec<_> =
+            self.object.progs_mut().filter(|program| program.autoload()).collect();
+        programs.sort_by_key(|program| {
+            let name = program.name().to_string_lossy().into_owned();
+            !(name.starts_with("on_sched_process") || name == "on_task_rename")
+        });
+        for program in &mut programs {
+            links.push(program.attach().map_err(|error| {
+                let name = program.name().to_string_lossy();
+                system(&format!("let the program `{name}` run"), &error)
+            })?);
+        }
+        self.links = links;
+        Ok(())
+    }
+
+    /// Lets none of them run any more; what they counted stays.
+    pub fn detach(&mut self) {
+        self.links.clear();
+    }
+
+    /// Whatever this process starts from now on is attached, with what that starts.
+    pub fn adopt_children(&self, adopt: bool) {
+        let pid = if adopt { std::process::id() } else { 0 };
+        self.memory.words()[OWN_PID].store(pid.into(), Release);
+    }
+
+    /// Gives a thread that is there already a place. It is the caller's to see afterwards that it
+    /// still is the thread that was meant, and to call [`AttachPrograms::end`] where it is not.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn add(&self, tid: u32, pid: u32, comm: &[u8]) -> Result<(), NoPlace> {
+        match self.place_of(tid) {
+            None => return Err(NoPlace::Number),
+            Some(0) => {}
+            Some(_) => return Err(NoPlace::HasOne),
+        }
+        let place = self.pop_free().ok_or(NoPlace::Full)?;
+        let words = self.thread(place);
+        words[TID_PID].store(u64::from(tid) | u64::from(pid) << 32, Relaxed);
+        words[START].store(0, Relaxed);
+        let mut padded = [0_u8; 16];
+        padded.iter_mut().zip(comm.iter().take(15)).for_each(|(to, from)| *to = *from);
+        for (word, bytes) in padded.chunks_exact(8).enumerate() {
+            let bytes = bytes.try_into().unwrap_or_default();
+            words[COMM + word].store(u64::from_ne_bytes(bytes), Relaxed);
+        }
+        if let AttachedCycles::Measured(Some(deadline_ns)) = self.cycles {
+            words[DEADLINE].store(deadline_ns, Relaxed);
+        }
+        words[STATE_PRIO].store(header::TARDY_ATTACH_LIVE.into(), Release);
+        self.set_place(tid, place);
+        Ok(())
+    }
+
+    /// Takes a thread's place away; [`AttachPrograms::all`] shows it as one that has ended.
+    pub fn end(&self, tid: u32) {
+        if let Some(place) = self.place_of(tid).filter(|place| *place > 0) {
+            self.set_place(tid, 0);
+            self.thread(place)[STATE_PRIO].store(header::TARDY_ATTACH_ENDED.into(), Release);
+        }
+    }
+
+    /// Whether the work of threads is measured, from one expiry of their timers to the next.
+    #[must_use]
+    pub fn cycles(&self) -> AttachedCycles {
+        self.cycles
+    }
+
+    /// How often a thread that began found no place.
+    #[must_use]
+    pub fn refused(&self) -> u64 {
+        self.memory.words()[REFUSED].load(Relaxed)
+    }
+
+    /// The late wake-ups that were handed over since the last time.
+    #[must_use]
+    pub fn take_late(&self) -> Vec<AttachedLate> {
+        self.ring.consume_raw();
+        std::mem::take(&mut *self.late.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Late wake-ups for which there was no room.
+    #[must_use]
+    pub fn dropped(&self) -> u64 {
+        self.memory.words()[DROPPED].load(Relaxed)
+    }
+
+    /// Whether this thread has a place.
+    #[must_use]
+    pub fn has(&self, tid: u32) -> bool {
+        self.place_of(tid).is_some_and(|place| place > 0)
+    }
+
+    /// Every thread that has a place, also of those that have ended and were not released yet.
+    pub fn all(&self) -> impl Iterator<Item = AttachedThread<'_>> {
+        (1..PLACES).filter_map(|place| {
+            let words = self.thread(place);
+            let state = words[STATE_PRIO].load(Acquire) as u32;
+            if state == header::TARDY_ATTACH_FREE {
+                return None;
+            }
+            let tid = words[TID_PID].load(Relaxed) as u32;
+            // Two gave it a place at the same time: the other one is in force.
+            let is_lost = self.place_of(tid) != Some(place);
+            let has_ended = state == header::TARDY_ATTACH_ENDED || is_lost;
+            Some(AttachedThread { place, has_ended, words })
+        })
+    }
+
+    /// Empties the place of a thread that has ended, for another one.
+    pub fn release(&self, place: usize) {
+        let words = self.thread(place);
+        words[STATE_PRIO].store(header::TARDY_ATTACH_FREE.into(), Release);
+        words.iter().for_each(|word| word.store(0, Relaxed));
+        self.push_free(place);
+    }
+
+    fn thread(&self, place: usize) -> &[AtomicU64] {
+        self.threads.words().get(place * THREAD..(place + 1) * THREAD).unwrap_or_default()
+    }
+
+    fn place_of(&self, tid: u32) -> Option<usize> {
+        let word = self.places.words().get(tid as usize / 4)?.load(Acquire);
+        usize::try_from(word >> (tid % 4 * 16) & 0xffff).ok()
+    }
+
+    fn set_place(&self, tid: u32, place: usize) {
+        let Some(word) = self.places.words().get(tid as usize / 4) else { return };
+        let shift = tid % 4 * 16;
+        let set = |old: u64| Some(old & !(0xffff << shift) | (place as u64 & 0xffff) << shift);
+        let _ = word.fetch_update(AcqRel, Acquire, set);
+    }
+
+    fn push_free(&self, place: usize) {
+        let words = self.memory.words();
+        let tail = words[TAIL].load(Relaxed);
+        let at = tail as usize % PLACES;
+        let shift = at % 2 * 32;
+        let word = &words[FREE + at / 2];
+        let old = word.load(Relaxed);
+        word.store(old & !(0xffff_ffff << shift) | (place as u64) << shift, Relaxed);
+        words[TAIL].store(tail + 1, Release);
+    }
+
+    fn pop_free(&self) -> Option<usize> {
+        let words = self.memory.words();
+        loop {
+            let head = words[HEAD].load(Acquire);
+            if head >= words[TAIL].load(Acquire) {
+                return None;
+            }
+            if words[HEAD].compare_exchange(head, head + 1, AcqRel, Acquire).is_ok() {
+                let at = head as usize % PLACES;
+                let word = words[FREE + at / 2].load(Relaxed);
+                return usize::try_from(word >> (at % 2 * 32) & 0xffff_ffff).ok();
+            }
+        }
+    }
+}
+
+/// Numbers of threads are below this.
+fn greatest_number() -> usize {
+    let text = fs::read_to_string("/proc/sys/kernel/pid_max").unwrap_or_default();
+    text.trim().parse().unwrap_or(4 << 20)
+}
+
+fn system(what: &str, why: &dyn std::fmt::Display) -> AttachUnavailable {
+    AttachUnavailable::System { what: what.to_owned(), why: why.to_string() }
+}
+
+fn load(
+    to: &AttachedTo,
+    cycles: AttachedCycles,
+    blocks: usize,
+) -> Result<Object, AttachUnavailable> {
+    let failed = |error: libbpf_rs::Error| system("open the programs of attach", &error);
+    let path = Path::new(bootstrap::BTF);
+    let tracepoints = bootstrap::tracepoints(path)?;
+    let btf = Btf::from_path(path).map_err(failed)?;
+    log::listen();
+    let mut builder = ObjectBuilder::default();
+    let mut object: OpenObject =
+        builder.name("tardy_attach").and_then(|it| it.open_memory(&CODE.0)).map_err(failed)?;
+    for mut program in object.progs_mut() {
+        let name = program.name().to_string_lossy().into_owned();
+        let tracepoint = name.strip_prefix("on_").unwrap_or(&name);
+        if !tracepoints.contains(tracepoint) {
+            if !SPARED.contains(&tracepoint) {
+                let tracepoint = tracepoint.to_owned();
+                return Err(AttachUnavailable::NoTracepoint { tracepoint });
+            }
+            program.set_autoload(false);
+        }
+    }
+    let config = config(to, cycles, &btf);
+    for mut map in object.maps_mut() {
+        let name = map.name().to_string_lossy().into_owned();
+        if name.ends_with(".config") {
+            map.set_initial_value(&config).map_err(failed)?;
+        } else if name == "attach_places" {
+            map.set_max_entries(u32::try_from(blocks).unwrap_or(u32::MAX)).map_err(failed)?;
+        }
+    }
+    object.load().map_err(|error| {
+        let lines = log::lines();
+        let why = [error.to_string(), log::reason(&lines)].join("; ");
+        match lines.iter().any(|line| line.contains("-EPERM")) {
+            true => TracingUnavailable::NoRights { why }.into(),
+            false => system("load the programs of attach", &why),
+        }
+    })
+}
+
+/// The reading end of the ring of late wake-ups.
+fn ring(
+    object: &Object,
+    late: Arc<Mutex<Vec<AttachedLate>>>,
+) -> Result<RingBuffer<'static>, AttachUnavailable> {
+    let failed = |why: &dyn fmt::Display| system("map the late wake-ups", why);
+    let map = object.maps().find(|map| map.name() == "attach_late");
+    let map = map.ok_or_else(|| failed(&"the object has no such map"))?;
+    let mut builder = RingBufferBuilder::new();
+    let each = move |bytes: &[u8]| {
+        let mut late = late.lock().unwrap_or_else(PoisonError::into_inner);
+        late.extend(AttachedLate::decode(bytes));
+        0
+    };
+    builder.add(&map, each).map_err(|error| failed(&error))?;
+    builder.build().map_err(|error| failed(&error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::layout::Layout;
+
+    fn layout(name: &str) -> Layout {
+        Layout::in_object(concat!(env!("OUT_DIR"), "/attach.bpf.o"), name)
+    }
+
+    #[test]
+    fn settings_are_where_they_are_looked_for() {
+        let settings = layout("tardy_attach_settings");
+        assert_eq!(settings.size, SETTINGS * 8);
+        for (field, at) in [
+            ("head", HEAD),
+            ("tail", TAIL),
+            ("refused", REFUSED),
+            ("dropped", DROPPED),
+            ("own_pid", OWN_PID),
+            ("name", NAME),
+            ("on", ON),
+            ("free", FREE),
+        ] {
+            assert_eq!(settings.field(field).0, at * 8, "{field}");
+        }
+        let names: Vec<String> =
+            layout("tardy_attach_config").fields.into_iter().map(|(name, ..)| name).collect();
+        let words = ["mode", "target", "switch_has_state", "preempt_count", "pcpu_hot", "response"];
+        assert_eq!(names, [&words[..], &["deadline_ns"]].concat());
+    }
+}

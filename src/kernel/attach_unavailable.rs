@@ -1,0 +1,33 @@
+//! Why threads of others cannot be looked at.
+
+use thiserror::Error;
+
+use super::TracingUnavailable;
+
+/// Why no thread can be looked at; each text names the remedy.
+#[derive(Debug, Error)]
+pub enum AttachUnavailable {
+    /// A right or the kernel's types are missing.
+    #[error("cannot look at threads of others: {0}")]
+    Bpf(#[from] TracingUnavailable),
+    /// The kernel lacks a tracepoint.
+    #[error(
+        "cannot look at threads of others: the kernel has no tracepoint {tracepoint}; use a kernel \
+         of 5.12 or later, as distributions build them"
+    )]
+    NoTracepoint {
+        /// Its name.
+        tracepoint: String,
+    },
+    /// Anything else.
+    #[error(
+        "cannot look at threads of others: {what}: {why}; please report this with the version of \
+         the kernel"
+    )]
+    System {
+        /// What was tried.
+        what: String,
+        /// What the system said.
+        why: String,
+    },
+}

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* Who wakes an attached thread: its own timer, another interrupt, another CPU, a task. */
+#ifndef TARDY_ATTACH_WAKERS_H
+#define TARDY_ATTACH_WAKERS_H
+
+#include "attach_memory.h"
+#include "preempt.h"
+
+/* What a timer's thread needs to know is read when it is woken: most wake somebody else. */
+SEC("tp_btf/hrtimer_expire_entry")
+int BPF_PROG(on_hrtimer_expire_entry, struct hrtimer *timer, s64 *now)
+{
+    struct tardy_attach_cpu *cpu = this_cpu();
+
+    if (!cpu)
+        return 0;
+    struct tardy_attach_timer *running = &cpu->hard;
+    if (timer->is_soft) {
+        running = &cpu->soft;
+        running->pid = (u32)bpf_get_current_pid_tgid();
+    }
+    struct hrtimer_clock_base *base = timer->base;
+    running->hard_ns = timer->node.expires;
+    running->soft_ns = timer->_softexpires;
+    running->now = (u64)now;
+    running->base_ns = base->offset;
+    running->running = (u64)base + bpf_core_field_offset(struct hrtimer_clock_base, running);
+    running->timer = (u64)timer;
+    return 0;
+}
+
+/* The task that a timer of a sleep is to wake; of other timers something else. */
+static __always_inline u64 sleeper_of(u64 timer)
+{
+    u64 task = 0;
+
+    bpf_probe_read_kernel(&task, sizeof(task),
+                          (void *)(timer + bpf_core_field_offset(struct hrtimer_sleeper, task)));
+    return task;
+}
+
+/*
+ * Who armed a timer is remembered: when it wakes somebody, that is no longer to be seen. That of a
+ * sleep lies on the stack of its thread, so that its address means no other one.
+ */
+SEC("tp_btf/hrtimer_start")
+int BPF_PROG(on_hrtimer_start, struct hrtimer *timer, u32 mode)
+{
+    struct task_struct *current = bpf_get_current_task_btf();
+    u64 address = (u64)timer;
+
+    struct tardy_attach_thread *thread = get_attached(current);
+    if (!thread)
+        return 0;
+    if (sleeper_of(address) == (u64)current) {
+        thread->sleep_timer = address;
+        thread->relative = (thread->relative & ~TARDY_ATTACH_SLEEPS_FOR)
+                           | (mode & HRTIMER_MODE_REL ? TARDY_ATTACH_SLEEPS_FOR : 0);
+        if (attach_config.response)
+            thread->armed_ns = bpf_ktime_get_ns();
+        return 0;
+    }
+    u32 count = count_at(current, attach_config.preempt_count, attach_config.pcpu_hot);
+    /* Timers that the kernel arms in an interrupt of this thread are none of its own. */
+    if ((count >> HARDIRQ_SHIFT) & HARDIRQ_MASK || count & SOFTIRQ_SERVED)
+        return 0;
+    u32 pid = current->pid;
+    bpf_map_update_elem(&attach_timers, &address, &pid, 0);
+    return 0;
+}
+
+SEC("tp_btf/csd_function_entry")
+int BPF_PROG(on_csd_function_entry)
+{
+    struct tardy_attach_cpu *cpu = this_cpu();
+
+    if (cpu)
+        cpu->in_call = 1;
+    return 0;
+}
+
+SEC("tp_btf/csd_function_exit")
+int BPF_PROG(on_csd_function_exit)
+{
+    struct tardy_attach_cpu *cpu = this_cpu();
+
+    if (cpu)
+        cpu->in_call = 0;
+    return 0;
+}
+
+static __always_inline int is_running(struct tardy_attach_timer *timer)
+{
+    u64 running = 0;
+
+    if (!timer->timer)
+        return 0;
+    bpf_probe_read_kernel(&running, sizeof(running), (void *)timer->running);
+    if (running == timer->timer)
+        return 1;
+    timer->timer = 0;
+    return 0;
+}
+
+/* The timer in whose callback this is; NULL where it is in none. */
+static __always_inline struct tardy_attach_timer *
+running_timer(struct tardy_attach_cpu *cpu, struct task_struct *current)
+{
+    if (is_running(&cpu->hard))
+        return &cpu->hard;
+    /* With PREEMPT_RT a task runs callbacks, and others may run meanwhile. */
+    if (is_running(&cpu->soft) && (u32)cpu->soft.pid == current->pid)
+        return &cpu->soft;
+    return NULL;
+}
+
+/* Of the timer's clock, as CLOCK_MONOTONIC. */
+static __always_inline u64 monotonic(const struct tardy_attach_timer *timer, u64 expires_ns)
+{
+    s64 ns = expires_ns - timer->base_ns;
+
+    return ns > 0 ? ns : 1;
+}
+
+/* Who wakes the thread, and, where that is its own timer, the timer's expiry. */
+static __always_inline void set_waker(struct tardy_attach_thread *thread,
+                                      struct task_struct *current)
+{
+    struct tardy_attach_cpu *cpu = this_cpu();
+    struct tardy_attach_timer *timer = cpu ? running_timer(cpu, current) : NULL;
+
+    thread->hard_ns = 0;
+    if (timer) {
+        u64 address = timer->timer;
+        thread->waker = TARDY_ATTACH_BY_TIMER;
+        if (thread->sleep_timer == address || bpf_map_lookup_elem(&attach_timers, &address)) {
+            /* When the interrupt began is of interest only where late ones are explained. */
+            if (thread->late_ns || attach_config.response) {
+                s64 now_ns = 0;
+                bpf_probe_read_kernel(&now_ns, sizeof(now_ns), (void *)timer->now);
+                thread->entry_ns = now_ns - timer->base_ns;
+            }
+            int slept_for = thread->sleep_timer == address
+                            && thread->relative & TARDY_ATTACH_SLEEPS_FOR;
+            thread->relative = (thread->relative & TARDY_ATTACH_SLEEPS_FOR)
+                               | (slept_for ? TARDY_ATTACH_SLEPT_FOR : 0);
+            thread->hard_ns = monotonic(timer, timer->hard_ns);
+            thread->soft_ns = monotonic(timer, timer->soft_ns);
+        }
+        return;
+    }
+    if (cpu && cpu->in_call) {
+        thread->waker = TARDY_ATTACH_BY_IPI;
+        return;
+    }
+    u32 count = count_at(current, attach_config.preempt_count, attach_config.pcpu_hot);
+    int in_interrupt = ((count >> HARDIRQ_SHIFT) & HARDIRQ_MASK)
+                       || softirq_count_of(current, count) & SOFTIRQ_SERVED;
+    thread->waker = in_interrupt ? TARDY_ATTACH_BY_INTERRUPT : TARDY_ATTACH_BY_TASK;
+}
+
+#endif

@@ -1,0 +1,361 @@
+//! One attached thread in the memory that the programs fill: `struct tardy_attach_thread`.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use super::header;
+
+const BUCKETS: usize = header::TARDY_ATTACH_BUCKETS as usize;
+const HISTS: usize = header::TARDY_ATTACH_HISTS as usize;
+const SUB_BITS: u32 = header::TARDY_ATTACH_SUB_BITS;
+
+// Offsets in words of 8 bytes, of `struct tardy_attach_thread` and what it contains.
+pub(super) const TID_PID: usize = 0;
+pub(super) const STATE_PRIO: usize = 1;
+pub(super) const START: usize = 2;
+pub(super) const COMM: usize = 3;
+const WOKEN: usize = 15;
+const PREEMPTED: usize = 19;
+const UNMATCHED: usize = 20;
+const IN_SLACK: usize = 21;
+const SLACK: usize = 22;
+const LAST: usize = 23;
+const PERIOD: usize = 24;
+const FIRST: usize = 25;
+const HITS: usize = 26;
+const MISSES: usize = 27;
+const MISSED: usize = 28;
+const WANTED: usize = 32;
+const LATE: usize = 33;
+pub(super) const DEADLINE: usize = 53;
+const OVER: usize = 54;
+const HISTS_AT: usize = 60;
+const HIST_HEAD: usize = 6;
+const HIST: usize = HIST_HEAD + BUCKETS / 2;
+/// All of it.
+pub(super) const THREAD: usize = HISTS_AT + HISTS * HIST;
+
+/// What is counted of a thread; `enum tardy_attach_hist`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum AttachedTime {
+    /// Wake-up to running.
+    Dispatch,
+    /// Hard expiry of the own timer to running; 0 where that was before it.
+    Lateness,
+    /// Time on a CPU, of a wake-up.
+    Run,
+    /// Ready but not running, of a wake-up that was preempted.
+    Ready,
+    /// Asleep, up to a wake-up.
+    Blocked,
+    /// Hard expiry of the own timer to the end of the work that follows.
+    Response,
+}
+
+impl AttachedTime {
+    /// In the order of their numbers.
+    pub const ALL: [Self; HISTS] =
+        [Self::Dispatch, Self::Lateness, Self::Run, Self::Ready, Self::Blocked, Self::Response];
+}
+
+/// The lowest value of a bucket, ns, and the lowest of the next one.
+#[must_use]
+pub const fn bucket_bounds(bucket: u32) -> (u64, u64) {
+    let row = (bucket >> SUB_BITS).saturating_sub(1);
+    let within = (bucket - (row << SUB_BITS)) as u64;
+    (within << row, (within + 1) << row)
+}
+
+/// A thread at its place.
+#[derive(Debug, Clone, Copy)]
+pub struct AttachedThread<'a> {
+    /// Which place.
+    pub place: usize,
+    /// It has ended, or is another one by its name: nothing more is counted.
+    pub has_ended: bool,
+    pub(super) words: &'a [AtomicU64],
+}
+
+/// What is counted of a thread beside its times. All of it only grows, as long as its period stays.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct AttachedCounts {
+    /// Wake-ups by timers, interrupts, calls from other CPUs, and tasks.
+    pub woken: [u64; 4],
+    /// How often it lost its CPU while it wanted it.
+    pub preempted: u64,
+    /// How often it was switched in with no wake-up that was seen.
+    pub unmatched: u64,
+    /// Wake-ups that had the CPU before the hard expiry of their timer.
+    pub in_slack: u64,
+    /// Hard less soft expiry of its timers, summed, ns.
+    pub slack_ns: u64,
+    /// Cycles that took longer than the deadline.
+    pub over: u64,
+    /// The parts of those, summed, ns: late at the beginning, on a CPU, ready but not running,
+    /// asleep in between, and what was not seen.
+    pub over_ns: [u64; 5],
+}
+
+/// What its timers repeat by.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct FoundPeriod {
+    /// From one programmed expiry to the next, ns; 0 where there were fewer than two.
+    pub period_ns: u64,
+    /// Expiries that came one period, or a few, after the one before.
+    pub hits: u64,
+    /// Other ones.
+    pub misses: u64,
+    /// Periods without an expiry.
+    pub missed: u64,
+}
+
+/// A wake-up that was late, or a cycle that was too long; `struct tardy_attach_late`. Times are
+/// `CLOCK_MONOTONIC` ns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AttachedLate {
+    /// Hard expiry of the own timer that woke the thread; absent where its dispatch was late.
+    pub hard_ns: Option<u64>,
+    /// Begin of the interrupt in which that expired.
+    pub entry_ns: u64,
+    /// When it was woken.
+    pub waking_ns: u64,
+    /// When it was switched in.
+    pub switch_ns: u64,
+    /// The thread, and its place.
+    pub tid: u32,
+    /// Which place.
+    pub place: usize,
+    /// The CPU on which it was woken, and the one on which it was switched in.
+    pub cpus: (u32, u32),
+    /// Of a cycle: when its work ended. Absent for a wake-up.
+    pub done_ns: Option<u64>,
+}
+
+impl AttachedLate {
+    /// As a program wrote it; absent where that is none.
+    pub(super) fn decode(bytes: &[u8]) -> Option<Self> {
+        let long = |word: usize| {
+            let bytes = bytes.get(8 * word..8 * word + 8)?;
+            bytes.try_into().ok().map(u64::from_ne_bytes)
+        };
+        let halves = |word: usize| long(word).map(|both| (both as u32, (both >> 32) as u32));
+        let (tid, place) = halves(4)?;
+        Some(Self {
+            hard_ns: long(0).filter(|ns| *ns > 0),
+            entry_ns: long(1)?,
+            waking_ns: long(2)?,
+            switch_ns: long(3)?,
+            tid,
+            place: place as usize,
+            cpus: halves(5)?,
+            done_ns: long(7).filter(|ns| *ns > 0),
+        })
+    }
+}
+
+impl AttachedCounts {
+    fn each(&self, other: &Self, of: impl Fn(u64, u64) -> u64) -> Self {
+        let woken = [0, 1, 2, 3].map(|by: usize| of(self.woken[by], other.woken[by]));
+        Self {
+            woken,
+            preempted: of(self.preempted, other.preempted),
+            unmatched: of(self.unmatched, other.unmatched),
+            in_slack: of(self.in_slack, other.in_slack),
+            slack_ns: of(self.slack_ns, other.slack_ns),
+            over: of(self.over, other.over),
+            over_ns: [0, 1, 2, 3, 4].map(|part: usize| of(self.over_ns[part], other.over_ns[part])),
+        }
+    }
+
+    /// What has come since `before`.
+    #[must_use]
+    pub fn since(&self, before: &Self) -> Self {
+        self.each(before, u64::saturating_sub)
+    }
+
+    /// Both together.
+    #[must_use]
+    pub fn plus(&self, other: &Self) -> Self {
+        self.each(other, u64::saturating_add)
+    }
+}
+
+impl AttachedThread<'_> {
+    fn load(&self, at: usize) -> u64 {
+        self.words.get(at).map_or(0, |word| word.load(Relaxed))
+    }
+
+    /// The kernel's number of it.
+    #[must_use]
+    pub fn tid(&self) -> u32 {
+        self.load(TID_PID) as u32
+    }
+
+    /// That of its process.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        (self.load(TID_PID) >> 32) as u32
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn comm(&self) -> Vec<u8> {
+        let bytes = [self.load(COMM), self.load(COMM + 1)].map(u64::to_ne_bytes).concat();
+        bytes.into_iter().take_while(|byte| *byte != 0).collect()
+    }
+
+    /// Its counts.
+    #[must_use]
+    pub fn counts(&self) -> AttachedCounts {
+        AttachedCounts {
+            woken: [0, 1, 2, 3].map(|by| self.load(WOKEN + by)),
+            preempted: self.load(PREEMPTED),
+            unmatched: self.load(UNMATCHED),
+            in_slack: self.load(IN_SLACK),
+            slack_ns: self.load(SLACK),
+            over: self.load(OVER),
+            over_ns: [1, 2, 3, 4, 5].map(|part| self.load(OVER + part)),
+        }
+    }
+
+    /// The period of its timers: of the candidate the mean over all of its time.
+    #[must_use]
+    pub fn period(&self) -> FoundPeriod {
+        let (hits, missed) = (self.load(HITS), self.load(MISSED));
+        let span_ns = self.load(LAST).saturating_sub(self.load(FIRST));
+        let periods = hits + missed;
+        let misses = self.load(MISSES);
+        let mean_ns = if misses == 0 { span_ns.checked_div(periods) } else { None };
+        FoundPeriod { period_ns: mean_ns.unwrap_or(self.load(PERIOD)), hits, misses, missed }
+    }
+
+    /// How often a time was counted, their sum, the smallest and the largest, and those longer than
+    /// an hour; ns.
+    #[must_use]
+    pub fn totals(&self, of: AttachedTime) -> [u64; 5] {
+        let at = HISTS_AT + of as usize * HIST;
+        [0, 1, 2, 3, 4].map(|word| self.load(at + word))
+    }
+
+    /// The kernel's priority of it at its last wake-up: -1 deadline, 0 to 98 real-time.
+    #[must_use]
+    pub fn prio(&self) -> i16 {
+        ((self.load(STATE_PRIO) >> 32) as u32).cast_signed() as i16
+    }
+
+    /// The CPU on which it was woken last.
+    #[must_use]
+    pub fn woken_on(&self) -> u32 {
+        self.load(WANTED) as u32
+    }
+
+    /// Has wake-ups handed over that are later than this, ns; of lateness, or of dispatch.
+    pub fn set_late(&self, over_ns: u64, of_lateness: bool) {
+        if let (Some(late), Some(wanted)) = (self.words.get(LATE), self.words.get(WANTED)) {
+            let both = wanted.load(Relaxed) as u32;
+            wanted.store(u64::from(both) | u64::from(of_lateness) << 32, Relaxed);
+            late.store(over_ns, Relaxed);
+        }
+    }
+
+    /// Its cycles are not to be longer than this, ns.
+    pub fn set_deadline(&self, deadline_ns: u64) {
+        if let Some(word) = self.words.get(DEADLINE) {
+            word.store(deadline_ns, Relaxed);
+        }
+    }
+
+    /// Begins the smallest and the largest again.
+    pub fn reset_extremes(&self) {
+        for hist in 0..HISTS {
+            let at = HISTS_AT + hist * HIST;
+            for (word, value) in [(2, u64::MAX), (3, 0)] {
+                if let Some(word) = self.words.get(at + word) {
+                    word.store(value, Relaxed);
+                }
+            }
+        }
+    }
+
+    /// Hands over every bucket that is not empty, with its count modulo 2^32.
+    pub fn buckets(&self, of: AttachedTime, mut each: impl FnMut(u32, u32)) {
+        let at = HISTS_AT + of as usize * HIST;
+        let bounds = self.load(at + 5);
+        let (lowest, highest) = (bounds as u32, (bounds >> 32) as u32);
+        for pair in lowest / 2..=(highest / 2).min(BUCKETS as u32 / 2 - 1) {
+            let counts = self.load(at + HIST_HEAD + pair as usize);
+            for (bucket, count) in
+                [(2 * pair, counts as u32), (2 * pair + 1, (counts >> 32) as u32)]
+            {
+                if count > 0 {
+                    each(bucket, count);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::layout::Layout;
+
+    fn layout(name: &str) -> Layout {
+        Layout::in_object(concat!(env!("OUT_DIR"), "/attach.bpf.o"), name)
+    }
+
+    #[test]
+    fn fields_of_a_thread_are_where_they_are_looked_for() {
+        let thread = layout("tardy_attach_thread");
+        assert_eq!(thread.size, THREAD * 8);
+        for (field, at) in [
+            ("tid", TID_PID),
+            ("state", STATE_PRIO),
+            ("start_ns", START),
+            ("comm", COMM),
+            ("woken", WOKEN),
+            ("preempted", PREEMPTED),
+            ("unmatched", UNMATCHED),
+            ("in_slack", IN_SLACK),
+            ("slack_ns", SLACK),
+            ("last_ns", LAST),
+            ("period_ns", PERIOD),
+            ("first_ns", FIRST),
+            ("hits", HITS),
+            ("misses", MISSES),
+            ("missed", MISSED),
+            ("woken_on", WANTED),
+            ("late_ns", LATE),
+            ("deadline_ns", DEADLINE),
+            ("over", OVER),
+            ("over_unseen_ns", OVER + 5),
+            ("hists", HISTS_AT),
+        ] {
+            assert_eq!(thread.field(field).0, at * 8, "{field}");
+        }
+        let hist = layout("tardy_attach_hist_data");
+        assert_eq!((hist.size, hist.field("buckets").0), (HIST * 8, HIST_HEAD * 8));
+    }
+
+    #[test]
+    fn a_late_wake_up_is_read_as_the_program_lays_it_out() {
+        // The compiler of the program checks the places of the fields.
+        let words = [7_u64, 8, 9, 10, 12 | 13 << 32, 1 | 2 << 32, 0, 0];
+        let bytes = words.map(u64::to_ne_bytes).concat();
+        let read = AttachedLate::decode(&bytes).unwrap();
+        assert_eq!((read.hard_ns, read.switch_ns, read.cpus), (Some(7), 10, (1, 2)));
+        assert_eq!((read.tid, read.place, read.done_ns), (12, 13, None));
+        assert_eq!(AttachedLate::decode(&bytes[..40]), None);
+    }
+
+    #[test]
+    fn buckets_follow_each_other_without_a_gap_and_are_at_most_one_part_in_64_wide() {
+        let mut before = 0;
+        for bucket in 0..BUCKETS as u32 {
+            let (low, next) = bucket_bounds(bucket);
+            assert_eq!(low, before, "{bucket}");
+            assert!((next - low) * 64 <= low.max(64), "{bucket}");
+            before = next;
+        }
+        assert!(before > 3_600_000_000_000, "an hour");
+    }
+}

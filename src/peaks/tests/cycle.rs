@@ -1,0 +1,87 @@
+//! The work of a thread from one expiry of its timer to the next.
+
+use super::*;
+use crate::kernel::out;
+
+/// It has its CPU from 5 us on, and its work is done 95 us later.
+fn cycle(events: Vec<(i64, Event)>) -> Case {
+    let mut all = wake_up(hack(), 1, 1_500, 2_500, 5_000);
+    all.extend(events);
+    let case = case([1_500, 0, 1_000, 2_500, 95_000], all);
+    let me = MeasuredThread { works: true, ..case.me.clone() };
+    Case { me, ..case }
+}
+
+fn of(peak: &Peak, cause: Cause) -> Vec<(&str, u64)> {
+    let parts = peak.blame.iter().filter(|part| part.cause == cause);
+    parts.map(|part| (part.name.as_str(), part.ns)).collect()
+}
+
+#[test]
+fn what_a_thread_does_with_its_cpu_is_its_own_work_and_an_interrupt_meanwhile_is_none() {
+    let peak = cycle(vec![(20_000, irq(9)), (30_000, irq_end(9))]).peak();
+    assert_eq!(of(&peak, Cause::OwnWork), [("own work", 85_000)]);
+    assert_eq!(of(&peak, Cause::Hardirq)[0], ("irq 9", 10_000));
+    assert!(peak.stages.is_none(), "{peak:?}");
+}
+
+#[test]
+fn who_preempts_a_thread_in_its_work_is_named_as_everywhere() {
+    let away = flagged(out::PREEMPTED, switch(600, 4, "hog"));
+    let peak = cycle(vec![(20_000, away), (60_000, switch(ME, 9, "timer"))]).peak();
+    assert_eq!(of(&peak, Cause::Thread), [("hog", 40_000)]);
+    assert_eq!(of(&peak, Cause::OwnWork), [("own work", 55_000)]);
+}
+
+/// It sleeps from 20 us on, and is woken by 600 at 60 us.
+fn sleeps(how: u8, before: Option<Event>) -> Vec<(i64, Event)> {
+    let mut events = vec![
+        (20_000, flagged(how, switch(600, 120, "helper"))),
+        (60_000, waking(ME, 600)),
+        (61_000, switch(ME, 9, "timer")),
+    ];
+    events.extend(before.map(|event| (18_000, event)));
+    events
+}
+
+#[test]
+fn a_thread_that_sleeps_in_its_work_waits_for_who_wakes_it() {
+    let peak = cycle(sleeps(out::SLEEPING, None)).peak();
+    assert_eq!(of(&peak, Cause::Wait), [("woken by helper", 40_000)]);
+    let part = peak.blame.iter().find(|part| part.cause == Cause::Wait).unwrap();
+    assert_eq!(part.task.as_deref(), Some("helper/600"));
+    let mut by_irq = sleeps(out::WAITING, None);
+    by_irq.extend([(59_000, irq(9)), (60_500, irq_end(9))]);
+    assert_eq!(of(&cycle(by_irq).peak(), Cause::Wait)[0].0, "woken by irq 9");
+}
+
+#[test]
+fn a_thread_that_faults_and_sleeps_without_signals_waits_for_the_page() {
+    let peak = cycle(sleeps(out::WAITING, Some(fault(ME)))).peak();
+    assert_eq!(of(&peak, Cause::PageFault), [("page fault", 40_000)]);
+    // One that did not sleep is its own work, and it goes on after that.
+    let peak = cycle(sleeps(out::SLEEPING, Some(fault(ME)))).peak();
+    assert!(of(&peak, Cause::PageFault).is_empty(), "{peak:?}");
+    assert_eq!(of(&peak, Cause::Wait), [("woken by helper", 40_000)]);
+}
+
+#[test]
+fn a_thread_that_sleeps_and_whose_wake_up_is_not_recorded_waits_for_nobody_known() {
+    let mut events = sleeps(out::SLEEPING, None);
+    events.remove(1);
+    let peak = cycle(events).peak();
+    assert!(of(&peak, Cause::Wait).is_empty(), "{peak:?}");
+    let unexplained = of(&peak, Cause::Unexplained);
+    assert!(unexplained.contains(&("asleep, who woke it is not recorded", 41_000)), "{peak:?}");
+}
+
+#[test]
+fn a_mutex_that_a_thread_waits_for_in_its_work_names_its_owner() {
+    let mut events = sleeps(out::SLEEPING, None);
+    events.push((19_000, lock_owner(600, "helper")));
+    let peak = cycle(events).peak();
+    let part = peak.blame.iter().find(|part| part.cause == Cause::Lock).unwrap();
+    assert_eq!((part.name.as_str(), part.task.as_deref()), ("PI mutex", Some("helper/600")));
+    // From where the owner's priority was raised until the thread had the CPU.
+    assert!(part.ns >= 41_000, "{peak:?}");
+}

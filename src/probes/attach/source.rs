@@ -1,0 +1,389 @@
+//! Reads what the programs count, and looks after what they cannot see.
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::{Arc, mpsc::Sender},
+};
+
+use tardy_hot::{clock::now_ns, stop::Stop};
+
+use super::{
+    Attach, AttachTarget,
+    command::StartedCommand,
+    figures::{SLICES, SliceMeans},
+    followed::Followed,
+    target::{FoundTask, cut_name, scan_children},
+    threads::Threads,
+};
+use crate::{
+    kernel::{AttachPrograms, AttachedCycles, AttachedTo, NoPlace},
+    probes::{
+        ArmError, FinishedAttach, Schedule, SeriesSource, ThreadReport, TracedThread,
+        found_series::FoundSeriesList,
+    },
+    run::AttachRecord,
+    sys::{root::Root, sched::budget_of, tasks},
+};
+
+/// Counts are read so often, and places of threads that have ended are given back: within an
+/// interval of the log, and where there are many threads more seldom.
+const READ_NS: i64 = 90_000_000;
+const READ_EACH_NS: i64 = 1_000_000;
+/// With so many ended threads that wait for that, at once.
+const MANY_ENDED: usize = AttachPrograms::MOST / 4;
+
+/// What the programs cannot see is looked for so often: threads that are moved into a group, and
+/// those for which there was no place.
+const SCAN_NS: i64 = 1_000_000_000;
+
+/// The source.
+#[derive(Debug)]
+pub(super) struct AttachSource {
+    target: AttachTarget,
+    to_stderr: bool,
+    root: Root,
+    programs: AttachPrograms,
+    stop: Arc<Stop>,
+    schedule: Option<Schedule>,
+    command: Option<StartedCommand>,
+    list: FoundSeriesList,
+    threads: Threads,
+    /// By place.
+    followed: HashMap<usize, Followed>,
+    means: SliceMeans,
+    phase: Phase,
+    next_read_ns: i64,
+    next_scan_ns: i64,
+    next_slice_ns: i64,
+    /// Threads without a place.
+    no_room: HashSet<u32>,
+    /// Threads that began without a place, as the programs counted at the start.
+    refused: u64,
+    gone_ns: Option<i64>,
+    ended_ns: Option<i64>,
+    finished: Option<FinishedAttach>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    WarmUp,
+    Measuring,
+    Over,
+}
+
+impl AttachSource {
+    /// Lets the programs run, and finds the threads that are there.
+    ///
+    /// # Errors
+    /// What is missing for the programs, or that nothing matches, with the remedy.
+    pub(super) fn new(
+        plan: &Attach,
+        stop: Arc<Stop>,
+        traced: Option<Sender<TracedThread>>,
+    ) -> Result<Self, ArmError> {
+        let root = Root::default();
+        plan.target.check(&root).map_err(ArmError::Transport)?;
+        let refused = |error: &dyn std::fmt::Display| ArmError::Transport(error.to_string());
+        let cycles = cycles(plan, &root);
+        let mut programs = AttachPrograms::load(&attached_to(&plan.target), cycles)
+            .map_err(|error| refused(&error))?;
+        programs.attach().map_err(|error| refused(&error))?;
+        let list = FoundSeriesList::default();
+        let command = match &plan.target {
+            AttachTarget::Command(argv) => Some(StartedCommand::new(argv)),
+            _ => None,
+        };
+        let mut source = Self {
+            target: plan.target.clone(),
+            to_stderr: plan.to_stderr,
+            root,
+            programs,
+            stop,
+            schedule: None,
+            command,
+            threads: Threads::new(list.clone(), traced),
+            list,
+            followed: HashMap::new(),
+            means: SliceMeans::default(),
+            phase: Phase::WarmUp,
+            next_read_ns: 0,
+            next_scan_ns: 0,
+            next_slice_ns: i64::MAX,
+            no_room: HashSet::new(),
+            refused: 0,
+            gone_ns: None,
+            ended_ns: None,
+            finished: None,
+        };
+        source.scan();
+        Ok(source)
+    }
+
+    /// Where its series go.
+    pub(super) fn found(&self) -> FoundSeriesList {
+        self.list.clone()
+    }
+
+    /// Gives places to threads that have none; the most active of too many come first.
+    fn scan(&mut self) {
+        let mut found = match (&self.target, &self.command) {
+            (AttachTarget::Command(_), Some(command)) => {
+                command.pid().map(|pid| scan_children(&self.root, pid)).unwrap_or_default()
+            }
+            (target, _) => target.scan(&self.root),
+        };
+        found.retain(|task| !self.programs.has(task.tid));
+        if found.len() > AttachPrograms::MOST / 2 {
+            let switches = |task: &FoundTask| switches(&self.root, task);
+            found.sort_by_cached_key(|task| std::cmp::Reverse(switches(task)));
+        }
+        for task in found {
+            match self.programs.add(task.tid, task.pid, cut_name(&task.comm)) {
+                // It may have ended before it had a place, and another one may have its number.
+                Ok(()) if !is_there(&self.root, &task) => self.programs.end(task.tid),
+                Err(NoPlace::Full) => drop(self.no_room.insert(task.tid)),
+                // A place was given back since.
+                Ok(()) => drop(self.no_room.remove(&task.tid)),
+                Err(NoPlace::HasOne | NoPlace::Number) => {}
+            }
+        }
+    }
+
+    /// Reads all threads.
+    fn read(&mut self, now_ns: i64) {
+        let mut ended = Vec::new();
+        let cycles = self.programs.cycles();
+        for thread in self.programs.all() {
+            let place = thread.place;
+            if self.followed.get(&place).is_some_and(|known| !known.is(&thread)) {
+                self.followed.remove(&place);
+            }
+            let followed = self
+                .followed
+                .entry(place)
+                .or_insert_with(|| Followed::new(&thread, cycles, now_ns));
+            match self.phase {
+                Phase::WarmUp => followed.skip(&thread),
+                Phase::Measuring | Phase::Over => self.threads.take(followed, &thread, now_ns),
+            }
+            if thread.has_ended {
+                ended.push(place);
+            }
+        }
+        let threads = i64::try_from(self.followed.len()).unwrap_or(i64::MAX);
+        self.next_read_ns = now_ns + READ_NS.max(threads.saturating_mul(READ_EACH_NS));
+        for place in ended {
+            if let Some(followed) = self.followed.remove(&place) {
+                self.no_room.remove(&followed.tid);
+                self.threads.end(followed, false);
+            }
+            self.programs.release(place);
+        }
+    }
+
+    /// Late wake-ups go to whoever blames them.
+    fn hand_over(&mut self) {
+        for late in self.programs.take_late() {
+            if let Some(followed) = self.followed.get_mut(&late.place)
+                && followed.tid == late.tid
+            {
+                followed.hand_over(&late);
+            }
+        }
+        for thread in self.programs.all() {
+            let followed = self.followed.get(&thread.place);
+            followed.into_iter().for_each(|followed| followed.set_threshold(&thread));
+        }
+    }
+
+    fn end_slice(&mut self) {
+        for (name, sums) in self.threads.pools() {
+            self.means.take(name, sums);
+        }
+        for followed in self.followed.values() {
+            self.means.take(&followed.series(), &followed.sums);
+        }
+    }
+
+    /// Whether threads may match now that no program saw come.
+    fn rescans(&self) -> bool {
+        let moves = matches!(self.target, AttachTarget::Group(_));
+        moves || !self.no_room.is_empty() || self.programs.refused() > self.refused
+    }
+
+    /// Whether places are to be given back soon.
+    fn has_many_ended(&self) -> bool {
+        self.programs.all().filter(|thread| thread.has_ended).count() > MANY_ENDED
+    }
+
+    /// Whether what was to be looked at has ended for good.
+    fn is_gone(&mut self) -> bool {
+        match (&self.target, &mut self.command) {
+            (_, Some(command)) => command.has_ended(),
+            (AttachTarget::Process(_) | AttachTarget::Thread(_), None) => {
+                self.programs.all().all(|thread| thread.has_ended)
+                    && self.target.scan(&self.root).is_empty()
+            }
+            _ => false,
+        }
+    }
+
+    fn begin_measuring(&mut self, schedule: &Schedule, now_ns: i64) {
+        self.read(now_ns);
+        self.refused = self.programs.refused();
+        self.phase = Phase::Measuring;
+        let length_ns = schedule.end_ns.saturating_sub(schedule.start_ns);
+        if schedule.end_ns < i64::MAX {
+            self.next_slice_ns = schedule.start_ns + length_ns / SLICES;
+        }
+    }
+
+    /// Counting is over.
+    fn end(&mut self, now_ns: i64) {
+        if self.phase == Phase::Over {
+            return;
+        }
+        self.programs.detach();
+        if self.phase == Phase::Measuring {
+            self.hand_over();
+            self.read(now_ns);
+            self.end_slice();
+        }
+        self.phase = Phase::Over;
+        self.ended_ns = Some(now_ns);
+    }
+
+    /// Everything is added up.
+    fn sum_up(&mut self) -> FinishedAttach {
+        let ended_ns = self.ended_ns.unwrap_or_else(now_ns);
+        let start_ns = self.schedule.map_or(ended_ns, |schedule| schedule.start_ns);
+        for (_, followed) in std::mem::take(&mut self.followed) {
+            self.threads.end(followed, true);
+        }
+        self.threads.finish();
+        let names: Vec<String> = self.threads.pools().map(|(name, _)| name.to_owned()).collect();
+        // What came of one that ended since the end of its last slice.
+        for (name, sums) in self.threads.own() {
+            self.means.take(name, sums);
+        }
+        let mut figures = Vec::new();
+        names.iter().for_each(|name| figures.extend(self.means.records(name)));
+        let (threads, pooled_only, rows) = self.threads.rows();
+        let of_threads = rows.iter().filter(|row| row.tid.is_some());
+        of_threads.for_each(|row| figures.extend(self.means.records(&row.series)));
+        let begun = self.programs.refused().saturating_sub(self.refused);
+        let record = AttachRecord {
+            threads,
+            pooled_only,
+            no_room: begun.max(self.no_room.len() as u64),
+            ended_ns: self.gone_ns.map(|ns| (ns - start_ns).max(0)),
+            command: self.command.take().map(StartedCommand::finish),
+            rows,
+        };
+        FinishedAttach { record, figures, ended_ns }
+    }
+}
+
+impl SeriesSource for AttachSource {
+    fn start(&mut self, schedule: Schedule) {
+        self.schedule = Some(schedule);
+        self.next_read_ns = schedule.warmup_ns;
+        self.next_scan_ns = now_ns() + SCAN_NS;
+        if self.command.is_some() && schedule.warmup_ns == schedule.start_ns {
+            // Nothing of it is there yet that would be of a warm-up.
+            self.begin_measuring(&schedule, now_ns());
+        }
+        if let Some(command) = &mut self.command {
+            self.programs.adopt_children(true);
+            command.start(self.to_stderr);
+            self.programs.adopt_children(false);
+        }
+    }
+
+    fn is_polled(&self) -> bool {
+        true
+    }
+
+    fn poll(&mut self) {
+        let Some(schedule) = self.schedule.filter(|_| self.phase != Phase::Over) else { return };
+        let now_ns = now_ns();
+        if self.phase == Phase::WarmUp && now_ns >= schedule.start_ns {
+            self.begin_measuring(&schedule, now_ns);
+        }
+        if self.is_gone() {
+            self.gone_ns = Some(now_ns);
+        }
+        if self.gone_ns.is_some() || self.stop.is_set() || now_ns >= schedule.end_ns {
+            return self.end(now_ns);
+        }
+        self.hand_over();
+        if now_ns >= self.next_scan_ns {
+            self.next_scan_ns = now_ns + SCAN_NS;
+            if self.rescans() {
+                self.scan();
+            }
+        }
+        if now_ns >= self.next_slice_ns {
+            self.next_slice_ns += (schedule.end_ns - schedule.start_ns) / SLICES;
+            self.read(now_ns);
+            self.end_slice();
+        } else if now_ns >= self.next_read_ns || self.has_many_ended() {
+            self.read(now_ns);
+        }
+        if self.phase == Phase::Measuring && self.threads.worst_ns() > schedule.stop_over_ns {
+            self.stop.set_over(self.threads.worst_ns());
+        }
+    }
+
+    fn is_done(&mut self) -> bool {
+        self.phase == Phase::Over
+    }
+
+    fn stop(&mut self) {
+        self.end(now_ns());
+    }
+
+    fn finish(&mut self) -> Vec<ThreadReport> {
+        self.end(now_ns());
+        self.finished = Some(self.sum_up());
+        Vec::new()
+    }
+
+    fn attached(&mut self) -> Option<FinishedAttach> {
+        self.finished.take()
+    }
+}
+
+/// Whether cycles are measured: where there is a deadline to judge them by.
+fn cycles(plan: &Attach, root: &Root) -> AttachedCycles {
+    if let Some(deadline_ns) = plan.deadline_ns {
+        return AttachedCycles::Measured(u64::try_from(deadline_ns).ok());
+    }
+    let has_own = |task: &FoundTask| budget_of(task.tid.cast_signed()).is_some();
+    match plan.target.scan(root).iter().any(has_own) {
+        true => AttachedCycles::Measured(None),
+        false => AttachedCycles::Unmeasured,
+    }
+}
+
+/// What the programs are told.
+fn attached_to(target: &AttachTarget) -> AttachedTo {
+    match target {
+        AttachTarget::Process(pid) => AttachedTo::Process(*pid),
+        AttachTarget::Thread(tid) => AttachedTo::Thread(*tid),
+        AttachTarget::Name(name) => AttachedTo::Name(cut_name(name.as_bytes()).to_vec()),
+        AttachTarget::Group(_) | AttachTarget::Command(_) => AttachedTo::Children,
+    }
+}
+
+fn is_there(root: &Root, task: &FoundTask) -> bool {
+    i32::try_from(task.tid).is_ok_and(|tid| tasks::start(root, tid).is_some())
+        && root.path(format!("/proc/{}/task/{}", task.pid, task.tid)).exists()
+}
+
+/// How often a thread was switched out so far.
+fn switches(root: &Root, task: &FoundTask) -> u64 {
+    let status = root.read(format!("/proc/{}/task/{}/status", task.pid, task.tid));
+    let of = |line: &str| line.split_once("ctxt_switches:")?.1.trim().parse::<u64>().ok();
+    status.unwrap_or_default().lines().filter_map(of).sum()
+}

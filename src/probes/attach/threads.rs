@@ -1,0 +1,237 @@
+//! What is known of the attached threads: each one's counts, added to those of its name.
+
+use std::{collections::BTreeMap, sync::mpsc::Sender};
+
+use super::{followed::Followed, sums::Sums};
+use crate::{
+    kernel::{AttachedThread, AttachedTime},
+    probes::{TracedThread, found_series::FoundSeriesList},
+    run::{AttachedBudget, AttachedLatency, AttachedRow},
+};
+
+/// Most threads with a series of their own in one run.
+const MOST_OWN: usize = 1_000;
+
+/// What a thread's series has is settled after so many wake-ups, or once it has lived for so long.
+const SETTLED_WAKEUPS: u64 = 64;
+const SETTLED_NS: i64 = 1_000_000_000;
+
+/// Its late wake-ups are explained after so many: by then it shows what wakes it.
+const TRACED_WAKEUPS: u64 = 8;
+
+/// Periods of threads of one name are one where they differ by less than this part.
+const SAME_PERIOD: u64 = 1_000;
+
+/// All threads of one name.
+#[derive(Debug, Default)]
+struct Pool {
+    sums: Sums,
+    threads: u64,
+    /// The period of those that have one; absent where they differ.
+    period_ns: Option<Option<u64>>,
+    missed: u64,
+}
+
+/// A thread with a series of its own that has ended, or whose run has.
+#[derive(Debug)]
+struct Ended {
+    name: String,
+    sums: Sums,
+    row: AttachedRow,
+}
+
+/// Every thread that was measured.
+#[derive(Debug, Default)]
+pub(super) struct Threads {
+    found: FoundSeriesList,
+    traced: Option<Sender<TracedThread>>,
+    pools: BTreeMap<String, Pool>,
+    ended: Vec<Ended>,
+    own: usize,
+    traces: usize,
+    threads: u64,
+    pooled_only: u64,
+}
+
+impl Threads {
+    /// Series go into this list.
+    ///
+    /// Those whose late wake-ups are to be explained go to `traced`.
+    pub(super) fn new(found: FoundSeriesList, traced: Option<Sender<TracedThread>>) -> Self {
+        Self { found, traced, ..Self::default() }
+    }
+
+    /// Takes what has come of one thread, and makes series of it once it is known of what.
+    pub(super) fn take(
+        &mut self,
+        followed: &mut Followed,
+        thread: &AttachedThread<'_>,
+        now_ns: i64,
+    ) {
+        let pool = self.pools.entry(followed.name.clone()).or_default();
+        followed.take(thread, &mut pool.sums);
+        let is_old = now_ns - followed.since_ns >= SETTLED_NS;
+        let (wakeups, by_own) = followed.wakeups;
+        self.publish_response(followed, thread.prio());
+        if followed.sums.latency.is_some() || wakeups == 0 {
+            followed.tell_usual(thread.prio());
+            return;
+        }
+        if wakeups >= TRACED_WAKEUPS {
+            self.begin_trace(followed, thread.prio());
+        }
+        if !is_old && wakeups < SETTLED_WAKEUPS {
+            return;
+        }
+        let latency = match by_own * 2 >= wakeups {
+            true => AttachedLatency::Lateness,
+            false => AttachedLatency::Dispatch,
+        };
+        self.publish(followed, latency, thread.prio());
+    }
+
+    /// Makes series of the cycles of a thread that has some, and of its name.
+    fn publish_response(&mut self, followed: &mut Followed, prio: i16) {
+        if followed.sums.latency.is_some() && followed.has_cycles() {
+            let name = followed.series();
+            if followed.sums.publish_response(&name, &self.found)
+                && let (Some(traced), Some(cycles)) =
+                    (&self.traced, followed.begin_cycle_trace(prio))
+            {
+                let _ = traced.send(cycles);
+            }
+            if let Some(pool) = self.pools.get_mut(&followed.name) {
+                pool.sums.publish_response(&followed.name, &self.found);
+            }
+        }
+    }
+
+    /// Has the late wake-ups of a thread explained from now on.
+    fn begin_trace(&mut self, followed: &mut Followed, prio: i16) {
+        if let Some(traced) = &self.traced
+            && !followed.is_traced()
+            && self.traces < MOST_OWN
+        {
+            self.traces += 1;
+            // Where nobody listens, nobody wants to know.
+            let _ = traced.send(followed.begin_trace(prio));
+        }
+    }
+
+    /// Makes series of a thread, and of its name where that has none.
+    fn publish(&mut self, followed: &mut Followed, latency: AttachedLatency, prio: i16) {
+        if let Some(pool) = self.pools.get_mut(&followed.name)
+            && pool.sums.latency.is_none()
+        {
+            pool.sums.publish(&followed.name, latency, &self.found);
+        }
+        if self.own < MOST_OWN {
+            self.own += 1;
+            let name = followed.series();
+            followed.sums.publish(&name, latency, &self.found);
+            self.begin_trace(followed, prio);
+        }
+    }
+
+    /// The thread has ended, or the run has, and all was taken.
+    pub(super) fn end(&mut self, mut followed: Followed, is_run_over: bool) {
+        let wakeups = followed.sums.count(AttachedTime::Dispatch);
+        let pool = self.pools.entry(followed.name.clone()).or_default();
+        // One that never ran in the measured time was not measured.
+        if wakeups == 0 && followed.sums.latency.is_none() {
+            return;
+        }
+        self.threads += 1;
+        pool.threads += 1;
+        if let Some(period_ns) = followed.period_ns() {
+            let same = |known: u64| known.abs_diff(period_ns) <= known / SAME_PERIOD;
+            let known = pool.period_ns.unwrap_or(Some(period_ns));
+            pool.period_ns = Some(known.filter(|known| same(*known)));
+            pool.missed += followed.missed();
+        }
+        // At the end of the run also one is told of that was not there for long.
+        if followed.sums.latency.is_none()
+            && let (true, Some(latency)) = (is_run_over, followed.sums.likely())
+        {
+            self.publish(&mut followed, latency, 0);
+        }
+        if followed.sums.latency.is_none() {
+            self.pooled_only += 1;
+            return;
+        }
+        self.publish_response(&mut followed, 0);
+        let name = followed.series();
+        let mut row = followed.sums.row(&name);
+        (row.tid, row.pid) = (Some(followed.tid), Some(followed.pid));
+        row.budget = followed.budget.map(|budget| AttachedBudget {
+            runtime_ns: budget.runtime_ns,
+            deadline_ns: budget.deadline_ns,
+            period_ns: budget.period_ns,
+        });
+        if let Some(period_ns) = followed.period_ns().and_then(|ns| i64::try_from(ns).ok()) {
+            row.period_ns = Some(period_ns);
+            if row.latency == Some(AttachedLatency::Lateness) {
+                let lateness = followed.sums.of(AttachedTime::Lateness);
+                lateness.set_schedule(period_ns, followed.missed());
+            }
+        }
+        self.ended.push(Ended { name, sums: followed.sums, row });
+    }
+
+    /// The largest latency of all that is known by now, ns.
+    pub(super) fn worst_ns(&self) -> i64 {
+        let worst = |pool: &Pool| {
+            let of = |time| pool.sums.of(time).totals().max_ns;
+            match pool.sums.latency {
+                Some(AttachedLatency::Lateness) => of(AttachedTime::Lateness),
+                _ => of(AttachedTime::Dispatch),
+            }
+        };
+        self.pools.values().map(worst).max().unwrap_or(0)
+    }
+
+    /// Those of each name, for figures.
+    pub(super) fn pools(&self) -> impl Iterator<Item = (&str, &Sums)> {
+        self.pools.iter().map(|(name, pool)| (name.as_str(), &pool.sums))
+    }
+
+    /// Those that have ended and have series of their own, for figures.
+    pub(super) fn own(&self) -> impl Iterator<Item = (&str, &Sums)> {
+        self.ended.iter().map(|ended| (ended.name.as_str(), &ended.sums))
+    }
+
+    /// Gives a series to names that have none, as their threads were short.
+    pub(super) fn finish(&mut self) {
+        for (name, pool) in &mut self.pools {
+            if pool.sums.latency.is_none()
+                && let Some(latency) = pool.sums.likely()
+            {
+                pool.sums.publish(name, latency, &self.found);
+            }
+            let period_ns = pool.period_ns.flatten().and_then(|ns| i64::try_from(ns).ok());
+            if let (Some(AttachedLatency::Lateness), Some(period_ns)) =
+                (pool.sums.latency, period_ns)
+            {
+                pool.sums.of(AttachedTime::Lateness).set_schedule(period_ns, pool.missed);
+            }
+        }
+    }
+
+    /// What the record says, the names first: how many threads there were, how many of them are
+    /// only in the series of their name, and the rows.
+    pub(super) fn rows(&mut self) -> (u64, u64, Vec<AttachedRow>) {
+        let mut rows = Vec::new();
+        for (name, pool) in self.pools.iter().filter(|(_, pool)| pool.threads > 0) {
+            let mut row = pool.sums.row(name);
+            row.threads = Some(pool.threads);
+            row.period_ns = pool.period_ns.flatten().and_then(|ns| i64::try_from(ns).ok());
+            rows.push(row);
+        }
+        self.ended.sort_by(|a, b| {
+            let key = |one: &Ended| (std::cmp::Reverse(one.row.wakeups), one.row.tid);
+            key(a).cmp(&key(b))
+        });
+        rows.extend(self.ended.iter().map(|ended| ended.row.clone()));
+        (self.threads, self.pooled_only, rows)
+    }
+}

@@ -1,0 +1,163 @@
+//! What `run.json` says of threads of others that were looked at: the part that is no latency.
+
+use serde::{Deserialize, Serialize};
+
+/// What became of a run of `attach`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct AttachRecord {
+    /// Threads that were measured, in all.
+    pub threads: u64,
+    /// Of them those without a series of their own, as they lived for less than a second, or others
+    /// woke up more often: their wake-ups are in the series of their name.
+    pub pooled_only: u64,
+    /// Threads for which there was no room; nothing is known of them.
+    pub no_room: u64,
+    /// When the last of the threads had ended, ns from the start of the run; absent where the run
+    /// ended first.
+    pub ended_ns: Option<i64>,
+    /// The command that was started; absent where none was.
+    pub command: Option<AttachedCommand>,
+    /// The threads of each name, and after them each thread that has a series of its own.
+    pub rows: Vec<AttachedRow>,
+}
+
+/// A command that tardy started to look at it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct AttachedCommand {
+    /// Its words.
+    pub argv: Vec<String>,
+    /// How it ended: `exit 3`, `signal 9`; of one that could not be started, why.
+    pub ended: Option<String>,
+    /// Its exit code; absent where a signal ended it.
+    pub exit_code: Option<i32>,
+    /// Whether tardy ended it, as the run was over.
+    pub ended_by_tardy: bool,
+}
+
+/// What the latency of an attached thread is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum AttachedLatency {
+    /// From the hard expiry of its own timer to the CPU.
+    Lateness,
+    /// From each wake-up to the CPU.
+    Dispatch,
+}
+
+impl AttachedLatency {
+    /// As in JSON.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Lateness => "lateness",
+            Self::Dispatch => "dispatch",
+        }
+    }
+}
+
+/// One thread, or all of one name.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct AttachedRow {
+    /// The series: `name` or `name/1234`; in names `%2F`, `%20` and the like stand for slashes,
+    /// spaces, commas and what cannot be printed.
+    pub series: String,
+    /// The kernel's number of the thread; absent for all of one name.
+    pub tid: Option<u32>,
+    /// That of its process; absent likewise.
+    pub pid: Option<u32>,
+    /// How many threads there were of this name; absent for one thread.
+    pub threads: Option<u64>,
+    /// What the series has; absent while that is not known, as nothing woke the thread.
+    pub latency: Option<AttachedLatency>,
+    /// Wake-ups after which it was seen to have the CPU.
+    pub wakeups: u64,
+    /// Of them by timers.
+    pub by_timer: u64,
+    /// By interrupts and softirqs.
+    pub by_interrupt: u64,
+    /// By calls from other CPUs.
+    pub by_ipi: u64,
+    /// By other tasks.
+    pub by_task: u64,
+    /// By timers of its own, whose expiry is known.
+    pub by_own_timer: u64,
+    /// Of those: they had the CPU before the hard expiry, within the slack.
+    pub in_slack: u64,
+    /// Mean of hard less soft expiry of its timers, ns; absent without any.
+    pub slack_ns: Option<i64>,
+    /// From one programmed expiry to the next, ns; absent where they follow no period.
+    pub period_ns: Option<i64>,
+    /// How often it lost its CPU while it wanted it.
+    pub preempted: u64,
+    /// How often it was switched in with no wake-up that was seen.
+    pub unmatched: u64,
+    /// On a CPU, of each wake-up.
+    pub run: AttachedTimes,
+    /// Ready but not running, of each wake-up in which it lost its CPU.
+    pub ready: AttachedTimes,
+    /// Asleep, up to each wake-up.
+    pub blocked: AttachedTimes,
+    /// From the hard expiry of its own timer to the last time that it went to sleep before the next
+    /// one; absent where that was not measured, and where the latency is no lateness.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub response: Option<AttachedTimes>,
+    /// The cycles that took longer than the deadline; absent where there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub over: Option<AttachedOver>,
+    /// What the thread is given of `SCHED_DEADLINE`; absent for threads of another policy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<AttachedBudget>,
+}
+
+/// Cycles of a thread, or of all of one name, that took longer than the deadline: their parts,
+/// summed, in ns. They sum to the responses of these cycles.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct AttachedOver {
+    /// The deadline, ns: as asked for, or that of `SCHED_DEADLINE`.
+    pub deadline_ns: u64,
+    /// How many cycles.
+    pub cycles: u64,
+    /// From the hard expiry to the CPU.
+    pub late_ns: u64,
+    /// On a CPU; interrupts that came meanwhile are in it.
+    pub run_ns: u64,
+    /// Ready but not running: preempted, or woken again and not switched in yet.
+    pub ready_ns: u64,
+    /// Asleep in between.
+    pub wait_ns: u64,
+    /// What was not seen.
+    pub unseen_ns: u64,
+}
+
+/// What a thread is given of `SCHED_DEADLINE` (sched(7)), ns.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct AttachedBudget {
+    /// Time on a CPU in each period.
+    pub runtime_ns: u64,
+    /// From the start of a period until that time has been given.
+    pub deadline_ns: u64,
+    /// From one start to the next.
+    pub period_ns: u64,
+}
+
+/// A time that was measured again and again; ns, absent without a value.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct AttachedTimes {
+    /// How often.
+    pub count: u64,
+    /// Mean.
+    pub mean: Option<i64>,
+    /// Median.
+    pub p50: Option<i64>,
+    /// 99th percentile.
+    pub p99: Option<i64>,
+    /// Largest.
+    pub max: Option<i64>,
+}

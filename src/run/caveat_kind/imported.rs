@@ -1,0 +1,216 @@
+//! Caveats about a run that another program measured, and their texts: what its file leaves open.
+
+use serde::Serialize;
+
+use crate::{
+    run::caveat::Effect,
+    units::{Nanos, count, many},
+};
+
+/// A caveat about an imported run. One variant a code, as in [`super::CaveatKind`].
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum ImportCaveat {
+    /// Facts that are not in the file.
+    FactsMissing {
+        /// The program that wrote it.
+        program: String,
+        /// What is missing: `the loads`, ...
+        facts: Vec<&'static str>,
+    },
+    /// Samples beyond the last bin, of which only how many there are is known.
+    LatenciesHidden {
+        /// The series concerned.
+        series: String,
+        /// How many.
+        hidden: u64,
+        /// Of how many.
+        samples: u64,
+        /// None of them is smaller, ns.
+        from_ns: i64,
+        /// What they are taken for, ns.
+        taken_ns: i64,
+    },
+    /// There is no histogram, only smallest, mean and largest.
+    NoDistribution {
+        /// Of how many samples.
+        samples: u64,
+    },
+    /// Latencies in steps.
+    LatenciesRounded {
+        /// The length of a step, ns.
+        step_ns: i64,
+        /// Whether a latency may be larger than it says, by up to a step.
+        down: bool,
+    },
+    /// Nothing says what a number is.
+    UnitAssumed {
+        /// The unit that was taken.
+        unit: &'static str,
+    },
+    /// The file contradicts itself.
+    CountsDiffer {
+        /// The series concerned.
+        series: String,
+        /// The samples that it states.
+        stated: u64,
+        /// The samples that are in it.
+        found: u64,
+    },
+    /// Only points of the distribution are known.
+    PointsOnly {
+        /// How many.
+        points: u64,
+    },
+    /// Turns of a loop that nothing disturbed are no gaps.
+    TurnsLeftOut {
+        /// How many.
+        turns: u64,
+        /// None of them was longer, ns.
+        upto_ns: i64,
+    },
+    /// Samples of several kinds in one histogram.
+    KindsPooled {
+        /// Which.
+        kinds: &'static str,
+    },
+    /// The count follows from the length and the period.
+    CountsEstimated {
+        /// The count.
+        samples: u64,
+    },
+    /// Some of the samples were lost before the file was written.
+    StreamGaps {
+        /// How many.
+        missing: u64,
+        /// How many are there.
+        samples: u64,
+    },
+}
+
+impl ImportCaveat {
+    /// Code, effect, text and remedy.
+    pub(super) fn words(&self) -> (&'static str, Effect, String, &'static str) {
+        use Effect::{Informs, Weakens};
+        let (code, effect, remedy) = match self {
+            Self::FactsMissing { .. } => (
+                "facts_missing",
+                Informs,
+                "Keep beside the file what you know; `tardy run` records all of it.",
+            ),
+            Self::LatenciesHidden { .. } => (
+                "latencies_hidden",
+                Weakens,
+                "Measure with more bins than the longest latency has microseconds.",
+            ),
+            Self::NoDistribution { .. } => (
+                "no_distribution",
+                Weakens,
+                "Let the program write its histogram (cyclictest: -h 1000).",
+            ),
+            Self::LatenciesRounded { .. } => (
+                "latencies_rounded",
+                Informs,
+                "Let the program write nanoseconds where it can (cyclictest: -N).",
+            ),
+            Self::UnitAssumed { .. } => {
+                ("unit_assumed", Informs, "Import it again with --unit where this is wrong.")
+            }
+            Self::CountsDiffer { .. } => {
+                ("counts_differ", Weakens, "Look whether the file was cut or edited.")
+            }
+            Self::PointsOnly { .. } => (
+                "points_only",
+                Informs,
+                "Import the log of histograms, an .hlog, where there is one.",
+            ),
+            Self::TurnsLeftOut { .. } => (
+                "turns_left_out",
+                Informs,
+                "Nothing needs to be done: `tardy run noise` does the same.",
+            ),
+            Self::KindsPooled { .. } => {
+                ("kinds_pooled", Weakens, "Import the output of the program that measured.")
+            }
+            Self::CountsEstimated { .. } => {
+                ("counts_estimated", Informs, "Nothing needs to be done: no figure depends on it.")
+            }
+            Self::StreamGaps { .. } => (
+                "stream_gaps",
+                Weakens,
+                "Let the program write to a file or a faster reader; or use its histogram.",
+            ),
+        };
+        (code, effect, self.text(), remedy)
+    }
+
+    fn text(&self) -> String {
+        match self {
+            Self::FactsMissing { program, facts } => {
+                format!("The file of {program} does not say: {}.", facts.join("; "))
+            }
+            Self::LatenciesHidden { series, hidden, samples, from_ns, taken_ns } => {
+                hidden_text(series, (*hidden, *samples), (*from_ns, *taken_ns))
+            }
+            Self::NoDistribution { samples } => format!(
+                "The file has no histogram: of {} only the smallest, the mean and the largest are \
+                 known.",
+                many(*samples, "sample")
+            ),
+            Self::LatenciesRounded { step_ns, down: true } => format!(
+                "Latencies are rounded down to steps of {}: each may be up to so much larger.",
+                Nanos(*step_ns)
+            ),
+            Self::LatenciesRounded { step_ns, down: false } => {
+                format!("Latencies are in steps of {}.", Nanos(*step_ns))
+            }
+            Self::UnitAssumed { unit } => {
+                format!("The file names no unit of its latencies: {unit} are assumed.")
+            }
+            Self::CountsDiffer { series, stated, found } => format!(
+                "The file states {} of {series}, and has {}.",
+                many(*stated, "sample"),
+                count(*found)
+            ),
+            Self::PointsOnly { points } => format!(
+                "The file has {} of the distribution: samples between two of them are taken as \
+                 the upper one.",
+                many(*points, "point")
+            ),
+            Self::TurnsLeftOut { turns, upto_ns } => format!(
+                "{} of up to {} were disturbed by nothing: they are no gaps, and left out.",
+                many(*turns, "turn"),
+                Nanos(*upto_ns)
+            ),
+            Self::KindsPooled { kinds } => {
+                format!("The file has one histogram of different things: {kinds}.")
+            }
+            Self::CountsEstimated { samples } => format!(
+                "The file does not count its samples: {} follow from its length and its period.",
+                count(*samples)
+            ),
+            Self::StreamGaps { missing: 1, samples } => format!(
+                "1 sample is missing in the stream, beside {} that came: its latency is not known.",
+                count(*samples)
+            ),
+            Self::StreamGaps { missing, samples } => format!(
+                "{} samples are missing in the stream, beside {} that came: their latencies are \
+                 not known.",
+                count(*missing),
+                count(*samples)
+            ),
+        }
+    }
+}
+
+fn hidden_text(series: &str, (hidden, samples): (u64, u64), (from, taken): (i64, i64)) -> String {
+    let share = (samples.saturating_sub(hidden)) as f64 * 100.0 / samples.max(1) as f64;
+    format!(
+        "{} of {} on {series} lie beyond the last bin, at {} or more, and their values are not \
+         in the file. They are taken as {}: percentiles above {share:.3} % are upper limits.",
+        count(hidden),
+        many(samples, "sample"),
+        Nanos(from),
+        Nanos(taken)
+    )
+}

@@ -1,0 +1,99 @@
+//! Caveats of threads of others that were looked at.
+
+use crate::{
+    kernel::AttachPrograms,
+    run::{AttachCaveat, AttachParameters, AttachRecord, CaveatKind, ProbeRecord},
+};
+
+/// One wake-up of so many that is not seen is worth a word.
+const UNSEEN: u64 = 100;
+
+pub(super) fn caveats(
+    probe: Option<&ProbeRecord>,
+    record: Option<&AttachRecord>,
+) -> Vec<CaveatKind> {
+    let (Some(ProbeRecord::Attach(asked)), Some(record)) = (probe, record) else {
+        return Vec::new();
+    };
+    let found = [ended(asked, record), failed(record), no_room(record), unseen(record)];
+    found.into_iter().flatten().map(CaveatKind::from).collect()
+}
+
+/// A command ends as it likes.
+fn ended(asked: &AttachParameters, record: &AttachRecord) -> Option<AttachCaveat> {
+    let what = match asked.by.as_str() {
+        "pid" => format!("process {}", asked.target),
+        "tid" => format!("thread {}", asked.target),
+        _ => return None,
+    };
+    record.ended_ns.map(|at_ns| AttachCaveat::TargetEnded { what, at_ns })
+}
+
+fn failed(record: &AttachRecord) -> Option<AttachCaveat> {
+    let command = record.command.as_ref().filter(|command| !command.ended_by_tardy)?;
+    let ended = command.ended.clone().filter(|_| command.exit_code != Some(0))?;
+    Some(AttachCaveat::CommandFailed { ended })
+}
+
+fn no_room(record: &AttachRecord) -> Option<AttachCaveat> {
+    let (threads, most) = (record.no_room, AttachPrograms::MOST as u64);
+    (threads > 0).then_some(AttachCaveat::ThreadsWithoutRoom { threads, most })
+}
+
+fn unseen(record: &AttachRecord) -> Option<AttachCaveat> {
+    let of_names = || record.rows.iter().filter(|row| row.tid.is_none());
+    let unseen: u64 = of_names().map(|row| row.unmatched).sum();
+    let wakeups: u64 = of_names().map(|row| row.wakeups).sum();
+    (unseen > wakeups / UNSEEN && unseen > 1)
+        .then_some(AttachCaveat::WakeupsUnseen { unseen, wakeups })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::{AttachedCommand, Caveat};
+
+    fn codes(by: &str, record: &AttachRecord) -> Vec<(String, String)> {
+        let asked = AttachParameters { by: by.into(), target: "12".into() };
+        let found = caveats(Some(&ProbeRecord::Attach(asked)), Some(record));
+        let found = found.into_iter().map(Caveat::from);
+        found.map(|caveat| (caveat.code, caveat.text)).collect()
+    }
+
+    #[test]
+    fn what_was_not_seen_of_attached_threads_is_reported() {
+        let row = |series: &str, tid, wakeups, unmatched| {
+            let text = format!(
+                r#"{{"series": "{series}", "tid": {tid}, "wakeups": {wakeups},
+                "by_timer": 0, "by_interrupt": 0, "by_ipi": 0, "by_task": 0, "by_own_timer": 0,
+                "in_slack": 0, "preempted": 0, "unmatched": {unmatched}, "run": {{"count": 0}},
+                "ready": {{"count": 0}}, "blocked": {{"count": 0}}}}"#
+            );
+            serde_json::from_str(&text).unwrap()
+        };
+        let rows = vec![row("app", "null", 1_000, 11), row("app/7", "7", 1_000, 11)];
+        let seen = AttachRecord { rows, no_room: 3, ..AttachRecord::default() };
+        let found = codes("comm", &seen);
+        let expected = ["attach_threads_without_room", "attach_wakeups_unseen"];
+        assert_eq!(found.iter().map(|one| one.0.as_str()).collect::<Vec<_>>(), expected);
+        assert!(found[0].1.contains("3 threads") && found[0].1.contains("511"), "{found:?}");
+        assert!(found[1].1.contains("11 times") && found[1].1.contains("1 000"), "{found:?}");
+        let rows = vec![row("app", "null", 1_000, 10)];
+        assert!(codes("comm", &AttachRecord { rows, ..AttachRecord::default() }).is_empty());
+    }
+
+    #[test]
+    fn an_end_is_told_of_a_process_and_of_a_command_only_where_it_failed() {
+        let ended = AttachRecord { ended_ns: Some(2_000_000_000), ..AttachRecord::default() };
+        assert!(codes("pid", &ended)[0].1.contains("process 12 ended 2.00 s after"));
+        assert!(codes("command", &ended).is_empty() && codes("cgroup", &ended).is_empty());
+        let of = |exit_code: Option<i32>, ended_by_tardy| {
+            let ended = Some("signal 15".into());
+            let argv = vec!["x".into()];
+            let command = AttachedCommand { argv, ended, exit_code, ended_by_tardy };
+            codes("command", &AttachRecord { command: Some(command), ..AttachRecord::default() })
+        };
+        assert_eq!(of(None, false)[0].0, "attach_command_failed");
+        assert!(of(Some(0), false).is_empty() && of(None, true).is_empty());
+    }
+}

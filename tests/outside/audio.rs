@@ -1,0 +1,227 @@
+//! The audio probe against jackd with its driver `dummy`: the record, stalls of known length with
+//! their cause, a server that goes away, and what is refused.
+
+use std::{
+    fs,
+    process::{Child, Command},
+    thread::sleep,
+    time::Duration,
+};
+
+use serde_json::Value;
+
+use super::{
+    schema::{faults, schema},
+    support::{
+        Store, codes, eventually, finish, is_root, is_stopped, list, piped, signal, skip, whole,
+    },
+};
+
+const RUN: [&str; 6] = ["run", "audio", "--warmup", "300ms", "--name", "r"];
+/// How long the hog has the CPU.
+const HOG_MS: u64 = 40;
+const PERIOD: Duration = Duration::from_nanos(5_333_333);
+
+/// A server of its own name: 256 frames at 48 kHz.
+struct Server {
+    name: String,
+    child: Child,
+}
+
+impl Server {
+    /// Absent, and said so, where there is no jackd.
+    fn start(test: &str) -> Option<Self> {
+        let name = format!("tardy-{}-{test}", std::process::id());
+        let how = if is_root() { "-R" } else { "-r" };
+        // A client that other tests keep from its CPU is not to be given up.
+        let patience = ["-t", "60000"];
+        let dummy = ["-d", "dummy", "-r", "48000", "-p", "256"];
+        let arguments = [&["-n", name.as_str(), how], &patience[..], &dummy].concat();
+        let null = std::process::Stdio::null;
+        let started = Command::new("jackd").args(arguments).stdout(null()).stderr(null()).spawn();
+        let Ok(child) = started else {
+            skip("it needs jackd (tools/setup test installs it)");
+            return None;
+        };
+        Some(Self { name, child })
+    }
+
+    /// The arguments of a run with it.
+    fn run<'a>(&'a self, more: &[&'a str]) -> Vec<&'a str> {
+        [&RUN[..], &["--server", &self.name], more].concat()
+    }
+
+    /// Waits until it answers.
+    fn ready(self, store: &Store) -> Self {
+        eventually("the server answers", || {
+            let probe = ["run", "audio", "--warmup", "0s", "--duration", "20ms", "--quiet"];
+            let more = ["--trace", "off", "--server", &self.name, "--name", "first"];
+            store.run(&[&probe[..], &more].concat()).code.is_some_and(|code| code != 2)
+        });
+        self
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It removes its own files then; one that was killed has ended already.
+        if self.child.try_wait().is_ok_and(|ended| ended.is_none()) {
+            signal(&self.child, "TERM");
+        }
+        let _ = self.child.wait();
+        // The library leaves the semaphore of a client whose server has ended before it.
+        let left = fs::read_dir("/dev/shm").into_iter().flatten().flatten();
+        for file in left.filter(|file| file.file_name().to_string_lossy().contains(&self.name)) {
+            let _ = fs::remove_file(file.path());
+        }
+    }
+}
+
+/// Waits until it measures; what it said where it ended instead.
+fn measuring(store: &Store, mut child: Child) -> Child {
+    let log = store.runs().join("r/series.hlog");
+    let mut has_ended = false;
+    eventually("it measures", || {
+        has_ended = child.try_wait().unwrap().is_some();
+        has_ended || fs::read_to_string(&log).is_ok_and(|text| text.contains("\nTag="))
+    });
+    if has_ended {
+        panic!("{:?}", finish(child));
+    }
+    child
+}
+
+fn figure(record: &Value, name: &str) -> f64 {
+    let mut figures = list(&record["figures"]).iter();
+    figures.find(|one| one["name"] == name).and_then(|one| one["mean"].as_f64()).unwrap()
+}
+
+#[test]
+fn cycles_are_those_of_the_server_and_a_stop_of_known_length_is_late() {
+    const STALL_MS: u64 = 60;
+    let store = Store::new();
+    let Some(server) = Server::start("stall") else { return };
+    let server = server.ready(&store);
+    let child = store.start(&server.run(&["--duration", "15m", "--trace", "off"]));
+    let mut child = measuring(&store, child);
+    signal(&child, "STOP");
+    eventually("it stands still", || is_stopped(child.id()) || child.try_wait().unwrap().is_some());
+    sleep(Duration::from_millis(STALL_MS));
+    signal(&child, "CONT");
+    sleep(Duration::from_millis(200));
+    let (_, record) = store.interrupt("r", child);
+    assert_eq!(faults(&schema(), &record), [""; 0], "{record}");
+    let parameters = &record["probe"]["parameters"];
+    assert_eq!((whole(&parameters["frames"]), whole(&parameters["rate_hz"])), (256, 48_000));
+    assert_eq!(whole(&parameters["interval_ns"]), 5_333_333, "{record}");
+    let series = &list(&record["series"])[0];
+    // The first cycle in the stop was due a period after its begin at the latest.
+    let least = Duration::from_millis(STALL_MS) - PERIOD;
+    let max = whole(&series["max"]);
+    assert!(max >= i64::try_from(least.as_nanos()).unwrap(), "{series}");
+    assert!(whole(&series["missed"]) >= max / 5_333_333 - 1, "{series}");
+    // Every cycle of the time is there, on time, late or missed, unless the server left some out.
+    let all = whole(&series["count"]) + whole(&series["missed"]);
+    let due = whole(&record["duration_ns"]) / 5_333_333;
+    let is_whole = (due - 3..=due + 3).contains(&all) || figure(&record, "xruns") > 0.0;
+    assert!(is_whole, "{all} of {due}: {record}");
+    assert!(figure(&record, "dsp_load/least") <= figure(&record, "dsp_load/most"), "{record}");
+    assert!(figure(&record, "xruns") >= 0.0 && figure(&record, "xrun_delay") >= 0.0, "{record}");
+    let thread = &record["setup"]["found"]["threads"][0];
+    assert_eq!(thread["policy"], if is_root() { "fifo" } else { "other" }, "{thread}");
+}
+
+#[test]
+fn a_server_that_ends_leaves_a_run_that_says_so() {
+    let store = Store::new();
+    let Some(server) = Server::start("ends") else { return };
+    let server = server.ready(&store);
+    let child = store.start(&server.run(&["--duration", "15m", "--trace", "off"]));
+    let child = measuring(&store, child);
+    drop(server);
+    let said = finish(child);
+    let record = store.show("r");
+    assert_eq!(record["status"], "interrupted", "{said:?}");
+    assert!(codes(&record).contains(&"server_lost"), "{record}");
+    assert!(whole(&list(&record["series"])[0]["count"]) > 0, "{record}");
+}
+
+#[test]
+fn a_hog_of_known_length_on_the_cpu_of_the_callback_is_named_as_its_cause() {
+    let cpus = tardy::sys::cpus::Cpus::allowed().unwrap();
+    if tardy::kernel::can_trace().is_err() || !is_root() || cpus.len() < 2 {
+        return skip("it needs tracing, real-time rights and a second CPU");
+    }
+    let Some(server) = Server::start("hog") else { return };
+    let server = server.ready(&Store::new());
+    let cpu = cpus.iter().last().unwrap();
+    // Other tests have real-time threads too: once they have used up what the kernel grants all of
+    // these on a CPU, neither the hog nor the callback runs for a while.
+    let tries: Vec<String> = (0..3).map_while(|_| hog_is_named(&server, cpu).err()).collect();
+    assert!(tries.len() < 3, "{tries:?}");
+}
+
+/// Measures while a thread of a higher priority has the CPU for [`HOG_MS`]; or what was said and
+/// found where no peak is blamed on it.
+fn hog_is_named(server: &Server, cpu: u32) -> Result<(), String> {
+    let store = Store::new();
+    let own = cpu.to_string();
+    let asked = ["--cpus", own.as_str(), "--duration", "15m", "--trace", "peaks"];
+    let child = store.start(&server.run(&asked));
+    let child = measuring(&store, child);
+    let hog = std::thread::Builder::new().name("known-hog".into()).spawn(move || {
+        use tardy::sys::sched::{Policy, set_this_thread};
+        [cpu].into_iter().collect::<tardy::sys::cpus::Cpus>().pin_this_thread().unwrap();
+        set_this_thread(Policy::Fifo, 80).unwrap();
+        // What it is has to be known when it is switched in.
+        sleep(Duration::from_millis(50));
+        let begin = std::time::Instant::now();
+        while begin.elapsed() < Duration::from_millis(HOG_MS) {}
+    });
+    hog.unwrap().join().unwrap();
+    sleep(Duration::from_millis(300));
+    let (said, _) = store.interrupt("r", child);
+    let why: Value = serde_json::from_str(&store.run(&["why", "r", "--json"]).out).unwrap();
+    let by_hog = |peak: &&Value| {
+        list(&peak["blame"]).iter().any(|part| {
+            let is_long = whole(&part["ns"]) >= ((HOG_MS - 6) * 1_000_000).cast_signed();
+            is_long && part["cause"] == "thread" && part["name"] == "known-hog"
+        })
+    };
+    let peak = list(&why["peaks"]).iter().find(by_hog);
+    let peak = peak.ok_or_else(|| format!("{said:?} {}", why["peaks"]))?;
+    let parts: i64 = list(&peak["blame"]).iter().map(|part| whole(&part["ns"])).sum();
+    assert_eq!(parts, whole(&peak["latency_ns"]), "{peak}");
+    Ok(())
+}
+
+#[test]
+fn what_is_absent_or_means_nothing_is_refused_with_a_remedy() {
+    let store = Store::new();
+    for (arguments, remedy) in [
+        (&["audio", "--policy", "fifo"][..], "leave it out"),
+        (&["audio", "--priority", "10"], "leave it out"),
+        (&["audio", "--interval", "1ms"], "leave it out, or measure timer"),
+        (&["timer", "--server", "default"], "leave it out, or measure audio"),
+    ] {
+        let said = store.run(&[&["run"], arguments].concat());
+        assert_eq!(said.code, Some(2), "{arguments:?}: {said:?}");
+        assert!(said.err.replace('\n', " ").contains(remedy), "{arguments:?}: {}", said.err);
+    }
+    // What the loader finds first is none.
+    let hidden = store.path().join("hidden");
+    fs::create_dir(&hidden).unwrap();
+    fs::write(hidden.join("libjack.so.0"), "no library").unwrap();
+    let mut command = store.tardy(&["run", "audio"]);
+    let said = finish(piped(command.env("LD_LIBRARY_PATH", &hidden)));
+    assert_eq!(said.code, Some(2), "{said:?}");
+    for part in ["libjack.so.0 cannot be loaded", "apt-get install libjack-jackd2-0"] {
+        assert!(said.err.contains(part), "{said:?}");
+    }
+    if Server::start("none").is_none() {
+        return;
+    }
+    let said = store.run(&["run", "audio", "--server", "tardy-no-such-server"]);
+    assert_eq!(said.code, Some(2), "{said:?}");
+    assert!(said.err.contains("\"tardy-no-such-server\"") && said.err.contains("jackd -R"));
+}

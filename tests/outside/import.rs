@@ -1,0 +1,141 @@
+//! `tardy import`: files of other programs, and that all that reads runs reads them.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use super::support::{Store, codes, contents, list, read_record, skip, whole};
+
+/// A file that its program really wrote.
+fn real(name: &str) -> String {
+    let place = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/seeds/import");
+    place.join(name).to_str().unwrap().to_owned()
+}
+
+#[test]
+fn an_imported_run_is_shown_compared_drawn_and_held_against_gates() {
+    let store = Store::new();
+    for (file, name) in [("cyclictest-H.txt", "a"), ("cyclictest-v.txt", "b")] {
+        let said = store.run(&["import", &real(file), "--name", name]);
+        assert_eq!(said.code, Some(0), "{said:?}");
+        assert!(said.out.contains("imported from cyclictest"), "{}", said.out);
+    }
+    let shown = store.run(&["show", "a", "--gate", "max<1s", "--intervals"]);
+    assert_eq!(shown.code, Some(0), "{shown:?}");
+    assert!(shown.out.contains("load unknown") && shown.out.contains("pass"), "{}", shown.out);
+    assert_eq!(store.run(&["show", "a", "--gate", "max<1us"]).code, Some(1));
+    let compared = store.run(&["compare", "a", "b"]);
+    assert_eq!(compared.code, Some(3), "described, not judged: {compared:?}");
+    let page = store.page(&["a", "b"]);
+    assert_eq!(list(&page["runs"]).len(), 2);
+    for picture in ["a.svg", "a.png"] {
+        let said = store.run(&["plot", "a", "-o", picture]);
+        assert_eq!(said.code, Some(0), "{said:?}");
+        assert!(fs::metadata(store.path().join(picture)).unwrap().len() > 1_000);
+    }
+    let exported = store.run(&["export", "a", "--to", "tap"]);
+    assert!(exported.out.contains("ok 1"), "{exported:?}");
+    assert!(store.run(&["show", "last"]).err.contains("no run \"last\""));
+    assert_eq!(store.run(&["rm", "a", "b"]).code, Some(0));
+}
+
+#[test]
+fn a_directory_is_taken_whole_and_what_is_unknown_in_it_is_named() {
+    let store = Store::new();
+    let files = store.path().join("files");
+    fs::create_dir(&files).unwrap();
+    for file in ["cyclictest.txt", "cyclictest.json"] {
+        fs::copy(real(file), files.join(file)).unwrap();
+    }
+    fs::write(files.join("notes.txt"), "what we did\n").unwrap();
+    std::os::unix::fs::symlink(real("cyclictest-v.txt"), files.join("z-link")).unwrap();
+    let said = store.run(&["import", files.to_str().unwrap(), "--name", "old", "--json"]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert!(said.err.contains("notes.txt: it looks like none of the formats"), "{}", said.err);
+    let made: serde_json::Value = serde_json::from_str(&said.out).unwrap();
+    let names: Vec<&str> = list(&made).iter().map(|run| run["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["old", "old-2"]);
+    assert_eq!(made[0]["probe"]["parameters"]["file"], "cyclictest.json");
+    assert_eq!(made[0]["status"], "imported");
+}
+
+#[test]
+fn of_a_file_that_is_wrong_nothing_is_kept() {
+    let store = Store::new();
+    fs::create_dir(store.runs()).unwrap();
+    let whole = fs::read(real("cyclictest-H.txt")).unwrap();
+    let half = store.path().join("half.txt");
+    let cut = whole.len() / 2;
+    let cut = cut + whole[cut..].iter().position(|byte| *byte == b'\n').unwrap();
+    fs::write(&half, &whole[..cut]).unwrap();
+    let said = store.run(&["import", half.to_str().unwrap()]);
+    assert_eq!((said.code, said.out.as_str()), (Some(2), ""));
+    assert!(said.err.contains("half.txt: its histogram has no end"), "{}", said.err);
+    let said = store.run(&["import", &real("cyclictest-v.txt"), "--from", "cyclictest"]);
+    assert!(said.err.contains("cyclictest-v.txt: it has no sample"), "{said:?}");
+    let said = store.run(&["import", "/nonexistent"]);
+    assert!(said.err.contains("/nonexistent"), "{said:?}");
+    assert!(contents(&store.runs()).is_empty());
+    let said = store.run(&["import", &real("cyclictest.txt"), "--name", "../x"]);
+    assert!(said.err.contains("may not contain /"), "{said:?}");
+}
+
+#[test]
+fn every_kept_file_is_recognised_and_its_run_can_be_read() {
+    let store = Store::new();
+    let place = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/seeds/import");
+    let said = store.run(&["import", place.to_str().unwrap(), "--name", "kept", "--json"]);
+    assert_eq!((said.code, said.err.as_str()), (Some(0), ""), "{said:?}");
+    let made: serde_json::Value = serde_json::from_str(&said.out).unwrap();
+    let names: Vec<&str> = list(&made).iter().map(|run| run["name"].as_str().unwrap()).collect();
+    assert_eq!(names.len(), contents(&place).len());
+    for name in &names {
+        let shown = store.run(&["show", name, "--intervals", "--tail"]);
+        assert_eq!(shown.code, Some(0), "{name}: {shown:?}");
+        let drawn = store.run(&["plot", name, "-o", "x.svg"]);
+        assert_eq!(drawn.code, Some(0), "{name}: {drawn:?}");
+    }
+    assert_eq!(list(&store.page(&names)["runs"]).len(), names.len());
+}
+
+/// Runs cyclictest for a moment; nothing where it is not installed.
+fn cyclictest(store: &Store, arguments: &[&str]) -> Option<PathBuf> {
+    let output = store.path().join(format!("{}.txt", arguments.join("")));
+    let file = fs::File::create(&output).unwrap();
+    let ran = Command::new("cyclictest").args(arguments).stdout(file).status();
+    if !ran.is_ok_and(|status| status.success()) {
+        skip("no cyclictest that runs here");
+        return None;
+    }
+    Some(output)
+}
+
+#[test]
+fn the_figures_are_those_that_cyclictest_itself_states() {
+    let store = Store::new();
+    let arguments = ["-q", "-t2", "-l", "300", "-i", "300", "-h", "2000"];
+    let Some(file) = cyclictest(&store, &arguments) else { return };
+    let said = store.run(&["import", file.to_str().unwrap(), "--name", "real"]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let record = read_record(&store.runs().join("real"));
+    let text = fs::read_to_string(&file).unwrap();
+    let stated = |name: &str, thread: usize| -> i64 {
+        let line = text.lines().find(|line| line.starts_with(&format!("# {name}:"))).unwrap();
+        let (_, values) = line.split_once(':').unwrap();
+        values.split_whitespace().nth(thread).unwrap().parse().unwrap()
+    };
+    for (thread, series) in list(&record["series"]).iter().enumerate() {
+        let samples = stated("Total", thread) + stated("Histogram Overflows", thread);
+        assert_eq!(whole(&series["count"]), samples, "{series}");
+        assert_eq!(whole(&series["min"]), stated("Min Latencies", thread) * 1_000);
+        assert_eq!(whole(&series["max"]), stated("Max Latencies", thread) * 1_000);
+        if stated("Histogram Overflows", thread) == 0 {
+            let mean = stated("Avg Latencies", thread) * 1_000;
+            let found = whole(&series["mean"]);
+            assert!((mean..mean + 1_000).contains(&found), "{found} {mean}: it cuts decimals off");
+        }
+    }
+    assert!(codes(&record).contains(&"latencies_rounded"));
+}

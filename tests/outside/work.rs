@@ -1,0 +1,50 @@
+//! Timer threads that have work to do after each wake-up.
+
+use super::support::{Store, list, whole};
+
+fn first_cpu() -> String {
+    tardy::sys::cpus::Cpus::allowed().unwrap().iter().next().unwrap().to_string()
+}
+
+#[test]
+fn a_response_is_a_series_of_its_own_that_the_deadline_judges() {
+    let (store, cpu) = (Store::new(), first_cpu());
+    let plan = ["run", "timer", "--cpus", &cpu, "--warmup", "200ms", "--duration", "2s"];
+    let work = ["--interval", "5ms", "--work", "1ms", "--deadline", "4ms", "--name", "r"];
+    let gate = format!("cpu{cpu}/response:p50<=1s");
+    let said = store.run(&[&plan[..], &work, &["--gate", &gate]].concat());
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let record = store.show("r");
+    assert_eq!(record["probe"]["parameters"]["work_ns"], 1_000_000, "{record}");
+    let of = |name: &str| {
+        let all = list(&record["series"]).iter();
+        let mut own = all.filter(|series| series["name"] == format!("cpu{cpu}{name}"));
+        own.next().unwrap_or_else(|| panic!("{name}: {record}"))
+    };
+    let (wakeup, response) = (of(""), of("/response"));
+    assert_eq!(wakeup["count"], response["count"], "{record}");
+    // What the work takes alone is measured before; a CPU may become twice as fast, not more.
+    let more = whole(&response["mean"]) - whole(&wakeup["mean"]);
+    assert!(more >= 500_000, "{more} ns of 1 ms: {record}");
+    assert!(whole(&response["missed"]) >= whole(&wakeup["missed"]), "{record}");
+    let figure = &list(&record["figures"])[0];
+    assert_eq!(figure["name"], format!("work/cpu{cpu}"), "{record}");
+    let shown = store.run(&["show", "r"]).out;
+    assert_eq!(shown.matches(&format!("cpu{cpu}/response")).count(), 2, "{shown}");
+}
+
+#[test]
+fn work_that_cannot_be_done_in_time_is_refused() {
+    let store = Store::new();
+    for (asked, why) in [
+        (&["timer", "--work", "950us"][..], "--work 950 us: the threads of a CPU (1)"),
+        (&["timer", "--work", "500us", "--threads", "2"], "the threads of a CPU (2)"),
+        (&["timer", "--work", "500us", "--deadline", "400us"], "the work alone takes 500 us"),
+        (&["timer", "--loops-per-ms", "1000"], "add --work"),
+        (&["noise", "--work", "500us"], "--work has no meaning with noise"),
+    ] {
+        let said = store.run(&[&["run"], asked].concat());
+        assert_eq!(said.code, Some(2), "{said:?}");
+        assert!(said.err.contains(why), "{asked:?}: {said:?}");
+    }
+}
