@@ -60,14 +60,17 @@ mod tests {
     fn a_response_ends_with_the_work_and_its_periods_are_missed_where_that_takes_longer() {
         let [wakeups, response]: [Arc<Series>; 2] = Default::default();
         let period_ns = 1_000_000;
-        // Longer than a period on any machine.
+        // Longer than a period on any machine: the least of some, for a stall makes one look long.
+        let least_ns = |loops| {
+            let took_ns = || {
+                let before_ns = clock::now_ns();
+                work(loops);
+                clock::now_ns() - before_ns
+            };
+            (0..5).map(|_| took_ns()).min().unwrap_or(0)
+        };
         let mut loops = 1_000;
-        loop {
-            let before_ns = clock::now_ns();
-            work(loops);
-            if clock::now_ns() - before_ns > 2 * period_ns {
-                break;
-            }
+        while least_ns(loops) <= 4 * period_ns {
             loops *= 2;
         }
         let inner = Counted(Arc::clone(&wakeups));
