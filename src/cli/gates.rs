@@ -9,11 +9,12 @@ use super::{Exit, output};
 use crate::{
     report::{
         compare::{GateBase, HeldRuns, WorseGate},
+        figure_gate::{FigureGate, FigureGateError},
         gate::{Gate, GateResult, GateVerdict, decide},
         table::Table,
         terminal::fold,
     },
-    run::{Document, Run, RunDirectory},
+    run::{Document, FigureHead, FigureRecord, Run, RunDirectory},
     store::Store,
 };
 
@@ -21,10 +22,13 @@ use crate::{
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Gates")]
 pub(super) struct GateFlags {
-    /// A limit: p99.9<=80us, max<150us, missed=0, cpu1:p99<=80us, 'worse<5%@p99 vs RUN'; repeatable
+    /// A limit: p99.9<=80us, missed=0, cpu1:p99<=80us, 'pipe/64KiB>=900MB/s', 'worse<5%@p99 vs
+    /// RUN'; repeatable
     ///
     /// Decided on the 95 % interval: pass (exit code 0), fail (1), or inconclusive (3). It holds
-    /// for every series, or for the one that is named before the colon. worse<5%@p99 vs RUN allows
+    /// for every series, or for the one that is named before the colon. Figures that are no
+    /// latencies, as those of bandwidth and noise, have limits by their names and in their units,
+    /// for the mean of the repeats; counts, as xruns=0, for the sum. worse<5%@p99 vs RUN allows
     /// so much more than in RUN, by the interval of the ratio as `tardy compare` has it: that takes
     /// three runs of each, as of a plan's repeats, against RUN,RUN,RUN.
     #[arg(long = "gate", value_name = "EXPR")]
@@ -35,6 +39,7 @@ pub(super) struct GateFlags {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum RunGate {
     Limit(Gate),
+    Figure(FigureGate),
     Worse(WorseGate),
 }
 
@@ -42,8 +47,14 @@ impl FromStr for RunGate {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let figure = text.split(['<', '=']).next().unwrap_or_default();
-        let figure = figure.rsplit_once(':').map_or(figure, |(_, figure)| figure);
+        let left = text.split(['<', '>', '=']).next().unwrap_or_default().trim();
+        if is_of_figure(left) {
+            return text
+                .parse()
+                .map(Self::Figure)
+                .map_err(|error: FigureGateError| error.to_string());
+        }
+        let figure = left.rsplit_once(':').map_or(left, |(_, figure)| figure);
         if !figure.trim_start().starts_with("worse") {
             return text
                 .parse()
@@ -58,10 +69,25 @@ impl FromStr for RunGate {
     }
 }
 
+/// Whether it is the name of a figure that is no latency.
+fn is_of_figure(name: &str) -> bool {
+    let is_percentile = || {
+        let mut letters = name.chars();
+        letters.next() == Some('p')
+            && letters.all(|letter| letter.is_ascii_digit() || letter == '.')
+    };
+    !name.is_empty()
+        && !name.contains(':')
+        && !name.starts_with("worse")
+        && !["max", "missed"].contains(&name)
+        && !is_percentile()
+}
+
 /// Gates with the runs that they name.
 #[derive(Debug, Clone, Default)]
 pub(super) struct RunGates {
     limits: Vec<Gate>,
+    figures: Vec<FigureGate>,
     worse: Vec<GateBase>,
 }
 
@@ -77,6 +103,7 @@ impl GateFlags {
         for gate in &self.gates {
             match gate {
                 RunGate::Limit(gate) => found.limits.push(gate.clone()),
+                RunGate::Figure(gate) => found.figures.push(gate.clone()),
                 RunGate::Worse(gate) => found.worse.push(base(gate, store)?),
             }
         }
@@ -85,17 +112,21 @@ impl GateFlags {
 
     /// Those of each run by itself, for which no other run is looked for.
     pub(super) fn limits(&self) -> RunGates {
-        let limits = self.gates.iter().filter_map(|gate| match gate {
-            RunGate::Limit(gate) => Some(gate.clone()),
-            RunGate::Worse(_) => None,
-        });
-        RunGates { limits: limits.collect(), worse: Vec::new() }
+        let mut found = RunGates::default();
+        for gate in &self.gates {
+            match gate {
+                RunGate::Limit(gate) => found.limits.push(gate.clone()),
+                RunGate::Figure(gate) => found.figures.push(gate.clone()),
+                RunGate::Worse(_) => {}
+            }
+        }
+        found
     }
 
     /// Those that hold runs against others.
     pub(super) fn against_runs(&self) -> impl Iterator<Item = &WorseGate> {
         self.gates.iter().filter_map(|gate| match gate {
-            RunGate::Limit(_) => None,
+            RunGate::Limit(_) | RunGate::Figure(_) => None,
             RunGate::Worse(gate) => Some(gate),
         })
     }
@@ -111,7 +142,34 @@ pub(super) fn base(gate: &WorseGate, store: &Store) -> Result<GateBase> {
 impl RunGates {
     /// Whether none was asked for.
     pub(super) const fn is_empty(&self) -> bool {
-        self.limits.is_empty() && self.worse.is_empty()
+        self.has_no_limits() && self.worse.is_empty()
+    }
+
+    const fn has_no_limits(&self) -> bool {
+        self.limits.is_empty() && self.figures.is_empty()
+    }
+
+    /// Those that a cell of a plan can have: of latencies where it has some, and of its figures.
+    pub(super) fn of_cell(&self, has_latencies: bool, figures: &[FigureHead]) -> Self {
+        let is_there = |gate: &&FigureGate| figures.iter().any(|own| own.name == gate.figure());
+        let own = if has_latencies { self.clone() } else { Self::default() };
+        Self { figures: self.figures.iter().filter(is_there).cloned().collect(), ..own }
+    }
+
+    /// Those that a run of a plan can have.
+    pub(super) fn of_run(&self, document: &Document) -> Self {
+        let figures: Vec<FigureHead> = document.figures.iter().map(FigureRecord::head).collect();
+        self.of_cell(document.wakeups().next().is_some(), &figures)
+    }
+
+    /// What is said of limits for figures that none of these runs has.
+    pub(super) fn unmeasured(&self, runs: &[Option<Run>]) -> Vec<GateResult> {
+        let is_known = |gate: &&FigureGate| {
+            let mut known = runs.iter().flatten().flat_map(|run| &run.document.figures);
+            known.any(|own| own.name == gate.figure())
+        };
+        let missing = self.figures.iter().filter(|gate| !is_known(gate));
+        missing.map(|gate| gate.unmeasured("no cell has that figure")).collect()
     }
 
     /// Whether some name the runs that others are held against.
@@ -120,11 +178,20 @@ impl RunGates {
     }
 
     /// Refuses a gate for runs that there will not be; says which can never pass with so many
-    /// samples a series.
-    pub(super) fn check(&self, held: HeldRuns<'_>, planned: Option<u64>) -> Result<()> {
+    /// samples a series. `figures` are absent where some show only at the end.
+    pub(super) fn check(
+        &self,
+        held: HeldRuns<'_>,
+        figures: Option<&[FigureHead]>,
+        planned: Option<u64>,
+    ) -> Result<()> {
         let limits = self.limits.iter().find_map(|gate| gate.refusal(held.series));
+        let figures = || {
+            let known = figures?;
+            self.figures.iter().find_map(|gate| gate.refusal(known, held.series))
+        };
         let worse = || self.worse.iter().find_map(|gate| gate.refusal(held));
-        let refusal = limits.or_else(worse);
+        let refusal = limits.or_else(figures).or_else(worse);
         ensure!(refusal.is_none(), "--gate {}", refusal.unwrap_or_default());
         if let Some(planned) = planned {
             self.limits.iter().filter_map(|gate| gate.doubt(planned)).for_each(|doubt| {
@@ -139,10 +206,18 @@ impl RunGates {
 
     /// What a run says of the limits; nothing where there are none.
     pub(super) fn decide_limits(&self, run: &Run) -> Result<Option<Vec<GateResult>>> {
-        if self.limits.is_empty() {
+        if self.has_no_limits() {
             return Ok(None);
         }
-        decide(run, &self.limits).map(Some).map_err(|refusal| anyhow!("--gate {refusal}"))
+        let refused = |refusal: String| anyhow!("--gate {refusal}");
+        let mut found = match self.limits.is_empty() {
+            true => Vec::new(),
+            false => decide(run, &self.limits).map_err(refused)?,
+        };
+        for gate in &self.figures {
+            found.push(gate.decide(&run.document).map_err(refused)?);
+        }
+        Ok(Some(found))
     }
 
     /// What runs of one set-up say of gates that name others.
@@ -219,6 +294,21 @@ pub(super) fn verdict(results: Option<&[GateResult]>) -> Exit {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_name_that_is_no_latency_is_a_figure() {
+        let of = |text: &str| text.parse::<RunGate>();
+        for text in ["pipe/64KiB>=900MB/s", "xruns=0", "fork < 100us", "cpu0/lost<1%"] {
+            assert!(matches!(of(text), Ok(RunGate::Figure(_))), "{text}");
+        }
+        for text in ["p99<=80us", "cpu0/response:p99<=80us", "missed=0", "max<1ms"] {
+            assert!(matches!(of(text), Ok(RunGate::Limit(_))), "{text}");
+        }
+        assert!(matches!(of("worse<5%@p99 vs a"), Ok(RunGate::Worse(_))));
+        let says = |text: &str| of(text).unwrap_err();
+        assert!(says("p95<=80us").contains("no figure \"p95\""), "{}", says("p95<=80us"));
+        assert!(says("p99").contains("is no gate"), "{}", says("p99"));
+    }
 
     #[test]
     fn gates_that_nothing_was_decided_of_do_not_pass() {

@@ -23,7 +23,7 @@ use crate::{
     plain::plain_path,
     plan::{Plan, PlanRow},
     report::{gate::GateResult, plan as text},
-    run::{CellStatus, Document, PLAN, PlanCell, PlanRecord, PlanStatus, Run, probes::ProbeInfo},
+    run::{CellStatus, Document, PLAN, PlanCell, PlanRecord, PlanStatus, Run},
     store::{Store, is_plain},
     sys::signals::Quit,
     units::Nanos,
@@ -283,11 +283,7 @@ impl MeasuringFlags {
                 continue;
             };
             let run = Run::open(&place.join(path))?;
-            let has_latencies = run.document.wakeups().next().is_some();
-            let results = match has_latencies {
-                true => gates.decide_limits(&run)?,
-                false => None,
-            };
+            let results = gates.of_run(&run.document).decide_limits(&run)?;
             exit = exit.worst(gates::exit(&run.document, results.as_deref()));
             let named = |result| CellGate { cell: path.clone(), result };
             found.extend(results.into_iter().flatten().map(named));
@@ -297,6 +293,10 @@ impl MeasuringFlags {
         let results: Vec<GateResult> = repeated.iter().map(|own| own.result.clone()).collect();
         exit = exit.worst(gates::verdict(gates.names_runs().then_some(results.as_slice())));
         found.extend(repeated);
+        let unmeasured = gates.unmeasured(&runs);
+        exit = exit.worst(gates::verdict((!unmeasured.is_empty()).then_some(&unmeasured)));
+        let named = |result| CellGate { cell: "the plan".into(), result };
+        found.extend(unmeasured.into_iter().map(named));
         if found.is_empty() && !gates.is_empty() {
             exit = exit.worst(Exit::Inconclusive);
         }
@@ -328,10 +328,6 @@ fn length(
     let run = Command::new("run").no_binary_name(true).disable_help_flag(true);
     let matches = RunFlags::augment_args(run).try_get_matches_from(row.words());
     let matches = matches.map_err(|error| anyhow::anyhow!("{}", reason(&error)))?;
-    let none = RunGates::default();
-    let has_latencies = ProbeInfo::find(&row.probe).is_none_or(ProbeInfo::has_latencies);
-    // Gates are limits of latencies: a plan with other figures has them for the cells with some.
-    let gates = if has_latencies { gates } else { &none };
     RunFlags::from_arg_matches(&matches)?.cell_length(store, gates, repeat as usize, is_first)
 }
 

@@ -176,8 +176,8 @@ impl Gate {
     pub fn refusal(&self, series: &[String]) -> Option<String> {
         if series.is_empty() {
             return Some(format!(
-                "\"{self}\": this run has no latencies, which gates are limits for; leave the gate \
-                 out"
+                "\"{self}\": this run has no latencies; name one of its figures with a limit in \
+                 its unit, as pipe/64KiB>=900MB/s, or leave the gate out"
             ));
         }
         let own = self.series.as_ref().filter(|own| !series.contains(own))?;

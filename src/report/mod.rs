@@ -13,6 +13,7 @@ pub mod comparison_page;
 mod curve;
 #[cfg(test)]
 mod extremes;
+pub mod figure_gate;
 mod figures;
 #[cfg(test)]
 pub(crate) mod fixture;

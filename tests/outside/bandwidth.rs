@@ -69,6 +69,8 @@ fn what_needs_latencies_is_refused_with_what_to_do_instead() {
     assert!(run(&["--raw"]).contains("--raw has no meaning with bandwidth"));
     assert!(run(&["--stop-over", "1ms"]).contains("--stop-over has no meaning with bandwidth"));
     assert!(run(&["--gate", "p99<=1ms"]).contains("this run has no latencies"));
+    assert!(run(&["--gate", "fork<=1s"]).contains("there is no figure \"fork\"; there are"));
+    assert!(run(&["--gate", "null_call<=1%"]).contains("null_call is counted in us"));
     assert!(run(&["--sizes", "0"]).contains("--sizes: a size of 0 bytes"));
     let nowhere = ["run", "bandwidth", "--only", "file_read", "--file-dir", "/proc"];
     let said = store.run(&nowhere);
@@ -87,6 +89,21 @@ fn what_needs_latencies_is_refused_with_what_to_do_instead() {
     assert!(plot.err.contains("tardy report"), "{plot:?}");
     let compared = store.run(&["compare", "r", "r"]);
     assert!(compared.err.contains("figures and no latencies"), "{compared:?}");
+}
+
+#[test]
+fn a_gate_of_a_figure_is_decided_on_its_interval() {
+    let store = Store::new();
+    let gated = |limit: &str| {
+        let first = ["run", "bandwidth", "--only", "null_call", "--samples", "3", "--warmup"];
+        let said = store.run(&[&first[..], &["20ms", "--json", "--gate", limit]].concat());
+        let record: Value = serde_json::from_str(&said.out).unwrap();
+        (said.code, record["gates"][0]["verdict"].as_str().unwrap().to_owned())
+    };
+    assert_eq!(gated("null_call<=1s"), (Some(0), "pass".into()));
+    assert_eq!(gated("null_call>=1s"), (Some(1), "fail".into()));
+    let shown = store.run(&["show", "last", "--gate", "null_call<1s"]);
+    assert!(shown.code == Some(0) && shown.out.contains("mean of 3 repeats"), "{shown:?}");
 }
 
 #[test]

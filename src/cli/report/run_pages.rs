@@ -60,7 +60,7 @@ impl RunPages {
                 return Ok(FoundRun { error, ..FoundRun::default() });
             }
         };
-        let gates = gates.decide_limits(&run).unwrap_or_else(|error| {
+        let gates = gates.of_run(&run.document).decide_limits(&run).unwrap_or_else(|error| {
             let refusal = error.to_string();
             let is_new = !self.refused.contains(&refusal);
             self.refused.extend(is_new.then_some(refusal));

@@ -45,20 +45,25 @@ pub(super) fn check(
         // Which there are, shows at the end.
         return Ok(());
     }
-    let series = series_of(plan);
-    gates.check(HeldRuns { probe: plan.probe.name(), series: &series, runs }, planned)
+    let (series, figures) = (series_of(plan), plan.probe.figures());
+    // What took a thread from its CPU that never sleeps, shows at the end too.
+    let figures = (!spins(plan.probe.name())).then_some(figures.as_slice());
+    gates.check(HeldRuns { probe: plan.probe.name(), series: &series, runs }, figures, planned)
 }
 
 /// Refuses a deadline for what answers nothing: threads that never sleep, and figures.
 pub(super) fn check_deadline(plan: &RunPlan) -> Result<()> {
     let name = plan.probe.name();
-    let spins = ProbeInfo::find(name).is_some_and(|probe| probe.rhythm == Rhythm::Spin);
     ensure!(
         plan.deadline_ns.is_none()
-            || !(spins || series_of(plan).is_empty() && !plan.probe.finds_series()),
+            || !(spins(name) || series_of(plan).is_empty() && !plan.probe.finds_series()),
         "--deadline has no meaning with {name}: nothing in it is due at a time; leave it out"
     );
     Ok(())
+}
+
+fn spins(probe: &str) -> bool {
+    ProbeInfo::find(probe).is_some_and(|probe| probe.rhythm == Rhythm::Spin)
 }
 
 impl RunFlags {
@@ -75,7 +80,10 @@ impl RunFlags {
         is_first: bool,
     ) -> Result<u64> {
         let plan = self.plan(store, Vec::new())?;
-        check(gates, &plan, repeats, planned_samples(&plan).filter(|_| is_first))?;
+        let has_latencies = ProbeInfo::find(plan.probe.name()).is_none_or(ProbeInfo::has_latencies);
+        // A plan of several probes has gates for those cells that can keep or break them.
+        let gates = gates.of_cell(has_latencies, &plan.probe.figures());
+        check(&gates, &plan, repeats, planned_samples(&plan).filter(|_| is_first))?;
         check_deadline(&plan)?;
         let length_ns = match plan.length {
             Length::Time(ns) => ns,
