@@ -8,6 +8,7 @@ use super::{
     Exit,
     flags::{FormatFlags, WithoutFlags, margin},
     gates, output,
+    report::Campaign,
 };
 use crate::{
     analysis::ab::figure::{ComparedFigure, JUDGED_BY_DEFAULT},
@@ -16,6 +17,7 @@ use crate::{
             CompareOptions, CompareReport, HeldRuns, SideComparison, WorseGate, compare_runs, text,
         },
         gate::GateResult,
+        plans_beside::PlansBeside,
         published,
     },
     run::{AbVerdict, BandDifference, ComparedFigureRow, Run, Validity},
@@ -27,8 +29,8 @@ use crate::{
 ///
 /// `compare A B C` puts B and C beside A. `compare A1 A2 A3 --vs B1 B2 B3` judges whether B is
 /// better or worse than A, by how much runs of one side differ among themselves: one run beside
-/// one other is described and never judged. `compare A --published ID` puts A beside a published
-/// table.
+/// one other is described and never judged. `compare PLAN1 PLAN2` holds plans against the first,
+/// row by row. `compare A --published ID` puts A beside a published table.
 #[derive(Debug, Args)]
 #[command(after_help = "Exit codes: 0 better, or the same within the margin; 1 worse; 2 error; \
                         3 inconclusive; 4 a run is invalid.")]
@@ -76,6 +78,9 @@ pub(super) struct CompareFlags {
 pub(super) fn compare(flags: &CompareFlags, store: &Store) -> Result<Exit> {
     if let Some(id) = &flags.published {
         return flags.beside(id, store);
+    }
+    if let Some(plans) = flags.plans(store)? {
+        return flags.put_plans(&plans);
     }
     ensure!(
         flags.runs.len() + flags.vs.len() > 1,
@@ -157,6 +162,36 @@ impl CompareFlags {
              measure again, or compare it all the same with --even-invalid"
         ));
         true
+    }
+
+    /// The plans that are named, held against the first; nothing where runs are named.
+    fn plans(&self, store: &Store) -> Result<Option<PlansBeside>> {
+        let names = [self.runs.as_slice(), &self.vs].concat();
+        let Some(plans) = Campaign::find(&names, store)? else { return Ok(None) };
+        let Some(found) = plans.beside()? else { return Ok(None) };
+        ensure!(
+            self.vs.is_empty() || self.runs.len() == 1,
+            "plans are held against the first one that is named: leave out --vs"
+        );
+        let has_own = !self.figures.is_empty() || self.margin.is_some() || !self.gates.is_empty();
+        ensure!(
+            !has_own && !self.without.is_given(),
+            "plans are compared row by row, by p50, p99 and p99.9: leave out --figures, --margin, \
+             --gate and --without, or name the runs of a row (`tardy list --where plan=NAME`)"
+        );
+        Ok(Some(found))
+    }
+
+    fn put_plans(&self, plans: &PlansBeside) -> Result<Exit> {
+        if self.format.is_json() {
+            output::put_json(plans)?;
+        } else {
+            output::put(&plans.text(output::width()))?;
+        }
+        Ok(match plans.has_invalid {
+            true => Exit::Invalid,
+            false => of_verdict(plans.verdict),
+        })
     }
 
     /// Puts a run beside a published table.
@@ -255,6 +290,12 @@ fn exit(report: &CompareReport, gates: Option<&[GateResult]>) -> Exit {
     match report.verdict {
         _ if report.comparisons.iter().any(is_invalid) => Exit::Invalid,
         _ if gates.is_some() => gates::verdict(gates),
+        verdict => of_verdict(verdict),
+    }
+}
+
+const fn of_verdict(verdict: AbVerdict) -> Exit {
+    match verdict {
         AbVerdict::Worse => Exit::No,
         AbVerdict::Inconclusive => Exit::Inconclusive,
         AbVerdict::Better | AbVerdict::Same => Exit::Done,

@@ -3,6 +3,8 @@
 mod matrix;
 mod run_pages;
 
+pub(in crate::cli) use matrix::Campaign;
+
 use std::{
     panic,
     path::{Path, PathBuf},

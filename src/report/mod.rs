@@ -36,6 +36,7 @@ pub mod page_of_ab;
 pub mod plan;
 pub mod plan_page;
 pub mod plan_sheet;
+pub mod plans_beside;
 pub mod published;
 pub mod plot;
 pub mod points;

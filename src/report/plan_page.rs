@@ -1,13 +1,12 @@
 //! The page of a plan: the matrix of its cells, each run by itself, and what was not measured.
 
-mod beside;
-
 use super::{
     causes::cells,
     lab::MatrixView,
     matrix_page::{self, MatrixKind, PageCellRun, PageMatrix},
     plan::ending,
     plan_sheet::{FoundRun, MeasuredPlan, PlanSheet, called},
+    plans_beside::{BY_THEMSELVES, IN_TURN, held},
     suite,
 };
 use crate::{
@@ -21,16 +20,6 @@ use crate::{
 const MEANING: &str = "Each cell is a combination of the plan on this machine; of a run its \
                        largest series counts. A range goes from the smallest to the largest run, \
                        and is no verdict: `tardy compare` gives one, from three runs a side on.";
-
-/// What plans that were measured one after the other cannot tell.
-const IN_TURN: &str = "The plans were measured one after the other: what changed on the machine \
-                       meanwhile is in the differences. `tardy ab` measures in turns.";
-
-/// How to read those of several plans.
-const MEANING_OF_SEVERAL: &str = "A column is a plan. Latencies of each row are judged by \
-                                  themselves, as by `tardy compare`, from three repeats a plan on: \
-                                  at 5 % of rows alike, a difference is wrongly seen. Figures that \
-                                  are no latencies are judged at 5 % for all of them together.";
 
 /// What the page of a plan shows, or of several beside each other: each after the first judged
 /// against it, row by row.
@@ -59,9 +48,9 @@ pub fn matrix(plans: &[MeasuredPlan], remarks: Vec<String>) -> PageMatrix {
     page.meanings = vec![MEANING.into()];
     page.remarks = remarks;
     if plans.len() > 1 {
-        page.meanings = vec![MEANING_OF_SEVERAL.into()];
+        page.meanings = vec![format!("A column is a plan. {BY_THEMSELVES}")];
         page.remarks.push(IN_TURN.into());
-        beside::judge(&mut page, plans);
+        judge(&mut page, plans);
     }
     page.remarks.extend(records().filter_map(|record| record.error.clone()));
     page.failed = failed;
@@ -69,6 +58,18 @@ pub fn matrix(plans: &[MeasuredPlan], remarks: Vec<String>) -> PageMatrix {
     page.runs = sheet.listed;
     page.suite = suite.map(Box::new);
     page
+}
+
+/// Adds a sentence to each row for every plan but the first, and for each of its columns.
+fn judge(page: &mut PageMatrix, plans: &[MeasuredPlan]) {
+    for held in held(plans) {
+        let Some(row) = page.loads.iter_mut().find(|row| row.name == held.row) else { continue };
+        let who = (plans.len() > 2).then_some(held.plan);
+        let of = Some(held.column).filter(|column| !column.is_empty());
+        let place: Vec<String> = who.into_iter().chain(of).collect();
+        let place = if place.is_empty() { place } else { vec![place.join(", ")] };
+        row.verdicts.push([place, vec![held.sentence]].concat().join(": "));
+    }
 }
 
 /// A matrix of runs without anything judged: each in the cell that `listed` names.

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use super::{
     causes::cells,
     plan_sheet::{MeasuredPlan, PlanSheet},
-    suite_page::{PageFinding, PagePlan, PageSuite, PlanPart},
+    suite_page::{PageFinding, PagePlan, PageSuite, PartFigure, PlanPart},
     words,
 };
 use crate::{
@@ -66,13 +66,24 @@ pub fn of(plans: &[MeasuredPlan], sheet: &PlanSheet) -> Option<PageSuite> {
     };
     let mut parts: Vec<PlanPart> = names.iter().map(|name| part(name, sheet)).collect();
     if plans.len() == 2 {
-        figures::judge(&mut parts);
+        figures::judge(parts.iter_mut().flat_map(|part| &mut part.figures).collect());
     }
     (!names.is_empty()).then(|| PageSuite {
         plans: plans.iter().map(one).collect(),
         parts,
         causes: cells::over_all(&runs),
     })
+}
+
+/// Figures of all rows that are no latencies, those of two plans judged together.
+#[must_use]
+pub fn figures_of(plans: usize, sheet: &PlanSheet) -> Vec<PartFigure> {
+    let mut found =
+        figures::of(&sheet.rows.iter().map(|(_, row)| row.clone()).collect::<Vec<_>>(), sheet);
+    if plans == 2 {
+        figures::judge(found.iter_mut().collect());
+    }
+    found
 }
 
 /// `Intel ..., Linux 6.12.0 (preemption full)`

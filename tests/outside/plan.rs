@@ -459,3 +459,34 @@ fn a_suite_says_what_it_would_do_and_keeps_gates_and_resuming_of_plans() {
     assert_eq!(both.code, Some(2), "{both:?}");
     assert!(fs::read_dir(store.path()).unwrap().next().is_none(), "nothing was measured");
 }
+
+#[test]
+fn plans_are_held_against_the_first_row_by_row() {
+    let store = Store::new();
+    let measure = |name: &str, distribution: &str| {
+        let text = format!(
+            "name = \"p\"\nrepeat = 3\nprobe = \"fake\"\n[run]\ncpus = \"0\"\nwarmup = \"0s\"\n\
+             interval = \"1ms\"\nduration = \"60s\"\ndistribution = \"{distribution}\"\n\
+             [[load]]\nname = \"a\"\n"
+        );
+        let done =
+            store.run(&["plan", &write(&store, &text), &format!("--name={name}"), "--quiet"]);
+        assert_eq!(done.code, Some(0), "{done:?}");
+    };
+    measure("thin", "exponential");
+    measure("again", "exponential:seed=2");
+    measure("fat", "two-kinds:one-in=10");
+    let worse = store.run(&["compare", "thin", "fat", "--json"]);
+    let found: Value = serde_json::from_str(&worse.out).unwrap();
+    assert_eq!((worse.code, &found["verdict"]), (Some(1), &"worse".into()), "{found}");
+    assert_eq!(list(&found["rows"]).len(), 1);
+    assert_eq!((&found["rows"][0]["row"], &found["rows"][0]["plan"]), (&"a".into(), &"fat".into()));
+    let better = store.run(&["compare", "fat", "thin"]);
+    assert!(better.out.ends_with("All together: better.\n"), "{better:?}");
+    assert!(better.out.contains("one after the other"), "{better:?}");
+    assert_ne!(store.run(&["compare", "thin", "again"]).code, Some(1));
+    let refused = store.run(&["compare", "thin", "fat", "--margin", "3%"]);
+    assert!(refused.code == Some(2) && refused.err.contains("leave out --figures"), "{refused:?}");
+    let mixed = store.run(&["compare", "thin", "thin/cells/1-a-r1"]);
+    assert!(mixed.code == Some(2) && mixed.err.contains("is a plan"), "{mixed:?}");
+}

@@ -15,6 +15,7 @@ use crate::{
         page::Page,
         page_of_ab, plan_page,
         plan_sheet::{FoundRun, MeasuredPlan},
+        plans_beside::PlansBeside,
         suite::{self, FINDINGS},
         suite_page::PageFinding,
     },
@@ -23,7 +24,7 @@ use crate::{
 };
 
 /// A directory of many runs, with their record; or several of plans.
-pub(super) struct Campaign {
+pub(in crate::cli) struct Campaign {
     directories: Vec<PathBuf>,
     kind: Kind,
 }
@@ -39,7 +40,7 @@ impl Campaign {
     ///
     /// # Errors
     /// A plan beside something that is none.
-    pub(super) fn find(names: &[String], store: &Store) -> Result<Option<Self>> {
+    pub(in crate::cli) fn find(names: &[String], store: &Store) -> Result<Option<Self>> {
         let found: Vec<Option<(PathBuf, Kind)>> =
             names.iter().map(|name| place(name, store)).collect();
         let plans = found.iter().flatten().filter(|(_, kind)| *kind == Kind::Plan);
@@ -60,6 +61,22 @@ impl Campaign {
     /// That of a plan in this directory.
     pub(super) fn of_plan(directory: &Path) -> Self {
         Self { directories: vec![directory.to_owned()], kind: Kind::Plan }
+    }
+
+    /// Several plans, each after the first held against it; nothing where one is named alone or
+    /// something else.
+    pub(in crate::cli) fn beside(&self) -> Result<Option<PlansBeside>> {
+        if self.kind != Kind::Plan || self.directories.len() < 2 {
+            return Ok(None);
+        }
+        let mut pages = RunPages::none();
+        let mut remarks = Vec::new();
+        let plans: Vec<MeasuredPlan> = self
+            .directories
+            .iter()
+            .map(|directory| plan(directory, &mut pages, &mut remarks))
+            .collect::<Result<_>>()?;
+        PlansBeside::of(&plans, remarks).map(Some).map_err(anyhow::Error::msg)
     }
 
     /// What errors call it.

@@ -46,6 +46,11 @@ impl RunPages {
         }
     }
 
+    /// Writes none.
+    pub(super) fn none() -> Self {
+        Self::beside(Path::new(""), Some(0))
+    }
+
     /// Begins the names of all further pages with this.
     pub(super) fn set_prefix(&mut self, prefix: &str) {
         self.prefix = prefix.to_owned();

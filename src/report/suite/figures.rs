@@ -4,7 +4,7 @@ use crate::{
     analysis::replicates::{ReplicatedFigure, ReplicatedResult, judge as judge_replicates},
     report::{
         plan_sheet::PlanSheet,
-        suite_page::{FigureChange, FigureRange, PartFigure, PlanPart},
+        suite_page::{FigureChange, FigureRange, PartFigure},
     },
     run::FigureUnit,
 };
@@ -63,12 +63,12 @@ fn range(mut values: Vec<f64>) -> Option<FigureRange> {
     Some(FigureRange { median: f64::midpoint(below, above), low, high, values })
 }
 
-/// Judges all figures of the page of two plans together, where each plan has one column.
-pub(super) fn judge(parts: &mut [PlanPart]) {
-    let all = || parts.iter().flat_map(|part| &part.figures);
-    let asked: Vec<ReplicatedFigure> = all().filter_map(replicated).collect();
+/// Judges all figures of two plans together, where each plan has one column.
+pub(super) fn judge(figures: Vec<&mut PartFigure>) {
+    let asked: Vec<ReplicatedFigure> =
+        figures.iter().filter_map(|figure| replicated(figure)).collect();
     let mut results = judge_replicates(&asked).into_iter();
-    for figure in parts.iter_mut().flat_map(|part| &mut part.figures) {
+    for figure in figures {
         if replicated(figure).is_some() {
             let is_more_better = more_is_better(&figure.name, &figure.unit) == Some(true);
             figure.change = results.next().flatten().map(|result| change(&result, is_more_better));
@@ -135,7 +135,7 @@ mod tests {
         };
         let doubled = [[100.0, 101.0, 102.0], [200.0, 202.0, 204.0]];
         let scattered = [[100.0, 200.0, 300.0], [200.0, 100.0, 400.0]];
-        let figures = vec![
+        let mut figures = [
             figure("pipe/64KiB", "MB/s", doubled),
             figure("fork", "us", doubled),
             figure("cpu0/lost", "percent", doubled),
@@ -144,9 +144,8 @@ mod tests {
             figure("open_call", "us", scattered),
             figure("switch/2", "us", [[-1.0, 1.0, 1.0], [1.0; 3]]),
         ];
-        let mut parts = vec![PlanPart { name: "p".into(), rows: Vec::new(), figures }];
-        judge(&mut parts);
-        let change = |at: usize| parts[0].figures[at].change.as_ref();
+        judge(figures.iter_mut().collect());
+        let change = |at: usize| figures[at].change.as_ref();
         let verdicts = [0, 1, 2, 3, 5].map(|at| change(at).unwrap().verdict);
         use AbVerdict::{Better, Inconclusive, Worse};
         assert_eq!(verdicts, [Better, Worse, Worse, Better, Inconclusive]);
