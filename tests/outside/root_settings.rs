@@ -13,7 +13,8 @@ use super::{
     killed::{Killing, killed_at_random},
     settings::read,
     support::{
-        Said, Store, codes, eventually, finish, is_root, list, patience, piped, signal, skip,
+        Said, Store, codes, eventually, finish, in_guest, is_root, list, patience, piped, signal,
+        skip,
     },
     turn::Turn,
 };
@@ -128,11 +129,13 @@ fn a_run_with_settings_that_is_killed_at_a_random_moment_leaves_what_is_put_back
 
 #[test]
 fn settings_are_tried_one_at_a_time_ranked_and_all_is_as_before() {
+    if in_guest() {
+        return skip("a trial in an emulated guest is silent for longer than its watcher waits");
+    }
     let Some(machine) = Machine::alone() else { return };
     let out = machine.store.path().join("drop-ins");
     let write = out.to_str().unwrap();
-    let budget = if super::support::in_guest() { "40s" } else { "19s" };
-    let try_it = ["check", "--measure", "--only", "dirty_writeback", "--budget", budget];
+    let try_it = ["check", "--measure", "--only", "dirty_writeback", "--budget", "19s"];
     let said = machine.tardy(&[&try_it[..], &["--seed", "7", "--write", write, "--json"]].concat());
     let record: Value = serde_json::from_str(&said.out).unwrap_or_else(|_| panic!("{said:?}"));
     let setting = &record["settings"][0];
