@@ -114,7 +114,8 @@ impl InteractiveFlags {
              work",
             Nanos(deadline_ns.unwrap_or(0))
         );
-        Ok(Some(TimerWork { work_ns: work.0, loops_per_ms: self.loops_per_ms }))
+        let (work_ns, loops_per_ms) = (work.0, self.loops_per_ms);
+        Ok(Some(TimerWork { work_ns, loops_per_ms, deadline_ns }))
     }
 
     /// The probe that these flags describe; `interval_ns` is that of `--interval`.

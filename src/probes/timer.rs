@@ -22,7 +22,7 @@ use tardy_hot::{
 };
 
 use self::{
-    stages::{MeasuredLoop as _, OfThread, TimerLoop},
+    stages::{MeasuredLoop as _, OfThread, TimerLoop, WorkLoop},
     work::{WorkOfThread, WorkPlan, response_head},
 };
 pub use self::{wake_kind::WakeKind, work::TimerWork};
@@ -148,7 +148,7 @@ impl Probe for Timer {
             armed.figures = Some(figures);
             plan
         });
-        let places = self.places();
+        let (places, mut works) = (self.places(), Vec::new());
         armed.grid = self.wake.has_schedule().then(|| ExpiryGrid {
             interval_ns: self.interval_ns,
             phases_ns: places.iter().map(|place| place.phase_ns).collect(),
@@ -163,8 +163,9 @@ impl Probe for Timer {
             let (own, others) = traced.unzip();
             let refused = |source| ArmError::Terms { series: head.name.clone(), source };
             let work = work.as_mut().map(|plan| plan.next(&head, &terms).map_err(refused));
-            let work = work.transpose()?;
+            let mut work = work.transpose()?;
             let response = work.as_ref().map(WorkOfThread::recorded);
+            let late_work = own.as_ref().zip(work.as_mut()).map(|(own, work)| work.trace(own));
             let thread = Thread {
                 series: Arc::clone(&series),
                 scratch: Arc::clone(&scratch),
@@ -186,10 +187,14 @@ impl Probe for Timer {
             if let (Some(others), Some((_, found))) = (others, armed.found.last()) {
                 let (recorded, traced) = others.known(name, cpu, found, scratch, series);
                 armed.recorded.extend(recorded);
+                let late_work = late_work.zip(response.as_ref());
+                works.extend(late_work.map(|((others, warm), to)| others.known(&traced, to, warm)));
                 armed.traced.push(traced);
             }
             armed.recorded.extend(response);
         }
+        // The kernel's records are numbered as the threads are.
+        armed.traced.extend(works);
         Ok(armed)
     }
 }
@@ -310,7 +315,7 @@ impl Thread {
         let series = Arc::clone(&self.series);
         let (writer, stages) = (self.writer.take(), self.stages.take());
         let stop = &self.stop;
-        LoopEnd::after_warm_up(warmed, || match (writer, stages, &self.work) {
+        LoopEnd::after_warm_up(warmed, || match (writer, stages, &mut self.work) {
             (Some(writer), None, None) => wake.keep(&mut Kept(series, writer), until, stop),
             (None, None, None) => wake.count(&mut Counted(series), until, stop),
             (writer, stages, work) => {
@@ -318,13 +323,25 @@ impl Thread {
                 match (writer, work) {
                     (Some(writer), None) => recorded(stages, Kept(series, writer), run),
                     (None, None) => recorded(stages, Counted(series), run),
-                    (Some(writer), Some(work)) => {
-                        recorded(stages, work.measuring(Kept(series, writer)), run)
-                    }
-                    (None, Some(work)) => recorded(stages, work.measuring(Counted(series)), run),
+                    (Some(writer), Some(work)) => worked(stages, Kept(series, writer), work, run),
+                    (None, Some(work)) => worked(stages, Counted(series), work, run),
                 }
             }
         })
+    }
+}
+
+/// The measured loop with the work of each turn, into `sink`.
+fn worked<W: CompiledWake>(
+    stages: Option<OfThread>,
+    sink: impl Sink,
+    work: &mut WorkOfThread,
+    run: TimerLoop<'_, W>,
+) -> Ended {
+    let sink = work.measuring(sink);
+    match (stages, work.take_trace()) {
+        (Some(stages), Some(trace)) => stages.measured(sink, WorkLoop { run, trace }),
+        (stages, _) => recorded(stages, sink, run),
     }
 }
 

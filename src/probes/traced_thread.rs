@@ -55,6 +55,15 @@ impl TracedThread {
 pub enum TracedSamples {
     /// By a timer.
     WakeUps(StageSeries, Reader<Late>),
+    /// From such an expiry to the end of the work that the thread does then.
+    Work {
+        /// The stages of its wake-ups.
+        stages: StageSeries,
+        /// The deadline, ns, where there is one.
+        deadline_ns: Option<i64>,
+        /// Those that took longer, or longer than most.
+        late: Reader<Late>,
+    },
     /// A message to the next of the traced threads and its answer: sending, dispatch and receiving,
     /// there and back.
     RoundTrips([Arc<Series>; 6], Reader<LateTrip>),
@@ -123,6 +132,7 @@ impl TracedSamples {
         match self {
             Self::WakeUps(_, late)
             | Self::Gaps { late, .. }
+            | Self::Work { late, .. }
             | Self::Attached { late, .. }
             | Self::Cycles { late, .. } => late.dropped(),
             Self::RoundTrips(_, late) => late.dropped(),

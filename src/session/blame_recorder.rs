@@ -144,7 +144,7 @@ fn measured(thread: &TracedThread) -> MeasuredThread {
         prio: thread.priority.0,
         real_time: thread.priority.1,
         spins: matches!(thread.samples, TracedSamples::Gaps { .. }),
-        works: matches!(thread.samples, TracedSamples::Cycles { .. }),
+        works: matches!(thread.samples, TracedSamples::Cycles { .. } | TracedSamples::Work { .. }),
     }
 }
 

@@ -22,7 +22,9 @@ use crate::{
 /// Hands over what thread `number` has found late.
 pub(super) fn collect(blamer: &mut Blamer, number: usize, samples: &mut TracedSamples) {
     match samples {
-        TracedSamples::WakeUps(_, late) | TracedSamples::Gaps { late, .. } => {
+        TracedSamples::WakeUps(_, late)
+        | TracedSamples::Work { late, .. }
+        | TracedSamples::Gaps { late, .. } => {
             late.drain(|late| blamer.add(number, late));
         }
         TracedSamples::Attached { usual, late } | TracedSamples::Cycles { usual, late } => {
@@ -46,7 +48,7 @@ pub(super) fn collect(blamer: &mut Blamer, number: usize, samples: &mut TracedSa
 /// Lets what is usual for thread `number` follow the medians of its parts.
 pub(super) fn follow(blamer: &mut Blamer, number: usize, samples: &TracedSamples) {
     match samples {
-        TracedSamples::WakeUps(stages, _) => {
+        TracedSamples::WakeUps(stages, _) | TracedSamples::Work { stages, .. } => {
             if let Some(usual) = usual(stages) {
                 blamer.set_usual(number, usual);
             }
@@ -73,10 +75,11 @@ pub(super) fn follow(blamer: &mut Blamer, number: usize, samples: &TracedSamples
 }
 
 /// From where on every sample of the thread is late, ns; absent where that follows from the others:
-/// what a gap took is lost, however short it was.
+/// what a gap took is lost, however short it was, and work that is done in time is not late.
 pub(super) fn least(samples: &TracedSamples) -> Option<i64> {
     match samples {
         TracedSamples::Gaps { over_ns, .. } => Some(*over_ns),
+        TracedSamples::Work { deadline_ns, .. } => *deadline_ns,
         // By its own histogram, which is not among the series of measuring threads.
         TracedSamples::Attached { usual, .. } | TracedSamples::Cycles { usual, .. } => {
             Some(usual.p99_ns.load(Ordering::Relaxed))

@@ -255,8 +255,13 @@ impl Loaded {
     /// # Errors
     /// What the kernel says.
     pub(super) fn follow(&mut self, threads: &[TracedThread]) -> Result<()> {
-        let followed: Vec<(i32, i32)> =
-            threads.iter().map(|thread| (thread.tid, thread.priority.0.into())).collect();
+        let mut followed: Vec<(i32, i32)> = Vec::with_capacity(threads.len());
+        for thread in threads {
+            // One whose work is blamed too comes twice, after those of the wake-ups.
+            if followed.iter().all(|(tid, _)| *tid != thread.tid) {
+                followed.push((thread.tid, thread.priority.0.into()));
+            }
+        }
         self.tracer.follow(&followed).context("cannot follow the measured threads")?;
         self.tracer.attach().context("cannot trace; `--trace off` measures without")
     }

@@ -16,14 +16,14 @@ use super::{
 const MS: i64 = 1_000_000;
 
 /// On one CPU, the first that this process may use.
-fn pin() {
+pub(super) fn pin() {
     let cpus = tardy::sys::cpus::Cpus::allowed().unwrap();
     cpus.iter().take(1).collect::<tardy::sys::cpus::Cpus>().pin_this_thread().unwrap();
 }
 
 /// Sleeps until the next whole number of periods, and so much longer, since the clock began: so
 /// threads keep their distance from each other.
-fn sleep_until_next(period_ns: i64, after_ns: i64) {
+pub(super) fn sleep_until_next(period_ns: i64, after_ns: i64) {
     let now = clock_gettime(rustix::time::ClockId::Monotonic);
     let now_ns = now.tv_sec * 1_000_000_000 + now.tv_nsec;
     let next_ns = ((now_ns - after_ns) / period_ns + 1) * period_ns + after_ns;
@@ -32,7 +32,7 @@ fn sleep_until_next(period_ns: i64, after_ns: i64) {
 }
 
 /// How much of a peak was that, ns.
-fn part(peak: &Value, cause: &str, name: &str) -> i64 {
+pub(super) fn part(peak: &Value, cause: &str, name: &str) -> i64 {
     let parts = list(&peak["blame"]).iter();
     parts
         .filter(|part| part["cause"] == cause && part["name"] == name)
@@ -41,7 +41,7 @@ fn part(peak: &Value, cause: &str, name: &str) -> i64 {
 }
 
 /// Some cycle over the deadline is like that, and the parts of each sum to it.
-fn explained(store: &Store, is_it: impl Fn(&Value) -> bool) {
+pub(super) fn explained(store: &Store, is_it: impl Fn(&Value) -> bool) {
     let why: Value = serde_json::from_str(&store.run(&["why", "r", "--json"]).out).unwrap();
     let is_cycle = |peak: &&Value| peak["series"].as_str().unwrap().ends_with("/response");
     let cycles: Vec<&Value> = list(&why["peaks"]).iter().filter(is_cycle).collect();

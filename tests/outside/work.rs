@@ -1,6 +1,13 @@
 //! Timer threads that have work to do after each wake-up.
 
-use super::support::{Store, list, whole};
+use super::{
+    attach::{Workers, can_attach, work},
+    attach_response::{explained, part, pin, sleep_until_next},
+    support::{Store, is_root, list, skip, whole},
+    turn::Turn,
+};
+
+const MS: i64 = 1_000_000;
 
 fn first_cpu() -> String {
     tardy::sys::cpus::Cpus::allowed().unwrap().iter().next().unwrap().to_string()
@@ -33,6 +40,32 @@ fn a_response_is_a_series_of_its_own_that_the_deadline_judges() {
     // In the table of latencies and in that of deadlines; where misses come together, below too.
     let named = format!("cpu{cpu}/response ");
     assert_eq!(shown.lines().filter(|line| line.starts_with(&named)).count(), 2, "{shown}");
+}
+
+#[test]
+fn a_response_over_the_deadline_names_who_came_in_the_midst_of_the_work() {
+    if !can_attach() || !is_root() {
+        return skip("it needs the rights to trace and to real time");
+    }
+    // Both are real-time threads that take half of a CPU.
+    let _alone = Turn::alone();
+    // The work fits between two of its turns by chance only.
+    let _hog = Workers::start("work-hog", 1, || {
+        pin();
+        tardy::sys::sched::set_this_thread(tardy::sys::sched::Policy::Fifo, 60).unwrap();
+        sleep_until_next(7 * MS, 0);
+        work(3 * MS);
+    });
+    let (store, cpu) = (Store::new(), first_cpu());
+    let plan = ["run", "timer", "--cpus", &cpu, "--warmup", "200ms", "--duration", "2s"];
+    let terms = ["--policy", "fifo", "--priority", "50", "--trace", "peaks", "--name", "r"];
+    let work = ["--interval", "20ms", "--work", "4ms", "--deadline", "5ms"];
+    let said = store.run(&[&plan[..], &terms, &work].concat());
+    assert!(matches!(said.code, Some(0 | 4)), "{said:?}");
+    explained(&store, |peak| {
+        assert!(whole(&peak["latency_ns"]) > 5 * MS, "{peak}");
+        part(peak, "thread", "work-hog") >= 2 * MS && part(peak, "own_work", "own work") >= MS
+    });
 }
 
 #[test]

@@ -51,6 +51,7 @@ pub mod gaps;
 pub mod histogram;
 pub mod interrupts;
 pub mod inversion;
+pub mod late_work;
 pub mod packet;
 pub mod ports;
 pub mod receive;

@@ -6,6 +6,8 @@
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::os::fd::BorrowedFd;
 
+use crate::ring::Sample;
+
 /// The last wake-up of one thread, as the BPF side saw it; `struct tardy_thread` of
 /// `src/kernel/recorder.h`. Times are `CLOCK_MONOTONIC` ns.
 #[derive(Debug, Default)]
@@ -95,6 +97,29 @@ impl ThreadRecord {
             dispatch_ns: switch_ns - waking_ns,
             user_ns: t_ns + latency_ns - switch_ns,
         })
+    }
+
+    /// All that is known of a wake-up that was late; `stages` as [`ThreadRecord::stages`] gave them.
+    #[must_use]
+    pub fn late(&self, sample: Sample, stages: Option<Stages>) -> Late {
+        let matched = stages.is_some();
+        let cpu = |number: &AtomicU32| if matched { number.load(Ordering::Relaxed) } else { 0 };
+        Late {
+            t_ns: sample.t_ns,
+            latency_ns: sample.latency_ns,
+            expires_ns: stages.map_or(0, |_| self.expires_ns.load(Ordering::Relaxed) as i64),
+            stages: stages.unwrap_or_default(),
+            matched,
+            cpus: (cpu(&self.cpu), cpu(&self.switch_cpu)),
+            stopped_ns: self.stopped_ns(),
+        }
+    }
+
+    /// When the thread was stopped and continued for the last time; 0 for never.
+    #[must_use]
+    pub fn stopped_ns(&self) -> (u64, u64) {
+        let read = |field: &AtomicU64| field.load(Ordering::Relaxed);
+        (read(&self.stopped_from_ns), read(&self.stopped_until_ns))
     }
 }
 

@@ -100,21 +100,7 @@ impl<S, Q: Softirq> Traced<'_, S, Q> {
     #[cold]
     #[inline(never)]
     fn hand_over(&mut self, sample: Sample, stages: Option<Stages>) {
-        let record = self.record;
-        let cpu = || record.cpu.load(Ordering::Relaxed);
-        let switch_cpu = || record.switch_cpu.load(Ordering::Relaxed);
-        self.late.push(Late {
-            t_ns: sample.t_ns,
-            latency_ns: sample.latency_ns,
-            expires_ns: stages.map_or(0, |_| record.expires_ns.load(Ordering::Relaxed) as i64),
-            stages: stages.unwrap_or_default(),
-            matched: stages.is_some(),
-            cpus: if stages.is_some() { (cpu(), switch_cpu()) } else { (0, 0) },
-            stopped_ns: (
-                record.stopped_from_ns.load(Ordering::Relaxed),
-                record.stopped_until_ns.load(Ordering::Relaxed),
-            ),
-        });
+        self.late.push(self.record.late(sample, stages));
     }
 }
 

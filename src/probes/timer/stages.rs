@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use tardy_hot::{
+    late_work::LateWork,
     ring::{Reader, Writer, ring},
     stages::{Late, Records},
     stop::Stop,
@@ -42,7 +43,26 @@ pub(in crate::probes) struct OfThread {
     late: Writer<Late>,
 }
 
+/// What a traced thread that works owns beside its sinks.
+#[derive(Debug)]
+pub(super) struct WorkTrace {
+    records: Arc<dyn Records>,
+    number: usize,
+    within_ns: u64,
+    control: Arc<TraceControl>,
+    late: Writer<Late>,
+}
+
 /// The same, for its readers.
+#[derive(Debug)]
+pub(super) struct SharedWork {
+    control: Arc<TraceControl>,
+    stages: StageSeries,
+    deadline_ns: Option<i64>,
+    late: Reader<Late>,
+}
+
+/// What [`OfThread`] has, for its readers.
 #[derive(Debug)]
 pub(in crate::probes) struct SharedStages {
     recorded: Vec<Recorded>,
@@ -111,6 +131,60 @@ impl OfThread {
                 run.record_into(&mut sink)
             }
         }
+    }
+}
+
+impl WorkTrace {
+    /// That of the thread whose stages `of` has.
+    pub(super) fn new(of: &OfThread, deadline_ns: Option<i64>) -> (Self, SharedWork) {
+        let control: Arc<TraceControl> = Arc::default();
+        let (writer, late) = ring(LATE_RING);
+        let shared = SharedWork {
+            control: Arc::clone(&control),
+            stages: of.series.clone(),
+            deadline_ns,
+            late,
+        };
+        let (records, number, within_ns) = (Arc::clone(&of.records), of.number, of.within_ns);
+        (Self { records, number, within_ns, control, late: writer }, shared)
+    }
+}
+
+impl SharedWork {
+    /// Now that the thread is there, as `wake_ups`; its responses go to `response`, those of the
+    /// warm-up to `warmup`.
+    pub(super) fn known(
+        self,
+        wake_ups: &TracedThread,
+        response: &Recorded,
+        warmup: Arc<Series>,
+    ) -> TracedThread {
+        let Self { control, stages, deadline_ns, late } = self;
+        TracedThread {
+            name: response.head.name.clone(),
+            cpu: wake_ups.cpu,
+            tid: wake_ups.tid,
+            priority: wake_ups.priority,
+            warmup,
+            total: Arc::clone(&response.series),
+            control,
+            samples: TracedSamples::Work { stages, deadline_ns, late },
+        }
+    }
+}
+
+/// A loop of turns with work, of which late ones are handed on.
+pub(super) struct WorkLoop<R> {
+    pub(super) run: R,
+    pub(super) trace: WorkTrace,
+}
+
+impl<R: MeasuredLoop> MeasuredLoop for WorkLoop<R> {
+    fn record_into<S: Sink>(self, inner: &mut S) -> Ended {
+        let WorkTrace { records, number, within_ns, control, late } = self.trace;
+        let Some(record) = records.record(number) else { return self.run.record_into(inner) };
+        let began = Late::default();
+        self.run.record_into(&mut LateWork { inner, record, within_ns, control, late, began })
     }
 }
 

@@ -14,6 +14,7 @@ use tardy_hot::{
     worked::Worked,
 };
 
+use super::stages::{OfThread, SharedWork, WorkTrace};
 use crate::{
     probes::{
         FigureValue, Recorded,
@@ -31,6 +32,8 @@ pub struct TimerWork {
     pub work_ns: i64,
     /// What stands for a millisecond of it, loops; absent: what each CPU does in one.
     pub loops_per_ms: Option<u64>,
+    /// What takes longer from the expiry on is late, ns; absent: what takes longer than usual.
+    pub deadline_ns: Option<i64>,
 }
 
 /// The series of the responses of the thread of `head`: with its period, as a period that passed
@@ -81,6 +84,8 @@ impl WorkPlan {
             period_ns: head.period_ns.unwrap_or(0),
             response: Arc::default(),
             scratch: Arc::default(),
+            deadline_ns: self.work.deadline_ns,
+            trace: None,
             speed,
         })
     }
@@ -107,6 +112,9 @@ pub(super) struct WorkOfThread {
     response: Arc<Series>,
     /// Takes the responses of the warm-up.
     scratch: Arc<Series>,
+    deadline_ns: Option<i64>,
+    /// How late ones are handed on, if they are.
+    trace: Option<WorkTrace>,
     /// Of the first thread of a CPU.
     speed: Option<SpeedBefore>,
 }
@@ -126,6 +134,18 @@ impl WorkOfThread {
     pub(super) fn recorded(&self) -> Recorded {
         let series = Arc::clone(&self.response);
         Recorded { head: self.head.clone(), series, samples: None }
+    }
+
+    /// Has late ones handed on, to whom follows the stages of the thread too.
+    pub(super) fn trace(&mut self, stages: &OfThread) -> (SharedWork, Arc<Series>) {
+        let (own, others) = WorkTrace::new(stages, self.deadline_ns);
+        self.trace = Some(own);
+        (others, Arc::clone(&self.scratch))
+    }
+
+    /// For the measured loop, where late ones are handed on.
+    pub(super) fn take_trace(&mut self) -> Option<WorkTrace> {
+        self.trace.take()
     }
 
     /// A sink that works in each turn of the warm-up.
