@@ -51,6 +51,7 @@ mod lab;
 mod lab_kernels;
 mod leaves_nothing;
 mod limits;
+mod live;
 mod loads;
 mod long;
 mod long_enough;
