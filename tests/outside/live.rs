@@ -3,12 +3,12 @@
 
 mod terminal;
 
-use std::fs;
+use std::{fs, thread::sleep, time::Duration};
 
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::{
-    support::{LONG, Store, eventually, finish},
+    support::{LONG, Store, eventually, finish, is_stopped, signal},
     why::made_up,
 };
 use terminal::{LARGE, SMALL, Terminal, Viewed};
@@ -191,6 +191,24 @@ fn a_view_of_anothers_run_shows_how_that_ended() {
     assert!(viewed.is_full_screen(), "it stays until it is left");
     viewed.press(b"q");
     assert_eq!(viewed.ends_and_gives_back(), Some(0));
+}
+
+#[test]
+fn missed_periods_are_a_caveat_while_the_run_goes_on() {
+    let store = Store::new();
+    let timer = ["--interval", "1ms", "--cpus", "0", "--policy", "other"];
+    let measuring = Measuring(Some(store.start_measuring("r", &timer)));
+    // Wide enough for a caveat in one line.
+    let viewed = Terminal::new((400, 50)).start(store.tardy(&["top", "r"]));
+    viewed.shows(&["running", "cpu0"]);
+    // Hundreds of periods pass in which it cannot wake up.
+    let child = measuring.0.as_ref().unwrap();
+    signal(child, "STOP");
+    eventually("it stands still", || is_stopped(child.id()));
+    sleep(Duration::from_millis(300));
+    signal(child, "CONT");
+    viewed.shows(&["running", "Many periods passed", " % on cpu0"]);
+    measuring.end(&store);
 }
 
 #[test]
