@@ -21,6 +21,7 @@ mod ab;
 mod audio;
 mod attach;
 mod attach_response;
+mod attach_zmq;
 mod bandwidth;
 mod beside;
 mod chance;
