@@ -16,7 +16,7 @@ use rustix::{
     termios::{Termios, tcgetattr, tcgetpgrp},
 };
 
-use super::top::give_back;
+use super::top::{FAREWELL, give_back};
 use crate::sys::{child, process, unhurried::Unhurried};
 
 /// How long the view has to give the terminal back.
@@ -68,8 +68,7 @@ impl LiveChild {
         child::forget(&self.child);
         if !status.success() {
             // The run must not wait for a terminal that nobody reads.
-            let patience = |waited| waited > Duration::from_millis(100);
-            if let Ok(mut screen) = Unhurried::new(io::stderr(), patience) {
+            if let Ok(mut screen) = Unhurried::new(io::stderr(), |waited| waited > FAREWELL) {
                 give_back(&mut screen, &self.before);
             }
         }

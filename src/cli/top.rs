@@ -4,7 +4,7 @@ mod gather;
 mod machine;
 mod screen;
 
-pub(super) use screen::give_back;
+pub(super) use screen::{FAREWELL, give_back};
 
 use std::{
     io::{self, IsTerminal as _},
@@ -134,7 +134,7 @@ fn watch(mut gatherer: Gatherer, of_run: bool) -> Result<Exit> {
     let ink = Ink { has_colours: has_colours(), has_blocks: is_utf8() };
     let mut state = ViewState::new();
     let mut view = gatherer.look();
-    let mut screen = Screen::take().context("cannot use the terminal")?;
+    let mut screen = Screen::take(quit.clone()).context("cannot use the terminal")?;
     let mut due_ns = now_ns();
     loop {
         if quit.seen().is_some() {
@@ -150,7 +150,12 @@ fn watch(mut gatherer: Gatherer, of_run: bool) -> Result<Exit> {
                 break;
             }
         }
-        screen.show(&view, &state, ink).context("cannot write to the terminal")?;
+        let shown = screen.show(&view, &state, ink);
+        if quit.seen().is_some() {
+            // Perhaps given up half-way, which is no error then.
+            break;
+        }
+        shown.context("cannot write to the terminal")?;
         let stdin = io::stdin();
         bell.wait_beside(Some(stdin.as_fd()), Some(due_ns - now_ns()));
         for key in screen::keys().context("cannot read from the terminal")? {

@@ -13,7 +13,7 @@ use super::{
     conditions_monitor::ConditionsMonitor,
     evidence::{Evidence, MachineEvidence, Recording},
 };
-use crate::run::{CaveatKind, LiveLoad, ThreadCaveat};
+use crate::run::{CaveatKind, LiveLoad, MissedPeriods, ThreadCaveat};
 pub(crate) use setup::{left_changed, shield_gaps};
 
 /// Every caveat that follows from the evidence.
@@ -45,16 +45,30 @@ pub(super) fn begun(evidence: &Evidence) -> Vec<CaveatKind> {
     found
 }
 
+/// What was counted of series of whole latencies so far.
+#[derive(Debug, Default)]
+pub(super) struct CountedSoFar {
+    /// Samples before their time.
+    pub early: u64,
+    /// Missed periods, of each series that has a schedule.
+    pub missed: Vec<MissedPeriods>,
+    /// See [`Evidence::has_estimated_grid`].
+    pub has_estimated_grid: bool,
+}
+
 /// What was found since then, while the run goes on. What only its end shows is not among it.
 #[must_use]
 pub(super) fn meanwhile(
     machine: &MachineEvidence,
     recording: &Recording,
+    counted: CountedSoFar,
     monitor: &ConditionsMonitor,
     loads: &[LiveLoad],
 ) -> Vec<CaveatKind> {
+    let CountedSoFar { early, missed, has_estimated_grid } = counted;
     let mut found = machine::caveats(machine);
     found.extend(recording::caveats(recording));
+    found.extend(recording::of_counts(early, missed, has_estimated_grid));
     let threads = monitor.deviations();
     let deviations = (!threads.is_empty()).then_some(ThreadCaveat::NotAsAsked { threads });
     found.extend(deviations.map(CaveatKind::from));

@@ -163,6 +163,8 @@ struct Thread {
     late_ns: i64,
     used: HelperUse,
     refused: Option<RefusedWrite>,
+    /// Why this thread is no real-time one, where it was to be.
+    not_real_time: Option<OsError>,
 }
 
 impl Thread {
@@ -182,12 +184,14 @@ impl Thread {
             late_ns: 0,
             used: HelperUse::begin(),
             refused: None,
+            not_real_time: None,
             work,
         }
     }
 
     fn run(mut self, finished: &AtomicBool) -> Drained {
         let refused = become_helper(self.work.measured_priority, &self.work.housekeeping);
+        self.not_real_time = refused.err().as_ref().map(OsError::from);
         self.work.monitor.begin();
         let (start_ns, cadence) = (self.work.start_ns, self.work.cadence);
         wait_until(cadence.after(start_ns - BEFORE_NS), finished);
@@ -207,7 +211,7 @@ impl Thread {
             late_ns: self.late_ns,
             refused: self.refused,
             helpers: vec![self.used.of("tardy/drain")],
-            not_real_time: refused.err().as_ref().map(OsError::from),
+            not_real_time: self.not_real_time,
         };
         let DrainInputs { maker, figures, monitor, .. } = self.work;
         Drained { maker, series, figures, recording, monitor }

@@ -52,6 +52,18 @@ impl IntervalReader {
         IntervalOf { span, counts, totals }
     }
 
+    /// Of which series this is.
+    #[must_use]
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What was counted so far.
+    #[must_use]
+    pub(super) fn totals(&self) -> Totals {
+        self.series.tally.totals()
+    }
+
     /// What was read last has been written.
     pub(super) fn keep(&mut self) {
         let needed = self.fresh.last().map_or(0, |(index, _)| index + 1);

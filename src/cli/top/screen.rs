@@ -1,7 +1,7 @@
 //! The terminal while the view has it, and everything by which it gets it back.
 
 use std::{
-    io::{self, Stdout},
+    io::{self, BufWriter},
     mem::ManuallyDrop,
     os::fd::AsFd as _,
     time::Duration,
@@ -22,25 +22,39 @@ use rustix::{
     termios::{LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr},
 };
 
-use crate::live::{self, Ink, LiveView, ViewState};
+use crate::{
+    live::{self, Ink, LiveView, ViewState},
+    sys::{signals::Quit, unhurried::Unhurried},
+};
+
+/// How long a terminal that nobody reads is waited for by those who want to leave it.
+pub(in crate::cli) const FAREWELL: Duration = Duration::from_millis(100);
+
+/// A write that waits goes on waiting until the view is to end: over a slow line that is all right,
+/// and on a terminal that nobody reads SIGTERM still ends it.
+type GivesUp = Box<dyn FnMut(Duration) -> bool>;
+type Out = BufWriter<Unhurried<GivesUp>>;
 
 /// A terminal in full-screen mode; when it goes the terminal is as before.
 pub(super) struct Screen {
     /// Never dropped: it would say on a terminal that is gone that it is gone, and panic over that.
     /// What it has to put back is put back here.
-    terminal: ManuallyDrop<Terminal<CrosstermBackend<Stdout>>>,
+    terminal: ManuallyDrop<Terminal<CrosstermBackend<Out>>>,
     before: Termios,
 }
 
 impl Screen {
     /// Takes the terminal: keys come one by one and are not shown, Ctrl-C stays a signal to all
-    /// who are in the foreground, and Ctrl-Z and Ctrl-\ do nothing.
+    /// who are in the foreground, and Ctrl-Z and Ctrl-\ do nothing. After `quit` no write waits for
+    /// long.
     ///
     /// # Errors
     /// What the system says.
-    pub(super) fn take() -> io::Result<Self> {
+    pub(super) fn take(quit: Quit) -> io::Result<Self> {
         let before = tcgetattr(io::stdin().as_fd())?;
-        let terminal = Terminal::new(CrosstermBackend::new(io::stdout()))?;
+        let gives_up: GivesUp = Box::new(move |waited| quit.seen().is_some() && waited > FAREWELL);
+        let out = BufWriter::new(Unhurried::new(io::stdout(), gives_up)?);
+        let terminal = Terminal::new(CrosstermBackend::new(out))?;
         restore_at_panic(before.clone());
         let mut raw = before.clone();
         raw.make_raw();
@@ -49,9 +63,9 @@ impl Screen {
             // _POSIX_VDISABLE.
             raw.special_codes[unused] = 0;
         }
-        let screen = Self { terminal: ManuallyDrop::new(terminal), before };
+        let mut screen = Self { terminal: ManuallyDrop::new(terminal), before };
         tcsetattr(io::stdin().as_fd(), OptionalActions::Flush, &raw)?;
-        execute!(io::stdout(), EnterAlternateScreen, Hide)?;
+        execute!(screen.terminal.backend_mut(), EnterAlternateScreen, Hide)?;
         Ok(screen)
     }
 
@@ -66,7 +80,8 @@ impl Screen {
 
 impl Drop for Screen {
     fn drop(&mut self) {
-        give_back(&mut io::stdout(), &self.before);
+        // What is left of a frame goes first, so that the terminal takes the rest as it is meant.
+        give_back(self.terminal.backend_mut(), &self.before);
     }
 }
 
@@ -80,7 +95,9 @@ pub(in crate::cli) fn give_back(out: &mut impl io::Write, before: &Termios) {
 fn restore_at_panic(before: Termios) {
     let say = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |what| {
-        give_back(&mut io::stdout(), &before);
+        if let Ok(mut out) = Unhurried::new(io::stdout(), |waited| waited > FAREWELL) {
+            give_back(&mut out, &before);
+        }
         say(what);
     }));
 }

@@ -49,15 +49,25 @@ pub(super) fn of_figures(gaps: &[FigureGap]) -> Option<CaveatKind> {
 pub(super) fn of_series(evidence: &Evidence) -> Vec<CaveatKind> {
     let Evidence { series, has_figures, has_estimated_grid, .. } = evidence;
     let is_empty = series.iter().all(|series| series.count == 0) && !has_figures;
-    let early = series.iter().map(|series| series.early).sum();
-    let missed: Vec<_> = series.iter().map(MissedPeriods::of).filter(are_material).collect();
     let none = is_empty.then(|| match evidence.attached {
         Some(_) => AttachCaveat::NothingWoke.into(),
         None => CaveatKind::NoSamples,
     });
+    let early = series.iter().map(|series| series.early).sum();
+    let missed = series.iter().map(MissedPeriods::of).collect();
+    none.into_iter().chain(of_counts(early, missed, *has_estimated_grid)).collect()
+}
+
+/// From what was counted of series of whole latencies, which may go on.
+pub(super) fn of_counts(
+    early: u64,
+    missed: Vec<MissedPeriods>,
+    has_estimated_grid: bool,
+) -> Vec<CaveatKind> {
+    let missed: Vec<_> = missed.into_iter().filter(are_material).collect();
     let early = (early > 0 && !has_estimated_grid).then_some(CaveatKind::EarlyWakeups { early });
     let missed = (!missed.is_empty()).then_some(CaveatKind::PeriodsMissed { series: missed });
-    [none, early, missed].into_iter().flatten().collect()
+    [early, missed].into_iter().flatten().collect()
 }
 
 fn are_material(of: &MissedPeriods) -> bool {

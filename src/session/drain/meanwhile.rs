@@ -1,15 +1,18 @@
 //! `live.json`: what stands in no other file yet, for those who look at the run while it goes on.
 
-use std::sync::{Arc, atomic::AtomicBool};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, atomic::AtomicBool},
+};
 
 use tardy_hot::clock::now_ns;
 
 use super::{DrainInputs, Thread};
 use crate::{
     loads::RunningLoad,
-    run::{CaveatKind, Document, LiveLoad, LiveState, names},
+    run::{CaveatKind, Document, LiveLoad, LiveState, MissedPeriods, names},
     session::{
-        caveats,
+        caveats::{self, CountedSoFar},
         evidence::{Evidence, MachineEvidence, Recording},
         plan::RunPlan,
     },
@@ -27,13 +30,20 @@ pub(in crate::session) struct Begun {
     virtualisation: Option<String>,
     /// The names of its loads.
     loads: Vec<String>,
+    /// Its series of whole latencies, and whether they have a schedule.
+    series: BTreeMap<String, bool>,
+    /// Whether the times at which samples are due are estimated.
+    has_estimated_grid: bool,
 }
 
 impl Begun {
     /// Of a run that was armed.
     #[must_use]
     pub(in crate::session) fn of(plan: &RunPlan, document: &Document, evidence: &Evidence) -> Self {
+        let whole = document.series.iter().filter(|series| series.stage_of.is_none());
         Self {
+            series: whole.map(|of| (of.name.clone(), of.period_ns.is_some())).collect(),
+            has_estimated_grid: document.probe.has_estimated_grid(),
             caveats: caveats::begun(evidence),
             measured: plan.cpus.clone(),
             virtualisation: document.facts.virtualisation.clone(),
@@ -61,6 +71,7 @@ impl Thread {
         found.extend(caveats::meanwhile(
             &self.machine_so_far(),
             &self.recording_so_far(),
+            self.counted_so_far(),
             &self.work.monitor,
             &loads,
         ));
@@ -86,8 +97,26 @@ impl Thread {
             lost: rings.map(tardy_hot::ring::Reader::dropped).sum(),
             late_ns: self.late_ns,
             refused: self.refused.clone(),
+            not_real_time: self.not_real_time.clone(),
             ..Recording::default()
         }
+    }
+
+    fn counted_so_far(&self) -> CountedSoFar {
+        let DrainInputs { begun, series, .. } = &self.work;
+        let has_estimated_grid = begun.has_estimated_grid;
+        let mut counted = CountedSoFar { has_estimated_grid, ..CountedSoFar::default() };
+        for (reader, _) in series {
+            let Some(has_schedule) = begun.series.get(reader.name()) else { continue };
+            let totals = reader.totals();
+            counted.early = counted.early.saturating_add(totals.early);
+            if *has_schedule {
+                let periods = totals.count.saturating_add(totals.missed);
+                let series = reader.name().to_owned();
+                counted.missed.push(MissedPeriods { series, missed: totals.missed, periods });
+            }
+        }
+        counted
     }
 }
 
