@@ -108,6 +108,11 @@ pub trait Records: core::fmt::Debug + Send + Sync {
     fn place(&self, _n: usize) -> Option<(BorrowedFd<'_>, usize)> {
         None
     }
+
+    /// Whether there are none, as stages are found later: the thread then hands over every sample.
+    fn are_found_later(&self) -> bool {
+        false
+    }
 }
 
 /// A wake-up that was late: for the analysis of its cause.
