@@ -139,6 +139,27 @@ fn stages_are_those_of_bpf_and_nothing_is_left() {
 }
 
 #[test]
+fn where_bpf_is_refused_the_kernels_own_tracer_does_it_and_the_record_says_why() {
+    let Some(machine) = Machine::new() else { return };
+    let refused = "exec setpriv --bounding-set=-bpf,-perfmon,-sys_admin \"$0\" \"$@\"";
+    if machine.shell(refused, &["--version"]).code != Some(0) {
+        return skip("setpriv cannot take the rights for BPF away here");
+    }
+    let run = ["run", "timer", "--cpus", "0", "--warmup", "200ms", "--duration", "1s"];
+    let said = machine.shell(refused, &[&run[..], &["--name", "r"]].concat());
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let record = machine.store.show("r");
+    let trace = &record["trace"];
+    assert_eq!((&trace["by"], &trace["found"]), (&"tracefs".into(), &"peaks".into()), "{record}");
+    assert!(trace["why_not_bpf"].as_str().unwrap().contains("no right to trace"), "{record}");
+    assert!(codes(&record).contains(&"traced_by_tracefs"), "{record}");
+    let said =
+        machine.shell(refused, &[&run[..], &["--trace-by", "bpf", "--trace", "stages"]].concat());
+    assert_eq!(said.code, Some(2), "{said:?}");
+    assert!(said.err.contains("no right to trace"), "{said:?}");
+}
+
+#[test]
 fn a_task_that_kept_the_cpu_is_named() {
     let Some(machine) = Machine::new() else { return };
     // Ordinary tasks on one CPU: who has it when the timer expires keeps it a while.
