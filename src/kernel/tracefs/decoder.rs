@@ -35,6 +35,8 @@ pub enum TraceEvent {
         /// That of the callback.
         callback: u64,
     },
+    /// Events of this CPU before this time were lost; no event of the kernel's.
+    Lost,
     /// A softirq is asked for.
     SoftirqRaise {
         /// 0 to 9, as in /proc/softirqs.

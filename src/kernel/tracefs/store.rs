@@ -34,7 +34,8 @@ impl EventStore {
         let own = self.of(event.cpu);
         if own.events.len() >= KEPT {
             own.events.pop_front();
-            own.whole_from_ns = own.events.front().map_or(0, |first| first.at_ns);
+            let first_ns = own.events.front().map_or(0, |first| first.at_ns);
+            own.whole_from_ns = own.whole_from_ns.max(first_ns);
         }
         own.events.push_back(event);
     }
@@ -110,6 +111,10 @@ mod tests {
             store.push(switch(1000 + at_ns, 1));
         }
         assert_eq!(store.recorded(1).start, 1000);
-        assert!(store.events(1, 1500, 1600, &mut found));
+        store.lost(1, 2000);
+        store.push(switch(9_000_000, 1));
+        assert_eq!(store.recorded(1).start, 2000, "also once others are forgotten");
+        assert!(!store.events(1, 1500, 1600, &mut found));
+        assert!(store.events(1, 2500, 2600, &mut found));
     }
 }

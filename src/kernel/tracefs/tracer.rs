@@ -232,8 +232,8 @@ impl TracefsTracer {
                 if end.lost > 0 {
                     *self.lost.entry(pipe.cpu).or_default() += end.lost;
                     let at_ns = found.first().map_or(settled_ns, |first| first.at_ns);
-                    self.wakeups.lost(pipe.cpu);
-                    store(&self.store).lost(pipe.cpu, at_ns);
+                    // In its place among those of the other CPUs.
+                    self.waiting.push((pipe.cpu, Timed { at_ns, event: TraceEvent::Lost }));
                 }
                 self.waiting.extend(found.iter().map(|timed| (pipe.cpu, *timed)));
             }
@@ -248,6 +248,9 @@ impl TracefsTracer {
         let mut store = store(&self.store);
         for (cpu, timed) in self.waiting.drain(..end) {
             let expires_ns = self.wakeups.take(cpu, &timed);
+            if timed.event == TraceEvent::Lost {
+                store.lost(cpu, timed.at_ns);
+            }
             if self.level == TraceLevel::Peaks
                 && let Some(event) = recorded(cpu, &timed, expires_ns)
             {
@@ -279,7 +282,8 @@ fn recorded(cpu: u32, timed: &Timed, expires_ns: Option<u64>) -> Option<Event> {
     match timed.event {
         TraceEvent::Event(Event { kind: EventKind::Idle { state: Event::NOT_IDLE }, .. })
         | TraceEvent::TimerStart { .. }
-        | TraceEvent::SoftirqRaise { .. } => None,
+        | TraceEvent::SoftirqRaise { .. }
+        | TraceEvent::Lost => None,
         TraceEvent::Event(event) => Some(event),
         TraceEvent::TimerExpires { callback, .. } => {
             let kind = EventKind::Timer { expires_ns: expires_ns.unwrap_or(0), callback };

@@ -102,6 +102,10 @@ impl Wakeups {
                 self.expire(cpu, expires_ns, at_ns);
                 Some(expires_ns)
             }
+            TraceEvent::Lost => {
+                self.lost(cpu);
+                None
+            }
             TraceEvent::SoftirqRaise { vector } => {
                 let state = self.cpu(cpu);
                 if vector == HRTIMER_SOFTIRQ {
@@ -193,8 +197,8 @@ impl Wakeups {
         }
     }
 
-    /// Events of `cpu` were lost: what had begun there is not known.
-    pub(super) fn lost(&mut self, cpu: u32) {
+    /// What had begun on `cpu` is not known, nor who was switched in there.
+    fn lost(&mut self, cpu: u32) {
         *self.cpu(cpu) = CpuState::default();
         for thread in &mut self.states {
             thread.pending = None;
@@ -308,9 +312,8 @@ mod tests {
         let again = [switch(140, 0), waking(160, 0, 5), switch(170, 0)];
         let mut wakeups = after(&[&events[..], &again[..]].concat());
         assert_eq!(wakeups.matching(1, (100, 0), 200).unwrap().switch_ns, 140);
-        let mut wakeups = after(&events);
-        wakeups.lost(1);
-        wakeups.take(0, &switch(150, 0).1);
+        let lost = (1, Timed { at_ns: 140, event: TraceEvent::Lost });
+        let mut wakeups = after(&[&events[..], &[lost, switch(150, 0)]].concat());
         assert_eq!(wakeups.matching(1, (100, 0), 200), None);
     }
 
