@@ -65,6 +65,8 @@ mod run;
 mod samples;
 #[path = "../fuzz/fuzz_targets/stream.rs"]
 mod stream;
+#[path = "../fuzz/fuzz_targets/trace.rs"]
+mod trace;
 #[path = "../fuzz/fuzz_targets/tracks.rs"]
 mod tracks;
 #[path = "../fuzz/fuzz_targets/transfer.rs"]
@@ -211,6 +213,6 @@ macro_rules! targets {
 }
 
 targets! {
-    echo hello hlog import journal kernel lab_record modules pingpong plan run samples stream tracks
-    transfer
+    echo hello hlog import journal kernel lab_record modules pingpong plan run samples stream trace
+    tracks transfer
 }

@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum, builder::PossibleValue};
 use super::flags::positive;
 use crate::{
     kernel,
-    run::{Calibration, TraceMode},
+    run::{Calibration, TraceBy, TraceMode},
     session::TraceWish,
     store::Store,
     units::Nanos,
@@ -23,6 +23,9 @@ pub(super) struct TraceFlags {
     /// only with stages or peaks.
     #[arg(long, value_enum, default_value = "auto", value_name = "MODE")]
     trace: TraceMode,
+    /// Who traces [default: bpf, and tracefs where BPF is not available]
+    #[arg(long, value_enum, value_name = "TRACER")]
+    trace_by: Option<TraceBy>,
     /// How many of the worst wake-ups to keep, each with everything recorded around it
     /// [default: 100]
     #[arg(long, value_name = "N", conflicts_with = "peak_over")]
@@ -53,6 +56,24 @@ pub(super) struct TraceFlags {
     /// First measure the cost of tracing: 8 slices of 500 ms, with and without it alternately
     #[arg(long)]
     calibrate: bool,
+}
+
+impl ValueEnum for TraceBy {
+    fn value_variants<'a>() -> &'a [Self] {
+        &Self::ALL
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        let help = match self {
+            Self::Bpf => "Programs in the kernel, at its tracepoints",
+            Self::Tracefs => {
+                "The kernel's own tracer, in an instance of its own: for timer, on kernels where \
+                 BPF is refused or missing; needs root. It shows no stacks, locks, page faults or \
+                 stolen time, and every wake-up costs more"
+            }
+        };
+        Some(PossibleValue::new(self.as_str()).help(help))
+    }
 }
 
 impl ValueEnum for TraceMode {
@@ -139,7 +160,14 @@ impl TraceFlags {
             ("--stacks", self.stacks.is_some()),
             ("--record", self.record.is_some()),
         ];
-        let of_any = [("--calibrate", self.calibrate)];
+        let of_any = [("--calibrate", self.calibrate), ("--trace-by", self.trace_by.is_some())];
+        if self.trace_by == Some(TraceBy::Tracefs) {
+            // What it has no stacks for, and does not keep.
+            let given = [("--stacks", self.stacks.is_some()), ("--record", self.record.is_some())];
+            if let Some((flag, _)) = given.iter().find(|(_, given)| *given) {
+                bail!("{flag} needs BPF, and has no meaning with --trace-by tracefs");
+            }
+        }
         let idle: &[_] = match mode {
             TraceMode::Off => &[&of_peaks[..], &of_any].concat(),
             TraceMode::Stages => &of_peaks,
@@ -151,6 +179,7 @@ impl TraceFlags {
         }
         Ok(TraceWish {
             mode,
+            by: self.trace_by,
             stacks: match self.stacks.unwrap_or(Stacks::Auto) {
                 Stacks::Auto => kernel::Stacks::WhenLate,
                 Stacks::Always => kernel::Stacks::Always,

@@ -25,6 +25,11 @@ const PREFIX: &[u8] = b"\0btf_trace_";
 /// [`TracingUnavailable::PidNamespace`].
 pub fn can_trace() -> Result<(), TracingUnavailable> {
     may_trace(capabilities::may_trace(), Path::new(BTF))?;
+    own_namespace()
+}
+
+/// Whether threads have the numbers here that the kernel's own records have.
+pub(super) fn own_namespace() -> Result<(), TracingUnavailable> {
     let namespace = fs::read_link("/proc/self/ns/pid").unwrap_or_default();
     is_first_namespace(&namespace.to_string_lossy())
 }

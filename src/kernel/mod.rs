@@ -58,6 +58,7 @@ mod profiler;
 mod programs;
 mod recorder;
 mod symbols;
+pub mod tracefs;
 mod tracer;
 #[cfg(test)]
 mod tests;

@@ -165,7 +165,7 @@ impl Probe for Timer {
             let work = work.as_mut().map(|plan| plan.next(&head, &terms).map_err(refused));
             let mut work = work.transpose()?;
             let response = work.as_ref().map(WorkOfThread::recorded);
-            let late_work = own.as_ref().zip(work.as_mut()).map(|(own, work)| work.trace(own));
+            let late_work = own.as_ref().zip(work.as_mut()).and_then(|(own, work)| work.trace(own));
             let thread = Thread {
                 series: Arc::clone(&series),
                 scratch: Arc::clone(&scratch),

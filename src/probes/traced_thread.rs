@@ -64,6 +64,17 @@ pub enum TracedSamples {
         /// Those that took longer, or longer than most.
         late: Reader<Late>,
     },
+    /// By a timer, and their stages are found by who reads the kernel's trace.
+    ToMatch {
+        /// Where stages go.
+        stages: StageSeries,
+        /// Where that of the softirq goes; absent where it is part of the handler's.
+        softirq: Option<Arc<Series>>,
+        /// How long after the expiry of a sample that of its timer may lie, ns.
+        within_ns: u64,
+        /// Every sample.
+        all: Reader<Late>,
+    },
     /// A message to the next of the traced threads and its answer: sending, dispatch and receiving,
     /// there and back.
     RoundTrips([Arc<Series>; 6], Reader<LateTrip>),
@@ -137,7 +148,8 @@ impl TracedSamples {
             | Self::Cycles { late, .. } => late.dropped(),
             Self::RoundTrips(_, late) => late.dropped(),
             Self::Packets { late, .. } => late.dropped(),
-            Self::None => 0,
+            // Those have no stages, and are counted as such.
+            Self::ToMatch { .. } | Self::None => 0,
         }
     }
 }

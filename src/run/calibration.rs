@@ -8,14 +8,15 @@ use serde::{Deserialize, de::IgnoredAny};
 use super::{
     facts::Facts,
     record_file::{Record, read_record, rows},
-    trace::{KnownCost, TraceMode, TraceRecord},
+    trace::{KnownCost, TraceBy, TraceMode, TraceRecord},
 };
 
 /// A run that measured what tracing costs.
 #[derive(Debug, Clone)]
 pub struct Calibration {
     facts: Facts,
-    found: TraceMode,
+    /// How much was traced, and by whom.
+    found: (TraceMode, TraceBy),
     probe: String,
     known: KnownCost,
 }
@@ -56,13 +57,19 @@ impl Calibration {
         let CalibrationParts { id, name, probe, loads, trace, facts, .. } = run;
         let loads = loads.into_iter().map(|load| load.name).collect();
         let known = KnownCost { run: id, name, loads, cost: trace.cost? };
-        Some(Self { facts, found: trace.found, probe: probe.name, known })
+        let found = (trace.found, trace.by());
+        Some(Self { facts, found, probe: probe.name, known })
     }
 
     /// What it says of a run of this probe on the machine with these facts, where so much is
-    /// traced: nothing where any of these is another, the kernel included.
+    /// traced by the same tracer: nothing where any of these is another, the kernel included.
     #[must_use]
-    pub fn known_to(&self, facts: &Facts, found: TraceMode, probe: &str) -> Option<&KnownCost> {
+    pub fn known_to(
+        &self,
+        facts: &Facts,
+        found: (TraceMode, TraceBy),
+        probe: &str,
+    ) -> Option<&KnownCost> {
         let is_same = self.found == found && self.probe == probe;
         (is_same && are_same(&self.facts, facts)).then_some(&self.known)
     }
@@ -102,13 +109,14 @@ mod tests {
             Calibration::read(directory.path())
         };
         let found = write(&record).unwrap();
-        let known = found.known_to(&facts, TraceMode::Peaks, "timer").unwrap();
+        let known = found.known_to(&facts, (TraceMode::Peaks, TraceBy::Bpf), "timer").unwrap();
         assert_eq!((known.run.as_str(), known.loads.concat()), ("i", "hackbench".to_owned()));
         assert_eq!(known.cost.added_median_ns, 1_200);
         let other = Facts { kernel: "6.2".into(), ..facts.clone() };
-        assert_eq!(found.known_to(&other, TraceMode::Peaks, "timer"), None);
-        assert_eq!(found.known_to(&facts, TraceMode::Stages, "timer"), None);
-        assert_eq!(found.known_to(&facts, TraceMode::Peaks, "pingpong"), None);
+        assert_eq!(found.known_to(&other, (TraceMode::Peaks, TraceBy::Bpf), "timer"), None);
+        assert_eq!(found.known_to(&facts, (TraceMode::Stages, TraceBy::Bpf), "timer"), None);
+        assert_eq!(found.known_to(&facts, (TraceMode::Peaks, TraceBy::Tracefs), "timer"), None);
+        assert_eq!(found.known_to(&facts, (TraceMode::Peaks, TraceBy::Bpf), "pingpong"), None);
         record["trace"]["cost"] = serde_json::Value::Null;
         assert!(write(&record).is_none() && Calibration::read("/nonexistent".as_ref()).is_none());
     }

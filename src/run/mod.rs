@@ -117,5 +117,7 @@ pub use setup::{
     MemoryLock, SetupRecord,
 };
 pub use summary::{Percentiles, RESPONSE, Scheduled, SeriesHead, SeriesSummary};
-pub use trace::{KnownCost, MissingTracepoint, TraceCost, TraceMode, TraceRecord};
+pub use trace::{
+    KnownCost, LostEvents, MissingTracepoint, TraceBy, TraceCost, TraceMode, TraceRecord,
+};
 pub use writer::{RunWriter, names};

@@ -34,6 +34,41 @@ impl TraceMode {
     }
 }
 
+/// Who traces.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum TraceBy {
+    /// Programs in the kernel, at its tracepoints.
+    Bpf,
+    /// The kernel's own tracer.
+    Tracefs,
+}
+
+impl TraceBy {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Bpf, Self::Tracefs];
+
+    /// As on the command line and in `run.json`.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Bpf => "bpf",
+            Self::Tracefs => "tracefs",
+        }
+    }
+}
+
+/// Events that the kernel's tracer lost on a CPU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct LostEvents {
+    /// The CPU.
+    pub cpu: u32,
+    /// How many, at least.
+    pub events: u64,
+}
+
 /// Whether wake-ups were traced.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -42,13 +77,22 @@ pub struct TraceRecord {
     pub asked: TraceMode,
     /// What it came to; never `auto`.
     pub found: TraceMode,
+    /// By whom; absent where nothing was traced, and in runs of versions that had BPF alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<TraceBy>,
+    /// Why not by BPF, with the remedy; absent where it was, and where that was not asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why_not_bpf: Option<String>,
+    /// CPUs on which the kernel's tracer lost events.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lost_on: Vec<LostEvents>,
     /// Why not what was asked for, with the remedy; absent where it was had.
     #[serde(default)]
     pub why_not: Option<String>,
     /// Tracepoints that this kernel lacks or refuses.
     #[serde(default)]
     pub missing: Vec<MissingTracepoint>,
-    /// Wake-ups that matched no record of the BPF side and so have no stages.
+    /// Wake-ups that matched nothing that was traced and so have no stages.
     #[serde(default)]
     pub unmatched: u64,
     /// Events that the recorder lost.
@@ -79,6 +123,12 @@ impl TraceRecord {
     #[must_use]
     pub fn off(asked: TraceMode) -> Self {
         Self { asked, ..Self::default() }
+    }
+
+    /// Who traced, or would have.
+    #[must_use]
+    pub fn by(&self) -> TraceBy {
+        self.by.unwrap_or(TraceBy::Bpf)
     }
 }
 

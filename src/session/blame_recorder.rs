@@ -28,13 +28,13 @@ use super::{
     late_samples,
     quantiles::tail,
     ticks::wait_until,
+    traced_by::TracedBy,
 };
 use crate::{
-    kernel::Tracer,
     peaks::{Blamer, Effort, MeasuredThread},
     probes::{TracedSamples, TracedThread},
     run::{
-        BlameFiles, HelperTime, OsError, names,
+        BlameFiles, HelperTime, LostEvents, OsError, names,
         peaks::{Blame, Peak},
     },
     setup::threads::become_helper,
@@ -58,8 +58,8 @@ const LATE_NS: i64 = 50_000;
 
 /// What the recorder works with.
 pub(super) struct BlameInputs {
-    /// The BPF side, switched on.
-    pub tracer: Tracer,
+    /// What traces, switched on.
+    pub tracer: TracedBy,
     /// What judges.
     pub blamer: Blamer,
     /// The measured threads, in the order in which the blamer knows them.
@@ -89,6 +89,8 @@ pub(super) struct Blamed {
     pub refused: Option<RefusedWrite>,
     /// What it took of a CPU in the measured time.
     pub helper: HelperTime,
+    /// What the kernel's own tracer lost.
+    pub lost_on: Vec<LostEvents>,
 }
 
 /// The running thread.
@@ -176,7 +178,7 @@ impl Thread {
         // The drain reports where this is refused.
         let _ = become_helper(self.work.measured_priority, &self.work.housekeeping);
         // The first recorded wake-up must find its threshold.
-        if !wait_until(self.work.start_ns - TICK_NS / 5, finished) {
+        if !self.wait_for_start(finished) {
             self.begin();
         }
         self.used = HelperUse::begin();
@@ -187,9 +189,10 @@ impl Thread {
         }
         let helper = self.used.of("tardy/recorder");
         // Nothing more comes; what there is stays in memory.
-        self.work.tracer.detach();
+        self.work.tracer.stop();
         let detached_ns = now_ns();
         self.blame_the_rest();
+        self.work.tracer.detach();
         self.write_peaks();
         let blame = self.sums();
         self.write_blame(&blame);
@@ -200,7 +203,23 @@ impl Thread {
             let written = recording.write(self.work.files.directory());
             self.note(written, names::RECORDING);
         }
-        Blamed { blame, refused: self.refused, helper }
+        let lost_on = self.work.tracer.lost_on();
+        Blamed { blame, refused: self.refused, helper, lost_on }
+    }
+
+    /// Until shortly before the first recorded wake-up; true where it was told to finish.
+    fn wait_for_start(&mut self, finished: &AtomicBool) -> bool {
+        let begin_ns = self.work.start_ns - TICK_NS / 5;
+        while let TracedBy::Tracefs(matcher) = &mut self.work.tracer
+            && now_ns() < begin_ns
+        {
+            // What the kernel's buffers hold of the warm-up must not be overwritten unread.
+            matcher.look(&mut self.work.threads, false, |_, _| {});
+            if wait_until(begin_ns.min(now_ns() + TICK_NS), finished) {
+                return true;
+            }
+        }
+        wait_until(begin_ns, finished)
     }
 
     /// When it goes on. Peaks that wait do so no longer than it takes to look for later ones.
@@ -254,7 +273,9 @@ impl Thread {
         followed.sort_unstable();
         followed.dedup_by_key(|one| one.0);
         // Of those beyond, late wake-ups have no events of their own.
-        let _ = self.work.tracer.follow(&followed);
+        if let TracedBy::Bpf(tracer) = &mut self.work.tracer {
+            let _ = tracer.follow(&followed);
+        }
         self.set_thresholds();
     }
 
@@ -285,21 +306,26 @@ impl Thread {
     /// later ones.
     fn blame(&mut self) {
         self.time.begin_piece();
-        self.collect();
+        self.collect(false);
         self.peaks.extend(self.work.blamer.work(|| self.time.effort()));
     }
 
     /// Has blamed what waits, all peaks and others for a while.
     fn blame_the_rest(&mut self) {
-        self.collect();
+        self.collect(true);
         let until_ns = now_ns() + AFTERWARDS_NS;
         let effort = || if now_ns() < until_ns { Effort::All } else { Effort::Peaks };
         self.peaks.extend(self.work.blamer.work(effort));
         self.peaks.extend(self.work.blamer.give_up());
     }
 
-    /// Takes what the measured threads have handed over.
-    fn collect(&mut self) {
+    /// Takes what the measured threads have handed over. Where all is over nothing more comes.
+    fn collect(&mut self, is_over: bool) {
+        if let TracedBy::Tracefs(matcher) = &mut self.work.tracer {
+            let blamer = &mut self.work.blamer;
+            let late = |number, late| blamer.add(number, late);
+            matcher.look(&mut self.work.threads, is_over, late);
+        }
         for (number, thread) in self.work.threads.iter_mut().enumerate() {
             late_samples::collect(&mut self.work.blamer, number, &mut thread.samples);
         }
@@ -327,7 +353,9 @@ impl Thread {
             lowest_ns = lowest_ns.min(late_ns);
             thread.control.late_over_ns.store(late_ns, Ordering::Relaxed);
         }
-        self.work.tracer.set_late_ns(u64::try_from(lowest_ns).unwrap_or(0));
+        if let TracedBy::Bpf(tracer) = &self.work.tracer {
+            tracer.set_late_ns(u64::try_from(lowest_ns).unwrap_or(0));
+        }
     }
 
     fn sums(&self) -> Blame {

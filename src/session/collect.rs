@@ -6,11 +6,11 @@ use tardy_hot::{clock::now_ns, wakeup::Ended};
 
 use super::{
     RunPlan,
+    active_tracing::TraceEnd,
     drain::Drained,
     evidence::{Evidence, MachineEvidence, Recording, RefusedWrite, SetupEvidence, ThreadEvidence},
     machine::Counted,
     profiling::ProfileEnd,
-    tracing::TraceEnd,
 };
 use crate::{
     probes::{FinishedAttach, Schedule, ThreadReport, simulated_time::SimulatedTime},

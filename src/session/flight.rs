@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use tardy_hot::clock::now_ns;
 
-use super::source::{ThisMachine, wishes};
+use super::source::{ThisMachine, TracedEvents, wishes};
 use crate::{
     kernel::{Settings, Stacks, Symbols, TraceLevel, Tracer, TracingUnavailable, WokenBy},
     peaks::{BlameOptions, EventSource, recording::recording},
@@ -37,7 +37,8 @@ impl FlightRecorder {
         let all: Cpus = (0..tracer.recorder().cpus()).collect();
         let virtual_machine = facts::virtualisation(&root).is_some();
         let wishes = wishes(&all, (0, None), virtual_machine, false);
-        let source = ThisMachine::new(tracer.recorder(), Symbols::read(), &none, &none);
+        let events = TracedEvents::Bpf(tracer.recorder());
+        let source = ThisMachine::new(events, Symbols::read(), &none, &none);
         tracer.attach()?;
         Ok(Self { tracer, source, wishes, start_ns: now_ns() })
     }

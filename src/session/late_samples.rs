@@ -41,14 +41,17 @@ pub(super) fn collect(blamer: &mut Blamer, number: usize, samples: &mut TracedSa
                 blamer.add_message(number, whole_packet(&packet), ways);
             });
         }
-        TracedSamples::None => {}
+        // Late is what has been matched.
+        TracedSamples::ToMatch { .. } | TracedSamples::None => {}
     }
 }
 
 /// Lets what is usual for thread `number` follow the medians of its parts.
 pub(super) fn follow(blamer: &mut Blamer, number: usize, samples: &TracedSamples) {
     match samples {
-        TracedSamples::WakeUps(stages, _) | TracedSamples::Work { stages, .. } => {
+        TracedSamples::WakeUps(stages, _)
+        | TracedSamples::Work { stages, .. }
+        | TracedSamples::ToMatch { stages, .. } => {
             if let Some(usual) = usual(stages) {
                 blamer.set_usual(number, usual);
             }

@@ -4,6 +4,7 @@
 //! memory, a request on `/dev/cpu_dma_latency`, policy and affinity of its own threads, and what
 //! the loads do. What `setup::arrange` changes is undone at the end, or from its journal.
 
+mod active_tracing;
 pub(crate) mod alone;
 mod cadence;
 mod calibrate;
@@ -28,8 +29,13 @@ mod profile_sums;
 mod profiling;
 mod record;
 mod recorders;
+mod run_progress;
 mod source;
+mod stage_matcher;
+mod stage_recorder;
 mod ticks;
+mod trace_wish;
+mod traced_by;
 mod tracing;
 mod interval_reader;
 mod late_samples;
@@ -51,6 +57,7 @@ use crate::{
         bell::Bell, cpus::Cpus, ftrace::ForeignTrace, memory, root::Root, sched::Policy, signals,
     },
 };
+use active_tracing::{ActiveTracing, TraceEnd};
 use cadence::{Cadence, Looks};
 pub(crate) use calibrate::LENGTH_NS as CALIBRATION_NS;
 pub(crate) use caveats::{left_changed, shield_gaps};
@@ -63,8 +70,8 @@ use machine::{Counted, MeasuredCounts};
 pub(crate) use plan::{Length, RunPlan};
 use profiling::{LoadedProfiler, ProfileRecorder};
 pub(crate) use progress::{LoadProgress, RunProgress, ShowPace};
-pub(crate) use tracing::TraceWish;
-use tracing::{ActiveTracing, Loaded, TraceEnd};
+pub(crate) use trace_wish::TraceWish;
+use tracing::Loaded;
 use watchdog::{WakeTimes, Watchdog};
 
 /// A plan whose threads wait and whose loads run.
@@ -76,6 +83,8 @@ pub(crate) struct Session {
     bell: Bell,
     locked: Locked,
     dma_latency: Option<DmaLatency>,
+    /// What traces, where wake-ups are traced. Goes before what it was arranged for is undone.
+    traced: Option<Loaded>,
     arranged: Arranged,
     loads: Vec<Arc<RunningLoad>>,
     directory: RunDirectory,
@@ -83,8 +92,6 @@ pub(crate) struct Session {
     maker: Option<RunWriter>,
     document: Document,
     evidence: Evidence,
-    /// The BPF side, where wake-ups are traced.
-    traced: Option<Loaded>,
     /// What samples every CPU, where that is wished.
     profiler: Option<LoadedProfiler>,
 }
@@ -99,7 +106,7 @@ impl Session {
         signals::accept_nudges().context("cannot set a signal handler")?;
         let mut evidence = Evidence { setup: collect::planned(&mut plan), ..Evidence::default() };
         // Before loads: in a slow guest, loading while they run takes a minute.
-        let traced = tracing::load(&plan.trace, plan.probe.as_ref(), &mut evidence.trace)?;
+        let traced = tracing::load(&plan, &mut evidence.trace)?;
         let profiler = profiling::load(plan.profile_hz)?;
         let trace = evidence.trace.record.clone();
         let document = record::planned(&plan, traced.as_ref().map(Loaded::tracing), trace);
@@ -118,7 +125,9 @@ impl Session {
         mut evidence: Evidence,
         mut traced: Option<Loaded>,
     ) -> Result<Self> {
-        let arranged = Arranged::make(&plan.wishes, &plan.cpus, &plan.argv.join(" "))?;
+        let claimed = traced.as_mut().and_then(Loaded::claim);
+        let arranged =
+            Arranged::make_with(claimed, &plan.wishes, &plan.cpus, &plan.argv.join(" "))?;
         // Loads first: their processes must not inherit locked memory or wait for ours.
         let directory = maker.directory().clone();
         let loads = loads::start_logged(&plan.loads, &directory)?;
@@ -150,13 +159,13 @@ impl Session {
             bell,
             locked,
             dma_latency,
+            traced,
             arranged,
             loads,
             directory,
             maker,
             document,
             evidence,
-            traced,
             profiler: None,
         })
     }
@@ -310,21 +319,6 @@ impl Session {
             simulated: self.armed.simulated.clone(),
         };
         Drain::start(work).context("cannot start the thread that records")
-    }
-
-    fn progress(&self, schedule: &Schedule, series: &[(String, Arc<Series>)]) -> RunProgress {
-        let elapsed_ns = now_ns() - schedule.start_ns;
-        let at_a_glance = |(name, series): &(String, Arc<Series>)| {
-            let totals = series.tally.totals();
-            (name.clone(), totals.count, (totals.count > 0).then_some(totals.max_ns))
-        };
-        let mut series: Vec<_> = series.iter().map(at_a_glance).collect();
-        let found = self.armed.found_series.iter().flat_map(|list| list.all());
-        series.extend(found.filter_map(|series| series.at_a_glance()));
-        let done = series.iter().map(|(_, count, _)| *count).min().unwrap_or(0);
-        let left_ns = self.plan.length.left_ns(elapsed_ns, done);
-        let loads = loads::at_a_glance(&self.plan.loads, &self.loads);
-        RunProgress { elapsed_ns, left_ns, series, loads }
     }
 
     /// Joins everything and writes the last record.

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::tracing::TraceWish;
+use super::trace_wish::TraceWish;
 use crate::{
     loads::LoadSpec,
     probes::Probe,

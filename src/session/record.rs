@@ -9,8 +9,8 @@ use crate::{
     probes::{Armed, FinishedAttach, Schedule, ThreadReport, Tracing, found_series::FoundSeries},
     run::{
         AskedSetup, Document, Facts, FoundSetup, FoundThread, KnownCost, LoadRecord, Provenance,
-        RunParameters, SCHEMA_VERSION, SetupRecord, Status, TraceMode, TraceRecord, Validity,
-        caveat,
+        RunParameters, SCHEMA_VERSION, SetupRecord, Status, TraceBy, TraceMode, TraceRecord,
+        Validity, caveat,
         conditions::ThreadUse,
         figures::summarize_figure,
         hlog,
@@ -32,7 +32,7 @@ use tardy_hot::tally::Totals;
 pub(super) fn planned(plan: &RunPlan, tracing: Option<&Tracing>, trace: TraceRecord) -> Document {
     let parameters = parameters(plan);
     let facts = facts::read(plan.cpus.iter().next().unwrap_or(0));
-    let known_cost = known_cost(plan, &facts, trace.found);
+    let known_cost = known_cost(plan, &facts, (trace.found, trace.by()));
     Document {
         schema_version: SCHEMA_VERSION,
         id: plan.id.clone(),
@@ -64,7 +64,7 @@ pub(super) fn planned(plan: &RunPlan, tracing: Option<&Tracing>, trace: TraceRec
 }
 
 /// What another run found that tracing costs here; this one may yet measure it.
-fn known_cost(plan: &RunPlan, facts: &Facts, found: TraceMode) -> Option<KnownCost> {
+fn known_cost(plan: &RunPlan, facts: &Facts, found: (TraceMode, TraceBy)) -> Option<KnownCost> {
     let mut known = plan.calibrations.iter();
     known.find_map(|known| known.known_to(facts, found, plan.probe.name())).cloned()
 }

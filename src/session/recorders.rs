@@ -4,10 +4,10 @@ use anyhow::Result;
 
 use super::{
     Session,
+    active_tracing::{ActiveTracing, RecorderContext},
     cadence::Cadence,
     calibrate,
     profiling::{ProfileContext, ProfileRecorder},
-    tracing::{ActiveTracing, RecorderContext},
 };
 use crate::probes::Schedule;
 

@@ -1,9 +1,14 @@
 //! What the blame asks of this machine: the kernel's events and stacks, names, and SMIs.
 
-use std::{collections::HashMap, ops::Range};
+use std::{
+    collections::HashMap,
+    ops::Range,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
 
+use super::traced_by::TracedBy;
 use crate::{
-    kernel::{Event, EventReader, Symbols},
+    kernel::{Event, EventReader, Symbols, tracefs::EventStore},
     peaks::{BlameOptions, EventSource},
     setup::siblings::siblings_of,
     sys::{
@@ -12,9 +17,32 @@ use crate::{
     },
 };
 
+/// The events, whoever recorded them.
+pub(super) enum TracedEvents {
+    /// The BPF programs.
+    Bpf(EventReader),
+    /// The kernel's own tracer.
+    Tracefs(Arc<Mutex<EventStore>>),
+}
+
+impl TracedEvents {
+    /// What this records.
+    pub(super) fn of(source: &TracedBy) -> Self {
+        match source {
+            TracedBy::Bpf(tracer) => Self::Bpf(tracer.recorder()),
+            TracedBy::Tracefs(matcher) => Self::Tracefs(matcher.tracer.store()),
+        }
+    }
+}
+
+/// Nobody panics while he holds it.
+fn of(store: &Mutex<EventStore>) -> MutexGuard<'_, EventStore> {
+    store.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// The kernel's record of this machine.
 pub(super) struct ThisMachine {
-    recorder: EventReader,
+    events: TracedEvents,
     symbols: Symbols,
     /// Counted on a CPU that is not measured, where there is one, because reading it interrupts
     /// that CPU; the firmware stops all CPUs at once.
@@ -23,32 +51,44 @@ pub(super) struct ThisMachine {
 
 impl ThisMachine {
     pub(super) fn new(
-        recorder: EventReader,
+        events: TracedEvents,
         symbols: Symbols,
         free: &Cpus,
         measured: &Cpus,
     ) -> Self {
         let one: Cpus = free.iter().chain(measured.iter()).take(1).collect();
         let smis = (!one.is_empty()).then(|| SmiCount::begin(&Root::default(), &one)).flatten();
-        Self { recorder, symbols, smis }
+        Self { events, symbols, smis }
     }
 }
 
 impl EventSource for ThisMachine {
     fn events(&self, cpu: u32, from_ns: u64, to_ns: u64, into: &mut Vec<Event>) -> bool {
-        self.recorder.events(cpu, from_ns, to_ns, into)
+        match &self.events {
+            TracedEvents::Bpf(reader) => reader.events(cpu, from_ns, to_ns, into),
+            TracedEvents::Tracefs(store) => of(store).events(cpu, from_ns, to_ns, into),
+        }
     }
 
     fn cpus(&self) -> u32 {
-        self.recorder.cpus()
+        match &self.events {
+            TracedEvents::Bpf(reader) => reader.cpus(),
+            TracedEvents::Tracefs(store) => of(store).cpus(),
+        }
     }
 
     fn recorded(&self, cpu: u32) -> Range<u64> {
-        self.recorder.recorded(cpu)
+        match &self.events {
+            TracedEvents::Bpf(reader) => reader.recorded(cpu),
+            TracedEvents::Tracefs(store) => of(store).recorded(cpu),
+        }
     }
 
     fn stack(&self, number: u64) -> Option<Vec<u64>> {
-        self.recorder.stack(number)
+        match &self.events {
+            TracedEvents::Bpf(reader) => reader.stack(number),
+            TracedEvents::Tracefs(_) => None,
+        }
     }
 
     fn symbol(&self, address: u64) -> Option<(&str, u64)> {
@@ -56,11 +96,18 @@ impl EventSource for ThisMachine {
     }
 
     fn lost(&self) -> u64 {
-        self.recorder.lost()
+        match &self.events {
+            TracedEvents::Bpf(reader) => reader.lost(),
+            // Told by CPU.
+            TracedEvents::Tracefs(_) => 0,
+        }
     }
 
     fn counts_steal(&self) -> bool {
-        self.recorder.counts_steal()
+        match &self.events {
+            TracedEvents::Bpf(reader) => reader.counts_steal(),
+            TracedEvents::Tracefs(_) => false,
+        }
     }
 
     fn smis(&mut self, _: u32) -> Option<u64> {

@@ -5,14 +5,17 @@ use std::{
     sync::{Arc, mpsc::Receiver},
 };
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use tardy_hot::stages::{Records, ThreadRecord};
 
 use super::{
-    blame_recorder::{self, BlameRecorder, Blamed, unmatched},
-    cadence::Cadence,
-    evidence::{RefusedWrite, TraceEvidence},
-    source::{ThisMachine, wishes},
+    active_tracing::{ActiveTracing, RecorderContext},
+    blame_recorder::{self, BlameRecorder},
+    evidence::TraceEvidence,
+    plan::RunPlan,
+    source::{ThisMachine, TracedEvents, wishes},
+    trace_wish::TraceWish,
+    traced_by::{TracedBy, by_tracefs},
 };
 
 use crate::{
@@ -20,66 +23,28 @@ use crate::{
         Settings, Stacks, Symbols, ThreadRecords, TraceLevel, Tracer, TracingUnavailable, WokenBy,
     },
     peaks::Blamer,
-    probes::{Probe, TracedThread, Tracing},
+    probes::{TracedThread, Tracing},
     run::{
-        BlameFiles, HelperTime, MissingTracepoint, RunDirectory, TraceMode, TraceRecord,
-        peaks::Blame,
+        BlameFiles, MissingTracepoint, TraceBy, TraceMode, TraceRecord,
         probes::{LatencyFrom, ProbeInfo, Rhythm},
     },
-    setup::facts,
+    setup::{facts, journal::Journal},
     sys::{cpus::Cpus, kernel_config::ConfigOptions, root::Root},
 };
 
-/// What the user wants to know about late wake-ups.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct TraceWish {
-    /// How much.
-    pub mode: TraceMode,
-    /// When the kernel's stack is walked.
-    pub stacks: Stacks,
-    /// So many of the worst wake-ups are kept whole.
-    pub keep: usize,
-    /// Instead all later than this, ns.
-    pub peak_over_ns: Option<i64>,
-    /// All that the CPUs did in the last so many ns is kept.
-    pub record_ns: Option<i64>,
-    /// What it costs is measured before the run.
-    pub calibrate: bool,
-}
-
-impl TraceWish {
-    /// What the user gave that asks for it.
-    fn asked(&self) -> String {
-        match self.record_ns {
-            Some(_) => "--record".into(),
-            None => format!("--trace {}", self.mode.as_str()),
-        }
-    }
-}
-
-/// The BPF side, loaded.
+/// What traces, ready.
 #[derive(Debug)]
 pub(super) struct Loaded {
-    tracer: Tracer,
+    // Before the journal, which removes what it holds.
+    source: TracedBy,
     mode: TraceLevel,
     tracing: Tracing,
     threads: Vec<TracedThread>,
     /// Read before the measured threads have a schedule to keep: there are very many. Only where
     /// somebody needs them.
     symbols: Option<Symbols>,
-}
-
-/// What tracing leaves.
-#[derive(Debug, Default)]
-pub(super) struct TraceEnd {
-    unmatched: u64,
-    blame: Option<Blame>,
-    /// The kernel hides the addresses of its functions.
-    pub symbols_hidden: bool,
-    /// What the disk refused of the blame, the first time.
-    pub refused: Option<RefusedWrite>,
-    /// What the thread took that blames, where there is one.
-    pub helper: Option<HelperTime>,
+    /// Knows of the instance of the kernel's tracer, where there is one.
+    journal: Option<Journal>,
 }
 
 /// The kernel's records, for the probe.
@@ -96,15 +61,26 @@ impl Records for Kernel {
     }
 }
 
+/// None: what the kernel's tracer writes is read by a helper.
+#[derive(Debug)]
+struct Later;
+
+impl Records for Later {
+    fn record(&self, _: usize) -> Option<&ThreadRecord> {
+        None
+    }
+
+    fn are_found_later(&self) -> bool {
+        true
+    }
+}
+
 /// Loads what is available of what is requested, and records what that is; no program runs yet.
 ///
 /// # Errors
 /// It was requested explicitly and is not available.
-pub(super) fn load(
-    wish: &TraceWish,
-    probe: &dyn Probe,
-    evidence: &mut TraceEvidence,
-) -> Result<Option<Loaded>> {
+pub(super) fn load(plan: &RunPlan, evidence: &mut TraceEvidence) -> Result<Option<Loaded>> {
+    let (wish, probe) = (&plan.trace, plan.probe.as_ref());
     let asked = wish.asked();
     evidence.record = TraceRecord::off(wish.mode);
     let record = &mut evidence.record;
@@ -139,15 +115,15 @@ pub(super) fn load(
         }
         TraceMode::Auto | TraceMode::Stages | TraceMode::Peaks => {}
     }
-    match Loaded::new(wish, woken_by(name)) {
+    match Loaded::new(wish, name, &plan.argv.join(" "), record) {
         Ok((loaded, lack)) => {
             record.found = loaded.found();
             record.missing = loaded.missing();
             record.why_not = lack.map(|lack| lack.to_string());
             Ok(Some(loaded))
         }
-        Err(lack) if wish.mode == TraceMode::Auto => {
-            let why = lack.to_string();
+        Err(lack) if wish.mode == TraceMode::Auto && wish.by.is_none() => {
+            let why = format!("{lack:#}");
             record.why_not = Some(why.clone());
             evidence.lack = Some(why);
             Ok(None)
@@ -176,8 +152,62 @@ fn woken_by(name: &str) -> WokenBy {
 }
 
 impl Loaded {
-    /// What is available, and why that is not all, if so.
+    /// What is available of what is wished for the probe called `name`, by whom it can be had; and
+    /// why that is not all, if so.
     fn new(
+        wish: &TraceWish,
+        name: &str,
+        command: &str,
+        record: &mut TraceRecord,
+    ) -> Result<(Self, Option<TracingUnavailable>)> {
+        let lack = match wish.by {
+            Some(TraceBy::Tracefs) => None,
+            None | Some(TraceBy::Bpf) => match Self::by_bpf(wish, woken_by(name)) {
+                Ok(found) => {
+                    record.by = Some(TraceBy::Bpf);
+                    return Ok(found);
+                }
+                Err(lack) if wish.by.is_some() => return Err(lack.into()),
+                Err(lack) => Some(lack),
+            },
+        };
+        match by_tracefs(wish, name, command) {
+            Ok((source, mode, journal)) => {
+                record.by = Some(TraceBy::Tracefs);
+                record.why_not_bpf = lack.map(|lack| lack.to_string());
+                Ok((Self::of(source, mode, Arc::new(Later), Some(journal)), None))
+            }
+            // Both, the usual way first: what it lacks is what is to be done.
+            Err(other) => match lack {
+                Some(lack) if name == "timer" => {
+                    Err(anyhow!("{lack}; nor can the kernel's own tracer do it: {other:#}"))
+                }
+                Some(lack) => Err(lack.into()),
+                None => Err(other.context("--trace-by tracefs")),
+            },
+        }
+    }
+
+    fn of(
+        source: TracedBy,
+        mode: TraceLevel,
+        records: Arc<dyn Records>,
+        journal: Option<Journal>,
+    ) -> Self {
+        let root = Root::default();
+        let is_rt = facts::preemption(&root, &ConfigOptions::read(&root)).model == "rt";
+        let symbols = (mode == TraceLevel::Peaks).then(Symbols::read);
+        Self {
+            source,
+            mode,
+            tracing: Tracing { records, is_rt },
+            threads: Vec::new(),
+            symbols,
+            journal,
+        }
+    }
+
+    fn by_bpf(
         wish: &TraceWish,
         woken_by: WokenBy,
     ) -> Result<(Self, Option<TracingUnavailable>), TracingUnavailable> {
@@ -198,11 +228,13 @@ impl Loaded {
                 Err(lack) => (TraceLevel::Stages, stages()?, Some(lack)),
             },
         };
-        let root = Root::default();
-        let is_rt = facts::preemption(&root, &ConfigOptions::read(&root)).model == "rt";
-        let tracing = Tracing { records: Arc::new(Kernel(tracer.threads())), is_rt };
-        let symbols = (mode == TraceLevel::Peaks).then(Symbols::read);
-        Ok((Self { tracer, mode, tracing, threads: Vec::new(), symbols }, lack))
+        let records = Arc::new(Kernel(tracer.threads()));
+        Ok((Self::of(TracedBy::Bpf(tracer), mode, records, None), lack))
+    }
+
+    /// The claim on the machine, where one was needed.
+    pub(super) fn claim(&mut self) -> Option<Journal> {
+        self.journal.take()
     }
 
     /// What a probe must know of it.
@@ -218,7 +250,7 @@ impl Loaded {
     }
 
     fn missing(&self) -> Vec<MissingTracepoint> {
-        let missing = self.tracer.missing().iter().map(|missing| MissingTracepoint {
+        let missing = self.source.missing().iter().map(|missing| MissingTracepoint {
             tracepoint: missing.what.clone(),
             switches_off: missing.switches_off.clone(),
             why: missing.why.clone(),
@@ -238,7 +270,7 @@ impl Loaded {
 
     /// Lets none of the programs run, until [`Loaded::resume`].
     pub(super) fn pause(&mut self) {
-        self.tracer.detach();
+        self.source.detach();
     }
 
     /// Goes on with the threads of [`Loaded::begin`].
@@ -255,15 +287,7 @@ impl Loaded {
     /// # Errors
     /// What the kernel says.
     pub(super) fn follow(&mut self, threads: &[TracedThread]) -> Result<()> {
-        let mut followed: Vec<(i32, i32)> = Vec::with_capacity(threads.len());
-        for thread in threads {
-            // One whose work is blamed too comes twice, after those of the wake-ups.
-            if followed.iter().all(|(tid, _)| *tid != thread.tid) {
-                followed.push((thread.tid, thread.priority.0.into()));
-            }
-        }
-        self.tracer.follow(&followed).context("cannot follow the measured threads")?;
-        self.tracer.attach().context("cannot trace; `--trace off` measures without")
+        self.source.follow(threads)
     }
 
     /// Hands the BPF side to a thread that has late wake-ups blamed; gives it back where none
@@ -276,22 +300,22 @@ impl Loaded {
         run: &RecorderContext<'_>,
         later: Option<Receiver<TracedThread>>,
     ) -> Result<ActiveTracing> {
-        let Self { tracer, threads, symbols: Some(symbols), .. } = self else {
-            return Ok(ActiveTracing::Stages(self));
-        };
+        let Self { source, threads, symbols, .. } = self;
+        let Some(symbols) = symbols else { return ActiveTracing::stages(source, threads, run) };
         let symbols_hidden = symbols.are_hidden();
         // Threads of others run where they like.
         let measured: Cpus = match &later {
             None => threads.iter().map(|thread| thread.cpu).collect(),
             Some(_) => run.measured.clone(),
         };
-        let source = Box::new(ThisMachine::new(tracer.recorder(), symbols, run.free, &measured));
+        let events = TracedEvents::of(&source);
+        let machine = Box::new(ThisMachine::new(events, symbols, run.free, &measured));
         let kept = (run.wish.keep, run.wish.peak_over_ns);
         let asked = wishes(&measured, kept, run.virtual_machine, later.is_some());
         let files = BlameFiles::create(run.directory).context("cannot write the run directory")?;
         let recorder = BlameRecorder::start(blame_recorder::BlameInputs {
-            tracer,
-            blamer: Blamer::new(blame_recorder::followed(&threads), asked, source),
+            tracer: source,
+            blamer: Blamer::new(blame_recorder::followed(&threads), asked, machine),
             threads,
             later,
             files,
@@ -303,67 +327,5 @@ impl Loaded {
         });
         let recorder = recorder.context("cannot start the thread that blames")?;
         Ok(ActiveTracing::Peaks { recorder, symbols_hidden })
-    }
-}
-
-/// What a recorder must know of the run.
-pub(super) struct RecorderContext<'a> {
-    pub wish: &'a TraceWish,
-    pub virtual_machine: bool,
-    pub directory: &'a RunDirectory,
-    pub start_ns: i64,
-    pub cadence: Cadence,
-    pub measured_priority: u32,
-    pub housekeeping: &'a Cpus,
-    /// CPUs that are measured.
-    pub measured: &'a Cpus,
-    /// CPUs that are not, if any.
-    pub free: &'a Cpus,
-}
-
-/// Tracing that goes on.
-#[derive(Debug)]
-pub(super) enum ActiveTracing {
-    /// Threads record their stages; nothing else is needed.
-    Stages(Loaded),
-    /// Late wake-ups are blamed, too.
-    Peaks { recorder: BlameRecorder, symbols_hidden: bool },
-}
-
-impl ActiveTracing {
-    /// Ends it; the measured threads must have ended, at `end_ns`.
-    ///
-    /// # Errors
-    /// The thread that blames died.
-    pub(super) fn finish(self, end_ns: i64) -> Result<TraceEnd, String> {
-        match self {
-            Self::Stages(mut loaded) => {
-                loaded.tracer.detach();
-                Ok(TraceEnd { unmatched: unmatched(&loaded.threads), ..TraceEnd::default() })
-            }
-            Self::Peaks { recorder, symbols_hidden } => {
-                let Blamed { blame, refused, helper } = recorder.finish(end_ns)?;
-                let (unmatched, blame, helper) = (blame.unmatched, Some(blame), Some(helper));
-                Ok(TraceEnd { unmatched, blame, symbols_hidden, refused, helper })
-            }
-        }
-    }
-}
-
-impl TraceEnd {
-    /// What late samples were blamed on; absent where they were not.
-    pub(super) const fn blame(&self) -> Option<&Blame> {
-        self.blame.as_ref()
-    }
-
-    /// Writes what came of it into the record.
-    pub(super) fn record(&self, record: &mut TraceRecord) {
-        record.unmatched = self.unmatched;
-        if let Some(blame) = &self.blame {
-            record.lost_events = blame.lost_events;
-            record.blamed = blame.blamed;
-            record.passed_over = blame.passed_over;
-            record.threshold_ns = blame.threshold_ns;
-        }
     }
 }

@@ -76,15 +76,29 @@ impl Arranged {
     /// # Errors
     /// A wish that cannot be fulfilled; then everything is as it was.
     pub fn make(wishes: &SetupRequest, cpus: &Cpus, command: &str) -> Result<Self, SetupError> {
-        Self::make_on(&Root::default(), &JournalPath::usual(), wishes, cpus, command)
+        Self::make_with(None, wishes, cpus, command)
+    }
+
+    /// The same where the machine is claimed already, and something else changed: that is undone
+    /// last.
+    ///
+    /// # Errors
+    /// As of [`Arranged::make`]; what was changed before is undone, too.
+    pub fn make_with(
+        claimed: Option<Journal>,
+        wishes: &SetupRequest,
+        cpus: &Cpus,
+        command: &str,
+    ) -> Result<Self, SetupError> {
+        Self::make_on(&Root::default(), &JournalPath::usual(), claimed, wishes, (cpus, command))
     }
 
     fn make_on(
         root: &Root,
         place: &JournalPath,
+        claimed: Option<Journal>,
         wishes: &SetupRequest,
-        cpus: &Cpus,
-        command: &str,
+        (cpus, command): (&Cpus, &str),
     ) -> Result<Self, SetupError> {
         let mut arranged = Self {
             wishes: wishes.clone(),
@@ -95,8 +109,8 @@ impl Arranged {
             journal: None,
         };
         if wishes.change_the_machine() {
-            let mut journal =
-                Journal::claim(place, root, command).map_err(|error| wishes.name(error))?;
+            let claim = || Journal::claim(place, root, command);
+            let mut journal = claimed.map_or_else(claim, Ok).map_err(|error| wishes.name(error))?;
             // What is done when a later wish is refused is undone with the journal.
             if wishes.no_smt_sibling {
                 arranged.offline = Some(siblings::offline(&mut journal, root, cpus)?);
@@ -112,6 +126,7 @@ impl Arranged {
             arranged.journal = Some(journal);
         } else {
             arranged.set(None, root, cpus)?;
+            arranged.journal = claimed;
         }
         if let Some(cpus) = &wishes.housekeeping {
             let found = cpus.pin_this_thread().map_err(|error| refused(cpus, &plain(&error)))?;
@@ -243,13 +258,13 @@ mod tests {
             ..SetupRequest::default()
         };
         let cpus = "1".parse().unwrap();
-        let error = Arranged::make_on(&root, &place, &wishes, &cpus, "test").unwrap_err();
+        let error = Arranged::make_on(&root, &place, None, &wishes, (&cpus, "test")).unwrap_err();
         assert!(error.to_string().contains("no cgroup hierarchy"), "{error}");
         assert_eq!(root.read(format!("/{governor}")).unwrap(), "powersave");
         assert!(!place.path().exists());
         let wishes =
             SetupRequest { governor: Some("performance".into()), ..SetupRequest::default() };
-        let arranged = Arranged::make_on(&root, &place, &wishes, &cpus, "test").unwrap();
+        let arranged = Arranged::make_on(&root, &place, None, &wishes, (&cpus, "test")).unwrap();
         assert_eq!(root.read(format!("/{governor}")).unwrap(), "performance");
         let mut found = FoundSetup::default();
         arranged.record(&mut found);
@@ -271,7 +286,7 @@ mod tests {
         let wishes =
             SetupRequest { governor: Some("performance".into()), ..SetupRequest::default() };
         let cpus = "1".parse().unwrap();
-        let arranged = Arranged::make_on(&root, &place, &wishes, &cpus, "test").unwrap();
+        let arranged = Arranged::make_on(&root, &place, None, &wishes, (&cpus, "test")).unwrap();
         fs::remove_file(&governor).unwrap();
         // It can be read, and takes no value.
         std::os::unix::fs::symlink("/proc/version", &governor).unwrap();
@@ -286,7 +301,8 @@ mod tests {
         let place = JournalPath::at(directory.path().join("run/journal"));
         let wishes = SetupRequest { shield: true, no_smt_sibling: true, ..SetupRequest::default() };
         let root = Root::at(directory.path());
-        let error = Arranged::make_on(&root, &place, &wishes, &"0".parse().unwrap(), "test");
+        let error =
+            Arranged::make_on(&root, &place, None, &wishes, (&"0".parse().unwrap(), "test"));
         let said = error.unwrap_err().to_string();
         assert!(said.starts_with("--shield and --no-smt-sibling is not available: old"), "{said}");
         assert!(said.contains("Run as root"), "{said}");
@@ -298,7 +314,8 @@ mod tests {
         let wishes = SetupRequest::default();
         let root = Root::default();
         let arranged =
-            Arranged::make_on(&root, &place, &wishes, &"0".parse().unwrap(), "test").unwrap();
+            Arranged::make_on(&root, &place, None, &wishes, (&"0".parse().unwrap(), "test"))
+                .unwrap();
         assert_eq!(arranged.within(|| Ok::<_, ()>(7)), Ok(Ok(7)));
         assert_eq!(arranged.finish(), [""; 0]);
     }

@@ -72,6 +72,7 @@ mod root_netem;
 mod root_cures;
 mod root_settings;
 mod root_shield;
+mod root_tracefs;
 mod root_two_machines;
 mod root_vm;
 mod schema;

@@ -14,7 +14,7 @@ use super::{
 const RUN: [&str; 4] = ["run", "timer", "--warmup", "200ms"];
 
 /// Whether wake-ups can be traced here; the caller skips where not.
-pub(super) fn can_trace() -> bool {
+pub(crate) fn can_trace() -> bool {
     tardy::kernel::can_trace().is_ok()
 }
 

@@ -968,6 +968,14 @@ export type LoadTrack = {
 /** How much of the memory was locked. */
 export type LockedMemory = "all" | "what existed when armed" | "none";
 
+/** Events that the kernel's tracer lost on a CPU. */
+export type LostEvents = {
+  /** The CPU. */
+  cpu: number;
+  /** How many, at least. */
+  events: number;
+};
+
 /** What the machine did over the measured time, on average. The same interval by interval is in `machine.csv`. */
 export type MachineRecord = {
   /** Context switches. */
@@ -2001,6 +2009,9 @@ export type TimerParameters = {
   work_ns?: number | null;
 };
 
+/** Who traces. */
+export type TraceBy = "bpf" | "tracefs";
+
 /** What tracing adds, from slices with and without it in turn, under the loads of the run, before it. Medians are over the wake-ups of all measured threads. */
 export type TraceCost = {
   /** Median of the differences of the whole machine's busy share within the pairs, in percent of one CPU. */
@@ -2030,6 +2041,8 @@ export type TraceRecord = {
   asked: TraceMode;
   /** Late wake-ups that were blamed. */
   blamed: number;
+  /** By whom; absent where nothing was traced, and in runs of versions that had BPF alone. */
+  by?: TraceBy | null;
   /** What tracing costs here, where it was measured (`--calibrate`). */
   cost: TraceCost | null;
   /** What it came to; never `auto`. */
@@ -2038,16 +2051,20 @@ export type TraceRecord = {
   known_cost?: KnownCost | null;
   /** Events that the recorder lost. */
   lost_events: number;
+  /** CPUs on which the kernel's tracer lost events. */
+  lost_on?: LostEvents[];
   /** Tracepoints that this kernel lacks or refuses. */
   missing: MissingTracepoint[];
   /** Late wake-ups that were not: their events were overwritten by then, or too many later ones were waiting. */
   passed_over: number;
   /** Above this every wake-up was blamed, at the end of the run; ns. 0 where none was. */
   threshold_ns: number;
-  /** Wake-ups that matched no record of the BPF side and so have no stages. */
+  /** Wake-ups that matched nothing that was traced and so have no stages. */
   unmatched: number;
   /** Why not what was asked for, with the remedy; absent where it was had. */
   why_not: string | null;
+  /** Why not by BPF, with the remedy; absent where it was, and where that was not asked for. */
+  why_not_bpf?: string | null;
 };
 
 /** May the numbers be believed? Follows from the worst caveat. */
@@ -2170,6 +2187,7 @@ export const STRUCTURE: JsonMap = {
     LoadRecord: {"properties":{"ended":{"type":["string","null"]},"name":{"type":"string"},"parameters":{"additionalProperties":true,"type":"object"},"proof":{"anyOf":[{"$ref":"#/$defs/LoadProof"},{"type":"null"}]}},"required":["name","parameters","proof","ended"],"type":"object"},
     LoadTrack: {"properties":{"name":{"type":"string"},"operations_per_s":{"items":{"type":"number"},"type":"array"},"t_s":{"items":{"type":"number"},"type":"array"},"unit":{"type":"string"}},"required":["name","unit","t_s","operations_per_s"],"type":"object"},
     LockedMemory: {"enum":["all","what existed when armed","none"]},
+    LostEvents: {"properties":{"cpu":{"type":"integer"},"events":{"type":"integer"}},"required":["cpu","events"],"type":"object"},
     MachineRecord: {"properties":{"context_switches_per_s":{"type":"number"},"cpus":{"items":{"$ref":"#/$defs/CpuUse"},"type":"array"},"disk_read_bytes_per_s":{"type":"number"},"disk_written_bytes_per_s":{"type":"number"},"forks_per_s":{"type":"number"},"interrupts_per_s":{"type":"number"},"loopback_bytes_per_s":{"type":"number"},"major_faults_per_s":{"type":"number"},"network_received_bytes_per_s":{"type":"number"},"network_sent_bytes_per_s":{"type":"number"},"page_faults_per_s":{"type":"number"},"softirqs_per_s":{"type":"number"}},"required":["interrupts_per_s","softirqs_per_s","context_switches_per_s","forks_per_s","page_faults_per_s","major_faults_per_s","disk_read_bytes_per_s","disk_written_bytes_per_s","network_received_bytes_per_s","network_sent_bytes_per_s","loopback_bytes_per_s","cpus"],"type":"object"},
     MachineTrack: {"properties":{"context_switches_per_s":{"items":{"type":"number"},"type":"array"},"cpu_busy":{"items":{"$ref":"#/$defs/CpuBusy"},"type":"array"},"interrupts_per_s":{"items":{"type":"number"},"type":"array"},"softirqs_per_s":{"items":{"type":"number"},"type":"array"},"t_s":{"items":{"type":"number"},"type":"array"}},"required":["t_s","interrupts_per_s","softirqs_per_s","context_switches_per_s","cpu_busy"],"type":"object"},
     MatrixKind: {"enum":["lab","plan","ab"]},
@@ -2234,9 +2252,10 @@ export const STRUCTURE: JsonMap = {
     TaskNameShare: {"properties":{"kernel":{"type":"number"},"name":{"type":"string"},"samples":{"type":"integer"},"share":{"type":"number"},"tasks":{"type":"integer"},"user":{"type":"number"}},"required":["name","tasks","samples","share","user","kernel"],"type":"object"},
     ThreadUse: {"properties":{"cpu_ns":{"type":"integer"},"involuntary_switches":{"type":"integer"},"major_faults":{"type":"integer"},"migrations":{"type":["integer","null"]},"minor_faults":{"type":"integer"},"series":{"type":"string"},"voluntary_switches":{"type":"integer"}},"required":["series","voluntary_switches","involuntary_switches","minor_faults","major_faults","migrations","cpu_ns"],"type":"object"},
     TimerParameters: {"properties":{"cpus":{"type":"string"},"distance_ns":{"type":"integer"},"interval_ns":{"type":"integer"},"loops_per_ms":{"type":["integer","null"]},"priority_step":{"type":"integer"},"threads_per_cpu":{"type":"integer"},"wake":{"type":"string"},"work_ns":{"type":["integer","null"]}},"required":["wake","interval_ns","distance_ns","cpus","threads_per_cpu","priority_step"],"type":"object"},
+    TraceBy: {"enum":["bpf","tracefs"]},
     TraceCost: {"properties":{"added_cpu_percent":{"type":"number"},"added_median_ns":{"type":"integer"},"added_range_ns":{"prefixItems":[{"type":"integer"},{"type":"integer"}],"type":"array"},"cpu_per_wakeup_ns":{"prefixItems":[{"type":"integer"},{"type":"integer"}],"type":"array"},"median_with_ns":{"type":"integer"},"median_without_ns":{"type":"integer"},"pairs":{"type":"integer"},"slice_ns":{"type":"integer"}},"required":["pairs","slice_ns","median_without_ns","median_with_ns","added_median_ns","added_range_ns","cpu_per_wakeup_ns","added_cpu_percent"],"type":"object"},
     TraceMode: {"enum":["auto","off","stages","peaks"]},
-    TraceRecord: {"properties":{"asked":{"$ref":"#/$defs/TraceMode"},"blamed":{"type":"integer"},"cost":{"anyOf":[{"$ref":"#/$defs/TraceCost"},{"type":"null"}]},"found":{"$ref":"#/$defs/TraceMode"},"known_cost":{"anyOf":[{"$ref":"#/$defs/KnownCost"},{"type":"null"}]},"lost_events":{"type":"integer"},"missing":{"items":{"$ref":"#/$defs/MissingTracepoint"},"type":"array"},"passed_over":{"type":"integer"},"threshold_ns":{"type":"integer"},"unmatched":{"type":"integer"},"why_not":{"type":["string","null"]}},"required":["asked","found","why_not","missing","unmatched","lost_events","blamed","passed_over","threshold_ns","cost"],"type":"object"},
+    TraceRecord: {"properties":{"asked":{"$ref":"#/$defs/TraceMode"},"blamed":{"type":"integer"},"by":{"anyOf":[{"$ref":"#/$defs/TraceBy"},{"type":"null"}]},"cost":{"anyOf":[{"$ref":"#/$defs/TraceCost"},{"type":"null"}]},"found":{"$ref":"#/$defs/TraceMode"},"known_cost":{"anyOf":[{"$ref":"#/$defs/KnownCost"},{"type":"null"}]},"lost_events":{"type":"integer"},"lost_on":{"items":{"$ref":"#/$defs/LostEvents"},"type":"array"},"missing":{"items":{"$ref":"#/$defs/MissingTracepoint"},"type":"array"},"passed_over":{"type":"integer"},"threshold_ns":{"type":"integer"},"unmatched":{"type":"integer"},"why_not":{"type":["string","null"]},"why_not_bpf":{"type":["string","null"]}},"required":["asked","found","why_not","missing","unmatched","lost_events","blamed","passed_over","threshold_ns","cost"],"type":"object"},
     Validity: {"enum":["valid","weakened","invalid"]},
     Vocabulary: {"properties":{"causes":{"additionalProperties":{"type":"string"},"type":"object"},"samples":{"$ref":"#/$defs/SampleWords"},"series":{"additionalProperties":{"type":"string"},"type":"object"}},"required":["samples","causes","series"],"type":"object"},
     WayOf: {"properties":{"ns":{"type":"integer"},"stages":{"anyOf":[{"$ref":"#/$defs/MessageStages"},{"type":"null"}]},"way":{"type":"string"}},"required":["way","ns","stages"],"type":"object"},

@@ -99,7 +99,7 @@ impl ThreadRecord {
         })
     }
 
-    /// All that is known of a wake-up that was late; `stages` as [`ThreadRecord::stages`] gave them.
+    /// All that is known of a late wake-up; `stages` are those of [`ThreadRecord::stages`].
     #[must_use]
     pub fn late(&self, sample: Sample, stages: Option<Stages>) -> Late {
         let matched = stages.is_some();
@@ -132,6 +132,11 @@ pub trait Records: core::fmt::Debug + Send + Sync {
     /// lie before the record. Absent where the memory cannot be shared.
     fn place(&self, _n: usize) -> Option<(BorrowedFd<'_>, usize)> {
         None
+    }
+
+    /// Whether there are none, as stages are found later: the thread then hands over every sample.
+    fn are_found_later(&self) -> bool {
+        false
     }
 }
 

@@ -132,3 +132,31 @@ impl<S: Sink, Q: Softirq> Sink for Traced<'_, S, Q> {
         self.inner.miss(periods);
     }
 }
+
+/// Hands every sample to who finds its stages later, by the time of it, and to `inner`.
+#[derive(Debug)]
+pub struct HandedOver<S> {
+    /// Keeps the whole latency.
+    pub inner: S,
+    /// Samples on their way; where there is no room one is counted as dropped.
+    pub samples: Writer<Late>,
+}
+
+impl<S: Sink> Sink for HandedOver<S> {
+    #[inline(always)]
+    fn take(&mut self, sample: Sample) {
+        let Sample { t_ns, latency_ns, .. } = sample;
+        self.samples.push(Late { t_ns, latency_ns, ..Late::default() });
+        self.inner.take(sample);
+    }
+
+    #[inline(always)]
+    fn end_turn(&mut self, sample: Sample) -> i64 {
+        self.inner.end_turn(sample)
+    }
+
+    #[inline(always)]
+    fn miss(&mut self, periods: u64) {
+        self.inner.miss(periods);
+    }
+}

@@ -7,7 +7,7 @@ use tardy_hot::{
     ring::{Reader, Writer, ring},
     stages::{Late, Records},
     stop::Stop,
-    traced::{StageSeries, TraceControl, Traced},
+    traced::{HandedOver, StageSeries, TraceControl, Traced},
     wakeup::{self, Ended, Series, Sink, Until, Wake},
 };
 
@@ -20,6 +20,10 @@ use crate::{
 /// Late wake-ups that wait to be blamed: half a second of the worst rate that a
 /// threshold lets through, 4 times over.
 const LATE_RING: usize = 2048;
+
+/// Samples that wait for their stages where those are found later: all of them, for 80 ms at an
+/// interval of 10 us.
+const SAMPLE_RING: usize = 8192;
 
 /// The stages by name, in the order of time.
 const STAGES: [&str; 5] = ["irq", SOFTIRQ, "handler", "dispatch", "user"];
@@ -69,6 +73,14 @@ pub(in crate::probes) struct SharedStages {
     series: StageSeries,
     control: Arc<TraceControl>,
     late: Reader<Late>,
+    /// What finds the stages must know, where somebody else does later.
+    later: Option<FoundLater>,
+}
+
+#[derive(Debug)]
+struct FoundLater {
+    softirq: Option<Arc<Series>>,
+    within_ns: u64,
 }
 
 impl OfThread {
@@ -96,7 +108,9 @@ impl OfThread {
             user: always("user"),
         };
         let control: Arc<TraceControl> = Arc::default();
-        let (writer, reader) = ring(LATE_RING);
+        let is_later = tracing.records.are_found_later();
+        let (writer, reader) = ring(if is_later { SAMPLE_RING } else { LATE_RING });
+        let later = is_later.then(|| FoundLater { softirq: of(SOFTIRQ), within_ns });
         let own = Self {
             records: Arc::clone(&tracing.records),
             number,
@@ -106,7 +120,7 @@ impl OfThread {
             control: Arc::clone(&control),
             late: writer,
         };
-        (own, SharedStages { recorded, series, control, late: reader })
+        (own, SharedStages { recorded, series, control, late: reader, later })
     }
 
     /// The measured loop, its stages recorded; what samples are worth beside them goes to `inner`.
@@ -116,6 +130,9 @@ impl OfThread {
         run: impl MeasuredLoop,
     ) -> Ended {
         let Self { records, number, within_ns, series: stages, softirq, control, late } = self;
+        if records.are_found_later() {
+            return run.record_into(&mut HandedOver { inner, samples: late });
+        }
         let Some(record) = records.record(number) else {
             // The BPF side has fewer records than threads: they do not ask for so many.
             return run.record_into(&mut inner);
@@ -135,8 +152,11 @@ impl OfThread {
 }
 
 impl WorkTrace {
-    /// That of the thread whose stages `of` has.
-    pub(super) fn new(of: &OfThread, deadline_ns: Option<i64>) -> (Self, SharedWork) {
+    /// That of the thread whose stages `of` has; absent where those are found later.
+    pub(super) fn new(of: &OfThread, deadline_ns: Option<i64>) -> Option<(Self, SharedWork)> {
+        if of.records.are_found_later() {
+            return None;
+        }
         let control: Arc<TraceControl> = Arc::default();
         let (writer, late) = ring(LATE_RING);
         let shared = SharedWork {
@@ -146,7 +166,7 @@ impl WorkTrace {
             late,
         };
         let (records, number, within_ns) = (Arc::clone(&of.records), of.number, of.within_ns);
-        (Self { records, number, within_ns, control, late: writer }, shared)
+        Some((Self { records, number, within_ns, control, late: writer }, shared))
     }
 }
 
@@ -218,6 +238,12 @@ impl SharedStages {
         total: Arc<Series>,
     ) -> (Vec<Recorded>, TracedThread) {
         let kernel = found.scheduling.kernel_priority();
+        let samples = match self.later {
+            None => TracedSamples::WakeUps(self.series, self.late),
+            Some(FoundLater { softirq, within_ns }) => {
+                TracedSamples::ToMatch { stages: self.series, softirq, within_ns, all: self.late }
+            }
+        };
         let traced = TracedThread {
             name,
             cpu,
@@ -226,7 +252,7 @@ impl SharedStages {
             warmup,
             total,
             control: self.control,
-            samples: TracedSamples::WakeUps(self.series, self.late),
+            samples,
         };
         (self.recorded, traced)
     }

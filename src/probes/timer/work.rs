@@ -136,11 +136,12 @@ impl WorkOfThread {
         Recorded { head: self.head.clone(), series, samples: None }
     }
 
-    /// Has late ones handed on, to whom follows the stages of the thread too.
-    pub(super) fn trace(&mut self, stages: &OfThread) -> (SharedWork, Arc<Series>) {
-        let (own, others) = WorkTrace::new(stages, self.deadline_ns);
+    /// Has late ones handed on, to whom follows the stages of the thread too. None are where the
+    /// thread itself has no record of its wake-ups.
+    pub(super) fn trace(&mut self, stages: &OfThread) -> Option<(SharedWork, Arc<Series>)> {
+        let (own, others) = WorkTrace::new(stages, self.deadline_ns)?;
         self.trace = Some(own);
-        (others, Arc::clone(&self.scratch))
+        Some((others, Arc::clone(&self.scratch)))
     }
 
     /// For the measured loop, where late ones are handed on.

@@ -8,7 +8,7 @@ use crate::{
         sample_name::{self, SampleName},
         table::{Table, us},
     },
-    run::{Document, KnownCost, SeriesSummary, TraceCost, TraceMode},
+    run::{Document, KnownCost, SeriesSummary, TraceBy, TraceCost, TraceMode},
     units::Nanos,
 };
 
@@ -114,7 +114,8 @@ pub(super) fn push_cost(out: &mut String, document: &Document) {
         }
         (None, None) => {
             let counted = IN_COUNTED_TIME.iter().find(|(mode, _)| *mode == trace.found);
-            let counted = counted.filter(|_| sample == SampleName::WakeUp);
+            let is_bpf = trace.by() == TraceBy::Bpf;
+            let counted = counted.filter(|_| sample == SampleName::WakeUp && is_bpf);
             let counted = counted.map_or_else(String::new, |(_, figure)| {
                 format!("; on Debian's 6.1 in counted time it adds {figure} to the median {one}")
             });

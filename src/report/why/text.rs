@@ -132,7 +132,7 @@ fn counted(why: &WhyReport) -> String {
     let unmatched = match why.sample {
         SampleName::RoundTrip => "had an end that had not gone to sleep",
         SampleName::Packet => "found a reader that had not gone to sleep",
-        _ => "matched no record of the BPF programs",
+        _ => "matched nothing that was traced",
     };
     let mut but = Vec::new();
     for (n, one, many) in [

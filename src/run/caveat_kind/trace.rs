@@ -4,7 +4,10 @@ use serde::Serialize;
 
 use super::values::list;
 use crate::{
-    run::{caveat::Effect, trace::MissingTracepoint},
+    run::{
+        caveat::Effect,
+        trace::{LostEvents, MissingTracepoint},
+    },
     units::{Nanos, count, many},
 };
 
@@ -23,6 +26,18 @@ pub enum TraceCaveat {
         missing: Vec<MissingTracepoint>,
         /// Why there are stages and no causes, and the remedy; absent where there are causes.
         no_causes: Option<String>,
+    },
+    /// The kernel's own tracer did it, not BPF.
+    TracedByTracefs {
+        /// Why not by BPF, and the remedy; absent where it was asked for so.
+        why_not_bpf: Option<String>,
+        /// Whether causes were looked for, too.
+        causes: bool,
+    },
+    /// The kernel's tracer lost events.
+    TraceEventsLost {
+        /// On which CPUs, and how many.
+        cpus: Vec<LostEvents>,
     },
     /// The recorder lost events.
     EventsLost {
@@ -61,6 +76,33 @@ fn in_part(missing: &[MissingTracepoint], no_causes: Option<&str>) -> String {
     parts.collect::<Vec<_>>().join("; ")
 }
 
+/// What the kernel's own tracer does not see, too.
+fn of_own_tracer(
+    why_not_bpf: Option<&str>,
+    causes: bool,
+) -> (&'static str, Effect, String, &'static str) {
+    let why = why_not_bpf.map(|why| format!(", as BPF is not available: {why}"));
+    let unseen = match causes {
+        true => "It shows no stacks, locks, page faults, long functions or stolen time",
+        false => "It was asked for stages alone, and names no causes",
+    };
+    let why = why.unwrap_or_default();
+    let text = format!("Wake-ups were traced by the kernel's own tracer{why}. {unseen}.");
+    let remedy = "Use a kernel and rights with which BPF can trace: it shows more, for less.";
+    ("traced_by_tracefs", Effect::Informs, text, remedy)
+}
+
+fn lost_on(cpus: &[LostEvents]) -> (&'static str, Effect, String, &'static str) {
+    let each = list(cpus, ", ", |LostEvents { cpu, events }| {
+        format!("at least {} on CPU {cpu}", count(*events))
+    });
+    let text = format!(
+        "The kernel's trace lost events: {each}. Wake-ups there have no stages, or show too much \
+         unexplained time. Latencies are complete."
+    );
+    ("trace_events_lost", Effect::Informs, text, "Use a longer --interval, or measure fewer CPUs.")
+}
+
 impl TraceCaveat {
     /// Code, effect, text and remedy.
     pub(super) fn words(&self) -> (&'static str, Effect, String, &'static str) {
@@ -82,6 +124,10 @@ impl TraceCaveat {
                 "Read their time under \"unexplained\" or under the cause around it; a newer \
                  kernel has these tracepoints.",
             ),
+            Self::TracedByTracefs { why_not_bpf, causes } => {
+                of_own_tracer(why_not_bpf.as_deref(), *causes)
+            }
+            Self::TraceEventsLost { cpus } => lost_on(cpus),
             Self::EventsLost { lost } => (
                 "events_lost",
                 Informs,
@@ -96,7 +142,7 @@ impl TraceCaveat {
                 "wakeups_unmatched",
                 Informs,
                 format!(
-                    "{} of {} matched no record of the BPF side and have no stages. Latencies are \
+                    "{} of {} matched nothing that was traced and have no stages. Latencies are \
                      complete.",
                     count(*unmatched),
                     many(*wakeups, "wake-up")

@@ -1,7 +1,7 @@
 //! Caveats of what tracing found, and did not.
 
 use super::super::evidence::TraceEvidence;
-use crate::run::{CaveatKind, SeriesSummary, TraceCaveat, TraceMode};
+use crate::run::{CaveatKind, SeriesSummary, TraceBy, TraceCaveat, TraceMode};
 
 /// More than one wake-up in so many without stages is worth a word: percentiles of stages would be
 /// of other wake-ups than those of the whole latency.
@@ -15,6 +15,12 @@ pub(super) fn caveats(trace: &TraceEvidence, series: &[SeriesSummary]) -> Vec<Ca
     let is_in_part = !record.missing.is_empty() || no_causes.is_some();
     let missing = record.missing.clone();
     let in_part = is_in_part.then_some(TraceCaveat::TracedInPart { missing, no_causes });
+    let by_tracefs = (record.by == Some(TraceBy::Tracefs)).then(|| TraceCaveat::TracedByTracefs {
+        why_not_bpf: record.why_not_bpf.clone(),
+        causes: record.found == TraceMode::Peaks,
+    });
+    let cpus = record.lost_on.clone();
+    let lost_on = (!cpus.is_empty()).then_some(TraceCaveat::TraceEventsLost { cpus });
     let lost = record.lost_events;
     let lost = (lost > 0).then_some(TraceCaveat::EventsLost { lost });
     let wakeups: u64 = series.iter().map(|series| series.count).sum();
@@ -28,7 +34,7 @@ pub(super) fn caveats(trace: &TraceEvidence, series: &[SeriesSummary]) -> Vec<Ca
         sample_ns: profile.cost.program_ns / profile.cost.samples.max(1),
         lost: profile.lost,
     });
-    [lack, in_part, lost, unmatched, hidden, profiled]
+    [lack, by_tracefs, in_part, lost_on, lost, unmatched, hidden, profiled]
         .into_iter()
         .flatten()
         .map(CaveatKind::from)

@@ -21,6 +21,8 @@ use crate::{
 pub const SHIELD: &str = "tardy-shield";
 /// The cpuset of everything else.
 pub const HOUSEKEEPING: &str = "tardy-housekeeping";
+/// Where the kernel's tracer has its instances.
+const INSTANCES: &str = "/sys/kernel/tracing/instances";
 /// Where cgroup v2 lists the controllers of children.
 const CONTROL: &str = "cgroup.subtree_control";
 
@@ -42,6 +44,11 @@ pub enum Change {
         path: String,
         /// The directory of another cgroup.
         back: String,
+    },
+    /// An instance of the kernel's tracer that is made.
+    TraceInstance {
+        /// Its directory.
+        path: String,
     },
     /// A controller that is switched on for the children of a cgroup.
     Controller {
@@ -125,6 +132,7 @@ impl Change {
                 let is_known = [SHIELD, HOUSEKEEPING].contains(&name(path));
                 is_known && is_straight(path) && is_straight(back)
             }
+            Self::TraceInstance { path } => is_own_instance(path),
             Self::Controller { path, controller } => {
                 is_straight(path) && name(path) == CONTROL && controller == "cpuset"
             }
@@ -144,6 +152,7 @@ impl Change {
         match self {
             Self::File { path, old } => undo_file(root, path, old),
             Self::Group { path, back } => undo_group(root, path, back),
+            Self::TraceInstance { path } => undo_instance(root, path),
             Self::Controller { path, controller } => undo_controller(root, path, controller),
             Self::Affinities { tasks } => undo_affinities(root, tasks),
             Self::Scheduling { tid, start, policy, priority } => {
@@ -223,6 +232,30 @@ fn empty(from: &CgroupDirectory, to: &CgroupDirectory) {
             let _ = to.write(list, task);
         }
     }
+}
+
+/// `tardy-PID` among the instances of the tracer.
+fn is_own_instance(path: &str) -> bool {
+    let number = path.strip_prefix(INSTANCES).and_then(|name| name.strip_prefix("/tardy-"));
+    number.is_some_and(|pid| !pid.is_empty() && pid.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+fn undo_instance(root: &Root, path: &str) -> Result<Option<String>, String> {
+    let stays = |why: &str| format!("{path} cannot be removed: {why}");
+    if !root.path(INSTANCES).exists() {
+        return Err(stays("mount tracefs, `mount -t tracefs nodev /sys/kernel/tracing`"));
+    }
+    let mut why = None;
+    // Whoever looks into it is in the way a little.
+    for pause in [1, 5, 20, 50, 100, 200] {
+        match fs::remove_dir(root.path(path)) {
+            Ok(()) => return Ok(Some(format!("{path} removed"))),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => why = Some(error),
+        }
+        sleep(Duration::from_millis(pause));
+    }
+    Err(why.map(|error| stays(&plain(&error))).unwrap_or_default())
 }
 
 fn undo_controller(root: &Root, path: &str, controller: &str) -> Result<Option<String>, String> {
@@ -342,6 +375,28 @@ mod tests {
         let back = directory.path().join("sys/fs/cgroup/tasks");
         assert_eq!(fs::read_to_string(back).unwrap(), "12");
         assert_eq!(change.undo(&root), Ok(None));
+    }
+
+    #[test]
+    fn an_instance_of_the_tracer_is_removed_and_no_other_directory() {
+        let (directory, root) = machine();
+        let change = |path: &str| Change::TraceInstance { path: path.into() };
+        let own = "/sys/kernel/tracing/instances/tardy-12";
+        let error = change(own).undo(&root).unwrap_err();
+        assert!(error.contains("mount -t tracefs"), "it may be there all the same: {error}");
+        fs::create_dir_all(root.path(own)).unwrap();
+        assert_eq!(change(own).undo(&root), Ok(Some(format!("{own} removed"))));
+        assert_eq!(change(own).undo(&root), Ok(None));
+        assert!(directory.path().join("sys/kernel/tracing/instances").exists());
+        assert!(change(own).is_plausible());
+        let others = [
+            "/sys/kernel/tracing/instances/other",
+            "/sys/kernel/tracing/instances/tardy-",
+            "/sys/kernel/tracing/instances/tardy-1/..",
+            "/tmp/tardy-12",
+            "tardy-12",
+        ];
+        assert!(others.iter().all(|path| !change(path).is_plausible()));
     }
 
     #[test]

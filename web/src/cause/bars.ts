@@ -36,7 +36,7 @@ export function blameBars(run: PageRun, keys: CauseKeys): HTMLElement | null {
 function counts(blame: PageBlame, { one, kind }: SampleWords): string {
   const also = [
     blame.passed_over ? `${counted(blame.passed_over, `late ${one}`)} passed over, as the analysis fell behind` : '',
-    blame.unmatched ? `${counted(blame.unmatched, one)} ${kind === 'round_trip' ? 'with an end that had not gone to sleep' : kind === 'packet' ? 'that found a reader awake' : 'matched no record of the BPF programs'}` : '',
+    blame.unmatched ? `${counted(blame.unmatched, one)} ${kind === 'round_trip' ? 'with an end that had not gone to sleep' : kind === 'packet' ? 'that found a reader awake' : 'matched nothing that was traced'}` : '',
     blame.lost_events ? `${counted(blame.lost_events, 'event')} lost` : '',
   ].filter(Boolean);
   const { threshold_ns: last, lowest_threshold_ns: lowest } = blame;

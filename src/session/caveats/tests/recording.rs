@@ -1,7 +1,10 @@
 //! Caveats of what was recorded, of loads and of tracing.
 
 use super::*;
-use crate::{run::profile::ProfileCost, session::evidence::ProfileEvidence};
+use crate::{
+    run::{LostEvents, TraceBy, profile::ProfileCost},
+    session::evidence::ProfileEvidence,
+};
 
 #[test]
 fn a_recorder_that_was_late_or_lost_samples_is_reported() {
@@ -98,6 +101,23 @@ fn of_load(tasks_idle: u64, fault: Option<LoadFault>) -> impl FnOnce(&mut Eviden
     };
     let end = LoadEnd { proof: Some(proof), ended: "stopped".into(), fault };
     |evidence| evidence.loads = vec![("hackbench".into(), end)]
+}
+
+#[test]
+fn what_the_kernels_own_tracer_does_not_see_or_lost_is_a_caveat_that_informs() {
+    let of = |record: TraceRecord| |evidence: &mut Evidence| evidence.trace.record = record;
+    let (by, found) = (Some(TraceBy::Tracefs), TraceMode::Peaks);
+    let why = "the kernel does not describe its types";
+    let instead = TraceRecord { by, found, why_not_bpf: Some(why.into()), ..Default::default() };
+    let values = json!({"why_not_bpf": why, "causes": true});
+    assert_one(of(instead), "traced_by_tracefs", &values, "as BPF is not available: the kernel");
+    let asked = TraceRecord { by, found: TraceMode::Stages, ..Default::default() };
+    let values = json!({"why_not_bpf": null, "causes": false});
+    assert_one(of(asked), "traced_by_tracefs", &values, "own tracer. It was asked for stages");
+    let lost_on = vec![LostEvents { cpu: 3, events: 70_000 }];
+    let lost = TraceRecord { lost_on: lost_on.clone(), ..Default::default() };
+    let values = json!({"cpus": lost_on});
+    assert_one(of(lost), "trace_events_lost", &values, "at least 70 000 on CPU 3");
 }
 
 #[test]

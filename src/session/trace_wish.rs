@@ -1,0 +1,35 @@
+//! What is to be traced.
+
+use crate::{
+    kernel::Stacks,
+    run::{TraceBy, TraceMode},
+};
+
+/// What the user wants to know about late wake-ups.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct TraceWish {
+    /// How much.
+    pub mode: TraceMode,
+    /// By whom; absent for BPF, and the kernel's own tracer where that cannot be had.
+    pub by: Option<TraceBy>,
+    /// When the kernel's stack is walked.
+    pub stacks: Stacks,
+    /// So many of the worst wake-ups are kept whole.
+    pub keep: usize,
+    /// Instead all later than this, ns.
+    pub peak_over_ns: Option<i64>,
+    /// All that the CPUs did in the last so many ns is kept.
+    pub record_ns: Option<i64>,
+    /// What it costs is measured before the run.
+    pub calibrate: bool,
+}
+
+impl TraceWish {
+    /// What the user gave that asks for it.
+    pub(super) fn asked(&self) -> String {
+        match self.record_ns {
+            Some(_) => "--record".into(),
+            None => format!("--trace {}", self.mode.as_str()),
+        }
+    }
+}

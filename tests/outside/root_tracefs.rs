@@ -1,0 +1,217 @@
+//! Stages and causes out of the kernel's own trace: the same as BPF's, and nothing left behind.
+//! Needs root and tracefs, which is mounted for the program alone where it is not.
+
+use std::{
+    fs,
+    path::Path,
+    process::{Child, Command},
+};
+
+use serde_json::Value;
+
+use super::{
+    support::{Said, Store, codes, eventually, finish, is_root, list, piped, signal, skip, whole},
+    tracing::can_trace,
+    turn::Turn,
+};
+
+const TRACING: &str = "/sys/kernel/tracing";
+const INSTANCES: &str = "/sys/kernel/tracing/instances";
+
+/// Gives the program tracefs where this machine has not mounted it.
+const MOUNT: &str = "test -d /sys/kernel/tracing/instances \
+                     || mount -t tracefs nodev /sys/kernel/tracing || exit 77";
+
+struct Machine {
+    store: Store,
+    // One tardy at a time changes the machine.
+    _alone: Turn,
+}
+
+impl Machine {
+    fn new() -> Option<Self> {
+        let is_there =
+            fs::read_to_string("/proc/filesystems").is_ok_and(|text| text.contains("tracefs"));
+        if !is_root() || !is_there || !Path::new(TRACING).exists() {
+            skip("needs root and a kernel with tracefs");
+            return None;
+        }
+        let machine = Self { _alone: Turn::alone(), store: Store::new() };
+        let code = machine.shell("true", &["--version"]).code;
+        if code != Some(0) {
+            skip("tracefs cannot be mounted here");
+            return None;
+        }
+        Some(machine)
+    }
+
+    /// In mounts of its own, after `script`.
+    fn command(&self, script: &str, arguments: &[&str]) -> Command {
+        let inner = self.store.shell(&format!("{MOUNT}\n{script}"), arguments);
+        let mut outer = Command::new("unshare");
+        outer.arg("--mount").arg(inner.get_program()).args(inner.get_args());
+        for (name, value) in inner.get_envs() {
+            match value {
+                Some(value) => outer.env(name, value),
+                None => outer.env_remove(name),
+            };
+        }
+        outer.current_dir(self.store.path());
+        outer.env("TARDY_JOURNAL", self.store.path().join("state/journal"));
+        outer
+    }
+
+    fn start(&self, arguments: &[&str]) -> Child {
+        piped(&mut self.command("", arguments))
+    }
+
+    fn shell(&self, script: &str, arguments: &[&str]) -> Said {
+        finish(piped(&mut self.command(script, arguments)))
+    }
+
+    /// The record of a run of CPU 0 in this way.
+    fn traced(&self, name: &str, more: &[&str]) -> Value {
+        let run = ["run", "timer", "--cpus", "0", "--warmup", "200ms", "--name", name];
+        let said = self.shell("", &[&run[..], more].concat());
+        assert_eq!(said.code, Some(0), "{said:?}");
+        self.store.show(name)
+    }
+
+    /// Instances of tardy that the kernel has.
+    fn instances(&self) -> Vec<String> {
+        let script = format!("{MOUNT}; ls {INSTANCES}");
+        let listed = Command::new("unshare").args(["--mount", "sh", "-c", &script]).output();
+        let text = String::from_utf8(listed.unwrap().stdout).unwrap();
+        text.lines().filter(|name| name.starts_with("tardy-")).map(str::to_owned).collect()
+    }
+}
+
+fn median(record: &Value, series: &str) -> f64 {
+    let all = list(&record["series"]);
+    let named = all.iter().find(|one| one["name"] == series);
+    let series = named.unwrap_or_else(|| panic!("no {series}: {record}"));
+    whole(&series["percentiles"]["50"]) as f64
+}
+
+const STAGES: [&str; 4] = ["irq", "handler", "dispatch", "user"];
+
+/// Every wake-up has all its stages or none, and is counted so.
+fn counts_add_up(record: &Value) {
+    let count = |name: &str| {
+        let named = list(&record["series"]).iter().find(|one| one["name"] == name);
+        whole(&named.unwrap_or_else(|| panic!("no {name}: {record}"))["count"])
+    };
+    let (total, unmatched) = (count("cpu0"), whole(&record["trace"]["unmatched"]));
+    for stage in STAGES {
+        assert_eq!(count(&format!("cpu0/{stage}")), total - unmatched, "{record}");
+    }
+    assert!(unmatched < total / 2, "{record}");
+}
+
+#[test]
+fn stages_are_those_of_bpf_and_nothing_is_left() {
+    let Some(machine) = Machine::new() else { return };
+    let before = machine.instances();
+    // An idle CPU's own switches are missing from the trace of some kernels: this one is busy.
+    let run = ["--interval", "5ms", "--samples", "300", "--load", "burn", "--trace", "stages"];
+    let by = |by: &str, turn: usize| {
+        machine.traced(&format!("{by}{turn}"), &[&run[..], &["--trace-by", by]].concat())
+    };
+    let mut ratios = Vec::new();
+    // A wrong rule makes a stage nothing, or the whole: tens of times as much in every turn.
+    let agrees = |ratios: &[[f64; 4]], stage: usize| {
+        ratios.iter().any(|of| of[stage].ln().abs() < 5_f64.ln())
+    };
+    for turn in 0..8 {
+        let own = by("tracefs", turn);
+        let trace = &own["trace"];
+        assert_eq!((&trace["by"], &trace["found"]), (&"tracefs".into(), &"stages".into()));
+        assert!(codes(&own).contains(&"traced_by_tracefs"), "{own}");
+        counts_add_up(&own);
+        if !can_trace() {
+            break;
+        }
+        let bpf = by("bpf", turn);
+        assert_eq!(bpf["trace"]["by"], "bpf");
+        ratios.push(STAGES.map(|stage| {
+            let stage = format!("cpu0/{stage}");
+            median(&own, &stage).max(1.0) / median(&bpf, &stage).max(1.0)
+        }));
+        if turn > 0 && (0..4).all(|stage| agrees(&ratios, stage)) {
+            break;
+        }
+    }
+    assert_eq!(machine.instances(), before);
+    if ratios.is_empty() {
+        return skip("BPF cannot be had here, to be compared with");
+    }
+    assert!((0..4).all(|stage| agrees(&ratios, stage)), "{STAGES:?}: {ratios:?}");
+}
+
+#[test]
+fn where_bpf_is_refused_the_kernels_own_tracer_does_it_and_the_record_says_why() {
+    let Some(machine) = Machine::new() else { return };
+    let refused = "exec setpriv --bounding-set=-bpf,-perfmon,-sys_admin \"$0\" \"$@\"";
+    if machine.shell(refused, &["--version"]).code != Some(0) {
+        return skip("setpriv cannot take the rights for BPF away here");
+    }
+    let run = ["run", "timer", "--cpus", "0", "--warmup", "200ms", "--duration", "1s"];
+    let said = machine.shell(refused, &[&run[..], &["--name", "r"]].concat());
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let record = machine.store.show("r");
+    let trace = &record["trace"];
+    assert_eq!((&trace["by"], &trace["found"]), (&"tracefs".into(), &"peaks".into()), "{record}");
+    assert!(trace["why_not_bpf"].as_str().unwrap().contains("no right to trace"), "{record}");
+    assert!(codes(&record).contains(&"traced_by_tracefs"), "{record}");
+    let said =
+        machine.shell(refused, &[&run[..], &["--trace-by", "bpf", "--trace", "stages"]].concat());
+    assert_eq!(said.code, Some(2), "{said:?}");
+    assert!(said.err.contains("no right to trace"), "{said:?}");
+}
+
+#[test]
+fn a_task_that_kept_the_cpu_is_named() {
+    let Some(machine) = Machine::new() else { return };
+    // Ordinary tasks on one CPU: who has it when the timer expires keeps it a while.
+    let asked = ["--policy", "other", "--duration", "3s", "--load", "burn:threads=2"];
+    let record = machine.traced("hog", &[&asked[..], &["--trace-by", "tracefs"]].concat());
+    assert_eq!(record["trace"]["found"], "peaks", "{record}");
+    let said = machine.store.run(&["why", "hog", "--json"]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert!(said.out.contains("burn"), "{}", said.out);
+}
+
+#[test]
+fn kill_9_leaves_what_restore_removes() {
+    let Some(machine) = Machine::new() else { return };
+    let before = machine.instances();
+    let run = ["run", "timer", "--warmup", "0s", "--duration", "60s", "--trace-by", "tracefs"];
+    let child = machine.start(&[&run[..], &["--trace", "stages", "--name", "killed"]].concat());
+    machine.store.wait_measuring("killed");
+    assert_eq!(machine.instances().len(), before.len() + 1);
+    signal(&child, "KILL");
+    finish(child);
+    eventually("every process is gone", || machine.store.processes().is_empty());
+    assert_eq!(machine.instances().len(), before.len() + 1, "it is the kernel's by now");
+    let said = machine.shell("", &["restore"]);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert!(said.out.contains("/instances/tardy-"), "{said:?}");
+    assert_eq!(machine.instances(), before);
+    assert!(!machine.store.path().join("state/journal").exists());
+}
+
+#[test]
+fn what_it_cannot_do_is_an_error_before_it_begins() {
+    let Some(machine) = Machine::new() else { return };
+    let before = machine.instances();
+    for (asked, words) in [
+        (&["run", "pingpong", "--trace", "stages", "--trace-by", "tracefs"][..], "timer alone"),
+        (&["run", "timer", "--trace-by", "tracefs", "--stacks", "always"], "--stacks needs BPF"),
+        (&["run", "timer", "--trace", "off", "--trace-by", "bpf"], "--trace-by has no meaning"),
+    ] {
+        let said = machine.shell("", asked);
+        assert_eq!(said.code, Some(2), "{said:?}");
+        assert!(said.err.contains(words), "{said:?}");
+    }
+    assert_eq!(machine.instances(), before);
+}
