@@ -28,7 +28,7 @@ use super::{
     late_samples,
     quantiles::tail,
     ticks::wait_until,
-    traced_by::TracedBy,
+    traced_by::{TracedBy, each_once},
 };
 use crate::{
     peaks::{Blamer, Effort, MeasuredThread},
@@ -267,11 +267,7 @@ impl Thread {
             let late_ns = late_samples::least(&thread.samples).unwrap_or(LATE_NS);
             self.work.blamer.begin(number, late_ns, LATE_NS);
         }
-        let mut followed: Vec<(i32, i32)> =
-            self.work.threads.iter().map(|one| (one.tid, one.priority.0.into())).collect();
-        // One whose cycles are blamed too comes twice.
-        followed.sort_unstable();
-        followed.dedup_by_key(|one| one.0);
+        let followed = each_once(&self.work.threads);
         // Of those beyond, late wake-ups have no events of their own.
         if let TracedBy::Bpf(tracer) = &mut self.work.tracer {
             let _ = tracer.follow(&followed);

@@ -1,5 +1,7 @@
 //! Who traces: the BPF programs, or the kernel's own tracer.
 
+use std::collections::HashSet;
+
 use anyhow::{Context, Result, bail, ensure};
 
 use super::{stage_matcher::StageMatcher, trace_wish::TraceWish};
@@ -23,6 +25,14 @@ pub(super) enum TracedBy {
     Tracefs(Box<StageMatcher>),
 }
 
+/// Every thread by its number with its priority, in their order: one whose work is blamed too comes
+/// twice among them.
+pub(super) fn each_once(threads: &[TracedThread]) -> Vec<(i32, i32)> {
+    let mut known = HashSet::new();
+    let new = threads.iter().filter(|thread| known.insert(thread.tid));
+    new.map(|thread| (thread.tid, thread.priority.0.into())).collect()
+}
+
 impl TracedBy {
     /// Lets it run, for these threads.
     ///
@@ -31,13 +41,7 @@ impl TracedBy {
     pub(super) fn follow(&mut self, threads: &[TracedThread]) -> Result<()> {
         match self {
             Self::Bpf(tracer) => {
-                let mut followed: Vec<(i32, i32)> = Vec::with_capacity(threads.len());
-                for thread in threads {
-                    // One whose work is blamed too comes twice, after those of the wake-ups.
-                    if followed.iter().all(|(tid, _)| *tid != thread.tid) {
-                        followed.push((thread.tid, thread.priority.0.into()));
-                    }
-                }
+                let followed = each_once(threads);
                 tracer.follow(&followed).context("cannot follow the measured threads")?;
                 tracer.attach().context("cannot trace; `--trace off` measures without")
             }

@@ -19,7 +19,7 @@ use crate::{
         table::{Table, us},
         without_host,
     },
-    run::{Document, SeriesSummary, Validity, probes::SampleName},
+    run::{Document, RESPONSE, SeriesSummary, Validity, probes::SampleName},
     units::{Nanos, count, many, span, times},
 };
 
@@ -175,7 +175,8 @@ fn wrapped(sheet: &mut TerminalText, style: Style, text: &str) {
     sheet.line(style, &line);
 }
 
-/// The stages of a run, each once, and each by the series that it is a stage of.
+/// The stages of a run, each once, and each by the series that it is a stage of. What comes after
+/// a wake-up is none of its parts, and last.
 type Stages<'a> = (Vec<&'a str>, HashMap<(&'a str, &'a str), &'a SeriesSummary>);
 
 fn stages_of(document: &Document) -> Stages<'_> {
@@ -191,6 +192,7 @@ fn stages_of(document: &Document) -> Stages<'_> {
             of.entry((total, stage)).or_insert(series);
         }
     }
+    names.sort_by_key(|stage| *stage == RESPONSE);
     (names, of)
 }
 
@@ -209,13 +211,18 @@ fn stages(sheet: &mut TerminalText, document: &Document) {
     let mut headings = vec!["us: median / p99".to_owned()];
     headings.extend(totals.iter().map(|series| cut(&series.name, 12)));
     let mut table = Table::new(1, &headings.iter().map(String::as_str).collect::<Vec<_>>());
-    for stage in names.iter().take(MOST_STAGES) {
-        let cells = totals.iter().map(|total| of.get(&(&*total.name, *stage)).copied());
+    let row = |stage: &str| {
+        let cells = totals.iter().map(|total| of.get(&(&*total.name, stage)).copied());
         let cells = cells.map(|series| series.map(pair).unwrap_or_default());
-        table.row(std::iter::once(cut(stage, 18)).chain(cells).collect());
-    }
+        std::iter::once(cut(stage, 18)).chain(cells).collect()
+    };
+    let parts = names.iter().take_while(|stage| **stage != RESPONSE);
+    parts.take(MOST_STAGES).for_each(|stage| table.row(row(stage)));
     let whole = totals.iter().map(|series| pair(series));
     table.row(std::iter::once("total".to_owned()).chain(whole).collect());
+    if names.last() == Some(&RESPONSE) {
+        table.row(row(RESPONSE));
+    }
     sheet.table(&table, "");
     let more = names.len().saturating_sub(MOST_STAGES);
     if more > 0 {
