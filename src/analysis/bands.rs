@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::run::{
     peaks::{Basis, Blame, Cause, LatencyBucket, Peak},
-    summary::{ENOUGH_BEYOND, percentile},
+    summary::{ENOUGH_BEYOND, is_response, percentile},
 };
 
 /// The percentiles above which a band begins, by name.
@@ -162,7 +162,8 @@ fn ten_worst(total: &Histogram<u64>, max: i64, worst: &[Peak]) -> Band {
     let rank = (total.len() - WORST) as f64 + 0.5;
     let from = total.lowest_equivalent(total.value_at_quantile(rank / total.len() as f64));
     let from = i64::try_from(from).unwrap_or(i64::MAX);
-    let late = worst.iter().take(WORST as usize).filter(|peak| peak.latency_ns >= from);
+    let wake_ups = worst.iter().filter(|peak| !is_response(&peak.series));
+    let late = wake_ups.take(WORST as usize).filter(|peak| peak.latency_ns >= from);
     let (mut sums, mut blamed, mut known) = (Sums::default(), 0.0, 0);
     for peak in late {
         known += 1;

@@ -146,7 +146,7 @@ pub(crate) struct Blamer {
     source: Box<dyn EventSource + Send>,
     sums: Sums,
     stolen: StolenSamples,
-    keep: WorstPeaks,
+    keep: [WorstPeaks; 2],
     waiting: Vec<Waiting>,
     lowest_ns: Option<i64>,
     passed_over: u64,
@@ -162,7 +162,7 @@ impl Blamer {
         source: Box<dyn EventSource + Send>,
     ) -> Self {
         let progress = followed.iter().map(|_| Progress::default()).collect();
-        let keep = WorstPeaks::new(wishes.keep, wishes.peak_over_ns);
+        let keep = [(); 2].map(|()| WorstPeaks::new(wishes.keep, wishes.peak_over_ns));
         Self {
             followed,
             progress,
@@ -207,6 +207,7 @@ impl Blamer {
             it.smis.begin(self.source.smis(me.cpu));
         }
         let over_ns = self.wishes.peak_over_ns.unwrap_or(i64::MAX);
+        let kind = self.kind(thread);
         if let Some(progress) = self.progress.get_mut(thread) {
             let is_behind = progress.passed_over * FEW > progress.late;
             (progress.late, progress.passed_over) = (0, 0);
@@ -217,11 +218,13 @@ impl Blamer {
             // What is kept whole is blamed too.
             progress.late_ns = p99_ns.max(progress.raised_ns).min(over_ns).max(0);
             // A warm-up that was worse than the run must not keep all its peaks away.
-            if self.keep.has_room() && progress.least_peak_ns > p99_ns {
+            if self.keep[kind].has_room() && progress.least_peak_ns > p99_ns {
                 progress.least_peak_ns -= (progress.least_peak_ns - p99_ns) / 2;
             }
-            let lowest_ns = self.lowest_ns.unwrap_or(i64::MAX);
-            self.lowest_ns = Some(lowest_ns.min(progress.late_ns));
+            if kind == 0 {
+                let lowest_ns = self.lowest_ns.unwrap_or(i64::MAX);
+                self.lowest_ns = Some(lowest_ns.min(progress.late_ns));
+            }
         }
     }
 
@@ -314,9 +317,15 @@ impl Blamer {
         waiting.iter().filter_map(|one| self.pass_over(one)).collect()
     }
 
+    /// 1 for a thread whose work is judged, 0 for others: each kind has peaks of its own, or those
+    /// of work, which are longer, would be all.
+    fn kind(&self, thread: usize) -> usize {
+        usize::from(self.followed.get(thread).is_some_and(|me| me.works))
+    }
+
     fn is_peak(&self, one: &Waiting) -> bool {
         let least_ns = self.progress.get(one.thread).map_or(i64::MAX, |it| it.least_peak_ns);
-        self.keep.would_take(one.late.latency_ns, least_ns)
+        self.keep[self.kind(one.thread)].would_take(one.late.latency_ns, least_ns)
     }
 
     /// Whether it is a peak that is blamed whatever that takes: packets behind a late one are kept
@@ -354,7 +363,7 @@ impl Blamer {
         if !is_peak {
             return None;
         }
-        self.keep.take(one.late.latency_ns);
+        self.keep[usize::from(me.works)].take(one.late.latency_ns);
         Some(kept::lost(me, one, self.wishes.roams))
     }
 
@@ -400,7 +409,10 @@ impl Blamer {
             None => blame::parts(&wakeup),
         };
         progress.smis.explains(&parts);
-        self.sums.add(one.thread, &me.series, late.latency_ns, &parts);
+        match me.works {
+            true => self.sums.add_response(one.thread, &me.series, late.latency_ns, &parts),
+            false => self.sums.add(one.thread, &me.series, late.latency_ns, &parts),
+        }
         let stolen_ns = stolen_ns(&parts);
         if stolen_ns > 0 {
             let taken_ns = late.t_ns.saturating_add(late.latency_ns);
@@ -409,7 +421,7 @@ impl Blamer {
         let ways = message.map(|message| message.ways).unwrap_or_default();
         let peak = is_peak.then(|| kept::peak(&wakeup, parts, ways));
         if is_peak {
-            self.keep.take(late.latency_ns);
+            self.keep[usize::from(me.works)].take(late.latency_ns);
         }
         peak
     }
@@ -417,7 +429,8 @@ impl Blamer {
     /// The sums by now.
     #[must_use]
     pub(crate) fn record(&self) -> Blame {
-        let thresholds = self.progress.iter().map(|progress| progress.late_ns);
+        let all = self.followed.iter().zip(&self.progress);
+        let thresholds = all.filter(|(me, _)| !me.works).map(|(_, progress)| progress.late_ns);
         Blame {
             threshold_ns: thresholds.max().unwrap_or(0),
             lowest_threshold_ns: self.lowest_ns.unwrap_or(0),

@@ -33,6 +33,8 @@ pub(crate) struct Sums {
     numbers: HashMap<(usize, Cause, Basis), HashMap<String, u32>>,
     buckets: BTreeMap<i64, Sum>,
     blamed: u64,
+    /// Of work: apart, as each is longer than the wake-up that it began with.
+    responses: BTreeMap<i64, Sum>,
     /// Of those that lost time to the hypervisor: as they are in `buckets`, and without that time.
     stolen: BTreeMap<i64, Sum>,
     without: BTreeMap<i64, Sum>,
@@ -66,6 +68,19 @@ impl Sums {
         }
     }
 
+    /// Adds one late response.
+    pub(crate) fn add_response(
+        &mut self,
+        thread: usize,
+        series: &str,
+        latency_ns: i64,
+        parts: &[Part],
+    ) {
+        let numbered: Vec<(u32, u64)> =
+            parts.iter().map(|part| (self.number(thread, series, part), part.ns)).collect();
+        add(&mut self.responses, latency_ns, &numbered);
+    }
+
     fn number(&mut self, thread: usize, series: &str, part: &Part) -> u32 {
         let (cause, basis, name) = (part.cause, part.basis, part.name.as_str());
         let known = self.numbers.entry((thread, cause, basis)).or_default();
@@ -90,6 +105,7 @@ impl Sums {
             blamed: self.blamed,
             causes: self.causes.clone(),
             buckets: recorded(&self.buckets),
+            responses: recorded(&self.responses),
             without_host: self.without_host(),
             ..Blame::default()
         }
@@ -175,6 +191,19 @@ mod tests {
             evidence: None,
             stack: Vec::new(),
         }
+    }
+
+    #[test]
+    fn a_response_is_in_no_sum_of_wake_ups() {
+        let mut sums = Sums::default();
+        sums.add_response(1, "cpu0/response", 5_000, &[part("hog", 5_000)]);
+        sums.add(0, "cpu0", 1_000, &[part("hog", 1_000)]);
+        let record = sums.record();
+        let all = |of: &[LatencyBucket]| of.iter().map(|own| (own.wakeups, own.ns)).collect();
+        let (buckets, responses): (Vec<_>, Vec<_>) = (all(&record.buckets), all(&record.responses));
+        assert_eq!((record.blamed, buckets, responses), (1, vec![(1, 1_000)], vec![(1, 5_000)]));
+        let series: Vec<&str> = record.causes.iter().map(|own| own.series.as_str()).collect();
+        assert_eq!(series, ["cpu0/response", "cpu0"]);
     }
 
     #[test]

@@ -351,6 +351,10 @@ pub struct Blame {
     pub causes: Vec<CauseOf>,
     /// By latency, lowest first; only those with a wake-up.
     pub buckets: Vec<LatencyBucket>,
+    /// As `buckets`, of late responses: of work, from an expiry of a thread's timer to the end of
+    /// what it did for it. They are no wake-ups, and in no other number here.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub responses: Vec<LatencyBucket>,
     /// What was stolen from them by the hypervisor; absent in runs of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stolen: Option<StolenRecord>,

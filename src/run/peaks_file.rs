@@ -13,6 +13,7 @@ use super::{
     caveat_kind::CaveatKind,
     files::{self, LONGEST_DAMAGE},
     peaks::{Blame, Cause, Peak},
+    summary::is_response,
     writer::names,
 };
 use crate::plain::cut;
@@ -135,7 +136,7 @@ pub fn read_blame(directory: &Path) -> Result<Option<Blame>, Damage> {
     };
     let blame: Blame = serde_json::from_slice(&text)
         .map_err(|error| damaged(format!("is damaged: {}", plain(&error))))?;
-    let buckets = || [&blame.buckets, &blame.without_host].into_iter();
+    let buckets = || [&blame.buckets, &blame.responses, &blame.without_host].into_iter();
     if buckets().any(|buckets| buckets.len() > MOST_BUCKETS) {
         return Err(damaged(format!("is damaged: it has more than {MOST_BUCKETS} buckets")));
     }
@@ -161,15 +162,33 @@ fn plain(error: &serde_json::Error) -> String {
     text.replace(" at line 1 column", " at column")
 }
 
+/// The worst of some peaks.
+#[derive(Default)]
+struct Held {
+    /// By latency, the earlier first, with the bytes that each has in the file.
+    peaks: BTreeMap<(i64, std::cmp::Reverse<u64>), (u64, Peak)>,
+    bytes: u64,
+}
+
+impl Held {
+    fn take(&mut self, number: u64, bytes: u64, peak: Peak, most: usize) {
+        self.peaks.insert((peak.latency_ns, std::cmp::Reverse(number)), (bytes, peak));
+        self.bytes += bytes;
+        while self.peaks.len() > most || self.bytes > LARGEST_HELD {
+            let Some((_, (bytes, _))) = self.peaks.pop_first() else { break };
+            self.bytes -= bytes;
+        }
+    }
+}
+
 /// A reading in progress.
 struct Reading {
     peaks: Peaks,
     most: usize,
     ended: bool,
     change: fn(Peak) -> Peak,
-    /// The worst so far: by latency, the earlier first, with the bytes that each has in the file.
-    held: BTreeMap<(i64, std::cmp::Reverse<u64>), (u64, Peak)>,
-    held_bytes: u64,
+    /// The worst wake-ups so far, and the worst responses, which are longer.
+    held: [Held; 2],
     /// Each name once.
     names: BTreeSet<Arc<str>>,
 }
@@ -181,8 +200,7 @@ impl Reading {
             most,
             ended,
             change: std::convert::identity,
-            held: BTreeMap::new(),
-            held_bytes: 0,
+            held: Default::default(),
             names: BTreeSet::new(),
         }
     }
@@ -228,12 +246,7 @@ impl Reading {
             name: self.name(main.map_or("", |part| &part.name)),
         };
         self.peaks.all.push(brief);
-        self.held.insert((peak.latency_ns, std::cmp::Reverse(number)), (bytes, peak));
-        self.held_bytes += bytes;
-        while self.held.len() > self.most || self.held_bytes > LARGEST_HELD {
-            let Some((_, (bytes, _))) = self.held.pop_first() else { break };
-            self.held_bytes -= bytes;
-        }
+        self.held[usize::from(is_response(&peak.series))].take(number, bytes, peak, self.most);
     }
 
     fn name(&mut self, name: &str) -> Arc<str> {
@@ -253,7 +266,9 @@ impl Reading {
     }
 
     fn finish(mut self) -> Peaks {
-        self.peaks.worst = self.held.into_values().rev().map(|(_, peak)| peak).collect();
+        let [wake_ups, responses] = self.held.map(|held| held.peaks);
+        let both = wake_ups.into_iter().chain(responses).collect::<BTreeMap<_, _>>();
+        self.peaks.worst = both.into_values().rev().map(|(_, peak)| peak).collect();
         self.peaks.all.sort_by_key(|brief| (brief.at_ns, brief.cpu));
         self.peaks
     }

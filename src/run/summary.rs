@@ -160,8 +160,14 @@ impl SeriesHead {
     /// As [`SeriesSummary::is_response`].
     #[must_use]
     pub fn is_response(&self) -> bool {
-        stage_of(&self.name).is_some_and(|(_, stage)| stage == RESPONSE)
+        is_response(&self.name)
     }
+}
+
+/// Whether a series of this name is of the work after wake-ups.
+#[must_use]
+pub fn is_response(name: &str) -> bool {
+    stage_of(name).is_some_and(|(_, stage)| stage == RESPONSE)
 }
 
 /// Everything that `run.json` says of a series, from its counts and exact totals.

@@ -1,5 +1,7 @@
 //! Timer threads that have work to do after each wake-up.
 
+use serde_json::Value;
+
 use super::{
     attach::{Workers, can_attach, work},
     attach_response::{explained, part, pin, sleep_until_next},
@@ -66,6 +68,19 @@ fn a_response_over_the_deadline_names_who_came_in_the_midst_of_the_work() {
         assert!(whole(&peak["latency_ns"]) > 5 * MS, "{peak}");
         part(peak, "thread", "work-hog") >= 2 * MS && part(peak, "own_work", "own work") >= MS
     });
+    let why: Value = serde_json::from_str(&store.run(&["why", "r", "--json"]).out).unwrap();
+    // Work is no part of a wake-up, and has sums and peaks of its own.
+    let bands = || list(&why["bands"]).iter().flat_map(|band| list(&band["causes"]));
+    assert!(bands().count() > 0 && bands().all(|cause| cause["cause"] != "own_work"), "{why}");
+    let is_late = |name: &str| {
+        let mut all = list(&why["responses"]).iter();
+        all.any(|one| one["name"] == name && one["share"].as_f64().unwrap() > 0.1)
+    };
+    assert!(is_late("work-hog") && is_late("own work"), "{why}");
+    let series = format!("cpu{cpu}");
+    assert!(list(&why["peaks"]).iter().any(|peak| peak["series"] == series), "{why}");
+    let text = store.run(&["why", "r"]).out;
+    assert!(text.contains("The time of late responses: "), "{text}");
 }
 
 #[test]

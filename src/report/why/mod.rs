@@ -10,6 +10,8 @@ mod text;
 mod timeline;
 mod verdict;
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -25,7 +27,7 @@ use crate::{
     },
     run::{
         CaveatKind, Document, Run, TraceMode, names,
-        peaks::{Blame, Peak},
+        peaks::{Basis, Blame, Cause, CauseOf, Peak},
         peaks_file::Damage,
         without_host::WithoutHost,
     },
@@ -67,6 +69,9 @@ pub struct WhyReport {
     pub lost_events: u64,
     /// From the widest to the worst.
     pub bands: Vec<Band>,
+    /// What late responses were spent on, most first: no wake-ups, and in no band.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub responses: Vec<ResponseCause>,
     /// Causes that come at a beat, those with the most events first.
     pub periodic: Vec<PeriodicCause>,
     /// Peaks that hit several CPUs at once; absent where none did.
@@ -123,6 +128,43 @@ pub enum NotTraced {
     },
 }
 
+/// What late responses of a series were spent on.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct ResponseCause {
+    /// Whose.
+    pub series: String,
+    /// What kind.
+    pub cause: Cause,
+    /// Which one.
+    pub name: String,
+    /// What the name rests on.
+    pub basis: Basis,
+    /// Late responses that had it.
+    pub responses: u64,
+    /// Its part of their time, ns.
+    pub ns: u64,
+    /// Its share of the time of all late responses, 0 to 1.
+    pub share: f64,
+}
+
+fn responses(blame: &Blame) -> Vec<ResponseCause> {
+    let all_ns: u64 = blame.responses.iter().map(|bucket| bucket.ns).sum();
+    let mut sums: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
+    for (cause, times, ns) in blame.responses.iter().flat_map(|bucket| &bucket.parts) {
+        let sum = sums.entry(*cause).or_default();
+        *sum = (sum.0 + times, sum.1 + ns);
+    }
+    let found = sums.into_iter().filter_map(|(number, (responses, ns))| {
+        let CauseOf { series, cause, name, basis } = blame.causes.get(number as usize)?.clone();
+        let share = ns as f64 / all_ns.max(1) as f64;
+        Some(ResponseCause { series, cause, name, basis, responses, ns, share })
+    });
+    let mut found: Vec<ResponseCause> = found.collect();
+    found.sort_by_key(|one| std::cmp::Reverse(one.ns));
+    found
+}
+
 /// What a run knows of why its wake-ups were late; and its record, with what reading it gave reason
 /// to doubt.
 ///
@@ -158,6 +200,7 @@ pub fn document(run: &Run) -> Result<(WhyReport, Document), NotTraced> {
         unmatched: blame.unmatched,
         lost_events: blame.lost_events,
         bands,
+        responses: responses(&blame),
         periodic: periodic::causes(&all, interval.unwrap_or(1_000_000)),
         together: together(&all),
         preempted: preempted(&blame, &series),

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use anstyle::{AnsiColor, Style};
 
 use super::{
-    WhyReport, causes,
+    ResponseCause, WhyReport, causes,
     phrases::percent,
     selection::PeakView,
     terminal_text::{DIM, TerminalText},
@@ -19,7 +19,7 @@ use crate::{
         table::{Table, us},
         without_host,
     },
-    run::{Document, RESPONSE, SeriesSummary, Validity, probes::SampleName},
+    run::{Document, RESPONSE, SeriesSummary, Validity, peaks::Basis, probes::SampleName},
     units::{Nanos, count, many, span, times},
 };
 
@@ -45,6 +45,7 @@ pub fn text(why: &WhyReport, document: &Document, place: &str, view: PeakView) -
     let mut sheet = TerminalText::default();
     head(&mut sheet, why, document);
     causes::push(&mut sheet, &why.bands, why.sample);
+    responses(&mut sheet, why);
     stages(&mut sheet, document);
     periodic(&mut sheet, why);
     matrix(&mut sheet, why);
@@ -173,6 +174,27 @@ fn wrapped(sheet: &mut TerminalText, style: Style, text: &str) {
         line.push_str(word);
     }
     sheet.line(style, &line);
+}
+
+/// What late responses were spent on, in one sentence.
+fn responses(sheet: &mut TerminalText, why: &WhyReport) {
+    if why.responses.is_empty() {
+        return;
+    }
+    let one = |cause: &ResponseCause| {
+        let doubt = if cause.basis == Basis::Measured { "" } else { "~" };
+        format!(
+            "{doubt}{} {} ({})",
+            percent(cause.share),
+            phrase(cause.cause, &cause.name),
+            cause.series
+        )
+    };
+    let most: Vec<String> =
+        why.responses.iter().filter(|own| own.share >= 0.01).take(MOST_BEATS).map(one).collect();
+    let text = format!("The time of late responses: {}", most.join(", "));
+    wrapped(sheet, Style::new(), &plain(&text));
+    sheet.gap();
 }
 
 /// The stages of a run, each once, and each by the series that it is a stage of. What comes after

@@ -178,6 +178,7 @@ fn sums(wakeups: &[Wakeup]) -> Blame {
         lost_events: 0,
         causes,
         buckets: buckets.into_values().collect(),
+        responses: Vec::new(),
         stolen: None,
         without_host: Vec::new(),
     }
